@@ -8,7 +8,7 @@ use super::*;
 fn plan(folder: &Folder, arguments: &[&str]) -> std::process::Output {
     let sample = root().join("datasets/sample");
     Command::new(env!("CARGO_BIN_EXE_tracecast"))
-        .args(["plan", "queues", sample.to_str().unwrap(), "--scan", "skip", "--quiet", "--emit-to", "queues"])
+        .args(["plan", "queues", sample.to_str().unwrap(), "--scan", "skip", "--emit-to", "queues"])
         .args(arguments)
         .current_dir(folder.path(""))
         .output()
@@ -42,6 +42,11 @@ fn patches_put_the_plan_into_files_of_ones_own_and_take_it_back() {
     let again = ["--emit", "kueue,slurm", "--force", "--against", "kueue.yaml", "--against", "slurm.conf"];
     let output = plan(&folder, &again);
     assert!(output.status.success(), "{}", stderr(&output));
+    for told in
+        ["kueue.patch: 12 changes to your files\n", " of the plan could not be put in, its head says which and why\n"]
+    {
+        assert!(stderr(&output).contains(told), "{}", stderr(&output));
+    }
     for who in ["kueue", "slurm"] {
         git_apply(&folder, &format!("queues/{who}.patch"), &[]);
     }

@@ -63,7 +63,7 @@ fn a_vc_borrows_and_gives_back() {
     let conf = folder.path().join("slurm.conf");
     std::fs::write(&conf, &own).unwrap();
     let file = OwnFile::new("slurm.conf".to_owned(), own).unwrap();
-    let (name, patch) = against::slurm(&plan(), "n[1-2]", &[file]).unwrap();
+    let (name, patch) = against::slurm(&plan(), "n[1-2]", &[file]).unwrap().file;
     std::fs::write(folder.path().join(&name), &patch).unwrap();
     let applied = Command::new("git").args(["apply", &name]).current_dir(folder.path()).output().unwrap();
     assert!(applied.status.success(), "{}\n{patch}", String::from_utf8_lossy(&applied.stderr));

@@ -168,7 +168,7 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     let answer = queues::plan(&trace, &loaded, title, &request, &|| steps.step())?;
     steps.finish();
     if let Some(folder) = &asked.emit_to {
-        let mut files = Vec::new();
+        let (mut files, mut told) = (Vec::new(), Vec::new());
         for who in &asked.emit {
             files.extend(match who {
                 Emit::Slurm => emit::slurm(&answer, &asked.slurm_nodes)?,
@@ -177,15 +177,18 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
                 Emit::Volcano => emit::volcano(&answer, &asked.gpu_resource)?,
             });
             if own.iter().any(|file| file.is_slurm() == (*who == Emit::Slurm)) {
-                files.push(match who {
+                let patch = match who {
                     Emit::Slurm => against::slurm(&answer, &asked.slurm_nodes, &own)?,
                     Emit::Kueue => against::kueue(&answer, &asked.gpu_resource, &own)?,
                     Emit::Kai => against::kai(&answer, &own)?,
                     Emit::Volcano => against::volcano(&answer, &asked.gpu_resource, &own)?,
-                });
+                };
+                told.push(patch.told());
+                files.push(patch.file);
             }
         }
         output::emitted(folder, &files, quiet)?;
+        told.iter().for_each(|patch| output::say(quiet, &format!("tracecast: {patch}")));
     }
     checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -70,6 +70,34 @@ impl OwnFile {
     }
 }
 
+/// A patch, and how much of the plan is in it.
+#[derive(Debug, Clone)]
+pub struct Patch {
+    /// Its name and text.
+    pub file: Emitted,
+    /// Values that it sets.
+    pub made: usize,
+    /// Parts of the plan that could not be put in; the patch says which, and why.
+    pub left: usize,
+}
+
+impl Patch {
+    /// What it holds, in a line.
+    pub fn told(&self) -> String {
+        let (name, _) = &self.file;
+        let made = format::counted(self.made as u64, "change", "changes");
+        match self.left {
+            0 => format!("{name}: {made} to your files"),
+            left => {
+                let left = format::counted(left as u64, "part", "parts");
+                format!(
+                    "{name}: {made} to your files; {left} of the plan could not be put in, its head says which and why"
+                )
+            }
+        }
+    }
+}
+
 /// What a patch does and does not.
 #[derive(Debug, Default)]
 struct Changes {
@@ -85,7 +113,7 @@ fn patch<'f>(
     answer: &QueuesAnswer,
     (changes, steps): (&Changes, &str),
     files: impl Iterator<Item = (&'f OwnFile, String)>,
-) -> Emitted {
+) -> Patch {
     let mut lines = about(answer);
     if changes.made.is_empty() {
         lines.push("Nothing in the files is to be changed.".to_owned());
@@ -113,7 +141,7 @@ fn patch<'f>(
         let (from, to) = (format!("a/{}{tab}", file.path()), format!("b/{}{tab}", file.path()));
         content.push_str(&diff.unified_diff().header(&from, &to).to_string());
     }
-    (name.to_owned(), content)
+    Patch { file: (name.to_owned(), content), made: changes.made.len(), left: changes.left.len() }
 }
 
 /// What the plan did to the waits of a VC.

@@ -12,9 +12,8 @@ use serde_json::Value;
 use super::super::answer::{QueuesAnswer, VcPlan};
 use super::super::emit::{PLUGIN, named, reclaiming, runs_for, shared, strategy};
 use super::super::share::Sharing;
-use super::{Changes, OwnFile, effect, patch};
+use super::{Changes, OwnFile, Patch, effect, patch};
 use crate::error::Result;
-use crate::plan::Emitted;
 use crate::replay::input::is_of_type;
 use crate::yaml::amend::{Amended, Step};
 
@@ -50,6 +49,18 @@ impl<'f> Editing<'f> {
         })
     }
 
+    /// The ClusterQueue that all LocalQueues lead to which have one of the names, or whose namespace has.
+    fn behind_local_queues(&self, group: &str, names: &[&str]) -> Option<At> {
+        let text = |at: At, pointer: &str| self.object(at).pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let local = self.all(group, "LocalQueue");
+        let theirs =
+            local.filter(|(name, at)| names.contains(name) || names.contains(&text(*at, "/metadata/namespace")));
+        let mut behind: Vec<&str> = theirs.map(|(_, at)| text(at, "/spec/clusterQueue")).collect();
+        behind.sort_unstable();
+        behind.dedup();
+        if let [queue] = behind.as_slice() { self.find(group, "ClusterQueue", &[queue]) } else { None }
+    }
+
     fn object(&self, at: At) -> &Value {
         self.files.get(at.0).and_then(|(_, file)| file.objects().get(at.1)).unwrap_or(&Value::Null)
     }
@@ -77,7 +88,7 @@ impl<'f> Editing<'f> {
     }
 
     /// The patch; `steps` are what has to be done beside it.
-    fn emitted(self, name: &str, answer: &QueuesAnswer, steps: &str) -> Emitted {
+    fn emitted(self, name: &str, answer: &QueuesAnswer, steps: &str) -> Patch {
         let files = self.files.iter().map(|(file, amended)| (*file, amended.text().to_owned()));
         patch(name, answer, (&self.changes, steps), files)
     }
@@ -87,24 +98,35 @@ fn keys(path: &[&str]) -> Vec<Step> {
     path.iter().map(|key| Step::Key((*key).to_owned())).collect()
 }
 
-/// The queues of the VCs, those that are in the files; of the others it is told that `file` has them.
+/// The queues of the VCs, those that are in the files under the VC's name or, of Kueue, behind LocalQueues or a namespace of that name; of the others it is told
+/// that `file` has them, and of one that serves several VCs that it stays.
 fn queues<'a>(
     editing: &mut Editing<'_>,
     answer: &'a QueuesAnswer,
     (group, kind, file): (&str, &str, &str),
 ) -> Result<Vec<(At, String, &'a VcPlan)>> {
-    let mut found = Vec::new();
+    let mut found: Vec<(At, String, &VcPlan)> = Vec::new();
     for (slug, vc) in named(answer)? {
-        match editing.find(group, kind, &[&vc.vc, &slug]) {
-            Some(at) => {
-                let name = editing.object(at).pointer("/metadata/name").and_then(Value::as_str).unwrap_or(&slug);
-                found.push((at, format!("{kind} {name}"), vc));
-            }
-            None => {
-                editing.changes.left.push(format!("{}: the files have no {kind} of that name; {file} has one, to which you add what yours have beside GPUs", vc.vc));
-            }
-        }
+        let names = [vc.vc.as_str(), slug.as_str()];
+        let behind = || (kind == "ClusterQueue").then(|| editing.behind_local_queues(group, &names)).flatten();
+        let Some(at) = editing.find(group, kind, &names).or_else(behind) else {
+            editing.changes.left.push(format!("{}: the files have no {kind} of that name; {file} has one, to which you add what yours have beside GPUs", vc.vc));
+            continue;
+        };
+        let name = editing.object(at).pointer("/metadata/name").and_then(Value::as_str).unwrap_or(&slug);
+        let via = if names.contains(&name) { String::new() } else { format!(" (of {})", vc.vc) };
+        found.push((at, format!("{kind} {name}{via}"), vc));
     }
+    let many = |of: At| found.iter().filter(|(at, ..)| *at == of).count();
+    let shared: Vec<At> = found.iter().map(|(at, ..)| *at).filter(|at| many(*at) > 1).collect();
+    found.retain(|(at, what, _)| {
+        let alone = !shared.contains(at);
+        if !alone {
+            let told = format!("{what} serves other VCs, too, and each needs one of its own, which {file} has");
+            editing.changes.left.push(told);
+        }
+        alone
+    });
     Ok(found)
 }
 
@@ -138,7 +160,7 @@ fn stops(sharing: Sharing) -> &'static str {
 ///
 /// # Errors
 /// If a VC has no name that Kubernetes takes.
-pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> Result<Emitted> {
+pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> Result<Patch> {
     let mut editing = Editing::new(files);
     let mut steps = String::new();
     if let Some(sharing) = patched(&mut editing, answer) {
@@ -269,7 +291,7 @@ fn is_of(editing: &Editing<'_>, flavor: &str, gpu_type: Option<&str>) -> bool {
 ///
 /// # Errors
 /// As [`kueue()`].
-pub fn kai(answer: &QueuesAnswer, files: &[OwnFile]) -> Result<Emitted> {
+pub fn kai(answer: &QueuesAnswer, files: &[OwnFile]) -> Result<Patch> {
     let mut editing = Editing::new(files);
     if let Some(sharing) = patched(&mut editing, answer) {
         for (at, what, vc) in queues(&mut editing, answer, ("scheduling.run.ai/", "Queue", "kai.yaml"))? {
@@ -295,7 +317,7 @@ pub fn kai(answer: &QueuesAnswer, files: &[OwnFile]) -> Result<Emitted> {
 ///
 /// # Errors
 /// As [`kueue()`].
-pub fn volcano(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> Result<Emitted> {
+pub fn volcano(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> Result<Patch> {
     let mut editing = Editing::new(files);
     if let Some(sharing) = patched(&mut editing, answer) {
         for (at, what, vc) in queues(&mut editing, answer, ("scheduling.volcano.sh/", "Queue", "volcano.yaml"))? {

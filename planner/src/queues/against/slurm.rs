@@ -11,9 +11,8 @@ use super::super::answer::{QueuesAnswer, VcPlan};
 use super::super::emit::{SlurmPartition, named, partition, partitions, shared};
 use super::super::share::Sharing;
 use super::conf::{Conf, ConfLine};
-use super::{Changes, OwnFile, effect, patch};
+use super::{Changes, OwnFile, Patch, effect, patch};
 use crate::error::Result;
-use crate::plan::Emitted;
 
 /// What the patch alone does not do.
 const STEPS: &str = "Before slurmctld is restarted, run slurm-qos.sh: it does not start with a partition whose QOS is not there. Put slurm-job-submit.lua into job_submit.lua, with JobSubmitPlugins=lua, without which nobody \
@@ -112,7 +111,7 @@ impl Editing<'_> {
 ///
 /// # Errors
 /// If a VC has no name that Slurm takes.
-pub fn slurm(answer: &QueuesAnswer, nodes: &str, files: &[OwnFile]) -> Result<Emitted> {
+pub fn slurm(answer: &QueuesAnswer, nodes: &str, files: &[OwnFile]) -> Result<Patch> {
     let files = files.iter().filter(|file| file.is_slurm());
     let files = files.map(|file| (file, Conf { text: file.text.clone() })).collect();
     let mut editing = Editing { files, changes: Changes::default() };

@@ -56,7 +56,7 @@ spec:
 fn the_worked_example() {
     let mut answer = plan(RECLAIMING, Some(1.5));
     answer.vcs[1].most_gpus = None;
-    let (name, patch) = kueue(&answer, GPU_RESOURCE, &[file("./q/kueue.yaml", KUEUE)]).unwrap();
+    let Patch { file: (name, patch), .. } = kueue(&answer, GPU_RESOURCE, &[file("./q/kueue.yaml", KUEUE)]).unwrap();
     assert_eq!(name, "kueue.patch");
     let (changed, said) = lines(&patch);
     assert_eq!(
@@ -79,7 +79,7 @@ fn the_worked_example() {
     );
     assert!(told.contains("vision-a: withinClusterQueue stays LowerPriority"), "{told}");
     let other = KUEUE.replace("{name: speech}", "{name: night}");
-    let (_, patch) = kueue(&answer, GPU_RESOURCE, &[file("q/kueue.yaml", &other)]).unwrap();
+    let Patch { file: (_, patch), .. } = kueue(&answer, GPU_RESOURCE, &[file("q/kueue.yaml", &other)]).unwrap();
     assert!(patch.contains("ClusterQueue night: it is in the cohort research, too"), "{patch}");
 }
 
@@ -90,7 +90,7 @@ fn queues_of_several_cohorts_come_into_one_and_what_is_not_found_is_told() {
     answer.vcs[0].own.push(super::super::answer::OwnGpus { gpu_type: Some("H100".to_owned()), gpus: 4.0 });
     let text = KUEUE.replacen("cohort: research", "cohort: other", 1).replace("name: speech", "name: Sprache");
     let flavors = text.replacen("name: default-flavor", "name: a-100", 1);
-    let (_, patch) = kueue(&answer, GPU_RESOURCE, &[file("kueue.yaml", &flavors)]).unwrap();
+    let Patch { file: (_, patch), .. } = kueue(&answer, GPU_RESOURCE, &[file("kueue.yaml", &flavors)]).unwrap();
     let (changed, said) = lines(&patch);
     assert!(changed.contains(&"+        nominalQuota: \"96\" # since March"), "{patch}");
     assert!(!changed.iter().any(|line| line.contains("borrowingLimit")), "{patch}");
@@ -103,17 +103,44 @@ fn queues_of_several_cohorts_come_into_one_and_what_is_not_found_is_told() {
     // One queue is left, and its cohort is as good as any.
     assert!(!changed.iter().any(|line| line.contains("cohort")), "{patch}");
     let apart = KUEUE.replacen("cohort: research", "cohort: other", 1);
-    let (_, patch) = kueue(&answer, GPU_RESOURCE, &[file("kueue.yaml", &apart)]).unwrap();
+    let Patch { file: (_, patch), .. } = kueue(&answer, GPU_RESOURCE, &[file("kueue.yaml", &apart)]).unwrap();
     // As many are in the one as in the other.
     let cohorts: Vec<&str> = lines(&patch).0.into_iter().filter(|line| line.contains("cohort")).collect();
     assert_eq!(cohorts, ["-  cohort: research", "+  cohort: other"]);
 }
 
 #[test]
+fn a_queue_is_found_behind_local_queues_unless_several_vcs_submit_there() {
+    let answer = plan(RECLAIMING, Some(1.5));
+    let local = |name: &str, space: &str, queue: &str| {
+        format!(
+            "---\napiVersion: kueue.x-k8s.io/v1beta1\nkind: LocalQueue\nmetadata: {{name: {name}, namespace: {space}}}\nspec: {{clusterQueue: {queue}}}\n"
+        )
+    };
+    let renamed = KUEUE.replace("name: vision-a", "name: images").replace("{name: speech}", "{name: sound}");
+    let patched = |more: &[String]| {
+        let text = format!("{renamed}{}", more.concat());
+        kueue(&answer, GPU_RESOURCE, &[file("kueue.yaml", &text)]).unwrap().file.1
+    };
+    // By its name, and by its namespace, whose two queues lead to the same place.
+    let patch =
+        patched(&[local("vision-a", "x", "images"), local("a", "speech", "sound"), local("b", "speech", "sound")]);
+    let told = lines(&patch).1.join("\n");
+    assert!(told.contains("ClusterQueue images (of Vision_A), flavor default-flavor: nominalQuota 64 → 96"), "{told}");
+    assert!(told.contains("ClusterQueue sound (of speech)"), "{told}");
+    let patch = patched(&[local("vision-a", "x", "images"), local("a", "speech", "images")]);
+    assert!(patch.contains("ClusterQueue images (of speech) serves other VCs, too"), "{patch}");
+    assert!(lines(&patch).0.is_empty(), "{patch}");
+    // A namespace whose queues lead to two places says nothing.
+    let patch = patched(&[local("a", "speech", "images"), local("b", "speech", "sound")]);
+    assert!(patch.contains("speech: the files have no ClusterQueue of that name"), "{patch}");
+}
+
+#[test]
 fn queues_of_kai_and_volcano() {
     let answer = plan(RECLAIMING, Some(1.5));
     let kai_queue = "apiVersion: scheduling.run.ai/v2\nkind: Queue\nmetadata:\n  name: vision-a\nspec:\n  reclaimMinRuntime: 1h\n  resources:\n    gpu: {quota: 8, limit: -1, overQuotaWeight: 3}\n";
-    let (_, patch) = kai(&answer, &[file("kai.yaml", kai_queue)]).unwrap();
+    let Patch { file: (_, patch), .. } = kai(&answer, &[file("kai.yaml", kai_queue)]).unwrap();
     assert_eq!(
         lines(&patch).0,
         [
@@ -126,7 +153,8 @@ fn queues_of_kai_and_volcano() {
         "  reclaimMinRuntime: 1h\n  resources:\n    gpu: {quota: 8, limit: -1, overQuotaWeight: 3}",
         "  weight: 3 # ours",
     );
-    let (_, patch) = volcano(&answer, GPU_RESOURCE, &[file("volcano.yaml", &volcano_queue)]).unwrap();
+    let Patch { file: (_, patch), .. } =
+        volcano(&answer, GPU_RESOURCE, &[file("volcano.yaml", &volcano_queue)]).unwrap();
     let (changed, _) = lines(&patch);
     assert!(changed.contains(&"+    nvidia.com/gpu: \"96\""), "{patch}");
     assert!(changed.contains(&"+    nvidia.com/gpu: \"144\"") && changed.contains(&"+  reclaimable: true"), "{patch}");
@@ -146,7 +174,7 @@ fn where_nobody_is_stopped_and_nothing_bounds_limits_go() {
             1,
         )
         .replacen("LowerPriority\n", "Any\n    borrowWithinCohort:\n      policy: LowerPriority\n", 1);
-    let (_, patch) = kueue(&answer, GPU_RESOURCE, &[file("kueue.yaml", &text)]).unwrap();
+    let Patch { file: (_, patch), .. } = kueue(&answer, GPU_RESOURCE, &[file("kueue.yaml", &text)]).unwrap();
     let (changed, _) = lines(&patch);
     assert_eq!(
         &changed[..6],
@@ -164,13 +192,14 @@ fn where_nobody_is_stopped_and_nothing_bounds_limits_go() {
         [file("queue.yaml", &text)]
     };
     let old = "  weight: 1\n  capability:\n    nvidia.com/gpu: 8\n  reclaimable: true\n";
-    let (_, patch) = volcano(&answer, GPU_RESOURCE, &queue("scheduling.volcano.sh/v1beta1", old)).unwrap();
+    let Patch { file: (_, patch), .. } =
+        volcano(&answer, GPU_RESOURCE, &queue("scheduling.volcano.sh/v1beta1", old)).unwrap();
     let (changed, _) = lines(&patch);
     for line in ["-  capability:", "-    nvidia.com/gpu: 8", "-  reclaimable: true", "+  reclaimable: false"] {
         assert!(changed.contains(&line), "{line}: {patch}");
     }
     let old = "  resources:\n    gpu:\n      limit: 8\n";
-    let (_, patch) = kai(&answer, &queue("scheduling.run.ai/v2", old)).unwrap();
+    let Patch { file: (_, patch), .. } = kai(&answer, &queue("scheduling.run.ai/v2", old)).unwrap();
     let (changed, _) = lines(&patch);
     for line in ["-      limit: 8", "+      limit: -1", "+      quota: 96", "+      overQuotaWeight: 96"] {
         assert!(changed.contains(&line), "{line}: {patch}");
@@ -179,7 +208,7 @@ fn where_nobody_is_stopped_and_nothing_bounds_limits_go() {
     let conf = "ClusterName=a\nPreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n";
     let files =
         [file("slurm.conf", conf), file("partitions.conf", "PartitionName=speech Nodes=n1\nPartitionName=debug\n")];
-    let (_, patch) = slurm(&answer, "ALL", &files).unwrap();
+    let Patch { file: (_, patch), .. } = slurm(&answer, "ALL", &files).unwrap();
     let (changed, said) = lines(&patch);
     assert_eq!(
         changed,
@@ -193,7 +222,7 @@ fn where_nobody_is_stopped_and_nothing_bounds_limits_go() {
     );
     assert!(said.join("\n").contains("Vision_A: the files have no partition of that name"));
     let alone = [file("my partitions.conf", "PartitionName=speech Nodes=n1,\\\nn2 MaxTime=7-0\n")];
-    let (_, patch) = slurm(&answer, "ALL", &alone).unwrap();
+    let Patch { file: (_, patch), .. } = slurm(&answer, "ALL", &alone).unwrap();
     assert!(
         patch.contains("partition speech: a value goes on in the next line") && lines(&patch).0.is_empty(),
         "{patch}"
@@ -220,7 +249,7 @@ PartitionName=night Nodes=n13 PreemptMode=CANCEL";
 fn partitions_keep_what_else_they_have() {
     let answer = plan(RECLAIMING, Some(1.5));
     let files = [file("/etc/slurm/slurm.conf", SLURM), file("kueue.yaml", KUEUE)];
-    let (name, patch) = slurm(&answer, "n[1-13]", &files).unwrap();
+    let Patch { file: (name, patch), .. } = slurm(&answer, "n[1-13]", &files).unwrap();
     assert_eq!(name, "slurm.patch");
     assert_eq!(
         lines(&patch).0,
@@ -255,7 +284,7 @@ fn partitions_keep_what_else_they_have() {
         }
         conf
     };
-    let (_, again) = slurm(&answer, "n[1-13]", &[file("slurm.conf", &applied)]).unwrap();
+    let Patch { file: (_, again), .. } = slurm(&answer, "n[1-13]", &[file("slurm.conf", &applied)]).unwrap();
     assert!(again.contains("# Nothing in the files is to be changed."), "{again}");
 }
 
@@ -265,7 +294,7 @@ fn nothing_is_changed_where_the_plan_changes_nothing_or_makes_one_queue() {
     let files = [file("slurm.conf", SLURM), file("kueue.yaml", KUEUE)];
     for followed in [true, false] {
         answer.followed = followed;
-        for (_, patch) in [
+        for Patch { file: (_, patch), .. } in [
             kueue(&answer, GPU_RESOURCE, &files).unwrap(),
             kai(&answer, &files).unwrap(),
             volcano(&answer, GPU_RESOURCE, &files).unwrap(),
