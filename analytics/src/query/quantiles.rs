@@ -12,8 +12,8 @@
 use std::sync::Arc;
 
 use polars::prelude::{
-    AggExpr, DataType, DslPlan, Expr, FunctionExpr, LazyFrame, NULL, PlSmallStr, QuantileMethod, SortMultipleOptions,
-    SortOptions, col, len, lit, when,
+    AggExpr, DataType, DslPlan, Expr, FunctionExpr, LazyFrame, LazyGroupBy, NULL, PlSmallStr, QuantileMethod,
+    SortMultipleOptions, SortOptions, col, len, lit, when,
 };
 
 /// The value that quantiles are of, and how many rows of a group have it.
@@ -55,7 +55,7 @@ fn rewritten(plan: &DslPlan) -> Option<DslPlan> {
 
 /// The same groups, off counts.
 fn grouped(input: LazyFrame, keys: &[Expr], predicates: &[Expr], aggs: &[Expr]) -> Option<DslPlan> {
-    let mut asked = aggs.iter().chain(predicates).flat_map(|expr| expr.into_iter()).filter_map(quantile);
+    let mut asked = aggs.iter().chain(predicates).flat_map(IntoIterator::into_iter).filter_map(quantile);
     let (value, ..) = asked.next()?;
     if asked.any(|(other, ..)| other != value) {
         return None;
@@ -69,7 +69,7 @@ fn grouped(input: LazyFrame, keys: &[Expr], predicates: &[Expr], aggs: &[Expr]) 
     let predicates: Vec<Expr> = predicates.iter().map(|expr| parts.of(expr)).collect::<Option<_>>()?;
     let by = [keys, &[value.clone().alias(VALUE)]].concat();
     let groups = input.group_by(by).agg(parts.counted).group_by(names);
-    Some(predicates.into_iter().fold(groups, |groups, kept| groups.having(kept)).agg(aggs).logical_plan)
+    Some(predicates.into_iter().fold(groups, LazyGroupBy::having).agg(aggs).logical_plan)
 }
 
 /// What a quantile is of, its level, and whether it may lie between two values.
