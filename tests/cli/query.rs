@@ -148,6 +148,30 @@ fn what_cannot_be_asked_is_refused_with_a_remedy() {
 }
 
 #[test]
+fn files_of_ones_own_are_read_or_refused_in_plain_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let asked = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let with = format!("own={}", path.display());
+        tracecast(&["query", "datasets/sample", "select * from own", "--with", &with, "--format", "csv"])
+    };
+    // What a column holds is known from all of its cells, however late they come.
+    let mut late = String::from("day,usd\n");
+    for _ in 0..20_000 {
+        late.push_str("2024-03-05,1\n");
+    }
+    late.push_str("2024-03-06,1.5\n");
+    let output = asked("late.csv", late.as_bytes());
+    assert!(stdout(&output).ends_with("2024-03-06,1.5\n"), "{}", stderr(&output));
+    let output = asked("day.csv", b"day\n2024-02-28\n2024-02-30\n");
+    assert!(!output.status.success() && stderr(&output).contains("2024-02-30"), "{}", stderr(&output));
+    assert!(!stderr(&output).contains("schema_overrides"), "{}", stderr(&output));
+    let output = asked("rates.csv.gz", &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0]);
+    assert!(!output.status.success() && stderr(&output).contains("unpack it first"), "{}", stderr(&output));
+}
+
+#[test]
 fn without_a_question_the_tables_are_listed() {
     let output = tracecast(&["query", "datasets/sample"]);
     assert!(output.status.success(), "{}", stderr(&output));

@@ -3,7 +3,8 @@
 use polars::prelude::{LazyFrame, PolarsResult};
 use serde::Serialize;
 
-use super::{Tables, guarded, run, unreadable};
+use super::file::unreadable;
+use super::{Tables, guarded, run};
 use crate::error::Result;
 use crate::facts::columns;
 use crate::report::{Cell, Column, ReportTable};

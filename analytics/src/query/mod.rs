@@ -7,6 +7,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `statement` | what is asked: one query, nothing that changes anything, with an order that leaves no ties to chance |
+//! | `file` | files of the asker's own |
 //! | `frame` | tables to frames of polars and back to Arrow |
 //! | `quantiles` | exact quantiles by group, read off counts of values |
 //! | [`answer`] | the rows of an answer, written as text, CSV, JSON, JSON lines, Parquet or Arrow |
@@ -23,6 +24,7 @@ pub mod answer;
 pub mod listing;
 pub mod selection;
 
+mod file;
 mod frame;
 mod quantiles;
 mod statement;
@@ -31,10 +33,7 @@ mod walk;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use polars::prelude::{
-    Engine, IntoLazy as _, LazyCsvReader, LazyFileListReader as _, LazyFrame, PlRefPath, PolarsError, PolarsResult,
-    ScanArgsParquet,
-};
+use polars::prelude::{Engine, IntoLazy as _, LazyFrame, PolarsError, PolarsResult};
 use polars::sql::SQLContext;
 
 pub use answer::QueryAnswer;
@@ -119,6 +118,9 @@ impl Tables {
         if magic == b"ARROW1" {
             return Err(wrong("it is an Arrow file, which is not read here", "write it as Parquet or CSV"));
         }
+        if magic.starts_with(&[0x1f, 0x8b]) || magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            return Err(wrong("it is compressed, and such files are not read here", "unpack it first"));
+        }
         self.with.push((name.to_owned(), path.to_owned()));
         Ok(())
     }
@@ -188,7 +190,7 @@ impl Tables {
     /// The table called `name` as a frame.
     fn frame(&self, name: &str) -> Result<LazyFrame> {
         if let Some((_, path)) = self.with.iter().find(|(known, _)| known == name) {
-            return scan(path);
+            return file::scan(path);
         }
         if name == columns::NAME {
             return match &self.source {
@@ -199,9 +201,9 @@ impl Tables {
         match &self.source {
             Source::Memory(trace) => table_of(trace, name, &self.zone),
             Source::Folder { path, manifest } if manifest.tables.iter().any(|table| table.name == name) => {
-                let file = path.join(format!("{name}.parquet"));
-                let stored = scan_parquet(&file)?;
-                frame::in_zone(stored, &self.zone).map_err(|error| unreadable(&file, &error))
+                let path = path.join(format!("{name}.parquet"));
+                let stored = file::scan_parquet(&path)?;
+                frame::in_zone(stored, &self.zone).map_err(|error| file::unreadable(&path, &error))
             }
             // A table without rows has no file.
             Source::Folder { .. } => table_of(&Trace::default(), name, &self.zone),
@@ -231,33 +233,6 @@ fn in_memory<T: Table>(table: &T, name: &str, zone: &Zone, found: &mut Option<La
     Ok(())
 }
 
-/// The asker's own file as a frame: Parquet by its name, else CSV.
-fn scan(path: &Path) -> Result<LazyFrame> {
-    let parquet = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"));
-    if parquet {
-        return scan_parquet(path);
-    }
-    let reader = LazyCsvReader::new(reference(path)?)
-        .with_has_header(true)
-        .with_infer_schema_length(None)
-        .with_try_parse_dates(true)
-        .with_glob(false);
-    guarded(|| reader.finish()).map_err(|error| unreadable(path, &error))
-}
-
-fn scan_parquet(path: &Path) -> Result<LazyFrame> {
-    let options = ScanArgsParquet { glob: false, ..ScanArgsParquet::default() };
-    let path_of = reference(path)?;
-    guarded(|| LazyFrame::scan_parquet(path_of, options)).map_err(|error| unreadable(path, &error))
-}
-
-fn reference(path: &Path) -> Result<PlRefPath> {
-    let text = path
-        .to_str()
-        .ok_or_else(|| Error::format(path.display().to_string(), "its name is no UTF-8", "rename the file"))?;
-    Ok(PlRefPath::new(text))
-}
-
 /// Runs a plan. Panics within polars, which has some where SQL asks for what it lacks, are its errors.
 #[expect(clippy::redundant_closure_for_method_calls, reason = "polars does not export the type of the method")]
 fn run(frame: LazyFrame) -> PolarsResult<polars::prelude::DataFrame> {
@@ -270,14 +245,6 @@ fn guarded<T>(work: impl FnOnce() -> PolarsResult<T>) -> PolarsResult<T> {
     })
 }
 
-fn unreadable(path: &Path, error: &PolarsError) -> Error {
-    Error::format(
-        path.display().to_string(),
-        error.to_string(),
-        "name a CSV file with a header, or a Parquet file (.parquet)",
-    )
-}
-
 fn refused(sql: &str, why: String) -> Error {
     Error::Query { sql: sql.to_owned(), why }
 }
@@ -285,7 +252,8 @@ fn refused(sql: &str, why: String) -> Error {
 fn failed(sql: &str, error: &PolarsError) -> Error {
     // The plan in which it failed, and what to write in Python, help nobody here.
     let text = error.to_string();
-    let why = text.split("\n\nResolved plan until failure").next().unwrap_or_default().trim();
+    let hints = ["\n\nResolved plan until failure", "\n\nThe current offset in the file"];
+    let why = hints.iter().fold(text.as_str(), |why, hint| why.split(hint).next().unwrap_or_default()).trim();
     if let Some((what, rest)) = why.split_once("; valid columns: [") {
         // The list is of fifty names; what is meant may stand behind it.
         let meant =
