@@ -11,11 +11,10 @@ from typing import List, NamedTuple, Optional
 
 from runner import Reading, Unfit
 
-UNKNOWN_SIZE = 7
-NOT_FOUND = 6
-# Not supported, no permission, not found, unknown: told by GPUs that do not have what was asked for.
-UNTOLD = {3, 4, NOT_FOUND, 999}
-DEFAULT_MODE, PROHIBITED, EXCLUSIVE_PROCESS = 0, 2, 3
+NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND, INSUFFICIENT_SIZE, UNKNOWN = 3, 4, 6, 7, 999
+# Told by GPUs that do not have what was asked for.
+UNTOLD = {NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND, UNKNOWN}
+DEFAULT_MODE, EXCLUSIVE_PROCESS = 0, 3
 SM_CLOCK = 1
 ON_CHIP = 0
 TX, RX = 0, 1
@@ -63,7 +62,11 @@ class Nvml:
         self._call("nvmlInit_v2")
 
     def _call(self, name: str, *arguments) -> None:
-        code = getattr(self._library, name)(*arguments)
+        try:
+            function = getattr(self._library, name)
+        except AttributeError as error:
+            raise NvmlError(f"this driver has no {name}; a newer one has", NOT_SUPPORTED) from error
+        code = function(*arguments)
         if code != 0:
             raise NvmlError(f"{name} failed with NVML's error {code}", code)
 
@@ -138,7 +141,7 @@ class Nvml:
             self._call("nvmlDeviceGetComputeRunningProcesses", device.handle, ctypes.byref(count), None)
         except NvmlError as error:
             # With no room for an answer, any process at all is told in this way.
-            if error.code != UNKNOWN_SIZE:
+            if error.code != INSUFFICIENT_SIZE:
                 raise
         return count.value
 

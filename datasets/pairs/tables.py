@@ -223,15 +223,22 @@ def sheets(gpu_type: str, measured: Measured) -> Dict[str, List[List]]:
             into = micro if b.is_micro else pairs
             into.append([gpu_type, a.name, b.name, both[0].speed, both[1].speed])
     profiles = [["gpu_type", "job", "family", *PROFILE]]
-    profiles += [[gpu_type, job.name, job.family, *profile(job, measured)] for job in measured.alone()]
+    # Micro-loads stand apart, or a model of the jobs would take them for job types.
+    micro_profiles = [list(profiles[0])]
+    for job in measured.alone():
+        row = [gpu_type, job.name, job.family, *profile(job, measured)]
+        micro_profiles.append(row)
+        if not job.is_micro:
+            profiles.append(row)
     samples = [["gpu_type", "job_a", "job_b", "repeat", "t_s", *Reading._fields]]
     for run, record in measured.records:
         names = [gpu_type, run.a.name, run.b.name if run.b else None, run.repeat]
         samples += [[*names, *reading] for reading in record.get("readings", [])]
     return {
         "pairs.csv": pairs,
-        "micro.csv": micro,
         "profiles.csv": profiles,
+        "micro.csv": micro,
+        "micro_profiles.csv": micro_profiles,
         "speeds.csv": each,
         "samples.csv": samples,
     }

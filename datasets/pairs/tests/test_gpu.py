@@ -165,6 +165,14 @@ class Checks(Case):
         with self.assertRaisesRegex(Unfit, "nvmlDeviceGetPowerUsage failed with NVML's error 15"):
             self.backend(library).read()
 
+    def test_what_an_old_driver_does_not_have_is_unknown(self):
+        class Old(Library):
+            @property
+            def nvmlDeviceGetPcieThroughput(self):
+                raise AttributeError
+
+        self.assertEqual(self.backend(Old()).read().pcie_mb_s, None)
+
     def test_jobs_of_a_mig_pair_get_two_instances_of_one_profile(self):
         backend = self.backend(Library(instances=[b"1g", b"3g", b"3g"]), mode="mig")
         visible = [backend._environment(place)["CUDA_VISIBLE_DEVICES"] for place in backend._places]

@@ -17,7 +17,7 @@ from journal import Journal  # noqa: E402
 from runner import Unfit  # noqa: E402
 
 SHORT = ["--backend", "simulated", "--window", "1", "--repeats", "2", "--families", "lstm-train,cnn-train"]
-TABLES = ["pairs.csv", "micro.csv", "profiles.csv", "speeds.csv", "samples.csv"]
+TABLES = ["pairs.csv", "profiles.csv", "micro.csv", "micro_profiles.csv", "speeds.csv", "samples.csv"]
 
 
 class Case(unittest.TestCase):

@@ -159,6 +159,7 @@ class Tables(unittest.TestCase):
         self.assertEqual(as_csv["micro.csv"], head + "g,a (batch size 8),m,0.25,0.8\n")
         profiles = as_csv["profiles.csv"].splitlines()
         self.assertEqual(profiles[1], "g,a (batch size 8),a,80,20,2000,150,,8,12,32,10")
+        self.assertEqual(as_csv["micro_profiles.csv"].splitlines(), [*profiles, "g,m,m,,,,,,,12,32,5"])
         self.assertEqual(profiles[2], "g,b (batch size 8),b,,,,,,8,12,32,40")
         self.assertIn("g,a (batch size 8),b (batch size 8),a,1,0,10,8,0.8,,,0.01\n", as_csv["speeds.csv"])
         self.assertEqual(len(as_csv["samples.csv"].splitlines()), 3)
