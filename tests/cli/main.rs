@@ -60,6 +60,7 @@ mod hostile;
 mod interference;
 mod limits;
 mod overwrite;
+mod pairs;
 mod pipes;
 mod plan;
 mod predict;

@@ -1,0 +1,104 @@
+"""What is measured, and in which order.
+
+A **job type** is a loop with a batch size; a **micro-load** takes one resource of the GPU and little else. Each job
+type and micro-load runs alone, every two job types run together (a job type also beside itself), and each job type runs
+beside each micro-load. All of that is one **repeat**. Runs of a repeat are in an order drawn from the seed, those alone
+first; a measurement that stops early therefore has whole repeats, or a whole first one with some pairs missing.
+
+Worked number: 12 job types and 4 micro-loads are 16 runs alone, 12 * 13 / 2 = 78 pairs and 12 * 4 = 48 runs beside
+micro-loads: 142 runs a repeat.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Dict, List, NamedTuple, Optional, Sequence
+
+# What starting a process, PyTorch and CUDA is taken to last, seconds. An allowance: it was not measured.
+START_S = 15.0
+
+
+class Job(NamedTuple):
+    """A job type or a micro-load."""
+
+    name: str
+    family: str
+    # Function of `loops` that builds it.
+    loop: str
+    # Samples of a step; none of a micro-load.
+    batch: Optional[int]
+    precision_bits: int
+    is_micro: bool
+
+
+class Run(NamedTuple):
+    """One measurement: a job alone, or two together."""
+
+    a: Job
+    b: Optional[Job]
+    repeat: int
+
+    @property
+    def jobs(self) -> List[Job]:
+        """The one or two jobs."""
+        return [self.a] if self.b is None else [self.a, self.b]
+
+    @property
+    def key(self) -> str:
+        """What tells it from all others."""
+        return f"{' + '.join(job.name for job in self.jobs)} #{self.repeat}"
+
+
+# Family, function of `loops`, batch sizes, bits of most numbers.
+LOOPS = [
+    ("cnn-train", "cnn_train", (32, 128), 32),
+    ("cnn-infer", "cnn_infer", (1, 64), 16),
+    ("encoder-train", "encoder_train", (8, 32), 16),
+    ("lstm-train", "lstm_train", (20, 80), 32),
+    ("recommender-train", "recommender_train", (1024, 16384), 32),
+    ("decode-infer", "decode_infer", (1, 16), 16),
+]
+MICRO = [
+    ("micro-compute", "micro_compute"),
+    ("micro-dram", "micro_dram"),
+    ("micro-l2", "micro_l2"),
+    ("micro-pcie", "micro_pcie"),
+]
+FAMILIES = [family for family, *_ in LOOPS]
+
+
+def jobs(families: Sequence[str]) -> List[Job]:
+    """Job types of some families. `tracecast` reads the batch size from such a name as well."""
+    return [
+        Job(f"{family} (batch size {batch})", family, loop, batch, bits, False)
+        for family, loop, batches, bits in LOOPS
+        if family in families
+        for batch in batches
+    ]
+
+
+def micro_loads() -> List[Job]:
+    """All micro-loads."""
+    return [Job(name, name, loop, None, 32, True) for name, loop in MICRO]
+
+
+def runs(families: Sequence[str], with_micro: bool, repeats: int, seed: int) -> List[Run]:
+    """All runs in the order in which they are made."""
+    loops = jobs(families)
+    micro = micro_loads() if with_micro else []
+    together = list(itertools.combinations_with_replacement(loops, 2)) + list(itertools.product(loops, micro))
+    ordered: List[Run] = []
+    for repeat in range(1, repeats + 1):
+        draw = random.Random(f"{seed}/{repeat}")
+        alone = [Run(job, None, repeat) for job in loops + micro]
+        shared = [Run(a, b, repeat) for a, b in together]
+        draw.shuffle(alone)
+        draw.shuffle(shared)
+        ordered += alone + shared
+    return ordered
+
+
+def seconds(count: int, settings: Dict) -> float:
+    """How long some runs are expected to last."""
+    return count * (START_S + settings["warm_up_s"] + settings["settle_s"] + settings["window_s"])

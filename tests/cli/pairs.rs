@@ -1,0 +1,130 @@
+//! `datasets/pairs/measure.py` on its simulated backend, from the command to the back-test of what it wrote; and its own tests.
+//!
+//! The script has not run on a GPU here. What is held is that its files are those that `backtest interference` reads.
+
+use std::collections::BTreeMap;
+
+use tracecast_predictors::interference::read;
+use tracecast_predictors::interference::table::Quantity;
+
+use super::*;
+
+/// `python3` with some arguments, in the repository's root; `None` (with a printed reason) where there is none.
+#[expect(clippy::print_stdout, reason = "the tests that call it say why they are skipped")]
+fn python(arguments: &[&str]) -> Option<Output> {
+    let output =
+        Command::new("python3").args(arguments).current_dir(root()).env("PYTHONDONTWRITEBYTECODE", "1").output();
+    if output.is_err() {
+        tracecast_tests::skipped::record("python3", false);
+        println!("skipped: python3 is absent, and datasets/pairs/measure.py cannot run");
+    }
+    output.ok()
+}
+
+/// Measures on the simulated backend.
+fn measure(out: &str, more: &[&str]) -> Option<String> {
+    let usual =
+        ["datasets/pairs/measure.py", "--backend", "simulated", "--window", "1", "--repeats", "2", "--out", out];
+    let output = python(&[&usual, more].concat())?;
+    assert!(output.status.success(), "{}", stderr(&output));
+    Some(stderr(&output))
+}
+
+fn read_all(folder: &Path) -> BTreeMap<String, String> {
+    let names = ["pairs.csv", "profiles.csv", "micro.csv", "micro_profiles.csv", "speeds.csv", "samples.csv"];
+    names.iter().map(|name| ((*name).to_owned(), std::fs::read_to_string(folder.join(name)).unwrap())).collect()
+}
+
+#[test]
+fn what_it_writes_is_what_the_backtest_reads() {
+    let folder = Folder::new();
+    let out = folder.path("pairs");
+    if measure(&out, &[]).is_none() {
+        return;
+    }
+    let at = |name: &str| Path::new(&out).join(name);
+    // The readers take every column, and note none that they pass over.
+    let table = read::sharing(&at("pairs.csv"), Some(&at("profiles.csv"))).unwrap();
+    assert_eq!(table.notes, Vec::<String>::new());
+    assert_eq!((table.pairs().len(), table.jobs().len(), table.gpu_types().len()), (78, 12, 1));
+    assert!(table.gpu_types()[0].starts_with("simulated"), "{:?}", table.gpu_types());
+    let misfits: Vec<(&str, &str)> = table
+        .pairs()
+        .iter()
+        .filter(|pair| pair.speeds.is_none())
+        .map(|pair| (table.jobs()[pair.a].as_str(), table.jobs()[pair.b].as_str()))
+        .collect();
+    // 11,800 MB fit with nothing above 4,184 MB in 15,984 MB.
+    let large = "cnn-train (batch size 128)";
+    let beside = [
+        "cnn-train (batch size 128)",
+        "decode-infer (batch size 16)",
+        "encoder-train (batch size 32)",
+        "recommender-train (batch size 16384)",
+    ];
+    assert_eq!(misfits, beside.map(|job| (large, job)));
+    let job = table.jobs().iter().position(|job| job == "lstm-train (batch size 20)").unwrap();
+    let profile = table.profile(0, job);
+    assert_eq!((profile.get(Quantity::MemoryMb), profile.get(Quantity::Batch)), (Some(1500.0), Some(20.0)));
+    assert!((profile.get(Quantity::SmUtilPct).unwrap() - 46.0).abs() < 1.0, "{profile:?}");
+    assert!((profile.steps_per_s().unwrap() / 38.0 - 1.0).abs() < 0.011, "{profile:?}");
+
+    let (pairs, profiles) = (at("pairs.csv").display().to_string(), at("profiles.csv").display().to_string());
+    let ask = ["backtest", "interference", &pairs, "--profiles", &profiles, "--hold-out", "family", "--format", "json"];
+    let output = tracecast(&ask);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found = json(&stdout(&output));
+    let split = &found["splits"][0];
+    assert_eq!((split["pairs"].as_u64(), split["did_not_fit"].as_u64()), (Some(78), Some(4)), "{split}");
+    // The model of contention is made of demands that the profiles tell, so who knows them does better than the mean.
+    let mae = |name: &str| {
+        let models = split["models"].as_array().unwrap();
+        models.iter().find(|model| model["name"] == name).unwrap()["mae"].as_f64().unwrap()
+    };
+    assert!(mae("effects") < 0.6 * mae("mean"), "{split}");
+
+    // Loads of one resource have the same form.
+    let micro = read::sharing(&at("micro.csv"), Some(&at("micro_profiles.csv"))).unwrap();
+    assert_eq!((micro.pairs().len(), micro.jobs().len(), micro.notes.len()), (48, 16, 0));
+}
+
+#[test]
+fn an_interrupted_measurement_goes_on_to_the_same_tables() {
+    let folder = Folder::new();
+    let (whole, parts) = (folder.path("whole"), folder.path("parts"));
+    let few = ["--families", "lstm-train,decode-infer,cnn-infer", "--mode", "mps"];
+    if measure(&whole, &few).is_none() {
+        return;
+    }
+    let told = measure(&parts, &[&few[..], &["--stop-after", "10"]].concat()).unwrap();
+    assert!(told.contains("the same command goes on"), "{told}");
+    assert_ne!(read_all(Path::new(&parts)), read_all(Path::new(&whole)));
+    measure(&parts, &few).unwrap();
+    assert_eq!(read_all(Path::new(&parts)), read_all(Path::new(&whole)));
+    let manifest = json(&std::fs::read_to_string(Path::new(&parts).join("manifest.json")).unwrap());
+    assert_eq!((manifest["backend"].as_str(), manifest["settings"]["mode"].as_str()), (Some("simulated"), Some("mps")));
+    assert_eq!(manifest["sessions"].as_array().unwrap().len(), 2);
+    assert!(manifest["note"].as_str().unwrap().contains("nothing in these files was measured"), "{manifest}");
+    // Nothing is left of files that were being written.
+    let mut names: Vec<_> = std::fs::read_dir(&parts).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    let all = [
+        "journal.jsonl",
+        "manifest.json",
+        "micro.csv",
+        "micro_profiles.csv",
+        "pairs.csv",
+        "profiles.csv",
+        "samples.csv",
+        "speeds.csv",
+    ];
+    assert_eq!(names, all);
+}
+
+#[test]
+fn its_own_tests_pass() {
+    if let Some(output) = python(&["-m", "unittest", "discover", "-s", "datasets/pairs/tests"]) {
+        println!("{}", stderr(&output));
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+}
