@@ -33,7 +33,7 @@ pub fn classes(rule: &SharingRule, kinds: usize) -> Vec<Vec<usize>> {
 /// The rule under which types share within their class alone.
 pub(super) fn rule_of_classes(rule: &SharingRule, classes: &[Vec<usize>], kinds: usize) -> SharingRule {
     let mut narrow = SharingRule::exclusive(kinds);
-    narrow.trial = rule.trial;
+    (narrow.trial, narrow.pace, narrow.asks_memory) = (rule.trial, rule.pace, rule.asks_memory);
     for class in classes {
         for a in class {
             for b in class {

@@ -55,6 +55,12 @@ impl Forecasts {
         self.of.get(a * self.kinds + b)?.as_ref()
     }
 
+    /// No forecast of any couple.
+    #[cfg(test)]
+    pub(super) fn unknown(kinds: usize) -> Self {
+        Self { measured: 0, kinds, of: vec![None; kinds * kinds] }
+    }
+
     fn put(&mut self, a: usize, b: usize, told: PairForecast) {
         let turned = PairForecast { a: told.b, b: told.a, ..told };
         for (at, told) in [(b * self.kinds + a, turned), (a * self.kinds + b, told)] {

@@ -8,6 +8,8 @@
 //! | `gandiva` | always; after 5 min the new job is taken out if both together make no more than one alone | the GPU of the lowest number |
 //! | `lucid` | the scores of both sum to at most 2, and they probably fit; a score is 0, 1 or 2 for a mean forecast speed beside others of at least 0.95, at least 0.85, and less | the lowest sum |
 //! | `horus_published`, `horus` | always; the cost is 1.3 × memory + g / 100 + 1 | the lowest cost |
+//! | `antman` | both fit; the first on the GPU keeps 0.95 of its speed, and the second has what is left | where known, the first with the least utilisation |
+//! | `salus_fair`, `salus_attained` | both fit; in turns of equal length, or first who has run less | the GPU of the lowest number |
 //! | `mean_forecast` | the expected speeds sum to more than 1 | the highest sum |
 //! | `forecast` | expected progress above a threshold, the 0.9 quantile of the slowdown of the worse within the SLO, chance not to fit within its bound | expected progress |
 //! | `forecast_trial` | the same; after 10 min the new job is taken out if a speed is below 1 / SLO or both make no more than one | expected progress |
@@ -19,6 +21,11 @@
 //! in MB as the authors' simulator has it, so that memory decides alone; corrected, memory is the share of the largest known job's double and g is 0 below 0, as
 //! a GPU that is less full is no worse. Horus needs the utilisation of every job type; where one is unknown it has no say.
 //!
+//! **AntMan** (Xiao et al., OSDI 2020): who finds an empty GPU has it guaranteed, and who would wait runs opportunistically beside one that has, and inherits the GPU. A record does
+//! not say which jobs are which, where AntMan's users do, and there are no quotas of tenants; a job that does not fit waits, where AntMan moves its memory to the host, at a
+//! speed that nobody measured. **Salus** (Yu and Chowdhury, MLSys 2020): iterations of two jobs alternate. Both must fit whole, where Salus takes more than two jobs and shares what is
+//! needed within an iteration alone; its SRTF needs to know what is left of a job, so who has run less is first in its place. How fast jobs are then is a [`Pace`].
+//!
 //! O(kinds²). Worked number: speeds of 0.97 beside others on average give a score of 0, of 0.80 one of 2: together 2, and Lucid packs them.
 
 use schemars::JsonSchema;
@@ -26,11 +33,13 @@ use serde::Serialize;
 use tracecast_predictors::interference::share::{SharingLimits, merit};
 use tracecast_predictors::interference::table::Quantity;
 
-use super::engine::{ALONE, SharingRule, Trial};
+use super::engine::{ALONE, Pace, SharingRule, Trial};
 use super::evidence::{Forecasts, PairEvidence};
 
 /// Gandiva's look at a new pair.
 const GANDIVA: Trial = Trial { after_ms: 300_000, least_total: ALONE as u64, least_speed: 0 };
+/// What AntMan keeps for who has a GPU guaranteed.
+const ANTMAN: Pace = Pace::Guaranteed { least: ALONE / 100 * 95 };
 /// When a forecast is held against what happens.
 const TRIAL_MS: i64 = 600_000;
 /// Lucid's scores.
@@ -52,6 +61,12 @@ pub enum SharingPolicy {
     HorusPublished,
     /// Horus' cost, corrected.
     Horus,
+    /// Guaranteed and opportunistic jobs.
+    Antman,
+    /// Time slicing, fair.
+    SalusFair,
+    /// Time slicing, who has run less first.
+    SalusAttained,
     /// Packing by the mean forecast.
     MeanForecast,
     /// The rule of the plan.
@@ -64,12 +79,15 @@ pub enum SharingPolicy {
 
 impl SharingPolicy {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Exclusive,
         Self::Gandiva,
         Self::Lucid,
         Self::HorusPublished,
         Self::Horus,
+        Self::Antman,
+        Self::SalusFair,
+        Self::SalusAttained,
         Self::MeanForecast,
         Self::Forecast,
         Self::ForecastTrial,
@@ -84,6 +102,9 @@ impl SharingPolicy {
             Self::Lucid => "Lucid: indolent packing",
             Self::HorusPublished => "Horus, as published",
             Self::Horus => "Horus, corrected",
+            Self::Antman => "AntMan: one guaranteed, one opportunistic",
+            Self::SalusFair => "Salus: fair turns",
+            Self::SalusAttained => "Salus: who has run less first",
             Self::MeanForecast => "mean forecast above 1",
             Self::Forecast => "forecast within the SLO",
             Self::ForecastTrial => "the same, and taken out where it is not kept",
@@ -99,6 +120,9 @@ impl SharingPolicy {
         let both = |rule: &mut SharingRule, a: usize, b: usize, preference: i32| {
             rule.allow(a, b, preference);
             rule.allow(b, a, preference);
+        };
+        let known = |quantity: Quantity| -> Option<Vec<f64>> {
+            evidence.profiles.iter().map(|profile| profile.get(quantity)).collect()
         };
         match self {
             Self::Exclusive => {}
@@ -118,9 +142,6 @@ impl SharingPolicy {
                 }
             }
             Self::HorusPublished | Self::Horus => {
-                let known = |quantity: Quantity| -> Option<Vec<f64>> {
-                    evidence.profiles.iter().map(|profile| profile.get(quantity)).collect()
-                };
                 let used = known(Quantity::SmUtilPct)?;
                 let memory = known(Quantity::MemoryMb).unwrap_or_else(|| vec![0.0; kinds]);
                 let whole = (2.0 * memory.iter().copied().fold(0.0, f64::max)).max(1.0);
@@ -135,6 +156,19 @@ impl SharingPolicy {
                     // Thousandths: the cost in MB must stay within 32 bits.
                     both(&mut rule, a, b, (-cost * 1000.0).clamp(-2e9, 0.0) as i32);
                 }
+            }
+            Self::Antman => {
+                let used = known(Quantity::SmUtilPct).unwrap_or_else(|| vec![0.0; kinds]);
+                for (a, b) in evidence.couples() {
+                    rule.allow(a, b, preference(-*used.get(b)?));
+                    rule.allow(b, a, preference(-*used.get(a)?));
+                }
+                (rule.pace, rule.asks_memory) = (ANTMAN, true);
+            }
+            Self::SalusFair | Self::SalusAttained => {
+                evidence.couples().for_each(|(a, b)| both(&mut rule, a, b, 0));
+                rule.pace = if self == Self::SalusFair { Pace::FairTurns } else { Pace::LeastAttained };
+                rule.asks_memory = true;
             }
             Self::MeanForecast => {
                 for (a, b) in evidence.couples() {
@@ -176,4 +210,88 @@ fn score(forecasts: &Forecasts, kind: usize, kinds: usize) -> i32 {
     let speeds: Vec<f64> = (0..kinds).filter_map(|other| forecasts.get(kind, other)).map(|told| told.a.mean).collect();
     let mean = speeds.iter().sum::<f64>() / speeds.len().max(1) as f64;
     LUCID.iter().filter(|bound| mean < **bound).count() as i32
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use tracecast_predictors::interference::table::{JobProfile, SharedPair, SharingTable, Speeds};
+
+    use super::*;
+    use crate::sharing::engine::{SharingJobs, SharingTimes, replay};
+
+    /// A heavy and a light job type: 0.6 and 0.5 as fast beside each other, 0.4 each of two heavy ones, and two light ones do not fit.
+    fn evidence() -> PairEvidence {
+        let mut table = SharingTable::new();
+        let gpu = table.gpu_type("v100");
+        let jobs = ["heavy", "light"].map(|name| table.job(name));
+        for (job, used) in jobs.into_iter().zip([90.0, 20.0]) {
+            let profile = JobProfile::default().with(Quantity::SmUtilPct, used).with(Quantity::MemoryMb, 100.0 * used);
+            table.set_profile(gpu, job, &profile);
+        }
+        let [heavy, light] = jobs;
+        let pair =
+            |a, b, speeds: Option<(f64, f64)>| SharedPair { gpu, a, b, speeds: speeds.map(|(a, b)| Speeds { a, b }) };
+        table.add_pairs([
+            pair(heavy, light, Some((0.6, 0.5))),
+            pair(heavy, heavy, Some((0.4, 0.4))),
+            pair(light, light, None),
+        ]);
+        PairEvidence::of(&table, gpu).unwrap()
+    }
+
+    fn rule(policy: SharingPolicy, evidence: &PairEvidence) -> Option<SharingRule> {
+        policy.rule(evidence, &Forecasts::unknown(evidence.kinds.len()), &SharingLimits::default())
+    }
+
+    /// Heavy (0) and light (1) jobs, as (submission, run, kind) in seconds.
+    fn ends_s(policy: SharingPolicy, of: &[(i64, i64, u16)], gpus: u32) -> Vec<f64> {
+        let evidence = evidence();
+        let jobs = SharingJobs {
+            submit_ms: of.iter().map(|job| job.0 * 1000).collect(),
+            run_ms: of.iter().map(|job| job.1 * 1000).collect(),
+            kind: of.iter().map(|job| job.2).collect(),
+        };
+        let times = replay(&jobs, gpus, &evidence.truth, &rule(policy, &evidence).unwrap()).unwrap();
+        times.iter().map(|SharingTimes { end_ms, .. }| *end_ms as f64 / 1e3).collect()
+    }
+
+    #[test]
+    fn antman_puts_a_job_beside_the_least_used_and_lets_it_have_what_is_left() {
+        // The third is beside the light one on the second GPU: that would be slowed to 0.5, so the third runs in a tenth of the time at 0.6. In 10 / 0.95 s it does 0.632 s; the rest it
+        // does alone.
+        let ends = ends_s(SharingPolicy::Antman, &[(0, 100, 0), (0, 10, 1), (0, 20, 0)], 2);
+        assert_eq!(ends, [100.0, 10.527, 29.896]);
+        // Two light ones do not fit: the second waits, and nobody fails.
+        assert_eq!(ends_s(SharingPolicy::Antman, &[(0, 10, 1), (0, 10, 1)], 1), [10.0, 20.0]);
+    }
+
+    #[test]
+    fn salus_lets_jobs_run_in_turns_whatever_was_measured() {
+        // Two heavy ones at once would make 0.8 together; in turns they make one.
+        let jobs = [(0, 60, 0), (30, 10, 0), (35, 20, 1)];
+        // From 30 s half as fast, until the second is done at 50 s; the third takes its place, and the first needs 20 s more, 40 in turns.
+        assert_eq!(ends_s(SharingPolicy::SalusFair, &jobs, 1), [90.0, 50.0, 90.0]);
+        // The second has run less, and is done at 40 s. The third then has the GPU until it is done, at 60 s, as the first has run for 30 s.
+        assert_eq!(ends_s(SharingPolicy::SalusAttained, &jobs, 1), [90.0, 40.0, 60.0]);
+        // Without sharing the short ones wait for the long one.
+        assert_eq!(ends_s(SharingPolicy::Exclusive, &jobs, 1), [60.0, 70.0, 90.0]);
+    }
+
+    #[test]
+    fn no_rule_but_the_oracle_rests_on_the_measured_speeds() {
+        let known = evidence();
+        let mut other = known.clone();
+        other.truth.set(0, 1, (0.1, 0.2));
+        other.truth.set(0, 0, (1.0, 1.0));
+        other.truth.set(1, 1, (1.0, 1.0));
+        let mut told = 0;
+        for policy in SharingPolicy::ALL {
+            let (a, b) = (rule(policy, &known), rule(policy, &other));
+            told += usize::from(a.is_some());
+            assert_eq!(a == b, policy != SharingPolicy::Oracle, "{policy:?}");
+        }
+        // Those that need forecasts have no say here.
+        assert_eq!(told, 8);
+    }
 }

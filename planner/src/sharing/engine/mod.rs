@@ -7,13 +7,16 @@
 //! # State
 //!
 //! There are *G* GPUs of one type, and jobs of one GPU each, in order of submission. A job has a **kind** (its job type) and a run: the time it takes alone. What is
-//! left of a job is its run in millionths of a millisecond; alone on a GPU it loses 1,000,000 of these each millisecond, beside a job of kind b its own kind's
-//! speed beside b ([`PairSpeeds`]), a whole number. It ends at the first whole millisecond at which nothing is left.
+//! left of a job is its run in millionths of a millisecond; alone on a GPU it loses 1,000,000 of these each millisecond, beside another its *speed*, a whole number. It ends
+//! at the first whole millisecond at which nothing is left.
+//!
+//! Speeds are those of the rule's [`Pace`] (its [page](pace) is part of this one). By default that of a job beside one of kind b is its own kind's beside b, as measured
+//! ([`PairSpeeds`]). Otherwise the first on a GPU keeps a speed and the other is held back, or both run in turns. A job may then stand still for a while on its GPU, which counts as time on it.
 //!
 //! # Events
 //!
-//! At one instant, in this order: ends; trials that are over; jobs whose pause is over; submissions; in each by job. Then comes one *decision*. A job of no length ends
-//! at the instant of its start, after the decision, and another decision follows.
+//! At one instant, in this order: ends; two that have become even ([`Pace::LeastAttained`]); trials that are over; jobs whose pause is over; submissions; in each by job. Then comes one
+//! *decision*. A job of no length ends at the instant of its start, after the decision, and another decision follows.
 //!
 //! # Decision
 //!
@@ -23,9 +26,10 @@
 //! 2. If none is empty, the jobs that wait are taken in order. A job goes beside another on a GPU with one job, if the rule ([`SharingRule`]) allows the two kinds: of
 //!    those the one that the rule prefers most for the new job, of equals the GPU of the lowest number. A job for which there is none is passed over.
 //!
-//! * **What does not fit.** If the two do not fit, the new job fails at once. It pauses for `pause_ms`, then waits again. The other runs on unharmed.
+//! * **What does not fit.** If the two do not fit, the new job fails at once. It pauses for `pause_ms`, then waits again. The other runs on unharmed. Under a rule that *asks*
+//!   for memory first, a job beside which it does not fit does not count among those it may go to.
 //! * **Trial.** With a [`Trial`], `after_ms` after the new job began beside the other, if both are still together: the new job is taken out, and waits again, if the sum of
-//!   both speeds is at most `least_total`, or one of them is below `least_speed`. It keeps what it has done.
+//!   both speeds, as they are then, is at most `least_total`, or one of them is below `least_speed`. It keeps what it has done.
 //! * **Memory.** A rule that *remembers* never puts two jobs of the two kinds together again once they did not fit or failed a trial (those that are together
 //!   stay so until their own trial). One that does not never again puts that job beside another; others may still be put beside it.
 //!
@@ -42,8 +46,12 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::error::{Error, Result};
 
+pub mod pace;
 #[cfg(test)]
 mod tests;
+
+pub use pace::Pace;
+use pace::Turn;
 
 /// Speed alone.
 pub const ALONE: u32 = 1_000_000;
@@ -119,12 +127,24 @@ pub struct SharingRule {
     pub remembers: bool,
     /// How long a job pauses that did not fit.
     pub pause_ms: i64,
+    /// How fast two on a GPU are.
+    pub pace: Pace,
+    /// Whether memory is asked for first, so that what does not fit is not tried.
+    pub asks_memory: bool,
 }
 
 impl SharingRule {
     /// A rule under which nobody shares.
     pub fn exclusive(kinds: usize) -> Self {
-        Self { kinds, preference: vec![None; kinds * kinds], trial: None, remembers: true, pause_ms: 120_000 }
+        Self {
+            kinds,
+            preference: vec![None; kinds * kinds],
+            trial: None,
+            remembers: true,
+            pause_ms: 120_000,
+            pace: Pace::Together,
+            asks_memory: false,
+        }
     }
 
     /// Lets a new job of kind `new` go beside a running one; the highest preference is taken first.
@@ -182,12 +202,19 @@ struct Gpu {
     second: u32,
     /// Counts the pairs it held.
     pair: u32,
+    /// Whose turn it is, of two.
+    turn: Turn,
+}
+
+impl Gpu {
+    const EMPTY: Self = Self { first: NONE, second: NONE, pair: 0, turn: Turn::Both };
 }
 
 /// What happens, in the order of classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     End { job: u32, version: u32 },
+    Even { gpu: u32, pair: u32 },
     Trial { job: u32, gpu: u32, pair: u32 },
     Paused { job: u32 },
 }
@@ -224,7 +251,7 @@ pub fn replay(jobs: &SharingJobs, gpus: u32, speeds: &PairSpeeds, rule: &Sharing
         now: i64::MIN,
         state: vec![Job::default(); count],
         times: vec![SharingTimes::default(); count],
-        gpus: vec![Gpu { first: NONE, second: NONE, pair: 0 }; gpus as usize],
+        gpus: vec![Gpu::EMPTY; gpus as usize],
         empty: (0..gpus).collect(),
         single: vec![BTreeSet::new(); speeds.kinds],
         waiting: BTreeSet::new(),
@@ -265,6 +292,9 @@ fn check(jobs: &SharingJobs, gpus: u32, speeds: &PairSpeeds, rule: &SharingRule)
     if gpus == 0 || rule.kinds != speeds.kinds {
         return wrong(0, "there is no GPU, or the rule is of other kinds than the speeds");
     }
+    if matches!(rule.pace, Pace::Guaranteed { least } if least > ALONE) {
+        return wrong(0, "the first on a GPU cannot be guaranteed more than its speed alone");
+    }
     for (job, pair) in jobs.submit_ms.windows(2).enumerate() {
         if let [before, after] = pair
             && before > after
@@ -287,7 +317,7 @@ impl Engine<'_> {
     }
 
     fn gpu(&self, gpu: u32) -> Gpu {
-        self.gpus.get(gpu as usize).copied().unwrap_or(Gpu { first: NONE, second: NONE, pair: 0 })
+        self.gpus.get(gpu as usize).copied().unwrap_or(Gpu::EMPTY)
     }
 
     /// Who is beside a job that runs.
@@ -298,8 +328,26 @@ impl Engine<'_> {
     }
 
     fn speed(&self, job: u32) -> i64 {
-        let beside = self.partner(job).and_then(|other| self.speeds.get(self.kind(job), self.kind(other)));
-        i64::from(beside.unwrap_or(ALONE))
+        let gpu = self.state.get(job as usize).map_or(Gpu::EMPTY, |state| self.gpu(state.gpu));
+        if gpu.second == NONE {
+            return i64::from(ALONE);
+        }
+        let measured = |own, beside| self.speeds.get(self.kind(own), self.kind(beside)).unwrap_or(ALONE);
+        let both = [measured(gpu.first, gpu.second), measured(gpu.second, gpu.first)];
+        let [first, second] = self.rule.pace.speeds(both, gpu.turn);
+        i64::from(if gpu.first == job { first } else { second })
+    }
+
+    /// What a job has done, in millionths of a millisecond.
+    fn attained(&self, job: u32) -> i64 {
+        let run = self.jobs.run_ms.get(job as usize).copied().unwrap_or_default() * i64::from(ALONE);
+        run - self.state.get(job as usize).map_or(0, |state| state.left)
+    }
+
+    /// Whether a GPU still holds the pair that it held then.
+    fn holds(&self, gpu: u32, pair: u32) -> bool {
+        let held = self.gpu(gpu);
+        held.pair == pair && held.first != NONE && held.second != NONE
     }
 
     /// Takes account of what a job did until now.
@@ -320,7 +368,12 @@ impl Engine<'_> {
         let speed = self.speed(job);
         let Some(state) = self.state.get_mut(job as usize) else { return };
         state.version += 1;
-        let takes = (state.left + speed - 1) / speed;
+        // Who stands still has no end in sight.
+        let takes = match speed {
+            _ if state.left == 0 => 0,
+            0 => return,
+            _ => (state.left + speed - 1) / speed,
+        };
         self.events.push(Reverse((self.now + takes, Event::End { job, version: state.version })));
     }
 
@@ -351,9 +404,21 @@ impl Engine<'_> {
                     }
                 }
             }
+            Event::Even { gpu, pair } => {
+                if !self.holds(gpu, pair) {
+                    return;
+                }
+                let Gpu { first, second, .. } = self.gpu(gpu);
+                self.settle(first);
+                self.settle(second);
+                if let Some(gpu) = self.gpus.get_mut(gpu as usize) {
+                    gpu.turn = Turn::Both;
+                }
+                self.foresee(first);
+                self.foresee(second);
+            }
             Event::Trial { job, gpu, pair } => {
-                let held = self.gpu(gpu);
-                if held.pair != pair || held.first == NONE || held.second == NONE {
+                if !self.holds(gpu, pair) {
                     return;
                 }
                 let (Some(trial), Some(other)) = (self.rule.trial, self.partner(job)) else { return };
@@ -402,13 +467,16 @@ impl Engine<'_> {
                 single.insert(at);
             }
         }
-        let mut pair = 0;
+        let turn =
+            beside.map_or((Turn::Both, 0), |other| self.rule.pace.turn([self.attained(other), self.attained(job)]));
+        let (mut pair, mut even_in_ms) = (0, 0);
         if let Some(gpu) = self.gpus.get_mut(at as usize) {
             if gpu.first == NONE {
                 gpu.first = job;
             } else {
                 gpu.second = job;
                 gpu.pair += 1;
+                (gpu.turn, even_in_ms) = turn;
                 pair = gpu.pair;
             }
         }
@@ -422,6 +490,9 @@ impl Engine<'_> {
         self.foresee(job);
         if let Some(other) = beside {
             self.foresee(other);
+            if even_in_ms > 0 {
+                self.events.push(Reverse((now + even_in_ms, Event::Even { gpu: at, pair })));
+            }
             if let Some(trial) = self.rule.trial {
                 self.events.push(Reverse((now + trial.after_ms, Event::Trial { job, gpu: at, pair })));
             }
@@ -464,9 +535,9 @@ impl Engine<'_> {
         for (running, single) in (0u16..).zip(&self.single) {
             let Some(gpu) = single.first() else { continue };
             let forbidden = self.forbidden.get(usize::from(kind) * self.speeds.kinds + usize::from(running));
-            let Some(preference) =
-                self.rule.preference(kind.into(), running.into()).filter(|_| forbidden == Some(&false))
-            else {
+            let fits = !self.rule.asks_memory || self.speeds.get(kind, running).is_some();
+            let may = fits && forbidden == Some(&false);
+            let Some(preference) = self.rule.preference(kind.into(), running.into()).filter(|_| may) else {
                 continue;
             };
             if found.is_none_or(|(most, lowest)| preference > most || (preference == most && *gpu < lowest)) {
