@@ -205,3 +205,42 @@ fn charts_and_headings_name_their_zone() {
     let elsewhere = tracecast(&["describe", &source, "--timezone", "Europe/Berlin", "--charts", &charts, "--force"]);
     assert!(stdout(&elsewhere).contains("(Europe/Berlin)"), "{}", stdout(&elsewhere));
 }
+
+/// `--known-vc-only`, `--vcs` and `--max-run` are conditions that have names: each answers as the same jobs cut by hand do.
+#[test]
+fn named_conditions_select_what_they_stand_for() {
+    let folder = Folder::new();
+    let all = hourly();
+    let header = all.lines().next().unwrap();
+    // Every fifth job has no VC, every third is of another, and every seventh runs 40 minutes.
+    let rows: Vec<String> = (all.lines().skip(1).enumerate())
+        .map(|(ix, row)| {
+            let vc = if ix % 5 == 0 { ",," } else { [",vb,", ",va,", ",va,"][ix % 3] };
+            let long = if ix % 7 == 0 { (":11:00,600", ":41:00,2400") } else { ("", "") };
+            row.replacen(",va,", vc, 1).replacen(long.0, long.1, 1)
+        })
+        .collect();
+    let cut = |name: &str, kept: &dyn Fn(&str) -> bool| {
+        let rows: Vec<&str> = rows.iter().map(String::as_str).filter(|row| kept(row)).collect();
+        folder.file(name, &format!("{header}\n{}\n", rows.join("\n")))
+    };
+    let whole = cut("whole.csv", &|_| true);
+    let known = cut("known.csv", &|row| !row.contains("ann,,"));
+    let backtest = |source: &str, more: &[&str]| {
+        let arguments = ["backtest", "duration", source, "--models", "running_mean", "--json"];
+        let output = tracecast(&[&arguments, more].concat());
+        assert!(output.status.success(), "{more:?}: {}", stderr(&output));
+        json(&stdout(&output))["models"].clone()
+    };
+    let by_hand = backtest(&known, &[]);
+    assert_ne!(by_hand, backtest(&whole, &[]), "the condition changes something");
+    assert_eq!(by_hand, backtest(&whole, &["--known-vc-only"]));
+    assert_eq!(by_hand, backtest(&whole, &["--where", "vc is not null"]));
+
+    let short = cut("short.csv", &|row| row.contains(",va,") && row.contains(",600,"));
+    let cluster = folder.file("cluster.toml", CLUSTER);
+    let waits = |source: &str, more: &[&str]| {
+        simulate::data(&[&[source, "--cluster", &cluster][..], more].concat())["metrics"]["overall"].clone()
+    };
+    assert_eq!(waits(&short, &[]), waits(&whole, &["--vcs", "va", "--max-run", "10m"]));
+}

@@ -109,7 +109,7 @@ pub(crate) struct Choosing {
     /// The value cpus means processors, for a log without GPUs. A message says what was chosen if it is not gpus.
     #[arg(long, value_name = "WHAT", value_parser = resource)]
     pub(crate) resource: Option<Resource>,
-    /// Use only jobs whose VC is known
+    /// Use only jobs whose VC is known: short for --where "vc is not null"
     #[arg(long)]
     pub(crate) known_vc_only: bool,
     /// Columns that the model must not use, separated by commas
