@@ -293,6 +293,9 @@ fn backtests_and_forecasts() {
         sharing::named_jobs(&folder),
     );
     checked("plan-sharing", &[&["plan", "sharing", &named], &shared[..]].concat());
+    let sliced = mig::asked(&folder);
+    let words: Vec<&str> = sliced.iter().map(String::as_str).chain(["--format", "json"]).collect();
+    checked("plan-mig", &words);
     let model = folder.path("share.tcm");
     let learned = tracecast(&["train", "interference", &measured, "--profiles", &profiles, "--out", &model]);
     assert!(learned.status.success(), "{}", stderr(&learned));

@@ -18,6 +18,7 @@ mod formats;
 mod ingest;
 mod inspect;
 mod manual;
+mod mig;
 mod plan;
 mod plan_jobs;
 mod predict;
@@ -254,6 +255,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Plan(plan::Plan::Queues(request)) => queues::plan(request, quiet),
         Command::Plan(plan::Plan::Capacity(request)) => capacity::plan(request, quiet),
         Command::Plan(plan::Plan::Sharing(request)) => sharing::plan(request, quiet),
+        Command::Plan(plan::Plan::Mig(request)) => mig::plan(request, quiet),
         Command::Decide(decide::Decide::Power(request)) => decide::run(request),
         Command::Synth(request) => synth::run(request, quiet),
         Command::Formats => formats::run(),

@@ -18,7 +18,7 @@ use tracecast_planner::replay::scenario::Scenario;
 
 use crate::args::{NODES_OF_ALL, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::{backtest_demand, capacity, cloud, describe, fleet, queues, serving, sharing};
+use crate::cmd::{backtest_demand, capacity, cloud, describe, fleet, mig, queues, serving, sharing};
 use crate::progress::Clock;
 use crate::{output, source};
 
@@ -60,6 +60,11 @@ pub(crate) enum Plan {
     /// The plan forecasts how much jobs slow each other, and is tested without the measured pairs that it decides on. The answer compares it with nobody
     /// sharing, with published ways to pack, and with sharing that knows every pair.
     Sharing(Box<sharing::PlanSharing>),
+    /// Plan which GPUs are partitioned into which MIG slices, and test the plan on families that it did not know
+    ///
+    /// An integer programme finds the fewest GPUs that carry the jobs, or the most progress on the GPUs there are, with a bound. The answer compares it with
+    /// whole GPUs, with one partition for all, and with plans that know every speed.
+    Mig(Box<mig::PlanMig>),
 }
 
 /// Whose published thresholds CES takes.

@@ -61,6 +61,8 @@ pub(crate) enum SchemaOf {
     PlanCapacity,
     /// `plan sharing --format json`
     PlanSharing,
+    /// `plan mig --format json`
+    PlanMig,
     /// A line of `predict --format jsonl`
     Predictions,
     /// `predict interference --format json`
@@ -100,6 +102,7 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::BacktestSpot => tracecast_predictors::spot::backtest_answer::json_schema(),
         SchemaOf::BacktestAllocation => tracecast_planner::allocation::answer::json_schema(),
         SchemaOf::PlanSharing => tracecast_planner::sharing::answer::json_schema(),
+        SchemaOf::PlanMig => tracecast_planner::mig::answer::json_schema(),
         SchemaOf::PlanQueues => tracecast_planner::queues::answer::json_schema(),
         SchemaOf::PlanCapacity => tracecast_planner::capacity::answer::json_schema(),
         SchemaOf::Predictions => tracecast_predictors::output::json_schema(),

@@ -4,7 +4,7 @@
 
 use good_lp::solvers::microlp::MicroLpSolution;
 use good_lp::variable::UnsolvedProblem;
-use good_lp::{Constraint, SolverModel as _, microlp};
+use good_lp::{Constraint, ResolutionError, SolverModel as _, microlp};
 
 use crate::error::{Error, Result};
 
@@ -13,11 +13,28 @@ use crate::error::{Error, Result};
 /// # Errors
 /// If there is none, which no input should bring about.
 pub(crate) fn solved(problem: UnsolvedProblem, rows: Vec<Constraint>, of: &str) -> Result<MicroLpSolution> {
+    solved_if_possible(problem, rows, of)?
+        .ok_or_else(|| Error::Defect(format!("the programme of {of} has no solution: its rows contradict each other")))
+}
+
+/// As [`solved`]; `None` if its rows contradict each other.
+///
+/// # Errors
+/// If the solver fails, which no input should bring about.
+pub(crate) fn solved_if_possible(
+    problem: UnsolvedProblem,
+    rows: Vec<Constraint>,
+    of: &str,
+) -> Result<Option<MicroLpSolution>> {
     let mut model = problem.using(microlp);
     for row in rows {
         model.add_constraint(row);
     }
-    model.solve().map_err(|error| Error::Defect(format!("the programme of {of} has no solution: {error}")))
+    match model.solve() {
+        Ok(found) => Ok(Some(found)),
+        Err(ResolutionError::Infeasible) => Ok(None),
+        Err(error) => Err(Error::Defect(format!("the programme of {of} has no solution: {error}"))),
+    }
 }
 
 #[cfg(test)]

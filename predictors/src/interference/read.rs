@@ -25,7 +25,10 @@ const FASTEST: f64 = 10.0;
 pub const MISO_GPU: &str = "a100";
 
 /// The text of a file, unpacked.
-pub(super) fn text(path: &Path) -> Result<String> {
+///
+/// # Errors
+/// If it cannot be read, is too long, or is no text.
+pub fn text(path: &Path) -> Result<String> {
     text_up_to(path, LONGEST_FILE)
 }
 
@@ -58,14 +61,16 @@ fn text_up_to(path: &Path, longest: u64) -> Result<String> {
 }
 
 /// A CSV file being read: its columns and where it is.
-pub(super) struct Sheet<'a> {
+#[derive(Debug)]
+pub struct Sheet<'a> {
     file: String,
     columns: Vec<String>,
     reader: csv::Reader<&'a [u8]>,
 }
 
 /// One row of a sheet.
-pub(super) struct SheetRow<'s> {
+#[derive(Debug)]
+pub struct SheetRow<'s> {
     file: &'s str,
     columns: &'s [String],
     record: csv::StringRecord,
@@ -73,7 +78,11 @@ pub(super) struct SheetRow<'s> {
 }
 
 impl<'a> Sheet<'a> {
-    pub(super) fn open(path: &Path, text: &'a str) -> Result<Self> {
+    /// The sheet of a file with this text; names of columns are taken in lower case.
+    ///
+    /// # Errors
+    /// If the first line cannot be read.
+    pub fn open(path: &Path, text: &'a str) -> Result<Self> {
         let file = path.display().to_string();
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).flexible(true).from_reader(text.as_bytes());
         let head = reader.headers().map_err(|error| Error::Measured {
@@ -86,7 +95,8 @@ impl<'a> Sheet<'a> {
         Ok(Self { file, columns, reader })
     }
 
-    pub(super) fn has(&self, names: &[&str]) -> bool {
+    /// Whether it has all of these columns.
+    pub fn has(&self, names: &[&str]) -> bool {
         names.iter().all(|name| self.columns.iter().any(|column| column == name))
     }
 
@@ -96,13 +106,16 @@ impl<'a> Sheet<'a> {
     }
 
     /// That it is not the file it should be.
-    pub(super) fn other(&self, remedy: &str) -> Error {
+    pub fn other(&self, remedy: &str) -> Error {
         let found = format!("its columns are {}", self.columns.join(", "));
         Error::Measured { file: self.file.clone(), line: Some(1), found, remedy: remedy.to_owned() }
     }
 
     /// Calls `each` with every row.
-    pub(super) fn rows(mut self, mut each: impl FnMut(&SheetRow<'_>) -> Result<()>) -> Result<()> {
+    ///
+    /// # Errors
+    /// If a line is no CSV, has too few or too many cells, or `each` refuses it; with the line.
+    pub fn rows(mut self, mut each: impl FnMut(&SheetRow<'_>) -> Result<()>) -> Result<()> {
         let mut record = csv::StringRecord::new();
         loop {
             let more = self.reader.read_record(&mut record).map_err(|error| Error::Measured {
@@ -132,17 +145,21 @@ impl<'a> Sheet<'a> {
 
 impl SheetRow<'_> {
     /// What is wrong with this row.
-    pub(super) fn wrong(&self, found: String, remedy: &str) -> Error {
+    pub fn wrong(&self, found: String, remedy: &str) -> Error {
         Error::Measured { file: self.file.to_owned(), line: Some(self.line), found, remedy: remedy.to_owned() }
     }
 
-    pub(super) fn cell(&self, name: &str) -> &str {
+    /// A cell; empty where there is no such column.
+    pub fn cell(&self, name: &str) -> &str {
         let at = self.columns.iter().position(|column| column == name);
         at.and_then(|at| self.record.get(at)).unwrap_or_default()
     }
 
     /// A cell that must not be empty.
-    pub(super) fn name(&self, name: &str) -> Result<&str> {
+    ///
+    /// # Errors
+    /// If it is.
+    pub fn name(&self, name: &str) -> Result<&str> {
         let cell = self.cell(name);
         if cell.is_empty() {
             return Err(self.wrong(format!("column `{name}` is empty"), "name what was measured in every row"));
@@ -151,7 +168,10 @@ impl SheetRow<'_> {
     }
 
     /// A number of at least 0, `None` where the cell is empty.
-    pub(super) fn number(&self, name: &str) -> Result<Option<f64>> {
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn number(&self, name: &str) -> Result<Option<f64>> {
         let cell = self.cell(name);
         if cell.is_empty() {
             return Ok(None);

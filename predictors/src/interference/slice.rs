@@ -12,8 +12,11 @@
 //! utilisation and power, by least squares held to 0 a little, each family of jobs with the same weight: more load never makes a slice look faster, and a
 //! larger slice is never slower. The 80 and 90 % intervals are where families left out in training were missed.
 //!
+//! A [`SliceForecaster`] says for any slice what is expected, and what is reached with a chance of 90 %: families that were left out fell short of the
+//! forecast by no more than the difference, nine times of ten.
+//!
 //! Read are MISO's tables: `model,batch,mig_profile,step_s_median` and `model,batch,sm_util_pct,mem_util_pct,power_w,…` ([`super::read`]). Naive is the
-//! share of SMs. O(jobs) a fit. Worked number: at q = 1 on `3g.20gb`, f = √(3/7 × 1/2) = 0.46 and the speed (2 / (1 + 4.67))^½ = 0.59.
+//! share of SMs. O(jobs) a fit, O(families × jobs) a forecaster. Worked number: at q = 1 on `3g.20gb`, f = √(3/7 × 1/2) = 0.46 and the speed (2 / (1 + 4.67))^½ = 0.59.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,6 +36,8 @@ const PARTS: f64 = 7.0;
 const FILLED_BY: [Quantity; 3] = [Quantity::SmUtilPct, Quantity::MemUtilPct, Quantity::PowerW];
 /// What holds slopes to 0, in units of a family's weight.
 const HOLD: f64 = 0.05;
+/// Families without which no forecast is tested or made.
+const LEAST_FAMILIES: usize = 3;
 /// Fillings that are tried for a job with known speeds: ln q from −4 to 4.
 const TRIED: i32 = 400;
 
@@ -151,6 +156,63 @@ impl SliceTable {
     /// What a reader must know of the data, a sentence each.
     pub fn notes(&self) -> &[String] {
         &self.table.notes
+    }
+
+    /// Job types, those of which only the profile is known as well.
+    pub fn jobs(&self) -> &[String] {
+        self.table.jobs()
+    }
+
+    /// The place of a job type.
+    pub fn job(&self, name: &str) -> Option<usize> {
+        self.table.jobs().iter().position(|known| known == name)
+    }
+
+    /// Name of the family of a job type.
+    pub fn family(&self, job: usize) -> &str {
+        self.table.families().get(self.table.family(job)).map_or("", String::as_str)
+    }
+
+    /// Memory that a job type uses on the whole GPU, MB, if that is known.
+    pub fn memory_mb(&self, job: usize) -> Option<f64> {
+        self.table.profile(0, job).get(Quantity::MemoryMb)
+    }
+
+    /// Whether speeds are relative to a slice with all parts of the SMs.
+    pub fn is_of_whole_gpu(&self) -> bool {
+        self.whole.parts >= PARTS
+    }
+
+    /// Names of the slices that were measured, the whole included, the smallest first.
+    pub fn slices(&self) -> Vec<String> {
+        let mut all: Vec<Slice> = self.rows.iter().map(|row| row.slice).chain([self.whole]).collect();
+        all.sort_by(|a, b| a.parts.total_cmp(&b.parts).then(a.memory_gb.total_cmp(&b.memory_gb)));
+        all.dedup();
+        all.iter().map(|slice| format!("{}g.{}gb", slice.parts, slice.memory_gb)).collect()
+    }
+
+    /// Speed of a job type on a slice as it was measured, relative to the whole; `None` if it was not.
+    pub fn measured(&self, job: usize, slice: &str) -> Option<f64> {
+        let slice = Slice::of(slice)?;
+        let mut rows = self.rows.iter().filter(|row| row.job == job);
+        if slice == self.whole {
+            return rows.next().map(|_| 1.0);
+        }
+        rows.find(|row| row.slice == slice).map(|row| row.speed)
+    }
+
+    /// Share of the SMs that a slice has of the whole: what naive rules take for its speed.
+    pub fn share_of_sms(&self, slice: &str) -> Option<f64> {
+        Slice::of(slice).map(|slice| slice.of_sms(self.whole))
+    }
+
+    /// Families with speeds on slices.
+    fn families(&self) -> Vec<usize> {
+        distinct(self.rows.iter().map(|row| self.table.family(row.job)))
+    }
+
+    fn known(&self, job: usize) -> [Option<f64>; 3] {
+        FILLED_BY.map(|quantity| self.table.profile(0, job).get(quantity))
     }
 }
 
@@ -288,36 +350,107 @@ pub struct SliceBacktest {
     pub models: Vec<SliceScore>,
 }
 
+/// A forecast of the speed on a slice, relative to the whole.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SliceForecast {
+    /// What is expected.
+    pub speed: f64,
+    /// What is reached with a chance of 90 %; 0 at least.
+    pub low: f64,
+}
+
+/// A model of slices, and how far families that it did not know fell short of it.
+#[derive(Debug, Clone)]
+pub struct SliceForecaster {
+    model: SliceModel,
+    /// What nine of ten speeds of unknown families fall short by at most.
+    short: f64,
+}
+
+impl SliceForecaster {
+    /// Learns from all families but that of `leaving`, if a job type is named there.
+    ///
+    /// # Errors
+    /// If fewer than two families teach.
+    pub fn train(slices: &SliceTable, leaving: Option<usize>) -> Result<Self> {
+        let left = leaving.map(|job| slices.table.family(job));
+        let teaches = |job: usize| Some(slices.table.family(job)) != left;
+        let missed = Missed::of(slices, &teaches)?;
+        let model = SliceModel::train(slices, teaches).ok_or_else(untaught)?;
+        Ok(Self { model, short: missed.quantile(|miss| miss).max(0.0) })
+    }
+
+    /// The forecast for a job type on a slice such as `3g.20gb`; `None` if that is no slice. On the whole every speed is 1.
+    pub fn forecast(&self, slices: &SliceTable, job: usize, slice: &str) -> Option<SliceForecast> {
+        let slice = Slice::of(slice)?;
+        if slice == slices.whole {
+            return Some(SliceForecast { speed: 1.0, low: 1.0 });
+        }
+        let speed = self.model.at(slices.known(job), slice);
+        Some(SliceForecast { speed, low: (speed - self.short).max(0.0) })
+    }
+}
+
+fn untaught() -> Error {
+    Error::Learner { learner: "speed on slices", reason: "the profiles do not differ".to_owned() }
+}
+
+/// Forecast less speed of families that were left out in turn, each family with the same weight.
+struct Missed {
+    misses: Vec<f64>,
+    weights: Vec<f64>,
+    families: usize,
+}
+
+impl Missed {
+    /// Of the families that `teaches` marks.
+    fn of(slices: &SliceTable, teaches: &dyn Fn(usize) -> bool) -> Result<Self> {
+        let taught = slices.rows.iter().filter(|row| teaches(row.job));
+        let families = distinct(taught.map(|row| slices.table.family(row.job)));
+        if families.len() + 1 < LEAST_FAMILIES {
+            return Err(too_few(families.len()));
+        }
+        let (mut misses, mut weights) = (Vec::new(), Vec::new());
+        for left in &families {
+            let model = SliceModel::train(slices, |job| teaches(job) && slices.table.family(job) != *left)
+                .ok_or_else(untaught)?;
+            let here: Vec<&OnSlice> = slices.rows.iter().filter(|row| slices.table.family(row.job) == *left).collect();
+            let weight = 1.0 / here.len().max(1) as f64;
+            misses.extend(here.iter().map(|row| model.at(slices.known(row.job), row.slice) - row.speed));
+            weights.resize(misses.len(), weight);
+        }
+        Ok(Self { misses, weights, families: families.len() })
+    }
+
+    /// The 0.9 quantile of what is made of the misses, wider by as much as one family more would have been worth.
+    fn quantile(&self, of: fn(f64) -> f64) -> f64 {
+        let made: Vec<f64> = self.misses.iter().copied().map(of).collect();
+        let wider = (self.families + 1) as f64 / self.families as f64;
+        weighted_quantile(&made, &self.weights, 0.9).unwrap_or_default() * wider
+    }
+}
+
+fn too_few(families: usize) -> Error {
+    Error::TooFew(format!("{families} families are too few to leave one out; measure three"))
+}
+
 /// Tests the predictor of speeds on slices, each family left out in turn.
 ///
 /// # Errors
 /// If there are fewer than three families.
 pub fn backtest(slices: &SliceTable) -> Result<SliceBacktest> {
-    let family = |row: &OnSlice| slices.table.family(row.job);
-    let families = distinct(slices.rows.iter().map(family));
-    if families.len() < 3 {
-        return Err(Error::TooFew(format!("{} families are too few to leave one out; measure three", families.len())));
+    let families = slices.families();
+    if families.len() < LEAST_FAMILIES {
+        return Err(too_few(families.len()));
     }
-    let known = |job: usize| FILLED_BY.map(|quantity| slices.table.profile(0, job).get(quantity));
-    let failed = || Error::Learner { learner: "speed on slices", reason: "the profiles do not differ".to_owned() };
     let mut told = vec![0.0; slices.rows.len()];
     let mut held = 0usize;
     for left in &families {
         let others = |job: usize| slices.table.family(job) != *left;
-        let model = SliceModel::train(slices, others).ok_or_else(failed)?;
-        let (mut misses, mut weights) = (Vec::new(), Vec::new());
-        for inner in families.iter().filter(|inner| *inner != left) {
-            let model = SliceModel::train(slices, |job| others(job) && slices.table.family(job) != *inner)
-                .ok_or_else(failed)?;
-            let here: Vec<&OnSlice> = slices.rows.iter().filter(|row| family(row) == *inner).collect();
-            let weight = 1.0 / here.len().max(1) as f64;
-            misses.extend(here.iter().map(|row| (row.speed - model.at(known(row.job), row.slice)).abs()));
-            weights.resize(misses.len(), weight);
-        }
-        let wider = families.len() as f64 / (families.len() - 1) as f64;
-        let reach = weighted_quantile(&misses, &weights, 0.9).unwrap_or_default() * wider;
-        for (row, told) in slices.rows.iter().zip(&mut told).filter(|(row, _)| family(row) == *left) {
-            *told = model.at(known(row.job), row.slice);
+        let model = SliceModel::train(slices, others).ok_or_else(untaught)?;
+        let reach = Missed::of(slices, &others)?.quantile(f64::abs);
+        for (row, told) in slices.rows.iter().zip(&mut told).filter(|(row, _)| !others(row.job)) {
+            *told = model.at(slices.known(row.job), row.slice);
             held += usize::from((row.speed - *told).abs() <= reach);
         }
     }
@@ -376,21 +509,48 @@ mod tests {
         assert!(Slice::of("full").is_none() && Slice::of("9g.80gb").is_none() && Slice::of("1g.10gb+me").is_none());
     }
 
-    #[test]
-    fn a_world_of_fillings_is_learned() {
+    /// Step times of five models at two batch sizes that fill the GPU by their memory utilisation, and profiles.
+    fn world() -> (tempfile::NamedTempFile, tempfile::NamedTempFile) {
         let (mut steps, mut profiles) =
-            ("model,batch,mig_profile,step_s_median\n".to_owned(), "model,batch,mem_util_pct\n".to_owned());
+            ("model,batch,mig_profile,step_s_median\n".to_owned(), "model,batch,mem_util_pct,memory_mb\n".to_owned());
         for model in 0..5 {
             for batch in [8, 16] {
                 let load = f64::from(model * 16 + batch);
-                profiles += &format!("m{model},{batch},{load}\n");
+                profiles += &format!("m{model},{batch},{load},{}\n", 100.0 * load);
                 for name in ["1g.5gb", "3g.20gb", "7g.40gb"] {
                     let share = Slice::of(name).unwrap().share(Slice::of("7g.40gb").unwrap());
                     steps += &format!("m{model},{batch},{name},{}\n", 1.0 / speed((load / 40.0 - 1.0).exp(), share));
                 }
             }
         }
-        let (steps, profiles) = (file(&steps), file(&profiles));
+        (file(&steps), file(&profiles))
+    }
+
+    #[test]
+    fn what_was_measured_and_what_is_forecast() {
+        let (steps, profiles) = world();
+        let slices = SliceTable::read(steps.path(), profiles.path()).unwrap();
+        assert_eq!(slices.slices(), ["1g.5gb", "3g.20gb", "7g.40gb"]);
+        assert!(slices.is_of_whole_gpu() && slices.job("m9 (batch size 8)").is_none());
+        let job = slices.job("m2 (batch size 16)").unwrap();
+        assert_eq!((slices.family(job), slices.memory_mb(job)), ("m2", Some(4800.0)));
+        let share = Slice::of("3g.20gb").unwrap().share(slices.whole);
+        let truth = speed(0.2f64.exp(), share);
+        assert!((slices.measured(job, "3g.20gb").unwrap() - truth).abs() < 1e-9);
+        assert_eq!((slices.measured(job, "7g.40gb"), slices.measured(job, "2g.10gb")), (Some(1.0), None));
+        assert!((slices.share_of_sms("3g.20gb").unwrap() - 3.0 / 7.0).abs() < 1e-12);
+        // Without its family, and of a slice that nobody measured: below the larger one, and cautious.
+        let forecaster = SliceForecaster::train(&slices, Some(job)).unwrap();
+        let of = |slice: &str| forecaster.forecast(&slices, job, slice).unwrap();
+        assert!((of("3g.20gb").speed - truth).abs() < 0.05, "{:?}", of("3g.20gb"));
+        assert!(of("2g.10gb").speed < of("3g.20gb").speed && of("3g.20gb").low <= of("3g.20gb").speed);
+        assert_eq!(of("7g.40gb"), SliceForecast { speed: 1.0, low: 1.0 });
+        assert!(forecaster.forecast(&slices, job, "half").is_none());
+    }
+
+    #[test]
+    fn a_world_of_fillings_is_learned() {
+        let (steps, profiles) = world();
         assert!(is_slices(steps.path()).unwrap() && !is_slices(profiles.path()).unwrap());
         let found = backtest(&SliceTable::read(steps.path(), profiles.path()).unwrap()).unwrap();
         assert_eq!((found.families, found.speeds), (5, 20));

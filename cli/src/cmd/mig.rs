@@ -1,0 +1,144 @@
+//! `tracecast plan mig`.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use tracecast_planner::mig::demand::{self, MigDemand};
+use tracecast_planner::mig::emit::{self, MigSite};
+use tracecast_planner::mig::gpu::{MigGpu, NAMES};
+use tracecast_planner::mig::{MigAnswer, MigRequest};
+use tracecast_predictors::interference::slice::SliceTable;
+
+use crate::args::duration;
+use crate::cmd::answer::{self, Answering};
+use crate::output;
+use crate::progress::Clock;
+
+/// Who carries the plan out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EmitMig {
+    /// Slurm: configurations of mig-parted, and lines for gres.conf and slurm.conf
+    Slurm,
+    /// Kubernetes: a ConfigMap for NVIDIA's MIG manager, and labels
+    Kubernetes,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example, two jobs of each of MISO's types on A100s, none more than twice as slow as on a whole one:
+  tracecast plan mig mig_step_time.csv --profiles profiles.csv --demand demand.csv --gpu a100-40gb --slo 2 --emit slurm --emit-to mig
+
+A demand file is a CSV with the columns job and jobs (so many run at once), or job, per_hour and run_s (so many come in an hour, and run so long alone).")]
+pub(crate) struct PlanMig {
+    /// Step times of job types on MIG slices: a CSV with the columns model, batch, mig_profile and step_s_median
+    #[arg(value_name = "SLICES")]
+    pub(crate) slices: PathBuf,
+    /// What is known of each job type on the whole GPU: a CSV with model, batch and any of the quantities in the guide
+    #[arg(long, value_name = "PROFILES", required = true, help_heading = "Jobs and GPUs")]
+    pub(crate) profiles: PathBuf,
+    /// What the GPUs must carry: a CSV with the columns job and jobs, or job, per_hour and run_s
+    #[arg(long, value_name = "CSV", required = true, help_heading = "Jobs and GPUs")]
+    pub(crate) demand: PathBuf,
+    /// GPU that was measured and is planned for: a100-40gb, a100-80gb, h100-80gb, h200-141gb
+    #[arg(long, value_name = "NAME", required = true, value_parser = gpu, help_heading = "Jobs and GPUs")]
+    pub(crate) gpu: &'static MigGpu,
+    /// Number of GPUs, on which the jobs then make the most progress [default: the fewest that carry all jobs]
+    #[arg(long, value_name = "GPUS", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Jobs and GPUs")]
+    pub(crate) gpus: Option<u32>,
+    /// How many times as slow as on the whole GPU a job may be, at the 0.9 quantile
+    #[arg(long, value_name = "TIMES", default_value = "2", value_parser = slo, help_heading = "Limits")]
+    pub(crate) slo: f64,
+    /// Share of the time that slices may be held, where jobs come and go
+    #[arg(long, value_name = "SHARE", default_value = "0.8", value_parser = busy, help_heading = "Limits")]
+    pub(crate) busy: f64,
+    /// How the GPUs are partitioned now: a CSV with the columns partition and gpus, such as 2x3g.20gb,4
+    ///
+    /// Of plans that are equally good, the one that changes the fewest GPUs is taken.
+    #[arg(long, value_name = "CSV", help_heading = "Change")]
+    pub(crate) now: Option<PathBuf>,
+    /// How long a GPU takes no new job before its partition is changed
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration, requires = "now", help_heading = "Change")]
+    pub(crate) drain: i64,
+    /// Write the configuration of these, separated by commas: slurm, kubernetes
+    ///
+    /// Refused where the plan advises to partition nothing. The answer is printed all the same.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHO",
+        value_delimiter = ',',
+        requires = "emit_to",
+        help_heading = "Configuration"
+    )]
+    pub(crate) emit: Vec<EmitMig>,
+    /// Folder into which the configuration is written
+    #[arg(long, value_name = "FOLDER", requires = "emit", help_heading = "Configuration")]
+    pub(crate) emit_to: Option<PathBuf>,
+    /// Number of GPUs in a node
+    #[arg(long, value_name = "GPUS", default_value = "8", help_heading = "Configuration")]
+    pub(crate) gpus_per_node: NonZeroU32,
+    /// What Slurm calls the whole GPU; a slice is called the same with its profile [default: a100, h100 or h200]
+    #[arg(long, value_name = "NAME", help_heading = "Configuration")]
+    pub(crate) slurm_type: Option<String>,
+    /// Kubernetes namespace of NVIDIA's operator
+    #[arg(long, value_name = "NAME", default_value = "gpu-operator", help_heading = "Configuration")]
+    pub(crate) namespace: String,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+}
+
+fn gpu(text: &str) -> Result<&'static MigGpu, String> {
+    MigGpu::named(text).map_err(|_| format!("write one of {}", NAMES.join(", ")))
+}
+
+fn slo(text: &str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|slo: &f64| (1.0..=1000.0).contains(slo)).ok_or("write a number of times, 1 or more")
+}
+
+fn busy(text: &str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|busy: &f64| *busy > 0.0 && *busy <= 1.0).ok_or("write a share above 0, up to 1")
+}
+
+pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
+    let checked = asked.answering.check("plan-mig", &[])?;
+    asked.answering.replacing.folders([&asked.emit_to])?;
+    let demand = MigDemand::read(&asked.demand)?;
+    let now = asked.now.as_deref().map(|path| demand::read_now(path, asked.gpu)).transpose()?;
+    let slices = SliceTable::read(&asked.slices, &asked.profiles)?;
+    let request = MigRequest {
+        gpus: asked.gpus,
+        slo: asked.slo,
+        busy: asked.busy,
+        now: now.unwrap_or_default(),
+        drain_s: asked.drain as f64 / 1e3,
+    };
+    let clock = Clock::new(quiet, "forecasting and choosing partitions");
+    let answer = MigAnswer::of(&slices, asked.gpu, asked.demand.display().to_string(), &demand, &request)?;
+    drop(clock);
+    let emitted = asked.emit(&answer, quiet);
+    checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))?;
+    // Who asked for files and gets none has an answer all the same.
+    emitted
+}
+
+impl PlanMig {
+    /// Writes the configuration that is asked for.
+    fn emit(&self, answer: &MigAnswer, quiet: bool) -> Result<()> {
+        let Some(folder) = &self.emit_to else { return Ok(()) };
+        let site = MigSite {
+            gpus_per_node: self.gpus_per_node.get(),
+            slurm_type: self.slurm_type.clone(),
+            namespace: self.namespace.clone(),
+        };
+        let mut files = Vec::new();
+        for who in &self.emit {
+            files.extend(match who {
+                EmitMig::Slurm => emit::slurm(answer, &site)?,
+                EmitMig::Kubernetes => emit::kubernetes(answer, &site)?,
+            });
+        }
+        output::emitted(folder, &files, quiet)
+    }
+}

@@ -1,0 +1,382 @@
+//! The answer of `plan mig`, as JSON (`plan-mig/1`).
+//!
+//! The **plan** takes the speed of a job type on a slice as it was measured, and forecasts it where it was not. Beside it stand every job on a whole GPU and the best partition that all GPUs
+//! have. The **test** asks what plans are worth where nothing was measured: the speeds of each family are forecast without any step time of it, rules choose fleets by that, and what was
+//! measured says how many jobs are then slower than the SLO. Only slices that were measured take part in it. The oracle knows every measured speed.
+//!
+//! A plan is **followed** if it needs at least 5 % fewer GPUs than whole GPUs do, or makes at least 5 % more on the GPUs given.
+//!
+//! As slow as its programmes. Worked example: 64 jobs need 64 whole GPUs or 20 in partitions; 12 of the 20 have other partitions now, and are drained for 1 h each: 12 GPU-hours.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::report::format;
+use tracecast_predictors::interference::slice::SliceTable;
+
+use super::demand::{MigDemand, MigDemandRow};
+use super::gpu::MigGpu;
+use super::partition::full;
+use super::rule::{MigFleet, MigQuestion, MigRequest, MigRule, MigTried};
+use super::speed::{MigEvidence, SpeedBasis, SpeedBelief};
+use crate::error::{Error, Result};
+use crate::plan::Recommendation;
+
+mod advise;
+mod render;
+
+/// Version of the JSON.
+pub const SCHEMA: &str = "plan-mig/1";
+
+/// A profile of the GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MigProfileRow {
+    /// Name.
+    pub profile: String,
+    /// Parts of the SMs, of seven.
+    pub compute_slices: u32,
+    /// Slices of memory, of eight.
+    pub memory_slices: u32,
+    /// Memory that a job may use, MiB.
+    pub usable_mib: u32,
+    /// Memory slices at which one may begin.
+    pub starts: Vec<u32>,
+    /// How many fit on a GPU.
+    pub most: u32,
+}
+
+/// A job type on a profile.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MigSpeedRow {
+    /// Job type.
+    pub job: String,
+    /// Profile.
+    pub profile: String,
+    /// Expected speed, relative to the whole GPU; none where nothing is known.
+    pub speed: Option<f64>,
+    /// How many times as slow as on the whole GPU, at the 0.9 quantile; none where nothing is known, or nothing is sure.
+    pub slowdown90: Option<f64>,
+    /// How it is known.
+    pub basis: SpeedBasis,
+    /// Whether the job is known to fit.
+    pub fits: bool,
+    /// Whether the plan may put it there.
+    pub allowed: bool,
+}
+
+/// Jobs of one type on slices of one profile.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MigPlaced {
+    /// Job type.
+    pub job: String,
+    /// Profile; the whole GPU by its own.
+    pub profile: String,
+    /// Slices that they hold; parts of one where types share it.
+    pub slices: f64,
+    /// Jobs: at once, or an hour.
+    pub jobs: f64,
+    /// Expected speed, relative to the whole GPU.
+    pub speed: f64,
+    /// How many times as slow, at the 0.9 quantile.
+    pub slowdown90: f64,
+    /// How that is known.
+    pub basis: SpeedBasis,
+}
+
+/// What it takes to get there from the partitions of now.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MigChange {
+    /// GPUs there are now.
+    pub gpus_now: u32,
+    /// GPUs of the plan that have their partition already.
+    pub kept: u32,
+    /// GPUs of the plan that must be given another partition.
+    pub changed: u32,
+    /// Of these, GPUs that there are, which are drained first; the others are new.
+    pub drained: u32,
+    /// How long a GPU takes no job before it is changed, seconds.
+    pub drain_s: f64,
+    /// What that costs.
+    pub gpu_hours: f64,
+}
+
+/// What plans are worth where nothing of a family was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MigTested {
+    /// Job types that take part: those that were measured on a slice.
+    pub job_types: usize,
+    /// Their families, each forecast without its step times.
+    pub families: usize,
+    /// Profiles that were measured; no other is used.
+    pub profiles: Vec<String>,
+    /// Speeds that were measured on them, the whole GPU apart.
+    pub speeds: usize,
+    /// Share of these speeds that are no lower than what was to be reached with a chance of 90 %.
+    pub held: f64,
+    /// The rules, by the same demand.
+    pub rules: Vec<MigTried>,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MigAnswer {
+    /// Version of this form.
+    pub schema: String,
+    /// What was planned for.
+    pub title: String,
+    /// The GPU.
+    pub gpu: String,
+    /// What Slurm calls it.
+    pub slurm_type: String,
+    /// Its profiles, the smallest first.
+    pub profiles: Vec<MigProfileRow>,
+    /// Partitions of it to which no slice can be added.
+    pub partitions: usize,
+    /// How many times as slow as on the whole GPU a job may be.
+    pub slo: f64,
+    /// Share of the time that slices may be held; none where jobs at once are told.
+    pub busy: Option<f64>,
+    /// GPUs that were given; none if the fewest were asked for.
+    pub gpus_given: Option<u32>,
+    /// What is to be carried.
+    pub demand: Vec<MigDemandRow>,
+    /// Whole GPUs that it keeps busy if every job runs alone.
+    pub load: f64,
+    /// Every job type on every profile.
+    pub speeds: Vec<MigSpeedRow>,
+    /// The plan.
+    pub plan: MigTried,
+    /// Whether no fleet can be better, to a ten-thousandth.
+    pub proven: bool,
+    /// Where its jobs go.
+    pub placed: Vec<MigPlaced>,
+    /// What it takes to get there; none where the partitions of now were not told.
+    pub change: Option<MigChange>,
+    /// Whole GPUs, and the best partition for all where there is one.
+    pub beside: Vec<MigTried>,
+    /// The test on families left out; none where that cannot be made, and a note says why.
+    pub tested: Option<MigTested>,
+    /// Whether to follow the plan.
+    pub followed: bool,
+    /// What to do, in a sentence.
+    pub action: String,
+    /// The recommendation, if a change is worth it.
+    pub recommendation: Option<Recommendation>,
+    /// What was assumed, in words.
+    pub notes: Vec<String>,
+}
+
+/// The JSON Schema of [`MigAnswer`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(MigAnswer).to_value()
+}
+
+impl MigAnswer {
+    /// Plans partitions for a demand.
+    ///
+    /// # Errors
+    /// If the table is of another GPU, or a job type is not in it or does not fit on the GPU.
+    pub fn of(
+        table: &SliceTable,
+        gpu: &'static MigGpu,
+        title: String,
+        demand: &MigDemand,
+        request: &MigRequest,
+    ) -> Result<Self> {
+        let evidence = MigEvidence::of(table, gpu, demand)?;
+        let profiles = (0..gpu.profiles.len()).collect();
+        let question = MigQuestion { evidence: &evidence, demand, request, profiles };
+        let must = |fleet: Option<MigFleet>| fleet.ok_or_else(|| Error::Defect("whole GPUs carry nothing".to_owned()));
+        let plan = must(question.fleet(MigRule::Plan, SpeedBelief::BestKnown)?)?;
+        let mut beside = vec![must(question.fleet(MigRule::WholeGpus, SpeedBelief::BestKnown)?)?.tried];
+        beside.extend(question.fleet(MigRule::OnePartition, SpeedBelief::BestKnown)?.map(|fleet| fleet.tried));
+        let mut notes = table.notes().to_vec();
+        let tested = tested(table, gpu, demand, request, &mut notes)?;
+        notes.extend(assumed(demand, request, &evidence));
+        let change = change(request, &plan);
+        let slowdown = |low: f64| (low > 0.0).then(|| 1.0 / low);
+        let name = |at: usize| demand.rows.get(at).map_or_else(String::new, |row| row.job.clone());
+        let profile = |at: usize| gpu.profiles.get(at).map_or_else(String::new, |profile| profile.name.to_owned());
+        let mut speeds = Vec::new();
+        for (at, of) in plan.speeds.iter().enumerate() {
+            speeds.extend(of.iter().enumerate().map(|(which, speed)| MigSpeedRow {
+                job: name(at),
+                profile: profile(which),
+                speed: (speed.basis != SpeedBasis::Unknown).then_some(speed.speed),
+                slowdown90: slowdown(speed.low),
+                basis: speed.basis,
+                fits: speed.fits,
+                allowed: speed.is_allowed(request.slo),
+            }));
+        }
+        let placed = plan.puts.iter().filter_map(|put| {
+            let speed = plan.speeds.get(put.at)?.get(put.profile)?;
+            Some(MigPlaced {
+                job: name(put.at),
+                profile: profile(put.profile),
+                slices: put.slices,
+                jobs: put.jobs,
+                speed: speed.speed,
+                // What is allowed has a speed.
+                slowdown90: 1.0 / speed.low,
+                basis: speed.basis,
+            })
+        });
+        let placed: Vec<MigPlaced> = placed.collect();
+        let plan = plan.tried;
+        let proven = match request.gpus {
+            Some(_) => plan.bound <= plan.progress * (1.0 + 2e-4) + 1e-6,
+            None => f64::from(plan.gpus) < plan.bound + 0.5,
+        };
+        let mut answer = Self {
+            schema: SCHEMA.to_owned(),
+            title,
+            gpu: gpu.name.to_owned(),
+            slurm_type: gpu.slurm.to_owned(),
+            profiles: gpu.profiles.iter().map(profile_row).collect(),
+            partitions: full(gpu).len(),
+            slo: request.slo,
+            busy: demand.is_load.then_some(request.busy),
+            gpus_given: request.gpus,
+            demand: demand.rows.clone(),
+            load: demand.load(),
+            speeds,
+            plan,
+            proven,
+            placed,
+            change,
+            beside,
+            tested,
+            followed: false,
+            action: String::new(),
+            recommendation: None,
+            notes,
+        };
+        answer.judge();
+        Ok(answer)
+    }
+
+    /// A fleet beside the plan.
+    pub fn beside(&self, rule: MigRule) -> Option<&MigTried> {
+        self.beside.iter().find(|tried| tried.rule == rule)
+    }
+
+    /// Whether any job is put on a slice by a forecast.
+    pub fn is_forecast(&self) -> bool {
+        self.placed.iter().any(|placed| placed.basis == SpeedBasis::Forecast)
+    }
+
+    /// Jobs of the demand: at once, or an hour.
+    fn jobs(&self) -> f64 {
+        self.demand.iter().map(|row| row.jobs).sum()
+    }
+}
+
+impl MigTested {
+    /// What a rule came to.
+    pub fn rule(&self, rule: MigRule) -> Option<&MigTried> {
+        self.rules.iter().find(|tried| tried.rule == rule)
+    }
+}
+
+fn profile_row(of: &super::gpu::MigProfile) -> MigProfileRow {
+    MigProfileRow {
+        profile: of.name.to_owned(),
+        compute_slices: of.compute,
+        memory_slices: of.memory,
+        usable_mib: of.usable_mib,
+        starts: of.starts.to_vec(),
+        most: of.most(),
+    }
+}
+
+fn change(request: &MigRequest, plan: &MigFleet) -> Option<MigChange> {
+    if request.now.is_empty() {
+        return None;
+    }
+    let gpus_now: u32 = request.now.iter().map(|(_, gpus)| gpus).sum();
+    let changed = plan.tried.gpus - plan.kept;
+    let drained = changed.min(gpus_now - plan.kept);
+    let gpu_hours = f64::from(drained) * request.drain_s / 3600.0;
+    Some(MigChange { gpus_now, kept: plan.kept, changed, drained, drain_s: request.drain_s, gpu_hours })
+}
+
+/// The test on families left out.
+fn tested(
+    table: &SliceTable,
+    gpu: &'static MigGpu,
+    demand: &MigDemand,
+    request: &MigRequest,
+    notes: &mut Vec<String>,
+) -> Result<Option<MigTested>> {
+    let whole = gpu.profiles.get(gpu.whole()).map_or("", |profile| profile.name);
+    let is_measured = |row: &&MigDemandRow| table.job(&row.job).is_some_and(|job| table.measured(job, whole).is_some());
+    let part = MigDemand { rows: demand.rows.iter().filter(is_measured).cloned().collect(), is_load: demand.is_load };
+    if part.rows.is_empty() {
+        notes
+            .push("No job type of the demand was measured on a slice, so forecasts of them are not tested.".to_owned());
+        return Ok(None);
+    }
+    let evidence = MigEvidence::of(table, gpu, &part)?;
+    if !evidence.can_be_tested() {
+        notes.push("Three families with step times on slices are needed to forecast a family without its own: forecasts are not tested.".to_owned());
+        return Ok(None);
+    }
+    let request = MigRequest { now: Vec::new(), ..request.clone() };
+    let profiles: Vec<usize> = (0..gpu.profiles.len()).filter(|at| evidence.was_measured(*at)).collect();
+    let (mut speeds, mut held) = (0usize, 0usize);
+    for at in 0..part.rows.len() {
+        for profile in profiles.iter().filter(|profile| **profile != gpu.whole()) {
+            let Some(speed) = evidence.measured(at, *profile) else { continue };
+            speeds += 1;
+            held += usize::from(speed >= evidence.speed(at, *profile, SpeedBelief::ForecastQuantile).low - 1e-12);
+        }
+    }
+    let families: BTreeSet<&str> = (0..part.rows.len()).map(|at| evidence.family(at)).collect();
+    let names = profiles.iter().filter_map(|at| gpu.profiles.get(*at)).map(|profile| profile.name.to_owned()).collect();
+    let question = MigQuestion { evidence: &evidence, demand: &part, request: &request, profiles };
+    let mut rules = Vec::new();
+    for (rule, belief) in [
+        (MigRule::WholeGpus, SpeedBelief::Measured),
+        (MigRule::OnePartition, SpeedBelief::ForecastQuantile),
+        (MigRule::ShareOfSms, SpeedBelief::ShareOfSms),
+        (MigRule::MeanForecast, SpeedBelief::ForecastMean),
+        (MigRule::Forecast, SpeedBelief::ForecastQuantile),
+        (MigRule::Oracle, SpeedBelief::Measured),
+    ] {
+        rules.extend(question.fleet(rule, belief)?.map(|fleet| fleet.tried));
+    }
+    Ok(Some(MigTested {
+        job_types: part.rows.len(),
+        families: families.len(),
+        profiles: names,
+        speeds,
+        held: if speeds > 0 { held as f64 / speeds as f64 } else { 1.0 },
+        rules,
+    }))
+}
+
+/// What is taken for granted.
+fn assumed(demand: &MigDemand, request: &MigRequest, evidence: &MigEvidence<'_>) -> Vec<String> {
+    let mut said = vec![
+        format!(
+            "A whole GPU is one on which MIG is off. Speeds are relative to its largest slice, {}, which may have a few SMs fewer.",
+            evidence.gpu().profiles.get(evidence.gpu().whole()).map_or("", |profile| profile.name)
+        ),
+        "Slices do not slow each other: they have SMs and memory of their own. The PCIe bus and the power limit are shared, and that is not counted.".to_owned(),
+        "Where a job type was not measured on a slice, it goes there only if the memory that it uses on the whole GPU fits; many jobs would do with less.".to_owned(),
+    ];
+    if demand.is_load {
+        said.push(format!(
+            "Slices are held {} of the time on average, so that jobs seldom wait; how long they wait is not replayed.",
+            format::percent(request.busy)
+        ));
+    } else {
+        said.push("Each job has a slice of its own all the time.".to_owned());
+    }
+    if !evidence.can_forecast() {
+        said.push("Too few families were measured to forecast others: only measured slices are used.".to_owned());
+    }
+    said
+}

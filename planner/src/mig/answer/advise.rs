@@ -1,0 +1,217 @@
+//! What follows from the plan: whether to follow it, and the recommendation.
+//!
+//! Confidence is **medium** where every speed that the plan rests on was measured, or where a plan by forecasts left at most 10 % of the jobs of the test beyond the SLO or on slices that were not measured; else it is **low**.
+//!
+//! O(rows). Worked example: 20 GPUs in place of 64 whole ones, of which one partition for all would need 24 and no fleet does with fewer than 20.
+
+use tracecast_analytics::report::format;
+
+use super::super::partition::WHOLE;
+use super::super::rule::{MigPartitionRow, MigRule, MigTried};
+use super::MigAnswer;
+use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};
+
+/// Share of the jobs of a test that may be beyond the SLO or on slices that were not measured.
+const TOLERATED: f64 = 0.1;
+
+/// GPUs, as a sentence has them.
+pub(super) fn gpus(count: u32) -> String {
+    format::counted(u64::from(count), "GPU", "GPUs")
+}
+
+/// Partitions of a fleet in words, each name between two `mark`s.
+pub(super) fn partitions(rows: &[MigPartitionRow], mark: &str) -> String {
+    let named = rows.iter().map(|row| format!("{} × {mark}{}{mark}", row.gpus, row.partition));
+    named.collect::<Vec<_>>().join(", ")
+}
+
+/// How many GPUs are cut, of all of a fleet.
+fn cut(of: &MigTried) -> String {
+    let cut: u32 = of.partitions.iter().filter(|row| row.partition != WHOLE).map(|row| row.gpus).sum();
+    if cut == of.gpus { gpus(cut) } else { format!("{} of {}", format::count(u64::from(cut)), gpus(of.gpus)) }
+}
+
+/// A number of jobs.
+pub(super) fn jobs(count: f64) -> String {
+    format::float(count, if count.fract().abs() < 1e-9 { 0 } else { 1 })
+}
+
+impl MigAnswer {
+    /// Judges the plan.
+    pub(super) fn judge(&mut self) {
+        let Some(whole) = self.beside(MigRule::WholeGpus) else { return };
+        let (gain, of) = match self.gpus_given {
+            Some(_) => (self.plan.progress - whole.progress, whole.progress),
+            None => (f64::from(whole.gpus) - f64::from(self.plan.gpus), f64::from(whole.gpus)),
+        };
+        self.followed = worth(gain, gain, of);
+        self.action = self.act();
+        self.recommendation = self.recommend();
+    }
+
+    /// What to do, in a sentence.
+    fn act(&self) -> String {
+        let Some(whole) = self.beside(MigRule::WholeGpus) else { return String::new() };
+        let plan = &self.plan;
+        if !self.followed {
+            let why = match self.gpus_given {
+                Some(count) => format!(
+                    "on {} partitions make {} whole GPUs' worth of progress, and whole GPUs {}",
+                    gpus(count),
+                    format::float(plan.progress, 2),
+                    format::float(whole.progress, 2)
+                ),
+                None => format!("in partitions the jobs need {}, and {} whole", gpus(plan.gpus), gpus(whole.gpus)),
+            };
+            return format!(
+                "**Partition nothing**: with an SLO of {}, {why}; a change is worth it from {} on.",
+                format::float(self.slo, 2),
+                format::percent(WORTH)
+            );
+        }
+        match self.gpus_given {
+            Some(count) => format!(
+                "**Partition {}**: {}. They make {} whole GPUs' worth of progress, where {} whole make {}.",
+                cut(plan),
+                partitions(&plan.partitions, "`"),
+                format::float(plan.progress, 2),
+                gpus(count),
+                format::float(whole.progress, 2)
+            ),
+            None => format!(
+                "**Partition {}**: {}. They carry what takes {} whole.",
+                cut(plan),
+                partitions(&plan.partitions, "`"),
+                gpus(whole.gpus)
+            ),
+        }
+    }
+
+    /// How the bound stands to the plan, in a sentence.
+    pub(super) fn bound_in_words(&self) -> String {
+        match (self.proven, self.gpus_given) {
+            (true, Some(_)) => "No partitions of these GPUs make more: that is proven to a ten-thousandth.".to_owned(),
+            (true, None) => "No partitions do with fewer GPUs: that is proven.".to_owned(),
+            (false, Some(_)) => format!(
+                "No partitions of these GPUs make more than {}: the search ended before that was settled.",
+                format::float(self.plan.bound, 2)
+            ),
+            (false, None) => format!(
+                "No partitions do with fewer than {}: the search ended before that was settled.",
+                gpus(self.plan.bound.max(0.0) as u32)
+            ),
+        }
+    }
+
+    /// What of the jobs of a tested fleet went wrong.
+    fn wrong(of: &MigTried) -> f64 {
+        of.over_slo + of.not_measured
+    }
+
+    fn confidence(&self) -> Confidence {
+        if !self.is_forecast() {
+            return Confidence::Medium;
+        }
+        let forecast = self.tested.as_ref().and_then(|tested| tested.rule(MigRule::Forecast));
+        if forecast.is_some_and(|tried| Self::wrong(tried) <= TOLERATED) { Confidence::Medium } else { Confidence::Low }
+    }
+
+    fn risk(&self) -> String {
+        let tested = self.tested.as_ref().and_then(|tested| Some((tested, tested.rule(MigRule::Forecast)?)));
+        let by_forecast = tested.map_or_else(String::new, |(tested, tried)| {
+            format!(
+                "Of {} that were forecast without their own step times, a plan by the forecast left {} of the jobs beyond the SLO and {} on slices that were not measured.",
+                format::counted(tested.families as u64, "family", "families"),
+                format::percent(tried.over_slo),
+                format::percent(tried.not_measured)
+            )
+        });
+        if self.is_forecast() {
+            let jobs: f64 = self.placed.iter().map(|placed| placed.jobs).sum();
+            let forecast: f64 = self
+                .placed
+                .iter()
+                .filter(|placed| placed.basis == super::SpeedBasis::Forecast)
+                .map(|placed| placed.jobs)
+                .sum();
+            let untested = if tested.is_none() { "Forecasts were not tested. " } else { "" };
+            format!(
+                "{} of the jobs go on a slice by a forecast. {untested}{by_forecast}",
+                format::percent(if jobs > 0.0 { forecast / jobs } else { 0.0 })
+            )
+        } else {
+            format!("Every speed of the plan was measured, in a benchmark and not in these jobs. {by_forecast}")
+        }
+        .trim_end()
+        .to_owned()
+    }
+
+    /// The same as every plan recommends; `None` where nothing is worth a change.
+    fn recommend(&self) -> Option<Recommendation> {
+        let whole = self.beside(MigRule::WholeGpus).filter(|_| self.followed)?;
+        let uniform = self.beside(MigRule::OnePartition);
+        let of = |tried: &MigTried| match self.gpus_given {
+            Some(_) => tried.progress - whole.progress,
+            None => f64::from(tried.gpus) - f64::from(whole.gpus),
+        };
+        let (what, unit, bound) = match self.gpus_given {
+            Some(_) => ("Progress of all jobs", "whole GPUs", self.plan.bound - whole.progress),
+            None => ("GPUs that carry the jobs", "GPUs", self.plan.bound - f64::from(whole.gpus)),
+        };
+        let effect = |what: &str, unit: &str, change: f64| Effect {
+            what: what.to_owned(),
+            unit: unit.to_owned(),
+            change,
+            low: None,
+            high: None,
+            interval: "none: a count, with speeds as they were measured or are forecast".to_owned(),
+        };
+        let mut effects = vec![effect(what, unit, of(&self.plan))];
+        if self.gpus_given.is_some() {
+            effects.push(effect("Jobs that have no room", "jobs", self.plan.waiting - whole.waiting));
+        }
+        let slow: Vec<_> = self.placed.iter().filter(|placed| placed.slowdown90 > 1.0 + 1e-9).collect();
+        let slowed: f64 = slow.iter().map(|placed| placed.jobs).sum();
+        let mean = slow.iter().map(|placed| placed.jobs / placed.speed).sum::<f64>() / slowed.max(f64::MIN_POSITIVE);
+        let worst = slow.iter().map(|placed| placed.slowdown90).fold(1.0, f64::max);
+        let harmed = (slowed > 0.0).then(|| Harm {
+            who: format!(
+                "{} of {} jobs{}",
+                jobs(slowed),
+                jobs(self.jobs()),
+                if self.busy.is_some() { " an hour" } else { "" }
+            ),
+            how_much: format!(
+                "run {} times as slow as on a whole GPU on average, and at most {} times at the 0.9 quantile",
+                format::float(mean, 2),
+                format::float(worst, 2)
+            ),
+        });
+        let mut assumptions = self.notes.clone();
+        assumptions.push("The jobs to come are those of the demand.".to_owned());
+        Some(Recommendation {
+            plan: "mig".to_owned(),
+            action: self.action.clone(),
+            effects,
+            against: match self.gpus_given {
+                Some(count) => format!("{} that are whole", gpus(count)),
+                None => "every job on a whole GPU".to_owned(),
+            },
+            basis: Basis::Count,
+            regret: Some(Regret {
+                oracle: "the bound that no partitions undercut, with the same speeds".to_owned(),
+                oracle_change: bound,
+                naive_change: uniform.map(of),
+                naive: uniform.map(|tried| format!("{} ({})", tried.rule.in_words(), partitions(&tried.partitions, "`"))),
+            }),
+            harmed: harmed.into_iter().collect(),
+            confidence: self.confidence(),
+            risk: self.risk(),
+            assumptions,
+            holds_until: "Demand, job types or GPUs change; plan again with --now, which prefers plans that change fewer GPUs.".to_owned(),
+            apply: "Make the same plan with --emit slurm,kubernetes --emit-to FOLDER, and read the files before you apply them; a GPU must be free of jobs when its partition changes.".to_owned(),
+            command: None,
+            undo: "Apply the configuration `all-disabled` of the same files to the nodes once they are drained, and put the old lines of slurm.conf back.".to_owned(),
+        })
+    }
+}

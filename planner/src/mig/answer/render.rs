@@ -1,0 +1,251 @@
+//! The answer of `plan mig` as a report.
+//!
+//! O(job types × profiles). Worked example: a forecast speed of 0.62 with a slowdown of 2.1 at the 0.9 quantile, at an SLO of 2, is shown as "0.62 (2.10) f, too slow".
+
+use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
+
+use super::super::rule::{MigRule, MigTried};
+use super::super::speed::SpeedBasis;
+use super::advise::{gpus, jobs, partitions};
+use super::{MigAnswer, MigTested};
+
+/// A slowdown from which on a forecast says no more than that.
+const SLOWEST: f64 = 20.0;
+
+impl MigAnswer {
+    /// The answer as a report.
+    pub fn report(&self) -> Report {
+        let what = match self.gpus_given {
+            Some(count) => format!("the most progress on {count} {} GPUs", self.gpu),
+            None => format!("the fewest {} GPUs", self.gpu),
+        };
+        let carried = if self.busy.is_some() {
+            format!("{} jobs an hour, a load of {} whole GPUs", jobs(self.jobs()), format::float(self.load, 1))
+        } else {
+            format!("{} jobs at once", jobs(self.jobs()))
+        };
+        let mut report = Report::new(
+            format!("Which GPUs should be partitioned? {}", self.title),
+            format!("{what} for {carried}, none more than {} times as slow", format::float(self.slo, 2)),
+        );
+        report.summary = self.summary();
+        report.notes.clone_from(&self.notes);
+        report.sections.extend([self.plan_section(), self.beside_section()]);
+        report.sections.extend(self.tested.as_ref().map(|tested| self.tested_section(tested)));
+        report.sections.push(self.speeds_section());
+        report
+    }
+
+    fn summary(&self) -> Vec<String> {
+        let mut said = vec![self.action.clone(), self.bound_in_words()];
+        match (self.beside(MigRule::OnePartition), self.gpus_given) {
+            (Some(one), Some(_)) => said.push(format!(
+                "The best partition for all GPUs, {}, makes {}.",
+                partitions(&one.partitions, "`"),
+                format::float(one.progress, 2)
+            )),
+            (Some(one), None) => {
+                said.push(format!(
+                    "The best partition for all GPUs needs {}: {}.",
+                    gpus(one.gpus),
+                    partitions(&one.partitions, "`")
+                ));
+            }
+            (None, _) => said.push("No one partition has room for all job types.".to_owned()),
+        }
+        if self.plan.waiting > 0.0 {
+            said.push(format!("{} of {} jobs have no room on these GPUs.", jobs(self.plan.waiting), jobs(self.jobs())));
+        }
+        if let Some(change) = &self.change {
+            said.push(format!(
+                "{} of the plan have their partition already and {} do not: {} are drained for {} each, which costs {} GPU-hours.",
+                gpus(change.kept),
+                format::count(u64::from(change.changed)),
+                gpus(change.drained),
+                format::duration(change.drain_s),
+                format::float(change.gpu_hours, 1)
+            ));
+        }
+        if let Some(tested) = &self.tested {
+            let told = |rule: MigRule| {
+                let tried = tested.rule(rule)?;
+                Some(format!(
+                    "{}: {}, {} of the jobs beyond the SLO, {} on slices that were not measured",
+                    rule.in_words(),
+                    match self.gpus_given {
+                        Some(_) => format!("progress {}", format::float(tried.progress, 2)),
+                        None => gpus(tried.gpus),
+                    },
+                    format::percent(tried.over_slo),
+                    format::percent(tried.not_measured)
+                ))
+            };
+            let rules = [MigRule::Forecast, MigRule::MeanForecast, MigRule::Oracle];
+            said.push(format!(
+                "If no family had been measured on a slice: {}.",
+                rules.into_iter().filter_map(told).collect::<Vec<_>>().join("; ")
+            ));
+        }
+        if let Some(recommendation) = &self.recommendation {
+            said.extend(recommendation.harmed.iter().map(|harm| format!("{} {}.", harm.who, harm.how_much)));
+            said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
+        }
+        said
+    }
+
+    fn plan_section(&self) -> Section {
+        let mut fleet = ReportTable::new(
+            "Partitions",
+            vec![Column::text("Partition"), Column::number("GPUs"), Column::number("Slices of each")],
+        );
+        for of in &self.plan.partitions {
+            let slices: u32 = of.slices.iter().map(|slice| slice.count).sum();
+            fleet.rows.push(vec![
+                of.partition.as_str().into(),
+                Cell::Int(i64::from(of.gpus)),
+                Cell::Int(i64::from(slices)),
+            ]);
+        }
+        let mut placed = ReportTable::new(
+            "Where jobs go",
+            vec![
+                Column::text("Job type"),
+                Column::text("Slice"),
+                Column::number("Slices held"),
+                Column::number(if self.busy.is_some() { "Jobs an hour" } else { "Jobs" }),
+                Column::number("Speed"),
+                Column::number("Slowdown, 0.9"),
+                Column::text("Known by"),
+            ],
+        );
+        for of in &self.placed {
+            placed.rows.push(vec![
+                of.job.as_str().into(),
+                of.profile.as_str().into(),
+                Cell::float(of.slices, 2),
+                Cell::float(of.jobs, 1),
+                Cell::float(of.speed, 2),
+                Cell::float(of.slowdown90, 2),
+                basis(of.basis).into(),
+            ]);
+        }
+        Section::new("mig-plan", "What to set")
+            .with_finding(self.action.clone())
+            .with_table(fleet)
+            .with_table(placed)
+            .with_definition("**Partition**: profiles joined by `+`; `2x` are two of one; `whole` is a GPU on which MIG is off.")
+            .with_definition("**Speed**: relative to the whole GPU. **Slowdown, 0.9**: how many times as slow the job is, with a chance of 90 % at most.")
+    }
+
+    fn columns(&self, tested: bool) -> Vec<Column> {
+        let mut columns = vec![
+            Column::text("Fleet"),
+            Column::number("GPUs"),
+            Column::text("Partitions"),
+            Column::number("Progress, as believed"),
+            Column::number(if self.gpus_given.is_some() { "Most progress" } else { "Fewest GPUs" }),
+            Column::number("Jobs without room"),
+        ];
+        if tested {
+            columns.extend([
+                Column::number(if self.busy.is_some() { "Slices held, measured" } else { "Progress, measured" }),
+                Column::number("Beyond the SLO"),
+                Column::number("Not measured"),
+            ]);
+        }
+        columns
+    }
+
+    fn row(&self, of: &MigTried, tested: bool) -> Vec<Cell> {
+        let mut cells: Vec<Cell> = vec![
+            of.rule.in_words().into(),
+            Cell::Int(i64::from(of.gpus)),
+            partitions(&of.partitions, "").into(),
+            Cell::float(of.progress, 2),
+            Cell::float(of.bound, if self.gpus_given.is_some() { 2 } else { 0 }),
+            Cell::float(of.waiting, 1),
+        ];
+        if tested {
+            cells.extend([
+                if self.busy.is_some() {
+                    Cell::opt(of.measured_busy, Cell::share)
+                } else {
+                    Cell::opt(of.measured_progress, |progress| Cell::float(progress, 2))
+                },
+                Cell::share(of.over_slo),
+                Cell::share(of.not_measured),
+            ]);
+        }
+        cells
+    }
+
+    fn beside_section(&self) -> Section {
+        let mut table = ReportTable::new("Fleets beside the plan", self.columns(false));
+        table.rows = self.beside.iter().chain([&self.plan]).map(|of| self.row(of, false)).collect();
+        let bound = "**Fewest GPUs** and **most progress** are bounds of the programme with the partitions of that row: no fleet of them is better.";
+        Section::new("mig-beside", "What else could be set")
+            .with_table(table)
+            .with_definition("**Progress**: speeds of all slices that are held, in whole GPUs.")
+            .with_definition(bound)
+    }
+
+    fn tested_section(&self, tested: &MigTested) -> Section {
+        let mut table = ReportTable::new("Fleets chosen without step times of the families", self.columns(true));
+        table.rows = tested.rules.iter().map(|of| self.row(of, true)).collect();
+        Section::new("mig-tested", "What forecasts are worth")
+            .with_table(table)
+            .with_coverage(format!(
+                "{} of {} on {}; {} of {} measured speeds are no lower than what was forecast at 90 %.",
+                format::counted(tested.job_types as u64, "job type", "job types"),
+                format::counted(tested.families as u64, "family", "families"),
+                tested.profiles.join(", "),
+                format::percent(tested.held),
+                format::count(tested.speeds as u64)
+            ))
+            .with_definition("Each family is forecast without any step time of its own. What was measured then says how fast its jobs are.")
+            .with_definition("**Beyond the SLO**: share of the placed jobs. **Not measured**: on slices where their type has no step time: it did not fit, or nobody tried.")
+    }
+
+    fn speeds_section(&self) -> Section {
+        let mut columns = vec![Column::text("Job type")];
+        columns.extend(self.profiles.iter().map(|profile| Column::text(profile.profile.clone())));
+        let mut table = ReportTable::new("Speed (slowdown at the 0.9 quantile)", columns);
+        for of in self.speeds.chunks(self.profiles.len().max(1)) {
+            let Some(first) = of.first() else { continue };
+            let mut cells: Vec<Cell> = vec![first.job.as_str().into()];
+            cells.extend(of.iter().map(|speed| {
+                let told = speed.speed.map_or_else(
+                    || "–".to_owned(),
+                    |told| {
+                        let slow = speed.slowdown90.filter(|slow| *slow < SLOWEST);
+                        let slow = slow.map_or_else(|| format!("above {SLOWEST}"), |slow| format::float(slow, 2));
+                        format!(
+                            "{} ({slow}){}",
+                            format::float(told, 2),
+                            if speed.basis == SpeedBasis::Forecast { " f" } else { "" }
+                        )
+                    },
+                );
+                let why = match (speed.allowed, speed.fits) {
+                    (true, _) => "",
+                    (false, true) => ", too slow",
+                    (false, false) => ", does not fit",
+                };
+                Cell::from(if speed.speed.is_some() { format!("{told}{why}") } else { told })
+            }));
+            table.rows.push(cells);
+        }
+        Section::new("mig-speeds", "How fast jobs are on slices")
+            .with_table(table)
+            .with_definition("**f**: forecast; else measured. **Does not fit**: the memory that it uses on the whole GPU is more than the slice lets it use, or is not known.")
+    }
+}
+
+fn basis(of: SpeedBasis) -> &'static str {
+    match of {
+        SpeedBasis::Whole => "the whole GPU",
+        SpeedBasis::Measured => "measured",
+        SpeedBasis::Forecast => "forecast",
+        SpeedBasis::Unknown => "nothing",
+    }
+}

@@ -1,0 +1,25 @@
+//! `plan mig`: which GPUs of a fleet are cut into which slices, for the jobs that they must carry.
+//!
+//! ```text
+//! step times, profiles ──speed──▶ where each job type may go ─┐
+//! GPU ──partition──▶ full partitions ─────────────────────────┼─programme─▶ GPUs with each partition ──answer──▶ report, JSON ──emit──▶ files
+//! demand, partitions now ─────────────────────────────────────┘
+//! ```
+//!
+//! * [`gpu`]: profiles and placements of the GPUs there are. [`partition`]: what these placements allow.
+//! * [`demand`]: what is asked for, and how GPUs are partitioned now. [`speed`]: how fast job types run on slices, and how that is known.
+//! * [`programme`]: the fewest GPUs, or the most progress, with a bound.
+//! * [`rule`]: fleets beside each other: whole GPUs, one partition for all, and by what a plan takes for the speeds.
+//! * [`answer`]: the answer as data, as advice and as a report. [`emit`]: the configuration as Slurm and Kubernetes read it.
+
+pub mod answer;
+pub mod demand;
+pub mod emit;
+pub mod gpu;
+pub mod partition;
+pub mod programme;
+pub mod rule;
+pub mod speed;
+
+pub use answer::MigAnswer;
+pub use rule::MigRequest;
