@@ -1,8 +1,8 @@
 //! The back-test on a trace: what would have been said of each job when it started, and what its telemetry then read.
 //!
 //! Jobs are in order of their starts; those that began before the first reading teach, and nothing is said of them. What is said of a job rests on readings taken
-//! before its start: of jobs that had ended, or of others as far as they had run ([`past`](super::past)). Learners are fitted again each tenth of the jobs, on
-//! what had been read by then. Intervals are as wide as the model missed the last [`WINDOW`] jobs that were over by the job's start.
+//! before its start: of jobs that had ended, or of others as far as they had run (module `past`). Learners are fitted again each tenth of the jobs, on
+//! what had been read by then. Intervals are as wide as the model missed the last 300 jobs that were over by the job's start.
 //!
 //! Of the jobs, 30 % only teach, the next 20 % serve intervals too, on the next 25 % the model is chosen (by RMSLE, of those that were over by then), and the last 25 % are reported.
 //! Features are mean and last value of each level of groups, how many jobs the recurring group and the user had, GPUs, cores and time limit.

@@ -10,7 +10,7 @@
 //! | `boosted` | boosted trees that learn the quantiles themselves; the number said is the median |
 //!
 //! All is on the scale ln(1 + value). A rule or a learner of one number has quantiles by what it missed by on others; the quantiles of the trees are moved by the same
-//! (conformal: [`Reach`]). Worked number: of 19 errors the 0.05 and the 0.95 quantile are the smallest and the largest, rank (19 + 1) × 0.05 = 1 and 19.
+//! (conformal: `Reach`). Worked number: of 19 errors the 0.05 and the 0.95 quantile are the smallest and the largest, rank (19 + 1) × 0.05 = 1 and 19.
 
 use tracecast_analytics::stats::quantile::weighted_quantile;
 

@@ -4,7 +4,7 @@
 //! jobs, each job with the same weight, and the value of the job that started last; values are ln(1 + mean utilisation) and ln(1 + peak memory). Jobs of unknown size are
 //! one group of sizes.
 //!
-//! The **group estimate** draws each group's mean towards the wider one, as if [`SHRINK`] jobs more had that. O(log n + groups) a moment. Worked number: of
+//! The **group estimate** draws each group's mean towards the wider one, as if three jobs more had that. O(log n + groups) a moment. Worked number: of
 //! jobs at ln 3.0 on average, a group of one at 4.0 is estimated at (4.0 + 3 × 3.0) / 4 = 3.25.
 
 use std::collections::BTreeMap;
