@@ -28,6 +28,7 @@ pub mod serve;
 pub mod slurm;
 pub mod spot;
 pub mod timeline;
+pub mod utilisation;
 
 pub use error::{Error, Result};
 pub use model_file::read as read_model;

@@ -77,6 +77,7 @@ mod settings;
 mod sharing;
 mod simulate;
 mod spot;
+mod utilisation;
 mod window;
 
 struct Folder(tempfile::TempDir);
@@ -554,6 +555,7 @@ fn schemas_are_the_published_ones() {
         ("backtest-cloud", "planner/schema/backtest-cloud-1.schema.json"),
         ("backtest-allocation", "planner/schema/backtest-allocation-1.schema.json"),
         ("backtest-spot", "predictors/schema/backtest-spot-1.schema.json"),
+        ("backtest-utilisation", "predictors/schema/backtest-utilisation-1.schema.json"),
         ("predict-spot", "predictors/schema/predict-spot-1.schema.json"),
         ("backtest-demand", "predictors/schema/backtest-demand-1.schema.json"),
         ("backtest-interference", "predictors/schema/backtest-interference-1.schema.json"),

@@ -287,6 +287,9 @@ fn backtests_and_forecasts() {
     checked("backtest-demand", &[&["backtest", "demand", &source], &small[..], &slots].concat());
     let pairs = folder.file("pairs.csv", &interference::pairs());
     checked("backtest-interference", &["backtest", "interference", &pairs, "--format", "json"]);
+    checked("backtest-utilisation", &["backtest", "utilisation", "datasets/sample", "--format", "json"]);
+    let known = folder.file("known.csv", &utilisation::profiles());
+    checked("backtest-utilisation", &["backtest", "utilisation", &known, "--format", "json"]);
     let (measured, profiles) = sharing::measured(&folder);
     let (shared, named) = (
         ["--pairs", &measured, "--profiles", &profiles, "--gpus", "6", "--format", "json"],

@@ -4,6 +4,7 @@
 mod demand;
 mod interference;
 mod intervals;
+mod utilisation;
 
 use tracecast_analytics::storage;
 use tracecast_predictors::duration::backtest::{self, Backtest, BacktestOptions, ModelScore};

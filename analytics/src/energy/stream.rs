@@ -35,11 +35,12 @@ use rayon::prelude::*;
 use super::ledger::EnergyLedger;
 use super::meter::{
     Claim, Claims, Fleet, Options, Readings, Reorder, Row, Series, Setting, Sink, add_types, board, conclude,
-    measure_counted, node_types, reading,
+    measure_counted, reading,
 };
 use super::model::{PowerModel, PowerModels, Tally};
 use crate::Trace;
 use crate::error::{Error, Result};
+use crate::facts::telemetry::node_types;
 use crate::rollup::columnar::{Column, Words, as_dictionaries, reals, times, words};
 use crate::schema::{GpuSampleTable, Table as _};
 use crate::storage;

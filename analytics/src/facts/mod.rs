@@ -16,6 +16,7 @@
 //! | `placed` | which node held how many GPUs of which job when |
 //! | [`demand`] | demand for nodes or GPUs as slots of equal length, and what of it is known before a moment |
 //! | [`samples`] | GPU samples as readings, each with the job that held the GPU |
+//! | [`telemetry`] | readings of GPUs that one job held alone |
 //!
 //! Worked number: a job of 8 GPUs from 0 s to 1,800 s in a VC of 16 is 14,400 GPU-seconds ([`job`]), half of the VC's
 //! capacity while it runs ([`load`]), and one of the class of 5 to 8 GPUs ([`size`]).
@@ -35,6 +36,7 @@ pub(crate) mod rows;
 pub mod samples;
 pub mod size;
 pub mod slot;
+pub mod telemetry;
 
 pub use capacity::Capacity;
 pub use job::{JobFacts, Stretch};

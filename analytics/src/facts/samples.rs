@@ -152,6 +152,17 @@ impl<'r> Gpu<'r> {
         Some((self.key.0, name.split_once('/').map_or(name, |(board, _)| board)))
     }
 
+    /// Its node; `None` if unknown.
+    pub(crate) fn node(&self) -> Option<&'r str> {
+        self.readings.samples.node.name(self.key.0?)
+    }
+
+    /// The profile of an instance (`1g.10gb`); `None` of a whole GPU, or if it is unknown.
+    pub(crate) fn profile(&self) -> Option<&'r str> {
+        let (_, instance) = self.name()?.split_once('/')?;
+        instance.split(':').next().filter(|profile| !profile.is_empty())
+    }
+
     /// Its name; `None` if unknown.
     pub(crate) fn name(&self) -> Option<&'r str> {
         self.readings.samples.gpu.name(self.key.1?)
@@ -173,6 +184,11 @@ impl<'r> Gpu<'r> {
 impl Reading<'_> {
     /// Its value in `column`, `None` if no row of the moment has one.
     pub(crate) fn value(&self, column: &Numbers<f64>) -> Option<f64> {
+        self.rows.iter().find_map(|ix| column.get(*ix as usize))
+    }
+
+    /// Its text in `column`, `None` if no row of the moment has one.
+    pub(crate) fn text<'c>(&self, column: &'c Label) -> Option<&'c str> {
         self.rows.iter().find_map(|ix| column.get(*ix as usize))
     }
 }

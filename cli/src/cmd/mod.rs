@@ -39,6 +39,7 @@ mod synth;
 mod train;
 mod train_demand;
 mod train_interference;
+mod utilisation;
 
 use std::num::NonZeroUsize;
 
@@ -112,7 +113,7 @@ pub(crate) enum Command {
     Cluster(cluster::Cluster),
     /// Account for energy: where it went, its carbon and its cost, with a manifest that others can verify
     Audit(Box<audit::Audit>),
-    /// Train a model of run times, of demand, of sharing, or of spot instances
+    /// Train a model of run times, of demand, of sharing, or of spot instances, or write what telemetry knows of job types
     #[command(
         subcommand,
         after_help = "\
@@ -185,6 +186,11 @@ pub(crate) enum Train {
     ///
     /// It says how long spot lasts in each zone, when in the week it is worst, how zones move together, and the chance of enough spot for the next hours.
     Spot(Box<spot::TrainSpot>),
+    /// Write what the telemetry of a trace knows of its job types, as a table of profiles (CSV)
+    ///
+    /// Readings of GPUs are joined to the jobs that held them. `backtest interference`, `train interference` and `plan sharing` take the table as --profiles, and
+    /// `backtest utilisation` tests what can be forecast from it.
+    Utilisation(utilisation::TrainUtilisation),
 }
 
 /// What to hold against what happened.
@@ -214,6 +220,10 @@ pub(crate) enum Backtest {
     ///
     /// Every model is fitted again and again, each time on what was known at that moment, and says how likely there is enough spot for the hours that come.
     Spot(Box<spot::BacktestSpot>),
+    /// Compare forecasts of GPU utilisation and memory with what was read, model by model
+    ///
+    /// On a trace, every job is forecast when it starts, from readings taken before. On a table of profiles, whole families of models are left out in turn.
+    Utilisation(utilisation::BacktestUtilisation),
     /// Compare policies that give jobs GPUs of several types, on throughputs that were measured
     ///
     /// Jobs are replayed in rounds under each policy, beside a bound that no schedule undercuts. The answer says what knowing GPU types is worth.
@@ -238,6 +248,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Train(Train::Demand(request)) => train_demand::run(request, quiet),
         Command::Train(Train::Interference(request)) => train_interference::run(request, quiet),
         Command::Train(Train::Spot(request)) => spot::train(request, quiet),
+        Command::Train(Train::Utilisation(request)) => utilisation::train(request, quiet),
         Command::Forecast(request) => train_demand::forecast(request, quiet),
         Command::Predict(request) => predict::run(request, quiet),
         Command::Serve(request) => serve::run(request, quiet),
@@ -247,6 +258,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Backtest(Backtest::Power(request)) => backtest_power::run(request, quiet),
         Command::Backtest(Backtest::Cloud(request)) => cloud::backtest(request, quiet),
         Command::Backtest(Backtest::Spot(request)) => spot::backtest(request, quiet),
+        Command::Backtest(Backtest::Utilisation(request)) => utilisation::backtest(request, quiet),
         Command::Backtest(Backtest::Allocation(request)) => allocation::backtest(request, quiet),
         Command::Plan(plan::Plan::Power(request)) => plan::run(request, quiet),
         Command::Plan(plan::Plan::Cloud(request)) => cloud::plan(request, quiet),

@@ -53,6 +53,8 @@ pub(crate) enum SchemaOf {
     BacktestCloud,
     /// `backtest spot --format json`
     BacktestSpot,
+    /// `backtest utilisation --format json`
+    BacktestUtilisation,
     /// `backtest allocation --format json`
     BacktestAllocation,
     /// `plan queues --format json`
@@ -100,6 +102,7 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::PlanServing => tracecast_planner::serving::answer::json_schema(),
         SchemaOf::BacktestCloud => tracecast_planner::cloud::answer::json_schema(),
         SchemaOf::BacktestSpot => tracecast_predictors::spot::backtest_answer::json_schema(),
+        SchemaOf::BacktestUtilisation => tracecast_predictors::utilisation::answer::json_schema(),
         SchemaOf::BacktestAllocation => tracecast_planner::allocation::answer::json_schema(),
         SchemaOf::PlanSharing => tracecast_planner::sharing::answer::json_schema(),
         SchemaOf::PlanMig => tracecast_planner::mig::answer::json_schema(),

@@ -36,7 +36,7 @@ fn key(text: &str) -> Option<(&str, u32)> {
 }
 
 /// The batch size that a name tells.
-fn batch(name: &str) -> Option<f64> {
+pub(crate) fn batch(name: &str) -> Option<f64> {
     let (_, rest) = name.split_once("(batch size ")?;
     rest.strip_suffix(')')?.parse().ok()
 }

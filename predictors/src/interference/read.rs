@@ -32,15 +32,20 @@ pub fn text(path: &Path) -> Result<String> {
     text_up_to(path, LONGEST_FILE)
 }
 
-fn text_up_to(path: &Path, longest: u64) -> Result<String> {
-    let failed = |source| Error::Io { action: "read", path: path.to_owned(), source };
-    let file = SourceFile::new(path);
-    let content = file.open(&()).map_err(|error| Error::Measured {
+/// That a file cannot be read.
+fn unreadable(path: &Path, error: &tracecast_analytics::Error) -> Error {
+    Error::Measured {
         file: path.display().to_string(),
         line: None,
         found: error.to_string(),
         remedy: "name a file that can be read".to_owned(),
-    })?;
+    }
+}
+
+fn text_up_to(path: &Path, longest: u64) -> Result<String> {
+    let failed = |source| Error::Io { action: "read", path: path.to_owned(), source };
+    let file = SourceFile::new(path);
+    let content = file.open(&()).map_err(|error| unreadable(path, &error))?;
     let mut bytes = Vec::new();
     // A byte more than may be, so that a longer file is told from one of that length and never cut.
     content.take(longest + 1).read_to_end(&mut bytes).map_err(failed)?;
@@ -243,6 +248,18 @@ fn read_pairs(path: &Path, content: &str, table: &mut SharingTable) -> Result<()
     Ok(())
 }
 
+/// Whether a file is a table of profiles, as its first line tells.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn is_profiles(path: &Path) -> Result<bool> {
+    let head = SourceFile::new(path).head().map_err(|error| unreadable(path, &error))?;
+    let columns: Vec<String> = head.first_line().split(',').map(|column| column.trim().to_ascii_lowercase()).collect();
+    let has = |wanted: [&str; 2]| wanted.iter().all(|name| columns.iter().any(|column| column == name));
+    let quantity = |column: &String| Quantity::of_column(column).is_some_and(|quantity| quantity != Quantity::Batch);
+    Ok((has(["gpu_type", "job"]) || has(["model", "batch"])) && columns.iter().any(quantity))
+}
+
 /// Adds profiles to a table: the documented form, or MISO's.
 ///
 /// # Errors
@@ -258,7 +275,8 @@ pub fn read_profiles(path: &Path, table: &mut SharingTable) -> Result<()> {
     }
     let known: Vec<(String, Quantity)> =
         sheet.columns.iter().filter_map(|column| Some((column.clone(), Quantity::of_column(column)?))).collect();
-    let named = ["gpu_type", "job", "family", "model"];
+    // The last two say what a row rests on, where telemetry wrote it.
+    let named = ["gpu_type", "job", "family", "model", "jobs", "readings"];
     let passed: Vec<&str> = sheet
         .columns
         .iter()

@@ -47,6 +47,7 @@ use super::model::{GPU_MOST_W, Given, PowerModel, PowerModels, Tally};
 use crate::Trace;
 use crate::error::{Error, Result};
 use crate::facts::JobFacts;
+use crate::facts::telemetry::node_types;
 use crate::schema::Table as _;
 use crate::time::{HOUR_MS, format_utc};
 
@@ -442,12 +443,6 @@ pub(super) fn add_types(trace: &Trace, tallies: &mut BTreeMap<Option<String>, Ta
             tallies.entry(Some(name.to_owned())).or_default();
         }
     }
-}
-
-/// GPU types of the inventory by node.
-pub(super) fn node_types(trace: &Trace) -> HashMap<&str, &str> {
-    let nodes = &trace.nodes;
-    (0..nodes.len()).filter_map(|ix| nodes.node.get(ix).zip(nodes.gpu_type.get(ix))).collect()
 }
 
 /// Without any reading or inventory: what jobs' GPUs draw by the model, hour by hour.

@@ -170,6 +170,9 @@ impl Gather {
             let Some(device) = devices.get(reading.device as usize) else { continue };
             let get = |field: GpuField| reading.values.get(field as usize).copied().flatten();
             let (util, engine) = (get(GpuField::Util), get(GpuField::EngineActive));
+            // On an instance `GPU_UTIL` is 0 whatever runs there: its engine tells, and a 0 says nothing.
+            let is_instance = device.name.contains('/');
+            let util = util.filter(|util| !is_instance || (engine.is_none() && *util > 0.0));
             by_engine |= util.is_none() && engine.is_some();
             let total = get(GpuField::MemTotal).or_else(|| {
                 // Older drivers count what they reserve as used and do not report it apart.
@@ -260,6 +263,22 @@ mod tests {
         let samples = &trace.gpu_samples;
         assert_eq!((samples.power_w.get(0), samples.temp_c.get(0)), (Some(300.0), Some(40.0)));
         assert_eq!((samples.job_key.get(0), samples.ts.iter().count()), (Some("a,b"), 1));
+    }
+
+    #[test]
+    fn on_an_instance_the_engine_tells_and_no_utilisation_is_unknown() {
+        let mut gather = Gather::default();
+        let slice = gather.device(Device { node: None, name: "0/1g.10gb:3".to_owned() });
+        let whole = gather.device(Device { node: None, name: "1".to_owned() });
+        for gpu in [slice, whole] {
+            gather.gpu(When::at(0), gpu, GpuField::Util, Some(0.0), None);
+            gather.gpu(When::at(0), gpu, GpuField::EngineActive, Some(0.4), None);
+            gather.gpu(When::at(1), gpu, GpuField::Util, Some(0.0), None);
+        }
+        let mut trace = Trace::default();
+        gather.finish(&mut trace);
+        let util: Vec<Option<f64>> = trace.gpu_samples.util_ratio.iter().collect();
+        assert_eq!(util, [Some(0.4), Some(0.0), None, Some(0.0)]);
     }
 
     #[test]

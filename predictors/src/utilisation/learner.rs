@@ -1,0 +1,201 @@
+//! The models that say how much of a GPU a job will use: three rules, and three learners on the same features.
+//!
+//! | name | says |
+//! |---|---|
+//! | `mean` | the mean of what is known |
+//! | `last` | the value of the job of the narrowest group that started last; of profiles, of the job type nearest in batch size, of the own family if that is known |
+//! | `group` | the mean of the narrowest group, drawn towards wider ones; of profiles, the family's mean and one slope against log batch for all families |
+//! | `linear` | least squares |
+//! | `forest` | a random forest (smartcore) |
+//! | `boosted` | boosted trees that learn the quantiles themselves; the number said is the median |
+//!
+//! All is on the scale ln(1 + value). A rule or a learner of one number has quantiles by what it missed by on others; the quantiles of the trees are moved by the same
+//! (conformal: `Reach`). Worked number: of 19 errors the 0.05 and the 0.95 quantile are the smallest and the largest, rank (19 + 1) × 0.05 = 1 and 19.
+
+use tracecast_analytics::stats::quantile::weighted_quantile;
+
+use super::history::Usage;
+use crate::error::Result;
+use crate::interference::committee::LEVELS;
+use crate::matrix::Matrix;
+use crate::model::boosted::{Boosted, Target, Trees};
+use crate::model::forest::Forest;
+use crate::model::linear::Linear;
+use crate::model::{Fit as _, Predict as _, Training};
+
+/// Place of the median in [`LEVELS`].
+const MEDIAN: usize = 2;
+/// Rows below which learners say the mean.
+const LEAST_ROWS: usize = 8;
+
+/// A rule or a learner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UsageModel {
+    Mean,
+    Last,
+    Group,
+    Linear,
+    Forest,
+    Boosted,
+}
+
+/// How many rules there are.
+pub(super) const RULES: usize = 3;
+
+impl UsageModel {
+    /// All, the rules first.
+    pub(super) const ALL: [Self; 6] = [Self::Mean, Self::Last, Self::Group, Self::Linear, Self::Forest, Self::Boosted];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::Last => "last",
+            Self::Group => "group",
+            Self::Linear => "linear",
+            Self::Forest => "forest",
+            Self::Boosted => "boosted",
+        }
+    }
+
+    /// Its place among the rules; `None` of a learner.
+    pub(super) fn rule(self) -> Option<usize> {
+        Self::ALL.iter().take(RULES).position(|model| *model == self)
+    }
+}
+
+/// What is said of a job, on the log scale.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Told {
+    /// The one number.
+    pub(super) point: f64,
+    /// At [`LEVELS`].
+    pub(super) quantiles: [f64; LEVELS.len()],
+}
+
+impl Told {
+    /// One number, for all quantiles.
+    pub(super) fn one(point: f64) -> Self {
+        Self { point, quantiles: [point; LEVELS.len()] }
+    }
+
+    /// With its quantiles moved, in order, and all within what there can be.
+    pub(super) fn reaching(self, reach: &Reach, usage: Usage) -> Self {
+        let most = usage.most().ln_1p();
+        let mut quantiles = self.quantiles;
+        for (quantile, by) in quantiles.iter_mut().zip(reach.0) {
+            *quantile = (*quantile + by).clamp(0.0, most);
+        }
+        quantiles.sort_by(f64::total_cmp);
+        Self { point: self.point.clamp(0.0, most), quantiles }
+    }
+}
+
+/// By how much quantiles are moved so that they hold on what was missed before.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Reach([f64; LEVELS.len()]);
+
+impl Reach {
+    /// Of what was said and came, all of the same weight: ranks (n + 1) a, rounded outwards.
+    pub(super) fn of(missed: &[(Told, f64)]) -> Self {
+        let count = missed.len();
+        let mut reach = [0.0; LEVELS.len()];
+        for ((reach, level), at) in reach.iter_mut().zip(LEVELS).zip(0..) {
+            let mut errors = errors(missed, at);
+            errors.sort_by(f64::total_cmp);
+            let rank = (count + 1) as f64 * level;
+            let rank = if level > 0.5 { (rank - 1e-9).ceil() } else { (rank + 1e-9).floor() };
+            *reach = errors.get((rank as usize).clamp(1, count.max(1)) - 1).copied().unwrap_or_default();
+        }
+        Self(reach)
+    }
+
+    /// Of what was said and came with weights, each of `groups` groups left out in turn: `groups / (groups − 1)` times as far out.
+    pub(super) fn weighted(missed: &[(Told, f64)], weights: &[f64], groups: usize) -> Self {
+        let wider = groups as f64 / groups.saturating_sub(1).max(1) as f64;
+        let mut reach = [0.0; LEVELS.len()];
+        for ((reach, level), at) in reach.iter_mut().zip(LEVELS).zip(0..) {
+            let found = weighted_quantile(&errors(missed, at), weights, level).unwrap_or_default();
+            *reach = if at == MEDIAN { found } else { found * wider };
+        }
+        Self(reach)
+    }
+}
+
+fn errors(missed: &[(Told, f64)], at: usize) -> Vec<f64> {
+    missed.iter().map(|(told, came)| came - told.quantiles.get(at).copied().unwrap_or(told.point)).collect()
+}
+
+/// What a learner says of rows, having learned from others; a rule says nothing here.
+pub(super) fn learn(model: UsageModel, rows: &Matrix, labels: &[f32], asked: &Matrix, seed: u64) -> Result<Vec<Told>> {
+    let every: Vec<u32> = (0u32..).take(rows.rows()).collect();
+    // Columns that never differ teach nothing, and learners refuse some of them.
+    let telling = rows.telling_columns(&every);
+    if rows.rows() < LEAST_ROWS || telling.is_empty() {
+        let mean = labels.iter().map(|label| f64::from(*label)).sum::<f64>() / labels.len().max(1) as f64;
+        return Ok(vec![Told::one(mean); asked.rows()]);
+    }
+    let learn = rows.select(&every, &telling);
+    let asked_rows: Vec<u32> = (0u32..).take(asked.rows()).collect();
+    let ask = asked.select(&asked_rows, &telling);
+    let training = Training { rows: &learn, labels, censored: &[] };
+    let points =
+        |found: Vec<f32>| -> Vec<Told> { found.into_iter().map(|point| Told::one(f64::from(point))).collect() };
+    Ok(match model {
+        UsageModel::Linear => points(Linear.fit(training)?.predict(&ask)?),
+        UsageModel::Forest => points(Forest { trees: 60, depth: 8, seed }.fit(training)?.predict(&ask)?),
+        _ => {
+            let least = (learn.rows() as f64 / 10.0).clamp(3.0, Trees::default().least);
+            let trees = Trees { rows: 0.7, columns: 0.5, least, seed, ..Trees::default() }.for_rows(learn.rows());
+            let learner = Boosted { targets: vec![LEVELS.map(Target::Quantile).to_vec()], trees };
+            let said = learner.fit(training)?.predict(&ask)?;
+            let told = |row: &[f32]| {
+                let mut quantiles = [0.0; LEVELS.len()];
+                for (quantile, said) in quantiles.iter_mut().zip(row) {
+                    *quantile = f64::from(*said);
+                }
+                quantiles.sort_by(f64::total_cmp);
+                let [_, _, point, _, _] = quantiles;
+                Told { point, quantiles }
+            };
+            said.chunks(LEVELS.len()).map(told).collect()
+        }
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_reach_as_far_as_was_missed() {
+        let missed: Vec<(Told, f64)> = (1..=19).map(|at| (Told::one(2.0), 2.0 + f64::from(at - 10) / 10.0)).collect();
+        let told = Told::one(3.0).reaching(&Reach::of(&missed), Usage::GpuUtilPct);
+        // 19 errors from −0.9 to 0.9: ranks 1, 2, 10, 18, 19.
+        for (found, by) in told.quantiles.iter().zip([-0.9, -0.8, 0.0, 0.8, 0.9]) {
+            assert!((found - (3.0 + by)).abs() < 1e-9, "{told:?}");
+        }
+        // Never above 100 %, and in order.
+        let full = Told::one(4.5).reaching(&Reach::of(&missed), Usage::GpuUtilPct);
+        assert_eq!(full.quantiles[4], 101f64.ln());
+        assert!(full.quantiles.is_sorted());
+        assert_eq!(Reach::of(&[]), Reach::default());
+        let twice = Reach::weighted(&missed, &[1.0; 19], 2);
+        assert!((twice.0[4] - 1.8).abs() < 1e-9 && twice.0[2].abs() < 1e-9, "{twice:?}");
+    }
+
+    #[test]
+    fn learners_find_a_line_and_say_the_mean_where_nothing_tells() {
+        let values: Vec<f32> = (0..200).map(|at| (at % 50) as f32 / 50.0).collect();
+        let labels: Vec<f32> = values.iter().map(|x| 1.0 + 2.0 * x).collect();
+        let rows = Matrix::of(1, values).unwrap();
+        let asked = Matrix::of(1, vec![0.25, 0.75]).unwrap();
+        for model in [UsageModel::Linear, UsageModel::Forest, UsageModel::Boosted] {
+            let told = learn(model, &rows, &labels, &asked, 1).unwrap();
+            assert!((told[0].point - 1.5).abs() < 0.15 && (told[1].point - 2.5).abs() < 0.15, "{model:?}: {told:?}");
+            let same = Matrix::of(1, vec![1.0; 20]).unwrap();
+            let told = learn(model, &same, &labels[..20], &asked, 1).unwrap();
+            assert!((told[0].point - 1.38).abs() < 1e-6, "{told:?}");
+        }
+    }
+}
