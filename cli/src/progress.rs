@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tracecast_analytics::ingest::{Observer, Progress};
-use tracecast_predictors::duration::backtest::Watch;
+use tracecast_predictors::watch::Watch;
 
 /// A bar that shows itself only on a terminal, and not if `quiet`.
 fn bar(quiet: bool, length: Option<u64>, template: &str) -> ProgressBar {
@@ -52,12 +52,10 @@ impl Steps {
         Self(bar)
     }
 
-    /// A bar of fits of models, as many as [`Watch::more`] says; it moves between them, too, as one may take long.
-    pub(crate) fn of_fits(quiet: bool, what: &'static str) -> Self {
+    /// A bar of parts, such as fits of models, as many as [`Watch::more`] says; it moves between them, too, as one may take long.
+    pub(crate) fn watching(quiet: bool, what: &'static str) -> Self {
         let steps = Self::new(quiet, what, 0);
-        if !steps.0.is_hidden() {
-            steps.0.enable_steady_tick(Duration::from_millis(200));
-        }
+        moving(&steps.0);
         steps
     }
 
@@ -68,13 +66,13 @@ impl Steps {
 
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
-        self.0.finish_and_clear();
+        gone(&self.0);
     }
 }
 
 impl Watch for Steps {
-    fn more(&self, fits: usize) {
-        self.0.inc_length(fits as u64);
+    fn more(&self, parts: usize) {
+        self.0.inc_length(parts as u64);
     }
 
     fn made(&self) {
@@ -85,30 +83,40 @@ impl Watch for Steps {
 /// What is being done and for how long, on a terminal; taken away when dropped.
 pub(crate) struct Clock(ProgressBar);
 
-/// The clock that runs, so that messages do not write into its line.
+/// The line that moves by itself, so that messages do not write into it.
 static RUNNING: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Lets a line move by itself, between its steps too.
+fn moving(line: &ProgressBar) {
+    if !line.is_hidden() {
+        line.enable_steady_tick(Duration::from_millis(200));
+        *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(line.clone());
+    }
+}
+
+/// Takes a line away.
+fn gone(line: &ProgressBar) {
+    line.finish_and_clear();
+    *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
 
 impl Clock {
     /// Says that `what` is being done, on a terminal and not if `quiet`.
     pub(crate) fn new(quiet: bool, what: &'static str) -> Self {
         let bar = bar(quiet, None, "{spinner} {msg} … {elapsed}");
         bar.set_message(what);
-        if !bar.is_hidden() {
-            bar.enable_steady_tick(Duration::from_millis(200));
-            *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
-        }
+        moving(&bar);
         Self(bar)
     }
 }
 
 impl Drop for Clock {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
-        *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        gone(&self.0);
     }
 }
 
-/// Writes to stderr with the line of the clock out of the way.
+/// Writes to stderr with the line that moves out of the way.
 pub(crate) fn beside_the_clock(write: impl FnOnce()) {
     let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).clone();
     match running {

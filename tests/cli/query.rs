@@ -280,6 +280,49 @@ fn where_is_as_if_the_source_had_been_cut_by_hand() {
     assert!(compared > 16, "{compared} compared");
 }
 
+/// What is trained, predicted and ingested under a condition is what a source gives that was cut by hand.
+#[test]
+fn where_trains_predicts_and_ingests_as_if_cut_by_hand() {
+    let header = JOBS.lines().next().unwrap();
+    let field = |line: &str, ix: usize| line.split(',').nth(ix).unwrap().to_owned();
+    let done = |arguments: &[&str]| {
+        let output = tracecast(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+        stdout(&output)
+    };
+    for seed in 0..3 {
+        let lines = drawn(seed);
+        let folder = Folder::new();
+        let condition = "vc <> 'v1' or gpus >= 8";
+        let keep = |line: &&String| field(line, 2) != "v1" || field(line, 3).parse::<f64>().unwrap() >= 8.0;
+        let whole = folder.file("cluster_log.csv", &format!("{header}\n{}\n", lines.join("\n")));
+        let cut: String = lines.iter().filter(keep).map(|line| format!("{line}\n")).collect();
+        std::fs::create_dir(folder.path("cut")).unwrap();
+        let cut = folder.file("cut/cluster_log.csv", &format!("{header}\n{cut}"));
+        let (asked, by_hand) = (folder.path("asked.tcm"), folder.path("by_hand.tcm"));
+        let train = |source: &str, model: &str, more: &[&str]| {
+            let fixed = ["train", "duration", source, "--to", "2020-04-07", "--trees", "5", "--out", model];
+            done(&[&fixed, more].concat());
+        };
+        train(&whole, &asked, &["--where", condition]);
+        train(&cut, &by_hand, &[]);
+        let predict = |model: &str, source: &str, more: &[&str]| {
+            done(&[&["predict", "--model", model, source, "--format", "csv"], more].concat())
+        };
+        let predicted = predict(&by_hand, &cut, &[]);
+        assert!(predicted.lines().count() > 20, "seed {seed}: {predicted}");
+        assert_eq!(predict(&asked, &whole, &["--where", condition]), predicted, "seed {seed}");
+        assert_ne!(predict(&asked, &whole, &[]), predicted, "seed {seed}");
+
+        let facts = |source: &str, name: &str, more: &[&str]| {
+            let trace = folder.path(name);
+            done(&[&["ingest", source, "--out", &trace], more].concat());
+            done(&["query", &trace, "select * from job_facts order by job_key", "--format", "csv"])
+        };
+        assert_eq!(facts(&whole, "a", &["--where", condition]), facts(&cut, "b", &[]), "seed {seed}");
+    }
+}
+
 #[test]
 fn where_says_what_it_selected_and_who_refuses_it() {
     let folder = Folder::new();

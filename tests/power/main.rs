@@ -415,13 +415,13 @@ fn promises_are_kept_on_every_fortnight_there_is() {
     let (Some(philly), Some(folder)) = (philly(), real_trace("helios/earth_vc_1min")) else { return };
     let earth = gather::series(&read(&[folder]).unwrap(), &gather::GatherOptions::default()).unwrap();
     let earth: Vec<Series> = earth.iter().map(|series| in_nodes(series, 8.0)).collect();
-    let found = roll(&[philly], &like(Thresholds::PHILLY), fortnight, &Service::USUAL).unwrap();
+    let found = roll(&[philly], &like(Thresholds::PHILLY), fortnight, &Service::USUAL, &()).unwrap();
     assert_eq!((found.windows.len(), found.policies[0].promises), (4, 16));
     println!("Philly: {:?}", found.policies);
     let bare = found.policies.iter().find(|tally| tally.name == Rule::TrailingMaximumUnguarded).unwrap();
     assert!(found.kept_share >= 0.9 && bare.kept * 2 <= bare.promises, "{:?}", found.policies);
     assert!(found.asleep_over_trailing_maximum >= 0.0 && found.policies[0].nodes_asleep_mean > 0.0);
-    let found = roll(&earth, &like(Thresholds::EARTH), fortnight, &Service::USUAL).unwrap();
+    let found = roll(&earth, &like(Thresholds::EARTH), fortnight, &Service::USUAL, &()).unwrap();
     assert_eq!(found.by_series.len(), 9);
     for series in &found.by_series {
         println!("{}: {:?}", series.series, series.policies);

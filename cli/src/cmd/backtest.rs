@@ -105,7 +105,7 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
         options.models.extend(models.iter().copied().filter(|model| *model != Model::RunningMean));
     }
     output::say(quiet, &format!("tracecast: {} models on {} jobs …", options.models.len(), timeline.jobs.len()));
-    let steps = Steps::of_fits(quiet, "fitting and predicting");
+    let steps = Steps::watching(quiet, "fitting and predicting");
     let tracks = backtest::tracks_watched(&timeline, &options, &steps);
     steps.finish();
     let tracks = tracks?;

@@ -23,7 +23,7 @@ use tracecast_predictors::timeline::{self, Timeline};
 use crate::args::{DEMAND_OF_ALL, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
-use crate::progress::Clock;
+use crate::progress::Steps;
 use crate::{output, source};
 
 /// What is counted.
@@ -261,9 +261,10 @@ pub(crate) fn run(request: &BacktestDemand, quiet: bool) -> Result<()> {
             format::counted(gathered.series.len() as u64, "series", "series")
         ),
     );
-    let clock = Clock::new(quiet, "fitting and forecasting");
-    let series = backtest::run_all(&gathered.series, log.as_ref(), &gathering.vcs, gathering.asked, &options)?;
-    drop(clock);
+    let steps = Steps::watching(quiet, "fitting and forecasting");
+    let series = backtest::run_all(&gathered.series, log.as_ref(), &gathering.vcs, gathering.asked, &options, &steps);
+    steps.finish();
+    let series = series?;
     let answer = Answer {
         schema: SCHEMA.to_owned(),
         title: describe::title(&trace, &request.sources),

@@ -11,7 +11,7 @@ use tracecast_predictors::interference::{read, slice};
 use crate::cmd::answer::{self, Answering};
 use crate::exit::Usage;
 use crate::output;
-use crate::progress::Clock;
+use crate::progress::{Clock, Steps};
 
 /// What is left out together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -80,7 +80,6 @@ pub(crate) fn run(request: &BacktestInterference, quiet: bool) -> Result<()> {
         title += &format!(", {}", profiles.display());
     }
     let seed = request.seed.unwrap_or(1);
-    let clock = Clock::new(quiet, "fitting and forecasting");
     let answer = if slice::is_slices(&request.pairs)? {
         let Some(profiles) = &request.profiles else {
             let what = format!(
@@ -91,7 +90,9 @@ pub(crate) fn run(request: &BacktestInterference, quiet: bool) -> Result<()> {
         };
         check_slices(request)?;
         let slices = slice::SliceTable::read(&request.pairs, profiles)?;
+        let clock = Clock::new(quiet, "fitting and forecasting");
         let found = slice::backtest(&slices)?;
+        drop(clock);
         InterferenceAnswer::new(title, slices.notes().to_vec(), seed, Vec::new(), Some(found))
     } else {
         let table = read::sharing(&request.pairs, request.profiles.as_deref())?;
@@ -105,9 +106,10 @@ pub(crate) fn run(request: &BacktestInterference, quiet: bool) -> Result<()> {
             ),
         );
         let options = InterferenceOptions { hold_out: request.hold_out.map(LeaveOut::way), seed };
-        let splits = backtest::run(&table, &options)?;
-        InterferenceAnswer::new(title, table.notes.clone(), seed, splits, None)
+        let steps = Steps::watching(quiet, "fitting and forecasting");
+        let splits = backtest::run_watched(&table, &options, &steps);
+        steps.finish();
+        InterferenceAnswer::new(title, table.notes.clone(), seed, splits?, None)
     };
-    drop(clock);
     checked.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))
 }

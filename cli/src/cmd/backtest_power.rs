@@ -14,7 +14,7 @@ use crate::args::{NODES_OF_ALL, Reading};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::cmd::plan::{self, Nodes};
-use crate::progress::Clock;
+use crate::progress::Steps;
 use crate::{output, source};
 
 #[derive(Debug, Args)]
@@ -67,8 +67,9 @@ pub(crate) fn run(asked: &BacktestPower, quiet: bool) -> Result<()> {
         output::say(quiet, &format!("tracecast: promises on {what} …"));
     };
     let title = describe::title(&trace, &asked.sources);
-    let clock = Clock::new(quiet, "planning window after window");
-    let answer = PowerBacktestAnswer::of(&trace, title, &request, asked.windows, &services, &say)?;
-    drop(clock);
+    let steps = Steps::watching(quiet, "planning window after window");
+    let answer = PowerBacktestAnswer::of(&trace, title, &request, asked.windows, &services, &say, &steps);
+    steps.finish();
+    let answer = answer?;
     checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -11,7 +11,7 @@ use crate::args::{Between, Reading, TIMES};
 use crate::cmd::{answer, describe};
 use crate::early::Replacing;
 use crate::exit::Usage;
-use crate::progress::Clock;
+use crate::progress::Steps;
 use crate::{output, source};
 
 #[derive(Debug, Args)]
@@ -65,9 +65,10 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
         None => describe::title(&trace, &sources),
     };
     let asked = ReportRequest { title, trace: named(&request.sources), quick: request.quick };
-    let clock = Clock::new(quiet, "describing, replaying and planning");
-    let (document, data) = advice::report(&trace, &asked)?;
-    drop(clock);
+    let steps = Steps::watching(quiet, "describing, replaying and planning");
+    let found = advice::report(&trace, &asked, &steps);
+    steps.finish();
+    let (document, data) = found?;
     let html = report::html::render(&document).context("draw the report")?;
     let json = answer::json(&data, "the report's data")?;
     output::write_all(&[(&page, html.as_bytes()), (&file, json.as_bytes())])?;

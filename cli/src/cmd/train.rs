@@ -141,7 +141,7 @@ pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
     for note in notes(&timeline) {
         output::say(quiet, &format!("tracecast: {note}"));
     }
-    let steps = Steps::of_fits(quiet, "training");
+    let steps = Steps::watching(quiet, "training");
     let predictor = Predictor::train_watched(&timeline, &options(&request.learning), &steps);
     steps.finish();
     let predictor = predictor?;

@@ -25,6 +25,7 @@ use tracecast_analytics::describe::{Description, Topic as _};
 use tracecast_analytics::energy::meter;
 use tracecast_analytics::report::opening::MOST_CARDS;
 use tracecast_analytics::report::{Changes, Figure, Question, Report, Section, format};
+use tracecast_predictors::watch::Watch;
 
 use crate::error::Result;
 use crate::plan::Recommendation;
@@ -32,6 +33,9 @@ use crate::pooling::{self, Pooling};
 
 /// Version of the data of a report; a change that breaks its readers raises it.
 pub const SCHEMA: &str = "report/2";
+
+/// Parts of a report that are told to who watches: the description, one pool, order, queues, power, failing work and limits, energy.
+const PARTS: usize = 7;
 
 /// What is asked.
 #[derive(Debug, Clone, Default)]
@@ -86,12 +90,14 @@ pub(crate) fn in_a_line(error: &crate::Error) -> String {
     }
 }
 
-/// The whole report on a trace, and its data.
+/// The whole report on a trace, and its data. `watch` is told of each capability that was asked.
 ///
 /// # Errors
 /// If the trace's carbon intensities contradict each other.
-pub fn report(trace: &Trace, request: &ReportRequest) -> Result<(Report, ReportData)> {
+pub fn report(trace: &Trace, request: &ReportRequest, watch: &dyn Watch) -> Result<(Report, ReportData)> {
+    watch.more(PARTS);
     let description = Description::of(trace);
+    watch.made();
     let mut document = description.report(&request.title);
     // What needs the cluster as a whole, and why it is not looked at.
     let without = match (&trace.selected, request.quick) {
@@ -102,14 +108,19 @@ pub fn report(trace: &Trace, request: &ReportRequest) -> Result<(Report, ReportD
     let why = || without.as_ref().map(|why| format!("Not looked at: {why}."));
     let pooling = without.clone().map_or_else(|| pooling::compare(trace), Err);
     add_pooling(&mut document, &pooling);
+    watch.made();
     let mut gathered = Gathered::default();
     let order = why().map_or_else(|| order::look(trace), Err);
     gathered.add("Another order of the queue", order.map(|found| (found.recommendation, found.looked_at)));
+    watch.made();
     gathered.add("Nodes shared by queues", why().map_or_else(|| queues::look(trace, &pooling), Err));
+    watch.made();
     let power = why().map_or_else(|| power::look(trace), power::Sleep::not_looked_at);
+    watch.made();
     gathered.add("Nodes to sleep", power.found);
     gathered.add("Work that keeps failing", failing::look(trace));
     gathered.add("Time limits", limits::look(trace));
+    watch.made();
     let Gathered { mut recommendations, left_alone } = gathered;
     // Stable: of those as sure, in the order gathered.
     recommendations.sort_by_key(|recommendation| std::cmp::Reverse(recommendation.confidence));
@@ -127,6 +138,7 @@ pub fn report(trace: &Trace, request: &ReportRequest) -> Result<(Report, ReportD
     if trace.selected.is_none() {
         add_energy(&mut document, trace)?;
     }
+    watch.made();
     let draw = |section: Section| Section { question: Some(Question::Draw), ..section };
     document.sections.extend(power.sections.into_iter().map(draw));
     for note in power.notes {

@@ -30,6 +30,7 @@ use super::study::{LEAST_DAYS, Request, Survey};
 use crate::error::{Error, Result};
 use crate::plan::interval::average;
 use crate::plan::window::{Window, rolling};
+use tracecast_predictors::watch::Watch;
 
 /// A rule of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -153,11 +154,11 @@ pub struct Rolled {
 }
 
 /// Tries the promises of `services` on every window of `window_ms` of each series, which count nodes. `like` says what nodes draw, how long they
-/// boot, and of which families there may be trailing maximum and `reach`; its slots and services do not count.
+/// boot, and of which families there may be trailing maximum and `reach`; its slots and services do not count. `watch` is told of every window.
 ///
 /// # Errors
 /// If no series is long enough for one window, or a learner fails.
-pub fn roll(all: &[Series], like: &Request, window_ms: i64, services: &[Service]) -> Result<Rolled> {
+pub fn roll(all: &[Series], like: &Request, window_ms: i64, services: &[Service], watch: &dyn Watch) -> Result<Rolled> {
     let mut tasks: Vec<(&Series, Window)> = Vec::new();
     let mut left_out = Vec::new();
     for series in all {
@@ -179,8 +180,13 @@ pub fn roll(all: &[Series], like: &Request, window_ms: i64, services: &[Service]
             left_out.join("; ")
         )));
     }
-    let windows: Vec<TriedWindow> =
-        tasks.par_iter().map(|(series, window)| tried(series, window, like, services)).collect::<Result<_>>()?;
+    watch.more(tasks.len());
+    let plan = |(series, window): &(&Series, Window)| {
+        let done = tried(series, window, like, services);
+        watch.made();
+        done
+    };
+    let windows: Vec<TriedWindow> = tasks.par_iter().map(plan).collect::<Result<_>>()?;
     let mut by_series = Vec::new();
     for series in all {
         let of: Vec<&TriedWindow> = windows.iter().filter(|window| window.series == series.name).collect();
@@ -332,8 +338,8 @@ mod tests {
         let services = [Service { unserved_per_day: 1.0, node_wakes_per_day: 10.0 }];
         let whole = series(28);
         let early = Series { slots: whole.slots[..21 * 24].to_vec(), ..whole.clone() };
-        let found = roll(&[whole], &like(), 7 * DAY_MS, &services).unwrap();
-        let before = roll(&[early], &like(), 7 * DAY_MS, &services).unwrap();
+        let found = roll(&[whole], &like(), 7 * DAY_MS, &services, &()).unwrap();
+        let before = roll(&[early], &like(), 7 * DAY_MS, &services, &()).unwrap();
         assert_eq!((found.windows.len(), before.windows.len()), (3, 2));
         assert_eq!(found.windows[..2], before.windows[..]);
     }
@@ -344,7 +350,7 @@ mod tests {
             Service { unserved_per_day: 0.5, node_wakes_per_day: 10.0 },
             Service { unserved_per_day: 5.0, node_wakes_per_day: 40.0 },
         ];
-        let found = roll(&[series(28)], &like(), 7 * DAY_MS, &services).unwrap();
+        let found = roll(&[series(28)], &like(), 7 * DAY_MS, &services, &()).unwrap();
         let promise = &found.policies[0];
         assert_eq!((promise.name, promise.promises), (Rule::Promise, 6));
         assert!((found.kept_share - promise.kept as f64 / 6.0).abs() < 1e-12);
@@ -367,7 +373,7 @@ mod tests {
             assert!(followed.realised.node_wakes_per_day <= promised.asked.node_wakes_per_day + 1e-6, "{followed:?}");
         }
         // A day is no window of a week.
-        let told = roll(&[series(9)], &like(), 7 * DAY_MS, &services).unwrap_err().to_string();
+        let told = roll(&[series(9)], &like(), 7 * DAY_MS, &services, &()).unwrap_err().to_string();
         assert!(told.contains("--windows"), "{told}");
     }
 }

@@ -28,6 +28,7 @@ use crate::ensemble;
 use crate::error::{Error, Result};
 use crate::holdout::{Parts, by_slot, position};
 use crate::score::pinball;
+use crate::watch::Watch;
 use tracecast_analytics::facts::demand::{Series, Unit};
 
 /// Share of the slots before the report after which forecasters forecast.
@@ -238,7 +239,7 @@ fn parts(series: &Series, options: &DemandBacktestOptions) -> Result<Parts> {
 /// # Errors
 /// If there are too few slots, or a learner fails.
 pub fn tracks(series: &Series, jobs: Option<&Jobs>, options: &DemandBacktestOptions) -> Result<DemandTracks> {
-    tracks_of(series, jobs, options, parts(series, options)?)
+    tracks_of(series, jobs, options, parts(series, options)?, &())
 }
 
 pub(super) fn tracks_of(
@@ -246,6 +247,7 @@ pub(super) fn tracks_of(
     jobs: Option<&Jobs>,
     options: &DemandBacktestOptions,
     parts: Parts,
+    watch: &dyn Watch,
 ) -> Result<DemandTracks> {
     let step = usize::try_from(options.refit_days.max(1) * DAY_MS / series.slot_ms.max(1)).unwrap_or(usize::MAX);
     let Parts { first, choose, report, end } = parts;
@@ -256,8 +258,13 @@ pub(super) fn tracks_of(
     // Fits are independent; each comes back in its place, so the number of threads changes nothing.
     let work: Vec<(ForecastModel, Range<usize>)> =
         models.iter().flat_map(|model| moments.iter().map(move |serves| (*model, serves.clone()))).collect();
-    let done: Vec<Result<Vec<Fan>>> =
-        work.par_iter().map(|(model, serves)| said(*model, series, jobs, serves, options)).collect();
+    watch.more(work.len());
+    let fit = |model: ForecastModel, serves: &Range<usize>| {
+        let fans = said(model, series, jobs, serves, options);
+        watch.made();
+        fans
+    };
+    let done: Vec<Result<Vec<Fan>>> = work.par_iter().map(|(model, serves)| fit(*model, serves)).collect();
     let mut done = done.into_iter();
     let mut fitted: Vec<(ForecastModel, Vec<Fan>)> = Vec::new();
     let mut left_out = Vec::new();
@@ -459,7 +466,7 @@ pub fn run(series: &Series, jobs: Option<&Jobs>, options: &DemandBacktestOptions
     summarise(series, &tracks(series, jobs, options)?)
 }
 
-/// Back-tests each series; the jobs of `log`, if there is one, are those of its VC.
+/// Back-tests each series; the jobs of `log`, if there is one, are those of its VC. `watch` is told of every fit.
 ///
 /// # Errors
 /// As [`run`].
@@ -469,11 +476,12 @@ pub fn run_all(
     vcs: &[String],
     asked: Asked,
     options: &DemandBacktestOptions,
+    watch: &dyn Watch,
 ) -> Result<Vec<DemandBacktest>> {
     all.iter()
         .map(|series| {
             let jobs = log.map(|log| log.jobs(series, vcs, asked));
-            run(series, jobs.as_ref(), options)
+            summarise(series, &tracks_of(series, jobs.as_ref(), options, parts(series, options)?, watch)?)
         })
         .collect()
 }

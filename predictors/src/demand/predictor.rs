@@ -300,7 +300,7 @@ fn train_one(series: &Series, jobs: Option<&Jobs>, options: &DemandBacktestOptio
         )));
     }
     let found: DemandTracks =
-        backtest::tracks_of(series, jobs, options, Parts { first, choose, report: count, end: count })?;
+        backtest::tracks_of(series, jobs, options, Parts { first, choose, report: count, end: count }, &())?;
     let losses = backtest::choice(series, &found);
     // The ensemble is several models, of which a file holds one.
     let single = found

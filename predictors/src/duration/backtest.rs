@@ -30,6 +30,7 @@ use crate::feature::History;
 use crate::holdout::{Refit, by_time, position};
 use crate::score::{Pinball, Score, Scored, pinball, score};
 use crate::timeline::{DrawnWaits, Timeline};
+use crate::watch::Watch;
 
 /// What is back-tested, and where.
 #[derive(Debug, Clone, PartialEq)]
@@ -224,21 +225,6 @@ pub struct Tracks {
     pub fits: usize,
     /// What the ensemble is made of.
     pub ensemble: Vec<Weight>,
-}
-
-/// Who is told how far long work is, in fits of models that take time.
-pub trait Watch: Sync {
-    /// So many more fits are to be made.
-    fn more(&self, fits: usize);
-    /// One of them is made.
-    fn made(&self);
-}
-
-/// Nobody watches.
-impl Watch for () {
-    fn more(&self, _: usize) {}
-
-    fn made(&self) {}
 }
 
 /// Predicts all jobs from the share `predict_from` on; the ensemble is weighed on those up to `report_from`.

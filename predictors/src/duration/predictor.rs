@@ -22,7 +22,7 @@ use super::calibrate::{About, Calibrator, Class, Spread};
 use super::distribution::Distribution;
 use super::forecast::{self, Model, OUTPUT_NAMES, Plain, Quartet, Settings};
 use super::rows::{Rows, play};
-use crate::duration::backtest::{self, BacktestOptions, Watch};
+use crate::duration::backtest::{self, BacktestOptions};
 use crate::duration::order;
 use crate::error::{Error, Result};
 use crate::feature::{Past, Store, log_limit, log_run};
@@ -31,6 +31,7 @@ use crate::matrix::Matrix;
 use crate::model::boosted::FittedTrees;
 use crate::model_file::Format;
 use crate::timeline::Timeline;
+use crate::watch::Watch;
 
 /// The file.
 const FORMAT: Format = Format {

@@ -33,6 +33,7 @@ use super::score::{NORMAL90, SpeedAndTruth, SpeedScore, auc, speeds};
 use super::table::{SharedPair, SharingTable, Speeds, distinct};
 use crate::error::{Error, Result};
 use crate::score::Pinball;
+use crate::watch::Watch;
 
 /// The predictor's name among the models.
 pub const PREDICTOR: &str = "effects";
@@ -438,8 +439,13 @@ impl<'a> Plan<'a> {
         work.par_iter().map(one).collect()
     }
 
-    fn run(&self) -> Result<InterferenceSplit> {
-        let done: Vec<Result<_>> = self.folds.par_iter().map(|fold| self.fold(*fold)).collect();
+    fn run(&self, watch: &dyn Watch) -> Result<InterferenceSplit> {
+        let fit = |fold: &usize| {
+            let done = self.fold(*fold);
+            watch.made();
+            done
+        };
+        let done: Vec<Result<_>> = self.folds.par_iter().map(fit).collect();
         let mut names: Vec<&str> = self.baselines.iter().map(|baseline| baseline.name()).collect();
         names.push(PREDICTOR);
         let mut all: Vec<Said> = names.iter().map(|_| Said::default()).collect();
@@ -532,6 +538,18 @@ fn scored(name: &str, score: &SpeedScore, said: &Said) -> InterferenceScore {
 /// If there are fewer than two families (or GPU types, where these are to be left out), too few pairs, more job types than can be fitted in a minute or two,
 /// or a learner fails.
 pub fn run(table: &SharingTable, options: &InterferenceOptions) -> Result<Vec<InterferenceSplit>> {
+    run_watched(table, options, &())
+}
+
+/// As [`run`]; `watch` is told of everything that is left out and forecast.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_watched(
+    table: &SharingTable,
+    options: &InterferenceOptions,
+    watch: &dyn Watch,
+) -> Result<Vec<InterferenceSplit>> {
     let alone = Alone::of(table);
     let rows = directed(table);
     let ways =
@@ -578,5 +596,6 @@ pub fn run(table: &SharingTable, options: &InterferenceOptions) -> Result<Vec<In
         );
         return Err(Error::Learner { learner: "effects of jobs", reason });
     }
-    plans.iter().map(Plan::run).collect()
+    watch.more(plans.iter().map(|plan| plan.folds.len()).sum());
+    plans.iter().map(|plan| plan.run(watch)).collect()
 }

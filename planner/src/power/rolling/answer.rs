@@ -16,6 +16,7 @@ use super::super::request::PowerRequest;
 use super::super::service::Service;
 use super::{Promised, Rolled, Rule, TriedWindow, roll};
 use crate::error::Result;
+use tracecast_predictors::watch::Watch;
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "backtest-power/1";
@@ -52,7 +53,7 @@ pub fn json_schema() -> serde_json::Value {
 
 impl PowerBacktestAnswer {
     /// Tries promises on a trace: on all nodes as one pool and, if [`PowerRequest::by_vc`] says so, on each VC. `say` is told how many series there
-    /// are.
+    /// are, and `watch` of every window.
     ///
     /// # Errors
     /// If there is no demand, or no series is long enough for one window.
@@ -63,6 +64,7 @@ impl PowerBacktestAnswer {
         window_ms: i64,
         services: &[Service],
         say: &dyn Fn(usize),
+        watch: &dyn Watch,
     ) -> Result<Self> {
         let Prepared { pools, like, .. } = Prepared::of(trace, request)?;
         let mut notes = pools.notes.clone();
@@ -70,7 +72,7 @@ impl PowerBacktestAnswer {
         let mut all: Vec<Series> = if request.by_vc { pools.vcs } else { Vec::new() };
         all.push(pools.pool);
         say(all.len());
-        let rolled = roll(&all, &like, window_ms, services)?;
+        let rolled = roll(&all, &like, window_ms, services, watch)?;
         notes.extend(rolled.left_out.iter().map(|why| format!("Left out: {why}.")));
         Ok(Self {
             schema: SCHEMA.to_owned(),

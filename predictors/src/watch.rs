@@ -1,0 +1,19 @@
+//! Who is told how far long work is.
+//!
+//! Worked example: a back-test of 7 models on 4 windows says [`Watch::more`] of 28, and [`Watch::made`] after each. Somebody who saw 7 of them made in
+//! 10 s knows that about 30 s are left.
+
+/// Who is told how far long work is, in parts that take time, such as fits of models. `()` is nobody.
+pub trait Watch: Sync {
+    /// So many more parts are to be made.
+    fn more(&self, parts: usize);
+    /// One of them is made.
+    fn made(&self);
+}
+
+/// Nobody watches.
+impl Watch for () {
+    fn more(&self, _: usize) {}
+
+    fn made(&self) {}
+}
