@@ -142,7 +142,11 @@ class Mps:
         self._marker.write_text(f"{self.folder}\n")
         for name in ("pipe", "log"):
             (self.folder / name).mkdir()
-        done = subprocess.run([MPS_CONTROL, "-d"], env=self._environment(), capture_output=True, timeout=MPS_S)
+        try:
+            done = subprocess.run([MPS_CONTROL, "-d"], env=self._environment(), capture_output=True, timeout=MPS_S)
+        except subprocess.TimeoutExpired:
+            self.stop()
+            raise Unfit(f"{MPS_CONTROL} -d did not come back. Measure with --mode time-slicing") from None
         if done.returncode != 0:
             said = (done.stderr or done.stdout).decode(errors="replace").strip()
             self.stop()
@@ -169,7 +173,7 @@ class Mps:
                     )
                 time.sleep(0.1)
             shutil.rmtree(self.folder, ignore_errors=True)
-        self._marker.unlink()
+        self._marker.unlink(missing_ok=True)
         self.folder = None
 
 
@@ -212,12 +216,15 @@ class Gpu:
         Raises `Unfit` with what would mend it."""
         if self._mps:
             self._mps.stop_leftover()
-        done = subprocess.run(
-            [sys.executable, str(HERE / "worker.py"), "--about", self._loops],
-            env=self._environment(self._places[0]),
-            capture_output=True,
-            timeout=300,
-        )
+        try:
+            done = subprocess.run(
+                [sys.executable, str(HERE / "worker.py"), "--about", self._loops],
+                env=self._environment(self._places[0]),
+                capture_output=True,
+                timeout=300,
+            )
+        except subprocess.TimeoutExpired:
+            raise Unfit("PyTorch does not start within five minutes") from None
         if done.returncode != 0:
             said = done.stderr.decode(errors="replace").strip().splitlines() or ["nothing was said"]
             raise Unfit(f"PyTorch does not start: {said[-1][:400]}")

@@ -39,17 +39,20 @@ class Interrupted(BaseException):
 
 def positive(text: str) -> float:
     """A number above 0."""
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
     if not 0.0 < number < 1e6:
-        raise ValueError
+        raise argparse.ArgumentTypeError("write a number above 0, and below a million")
     return number
 
 
 def count(text: str) -> int:
     """A whole number from 1."""
-    number = int(text)
+    number = int(text) if text.isdecimal() else 0
     if not 0 < number <= 1000:
-        raise ValueError
+        raise argparse.ArgumentTypeError("write a whole number from 1 to 1000")
     return number
 
 

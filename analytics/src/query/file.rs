@@ -1,16 +1,18 @@
 //! The asker's own files as frames: Parquet by its name, else CSV with a header.
 //!
 //! The type of a CSV column has to suit every cell of it, and polars takes five microseconds to try what a cell may be: most of a minute for a million rows.
-//! Cells of one *shape* are of one type, so polars is asked about the first cell of each shape alone. The shape of a cell is its text with numbers in place of digits:
+//! Cells of one *shape* are of one type, so polars is asked about the first cell of each shape alone. The shape of a number is its signs, its point, and whether an integer fits 64 bits.
+//! The shape of any other cell is its text, with classes in place of digits:
 //!
 //! ```text
-//! one digit or two:  by what it may be (up to 12 a month, up to 23 an hour, up to 31 a day, up to 59 a minute, or more)
-//! three to 17:       alike, but for four, which may be a year
-//! 18 and more:       by their number, since they may not fit 64 bits
+//! one digit or two, in a date:  by the days that such a month has (31, 30 or fewer), and 13 to 23, 24 to 28, 29, 30, 31, up to 59, or more
+//! one digit or two, in a time:  up to 23 an hour, up to 59 a minute, or more
+//! four digits:                  a leap year or none
+//! more:                         alike
 //! ```
 //!
-//! Worked example: `2024-03-05` and `1999-11-02` are of one shape, `2024-13-05` is of another, and is no date; so a column that holds all three is text. A column of more than 256 shapes is
-//! not looked at further: numbers and times have fewer, so what is in it is text.
+//! Worked example: `2024-03-05` and `2028-05-02` are of one shape, `2024-02-30` is of another, and is no date; so a column that holds all three is text.
+//! Of a column of more shapes than are told apart, polars is asked about each cell, unless it is text already.
 //!
 //! Time: one pass over the file, without allocation for a cell whose shape is known.
 
@@ -20,14 +22,15 @@ use std::sync::Arc;
 
 use csv::{ByteRecord, ReaderBuilder, Writer};
 use polars::prelude::{
-    LazyCsvReader, LazyFileListReader as _, LazyFrame, PlRefPath, PolarsError, ScanArgsParquet, ScanSources, SchemaRef,
+    DataType, LazyCsvReader, LazyFileListReader as _, LazyFrame, PlRefPath, PolarsError, ScanArgsParquet, ScanSources,
+    SchemaRef,
 };
 
 use super::guarded;
 use crate::error::{Error, Result};
 
-/// Shapes of one column that are told apart.
-const SHAPES: usize = 256;
+/// Shapes of one column that are told apart: more than dates and times have in one form.
+const SHAPES: usize = 4096;
 
 /// The asker's own file as a frame.
 pub(super) fn scan(path: &Path) -> Result<LazyFrame> {
@@ -69,25 +72,42 @@ fn unusable(path: &Path, why: String) -> Error {
 
 /// Types of the columns of a CSV file that suit all of its cells.
 fn types(path: &Path) -> Result<SchemaRef> {
-    let examples = ScanSources::Buffers(Arc::from([examples(path)?.into()]));
-    let reader = LazyCsvReader::new_with_sources(examples);
+    let columns = columns(path)?;
+    let examples = ScanSources::Buffers(Arc::from([examples(path, &columns)?.into()]));
+    let by_shape = typed(path, LazyCsvReader::new_with_sources(examples))?;
+    let unsettled = |(column, of): (&Column, &DataType)| column.is_full() && *of != DataType::String;
+    if columns.iter().zip(by_shape.iter_values()).any(unsettled) {
+        return typed(path, LazyCsvReader::new(reference(path)?));
+    }
+    Ok(by_shape)
+}
+
+/// The types that all rows give.
+fn typed(path: &Path, reader: LazyCsvReader) -> Result<SchemaRef> {
     guarded(|| csv(reader, None).finish()?.collect_schema()).map_err(|error| unreadable(path, &error))
 }
 
-/// A CSV file of the same header that holds a cell of each shape in each column.
-fn examples(path: &Path) -> Result<Vec<u8>> {
+/// What each column of a CSV file holds.
+fn columns(path: &Path) -> Result<Vec<Column>> {
     let bad = |error: csv::Error| unusable(path, error.to_string());
     let mut reader = ReaderBuilder::new().flexible(true).from_path(path).map_err(bad)?;
-    let header = reader.byte_headers().map_err(bad)?.clone();
-    let mut columns = vec![Column::default(); header.len()];
+    let header = reader.byte_headers().map_err(bad)?;
+    let mut columns: Vec<Column> =
+        header.iter().map(|name| Column { name: name.to_vec(), ..Column::default() }).collect();
     let mut record = ByteRecord::new();
     while reader.read_byte_record(&mut record).map_err(bad)? {
         for (column, cell) in columns.iter_mut().zip(&record) {
             column.look(cell);
         }
     }
+    Ok(columns)
+}
+
+/// A CSV file of the same header that holds a cell of each shape in each column.
+fn examples(path: &Path, columns: &[Column]) -> Result<Vec<u8>> {
+    let bad = |error: csv::Error| unusable(path, error.to_string());
     let mut writer = Writer::from_writer(Vec::new());
-    writer.write_byte_record(&header).map_err(bad)?;
+    writer.write_record(columns.iter().map(|column| &column.name)).map_err(bad)?;
     // An empty cell has a type of its own, unknown, and is an example of nothing; a row of empty cells keeps the file from being empty.
     let most = columns.iter().map(|column| column.examples.len()).max().unwrap_or(0).max(1);
     for row in 0..most {
@@ -98,8 +118,9 @@ fn examples(path: &Path) -> Result<Vec<u8>> {
 }
 
 /// What a column was seen to hold.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 struct Column {
+    name: Vec<u8>,
     shapes: HashSet<Vec<u8>>,
     /// The first cell of each shape, in the order of the file.
     examples: Vec<Vec<u8>>,
@@ -108,12 +129,19 @@ struct Column {
 }
 
 impl Column {
+    /// Whether there are more shapes than are told apart.
+    fn is_full(&self) -> bool {
+        self.examples.len() > SHAPES
+    }
+
     fn look(&mut self, cell: &[u8]) {
-        if cell.is_empty() || self.examples.len() > SHAPES {
+        if cell.is_empty() || self.is_full() {
             return;
         }
         self.shape.clear();
-        shape(cell, &mut self.shape);
+        if !number(cell, &mut self.shape) {
+            text(cell, &mut self.shape);
+        }
         if !self.shapes.contains(&self.shape) {
             self.shapes.insert(self.shape.clone());
             self.examples.push(cell.to_vec());
@@ -121,35 +149,82 @@ impl Column {
     }
 }
 
-/// Writes the shape of a cell. What stands for digits is not ASCII, so that no text is taken for a number.
-fn shape(cell: &[u8], shape: &mut Vec<u8>) {
+/// Stands for digits in a shape. No byte of UTF-8, so that no text is taken for a number.
+const DIGITS: u8 = 0xf8;
+
+/// Writes the shape of a cell that looks like a number; else nothing.
+fn number(cell: &[u8], shape: &mut Vec<u8>) -> bool {
+    let (mut before, mut points) = (None, 0);
+    for byte in cell {
+        let fits = match byte {
+            b'0'..=b'9' | b'e' | b'E' => true,
+            b'.' => points == 0,
+            b'+' | b'-' => matches!(before, None | Some(b'e' | b'E')),
+            _ => false,
+        };
+        if !fits {
+            shape.clear();
+            return false;
+        }
+        points += usize::from(*byte == b'.');
+        if !byte.is_ascii_digit() {
+            shape.push(*byte);
+        } else if before.is_none_or(|before: u8| !before.is_ascii_digit()) {
+            shape.push(DIGITS);
+        }
+        before = Some(*byte);
+    }
+    // Only a long integer may not fit.
+    if cell.len() >= 18 {
+        shape.push(u8::from(std::str::from_utf8(cell).is_ok_and(|cell| cell.parse::<i64>().is_ok())));
+    }
+    true
+}
+
+/// Writes the shape of any other cell.
+fn text(cell: &[u8], shape: &mut Vec<u8>) {
     let mut rest = cell;
+    let mut is_time = false;
     while let Some(&byte) = rest.first() {
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         if digits == 0 {
+            // A time of day stands behind its date.
+            is_time |= matches!(byte, b' ' | b'T' | b':');
             shape.push(byte);
             rest = &rest[1..];
             continue;
         }
         let (run, after) = rest.split_at(digits);
         rest = after;
-        match run {
-            [ones] => shape.extend([0xf8, 1, class(ones - b'0')]),
-            [tens, ones] => shape.extend([0xf8, 2, class(10 * (tens - b'0') + (ones - b'0'))]),
-            [_, _, _, _] => shape.extend([0xf8, 4]),
-            _ if digits < 18 => shape.extend([0xf8, 17]),
-            _ => shape.extend([0xf8, digits.min(255) as u8]),
-        }
+        let value = run.iter().take(4).fold(0u16, |value, digit| 10 * value + u16::from(digit - b'0'));
+        let class = match digits {
+            1 | 2 if is_time || after.first() == Some(&b':') => of_clock(value),
+            1 | 2 => of_calendar(value),
+            4 => u8::from(value.is_multiple_of(4) && (!value.is_multiple_of(100) || value.is_multiple_of(400))),
+            _ => 0,
+        };
+        shape.extend([DIGITS, digits.min(5) as u8, class]);
     }
 }
 
-/// What a number of one digit or two may be in a calendar or on a clock.
-fn class(number: u8) -> u8 {
+/// What a number of one digit or two may be on a clock.
+fn of_clock(number: u16) -> u8 {
     match number {
-        0 => 0,
-        1..=12 => 12,
+        0..=23 => 23,
+        24..=59 => 59,
+        _ => 99,
+    }
+}
+
+/// What a number of one digit or two may be in a calendar: a month is told by the days that it has.
+fn of_calendar(number: u16) -> u8 {
+    match number {
+        2 => 1,
+        4 | 6 | 9 | 11 => 2,
+        1..=12 => 3,
         13..=23 => 23,
-        24..=31 => 31,
+        24..=28 => 28,
+        29..=31 => number as u8,
         32..=59 => 59,
         _ => 99,
     }
@@ -157,8 +232,6 @@ fn class(number: u8) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use polars::prelude::DataType;
-
     use super::*;
 
     /// Types by shapes, and types by all cells.
@@ -177,11 +250,20 @@ mod tests {
         let columns: &[&[&str]] = &[
             &["1", "22", "-3", "", "123456789012345678"],
             &["1", "2.5", "1e-9", "", "-0.25"],
-            &["1", "12345678901234567890", "", "3", "4"],
+            &["1", "9223372036854775807", "-9223372036854775808", "", "4"],
             &["true", "false", "", "true", "false"],
             &["true", "1", "", "0", "false"],
             &["2024-03-05", "1999-11-02", "", "2024-12-31", "2024-01-01"],
             &["2024-03-05", "2024-13-05", "", "2024-12-31", "2024-01-01"],
+            &["2024-03-05", "2024-02-28", "", "2024-02-30", "2024-01-31"],
+            &["2024-02-29", "2024-02-28", "", "2023-02-29", "2024-01-31"],
+            &["2024-06-30", "2024-07-31", "", "2024-06-31", "2024-01-31"],
+            &["28/02/2024", "30/01/2024", "", "30/02/2024", "01/01/2024"],
+            &["2024-03-05 10:20:30", "2024-03-05 24:00:00", "", "2024-03-05 00:00:00", "2024-03-06 01:02:03"],
+            &["10:20:30", "23:59:59", "", "00:00:00", "01:02:03"],
+            &["1.2.3", "10.20.30", "", "4.5.6", "7.8.9"],
+            &["-", "+", "", ".", "e"],
+            &["1.5", "2024-03-05", "", "7", "x"],
             &["2024-03-05 10:20:30", "2024-03-05 23:59:59", "", "2024-03-05 00:00:00", "2024-03-06 01:02:03"],
             &["2024-03-05T10:20:30Z", "2024-03-05T23:59:59Z", "", "2024-03-05T00:00:00Z", "2024-03-06T01:02:03Z"],
             &["05/03/2024", "31/12/2024", "", "13/01/2024", "01/02/2024"],
@@ -209,6 +291,18 @@ mod tests {
         let (by_shape, by_cell) = both(&text);
         assert_eq!(by_shape, [DataType::Float64, DataType::String]);
         assert_eq!(by_shape, by_cell);
+    }
+
+    #[test]
+    fn more_shapes_than_are_told_apart_are_looked_at_cell_by_cell() {
+        let word = |at: usize| format!("{}x", "ab".repeat(at % 80) + &"c".repeat(at / 80));
+        let mut text = String::from("a,b\n");
+        for at in 0..SHAPES + 10 {
+            text.push_str(&format!("2024-03-05T10:20:30.{},{}\n", "5".repeat(1 + at % 9), word(at)));
+        }
+        let (by_shape, by_cell) = both(&text);
+        assert_eq!(by_shape, by_cell);
+        assert_eq!(by_shape.last(), Some(&DataType::String));
     }
 
     #[test]

@@ -77,7 +77,7 @@ pub(crate) struct PlanMig {
     #[arg(long, value_name = "FOLDER", requires = "emit", help_heading = "Configuration")]
     pub(crate) emit_to: Option<PathBuf>,
     /// Number of GPUs in a node
-    #[arg(long, value_name = "GPUS", default_value = "8", help_heading = "Configuration")]
+    #[arg(long, value_name = "GPUS", default_value = "8", value_parser = gpus_per_node, help_heading = "Configuration")]
     pub(crate) gpus_per_node: NonZeroU32,
     /// What Slurm calls the whole GPU; a slice is called the same with its profile [default: a100, h100 or h200]
     #[arg(long, value_name = "NAME", help_heading = "Configuration")]
@@ -91,6 +91,10 @@ pub(crate) struct PlanMig {
 
 fn gpu(text: &str) -> Result<&'static MigGpu, String> {
     MigGpu::named(text).map_err(|_| format!("write one of {}", NAMES.join(", ")))
+}
+
+fn gpus_per_node(text: &str) -> Result<NonZeroU32, &'static str> {
+    text.parse().ok().filter(|gpus: &NonZeroU32| gpus.get() <= 64).ok_or("write a number from 1 to 64")
 }
 
 fn slo(text: &str) -> Result<f64, &'static str> {

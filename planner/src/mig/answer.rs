@@ -6,7 +6,7 @@
 //!
 //! A plan is **followed** if it needs at least 5 % fewer GPUs than whole GPUs do, or makes at least 5 % more on the GPUs given.
 //!
-//! As slow as its programmes. Worked example: 64 jobs need 64 whole GPUs or 20 in partitions; 12 of the 20 have other partitions now, and are drained for 1 h each: 12 GPU-hours.
+//! As slow as its programmes. Worked example: 10 jobs need 10 whole GPUs or 4 in partitions; 3 of the 4 have other partitions now, and are drained for 1 h each: 3 GPU-hours.
 
 use std::collections::BTreeSet;
 
@@ -320,7 +320,7 @@ fn tested(
     }
     let evidence = MigEvidence::of(table, gpu, &part)?;
     if !evidence.can_be_tested() {
-        notes.push("Three families with step times on slices are needed to forecast a family without its own: forecasts are not tested.".to_owned());
+        notes.push("Three families whose profiles differ, with step times on slices, are needed to forecast a family without its own: forecasts are not tested.".to_owned());
         return Ok(None);
     }
     let request = MigRequest { now: Vec::new(), ..request.clone() };
@@ -376,7 +376,7 @@ fn assumed(demand: &MigDemand, request: &MigRequest, evidence: &MigEvidence<'_>)
         said.push("Each job has a slice of its own all the time.".to_owned());
     }
     if !evidence.can_forecast() {
-        said.push("Too few families were measured to forecast others: only measured slices are used.".to_owned());
+        said.push("Too few families were measured to forecast others, or their profiles do not differ: only measured slices are used.".to_owned());
     }
     said
 }

@@ -115,8 +115,9 @@ type Cell<T> = std::result::Result<T, tracecast_predictors::Error>;
 
 /// A number that must be there.
 fn amount(row: &SheetRow<'_>, name: &str) -> Cell<f64> {
-    row.name(name)?;
-    let found = row.number(name)?.unwrap_or_default();
+    let Some(found) = row.number(name)? else {
+        return Err(row.wrong(format!("column `{name}` is empty"), "write a number in every row"));
+    };
     if found > 1e9 {
         return Err(row.wrong(format!("column `{name}` holds {found}"), "write a number below a billion"));
     }
@@ -152,11 +153,16 @@ pub fn read_now(path: &Path, gpu: &MigGpu) -> Result<Vec<(MigPartition, u32)>> {
         })?;
         let gpus = whole(row, "gpus")? as u32;
         match found.iter_mut().find(|(known, _)| *known == partition) {
-            Some((_, known)) => *known += gpus,
+            Some((_, known)) => *known = known.saturating_add(gpus),
             None => found.push((partition, gpus)),
         }
         Ok(())
     })?;
+    let all: f64 = found.iter().map(|(_, gpus)| f64::from(*gpus)).sum();
+    if all > MOST {
+        let what = format!("{}: {all} GPUs, where {MOST} are the most that can be planned", path.display());
+        return Err(Error::NothingToEvaluate(what));
+    }
     found.retain(|(_, gpus)| *gpus > 0);
     if found.is_empty() {
         return Err(Error::NoJobs(format!("{}: there is no GPU in it", path.display())));
@@ -196,7 +202,7 @@ mod tests {
             ("job,jobs,per_hour,run_s\na,1,1,1\n", "name a file of demand"),
             ("job,jobs\na,1.5\n", "line 2: column `jobs` holds 1.5; write a whole number"),
             ("job,jobs\na,1\na,2\n", "line 3: `a` stands in the file twice"),
-            ("job,jobs\na,\n", "line 2: column `jobs` is empty"),
+            ("job,jobs\na,\n", "line 2: column `jobs` is empty; write a number"),
             ("job,jobs\n,1\n", "line 2: column `job` is empty"),
             ("job,jobs\na,-1\n", "no number of at least 0"),
             ("job,jobs\na,0\n", "no job is asked for"),

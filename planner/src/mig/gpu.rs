@@ -1,10 +1,10 @@
 //! GPUs that MIG partitions: the profiles of their slices, and where a slice of each may lie.
 //!
 //! The memory of such a GPU is cut into eight slices and its SMs into seven, and a slice of the GPU begins at a few of the memory slices only, as `nvidia-smi mig -lgipp` lists them. A
-//! set of slices is possible where no two lie on the same memory slice and their SMs are seven parts at most. The table is NVIDIA's, as its MIG user guide has it. Left out are the
+//! set of slices is possible where no two lie on the same memory slice and their SMs are seven parts at most. The table follows NVIDIA's MIG User Guide (docs.nvidia.com/datacenter/tesla/mig-user-guide), and was held against no GPU. Left out are the
 //! variants with media engines (`+me`), of which a GPU has one at most, and GPUs with other profiles (A30, H100 with 94 or 96 GB, Blackwell).
 //!
-//! How much memory a job may use of a slice is less than the name says. It differs by driver, and the least that was seen is taken; of the H200, for which we have seen less, a cautious number.
+//! How much memory a job may use of a slice is less than the name says. It differs by driver, and the least that published listings show is taken; for the H200 it is a cautious guess.
 //!
 //! Worked example: `1g.10gb` of an A100 with 40 GB has one part of the SMs and two slices of memory, so four fit on a GPU, where seven `1g.5gb` do.
 

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn no_rule_but_the_oracle_rests_on_the_measured_speeds() {
+    fn no_rule_but_the_oracle_allows_by_measured_speeds() {
         let known = evidence();
         let mut other = known.clone();
         other.truth.set(0, 1, (0.1, 0.2));

@@ -2,7 +2,7 @@
 //!
 //! Confidence is **medium** where every speed that the plan rests on was measured, or where a plan by forecasts left at most 10 % of the jobs of the test beyond the SLO or on slices that were not measured; else it is **low**.
 //!
-//! O(rows). Worked example: 20 GPUs in place of 64 whole ones, of which one partition for all would need 24 and no fleet does with fewer than 20.
+//! O(rows). Worked example: 4 GPUs in place of 10 whole ones, of which one partition for all would need 5 and no fleet does with fewer than 4.
 
 use tracecast_analytics::report::format;
 

@@ -167,7 +167,7 @@ impl SharingPlan {
             .with_definition("**GPUs instead**: with so many, the 95 % wait is that of nobody sharing on all.")
             .with_definition("**In classes**: as it can be set. Whether to follow the plan goes by that row. Nodes of its own for each class are not replayed.")
             .with_definition(format!(
-                "Of all policies but the oracle, {}. Gandiva, AntMan and the rule that takes out see speeds while jobs run.",
+                "Of all policies but the oracle, {}. Gandiva, AntMan and the rule that takes out see speeds while jobs run. AntMan and Salus know beforehand whether two jobs fit.",
                 known_pairs(measured)
             ))
             .with_definition("**AntMan**: who was first on a GPU keeps 95 % of its speed, and the other has what is left. **Salus**: in turns, each alone, so measured speeds have no part. Under both a job waits on a GPU rather than in the queue: compare the delay, and neither the wait nor the GPUs instead.")
