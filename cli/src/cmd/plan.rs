@@ -19,7 +19,7 @@ use tracecast_planner::replay::scenario::Scenario;
 use crate::args::{NODES_OF_ALL, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::{backtest_demand, capacity, cloud, describe, fleet, mig, queues, serving, sharing};
-use crate::progress::Clock;
+use crate::progress::Steps;
 use crate::{output, source};
 
 /// What to plan.
@@ -281,9 +281,10 @@ pub(crate) fn run(asked: &PlanPower, quiet: bool) -> Result<()> {
     }
     let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NODES_OF_ALL)?;
     let say = |what: &str| output::say(quiet, &format!("tracecast: {what}"));
-    let clock = Clock::new(quiet, "learning demand and planning");
-    let (answer, saved) = evaluate::evaluate(&trace, describe::title(&trace, &asked.sources), &request, &say)?;
-    drop(clock);
+    let steps = Steps::watching(quiet, "learning demand and planning");
+    let found = evaluate::evaluate(&trace, describe::title(&trace, &asked.sources), &request, &say, &steps);
+    steps.finish();
+    let (answer, saved) = found?;
     if let Some(path) = &asked.save {
         output::write(path, &saved.to_bytes()?)?;
         say(&format!("plan written to {}", path.display()));

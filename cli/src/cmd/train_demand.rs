@@ -15,7 +15,7 @@ use tracecast_predictors::timeline::{self, Timeline};
 use crate::args::{DEMAND_OF_ALL, Reading};
 use crate::cmd::backtest_demand::{self, Gathering, Learning};
 use crate::early::Replacing;
-use crate::progress::Clock;
+use crate::progress::Steps;
 use crate::{output, source};
 
 #[derive(Debug, Args)]
@@ -97,9 +97,10 @@ pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
         from_jobs: gathered.from_jobs,
         vcs: options.vcs,
     };
-    let clock = Clock::new(quiet, "training");
-    let trained = DemandPredictor::train(&gathered.series, log.as_ref(), kept, &learning)?;
-    drop(clock);
+    let steps = Steps::watching(quiet, "training");
+    let trained = DemandPredictor::train(&gathered.series, log.as_ref(), kept, &learning, &steps);
+    steps.finish();
+    let trained = trained?;
     output::write(&request.out, &trained.to_bytes()?)?;
     for trained in &trained.series {
         output::say(

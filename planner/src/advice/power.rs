@@ -31,7 +31,7 @@ impl Sleep {
 
 /// Asks the plan, with all defaults.
 pub(super) fn look(trace: &Trace) -> Sleep {
-    match evaluate(trace, String::new(), &PowerRequest::default(), &|_| ()) {
+    match evaluate(trace, String::new(), &PowerRequest::default(), &|_| (), &()) {
         Ok((answer, _)) => {
             let report = answer.report();
             let headline = report.summary.into_iter().next().unwrap_or_default();

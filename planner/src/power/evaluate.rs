@@ -13,6 +13,7 @@ use tracecast_analytics::audit::factors::Hourly;
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::{DAY_MS, Zone};
 use tracecast_predictors::demand::Series;
+use tracecast_predictors::watch::Watch;
 
 use super::answer::{ByHour, PoolFindings, PowerAnswer, SCHEMA, Together};
 use super::apply::{self, ChosenRules, ReplayCase, Resimulated};
@@ -76,7 +77,10 @@ impl Prepared {
 /// Told where VCs that have nodes of their own are planned for as one pool.
 const AS_ONE_POOL: &str = "This is for all nodes as one pool, as if every node could serve every VC. In the trace each VC has nodes of its own: unless they are pooled, plan with --by-vc.";
 
-/// The plan for a trace, and what of it can be saved and asked; `say` is told what takes long.
+/// Parts of a plan that are told to who watches: rules, rules where boots take longer, VCs, replays, from now on.
+const PARTS: usize = 5;
+
+/// The plan for a trace, and what of it can be saved and asked; `say` is told what takes long, and `watch` how far it is.
 ///
 /// # Errors
 /// If there is nothing to plan for, days are too few, or what was asked for cannot be.
@@ -85,7 +89,9 @@ pub fn evaluate(
     title: String,
     request: &PowerRequest,
     say: &dyn Fn(&str),
+    watch: &dyn Watch,
 ) -> Result<(PowerAnswer, SavedPlan)> {
+    watch.more(PARTS);
     let prepared = Prepared::of(trace, request)?;
     let Prepared { figures, pools, like } = &prepared;
     let zone = Zone::named(&trace.zone)?;
@@ -98,12 +104,14 @@ pub fn evaluate(
         ..days.request(series, like)
     };
     let main = study::study(pool, &of(pool, like))?;
+    watch.made();
     // Where boots take a slot more, the rule that stands, the one chosen, and the optimum.
     let followed = Family::of(&main.followed());
     let mut families = vec![Family::TrailingMaximum];
     families.extend(Some(followed).filter(|family| !families.contains(family)));
     let slower = Request { families, boot_slots: like.boot_slots + 1, ..like.clone() };
     let slower = study::study(pool, &of(pool, &slower))?;
+    watch.made();
     named(request, &main)?;
     let mut notes = pools.notes.clone();
     notes.extend(trace.warnings());
@@ -125,6 +133,7 @@ pub fn evaluate(
             }
         }
     }
+    watch.made();
     let slurm_by_vc = request.by_vc && !vcs.is_empty();
     let chosen = ChosenRules { pool: &main, vcs: &vcs, slurm_by_vc };
     let (effects, more) = effects(request, trace, figures, &days, &chosen)?;
@@ -143,6 +152,7 @@ pub fn evaluate(
             format::counted(u64::from(replayed.effect.nodes), "node", "nodes")
         ));
     }
+    watch.made();
     say("from now on …");
     let pools_ahead: Vec<(&Series, &Studied)> = if slurm_by_vc {
         vcs.iter().filter_map(|vc| Some((pools.vcs.iter().find(|series| series.name == vc.name)?, vc))).collect()
@@ -153,6 +163,7 @@ pub fn evaluate(
     let ahead =
         pools_ahead.par_iter().map(|(series, studied)| forward::forward(series, studied.followed(), like, note));
     let (forward, saved): (Vec<Forward>, Vec<SavedPool>) = ahead.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    watch.made();
     let learned = Learned { learned_from_ms: pool.start_ms, learned_to_ms: pool.time_ms(pool.slots.len()) };
     let written = request.nodes.as_ref().map(|(_, written)| written.clone());
     let plans = |timeout: fn(&Studied) -> (u32, u32)| -> PowerPlan {

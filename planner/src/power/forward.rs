@@ -265,6 +265,7 @@ fn schedule(series: &Series, request: &Request) -> Result<DaySchedule> {
         None,
         gathering,
         &DemandBacktestOptions { models: vec![model], ..options },
+        &(),
     )?;
     let forecasts = trained.forecast()?;
     let forecast =

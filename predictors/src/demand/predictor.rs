@@ -30,6 +30,7 @@ use crate::error::{Error, Result};
 use crate::holdout::{Parts, position};
 use crate::model::boosted::FittedTrees;
 use crate::model_file::Format;
+use crate::watch::Watch;
 use tracecast_analytics::facts::demand::{Series, Slot, Unit};
 
 /// The file.
@@ -159,7 +160,7 @@ pub struct Forecast {
 }
 
 impl DemandPredictor {
-    /// Trains a forecaster for each series; `log` are the jobs, for the structural one.
+    /// Trains a forecaster for each series; `log` are the jobs, for the structural one. `watch` is told of every fit.
     ///
     /// # Errors
     /// If a series is too short, or a learner fails.
@@ -168,12 +169,13 @@ impl DemandPredictor {
         log: Option<&Log>,
         gathering: Gathering,
         options: &DemandBacktestOptions,
+        watch: &dyn Watch,
     ) -> Result<Self> {
         let settings = options.settings;
         let mut series = Vec::new();
         for each in all {
             let jobs = log.map(|log| log.jobs(each, &gathering.vcs, gathering.asked));
-            series.push(train_one(each, jobs.as_ref(), options)?);
+            series.push(train_one(each, jobs.as_ref(), options, watch)?);
         }
         Ok(Self { gathering, settings, series })
     }
@@ -290,7 +292,12 @@ impl DemandPredictor {
     }
 }
 
-fn train_one(series: &Series, jobs: Option<&Jobs>, options: &DemandBacktestOptions) -> Result<Member> {
+fn train_one(
+    series: &Series,
+    jobs: Option<&Jobs>,
+    options: &DemandBacktestOptions,
+    watch: &dyn Watch,
+) -> Result<Member> {
     let count = series.slots.len();
     let (first, choose) = (position(0.35, count), position(CHOOSE_FROM, count));
     if first < 2 * options.settings.horizon.max(1) {
@@ -300,7 +307,7 @@ fn train_one(series: &Series, jobs: Option<&Jobs>, options: &DemandBacktestOptio
         )));
     }
     let found: DemandTracks =
-        backtest::tracks_of(series, jobs, options, Parts { first, choose, report: count, end: count }, &())?;
+        backtest::tracks_of(series, jobs, options, Parts { first, choose, report: count, end: count }, watch)?;
     let losses = backtest::choice(series, &found);
     // The ensemble is several models, of which a file holds one.
     let single = found

@@ -192,7 +192,7 @@ fn a_file_gives_back_the_same_forecasts_and_rolls_on() {
     for model in ForecastModel::ALL {
         let options = DemandBacktestOptions { models: vec![model], ..options() };
         let mut predictor =
-            DemandPredictor::train(std::slice::from_ref(&early), Some(&log), gathering.clone(), &options).unwrap();
+            DemandPredictor::train(std::slice::from_ref(&early), Some(&log), gathering.clone(), &options, &()).unwrap();
         let bytes = predictor.to_bytes().unwrap();
         let mut back = DemandPredictor::from_bytes("demand.tcm", &bytes).unwrap();
         let said = predictor.forecast().unwrap();
