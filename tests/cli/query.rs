@@ -170,6 +170,19 @@ fn files_of_ones_own_are_read_or_refused_in_plain_words() {
     let output = asked("large.csv", b"n\n1\n99999999999999999999\n");
     assert!(!output.status.success() && stderr(&output).contains("99999999999999999999"), "{}", stderr(&output));
     assert!(!stderr(&output).contains("schema_overrides"), "{}", stderr(&output));
+    for (text, told) in [
+        ("", "wrong.csv: it is empty"),
+        ("a;b\n1;2\n", "separate them by commas"),
+        ("a,b\n1,2\n1,2,3\n", "line 3 has 3 cells, where the first line names 2"),
+    ] {
+        let output = asked("wrong.csv", text.as_bytes());
+        assert!(!output.status.success() && stderr(&output).contains(told), "{text}: {}", stderr(&output));
+    }
+    let rates = folder.path().join("rates.csv");
+    std::fs::write(&rates, "vc,usd\nvision,n/a\n").unwrap();
+    let with = format!("own={}", rates.display());
+    let output = tracecast(&["query", "datasets/sample", "select sum(usd) as usd from own", "--with", &with]);
+    assert!(stderr(&output).contains("such as n/a"), "{}", stderr(&output));
     let output = asked("rates.csv.gz", &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0]);
     assert!(!output.status.success() && stderr(&output).contains("unpack it first"), "{}", stderr(&output));
 }

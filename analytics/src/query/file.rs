@@ -92,10 +92,22 @@ fn columns(path: &Path) -> Result<Vec<Column>> {
     let bad = |error: csv::Error| unusable(path, error.to_string());
     let mut reader = ReaderBuilder::new().flexible(true).from_path(path).map_err(bad)?;
     let header = reader.byte_headers().map_err(bad)?;
+    if header.iter().all(<[u8]>::is_empty) {
+        return Err(unusable(path, "it is empty".to_owned()));
+    }
+    if header.len() == 1 && header.iter().flatten().any(|byte| matches!(byte, b';' | b'\t')) {
+        let found = "its columns are separated by semicolons or tabs".to_owned();
+        return Err(Error::format(path.display().to_string(), found, "separate them by commas"));
+    }
     let mut columns: Vec<Column> =
         header.iter().map(|name| Column { name: name.to_vec(), ..Column::default() }).collect();
     let mut record = ByteRecord::new();
     while reader.read_byte_record(&mut record).map_err(bad)? {
+        if record.len() > columns.len() {
+            let line = record.position().map_or(0, csv::Position::line);
+            let found = format!("line {line} has {} cells, where the first line names {}", record.len(), columns.len());
+            return Err(unusable(path, found));
+        }
         for (column, cell) in columns.iter_mut().zip(&record) {
             column.look(cell);
         }

@@ -254,12 +254,17 @@ fn failed(sql: &str, error: &PolarsError) -> Error {
     let text = error.to_string();
     let hints = ["\n\nResolved plan until failure", "\n\nThe current offset in the file"];
     let why = hints.iter().fold(text.as_str(), |why, hint| why.split(hint).next().unwrap_or_default()).trim();
+    if why.contains("not supported for dtype `str`") {
+        let text =
+            "a column of a file of your own is text if one of its cells is no number, such as n/a, or if all are empty";
+        return refused(sql, format!("{why}; {text}"));
+    }
     if let Some((what, rest)) = why.split_once("; valid columns: [") {
         // The list is of fifty names; what is meant may stand behind it.
         let meant =
-            rest.rsplit_once("Did you mean").map_or_else(String::new, |(_, meant)| format!(" did you mean{meant}"));
+            rest.rsplit_once("Did you mean").map_or_else(String::new, |(_, meant)| format!("; did you mean{meant}"));
         let listed = "; without a query, `tracecast query SOURCE` lists all columns, and texts stand in single quotes";
-        return refused(sql, format!("{what};{meant}{listed}"));
+        return refused(sql, format!("{what}{meant}{listed}"));
     }
     let why = match why.split_once(". It's possible that multiple expressions") {
         Some((what, _)) => format!("{what}; give one of the columns another name with AS"),

@@ -13,7 +13,7 @@ use serde::Serialize;
 use tracecast_predictors::interference::slice::{SliceForecast, SliceForecaster, SliceTable};
 
 use super::demand::MigDemand;
-use super::gpu::MigGpu;
+use super::gpu::{MigGpu, MigProfile};
 use crate::error::{Error, Result};
 
 /// How a speed is known.
@@ -181,6 +181,22 @@ impl<'t> MigEvidence<'t> {
         by?.forecast(self.table, *self.jobs.get(at)?, name)
     }
 
+    /// A forecast between what was measured on smaller and on larger slices: on a larger one a job fits, and is as fast at least.
+    fn between_measured(&self, at: usize, profile: usize, told: MigSpeed) -> MigSpeed {
+        let Some(of) = self.gpu.profiles.get(profile) else { return told };
+        let measured = |on: fn(&MigProfile, &MigProfile) -> bool| {
+            let others = self.gpu.profiles.iter().enumerate().filter(move |(_, other)| on(other, of));
+            others.filter_map(|(other, _)| self.measured(at, other))
+        };
+        let slowest = measured(|other, of| other.compute <= of.compute && other.memory <= of.memory).reduce(f64::max);
+        let fastest =
+            measured(|other, of| other.compute >= of.compute && other.memory >= of.memory).fold(1.0, f64::min);
+        // Measured speeds of neighbours may be the wrong way round by their noise.
+        let least = slowest.unwrap_or(0.0).min(fastest);
+        let within = |speed: f64| speed.clamp(least, fastest);
+        MigSpeed { speed: within(told.speed), low: within(told.low), fits: told.fits || slowest.is_some(), ..told }
+    }
+
     /// A job type of the demand on a profile, as `belief` has it.
     pub fn speed(&self, at: usize, profile: usize, belief: SpeedBelief) -> MigSpeed {
         let sure = |speed: f64, basis| MigSpeed { speed, low: speed, basis, fits: true };
@@ -196,7 +212,10 @@ impl<'t> MigEvidence<'t> {
         let without = || forecast(self.without.get(at).and_then(Option::as_ref));
         let found = match belief {
             SpeedBelief::Measured => measured,
-            SpeedBelief::BestKnown => measured.or_else(|| forecast(self.all.as_ref())),
+            SpeedBelief::BestKnown => measured.or_else(|| {
+                let told = forecast(self.all.as_ref())?;
+                Some(self.between_measured(at, profile, told))
+            }),
             SpeedBelief::ForecastQuantile => without(),
             SpeedBelief::ForecastMean => without().map(|told| MigSpeed { low: told.speed, ..told }),
             SpeedBelief::ShareOfSms => {

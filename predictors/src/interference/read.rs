@@ -217,7 +217,18 @@ pub fn sharing(pairs: &Path, profiles: Option<&Path>) -> Result<SharingTable> {
         read_pairs(pairs, &content, &mut table)?;
     }
     if let Some(path) = profiles {
+        let paired = table.jobs().len();
         read_profiles(path, &mut table)?;
+        // They say what jobs are like, and no more; misspelt names would do so unseen.
+        if let Some(unpaired) = table.jobs().get(paired..).filter(|unpaired| !unpaired.is_empty()) {
+            let note = format!(
+                "{}: {} of its job types are in no pair, such as `{}`.",
+                path.display(),
+                unpaired.len(),
+                unpaired.first().map_or("", String::as_str)
+            );
+            table.notes.push(note);
+        }
     }
     if table.pairs().is_empty() {
         return Err(Error::TooFew(format!("{}: there is no pair in it", pairs.display())));

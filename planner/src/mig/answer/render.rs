@@ -134,7 +134,7 @@ impl MigAnswer {
             .with_table(fleet)
             .with_table(placed)
             .with_definition("**Partition**: profiles joined by `+`; `2x` are two of one; `whole` is a GPU on which MIG is off.")
-            .with_definition("**Speed**: relative to the whole GPU. **Slowdown, 0.9**: how many times as slow the job is, with a chance of 90 % at most.")
+            .with_definition("**Speed**: relative to the whole GPU. **Slowdown, 0.9**: the job is at most so many times as slow, with a chance of 90 %.")
     }
 
     fn columns(&self, tested: bool) -> Vec<Column> {

@@ -143,8 +143,9 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     if let Some(quotas) = &options.quotas {
         names = quotas.names();
     }
-    // A cluster of one VC takes jobs that name none.
+    // A cluster of one VC takes jobs that name none, but where VCs are asked for by name.
     let nameless = match names.as_slice() {
+        _ if options.vcs.is_some() => None,
         [only] => Some(only.clone()),
         [.., last] if shared && last == NO_VC => Some(NO_VC.to_owned()),
         _ => None,
