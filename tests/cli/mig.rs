@@ -305,6 +305,23 @@ fn partitions_for_misos_job_types() {
     let plan = &found["plan"];
     assert_eq!((found["proven"].as_bool(), plan["gpus"].as_f64()), (Some(true), plan["bound"].as_f64()));
     assert!(number(&plan["gpus"]) <= 26.0 && number(&found["beside"][1]["gpus"]) >= 30.0, "{plan}");
+    // On a larger slice than one on which it was measured a job fits, and is forecast to be as fast at least.
+    let size = |name: &Value| {
+        let profile = found["profiles"].as_array().unwrap().iter().find(|of| of["profile"] == *name).unwrap();
+        (number(&profile["compute_slices"]), number(&profile["memory_slices"]))
+    };
+    let speeds = found["speeds"].as_array().unwrap();
+    let mut compared = 0;
+    for known in speeds.iter().filter(|of| of["basis"] == "measured") {
+        for told in speeds.iter().filter(|of| of["basis"] == "forecast" && of["job"] == known["job"]) {
+            let (small, large) = (size(&known["profile"]), size(&told["profile"]));
+            if small.0 <= large.0 && small.1 <= large.1 {
+                assert!(told["fits"] == true && number(&told["speed"]) >= number(&known["speed"]), "{known} {told}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 10, "{compared}");
     let tested = &found["tested"];
     let of = |rule: &str| tested["rules"].as_array().unwrap().iter().find(|of| of["rule"] == rule).unwrap().clone();
     let (forecast, mean, oracle) = (of("forecast"), of("mean_forecast"), of("oracle"));
