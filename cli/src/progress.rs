@@ -40,79 +40,63 @@ impl Bar {
     }
 }
 
-/// A bar of steps done, such as replays, or nothing where stderr is not a terminal.
-pub(crate) struct Steps(ProgressBar);
-
-impl Steps {
-    /// A bar of `count` steps of `what`, with the time left.
-    pub(crate) fn new(quiet: bool, what: &'static str, count: usize) -> Self {
-        let bar = bar(quiet, Some(count as u64), "{msg} [{bar:30}] {pos} of {len}, {elapsed}, {eta} left");
-        bar.set_message(what);
-        bar.tick();
-        Self(bar)
-    }
-
-    /// A bar of parts, such as fits of models, as many as [`Watch::more`] says; it moves between them, too, as one may take long.
-    pub(crate) fn watching(quiet: bool, what: &'static str) -> Self {
-        let steps = Self::new(quiet, what, 0);
-        moving(&steps.0);
-        steps
-    }
-
-    /// One more is done.
-    pub(crate) fn step(&self) {
-        self.0.inc(1);
-    }
-
-    /// Takes the bar away.
-    pub(crate) fn finish(&self) {
-        gone(&self.0);
-    }
-}
-
-impl Watch for Steps {
-    fn more(&self, parts: usize) {
-        self.0.inc_length(parts as u64);
-    }
-
-    fn made(&self) {
-        self.step();
-    }
-}
-
-/// What is being done and for how long, on a terminal; taken away when dropped.
+/// What is being done and for how long, on a terminal; it moves by itself, and is taken away when dropped.
 pub(crate) struct Clock(ProgressBar);
 
 /// The line that moves by itself, so that messages do not write into it.
 static RUNNING: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// Lets a line move by itself, between its steps too.
-fn moving(line: &ProgressBar) {
-    if !line.is_hidden() {
-        line.enable_steady_tick(Duration::from_millis(200));
-        *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(line.clone());
-    }
-}
-
-/// Takes a line away.
-fn gone(line: &ProgressBar) {
-    line.finish_and_clear();
-    *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = None;
-}
-
 impl Clock {
     /// Says that `what` is being done, on a terminal and not if `quiet`.
     pub(crate) fn new(quiet: bool, what: &'static str) -> Self {
-        let bar = bar(quiet, None, "{spinner} {msg} … {elapsed}");
-        bar.set_message(what);
-        moving(&bar);
-        Self(bar)
+        Self::moving(bar(quiet, None, "{spinner} {msg} … {elapsed}"), what)
+    }
+
+    fn moving(line: ProgressBar, what: &'static str) -> Self {
+        line.set_message(what);
+        if !line.is_hidden() {
+            line.enable_steady_tick(Duration::from_millis(200));
+            *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = Some(line.clone());
+        }
+        Self(line)
     }
 }
 
 impl Drop for Clock {
     fn drop(&mut self) {
-        gone(&self.0);
+        self.0.finish_and_clear();
+        *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// A clock that counts steps done, such as replays or fits of models, with the time left.
+pub(crate) struct Steps(Clock);
+
+impl Steps {
+    /// `count` steps of `what`.
+    pub(crate) fn new(quiet: bool, what: &'static str, count: usize) -> Self {
+        let line = bar(quiet, Some(count as u64), "{msg} [{bar:30}] {pos} of {len}, {elapsed}, {eta} left");
+        Self(Clock::moving(line, what))
+    }
+
+    /// As many steps as [`Watch::more`] says.
+    pub(crate) fn watching(quiet: bool, what: &'static str) -> Self {
+        Self::new(quiet, what, 0)
+    }
+
+    /// One more is done.
+    pub(crate) fn step(&self) {
+        self.0.0.inc(1);
+    }
+}
+
+impl Watch for Steps {
+    fn more(&self, parts: usize) {
+        self.0.0.inc_length(parts as u64);
+    }
+
+    fn made(&self) {
+        self.step();
     }
 }
 

@@ -17,3 +17,10 @@ impl Watch for () {
 
     fn made(&self) {}
 }
+
+/// Makes a part, and says that it is made.
+pub fn part<T>(watch: &dyn Watch, make: impl FnOnce() -> T) -> T {
+    let made = make();
+    watch.made();
+    made
+}

@@ -34,14 +34,15 @@ use rayon::prelude::*;
 
 use super::ledger::EnergyLedger;
 use super::meter::{
-    Claim, Claims, Fleet, Options, Readings, Reorder, Row, Series, Setting, Sink, add_types, board, conclude,
-    measure_counted, reading,
+    Claim, Claims, Fleet, Options, Readings, Reorder, Row, Series, Setting, Sink, add_types, conclude, measure_counted,
+    reading,
 };
 use super::model::{PowerModel, PowerModels, Tally};
 use crate::Trace;
 use crate::error::{Error, Result};
 use crate::facts::telemetry::node_types;
 use crate::rollup::columnar::{Column, Words, as_dictionaries, reals, times, words};
+use crate::schema::device::{board, is_instance};
 use crate::schema::{GpuSampleTable, Table as _};
 use crate::storage;
 use crate::time::{FARTHEST_MS, within_reach};
@@ -227,7 +228,7 @@ fn tally(
     let (kinds, nodes, gpus) = (Column::keys(&kinds), Column::keys(&nodes), Column::keys(&gpus));
     // By key of the type, or of the node where the type is unknown; `None` for neither.
     let mut found: BTreeMap<(Option<i32>, Option<i32>), Tally> = BTreeMap::new();
-    let cut: Vec<bool> = gpu_names.iter().map(|name| name.is_some_and(|name| name.contains('/'))).collect();
+    let cut: Vec<bool> = gpu_names.iter().map(|name| name.is_some_and(is_instance)).collect();
     for row in 0..batch.num_rows() {
         let Some(watts) = power.get(row) else { continue };
         let kind = kinds.get(row);
@@ -482,9 +483,9 @@ impl Piece {
         let node_hashes = hashes(&nodes, hash);
         let gpu_hashes = hashes(&gpus, |name| hash(board(name)));
         let job_hashes = hashes(&jobs, hash);
-        let cut: Vec<bool> = gpus.as_ref().map_or_else(Vec::new, |gpus| {
-            gpus.values.iter().map(|name| name.is_some_and(|name| name.contains('/'))).collect()
-        });
+        let cut: Vec<bool> = gpus
+            .as_ref()
+            .map_or_else(Vec::new, |gpus| gpus.values.iter().map(|name| name.is_some_and(is_instance)).collect());
         let mut counts = Readings { rows: batch.num_rows() as u64, ..Readings::default() };
         let mut ends = vec![0_u32; SHARDS];
         let mut read: Vec<Dealt> = Vec::with_capacity(batch.num_rows());

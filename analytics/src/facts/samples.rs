@@ -13,7 +13,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::job::JobFacts;
-use crate::schema::{GpuSampleTable, Label, Numbers, Table};
+use crate::schema::{GpuSampleTable, Label, Numbers, Table, device};
 
 /// Who held a GPU at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,7 +149,7 @@ impl<'r> Gpu<'r> {
     /// The board, for an instance of a GPU that is cut into several (`0/1g.10gb:3`): node and name of the whole GPU.
     pub(crate) fn board(&self) -> Option<(Option<u32>, &'r str)> {
         let name = self.name()?;
-        Some((self.key.0, name.split_once('/').map_or(name, |(board, _)| board)))
+        Some((self.key.0, device::board(name)))
     }
 
     /// Its node; `None` if unknown.
@@ -159,8 +159,7 @@ impl<'r> Gpu<'r> {
 
     /// The profile of an instance (`1g.10gb`); `None` of a whole GPU, or if it is unknown.
     pub(crate) fn profile(&self) -> Option<&'r str> {
-        let (_, instance) = self.name()?.split_once('/')?;
-        instance.split(':').next().filter(|profile| !profile.is_empty())
+        device::profile(self.name()?)
     }
 
     /// Its name; `None` if unknown.
@@ -170,7 +169,7 @@ impl<'r> Gpu<'r> {
 
     /// Whether it is an instance of a GPU that is cut into several.
     pub(crate) fn is_instance(&self) -> bool {
-        self.name().is_some_and(|name| name.contains('/'))
+        self.name().is_some_and(device::is_instance)
     }
 
     /// Its readings in order of time.

@@ -4,11 +4,10 @@
 use jiff::civil::DateTime;
 
 use crate::quality::{RowAudit, reason};
+pub(crate) use crate::schema::MIB;
 use crate::schema::MOST_NUMBER;
 use crate::time::{Resolution, Zone, parse_local, parse_with_offset};
 
-/// Bytes in a mebibyte.
-pub(crate) const MIB: f64 = 1_048_576.0;
 /// Bytes in a gibibyte.
 pub(crate) const GIB: f64 = 1_073_741_824.0;
 

@@ -6,6 +6,7 @@
 //! Worked number: a million jobs with 12 known numeric columns and three label columns take about
 //! 12 × 8 + 3 × 4 + 2 = 110 bytes a job, beside the text of the keys.
 
+pub(crate) mod device;
 pub mod sensor;
 
 mod column;
@@ -29,6 +30,8 @@ pub const VERSION: &str = "trace/1";
 /// No number of a source is larger, whatever its unit: what is beyond is unknown, so that sums and products of the rest stay
 /// finite. Above the largest 64-bit integer, as tools write "no value" as one near it, which is for the readers to tell.
 pub const MOST_NUMBER: f64 = 1e20;
+/// Bytes in a mebibyte, in which tools count memory.
+pub const MIB: f64 = 1_048_576.0;
 
 /// More GPUs than any job or node has: a count beyond is not one, and is unknown. It keeps sums of GPUs, counted in whole
 /// millionths over time, exact.

@@ -143,7 +143,7 @@ pub(crate) fn backtest(asked: &BacktestAllocation, quiet: bool) -> Result<()> {
     let options = RoundOptions { round_ms: asked.round, restart_ms: asked.restart, per_node: asked.gpus_per_node };
     let request = AllocationRequest { policies, jobs, options };
     let answer = AllocationAnswer::of(&fleet, title, &request, &|| steps.step())?;
-    steps.finish();
+    drop(steps);
     output::say(quiet, &format!("tracecast: {}", answer.allocating_in_words()));
     checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

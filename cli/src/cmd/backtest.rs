@@ -106,9 +106,8 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
     }
     output::say(quiet, &format!("tracecast: {} models on {} jobs …", options.models.len(), timeline.jobs.len()));
     let steps = Steps::watching(quiet, "fitting and predicting");
-    let tracks = backtest::tracks_watched(&timeline, &options, &steps);
-    steps.finish();
-    let tracks = tracks?;
+    let tracks = backtest::tracks_watched(&timeline, &options, &steps)?;
+    drop(steps);
     let clock = Clock::new(quiet, "scoring");
     let found = backtest::summarise(&tracks, &options)?;
     let drawn_waits = backtest::under_drawn_waits(&timeline, &options, &found)?;

@@ -262,9 +262,8 @@ pub(crate) fn run(request: &BacktestDemand, quiet: bool) -> Result<()> {
         ),
     );
     let steps = Steps::watching(quiet, "fitting and forecasting");
-    let series = backtest::run_all(&gathered.series, log.as_ref(), &gathering.vcs, gathering.asked, &options, &steps);
-    steps.finish();
-    let series = series?;
+    let series = backtest::run_all(&gathered.series, log.as_ref(), &gathering.vcs, gathering.asked, &options, &steps)?;
+    drop(steps);
     let answer = Answer {
         schema: SCHEMA.to_owned(),
         title: describe::title(&trace, &request.sources),

@@ -107,9 +107,9 @@ pub(crate) fn run(request: &BacktestInterference, quiet: bool) -> Result<()> {
         );
         let options = InterferenceOptions { hold_out: request.hold_out.map(LeaveOut::way), seed };
         let steps = Steps::watching(quiet, "fitting and forecasting");
-        let splits = backtest::run_watched(&table, &options, &steps);
-        steps.finish();
-        InterferenceAnswer::new(title, table.notes.clone(), seed, splits?, None)
+        let splits = backtest::run_watched(&table, &options, &steps)?;
+        drop(steps);
+        InterferenceAnswer::new(title, table.notes.clone(), seed, splits, None)
     };
     checked.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -68,8 +68,7 @@ pub(crate) fn run(asked: &BacktestPower, quiet: bool) -> Result<()> {
     };
     let title = describe::title(&trace, &asked.sources);
     let steps = Steps::watching(quiet, "planning window after window");
-    let answer = PowerBacktestAnswer::of(&trace, title, &request, asked.windows, &services, &say, &steps);
-    steps.finish();
-    let answer = answer?;
+    let answer = PowerBacktestAnswer::of(&trace, title, &request, asked.windows, &services, &say, &steps)?;
+    drop(steps);
     checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

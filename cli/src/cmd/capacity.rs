@@ -201,7 +201,7 @@ pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
     let request = CapacityRequest { target, eval_from_ms, policy, growth, faults };
     let steps = Steps::new(quiet, "planning", found::steps(&loaded, &request));
     let answer = CapacityAnswer::of(&trace, &loaded, title, &request, &|| steps.step())?;
-    steps.finish();
+    drop(steps);
     if let Some(folder) = &asked.emit_to {
         let mut files = Vec::new();
         for who in &asked.emit {

@@ -151,7 +151,7 @@ pub(crate) fn backtest(asked: &BacktestCloud, quiet: bool) -> Result<()> {
     let jobs = if together { 1 } else { series.len() };
     let steps = Steps::new(quiet, "running the job from each start", jobs * request.starts);
     let answer = CloudBacktestAnswer::of(&series, title, &request, &|| steps.step())?;
-    steps.finish();
+    drop(steps);
     checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }
 

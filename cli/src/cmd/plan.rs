@@ -282,9 +282,8 @@ pub(crate) fn run(asked: &PlanPower, quiet: bool) -> Result<()> {
     let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NODES_OF_ALL)?;
     let say = |what: &str| output::say(quiet, &format!("tracecast: {what}"));
     let steps = Steps::watching(quiet, "learning demand and planning");
-    let found = evaluate::evaluate(&trace, describe::title(&trace, &asked.sources), &request, &say, &steps);
-    steps.finish();
-    let (answer, saved) = found?;
+    let (answer, saved) = evaluate::evaluate(&trace, describe::title(&trace, &asked.sources), &request, &say, &steps)?;
+    drop(steps);
     if let Some(path) = &asked.save {
         output::write(path, &saved.to_bytes()?)?;
         say(&format!("plan written to {}", path.display()));

@@ -166,7 +166,7 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     let request = QueuesRequest { eval_from_ms, today };
     let steps = Steps::new(quiet, "replaying", search::replays(&loaded, &request.today));
     let answer = queues::plan(&trace, &loaded, title, &request, &|| steps.step())?;
-    steps.finish();
+    drop(steps);
     if let Some(folder) = &asked.emit_to {
         let (mut files, mut told) = (Vec::new(), Vec::new());
         for who in &asked.emit {

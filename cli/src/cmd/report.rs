@@ -66,9 +66,8 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
     };
     let asked = ReportRequest { title, trace: named(&request.sources), quick: request.quick };
     let steps = Steps::watching(quiet, "describing, replaying and planning");
-    let found = advice::report(&trace, &asked, &steps);
-    steps.finish();
-    let (document, data) = found?;
+    let (document, data) = advice::report(&trace, &asked, &steps)?;
+    drop(steps);
     let html = report::html::render(&document).context("draw the report")?;
     let json = answer::json(&data, "the report's data")?;
     output::write_all(&[(&page, html.as_bytes()), (&file, json.as_bytes())])?;

@@ -342,7 +342,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         None => {
             let steps = Steps::new(quiet, "replaying", study.scenarios.len());
             let (schedules, seconds) = study.run_all(|_| true, || steps.step())?;
-            steps.finish();
+            drop(steps);
             (schedules.into_iter().flatten().collect(), seconds)
         }
     };
@@ -356,7 +356,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     if let Some(growth) = growth {
         let steps = Steps::new(quiet, "replaying", study.scenarios.len() * request.jobs.draws as usize);
         found.growth = Some(study.grow(&found, &growth, || steps.step())?);
-        steps.finish();
+        drop(steps);
     }
     checked.write(request.charts.as_deref(), quiet, || found.report(), || answer::json(&found, "the answer"))
 }
@@ -591,7 +591,7 @@ fn write_shard(request: &Simulate, study: &Study<'_>, shard: Shard, quiet: bool)
     let Some(folder) = &request.comparison.results else { bail!("--shard needs --results") };
     let steps = Steps::new(quiet, "replaying", (0..study.scenarios.len()).filter(|at| shard.mine(*at)).count());
     let (schedules, _) = study.run_all(|at| shard.mine(at), || steps.step())?;
-    steps.finish();
+    drop(steps);
     let jobs = study.fingerprint();
     let mut count = 0;
     let all = study.scenarios.len();

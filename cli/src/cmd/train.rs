@@ -142,9 +142,8 @@ pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
         output::say(quiet, &format!("tracecast: {note}"));
     }
     let steps = Steps::watching(quiet, "training");
-    let predictor = Predictor::train_watched(&timeline, &options(&request.learning), &steps);
-    steps.finish();
-    let predictor = predictor?;
+    let predictor = Predictor::train_watched(&timeline, &options(&request.learning), &steps)?;
+    drop(steps);
     output::write(&request.out, &predictor.to_bytes()?)?;
     if let Some(folder) = &request.xgboost {
         for which in OUTPUT_NAMES {

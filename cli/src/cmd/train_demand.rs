@@ -98,9 +98,8 @@ pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
         vcs: options.vcs,
     };
     let steps = Steps::watching(quiet, "training");
-    let trained = DemandPredictor::train(&gathered.series, log.as_ref(), kept, &learning, &steps);
-    steps.finish();
-    let trained = trained?;
+    let trained = DemandPredictor::train(&gathered.series, log.as_ref(), kept, &learning, &steps)?;
+    drop(steps);
     output::write(&request.out, &trained.to_bytes()?)?;
     for trained in &trained.series {
         output::say(

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::format;
+use tracecast_analytics::time::HOUR_S;
 use tracecast_predictors::interference::slice::SliceTable;
 
 use super::demand::{MigDemand, MigDemandRow};
@@ -25,6 +26,8 @@ use crate::plan::Recommendation;
 
 mod advise;
 mod render;
+
+pub(super) use advise::jobs;
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "plan-mig/1";
@@ -298,7 +301,7 @@ fn change(request: &MigRequest, plan: &MigFleet) -> Option<MigChange> {
     let gpus_now: u32 = request.now.iter().map(|(_, gpus)| gpus).sum();
     let changed = plan.tried.gpus - plan.kept;
     let drained = changed.min(gpus_now - plan.kept);
-    let gpu_hours = f64::from(drained) * request.drain_s / 3600.0;
+    let gpu_hours = f64::from(drained) * request.drain_s / HOUR_S;
     Some(MigChange { gpus_now, kept: plan.kept, changed, drained, drain_s: request.drain_s, gpu_hours })
 }
 

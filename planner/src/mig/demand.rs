@@ -12,6 +12,7 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracecast_analytics::time::HOUR_S;
 use tracecast_predictors::interference::read::{self, Sheet, SheetRow};
 
 use super::gpu::MigGpu;
@@ -37,7 +38,7 @@ pub struct MigDemandRow {
 impl MigDemandRow {
     /// Whole GPUs that it keeps busy if every job runs alone.
     pub fn load(&self) -> f64 {
-        self.run_s.map_or(self.jobs, |run_s| self.jobs * run_s / 3600.0)
+        self.run_s.map_or(self.jobs, |run_s| self.jobs * run_s / HOUR_S)
     }
 }
 

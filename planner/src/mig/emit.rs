@@ -12,11 +12,13 @@
 use serde_json::{Map, Value, json};
 use tracecast_analytics::report::format;
 
-use super::answer::MigAnswer;
+use super::answer::{MigAnswer, jobs};
+use super::gpu::COMPUTE_SLICES;
 use super::partition::WHOLE;
 use super::rule::MigPartitionRow;
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
+use crate::plan::emitted::{check_gpus_per_node, check_name, check_namespace, comments};
 use crate::yaml::stream;
 
 /// The configuration that goes back to whole GPUs, by the name that NVIDIA's own files give it.
@@ -55,26 +57,16 @@ pub struct MigNodes {
 /// # Errors
 /// If a node has no GPU, or a name of the site is none.
 pub fn nodes(answer: &MigAnswer, site: &MigSite) -> Result<Vec<MigNodes>> {
-    let wrong = |what: &'static str, found: &str, remedy: &str| {
-        Err(Error::Malformed { what, found: found.to_owned(), remedy: remedy.to_owned() })
-    };
     let per_node = site.gpus_per_node;
-    if per_node == 0 {
-        return wrong("number of GPUs of a node", "0", "give at least 1");
-    }
-    let plain = |text: &str, more: &str| {
-        !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || more.contains(letter))
-    };
-    if !plain(&site.namespace, "-") {
-        return wrong("namespace", &site.namespace, "give one such as gpu-operator");
-    }
-    if let Some(name) = site.slurm_type.as_ref().filter(|name| !plain(name, "-_.")) {
-        return wrong("type of a GPU in Slurm", name, "give one such as a100");
+    check_gpus_per_node(per_node)?;
+    check_namespace(&site.namespace)?;
+    if let Some(name) = &site.slurm_type {
+        check_name("type of a GPU in Slurm", name, "-_.", "give one such as a100")?;
     }
     let mut found: Vec<(Vec<(MigPartitionRow, u32)>, u32)> = Vec::new();
     let mut rest: Vec<(MigPartitionRow, u32)> = Vec::new();
     // Whole GPUs last, so that those which are not needed stand beside them.
-    let whole = |row: &&MigPartitionRow| row.partition == WHOLE;
+    let whole = |row: &&MigPartitionRow| row.is_whole();
     let rows = &answer.plan.partitions;
     for row in rows.iter().filter(|row| !whole(row)).chain(rows.iter().filter(whole)) {
         if row.gpus >= per_node {
@@ -99,7 +91,7 @@ pub fn nodes(answer: &MigAnswer, site: &MigSite) -> Result<Vec<MigNodes>> {
     }
     if !node.is_empty() {
         let spare = MigPartitionRow { partition: WHOLE.to_owned(), slices: Vec::new(), gpus: 0 };
-        match node.last_mut().filter(|(row, _)| row.partition == WHOLE) {
+        match node.last_mut().filter(|(row, _)| row.is_whole()) {
             Some((_, gpus)) => *gpus += free,
             None => node.push((spare, free)),
         }
@@ -139,10 +131,6 @@ fn about(answer: &MigAnswer) -> Vec<String> {
     said.iter().map(|line| line.replace('−', "-").replace('×', "x").replace(['\n', '\r'], " ")).collect()
 }
 
-fn comments(lines: &[String]) -> String {
-    lines.iter().map(|line| format!("# {line}\n")).collect()
-}
-
 /// What nodes of a configuration are, in a line.
 fn in_words(of: &MigNodes) -> String {
     let gpus: Vec<String> = of.gpus.iter().map(|(row, gpus)| format!("{gpus} x {}", row.partition)).collect();
@@ -153,7 +141,7 @@ fn in_words(of: &MigNodes) -> String {
 fn placements(answer: &MigAnswer, asks: &dyn Fn(&str) -> String) -> Vec<String> {
     let mut said = vec!["What jobs ask for:".to_owned()];
     said.extend(answer.placed.iter().map(|placed| {
-        let jobs = format::float(placed.jobs, if placed.jobs.fract().abs() < 1e-9 { 0 } else { 1 });
+        let jobs = jobs(placed.jobs);
         let of = if answer.busy.is_some() { "jobs an hour" } else { "jobs" };
         format!("  {}: {}, {jobs} {of}", placed.job.replace(['\n', '\r'], " "), asks(&placed.profile))
     }));
@@ -170,7 +158,7 @@ fn configurations(nodes: &[MigNodes]) -> Value {
         for (row, gpus) in &of.gpus {
             let which: Vec<u32> = (first..first + gpus).collect();
             first += gpus;
-            devices.push(if row.partition == WHOLE {
+            devices.push(if row.is_whole() {
                 json!({ "devices": which, "mig-enabled": false })
             } else {
                 let slices: Map<String, Value> =
@@ -185,7 +173,7 @@ fn configurations(nodes: &[MigNodes]) -> Value {
 
 /// Whether a profile is the whole GPU.
 fn is_whole(answer: &MigAnswer, profile: &str) -> bool {
-    answer.profiles.iter().any(|known| known.profile == profile && known.most == 1 && known.memory_slices == 8)
+    answer.profiles.iter().any(|known| known.profile == profile && known.compute_slices == COMPUTE_SLICES)
 }
 
 /// Files for Slurm: configurations of `mig-parted`, and lines for `gres.conf` and `slurm.conf`.
@@ -205,8 +193,8 @@ pub fn slurm(answer: &MigAnswer, site: &MigSite) -> Result<Vec<Emitted>> {
     parted.push("On each node, free of jobs: nvidia-mig-parted apply -f mig-parted.yaml -c CONFIGURATION".to_owned());
     parted.push(format!("To undo: nvidia-mig-parted apply -f mig-parted.yaml -c {ALL_DISABLED}"));
     let parted = stream(&[(parted.join("\n"), configurations(&nodes))]);
-    let mut conf = comments(&said);
-    conf.push_str(&comments(&placements(answer, &|profile| format!("--gres={}:1", gres(profile)))));
+    let mut conf = comments("#", &said);
+    conf.push_str(&comments("#", &placements(answer, &|profile| format!("--gres={}:1", gres(profile)))));
     conf.push_str(
         "# In slurm.conf, in place of the lines of these nodes; keep what else they have. Put your own nodes in place of each name, here and in slurm-mig-gres.conf.\n\
          # To apply: drain the nodes, partition their GPUs (mig-parted.yaml), restart slurmctld and their slurmd, check with `slurmd -G` on a node, and resume them.\n\
@@ -215,7 +203,7 @@ pub fn slurm(answer: &MigAnswer, site: &MigSite) -> Result<Vec<Emitted>> {
          #   GresTypes: it must have gpu.\n\
          #   AccountingStorageTRES: add a gres/gpu:TYPE for each type whose use is to be recorded.\n",
     );
-    let mut lines = comments(&said);
+    let mut lines = comments("#", &said);
     lines.push_str(&format!(
         "# In gres.conf. NVML finds the slices; it must know a type by a name that has the one in slurm.conf in it: see `slurmd -G` on a node, and --slurm-type.\n\
          # Where Slurm was built without NVML, write a line for each slice in place of these, with the numbers that the node has in /proc/driver/nvidia-caps/mig-minors:\n\
@@ -229,15 +217,16 @@ pub fn slurm(answer: &MigAnswer, site: &MigSite) -> Result<Vec<Emitted>> {
             None => types.push((name, count)),
         };
         for (row, gpus) in &of.gpus {
-            if row.partition == WHOLE {
+            if row.is_whole() {
                 add(format!("gpu:{gpu}"), *gpus);
+                continue;
             }
-            for slice in row.slices.iter().filter(|_| row.partition != WHOLE) {
+            for slice in &row.slices {
                 add(gres(&slice.profile), gpus * slice.count);
             }
         }
         let types: Vec<String> = types.into_iter().map(|(name, count)| format!("{name}:{count}")).collect();
-        let what = comments(&[in_words(of)]);
+        let what = comments("#", &[in_words(of)]);
         lines.push_str(&format!("{what}NodeName={} AutoDetect=nvml\n", of.name));
         conf.push_str(&format!(
             "{what}NodeName={name} Gres={} Feature={name} State=UNKNOWN\n",
@@ -277,7 +266,7 @@ pub fn kubernetes(answer: &MigAnswer, site: &MigSite) -> Result<Vec<Emitted>> {
         "A device plugin without the operator has the option --mig-strategy=mixed. Then set the labels: kubernetes-mig-labels.sh.".to_owned(),
         "To undo: set the label to all-disabled on the nodes, and name the ConfigMap of before to the operator.".to_owned(),
     ]);
-    let mut labels = format!("#!/bin/sh\n{}", comments(&said));
+    let mut labels = format!("#!/bin/sh\n{}", comments("#", &said));
     labels.push_str(&format!(
         "# Run it with a configuration and its nodes: sh kubernetes-mig-labels.sh CONFIGURATION NODE...\n\
          # First apply kubernetes-mig.yaml. No pod may use a GPU of a node whose partitions change: drain it first (kubectl drain NODE --ignore-daemonsets), and uncordon it\n\

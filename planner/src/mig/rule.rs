@@ -8,10 +8,11 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracecast_analytics::time::HOUR_S;
 
 use super::demand::{MigDemand, MigDemandRow};
 use super::gpu::MigGpu;
-use super::partition::{MigPartition, full};
+use super::partition::{MigPartition, WHOLE, full};
 use super::programme::{MigChoice, MigNeed, MigProgramme};
 use super::speed::{MigEvidence, MigSpeed, SpeedBelief};
 use crate::error::Result;
@@ -33,7 +34,7 @@ pub struct MigRequest {
 
 impl Default for MigRequest {
     fn default() -> Self {
-        Self { gpus: None, slo: 2.0, busy: 0.8, now: Vec::new(), drain_s: 3600.0 }
+        Self { gpus: None, slo: 2.0, busy: 0.8, now: Vec::new(), drain_s: HOUR_S }
     }
 }
 
@@ -81,6 +82,13 @@ pub struct MigPartitionRow {
     pub slices: Vec<MigSliceCount>,
     /// GPUs that have it.
     pub gpus: u32,
+}
+
+impl MigPartitionRow {
+    /// Whether these GPUs are whole.
+    pub fn is_whole(&self) -> bool {
+        self.partition == WHOLE
+    }
 }
 
 /// Slices of one profile.

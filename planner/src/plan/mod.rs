@@ -9,13 +9,12 @@
 //! and its bound; what is the same for all plans stands here: the [windows](window) of time it is tried on, the [intervals](interval) of what it
 //! meant, the [`Recommendation`], and names for what it emits.
 
+pub mod emitted;
 pub mod interval;
 pub(crate) mod programme;
 pub mod recommendation;
 pub(crate) mod slug;
 pub mod window;
 
-/// A file that a plan emits: its name and content.
-pub type Emitted = (String, String);
-
+pub use emitted::Emitted;
 pub use recommendation::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};

@@ -30,7 +30,7 @@ use super::study::{LEAST_DAYS, Request, Survey};
 use crate::error::{Error, Result};
 use crate::plan::interval::average;
 use crate::plan::window::{Window, rolling};
-use tracecast_predictors::watch::Watch;
+use tracecast_predictors::watch::{self, Watch};
 
 /// A rule of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -181,11 +181,7 @@ pub fn roll(all: &[Series], like: &Request, window_ms: i64, services: &[Service]
         )));
     }
     watch.more(tasks.len());
-    let plan = |(series, window): &(&Series, Window)| {
-        let done = tried(series, window, like, services);
-        watch.made();
-        done
-    };
+    let plan = |(series, window): &(&Series, Window)| watch::part(watch, || tried(series, window, like, services));
     let windows: Vec<TriedWindow> = tasks.par_iter().map(plan).collect::<Result<_>>()?;
     let mut by_series = Vec::new();
     for series in all {

@@ -19,6 +19,7 @@ use tracecast_analytics::report::format;
 use super::answer::{SharingClass, SharingPlan, SharingPlanAnswer};
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
+use crate::plan::emitted::{check_gpus_per_node, check_name, check_namespace, comments};
 use crate::queues::emit::GPU_RESOURCE;
 use crate::yaml::stream;
 
@@ -62,22 +63,9 @@ impl Default for SharingSite {
 
 impl SharingSite {
     fn check(&self) -> Result<()> {
-        let wrong = |what: &'static str, found: &str, remedy: &str| {
-            Err(Error::Malformed { what, found: found.to_owned(), remedy: remedy.to_owned() })
-        };
-        if self.gpus_per_node == 0 {
-            return wrong("number of GPUs of a node", "0", "give at least 1");
-        }
-        let plain = |text: &str, more: &str| {
-            !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || more.contains(letter))
-        };
-        if !plain(&self.gpu_resource, "-_./") {
-            return wrong("name of a GPU", &self.gpu_resource, "give one such as nvidia.com/gpu");
-        }
-        if !plain(&self.namespace, "-") {
-            return wrong("namespace", &self.namespace, "give one such as gpu-operator");
-        }
-        Ok(())
+        check_gpus_per_node(self.gpus_per_node)?;
+        check_name("name of a GPU", &self.gpu_resource, "-_./", "give one such as nvidia.com/gpu")?;
+        check_namespace(&self.namespace)
     }
 }
 
@@ -137,11 +125,6 @@ fn about(answer: &SharingPlanAnswer) -> Vec<String> {
     }
     // Nothing but ASCII in files that old tools read, as far as names allow.
     said.iter().map(|line| line.replace('−', "-")).collect()
-}
-
-fn comments(mark: &str, lines: &[String]) -> String {
-    // What comes from a file of pairs stays on its line.
-    lines.iter().map(|line| format!("{mark} {}\n", line.replace(['\n', '\r'], " "))).collect()
 }
 
 /// Classes of the plans that are to be followed, with GPUs for each.

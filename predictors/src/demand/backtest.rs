@@ -28,7 +28,7 @@ use crate::ensemble;
 use crate::error::{Error, Result};
 use crate::holdout::{Parts, by_slot, position};
 use crate::score::pinball;
-use crate::watch::Watch;
+use crate::watch::{self, Watch};
 use tracecast_analytics::facts::demand::{Series, Unit};
 
 /// Share of the slots before the report after which forecasters forecast.
@@ -259,12 +259,10 @@ pub(super) fn tracks_of(
     let work: Vec<(ForecastModel, Range<usize>)> =
         models.iter().flat_map(|model| moments.iter().map(move |serves| (*model, serves.clone()))).collect();
     watch.more(work.len());
-    let fit = |model: ForecastModel, serves: &Range<usize>| {
-        let fans = said(model, series, jobs, serves, options);
-        watch.made();
-        fans
+    let fit = |(model, serves): &(ForecastModel, Range<usize>)| {
+        watch::part(watch, || said(*model, series, jobs, serves, options))
     };
-    let done: Vec<Result<Vec<Fan>>> = work.par_iter().map(|(model, serves)| fit(*model, serves)).collect();
+    let done: Vec<Result<Vec<Fan>>> = work.par_iter().map(fit).collect();
     let mut done = done.into_iter();
     let mut fitted: Vec<(ForecastModel, Vec<Fan>)> = Vec::new();
     let mut left_out = Vec::new();

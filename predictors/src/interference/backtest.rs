@@ -33,7 +33,7 @@ use super::score::{NORMAL90, SpeedAndTruth, SpeedScore, auc, speeds};
 use super::table::{SharedPair, SharingTable, Speeds, distinct};
 use crate::error::{Error, Result};
 use crate::score::Pinball;
-use crate::watch::Watch;
+use crate::watch::{self, Watch};
 
 /// The predictor's name among the models.
 pub const PREDICTOR: &str = "effects";
@@ -440,11 +440,7 @@ impl<'a> Plan<'a> {
     }
 
     fn run(&self, watch: &dyn Watch) -> Result<InterferenceSplit> {
-        let fit = |fold: &usize| {
-            let done = self.fold(*fold);
-            watch.made();
-            done
-        };
+        let fit = |fold: &usize| watch::part(watch, || self.fold(*fold));
         let done: Vec<Result<_>> = self.folds.par_iter().map(fit).collect();
         let mut names: Vec<&str> = self.baselines.iter().map(|baseline| baseline.name()).collect();
         names.push(PREDICTOR);

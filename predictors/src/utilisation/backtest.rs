@@ -12,9 +12,9 @@
 use serde::Serialize;
 
 use super::history::{LEAST_MOMENTS, SampledJob, Usage, UsageHistory};
-use super::learner::{RULES, Reach, Told, UsageModel, learn};
+use super::learner::{RULES, Reach, UsageForecast, UsageModel, learn};
 use super::past::{Known, KnownBy, Past, estimate, narrowest};
-use super::score::{UsageScore, mae, rmsle, score};
+use super::score::{Said, UsageScore, mae, rmsle, score};
 use crate::error::{Error, Result};
 use crate::holdout::position;
 use crate::matrix::Matrix;
@@ -136,21 +136,16 @@ impl<'h> Walk<'h> {
     }
 
     /// What a model says of the jobs from `first` on, with intervals; those before are what a rule would have said of them.
-    fn say(&self, model: UsageModel, first: usize, usage: Usage, seed: u64) -> Result<Vec<Told>> {
+    fn say(&self, model: UsageModel, first: usize, usage: Usage, seed: u64) -> Result<Vec<UsageForecast>> {
         let jobs = self.asked.len();
-        let mut said: Vec<Told> = Vec::with_capacity(jobs);
+        let mut said: Vec<UsageForecast> = Vec::with_capacity(jobs);
         let all: Vec<u32> = (0u32..).take(FEATURES).collect();
         let ends = self.fits.iter().skip(1).map(|fit| fit.0).chain([jobs]);
         for ((from, labels), to) in self.fits.iter().zip(ends) {
-            if let Some(rule) = model.rule() {
-                let of = |asked: &Asked<'_>| Told::one(asked.rules.get(rule).copied().unwrap_or_default());
+            // What a learner would have said before `first` nobody asks for: the mean stands there.
+            if let Some(rule) = model.rule().or_else(|| (to <= first).then_some(0)) {
+                let of = |asked: &Asked<'_>| UsageForecast::one(asked.rules.get(rule).copied().unwrap_or_default());
                 said.extend(self.asked.get(*from..to).unwrap_or_default().iter().map(of));
-                continue;
-            }
-            if to <= first {
-                said.extend(
-                    self.asked.get(*from..to).unwrap_or_default().iter().map(|asked| Told::one(asked.rules[0])),
-                );
                 continue;
             }
             let (known, labels): (Vec<u32>, Vec<f32>) =
@@ -163,7 +158,7 @@ impl<'h> Walk<'h> {
     }
 
     /// The same with intervals from what was missed of jobs that were over when each started.
-    fn with_intervals(&self, said: &[Told], first: usize, usage: Usage) -> Vec<Told> {
+    fn with_intervals(&self, said: &[UsageForecast], first: usize, usage: Usage) -> Vec<UsageForecast> {
         let mut over: Vec<(i64, usize)> =
             (first..).zip(self.asked.iter().skip(first)).map(|(at, asked)| (asked.job.done_ms, at)).collect();
         over.sort_unstable();
@@ -176,7 +171,7 @@ impl<'h> Walk<'h> {
                 if by_now > known {
                     known = by_now;
                     let window = over.get(by_now.saturating_sub(WINDOW)..by_now).unwrap_or_default();
-                    let missed: Vec<(Told, f64)> = window
+                    let missed: Said = window
                         .iter()
                         .filter_map(|(_, at)| Some((*said.get(*at)?, self.asked.get(*at)?.truth)))
                         .collect();
@@ -194,10 +189,10 @@ fn one(walk: &Walk<'_>, usage: Usage, seed: u64) -> Result<Option<UsageSplit>> {
     let [first, choose, report] = PARTS.map(|share| position(share, jobs));
     let reported_from = walk.asked.get(report).map_or(i64::MAX, |asked| asked.job.start_ms);
     let mut models = Vec::new();
-    let mut of_chosen: Option<(f64, Vec<(Told, f64)>)> = None;
+    let mut of_chosen: Option<(f64, UsageModel, Said)> = None;
     for model in UsageModel::ALL {
         let said = walk.say(model, first, usage, seed)?;
-        let pairs: Vec<(Told, f64)> = said.into_iter().zip(walk.asked.iter().map(|asked| asked.truth)).collect();
+        let pairs: Said = said.into_iter().zip(walk.asked.iter().map(|asked| asked.truth)).collect();
         let known_then = pairs
             .iter()
             .zip(&walk.asked)
@@ -209,15 +204,14 @@ fn one(walk: &Walk<'_>, usage: Usage, seed: u64) -> Result<Option<UsageSplit>> {
         let reported = pairs.get(report..).unwrap_or_default();
         models.extend(score(model.name(), reported, choice));
         // Of equal ones the first, which is the simpler.
-        if let Some(choice) = choice.filter(|choice| of_chosen.as_ref().is_none_or(|(least, _)| choice < least)) {
-            of_chosen = Some((choice, reported.to_vec()));
+        if let Some(choice) = choice.filter(|choice| of_chosen.as_ref().is_none_or(|(least, ..)| choice < least)) {
+            of_chosen = Some((choice, model, reported.to_vec()));
         }
     }
-    let Some((least, pairs)) = of_chosen else { return Ok(None) };
-    let chosen = models.iter().find(|model| model.choice_rmsle == Some(least)).map(|model| model.name.clone());
+    let Some((_, chosen, pairs)) = of_chosen else { return Ok(None) };
     let by_known = KnownBy::EACH.into_iter().filter_map(|known_by| {
-        let of = |(pair, asked): (&(Told, f64), &Asked<'_>)| (asked.known_by == known_by).then_some(*pair);
-        let pairs: Vec<(Told, f64)> = pairs.iter().zip(walk.asked.iter().skip(report)).filter_map(of).collect();
+        let of = |(pair, asked): (&(UsageForecast, f64), &Asked<'_>)| (asked.known_by == known_by).then_some(*pair);
+        let pairs: Said = pairs.iter().zip(walk.asked.iter().skip(report)).filter_map(of).collect();
         Some(UsageByKnown { known_by, jobs: pairs.len(), mae: mae(&pairs)?, rmsle: rmsle(&pairs)? })
     });
     Ok(Some(UsageSplit {
@@ -229,7 +223,7 @@ fn one(walk: &Walk<'_>, usage: Usage, seed: u64) -> Result<Option<UsageSplit>> {
         mean: pairs.iter().map(|(_, came)| came.exp_m1()).sum::<f64>() / pairs.len().max(1) as f64,
         by_known: by_known.collect(),
         models,
-        chosen: chosen.unwrap_or_default(),
+        chosen: chosen.name().to_owned(),
     }))
 }
 

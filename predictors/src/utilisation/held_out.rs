@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use super::backtest::{UsageLeftOut, UsageSplit};
 use super::history::Usage;
-use super::learner::{Reach, Told, UsageModel, learn};
-use super::score::{rmsle, score};
+use super::learner::{Reach, UsageForecast, UsageModel, learn};
+use super::score::{Said, rmsle, score};
 use crate::error::{Error, Result};
 use crate::interference::table::{Quantity, SharingTable};
 use crate::matrix::Matrix;
@@ -27,9 +27,6 @@ const GRAPH: [Quantity; 4] = [Quantity::Flops, Quantity::Parameters, Quantity::B
 const GPU_TYPES: usize = 8;
 /// Columns of a row: the graph, the GPU type, the nearest batch size.
 const COLUMNS: usize = GRAPH.len() + GPU_TYPES + 1;
-
-/// What was said of some rows, and what came.
-type Said = Vec<(Told, f64)>;
 
 /// A job type on a GPU type of which a usage is known.
 #[derive(Debug, Clone, Copy)]
@@ -149,7 +146,7 @@ fn say(
     asked: &[Profiled],
     left_out: UsageLeftOut,
     seed: u64,
-) -> Result<Vec<Told>> {
+) -> Result<Vec<UsageForecast>> {
     let rule: Option<fn(&[Profiled], &Profiled) -> f64> = match model {
         UsageModel::Mean => Some(mean_of),
         UsageModel::Last => Some(nearest),
@@ -157,7 +154,7 @@ fn say(
         _ => None,
     };
     if let Some(rule) = rule {
-        return Ok(asked.iter().map(|one| Told::one(rule(rows, one))).collect());
+        return Ok(asked.iter().map(|one| UsageForecast::one(rule(rows, one))).collect());
     }
     let (mut learn_from, mut ask) = (Matrix::new(COLUMNS), Matrix::new(COLUMNS));
     let near = |rows: &[Profiled], row: &Profiled| (left_out == UsageLeftOut::JobType).then(|| nearest(rows, row));

@@ -11,14 +11,13 @@ use std::collections::BTreeMap;
 use tracecast_analytics::Trace;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::facts::telemetry::{JobReading, ReadingsOfJobs, SampledFor, job_readings};
+use tracecast_analytics::schema::MIB;
 use tracecast_analytics::stats::NeumaierSum;
 
 use crate::error::{Error, Result};
 use crate::interference::table::Quantity;
 use crate::timeline::{Timeline, TimelineOptions};
 
-/// Bytes in a MiB, in which tools count GPU memory.
-const MIB: f64 = 1_048_576.0;
 /// More than any GPU has: 1 TiB, in MiB.
 const MOST_MIB: f64 = 1_048_576.0;
 /// Moments that a job needs so that its mean says something.

@@ -65,14 +65,14 @@ impl UsageModel {
 
 /// What is said of a job, on the log scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Told {
+pub(super) struct UsageForecast {
     /// The one number.
     pub(super) point: f64,
     /// At [`LEVELS`].
     pub(super) quantiles: [f64; LEVELS.len()],
 }
 
-impl Told {
+impl UsageForecast {
     /// One number, for all quantiles.
     pub(super) fn one(point: f64) -> Self {
         Self { point, quantiles: [point; LEVELS.len()] }
@@ -96,7 +96,7 @@ pub(super) struct Reach([f64; LEVELS.len()]);
 
 impl Reach {
     /// Of what was said and came, all of the same weight: ranks (n + 1) a, rounded outwards.
-    pub(super) fn of(missed: &[(Told, f64)]) -> Self {
+    pub(super) fn of(missed: &[(UsageForecast, f64)]) -> Self {
         let count = missed.len();
         let mut reach = [0.0; LEVELS.len()];
         for ((reach, level), at) in reach.iter_mut().zip(LEVELS).zip(0..) {
@@ -110,7 +110,7 @@ impl Reach {
     }
 
     /// Of what was said and came with weights, each of `groups` groups left out in turn: `groups / (groups − 1)` times as far out.
-    pub(super) fn weighted(missed: &[(Told, f64)], weights: &[f64], groups: usize) -> Self {
+    pub(super) fn weighted(missed: &[(UsageForecast, f64)], weights: &[f64], groups: usize) -> Self {
         let wider = groups as f64 / groups.saturating_sub(1).max(1) as f64;
         let mut reach = [0.0; LEVELS.len()];
         for ((reach, level), at) in reach.iter_mut().zip(LEVELS).zip(0..) {
@@ -121,25 +121,32 @@ impl Reach {
     }
 }
 
-fn errors(missed: &[(Told, f64)], at: usize) -> Vec<f64> {
+fn errors(missed: &[(UsageForecast, f64)], at: usize) -> Vec<f64> {
     missed.iter().map(|(told, came)| came - told.quantiles.get(at).copied().unwrap_or(told.point)).collect()
 }
 
 /// What a learner says of rows, having learned from others; a rule says nothing here.
-pub(super) fn learn(model: UsageModel, rows: &Matrix, labels: &[f32], asked: &Matrix, seed: u64) -> Result<Vec<Told>> {
+pub(super) fn learn(
+    model: UsageModel,
+    rows: &Matrix,
+    labels: &[f32],
+    asked: &Matrix,
+    seed: u64,
+) -> Result<Vec<UsageForecast>> {
     let every: Vec<u32> = (0u32..).take(rows.rows()).collect();
     // Columns that never differ teach nothing, and learners refuse some of them.
     let telling = rows.telling_columns(&every);
     if rows.rows() < LEAST_ROWS || telling.is_empty() {
         let mean = labels.iter().map(|label| f64::from(*label)).sum::<f64>() / labels.len().max(1) as f64;
-        return Ok(vec![Told::one(mean); asked.rows()]);
+        return Ok(vec![UsageForecast::one(mean); asked.rows()]);
     }
     let learn = rows.select(&every, &telling);
     let asked_rows: Vec<u32> = (0u32..).take(asked.rows()).collect();
     let ask = asked.select(&asked_rows, &telling);
     let training = Training { rows: &learn, labels, censored: &[] };
-    let points =
-        |found: Vec<f32>| -> Vec<Told> { found.into_iter().map(|point| Told::one(f64::from(point))).collect() };
+    let points = |found: Vec<f32>| -> Vec<UsageForecast> {
+        found.into_iter().map(|point| UsageForecast::one(f64::from(point))).collect()
+    };
     Ok(match model {
         UsageModel::Linear => points(Linear.fit(training)?.predict(&ask)?),
         UsageModel::Forest => points(Forest { trees: 60, depth: 8, seed }.fit(training)?.predict(&ask)?),
@@ -155,7 +162,7 @@ pub(super) fn learn(model: UsageModel, rows: &Matrix, labels: &[f32], asked: &Ma
                 }
                 quantiles.sort_by(f64::total_cmp);
                 let [_, _, point, _, _] = quantiles;
-                Told { point, quantiles }
+                UsageForecast { point, quantiles }
             };
             said.chunks(LEVELS.len()).map(told).collect()
         }
@@ -169,14 +176,15 @@ mod tests {
 
     #[test]
     fn quantiles_reach_as_far_as_was_missed() {
-        let missed: Vec<(Told, f64)> = (1..=19).map(|at| (Told::one(2.0), 2.0 + f64::from(at - 10) / 10.0)).collect();
-        let told = Told::one(3.0).reaching(&Reach::of(&missed), Usage::GpuUtilPct);
+        let missed: Vec<(UsageForecast, f64)> =
+            (1..=19).map(|at| (UsageForecast::one(2.0), 2.0 + f64::from(at - 10) / 10.0)).collect();
+        let told = UsageForecast::one(3.0).reaching(&Reach::of(&missed), Usage::GpuUtilPct);
         // 19 errors from −0.9 to 0.9: ranks 1, 2, 10, 18, 19.
         for (found, by) in told.quantiles.iter().zip([-0.9, -0.8, 0.0, 0.8, 0.9]) {
             assert!((found - (3.0 + by)).abs() < 1e-9, "{told:?}");
         }
         // Never above 100 %, and in order.
-        let full = Told::one(4.5).reaching(&Reach::of(&missed), Usage::GpuUtilPct);
+        let full = UsageForecast::one(4.5).reaching(&Reach::of(&missed), Usage::GpuUtilPct);
         assert_eq!(full.quantiles[4], 101f64.ln());
         assert!(full.quantiles.is_sorted());
         assert_eq!(Reach::of(&[]), Reach::default());

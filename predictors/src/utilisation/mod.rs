@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Trace ──history──▶ jobs with their telemetry ──past──▶ what was known at a start ──┐
-//!                          └─────profile──▶ profiles of job types (CSV)              ├─learner──▶ Told ──backtest──▶ scores beside the baselines
+//!                          └─────profile──▶ profiles of job types (CSV)              ├─learner──▶ UsageForecast ──backtest──▶ scores beside the baselines
 //! profiles of job types ──held_out──▶ graph-level features, families left out ───────┘
 //! ```
 //!

@@ -1,6 +1,6 @@
 //! What telemetry had told of a job's groups by a moment: the recurring group (user and stem of the name), the user, the size, and all jobs.
 //!
-//! Told are moments in order of time, and nothing later can be asked about: a job that still runs counts with what was read of it so far. Of each group are kept the mean over its
+//! Moments come in order of time, and nothing later can be asked about: a job that still runs counts with what was read of it so far. Of each group are kept the mean over its
 //! jobs, each job with the same weight, and the value of the job that started last; values are ln(1 + mean utilisation) and ln(1 + peak memory). Jobs of unknown size are
 //! one group of sizes.
 //!

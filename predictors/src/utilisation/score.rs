@@ -7,7 +7,10 @@
 
 use serde::Serialize;
 
-use super::learner::Told;
+use super::learner::UsageForecast;
+
+/// What was said of some jobs or job types, and what came, on the log scale.
+pub(super) type Said = Vec<(UsageForecast, f64)>;
 
 /// How one model did.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
@@ -31,28 +34,29 @@ pub struct UsageScore {
 }
 
 /// RMSLE of what was said and came, both on the log scale; `None` of none.
-pub(super) fn rmsle(said: &[(Told, f64)]) -> Option<f64> {
+pub(super) fn rmsle(said: &[(UsageForecast, f64)]) -> Option<f64> {
     let sum: f64 = said.iter().map(|(told, came)| (told.point - came).powi(2)).sum();
     (!said.is_empty()).then(|| (sum / said.len() as f64).sqrt())
 }
 
 /// MAE of what was said and came, in the unit of the value; `None` of none.
-pub(super) fn mae(said: &[(Told, f64)]) -> Option<f64> {
+pub(super) fn mae(said: &[(UsageForecast, f64)]) -> Option<f64> {
     let sum: f64 = said.iter().map(|(told, came)| (told.point.exp_m1() - came.exp_m1()).abs()).sum();
     (!said.is_empty()).then(|| sum / said.len() as f64)
 }
 
 /// The score of a model that said this, where that came, on the log scale; `None` of none.
-pub(super) fn score(name: &str, said: &[(Told, f64)], choice_rmsle: Option<f64>) -> Option<UsageScore> {
+pub(super) fn score(name: &str, said: &[(UsageForecast, f64)], choice_rmsle: Option<f64>) -> Option<UsageScore> {
     let count = said.len() as f64;
-    let mean = |of: &dyn Fn(&Told, f64) -> f64| said.iter().map(|(told, came)| of(told, *came)).sum::<f64>() / count;
+    let mean =
+        |of: &dyn Fn(&UsageForecast, f64) -> f64| said.iter().map(|(told, came)| of(told, *came)).sum::<f64>() / count;
     let within = |low: usize, high: usize| {
         mean(&|told, came| {
             let at = |place: usize| told.quantiles.get(place).copied().unwrap_or(told.point);
             f64::from(u8::from(at(low) - 1e-9 <= came && came <= at(high) + 1e-9))
         })
     };
-    let ends = |told: &Told| {
+    let ends = |told: &UsageForecast| {
         let [low, _, _, _, high] = told.quantiles;
         high.exp_m1() - low.exp_m1()
     };
@@ -77,7 +81,7 @@ mod tests {
     fn two_forecasts_scored_by_hand() {
         let said = |percent: f64, by: f64| {
             let point = percent.ln_1p();
-            Told { point, quantiles: [point - by, point - by / 2.0, point, point + by / 2.0, point + by] }
+            UsageForecast { point, quantiles: [point - by, point - by / 2.0, point, point + by / 2.0, point + by] }
         };
         let came = 50f64.ln_1p();
         let found = score("m", &[(said(40.0, 0.3), came), (said(60.0, 0.1), came)], Some(0.2)).unwrap();

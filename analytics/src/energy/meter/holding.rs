@@ -25,6 +25,7 @@ use super::sink::Claim;
 use crate::Trace;
 use crate::facts::JobFacts;
 use crate::schema::Table as _;
+use crate::schema::device::board;
 use crate::time::HOUR_MS;
 
 /// Who held a device when.
@@ -373,11 +374,6 @@ impl Claims {
         self.pools.push(hours);
         self.hold(Claim::Pool(number(self.pools.len() - 1)))
     }
-}
-
-/// A GPU's own name, without that of an instance it is cut into.
-pub(in crate::energy) fn board(name: &str) -> &str {
-    name.split_once('/').map_or(name, |(board, _)| board)
 }
 
 fn number(place: usize) -> u32 {

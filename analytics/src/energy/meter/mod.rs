@@ -36,7 +36,7 @@ pub use series::Readings;
 
 pub(super) use counter::SLACK;
 pub(super) use fleet::Fleet;
-pub(super) use holding::{Claims, board};
+pub(super) use holding::Claims;
 pub(super) use series::{Reorder, Row, Series, Setting};
 pub(super) use sink::{Bundle, Claim, Sink};
 
@@ -49,6 +49,7 @@ use crate::error::{Error, Result};
 use crate::facts::JobFacts;
 use crate::facts::telemetry::node_types;
 use crate::schema::Table as _;
+use crate::schema::device::{board, is_instance};
 use crate::time::{HOUR_MS, format_utc};
 
 /// Codes of the labels that tell a device.
@@ -371,7 +372,7 @@ impl Rows {
                 devices.types.insert((node.map(str::to_owned), whole.clone()), kind.to_owned());
             }
             let tally = devices.tallies.entry(kind.map(str::to_owned)).or_default();
-            let instance = name.is_some_and(|name| name.contains('/'));
+            let instance = name.is_some_and(is_instance);
             let mut span = (i64::MAX, i64::MIN);
             for ix in rows.iter().map(|ix| *ix as usize) {
                 let util = samples.util_ratio.get(ix).filter(|_| !instance);
@@ -401,7 +402,7 @@ fn readings(trace: &Trace, rows: &[u32], named: &[Claim], counts: &mut Readings)
     for ix in rows.iter().map(|ix| *ix as usize) {
         let Some(ts) = samples.ts.get(ix) else { continue };
         let claim = samples.job_key.code(ix).and_then(|code| named.get(code as usize)).copied();
-        let instance = samples.gpu.get(ix).is_some_and(|name| name.contains('/'));
+        let instance = samples.gpu.get(ix).is_some_and(is_instance);
         let values = [samples.energy_j_cum.get(ix), samples.power_w.get(ix), samples.util_ratio.get(ix)];
         let row = reading(ts, values, claim.unwrap_or(Claim::Nobody), instance, counts);
         match readings.last_mut() {

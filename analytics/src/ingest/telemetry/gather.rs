@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::metric::{GPU_FIELDS, GpuField};
 use crate::quality::{Ledger, Reason, RowAudit, reason};
+use crate::schema::device::is_instance;
 use crate::schema::{GpuSampleRow, NodeSampleRow};
 use crate::trace::Trace;
 
@@ -171,7 +172,7 @@ impl Gather {
             let get = |field: GpuField| reading.values.get(field as usize).copied().flatten();
             let (util, engine) = (get(GpuField::Util), get(GpuField::EngineActive));
             // On an instance `GPU_UTIL` is 0 whatever runs there: its engine tells, and a 0 says nothing.
-            let is_instance = device.name.contains('/');
+            let is_instance = is_instance(&device.name);
             let util = util.filter(|util| !is_instance || (engine.is_none() && *util > 0.0));
             by_engine |= util.is_none() && engine.is_some();
             let total = get(GpuField::MemTotal).or_else(|| {

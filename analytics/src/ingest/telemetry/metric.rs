@@ -8,6 +8,7 @@
 //! Worked number: `DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION 2500000` is 2,500,000 mJ = 2,500 J.
 //! O(metrics) to look a name up, done once a series or line.
 
+use crate::ingest::field::MIB;
 use crate::quality::{Reason, RowAudit, reason};
 use crate::schema::sensor::is_shared;
 
@@ -33,7 +34,7 @@ const CHASSIS_MOST_W: f64 = 100_000.0;
 const MIG_SLICES: f64 = 8.0;
 // Divisors, as 87 × 0.01 is not the number nearest to 0.87 and 87 / 100 is. A mebibyte is a power of two: exact.
 const PERCENT: f64 = 100.0;
-const PER_MIB: f64 = 1.0 / 1_048_576.0;
+const PER_MIB: f64 = 1.0 / MIB;
 
 /// What a metric of a GPU tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,6 @@
 
 use tracecast_analytics::report::format;
 
-use super::super::partition::WHOLE;
 use super::super::rule::{MigPartitionRow, MigRule, MigTried};
 use super::MigAnswer;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};
@@ -27,12 +26,12 @@ pub(super) fn partitions(rows: &[MigPartitionRow], mark: &str) -> String {
 
 /// How many GPUs are cut, of all of a fleet.
 fn cut(of: &MigTried) -> String {
-    let cut: u32 = of.partitions.iter().filter(|row| row.partition != WHOLE).map(|row| row.gpus).sum();
+    let cut: u32 = of.partitions.iter().filter(|row| !row.is_whole()).map(|row| row.gpus).sum();
     if cut == of.gpus { gpus(cut) } else { format!("{} of {}", format::count(u64::from(cut)), gpus(of.gpus)) }
 }
 
 /// A number of jobs.
-pub(super) fn jobs(count: f64) -> String {
+pub(in crate::mig) fn jobs(count: f64) -> String {
     format::float(count, if count.fract().abs() < 1e-9 { 0 } else { 1 })
 }
 
