@@ -8,13 +8,14 @@ use std::time::Instant;
 
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, LogNormal};
-use tracecast_planner::sharing::engine::{PairSpeeds, SharingJobs, SharingRule, replay};
+use tracecast_planner::one_gpu::TypedJobs;
+use tracecast_planner::sharing::engine::{PairSpeeds, SharingRule, replay};
 
 const GPUS: u32 = 10_000;
 const KINDS: usize = 26;
 const JOBS: usize = 300_000;
 
-fn jobs(load: f64) -> SharingJobs {
+fn jobs(load: f64) -> TypedJobs {
     let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(3);
     let length = LogNormal::new(600f64.ln(), 1.0).unwrap();
     let run_ms: Vec<i64> = (0..JOBS).map(|_| (length.sample(&mut random).min(1e6) * 1e3) as i64).collect();
@@ -23,7 +24,7 @@ fn jobs(load: f64) -> SharingJobs {
     let mut submit_ms: Vec<i64> = (0..JOBS).map(|_| (random.random::<f64>() * span) as i64).collect();
     submit_ms.sort_unstable();
     let kind = (0..JOBS).map(|_| random.random_range(0..KINDS as u16)).collect();
-    SharingJobs { submit_ms, run_ms, kind }
+    TypedJobs { submit_ms, run_ms, kind }
 }
 
 fn main() {

@@ -29,6 +29,7 @@ pub mod downstream;
 pub mod error;
 pub mod fleet;
 pub mod mig;
+pub mod one_gpu;
 pub mod plan;
 pub mod pooling;
 pub mod power;

@@ -5,7 +5,8 @@
 use tracecast_analytics::storage;
 use tracecast_planner::sharing::evidence::PairEvidence;
 use tracecast_planner::sharing::policy::SharingPolicy;
-use tracecast_planner::sharing::study::{OneGpuJobs, SharingRequest, study};
+use tracecast_planner::one_gpu::OneGpuJobs;
+use tracecast_planner::sharing::study::{SharingRequest, study};
 use tracecast_predictors::interference::read;
 use tracecast_predictors::interference::share::SharingLimits;
 use tracecast_tests::real_trace;

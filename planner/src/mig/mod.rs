@@ -18,6 +18,7 @@ pub mod emit;
 pub mod gpu;
 pub mod partition;
 pub mod programme;
+pub mod replay;
 pub mod rule;
 pub mod speed;
 

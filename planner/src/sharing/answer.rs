@@ -22,14 +22,12 @@ use super::class::classes;
 use super::engine::SharingRule;
 use super::evidence::PairEvidence;
 use super::policy::SharingPolicy;
-use super::study::{KindOutcome, OneGpuJobs, SharingCandidate, SharingRequest, SharingStudy, SharingTried, study};
+use super::study::{KindOutcome, SharingCandidate, SharingRequest, SharingStudy, SharingTried, study};
 use crate::error::{Error, Result};
+use crate::one_gpu::{LEAST_NAMED, OneGpuJobs};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
 
 mod render;
-
-/// Least share of the GPU time that must be of jobs whose name is a job type.
-const LEAST_NAMED: f64 = 0.5;
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "plan-sharing/1";

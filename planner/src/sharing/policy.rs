@@ -218,7 +218,8 @@ mod tests {
     use tracecast_predictors::interference::table::{JobProfile, SharedPair, SharingTable, Speeds};
 
     use super::*;
-    use crate::sharing::engine::{SharingJobs, SharingTimes, replay};
+    use crate::one_gpu::TypedJobs;
+    use crate::sharing::engine::{SharingTimes, replay};
 
     /// A heavy and a light job type: 0.6 and 0.5 as fast beside each other, 0.4 each of two heavy ones, and two light ones do not fit.
     fn evidence() -> PairEvidence {
@@ -247,7 +248,7 @@ mod tests {
     /// Heavy (0) and light (1) jobs, as (submission, run, kind) in seconds.
     fn ends_s(policy: SharingPolicy, of: &[(i64, i64, u16)], gpus: u32) -> Vec<f64> {
         let evidence = evidence();
-        let jobs = SharingJobs {
+        let jobs = TypedJobs {
             submit_ms: of.iter().map(|job| job.0 * 1000).collect(),
             run_ms: of.iter().map(|job| job.1 * 1000).collect(),
             kind: of.iter().map(|job| job.2).collect(),

@@ -22,33 +22,21 @@
 //! O(policies × log GPUs × replay). Worked number: a job that ran 60 min alone and 75 beside others, after 10 in the queue, has a wait of 10 min, a slowdown of 1.25, and
 //! a delay of 25 min.
 
-use std::collections::BTreeMap;
-
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::Trace;
-use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::stats::quantile::quantile;
-use tracecast_analytics::time::DAY_MS;
 use tracecast_predictors::interference::share::SharingLimits;
 
 use super::class::{classes, rule_of_classes};
-use super::engine::{self, PairSpeeds, SharingJobs, SharingRule, SharingTimes};
+use super::engine::{self, PairSpeeds, SharingRule, SharingTimes};
 use super::evidence::{Forecasts, PairEvidence};
 use super::policy::SharingPolicy;
-use crate::error::{Error, Result};
-use crate::plan::{interval, window};
+use crate::error::Result;
+use crate::one_gpu::{OneGpuJobs, Parts, TypedJobs, USUAL_WAIT_MS, by_day, fewest, fewest_of_any, named_share, parts};
+use crate::plan::interval;
 use crate::replay::compare::IntervalEstimate;
-use crate::replay::input::run_known_at;
-use crate::sim::place::draw;
 
-/// Fewest jobs in the earlier and the later part.
-const FEWEST_JOBS: usize = 100;
-/// The 95 % wait of the earlier jobs with the default number of GPUs, milliseconds.
-const USUAL_WAIT_MS: i64 = 1_800_000;
-/// Most GPUs that are tried.
-const MOST_GPUS: u32 = 1 << 16;
 /// Expected progress that is tried as a threshold.
 const PROGRESS: [f64; 4] = [1.0, 1.1, 1.25, 1.5];
 /// Share of its delay by which a job must be later to have lost.
@@ -80,79 +68,6 @@ impl SharingRequest {
     }
 }
 
-/// Jobs of one GPU of a trace.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct OneGpuJobs {
-    /// Time 0, milliseconds since the Unix epoch.
-    pub origin_ms: i64,
-    /// Submissions and runs; kinds are set for each GPU type.
-    pub jobs: SharingJobs,
-    /// When each really started.
-    pub started_ms: Vec<i64>,
-    /// Names, where they are known.
-    pub names: Vec<Option<String>>,
-    /// Jobs that are left out: of other sizes, without times, still running.
-    pub left_out: usize,
-}
-
-impl OneGpuJobs {
-    /// Those of a trace.
-    pub fn of(trace: &Trace) -> Self {
-        let facts = JobFacts::of(trace);
-        let mut rows: Vec<(i64, usize, i64)> = Vec::new();
-        for row in 0..facts.len() {
-            let one = facts.gpus(row).is_some_and(|gpus| (gpus - 1.0).abs() < 1e-9);
-            let run = facts.run_s(row).filter(|run| *run >= 0.0 && *run < 1e9 && !facts.is_censored(row));
-            if let (true, Some(submit), Some(run)) = (one, trace.jobs.submit.get(row), run) {
-                rows.push((submit, row, (run * 1000.0).round() as i64));
-            }
-        }
-        rows.sort_unstable();
-        let origin_ms = rows.first().map_or(0, |(submit, ..)| *submit);
-        let mut found = Self { origin_ms, left_out: facts.len() - rows.len(), ..Self::default() };
-        for (submit, row, run) in rows {
-            let wait = facts.wait_s(row).map_or(0, |wait| (wait * 1000.0).round() as i64);
-            found.jobs.submit_ms.push(submit - origin_ms);
-            found.jobs.run_ms.push(run);
-            found.started_ms.push(submit - origin_ms + wait.max(0));
-            found.names.push(trace.jobs.name.get(row).map(str::to_owned));
-        }
-        found
-    }
-
-    /// The jobs with kinds: of their name, else drawn. Whether the name of each is a kind.
-    pub fn with_kinds(&self, kinds: &[String], seed: u64) -> (SharingJobs, Vec<bool>) {
-        let (mut jobs, mut is_named) = (self.jobs.clone(), Vec::with_capacity(self.names.len()));
-        let places: BTreeMap<&str, u16> = kinds.iter().map(String::as_str).zip(0u16..).collect();
-        jobs.kind = (0u32..)
-            .zip(&self.names)
-            .map(|(job, name)| {
-                let named = name.as_deref().and_then(|name| places.get(name).copied());
-                is_named.push(named.is_some());
-                named.unwrap_or_else(|| {
-                    u16::try_from(draw(seed, job, 0) % kinds.len().max(1) as u64).unwrap_or_default()
-                })
-            })
-            .collect();
-        (jobs, is_named)
-    }
-}
-
-/// The jobs as they are known at a moment: those that had started by then, their runs cut off there. Which of them had ended, as places among them.
-fn known_at(all: &SharingJobs, started_ms: &[i64], now: i64) -> (SharingJobs, Vec<usize>) {
-    let (mut known, mut ended) = (SharingJobs::default(), Vec::new());
-    for (((submit, run), kind), start) in all.submit_ms.iter().zip(&all.run_ms).zip(&all.kind).zip(started_ms) {
-        let Some((run, has_ended)) = run_known_at(now, [*submit, *start], *start, *run) else { continue };
-        if has_ended {
-            ended.push(known.run_ms.len());
-        }
-        known.submit_ms.push(*submit);
-        known.run_ms.push(run);
-        known.kind.push(*kind);
-    }
-    (known, ended)
-}
-
 /// How jobs fared.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct SharingFigures {
@@ -177,7 +92,7 @@ pub struct SharingFigures {
 }
 
 /// Figures of some jobs.
-fn figures(jobs: &SharingJobs, times: &[SharingTimes], which: &[usize], slo: f64) -> SharingFigures {
+fn figures(jobs: &TypedJobs, times: &[SharingTimes], which: &[usize], slo: f64) -> SharingFigures {
     let (mut waits, mut delays, mut slowdowns) = (Vec::new(), Vec::new(), Vec::new());
     let (mut over, mut failed, mut taken_out, mut shared) = (0usize, 0, 0, 0usize);
     for job in which {
@@ -212,22 +127,9 @@ fn figures(jobs: &SharingJobs, times: &[SharingTimes], which: &[usize], slo: f64
 }
 
 /// The 95 % wait of some jobs, seconds.
-fn p95_wait_s(jobs: &SharingJobs, times: &[SharingTimes], which: &[usize]) -> f64 {
+fn p95_wait_s(jobs: &TypedJobs, times: &[SharingTimes], which: &[usize]) -> f64 {
     let wait = |job: &usize| Some(times.get(*job)?.wait_ms(*jobs.submit_ms.get(*job)?) as f64 / 1e3);
     quantile(&which.iter().filter_map(wait).collect::<Vec<_>>(), 0.95).unwrap_or_default()
-}
-
-/// The fewest GPUs with which `enough` holds, by bisection between `low` (with which it does not) and `high` (with which it does).
-fn fewest(mut low: u32, mut high: u32, enough: &dyn Fn(u32) -> Result<bool>) -> Result<u32> {
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if enough(middle)? {
-            high = middle;
-        } else {
-            low = middle;
-        }
-    }
-    Ok(high)
 }
 
 /// A candidate of the choice, on the earlier jobs.
@@ -335,25 +237,15 @@ pub fn study(
 ) -> Result<SharingStudy> {
     let limits = request.limits;
     let (jobs, is_named) = all.with_kinds(&evidence.kinds, request.seed);
-    let count = jobs.submit_ms.len();
-    let split_ms = window::split_ms(&jobs.submit_ms, all.origin_ms, request.eval_from_ms);
-    let (known, earlier) = known_at(&jobs, &all.started_ms, split_ms);
-    let later: Vec<usize> = (0..count).filter(|job| jobs.submit_ms.get(*job) >= Some(&split_ms)).collect();
-    for (what, found) in [("before", earlier.len()), ("after", later.len())] {
-        if found < FEWEST_JOBS {
-            return Err(Error::NoJobs(format!(
-                "{found} jobs of one GPU {what} the split are too few to plan on ({FEWEST_JOBS} are the least); choose another --eval-from, or other jobs"
-            )));
-        }
-    }
+    let Parts { split_ms, known, earlier, later } = parts(all, &jobs, request.eval_from_ms)?;
     let kinds = evidence.kinds.len();
     let exclusive = SharingRule::exclusive(kinds);
-    let replay_at = |speeds: &PairSpeeds, jobs: &SharingJobs, gpus: u32, rule: &SharingRule| {
+    let replay_at = |speeds: &PairSpeeds, jobs: &TypedJobs, gpus: u32, rule: &SharingRule| {
         let times = engine::replay(jobs, gpus, speeds, rule);
         done();
         times
     };
-    let replay = |jobs: &SharingJobs, gpus: u32, rule: &SharingRule| replay_at(&evidence.truth, jobs, gpus, rule);
+    let replay = |jobs: &TypedJobs, gpus: u32, rule: &SharingRule| replay_at(&evidence.truth, jobs, gpus, rule);
     let in_classes = |rule: &SharingRule| {
         let classes = classes(rule, kinds);
         (rule_of_classes(rule, &classes, kinds), classes)
@@ -365,16 +257,7 @@ pub fn study(
                 let times = replay(&known, gpus, &exclusive)?;
                 Ok(p95_wait_s(&known, &times, &earlier) <= USUAL_WAIT_MS as f64 / 1e3)
             };
-            let mut high = 1;
-            while !enough(high)? {
-                high *= 2;
-                if high > MOST_GPUS {
-                    return Err(Error::NoJobs(format!(
-                        "more than {MOST_GPUS} GPUs are needed; name fewer with --gpus"
-                    )));
-                }
-            }
-            fewest(high / 2, high, &enough)?
+            fewest_of_any(&enough)?
         }
     };
     // The choice, on the earlier jobs: the measured speeds have no part in it, as they are those of the couples that are decided on.
@@ -501,28 +384,9 @@ pub fn study(
     })
 }
 
-/// Share of the GPU time that is of named jobs; 0 where there is none.
-fn named_share(jobs: &SharingJobs, is_named: &[bool]) -> f64 {
-    let all: f64 = jobs.run_ms.iter().map(|run| *run as f64).sum();
-    // An empty sum of floats is −0.
-    let of_named = jobs.run_ms.iter().zip(is_named).filter(|(_, named)| **named);
-    let named = of_named.fold(0.0, |sum, (run, _)| sum + *run as f64);
-    named / all.max(1.0)
-}
-
-/// Jobs by the day of their submission.
-fn by_day(jobs: &SharingJobs, which: &[usize]) -> Vec<Vec<usize>> {
-    let mut days: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
-    for job in which {
-        let day = jobs.submit_ms.get(*job).map_or(0, |submit| submit.div_euclid(DAY_MS));
-        days.entry(day).or_default().push(*job);
-    }
-    days.into_values().collect()
-}
-
 /// Changes of the mean wait and of the mean delay, with intervals over days.
 fn changes(
-    jobs: &SharingJobs,
+    jobs: &TypedJobs,
     days: &[Vec<usize>],
     base: &[SharingTimes],
     times: &[SharingTimes],
@@ -554,7 +418,7 @@ fn changes(
 }
 
 /// Share of the jobs that end later, and by how many seconds on average.
-fn losses(jobs: &SharingJobs, which: &[usize], base: &[SharingTimes], times: &[SharingTimes]) -> (f64, f64) {
+fn losses(jobs: &TypedJobs, which: &[usize], base: &[SharingTimes], times: &[SharingTimes]) -> (f64, f64) {
     let mut later = Vec::new();
     for job in which {
         let (Some(before), Some(now), Some(run)) = (base.get(*job), times.get(*job), jobs.run_ms.get(*job)) else {
@@ -573,27 +437,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_at_a_moment_ends_there() {
-        let jobs = SharingJobs { submit_ms: vec![0, 5, 6, 20], run_ms: vec![10, 100, 3, 4], kind: vec![0, 1, 0, 1] };
-        // The second still runs, the third waited until 12, the fourth comes later.
-        let (known, ended) = known_at(&jobs, &[0, 5, 12, 20], 12);
-        assert_eq!((known.submit_ms, known.run_ms, known.kind), (vec![0, 5], vec![10, 7], vec![0, 1]));
-        assert_eq!(ended, [0]);
-    }
-
-    #[test]
-    fn names_that_are_types_count_by_their_gpu_time() {
-        let jobs = SharingJobs { submit_ms: vec![0, 0, 0], run_ms: vec![10, 25, 5], kind: Vec::new() };
-        let names = vec![Some("a".to_owned()), Some("x".to_owned()), Some("b".to_owned())];
-        let all = OneGpuJobs { jobs, names, ..OneGpuJobs::default() };
-        let (jobs, is_named) = all.with_kinds(&["a".to_owned(), "b".to_owned()], 1);
-        assert_eq!((is_named.as_slice(), jobs.kind[0], jobs.kind[2]), (&[true, false, true][..], 0, 1));
-        assert!((named_share(&jobs, &is_named) - 0.375).abs() < 1e-12);
-    }
-
-    #[test]
     fn the_worked_number() {
-        let jobs = SharingJobs { submit_ms: vec![0], run_ms: vec![3_600_000], kind: vec![0] };
+        let jobs = TypedJobs { submit_ms: vec![0], run_ms: vec![3_600_000], kind: vec![0] };
         let times = SharingTimes {
             start_ms: 600_000,
             end_ms: 5_100_000,

@@ -45,6 +45,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::error::{Error, Result};
+use crate::one_gpu::TypedJobs;
 
 pub mod pace;
 #[cfg(test)]
@@ -55,21 +56,8 @@ use pace::Turn;
 
 /// Speed alone.
 pub const ALONE: u32 = 1_000_000;
-/// Longest run, milliseconds: so that what is left of it is a whole number of 64 bits.
-const LONGEST_MS: i64 = 1 << 42;
 /// No job.
 const NONE: u32 = u32::MAX;
-
-/// Jobs of one GPU each, in order of submission.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SharingJobs {
-    /// Submission, milliseconds, never falling.
-    pub submit_ms: Vec<i64>,
-    /// Run alone, milliseconds.
-    pub run_ms: Vec<i64>,
-    /// Kind.
-    pub kind: Vec<u16>,
-}
 
 /// How fast each kind is beside each other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -220,7 +208,7 @@ enum Event {
 }
 
 struct Engine<'a> {
-    jobs: &'a SharingJobs,
+    jobs: &'a TypedJobs,
     speeds: &'a PairSpeeds,
     rule: &'a SharingRule,
     now: i64,
@@ -241,7 +229,7 @@ struct Engine<'a> {
 ///
 /// # Errors
 /// If columns differ in length, submissions fall, a run is negative or longer than 139 years, a kind is not in the table, or there is no GPU.
-pub fn replay(jobs: &SharingJobs, gpus: u32, speeds: &PairSpeeds, rule: &SharingRule) -> Result<Vec<SharingTimes>> {
+pub fn replay(jobs: &TypedJobs, gpus: u32, speeds: &PairSpeeds, rule: &SharingRule) -> Result<Vec<SharingTimes>> {
     check(jobs, gpus, speeds, rule)?;
     let count = jobs.submit_ms.len();
     let mut engine = Engine {
@@ -283,30 +271,14 @@ pub fn replay(jobs: &SharingJobs, gpus: u32, speeds: &PairSpeeds, rule: &Sharing
     Ok(engine.times)
 }
 
-fn check(jobs: &SharingJobs, gpus: u32, speeds: &PairSpeeds, rule: &SharingRule) -> Result<()> {
-    let wrong = |job: usize, what: &str| Err(Error::Workload { job, what: what.to_owned() });
-    let count = jobs.submit_ms.len();
-    if jobs.run_ms.len() != count || jobs.kind.len() != count || count >= NONE as usize {
-        return wrong(0, "columns differ in length, or there are too many jobs");
-    }
+fn check(jobs: &TypedJobs, gpus: u32, speeds: &PairSpeeds, rule: &SharingRule) -> Result<()> {
+    jobs.check(speeds.kinds)?;
+    let wrong = |what: &str| Err(Error::Workload { job: 0, what: what.to_owned() });
     if gpus == 0 || rule.kinds != speeds.kinds {
-        return wrong(0, "there is no GPU, or the rule is of other kinds than the speeds");
+        return wrong("there is no GPU, or the rule is of other kinds than the speeds");
     }
     if matches!(rule.pace, Pace::Guaranteed { least } if least > ALONE) {
-        return wrong(0, "the first on a GPU cannot be guaranteed more than its speed alone");
-    }
-    for (job, pair) in jobs.submit_ms.windows(2).enumerate() {
-        if let [before, after] = pair
-            && before > after
-        {
-            return wrong(job + 1, "it is submitted before the job ahead of it");
-        }
-    }
-    if let Some(job) = jobs.run_ms.iter().position(|run| !(0..=LONGEST_MS).contains(run)) {
-        return wrong(job, "its run is negative or longer than 139 years");
-    }
-    if let Some(job) = jobs.kind.iter().position(|kind| usize::from(*kind) >= speeds.kinds) {
-        return wrong(job, "its kind is not in the table of speeds");
+        return wrong("the first on a GPU cannot be guaranteed more than its speed alone");
     }
     Ok(())
 }

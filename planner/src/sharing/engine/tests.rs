@@ -5,8 +5,8 @@ use rand_chacha::ChaCha8Rng;
 
 use super::*;
 
-fn jobs(of: &[(i64, i64, u16)]) -> SharingJobs {
-    SharingJobs {
+fn jobs(of: &[(i64, i64, u16)]) -> TypedJobs {
+    TypedJobs {
         submit_ms: of.iter().map(|job| job.0).collect(),
         run_ms: of.iter().map(|job| job.1).collect(),
         kind: of.iter().map(|job| job.2).collect(),
@@ -22,7 +22,7 @@ fn all(kinds: usize) -> SharingRule {
 }
 
 /// Written from the contract alone: every millisecond is gone through, and nothing is foreseen.
-fn naive(jobs: &SharingJobs, gpus: usize, speeds: &PairSpeeds, rule: &SharingRule) -> Vec<SharingTimes> {
+fn naive(jobs: &TypedJobs, gpus: usize, speeds: &PairSpeeds, rule: &SharingRule) -> Vec<SharingTimes> {
     #[derive(Clone, Copy, Debug)]
     struct Pair {
         new: usize,
@@ -301,7 +301,7 @@ fn pace_number(pace: Pace) -> usize {
 }
 
 /// Kinds, speeds and rules of every sort, on a handful of jobs.
-fn draw(seed: u64) -> (SharingJobs, u32, PairSpeeds, SharingRule) {
+fn draw(seed: u64) -> (TypedJobs, u32, PairSpeeds, SharingRule) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut upto = |most: u64| (rng.random::<f64>() * (most + 1) as f64) as u64;
     let kinds = 1 + upto(3) as usize;
@@ -336,7 +336,7 @@ fn draw(seed: u64) -> (SharingJobs, u32, PairSpeeds, SharingRule) {
     rule.asks_memory = upto(2) == 0;
     let count = 1 + upto(11);
     let mut submit = 0;
-    let mut found = SharingJobs::default();
+    let mut found = TypedJobs::default();
     for _ in 0..count {
         submit += if upto(2) == 0 { 0 } else { upto(20) as i64 };
         found.submit_ms.push(submit);

@@ -1,0 +1,242 @@
+//! Jobs of one GPU each: what plans of shared and of partitioned GPUs replay, each with a kind (its job type).
+//!
+//! A job whose name is a kind is of that kind; every other gets one by a seeded draw: number n among them, in order of submission, has kind draw(seed, n, 0) mod kinds. At a moment,
+//! those are known that had started by then, with their runs cut off there.
+//!
+//! O(n log n). Worked number: a job submitted at 5 s that has run from 5 s on is, at 12 s, one of 7 s whose end nobody knows.
+
+use std::collections::BTreeMap;
+
+use tracecast_analytics::Trace;
+use tracecast_analytics::facts::JobFacts;
+use tracecast_analytics::time::DAY_MS;
+
+use crate::error::{Error, Result};
+use crate::plan::window;
+use crate::replay::input::run_known_at;
+use crate::sim::place::draw;
+
+/// Longest run, milliseconds: so that millionths of it are whole numbers of 64 bits.
+const LONGEST_MS: i64 = 1 << 42;
+/// Fewest jobs in the earlier and the later part.
+const FEWEST_JOBS: usize = 100;
+/// The 95 % wait with the usual number of GPUs, milliseconds.
+pub(crate) const USUAL_WAIT_MS: i64 = 1_800_000;
+/// Most GPUs that are tried.
+const MOST_GPUS: u32 = 1 << 16;
+/// Share of the GPU time that must be of named kinds, so that a plan is of jobs that somebody runs.
+pub(crate) const LEAST_NAMED: f64 = 0.5;
+
+/// Jobs of one GPU each, in order of submission.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TypedJobs {
+    /// Submission, milliseconds, never falling.
+    pub submit_ms: Vec<i64>,
+    /// Run alone, milliseconds.
+    pub run_ms: Vec<i64>,
+    /// Kind.
+    pub kind: Vec<u16>,
+}
+
+impl TypedJobs {
+    /// Checks what a replay takes for granted.
+    ///
+    /// # Errors
+    /// If columns differ in length, submissions fall, a run is negative or longer than 139 years, or there are fewer kinds than jobs have.
+    pub fn check(&self, kinds: usize) -> Result<()> {
+        let wrong = |job: usize, what: &str| Err(Error::Workload { job, what: what.to_owned() });
+        let count = self.submit_ms.len();
+        if self.run_ms.len() != count || self.kind.len() != count || count >= u32::MAX as usize {
+            return wrong(0, "columns differ in length, or there are too many jobs");
+        }
+        for (job, pair) in self.submit_ms.windows(2).enumerate() {
+            if let [before, after] = pair
+                && before > after
+            {
+                return wrong(job + 1, "it is submitted before the job ahead of it");
+            }
+        }
+        if let Some(job) = self.run_ms.iter().position(|run| !(0..=LONGEST_MS).contains(run)) {
+            return wrong(job, "its run is negative or longer than 139 years");
+        }
+        if let Some(job) = self.kind.iter().position(|kind| usize::from(*kind) >= kinds) {
+            return wrong(job, "its kind is not in the table of speeds");
+        }
+        Ok(())
+    }
+}
+
+/// Jobs of one GPU of a trace.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OneGpuJobs {
+    /// Time 0, milliseconds since the Unix epoch.
+    pub origin_ms: i64,
+    /// Submissions and runs; kinds are set for each GPU type.
+    pub jobs: TypedJobs,
+    /// When each really started.
+    pub started_ms: Vec<i64>,
+    /// Names, where they are known.
+    pub names: Vec<Option<String>>,
+    /// Jobs that are left out: of other sizes, without times, still running.
+    pub left_out: usize,
+}
+
+impl OneGpuJobs {
+    /// Those of a trace.
+    pub fn of(trace: &Trace) -> Self {
+        let facts = JobFacts::of(trace);
+        let mut rows: Vec<(i64, usize, i64)> = Vec::new();
+        for row in 0..facts.len() {
+            let one = facts.gpus(row).is_some_and(|gpus| (gpus - 1.0).abs() < 1e-9);
+            let run = facts.run_s(row).filter(|run| *run >= 0.0 && *run < 1e9 && !facts.is_censored(row));
+            if let (true, Some(submit), Some(run)) = (one, trace.jobs.submit.get(row), run) {
+                rows.push((submit, row, (run * 1000.0).round() as i64));
+            }
+        }
+        rows.sort_unstable();
+        let origin_ms = rows.first().map_or(0, |(submit, ..)| *submit);
+        let mut found = Self { origin_ms, left_out: facts.len() - rows.len(), ..Self::default() };
+        for (submit, row, run) in rows {
+            let wait = facts.wait_s(row).map_or(0, |wait| (wait * 1000.0).round() as i64);
+            found.jobs.submit_ms.push(submit - origin_ms);
+            found.jobs.run_ms.push(run);
+            found.started_ms.push(submit - origin_ms + wait.max(0));
+            found.names.push(trace.jobs.name.get(row).map(str::to_owned));
+        }
+        found
+    }
+
+    /// The jobs with kinds: of their name, else drawn. Whether the name of each is a kind.
+    pub fn with_kinds(&self, kinds: &[String], seed: u64) -> (TypedJobs, Vec<bool>) {
+        let (mut jobs, mut is_named) = (self.jobs.clone(), Vec::with_capacity(self.names.len()));
+        let places: BTreeMap<&str, u16> = kinds.iter().map(String::as_str).zip(0u16..).collect();
+        jobs.kind = (0u32..)
+            .zip(&self.names)
+            .map(|(job, name)| {
+                let named = name.as_deref().and_then(|name| places.get(name).copied());
+                is_named.push(named.is_some());
+                named.unwrap_or_else(|| {
+                    u16::try_from(draw(seed, job, 0) % kinds.len().max(1) as u64).unwrap_or_default()
+                })
+            })
+            .collect();
+        (jobs, is_named)
+    }
+}
+
+/// The jobs as they are known at a moment: those that had started by then, their runs cut off there. Which of them had ended, as places among them.
+fn known_at(all: &TypedJobs, started_ms: &[i64], now: i64) -> (TypedJobs, Vec<usize>) {
+    let (mut known, mut ended) = (TypedJobs::default(), Vec::new());
+    for (((submit, run), kind), start) in all.submit_ms.iter().zip(&all.run_ms).zip(&all.kind).zip(started_ms) {
+        let Some((run, has_ended)) = run_known_at(now, [*submit, *start], *start, *run) else { continue };
+        if has_ended {
+            ended.push(known.run_ms.len());
+        }
+        known.submit_ms.push(*submit);
+        known.run_ms.push(run);
+        known.kind.push(*kind);
+    }
+    (known, ended)
+}
+
+/// Jobs in two parts.
+pub(crate) struct Parts {
+    /// Where they are split, milliseconds from time 0.
+    pub(crate) split_ms: i64,
+    /// As they were known at the split: those that had started by then.
+    pub(crate) known: TypedJobs,
+    /// Of those, the ones that had ended.
+    pub(crate) earlier: Vec<usize>,
+    /// Of all, the ones that were submitted from the split on.
+    pub(crate) later: Vec<usize>,
+}
+
+/// Splits the jobs where two thirds are submitted, or at the moment asked for (milliseconds since the Unix epoch).
+///
+/// # Errors
+/// If too few jobs lie before or after the split.
+pub(crate) fn parts(all: &OneGpuJobs, jobs: &TypedJobs, eval_from_ms: Option<i64>) -> Result<Parts> {
+    let split_ms = window::split_ms(&jobs.submit_ms, all.origin_ms, eval_from_ms);
+    let (known, earlier) = known_at(jobs, &all.started_ms, split_ms);
+    let later: Vec<usize> =
+        (0..jobs.submit_ms.len()).filter(|job| jobs.submit_ms.get(*job) >= Some(&split_ms)).collect();
+    for (what, found) in [("before", earlier.len()), ("after", later.len())] {
+        if found < FEWEST_JOBS {
+            return Err(Error::NoJobs(format!(
+                "{found} jobs of one GPU {what} the split are too few to plan on ({FEWEST_JOBS} are the least); choose another --eval-from, or other jobs"
+            )));
+        }
+    }
+    Ok(Parts { split_ms, known, earlier, later })
+}
+
+/// The fewest GPUs with which `enough` holds, by doubling and bisection.
+///
+/// # Errors
+/// If more are needed than are tried.
+pub(crate) fn fewest_of_any(enough: &dyn Fn(u32) -> Result<bool>) -> Result<u32> {
+    let mut high = 1;
+    while !enough(high)? {
+        high *= 2;
+        if high > MOST_GPUS {
+            return Err(Error::NoJobs(format!("more than {MOST_GPUS} GPUs are needed; plan a part of the jobs")));
+        }
+    }
+    fewest(high / 2, high, enough)
+}
+
+/// The fewest GPUs with which `enough` holds, by bisection between `low` (with which it does not) and `high` (with which it does).
+pub(crate) fn fewest(mut low: u32, mut high: u32, enough: &dyn Fn(u32) -> Result<bool>) -> Result<u32> {
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if enough(middle)? {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Ok(high)
+}
+
+/// Share of the GPU time that is of named jobs; 0 where there is none.
+pub(crate) fn named_share(jobs: &TypedJobs, is_named: &[bool]) -> f64 {
+    let all: f64 = jobs.run_ms.iter().map(|run| *run as f64).sum();
+    // An empty sum of floats is −0.
+    let of_named = jobs.run_ms.iter().zip(is_named).filter(|(_, named)| **named);
+    let named = of_named.fold(0.0, |sum, (run, _)| sum + *run as f64);
+    named / all.max(1.0)
+}
+
+/// Jobs by the day of their submission.
+pub(crate) fn by_day(jobs: &TypedJobs, which: &[usize]) -> Vec<Vec<usize>> {
+    let mut days: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+    for job in which {
+        let day = jobs.submit_ms.get(*job).map_or(0, |submit| submit.div_euclid(DAY_MS));
+        days.entry(day).or_default().push(*job);
+    }
+    days.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_at_a_moment_ends_there() {
+        let jobs = TypedJobs { submit_ms: vec![0, 5, 6, 20], run_ms: vec![10, 100, 3, 4], kind: vec![0, 1, 0, 1] };
+        // The second still runs, the third waited until 12, the fourth comes later.
+        let (known, ended) = known_at(&jobs, &[0, 5, 12, 20], 12);
+        assert_eq!((known.submit_ms, known.run_ms, known.kind), (vec![0, 5], vec![10, 7], vec![0, 1]));
+        assert_eq!(ended, [0]);
+    }
+
+    #[test]
+    fn names_that_are_types_count_by_their_gpu_time() {
+        let jobs = TypedJobs { submit_ms: vec![0, 0, 0], run_ms: vec![10, 25, 5], kind: Vec::new() };
+        let names = vec![Some("a".to_owned()), Some("x".to_owned()), Some("b".to_owned())];
+        let all = OneGpuJobs { jobs, names, ..OneGpuJobs::default() };
+        let (jobs, is_named) = all.with_kinds(&["a".to_owned(), "b".to_owned()], 1);
+        assert_eq!((is_named.as_slice(), jobs.kind[0], jobs.kind[2]), (&[true, false, true][..], 0, 1));
+        assert!((named_share(&jobs, &is_named) - 0.375).abs() < 1e-12);
+    }
+}
