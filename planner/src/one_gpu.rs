@@ -1,6 +1,7 @@
 //! Jobs of one GPU each: what plans of shared and of partitioned GPUs replay, each with a kind (its job type).
 //!
-//! A job whose name is a kind is of that kind; every other gets one by a seeded draw: number n among them, in order of submission, has kind draw(seed, n, 0) mod kinds. At a moment,
+//! A job whose name is a kind is of that kind; every other gets one by a seeded draw: number n among them, in order of submission, has kind draw(seed, n, 0) mod the number of
+//! kinds to draw from. At a moment,
 //! those are known that had started by then, with their runs cut off there.
 //!
 //! O(n log n). Worked number: a job submitted at 5 s that has run from 5 s on is, at 12 s, one of 7 s whose end nobody knows.
@@ -106,8 +107,8 @@ impl OneGpuJobs {
         found
     }
 
-    /// The jobs with kinds: of their name, else drawn. Whether the name of each is a kind.
-    pub fn with_kinds(&self, kinds: &[String], seed: u64) -> (TypedJobs, Vec<bool>) {
+    /// The jobs with kinds: of their name, else one of the first `drawn` by a draw. Whether the name of each is a kind.
+    pub fn with_kinds(&self, kinds: &[String], drawn: usize, seed: u64) -> (TypedJobs, Vec<bool>) {
         let (mut jobs, mut is_named) = (self.jobs.clone(), Vec::with_capacity(self.names.len()));
         let places: BTreeMap<&str, u16> = kinds.iter().map(String::as_str).zip(0u16..).collect();
         jobs.kind = (0u32..)
@@ -115,9 +116,7 @@ impl OneGpuJobs {
             .map(|(job, name)| {
                 let named = name.as_deref().and_then(|name| places.get(name).copied());
                 is_named.push(named.is_some());
-                named.unwrap_or_else(|| {
-                    u16::try_from(draw(seed, job, 0) % kinds.len().max(1) as u64).unwrap_or_default()
-                })
+                named.unwrap_or_else(|| u16::try_from(draw(seed, job, 0) % drawn.max(1) as u64).unwrap_or_default())
             })
             .collect();
         (jobs, is_named)
@@ -140,6 +139,7 @@ fn known_at(all: &TypedJobs, started_ms: &[i64], now: i64) -> (TypedJobs, Vec<us
 }
 
 /// Jobs in two parts.
+#[derive(Debug, Clone)]
 pub(crate) struct Parts {
     /// Where they are split, milliseconds from time 0.
     pub(crate) split_ms: i64,
@@ -235,7 +235,7 @@ mod tests {
         let jobs = TypedJobs { submit_ms: vec![0, 0, 0], run_ms: vec![10, 25, 5], kind: Vec::new() };
         let names = vec![Some("a".to_owned()), Some("x".to_owned()), Some("b".to_owned())];
         let all = OneGpuJobs { jobs, names, ..OneGpuJobs::default() };
-        let (jobs, is_named) = all.with_kinds(&["a".to_owned(), "b".to_owned()], 1);
+        let (jobs, is_named) = all.with_kinds(&["a".to_owned(), "b".to_owned()], 2, 1);
         assert_eq!((is_named.as_slice(), jobs.kind[0], jobs.kind[2]), (&[true, false, true][..], 0, 1));
         assert!((named_share(&jobs, &is_named) - 0.375).abs() < 1e-12);
     }

@@ -30,10 +30,15 @@ fn measured(folder: &Folder) -> (String, String) {
     (folder.file("steps.csv", &steps), folder.file("profiles.csv", &profiles))
 }
 
+/// The job types.
+fn job_types() -> Vec<String> {
+    (0..12).map(|at| format!("m{} (batch size {})", at / 2, 8 << (at % 2))).collect()
+}
+
 /// Three of each job type at once.
 fn demand() -> String {
-    let line = |at: usize| format!("m{} (batch size {}),3\n", at / 2, 8 << (at % 2));
-    format!("job,jobs\n{}", (0..12).map(line).collect::<String>())
+    let line = |job: &String| format!("{job},3\n");
+    format!("job,jobs\n{}", job_types().iter().map(line).collect::<String>())
 }
 
 /// The arguments for the fewest GPUs.
@@ -142,6 +147,87 @@ fn jobs_that_come_are_a_load() {
     assert!(number(&busier["plan"]["gpus"]) < number(&found["plan"]["gpus"]));
     let text = stdout(&run(&arguments, &[]));
     assert!(text.contains("23 jobs an hour, a load of 13.0 whole GPUs"), "{text}");
+}
+
+/// The arguments for the jobs of a trace.
+fn asked_of_jobs(folder: &Folder, jobs: &str) -> Vec<String> {
+    let (steps, profiles) = measured(folder);
+    ["plan", "mig", &steps, "--profiles", &profiles, "--jobs", jobs, "--gpu", "a100-40gb", "--quiet"]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+#[test]
+fn jobs_of_a_trace_choose_a_fleet_that_is_tested_on_later_ones() {
+    let folder = Folder::new();
+    let jobs = sharing::jobs_named(&folder, &job_types());
+    let arguments = asked_of_jobs(&folder, &jobs);
+    let found = answer(&arguments, &[]);
+    let replayed = &found["replayed"];
+    let fleets = replayed["fleets"].as_array().unwrap();
+    let of = |rule: &str, any: bool| fleets.iter().find(|row| row["rule"] == rule && row["any_slice"] == any).unwrap();
+    let (whole, plan, any) = (of("whole_gpus", false), of("plan", false), of("plan", true));
+    // All names are job types; a third of 3,000 jobs is held out.
+    assert_eq!((replayed["drawn_types"].as_u64(), number(&replayed["named_gpu_time"])), (Some(0), 1.0));
+    assert_eq!(replayed["later_jobs"].as_u64(), Some(1000));
+    assert!(number(&plan["gpus"]) < number(&whole["gpus"]) && any["gpus"] == plan["gpus"], "{replayed}");
+    assert!(number(&plan["later"]["p95_wait_s"]) <= number(&replayed["target_p95_wait_s"]), "{plan}");
+    assert!(number(&plan["later"]["over_slo"]) <= 0.1 && number(&whole["later"]["over_slo"]) == 0.0, "{plan}");
+    assert!(number(&plan["whole_instead"]) > number(&plan["gpus"]), "{plan}");
+    // What it advises rests on these days, and says what it costs.
+    assert_eq!(
+        (found["followed"].as_bool(), found["recommendation"]["basis"].as_str()),
+        (Some(true), Some("later_days"))
+    );
+    let effects = found["recommendation"]["effects"].as_array().unwrap();
+    assert!(effects.iter().any(|effect| effect["what"] == "Mean delay of a job" && number(&effect["change"]) > 0.0));
+    // The load is that of the jobs: 50 a day of 20 min to 2 h.
+    assert!((2.0..3.0).contains(&number(&found["load"])), "{}", found["load"]);
+    // A longer wait takes no more GPUs. A part of the jobs takes fewer.
+    let patient = answer(&arguments, &["--target-p95", "6h"]);
+    assert!(number(&patient["plan"]["gpus"]) < number(&found["plan"]["gpus"]));
+    let part = answer(&arguments, &["--where", "name like 'm0%'"]);
+    assert!(number(&part["plan"]["gpus"]) < number(&found["plan"]["gpus"]));
+    assert_eq!(answer(&arguments, &["--threads", "1"]), found);
+    let text = stdout(&run(&arguments, &[]));
+    for said in [
+        "What it would have done to later jobs",
+        "any slice that keeps the SLO",
+        "with 95 % of the waits within 30 min",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    let out = folder.path("mig");
+    let emitted = run(&arguments, &["--emit", "slurm", "--emit-to", &out]);
+    assert!(emitted.status.success(), "{}", stderr(&emitted));
+}
+
+#[test]
+fn jobs_without_a_known_type_are_advised_nothing() {
+    let folder = Folder::new();
+    let jobs = sharing::jobs_named(&folder, &["train".to_owned()]);
+    let arguments = asked_of_jobs(&folder, &jobs);
+    let found = answer(&arguments, &[]);
+    assert_eq!((found["followed"].as_bool(), found["replayed"]["drawn_types"].as_u64()), (Some(false), Some(3000)));
+    assert!(
+        found["action"].as_str().unwrap().contains("name the job types first") && found["recommendation"].is_null()
+    );
+    assert_ne!(answer(&arguments, &["--seed", "2"])["plan"], found["plan"]);
+    let demand = folder.file("demand.csv", &demand());
+    for (more, code, told) in [
+        (&["--demand", demand.as_str()][..], 2, "--demand"),
+        (&["--busy", "0.5"][..], 2, "--busy"),
+        (&["--gpus", "4"][..], 2, "--gpus"),
+        (&["--eval-from", "2020-06-01"][..], 5, "choose another --eval-from"),
+    ] {
+        let output = run(&arguments, more);
+        assert!(output.status.code() == Some(code) && stderr(&output).contains(told), "{more:?}: {}", stderr(&output));
+    }
+    // What is of a trace alone is refused with a demand.
+    for more in [&["--target-p95", "1h"][..], &["--where", "gpus = 1"][..]] {
+        let output = run(&asked(&folder), more);
+        assert_eq!(output.status.code(), Some(2), "{more:?}: {}", stderr(&output));
+    }
 }
 
 #[test]

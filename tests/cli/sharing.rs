@@ -26,17 +26,25 @@ pub(super) fn measured(folder: &Folder) -> (String, String) {
     (folder.file("pairs.csv", &pairs), folder.file("profiles.csv", &profiles))
 }
 
-/// Jobs of one GPU whose names are these job types: on each of 60 days 50 within five hours, of 20 min to 2 h.
+/// Jobs of one GPU whose names are these job types.
 pub(super) fn named_jobs(folder: &Folder) -> String {
+    jobs_named(
+        folder,
+        &(0..10).map(|kind| format!("m{} (batch size {})", kind / 2, 16 << (kind % 2))).collect::<Vec<_>>(),
+    )
+}
+
+/// Jobs of one GPU whose names are drawn from some: on each of 60 days 50 within five hours, of 20 min to 2 h.
+pub(super) fn jobs_named(folder: &Folder, names: &[String]) -> String {
     let mut jobs = "JobID|JobName|User|Account|Partition|State|Submit|Start|End|AllocTRES\n".to_owned();
     let mut state = 1u64;
     for at in 0..3000u64 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let (day, number, kind) = (at / 50, at % 50, (state >> 33) % 10);
+        let (day, number, kind) = (at / 50, at % 50, (state >> 33) as usize % names.len());
         let (submit, run) = (8 * 3600 + number * 300, 1200 + (state >> 40) % 6000);
         let date = format!("2020-{:02}-{:02}", 6 + day / 30, 1 + day % 30);
         let time = |of_day: u64| format!("{date}T{:02}:{:02}:{:02}", of_day / 3600, of_day / 60 % 60, of_day % 60);
-        let name = format!("m{} (batch size {})", kind / 2, 16 << (kind % 2));
+        let name = &names[kind];
         let (begin, end) = (time(submit), time(submit + run));
         jobs += &format!("{}|{name}|u|vc1|gpu|COMPLETED|{begin}|{begin}|{end}|cpu=4,gres/gpu=1,node=1\n", at + 1);
     }

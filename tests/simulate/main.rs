@@ -8,6 +8,7 @@ mod fragmentation;
 mod helios;
 mod kueue;
 mod limits;
+mod mig;
 mod naive;
 mod power;
 mod processors;

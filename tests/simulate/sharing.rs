@@ -3,9 +3,9 @@
 //! The bounds are what was measured when the test was written (`planner/RESULTS.md`), with some room: a plan that lets pairs share blindly does not pass.
 
 use tracecast_analytics::storage;
+use tracecast_planner::one_gpu::OneGpuJobs;
 use tracecast_planner::sharing::evidence::PairEvidence;
 use tracecast_planner::sharing::policy::SharingPolicy;
-use tracecast_planner::one_gpu::OneGpuJobs;
 use tracecast_planner::sharing::study::{SharingRequest, study};
 use tracecast_predictors::interference::read;
 use tracecast_predictors::interference::share::SharingLimits;

@@ -5,16 +5,21 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use tracecast_analytics::time::{Written, Zone};
 use tracecast_planner::mig::demand::{self, MigDemand};
 use tracecast_planner::mig::emit::{self, MigSite};
 use tracecast_planner::mig::gpu::{MigGpu, NAMES};
-use tracecast_planner::mig::{MigAnswer, MigRequest};
+use tracecast_planner::mig::{MigAnswer, MigRequest, MigStudyRequest};
 use tracecast_predictors::interference::slice::SliceTable;
 
-use crate::args::duration;
+use crate::args::{Reading, TIMES, duration};
 use crate::cmd::answer::{self, Answering};
-use crate::output;
-use crate::progress::Clock;
+use crate::cmd::describe;
+use crate::progress::{Clock, Steps};
+use crate::{output, source};
+
+/// Why a demand takes no `--where`.
+const NO_TRACE: &str = "a file of demand holds no jobs";
 
 /// Who carries the plan out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -26,11 +31,15 @@ pub(crate) enum EmitMig {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Example, two jobs of each of MISO's types on A100s, none more than twice as slow as on a whole one:
+#[command(after_help = format!("\
+Examples, two jobs of each of MISO's types on A100s, none more than twice as slow as on a whole one:
   tracecast plan mig mig_step_time.csv --profiles profiles.csv --demand demand.csv --gpu a100-40gb --slo 2 --emit slurm --emit-to mig
+and the jobs of a trace whose names are job types, chosen on two thirds of them and replayed on the rest:
+  tracecast plan mig mig_step_time.csv --profiles profiles.csv --jobs accounting.txt --gpu a100-40gb --slo 2
 
-A demand file is a CSV with the columns job and jobs (so many run at once), or job, per_hour and run_s (so many come in an hour, and run so long alone).")]
+A demand file is a CSV with the columns job and jobs (so many run at once), or job, per_hour and run_s (so many come in an hour, and run so long alone).
+
+{TIMES}"))]
 pub(crate) struct PlanMig {
     /// Step times of job types on MIG slices: a CSV with the columns model, batch, mig_profile and step_s_median
     #[arg(value_name = "SLICES")]
@@ -39,8 +48,21 @@ pub(crate) struct PlanMig {
     #[arg(long, value_name = "PROFILES", required = true, help_heading = "Jobs and GPUs")]
     pub(crate) profiles: PathBuf,
     /// What the GPUs must carry: a CSV with the columns job and jobs, or job, per_hour and run_s
-    #[arg(long, value_name = "CSV", required = true, help_heading = "Jobs and GPUs")]
-    pub(crate) demand: PathBuf,
+    #[arg(
+        long,
+        value_name = "CSV",
+        required_unless_present = "jobs",
+        conflicts_with = "jobs",
+        help_heading = "Jobs and GPUs"
+    )]
+    pub(crate) demand: Option<PathBuf>,
+    /// What they must carry: the jobs of one GPU of a trace (files, folders or patterns), in place of a demand
+    ///
+    /// The fleet is then the smallest on which they keep the target of waiting, and is tested on later jobs.
+    #[arg(long, value_name = "SOURCE", num_args = 1.., conflicts_with_all = ["busy", "gpus"], help_heading = "Jobs and GPUs")]
+    pub(crate) jobs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
     /// GPU that was measured and is planned for: a100-40gb, a100-80gb, h100-80gb, h200-141gb
     #[arg(long, value_name = "NAME", required = true, value_parser = gpu, help_heading = "Jobs and GPUs")]
     pub(crate) gpu: &'static MigGpu,
@@ -53,6 +75,15 @@ pub(crate) struct PlanMig {
     /// Share of the time that slices may be held, where jobs come and go
     #[arg(long, value_name = "SHARE", default_value = "0.8", value_parser = busy, help_heading = "Limits")]
     pub(crate) busy: f64,
+    /// The wait that 95 % of the jobs of a trace keep
+    #[arg(long, value_name = "TIME", default_value = "30min", value_parser = duration, conflicts_with = "demand", help_heading = "Limits")]
+    pub(crate) target_p95: i64,
+    /// Choose on jobs submitted before this time, and test on those after it [default: when two thirds of the jobs are submitted]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, conflicts_with = "demand", help_heading = "Evaluation")]
+    pub(crate) eval_from: Option<Written>,
+    /// Seed of the job types that are drawn for jobs whose name is none
+    #[arg(long, default_value_t = 1, conflicts_with = "demand", help_heading = "Evaluation")]
+    pub(crate) seed: u64,
     /// How the GPUs are partitioned now: a CSV with the columns partition and gpus, such as 2x3g.20gb,4
     ///
     /// Of plans that are equally good, the one that changes the fewest GPUs is taken.
@@ -108,7 +139,6 @@ fn busy(text: &str) -> Result<f64, &'static str> {
 pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-mig", &[])?;
     asked.answering.replacing.folders([&asked.emit_to])?;
-    let demand = MigDemand::read(&asked.demand)?;
     let now = asked.now.as_deref().map(|path| demand::read_now(path, asked.gpu)).transpose()?;
     let slices = SliceTable::read(&asked.slices, &asked.profiles)?;
     let request = MigRequest {
@@ -118,9 +148,26 @@ pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
         now: now.unwrap_or_default(),
         drain_s: asked.drain as f64 / 1e3,
     };
-    let clock = Clock::new(quiet, "forecasting and choosing partitions");
-    let answer = MigAnswer::of(&slices, asked.gpu, asked.demand.display().to_string(), &demand, &request)?;
-    drop(clock);
+    let answer = match &asked.demand {
+        Some(path) => {
+            asked.reading.needs_all_jobs(NO_TRACE)?;
+            let demand = MigDemand::read(path)?;
+            let _clock = Clock::new(quiet, "forecasting and choosing partitions");
+            MigAnswer::of(&slices, asked.gpu, path.display().to_string(), &demand, &request)?
+        }
+        None => {
+            let trace = source::open(&asked.jobs, &asked.reading, None, quiet)?;
+            let zone = Zone::named(&trace.zone)?;
+            let study = MigStudyRequest {
+                eval_from_ms: asked.eval_from.as_ref().map(|from| from.first_ms(&zone)).transpose()?,
+                target_wait_ms: asked.target_p95,
+                seed: asked.seed,
+            };
+            let title = describe::title(&trace, &asked.jobs);
+            let steps = Steps::watching(quiet, "choosing partitions and replaying");
+            MigAnswer::of_jobs(&slices, asked.gpu, title, &trace, &request, &study, &steps)?
+        }
+    };
     let emitted = asked.emit(&answer, quiet);
     checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))?;
     // Who asked for files and gets none has an answer all the same.

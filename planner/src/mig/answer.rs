@@ -4,7 +4,9 @@
 //! have. The **test** asks what plans are worth where nothing was measured: the speeds of each family are forecast without any step time of it, rules choose fleets by that, and what was
 //! measured says how many jobs are then slower than the SLO. Only slices that were measured take part in it. The oracle knows every measured speed.
 //!
-//! A plan is **followed** if it needs at least 5 % fewer GPUs than whole GPUs do, or makes at least 5 % more on the GPUs given.
+//! With the jobs of a trace in place of a demand, every fleet is the smallest on which these jobs keep the target of waiting, and is **replayed** on later jobs after a choice on earlier ones ([`super::study`]).
+//!
+//! A plan is **followed** if it needs at least 5 % fewer GPUs than whole GPUs do, or makes at least 5 % more on the GPUs given; with a trace, if that held on the later jobs, too, and most of the GPU time is of named job types.
 //!
 //! As slow as its programmes. Worked example: 10 jobs need 10 whole GPUs or 4 in partitions; 3 of the 4 have other partitions now, and are drained for 1 h each: 3 GPU-hours.
 
@@ -12,16 +14,20 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracecast_analytics::Trace;
 use tracecast_analytics::report::format;
-use tracecast_analytics::time::HOUR_S;
+use tracecast_analytics::time::{HOUR_S, Zone};
 use tracecast_predictors::interference::slice::SliceTable;
+use tracecast_predictors::watch::Watch;
 
 use super::demand::{MigDemand, MigDemandRow};
 use super::gpu::MigGpu;
 use super::partition::full;
 use super::rule::{MigFleet, MigQuestion, MigRequest, MigRule, MigTried};
 use super::speed::{MigEvidence, SpeedBasis, SpeedBelief};
+use super::study::{MigJobs, MigReplayed, MigStudy, MigStudyRequest, types};
 use crate::error::{Error, Result};
+use crate::one_gpu::OneGpuJobs;
 use crate::plan::Recommendation;
 
 mod advise;
@@ -138,7 +144,7 @@ pub struct MigAnswer {
     pub partitions: usize,
     /// How many times as slow as on the whole GPU a job may be.
     pub slo: f64,
-    /// Share of the time that slices may be held; none where jobs at once are told.
+    /// Share of the time that slices may be held, as it was given, or chosen for the jobs of a trace; none where jobs at once are told.
     pub busy: Option<f64>,
     /// GPUs that were given; none if the fewest were asked for.
     pub gpus_given: Option<u32>,
@@ -160,6 +166,8 @@ pub struct MigAnswer {
     pub beside: Vec<MigTried>,
     /// The test on families left out; none where that cannot be made, and a note says why.
     pub tested: Option<MigTested>,
+    /// What fleets chosen on earlier jobs of the trace did to later ones; none where a demand was told.
+    pub replayed: Option<MigReplayed>,
     /// Whether to follow the plan.
     pub followed: bool,
     /// What to do, in a sentence.
@@ -196,7 +204,69 @@ impl MigAnswer {
         beside.extend(question.fleet(MigRule::OnePartition, SpeedBelief::BestKnown)?.map(|fleet| fleet.tried));
         let mut notes = table.notes().to_vec();
         let tested = tested(table, gpu, demand, request, &mut notes)?;
-        notes.extend(assumed(demand, request, &evidence));
+        notes.extend(assumed(demand, request, &evidence, false));
+        Ok(Self::assembled(gpu, title, demand, request, Found { plan, beside, tested, replayed: None, notes }))
+    }
+
+    /// Plans partitions for the jobs of a trace: those of one GPU.
+    ///
+    /// # Errors
+    /// As [`MigAnswer::of`], and if too few jobs lie before or after the split, or the target cannot be kept on whole GPUs.
+    pub fn of_jobs(
+        table: &SliceTable,
+        gpu: &'static MigGpu,
+        title: String,
+        trace: &Trace,
+        request: &MigRequest,
+        asked: &MigStudyRequest,
+        watch: &dyn Watch,
+    ) -> Result<Self> {
+        let (types, drawn) = types(table, gpu)?;
+        let jobs = MigJobs::of(OneGpuJobs::of(trace), (&types, drawn), asked)?;
+        let evidence = MigEvidence::of(table, gpu, &jobs.demand)?;
+        let study = MigStudy::new(&evidence, &jobs, request, asked);
+        let not_kept = || {
+            Error::NothingToEvaluate(format!(
+                "no number of GPUs keeps 95 % of the waits within {}; ask for a longer one with --target-p95",
+                format::duration(asked.target_wait_ms as f64 / 1e3)
+            ))
+        };
+        watch.more(3);
+        let plan = study.from_now_on(MigRule::Plan, watch)?.ok_or_else(not_kept)?;
+        let mut beside = vec![study.from_now_on(MigRule::WholeGpus, watch)?.ok_or_else(not_kept)?.fleet.tried];
+        beside.extend(study.from_now_on(MigRule::OnePartition, watch)?.map(|chosen| chosen.fleet.tried));
+        let request = MigRequest { busy: plan.busy, ..request.clone() };
+        let mut notes = table.notes().to_vec();
+        let tested = tested(table, gpu, &jobs.demand, &request, &mut notes)?;
+        let (counted, left_out) = jobs.counts();
+        notes.push(format!(
+            "{} of one GPU are replayed, {} left out: of other sizes, without times, or still running.",
+            format::counted(counted as u64, "job", "jobs"),
+            format::count(left_out as u64)
+        ));
+        if jobs.drawn() > 0 {
+            notes.push(format!(
+                "The record does not say of which type {} are: theirs is drawn from those with step times, each alike (seed {}). So the answer is of this mix of types.",
+                format::counted(jobs.drawn() as u64, "job", "jobs"),
+                asked.seed
+            ));
+        }
+        notes.push(
+            "A job runs on a whole GPU as long as the record says. Only slices that were measured are used.".to_owned(),
+        );
+        notes.extend(assumed(&jobs.demand, &request, &evidence, true));
+        let replayed = study.replayed(Zone::named(&trace.zone)?.rfc3339(jobs.split_ms()), watch)?;
+        let found = Found { plan: plan.fleet, beside, tested, replayed: Some(replayed), notes };
+        Ok(Self::assembled(gpu, title, &jobs.demand, &request, found))
+    }
+
+    fn assembled(
+        gpu: &'static MigGpu,
+        title: String,
+        demand: &MigDemand,
+        request: &MigRequest,
+        Found { plan, beside, tested, replayed, notes }: Found,
+    ) -> Self {
         let change = change(request, &plan);
         let slowdown = |low: f64| (low > 0.0).then(|| 1.0 / low);
         let name = |at: usize| demand.rows.get(at).map_or_else(String::new, |row| row.job.clone());
@@ -251,13 +321,14 @@ impl MigAnswer {
             change,
             beside,
             tested,
+            replayed,
             followed: false,
             action: String::new(),
             recommendation: None,
             notes,
         };
         answer.judge();
-        Ok(answer)
+        answer
     }
 
     /// A fleet beside the plan.
@@ -274,6 +345,15 @@ impl MigAnswer {
     fn jobs(&self) -> f64 {
         self.demand.iter().map(|row| row.jobs).sum()
     }
+}
+
+/// What was found, before it is told.
+struct Found {
+    plan: MigFleet,
+    beside: Vec<MigTried>,
+    tested: Option<MigTested>,
+    replayed: Option<MigReplayed>,
+    notes: Vec<String>,
 }
 
 impl MigTested {
@@ -361,7 +441,7 @@ fn tested(
 }
 
 /// What is taken for granted.
-fn assumed(demand: &MigDemand, request: &MigRequest, evidence: &MigEvidence<'_>) -> Vec<String> {
+fn assumed(demand: &MigDemand, request: &MigRequest, evidence: &MigEvidence<'_>, is_replayed: bool) -> Vec<String> {
     let mut said = vec![
         format!(
             "A whole GPU is one on which MIG is off. Speeds are relative to its largest slice, {}, which may have a few SMs fewer.",
@@ -372,8 +452,13 @@ fn assumed(demand: &MigDemand, request: &MigRequest, evidence: &MigEvidence<'_>)
     ];
     if demand.is_load {
         said.push(format!(
-            "Slices are held {} of the time on average, so that jobs seldom wait; how long they wait is not replayed.",
-            format::percent(request.busy)
+            "Slices are held {} of the time on average, so that jobs seldom wait; {}.",
+            format::percent(request.busy),
+            if is_replayed {
+                "that share was chosen by replaying all jobs"
+            } else {
+                "how long they wait is not replayed"
+            }
         ));
     } else {
         said.push("Each job has a slice of its own all the time.".to_owned());

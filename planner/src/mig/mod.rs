@@ -10,6 +10,7 @@
 //! * [`demand`]: what is asked for, and how GPUs are partitioned now. [`speed`]: how fast job types run on slices, and how that is known.
 //! * [`programme`]: the fewest GPUs, or the most progress, with a bound.
 //! * [`rule`]: fleets beside each other: whole GPUs, one partition for all, and by what a plan takes for the speeds.
+//! * [`replay`]: jobs of a trace on slices. [`study`]: a fleet chosen on earlier jobs, held against later ones.
 //! * [`answer`]: the answer as data, as advice and as a report. [`emit`]: the configuration as Slurm and Kubernetes read it.
 
 pub mod answer;
@@ -21,6 +22,8 @@ pub mod programme;
 pub mod replay;
 pub mod rule;
 pub mod speed;
+pub mod study;
 
 pub use answer::MigAnswer;
 pub use rule::MigRequest;
+pub use study::MigStudyRequest;

@@ -236,7 +236,7 @@ pub fn study(
     done: &(dyn Fn() + Sync),
 ) -> Result<SharingStudy> {
     let limits = request.limits;
-    let (jobs, is_named) = all.with_kinds(&evidence.kinds, request.seed);
+    let (jobs, is_named) = all.with_kinds(&evidence.kinds, evidence.kinds.len(), request.seed);
     let Parts { split_ms, known, earlier, later } = parts(all, &jobs, request.eval_from_ms)?;
     let kinds = evidence.kinds.len();
     let exclusive = SharingRule::exclusive(kinds);

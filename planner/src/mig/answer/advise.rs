@@ -1,13 +1,15 @@
 //! What follows from the plan: whether to follow it, and the recommendation.
 //!
-//! Confidence is **medium** where every speed that the plan rests on was measured, or where a plan by forecasts left at most 10 % of the jobs of the test beyond the SLO or on slices that were not measured; else it is **low**.
+//! Confidence is **low** where the types of some jobs of a trace were drawn. Else it is **medium** where every speed that the plan rests on was measured, or where a plan by forecasts left at most 10 % of the jobs of the test beyond the SLO or on slices that were not measured; else it is **low**.
 //!
 //! O(rows). Worked example: 4 GPUs in place of 10 whole ones, of which one partition for all would need 5 and no fleet does with fewer than 4.
 
 use tracecast_analytics::report::format;
 
 use super::super::rule::{MigPartitionRow, MigRule, MigTried};
+use super::super::study::MigReplayed;
 use super::MigAnswer;
+use crate::one_gpu::LEAST_NAMED;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};
 
 /// Share of the jobs of a test that may be beyond the SLO or on slices that were not measured.
@@ -35,6 +37,37 @@ pub(in crate::mig) fn jobs(count: f64) -> String {
     format::float(count, if count.fract().abs() < 1e-9 { 0 } else { 1 })
 }
 
+/// Why a plan that saves GPUs is not to be followed by what it did to the later jobs; empty if it is.
+fn why_not(replayed: &MigReplayed, slo: f64) -> String {
+    let (Some(plan), Some(whole)) = (replayed.fleet(MigRule::Plan), replayed.fleet(MigRule::WholeGpus)) else {
+        return "no fleet kept the target on the earlier jobs".to_owned();
+    };
+    let wait = |of: Option<f64>| of.map_or_else(|| "for ever".to_owned(), format::duration);
+    let saved = f64::from(whole.gpus) - f64::from(plan.gpus);
+    let is_longer = |than: f64| plan.later.p95_wait_s.is_none_or(|p95| p95 > than);
+    if replayed.named_gpu_time < LEAST_NAMED {
+        "the types of most of the jobs, by GPU time, are drawn, as their names are no job types of the table; name the job types first"
+            .to_owned()
+    } else if !worth(saved, saved, f64::from(whole.gpus)) {
+        format!("chosen on the earlier jobs it took {}, and whole GPUs {}", gpus(plan.gpus), gpus(whole.gpus))
+    } else if plan.later.over_slo > TOLERATED {
+        format!(
+            "{} of the later jobs were more than {} times as slow, or had no room",
+            format::percent(plan.later.over_slo),
+            format::float(slo, 2)
+        )
+    } else if is_longer(replayed.target_p95_wait_s) && is_longer(whole.later.p95_wait_s.unwrap_or(f64::INFINITY)) {
+        format!(
+            "95 % of the later jobs waited at most {}, where {} was to be kept and whole GPUs kept {}",
+            wait(plan.later.p95_wait_s),
+            format::duration(replayed.target_p95_wait_s),
+            wait(whole.later.p95_wait_s)
+        )
+    } else {
+        String::new()
+    }
+}
+
 impl MigAnswer {
     /// Judges the plan.
     pub(super) fn judge(&mut self) {
@@ -43,31 +76,37 @@ impl MigAnswer {
             Some(_) => (self.plan.progress - whole.progress, whole.progress),
             None => (f64::from(whole.gpus) - f64::from(self.plan.gpus), f64::from(whole.gpus)),
         };
-        self.followed = worth(gain, gain, of);
-        self.action = self.act();
+        let why_not = if worth(gain, gain, of) {
+            self.replayed.as_ref().map_or_else(String::new, |replayed| why_not(replayed, self.slo))
+        } else {
+            format!("{}; a change is worth it from {} on", self.gain_in_words(whole), format::percent(WORTH))
+        };
+        self.followed = why_not.is_empty();
+        self.action = if self.followed {
+            self.act()
+        } else {
+            format!("**Partition nothing**: with an SLO of {}, {why_not}.", format::float(self.slo, 2))
+        };
         self.recommendation = self.recommend();
+    }
+
+    /// What the plan takes beside whole GPUs.
+    fn gain_in_words(&self, whole: &MigTried) -> String {
+        match self.gpus_given {
+            Some(count) => format!(
+                "on {} partitions make {} whole GPUs' worth of progress, and whole GPUs {}",
+                gpus(count),
+                format::float(self.plan.progress, 2),
+                format::float(whole.progress, 2)
+            ),
+            None => format!("in partitions the jobs need {}, and {} whole", gpus(self.plan.gpus), gpus(whole.gpus)),
+        }
     }
 
     /// What to do, in a sentence.
     fn act(&self) -> String {
         let Some(whole) = self.beside(MigRule::WholeGpus) else { return String::new() };
         let plan = &self.plan;
-        if !self.followed {
-            let why = match self.gpus_given {
-                Some(count) => format!(
-                    "on {} partitions make {} whole GPUs' worth of progress, and whole GPUs {}",
-                    gpus(count),
-                    format::float(plan.progress, 2),
-                    format::float(whole.progress, 2)
-                ),
-                None => format!("in partitions the jobs need {}, and {} whole", gpus(plan.gpus), gpus(whole.gpus)),
-            };
-            return format!(
-                "**Partition nothing**: with an SLO of {}, {why}; a change is worth it from {} on.",
-                format::float(self.slo, 2),
-                format::percent(WORTH)
-            );
-        }
         match self.gpus_given {
             Some(count) => format!(
                 "**Partition {}**: {}. They make {} whole GPUs' worth of progress, where {} whole make {}.",
@@ -78,10 +117,14 @@ impl MigAnswer {
                 format::float(whole.progress, 2)
             ),
             None => format!(
-                "**Partition {}**: {}. They carry what takes {} whole.",
+                "**Partition {}**: {}. They carry what takes {} whole{}.",
                 cut(plan),
                 partitions(&plan.partitions, "`"),
-                gpus(whole.gpus)
+                gpus(whole.gpus),
+                self.replayed.as_ref().map_or_else(String::new, |replayed| format!(
+                    ", with 95 % of the waits within {} in both cases",
+                    format::duration(replayed.target_p95_wait_s)
+                ))
             ),
         }
     }
@@ -90,6 +133,10 @@ impl MigAnswer {
     pub(super) fn bound_in_words(&self) -> String {
         match (self.proven, self.gpus_given) {
             (true, Some(_)) => "No partitions of these GPUs make more: that is proven to a ten-thousandth.".to_owned(),
+            (true, None) if self.replayed.is_some() => format!(
+                "With slices held {} of the time, no partitions do with fewer GPUs: that is proven.",
+                format::percent(self.busy.unwrap_or_default())
+            ),
             (true, None) => "No partitions do with fewer GPUs: that is proven.".to_owned(),
             (false, Some(_)) => format!(
                 "No partitions of these GPUs make more than {}: the search ended before that was settled.",
@@ -108,6 +155,9 @@ impl MigAnswer {
     }
 
     fn confidence(&self) -> Confidence {
+        if self.replayed.as_ref().is_some_and(|replayed| replayed.drawn_types > 0) {
+            return Confidence::Low;
+        }
         if !self.is_forecast() {
             return Confidence::Medium;
         }
@@ -169,6 +219,11 @@ impl MigAnswer {
         if self.gpus_given.is_some() {
             effects.push(effect("Jobs that have no room", "jobs", self.plan.waiting - whole.waiting));
         }
+        effects.extend(self.replayed.as_ref().and_then(|replayed| {
+            let of = format!("95 %, days of {} later jobs drawn anew", format::count(replayed.later_jobs as u64));
+            let plan = replayed.fleet(MigRule::Plan)?;
+            Some(Effect::of("Mean delay of a job", "s", &plan.mean_delay_change_s, &of))
+        }));
         let slow: Vec<_> = self.placed.iter().filter(|placed| placed.slowdown90 > 1.0 + 1e-9).collect();
         let slowed: f64 = slow.iter().map(|placed| placed.jobs).sum();
         let mean = slow.iter().map(|placed| placed.jobs / placed.speed).sum::<f64>() / slowed.max(f64::MIN_POSITIVE);
@@ -187,7 +242,13 @@ impl MigAnswer {
             ),
         });
         let mut assumptions = self.notes.clone();
-        assumptions.push("The jobs to come are those of the demand.".to_owned());
+        assumptions.push(match self.replayed {
+            Some(_) => {
+                "Jobs like those of the trace go on to come, and each asks for the slice that its type is dealt."
+                    .to_owned()
+            }
+            None => "The jobs to come are those of the demand.".to_owned(),
+        });
         Some(Recommendation {
             plan: "mig".to_owned(),
             action: self.action.clone(),
@@ -196,7 +257,7 @@ impl MigAnswer {
                 Some(count) => format!("{} that are whole", gpus(count)),
                 None => "every job on a whole GPU".to_owned(),
             },
-            basis: Basis::Count,
+            basis: if self.replayed.is_some() { Basis::LaterDays } else { Basis::Count },
             regret: Some(Regret {
                 oracle: "the bound that no partitions undercut, with the same speeds".to_owned(),
                 oracle_change: bound,

@@ -6,6 +6,7 @@ use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, fo
 
 use super::super::rule::{MigRule, MigTried};
 use super::super::speed::SpeedBasis;
+use super::super::study::MigReplayed;
 use super::advise::{gpus, jobs, partitions};
 use super::{MigAnswer, MigTested};
 
@@ -31,6 +32,7 @@ impl MigAnswer {
         report.summary = self.summary();
         report.notes.clone_from(&self.notes);
         report.sections.extend([self.plan_section(), self.beside_section()]);
+        report.sections.extend(self.replayed.as_ref().map(|replayed| self.replayed_section(replayed)));
         report.sections.extend(self.tested.as_ref().map(|tested| self.tested_section(tested)));
         report.sections.push(self.speeds_section());
         report
@@ -66,6 +68,7 @@ impl MigAnswer {
                 format::float(change.gpu_hours, 1)
             ));
         }
+        self.replayed.iter().for_each(|replayed| said.extend(replayed_in_words(replayed)));
         if let Some(tested) = &self.tested {
             let told = |rule: MigRule| {
                 let tried = tested.rule(rule)?;
@@ -206,6 +209,55 @@ impl MigAnswer {
             .with_definition("**Beyond the SLO**: share of the placed jobs. **Not measured**: on slices where their type has no step time: it did not fit, or nobody tried.")
     }
 
+    fn replayed_section(&self, replayed: &MigReplayed) -> Section {
+        let mut table = ReportTable::new(
+            "Fleets chosen on the earlier jobs, and the later jobs on them",
+            vec![
+                Column::text("Fleet"),
+                Column::number("GPUs"),
+                Column::text("Partitions"),
+                Column::number("Slices held, at most"),
+                Column::number("Mean wait"),
+                Column::number("95 % wait"),
+                Column::number("Mean delay"),
+                Column::number("Slowdown, 0.9"),
+                Column::number("Beyond the SLO"),
+                Column::number("Failed"),
+                Column::number("Whole GPUs instead"),
+            ],
+        );
+        for of in &replayed.fleets {
+            let slice = if of.any_slice { ", any slice that keeps the SLO" } else { "" };
+            table.rows.push(vec![
+                format!("{}{slice}", of.rule.in_words()).into(),
+                Cell::Int(i64::from(of.gpus)),
+                partitions(&of.partitions, "").into(),
+                Cell::share(of.busy),
+                Cell::Duration(of.later.mean_wait_s),
+                Cell::opt(of.later.p95_wait_s, Cell::Duration),
+                Cell::Duration(of.later.mean_delay_s),
+                Cell::opt(of.later.slowdown90, |slowdown| Cell::float(slowdown, 2)),
+                Cell::share(of.later.over_slo),
+                Cell::Int(of.later.failed as i64),
+                Cell::opt(of.whole_instead.map(i64::from), Cell::Int),
+            ]);
+        }
+        Section::new("mig-replayed", "What it would have done to later jobs")
+            .with_table(table)
+            .with_coverage(format!(
+                "{} before {}, {} after it.",
+                format::counted(replayed.earlier_jobs as u64, "job", "jobs"),
+                replayed.eval_from,
+                format::count(replayed.later_jobs as u64)
+            ))
+            .with_definition(format!(
+                "Each fleet is the smallest on which 95 % of the earlier jobs wait at most {} by the speeds that it believes. The later jobs are replayed on it with the measured speeds.",
+                format::duration(replayed.target_p95_wait_s)
+            ))
+            .with_definition("**Delay**: from submission to end less the run on a whole GPU. **Beyond the SLO**: share of the later jobs that were slower than it allows, or had no room. **Failed**: how often a job did not fit on its slice, or was not measured there.")
+            .with_definition("**Whole GPUs instead**: the fewest with which the later jobs wait no longer, at 95 %. The fleet with every speed known is chosen on the later jobs themselves.")
+    }
+
     fn speeds_section(&self) -> Section {
         let mut columns = vec![Column::text("Job type")];
         columns.extend(self.profiles.iter().map(|profile| Column::text(profile.profile.clone())));
@@ -239,6 +291,23 @@ impl MigAnswer {
             .with_table(table)
             .with_definition("**f**: forecast; else measured. **Does not fit**: the memory that it uses on the whole GPU is more than the slice lets it use, or is not known.")
     }
+}
+
+/// The plan on later jobs, in a sentence.
+fn replayed_in_words(replayed: &MigReplayed) -> Option<String> {
+    let (plan, whole) = (replayed.fleet(MigRule::Plan)?, replayed.fleet(MigRule::WholeGpus)?);
+    let wait = |of: Option<f64>| of.map_or_else(|| "for ever".to_owned(), format::duration);
+    Some(format!(
+        "Chosen on the earlier jobs, {} for the plan and {} whole would have kept 95 % of the waits of {} later jobs within {} and {}; they would have been delayed by {} and {} on average, and {} would have been slower than the SLO.",
+        gpus(plan.gpus),
+        format::count(u64::from(whole.gpus)),
+        format::count(replayed.later_jobs as u64),
+        wait(plan.later.p95_wait_s),
+        wait(whole.later.p95_wait_s),
+        format::duration(plan.later.mean_delay_s),
+        format::duration(whole.later.mean_delay_s),
+        format::percent(plan.later.over_slo)
+    ))
 }
 
 fn basis(of: SpeedBasis) -> &'static str {

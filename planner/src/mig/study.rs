@@ -1,0 +1,561 @@
+//! What partitions would do to the jobs of a trace: a fleet chosen on earlier jobs, held against later ones.
+//!
+//! ```text
+//! jobs        those of one GPU, each with a job type of the table (one_gpu)
+//! earlier     submitted before the split, as they were known then; they give the demand: jobs an hour and mean run of each job type
+//! choice      for each rule, the greatest share of the time that slices may be held, in steps of 2 %, with which the 95 % wait of each third of the earlier jobs is within the target when they are
+//!             replayed with the speeds that the rule believes; that share and the demand give its fleet
+//! later       submitted from the split on, in a replay of all jobs with the measured speeds, on each fleet
+//! ```
+//!
+//! **Who asks for what**: a user or a template asks for one kind of slice, so the jobs of a type are dealt out to its profiles as the plan has them, each to the profile that is furthest behind its part. *Any slice*
+//! is the same fleet where a scheduler gives each job the smallest empty slice that keeps the SLO.
+//!
+//! **Wait** is time in the queue, **delay** from submission to end less the run on a whole GPU, **slowdown** the time on a slice over that run. A job that there is no room for counts as one beyond the SLO, and as one that waits for ever.
+//! **Whole GPUs instead** are the fewest with which the later jobs wait no longer, at 95 %. The oracle chooses on the later jobs with every speed known. Intervals are of days drawn anew.
+//!
+//! O(rules × log steps × (programme + replay)). Worked number: a type of which the plan has two thirds on `3g` and one third on `2g` deals its jobs out as 3g, 2g, 3g, 3g, 2g, 3g.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::stats::quantile::quantile;
+use tracecast_analytics::time::HOUR_MS;
+use tracecast_predictors::interference::slice::SliceTable;
+use tracecast_predictors::watch::{self, Watch};
+
+use super::demand::{MigDemand, MigDemandRow};
+use super::gpu::MigGpu;
+use super::replay::{Profiles, SliceSpeeds, SliceTimes, replay};
+use super::rule::{MigFleet, MigPartitionRow, MigQuestion, MigRequest, MigRule};
+use super::speed::{MigEvidence, MigSpeed, SpeedBelief};
+use crate::error::{Error, Result};
+use crate::one_gpu::{OneGpuJobs, Parts, TypedJobs, USUAL_WAIT_MS, by_day, fewest_of_any, named_share, parts};
+use crate::plan::interval;
+use crate::replay::compare::IntervalEstimate;
+
+/// Ratio between shares of the time that are tried.
+const STEP: f64 = 0.98;
+/// How many steps there are: down to 2.2 % of the time.
+const STEPS: i32 = 190;
+/// Parts of the jobs, in order of submission, of which each must keep the target: what only the whole of them keeps does not last.
+const THIRDS: usize = 3;
+/// Wait of a job that never runs, seconds: longer than any.
+const FOR_EVER_S: f64 = 1e15;
+
+/// What is asked of the jobs of a trace.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MigStudyRequest {
+    /// The split, milliseconds since the Unix epoch; where two thirds of the jobs are submitted if `None`.
+    pub eval_from_ms: Option<i64>,
+    /// The 95 % wait that the fleet keeps, milliseconds.
+    pub target_wait_ms: i64,
+    /// Seed of the job types that are drawn.
+    pub seed: u64,
+}
+
+impl Default for MigStudyRequest {
+    fn default() -> Self {
+        Self { eval_from_ms: None, target_wait_ms: USUAL_WAIT_MS, seed: 1 }
+    }
+}
+
+/// How jobs fared on slices.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct MigFigures {
+    /// Mean time in the queue of those that ran, seconds.
+    pub mean_wait_s: f64,
+    /// 95 % quantile of it, over all jobs; none where so many have no room.
+    pub p95_wait_s: Option<f64>,
+    /// Mean time from submission to end less the run on a whole GPU, of those that ran, seconds.
+    pub mean_delay_s: f64,
+    /// 0.9 quantile of the slowdown of those that ran.
+    pub slowdown90: Option<f64>,
+    /// Share of all that were slower than the SLO allows, or had no room.
+    pub over_slo: f64,
+    /// How often a job did not fit and failed.
+    pub failed: u64,
+    /// Jobs that there was no room for.
+    pub without_room: u64,
+}
+
+/// A fleet chosen on earlier jobs, and what became of the later ones.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MigReplayRow {
+    /// How the fleet was chosen.
+    pub rule: MigRule,
+    /// Whether a job takes any slice that keeps the SLO, and not the one kind it asks for.
+    pub any_slice: bool,
+    /// Share of the time that slices were to be held, as it was chosen.
+    pub busy: f64,
+    /// GPUs.
+    pub gpus: u32,
+    /// Their partitions.
+    pub partitions: Vec<MigPartitionRow>,
+    /// How the later jobs fared.
+    pub later: MigFigures,
+    /// Change of the mean delay against whole GPUs, seconds.
+    pub mean_delay_change_s: IntervalEstimate,
+    /// Whole GPUs with which the later jobs wait no longer, at 95 %; none where so many have no room.
+    pub whole_instead: Option<u32>,
+}
+
+/// What fleets would have done to the later jobs of a trace.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MigReplayed {
+    /// The split: jobs submitted from here on are the later ones. In the trace's zone.
+    pub eval_from: String,
+    /// The 95 % wait that fleets were to keep, seconds.
+    pub target_p95_wait_s: f64,
+    /// Earlier jobs that count.
+    pub earlier_jobs: usize,
+    /// Later jobs.
+    pub later_jobs: usize,
+    /// Jobs of one GPU whose type was drawn.
+    pub drawn_types: usize,
+    /// Share of the GPU time that is of jobs whose name is a job type.
+    pub named_gpu_time: f64,
+    /// Seed of the draws.
+    pub seed: u64,
+    /// The fleets; the first is of whole GPUs.
+    pub fleets: Vec<MigReplayRow>,
+}
+
+impl MigReplayed {
+    /// A fleet whose jobs ask for one kind of slice each.
+    pub fn fleet(&self, rule: MigRule) -> Option<&MigReplayRow> {
+        self.fleets.iter().find(|row| row.rule == rule && !row.any_slice)
+    }
+}
+
+/// Jobs of a trace with job types of a table.
+#[derive(Debug, Clone)]
+pub struct MigJobs {
+    /// The demand of all of them.
+    pub demand: MigDemand,
+    all: OneGpuJobs,
+    /// Kinds are places in the demand.
+    jobs: TypedJobs,
+    is_named: Vec<bool>,
+    parts: Parts,
+}
+
+impl MigJobs {
+    /// Gives each job a type of `types`: that of its name, else one of the first `drawn` by a draw.
+    ///
+    /// # Errors
+    /// If too few jobs lie before or after the split.
+    pub fn of(all: OneGpuJobs, (types, drawn): (&[String], usize), request: &MigStudyRequest) -> Result<Self> {
+        let (mut jobs, is_named) = all.with_kinds(types, drawn, request.seed);
+        // Only types that a job has are looked at.
+        let mut there: Vec<u16> = jobs.kind.clone();
+        there.sort_unstable();
+        there.dedup();
+        for kind in &mut jobs.kind {
+            *kind = there.binary_search(kind).ok().and_then(|at| u16::try_from(at).ok()).unwrap_or_default();
+        }
+        let names: Vec<String> = there.iter().filter_map(|kind| types.get(usize::from(*kind)).cloned()).collect();
+        let parts = parts(&all, &jobs, request.eval_from_ms)?;
+        let until = jobs.submit_ms.last().copied().unwrap_or_default();
+        let every: Vec<usize> = (0..jobs.submit_ms.len()).collect();
+        let demand = demand(&names, &jobs, &every, until);
+        Ok(Self { demand, all, jobs, is_named, parts })
+    }
+
+    /// Jobs of one GPU, and jobs that are left out.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.jobs.submit_ms.len(), self.all.left_out)
+    }
+
+    /// Jobs whose type was drawn.
+    pub fn drawn(&self) -> usize {
+        self.is_named.iter().filter(|named| !**named).count()
+    }
+
+    /// The split, milliseconds since the Unix epoch.
+    pub fn split_ms(&self) -> i64 {
+        self.all.origin_ms + self.parts.split_ms
+    }
+}
+
+/// Jobs an hour and mean run of each type, of some jobs that came within a time from 0 on.
+fn demand(names: &[String], jobs: &TypedJobs, which: &[usize], within_ms: i64) -> MigDemand {
+    let mut sums = vec![(0.0, 0.0); names.len()];
+    for job in which {
+        let (Some(kind), Some(run)) = (jobs.kind.get(*job), jobs.run_ms.get(*job)) else { continue };
+        if let Some(sum) = sums.get_mut(usize::from(*kind)) {
+            *sum = (sum.0 + 1.0, sum.1 + *run as f64 / 1e3);
+        }
+    }
+    let hours = (within_ms as f64 / HOUR_MS as f64).max(f64::MIN_POSITIVE);
+    let row = |(name, (count, run_s)): (&String, &(f64, f64))| MigDemandRow {
+        job: name.clone(),
+        jobs: count / hours,
+        run_s: Some(run_s / f64::max(*count, 1.0)),
+    };
+    MigDemand { rows: names.iter().zip(&sums).map(row).collect(), is_load: true }
+}
+
+/// A fleet as it was chosen, with the share of the time that its slices may be held.
+#[derive(Debug, Clone)]
+pub struct MigChosen {
+    /// The share.
+    pub busy: f64,
+    /// The fleet.
+    pub fleet: MigFleet,
+}
+
+/// Jobs that a fleet is chosen for.
+struct ChosenFor<'j> {
+    demand: &'j MigDemand,
+    jobs: &'j TypedJobs,
+    /// Those that count.
+    which: &'j [usize],
+}
+
+/// Fleets for the jobs of a trace.
+#[derive(Debug)]
+pub struct MigStudy<'a> {
+    evidence: &'a MigEvidence<'a>,
+    request: &'a MigRequest,
+    asked: &'a MigStudyRequest,
+    jobs: &'a MigJobs,
+    /// Profiles that were measured.
+    profiles: Vec<usize>,
+    truth: SliceSpeeds,
+}
+
+impl<'a> MigStudy<'a> {
+    /// With what was measured of the job types of the demand.
+    pub fn new(
+        evidence: &'a MigEvidence<'a>,
+        jobs: &'a MigJobs,
+        request: &'a MigRequest,
+        asked: &'a MigStudyRequest,
+    ) -> Self {
+        let (kinds, all) = (jobs.demand.rows.len(), evidence.gpu().profiles.len());
+        let profiles: Vec<usize> = (0..all).filter(|profile| evidence.was_measured(*profile)).collect();
+        let mut truth = SliceSpeeds::new(kinds, all);
+        for kind in 0..kinds {
+            for profile in &profiles {
+                if let Some(speed) = evidence.measured(kind, *profile) {
+                    truth.set(kind, *profile, speed);
+                }
+            }
+        }
+        Self { evidence, request, asked, jobs, profiles, truth }
+    }
+
+    /// The fleet of a rule for all jobs: the one to have from now on; `None` where it has no room for a job type.
+    ///
+    /// # Errors
+    /// If the solver fails, which no input should bring about.
+    pub fn from_now_on(&self, rule: MigRule, watch: &dyn Watch) -> Result<Option<MigChosen>> {
+        let every: Vec<usize> = (0..self.jobs.jobs.submit_ms.len()).collect();
+        let of = ChosenFor { demand: &self.jobs.demand, jobs: &self.jobs.jobs, which: &every };
+        watch::part(watch, || self.choose(rule, SpeedBelief::BestKnown, &of))
+    }
+
+    /// What fleets that were chosen on the earlier jobs do to the later ones. `eval_from` is the split in words.
+    ///
+    /// # Errors
+    /// As [`MigStudy::from_now_on`].
+    pub fn replayed(&self, eval_from: String, watch: &dyn Watch) -> Result<MigReplayed> {
+        let (Parts { split_ms, known, earlier, later }, jobs) = (&self.jobs.parts, &self.jobs.jobs);
+        let names: Vec<String> = self.jobs.demand.rows.iter().map(|row| row.job.clone()).collect();
+        // What still ran at the split took up slices before it.
+        let all_known: Vec<usize> = (0..known.submit_ms.len()).collect();
+        let before = demand(&names, known, &all_known, *split_ms);
+        let first = later.first().and_then(|job| jobs.submit_ms.get(*job)).copied().unwrap_or_default();
+        let last = jobs.submit_ms.last().copied().unwrap_or_default();
+        let after = demand(&names, jobs, later, last - first);
+        let learn = ChosenFor { demand: &before, jobs: known, which: earlier };
+        let hindsight = ChosenFor { demand: &after, jobs, which: later };
+        let mut rules = vec![
+            (MigRule::WholeGpus, SpeedBelief::BestKnown, &learn),
+            (MigRule::OnePartition, SpeedBelief::BestKnown, &learn),
+            (MigRule::Plan, SpeedBelief::BestKnown, &learn),
+        ];
+        if self.evidence.can_be_tested() {
+            rules.extend([
+                (MigRule::MeanForecast, SpeedBelief::ForecastMean, &learn),
+                (MigRule::Forecast, SpeedBelief::ForecastQuantile, &learn),
+            ]);
+        }
+        rules.push((MigRule::Oracle, SpeedBelief::Measured, &hindsight));
+        watch.more(rules.len());
+        let mut fleets = Vec::new();
+        let mut base: Option<Vec<Option<SliceTimes>>> = None;
+        for (rule, belief, of) in rules {
+            let Some(chosen) = watch::part(watch, || self.choose(rule, belief, of))? else { continue };
+            for any_slice in [false, true] {
+                if any_slice && rule != MigRule::Plan {
+                    continue;
+                }
+                let asks = self.asks(&chosen.fleet, jobs, any_slice);
+                let times = replay(jobs, &asks, &self.slices(&chosen.fleet), &self.truth)?;
+                let base = base.get_or_insert_with(|| times.clone());
+                fleets.push(self.row(rule, any_slice, &chosen, &times, base)?);
+            }
+        }
+        Ok(MigReplayed {
+            eval_from,
+            target_p95_wait_s: self.asked.target_wait_ms as f64 / 1e3,
+            earlier_jobs: earlier.len(),
+            later_jobs: later.len(),
+            drawn_types: self.jobs.drawn(),
+            named_gpu_time: named_share(jobs, &self.jobs.is_named),
+            seed: self.asked.seed,
+            fleets,
+        })
+    }
+
+    /// The fewest GPUs of a rule, in steps of the share of the time that slices may be held, with which the 95 % wait of each third of the jobs is within the target.
+    fn choose(&self, rule: MigRule, belief: SpeedBelief, of: &ChosenFor<'_>) -> Result<Option<MigChosen>> {
+        let believed = believed(&self.evidence.speeds(belief), &self.profiles);
+        let enough_at = |step: i32| -> Result<Option<MigChosen>> {
+            let busy = STEP.powi(step);
+            let request = MigRequest { busy, ..self.request.clone() };
+            let question = MigQuestion {
+                evidence: self.evidence,
+                demand: of.demand,
+                request: &request,
+                profiles: self.profiles.clone(),
+            };
+            let Some(fleet) = question.fleet(rule, belief)? else { return Ok(None) };
+            let asks = self.asks(&fleet, of.jobs, false);
+            let times = replay(of.jobs, &asks, &self.slices(&fleet), &believed)?;
+            let third = of.which.len().div_ceil(THIRDS).max(1);
+            let keeps = |part: &[usize]| p95_wait_s(of.jobs, &times, part) * 1e3 <= self.asked.target_wait_ms as f64;
+            Ok(of.which.chunks(third).all(keeps).then_some(MigChosen { busy, fleet }))
+        };
+        let Some(mut found) = enough_at(STEPS)? else { return Ok(None) };
+        let (mut low, mut high) = (-1, STEPS);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            match enough_at(middle)? {
+                Some(enough) => (found, high) = (enough, middle),
+                None => low = middle,
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// The slices of a fleet, GPU by GPU.
+    fn slices(&self, fleet: &MigFleet) -> Vec<usize> {
+        let gpu = self.evidence.gpu();
+        let mut slices = Vec::new();
+        for row in &fleet.tried.partitions {
+            for _ in 0..row.gpus {
+                for slice in &row.slices {
+                    slices.extend((0..slice.count).filter_map(|_| gpu.profile(&slice.profile)));
+                }
+            }
+        }
+        slices
+    }
+
+    /// What each job asks for: the one profile that its type is dealt next, or any that keeps the SLO. A type that the plan has no part for asks for any.
+    fn asks(&self, fleet: &MigFleet, jobs: &TypedJobs, any_slice: bool) -> Vec<Profiles> {
+        let kinds = fleet.speeds.len();
+        let mut dealt: Vec<Vec<(usize, f64, f64)>> = vec![Vec::new(); kinds];
+        for put in fleet.puts.iter().filter(|_| !any_slice) {
+            if let Some(of) = dealt.get_mut(put.at).filter(|_| put.jobs > 0.0) {
+                of.push((put.profile, put.jobs, 0.0));
+            }
+        }
+        let any: Vec<Profiles> = fleet
+            .speeds
+            .iter()
+            .map(|of| {
+                let allowed = |profile: &usize| of.get(*profile).is_some_and(|on| on.is_allowed(self.request.slo));
+                self.profiles.iter().copied().filter(allowed).collect()
+            })
+            .collect();
+        let mut ask = |kind: &u16| {
+            let kind = usize::from(*kind);
+            let of = dealt.get_mut(kind).filter(|of| !of.is_empty());
+            of.map_or_else(|| any.get(kind).copied().unwrap_or_default(), |of| Profiles::one(next(of)))
+        };
+        jobs.kind.iter().map(&mut ask).collect()
+    }
+
+    /// The whole GPUs with which the later jobs wait no longer.
+    fn whole_instead(&self, p95_s: f64) -> Result<u32> {
+        let jobs = &self.jobs.jobs;
+        let whole = self.evidence.gpu().whole();
+        let asks = vec![Profiles::one(whole); jobs.submit_ms.len()];
+        fewest_of_any(&|gpus| {
+            let times = replay(jobs, &asks, &vec![whole; gpus as usize], &self.truth)?;
+            Ok(p95_wait_s(jobs, &times, &self.jobs.parts.later) <= p95_s)
+        })
+    }
+
+    fn row(
+        &self,
+        rule: MigRule,
+        any_slice: bool,
+        chosen: &MigChosen,
+        times: &[Option<SliceTimes>],
+        base: &[Option<SliceTimes>],
+    ) -> Result<MigReplayRow> {
+        let (jobs, which) = (&self.jobs.jobs, &self.jobs.parts.later);
+        let later = figures(jobs, times, which, self.request.slo);
+        let days = by_day(jobs, which);
+        let of_day = |day: &Vec<usize>| {
+            let both = day.iter().filter_map(|job| Some(((*times.get(*job)?)?, (*base.get(*job)?)?)));
+            both.fold((0.0, 0.0), |(sum, count), (now, before)| {
+                (sum + (now.end_ms - before.end_ms) as f64 / 1e3, count + 1.0)
+            })
+        };
+        let sums: Vec<(f64, f64)> = days.iter().map(of_day).collect();
+        let [mean_delay_change_s] = interval::drawn(sums.len(), &|held| {
+            let (sum, count) =
+                held.filter_map(|day| sums.get(day)).fold((0.0, 0.0), |all, day| (all.0 + day.0, all.1 + day.1));
+            [sum / f64::max(count, 1.0)]
+        });
+        Ok(MigReplayRow {
+            rule,
+            any_slice,
+            busy: chosen.busy,
+            gpus: chosen.fleet.tried.gpus,
+            partitions: chosen.fleet.tried.partitions.clone(),
+            later,
+            mean_delay_change_s,
+            whole_instead: later.p95_wait_s.map(|p95_s| self.whole_instead(p95_s)).transpose()?,
+        })
+    }
+}
+
+/// The profile that is furthest behind its part, of `(profile, weight, dealt)`; of equals the smallest. It is dealt one more.
+fn next(of: &mut [(usize, f64, f64)]) -> usize {
+    let (all, dealt) = of.iter().fold((0.0, 0.0), |sum, (_, weight, dealt)| (sum.0 + weight, sum.1 + dealt));
+    let mut best: Option<(usize, f64)> = None;
+    for (at, (_, weight, has)) in of.iter().enumerate() {
+        let behind = weight / all * (dealt + 1.0) - has;
+        if best.is_none_or(|(_, most)| behind > most + 1e-9) {
+            best = Some((at, behind));
+        }
+    }
+    let found = best.and_then(|(at, _)| of.get_mut(at));
+    found.map_or(0, |(profile, _, has)| {
+        *has += 1.0;
+        *profile
+    })
+}
+
+/// Speeds as they are believed, on profiles that are used.
+fn believed(speeds: &[Vec<MigSpeed>], profiles: &[usize]) -> SliceSpeeds {
+    let all = speeds.first().map_or(0, Vec::len);
+    let mut found = SliceSpeeds::new(speeds.len(), all);
+    for (kind, of) in speeds.iter().enumerate() {
+        for profile in profiles {
+            if let Some(speed) = of.get(*profile).filter(|speed| speed.fits && speed.speed > 0.0) {
+                found.set(kind, *profile, speed.speed);
+            }
+        }
+    }
+    found
+}
+
+/// The 95 % wait of some jobs, seconds; that of one that never runs is longer than any.
+fn p95_wait_s(jobs: &TypedJobs, times: &[Option<SliceTimes>], which: &[usize]) -> f64 {
+    let wait = |job: &usize| {
+        let submit = jobs.submit_ms.get(*job)?;
+        Some((*times.get(*job)?).map_or(FOR_EVER_S, |times| (times.start_ms - submit) as f64 / 1e3))
+    };
+    quantile(&which.iter().filter_map(wait).collect::<Vec<_>>(), 0.95).unwrap_or_default()
+}
+
+/// Figures of some jobs.
+fn figures(jobs: &TypedJobs, times: &[Option<SliceTimes>], which: &[usize], slo: f64) -> MigFigures {
+    let (mut waits, mut delays, mut slowdowns) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut over, mut failed, mut without_room) = (0usize, 0u64, 0u64);
+    for job in which {
+        let (Some(submit), Some(run)) = (jobs.submit_ms.get(*job), jobs.run_ms.get(*job)) else { continue };
+        let Some(times) = times.get(*job).copied().flatten() else {
+            without_room += 1;
+            over += 1;
+            continue;
+        };
+        waits.push((times.start_ms - submit) as f64 / 1e3);
+        delays.push((times.end_ms - submit - run) as f64 / 1e3);
+        failed += u64::from(times.failed);
+        let slowdown = times.held_ms() as f64 / (*run).max(1) as f64;
+        // A run of some milliseconds is held for whole ones.
+        over += usize::from(slowdown > slo + 1e-3 && times.held_ms() - run > 1);
+        slowdowns.push(slowdown);
+    }
+    let p95 = p95_wait_s(jobs, times, which);
+    MigFigures {
+        mean_wait_s: interval::average(waits.iter().copied()),
+        p95_wait_s: (p95 < FOR_EVER_S / 1e3).then_some(p95),
+        mean_delay_s: interval::average(delays.iter().copied()),
+        slowdown90: quantile(&slowdowns, 0.9),
+        over_slo: over as f64 / which.len().max(1) as f64,
+        failed,
+        without_room,
+    }
+}
+
+/// The job types of a table that fit on a GPU, those that were measured there first, and how many these are: jobs without a known type are drawn from them.
+///
+/// # Errors
+/// If none is.
+pub fn types(table: &SliceTable, gpu: &MigGpu) -> Result<(Vec<String>, usize)> {
+    let whole = gpu.profiles.get(gpu.whole());
+    let (name, usable_mib) = whole.map_or(("", 0.0), |whole| (whole.name, f64::from(whole.usable_mib)));
+    let fits = |name: &&String| {
+        let memory = table.job(name).and_then(|job| table.memory_mb(job));
+        memory.is_none_or(|memory| memory <= usable_mib)
+    };
+    let is_measured = |job: &String| table.job(job).is_some_and(|job| table.measured(job, name).is_some());
+    let (mut found, others): (Vec<String>, Vec<String>) =
+        table.jobs().iter().filter(fits).cloned().partition(is_measured);
+    let measured = found.len();
+    if measured == 0 {
+        return Err(Error::NothingToEvaluate(format!(
+            "no job type was measured on {name} and fits there, so no jobs can be replayed; measure some, or tell a demand"
+        )));
+    }
+    found.extend(others);
+    Ok((found, measured))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_are_dealt_out_as_the_plan_has_them() {
+        // The worked number, by places of profiles.
+        let mut of = [(1, 1.0, 0.0), (2, 2.0, 0.0)];
+        let dealt: Vec<usize> = (0..6).map(|_| next(&mut of)).collect();
+        assert_eq!(dealt, [2, 1, 2, 2, 1, 2]);
+        // After many, each has its part to one job.
+        (6..3_000).for_each(|_| {
+            next(&mut of);
+        });
+        assert!((of[0].2 - 1_000.0).abs() <= 1.0 && (of[1].2 - 2_000.0).abs() <= 1.0);
+    }
+
+    #[test]
+    fn a_demand_is_jobs_an_hour_and_their_mean_run() {
+        let jobs = TypedJobs { submit_ms: vec![0, 1, 2], run_ms: vec![60_000, 30_000, 10_000], kind: vec![0, 0, 1] };
+        let names = ["a".to_owned(), "b".to_owned()];
+        let found = demand(&names, &jobs, &[0, 1, 2], 7_200_000);
+        let rows: Vec<(f64, Option<f64>)> = found.rows.iter().map(|row| (row.jobs, row.run_s)).collect();
+        assert_eq!(rows, [(1.0, Some(45.0)), (0.5, Some(10.0))]);
+        assert!((found.load() * 7200.0 - 100.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn who_has_no_room_is_beyond_the_slo_and_waits_for_ever() {
+        let jobs = TypedJobs { submit_ms: vec![0, 0, 0], run_ms: vec![1000; 3], kind: vec![0; 3] };
+        let ran = |start_ms: i64, end_ms: i64| Some(SliceTimes { start_ms, end_ms, profile: 0, failed: 1 });
+        let found = figures(&jobs, &[ran(500, 2_000), ran(0, 3_000), None], &[0, 1, 2], 2.0);
+        assert_eq!((found.without_room, found.failed, found.p95_wait_s), (1, 2, None));
+        assert!((found.over_slo - 2.0 / 3.0).abs() < 1e-12 && (found.mean_wait_s - 0.25).abs() < 1e-12);
+        assert!((found.mean_delay_s - 1.5).abs() < 1e-12);
+    }
+}
