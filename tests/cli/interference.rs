@@ -61,6 +61,9 @@ fn every_model_is_scored_on_what_was_left_out_in_every_form() {
     let after: Vec<u64> =
         a100["after_measured"].as_array().unwrap().iter().map(|after| after["pairs"].as_u64().unwrap()).collect();
     assert_eq!(after, [0, 1, 3, 5]);
+    let drawn: Vec<bool> =
+        a100["after_measured"].as_array().unwrap().iter().map(|after| after["drawn_mae"].is_f64()).collect();
+    assert_eq!(drawn, [false, true, true, true]);
     // Of two GPU types one teaches: nothing can be left out of it, so no data choose, and the answer says so.
     let text = stdout(&ask(&["--hold-out", "gpu-type"]));
     assert!(text.contains("carried") && text.contains("the whole GPU type left out"), "{text}");

@@ -51,6 +51,56 @@ pub(super) fn jobs_named(folder: &Folder, names: &[String]) -> String {
     folder.file("sacct.txt", &jobs)
 }
 
+#[test]
+fn what_to_measure_of_a_new_job_type_first() {
+    let folder = Folder::new();
+    let (pairs, profiles) = measured(&folder);
+    let model = folder.path("share.tcm");
+    let trained = tracecast(&["train", "interference", &pairs, "--profiles", &profiles, "--out", &model, "--quiet"]);
+    assert!(trained.status.success(), "{}", stderr(&trained));
+    let ask = |more: &[&str]| {
+        tracecast(
+            &[&["predict", "interference", "--model", &model, "--gpu-type", "V100", "--quiet"][..], more].concat(),
+        )
+    };
+    let found = json(&stdout(&ask(&["--to-measure", "3", "--format", "json", "m9 (batch size 8)"])));
+    let order = found["to_measure"].as_array().unwrap();
+    let names: Vec<&str> = order.iter().map(|of| of["job_b"].as_str().unwrap()).collect();
+    let pairs: Vec<&str> = found["pairs"].as_array().unwrap().iter().map(|of| of["job_b"].as_str().unwrap()).collect();
+    assert!(names.len() == 3 && names == pairs, "{found}");
+    let distinct: std::collections::BTreeSet<&&str> = names.iter().collect();
+    assert_eq!(distinct.len(), 3);
+    // Each leaves less unknown than the one before, and begins where that ended.
+    let of = |at: usize, key: &str| order[at][key].as_f64().unwrap();
+    for at in 0..3 {
+        assert!(of(at, "deviation_after") < of(at, "deviation_before"), "{found}");
+        assert!(at == 0 || (of(at, "deviation_before") - of(at - 1, "deviation_after")).abs() < 1e-12);
+    }
+    // Fewer are the first of more. Of a job type with all pairs measured there is nothing left but what did not fit.
+    let one = json(&stdout(&ask(&["--to-measure", "1", "--format", "json", "m9 (batch size 8)"])));
+    assert_eq!(one["to_measure"][0]["job_b"], names[0]);
+    let known = json(&stdout(&ask(&["--to-measure", "5", "--format", "json", "m0 (batch size 16)"])));
+    assert_eq!(known["to_measure"].as_array().map(Vec::len), Some(0), "{known}");
+    let text = stdout(&ask(&["--to-measure", "2", "m9 (batch size 8)"]));
+    assert!(text.contains("Measure m9 (batch size 8) beside") && text.contains("standard deviation"), "{text}");
+    for (more, code) in [
+        (&["--to-measure", "2", "a", "b"][..], 2),
+        (&["--to-measure", "0", "a"][..], 2),
+        (&["--to-measure", "2"][..], 2),
+        (&["a"][..], 2),
+    ] {
+        let output = ask(more);
+        assert_eq!(output.status.code(), Some(code), "{more:?}: {}", stderr(&output));
+    }
+    let elsewhere =
+        tracecast(&["predict", "interference", "--model", &model, "--gpu-type", "h100", "--to-measure", "2", "a"]);
+    assert!(
+        elsewhere.status.code() == Some(5) && stderr(&elsewhere).contains("the model knows v100"),
+        "{}",
+        stderr(&elsewhere)
+    );
+}
+
 /// Documents of mappings in block style, each key and scalar quoted as JSON has it, two blanks a level: what is not of that form fails.
 fn documents(yaml: &str) -> Vec<Value> {
     let (mut found, mut path): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
@@ -126,7 +176,7 @@ fn a_model_is_saved_and_answers() {
     assert!(number(3, "speed_a").is_finite() && rows.lines().nth(3).unwrap().ends_with("nothing"), "{rows}");
     // What is wrong is said.
     for (more, told) in [
-        (&["--gpu-type", "v100", "a"][..], "required"),
+        (&["--gpu-type", "v100", "a"][..], "at least two job types"),
         (&["a", "b"][..], "--gpu-type"),
         (&[][..], "<JOB>"),
         (&["--gpu-type", "v100", "a", "b", "--slo", "0.5"][..], "at least 1"),

@@ -45,6 +45,9 @@ fn gavels_families_left_out() {
         }
         let after: Vec<f64> = split.after_measured.iter().map(|after| after.mae).collect();
         assert!(after.is_sorted_by(|a, b| a >= b) && after[2] < 0.72 * after[0], "{gpu}: {after:?}");
+        // One pair with the partner that tells the most teaches more than one with a drawn partner.
+        let one = &split.after_measured[1];
+        assert!(one.pairs == 1 && one.mae < 0.97 * one.drawn_mae.unwrap(), "{gpu}: {one:?}");
         // The chance that a pair does not fit costs no more than the share of all pairs.
         assert!(
             effects.oom_brier.unwrap() < named(split, "mean").oom_brier.unwrap() + 0.005,

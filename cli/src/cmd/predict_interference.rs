@@ -50,10 +50,12 @@ impl Limits {
 #[command(after_help = "\
 Example, which of two running jobs a new one should share with:
   tracecast train interference simulation_throughputs.json.gz --out share.tcm
-  tracecast predict interference --model share.tcm --gpu-type v100 'ResNet-18 (batch size 16)' A3C 'LM (batch size 20)'")]
+  tracecast predict interference --model share.tcm --gpu-type v100 'ResNet-18 (batch size 16)' A3C 'LM (batch size 20)'
+and beside which three job types to measure one of which nothing is known:
+  tracecast predict interference --model share.tcm --gpu-type v100 --to-measure 3 BERT")]
 pub(crate) struct PredictInterference {
     /// Job type of the new job, then those of the running jobs, which are ranked
-    #[arg(value_name = "JOB", num_args = 2.., required_unless_present = "pairs", conflicts_with = "pairs", requires = "gpu_type")]
+    #[arg(value_name = "JOB", num_args = 1.., required_unless_present = "pairs", conflicts_with = "pairs", requires = "gpu_type")]
     pub(crate) jobs: Vec<String>,
     /// GPU type that the jobs share
     #[arg(long, value_name = "NAME", conflicts_with = "pairs")]
@@ -64,6 +66,11 @@ pub(crate) struct PredictInterference {
     /// what is known of the job type.
     #[arg(long, value_name = "CSV")]
     pub(crate) pairs: Option<PathBuf>,
+    /// Say beside which job types to measure the one JOB first, and what is known of it then
+    ///
+    /// These are the pairs that leave the least unknown of all its pairs, the first one first.
+    #[arg(long, value_name = "PAIRS", conflicts_with = "pairs", value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub(crate) to_measure: Option<u16>,
     /// Model file that `tracecast train interference` wrote
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: PathBuf,
@@ -92,7 +99,16 @@ pub(crate) fn run(request: &PredictInterference, quiet: bool) -> Result<()> {
     let predictor = load(&request.model)?;
     let mut notes = Vec::new();
     let mut pairs = Vec::new();
-    if let Some(path) = &request.pairs {
+    let usage =
+        || Usage("name a GPU type and at least two job types, one with --to-measure, or a CSV with --pairs".to_owned());
+    let mut measuring = None;
+    if let Some(count) = request.to_measure {
+        let (Some(gpu_type), [job]) = (&request.gpu_type, request.jobs.as_slice()) else { return Err(usage().into()) };
+        let job = SharingJob::new(job);
+        predictor.note_unknown(gpu_type, &job, &mut notes);
+        let asked = (predictor.gpu_type(gpu_type), &job);
+        measuring = Some(SharingAnswer::to_measure(&predictor, limits, asked, count.into())?);
+    } else if let Some(path) = &request.pairs {
         for (gpu_type, a, b) in share::read_couples(path)? {
             predictor.note_unknown(&gpu_type, &a, &mut notes);
             predictor.note_unknown(&gpu_type, &b, &mut notes);
@@ -100,8 +116,11 @@ pub(crate) fn run(request: &PredictInterference, quiet: bool) -> Result<()> {
         }
     } else {
         let (Some((new, running)), Some(gpu_type)) = (request.jobs.split_first(), &request.gpu_type) else {
-            return Err(Usage("name a GPU type and at least two job types, or a CSV with --pairs".to_owned()).into());
+            return Err(usage().into());
         };
+        if running.is_empty() {
+            return Err(usage().into());
+        }
         let new = SharingJob::new(new);
         predictor.note_unknown(gpu_type, &new, &mut notes);
         for other in running {
@@ -111,7 +130,7 @@ pub(crate) fn run(request: &PredictInterference, quiet: bool) -> Result<()> {
         }
         share::rank(&mut pairs);
     }
-    let found = SharingAnswer::new(&predictor, limits, pairs);
+    let found = measuring.unwrap_or_else(|| SharingAnswer::new(&predictor, limits, pairs));
     match request.format {
         CoupleForm::Table => {
             let text = report::text::render(&found.report(notes), output::width(out));

@@ -5,8 +5,8 @@
 //! predictor chooses its priors, and all models find their quantiles, on groups left out of what teaches; what is reported has no part in it, and
 //! neither has the choice among the models: it is the one of least error on those groups.
 //!
-//! **After measured pairs**: of every job type of the family left out, 1, 3 or 5 pairs are drawn, with partners of any family; the predictor learns
-//! both speeds of each and is scored on the rest. Means are over four draws.
+//! **After measured pairs**: of every job type of the family left out, 1, 3 or 5 pairs are measured, with partners of any family that leave the least unknown ([`super::design`]); the predictor learns
+//! both speeds of each and is scored on the rest. Beside it partners are drawn of those with which it fits, and means are over four draws.
 //!
 //! A pair is slow if the worse of its two speeds is below 85 %; the AUC is of the pairs that fit. A pair of two families is forecast with either left out, and
 //! both forecasts count in AUC and Brier score; shares of pairs count it once. Where nothing can be left out of what teaches, the predictor is taken, and the
@@ -105,10 +105,12 @@ pub struct InterferenceScore {
 /// Error after some pairs of a new family were measured.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct AfterMeasured {
-    /// Pairs measured of each job type of the family.
+    /// Pairs measured of each job type of the family, with the partners that tell the most.
     pub pairs: usize,
     /// Mean absolute error of the predictor on the other speeds.
     pub mae: f64,
+    /// The same if partners are drawn; none where nothing was measured.
+    pub drawn_mae: Option<f64>,
     /// Share of them within its 90 % interval.
     pub coverage90: f64,
     /// Area under the curve of "the worse job runs below 85 %" of the pairs not measured; none where all are of one kind.
@@ -179,6 +181,8 @@ impl Said {
 #[derive(Debug, Clone, Default)]
 struct Later {
     pairs: usize,
+    /// Whether partners were drawn, and not chosen.
+    is_drawn: bool,
     own: Vec<SpeedAndTruth>,
     slow: Vec<(f64, bool)>,
 }
@@ -400,14 +404,29 @@ impl<'a> Plan<'a> {
         let rows: BTreeMap<(usize, usize), Directed> =
             asked.iter().map(|(row, _)| ((row.own, row.beside), *row)).collect();
         let jobs = distinct(asked.iter().filter(|(_, of)| of.0 == fold).map(|(row, _)| row.own));
-        let work: Vec<(usize, u64)> =
-            MEASURED.iter().flat_map(|count| (0..DRAWS).map(move |draw| (*count, draw))).collect();
-        let one = |(count, draw): &(usize, u64)| {
+        // Whether a pair fits is not known before it is tried, so all partners may be chosen; one that does not fit teaches no speed.
+        let partners = distinct(pairs.iter().flat_map(|pair| [pair.a, pair.b]));
+        let most = MEASURED.iter().copied().max().unwrap_or_default();
+        let chosen = committee.to_measure(self.gpu, &jobs, &partners, most);
+        let work: Vec<(usize, Option<u64>)> = MEASURED
+            .iter()
+            .flat_map(|count| std::iter::once((*count, None)).chain((0..DRAWS).map(move |draw| (*count, Some(draw)))))
+            .collect();
+        let one = |(count, draw): &(usize, Option<u64>)| {
             let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
-            rng.set_stream((fold as u64 * 100 + *count as u64) * DRAWS + draw);
+            rng.set_stream((fold as u64 * 100 + *count as u64) * DRAWS + draw.unwrap_or_default());
             let mut measured: BTreeSet<(usize, usize)> = BTreeSet::new();
             let mut learned: Vec<Directed> = Vec::new();
-            for job in &jobs {
+            if draw.is_none() {
+                for (job, partner) in chosen.iter().take(count * jobs.len()) {
+                    for both in [(*job, *partner), (*partner, *job)] {
+                        if measured.insert(both) {
+                            learned.extend(rows.get(&both));
+                        }
+                    }
+                }
+            }
+            for job in jobs.iter().filter(|_| draw.is_some()) {
                 let mut partners: Vec<usize> = asked
                     .iter()
                     .filter(|(row, _)| row.own == *job && !measured.contains(&(row.own, row.beside)))
@@ -434,7 +453,7 @@ impl<'a> Plan<'a> {
                 let speeds = pair.speeds?;
                 Some((wiser.pair(pair.gpu, pair.a, pair.b).worse_below(SLOW), speeds.a.min(speeds.b) < SLOW))
             });
-            Later { pairs: *count, own: told.collect(), slow: slow.collect() }
+            Later { pairs: *count, is_drawn: draw.is_some(), own: told.collect(), slow: slow.collect() }
         };
         work.par_iter().map(one).collect()
     }
@@ -445,7 +464,10 @@ impl<'a> Plan<'a> {
         let mut names: Vec<&str> = self.baselines.iter().map(|baseline| baseline.name()).collect();
         names.push(PREDICTOR);
         let mut all: Vec<Said> = names.iter().map(|_| Said::default()).collect();
-        let mut later: Vec<Later> = MEASURED.iter().map(|pairs| Later { pairs: *pairs, ..Later::default() }).collect();
+        let mut later: Vec<Later> = MEASURED
+            .iter()
+            .flat_map(|pairs| [false, true].map(|is_drawn| Later { pairs: *pairs, is_drawn, ..Later::default() }))
+            .collect();
         for fold in done {
             let (said, after) = fold?;
             for (all, said) in all.iter_mut().zip(said) {
@@ -457,7 +479,9 @@ impl<'a> Plan<'a> {
                 all.choice = (all.choice.0 + said.choice.0, all.choice.1 + said.choice.1);
             }
             for told in after {
-                if let Some(kept) = later.iter_mut().find(|kept| kept.pairs == told.pairs) {
+                if let Some(kept) =
+                    later.iter_mut().find(|kept| (kept.pairs, kept.is_drawn) == (told.pairs, told.is_drawn))
+                {
                     kept.own.extend(told.own);
                     kept.slow.extend(told.slow);
                 }
@@ -479,13 +503,24 @@ impl<'a> Plan<'a> {
         let slow = ran.iter().filter(|speeds| speeds.a.min(speeds.b) < SLOW).count();
         let mut after_measured = Vec::new();
         if self.hold_out == HoldOut::Family {
-            let none = predictor.map(|said| Later { pairs: 0, own: said.own.clone(), slow: said.slow.clone() });
+            let none = predictor.map(|said| Later {
+                pairs: 0,
+                is_drawn: false,
+                own: said.own.clone(),
+                slow: said.slow.clone(),
+            });
             for told in none.into_iter().chain(later) {
                 let Some(score) = speeds(&told.own) else { continue };
+                if told.is_drawn {
+                    let chosen: Option<&mut AfterMeasured> = after_measured.last_mut();
+                    chosen.into_iter().for_each(|chosen| chosen.drawn_mae = Some(score.mae));
+                    continue;
+                }
                 let auc_slower_15 = auc(&told.slow);
                 after_measured.push(AfterMeasured {
                     pairs: told.pairs,
                     mae: score.mae,
+                    drawn_mae: None,
                     coverage90: score.coverage90,
                     auc_slower_15,
                 });

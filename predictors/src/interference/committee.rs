@@ -369,6 +369,19 @@ impl Committee {
         if let [only] = others { self.speed(gpu, own, *only).mean } else { 1.0 / (1.0 + costs.iter().sum::<f64>()) }
     }
 
+    /// By how much measuring a pair lowers the variances of all forecasts of some jobs beside each partner: the mean over the models.
+    pub(super) fn falls(&self, gpu: usize, pair: (usize, usize), jobs: &[usize], partners: &[usize]) -> f64 {
+        let all: f64 = self.members.iter().map(|member| member.falls(gpu, pair, jobs, partners)).sum();
+        all / self.members.len().max(1) as f64
+    }
+
+    /// Counts a pair as measured, whatever came of it.
+    pub(super) fn looks_at(&mut self, gpu: usize, a: usize, b: usize) {
+        for member in &mut self.members {
+            member.looks_at(&self.alone, gpu, (a, b));
+        }
+    }
+
     /// Learns from measured speeds; both halves of a pair are a row each.
     pub fn learn(&mut self, rows: &[Directed]) {
         for member in &mut self.members {

@@ -23,7 +23,7 @@ use super::backtest::{MOST_STEPS, STEPS_OF_FIT};
 use super::committee::{Committee, PairForecast, SLOWEST, SpeedForecast, drawn, folds};
 use super::effects::effects;
 use super::memory::logistic;
-use super::table::{JobProfile, Quantity, SharedPair, SharingTable, Speeds, family_of_name};
+use super::table::{JobProfile, Quantity, SharedPair, SharingTable, Speeds, distinct, family_of_name};
 use crate::error::{Error, Result};
 use crate::model_file::Format;
 
@@ -219,6 +219,21 @@ fn with_stand_ins(table: &SharingTable) -> SharingTable {
     out
 }
 
+/// A pair to measure.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct ToMeasure {
+    /// GPU type.
+    pub gpu_type: String,
+    /// The job that little is known of.
+    pub job_a: String,
+    /// The job type beside which to measure it.
+    pub job_b: String,
+    /// How far its speeds beside all job types may lie from their forecasts (root mean square of the deviations), with the pairs before this one measured.
+    pub deviation_before: f64,
+    /// The same with this one.
+    pub deviation_after: f64,
+}
+
 impl SharingPredictor {
     /// Trains on all that a table has.
     ///
@@ -384,6 +399,46 @@ impl SharingPredictor {
         let odds = (chance / (1.0 - chance)).ln();
         told.out_of_memory = logistic(if measured.speeds.is_some() { odds - MEASURED } else { odds + MEASURED });
         (told, Basis::Measured)
+    }
+
+    /// The job types beside which to measure a job first, of those that it was not measured with: what they leave unknown is the least.
+    ///
+    /// # Errors
+    /// If no pair was measured on the GPU type.
+    pub fn to_measure(&self, gpu_type: &str, job: &SharingJob, count: usize) -> Result<Vec<ToMeasure>> {
+        let pairs = self.table.pairs();
+        let gpu = self.table.gpu_types().iter().position(|known| known == gpu_type);
+        let Some(gpu) = gpu.filter(|gpu| pairs.iter().any(|pair| pair.gpu == *gpu)) else {
+            return Err(Error::TooFew(format!(
+                "no pair was measured on GPU type {gpu_type}, so none tells more than another; the model knows {}",
+                self.trained.gpu_types.join(", ")
+            )));
+        };
+        let (at, _) = self.place(job);
+        let here = || pairs.iter().filter(move |pair| pair.gpu == gpu);
+        let partners = distinct(here().flat_map(|pair| [pair.a, pair.b]).chain((at < self.known).then_some(at)));
+        let is_measured = |partner: usize| here().any(|pair| (pair.a, pair.b) == (at.min(partner), at.max(partner)));
+        let open: Vec<usize> = partners.iter().copied().filter(|partner| !is_measured(*partner)).collect();
+        let mut wiser = self.committee.clone();
+        let spread = |of: &Committee| {
+            let squares: Vec<f64> = partners.iter().map(|other| of.speed(gpu, at, *other).deviation.powi(2)).collect();
+            sum::mean(&squares).unwrap_or_default().sqrt()
+        };
+        let mut before = spread(&wiser);
+        let mut found = Vec::new();
+        for (_, partner) in self.committee.to_measure(gpu, &[at], &open, count) {
+            wiser.looks_at(gpu, at, partner);
+            let after = spread(&wiser);
+            found.push(ToMeasure {
+                gpu_type: gpu_type.to_owned(),
+                job_a: job.job_type.clone(),
+                job_b: self.table.jobs().get(partner).cloned().unwrap_or_default(),
+                deviation_before: before,
+                deviation_after: after,
+            });
+            before = after;
+        }
+        Ok(found)
     }
 
     fn move_by(&self, told: &mut SpeedForecast, by: f64) {

@@ -20,7 +20,7 @@ use tracecast_analytics::report::markup::csv_text;
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 
 use super::committee::{PairForecast, SLOWEST, SpeedForecast};
-use super::predictor::{Basis, SharingJob, SharingPredictor};
+use super::predictor::{Basis, SharingJob, SharingPredictor, ToMeasure};
 use super::read::{self, Sheet};
 use super::table::Quantity;
 use crate::error::{Error, Result};
@@ -268,6 +268,8 @@ pub struct SharingAnswer {
     pub limits: SharingLimits,
     /// The answers, in order of rank where candidates were asked about, else as asked.
     pub pairs: Vec<PairAnswer>,
+    /// What to measure of a job first, and what is known then, in the order of `pairs`; empty where that was not asked.
+    pub to_measure: Vec<ToMeasure>,
 }
 
 /// The JSON Schema of [`SharingAnswer`].
@@ -278,7 +280,23 @@ pub fn json_schema() -> serde_json::Value {
 impl SharingAnswer {
     /// An answer.
     pub fn new(predictor: &SharingPredictor, limits: SharingLimits, pairs: Vec<PairAnswer>) -> Self {
-        Self { schema: SCHEMA.to_owned(), trained: predictor.trained().clone(), limits, pairs }
+        Self { schema: SCHEMA.to_owned(), trained: predictor.trained().clone(), limits, pairs, to_measure: Vec::new() }
+    }
+
+    /// What to measure of a job first, with the forecasts of these pairs.
+    ///
+    /// # Errors
+    /// As [`SharingPredictor::to_measure`].
+    pub fn to_measure(
+        predictor: &SharingPredictor,
+        limits: SharingLimits,
+        (gpu_type, job): (&str, &SharingJob),
+        count: usize,
+    ) -> Result<Self> {
+        let to_measure = predictor.to_measure(gpu_type, job, count)?;
+        let beside = |of: &ToMeasure| pair(predictor, gpu_type, job, &SharingJob::new(of.job_b.clone()), &limits);
+        let pairs = to_measure.iter().map(beside).collect();
+        Ok(Self { to_measure, ..Self::new(predictor, limits, pairs) })
     }
 
     /// As CSV, a row for each couple.
@@ -334,7 +352,11 @@ impl SharingAnswer {
         let first = self.pairs.first()?;
         let one_job = self.pairs.iter().all(|of| (&of.gpu_type, &of.job_a) == (&first.gpu_type, &first.job_a));
         let key = |of: &PairAnswer| (of.share, of.expected_progress);
-        if self.pairs.len() < 2 || !one_job || !self.pairs.is_sorted_by(|one, other| key(one) >= key(other)) {
+        if !self.to_measure.is_empty()
+            || self.pairs.len() < 2
+            || !one_job
+            || !self.pairs.is_sorted_by(|one, other| key(one) >= key(other))
+        {
             return None;
         }
         Some(if first.share {
@@ -354,6 +376,17 @@ impl SharingAnswer {
         let couples = format::counted(self.pairs.len() as u64, "couple", "couples");
         report.summary.extend(self.best());
         report.summary.push(format!("**{count}** of {couples} may share within the limits."));
+        if let (Some(first), Some(last)) = (self.to_measure.first(), self.to_measure.last()) {
+            let beside: Vec<String> = self.to_measure.iter().map(|of| format!("**{}**", of.job_b)).collect();
+            report
+                .summary
+                .insert(0, format!("Measure {} beside {} first, in this order.", first.job_a, beside.join(", then ")));
+            report.summary.insert(1, format!(
+                "Its speeds beside all job types are known with a standard deviation of {}, and of {} after that (root mean squares over the job types).",
+                format::float(first.deviation_before, 3),
+                format::float(last.deviation_after, 3)
+            ));
+        }
         report.notes = notes;
         let columns = vec![
             Column::text("GPU"),
