@@ -5,7 +5,7 @@
 //! predictor chooses its priors, and all models find their quantiles, on groups left out of what teaches; what is reported has no part in it, and
 //! neither has the choice among the models: it is the one of least error on those groups.
 //!
-//! **After measured pairs**: of every job type of the family left out, 1, 3 or 5 pairs are measured, with partners of any family that leave the least unknown ([`super::design`]); the predictor learns
+//! **After measured pairs**: of every job type of the family left out, 1, 3 or 5 pairs are measured, with partners of any family that leave the least unknown (`super::design`); the predictor learns
 //! both speeds of each and is scored on the rest. Beside it partners are drawn of those with which it fits, and means are over four draws.
 //!
 //! A pair is slow if the worse of its two speeds is below 85 %; the AUC is of the pairs that fit. A pair of two families is forecast with either left out, and
