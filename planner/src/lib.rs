@@ -23,6 +23,7 @@
 pub mod advice;
 pub mod allocation;
 pub mod backtest;
+pub mod burst;
 pub mod capacity;
 pub mod cloud;
 pub mod downstream;
