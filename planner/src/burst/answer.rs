@@ -8,27 +8,26 @@
 mod advise;
 mod forward;
 mod render;
-
-use std::collections::BTreeMap;
+mod tested;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::facts::{JobFacts, SizeClass};
 use tracecast_analytics::report::format;
-use tracecast_analytics::time::{HOUR_MS, Zone};
+use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::{SourceRecord, Trace};
 
-use super::heldout::{BurstCase, BurstRule, BurstTerms, TestedBurst, supplies};
-use super::part::{BurstSetup, BurstSpent, GUARD_MS, TAIL, WaitedJob};
+use super::heldout::{BurstCase, BurstRule, BurstTerms, supplies};
+use super::part::{BurstSetup, GUARD_MS, TAIL, WaitedJob};
 use super::policy::{RunsFrom, WaitingFamily, WaitingPolicy};
 use crate::capacity::search::nearest_rank_s;
 use crate::error::{Error, Result};
 use crate::fleet::answer::BoughtAs;
 use crate::fleet::demand::{DemandTimes, FleetJobs, Flexible, UnwaitedJob};
-use crate::fleet::offers::{FleetOffers, MONTH_H};
-use crate::fleet::window::{FleetSplit, draws_weeks, unit, whole};
-use crate::plan::interval::{average, ratio};
-use crate::plan::{Recommendation, interval};
+use crate::fleet::offers::FleetOffers;
+use crate::fleet::window::{FleetSplit, unit, whole};
+use crate::plan::Recommendation;
+use crate::plan::interval::average;
 use crate::replay::compare::IntervalEstimate;
 use crate::replay::input::{Column, last_two_of};
 
@@ -412,8 +411,8 @@ impl BurstAnswer {
             })
             .collect();
         let teller = Teller { gpus: &gpus, most_ms: terms.most_ms };
-        let mut held_out = held_out(&tested, &split, terms, &teller, &day)?;
-        held_out.predicted_within_twice = within_twice(&all, &predicted_s, split.split_ms());
+        let near = within_twice(&all, &predicted_s, split.split_ms());
+        let held_out = tested::told(&tested, &split, terms, &teller, &day, near)?;
         let forward = forward::plan(&case, &supplies, &split, &teller)?;
         let odd = offers.oddities().into_iter().map(|odd| format!("A price is odd. {odd}"));
         let mut answer = Self {
@@ -477,108 +476,6 @@ impl Teller<'_> {
     fn own_gpus(&self, setups: &[BurstSetup]) -> f64 {
         self.gpus.iter().zip(setups).map(|((_, gpus), setup)| gpus * f64::from(setup.nodes)).sum()
     }
-}
-
-/// The rule that savings are told against: all on demand, or, where the nodes are there already, nobody waiting.
-fn baseline(terms: &BurstTerms) -> BurstRule {
-    if terms.nodes.is_some() { BurstRule::Nobody } else { BurstRule::OnDemand }
-}
-
-/// The test as it is told.
-fn held_out(
-    tested: &[TestedBurst],
-    split: &FleetSplit,
-    terms: &BurstTerms,
-    teller: &Teller<'_>,
-    day: &dyn Fn(i64) -> String,
-) -> Result<BurstHeldOut> {
-    let of = |rule: BurstRule| {
-        tested
-            .iter()
-            .find(|tested| tested.rule == rule)
-            .ok_or_else(|| Error::Defect(format!("{rule:?} was not tested")))
-    };
-    let baseline = baseline(terms);
-    let (plan, base) = (of(BurstRule::Plan)?, of(baseline)?);
-    let (best, nobody) = (of(BurstRule::Hindsight)?, of(BurstRule::Nobody)?);
-    let span_h: i64 = split.after.iter().map(|(from, to)| (to - from) / HOUR_MS).sum();
-    let months = span_h as f64 / MONTH_H;
-    let (all, hindsight) = (base.spent().cost(), best.spent().cost());
-    let over = |rule: &TestedBurst| {
-        let spent = rule.spent();
-        let gpu_h = spent.own_gpu_h + spent.cloud_gpu_h;
-        BurstRuleOverWindows {
-            by: rule.rule,
-            what: rule.rule.in_words().to_owned(),
-            chosen: teller.chosen(&rule.setups),
-            own_gpus: teller.own_gpus(&rule.setups),
-            own_used: (spent.room_gpu_h > 0.0).then(|| spent.own_gpu_h / spent.room_gpu_h),
-            cloud_share: if gpu_h > 0.0 { spent.cloud_gpu_h / gpu_h } else { 0.0 },
-            cost_per_month: spent.cost() / months,
-            of_baseline: ratio(spent.cost(), all),
-            regret: ratio(spent.cost(), hindsight) - 1.0,
-            waits: BurstWaits::of(&rule.waits),
-            p95_of_sizes_s: rule.p95_s,
-            kept: rule.p95_s <= terms.target_s,
-        }
-    };
-    let window = |(at, (from, to)): (usize, &(i64, i64))| BurstWindow {
-        from: day(*from),
-        to: day(*to),
-        by: tested
-            .iter()
-            .filter_map(|rule| {
-                let spent = rule.windows.get(at)?;
-                let mean_wait_s = spent.wait_s / spent.jobs.max(1) as f64;
-                Some(BurstRuleInWindow { by: rule.rule, cost: spent.cost(), mean_wait_s })
-            })
-            .collect(),
-    };
-    let sums = |rule: &TestedBurst, held: &[usize]| {
-        let mut sum = BurstSpent::default();
-        held.iter().filter_map(|block| rule.blocks.get(*block)).for_each(|spent| sum.add(spent));
-        sum
-    };
-    let [saving, saving_per_month, waiting, mean_wait_s] = interval::drawn(plan.blocks.len(), &|held| {
-        let held: Vec<usize> = held.collect();
-        let (plan, base, nobody) = (sums(plan, &held), sums(base, &held).cost(), sums(nobody, &held).cost());
-        let cost = plan.cost();
-        [
-            1.0 - ratio(cost, base),
-            (base - cost) / months,
-            ratio(nobody, base) - ratio(cost, base),
-            plan.wait_s / plan.jobs.max(1) as f64,
-        ]
-    });
-    let saved = |at: usize| {
-        let cost = |rule: &TestedBurst| rule.windows.get(at).map_or(0.0, BurstSpent::cost);
-        1.0 - ratio(cost(plan), cost(base))
-    };
-    let worst = (0..plan.windows.len()).min_by(|a, b| saved(*a).total_cmp(&saved(*b))).unwrap_or(0);
-    let mut by_size: BTreeMap<SizeClass, Vec<WaitedJob>> = BTreeMap::new();
-    for job in &plan.waits {
-        by_size.entry(job.size).or_default().push(*job);
-    }
-    let drawn_weeks = draws_weeks(&split.after);
-    let unit_of = if drawn_weeks { "weeks" } else { "days" };
-    Ok(BurstHeldOut {
-        chosen_from: day(whole(&split.before).0),
-        split: day(split.split_ms()),
-        chosen_on: format!("{} {}", split.before.len(), unit(&split.before)),
-        windows: split.after.iter().enumerate().map(window).collect(),
-        by: tested.iter().map(over).collect(),
-        baseline,
-        saving,
-        saving_per_month,
-        waiting,
-        mean_wait_s,
-        interval: format!("95 % of {} draws of the {unit_of} after the split", format::count(interval::DRAWS)),
-        drawn_weeks,
-        worst_window: split.after.get(worst).map_or_else(String::new, |(from, _)| day(*from)),
-        worst_saving: saved(worst),
-        sizes: by_size.into_iter().map(|(size, jobs)| BurstSize { size, waits: BurstWaits::of(&jobs) }).collect(),
-        predicted_within_twice: 0.0,
-    })
 }
 
 /// What was assumed, in words.

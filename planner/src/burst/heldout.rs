@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::part::{BurstPart, BurstSetup, BurstSpent, WaitedJob};
-use super::policy::{RunsFrom, WaitingFamily};
+use super::policy::{RunsFrom, WaitingFamily, WaitingPolicy};
 use super::search::{BurstAim, BurstSearch, tried};
 use crate::capacity::faults::CheckpointCosts;
 use crate::error::{Error, Result};
@@ -166,12 +166,6 @@ impl BurstTerms {
     }
 }
 
-/// The families that a plan may choose from: those that limit waits, with predicted runs.
-pub fn candidates() -> Vec<(WaitingFamily, RunsFrom)> {
-    let limited = WaitingFamily::ALL.into_iter().filter(|family| *family != WaitingFamily::Everybody);
-    limited.map(|family| (family, RunsFrom::Predicted)).collect()
-}
-
 fn is_candidate(setup: &BurstSetup) -> bool {
     setup.policy.family() != WaitingFamily::Everybody && setup.runs == RunsFrom::Predicted
 }
@@ -205,9 +199,12 @@ pub fn supplies(jobs: &FleetJobs<'_>, offers: &FleetOffers, terms: &BurstTerms) 
     if with_jobs.is_empty() {
         return Err(Error::NoJobs("no job ever held a GPU, so there is nothing to run".to_owned()));
     }
-    if let (Some(_), [_, _, ..]) = (terms.nodes, with_jobs.as_slice()) {
-        let what = "--nodes is the number of nodes of one GPU type, and jobs ask for several; leave it out, or name the sources of one type";
-        return Err(wrong(what.to_owned()));
+    if let (Some(nodes), [_, _, ..]) = (terms.nodes, with_jobs.as_slice()) {
+        return Err(Error::Malformed {
+            what: "number of nodes for jobs of several GPU types",
+            found: nodes.to_string(),
+            remedy: "leave --nodes out, or name sources whose jobs ask for one type".to_owned(),
+        });
     }
     let of = |at: usize| {
         let pool = offers.pools.get(at).ok_or_else(|| Error::Defect("a job has no pool".to_owned()))?;
@@ -361,6 +358,10 @@ impl BurstCase<'_> {
                 }
                 BurstRule::Plan => plan_of(&search, target_s).unwrap_or(fallback),
                 BurstRule::Hindsight => self.hindsight((&after, &need_after), later, &families, &chosen)?,
+                // With the nodes that are there, what all wait without limit is worth is told even if it breaks the target.
+                BurstRule::Everybody if aim.nodes.is_some() => {
+                    BurstSetup { policy: WaitingPolicy::Everybody, ..fallback }
+                }
                 rule => {
                     let best = rule.family().and_then(|family| search.best_of(family, target_s));
                     best.map_or(fallback, |best| best.setup)

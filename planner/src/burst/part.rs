@@ -146,16 +146,6 @@ impl BurstPart {
         }
     }
 
-    /// Jobs.
-    pub fn len(&self) -> usize {
-        self.gpus.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.gpus.is_empty()
-    }
-
     /// Replays all jobs. O(jobs log jobs).
     ///
     /// # Errors

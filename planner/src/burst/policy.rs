@@ -79,6 +79,12 @@ impl WaitingFamily {
     }
 }
 
+/// The families that a plan may choose from: those that limit waits, with predicted runs.
+pub fn candidates() -> Vec<(WaitingFamily, RunsFrom)> {
+    let limited = WaitingFamily::ALL.into_iter().filter(|family| *family != WaitingFamily::Everybody);
+    limited.map(|family| (family, RunsFrom::Predicted)).collect()
+}
+
 /// A waiting policy with its thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitingPolicy {
@@ -176,7 +182,7 @@ impl WaitingPolicy {
         jobs.milli_gpus.iter().zip(&jobs.expected_ms).map(of).collect()
     }
 
-    /// Who waits, in words, where nobody waits longer than `most_ms`: to stand after "to the cloud goes what does not start at once; here waits:".
+    /// Who waits, in words, where nobody waits longer than `most_ms`.
     pub fn in_words(self, runs: RunsFrom, most_ms: i64) -> String {
         let time = |ms: i64| format::duration(ms as f64 / 1e3);
         let most = time(most_ms);

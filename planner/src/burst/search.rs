@@ -191,8 +191,8 @@ mod tests {
     use proptest::prelude::*;
     use tracecast_analytics::time::HOUR_MS;
 
-    use super::super::heldout::candidates;
     use super::super::part::tests::part;
+    use super::super::policy::candidates;
     use super::*;
     use crate::fleet::demand::HourDemand;
 

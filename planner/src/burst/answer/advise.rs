@@ -32,12 +32,17 @@ impl BurstAnswer {
         money(amount, &self.currency)
     }
 
+    /// Whether the plan to come lets anybody wait.
+    pub(super) fn somebody_waits(&self) -> bool {
+        self.pools.iter().any(|pool| pool.policy.family != WaitingFamily::Nobody)
+    }
+
     /// Whether the plan is advised.
     pub(super) fn judge(&self) -> BurstVerdict {
         let (Some(plan), Some(nobody)) = (self.rule(BurstRule::Plan), self.rule(BurstRule::Nobody)) else {
             return BurstVerdict::NothingBetter;
         };
-        let somebody_waits = self.pools.iter().any(|pool| pool.policy.family != WaitingFamily::Nobody);
+        let somebody_waits = self.somebody_waits();
         let owns = self.nodes_given.is_none() && self.pools.iter().any(|pool| pool.nodes > 0);
         let saving = self.held_out.saving;
         if !owns && !somebody_waits {
@@ -83,7 +88,8 @@ impl BurstAnswer {
                 if let Some(first) = said.get(..1).map(str::to_uppercase).filter(|_| !several) {
                     said.replace_range(..1, &first);
                 }
-                return format!("**{said}**; what does not start by then runs on demand.");
+                let rest = if self.somebody_waits() { "has not started by then" } else { "does not start at once" };
+                return format!("**{said}**; what {rest} runs on demand.");
             }
             BurstVerdict::NoSaving => format!(
                 "on the later windows the plan saved {} of {} ({interval}), which is too little or may be chance",
@@ -147,9 +153,10 @@ impl BurstAnswer {
                 interval: "none: these are the weeks that it was chosen on".to_owned(),
             },
         ];
-        // Nodes bind for long: some must have been chosen before the split as well, and each later window must have paid.
+        // Nodes bind for long: some must have been chosen before the split as well, and each later window must have paid. So must waits, beyond chance.
         let tested = self.nodes_given.is_some() || plan.own_gpus > 0.0;
-        let sure = held.drawn_weeks && held.worst_saving >= WORTH && tested;
+        let paid = !self.somebody_waits() || held.waiting.low > 0.0;
+        let sure = held.drawn_weeks && held.worst_saving >= WORTH && tested && paid;
         let confidence = match (sure, tested) {
             (true, _) => Confidence::High,
             (false, true) => Confidence::Medium,
@@ -219,7 +226,7 @@ mod tests {
         assert_eq!((good.verdict, good.recommendation.is_some()), (BurstVerdict::Advised, true));
         assert_eq!(
             good.action,
-            "**Reserve 1 × a for 1 year, where all jobs wait up to 1 h**; what does not start by then runs on demand."
+            "**Reserve 1 × a for 1 year, where all jobs wait up to 1 h**; what has not started by then runs on demand."
         );
         let change = |of: &dyn Fn(&mut BurstAnswer)| {
             let mut answer = good.clone();

@@ -4,9 +4,9 @@
 
 use tracecast_analytics::time::{HOUR_MS, MINUTE_MS};
 
-use super::super::heldout::{BurstCase, BurstSupply, candidates, plan_of};
+use super::super::heldout::{BurstCase, BurstSupply, plan_of};
 use super::super::part::{BurstPart, BurstSetup, BurstSpent, WaitedJob};
-use super::super::policy::{RunsFrom, WaitingPolicy};
+use super::super::policy::{RunsFrom, WaitingPolicy, candidates};
 use super::super::search::BurstSearch;
 use super::{BurstPoolPlan, BurstTarget, BurstWaits, CostCurve, Teller, ToldPolicy};
 use crate::error::Result;

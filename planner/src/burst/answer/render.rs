@@ -92,7 +92,7 @@ impl BurstAnswer {
         if let (Some(plan), Some(nobody)) = (rule(BurstRule::Plan), rule(BurstRule::Nobody)) {
             let points = |value: f64| format::float(100.0 * value, 1);
             said.push(format!(
-                "Chosen on {} before {} and priced on {} after: the plan saved **{} of {}** ({} to {}, {}). Of that, waiting adds {} points ({} to {}) to the best number of nodes with nobody \
+                "Chosen on {} before {} and priced on {} after: the plan saved **{} of {}** ({} to {}, {}). Of that, waiting adds {} points ({} to {}{}) to the best number of nodes with nobody \
                  waiting, which saved {}. It cost {} more than the best with hindsight, and saved least from {} on: {}.",
                 held.chosen_on,
                 minute(&held.split),
@@ -105,6 +105,7 @@ impl BurstAnswer {
                 points(held.waiting.value),
                 points(held.waiting.low),
                 points(held.waiting.high),
+                if self.somebody_waits() && held.waiting.low <= 0.0 { ", which may be chance" } else { "" },
                 format::percent(1.0 - nobody.of_baseline),
                 format::percent(plan.regret),
                 minute(&held.worst_window),
@@ -237,7 +238,7 @@ impl BurstAnswer {
         }
         Section::new("burst-tested", "What came of it on later windows")
             .with_table(table)
-            .with_definition(format!("The **baseline** is {}. Every rule has the number of nodes and the threshold that cost least on the weeks before the split, of those with which 95 % of the jobs, and of those of each size class with at least 20, waited no longer than the target in either half of them. A rule for which none did is all on demand, or, with `--nodes`, nobody waiting.", self.against()))
+            .with_definition(format!("The **baseline** is {}. Every rule has the number of nodes and the threshold that cost least on the weeks before the split, of those with which 95 % of the jobs, and of those of each size class with at least 20, waited no longer than the target in either half of them. A rule for which none did is all on demand, or, with `--nodes`, nobody waiting; all waiting without limit is then shown as it is.", self.against()))
             .with_definition("**Of a size**: the longest wait that 95 % of the jobs of a size class did not exceed. It is what the target is for.")
             .with_definition("**Runs known** is the same with a perfect prediction of run times. **Hindsight** knows the later windows, and the runs; it cannot be had. All wait without limit breaks the limit of the longest wait, and is in neither choice.")
             .with_definition("NJW, AJW, LJW and SWW are the names of The Waiting Game (Ambati and others, 2020).")
