@@ -49,6 +49,7 @@ job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,du
 mod against;
 mod allocation;
 mod audit;
+mod burst;
 mod capacity;
 mod cloud;
 mod cluster;
@@ -546,6 +547,7 @@ fn schemas_are_the_published_ones() {
         ("decide-power-state", "planner/schema/decide-power-state-1.schema.json"),
         ("plan-cloud", "planner/schema/plan-cloud-1.schema.json"),
         ("plan-fleet", "planner/schema/plan-fleet-1.schema.json"),
+        ("plan-burst", "planner/schema/plan-burst-1.schema.json"),
         ("plan-serving", "planner/schema/plan-serving-1.schema.json"),
         ("plan-queues", "planner/schema/plan-queues-1.schema.json"),
         ("plan-capacity", "planner/schema/plan-capacity-1.schema.json"),

@@ -273,6 +273,7 @@ fn backtests_and_forecasts() {
     let drawn: Vec<&str> = drawn.iter().map(String::as_str).chain(["--seeds", "2", "--format", "json"]).collect();
     checked("backtest-allocation", &drawn);
     checked("plan-fleet", &[&fleet::SAMPLE[..], &["--format", "json"]].concat());
+    checked("plan-burst", &[&burst::SAMPLE[..], &["--format", "json"]].concat());
     let asked = serving::asked(&folder);
     let words: Vec<&str> = asked.iter().map(String::as_str).chain(["--format", "json"]).collect();
     checked("plan-serving", &words);

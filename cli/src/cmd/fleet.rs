@@ -117,7 +117,7 @@ fn within(text: &str, (least, most): (f64, f64), remedy: &'static str) -> Result
     text.parse().ok().filter(|value: &f64| (least..=most).contains(value)).ok_or(remedy)
 }
 
-fn months(text: &str) -> Result<f64, &'static str> {
+pub(crate) fn months(text: &str) -> Result<f64, &'static str> {
     within(text, (1.0, 120.0), "write a number of months, 1 to 120")
 }
 

@@ -7,6 +7,7 @@ mod backtest;
 mod backtest_demand;
 mod backtest_interference;
 mod backtest_power;
+mod burst;
 mod capacity;
 mod cloud;
 mod cluster;
@@ -139,7 +140,7 @@ Example, two simple models of run times on the bundled sample:
     Backtest(Backtest),
     /// Recommend what to do from now on, and test the recommendation on later days of the record
     ///
-    /// There are plans of nodes that sleep, of the nodes that are needed, of queues, of jobs that share GPUs, of rented fleets, of replicas that serve requests, and of spot instances.
+    /// There are plans of nodes that sleep, of the nodes that are needed, of queues, of jobs that share GPUs, of rented fleets, of jobs that wait for nodes of your own or go to the cloud, of replicas that serve requests, and of spot instances.
     #[command(
         subcommand,
         after_help = "\
@@ -263,6 +264,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Plan(plan::Plan::Power(request)) => plan::run(request, quiet),
         Command::Plan(plan::Plan::Cloud(request)) => cloud::plan(request, quiet),
         Command::Plan(plan::Plan::Fleet(request)) => fleet::plan(request, quiet),
+        Command::Plan(plan::Plan::Burst(request)) => burst::plan(request, quiet),
         Command::Plan(plan::Plan::Serving(request)) => serving::plan(request, quiet),
         Command::Plan(plan::Plan::Queues(request)) => queues::plan(request, quiet),
         Command::Plan(plan::Plan::Capacity(request)) => capacity::plan(request, quiet),

@@ -18,7 +18,7 @@ use tracecast_planner::replay::scenario::Scenario;
 
 use crate::args::{NODES_OF_ALL, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::{backtest_demand, capacity, cloud, describe, fleet, mig, queues, serving, sharing};
+use crate::cmd::{backtest_demand, burst, capacity, cloud, describe, fleet, mig, queues, serving, sharing};
 use crate::progress::Steps;
 use crate::{output, source};
 
@@ -40,6 +40,11 @@ pub(crate) enum Plan {
     /// A programme chooses the mix on earlier weeks. The answer compares what it costs on later weeks with all on demand, with usual rules, with
     /// nodes of one's own, and with the best mix seen with hindsight.
     Fleet(Box<fleet::PlanFleet>),
+    /// Plan how many nodes of your own to have, and which jobs wait for them before they go to the cloud, and test the plan on later weeks
+    ///
+    /// Waiting policies and numbers of nodes are replayed on earlier weeks. The answer compares the cheapest that keeps the target of waits on later
+    /// weeks with all on demand, with nobody and with all waiting, and with the best seen with hindsight.
+    Burst(Box<burst::PlanBurst>),
     /// Plan how many replicas of an inference service are up when, and test the plan on later requests
     ///
     /// Settings of constant, reactive and forecast-driven scaling are replayed on the earlier half of a request log. The answer compares the cheapest that kept

@@ -47,6 +47,8 @@ pub(crate) enum SchemaOf {
     PlanCloud,
     /// `plan fleet --format json`
     PlanFleet,
+    /// `plan burst --format json`
+    PlanBurst,
     /// `plan serving --format json`
     PlanServing,
     /// `backtest cloud --format json`
@@ -99,6 +101,7 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::BacktestPower => tracecast_planner::power::rolling::json_schema(),
         SchemaOf::PlanCloud => tracecast_planner::cloud::plan::json_schema(),
         SchemaOf::PlanFleet => tracecast_planner::fleet::answer::json_schema(),
+        SchemaOf::PlanBurst => tracecast_planner::burst::answer::json_schema(),
         SchemaOf::PlanServing => tracecast_planner::serving::answer::json_schema(),
         SchemaOf::BacktestCloud => tracecast_planner::cloud::answer::json_schema(),
         SchemaOf::BacktestSpot => tracecast_predictors::spot::backtest_answer::json_schema(),

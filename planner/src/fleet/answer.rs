@@ -511,7 +511,7 @@ fn notes(
 }
 
 /// Months in words: whole years as such.
-fn months_in_words(months: f64) -> String {
+pub(crate) fn months_in_words(months: f64) -> String {
     let years = months / 12.0;
     if years.fract() == 0.0 && years >= 1.0 {
         format::counted(years as u64, "year", "years")
@@ -520,7 +520,13 @@ fn months_in_words(months: f64) -> String {
     }
 }
 
+/// Money with its currency, without decimals from 100 on.
+pub(crate) fn money(amount: f64, currency: &str) -> String {
+    let digits = if amount.abs() >= 100.0 { 0 } else { 2 };
+    format!("{} {currency}", format::float(amount, digits))
+}
+
 /// A moment to the minute, in the zone of the trace.
-fn minute(moment: &str) -> String {
+pub(crate) fn minute(moment: &str) -> String {
     moment.get(..16).unwrap_or(moment).replace('T', " ")
 }

@@ -79,6 +79,21 @@ pub struct PoolDemand {
     pub flexible_gpu_hours: f64,
 }
 
+/// A job as it would run if it began with its submission.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UnwaitedJob {
+    /// Its row in the trace.
+    pub row: usize,
+    /// Its pool.
+    pub pool: usize,
+    /// Its submission, ms.
+    pub submit_ms: i64,
+    /// How long it held GPUs, ms.
+    pub run_ms: i64,
+    /// The most GPUs that it held at once.
+    pub gpus: f64,
+}
+
 /// Jobs as the plan sees them.
 #[derive(Debug)]
 pub struct FleetJobs<'t> {
@@ -204,6 +219,34 @@ impl<'t> FleetJobs<'t> {
         self.held.get(from..to).unwrap_or(&[])
     }
 
+    /// From when to when a job needs how many GPUs, as it was known at `known_ms`, and how long it ran, ms.
+    fn needs(&self, job: usize, known_ms: i64) -> (Vec<(i64, i64, f64)>, i64) {
+        let seen = self.held(job).iter().filter(|held| held.0 < known_ms);
+        let needs: Vec<(i64, i64, f64)> = seen.map(|held| (held.0, held.1.min(known_ms), held.2)).collect();
+        let run_ms: i64 = needs.iter().map(|(start, end, _)| (end - start).max(0)).sum();
+        let submit = self.facts.trace.jobs.submit.get(job);
+        if let (DemandTimes::Unwaited, Some(submit)) = (self.times, submit) {
+            let gpus = needs.iter().map(|need| need.2).fold(0.0, f64::max);
+            return (vec![(submit, submit.saturating_add(run_ms), gpus)], run_ms);
+        }
+        (needs, run_ms)
+    }
+
+    /// The jobs as they would run if each began with its submission, as they were known at `known_ms`, in order of submission. Those that never held a GPU by then are left
+    /// out. A job without a submission is taken to be submitted when it started. O(jobs log jobs).
+    pub fn unwaited(&self, known_ms: i64) -> Vec<UnwaitedJob> {
+        let of = |job: usize| {
+            let pool = self.pool_of(job)?;
+            let (needs, run_ms) = self.needs(job, known_ms);
+            let submit_ms = needs.iter().map(|need| need.0).min()?;
+            let gpus = needs.iter().map(|need| need.2).fold(0.0, f64::max);
+            (run_ms > 0 && gpus > 0.0).then_some(UnwaitedJob { row: job, pool, submit_ms, run_ms, gpus })
+        };
+        let mut jobs: Vec<UnwaitedJob> = (0..self.facts.len()).filter_map(of).collect();
+        jobs.sort_by_key(|job| (job.submit_ms, job.row));
+        jobs
+    }
+
     /// What each pool needs from `from_ms` to `to_ms`, as it was known at `known_ms`. O(jobs log jobs).
     pub fn demand(&self, (from_ms, to_ms): (i64, i64), known_ms: i64) -> Vec<PoolDemand> {
         let mut pools = vec![PoolDemand::default(); self.pools];
@@ -212,14 +255,7 @@ impl<'t> FleetJobs<'t> {
         let inside = |start: i64, end: i64| (end.min(to_ms) - start.max(from_ms)).max(0);
         for job in 0..self.facts.len() {
             let Some(pool) = self.pool_of(job) else { continue };
-            let seen = self.held(job).iter().filter(|held| held.0 < known_ms);
-            let mut needs: Vec<(i64, i64, f64)> = seen.map(|held| (held.0, held.1.min(known_ms), held.2)).collect();
-            let run_ms: i64 = needs.iter().map(|(start, end, _)| (end - start).max(0)).sum();
-            let submit = self.facts.trace.jobs.submit.get(job);
-            if let (DemandTimes::Unwaited, Some(submit)) = (self.times, submit) {
-                let gpus = needs.iter().map(|need| need.2).fold(0.0, f64::max);
-                needs = vec![(submit, submit.saturating_add(run_ms), gpus)];
-            }
+            let (needs, run_ms) = self.needs(job, known_ms);
             let gpu_ms: f64 = needs.iter().map(|(start, end, gpus)| gpus * inside(*start, *end) as f64).sum();
             let (Some(found), true) = (pools.get_mut(pool), gpu_ms > 0.0) else { continue };
             let hours = gpu_ms / HOUR_MS as f64;
@@ -251,7 +287,7 @@ impl<'t> FleetJobs<'t> {
 }
 
 /// The most at once in each whole hour from `from` to `to`. O((needs + hours) log needs).
-fn peaks(needs: Vec<(i64, i64, f64)>, from: i64, to: i64) -> Vec<f64> {
+pub(crate) fn peaks(needs: Vec<(i64, i64, f64)>, from: i64, to: i64) -> Vec<f64> {
     let steps = Steps::of_intervals(needs);
     let hour = |at: i64| steps.max(from + at * HOUR_MS, from + (at + 1) * HOUR_MS);
     (0..(to - from) / HOUR_MS).map(hour).collect()
@@ -259,16 +295,16 @@ fn peaks(needs: Vec<(i64, i64, f64)>, from: i64, to: i64) -> Vec<f64> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use tracecast_analytics::Trace;
     use tracecast_analytics::schema::JobRow;
 
     use super::*;
 
-    pub(in crate::fleet) const OFFERS: &str = "[[instance]]\nname = \"a\"\ngpu = \"V100\"\ngpus = 4\non_demand = 10.0\nreserved = [{ months = 12, price = 5.0 }]\nspot = { price = 3.0 }\n";
+    pub(crate) const OFFERS: &str = "[[instance]]\nname = \"a\"\ngpu = \"V100\"\ngpus = 4\non_demand = 10.0\nreserved = [{ months = 12, price = 5.0 }]\nspot = { price = 3.0 }\n";
 
     /// Jobs: submission, start and end in minutes, GPUs.
-    pub(in crate::fleet) fn trace(jobs: &[(i64, i64, i64, f64)]) -> Trace {
+    pub(crate) fn trace(jobs: &[(i64, i64, i64, f64)]) -> Trace {
         typed(jobs, None)
     }
 
@@ -313,6 +349,23 @@ pub(super) mod tests {
         // Ten minutes after its start only these are known, and before it nothing is.
         assert_eq!(hours(&trace, DemandTimes::Unwaited, 130)[0], (8.0, 8.0));
         assert_eq!(hours(&trace, DemandTimes::Unwaited, 119)[0], (4.0, 4.0));
+    }
+
+    #[test]
+    fn jobs_that_begin_with_their_submission() {
+        // The second waits until 2:00; the third never runs, as its end is its start.
+        let trace = trace(&[(30, 30, 90, 2.0), (10, 120, 150, 4.0), (20, 40, 40, 1.0)]);
+        let facts = JobFacts::of(&trace);
+        let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
+        let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
+        let told = |known: i64| -> Vec<(usize, i64, i64, f64)> {
+            let minutes = |ms: i64| ms / 60_000;
+            let found = jobs.unwaited(known * 60_000);
+            found.iter().map(|job| (job.row, minutes(job.submit_ms), minutes(job.run_ms), job.gpus)).collect()
+        };
+        assert_eq!(told(999), [(1, 10, 30, 4.0), (0, 30, 60, 2.0)]);
+        // Known at 1:00: the first runs, and nobody knows for how long; the second waits.
+        assert_eq!(told(60), [(0, 30, 30, 2.0)]);
     }
 
     #[test]

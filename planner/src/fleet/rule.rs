@@ -107,7 +107,7 @@ pub fn choose(rule: FleetRule, supply: &FleetSupply, levels: &[NeedLevel]) -> Re
 }
 
 /// One more commitment as long as the on-demand that it saves costs more than it.
-fn newsvendor(supply: &FleetSupply, levels: &[NeedLevel], of: &Commitment) -> f64 {
+pub(crate) fn newsvendor(supply: &FleetSupply, levels: &[NeedLevel], of: &Commitment) -> f64 {
     let hours: f64 = levels.iter().map(|level| level.hours).sum();
     let steady = supply.without_spot();
     let state = SpotState { weight: 1.0, shares: Vec::new() };

@@ -9,7 +9,7 @@
 use tracecast_analytics::report::format;
 
 use super::super::rule::FleetRule;
-use super::{BoughtAs, FleetAnswer, FleetMixRow, FleetVerdict, minute, months_in_words};
+use super::{BoughtAs, FleetAnswer, FleetMixRow, FleetVerdict, minute, money, months_in_words};
 use crate::plan::{Basis, Confidence, Effect, Recommendation, Regret, WORTH, worth};
 
 /// GPU-hours that wait by which rules may differ.
@@ -28,8 +28,7 @@ fn in_words(row: &FleetMixRow) -> String {
 impl FleetAnswer {
     /// Money, with its currency.
     pub(super) fn money(&self, amount: f64) -> String {
-        let digits = if amount.abs() >= 100.0 { 0 } else { 2 };
-        format!("{} {}", format::float(amount, digits), self.currency)
+        money(amount, &self.currency)
     }
 
     /// Whether the mix is advised.

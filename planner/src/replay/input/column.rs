@@ -73,6 +73,14 @@ impl Column {
     /// # Errors
     /// If no row is about any of the jobs.
     pub fn of(&self, loaded: &Loaded) -> Result<(Vec<Option<f64>>, Matched)> {
+        self.of_keys(&loaded.keys.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// The value of each job of these identifiers, and how many there are.
+    ///
+    /// # Errors
+    /// If no row is about any of the jobs.
+    pub fn of_keys(&self, keys: &[&str]) -> Result<(Vec<Option<f64>>, Matched)> {
         let mut found = Matched::default();
         let value = |key: &str| {
             // Rows of the joined Philly table that have no identifier are known by their number.
@@ -81,13 +89,13 @@ impl Column {
             let written = || self.values.get(&csv_text(key));
             self.values.get(key).or(bare).or_else(written).map(|(value, _)| *value)
         };
-        let values: Vec<Option<f64>> = loaded.keys.iter().map(|key| value(key)).collect();
+        let values: Vec<Option<f64>> = keys.iter().map(|key| value(key)).collect();
         found.jobs = values.iter().flatten().count();
         found.without = values.len() - found.jobs;
         found.unknown = self.values.len().saturating_sub(found.jobs);
         if found.jobs == 0 && !values.is_empty() {
             let in_file = self.values.iter().min_by_key(|(_, (_, line))| *line).map_or("", |(id, _)| id.as_str());
-            let theirs = loaded.keys.first().map_or("", String::as_str);
+            let theirs = keys.first().copied().unwrap_or_default();
             let what = format!("no job_id is that of a replayed job; the file has `{in_file}`, the trace `{theirs}`");
             return Err(Error::File { file: self.file.clone(), line: 2, what });
         }

@@ -38,6 +38,13 @@ impl Last {
 
 /// What each job is predicted to run, seconds, from runs that had ended before it was submitted. O(jobs log jobs).
 pub fn last_two(facts: &JobFacts<'_>, loaded: &Loaded) -> Vec<Option<f64>> {
+    let submissions = loaded.rows.iter().zip(&loaded.workload.submit_ms);
+    let submissions = submissions.map(|(row, submit)| (*row as usize, loaded.workload.origin_ms + submit));
+    last_two_of(facts, submissions).into_iter().map(Some).collect()
+}
+
+/// The same of jobs by their rows and submissions, milliseconds since the Unix epoch, in order of submission.
+pub fn last_two_of(facts: &JobFacts<'_>, submissions: impl Iterator<Item = (usize, i64)>) -> Vec<f64> {
     let jobs = &facts.trace.jobs;
     let mut ended: Vec<(i64, usize)> = (0..facts.len())
         .filter(|row| !facts.is_censored(*row) && facts.run_s(*row).is_some())
@@ -49,9 +56,8 @@ pub fn last_two(facts: &JobFacts<'_>, loaded: &Loaded) -> Vec<Option<f64>> {
     let mut by_user: HashMap<Option<u32>, Last> = HashMap::new();
     let (mut total, mut count) = (0.0, 0u64);
     let mut next = 0;
-    let mut out = Vec::with_capacity(loaded.rows.len());
-    for (row, submit) in loaded.rows.iter().zip(&loaded.workload.submit_ms) {
-        let now = loaded.workload.origin_ms + submit;
+    let mut out = Vec::new();
+    for (row, now) in submissions {
         while let Some((_, row)) = ended.get(next).filter(|(end, _)| *end <= now) {
             let run_s = facts.run_s(*row).unwrap_or(0.0);
             by_name.entry(key(*row)).or_default().add(run_s);
@@ -60,11 +66,10 @@ pub fn last_two(facts: &JobFacts<'_>, loaded: &Loaded) -> Vec<Option<f64>> {
             count += 1;
             next += 1;
         }
-        let row = *row as usize;
         let named = by_name.get(&key(row)).and_then(Last::mean);
         let user = || by_user.get(&jobs.user.code(row)).and_then(Last::mean);
         let all = || (count > 0).then(|| total / count as f64);
-        out.push(Some(named.or_else(user).or_else(all).unwrap_or(UNKNOWN_S)));
+        out.push(named.or_else(user).or_else(all).unwrap_or(UNKNOWN_S));
     }
     out
 }

@@ -26,7 +26,7 @@ pub use cluster_file::{Wanted, cluster_file};
 pub use column::{Column, Matched};
 pub use jobs::{Excluded, Loaded, Options, load};
 pub(crate) use known::run_known_at;
-pub use last_two::last_two;
+pub use last_two::{last_two, last_two_of};
 pub use limit::LimitFile;
 pub use quota::QuotaFile;
 pub(crate) use quota::is_of_type;

@@ -1,0 +1,525 @@
+//! The answer of `plan burst`.
+//!
+//! The later weeks say whether nodes and a waiting policy that were chosen so are worth having; those to come are then chosen anew on all weeks, back from the end of the record. Money is told by the month, of
+//! 730.5 hours.
+//!
+//! O(rows) beside the searches. Worked example: a plan that cost 700 a month on later weeks where all on demand cost 1,000 saves 30 %.
+
+mod advise;
+mod forward;
+mod render;
+mod tested;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::facts::{JobFacts, SizeClass};
+use tracecast_analytics::report::format;
+use tracecast_analytics::time::Zone;
+use tracecast_analytics::trace::{SourceRecord, Trace};
+
+use super::heldout::{BurstCase, BurstRule, BurstTerms, supplies};
+use super::part::{BurstSetup, GUARD_MS, TAIL, WaitedJob};
+use super::policy::{RunsFrom, WaitingFamily, WaitingPolicy};
+use crate::capacity::search::nearest_rank_s;
+use crate::error::{Error, Result};
+use crate::fleet::answer::BoughtAs;
+use crate::fleet::demand::{DemandTimes, FleetJobs, Flexible, UnwaitedJob};
+use crate::fleet::offers::FleetOffers;
+use crate::fleet::window::{FleetSplit, unit, whole};
+use crate::plan::Recommendation;
+use crate::plan::interval::average;
+use crate::replay::compare::IntervalEstimate;
+use crate::replay::input::{Column, last_two_of};
+
+/// Version of the answer; a change that breaks its readers raises it.
+pub const SCHEMA: &str = "plan-burst/1";
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct BurstRequest {
+    /// Beginning of the windows that the plan is priced on; a third of the record, if `None`.
+    pub eval_from_ms: Option<i64>,
+    /// Target, limits and nodes.
+    pub terms: BurstTerms,
+    /// Predicted runs of jobs by their identifiers; without it, and for other jobs, the mean of the last two runs alike.
+    pub predictions: Option<Column>,
+}
+
+/// Who waits, and where a policy knows runs from.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ToldPolicy {
+    /// Kind of policy.
+    pub family: WaitingFamily,
+    /// Where it knows runs from; none where it looks at none.
+    pub runs: Option<RunsFrom>,
+    /// Run from which on, or below which, jobs wait, seconds.
+    pub run_s: Option<f64>,
+    /// GPUs from which on, or up to which, jobs wait.
+    pub gpus: Option<u32>,
+    /// Foreseen wait up to which jobs wait, seconds.
+    pub foreseen_s: Option<f64>,
+    /// The longest wait, after which a job goes to the cloud, seconds; none without limit.
+    pub most_s: Option<f64>,
+    /// The same in words.
+    pub what: String,
+}
+
+impl ToldPolicy {
+    fn of(setup: &BurstSetup, most_ms: i64) -> Self {
+        let s = |ms: i64| Some(ms as f64 / 1e3);
+        let policy = setup.policy;
+        let family = policy.family();
+        let mut told = Self {
+            family,
+            runs: family.needs_runs().then_some(setup.runs),
+            run_s: None,
+            gpus: None,
+            foreseen_s: None,
+            most_s: s(most_ms),
+            what: policy.in_words(setup.runs, most_ms),
+        };
+        match policy {
+            WaitingPolicy::Nobody => told.most_s = Some(0.0),
+            WaitingPolicy::Everybody => told.most_s = None,
+            WaitingPolicy::UpTo(ms) => told.most_s = s(ms),
+            WaitingPolicy::Wide(gpus) | WaitingPolicy::Narrow(gpus) => told.gpus = Some(gpus),
+            WaitingPolicy::Long(ms) | WaitingPolicy::Short(ms) => told.run_s = s(ms),
+            WaitingPolicy::ShortWaits(ms) => told.foreseen_s = s(ms),
+            WaitingPolicy::LongOrShortWaits(run, foreseen) => (told.run_s, told.foreseen_s) = (s(run), s(foreseen)),
+        }
+        told
+    }
+}
+
+/// How long jobs waited.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct BurstWaits {
+    /// Jobs.
+    pub jobs: u64,
+    /// Share of them that waited at all.
+    pub waited: f64,
+    /// Mean wait of all, seconds.
+    pub mean_s: f64,
+    /// The wait that 95 % of them did not exceed, seconds.
+    pub p95_s: f64,
+    /// The longest, seconds.
+    pub longest_s: f64,
+    /// Share of them that ran in the cloud.
+    pub cloud: f64,
+}
+
+impl BurstWaits {
+    fn of(jobs: &[WaitedJob]) -> Self {
+        let waits: Vec<i64> = jobs.iter().map(|job| job.wait_ms).collect();
+        let share = |of: &dyn Fn(&WaitedJob) -> bool| {
+            jobs.iter().filter(|job| of(job)).count() as f64 / jobs.len().max(1) as f64
+        };
+        Self {
+            jobs: jobs.len() as u64,
+            waited: share(&|job| job.wait_ms > 0),
+            mean_s: average(waits.iter().map(|wait| *wait as f64 / 1e3)),
+            p95_s: nearest_rank_s(&waits, TAIL).unwrap_or(0.0),
+            longest_s: waits.iter().copied().max().unwrap_or(0) as f64 / 1e3,
+            cloud: share(&|job| job.cloud),
+        }
+    }
+}
+
+/// What a rule chose for a GPU type.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BurstChoice {
+    /// GPU type.
+    pub gpu: String,
+    /// Nodes of the pool.
+    pub nodes: u32,
+    /// Who waits.
+    pub policy: ToldPolicy,
+}
+
+/// A rule over all windows.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BurstRuleOverWindows {
+    /// The rule.
+    pub by: BurstRule,
+    /// The same in words.
+    pub what: String,
+    /// What it chose, GPU type by GPU type.
+    pub chosen: Vec<BurstChoice>,
+    /// GPUs of the pool.
+    pub own_gpus: f64,
+    /// Share of these that was in use; none without any.
+    pub own_used: Option<f64>,
+    /// Share of the GPU-hours that ran in the cloud.
+    pub cloud_share: f64,
+    /// What it cost a month.
+    pub cost_per_month: f64,
+    /// The same as a share of what it is held against.
+    pub of_baseline: f64,
+    /// What it cost beyond the best with hindsight, a share of that.
+    pub regret: f64,
+    /// Waits of the later jobs.
+    pub waits: BurstWaits,
+    /// The wait that 95 % of them did not exceed, in each GPU type and each of its size classes with at least 20 jobs, seconds.
+    pub p95_of_sizes_s: f64,
+    /// Whether that is within the target.
+    pub kept: bool,
+}
+
+/// What a rule cost in a window.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BurstRuleInWindow {
+    /// The rule.
+    pub by: BurstRule,
+    /// What the window cost.
+    pub cost: f64,
+    /// Mean wait of the jobs submitted in it, seconds.
+    pub mean_wait_s: f64,
+}
+
+/// A window that nothing was chosen on.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BurstWindow {
+    /// From here.
+    pub from: String,
+    /// To here.
+    pub to: String,
+    /// Rules.
+    pub by: Vec<BurstRuleInWindow>,
+}
+
+/// The later jobs of a size, under the plan.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BurstSize {
+    /// Their size.
+    pub size: SizeClass,
+    /// Their waits.
+    pub waits: BurstWaits,
+}
+
+/// The test on later windows.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BurstHeldOut {
+    /// From where on the plan was chosen.
+    pub chosen_from: String,
+    /// Until where it was chosen, and from where on it is priced.
+    pub split: String,
+    /// Weeks or days that it was chosen on.
+    pub chosen_on: String,
+    /// Windows, in order of time.
+    pub windows: Vec<BurstWindow>,
+    /// Rules over all of them.
+    pub by: Vec<BurstRuleOverWindows>,
+    /// The rule that savings are told against.
+    pub baseline: BurstRule,
+    /// What the plan saved of that, a share.
+    pub saving: IntervalEstimate,
+    /// The same, money a month.
+    pub saving_per_month: IntervalEstimate,
+    /// What waiting adds to that: what the plan saved beyond nobody waiting, with the best number of nodes for that, a share of the baseline.
+    pub waiting: IntervalEstimate,
+    /// Mean wait under the plan, seconds.
+    pub mean_wait_s: IntervalEstimate,
+    /// What intervals draw anew.
+    pub interval: String,
+    /// Whether these are weeks.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) drawn_weeks: bool,
+    /// The window in which the plan saved least.
+    pub worst_window: String,
+    /// What it saved there, a share.
+    pub worst_saving: f64,
+    /// Later jobs by size, under the plan.
+    pub sizes: Vec<BurstSize>,
+    /// Share of the later jobs that ran no more than twice and no less than half as long as predicted.
+    pub predicted_within_twice: f64,
+}
+
+/// The pool to come of a GPU type.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BurstPoolPlan {
+    /// GPU type.
+    pub gpu: String,
+    /// The node, as the offers file calls it.
+    pub offer: String,
+    /// Reserved or bought.
+    pub how: BoughtAs,
+    /// Months of the commitment.
+    pub months: Option<f64>,
+    /// Nodes.
+    pub nodes: u32,
+    /// GPUs of a node.
+    pub gpus_per_node: f64,
+    /// An hour of a GPU of the pool.
+    pub own_per_gpu_h: f64,
+    /// An hour of a GPU on demand, the cheapest.
+    pub on_demand_per_gpu_h: f64,
+    /// Who waits.
+    pub policy: ToldPolicy,
+    /// What the pool costs a month.
+    pub own_per_month: f64,
+    /// What the cloud costs a month.
+    pub cloud_per_month: f64,
+    /// What it is held against costs a month: all on demand, or, where the nodes are given, nobody waiting.
+    pub baseline_per_month: f64,
+    /// Share of the pool in use; none without any.
+    pub own_used: Option<f64>,
+    /// Share of the GPU-hours that run in the cloud.
+    pub cloud_share: f64,
+    /// Waits.
+    pub waits: BurstWaits,
+}
+
+/// What another target would cost.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BurstTarget {
+    /// The wait that 95 % of the jobs, and of those of each size class, are not to exceed, seconds.
+    pub target_s: f64,
+    /// What is chosen, GPU type by GPU type.
+    pub chosen: Vec<BurstChoice>,
+    /// GPUs of the pool.
+    pub own_gpus: f64,
+    /// What it costs a month.
+    pub cost_per_month: f64,
+}
+
+/// Whether the plan is advised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BurstVerdict {
+    /// It is.
+    Advised,
+    /// No: on later windows it did not save enough, or chance alone may have saved it.
+    NoSaving,
+    /// No: on later windows more than 5 % of the jobs, or of those of a size class, waited longer than the target.
+    TargetMissed,
+    /// No: on later windows nobody waiting cost no more.
+    WaitingLost,
+    /// No: what it is held against is the cheapest already.
+    NothingBetter,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BurstAnswer {
+    /// Version of this form.
+    pub schema: String,
+    /// What was planned for.
+    pub title: String,
+    /// What was assumed, in words.
+    pub notes: Vec<String>,
+    /// Currency of all money.
+    pub currency: String,
+    /// The offers file.
+    pub offers: String,
+    /// Months that are planned for.
+    pub horizon_months: f64,
+    /// The wait that 95 % of the jobs, and of those of each size class, are not to exceed, seconds.
+    pub target_p95_s: f64,
+    /// The longest wait, seconds.
+    pub most_wait_s: f64,
+    /// Nodes that there are; none where their number was chosen.
+    pub nodes_given: Option<u32>,
+    /// The test on later windows.
+    pub held_out: BurstHeldOut,
+    /// Whether the plan is advised.
+    pub verdict: BurstVerdict,
+    /// The pools to come.
+    pub pools: Vec<BurstPoolPlan>,
+    /// What they and the cloud cost a month, on all weeks of the record.
+    pub cost_per_month: IntervalEstimate,
+    /// What the baseline costs a month on the same weeks.
+    pub baseline_per_month: IntervalEstimate,
+    /// What other targets would cost.
+    pub targets: Vec<BurstTarget>,
+    /// What to do, in a sentence.
+    pub action: String,
+    /// The recommendation, if the plan is advised.
+    pub recommendation: Option<Recommendation>,
+    /// Files it rests on.
+    pub sources: Vec<SourceRecord>,
+    /// Costs over numbers of nodes, pool by pool.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) curves: Vec<CostCurve>,
+}
+
+/// What a month costs over the GPUs of the pool, policy by policy.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct CostCurve {
+    pub(super) gpu: String,
+    pub(super) lines: Vec<(String, Vec<(f64, f64)>)>,
+    pub(super) chosen: f64,
+}
+
+/// The JSON Schema of [`BurstAnswer`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(BurstAnswer).to_value()
+}
+
+/// What each row of the trace is predicted to run, seconds, and how it is predicted, in words.
+fn predictions(facts: &JobFacts<'_>, jobs: &[UnwaitedJob], file: Option<&Column>) -> Result<(Vec<f64>, String)> {
+    const LAST_TWO: &str = "predicted as the mean of the last two of the same user and job name that had ended, else of the user, else of all";
+    let known = last_two_of(facts, jobs.iter().map(|job| (job.row, job.submit_ms)));
+    let mut found = vec![0.0; facts.len()];
+    for (job, run_s) in jobs.iter().zip(known) {
+        if let Some(slot) = found.get_mut(job.row) {
+            *slot = run_s;
+        }
+    }
+    let Some(column) = file else {
+        return Ok((found, format!("Runs are {LAST_TWO}; --predictions gives others.")));
+    };
+    let key = |job: &UnwaitedJob| facts.trace.jobs.job_key.get(job.row).unwrap_or_default();
+    let (values, matched) = column.of_keys(&jobs.iter().map(key).collect::<Vec<_>>())?;
+    for (job, value) in jobs.iter().zip(values) {
+        if let (Some(slot), Some(value)) = (found.get_mut(job.row), value) {
+            *slot = value;
+        }
+    }
+    let told = format!(
+        "Predictions of a file: of {}; runs of the other {} are {LAST_TWO}.",
+        format::counted(matched.jobs as u64, "job", "jobs"),
+        format::count(matched.without as u64)
+    );
+    Ok((found, told))
+}
+
+impl BurstAnswer {
+    /// Plans for the jobs of a trace.
+    ///
+    /// # Errors
+    /// If GPU types are not offered, nothing can be owned of one, there are no GPU jobs, predictions are of other jobs, or there are too few days to choose on or to price on.
+    pub fn of(trace: &Trace, offers: &FleetOffers, title: String, request: &BurstRequest) -> Result<Self> {
+        let facts = JobFacts::of(trace);
+        let jobs = FleetJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
+        let span =
+            jobs.span().ok_or_else(|| Error::NoJobs("no job names a time, so nothing can be planned".to_owned()))?;
+        let split = FleetSplit::of(span, request.eval_from_ms)?;
+        let terms = &request.terms;
+        let supplies = supplies(&jobs, offers, terms)?;
+        let all = jobs.unwaited(i64::MAX);
+        let (predicted_s, told) = predictions(&facts, &all, request.predictions.as_ref())?;
+        let case = BurstCase { jobs: &jobs, offers, predicted_s: &predicted_s, terms };
+        let tested = case.test(&supplies, &split)?;
+        let zone = Zone::named(&trace.zone)?;
+        let day = |ms: i64| zone.rfc3339(ms);
+        let gpus: Vec<(String, f64)> = supplies
+            .iter()
+            .map(|supply| {
+                (offers.pools.get(supply.pool).map_or_else(String::new, |pool| pool.gpu.clone()), supply.own.gpus)
+            })
+            .collect();
+        let teller = Teller { gpus: &gpus, most_ms: terms.most_ms };
+        let near = within_twice(&all, &predicted_s, split.split_ms());
+        let held_out = tested::told(&tested, &split, terms, &teller, &day, near)?;
+        let forward = forward::plan(&case, &supplies, &split, &teller)?;
+        let odd = offers.oddities().into_iter().map(|odd| format!("A price is odd. {odd}"));
+        let mut answer = Self {
+            schema: SCHEMA.to_owned(),
+            title,
+            notes: odd.chain(notes(&jobs, span, &split, request, told, &day)).collect(),
+            currency: offers.currency.clone(),
+            offers: offers.file.clone(),
+            horizon_months: terms.horizon_months,
+            target_p95_s: terms.target_s,
+            most_wait_s: terms.most_ms as f64 / 1e3,
+            nodes_given: terms.nodes,
+            held_out,
+            verdict: BurstVerdict::Advised,
+            pools: forward.pools,
+            cost_per_month: forward.cost_per_month,
+            baseline_per_month: forward.baseline_per_month,
+            targets: forward.targets,
+            action: String::new(),
+            recommendation: None,
+            sources: trace.sources.clone(),
+            curves: forward.curves,
+        };
+        answer.verdict = answer.judge();
+        answer.action = answer.act();
+        answer.recommendation = answer.recommend();
+        Ok(answer)
+    }
+
+    /// A rule over all windows.
+    pub fn rule(&self, by: BurstRule) -> Option<&BurstRuleOverWindows> {
+        self.held_out.by.iter().find(|rule| rule.by == by)
+    }
+}
+
+/// Share of the jobs submitted from a moment on that ran within a factor of 2 of what was predicted.
+fn within_twice(jobs: &[UnwaitedJob], predicted_s: &[f64], from_ms: i64) -> f64 {
+    let near = |job: &UnwaitedJob| {
+        let (run, predicted) = (job.run_ms as f64 / 1e3, predicted_s.get(job.row).copied().unwrap_or(0.0));
+        f64::from(run <= 2.0 * predicted && predicted <= 2.0 * run)
+    };
+    average(jobs.iter().filter(|job| job.submit_ms >= from_ms).map(near))
+}
+
+/// Tells what was chosen: GPU types with the GPUs of a node.
+struct Teller<'a> {
+    gpus: &'a [(String, f64)],
+    most_ms: i64,
+}
+
+impl Teller<'_> {
+    fn chosen(&self, setups: &[BurstSetup]) -> Vec<BurstChoice> {
+        let one = |((gpu, _), setup): (&(String, f64), &BurstSetup)| BurstChoice {
+            gpu: gpu.clone(),
+            nodes: setup.nodes,
+            policy: ToldPolicy::of(setup, self.most_ms),
+        };
+        self.gpus.iter().zip(setups).map(one).collect()
+    }
+
+    fn own_gpus(&self, setups: &[BurstSetup]) -> f64 {
+        self.gpus.iter().zip(setups).map(|((_, gpus), setup)| gpus * f64::from(setup.nodes)).sum()
+    }
+}
+
+/// What was assumed, in words.
+fn notes(
+    jobs: &FleetJobs<'_>,
+    span: (i64, i64),
+    split: &FleetSplit,
+    request: &BurstRequest,
+    predicted: String,
+    day: &dyn Fn(i64) -> String,
+) -> Vec<String> {
+    let mut notes = vec![
+        "Each job runs for as long as it ran, in the pool or in the cloud, and needs all its GPUs at once; the pool is a number of GPUs without nodes or places.".to_owned(),
+        format!(
+            "Jobs that wait are started in order of submission, the first that fits first; nobody passes a job that has waited for {}.",
+            format::duration(GUARD_MS as f64 / 1e3)
+        ),
+        "The cloud has room for all, starts at once, and is paid for the most GPUs in use in an hour, in whole instances; data and its transfer cost nothing.".to_owned(),
+        predicted,
+    ];
+    let first = whole(&split.all).0;
+    if first > span.0 {
+        notes.push(format!(
+            "The {} before {} are replayed, and neither chosen on nor priced: they fill no whole {}.",
+            format::duration((first - span.0) as f64 / 1e3),
+            day(first),
+            unit(&split.all).trim_end_matches('s')
+        ));
+    }
+    if jobs.untyped > 0 {
+        notes.push(format!(
+            "{} named no GPU type and were put to the type that the offers file says.",
+            format::counted(jobs.untyped, "job", "jobs")
+        ));
+    }
+    if jobs.without_run > 0 {
+        notes
+            .push(format!("{} never held a GPU and need none here.", format::counted(jobs.without_run, "job", "jobs")));
+    }
+    if let Some(nodes) = request.terms.nodes {
+        notes.push(format!(
+            "The pool has {} (--nodes); only who waits is chosen, and savings are told against nobody waiting.",
+            format::counted(u64::from(nodes), "node", "nodes")
+        ));
+    }
+    notes
+}

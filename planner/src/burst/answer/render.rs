@@ -1,0 +1,304 @@
+//! The answer of `plan burst` as a report.
+//!
+//! O(rows). Worked example: a wait of 5,400 s is told as "1 h 30 min".
+
+use tracecast_analytics::report::{
+    Axis, Cell, Chart, ChartSeries, Column, Mark, Reference, Report, ReportTable, Section, format, markup,
+};
+
+use super::super::heldout::BurstRule;
+use super::{BurstAnswer, BurstChoice, BurstWaits};
+use crate::fleet::answer::{minute, months_in_words};
+
+/// Curves of cost that are drawn.
+const CURVES: usize = 4;
+
+/// Rules that are shown window by window; JSON has all.
+const SHOWN: [BurstRule; 6] = [
+    BurstRule::OnDemand,
+    BurstRule::Newsvendor,
+    BurstRule::Nobody,
+    BurstRule::Everybody,
+    BurstRule::Plan,
+    BurstRule::Hindsight,
+];
+
+/// What was chosen, GPU type by GPU type.
+fn chosen(all: &[BurstChoice]) -> String {
+    let several = all.len() > 1;
+    let of = |choice: &BurstChoice| {
+        if several { format!("{}: {}", choice.gpu, choice.policy.what) } else { choice.policy.what.clone() }
+    };
+    all.iter().map(of).collect::<Vec<_>>().join("; ")
+}
+
+fn wait_cells(waits: &BurstWaits) -> Vec<Cell> {
+    vec![
+        Cell::Percent(waits.waited),
+        Cell::Duration(waits.mean_s),
+        Cell::Duration(waits.p95_s),
+        Cell::Duration(waits.longest_s),
+        Cell::Percent(waits.cloud),
+    ]
+}
+
+fn wait_columns() -> Vec<Column> {
+    vec![
+        Column::number("Jobs that wait"),
+        Column::number("Mean wait"),
+        Column::number("95 % wait up to"),
+        Column::number("Longest"),
+        Column::number("Jobs in the cloud"),
+    ]
+}
+
+impl BurstAnswer {
+    /// The answer as a report.
+    pub fn report(&self) -> Report {
+        let mut report = Report::new(
+            format!("How many GPUs of one's own, and who waits for them? {}", self.title),
+            format!(
+                "offers of {}, over {}; 95 % of the jobs, and of those of each size, are to wait no longer than {}, and none longer than {}",
+                self.offers,
+                months_in_words(self.horizon_months),
+                format::duration(self.target_p95_s),
+                format::duration(self.most_wait_s)
+            ),
+        );
+        report.summary = self.summary();
+        report.notes.clone_from(&self.notes);
+        report.sections = vec![
+            self.pools_section(),
+            self.tested(),
+            self.sizes_section(),
+            self.targets_section(),
+            self.windows_section(),
+        ];
+        report
+    }
+
+    fn summary(&self) -> Vec<String> {
+        let held = &self.held_out;
+        let mut said = vec![self.action.clone()];
+        said.push(format!(
+            "The plan to come costs **{} a month** ({} to {} over resampled weeks or days), where {} costs {}.",
+            self.money(self.cost_per_month.value),
+            self.money(self.cost_per_month.low),
+            self.money(self.cost_per_month.high),
+            self.against(),
+            self.money(self.baseline_per_month.value)
+        ));
+        let rule = |by: BurstRule| self.rule(by);
+        if let (Some(plan), Some(nobody)) = (rule(BurstRule::Plan), rule(BurstRule::Nobody)) {
+            let points = |value: f64| format::float(100.0 * value, 1);
+            said.push(format!(
+                "Chosen on {} before {} and priced on {} after: the plan saved **{} of {}** ({} to {}, {}). Of that, waiting adds {} points ({} to {}{}) to the best number of nodes with nobody \
+                 waiting, which saved {}. It cost {} more than the best with hindsight, and saved least from {} on: {}.",
+                held.chosen_on,
+                minute(&held.split),
+                format::counted(held.windows.len() as u64, "window", "windows"),
+                format::percent(held.saving.value),
+                self.against(),
+                format::percent(held.saving.low),
+                format::percent(held.saving.high),
+                held.interval,
+                points(held.waiting.value),
+                points(held.waiting.low),
+                points(held.waiting.high),
+                if self.somebody_waits() && held.waiting.low <= 0.0 { ", which may be chance" } else { "" },
+                format::percent(1.0 - nobody.of_baseline),
+                format::percent(plan.regret),
+                minute(&held.worst_window),
+                format::percent(held.worst_saving)
+            ));
+            said.push(format!(
+                "Of the later jobs {} waited, on average of all {} ({} to {}); 95 % waited up to {}, the longest {}. {} of the GPU-hours ran in the cloud.",
+                format::percent(plan.waits.waited),
+                format::duration(plan.waits.mean_s),
+                format::duration(held.mean_wait_s.low),
+                format::duration(held.mean_wait_s.high),
+                format::duration(plan.waits.p95_s),
+                format::duration(plan.waits.longest_s),
+                format::percent(plan.cloud_share)
+            ));
+        }
+        said.push(format!(
+            "{} of the later jobs ran within a factor of 2 of what was predicted.",
+            format::percent(held.predicted_within_twice)
+        ));
+        if let Some(recommendation) = &self.recommendation {
+            said.push(format!("Confidence: {}.", recommendation.confidence.in_words()));
+        }
+        said
+    }
+
+    fn cost_column(&self) -> Column {
+        Column::number(format!("{} a month", self.currency))
+    }
+
+    fn pools_section(&self) -> Section {
+        let mut columns = vec![
+            Column::text("GPU"),
+            Column::text("Node"),
+            Column::text("How"),
+            Column::number("Nodes"),
+            Column::number("GPUs"),
+            Column::text("Who waits"),
+            Column::number("In use"),
+            Column::number("GPU-hours in the cloud"),
+            Column::number("Pool a month"),
+            Column::number("Cloud a month"),
+            Column::number("All on demand"),
+        ];
+        if self.nodes_given.is_some() {
+            columns.pop();
+            columns.push(Column::number("Nobody waiting"));
+        }
+        let mut table = ReportTable::new("The pool to come", columns);
+        let mut waits = ReportTable::new("Waits with it", [vec![Column::text("GPU")], wait_columns()].concat());
+        for pool in &self.pools {
+            let how = pool.months.map_or_else(
+                || pool.how.in_words().to_owned(),
+                |months| format!("{} for {}", pool.how.in_words(), months_in_words(months)),
+            );
+            table.rows.push(vec![
+                pool.gpu.as_str().into(),
+                pool.offer.as_str().into(),
+                how.into(),
+                Cell::Int(i64::from(pool.nodes)),
+                Cell::float(f64::from(pool.nodes) * pool.gpus_per_node, 0),
+                pool.policy.what.as_str().into(),
+                Cell::opt(pool.own_used, Cell::Percent),
+                Cell::Percent(pool.cloud_share),
+                Cell::float(pool.own_per_month, 0),
+                Cell::float(pool.cloud_per_month, 0),
+                Cell::float(pool.baseline_per_month, 0),
+            ]);
+            waits.rows.push([vec![pool.gpu.as_str().into()], wait_cells(&pool.waits)].concat());
+        }
+        let mut section =
+            Section::new("burst-pool", "The pool, and who waits for it").with_table(table).with_table(waits);
+        for curve in self.curves.iter().take(CURVES) {
+            let series = curve.lines.iter();
+            let series =
+                series.map(|(name, points)| ChartSeries::new(name.as_str(), Mark::Line, points.clone())).collect();
+            let chart = Chart::xy(
+                format!("burst-cost-{}", markup::slug(&curve.gpu)),
+                format!("Cost a month over GPUs of the pool: {}", curve.gpu),
+                Axis::linear("GPUs of the pool"),
+                Axis::linear(format!("{} a month", self.currency)),
+                series,
+            )
+            .with_reference(Reference::Vertical { at: curve.chosen, label: "chosen".to_owned() })
+            .with_reading(
+                "Few GPUs leave much to the cloud, many are paid for and stand idle. Who waits fills the gaps.",
+            );
+            section = section.with_chart(chart);
+        }
+        section.with_definition(
+            "The pool is paid around the clock. **In use**: share of its GPU-hours. What does not fit, and does not wait or has waited long enough, runs in the cloud from then on to its end.",
+        )
+    }
+
+    fn tested(&self) -> Section {
+        let mut table = ReportTable::new(
+            "Chosen before, priced after",
+            vec![
+                Column::text("Rule"),
+                Column::text("Who waits"),
+                Column::number("Own GPUs"),
+                Column::number("In use"),
+                Column::number("GPU-hours in the cloud"),
+                self.cost_column(),
+                Column::number("Of the baseline"),
+                Column::number("Beyond hindsight"),
+                Column::number("Mean wait"),
+                Column::number("95 % wait up to"),
+                Column::number("Of a size"),
+                Column::number("Longest"),
+                Column::text("Target"),
+            ],
+        );
+        for rule in &self.held_out.by {
+            table.rows.push(vec![
+                rule.what.as_str().into(),
+                chosen(&rule.chosen).into(),
+                Cell::float(rule.own_gpus, 0),
+                Cell::opt(rule.own_used, Cell::Percent),
+                Cell::Percent(rule.cloud_share),
+                Cell::float(rule.cost_per_month, 0),
+                Cell::Percent(rule.of_baseline),
+                Cell::Percent(rule.regret),
+                Cell::Duration(rule.waits.mean_s),
+                Cell::Duration(rule.waits.p95_s),
+                Cell::Duration(rule.p95_of_sizes_s),
+                Cell::Duration(rule.waits.longest_s),
+                if rule.kept { "kept" } else { "missed" }.into(),
+            ]);
+        }
+        Section::new("burst-tested", "What came of it on later windows")
+            .with_table(table)
+            .with_definition(format!("The **baseline** is {}. Every rule has the number of nodes and the threshold that cost least on the weeks before the split, of those with which 95 % of the jobs, and of those of each size class with at least 20, waited no longer than the target in either half of them. A rule for which none did is all on demand, or, with `--nodes`, nobody waiting; all waiting without limit is then shown as it is.", self.against()))
+            .with_definition("**Of a size**: the longest wait that 95 % of the jobs of a size class did not exceed. It is what the target is for.")
+            .with_definition("**Runs known** is the same with a perfect prediction of run times. **Hindsight** knows the later windows, and the runs; it cannot be had. All wait without limit breaks the limit of the longest wait, and is in neither choice.")
+            .with_definition("NJW, AJW, LJW and SWW are the names of The Waiting Game (Ambati and others, 2020).")
+    }
+
+    fn sizes_section(&self) -> Section {
+        let columns = vec![Column::text("GPUs"), Column::number("Jobs")];
+        let mut table = ReportTable::new("Later jobs under the plan", [columns, wait_columns()].concat());
+        for size in &self.held_out.sizes {
+            let head = vec![size.size.id().into(), Cell::Int(size.waits.jobs as i64)];
+            table.rows.push([head, wait_cells(&size.waits)].concat());
+        }
+        Section::new("burst-sizes", "Who waits, and who runs in the cloud").with_table(table)
+    }
+
+    fn targets_section(&self) -> Section {
+        let mut table = ReportTable::new(
+            "Other targets",
+            vec![
+                Column::number("95 % are to wait up to"),
+                Column::number("Own GPUs"),
+                Column::text("Who waits"),
+                self.cost_column(),
+            ],
+        );
+        for target in &self.targets {
+            table.rows.push(vec![
+                Cell::Duration(target.target_s),
+                Cell::float(target.own_gpus, 0),
+                chosen(&target.chosen).into(),
+                Cell::float(target.cost_per_month, 0),
+            ]);
+        }
+        Section::new("burst-targets", "What shorter waits would cost").with_table(table).with_definition(
+            "The best of what was tried on all weeks of the record. The number of nodes is refined for the target asked for alone.",
+        )
+    }
+
+    fn windows_section(&self) -> Section {
+        let mut table = ReportTable::new(
+            "Window by window",
+            vec![
+                Column::text("From"),
+                Column::text("To"),
+                Column::text("Rule"),
+                Column::number(self.currency.as_str()),
+                Column::number("Mean wait"),
+            ],
+        );
+        for window in &self.held_out.windows {
+            for by in window.by.iter().filter(|by| SHOWN.contains(&by.by)) {
+                table.rows.push(vec![
+                    minute(&window.from).into(),
+                    minute(&window.to).into(),
+                    by.by.in_words().into(),
+                    Cell::float(by.cost, 0),
+                    Cell::Duration(by.mean_wait_s),
+                ]);
+            }
+        }
+        Section::new("burst-windows", "Window by window").with_table(table)
+    }
+}

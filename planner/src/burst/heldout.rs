@@ -1,0 +1,486 @@
+//! Nodes and a waiting policy that were chosen on earlier weeks, priced on later ones.
+//!
+//! Every [rule](BurstRule) chooses on the weeks before the split, with the jobs as they were known then: those that had started, their runs cut off at that moment. All jobs are then replayed
+//! from the first on, so that the later ones meet the pool as it was left, and the later hours are billed. GPU types are planned one by one, and put together.
+//!
+//! Beside the plan stand everything on demand, nodes for the earlier peak and the newsvendor's number of [`plan fleet`](crate::fleet::rule) with nobody waiting, each family of
+//! policies with the best of its thresholds and numbers of nodes, families that know the runs, and the best of all, chosen with hindsight on the later weeks.
+//!
+//! O(rules × replay + two searches) a GPU type. Worked example: three weeks, of which the last is priced: what costs least on the two before has 16 nodes and lets all wait for an hour; on the third it
+//! costs 900 where everything on demand costs 1,400.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::part::{BurstPart, BurstSetup, BurstSpent, WaitedJob};
+use super::policy::{RunsFrom, WaitingFamily, WaitingPolicy};
+use super::search::{BurstAim, BurstSearch, tried};
+use crate::capacity::faults::CheckpointCosts;
+use crate::error::{Error, Result};
+use crate::fleet::demand::{FleetJobs, PoolDemand};
+use crate::fleet::offers::FleetOffers;
+use crate::fleet::programme::levels;
+use crate::fleet::rule::newsvendor;
+use crate::fleet::supply::{Commitment, FleetSupply, SupplyOptions, Term};
+use crate::fleet::window::{FleetSplit, blocks, hours, whole};
+
+/// Where a number of nodes and a policy come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BurstRule {
+    /// Everything on demand.
+    OnDemand,
+    /// Nodes for the earlier peak; nobody waits.
+    Peak,
+    /// The newsvendor's number of nodes; nobody waits.
+    Newsvendor,
+    /// Nobody waits.
+    Nobody,
+    /// All wait without limit.
+    Everybody,
+    /// All wait for some time.
+    UpTo,
+    /// Jobs of many GPUs wait.
+    Wide,
+    /// Jobs of few GPUs wait.
+    Narrow,
+    /// Jobs that are predicted to be long wait.
+    Long,
+    /// Jobs that are predicted to be short wait.
+    Short,
+    /// Jobs whose wait is foreseen to be short wait.
+    ShortWaits,
+    /// Long jobs wait, and jobs whose wait is foreseen to be short.
+    LongOrShortWaits,
+    /// As `long`, with runs known.
+    LongKnown,
+    /// As `short`, with runs known.
+    ShortKnown,
+    /// As `short_waits`, with runs known.
+    ShortWaitsKnown,
+    /// As `long_or_short_waits`, with runs known.
+    LongOrShortWaitsKnown,
+    /// The best of the families that limit waits and know no run.
+    Plan,
+    /// The best of all that limit waits, chosen on the later weeks.
+    Hindsight,
+}
+
+impl BurstRule {
+    /// All, in the order in which they are told.
+    pub const ALL: [Self; 18] = [
+        Self::OnDemand,
+        Self::Peak,
+        Self::Newsvendor,
+        Self::Nobody,
+        Self::Everybody,
+        Self::UpTo,
+        Self::Wide,
+        Self::Narrow,
+        Self::Long,
+        Self::Short,
+        Self::ShortWaits,
+        Self::LongOrShortWaits,
+        Self::LongKnown,
+        Self::ShortKnown,
+        Self::ShortWaitsKnown,
+        Self::LongOrShortWaitsKnown,
+        Self::Plan,
+        Self::Hindsight,
+    ];
+
+    /// In words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::OnDemand => "all on demand",
+            Self::Peak => "nodes for the earlier peak, nobody waits",
+            Self::Newsvendor => "newsvendor's nodes, nobody waits",
+            Self::Nobody => "nobody waits (NJW)",
+            Self::Everybody => "all wait, without limit (AJW)",
+            Self::UpTo => "all wait for some time",
+            Self::Wide => "jobs of many GPUs wait",
+            Self::Narrow => "jobs of few GPUs wait",
+            Self::Long => "long jobs wait (LJW)",
+            Self::Short => "short jobs wait",
+            Self::ShortWaits => "short waits wait (SWW)",
+            Self::LongOrShortWaits => "long jobs or short waits (compound)",
+            Self::LongKnown => "LJW, runs known",
+            Self::ShortKnown => "short jobs wait, runs known",
+            Self::ShortWaitsKnown => "SWW, runs known",
+            Self::LongOrShortWaitsKnown => "compound, runs known",
+            Self::Plan => "the plan",
+            Self::Hindsight => "the best, with hindsight",
+        }
+    }
+
+    /// The family whose best threshold and number of nodes it takes.
+    fn family(self) -> Option<(WaitingFamily, RunsFrom)> {
+        let (family, runs) = match self {
+            Self::OnDemand | Self::Peak | Self::Newsvendor | Self::Plan | Self::Hindsight => return None,
+            Self::Nobody => (WaitingFamily::Nobody, RunsFrom::Predicted),
+            Self::Everybody => (WaitingFamily::Everybody, RunsFrom::Predicted),
+            Self::UpTo => (WaitingFamily::UpTo, RunsFrom::Predicted),
+            Self::Wide => (WaitingFamily::Wide, RunsFrom::Predicted),
+            Self::Narrow => (WaitingFamily::Narrow, RunsFrom::Predicted),
+            Self::Long => (WaitingFamily::Long, RunsFrom::Predicted),
+            Self::Short => (WaitingFamily::Short, RunsFrom::Predicted),
+            Self::ShortWaits => (WaitingFamily::ShortWaits, RunsFrom::Predicted),
+            Self::LongOrShortWaits => (WaitingFamily::LongOrShortWaits, RunsFrom::Predicted),
+            Self::LongKnown => (WaitingFamily::Long, RunsFrom::Recorded),
+            Self::ShortKnown => (WaitingFamily::Short, RunsFrom::Recorded),
+            Self::ShortWaitsKnown => (WaitingFamily::ShortWaits, RunsFrom::Recorded),
+            Self::LongOrShortWaitsKnown => (WaitingFamily::LongOrShortWaits, RunsFrom::Recorded),
+        };
+        Some((family, runs))
+    }
+}
+
+/// What the nodes of the pool are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnNodes {
+    /// Nodes that are bought.
+    Bought,
+    /// Nodes that are reserved.
+    Reserved,
+}
+
+/// What is asked of a search.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BurstTerms {
+    /// The wait that 95 % of the jobs, and of those of each size class, are not to exceed, seconds.
+    pub target_s: f64,
+    /// The longest wait, ms.
+    pub most_ms: i64,
+    /// Nodes that there are; `None` where their number is to be chosen.
+    pub nodes: Option<u32>,
+    /// What they are; bought where the offers have such, if `None`.
+    pub own: Option<OwnNodes>,
+    /// Months that are planned for: a longer commitment counts as paid to its end within them.
+    pub horizon_months: f64,
+}
+
+impl BurstTerms {
+    /// As a search takes it.
+    pub fn aim(&self) -> BurstAim {
+        BurstAim { target_s: self.target_s, nodes: self.nodes }
+    }
+}
+
+fn is_candidate(setup: &BurstSetup) -> bool {
+    setup.policy.family() != WaitingFamily::Everybody && setup.runs == RunsFrom::Predicted
+}
+
+/// What the plan chooses of what was tried: the least cost of the candidates that keep the target in both halves. `None` if nobody waiting was not tried.
+pub fn plan_of(search: &BurstSearch, target_s: f64) -> Option<BurstSetup> {
+    let best = search.best(|tried| is_candidate(&tried.setup) && tried.half_p95_s <= target_s);
+    best.map(|best| best.setup)
+}
+
+/// The pool of each GPU type that has jobs: its position, the nodes, and what can be rented.
+#[derive(Debug, Clone)]
+pub struct BurstSupply {
+    /// Position of the pool in the offers.
+    pub pool: usize,
+    /// Nodes of the pool.
+    pub own: Commitment,
+    /// On-demand.
+    pub supply: FleetSupply,
+}
+
+/// What each GPU type with jobs can run on.
+///
+/// # Errors
+/// If nothing can be owned or reserved of a type, all its instances on demand are limited, or `--nodes` is given and there are several types.
+pub fn supplies(jobs: &FleetJobs<'_>, offers: &FleetOffers, terms: &BurstTerms) -> Result<Vec<BurstSupply>> {
+    let wrong = |what: String| Error::File { file: offers.file.clone(), line: 1, what };
+    let mut with_jobs: Vec<usize> = jobs.unwaited(i64::MAX).iter().map(|job| job.pool).collect();
+    with_jobs.sort_unstable();
+    with_jobs.dedup();
+    if with_jobs.is_empty() {
+        return Err(Error::NoJobs("no job ever held a GPU, so there is nothing to run".to_owned()));
+    }
+    if let (Some(nodes), [_, _, ..]) = (terms.nodes, with_jobs.as_slice()) {
+        return Err(Error::Malformed {
+            what: "number of nodes for jobs of several GPU types",
+            found: nodes.to_string(),
+            remedy: "leave --nodes out, or name sources whose jobs ask for one type".to_owned(),
+        });
+    }
+    let of = |at: usize| {
+        let pool = offers.pools.get(at).ok_or_else(|| Error::Defect("a job has no pool".to_owned()))?;
+        // Nothing runs on spot, so what checkpoints cost there is nothing.
+        let costs = CheckpointCosts { checkpoint_s: 0.0, restart_s: 0.0 };
+        let options = SupplyOptions { horizon_months: terms.horizon_months, buy: true, costs };
+        let supply = FleetSupply::of(offers, pool, &PoolDemand::default(), &options).without_spot();
+        let cheapest = |bought: bool| {
+            let kind = supply.commitments.iter().filter(|of| (of.term == Term::Owned) == bought);
+            kind.min_by(|a, b| (a.per_h / a.gpus).total_cmp(&(b.per_h / b.gpus))).cloned()
+        };
+        let own = match terms.own {
+            Some(OwnNodes::Bought) => cheapest(true),
+            Some(OwnNodes::Reserved) => cheapest(false),
+            None => cheapest(true).or_else(|| cheapest(false)),
+        };
+        let own = own.ok_or_else(|| {
+            let key = match terms.own {
+                Some(OwnNodes::Bought) => "an [[owned]] node",
+                Some(OwnNodes::Reserved) => "`reserved` prices",
+                None => "an [[owned]] node, or `reserved` prices",
+            };
+            wrong(format!("nothing is said of what a GPU of one's own costs of the type `{}`; add {key}", pool.gpu))
+        })?;
+        if supply.on_demand.iter().all(|rental| rental.limit.is_finite()) {
+            return Err(wrong(format!(
+                "all instances on demand with the GPU `{}` are limited, and what does not wait must find room there; leave on_demand_limit out of one",
+                pool.gpu
+            )));
+        }
+        Ok(BurstSupply { pool: at, own, supply })
+    };
+    with_jobs.into_iter().map(of).collect()
+}
+
+/// One rule on the later weeks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TestedBurst {
+    /// The rule.
+    pub rule: BurstRule,
+    /// What it chose, GPU type by GPU type.
+    pub setups: Vec<BurstSetup>,
+    /// What each window cost.
+    pub windows: Vec<BurstSpent>,
+    /// What each block that intervals draw cost.
+    pub blocks: Vec<BurstSpent>,
+    /// Later jobs.
+    pub waits: Vec<WaitedJob>,
+    /// The wait that 95 % of the later jobs of a GPU type did not exceed, nor those of one of its size classes, seconds; the longest of these.
+    pub p95_s: f64,
+}
+
+impl TestedBurst {
+    fn new(rule: BurstRule, split: &FleetSplit) -> Self {
+        Self {
+            rule,
+            setups: Vec::new(),
+            windows: vec![BurstSpent::default(); hours(&split.after).len()],
+            blocks: vec![BurstSpent::default(); blocks(&split.after).len()],
+            waits: Vec::new(),
+            p95_s: 0.0,
+        }
+    }
+
+    /// All windows together.
+    pub fn spent(&self) -> BurstSpent {
+        let mut all = BurstSpent::default();
+        self.windows.iter().for_each(|window| all.add(window));
+        all
+    }
+
+    /// Adds what a setup makes of a GPU type.
+    fn add(&mut self, part: &BurstPart, setup: BurstSetup, split: &FleetSplit) -> Result<()> {
+        let times = part.replay(&setup)?;
+        let later = whole(&split.after);
+        for (into, ranges) in [(&mut self.windows, hours(&split.after)), (&mut self.blocks, blocks(&split.after))] {
+            let found = part.account(&setup, &times, later, &ranges);
+            into.iter_mut().zip(&found).for_each(|(sum, found)| sum.add(found));
+        }
+        self.waits.extend(part.waits(&times, later));
+        self.p95_s = self.p95_s.max(part.p95_s(&times, later));
+        self.setups.push(setup);
+        Ok(())
+    }
+}
+
+/// What the rules chose from and were priced on.
+#[derive(Debug, Clone, Copy)]
+pub struct BurstCase<'a> {
+    /// Jobs.
+    pub jobs: &'a FleetJobs<'a>,
+    /// Offers.
+    pub offers: &'a FleetOffers,
+    /// What each row of the trace is predicted to run, seconds.
+    pub predicted_s: &'a [f64],
+    /// What is asked.
+    pub terms: &'a BurstTerms,
+}
+
+impl BurstCase<'_> {
+    /// The jobs of a GPU type as they were known at a moment, and what they need over a stretch.
+    pub fn part(&self, of: &BurstSupply, stretch: (i64, i64), known_ms: i64) -> (BurstPart, PoolDemand) {
+        let gpu = self.offers.pools.get(of.pool).map_or("", |pool| pool.gpu.as_str());
+        let (own, supply) = (of.own.clone(), of.supply.clone());
+        let jobs = self.jobs.unwaited(known_ms);
+        let part = BurstPart::of((gpu, of.pool), &jobs, self.predicted_s, (own, supply), self.terms.most_ms);
+        let demand = self.jobs.demand(stretch, known_ms).into_iter().nth(of.pool).unwrap_or_default();
+        (part, demand)
+    }
+
+    /// Every rule: chosen before the split with what was known then, priced after it.
+    ///
+    /// # Errors
+    /// As [`BurstPart::replay`].
+    pub fn test(&self, supplies: &[BurstSupply], split: &FleetSplit) -> Result<Vec<TestedBurst>> {
+        let nodes = self.terms.nodes;
+        // Where the nodes are there, how many there might have been is no question.
+        let asked = |rule: &BurstRule| {
+            nodes.is_none() || !matches!(rule, BurstRule::OnDemand | BurstRule::Peak | BurstRule::Newsvendor)
+        };
+        let mut found: Vec<TestedBurst> =
+            BurstRule::ALL.into_iter().filter(asked).map(|rule| TestedBurst::new(rule, split)).collect();
+        for supply in supplies {
+            self.test_type(supply, split, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    fn test_type(&self, supply: &BurstSupply, split: &FleetSplit, found: &mut [TestedBurst]) -> Result<()> {
+        let (aim, target_s) = (self.terms.aim(), self.terms.target_s);
+        let (earlier, later) = (whole(&split.before), whole(&split.after));
+        let (before, need) = self.part(supply, earlier, split.split_ms());
+        let families: Vec<(WaitingFamily, RunsFrom)> =
+            BurstRule::ALL.into_iter().filter_map(BurstRule::family).collect();
+        let search = BurstSearch::of(&before, &need, earlier, &families, &aim)?;
+        let fallback = BurstSetup::unwaited(aim.nodes.unwrap_or(0));
+        let most = supply.own.limit.unwrap_or(u32::MAX);
+        let (after, need_after) = self.part(supply, later, i64::MAX);
+        let mut chosen: Vec<BurstSetup> = Vec::new();
+        for tested in found.iter_mut() {
+            let setup = match tested.rule {
+                BurstRule::OnDemand => BurstSetup::unwaited(0),
+                BurstRule::Peak => {
+                    let peak = need.hours.iter().map(|hour| hour.total).fold(0.0, f64::max);
+                    BurstSetup::unwaited(((peak / supply.own.gpus).ceil().min(1e6) as u32).min(most))
+                }
+                BurstRule::Newsvendor => {
+                    let levels = levels(&supply.supply, need.hours.iter().copied());
+                    let count = newsvendor(&supply.supply, &levels, &supply.own);
+                    BurstSetup::unwaited((count.min(1e6) as u32).min(most))
+                }
+                BurstRule::Plan => plan_of(&search, target_s).unwrap_or(fallback),
+                BurstRule::Hindsight => self.hindsight((&after, &need_after), later, &families, &chosen)?,
+                // With the nodes that are there, what all wait without limit is worth is told even if it breaks the target.
+                BurstRule::Everybody if aim.nodes.is_some() => {
+                    BurstSetup { policy: WaitingPolicy::Everybody, ..fallback }
+                }
+                rule => {
+                    let best = rule.family().and_then(|family| search.best_of(family, target_s));
+                    best.map_or(fallback, |best| best.setup)
+                }
+            };
+            chosen.push(setup);
+            tested.add(&after, setup, split)?;
+        }
+        Ok(())
+    }
+
+    /// The least cost of all that keeps the target on the later weeks, and limits waits; what the other rules chose is among it.
+    fn hindsight(
+        &self,
+        (part, need): (&BurstPart, &PoolDemand),
+        later: (i64, i64),
+        families: &[(WaitingFamily, RunsFrom)],
+        chosen: &[BurstSetup],
+    ) -> Result<BurstSetup> {
+        let limited: Vec<(WaitingFamily, RunsFrom)> =
+            families.iter().copied().filter(|(family, _)| *family != WaitingFamily::Everybody).collect();
+        let mut search = BurstSearch::of(part, need, later, &limited, &self.terms.aim())?;
+        for setup in chosen.iter().filter(|setup| setup.policy.family() != WaitingFamily::Everybody) {
+            search.tried.push(tried(part, *setup, later)?);
+        }
+        let best = search.best(|tried| tried.p95_s <= self.terms.target_s);
+        Ok(best.map_or(BurstSetup::unwaited(self.terms.nodes.unwrap_or(0)), |best| best.setup))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+    use tracecast_analytics::facts::JobFacts;
+    use tracecast_analytics::time::{DAY_MS, HOUR_MS, MINUTE_MS};
+
+    use super::*;
+    use crate::fleet::demand::tests::{OFFERS, trace};
+    use crate::fleet::demand::{DemandTimes, Flexible};
+    use crate::replay::input::last_two_of;
+
+    const TERMS: BurstTerms =
+        BurstTerms { target_s: 3_600.0, most_ms: 24 * HOUR_MS, nodes: None, own: None, horizon_months: 12.0 };
+
+    /// Jobs of nine days: submission, wait and run in minutes, GPUs.
+    type Drawn = Vec<(i64, i64, i64, u8)>;
+
+    fn rules(drawn: &Drawn, terms: &BurstTerms) -> Vec<TestedBurst> {
+        // The first and the last job hold the ends of the record where they are.
+        let mut jobs: Vec<(i64, i64, i64, f64)> = vec![(0, 0, 60, 1.0), (12_900, 12_900, 12_960, 1.0)];
+        jobs.extend(drawn.iter().map(|(submit, wait, run, gpus)| {
+            let start = (submit + wait).min(12_950);
+            (*submit, start, (start + run).min(12_960), f64::from(*gpus))
+        }));
+        let trace = trace(&jobs);
+        let facts = JobFacts::of(&trace);
+        let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
+        let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
+        let all = jobs.unwaited(i64::MAX);
+        let mut predicted_s = vec![0.0; facts.len()];
+        for (job, run_s) in all.iter().zip(last_two_of(&facts, all.iter().map(|job| (job.row, job.submit_ms)))) {
+            predicted_s[job.row] = run_s;
+        }
+        let split = FleetSplit::of((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
+        let case = BurstCase { jobs: &jobs, offers: &offers, predicted_s: &predicted_s, terms };
+        case.test(&supplies(&jobs, &offers, terms).unwrap(), &split).unwrap()
+    }
+
+    fn drawn() -> impl Strategy<Value = Drawn> {
+        prop::collection::vec((0i64..12_000, 0i64..300, 1i64..4_000, 1u8..20), 1..25)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        #[test]
+        fn what_happens_after_the_split_changes_no_decision(jobs in drawn(), changes in prop::collection::vec((0i64..300, 1i64..4_000, 1u8..20), 25)) {
+            let split = 6 * DAY_MS / MINUTE_MS;
+            let other: Drawn = jobs.iter().zip(changes).map(|((submit, wait, run, gpus), (wait_then, run_then, gpus_then))| {
+                if *submit >= split {
+                    // Not submitted yet: all of it may be different.
+                    (*submit, wait_then, run_then, gpus_then)
+                } else if submit + wait >= split {
+                    // Waits at the split: from when to when it runs is not known.
+                    (*submit, (split - submit) + wait_then, run_then, *gpus)
+                } else if submit + wait + run > split {
+                    (*submit, *wait, (split - submit - wait) + run_then, *gpus)
+                } else {
+                    (*submit, *wait, *run, *gpus)
+                }
+            }).collect();
+            let (one, two) = (rules(&jobs, &TERMS), rules(&other, &TERMS));
+            for (one, two) in one.iter().zip(&two).filter(|(one, _)| one.rule != BurstRule::Hindsight) {
+                prop_assert_eq!(&one.setups, &two.setups, "{:?}", one.rule);
+            }
+        }
+
+        #[test]
+        fn nothing_that_keeps_the_target_beats_hindsight(jobs in drawn(), nodes in prop::option::of(1u32..6)) {
+            let terms = BurstTerms { nodes, ..TERMS };
+            let tested = rules(&jobs, &terms);
+            let of = |rule: BurstRule| tested.iter().find(|tested| tested.rule == rule);
+            let best = of(BurstRule::Hindsight).unwrap().spent().cost();
+            for rule in &tested {
+                let cost = rule.spent().cost();
+                let keeps = rule.p95_s <= terms.target_s && rule.rule != BurstRule::Everybody;
+                prop_assert!(!keeps || cost >= best * (1.0 - 1e-9), "{:?}", rule.rule);
+                let sum = |parts: &[BurstSpent]| parts.iter().map(BurstSpent::cost).sum::<f64>();
+                prop_assert!((sum(&rule.windows) - sum(&rule.blocks)).abs() < 1e-6 * (1.0 + best));
+                let longest = rule.waits.iter().map(|job| job.wait_ms).max().unwrap_or(0);
+                prop_assert!(rule.rule == BurstRule::Everybody || longest <= terms.most_ms);
+                prop_assert!(nodes.is_none() || rule.setups.iter().all(|setup| Some(setup.nodes) == nodes));
+            }
+            // Where nobody waits, the same work is done whatever is owned.
+            let work = |rule: BurstRule| of(rule).map(|tested| tested.spent().own_gpu_h + tested.spent().cloud_gpu_h);
+            if let (Some(steady), Some(peak)) = (work(BurstRule::OnDemand), work(BurstRule::Peak)) {
+                prop_assert!((steady - peak).abs() < 1e-6 * (1.0 + steady));
+            }
+        }
+    }
+}

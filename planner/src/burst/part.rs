@@ -1,0 +1,342 @@
+//! The jobs of a GPU type beside what they can run on, and what a number of nodes and a waiting policy make of them.
+//!
+//! The nodes of the pool are paid around the clock, used or not. The cloud is paid as [`plan fleet`](crate::fleet) pays it: an hour needs the most GPUs that are there at once within it, in whole instances of
+//! the smallest size, on the cheapest of on-demand. So *all on demand* costs here what it costs there. The wait of a job is from its submission to its start, here or there, and is told of the jobs that were
+//! submitted in a stretch; hours are paid by when they are.
+//!
+//! O(jobs log jobs + hours) a trial. Worked example: 1 node of 4 GPUs at 6 an hour, on-demand 2.5 for an hour of a GPU. In an hour 3 GPUs are in use in the pool and at most 2 in the cloud: it
+//! costs 6 + 5.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use tracecast_analytics::facts::SizeClass;
+use tracecast_analytics::time::HOUR_MS;
+
+use super::engine::{BurstJobs, BurstPool, BurstTimes, MILLI, replay};
+use super::policy::{RunsFrom, WaitingPolicy};
+use crate::capacity::search::{FEWEST_OF_CLASS, nearest_rank_s};
+use crate::error::Result;
+use crate::fleet::demand::{HourDemand, UnwaitedJob, peaks};
+use crate::fleet::supply::{Commitment, FleetSupply};
+use crate::fleet::window::Moments;
+
+/// How long a job has waited when nobody passes it any more: a day.
+pub const GUARD_MS: i64 = 24 * HOUR_MS;
+/// The share of the jobs that the target is for.
+pub const TAIL: f64 = 0.95;
+
+/// A number of nodes and a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BurstSetup {
+    /// Nodes of the pool.
+    pub nodes: u32,
+    /// Who waits.
+    pub policy: WaitingPolicy,
+    /// Where the policy knows runs from.
+    pub runs: RunsFrom,
+}
+
+impl BurstSetup {
+    /// Nobody waits.
+    pub fn unwaited(nodes: u32) -> Self {
+        Self { nodes, policy: WaitingPolicy::Nobody, runs: RunsFrom::Predicted }
+    }
+}
+
+/// What a stretch cost, who served it, and how long its jobs waited.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct BurstSpent {
+    /// The pool.
+    pub own: f64,
+    /// The cloud.
+    pub cloud: f64,
+    /// GPU-hours that the pool could have served.
+    pub room_gpu_h: f64,
+    /// GPU-hours that it served.
+    pub own_gpu_h: f64,
+    /// GPU-hours of jobs in the cloud.
+    pub cloud_gpu_h: f64,
+    /// Jobs submitted.
+    pub jobs: u64,
+    /// Of these, those that waited.
+    pub waited: u64,
+    /// Of these, those that ran in the cloud.
+    pub cloud_jobs: u64,
+    /// Waits together, seconds.
+    pub wait_s: f64,
+}
+
+impl BurstSpent {
+    /// All of it.
+    pub fn cost(&self) -> f64 {
+        self.own + self.cloud
+    }
+
+    /// Adds another stretch or pool.
+    pub fn add(&mut self, other: &Self) {
+        self.own += other.own;
+        self.cloud += other.cloud;
+        self.room_gpu_h += other.room_gpu_h;
+        self.own_gpu_h += other.own_gpu_h;
+        self.cloud_gpu_h += other.cloud_gpu_h;
+        self.jobs += other.jobs;
+        self.waited += other.waited;
+        self.cloud_jobs += other.cloud_jobs;
+        self.wait_s += other.wait_s;
+    }
+}
+
+/// A job that was submitted in a stretch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WaitedJob {
+    /// Its size.
+    pub size: SizeClass,
+    /// Its wait, ms.
+    pub wait_ms: i64,
+    /// Whether it ran in the cloud.
+    pub cloud: bool,
+}
+
+/// The jobs of a GPU type, and what they can run on.
+#[derive(Debug, Clone)]
+pub struct BurstPart {
+    /// GPU type.
+    pub gpu: String,
+    /// Nodes of the pool: reserved, or one's own.
+    pub own: Commitment,
+    /// On-demand, without spot.
+    pub supply: FleetSupply,
+    /// The longest wait of a policy that has a limit, ms.
+    pub most_ms: i64,
+    predicted: BurstJobs,
+    recorded: BurstJobs,
+    gpus: Vec<f64>,
+}
+
+impl BurstPart {
+    /// The jobs of a pool of offers, of those `all`, with what each row of the trace is predicted to run, seconds.
+    pub fn of(
+        (gpu, pool): (&str, usize),
+        all: &[UnwaitedJob],
+        predicted_s: &[f64],
+        (own, supply): (Commitment, FleetSupply),
+        most_ms: i64,
+    ) -> Self {
+        let jobs: Vec<&UnwaitedJob> = all.iter().filter(|job| job.pool == pool).collect();
+        let run_ms: Vec<i64> = jobs.iter().map(|job| job.run_ms).collect();
+        let predicted = |job: &&UnwaitedJob| {
+            // Longer than any record is long enough.
+            (predicted_s.get(job.row).copied().unwrap_or(0.0).clamp(0.0, 1e12) * 1e3).round() as i64
+        };
+        let recorded = BurstJobs {
+            submit_ms: jobs.iter().map(|job| job.submit_ms).collect(),
+            milli_gpus: jobs.iter().map(|job| ((job.gpus * MILLI as f64).round() as u64).max(1)).collect(),
+            expected_ms: run_ms.clone(),
+            run_ms,
+        };
+        Self {
+            gpu: gpu.to_owned(),
+            own,
+            supply,
+            most_ms,
+            predicted: BurstJobs { expected_ms: jobs.iter().map(predicted).collect(), ..recorded.clone() },
+            gpus: jobs.iter().map(|job| job.gpus).collect(),
+            recorded,
+        }
+    }
+
+    /// Replays all jobs. O(jobs log jobs).
+    ///
+    /// # Errors
+    /// If the engine refuses the jobs, which no record should bring about.
+    pub fn replay(&self, setup: &BurstSetup) -> Result<Vec<BurstTimes>> {
+        let jobs = match setup.runs {
+            RunsFrom::Predicted => &self.predicted,
+            RunsFrom::Recorded => &self.recorded,
+        };
+        let milli_gpus = (f64::from(setup.nodes) * self.own.gpus * MILLI as f64).round() as u64;
+        replay(jobs, BurstPool { milli_gpus, guard_ms: GUARD_MS }, &setup.policy.waits(jobs, self.most_ms))
+    }
+
+    /// What the cloud costs in each whole hour of a stretch. O(jobs log jobs + hours).
+    pub fn cloud_costs(&self, times: &[BurstTimes], (from, to): Moments) -> Vec<f64> {
+        let away = self.ran(times).filter(|(_, times, _)| times.cloud);
+        let needs: Vec<(i64, i64, f64)> = away
+            .map(|(job, times, run)| (times.start_ms, times.start_ms + run, self.gpus.get(job).copied().unwrap_or(0.0)))
+            .filter(|(start, end, _)| *start < to && *end > from)
+            .collect();
+        let state = self.supply.states.first();
+        let cost = |peak: f64| {
+            let need = self.supply.rounded(HourDemand { firm: peak, total: peak });
+            state.map_or(0.0, |state| self.supply.fill(need, 0.0, state).cost)
+        };
+        peaks(needs, from, to).into_iter().map(cost).collect()
+    }
+
+    /// Position, times and run of each job.
+    fn ran<'a>(&'a self, times: &'a [BurstTimes]) -> impl Iterator<Item = (usize, &'a BurstTimes, i64)> {
+        times.iter().zip(&self.recorded.run_ms).enumerate().map(|(job, (times, run))| (job, times, *run))
+    }
+
+    /// What an hour of the pool costs.
+    fn own_per_h(&self, nodes: u32) -> f64 {
+        f64::from(nodes) * self.own.per_h
+    }
+
+    /// What a stretch cost. O(jobs log jobs + hours).
+    pub fn cost(&self, setup: &BurstSetup, times: &[BurstTimes], stretch: Moments) -> f64 {
+        let cloud = self.cloud_costs(times, stretch);
+        self.own_per_h(setup.nodes) * cloud.len() as f64 + cloud.iter().sum::<f64>()
+    }
+
+    /// The jobs submitted in a stretch.
+    pub fn waits<'a>(
+        &'a self,
+        times: &'a [BurstTimes],
+        (from, to): Moments,
+    ) -> impl Iterator<Item = WaitedJob> + use<'a> {
+        let submitted = self.recorded.submit_ms.iter().zip(times).zip(&self.gpus);
+        submitted.filter(move |((submit, _), _)| (from..to).contains(*submit)).map(|((submit, times), gpus)| {
+            WaitedJob { size: SizeClass::of(*gpus), wait_ms: times.start_ms - submit, cloud: times.cloud }
+        })
+    }
+
+    /// The wait that 95 % of the jobs submitted in a stretch do not exceed, and 95 % of those of each size class with at least [20](FEWEST_OF_CLASS) jobs, seconds; 0 without
+    /// jobs. O(jobs).
+    pub fn p95_s(&self, times: &[BurstTimes], stretch: Moments) -> f64 {
+        let mut all = Vec::new();
+        let mut by_size: BTreeMap<SizeClass, Vec<i64>> = BTreeMap::new();
+        for job in self.waits(times, stretch) {
+            all.push(job.wait_ms);
+            by_size.entry(job.size).or_default().push(job.wait_ms);
+        }
+        let classes = by_size.values().filter(|waits| waits.len() >= FEWEST_OF_CLASS);
+        classes.chain([&all]).filter_map(|waits| nearest_rank_s(waits, TAIL)).fold(0.0, f64::max)
+    }
+
+    /// What each of some ranges of hours of a stretch cost, and so on. O(jobs log jobs + jobs × ranges + hours).
+    pub fn account(
+        &self,
+        setup: &BurstSetup,
+        times: &[BurstTimes],
+        stretch: Moments,
+        ranges: &[Range<usize>],
+    ) -> Vec<BurstSpent> {
+        let cloud = self.cloud_costs(times, stretch);
+        let of = |range: &Range<usize>| {
+            let hours = range.len() as f64;
+            let (from, to) = (stretch.0 + range.start as i64 * HOUR_MS, stretch.0 + range.end as i64 * HOUR_MS);
+            let mut spent = BurstSpent {
+                own: self.own_per_h(setup.nodes) * hours,
+                cloud: cloud.get(range.clone()).unwrap_or(&[]).iter().sum(),
+                room_gpu_h: f64::from(setup.nodes) * self.own.gpus * hours,
+                ..BurstSpent::default()
+            };
+            for (job, times, run) in self.ran(times) {
+                let inside = ((times.start_ms + run).min(to) - times.start_ms.max(from)).max(0);
+                let gpu_h = self.gpus.get(job).copied().unwrap_or(0.0) * inside as f64 / HOUR_MS as f64;
+                *(if times.cloud { &mut spent.cloud_gpu_h } else { &mut spent.own_gpu_h }) += gpu_h;
+            }
+            for job in self.waits(times, (from, to)) {
+                spent.jobs += 1;
+                spent.waited += u64::from(job.wait_ms > 0);
+                spent.cloud_jobs += u64::from(job.cloud);
+                spent.wait_s += job.wait_ms as f64 / 1e3;
+            }
+            spent
+        };
+        ranges.iter().map(of).collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(super) mod tests {
+    use tracecast_analytics::time::MINUTE_MS;
+
+    use super::*;
+    use crate::fleet::supply::{Rental, SpotState, Term};
+
+    /// A part with nodes of 4 GPUs at 6 an hour, beside on-demand at 2.5 a GPU and hour; submission and run in minutes, GPUs. Runs are predicted as they are.
+    pub(in crate::burst) fn part(jobs: &[(i64, i64, f64)], most_ms: i64) -> BurstPart {
+        let unwaited = |(row, (submit, run, gpus)): (usize, &(i64, i64, f64))| UnwaitedJob {
+            row,
+            pool: 0,
+            submit_ms: submit * MINUTE_MS,
+            run_ms: run * MINUTE_MS,
+            gpus: *gpus,
+        };
+        let all: Vec<UnwaitedJob> = jobs.iter().enumerate().map(unwaited).collect();
+        let predicted: Vec<f64> = jobs.iter().map(|(_, run, _)| *run as f64 * 60.0).collect();
+        let own =
+            Commitment { name: "own".to_owned(), term: Term::Owned, gpus: 4.0, per_h: 6.0, listed: 6.0, limit: None };
+        let rental = Rental {
+            name: "rented".to_owned(),
+            zone: None,
+            gpus: 1.0,
+            per_gpu_h: 2.5,
+            listed: 2.5,
+            overhead: 1.0,
+            limit: f64::INFINITY,
+        };
+        let supply = FleetSupply {
+            commitments: vec![own.clone()],
+            on_demand: vec![rental],
+            spot: Vec::new(),
+            states: vec![SpotState { weight: 1.0, shares: Vec::new() }],
+            unit: 1.0,
+        };
+        BurstPart::of(("V", 0), &all, &predicted, (own, supply), most_ms)
+    }
+
+    #[test]
+    fn the_worked_example() {
+        // 3 GPUs run in the pool; of two jobs of 2 and one of 1, the 1 fits beside, and the first 2 is gone when the second comes.
+        let part = part(&[(0, 60, 3.0), (0, 20, 2.0), (10, 10, 1.0), (30, 20, 2.0)], HOUR_MS);
+        let setup = BurstSetup::unwaited(1);
+        let times = part.replay(&setup).unwrap();
+        assert!((part.cost(&setup, &times, (0, HOUR_MS)) - 11.0).abs() < 1e-12);
+        let found = part.account(&setup, &times, (0, 2 * HOUR_MS), &[0..1, 1..2]);
+        let (first, second) = (found[0], found[1]);
+        assert_eq!((first.own, first.cloud, second.own, second.cloud), (6.0, 5.0, 6.0, 0.0));
+        assert!((first.own_gpu_h - (3.0 + 1.0 / 6.0)).abs() < 1e-9 && (first.cloud_gpu_h - 4.0 / 3.0).abs() < 1e-9);
+        assert_eq!((first.jobs, first.waited, first.cloud_jobs, second.jobs), (4, 0, 2, 0));
+        // Where all wait, nothing is rented: the first of 2 GPUs waits for an hour, and the last follows it, or goes beside.
+        let all = BurstSetup { policy: WaitingPolicy::Everybody, ..setup };
+        let times = part.replay(&all).unwrap();
+        let found = part.account(&all, &times, (0, 2 * HOUR_MS), std::slice::from_ref(&(0..2)));
+        assert_eq!((found[0].cloud, found[0].waited, found[0].cloud_jobs), (0.0, 2, 0));
+        assert!(
+            (found[0].wait_s - 90.0 * 60.0).abs() < 1e-9 && (part.p95_s(&times, (0, HOUR_MS)) - 3600.0).abs() < 1e-9
+        );
+    }
+
+    #[test]
+    fn work_is_conserved_and_the_target_is_for_each_size() {
+        // 30 jobs of 1 GPU never wait on 3 nodes; 25 of 12 GPUs do, as one fills the pool.
+        let mut jobs: Vec<(i64, i64, f64)> = (0..25).map(|at| (at * 40, 60, 12.0)).collect();
+        jobs.extend((0..600).map(|at| (2_000 + at, 5, 1.0)));
+        let part = part(&jobs, 24 * HOUR_MS);
+        let work: f64 = jobs.iter().map(|(_, run, gpus)| *run as f64 / 60.0 * gpus).sum();
+        for policy in [
+            WaitingPolicy::Nobody,
+            WaitingPolicy::Everybody,
+            WaitingPolicy::UpTo(30 * MINUTE_MS),
+            WaitingPolicy::Wide(8),
+            WaitingPolicy::LongOrShortWaits(HOUR_MS, 0),
+        ] {
+            let setup = BurstSetup { nodes: 3, policy, runs: RunsFrom::Recorded };
+            let times = part.replay(&setup).unwrap();
+            let found = part.account(&setup, &times, (0, 200 * HOUR_MS), std::slice::from_ref(&(0..200)));
+            assert!((found[0].own_gpu_h + found[0].cloud_gpu_h - work).abs() < 1e-6, "{policy:?}");
+            assert!(found[0].own_gpu_h <= found[0].room_gpu_h && found[0].jobs == 625, "{policy:?}");
+        }
+        let setup = BurstSetup { policy: WaitingPolicy::UpTo(30 * MINUTE_MS), ..BurstSetup::unwaited(3) };
+        let times = part.replay(&setup).unwrap();
+        let all: Vec<i64> = part.waits(&times, (0, 200 * HOUR_MS)).map(|job| job.wait_ms).collect();
+        // 4 % of the jobs are wide: of all, 95 % do not wait; of the wide ones, they wait half an hour.
+        assert_eq!(nearest_rank_s(&all, TAIL), Some(0.0));
+        assert_eq!(part.p95_s(&times, (0, 200 * HOUR_MS)), 1_800.0);
+    }
+}
