@@ -2,7 +2,8 @@
 //!
 //! **Pairs**: columns `gpu_type,job_a,job_b,speed_a,speed_b`; a speed is the share of the speed alone, both empty or one 0 where the pair did not fit;
 //! one empty speed beside a number is a mistake.
-//! **Profiles**: columns `gpu_type,job,family` and any that [`Quantity`] names; an empty cell is unknown. `family` may be left out.
+//! **Profiles**: columns `gpu_type,job,family` and any that [`Quantity`] names; an empty cell is unknown. `family` may be left out. Where a column `forecast` is not empty, the row is
+//! no measurement, and a note counts such rows.
 //! **MISO profiles**: columns `model,batch` and quantities, of one A100: the job type is `model (batch size N)`.
 //! Other columns are passed over, and a note names them. Any file may be compressed (`.gz`, `.zst`).
 //!
@@ -23,6 +24,8 @@ const LONGEST_FILE: u64 = 1 << 30;
 const FASTEST: f64 = 10.0;
 /// GPU type of MISO's tables, which name none.
 pub const MISO_GPU: &str = "a100";
+/// The column of profiles that names what of a row is a forecast.
+pub const FORECAST: &str = "forecast";
 
 /// The text of a file, unpacked.
 ///
@@ -106,7 +109,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// Names of its columns, in lower case.
-    pub(super) fn columns(&self) -> &[String] {
+    pub(crate) fn columns(&self) -> &[String] {
         &self.columns
     }
 
@@ -192,6 +195,18 @@ impl SheetRow<'_> {
         number.ok_or_else(refused).map(Some)
     }
 
+    /// A quantity of a profile: a number as above, and a share of a whole at most 100 %.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn quantity(&self, name: &str, quantity: Quantity) -> Result<Option<f64>> {
+        let value = self.number(name)?;
+        if let Some(value) = value.filter(|value| quantity.is_percent() && *value > 100.0) {
+            return Err(self.wrong(format!("column `{name}` holds {value}"), "write percent, from 0 to 100"));
+        }
+        Ok(value)
+    }
+
     fn speed(&self, name: &str) -> Result<Option<f64>> {
         let speed = self.number(name)?;
         if let Some(fast) = speed.filter(|speed| *speed > FASTEST) {
@@ -271,11 +286,26 @@ pub fn is_profiles(path: &Path) -> Result<bool> {
     Ok((has(["gpu_type", "job"]) || has(["model", "batch"])) && columns.iter().any(quantity))
 }
 
-/// Adds profiles to a table: the documented form, or MISO's.
+/// A row of a file of profiles.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProfileRow {
+    /// GPU type.
+    pub gpu_type: String,
+    /// Job type.
+    pub job: String,
+    /// Its family, where the row tells it.
+    pub family: Option<String>,
+    /// What is known of it.
+    pub profile: JobProfile,
+    /// What of it is a forecast, and was not measured.
+    pub forecast: Vec<Quantity>,
+}
+
+/// Calls `each` with every row of a file of profiles: the documented form, or MISO's. Returns the columns that nothing is done with.
 ///
 /// # Errors
 /// If the file cannot be read, or is not what it should be.
-pub fn read_profiles(path: &Path, table: &mut SharingTable) -> Result<()> {
+pub fn profile_rows(path: &Path, mut each: impl FnMut(ProfileRow)) -> Result<Vec<String>> {
     let content = text(path)?;
     let sheet = Sheet::open(path, &content)?;
     let is_miso = sheet.has(&["model", "batch"]) && !sheet.has(&["job"]);
@@ -286,38 +316,86 @@ pub fn read_profiles(path: &Path, table: &mut SharingTable) -> Result<()> {
     }
     let known: Vec<(String, Quantity)> =
         sheet.columns.iter().filter_map(|column| Some((column.clone(), Quantity::of_column(column)?))).collect();
-    // The last two say what a row rests on, where telemetry wrote it.
-    let named = ["gpu_type", "job", "family", "model", "jobs", "readings"];
-    let passed: Vec<&str> = sheet
-        .columns
-        .iter()
-        .map(String::as_str)
-        .filter(|column| !named.contains(column) && Quantity::of_column(column).is_none())
-        .collect();
-    if !passed.is_empty() {
-        table.notes.push(format!("{}: columns that nothing is done with: {}.", path.display(), passed.join(", ")));
-    }
+    // The last three say what a row rests on, where telemetry or a forecast wrote it.
+    let named = ["gpu_type", "job", "family", "model", "jobs", "readings", FORECAST];
+    let is_passed = |column: &&String| !named.contains(&column.as_str()) && Quantity::of_column(column).is_none();
+    let passed: Vec<String> = sheet.columns.iter().filter(is_passed).cloned().collect();
     sheet.rows(|row| {
-        let (gpu, job) = if is_miso {
-            (table.gpu_type(MISO_GPU), table.job(&miso_job(row.name("model")?, row.name("batch")?)))
+        let (gpu_type, job) = if is_miso {
+            (MISO_GPU.to_owned(), miso_job(row.name("model")?, row.name("batch")?))
         } else {
-            (table.gpu_type(row.name("gpu_type")?), table.job(row.name("job")?))
+            (row.name("gpu_type")?.to_owned(), row.name("job")?.to_owned())
         };
-        if !row.cell("family").is_empty() {
-            table.set_family(job, row.cell("family"));
-        }
+        let family = Some(row.cell("family")).filter(|cell| !cell.is_empty()).map(str::to_owned);
         let mut profile = JobProfile::default();
         for (column, quantity) in &known {
-            let value = row.number(column)?;
-            if quantity.is_percent() && value.is_some_and(|value| value > 100.0) {
-                let found = format!("column `{column}` holds {}", value.unwrap_or_default());
-                return Err(row.wrong(found, "write percent, from 0 to 100"));
-            }
-            profile.set(*quantity, value);
+            profile.set(*quantity, row.quantity(column, *quantity)?);
         }
-        table.set_profile(gpu, job, &profile);
+        let forecast = row.cell(FORECAST).split_whitespace().map(|name| {
+            Quantity::of_column(name).ok_or_else(|| {
+                let found = format!("column `{FORECAST}` names `{name}`");
+                row.wrong(found, "name columns of quantities in it, such as sm_util_pct, with a blank between them")
+            })
+        });
+        each(ProfileRow { gpu_type, job, family, profile, forecast: forecast.collect::<Result<_>>()? });
         Ok(())
-    })
+    })?;
+    Ok(passed)
+}
+
+/// The columns of a file that nothing is done with, in a sentence; none if there are none.
+pub(crate) fn passed_over(path: &Path, columns: &[String]) -> Option<String> {
+    let told = || format!("{}: columns that nothing is done with: {}.", path.display(), columns.join(", "));
+    (!columns.is_empty()).then(told)
+}
+
+/// Adds profiles to a table: the documented form, or MISO's.
+///
+/// # Errors
+/// If the file cannot be read, or is not what it should be.
+pub fn read_profiles(path: &Path, table: &mut SharingTable) -> Result<()> {
+    let (rows, forecasts) = add_profiles(path, table, true)?;
+    if forecasts > 0 {
+        table.notes.push(format!(
+            "{}: {forecasts} of {rows} profiles hold forecasts of `predict utilisation`, which were not measured.",
+            path.display()
+        ));
+    }
+    Ok(())
+}
+
+/// The same without what is a forecast: it must not teach.
+///
+/// # Errors
+/// If the file cannot be read, or is not what it should be.
+pub fn read_measured(path: &Path, table: &mut SharingTable) -> Result<()> {
+    let (rows, forecasts) = add_profiles(path, table, false)?;
+    if forecasts > 0 {
+        table.notes.push(format!(
+            "{}: the forecasts that {forecasts} of {rows} profiles hold do not count, as they were not measured.",
+            path.display()
+        ));
+    }
+    Ok(())
+}
+
+/// How many profiles there are, and how many hold forecasts.
+fn add_profiles(path: &Path, table: &mut SharingTable, with_forecasts: bool) -> Result<(u64, u64)> {
+    let (mut rows, mut forecasts) = (0, 0);
+    let passed = profile_rows(path, |mut row| {
+        rows += 1;
+        forecasts += u64::from(!row.forecast.is_empty());
+        if !with_forecasts {
+            row.forecast.iter().for_each(|quantity| row.profile.set(*quantity, None));
+        }
+        let (gpu, job) = (table.gpu_type(&row.gpu_type), table.job(&row.job));
+        if let Some(family) = &row.family {
+            table.set_family(job, family);
+        }
+        table.set_profile(gpu, job, &row.profile);
+    })?;
+    table.notes.extend(passed_over(path, &passed));
+    Ok((rows, forecasts))
 }
 
 /// The job type of a model at a batch size.
@@ -368,6 +446,26 @@ mod tests {
         let mut table = SharingTable::new();
         let told = read_profiles(profiles.path(), &mut table).unwrap_err().to_string();
         assert!(told.contains("line 2: column `sm_util_pct` holds 140; write percent"), "{told}");
+    }
+
+    #[test]
+    fn what_is_forecast_is_told_and_teaches_nothing() {
+        let profiles = file("gpu_type,job,sm_util_pct,memory_mb,forecast\nv100,a,40,900,\nv100,b,60,800,memory_mb\n");
+        let read = |read: fn(&Path, &mut SharingTable) -> Result<()>| {
+            let mut table = SharingTable::new();
+            read(profiles.path(), &mut table).unwrap();
+            let of = |job: usize| [Quantity::SmUtilPct, Quantity::MemoryMb].map(|of| table.profile(0, job).get(of));
+            (of(0), of(1), table.notes.clone())
+        };
+        let (a, b, notes) = read(read_profiles);
+        assert_eq!((a, b), ([Some(40.0), Some(900.0)], [Some(60.0), Some(800.0)]));
+        assert!(notes.len() == 1 && notes[0].contains("1 of 2 profiles hold forecasts"), "{notes:?}");
+        let (a, b, notes) = read(read_measured);
+        assert_eq!((a, b), ([Some(40.0), Some(900.0)], [Some(60.0), None]));
+        assert!(notes[0].contains("do not count"), "{notes:?}");
+        let strange = file("gpu_type,job,forecast\nv100,a,yes\n");
+        let told = read_profiles(strange.path(), &mut SharingTable::new()).unwrap_err().to_string();
+        assert!(told.contains("line 2: column `forecast` names `yes`; name columns"), "{told}");
     }
 
     #[test]

@@ -238,11 +238,7 @@ pub fn read_couples(path: &Path) -> Result<Vec<(String, SharingJob, SharingJob)>
             job.family = Some(row.cell(family)).filter(|cell| !cell.is_empty()).map(str::to_owned);
         }
         for (column, at, quantity) in &columns {
-            let value = row.number(column)?;
-            if quantity.is_percent() && value.is_some_and(|value| value > 100.0) {
-                let found = format!("column `{column}` holds {}", value.unwrap_or_default());
-                return Err(row.wrong(found, "write percent, from 0 to 100"));
-            }
+            let value = row.quantity(column, *quantity)?;
             if let Some(job) = jobs.get_mut(*at) {
                 job.seen.set(*quantity, value);
             }

@@ -177,7 +177,7 @@ pub struct SharingTable {
 }
 
 /// Places in order, each once.
-pub(super) fn distinct(places: impl IntoIterator<Item = usize>) -> Vec<usize> {
+pub(crate) fn distinct(places: impl IntoIterator<Item = usize>) -> Vec<usize> {
     let once: BTreeSet<usize> = places.into_iter().collect();
     once.into_iter().collect()
 }

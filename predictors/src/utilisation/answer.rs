@@ -5,8 +5,9 @@
 use serde::Serialize;
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 
-use super::backtest::{UsageLeftOut, UsageSplit};
+use super::backtest::UsageSplit;
 use super::history::Usage;
+use super::model::{UsageLeftOut, UsageModelName};
 use super::score::UsageScore;
 use crate::interference::committee::LEVELS;
 
@@ -93,9 +94,9 @@ impl UsageAnswer {
         ];
         let mut table = ReportTable::new(format!("{} of what was left out", split.usage.name()), columns);
         for model in &split.models {
-            let name = if model.name == split.chosen { format!("{} (chosen)", model.name) } else { model.name.clone() };
+            let chosen = if model.name == split.chosen { " (chosen)" } else { "" };
             table.rows.push(vec![
-                name.into(),
+                format!("{}{chosen}", model.name.name()).into(),
                 Cell::float(model.rmsle, 3),
                 Cell::float(model.mae, digits),
                 Cell::share(model.coverage80),
@@ -161,7 +162,8 @@ impl UsageAnswer {
     }
 }
 
-fn digits(usage: Usage) -> usize {
+/// Digits that a value of a usage is shown with.
+pub(super) fn digits(usage: Usage) -> usize {
     match usage {
         Usage::GpuUtilPct => 1,
         Usage::MemoryMb => 0,
@@ -178,8 +180,8 @@ fn what(split: &UsageSplit) -> String {
 }
 
 fn sentence(split: &UsageSplit) -> String {
-    let find = |name: &str| split.models.iter().find(|model| model.name == name);
-    let Some(chosen) = find(&split.chosen) else { return what(split) };
+    let find = |name: UsageModelName| split.models.iter().find(|model| model.name == name);
+    let Some(chosen) = find(split.chosen) else { return what(split) };
     let miss = |model: &UsageScore| {
         format!(
             "an RMSLE of {} and a mean error of {} {}",
@@ -188,12 +190,12 @@ fn sentence(split: &UsageSplit) -> String {
             split.usage.unit()
         )
     };
-    let beside = find("mean").filter(|mean| mean.name != chosen.name);
+    let beside = find(UsageModelName::Mean).filter(|mean| mean.name != chosen.name);
     let beside = beside.map_or_else(String::new, |mean| format!(" (the mean: {})", miss(mean)));
     format!(
         "{}: **{}** has {}{beside}; its 90 % interval holds {}.",
         what(split),
-        chosen.name,
+        chosen.name.name(),
         miss(chosen),
         format::percent(chosen.coverage90)
     )

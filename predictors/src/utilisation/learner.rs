@@ -1,13 +1,4 @@
-//! The models that say how much of a GPU a job will use: three rules, and three learners on the same features.
-//!
-//! | name | says |
-//! |---|---|
-//! | `mean` | the mean of what is known |
-//! | `last` | the value of the job of the narrowest group that started last; of profiles, of the job type nearest in batch size, of the own family if that is known |
-//! | `group` | the mean of the narrowest group, drawn towards wider ones; of profiles, the family's mean and one slope against log batch for all families |
-//! | `linear` | least squares |
-//! | `forest` | a random forest (smartcore) |
-//! | `boosted` | boosted trees that learn the quantiles themselves; the number said is the median |
+//! The learners of how much of a GPU a job will use, and the quantiles of what rules and learners say.
 //!
 //! All is on the scale ln(1 + value). A rule or a learner of one number has quantiles by what it missed by on others; the quantiles of the trees are moved by the same
 //! (conformal: `Reach`). Worked number: of 19 errors the 0.05 and the 0.95 quantile are the smallest and the largest, rank (19 + 1) × 0.05 = 1 and 19.
@@ -15,6 +6,7 @@
 use tracecast_analytics::stats::quantile::weighted_quantile;
 
 use super::history::Usage;
+use super::model::UsageModel;
 use crate::error::Result;
 use crate::interference::committee::LEVELS;
 use crate::matrix::Matrix;
@@ -27,41 +19,6 @@ use crate::model::{Fit as _, Predict as _, Training};
 const MEDIAN: usize = 2;
 /// Rows below which learners say the mean.
 const LEAST_ROWS: usize = 8;
-
-/// A rule or a learner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum UsageModel {
-    Mean,
-    Last,
-    Group,
-    Linear,
-    Forest,
-    Boosted,
-}
-
-/// How many rules there are.
-pub(super) const RULES: usize = 3;
-
-impl UsageModel {
-    /// All, the rules first.
-    pub(super) const ALL: [Self; 6] = [Self::Mean, Self::Last, Self::Group, Self::Linear, Self::Forest, Self::Boosted];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Mean => "mean",
-            Self::Last => "last",
-            Self::Group => "group",
-            Self::Linear => "linear",
-            Self::Forest => "forest",
-            Self::Boosted => "boosted",
-        }
-    }
-
-    /// Its place among the rules; `None` of a learner.
-    pub(super) fn rule(self) -> Option<usize> {
-        Self::ALL.iter().take(RULES).position(|model| *model == self)
-    }
-}
 
 /// What is said of a job, on the log scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -76,6 +33,14 @@ impl UsageForecast {
     /// One number, for all quantiles.
     pub(super) fn one(point: f64) -> Self {
         Self { point, quantiles: [point; LEVELS.len()] }
+    }
+
+    /// With its median at what was measured, and the interval around it as wide as it was, within what there can be.
+    pub(super) fn moved_to(self, measured: f64, usage: Usage) -> Self {
+        let most = usage.most().ln_1p();
+        let [_, _, median, _, _] = self.quantiles;
+        let quantiles = self.quantiles.map(|quantile| (quantile + measured - median).clamp(0.0, most));
+        Self { point: measured, quantiles }
     }
 
     /// With its quantiles moved, in order, and all within what there can be.

@@ -28,10 +28,10 @@ pub enum TypeOfJob {
 impl TypeOfJob {
     /// The type of a job; `None` if what it is made of is not known.
     fn of(self, job: &SampledJob) -> Option<String> {
-        let name = job.name.as_deref().map(str::trim).filter(|name| !name.is_empty())?;
+        let name = job.known.name.as_deref().map(str::trim).filter(|name| !name.is_empty())?;
         match self {
             Self::Name => Some(name.to_owned()),
-            Self::UserName => Some(format!("{}/{}", job.user.as_deref()?, stem(name))),
+            Self::UserName => Some(format!("{}/{}", job.known.user.as_deref()?, stem(name))),
         }
     }
 }
