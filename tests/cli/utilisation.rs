@@ -62,6 +62,8 @@ fn jobs_are_forecast_in_order_of_time_in_every_form() {
     }
     let text = stdout(&ask(&[]));
     assert!(text.contains("(chosen)") && text.contains("cannot be compared"), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("9 scored jobs are too few to tell models apart"), "{text}");
     assert_eq!(text, stdout(&ask(&["--threads", "1"])));
     let told = stderr(&ask(&["--format", "csv", "--section", "memory-later"]));
     assert!(told.contains("there are 2: memory-later-1, memory-later-2"), "{told}");
@@ -198,6 +200,9 @@ fn what_waits_is_forecast_from_its_group() {
     let told = found["jobs"].as_array().unwrap();
     let of = |at: usize| (told[at]["job_id"].as_str().unwrap(), told[at]["gpu_util_pct"]["rests_on"].as_str().unwrap());
     assert_eq!((told.len(), of(0), of(1)), (2, ("90", "recurring_group"), ("91", "size")));
+    let text = stdout(&tracecast(&["predict", "utilisation", &jobs, &readings]));
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("The 15 jobs to choose a model on are too few"), "{text}");
     let util = told[0]["gpu_util_pct"]["expected"].as_f64().unwrap();
     assert!((78.0..88.0).contains(&util), "{found}");
     // Jobs that are named are asked about in place of those that wait.

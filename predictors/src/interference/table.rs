@@ -198,6 +198,14 @@ pub fn family_of_name(job: &str) -> &str {
     job.get(..cut).unwrap_or(job).trim_end()
 }
 
+/// The batch size that the name of a job type tells.
+///
+/// Worked example: `ResNet-18 (batch size 16)` tells 16.
+pub(crate) fn batch_of_name(job: &str) -> Option<f64> {
+    let (_, rest) = job.split_once("(batch size ")?;
+    rest.strip_suffix(')')?.parse().ok()
+}
+
 impl SharingTable {
     /// An empty table.
     pub fn new() -> Self {

@@ -8,12 +8,12 @@ use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, fo
 use super::backtest::UsageSplit;
 use super::history::Usage;
 use super::model::{UsageLeftOut, UsageModelName};
-use super::score::UsageScore;
+use super::score::{UsageScore, too_few};
 use crate::interference::committee::LEVELS;
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "backtest-utilisation/1";
-/// RMSLE of GPU utilisation that the authors of Horus published.
+/// RMSLE of GPU utilisation that the authors of Horus published ([`PublishedUsage`] says where, and why it cannot be compared).
 const PUBLISHED_RMSLE: f64 = 0.154;
 
 /// A figure that others published.
@@ -192,8 +192,19 @@ fn sentence(split: &UsageSplit) -> String {
     };
     let beside = find(UsageModelName::Mean).filter(|mean| mean.name != chosen.name);
     let beside = beside.map_or_else(String::new, |mean| format!(" (the mean: {})", miss(mean)));
+    let what_of = match split.left_out {
+        UsageLeftOut::Later => format::counted(split.scored as u64, "scored job", "scored jobs"),
+        UsageLeftOut::Family | UsageLeftOut::JobType => {
+            format!(
+                "{} in {}",
+                format::counted(split.scored as u64, "job type", "job types"),
+                format::counted(split.folds as u64, "group", "groups")
+            )
+        }
+    };
+    let few = too_few(split.scored, &what_of).map_or_else(String::new, |told| format!(" {told}"));
     format!(
-        "{}: **{}** has {}{beside}; its 90 % interval holds {}.",
+        "{}: **{}** has {}{beside}; its 90 % interval holds {}.{few}",
         what(split),
         chosen.name.name(),
         miss(chosen),

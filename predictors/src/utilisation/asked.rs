@@ -10,8 +10,9 @@ use std::path::Path;
 use super::held_out::GRAPH;
 use super::history::{AskedJob, JobKnown, UsageHistory};
 use crate::error::{Error, Result};
-use crate::interference::read::{self, ProfileRow, Sheet, passed_over, profile_rows};
+use crate::interference::read::{ProfileRow, passed_over, profile_rows};
 use crate::interference::table::Quantity;
+use crate::sheet::{Sheet, text};
 
 /// Columns of a file of jobs.
 const OF_JOBS: [&str; 6] = ["name", "user", "gpus", "cpus", "limit_s", "job_id"];
@@ -49,7 +50,7 @@ pub fn read_types(path: &Path) -> Result<(Vec<ProfileRow>, Vec<String>)> {
 /// # Errors
 /// If the file cannot be read, is not of the form, or has no row.
 pub fn read_jobs(path: &Path) -> Result<(Vec<AskedJob>, Vec<String>)> {
-    let content = read::text(path)?;
+    let content = text(path)?;
     let sheet = Sheet::open(path, &content)?;
     if !sheet.has(&["name"]) {
         return Err(sheet.other(
@@ -60,12 +61,12 @@ pub fn read_jobs(path: &Path) -> Result<(Vec<AskedJob>, Vec<String>)> {
         sheet.columns().iter().filter(|column| !OF_JOBS.contains(&column.as_str())).cloned().collect();
     let mut jobs = Vec::new();
     sheet.rows(|row| {
-        let text = |column: &str| Some(row.cell(column)).filter(|cell| !cell.is_empty()).map(str::to_owned);
+        let filled = |column: &str| Some(row.cell(column)).filter(|cell| !cell.is_empty()).map(str::to_owned);
         jobs.push(AskedJob {
-            id: text("job_id"),
+            id: filled("job_id"),
             known: JobKnown {
-                name: text("name"),
-                user: text("user"),
+                name: filled("name"),
+                user: filled("user"),
                 gpus: row.number("gpus")?,
                 cpus: row.number("cpus")?,
                 limit_s: row.number("limit_s")?.filter(|limit_s| *limit_s > 0.0),

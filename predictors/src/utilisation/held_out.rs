@@ -21,12 +21,12 @@ use crate::matrix::Matrix;
 
 /// Fewest groups of which one can be left out, and another one of the others to choose by.
 pub(super) const LEAST_FOLDS: usize = 3;
-/// Most folds.
+/// Most folds. Time grows with their square, as each has as many inner ones; each then leaves out a sixteenth at most, so that what teaches is nearly whole.
 const FOLDS: usize = 16;
-/// What of a model's graph is a feature, as its log.
+/// What of a model's graph is a feature, as its log: what is known before a job runs, and what Horus takes from the graph. All are sizes, so ratios count.
 pub(super) const GRAPH: [Quantity; 4] =
     [Quantity::Flops, Quantity::Parameters, Quantity::Batch, Quantity::PrecisionBits];
-/// Most GPU types that are told apart.
+/// Most GPU types that are told apart, a column each: of more, those after the eighth look alike to the learners. Rules know all.
 const GPU_TYPES: usize = 8;
 /// Columns of a row: the graph, the GPU type, the nearest batch size.
 const COLUMNS: usize = GRAPH.len() + GPU_TYPES + 1;

@@ -20,7 +20,7 @@ use crate::timeline::{Timeline, TimelineOptions};
 
 /// More than any GPU has: 1 TiB, in MiB.
 const MOST_MIB: f64 = 1_048_576.0;
-/// Moments that a job needs so that its mean says something.
+/// Moments that a job needs so that its mean says something: one or two may both fall into its start, when a GPU idles.
 pub const LEAST_MOMENTS: usize = 3;
 /// Name of a GPU type that nothing tells.
 const UNKNOWN_TYPE: &str = "unknown";

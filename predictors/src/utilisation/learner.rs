@@ -17,8 +17,16 @@ use crate::model::{Fit as _, Predict as _, Training};
 
 /// Place of the median in [`LEVELS`].
 const MEDIAN: usize = 2;
-/// Rows below which learners say the mean.
+/// Rows below which learners say the mean: two for each of the few columns that tell anything in tables so small.
 const LEAST_ROWS: usize = 8;
+
+/// Trees of the forest: their mean hardly moves beyond some dozens, and each fold fits one.
+const FOREST_TREES: usize = 60;
+/// Levels of its trees: 256 leaves, more than the rows of most tables.
+const FOREST_DEPTH: u16 = 8;
+/// Share of the rows that each boosted tree sees, and of the columns: so that trees differ where rows are few. Neither was tuned.
+const TREE_ROWS: f64 = 0.7;
+const TREE_COLUMNS: f64 = 0.5;
 
 /// What is said of a job, on the log scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -114,10 +122,14 @@ pub(super) fn learn(
     };
     Ok(match model {
         UsageModel::Linear => points(Linear.fit(training)?.predict(&ask)?),
-        UsageModel::Forest => points(Forest { trees: 60, depth: 8, seed }.fit(training)?.predict(&ask)?),
+        UsageModel::Forest => {
+            points(Forest { trees: FOREST_TREES, depth: FOREST_DEPTH, seed }.fit(training)?.predict(&ask)?)
+        }
         _ => {
+            // The usual least of a leaf would leave tables of some dozens of rows a single one.
             let least = (learn.rows() as f64 / 10.0).clamp(3.0, Trees::default().least);
-            let trees = Trees { rows: 0.7, columns: 0.5, least, seed, ..Trees::default() }.for_rows(learn.rows());
+            let trees = Trees { rows: TREE_ROWS, columns: TREE_COLUMNS, least, seed, ..Trees::default() }
+                .for_rows(learn.rows());
             let learner = Boosted { targets: vec![LEVELS.map(Target::Quantile).to_vec()], trees };
             let said = learner.fit(training)?.predict(&ask)?;
             let told = |row: &[f32]| {

@@ -16,6 +16,7 @@ use super::forecast::{self, UsageBasis, UsageChoice, UsageForecasts, UsageValue}
 use super::held_out::GRAPH;
 use super::history::{AskedJob, Usage};
 use super::model::UsageLeftOut;
+use super::score::too_few;
 use crate::error::{Error, Result};
 use crate::interference::committee::LEVELS;
 use crate::interference::read::{FORECAST, ProfileRow};
@@ -250,6 +251,13 @@ impl UsagePrediction {
             Report::new(self.title.clone(), "How much of a GPU will these jobs use? Forecasts before they run");
         report.notes.clone_from(&self.notes);
         report.summary = Usage::ALL.into_iter().filter_map(|usage| self.sentence(usage)).collect();
+        if let Some(least) = self.choices.iter().min_by_key(|choice| choice.chosen_on) {
+            let what = match self.asked {
+                UsageAsked::JobTypes => format::counted(least.chosen_on as u64, "job type", "job types"),
+                UsageAsked::Jobs => format::counted(least.chosen_on as u64, "job", "jobs"),
+            };
+            report.summary.extend(too_few(least.chosen_on, &format!("The {what} to choose a model on")));
+        }
         report.sections.push(self.forecasts());
         if !self.choices.is_empty() {
             report.sections.push(self.models());

@@ -13,8 +13,7 @@ use tracecast_analytics::stats::NeumaierSum;
 use super::history::{MEANS, SampledJob, UsageHistory};
 use crate::error::{Error, Result};
 use crate::feature::name::stem;
-use crate::interference::gavel;
-use crate::interference::table::{JobProfile, Quantity, family_of_name};
+use crate::interference::table::{JobProfile, Quantity, batch_of_name, family_of_name};
 
 /// What a job type is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +105,7 @@ pub fn job_types(history: &UsageHistory, by: TypeOfJob) -> Result<(Vec<SampledTy
             profile.set(quantity, (known > 0).then(|| sum.value() / f64::from(known)));
         }
         profile.set(Quantity::MemoryMb, sums.peak_mb);
-        profile.set(Quantity::Batch, gavel::batch(&job));
+        profile.set(Quantity::Batch, batch_of_name(&job));
         SampledType {
             gpu_type: gpu_type.to_owned(),
             family: family_of_name(&job).to_owned(),

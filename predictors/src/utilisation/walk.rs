@@ -18,15 +18,16 @@ use super::score::Said;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 
-/// Where the parts begin, as shares of the jobs: predicted, to choose on, reported.
+/// Where the parts begin, as shares of the jobs: predicted, to choose on, reported. Choosing and reporting get a quarter each, so that both rest on as many jobs; the first intervals need
+/// errors, which the fifth before them gives.
 pub(super) const PARTS: [f64; 3] = [0.3, 0.5, 0.75];
-/// Fits of a learner over all jobs.
+/// Fits of a learner over all jobs: no fit is older than a tenth of the record, and the time stays that of ten fits.
 const FITS: usize = 10;
-/// Jobs by whose errors intervals are drawn.
+/// Jobs by whose errors intervals are drawn: 15 of them lie beyond each end of the 90 % interval, and older errors than these say little of how a cluster is used now.
 const WINDOW: usize = 300;
-/// Times at most at which intervals are drawn anew.
+/// Times at most at which intervals are drawn anew. Each sorts the window; of more jobs than that, a few in a row share an interval.
 const REDRAWS: usize = 2_000;
-/// Fewest jobs that can be tested.
+/// Fewest jobs that can be tested: a quarter of them is five.
 pub(super) const LEAST_JOBS: usize = 20;
 /// Features of a job.
 const FEATURES: usize = 13;
