@@ -24,7 +24,11 @@ fn tell(splits: &[UsageSplit]) {
     for split in splits {
         println!(
             "{:?}, {:?}: {} scored, {} folds, chosen {}",
-            split.usage, split.left_out, split.scored, split.folds, split.chosen
+            split.usage,
+            split.left_out,
+            split.scored,
+            split.folds,
+            split.chosen.name()
         );
         split.models.iter().for_each(|model| println!("  {model:?}"));
         split.by_known.iter().for_each(|by| println!("  {by:?}"));

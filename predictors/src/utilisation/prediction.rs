@@ -340,6 +340,7 @@ impl UsagePrediction {
             ],
             UsageAsked::Jobs => &[
                 "Expected, and the 10 and 90 % quantiles, from readings up to the end of the record: of the narrowest group of which anything was read.",
+                "The interval is as wide as all jobs were missed together: of a job that only its size or all jobs tell of, it may be too narrow.",
                 "`backtest utilisation` on the same sources says how much such forecasts missed later jobs, and how often their intervals held.",
             ],
         };
