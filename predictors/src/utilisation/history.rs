@@ -22,6 +22,8 @@ use crate::timeline::{Timeline, TimelineOptions};
 const MOST_MIB: f64 = 1_048_576.0;
 /// Moments that a job needs so that its mean says something: one or two may both fall into its start, when a GPU idles.
 pub const LEAST_MOMENTS: usize = 3;
+/// Bytes of a megabyte, in which profiles count PCIe traffic.
+const BYTES_PER_MB: f64 = 1e6;
 /// Name of a GPU type that nothing tells.
 const UNKNOWN_TYPE: &str = "unknown";
 
@@ -172,12 +174,13 @@ pub(super) struct ReadingSums {
 }
 
 /// Quantities of which a profile has the mean.
-pub(super) const MEANS: [Quantity; 6] = [
+pub(super) const MEANS: [Quantity; 7] = [
     Quantity::SmUtilPct,
     Quantity::MemUtilPct,
     Quantity::SmActivePct,
     Quantity::TensorActivePct,
     Quantity::DramActivePct,
+    Quantity::PcieMbS,
     Quantity::PowerW,
 ];
 
@@ -191,6 +194,7 @@ impl ReadingSums {
             percent(reading.sm_active_ratio),
             percent(reading.tensor_active_ratio),
             percent(reading.dram_active_ratio),
+            reading.pcie_bytes_per_s.map(|bytes| bytes / BYTES_PER_MB),
             reading.power_w,
         ];
         for ((sum, known), value) in self.means.iter_mut().zip(values) {
