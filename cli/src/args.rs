@@ -103,6 +103,17 @@ pub(crate) enum Form {
     Html,
 }
 
+/// Form of answers about what was named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RowsForm {
+    /// Text for a terminal
+    Table,
+    /// CSV, one row for each answer
+    Csv,
+    /// JSON
+    Json,
+}
+
 /// What the name of a file in a form ends in.
 pub(crate) fn extension(form: &impl ValueEnum) -> String {
     let value = form.to_possible_value();

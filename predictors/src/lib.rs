@@ -25,6 +25,7 @@ pub mod output;
 pub mod resample;
 pub mod score;
 pub mod serve;
+pub mod sheet;
 pub mod slurm;
 pub mod spot;
 pub mod timeline;

@@ -558,6 +558,7 @@ fn schemas_are_the_published_ones() {
         ("backtest-allocation", "planner/schema/backtest-allocation-1.schema.json"),
         ("backtest-spot", "predictors/schema/backtest-spot-1.schema.json"),
         ("backtest-utilisation", "predictors/schema/backtest-utilisation-1.schema.json"),
+        ("predict-utilisation", "predictors/schema/predict-utilisation-1.schema.json"),
         ("predict-spot", "predictors/schema/predict-spot-1.schema.json"),
         ("backtest-demand", "predictors/schema/backtest-demand-1.schema.json"),
         ("backtest-interference", "predictors/schema/backtest-interference-1.schema.json"),

@@ -291,6 +291,11 @@ fn backtests_and_forecasts() {
     checked("backtest-utilisation", &["backtest", "utilisation", "datasets/sample", "--format", "json"]);
     let known = folder.file("known.csv", &utilisation::profiles());
     checked("backtest-utilisation", &["backtest", "utilisation", &known, "--format", "json"]);
+    let new = utilisation::new_types(&folder);
+    let asked = ["predict", "utilisation", &known, "--jobs", &new, "--format", "json"];
+    checked("predict-utilisation", &asked);
+    let [jobs, readings] = utilisation::queue(&folder);
+    checked("predict-utilisation", &["predict", "utilisation", &jobs, &readings, "--format", "json"]);
     let (measured, profiles) = sharing::measured(&folder);
     let (shared, named) = (
         ["--pairs", &measured, "--profiles", &profiles, "--gpus", "6", "--format", "json"],

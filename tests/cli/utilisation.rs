@@ -1,4 +1,4 @@
-//! `tracecast train utilisation` and `tracecast backtest utilisation`, as a user meets them.
+//! `tracecast train utilisation`, `predict utilisation` and `backtest utilisation`, as a user meets them.
 
 use super::*;
 
@@ -62,6 +62,8 @@ fn jobs_are_forecast_in_order_of_time_in_every_form() {
     }
     let text = stdout(&ask(&[]));
     assert!(text.contains("(chosen)") && text.contains("cannot be compared"), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("9 scored jobs are too few to tell models apart"), "{text}");
     assert_eq!(text, stdout(&ask(&["--threads", "1"])));
     let told = stderr(&ask(&["--format", "csv", "--section", "memory-later"]));
     assert!(told.contains("there are 2: memory-later-1, memory-later-2"), "{told}");
@@ -81,6 +83,163 @@ fn families_of_profiles_are_left_out() {
     assert_eq!(told, [of("family", 4), of("family", 4), of("job_type", 16), of("job_type", 16)]);
     let csv = tracecast(&["backtest", "utilisation", &source, "--format", "csv", "--section", "utilisation-family"]);
     assert!(stdout(&csv).contains("nearest"), "{}{}", stdout(&csv), stderr(&csv));
+}
+
+/// A job type as it is known, another batch size of its family, a new family, a GPU type that nobody measured.
+pub(super) fn new_types(folder: &Folder) -> String {
+    let rows = "gpu_type,job,family,batch\na100,m1 (batch size 32),,32\na100,m1 (batch size 24),m1,24\na100,strange,,\nh100,m1 (batch size 32),,32\n";
+    folder.file("new.csv", rows)
+}
+
+/// Jobs of two recurring groups on one GPU each, read five times a job: ann's use 30 %, ben's 80 %; then two that wait.
+pub(super) fn queue(folder: &Folder) -> [String; 2] {
+    let mut jobs =
+        "JobID|JobName|User|Account|Partition|State|Submit|Start|End|AllocTRES|ReqTRES|NodeList\n".to_owned();
+    let mut readings = String::new();
+    for at in 0..48u64 {
+        let (user, util) = if at * 7 % 11 < 5 { ("ann", 30) } else { ("ben", 80) };
+        let time =
+            |minutes: u64| format!("2024-03-{:02}T{:02}:{:02}:00", 4 + minutes / 1440, minutes / 60 % 24, minutes % 60);
+        let (begin, end) = (60 * at, 60 * at + 50);
+        let (begins, ends, name, tres) =
+            (time(begin), time(end), format!("train_{user}_{at}"), "cpu=4,gres/gpu=1,node=1");
+        jobs += &format!("{at}|{name}|{user}|x|gpu|COMPLETED|{begins}|{begins}|{ends}|{tres}|{tres}|n1\n");
+        for read in 0..5 {
+            // 2024-03-04 00:00 UTC.
+            let ms = 1_709_510_400_000 + (begin + 5 + 8 * read) * 60_000;
+            let noise = (at * 5 + read * 3) % 7;
+            readings +=
+                &format!("DCGM_FI_DEV_GPU_UTIL{{gpu=\"0\",Hostname=\"n1\",hpc_job=\"{at}\"}} {} {ms}\n", util + noise);
+            readings += &format!(
+                "DCGM_FI_DEV_FB_USED{{gpu=\"0\",Hostname=\"n1\",hpc_job=\"{at}\"}} {} {ms}\n",
+                100 * util + noise
+            );
+        }
+    }
+    let tres = "cpu=4,gres/gpu=1,node=1";
+    for (id, user) in [(90, "ben"), (91, "zoe")] {
+        let name = format!("train_{user}_{id}");
+        jobs +=
+            &format!("{id}|{name}|{user}|x|gpu|PENDING|2024-03-06T00:00:00|Unknown|Unknown||{tres}|None assigned\n");
+    }
+    [folder.file("sacct.txt", &jobs), folder.file("dcgm.prom", &readings)]
+}
+
+#[test]
+fn job_types_are_forecast_and_the_forecast_serves_as_profiles() {
+    let folder = Folder::new();
+    let (source, new) = (folder.file("profiles.csv", &profiles()), new_types(&folder));
+    let out = folder.path("forecast.csv");
+    let ask = |more: &[&str]| tracecast(&[&["predict", "utilisation", &source, "--jobs", &new], more].concat());
+    let output = ask(&["--format", "json", "--save-profiles", &out]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found = json(&stdout(&output));
+    assert_eq!((found["schema"].as_str(), found["asked"].as_str()), (Some("predict-utilisation/1"), Some("job_types")));
+    let jobs = found["jobs"].as_array().unwrap();
+    let told: Vec<&str> = jobs.iter().map(|job| job["gpu_util_pct"]["rests_on"].as_str().unwrap()).collect();
+    assert_eq!(told, ["job_type", "family", "other_families", "family_elsewhere"]);
+    // Measured: 20 + 12 + 14 %, 2,000 + 900 + 3,000 MiB. The batch between 16 and 32 lies between them.
+    let number = |job: usize, usage: &str| jobs[job][usage]["expected"].as_f64().unwrap();
+    assert_eq!((number(0, "gpu_util_pct").round(), number(0, "memory_mb").round()), (46.0, 5_900.0));
+    assert!((37.0..48.0).contains(&number(1, "gpu_util_pct")), "{found}");
+    assert!(found["notes"].to_string().contains("Nothing was measured on h100"), "{found}");
+    // What is chosen for a new family was chosen with families left out.
+    let ways: Vec<&str> =
+        found["choices"].as_array().unwrap().iter().map(|of| of["left_out"].as_str().unwrap()).collect();
+    assert_eq!(ways, ["job_type", "family", "job_type", "family"]);
+    let csv = stdout(&ask(&["--format", "csv"]));
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert!(rows.len() == 5 && rows.iter().all(|row| row.len() == rows[0].len()), "{csv}");
+    assert_eq!(&rows[1][..4], ["a100", "m1 (batch size 32)", "m1", "46.00"]);
+    let text = stdout(&ask(&[]));
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("(measured: 1, its family: 1, its family on other GPUs: 1, other families: 1)"), "{text}");
+    assert!(words.contains("How the models were chosen"), "{text}");
+    assert_eq!(text, stdout(&ask(&["--threads", "1"])));
+    // As profiles: measured as it was, and of what is forecast the memory that is enough with a chance of 90 %.
+    let written = std::fs::read_to_string(&out).unwrap();
+    let lines: Vec<&str> = written.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (24, "gpu_type,job,family,sm_util_pct,memory_mb,batch,forecast"));
+    assert!(lines.contains(&"a100,m1 (batch size 32),m1,46,5900,32,"), "{written}");
+    let p90 = jobs[1]["memory_mb"]["quantiles"]["p90"].as_f64().unwrap();
+    let forecast = format!(",{p90:.2},24,sm_util_pct memory_mb");
+    assert!(
+        lines.iter().any(|line| line.starts_with("a100,m1 (batch size 24),m1,") && line.ends_with(&forecast)),
+        "{written}"
+    );
+    let pairs = folder.file("pairs.csv", &interference::pairs());
+    let taken = tracecast(&[
+        "backtest",
+        "interference",
+        &pairs,
+        "--profiles",
+        &out,
+        "--hold-out",
+        "family",
+        "--format",
+        "json",
+    ]);
+    let notes = json(&stdout(&taken))["notes"].to_string();
+    assert!(notes.contains("3 of 23 profiles hold forecasts") && !notes.contains("nothing is done with"), "{notes}");
+    // Forecasts teach no further forecast.
+    let again = tracecast(&["predict", "utilisation", &out, "--jobs", &new, "--format", "json"]);
+    let again = json(&stdout(&again));
+    assert!(again["notes"].to_string().contains("do not count") && again["jobs"] == found["jobs"], "{again}");
+}
+
+#[test]
+fn what_waits_is_forecast_from_its_group() {
+    let folder = Folder::new();
+    let [jobs, readings] = queue(&folder);
+    let output = tracecast(&["predict", "utilisation", &jobs, &readings, "--format", "json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found = json(&stdout(&output));
+    let told = found["jobs"].as_array().unwrap();
+    let of = |at: usize| (told[at]["job_id"].as_str().unwrap(), told[at]["gpu_util_pct"]["rests_on"].as_str().unwrap());
+    assert_eq!((told.len(), of(0), of(1)), (2, ("90", "recurring_group"), ("91", "size")));
+    let text = stdout(&tracecast(&["predict", "utilisation", &jobs, &readings]));
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("The 16 jobs to choose a model on are too few"), "{text}");
+    let util = told[0]["gpu_util_pct"]["expected"].as_f64().unwrap();
+    assert!((78.0..88.0).contains(&util), "{found}");
+    // Jobs that are named are asked about in place of those that wait.
+    let named = folder.file("named.csv", "name,user,gpus\ntrain_ann_77,ann,1\n");
+    let csv = stdout(&tracecast(&["predict", "utilisation", &jobs, &readings, "--jobs", &named, "--format", "csv"]));
+    let cells: Vec<&str> = csv.lines().nth(1).unwrap().split(',').collect();
+    assert_eq!((csv.lines().count(), &cells[..4]), (2, &["", "train_ann_77", "ann", "1"][..]));
+    assert!((28.0..38.0).contains(&cells[4].parse::<f64>().unwrap()), "{csv}");
+}
+
+#[test]
+fn what_a_forecast_lacks_is_said() {
+    let folder = Folder::new();
+    let told = |command: &[&str]| {
+        let output = tracecast(&[&["predict", "utilisation"], command].concat());
+        (output.status.code(), stderr(&output))
+    };
+    let (source, new) = (folder.file("profiles.csv", &profiles()), new_types(&folder));
+    let (code, text) = told(&[&source]);
+    assert!(code == Some(2) && text.contains("with --jobs"), "{text}");
+    let [jobs, readings] = queue(&folder);
+    let started: String = std::fs::read_to_string(jobs)
+        .unwrap()
+        .lines()
+        .filter(|line| !line.contains("PENDING"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let started = folder.file("started.txt", &started);
+    let (code, text) = told(&[&started, &readings]);
+    assert!(code == Some(5) && text.contains("no job with GPUs waits") && text.contains("--jobs"), "{text}");
+    let (code, text) = told(&[SAMPLE, "--jobs", &new]);
+    assert!(code == Some(1) && text.contains("a table of profiles in place of the trace"), "{text}");
+    let (code, text) = told(&[SAMPLE, "--jobs", &new, "--save-profiles", &folder.path("p.csv")]);
+    assert!(code == Some(2) && text.contains("--save-profiles"), "{text}");
+    let few = folder.file("few.csv", "gpu_type,job,sm_util_pct\na100,a,40\na100,b,60\n");
+    let (code, text) = told(&[&few, "--jobs", &new]);
+    assert!(code == Some(5) && text.contains("nothing can be said of any row"), "{text}");
+    // A file that is there is not replaced unasked.
+    let (code, text) = told(&[&source, "--jobs", &new, "--save-profiles", &source]);
+    assert!(code == Some(1) && text.contains("--force"), "{text}");
 }
 
 #[test]

@@ -43,6 +43,8 @@ pub struct JobReading<'r> {
     pub tensor_active_ratio: Option<f64>,
     /// Share of cycles DRAM was active, 0 to 1.
     pub dram_active_ratio: Option<f64>,
+    /// PCIe traffic of both directions, bytes a second; unknown of an instance, as its board serves others, too.
+    pub pcie_bytes_per_s: Option<f64>,
     /// GPU memory in use, bytes.
     pub mem_used_bytes: Option<f64>,
     /// Power of the board, watts; unknown of an instance, as its board serves others, too.
@@ -110,6 +112,7 @@ pub fn job_readings(facts: &JobFacts<'_>, mut each: impl FnMut(&JobReading<'_>))
                 sm_active_ratio: reading.value(&samples.sm_active_ratio),
                 tensor_active_ratio: reading.value(&samples.tensor_active_ratio),
                 dram_active_ratio: reading.value(&samples.dram_active_ratio),
+                pcie_bytes_per_s: reading.value(&samples.pcie_bytes_per_s).filter(|_| !gpu.is_instance()),
                 mem_used_bytes: reading.value(&samples.mem_used_bytes),
                 power_w: reading.value(&samples.power_w).filter(|_| !gpu.is_instance()),
             });

@@ -415,6 +415,8 @@ tables! {
         tensor_active_ratio: num,
         #[doc = "Share of cycles DRAM was active, 0 to 1."]
         dram_active_ratio: num,
+        #[doc = "PCIe traffic of both directions, bytes a second."]
+        pcie_bytes_per_s: num,
         #[doc = "GPU memory in use, bytes."]
         mem_used_bytes: num,
         #[doc = "GPU memory there is, bytes."]

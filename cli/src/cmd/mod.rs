@@ -122,7 +122,7 @@ Example, a model of run times from the bundled sample:
   tracecast train duration datasets/sample --trees 20 --out sample.model"
     )]
     Train(Train),
-    /// Predict how long jobs will run, how much two jobs slow each other, or whether spot instances will be there
+    /// Predict how long jobs will run, how much two jobs slow each other, how much of a GPU jobs use, or whether spot instances will be there
     ///
     /// The predictions are written as rows, and on request as a table for Slurm and as a summary for Prometheus.
     Predict(predict::Predict),
@@ -189,8 +189,8 @@ pub(crate) enum Train {
     Spot(Box<spot::TrainSpot>),
     /// Write what the telemetry of a trace knows of its job types, as a table of profiles (CSV)
     ///
-    /// Readings of GPUs are joined to the jobs that held them. `backtest interference`, `train interference` and `plan sharing` take the table as --profiles, and
-    /// `backtest utilisation` tests what can be forecast from it.
+    /// Readings of GPUs are joined to the jobs that held them. `backtest interference`, `train interference` and `plan sharing` take the table as --profiles,
+    /// `predict utilisation` forecasts other job types from it, and `backtest utilisation` tests such forecasts.
     Utilisation(utilisation::TrainUtilisation),
 }
 

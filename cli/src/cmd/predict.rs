@@ -16,7 +16,7 @@ use tracecast_predictors::timeline::Timeline;
 
 use crate::args::{Between, Reading, TIMES};
 use crate::cmd::train::{self, Choosing};
-use crate::cmd::{predict_interference, spot};
+use crate::cmd::{predict_interference, spot, utilisation};
 use crate::early::{self, Replacing};
 use crate::exit::Usage;
 use crate::progress::Clock;
@@ -83,6 +83,10 @@ pub(crate) enum PredictOf {
     Interference(Box<predict_interference::PredictInterference>),
     /// Predict whether there will be enough spot instances, for the next hours and throughout them
     Spot(Box<spot::PredictSpot>),
+    /// Predict how much of a GPU, and of its memory, job types or waiting jobs will use
+    ///
+    /// The answer gives the expected value and quantiles, the model that was chosen, and what it rests on: what was measured, the family, or the recurring group.
+    Utilisation(Box<utilisation::PredictUtilisation>),
 }
 
 #[derive(Debug, Args)]
@@ -173,6 +177,7 @@ pub(crate) fn run(request: &Predict, quiet: bool) -> Result<()> {
     match (&request.of, &request.durations.0) {
         (Some(PredictOf::Interference(request)), _) => predict_interference::run(request, quiet),
         (Some(PredictOf::Spot(request)), _) => spot::predict(request, quiet),
+        (Some(PredictOf::Utilisation(request)), _) => utilisation::predict(request, quiet),
         (None, Some(request)) => durations(request, quiet),
         (None, None) => Err(Usage("name the trace with the jobs to predict".to_owned()).into()),
     }

@@ -4,26 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use tracecast_analytics::report;
 use tracecast_predictors::interference::predictor::{SharingJob, SharingPredictor};
 use tracecast_predictors::interference::share::{self, SharingAnswer, SharingLimits};
 
+use crate::args::RowsForm;
 use crate::cmd::answer;
 use crate::early::Replacing;
 use crate::exit::Usage;
 use crate::output;
-
-/// Form of the answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CoupleForm {
-    /// Text for a terminal
-    Table,
-    /// CSV, one row a couple
-    Csv,
-    /// JSON
-    Json,
-}
 
 /// What sharing must keep.
 #[derive(Debug, Clone, Copy, Args)]
@@ -77,8 +67,8 @@ pub(crate) struct PredictInterference {
     #[command(flatten)]
     pub(crate) limits: Limits,
     /// Form in which the answer is written
-    #[arg(long, value_enum, default_value_t = CoupleForm::Table, help_heading = "Answer")]
-    pub(crate) format: CoupleForm,
+    #[arg(long, value_enum, default_value_t = RowsForm::Table, help_heading = "Answer")]
+    pub(crate) format: RowsForm,
     /// Write the answer to a file instead of stdout; FOLDER/ writes it there under the name of the command
     #[arg(long, short, value_name = "FILE|FOLDER/", help_heading = "Answer")]
     pub(crate) out: Option<PathBuf>,
@@ -132,14 +122,14 @@ pub(crate) fn run(request: &PredictInterference, quiet: bool) -> Result<()> {
     }
     let found = measuring.unwrap_or_else(|| SharingAnswer::new(&predictor, limits, pairs));
     match request.format {
-        CoupleForm::Table => {
+        RowsForm::Table => {
             let text = report::text::render(&found.report(notes), output::width(out));
             output::text(&text, out)
         }
-        CoupleForm::Csv => {
+        RowsForm::Csv => {
             notes.iter().for_each(|note| output::say(quiet, &format!("tracecast: {note}")));
             output::bytes(&found.csv()?, out)
         }
-        CoupleForm::Json => output::text(&answer::json(&found, "the answer")?, out),
+        RowsForm::Json => output::text(&answer::json(&found, "the answer")?, out),
     }
 }

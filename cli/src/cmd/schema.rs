@@ -73,6 +73,8 @@ pub(crate) enum SchemaOf {
     PredictInterference,
     /// `predict spot --format json`
     PredictSpot,
+    /// `predict utilisation --format json`
+    PredictUtilisation,
     /// `forecast --format json`
     DemandForecast,
     /// `audit --format json`
@@ -114,6 +116,7 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::Predictions => tracecast_predictors::output::json_schema(),
         SchemaOf::PredictInterference => tracecast_predictors::interference::share::json_schema(),
         SchemaOf::PredictSpot => tracecast_predictors::spot::answer::json_schema(),
+        SchemaOf::PredictUtilisation => tracecast_predictors::utilisation::prediction::json_schema(),
         SchemaOf::DemandForecast => tracecast_predictors::demand::predictor::json_schema(),
         SchemaOf::Audit => audit::answer::json_schema(),
         SchemaOf::AuditManifest => audit::manifest::json_schema(),

@@ -1,22 +1,24 @@
-//! `tracecast train utilisation` and `tracecast backtest utilisation`.
+//! `tracecast train utilisation`, `tracecast predict utilisation` and `tracecast backtest utilisation`.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use tracecast_analytics::report::format;
+use tracecast_analytics::report::{self, format};
 use tracecast_analytics::storage;
-use tracecast_predictors::interference::read::{is_profiles, read_profiles};
+use tracecast_predictors::interference::read::{is_profiles, read_measured};
 use tracecast_predictors::interference::table::SharingTable;
 use tracecast_predictors::utilisation::answer::UsageAnswer;
 use tracecast_predictors::utilisation::history::UsageHistory;
+use tracecast_predictors::utilisation::prediction::UsagePrediction;
 use tracecast_predictors::utilisation::profile::{self, TypeOfJob};
-use tracecast_predictors::utilisation::{backtest, held_out};
+use tracecast_predictors::utilisation::{asked, backtest, forecast, held_out};
 
-use crate::args::Reading;
+use crate::args::{Reading, RowsForm};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::early::Replacing;
+use crate::exit::Usage;
 use crate::progress::Clock;
 use crate::{output, source};
 
@@ -103,10 +105,96 @@ pub(crate) struct BacktestUtilisation {
     pub(crate) answering: Answering,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples, job types that nobody has run, from a table of profiles, and the jobs that wait at the end of a record:
+  tracecast predict utilisation profiles.csv --jobs new.csv
+  tracecast predict utilisation accounting.txt dcgm.prom")]
+pub(crate) struct PredictUtilisation {
+    /// One CSV of profiles, or a trace with readings of GPUs (files, folders or patterns)
+    ///
+    /// `train utilisation` writes profiles. Of a trace, jobs that wait when the record ends are forecast from the readings of earlier jobs.
+    #[arg(required = true, value_name = "PROFILES|SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// CSV of what to forecast: job types for a table of profiles, else jobs [default: the jobs that wait]
+    ///
+    /// Of job types it has the columns gpu_type and job, and where known family, batch, flops, parameters and precision_bits. Of jobs it has the
+    /// column name, and where known user, gpus, cpus, limit_s and job_id.
+    #[arg(long, value_name = "CSV")]
+    pub(crate) jobs: Option<PathBuf>,
+    /// Seed of the random choices: the same seed gives the same answer
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Form in which the answer is written
+    #[arg(long, value_enum, default_value_t = RowsForm::Table, help_heading = "Answer")]
+    pub(crate) format: RowsForm,
+    /// Write the answer to a file instead of stdout; FOLDER/ writes it there under the name of the command
+    #[arg(long, short, value_name = "FILE|FOLDER/", help_heading = "Answer")]
+    pub(crate) out: Option<PathBuf>,
+    /// Also write the table of profiles with the forecasts added (CSV), which `plan sharing` and `plan mig` take as --profiles
+    ///
+    /// Forecasts are the expected utilisation, and the 90 % quantile of the memory. A column names what is a forecast, and commands that take the
+    /// table say so.
+    #[arg(long, value_name = "FILE", requires = "jobs", help_heading = "Answer")]
+    pub(crate) save_profiles: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
+}
+
+pub(crate) fn predict(request: &PredictUtilisation, quiet: bool) -> Result<()> {
+    let out = request.replacing.answer(request.out.as_deref(), "predict-utilisation", &request.format)?;
+    request.replacing.files([&request.save_profiles])?;
+    let answer = if let Some(path) = profiles(&request.sources, &request.reading)? {
+        let Some(jobs) = &request.jobs else {
+            let what = "name the job types to forecast with --jobs: a CSV with the columns gpu_type and job, and where known family and batch";
+            return Err(Usage(what.to_owned()).into());
+        };
+        let table = read_table(path, &request.reading)?;
+        let (asked, notes) = asked::read_types(jobs)?;
+        let clock = Clock::new(quiet, "choosing models and forecasting");
+        let said = forecast::of_types(&table, &asked, request.seed)?;
+        drop(clock);
+        let notes = table.notes.iter().cloned().chain(notes).collect();
+        let answer = UsagePrediction::of_types(path.display().to_string(), notes, request.seed, &table, &asked, said);
+        if let Some(path) = &request.save_profiles {
+            output::write(path, &answer.profiles(&table, &asked)?)?;
+        }
+        answer
+    } else {
+        if request.save_profiles.is_some() {
+            let what = "--save-profiles is of job types: name a table of profiles in place of the trace (`train utilisation` writes one)";
+            return Err(Usage(what.to_owned()).into());
+        }
+        let trace = source::open_whole(&request.sources, &request.reading, quiet, TELEMETRY_OF_ALL)?;
+        let clock = Clock::new(quiet, "choosing models and forecasting");
+        let history = UsageHistory::of(&trace)?;
+        let (jobs, mut notes) = match &request.jobs {
+            Some(path) => asked::read_jobs(path)?,
+            None => (asked::waiting(&history)?.to_vec(), Vec::new()),
+        };
+        let said = forecast::of_jobs(&history, &jobs, request.seed)?;
+        drop(clock);
+        notes.extend(history.notes);
+        notes.extend(trace.warnings());
+        UsagePrediction::of_jobs(describe::title(&trace, &request.sources), notes, request.seed, &jobs, said)
+    };
+    match request.format {
+        RowsForm::Table => {
+            output::text(&report::text::render(&answer.report(), output::width(out.as_deref())), out.as_deref())
+        }
+        RowsForm::Csv => {
+            answer.notes.iter().for_each(|note| output::say(quiet, &format!("tracecast: {note}")));
+            output::bytes(&answer.csv()?, out.as_deref())
+        }
+        RowsForm::Json => output::text(&answer::json(&answer, "the answer")?, out.as_deref()),
+    }
+}
+
 /// The table of profiles that a request names, if it is one.
-fn table(request: &BacktestUtilisation) -> Result<Option<&Path>> {
-    let reading = &request.reading;
-    match request.sources.as_slice() {
+fn profiles<'a>(sources: &'a [PathBuf], reading: &Reading) -> Result<Option<&'a Path>> {
+    match sources {
         [one]
             if reading.reader.is_none() && reading.mapping.is_empty() && one.is_file() && !storage::is_folder(one) =>
         {
@@ -116,13 +204,18 @@ fn table(request: &BacktestUtilisation) -> Result<Option<&Path>> {
     }
 }
 
+/// Reads a table of profiles.
+fn read_table(path: &Path, reading: &Reading) -> Result<SharingTable> {
+    reading.needs_all_jobs("a table of profiles holds no jobs")?;
+    let mut table = SharingTable::new();
+    read_measured(path, &mut table)?;
+    Ok(table.sorted())
+}
+
 pub(crate) fn backtest(request: &BacktestUtilisation, quiet: bool) -> Result<()> {
     let checked = request.answering.check("backtest-utilisation", &[])?;
-    let (title, notes, splits) = if let Some(path) = table(request)? {
-        request.reading.needs_all_jobs("a table of profiles holds no jobs")?;
-        let mut table = SharingTable::new();
-        read_profiles(path, &mut table)?;
-        let table = table.sorted();
+    let (title, notes, splits) = if let Some(path) = profiles(&request.sources, &request.reading)? {
+        let table = read_table(path, &request.reading)?;
         let clock = Clock::new(quiet, "fitting and forecasting");
         let splits = held_out::run(&table, request.seed)?;
         drop(clock);

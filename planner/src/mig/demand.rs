@@ -13,7 +13,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::time::HOUR_S;
-use tracecast_predictors::interference::read::{self, Sheet, SheetRow};
+use tracecast_predictors::sheet::{self as read, Sheet, SheetRow};
 
 use super::gpu::MigGpu;
 use super::partition::MigPartition;

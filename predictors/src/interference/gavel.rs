@@ -9,7 +9,7 @@
 
 use serde_json::{Map, Value};
 
-use super::table::{JobProfile, Quantity, SharedPair, SharingTable, Speeds};
+use super::table::{JobProfile, Quantity, SharedPair, SharingTable, Speeds, batch_of_name};
 use crate::error::{Error, Result};
 
 /// GPU types measured on servers apart, whose single-GPU figures are those of the type itself.
@@ -33,12 +33,6 @@ fn key(text: &str) -> Option<(&str, u32)> {
     let inner = text.strip_prefix("('")?.strip_suffix(')')?;
     let (name, gpus) = inner.rsplit_once("', ")?;
     Some((name, gpus.parse().ok()?))
-}
-
-/// The batch size that a name tells.
-pub(crate) fn batch(name: &str) -> Option<f64> {
-    let (_, rest) = name.split_once("(batch size ")?;
-    rest.strip_suffix(')')?.parse().ok()
 }
 
 /// What is wrong with a file, and on which line if that is known.
@@ -99,7 +93,7 @@ pub fn read(file: &str, text: &str, table: &mut SharingTable) -> Result<()> {
             let a = table.job(name);
             let mut profile = JobProfile::default();
             profile.set(Quantity::StepsPerS, alone(job_key));
-            profile.set(Quantity::Batch, batch(name));
+            profile.set(Quantity::Batch, batch_of_name(name));
             table.set_profile(gpu, a, &profile);
             for (other, rates) in shared.iter().filter(|(other, _)| *other != "null") {
                 let (other_name, other_gpus) =

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use super::gavel;
 pub use super::gavel::GangRate;
-use super::read::{Sheet, text};
 use crate::error::{Error, Result};
+use crate::sheet::{Sheet, text};
 
 /// Most GPUs of a gang.
 const LARGEST_GANG: f64 = 4096.0;

@@ -2,13 +2,13 @@
 //!
 //! **Pairs**: columns `gpu_type,job_a,job_b,speed_a,speed_b`; a speed is the share of the speed alone, both empty or one 0 where the pair did not fit;
 //! one empty speed beside a number is a mistake.
-//! **Profiles**: columns `gpu_type,job,family` and any that [`Quantity`] names; an empty cell is unknown. `family` may be left out.
+//! **Profiles**: columns `gpu_type,job,family` and any that [`Quantity`] names; an empty cell is unknown. `family` may be left out. Where a column `forecast` is not empty, the row is
+//! no measurement, and a note counts such rows.
 //! **MISO profiles**: columns `model,batch` and quantities, of one A100: the job type is `model (batch size N)`.
 //! Other columns are passed over, and a note names them. Any file may be compressed (`.gz`, `.zst`).
 //!
 //! O(bytes). Worked example: `v100,a,b,0.8,0.5` says that `a` runs at 80 % of its speed beside `b`, and `b` at half of its own.
 
-use std::io::Read as _;
 use std::path::Path;
 
 use tracecast_analytics::ingest::SourceFile;
@@ -16,192 +16,37 @@ use tracecast_analytics::ingest::SourceFile;
 use super::gavel;
 use super::table::{JobProfile, Quantity, SharedPair, SharingTable, Speeds};
 use crate::error::{Error, Result};
+use crate::sheet::{Sheet, SheetRow, text, unreadable};
 
-/// Longest file that is read, bytes unpacked.
-const LONGEST_FILE: u64 = 1 << 30;
 /// A speed above this is a mistake: the measurement alone, or a column in other units.
 const FASTEST: f64 = 10.0;
 /// GPU type of MISO's tables, which name none.
 pub const MISO_GPU: &str = "a100";
+/// The column of profiles that names what of a row is a forecast.
+pub const FORECAST: &str = "forecast";
 
-/// The text of a file, unpacked.
+/// A quantity of a profile in a cell: a number of at least 0, and of a share of a whole at most 100 %; `None` where it is empty.
 ///
 /// # Errors
-/// If it cannot be read, is too long, or is no text.
-pub fn text(path: &Path) -> Result<String> {
-    text_up_to(path, LONGEST_FILE)
+/// If it is none.
+pub(super) fn quantity(row: &SheetRow<'_>, column: &str, quantity: Quantity) -> Result<Option<f64>> {
+    let value = row.number(column)?;
+    if let Some(value) = value.filter(|value| quantity.is_percent() && *value > 100.0) {
+        return Err(row.wrong(format!("column `{column}` holds {value}"), "write percent, from 0 to 100"));
+    }
+    Ok(value)
 }
 
-/// That a file cannot be read.
-fn unreadable(path: &Path, error: &tracecast_analytics::Error) -> Error {
-    Error::Measured {
-        file: path.display().to_string(),
-        line: None,
-        found: error.to_string(),
-        remedy: "name a file that can be read".to_owned(),
+/// A speed in a cell; `None` where the cell is empty, or it is 0.
+fn speed(row: &SheetRow<'_>, column: &str) -> Result<Option<f64>> {
+    let speed = row.number(column)?;
+    if let Some(fast) = speed.filter(|speed| *speed > FASTEST) {
+        return Err(row.wrong(
+            format!("column `{column}` holds {fast}, which is more than {FASTEST} times the speed alone"),
+            "write speeds as shares of the speed alone, such as 0.85",
+        ));
     }
-}
-
-fn text_up_to(path: &Path, longest: u64) -> Result<String> {
-    let failed = |source| Error::Io { action: "read", path: path.to_owned(), source };
-    let file = SourceFile::new(path);
-    let content = file.open(&()).map_err(|error| unreadable(path, &error))?;
-    let mut bytes = Vec::new();
-    // A byte more than may be, so that a longer file is told from one of that length and never cut.
-    content.take(longest + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > longest {
-        return Err(Error::Measured {
-            file: path.display().to_string(),
-            line: None,
-            found: format!("it is longer than {longest} bytes unpacked"),
-            remedy: "split it, or leave out what was not measured".to_owned(),
-        });
-    }
-    String::from_utf8(bytes).map_err(|_| Error::Measured {
-        file: path.display().to_string(),
-        line: None,
-        found: "it is no text in UTF-8".to_owned(),
-        remedy: "write it as UTF-8".to_owned(),
-    })
-}
-
-/// A CSV file being read: its columns and where it is.
-#[derive(Debug)]
-pub struct Sheet<'a> {
-    file: String,
-    columns: Vec<String>,
-    reader: csv::Reader<&'a [u8]>,
-}
-
-/// One row of a sheet.
-#[derive(Debug)]
-pub struct SheetRow<'s> {
-    file: &'s str,
-    columns: &'s [String],
-    record: csv::StringRecord,
-    line: u64,
-}
-
-impl<'a> Sheet<'a> {
-    /// The sheet of a file with this text; names of columns are taken in lower case.
-    ///
-    /// # Errors
-    /// If the first line cannot be read.
-    pub fn open(path: &Path, text: &'a str) -> Result<Self> {
-        let file = path.display().to_string();
-        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).flexible(true).from_reader(text.as_bytes());
-        let head = reader.headers().map_err(|error| Error::Measured {
-            file: file.clone(),
-            line: Some(1),
-            found: error.to_string(),
-            remedy: "begin the file with the names of its columns".to_owned(),
-        })?;
-        let columns = head.iter().map(str::to_ascii_lowercase).collect();
-        Ok(Self { file, columns, reader })
-    }
-
-    /// Whether it has all of these columns.
-    pub fn has(&self, names: &[&str]) -> bool {
-        names.iter().all(|name| self.columns.iter().any(|column| column == name))
-    }
-
-    /// Names of its columns, in lower case.
-    pub(super) fn columns(&self) -> &[String] {
-        &self.columns
-    }
-
-    /// That it is not the file it should be.
-    pub fn other(&self, remedy: &str) -> Error {
-        let found = format!("its columns are {}", self.columns.join(", "));
-        Error::Measured { file: self.file.clone(), line: Some(1), found, remedy: remedy.to_owned() }
-    }
-
-    /// Calls `each` with every row.
-    ///
-    /// # Errors
-    /// If a line is no CSV, has too few or too many cells, or `each` refuses it; with the line.
-    pub fn rows(mut self, mut each: impl FnMut(&SheetRow<'_>) -> Result<()>) -> Result<()> {
-        let mut record = csv::StringRecord::new();
-        loop {
-            let more = self.reader.read_record(&mut record).map_err(|error| Error::Measured {
-                file: self.file.clone(),
-                line: error.position().map(csv::Position::line),
-                found: error.to_string(),
-                remedy: "mend the line".to_owned(),
-            })?;
-            if !more {
-                return Ok(());
-            }
-            let line = record.position().map_or(0, csv::Position::line);
-            let row = SheetRow { file: &self.file, columns: &self.columns, record, line };
-            // A row cut short would read as a pair that did not fit.
-            if row.record.len() != self.columns.len() {
-                let found = format!("{} cells, where the first line names {}", row.record.len(), self.columns.len());
-                return Err(row.wrong(
-                    found,
-                    "write a cell for every column, empty where it is unknown, and quote cells that hold commas",
-                ));
-            }
-            each(&row)?;
-            record = row.record;
-        }
-    }
-}
-
-impl SheetRow<'_> {
-    /// What is wrong with this row.
-    pub fn wrong(&self, found: String, remedy: &str) -> Error {
-        Error::Measured { file: self.file.to_owned(), line: Some(self.line), found, remedy: remedy.to_owned() }
-    }
-
-    /// A cell; empty where there is no such column.
-    pub fn cell(&self, name: &str) -> &str {
-        let at = self.columns.iter().position(|column| column == name);
-        at.and_then(|at| self.record.get(at)).unwrap_or_default()
-    }
-
-    /// A cell that must not be empty.
-    ///
-    /// # Errors
-    /// If it is.
-    pub fn name(&self, name: &str) -> Result<&str> {
-        let cell = self.cell(name);
-        if cell.is_empty() {
-            return Err(self.wrong(format!("column `{name}` is empty"), "name what was measured in every row"));
-        }
-        Ok(cell)
-    }
-
-    /// A number of at least 0, `None` where the cell is empty.
-    ///
-    /// # Errors
-    /// If it is none.
-    pub fn number(&self, name: &str) -> Result<Option<f64>> {
-        let cell = self.cell(name);
-        if cell.is_empty() {
-            return Ok(None);
-        }
-        let number = cell.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
-        let shown: String = cell.chars().take(40).collect();
-        let refused = || {
-            self.wrong(
-                format!("column `{name}` holds `{shown}`, which is no number of at least 0"),
-                "write a number, or leave the cell empty where it is unknown",
-            )
-        };
-        number.ok_or_else(refused).map(Some)
-    }
-
-    fn speed(&self, name: &str) -> Result<Option<f64>> {
-        let speed = self.number(name)?;
-        if let Some(fast) = speed.filter(|speed| *speed > FASTEST) {
-            return Err(self.wrong(
-                format!("column `{name}` holds {fast}, which is more than {FASTEST} times the speed alone"),
-                "write speeds as shares of the speed alone, such as 0.85",
-            ));
-        }
-        Ok(speed.filter(|speed| *speed > 0.0))
-    }
+    Ok(speed.filter(|speed| *speed > 0.0))
 }
 
 /// All that files say of sharing: pairs (CSV or Gavel's JSON), and profiles where there is a file of them.
@@ -251,7 +96,7 @@ fn read_pairs(path: &Path, content: &str, table: &mut SharingTable) -> Result<()
         if row.cell("speed_a").is_empty() != row.cell("speed_b").is_empty() {
             return Err(row.wrong("one of the two speeds is empty".to_owned(), "write both, or leave both empty"));
         }
-        let speeds = row.speed("speed_a")?.zip(row.speed("speed_b")?).map(|(a, b)| Speeds { a, b });
+        let speeds = speed(row, "speed_a")?.zip(speed(row, "speed_b")?).map(|(a, b)| Speeds { a, b });
         found.push(SharedPair { gpu, a, b, speeds });
         Ok(())
     })?;
@@ -271,11 +116,26 @@ pub fn is_profiles(path: &Path) -> Result<bool> {
     Ok((has(["gpu_type", "job"]) || has(["model", "batch"])) && columns.iter().any(quantity))
 }
 
-/// Adds profiles to a table: the documented form, or MISO's.
+/// A row of a file of profiles.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProfileRow {
+    /// GPU type.
+    pub gpu_type: String,
+    /// Job type.
+    pub job: String,
+    /// Its family, where the row tells it.
+    pub family: Option<String>,
+    /// What is known of it.
+    pub profile: JobProfile,
+    /// What of it is a forecast, and was not measured.
+    pub forecast: Vec<Quantity>,
+}
+
+/// Calls `each` with every row of a file of profiles: the documented form, or MISO's. Returns the columns that nothing is done with.
 ///
 /// # Errors
 /// If the file cannot be read, or is not what it should be.
-pub fn read_profiles(path: &Path, table: &mut SharingTable) -> Result<()> {
+pub fn profile_rows(path: &Path, mut each: impl FnMut(ProfileRow)) -> Result<Vec<String>> {
     let content = text(path)?;
     let sheet = Sheet::open(path, &content)?;
     let is_miso = sheet.has(&["model", "batch"]) && !sheet.has(&["job"]);
@@ -285,39 +145,87 @@ pub fn read_profiles(path: &Path, table: &mut SharingTable) -> Result<()> {
         );
     }
     let known: Vec<(String, Quantity)> =
-        sheet.columns.iter().filter_map(|column| Some((column.clone(), Quantity::of_column(column)?))).collect();
-    // The last two say what a row rests on, where telemetry wrote it.
-    let named = ["gpu_type", "job", "family", "model", "jobs", "readings"];
-    let passed: Vec<&str> = sheet
-        .columns
-        .iter()
-        .map(String::as_str)
-        .filter(|column| !named.contains(column) && Quantity::of_column(column).is_none())
-        .collect();
-    if !passed.is_empty() {
-        table.notes.push(format!("{}: columns that nothing is done with: {}.", path.display(), passed.join(", ")));
-    }
+        sheet.columns().iter().filter_map(|column| Some((column.clone(), Quantity::of_column(column)?))).collect();
+    // The last three say what a row rests on, where telemetry or a forecast wrote it.
+    let named = ["gpu_type", "job", "family", "model", "jobs", "readings", FORECAST];
+    let is_passed = |column: &&String| !named.contains(&column.as_str()) && Quantity::of_column(column).is_none();
+    let passed: Vec<String> = sheet.columns().iter().filter(is_passed).cloned().collect();
     sheet.rows(|row| {
-        let (gpu, job) = if is_miso {
-            (table.gpu_type(MISO_GPU), table.job(&miso_job(row.name("model")?, row.name("batch")?)))
+        let (gpu_type, job) = if is_miso {
+            (MISO_GPU.to_owned(), miso_job(row.name("model")?, row.name("batch")?))
         } else {
-            (table.gpu_type(row.name("gpu_type")?), table.job(row.name("job")?))
+            (row.name("gpu_type")?.to_owned(), row.name("job")?.to_owned())
         };
-        if !row.cell("family").is_empty() {
-            table.set_family(job, row.cell("family"));
-        }
+        let family = Some(row.cell("family")).filter(|cell| !cell.is_empty()).map(str::to_owned);
         let mut profile = JobProfile::default();
-        for (column, quantity) in &known {
-            let value = row.number(column)?;
-            if quantity.is_percent() && value.is_some_and(|value| value > 100.0) {
-                let found = format!("column `{column}` holds {}", value.unwrap_or_default());
-                return Err(row.wrong(found, "write percent, from 0 to 100"));
-            }
-            profile.set(*quantity, value);
+        for (column, of) in &known {
+            profile.set(*of, quantity(row, column, *of)?);
         }
-        table.set_profile(gpu, job, &profile);
+        let forecast = row.cell(FORECAST).split_whitespace().map(|name| {
+            Quantity::of_column(name).ok_or_else(|| {
+                let found = format!("column `{FORECAST}` names `{name}`");
+                row.wrong(found, "name columns of quantities in it, such as sm_util_pct, with a blank between them")
+            })
+        });
+        each(ProfileRow { gpu_type, job, family, profile, forecast: forecast.collect::<Result<_>>()? });
         Ok(())
-    })
+    })?;
+    Ok(passed)
+}
+
+/// The columns of a file that nothing is done with, in a sentence; none if there are none.
+pub(crate) fn passed_over(path: &Path, columns: &[String]) -> Option<String> {
+    let told = || format!("{}: columns that nothing is done with: {}.", path.display(), columns.join(", "));
+    (!columns.is_empty()).then(told)
+}
+
+/// Adds profiles to a table: the documented form, or MISO's.
+///
+/// # Errors
+/// If the file cannot be read, or is not what it should be.
+pub fn read_profiles(path: &Path, table: &mut SharingTable) -> Result<()> {
+    let (rows, forecasts) = add_profiles(path, table, true)?;
+    if forecasts > 0 {
+        table.notes.push(format!(
+            "{}: {forecasts} of {rows} profiles hold forecasts of `predict utilisation`, which were not measured.",
+            path.display()
+        ));
+    }
+    Ok(())
+}
+
+/// The same without what is a forecast: it must not teach.
+///
+/// # Errors
+/// If the file cannot be read, or is not what it should be.
+pub fn read_measured(path: &Path, table: &mut SharingTable) -> Result<()> {
+    let (rows, forecasts) = add_profiles(path, table, false)?;
+    if forecasts > 0 {
+        table.notes.push(format!(
+            "{}: the forecasts that {forecasts} of {rows} profiles hold do not count, as they were not measured.",
+            path.display()
+        ));
+    }
+    Ok(())
+}
+
+/// How many profiles there are, and how many hold forecasts.
+fn add_profiles(path: &Path, table: &mut SharingTable, with_forecasts: bool) -> Result<(u64, u64)> {
+    let (mut rows, mut forecasts) = (0, 0);
+    let passed = profile_rows(path, |mut row| {
+        rows += 1;
+        forecasts += u64::from(!row.forecast.is_empty());
+        if !with_forecasts {
+            row.forecast.iter().for_each(|quantity| row.profile.set(*quantity, None));
+        }
+        let (gpu, job) = (table.gpu_type(&row.gpu_type), table.job(&row.job));
+        if let Some(family) = &row.family {
+            table.set_family(job, family);
+        }
+        table.set_profile(gpu, job, &row.profile);
+    })?;
+    table.notes.extend(passed_over(path, &passed));
+    Ok((rows, forecasts))
 }
 
 /// The job type of a model at a batch size.
@@ -371,11 +279,23 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_too_long_is_refused_and_not_cut() {
-        let file = file("12345");
-        assert_eq!(text_up_to(file.path(), 5).unwrap(), "12345");
-        let told = text_up_to(file.path(), 4).unwrap_err().to_string();
-        assert!(told.contains("longer than 4 bytes unpacked; split it"), "{told}");
+    fn what_is_forecast_is_told_and_teaches_nothing() {
+        let profiles = file("gpu_type,job,sm_util_pct,memory_mb,forecast\nv100,a,40,900,\nv100,b,60,800,memory_mb\n");
+        let read = |read: fn(&Path, &mut SharingTable) -> Result<()>| {
+            let mut table = SharingTable::new();
+            read(profiles.path(), &mut table).unwrap();
+            let of = |job: usize| [Quantity::SmUtilPct, Quantity::MemoryMb].map(|of| table.profile(0, job).get(of));
+            (of(0), of(1), table.notes.clone())
+        };
+        let (a, b, notes) = read(read_profiles);
+        assert_eq!((a, b), ([Some(40.0), Some(900.0)], [Some(60.0), Some(800.0)]));
+        assert!(notes.len() == 1 && notes[0].contains("1 of 2 profiles hold forecasts"), "{notes:?}");
+        let (a, b, notes) = read(read_measured);
+        assert_eq!((a, b), ([Some(40.0), Some(900.0)], [Some(60.0), None]));
+        assert!(notes[0].contains("do not count"), "{notes:?}");
+        let strange = file("gpu_type,job,forecast\nv100,a,yes\n");
+        let told = read_profiles(strange.path(), &mut SharingTable::new()).unwrap_err().to_string();
+        assert!(told.contains("line 2: column `forecast` names `yes`; name columns"), "{told}");
     }
 
     #[test]

@@ -21,9 +21,10 @@ use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, fo
 
 use super::committee::{PairForecast, SLOWEST, SpeedForecast};
 use super::predictor::{Basis, SharingJob, SharingPredictor, ToMeasure};
-use super::read::{self, Sheet};
+use super::read;
 use super::table::Quantity;
 use crate::error::{Error, Result};
+use crate::sheet::{self, Sheet};
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "predict-interference/1";
@@ -214,7 +215,7 @@ pub fn rank(answers: &mut [PairAnswer]) {
 /// # Errors
 /// If the file cannot be read, or is not what it should be.
 pub fn read_couples(path: &Path) -> Result<Vec<(String, SharingJob, SharingJob)>> {
-    let content = read::text(path)?;
+    let content = sheet::text(path)?;
     let sheet = Sheet::open(path, &content)?;
     let needed = ["gpu_type", "job_a", "job_b"];
     if !sheet.has(&needed) {
@@ -238,11 +239,7 @@ pub fn read_couples(path: &Path) -> Result<Vec<(String, SharingJob, SharingJob)>
             job.family = Some(row.cell(family)).filter(|cell| !cell.is_empty()).map(str::to_owned);
         }
         for (column, at, quantity) in &columns {
-            let value = row.number(column)?;
-            if quantity.is_percent() && value.is_some_and(|value| value > 100.0) {
-                let found = format!("column `{column}` holds {}", value.unwrap_or_default());
-                return Err(row.wrong(found, "write percent, from 0 to 100"));
-            }
+            let value = read::quantity(row, column, *quantity)?;
             if let Some(job) = jobs.get_mut(*at) {
                 job.seen.set(*quantity, value);
             }

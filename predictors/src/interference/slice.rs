@@ -26,9 +26,10 @@ use tracecast_analytics::stats::quantile::weighted_quantile;
 use tracecast_analytics::stats::sum;
 
 use super::cholesky::Square;
-use super::read::{MISO_GPU, Sheet, miso_job, read_profiles, text};
+use super::read::{MISO_GPU, miso_job, read_profiles};
 use super::table::{Quantity, SharingTable, distinct};
 use crate::error::{Error, Result};
+use crate::sheet::{Sheet, text};
 
 /// Parts that the SMs of a GPU are cut into.
 const PARTS: f64 = 7.0;

@@ -177,7 +177,7 @@ pub struct SharingTable {
 }
 
 /// Places in order, each once.
-pub(super) fn distinct(places: impl IntoIterator<Item = usize>) -> Vec<usize> {
+pub(crate) fn distinct(places: impl IntoIterator<Item = usize>) -> Vec<usize> {
     let once: BTreeSet<usize> = places.into_iter().collect();
     once.into_iter().collect()
 }
@@ -196,6 +196,14 @@ fn place(names: &mut Vec<String>, name: &str) -> usize {
 pub fn family_of_name(job: &str) -> &str {
     let cut = job.find("(batch size").or_else(|| job.find("(batch ")).unwrap_or(job.len());
     job.get(..cut).unwrap_or(job).trim_end()
+}
+
+/// The batch size that the name of a job type tells.
+///
+/// Worked example: `ResNet-18 (batch size 16)` tells 16.
+pub(crate) fn batch_of_name(job: &str) -> Option<f64> {
+    let (_, rest) = job.split_once("(batch size ")?;
+    rest.strip_suffix(')')?.parse().ok()
 }
 
 impl SharingTable {

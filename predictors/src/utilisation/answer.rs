@@ -5,14 +5,15 @@
 use serde::Serialize;
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 
-use super::backtest::{UsageLeftOut, UsageSplit};
+use super::backtest::UsageSplit;
 use super::history::Usage;
-use super::score::UsageScore;
+use super::model::{UsageLeftOut, UsageModelName};
+use super::score::{UsageScore, too_few};
 use crate::interference::committee::LEVELS;
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "backtest-utilisation/1";
-/// RMSLE of GPU utilisation that the authors of Horus published.
+/// RMSLE of GPU utilisation that the authors of Horus published ([`PublishedUsage`] says where, and why it cannot be compared).
 const PUBLISHED_RMSLE: f64 = 0.154;
 
 /// A figure that others published.
@@ -93,9 +94,9 @@ impl UsageAnswer {
         ];
         let mut table = ReportTable::new(format!("{} of what was left out", split.usage.name()), columns);
         for model in &split.models {
-            let name = if model.name == split.chosen { format!("{} (chosen)", model.name) } else { model.name.clone() };
+            let chosen = if model.name == split.chosen { " (chosen)" } else { "" };
             table.rows.push(vec![
-                name.into(),
+                format!("{}{chosen}", model.name.name()).into(),
                 Cell::float(model.rmsle, 3),
                 Cell::float(model.mae, digits),
                 Cell::share(model.coverage80),
@@ -161,7 +162,8 @@ impl UsageAnswer {
     }
 }
 
-fn digits(usage: Usage) -> usize {
+/// Digits that a value of a usage is shown with.
+pub(super) fn digits(usage: Usage) -> usize {
     match usage {
         Usage::GpuUtilPct => 1,
         Usage::MemoryMb => 0,
@@ -178,8 +180,8 @@ fn what(split: &UsageSplit) -> String {
 }
 
 fn sentence(split: &UsageSplit) -> String {
-    let find = |name: &str| split.models.iter().find(|model| model.name == name);
-    let Some(chosen) = find(&split.chosen) else { return what(split) };
+    let find = |name: UsageModelName| split.models.iter().find(|model| model.name == name);
+    let Some(chosen) = find(split.chosen) else { return what(split) };
     let miss = |model: &UsageScore| {
         format!(
             "an RMSLE of {} and a mean error of {} {}",
@@ -188,12 +190,23 @@ fn sentence(split: &UsageSplit) -> String {
             split.usage.unit()
         )
     };
-    let beside = find("mean").filter(|mean| mean.name != chosen.name);
+    let beside = find(UsageModelName::Mean).filter(|mean| mean.name != chosen.name);
     let beside = beside.map_or_else(String::new, |mean| format!(" (the mean: {})", miss(mean)));
+    let what_of = match split.left_out {
+        UsageLeftOut::Later => format::counted(split.scored as u64, "scored job", "scored jobs"),
+        UsageLeftOut::Family | UsageLeftOut::JobType => {
+            format!(
+                "{} in {}",
+                format::counted(split.scored as u64, "job type", "job types"),
+                format::counted(split.folds as u64, "group", "groups")
+            )
+        }
+    };
+    let few = too_few(split.scored, &what_of).map_or_else(String::new, |told| format!(" {told}"));
     format!(
-        "{}: **{}** has {}{beside}; its 90 % interval holds {}.",
+        "{}: **{}** has {}{beside}; its 90 % interval holds {}.{few}",
         what(split),
-        chosen.name,
+        chosen.name.name(),
         miss(chosen),
         format::percent(chosen.coverage90)
     )

@@ -4,50 +4,67 @@
 //! it. Then some **job types** are left out at a time, so that a family is known from its other batch sizes; learners then also know the value of the nearest batch size.
 //!
 //! Quantiles come from groups left out of what teaches, each group with the same weight. `choice` takes, for each group that is left out, the model of least RMSLE on the groups
-//! that teach; so what is reported has no part in it.
+//! that teach; so what is reported has no part in it. A forecast of a new job type ([`super::forecast`]) is one more such group: the whole table teaches, and its groups are left out to
+//! choose the model and to draw the quantiles.
 //! Groups are left out in at most 16 folds. O(folds² × learners × rows). Worked number: 33 rows of 9 families are 9 folds with 8 inner ones each.
 
 use std::collections::BTreeMap;
 
-use super::backtest::{UsageLeftOut, UsageSplit};
+use super::backtest::UsageSplit;
 use super::history::Usage;
-use super::learner::{Reach, UsageForecast, UsageModel, learn};
+use super::learner::{Reach, UsageForecast, learn};
+use super::model::{UsageLeftOut, UsageModel, UsageModelName};
 use super::score::{Said, rmsle, score};
 use crate::error::{Error, Result};
-use crate::interference::table::{Quantity, SharingTable};
+use crate::interference::table::{JobProfile, Quantity, SharingTable, distinct};
 use crate::matrix::Matrix;
 
-/// Name of what takes the best model for each group that is left out.
-const CHOICE: &str = "choice";
-/// Most folds.
+/// Fewest groups of which one can be left out, and another one of the others to choose by.
+pub(super) const LEAST_FOLDS: usize = 3;
+/// Most folds. Time grows with their square, as each has as many inner ones; each then leaves out a sixteenth at most, so that what teaches is nearly whole.
 const FOLDS: usize = 16;
-/// What of a model's graph is a feature, as its log.
-const GRAPH: [Quantity; 4] = [Quantity::Flops, Quantity::Parameters, Quantity::Batch, Quantity::PrecisionBits];
-/// Most GPU types that are told apart.
+/// What of a model's graph is a feature, as its log: what is known before a job runs, and what Horus takes from the graph. All are sizes, so ratios count.
+pub(super) const GRAPH: [Quantity; 4] =
+    [Quantity::Flops, Quantity::Parameters, Quantity::Batch, Quantity::PrecisionBits];
+/// Most GPU types that are told apart, a column each: of more, those after the eighth look alike to the learners. Rules know all.
 const GPU_TYPES: usize = 8;
 /// Columns of a row: the graph, the GPU type, the nearest batch size.
 const COLUMNS: usize = GRAPH.len() + GPU_TYPES + 1;
 
-/// A job type on a GPU type of which a usage is known.
+/// A job type on a GPU type, of which a usage is known or asked about.
 #[derive(Debug, Clone, Copy)]
-struct Profiled {
-    gpu: usize,
-    family: usize,
+pub(super) struct Profiled {
+    /// GPU type; none if the table that teaches does not have it.
+    pub(super) gpu: Option<usize>,
+    /// Family, the same.
+    pub(super) family: Option<usize>,
+    /// Job type, the same.
+    pub(super) job: Option<usize>,
     /// Group that is left out together.
     fold: usize,
-    /// ln(1 + value).
-    y: f64,
+    /// ln(1 + value); 0 of what is asked about.
+    pub(super) y: f64,
     graph: [Option<f64>; GRAPH.len()],
 }
 
 impl Profiled {
+    /// One that is asked about: nothing of its usage is known.
+    pub(super) fn asked(gpu: Option<usize>, family: Option<usize>, job: Option<usize>, profile: &JobProfile) -> Self {
+        Self { gpu, family, job, fold: usize::MAX, y: 0.0, graph: graph(profile) }
+    }
+
     fn log_batch(&self) -> Option<f64> {
         let [_, _, batch, _] = self.graph;
         batch
     }
 }
 
-fn profiled(table: &SharingTable, usage: Usage, left_out: UsageLeftOut) -> Vec<Profiled> {
+fn graph(profile: &JobProfile) -> [Option<f64>; GRAPH.len()] {
+    GRAPH.map(|quantity| profile.get(quantity).filter(|value| *value > 0.0).map(f64::ln))
+}
+
+/// The job types of a table of which a usage is known, dealt to folds.
+pub(super) fn profiled(table: &SharingTable, usage: Usage, left_out: UsageLeftOut) -> Vec<Profiled> {
     let mut rows = Vec::new();
     // Groups that have a row, numbered in their order, are dealt to the folds in turn.
     let mut groups: BTreeMap<usize, usize> = BTreeMap::new();
@@ -58,8 +75,14 @@ fn profiled(table: &SharingTable, usage: Usage, left_out: UsageLeftOut) -> Vec<P
             let Some(value) = profile.get(usage.quantity()) else { continue };
             let next = groups.len();
             let fold = *groups.entry(group).or_insert(next) % FOLDS;
-            let log = |quantity| profile.get(quantity).filter(|value| *value > 0.0).map(f64::ln);
-            rows.push(Profiled { gpu, family: table.family(job), fold, y: value.ln_1p(), graph: GRAPH.map(log) });
+            rows.push(Profiled {
+                gpu: Some(gpu),
+                family: Some(table.family(job)),
+                job: Some(job),
+                fold,
+                y: value.ln_1p(),
+                graph: graph(&profile),
+            });
         }
     }
     rows
@@ -73,7 +96,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 /// The mean of what teaches, each family with the same weight: on the GPU type asked about, else on all.
 fn mean_of(rows: &[Profiled], asked: &Profiled) -> f64 {
     let of = |here: &dyn Fn(&Profiled) -> bool| {
-        let mut families: BTreeMap<usize, (f64, u32)> = BTreeMap::new();
+        let mut families: BTreeMap<Option<usize>, (f64, u32)> = BTreeMap::new();
         for row in rows.iter().filter(|row| here(row)) {
             let (sum, count) = families.entry(row.family).or_default();
             *sum += row.y;
@@ -112,7 +135,7 @@ fn nearest(rows: &[Profiled], asked: &Profiled) -> f64 {
 /// The mean of the kin and one slope against log batch within families, for all of them.
 fn group(rows: &[Profiled], asked: &Profiled) -> f64 {
     let (of_family, kin) = nearest_kin(rows, asked);
-    let mut within: BTreeMap<(usize, usize), Vec<(f64, f64)>> = BTreeMap::new();
+    let mut within: BTreeMap<(Option<usize>, Option<usize>), Vec<(f64, f64)>> = BTreeMap::new();
     for row in rows {
         if let Some(batch) = row.log_batch() {
             within.entry((row.gpu, row.family)).or_default().push((batch, row.y));
@@ -133,14 +156,14 @@ fn group(rows: &[Profiled], asked: &Profiled) -> f64 {
 
 /// A row for the learners; `near` is the value of the nearest batch size where others of the family teach.
 fn fill(row: &Profiled, near: Option<f64>, into: &mut [f32]) {
-    let types = (0..GPU_TYPES).map(|gpu| Some(f64::from(u8::from(row.gpu == gpu))));
+    let types = (0..GPU_TYPES).map(|gpu| Some(f64::from(u8::from(row.gpu == Some(gpu)))));
     for (slot, value) in into.iter_mut().zip(row.graph.into_iter().chain(types).chain([near])) {
         *slot = value.map_or(f32::NAN, |value| value as f32);
     }
 }
 
 /// What a model says of rows, having learned from others.
-fn say(
+pub(super) fn say(
     model: UsageModel,
     rows: &[Profiled],
     asked: &[Profiled],
@@ -175,29 +198,80 @@ fn parted(rows: &[Profiled], fold: usize) -> (Vec<Profiled>, Vec<Profiled>) {
     rows.iter().copied().partition(|row| row.fold == fold)
 }
 
+/// The folds that rows are in.
+pub(super) fn folds_of(rows: &[Profiled]) -> Vec<usize> {
+    distinct(rows.iter().map(|row| row.fold))
+}
+
+/// What a model said of rows, each fold left out in turn.
+struct HeldBack {
+    rows: Vec<Profiled>,
+    said: Said,
+    /// What the quantiles are moved by: all folds have the same weight.
+    reach: Reach,
+}
+
+fn held_back(model: UsageModel, rows: &[Profiled], left_out: UsageLeftOut, seed: u64) -> Result<HeldBack> {
+    let folds = folds_of(rows);
+    let (mut asked, mut said, mut weights) = (Vec::with_capacity(rows.len()), Vec::new(), Vec::new());
+    for fold in &folds {
+        let (ask, teach) = parted(rows, *fold);
+        let told = say(model, &teach, &ask, left_out, seed)?;
+        said.extend(told.into_iter().zip(ask.iter().map(|row| row.y)));
+        weights.resize(said.len(), 1.0 / ask.len().max(1) as f64);
+        asked.extend(ask);
+    }
+    let reach = Reach::weighted(&said, &weights, folds.len());
+    Ok(HeldBack { rows: asked, said, reach })
+}
+
+/// The model that is chosen for what is not in a table.
+pub(super) struct Chosen {
+    pub(super) model: UsageModel,
+    /// Its RMSLE on the groups left out, which is what it was chosen by.
+    pub(super) rmsle: f64,
+    pub(super) reach: Reach,
+    /// What it said of each row of the table while that was left out.
+    pub(super) held_back: Vec<(Profiled, UsageForecast)>,
+}
+
+/// The model of least RMSLE, each group of the rows left out in turn; `None` of fewer than three groups.
+pub(super) fn choose(rows: &[Profiled], left_out: UsageLeftOut, seed: u64) -> Result<Option<Chosen>> {
+    if folds_of(rows).len() < LEAST_FOLDS {
+        return Ok(None);
+    }
+    let mut chosen: Option<Chosen> = None;
+    for model in UsageModel::ALL {
+        let found = held_back(model, rows, left_out, seed)?;
+        // Of equal ones the first, which is the simpler.
+        let better = |missed: &f64| chosen.as_ref().is_none_or(|least| *missed < least.rmsle);
+        if let Some(rmsle) = rmsle(&found.said).filter(better) {
+            let told = found.said.into_iter().map(|(told, _)| told);
+            chosen = Some(Chosen {
+                model,
+                rmsle,
+                reach: found.reach,
+                held_back: found.rows.into_iter().zip(told).collect(),
+            });
+        }
+    }
+    Ok(chosen)
+}
+
 fn one(table: &SharingTable, usage: Usage, left_out: UsageLeftOut, seed: u64) -> Result<Option<UsageSplit>> {
     let rows = profiled(table, usage, left_out);
-    let mut folds: Vec<usize> = rows.iter().map(|row| row.fold).collect();
-    folds.sort_unstable();
-    folds.dedup();
-    if folds.len() < 3 {
+    let folds = folds_of(&rows);
+    if folds.len() < LEAST_FOLDS {
         return Ok(None);
     }
     let mut models = Vec::new();
     // Of each fold: the least RMSLE on what teaches, and what the model that has it said.
     let mut choice: Vec<Option<(f64, Said)>> = vec![None; folds.len()];
     for model in UsageModel::ALL {
-        let (mut said, mut held_back) = (Vec::new(), Vec::new());
+        let (mut said, mut all_held_back) = (Vec::new(), Vec::new());
         for (fold, choice) in folds.iter().zip(&mut choice) {
             let (asked, others) = parted(&rows, *fold);
-            let (mut missed, mut weights) = (Vec::new(), Vec::new());
-            for inner in folds.iter().filter(|inner| *inner != fold) {
-                let (ask, teach) = parted(&others, *inner);
-                let told = say(model, &teach, &ask, left_out, seed)?;
-                missed.extend(told.into_iter().zip(ask.iter().map(|row| row.y)));
-                weights.resize(missed.len(), 1.0 / ask.len().max(1) as f64);
-            }
-            let reach = Reach::weighted(&missed, &weights, folds.len() - 1);
+            let HeldBack { said: missed, reach, .. } = held_back(model, &others, left_out, seed)?;
             let told = say(model, &others, &asked, left_out, seed)?;
             let here: Said =
                 told.into_iter().map(|told| told.reaching(&reach, usage)).zip(asked.iter().map(|row| row.y)).collect();
@@ -208,13 +282,12 @@ fn one(table: &SharingTable, usage: Usage, left_out: UsageLeftOut, seed: u64) ->
                 *choice = Some((missed, here.clone()));
             }
             said.extend(here);
-            held_back.extend(missed);
+            all_held_back.extend(missed);
         }
-        let name = if model == UsageModel::Last { "nearest" } else { model.name() };
-        models.extend(score(name, &said, rmsle(&held_back)));
+        models.extend(score(model.named(left_out), &said, rmsle(&all_held_back)));
     }
     let chosen: Said = choice.into_iter().flatten().flat_map(|(_, said)| said).collect();
-    models.extend(score(CHOICE, &chosen, None));
+    models.extend(score(UsageModelName::Choice, &chosen, None));
     Ok(Some(UsageSplit {
         usage,
         left_out,
@@ -223,7 +296,7 @@ fn one(table: &SharingTable, usage: Usage, left_out: UsageLeftOut, seed: u64) ->
         scored: rows.len(),
         mean: mean(rows.iter().map(|row| row.y.exp_m1())).unwrap_or_default(),
         models,
-        chosen: CHOICE.to_owned(),
+        chosen: UsageModelName::Choice,
         by_known: Vec::new(),
     }))
 }
@@ -271,6 +344,8 @@ mod tests {
         table.sorted()
     }
 
+    use UsageModelName::{Choice, Group, Mean};
+
     #[test]
     fn a_known_family_tells_what_a_new_one_cannot() {
         let splits = run(&table(), 1).unwrap();
@@ -278,12 +353,12 @@ mod tests {
             splits.iter().map(|split| (split.left_out, split.folds, split.scored)).collect();
         // Memory is unknown: nothing is said of it. 24 job types are dealt to 16 folds.
         assert_eq!(told, [(UsageLeftOut::Family, 6, 24), (UsageLeftOut::JobType, 16, 24)]);
-        let of = |split: &UsageSplit, name: &str| split.models.iter().find(|model| model.name == name).unwrap().rmsle;
+        let of = |split: &UsageSplit, name| split.models.iter().find(|model| model.name == name).unwrap().rmsle;
         let (family, job_type) = (&splits[0], &splits[1]);
         // The slope is the same for all families, and their levels are not: with the family known, nearly nothing is missed.
-        assert!(of(job_type, "group") < 0.15 && of(job_type, "group") < of(family, "group") / 3.0, "{splits:?}");
-        assert!(of(family, "group") < of(family, "mean"), "{splits:?}");
-        assert_eq!((job_type.chosen.as_str(), of(job_type, "choice")), ("choice", of(job_type, "group")));
+        assert!(of(job_type, Group) < 0.15 && of(job_type, Group) < of(family, Group) / 3.0, "{splits:?}");
+        assert!(of(family, Group) < of(family, Mean), "{splits:?}");
+        assert_eq!((job_type.chosen, of(job_type, Choice)), (Choice, of(job_type, Group)));
         assert_eq!(run(&table(), 1).unwrap(), splits);
     }
 
@@ -303,8 +378,9 @@ mod tests {
     #[test]
     fn rules_on_profiles_by_hand() {
         let row = |family: usize, batch: f64, y: f64| Profiled {
-            gpu: 0,
-            family,
+            gpu: Some(0),
+            family: Some(family),
+            job: None,
             fold: family,
             y,
             graph: [None, None, Some(batch.ln()), None],

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use tracecast_analytics::Trace;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::facts::telemetry::{JobReading, ReadingsOfJobs, SampledFor, job_readings};
-use tracecast_analytics::schema::MIB;
+use tracecast_analytics::schema::{JobState, MIB};
 use tracecast_analytics::stats::NeumaierSum;
 
 use crate::error::{Error, Result};
@@ -20,8 +20,10 @@ use crate::timeline::{Timeline, TimelineOptions};
 
 /// More than any GPU has: 1 TiB, in MiB.
 const MOST_MIB: f64 = 1_048_576.0;
-/// Moments that a job needs so that its mean says something.
+/// Moments that a job needs so that its mean says something: one or two may both fall into its start, when a GPU idles.
 pub const LEAST_MOMENTS: usize = 3;
+/// Bytes of a megabyte, in which profiles count PCIe traffic.
+const BYTES_PER_MB: f64 = 1e6;
 /// Name of a GPU type that nothing tells.
 const UNKNOWN_TYPE: &str = "unknown";
 
@@ -52,6 +54,14 @@ impl Usage {
         match self {
             Self::GpuUtilPct => "utilisation",
             Self::MemoryMb => "memory",
+        }
+    }
+
+    /// Its name in a file.
+    pub(super) fn column(self) -> &'static str {
+        match self {
+            Self::GpuUtilPct => "gpu_util_pct",
+            Self::MemoryMb => "memory_mb",
         }
     }
 
@@ -91,9 +101,9 @@ pub struct UsageMoment {
     pub memory_mb: Option<f64>,
 }
 
-/// A job with telemetry.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SampledJob {
+/// What is known of a job before it starts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct JobKnown {
     /// Name its user gave it; of a job that no record lists, the name in the readings.
     pub name: Option<String>,
     /// Who submitted it.
@@ -104,6 +114,22 @@ pub struct SampledJob {
     pub cpus: Option<f64>,
     /// Time limit, seconds.
     pub limit_s: Option<f64>,
+}
+
+/// A job that has not started, and is asked about.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AskedJob {
+    /// Its identifier, if it has one.
+    pub id: Option<String>,
+    /// What is known of it.
+    pub known: JobKnown,
+}
+
+/// A job with telemetry.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SampledJob {
+    /// What was known of it before it started.
+    pub known: JobKnown,
     /// When it started, milliseconds since the epoch; no later than its first reading.
     pub start_ms: i64,
     /// When the last of it was known: its end or its last reading, whichever is later; of a job that had not ended, its last reading.
@@ -148,12 +174,13 @@ pub(super) struct ReadingSums {
 }
 
 /// Quantities of which a profile has the mean.
-pub(super) const MEANS: [Quantity; 6] = [
+pub(super) const MEANS: [Quantity; 7] = [
     Quantity::SmUtilPct,
     Quantity::MemUtilPct,
     Quantity::SmActivePct,
     Quantity::TensorActivePct,
     Quantity::DramActivePct,
+    Quantity::PcieMbS,
     Quantity::PowerW,
 ];
 
@@ -167,6 +194,7 @@ impl ReadingSums {
             percent(reading.sm_active_ratio),
             percent(reading.tensor_active_ratio),
             percent(reading.dram_active_ratio),
+            reading.pcie_bytes_per_s.map(|bytes| bytes / BYTES_PER_MB),
             reading.power_w,
         ];
         for ((sum, known), value) in self.means.iter_mut().zip(values) {
@@ -192,6 +220,8 @@ pub struct UsageHistory {
     pub jobs: Vec<SampledJob>,
     /// When the first reading was taken, milliseconds since the epoch; `None` if none has a time.
     pub first_ms: Option<i64>,
+    /// The jobs with GPUs that wait when the record ends, in order of their submissions.
+    pub waiting: Vec<AskedJob>,
     /// What a reader must know of the data, a sentence each.
     pub notes: Vec<String>,
     /// Sums of readings by place in `jobs` and GPU type.
@@ -257,10 +287,22 @@ impl UsageHistory {
         });
         let unlisted = named.len();
         let mut found: Vec<(SampledJob, BTreeMap<String, ReadingSums>)> = Vec::new();
+        let mut waiting = Vec::new();
         if !facts.is_empty() {
             let timeline = Timeline::of(trace, TimelineOptions::default())?;
             for job in &timeline.jobs {
                 let row = job.row as usize;
+                let submission = &job.submission;
+                let known = JobKnown {
+                    name: submission.name.clone(),
+                    user: submission.user.clone(),
+                    gpus: Some(submission.gpus),
+                    cpus: submission.cpus,
+                    limit_s: submission.limit_s,
+                };
+                if facts.state(row) == JobState::Pending && submission.gpus > 0.0 {
+                    waiting.push(AskedJob { id: Some(submission.job_id.clone()), known: known.clone() });
+                }
                 let mut gathered = rows.remove(&row).unwrap_or_default();
                 let mut moments = gathered.moments();
                 let reported = if gathered.sums.is_empty() { job.end_ms.zip(stated(trace, row)) } else { None };
@@ -275,13 +317,8 @@ impl UsageHistory {
                 let first = moments.first().map(|moment| moment.ts_ms);
                 let last = moments.last().map(|moment| moment.ts_ms);
                 let Some(start_ms) = job.start_ms.into_iter().chain(first).min() else { continue };
-                let submission = &job.submission;
                 let sampled = SampledJob {
-                    name: submission.name.clone(),
-                    user: submission.user.clone(),
-                    gpus: Some(submission.gpus),
-                    cpus: submission.cpus,
-                    limit_s: submission.limit_s,
+                    known,
                     start_ms,
                     done_ms: job.end_ms.into_iter().chain(last).max().unwrap_or(start_ms),
                     reported: reported.is_some(),
@@ -299,11 +336,7 @@ impl UsageHistory {
             };
             let (start_ms, done_ms) = (first.ts_ms, last.ts_ms);
             let sampled = SampledJob {
-                name: Some(name),
-                user: None,
-                gpus: None,
-                cpus: None,
-                limit_s: None,
+                known: JobKnown { name: Some(name), ..JobKnown::default() },
                 start_ms,
                 done_ms,
                 reported: false,
@@ -320,7 +353,7 @@ impl UsageHistory {
         }
         // Stable: those of one millisecond stay in the order of their submissions.
         found.sort_by_key(|(job, _)| job.start_ms);
-        let mut history = Self { first_ms, ..Self::default() };
+        let mut history = Self { first_ms, waiting, ..Self::default() };
         let reported = found.iter().filter(|(job, _)| job.reported).count();
         history.notes = notes(counts, unlisted, reported, left_out);
         for (at, (job, sums)) in found.into_iter().enumerate() {
@@ -426,7 +459,7 @@ mod tests {
         assert_eq!((a.moments[0].memory_mb, a.start_ms, a.done_ms), (Some(300.0), 1_000, 9_000));
         // Two moments are too few to say what the job used.
         assert_eq!(a.truth(Usage::GpuUtilPct), None);
-        assert_eq!((pod.name.as_deref(), pod.start_ms, pod.done_ms), (Some("pod"), 4_000, 4_000));
+        assert_eq!((pod.known.name.as_deref(), pod.start_ms, pod.done_ms), (Some("pod"), 4_000, 4_000));
         sample(&mut trace, 5_000, "0", 0.65, 200.0, "a");
         let a = UsageHistory::of(&trace).unwrap().jobs[1].clone();
         assert_eq!((a.truth(Usage::GpuUtilPct), a.truth(Usage::MemoryMb)), (Some(65.0), Some(300.0)));

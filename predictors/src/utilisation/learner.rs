@@ -1,13 +1,4 @@
-//! The models that say how much of a GPU a job will use: three rules, and three learners on the same features.
-//!
-//! | name | says |
-//! |---|---|
-//! | `mean` | the mean of what is known |
-//! | `last` | the value of the job of the narrowest group that started last; of profiles, of the job type nearest in batch size, of the own family if that is known |
-//! | `group` | the mean of the narrowest group, drawn towards wider ones; of profiles, the family's mean and one slope against log batch for all families |
-//! | `linear` | least squares |
-//! | `forest` | a random forest (smartcore) |
-//! | `boosted` | boosted trees that learn the quantiles themselves; the number said is the median |
+//! The learners of how much of a GPU a job will use, and the quantiles of what rules and learners say.
 //!
 //! All is on the scale ln(1 + value). A rule or a learner of one number has quantiles by what it missed by on others; the quantiles of the trees are moved by the same
 //! (conformal: `Reach`). Worked number: of 19 errors the 0.05 and the 0.95 quantile are the smallest and the largest, rank (19 + 1) × 0.05 = 1 and 19.
@@ -15,6 +6,7 @@
 use tracecast_analytics::stats::quantile::weighted_quantile;
 
 use super::history::Usage;
+use super::model::UsageModel;
 use crate::error::Result;
 use crate::interference::committee::LEVELS;
 use crate::matrix::Matrix;
@@ -25,43 +17,16 @@ use crate::model::{Fit as _, Predict as _, Training};
 
 /// Place of the median in [`LEVELS`].
 const MEDIAN: usize = 2;
-/// Rows below which learners say the mean.
+/// Rows below which learners say the mean: two for each of the few columns that tell anything in tables so small.
 const LEAST_ROWS: usize = 8;
 
-/// A rule or a learner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum UsageModel {
-    Mean,
-    Last,
-    Group,
-    Linear,
-    Forest,
-    Boosted,
-}
-
-/// How many rules there are.
-pub(super) const RULES: usize = 3;
-
-impl UsageModel {
-    /// All, the rules first.
-    pub(super) const ALL: [Self; 6] = [Self::Mean, Self::Last, Self::Group, Self::Linear, Self::Forest, Self::Boosted];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Mean => "mean",
-            Self::Last => "last",
-            Self::Group => "group",
-            Self::Linear => "linear",
-            Self::Forest => "forest",
-            Self::Boosted => "boosted",
-        }
-    }
-
-    /// Its place among the rules; `None` of a learner.
-    pub(super) fn rule(self) -> Option<usize> {
-        Self::ALL.iter().take(RULES).position(|model| *model == self)
-    }
-}
+/// Trees of the forest: their mean hardly moves beyond some dozens, and each fold fits one.
+const FOREST_TREES: usize = 60;
+/// Levels of its trees: 256 leaves, more than the rows of most tables.
+const FOREST_DEPTH: u16 = 8;
+/// Share of the rows that each boosted tree sees, and of the columns: so that trees differ where rows are few. Neither was tuned.
+const TREE_ROWS: f64 = 0.7;
+const TREE_COLUMNS: f64 = 0.5;
 
 /// What is said of a job, on the log scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -76,6 +41,14 @@ impl UsageForecast {
     /// One number, for all quantiles.
     pub(super) fn one(point: f64) -> Self {
         Self { point, quantiles: [point; LEVELS.len()] }
+    }
+
+    /// With its median at what was measured, and the interval around it as wide as it was, within what there can be.
+    pub(super) fn moved_to(self, measured: f64, usage: Usage) -> Self {
+        let most = usage.most().ln_1p();
+        let [_, _, median, _, _] = self.quantiles;
+        let quantiles = self.quantiles.map(|quantile| (quantile + measured - median).clamp(0.0, most));
+        Self { point: measured, quantiles }
     }
 
     /// With its quantiles moved, in order, and all within what there can be.
@@ -149,10 +122,14 @@ pub(super) fn learn(
     };
     Ok(match model {
         UsageModel::Linear => points(Linear.fit(training)?.predict(&ask)?),
-        UsageModel::Forest => points(Forest { trees: 60, depth: 8, seed }.fit(training)?.predict(&ask)?),
+        UsageModel::Forest => {
+            points(Forest { trees: FOREST_TREES, depth: FOREST_DEPTH, seed }.fit(training)?.predict(&ask)?)
+        }
         _ => {
+            // The usual least of a leaf would leave tables of some dozens of rows a single one.
             let least = (learn.rows() as f64 / 10.0).clamp(3.0, Trees::default().least);
-            let trees = Trees { rows: 0.7, columns: 0.5, least, seed, ..Trees::default() }.for_rows(learn.rows());
+            let trees = Trees { rows: TREE_ROWS, columns: TREE_COLUMNS, least, seed, ..Trees::default() }
+                .for_rows(learn.rows());
             let learner = Boosted { targets: vec![LEVELS.map(Target::Quantile).to_vec()], trees };
             let said = learner.fit(training)?.predict(&ask)?;
             let told = |row: &[f32]| {

@@ -9,11 +9,11 @@
 
 use std::collections::BTreeMap;
 
-use super::history::{SampledJob, Usage};
+use super::history::{AskedJob, SampledJob, Usage};
 use crate::feature::name::stem;
 use tracecast_analytics::facts::SizeClass;
 
-/// Jobs of the wider group's mean that a group's own is drawn towards.
+/// Jobs of the wider group's mean that a group's own is drawn towards. With three, a group of one keeps a quarter of its own, and one of ten three quarters; it was set beforehand, and not tuned.
 const SHRINK: f64 = 3.0;
 /// How many levels of groups there are.
 const LEVELS: usize = 4;
@@ -100,13 +100,15 @@ pub(super) struct Past<'h> {
 }
 
 impl<'h> Past<'h> {
-    /// Before the first moment. `jobs` are in order of their starts.
-    pub(super) fn of(jobs: &'h [SampledJob], usage: Usage) -> Self {
+    /// Before the first moment. `jobs` are in order of their starts; those of `open`, of which nothing is read, have the places after them.
+    pub(super) fn of(jobs: &'h [SampledJob], open: &[AskedJob], usage: Usage) -> Self {
         let mut events: Vec<(i64, u32, f64)> = Vec::new();
         let mut places: BTreeMap<(KnownBy, String, String), usize> = BTreeMap::new();
-        let mut groups_of = Vec::with_capacity(jobs.len());
+        let mut groups_of = Vec::with_capacity(jobs.len() + open.len());
         for (job, at) in jobs.iter().zip(0u32..) {
             events.extend(job.moments.iter().filter_map(|moment| Some((moment.ts_ms, at, moment.get(usage)?))));
+        }
+        for job in jobs.iter().map(|job| &job.known).chain(open.iter().map(|job| &job.known)) {
             let user = job.user.clone().unwrap_or_default();
             let mut place = |level: KnownBy, one: String, other: String| {
                 let next = places.len();
@@ -180,7 +182,7 @@ pub(super) fn estimate(known: &Known) -> Option<f64> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 pub(super) mod tests {
-    use super::super::history::UsageMoment;
+    use super::super::history::{JobKnown, UsageMoment};
     use super::*;
 
     /// A job of `user` that starts at `start_s` and is read every second from then on.
@@ -195,11 +197,12 @@ pub(super) mod tests {
             })
             .collect();
         SampledJob {
-            name: Some(name.to_owned()),
-            user: Some(user.to_owned()),
-            gpus: Some(1.0),
-            cpus: None,
-            limit_s: None,
+            known: JobKnown {
+                name: Some(name.to_owned()),
+                user: Some(user.to_owned()),
+                gpus: Some(1.0),
+                ..JobKnown::default()
+            },
             start_ms,
             done_ms: start_ms + utils.len() as i64 * 1000,
             reported: false,
@@ -214,7 +217,7 @@ pub(super) mod tests {
             job("ben", "eval", 1, &[60.0, 60.0]),
             job("ann", "train_2", 2, &[10.0]),
         ];
-        let mut past = Past::of(&jobs, Usage::GpuUtilPct);
+        let mut past = Past::of(&jobs, &[], Usage::GpuUtilPct);
         assert_eq!(narrowest(&past.known(0)), None);
         past.advance(jobs[2].start_ms);
         // Of train_1 20 and 40 were read by 2 s, of eval 60.
@@ -228,7 +231,7 @@ pub(super) mod tests {
         assert!((all.last - 61f64.ln()).abs() < 1e-12, "eval started last");
         assert_eq!((past.so_far(0, 3), past.so_far(0, 2).map(|value| value.exp().round())), (None, Some(31.0)));
         // Memory is the peak and not the mean.
-        let mut memory = Past::of(&jobs, Usage::MemoryMb);
+        let mut memory = Past::of(&jobs, &[], Usage::MemoryMb);
         memory.advance(jobs[2].start_ms);
         assert!((memory.known(2)[0].unwrap().mean - 401f64.ln()).abs() < 1e-12);
     }

@@ -1,7 +1,7 @@
 //! Profiles of job types from telemetry: the table that `backtest interference --profiles` and `plan sharing` take.
 //!
 //! A job type is a name of jobs, or a recurring group: user and stem of the name. Of each on each GPU type stand there the mean over its jobs of each job's mean
-//! reading, and the most memory that any of them used on a GPU. The batch size is what the name tells. PCIe traffic, FLOPs and steps a second are not in telemetry, and stay
+//! reading, and the most memory that any of them used on a GPU. The batch size is what the name tells. FLOPs and steps a second are not in telemetry, and stay
 //! empty.
 //!
 //! O(jobs × GPU types). Worked example: two jobs `bert` that read 40 and 60 % on average, however long they ran, are a row of `bert` with 50 %.
@@ -13,8 +13,7 @@ use tracecast_analytics::stats::NeumaierSum;
 use super::history::{MEANS, SampledJob, UsageHistory};
 use crate::error::{Error, Result};
 use crate::feature::name::stem;
-use crate::interference::gavel;
-use crate::interference::table::{JobProfile, Quantity, family_of_name};
+use crate::interference::table::{JobProfile, Quantity, batch_of_name, family_of_name};
 
 /// What a job type is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,10 +27,10 @@ pub enum TypeOfJob {
 impl TypeOfJob {
     /// The type of a job; `None` if what it is made of is not known.
     fn of(self, job: &SampledJob) -> Option<String> {
-        let name = job.name.as_deref().map(str::trim).filter(|name| !name.is_empty())?;
+        let name = job.known.name.as_deref().map(str::trim).filter(|name| !name.is_empty())?;
         match self {
             Self::Name => Some(name.to_owned()),
-            Self::UserName => Some(format!("{}/{}", job.user.as_deref()?, stem(name))),
+            Self::UserName => Some(format!("{}/{}", job.known.user.as_deref()?, stem(name))),
         }
     }
 }
@@ -54,12 +53,13 @@ pub struct SampledType {
 }
 
 /// Columns of quantities that telemetry, or a name, can tell.
-const COLUMNS: [Quantity; 8] = [
+const COLUMNS: [Quantity; 9] = [
     Quantity::SmUtilPct,
     Quantity::MemUtilPct,
     Quantity::SmActivePct,
     Quantity::TensorActivePct,
     Quantity::DramActivePct,
+    Quantity::PcieMbS,
     Quantity::MemoryMb,
     Quantity::PowerW,
     Quantity::Batch,
@@ -106,7 +106,7 @@ pub fn job_types(history: &UsageHistory, by: TypeOfJob) -> Result<(Vec<SampledTy
             profile.set(quantity, (known > 0).then(|| sum.value() / f64::from(known)));
         }
         profile.set(Quantity::MemoryMb, sums.peak_mb);
-        profile.set(Quantity::Batch, gavel::batch(&job));
+        profile.set(Quantity::Batch, batch_of_name(&job));
         SampledType {
             gpu_type: gpu_type.to_owned(),
             family: family_of_name(&job).to_owned(),
@@ -181,6 +181,7 @@ mod tests {
                 gpu_type: Some("A100".into()),
                 util_ratio: Some(util),
                 sm_active_ratio: (job == "1").then_some(0.2),
+                pcie_bytes_per_s: (job == "2").then_some(1.5e9),
                 mem_used_bytes: Some(mib * 1_048_576.0),
                 job_key: Some(job.into()),
                 ..GpuSampleRow::default()
@@ -195,8 +196,8 @@ mod tests {
         let (types, nameless) = job_types(&history, TypeOfJob::Name).unwrap();
         assert_eq!((types.len(), nameless), (1, 1));
         let text = csv(&types).unwrap();
-        let expected = "gpu_type,job,family,sm_util_pct,mem_util_pct,sm_active_pct,tensor_active_pct,dram_active_pct,memory_mb,power_w,batch,jobs,readings\n\
-             A100,bert (batch size 16),bert,50,,20,,,2000,,16,2,3\n";
+        let expected = "gpu_type,job,family,sm_util_pct,mem_util_pct,sm_active_pct,tensor_active_pct,dram_active_pct,pcie_mb_s,memory_mb,power_w,batch,jobs,readings\n\
+             A100,bert (batch size 16),bert,50,,20,,,1500,2000,,16,2,3\n";
         assert_eq!(text, expected);
         let (types, _) = job_types(&history, TypeOfJob::UserName).unwrap();
         assert_eq!((types[0].job.as_str(), types[0].jobs), ("ann/bert (batch size #)", 2));

@@ -71,7 +71,7 @@ struct GpuReading {
     device: u32,
     jobs: Option<String>,
     /// Which fields were given, one bit each, known or not.
-    given: u16,
+    given: u32,
     values: [Option<f64>; GPU_FIELDS],
 }
 
@@ -140,7 +140,7 @@ impl Gather {
                 }
             }
         }
-        let bit = 1_u16 << field as usize;
+        let bit = 1_u32 << field as usize;
         let Some(slot) = reading.values.get_mut(field as usize) else { return Put::New };
         let given = reading.given & bit != 0;
         reading.given |= bit;
@@ -179,6 +179,9 @@ impl Gather {
                 // Older drivers count what they reserve as used and do not report it apart.
                 Some(get(GpuField::MemUsed)? + get(GpuField::MemFree)? + get(GpuField::MemReserved).unwrap_or(0.0))
             });
+            let of = |field: GpuField, by_driver: GpuField| get(field).or_else(|| get(by_driver));
+            let sent = of(GpuField::PcieSent, GpuField::PcieSentByDriver);
+            let received = of(GpuField::PcieReceived, GpuField::PcieReceivedByDriver);
             trace.gpu_samples.push(GpuSampleRow {
                 ts: reading.when.ts,
                 node: device.node.as_deref().map(Into::into),
@@ -189,6 +192,8 @@ impl Gather {
                 sm_active_ratio: get(GpuField::SmActive),
                 tensor_active_ratio: get(GpuField::TensorActive),
                 dram_active_ratio: get(GpuField::DramActive),
+                // One direction alone would be told as less than there was.
+                pcie_bytes_per_s: sent.zip(received).map(|(sent, received)| sent + received),
                 mem_used_bytes: get(GpuField::MemUsed),
                 mem_total_bytes: total,
                 power_w: get(GpuField::Power),
@@ -280,6 +285,25 @@ mod tests {
         gather.finish(&mut trace);
         let util: Vec<Option<f64>> = trace.gpu_samples.util_ratio.iter().collect();
         assert_eq!(util, [Some(0.4), Some(0.0), None, Some(0.0)]);
+    }
+
+    #[test]
+    fn pcie_traffic_is_that_of_both_directions() {
+        let mut gather = Gather::default();
+        let gpu = gather.device(Device::default());
+        for (at, field, value) in [
+            (0, GpuField::PcieSent, 3e9),
+            (0, GpuField::PcieReceived, 5e9),
+            (1, GpuField::PcieSent, 3e9),
+            (2, GpuField::PcieSent, 3e9),
+            (2, GpuField::PcieSentByDriver, 1e9),
+            (2, GpuField::PcieReceivedByDriver, 2e9),
+        ] {
+            gather.gpu(When::at(at), gpu, field, Some(value), None);
+        }
+        let mut trace = Trace::default();
+        gather.finish(&mut trace);
+        assert_eq!(trace.gpu_samples.pcie_bytes_per_s.iter().collect::<Vec<_>>(), [Some(8e9), None, Some(5e9)]);
     }
 
     #[test]

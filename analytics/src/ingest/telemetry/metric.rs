@@ -1,7 +1,8 @@
 //! Which metric means which column, in what unit, and which values of it are no readings at all.
 //!
 //! Source: dcgm-exporter's `etc/default-counters.csv` and DCGM's field list (`DCGM_FI_DEV_*_UTIL` in percent,
-//! `DCGM_FI_PROF_*` as ratios, energy in millijoules, frame buffer in MiB); node power as node_exporter and
+//! `DCGM_FI_PROF_*` as ratios, energy in millijoules, frame buffer in MiB, PCIe traffic in bytes a second, and in kB a second as the driver
+//! reads it; exporters call both a counter, and they are rates); node power as node_exporter and
 //! ipmi_exporter name it. DCGM writes "blank" for a field it cannot read as a number near the top of the field's type:
 //! from 2,147,483,632 (32 bits), 140,737,488,355,328 (floating point) or 9,223,372,036,854,775,792 (64 bits) up.
 //!
@@ -30,11 +31,17 @@ const GPU_MOST_W: f64 = 10_000.0;
 const NODE_MOST_W: f64 = 20_000.0;
 /// More than one chassis of several nodes can draw, watts.
 const CHASSIS_MOST_W: f64 = 100_000.0;
+/// More than a bus carries in one direction, bytes a second: PCIe 6.0 with 16 lanes has about 121 GB/s. A total since the driver was loaded is soon above it.
+const PCIE_MOST: f64 = 256e9;
+/// From what number on a value is a blank of the field's 32 bits, and of its 64 bits.
+const BLANK_32: f64 = 2_147_483_632.0;
+const BLANK_64: f64 = 140_737_488_355_328.0;
 /// The most slices a GPU is cut into, and so the most a MIG ratio can be off by.
 const MIG_SLICES: f64 = 8.0;
 // Divisors, as 87 × 0.01 is not the number nearest to 0.87 and 87 / 100 is. A mebibyte is a power of two: exact.
 const PERCENT: f64 = 100.0;
 const PER_MIB: f64 = 1.0 / MIB;
+const PER_KB: f64 = 1.0 / 1_000.0;
 
 /// What a metric of a GPU tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,10 +60,15 @@ pub(super) enum GpuField {
     Power,
     Energy,
     Temp,
+    PcieSent,
+    PcieReceived,
+    /// As the driver reads it over 20 ms: stands in for the two above, which need DCGM's profiling.
+    PcieSentByDriver,
+    PcieReceivedByDriver,
 }
 
 /// How many [`GpuField`]s there are.
-pub(super) const GPU_FIELDS: usize = 13;
+pub(super) const GPU_FIELDS: usize = 17;
 
 /// What a metric is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +109,10 @@ static METRICS: &[Metric] = &[
     gpu("DCGM_FI_DEV_POWER_USAGE", GpuField::Power, 1.0),
     gpu("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", GpuField::Energy, 1_000.0),
     gpu("DCGM_FI_DEV_GPU_TEMP", GpuField::Temp, 1.0),
+    gpu("DCGM_FI_PROF_PCIE_TX_BYTES", GpuField::PcieSent, 1.0),
+    gpu("DCGM_FI_PROF_PCIE_RX_BYTES", GpuField::PcieReceived, 1.0),
+    gpu("DCGM_FI_DEV_PCIE_TX_THROUGHPUT", GpuField::PcieSentByDriver, PER_KB),
+    gpu("DCGM_FI_DEV_PCIE_RX_THROUGHPUT", GpuField::PcieReceivedByDriver, PER_KB),
     node("node_hwmon_power_average_watt"),
     node("node_hwmon_power_watt"),
     node("ipmi_dcmi_power_consumption_watts"),
@@ -119,8 +135,11 @@ impl Metric {
     /// has [`node_power`].
     pub(super) fn gpu_value(&self, field: GpuField, text: &str, mig: bool, row: &mut RowAudit<'_>) -> Option<f64> {
         let raw = super::super::field::number(Some(text), self.name, row)?;
-        // The energy counter has 64 bits, and 2^31 mJ are used up within hours.
-        let blank_from = if field == GpuField::Energy { 140_737_488_355_328.0 } else { 2_147_483_632.0 };
+        // The energy counter has 64 bits, and 2^31 mJ are used up within hours; 2^31 bytes go over a bus within a second.
+        let blank_from = match field {
+            GpuField::Energy | GpuField::PcieSent | GpuField::PcieReceived => BLANK_64,
+            _ => BLANK_32,
+        };
         if raw >= blank_from {
             row.repair(BLANK, self.name, text);
             return None;
@@ -151,6 +170,9 @@ pub(super) fn gpu_in_range(
         | GpuField::DramActive => (0.0, 1.0),
         GpuField::Power => (0.0, GPU_MOST_W),
         GpuField::Temp => (-60.0, 200.0),
+        GpuField::PcieSent | GpuField::PcieReceived | GpuField::PcieSentByDriver | GpuField::PcieReceivedByDriver => {
+            (0.0, PCIE_MOST)
+        }
         GpuField::MemUsed | GpuField::MemFree | GpuField::MemReserved | GpuField::MemTotal | GpuField::Energy => {
             (0.0, f64::INFINITY)
         }
@@ -173,7 +195,7 @@ pub(super) fn gpu_in_range(
 pub(super) fn node_power(sensor: &str, text: Option<&str>, column: &str, row: &mut RowAudit<'_>) -> Option<f64> {
     let watts = super::super::field::amount(text, column, row)?;
     let shared = is_shared(sensor);
-    let reason = if watts == 25_550.0 || (shared && watts == 2_555.0) || watts >= 2_147_483_632.0 {
+    let reason = if watts == 25_550.0 || (shared && watts == 2_555.0) || watts >= BLANK_32 {
         BLANK
     } else if watts > if shared { CHASSIS_MOST_W } else { NODE_MOST_W } {
         reason::OUT_OF_RANGE
@@ -206,6 +228,16 @@ mod tests {
         assert_eq!(value("DCGM_FI_DEV_FB_USED", "2", false), (Some(2_097_152.0), 0));
         assert_eq!(value("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "2500000", false), (Some(2_500.0), 0));
         assert_eq!(value("DCGM_FI_DEV_GPU_TEMP", "-3", false), (Some(-3.0), 0));
+        assert_eq!(value("DCGM_FI_DEV_PCIE_RX_THROUGHPUT", "1500", false), (Some(1_500_000.0), 0));
+    }
+
+    #[test]
+    fn a_bus_may_carry_more_than_32_bits_a_second_and_no_total() {
+        assert_eq!(value("DCGM_FI_PROF_PCIE_TX_BYTES", "12000000000", false), (Some(12e9), 0));
+        assert_eq!(value("DCGM_FI_PROF_PCIE_TX_BYTES", "900000000000", false), (None, 1));
+        assert_eq!(value("DCGM_FI_PROF_PCIE_RX_BYTES", "9223372036854775794", false), (None, 1));
+        // A terabyte since the driver was loaded, in kB.
+        assert_eq!(value("DCGM_FI_DEV_PCIE_TX_THROUGHPUT", "1027729013", false), (None, 1));
     }
 
     #[test]
