@@ -132,10 +132,13 @@ fn nearest(rows: &[Profiled], asked: &Profiled) -> f64 {
     mean(near).unwrap_or_else(|| mean_of(rows, asked))
 }
 
+/// GPU type and family.
+type GpuFamily = (Option<usize>, Option<usize>);
+
 /// The mean of the kin and one slope against log batch within families, for all of them.
 fn group(rows: &[Profiled], asked: &Profiled) -> f64 {
     let (of_family, kin) = nearest_kin(rows, asked);
-    let mut within: BTreeMap<(Option<usize>, Option<usize>), Vec<(f64, f64)>> = BTreeMap::new();
+    let mut within: BTreeMap<GpuFamily, Vec<(f64, f64)>> = BTreeMap::new();
     for row in rows {
         if let Some(batch) = row.log_batch() {
             within.entry((row.gpu, row.family)).or_default().push((batch, row.y));

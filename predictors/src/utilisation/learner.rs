@@ -20,11 +20,11 @@ const MEDIAN: usize = 2;
 /// Rows below which learners say the mean: two for each of the few columns that tell anything in tables so small.
 const LEAST_ROWS: usize = 8;
 
-/// Trees of the forest: their mean hardly moves beyond some dozens, and each fold fits one.
+/// Trees of the forest. Each fold fits a forest, so time grows with them.
 const FOREST_TREES: usize = 60;
 /// Levels of its trees: 256 leaves, more than the rows of most tables.
 const FOREST_DEPTH: u16 = 8;
-/// Share of the rows that each boosted tree sees, and of the columns: so that trees differ where rows are few. Neither was tuned.
+/// Share of the rows that each boosted tree sees, and of the columns: so that trees differ where rows are few.
 const TREE_ROWS: f64 = 0.7;
 const TREE_COLUMNS: f64 = 0.5;
 

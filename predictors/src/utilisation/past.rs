@@ -13,7 +13,7 @@ use super::history::{AskedJob, SampledJob, Usage};
 use crate::feature::name::stem;
 use tracecast_analytics::facts::SizeClass;
 
-/// Jobs of the wider group's mean that a group's own is drawn towards. With three, a group of one keeps a quarter of its own, and one of ten three quarters; it was set beforehand, and not tuned.
+/// Jobs of the wider group's mean that a group's own is drawn towards. With three, a group of one keeps a quarter of its own, and one of ten three quarters.
 const SHRINK: f64 = 3.0;
 /// How many levels of groups there are.
 const LEVELS: usize = 4;

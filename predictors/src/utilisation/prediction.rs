@@ -1,7 +1,7 @@
 //! The answer of `predict utilisation`, as JSON (`predict-utilisation/1`), as CSV, as a report, and as a table of profiles.
 //!
-//! The **table of profiles** is that which teaches, with the forecasts added: the utilisation is the expected one, and the memory the 90 % quantile, so that whoever reserves as much has enough with a
-//! chance of 90 %. What was measured stays as it was. The column `forecast` names what is forecast, and commands that take the table say so.
+//! The **table of profiles** is that which teaches, with the forecasts added: the utilisation is the expected one, and the memory the 90 % quantile, which is meant to be enough nine
+//! times of ten. What was measured stays as it was. The column `forecast` names what is forecast, and commands that take the table say so.
 //!
 //! O(rows log rows). Worked example: 41 % expected and 8,000 MiB at 90 % are a profile with `sm_util_pct` 41, `memory_mb` 8000 and `forecast` `sm_util_pct memory_mb`.
 
@@ -382,7 +382,7 @@ impl UsagePrediction {
 
 impl UsageValue {
     /// What is to be planned with: of memory the 90 % quantile, unless it was measured.
-    fn to_reserve(&self, usage: Usage) -> f64 {
+    fn to_reserve(self, usage: Usage) -> f64 {
         match (usage, self.rests_on, self.quantiles) {
             (Usage::MemoryMb, basis, Some(quantiles)) if basis != UsageBasis::JobType => quantiles.p90,
             _ => self.expected,

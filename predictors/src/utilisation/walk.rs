@@ -23,7 +23,7 @@ use crate::matrix::Matrix;
 pub(super) const PARTS: [f64; 3] = [0.3, 0.5, 0.75];
 /// Fits of a learner over all jobs: no fit is older than a tenth of the record, and the time stays that of ten fits.
 const FITS: usize = 10;
-/// Jobs by whose errors intervals are drawn: 15 of them lie beyond each end of the 90 % interval, and older errors than these say little of how a cluster is used now.
+/// Jobs by whose errors intervals are drawn: 15 of them lie beyond each end of the 90 % interval, and only the latest errors count, as use changes.
 const WINDOW: usize = 300;
 /// Times at most at which intervals are drawn anew. Each sorts the window; of more jobs than that, a few in a row share an interval.
 const REDRAWS: usize = 2_000;
