@@ -213,6 +213,8 @@ fn jobs_without_a_known_type_are_advised_nothing() {
         found["action"].as_str().unwrap().contains("name the job types first") && found["recommendation"].is_null()
     );
     assert_ne!(answer(&arguments, &["--seed", "2"])["plan"], found["plan"]);
+    let text = stdout(&run(&arguments, &[]));
+    assert!(text.contains("What the plan would set") && !text.contains("What to set"), "{text}");
     let demand = folder.file("demand.csv", &demand());
     for (more, code, told) in [
         (&["--demand", demand.as_str()][..], 2, "--demand"),

@@ -132,7 +132,9 @@ impl MigAnswer {
                 basis(of.basis).into(),
             ]);
         }
-        Section::new("mig-plan", "What to set")
+        // Who is advised to change nothing sees what that was decided on.
+        let title = if self.followed { "What to set" } else { "What the plan would set" };
+        Section::new("mig-plan", title)
             .with_finding(self.action.clone())
             .with_table(fleet)
             .with_table(placed)
