@@ -10,10 +10,12 @@ use std::collections::BTreeMap;
 
 use tracecast_analytics::Trace;
 use tracecast_analytics::facts::JobFacts;
+use tracecast_analytics::report::format;
 use tracecast_analytics::time::DAY_MS;
 
 use crate::error::{Error, Result};
-use crate::plan::window;
+use crate::plan::{interval, window};
+use crate::replay::compare::IntervalEstimate;
 use crate::replay::input::run_known_at;
 use crate::sim::place::draw;
 
@@ -105,6 +107,23 @@ impl OneGpuJobs {
             found.names.push(trace.jobs.name.get(row).map(str::to_owned));
         }
         found
+    }
+
+    /// What a reader must know of a replay of them: how many there are, and that the types of `drawn` were drawn from `those`.
+    pub fn notes(&self, drawn: usize, those: &str, seed: u64) -> Vec<String> {
+        let jobs = |count: usize| format::counted(count as u64, "job", "jobs");
+        let counted = format!(
+            "{} of one GPU are replayed, {} left out: of other sizes, without times, or still running.",
+            jobs(self.names.len()),
+            format::count(self.left_out as u64)
+        );
+        let drawn = (drawn > 0).then(|| {
+            format!(
+                "The record does not say of which type {} are: theirs is drawn from those {those}, each alike (seed {seed}). So the answer is of this mix of types.",
+                jobs(drawn)
+            )
+        });
+        std::iter::once(counted).chain(drawn).collect()
     }
 
     /// The jobs with kinds: of their name, else one of the first `drawn` by a draw. Whether the name of each is a kind.
@@ -217,9 +236,39 @@ pub(crate) fn by_day(jobs: &TypedJobs, which: &[usize]) -> Vec<Vec<usize>> {
     days.into_values().collect()
 }
 
+/// The mean change of something of the jobs, with an interval over days drawn anew; `change` is of a job, `None` where it is not compared.
+pub(crate) fn mean_change(days: &[Vec<usize>], change: &dyn Fn(usize) -> Option<f64>) -> IntervalEstimate {
+    let of_day = |day: &Vec<usize>| {
+        let changes = day.iter().filter_map(|job| change(*job));
+        changes.fold((0.0, 0.0), |(sum, count), change| (sum + change, count + 1.0))
+    };
+    let sums: Vec<(f64, f64)> = days.iter().map(of_day).collect();
+    let [mean] = interval::drawn(sums.len(), &|held| {
+        let add = |all: (f64, f64), day: &(f64, f64)| (all.0 + day.0, all.1 + day.1);
+        let (sum, count) = held.filter_map(|day| sums.get(day)).fold((0.0, 0.0), add);
+        [sum / f64::max(count, 1.0)]
+    });
+    mean
+}
+
+/// How many times as long as its run a job held its place, and whether that is more than an SLO allows. A run of some milliseconds is held for whole ones, so one more does not count.
+pub(crate) fn slowdown(held_ms: i64, run_ms: i64, slo: f64) -> (f64, bool) {
+    let slowdown = held_ms as f64 / run_ms.max(1) as f64;
+    (slowdown, slowdown > slo + 1e-3 && held_ms - run_ms > 1)
+}
+
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Submission and run in milliseconds, and kind.
+    pub(crate) fn jobs(of: &[(i64, i64, u16)]) -> TypedJobs {
+        TypedJobs {
+            submit_ms: of.iter().map(|job| job.0).collect(),
+            run_ms: of.iter().map(|job| job.1).collect(),
+            kind: of.iter().map(|job| job.2).collect(),
+        }
+    }
 
     #[test]
     fn what_is_known_at_a_moment_ends_there() {

@@ -185,10 +185,11 @@ impl SheetRow<'_> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn file(text: &str) -> tempfile::NamedTempFile {
+    /// A file with a text.
+    pub(crate) fn file(text: &str) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
         file

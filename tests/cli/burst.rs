@@ -146,12 +146,7 @@ fn predictions_of_a_file_are_taken() {
 
 #[test]
 fn the_number_of_threads_changes_nothing() {
-    let with = |threads: &str| {
-        let output = tracecast(&[&SAMPLE[..], &["--format", "json", "--threads", threads]].concat());
-        assert!(output.status.success(), "{}", stderr(&output));
-        output.stdout
-    };
-    assert!(with("1") == with("2"));
+    is_the_same_with_any_threads(&SAMPLE);
 }
 
 #[test]

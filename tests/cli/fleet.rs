@@ -182,12 +182,7 @@ fn what_has_no_room_waits_and_is_told() {
 
 #[test]
 fn the_number_of_threads_changes_nothing() {
-    let with = |threads: &str| {
-        let output = tracecast(&[&SAMPLE[..], &["--format", "json", "--threads", threads]].concat());
-        assert!(output.status.success(), "{}", stderr(&output));
-        output.stdout
-    };
-    assert!(with("1") == with("2"));
+    is_the_same_with_any_threads(&SAMPLE);
 }
 
 #[test]

@@ -25,6 +25,16 @@ fn tracecast(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
+/// Asserts that an answer is the same, byte for byte, whatever the number of threads.
+fn is_the_same_with_any_threads(arguments: &[&str]) {
+    let with = |threads: &str| {
+        let output = tracecast(&[arguments, &["--format", "json", "--threads", threads]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        output.stdout
+    };
+    assert!(with("1") == with("2"));
+}
+
 fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }

@@ -18,18 +18,18 @@ use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::{SourceRecord, Trace};
 
 use super::heldout::{BurstCase, BurstRule, BurstTerms, supplies};
-use super::part::{BurstSetup, GUARD_MS, TAIL, WaitedJob};
+use super::part::{BurstSetup, GUARD_MS, TAIL, WaitedJob, last_two_by_row};
 use super::policy::{RunsFrom, WaitingFamily, WaitingPolicy};
 use crate::capacity::search::nearest_rank_s;
 use crate::error::{Error, Result};
 use crate::fleet::answer::BoughtAs;
 use crate::fleet::demand::{DemandTimes, FleetJobs, Flexible, UnwaitedJob};
 use crate::fleet::offers::FleetOffers;
-use crate::fleet::window::{FleetSplit, unit, whole};
+use crate::fleet::window::FleetSplit;
 use crate::plan::Recommendation;
 use crate::plan::interval::average;
 use crate::replay::compare::IntervalEstimate;
-use crate::replay::input::{Column, last_two_of};
+use crate::replay::input::Column;
 
 /// Version of the answer; a change that breaks its readers raises it.
 pub const SCHEMA: &str = "plan-burst/1";
@@ -360,13 +360,7 @@ pub fn json_schema() -> serde_json::Value {
 /// What each row of the trace is predicted to run, seconds, and how it is predicted, in words.
 fn predictions(facts: &JobFacts<'_>, jobs: &[UnwaitedJob], file: Option<&Column>) -> Result<(Vec<f64>, String)> {
     const LAST_TWO: &str = "predicted as the mean of the last two of the same user and job name that had ended, else of the user, else of all";
-    let known = last_two_of(facts, jobs.iter().map(|job| (job.row, job.submit_ms)));
-    let mut found = vec![0.0; facts.len()];
-    for (job, run_s) in jobs.iter().zip(known) {
-        if let Some(slot) = found.get_mut(job.row) {
-            *slot = run_s;
-        }
-    }
+    let mut found = last_two_by_row(facts, jobs);
     let Some(column) = file else {
         return Ok((found, format!("Runs are {LAST_TWO}; --predictions gives others.")));
     };
@@ -496,25 +490,8 @@ fn notes(
         "The cloud has room for all, starts at once, and is paid for the most GPUs in use in an hour, in whole instances; data and its transfer cost nothing.".to_owned(),
         predicted,
     ];
-    let first = whole(&split.all).0;
-    if first > span.0 {
-        notes.push(format!(
-            "The {} before {} are replayed, and neither chosen on nor priced: they fill no whole {}.",
-            format::duration((first - span.0) as f64 / 1e3),
-            day(first),
-            unit(&split.all).trim_end_matches('s')
-        ));
-    }
-    if jobs.untyped > 0 {
-        notes.push(format!(
-            "{} named no GPU type and were put to the type that the offers file says.",
-            format::counted(jobs.untyped, "job", "jobs")
-        ));
-    }
-    if jobs.without_run > 0 {
-        notes
-            .push(format!("{} never held a GPU and need none here.", format::counted(jobs.without_run, "job", "jobs")));
-    }
+    notes.extend(split.left_over(span.0, day, "replayed, and neither chosen on nor priced"));
+    notes.extend(jobs.notes());
     if let Some(nodes) = request.terms.nodes {
         notes.push(format!(
             "The pool has {} (--nodes); only who waits is chosen, and savings are told against nobody waiting.",

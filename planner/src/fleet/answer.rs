@@ -9,11 +9,12 @@ mod advise;
 mod forward;
 mod render;
 
+pub(crate) use advise::{offers_in_words, to_come};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::report::format;
-use tracecast_analytics::time::{HOUR_MS, Zone};
+use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::{SourceRecord, Trace};
 
 use super::demand::{DemandTimes, FleetJobs, Flexible};
@@ -22,7 +23,7 @@ use super::offers::MONTH_H;
 use super::rule::FleetRule;
 use super::stress::ZoneLoss;
 use super::supply::SupplyOptions;
-use super::window::{FleetSplit, draws_weeks, unit, whole};
+use super::window::{FleetSplit, draws_weeks, whole};
 use crate::capacity::faults::CheckpointCosts;
 use crate::error::{Error, Result};
 use crate::plan::interval::ratio;
@@ -405,15 +406,14 @@ fn held_out(tested: &[TestedRule], split: &FleetSplit, day: &dyn Fn(i64) -> Stri
     };
     let (mix, steady, best) = (of(FleetRule::Mix)?, of(FleetRule::OnDemand)?, of(FleetRule::Hindsight)?);
     let free = of(FleetRule::Uncommitted)?;
-    let span_h: i64 = split.after.iter().map(|(from, to)| (to - from) / HOUR_MS).sum();
-    let months = span_h as f64 / MONTH_H;
+    let months = split.hours_after() as f64 / MONTH_H;
     let (all, hindsight) = (steady.spent().cost(), best.spent().cost());
     let over = |rule: &TestedRule| {
         let spent = rule.spent();
         FleetRuleOverWindows {
             by: rule.rule,
             what: rule.rule.in_words().to_owned(),
-            committed_gpus: spent.committed_room_gpu_h / (span_h.max(1)) as f64,
+            committed_gpus: spent.committed_room_gpu_h / split.hours_after().max(1) as f64,
             committed_used: (spent.committed_room_gpu_h > 0.0)
                 .then(|| spent.committed_gpu_h / spent.committed_room_gpu_h),
             cost_per_month: spent.cost() / months,
@@ -446,19 +446,17 @@ fn held_out(tested: &[TestedRule], split: &FleetSplit, day: &dyn Fn(i64) -> Stri
         1.0 - ratio(cost(mix), cost(steady))
     };
     let worst = (0..mix.windows.len()).min_by(|a, b| saved(*a).total_cmp(&saved(*b))).unwrap_or(0);
-    let drawn_weeks = draws_weeks(&split.after);
-    let unit_of = if drawn_weeks { "weeks" } else { "days" };
     Ok(FleetHeldOut {
         chosen_from: day(whole(&split.before).0),
         split: day(split.split_ms()),
-        chosen_on: format!("{} {}", split.before.len(), unit(&split.before)),
+        chosen_on: split.chosen_on(),
         windows: split.after.iter().enumerate().map(window).collect(),
         by: tested.iter().map(over).collect(),
         saving,
         saving_per_month,
         reserving,
-        interval: format!("95 % of {} draws of the {unit_of} after the split", format::count(interval::DRAWS)),
-        drawn_weeks,
+        interval: split.interval_in_words(),
+        drawn_weeks: draws_weeks(&split.after),
         worst_window: split.after.get(worst).map_or_else(String::new, |(from, _)| day(*from)),
         worst_saving: saved(worst),
     })
@@ -482,25 +480,8 @@ fn notes(
             .to_owned(),
         request.flexible_in_words.clone(),
     ];
-    let first = whole(&split.all).0;
-    if first > span.0 {
-        notes.push(format!(
-            "The {} before {} are left out: they fill no whole {}.",
-            format::duration((first - span.0) as f64 / 1e3),
-            day(first),
-            unit(&split.all).trim_end_matches('s')
-        ));
-    }
-    let counted = |count: u64, what: &str| format::counted(count, what, &format!("{what}s"));
-    if jobs.untyped > 0 {
-        notes.push(format!(
-            "{} named no GPU type and were put to the type that the offers file says.",
-            counted(jobs.untyped, "job")
-        ));
-    }
-    if jobs.without_run > 0 {
-        notes.push(format!("{} never held a GPU and need none here.", counted(jobs.without_run, "job")));
-    }
+    notes.extend(split.left_over(span.0, day, "left out"));
+    notes.extend(jobs.notes());
     if (request.scale - 1.0).abs() > 1e-12 {
         notes.push(format!(
             "The demand to come is {} times that of the record. The later windows are priced as they were.",

@@ -219,6 +219,17 @@ impl<'t> FleetJobs<'t> {
         self.held.get(from..to).unwrap_or(&[])
     }
 
+    /// What a reader must know of jobs without a GPU type or a run.
+    pub fn notes(&self) -> Vec<String> {
+        let jobs = |count: u64| counted(count, "job", "jobs");
+        let untyped = (self.untyped > 0).then(|| {
+            format!("{} named no GPU type and were put to the type that the offers file says.", jobs(self.untyped))
+        });
+        let without_run =
+            (self.without_run > 0).then(|| format!("{} never held a GPU and need none here.", jobs(self.without_run)));
+        untyped.into_iter().chain(without_run).collect()
+    }
+
     /// From when to when a job needs how many GPUs, as it was known at `known_ms`, and how long it ran, ms.
     fn needs(&self, job: usize, known_ms: i64) -> (Vec<(i64, i64, f64)>, i64) {
         let seen = self.held(job).iter().filter(|held| held.0 < known_ms);
@@ -296,6 +307,7 @@ pub(crate) fn peaks(needs: Vec<(i64, i64, f64)>, from: i64, to: i64) -> Vec<f64>
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 pub(crate) mod tests {
+    use proptest::prelude::*;
     use tracecast_analytics::Trace;
     use tracecast_analytics::schema::JobRow;
 
@@ -306,6 +318,49 @@ pub(crate) mod tests {
     /// Jobs: submission, start and end in minutes, GPUs.
     pub(crate) fn trace(jobs: &[(i64, i64, i64, f64)]) -> Trace {
         typed(jobs, None)
+    }
+
+    /// Jobs of nine days: submission, wait and run in minutes, GPUs.
+    pub(crate) type Drawn = Vec<(i64, i64, i64, u8)>;
+
+    /// Where these nine days are split, minutes.
+    pub(crate) const SPLIT: i64 = 6 * 24 * 60;
+
+    pub(crate) fn drawn() -> impl Strategy<Value = Drawn> {
+        prop::collection::vec((0i64..12_000, 0i64..300, 1i64..4_000, 1u8..20), 1..25)
+    }
+
+    /// What may come in place of what came: waits, runs and GPUs.
+    pub(crate) fn changes() -> impl Strategy<Value = Vec<(i64, i64, u8)>> {
+        prop::collection::vec((0i64..300, 1i64..4_000, 1u8..20), 25)
+    }
+
+    /// The jobs with all that was not known at the split changed.
+    pub(crate) fn changed_after_the_split(jobs: &Drawn, changes: Vec<(i64, i64, u8)>) -> Drawn {
+        let changed = |((submit, wait, run, gpus), (wait_then, run_then, gpus_then)): (&(i64, i64, i64, u8), _)| {
+            if *submit >= SPLIT {
+                // Not submitted yet: all of it may be different.
+                (*submit, wait_then, run_then, gpus_then)
+            } else if submit + wait >= SPLIT {
+                // Waits at the split: from when to when it runs is not known.
+                (*submit, (SPLIT - submit) + wait_then, run_then, *gpus)
+            } else if submit + wait + run > SPLIT {
+                (*submit, *wait, (SPLIT - submit - wait) + run_then, *gpus)
+            } else {
+                (*submit, *wait, *run, *gpus)
+            }
+        };
+        jobs.iter().zip(changes).map(changed).collect()
+    }
+
+    /// The trace of drawn jobs; a first and a last one hold the ends of the record where they are.
+    pub(crate) fn nine_days(drawn: &Drawn) -> Trace {
+        let mut jobs: Vec<(i64, i64, i64, f64)> = vec![(0, 0, 60, 1.0), (12_900, 12_900, 12_960, 1.0)];
+        jobs.extend(drawn.iter().map(|(submit, wait, run, gpus)| {
+            let start = (submit + wait).min(12_950);
+            (*submit, start, (start + run).min(12_960), f64::from(*gpus))
+        }));
+        trace(&jobs)
     }
 
     fn typed(jobs: &[(i64, i64, i64, f64)], gpu_type: Option<&str>) -> Trace {

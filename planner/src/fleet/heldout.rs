@@ -206,9 +206,9 @@ fn tested(
 mod tests {
     use proptest::prelude::*;
     use tracecast_analytics::facts::JobFacts;
-    use tracecast_analytics::time::{DAY_MS, MINUTE_MS};
+    use tracecast_analytics::time::DAY_MS;
 
-    use super::super::demand::tests::{OFFERS, trace};
+    use super::super::demand::tests::{Drawn, OFFERS, changed_after_the_split, changes, drawn, nine_days};
     use super::super::demand::{DemandTimes, Flexible};
     use super::super::supply::tests::simple;
     use super::*;
@@ -241,17 +241,8 @@ mod tests {
         assert_ne!(few.after, many.after);
     }
 
-    /// Jobs of nine days: submission, wait and run in minutes, GPUs.
-    type Drawn = Vec<(i64, i64, i64, u8)>;
-
     fn rules(drawn: &Drawn) -> Vec<TestedRule> {
-        // The first and the last job hold the ends of the record where they are.
-        let mut jobs: Vec<(i64, i64, i64, f64)> = vec![(0, 0, 60, 1.0), (12_900, 12_900, 12_960, 1.0)];
-        jobs.extend(drawn.iter().map(|(submit, wait, run, gpus)| {
-            let start = (submit + wait).min(12_950);
-            (*submit, start, (start + run).min(12_960), f64::from(*gpus))
-        }));
-        let trace = trace(&jobs);
+        let trace = nine_days(drawn);
         let facts = JobFacts::of(&trace);
         let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
         let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::UpTo(None)).unwrap();
@@ -260,29 +251,12 @@ mod tests {
         test(&jobs, &known, &split, &OPTIONS).unwrap()
     }
 
-    fn drawn() -> impl Strategy<Value = Drawn> {
-        prop::collection::vec((0i64..12_000, 0i64..300, 1i64..4_000, 1u8..20), 1..25)
-    }
-
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
         #[test]
-        fn what_happens_after_the_split_changes_no_decision(jobs in drawn(), changes in prop::collection::vec((0i64..300, 1i64..4_000, 1u8..20), 25)) {
-            let split = 6 * DAY_MS / MINUTE_MS;
-            let other: Drawn = jobs.iter().zip(changes).map(|((submit, wait, run, gpus), (wait_then, run_then, gpus_then))| {
-                if *submit >= split {
-                    // Not submitted yet: all of it may be different.
-                    (*submit, wait_then, run_then, gpus_then)
-                } else if submit + wait >= split {
-                    // Waits at the split: from when to when it runs is not known.
-                    (*submit, (split - submit) + wait_then, run_then, *gpus)
-                } else if submit + wait + run > split {
-                    (*submit, *wait, (split - submit - wait) + run_then, *gpus)
-                } else {
-                    (*submit, *wait, *run, *gpus)
-                }
-            }).collect();
+        fn what_happens_after_the_split_changes_no_decision(jobs in drawn(), changes in changes()) {
+            let other = changed_after_the_split(&jobs, changes);
             let (one, two) = (rules(&jobs), rules(&other));
             for (one, two) in one.iter().zip(&two).filter(|(one, _)| one.rule != FleetRule::Hindsight) {
                 prop_assert_eq!(&one.counts, &two.counts, "{:?}", one.rule);

@@ -7,9 +7,11 @@
 
 use std::ops::Range;
 
+use tracecast_analytics::report::format;
 use tracecast_analytics::time::{DAY_MS, HOUR_MS, WEEK_MS};
 
 use crate::error::{Error, Result};
+use crate::plan::interval;
 
 /// A stretch of time from a moment to another, ms.
 pub type Moments = (i64, i64);
@@ -69,6 +71,35 @@ impl FleetSplit {
     /// The moment of the split.
     pub fn split_ms(&self) -> i64 {
         self.after.first().map_or(0, |(from, _)| *from)
+    }
+
+    /// Hours of the windows that are priced on.
+    pub fn hours_after(&self) -> i64 {
+        self.after.iter().map(|(from, to)| (to - from) / HOUR_MS).sum()
+    }
+
+    /// Windows that were chosen on, in words.
+    pub fn chosen_on(&self) -> String {
+        format!("{} {}", self.before.len(), unit(&self.before))
+    }
+
+    /// What intervals draw anew, in words.
+    pub fn interval_in_words(&self) -> String {
+        let drawn = if draws_weeks(&self.after) { "weeks" } else { "days" };
+        format!("95 % of {} draws of the {drawn} after the split", format::count(interval::DRAWS))
+    }
+
+    /// What the record has before the first whole window, in a sentence; `fate` is what becomes of it. Nothing if there is none.
+    pub fn left_over(&self, begins_ms: i64, day: &dyn Fn(i64) -> String, fate: &str) -> Option<String> {
+        let first = whole(&self.all).0;
+        (first > begins_ms).then(|| {
+            format!(
+                "The {} before {} are {fate}: they fill no whole {}.",
+                format::duration((first - begins_ms) as f64 / 1e3),
+                day(first),
+                unit(&self.all).trim_end_matches('s')
+            )
+        })
     }
 }
 

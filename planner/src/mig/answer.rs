@@ -238,19 +238,7 @@ impl MigAnswer {
         let request = MigRequest { busy: plan.busy, ..request.clone() };
         let mut notes = table.notes().to_vec();
         let tested = tested(table, gpu, &jobs.demand, &request, &mut notes)?;
-        let (counted, left_out) = jobs.counts();
-        notes.push(format!(
-            "{} of one GPU are replayed, {} left out: of other sizes, without times, or still running.",
-            format::counted(counted as u64, "job", "jobs"),
-            format::count(left_out as u64)
-        ));
-        if jobs.drawn() > 0 {
-            notes.push(format!(
-                "The record does not say of which type {} are: theirs is drawn from those with step times, each alike (seed {}). So the answer is of this mix of types.",
-                format::counted(jobs.drawn() as u64, "job", "jobs"),
-                asked.seed
-            ));
-        }
+        notes.extend(jobs.notes(asked.seed));
         notes.push(
             "A job runs on a whole GPU as long as the record says. Only slices that were measured are used.".to_owned(),
         );

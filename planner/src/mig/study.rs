@@ -16,6 +16,9 @@
 //!
 //! O(rules × log steps × (programme + replay)). Worked number: a type of which the plan has two thirds on `3g` and one third on `2g` deals its jobs out as 3g, 2g, 3g, 3g, 2g, 3g.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::stats::quantile::quantile;
@@ -29,7 +32,9 @@ use super::replay::{Profiles, SliceSpeeds, SliceTimes, replay};
 use super::rule::{MigFleet, MigPartitionRow, MigQuestion, MigRequest, MigRule};
 use super::speed::{MigEvidence, MigSpeed, SpeedBelief};
 use crate::error::{Error, Result};
-use crate::one_gpu::{OneGpuJobs, Parts, TypedJobs, USUAL_WAIT_MS, by_day, fewest_of_any, named_share, parts};
+use crate::one_gpu::{
+    OneGpuJobs, Parts, TypedJobs, USUAL_WAIT_MS, by_day, fewest_of_any, mean_change, named_share, parts, slowdown,
+};
 use crate::plan::interval;
 use crate::replay::compare::IntervalEstimate;
 
@@ -161,9 +166,9 @@ impl MigJobs {
         Ok(Self { demand, all, jobs, is_named, parts })
     }
 
-    /// Jobs of one GPU, and jobs that are left out.
-    pub fn counts(&self) -> (usize, usize) {
-        (self.jobs.submit_ms.len(), self.all.left_out)
+    /// What a reader must know of them.
+    pub fn notes(&self, seed: u64) -> Vec<String> {
+        self.all.notes(self.drawn(), "with step times", seed)
     }
 
     /// Jobs whose type was drawn.
@@ -285,6 +290,7 @@ impl<'a> MigStudy<'a> {
         watch.more(rules.len());
         let mut fleets = Vec::new();
         let mut base: Option<Vec<Option<SliceTimes>>> = None;
+        let waits = RefCell::new(BTreeMap::new());
         for (rule, belief, of) in rules {
             let Some(chosen) = watch::part(watch, || self.choose(rule, belief, of))? else { continue };
             for any_slice in [false, true] {
@@ -294,7 +300,7 @@ impl<'a> MigStudy<'a> {
                 let asks = self.asks(&chosen.fleet, jobs, any_slice);
                 let times = replay(jobs, &asks, &self.slices(&chosen.fleet), &self.truth)?;
                 let base = base.get_or_insert_with(|| times.clone());
-                fleets.push(self.row(rule, any_slice, &chosen, &times, base)?);
+                fleets.push(self.row(rule, any_slice, &chosen, &times, base, &waits)?);
             }
         }
         Ok(MigReplayed {
@@ -379,14 +385,22 @@ impl<'a> MigStudy<'a> {
         jobs.kind.iter().map(&mut ask).collect()
     }
 
-    /// The whole GPUs with which the later jobs wait no longer.
-    fn whole_instead(&self, p95_s: f64) -> Result<u32> {
+    /// The whole GPUs with which the later jobs wait no longer. `waits` are 95 % waits by numbers of whole GPUs, as far as they were replayed: every row asks for the same.
+    fn whole_instead(&self, p95_s: f64, waits: &RefCell<BTreeMap<u32, f64>>) -> Result<u32> {
         let jobs = &self.jobs.jobs;
         let whole = self.evidence.gpu().whole();
-        let asks = vec![Profiles::one(whole); jobs.submit_ms.len()];
         fewest_of_any(&|gpus| {
-            let times = replay(jobs, &asks, &vec![whole; gpus as usize], &self.truth)?;
-            Ok(p95_wait_s(jobs, &times, &self.jobs.parts.later) <= p95_s)
+            let known = waits.borrow().get(&gpus).copied();
+            let wait_s = match known {
+                Some(wait_s) => wait_s,
+                None => {
+                    let asks = vec![Profiles::one(whole); jobs.submit_ms.len()];
+                    let times = replay(jobs, &asks, &vec![whole; gpus as usize], &self.truth)?;
+                    p95_wait_s(jobs, &times, &self.jobs.parts.later)
+                }
+            };
+            waits.borrow_mut().insert(gpus, wait_s);
+            Ok(wait_s <= p95_s)
         })
     }
 
@@ -397,21 +411,13 @@ impl<'a> MigStudy<'a> {
         chosen: &MigChosen,
         times: &[Option<SliceTimes>],
         base: &[Option<SliceTimes>],
+        waits: &RefCell<BTreeMap<u32, f64>>,
     ) -> Result<MigReplayRow> {
         let (jobs, which) = (&self.jobs.jobs, &self.jobs.parts.later);
         let later = figures(jobs, times, which, self.request.slo);
-        let days = by_day(jobs, which);
-        let of_day = |day: &Vec<usize>| {
-            let both = day.iter().filter_map(|job| Some(((*times.get(*job)?)?, (*base.get(*job)?)?)));
-            both.fold((0.0, 0.0), |(sum, count), (now, before)| {
-                (sum + (now.end_ms - before.end_ms) as f64 / 1e3, count + 1.0)
-            })
-        };
-        let sums: Vec<(f64, f64)> = days.iter().map(of_day).collect();
-        let [mean_delay_change_s] = interval::drawn(sums.len(), &|held| {
-            let (sum, count) =
-                held.filter_map(|day| sums.get(day)).fold((0.0, 0.0), |all, day| (all.0 + day.0, all.1 + day.1));
-            [sum / f64::max(count, 1.0)]
+        let mean_delay_change_s = mean_change(&by_day(jobs, which), &|job| {
+            let (now, before) = ((*times.get(job)?)?, (*base.get(job)?)?);
+            Some((now.end_ms - before.end_ms) as f64 / 1e3)
         });
         Ok(MigReplayRow {
             rule,
@@ -421,7 +427,7 @@ impl<'a> MigStudy<'a> {
             partitions: chosen.fleet.tried.partitions.clone(),
             later,
             mean_delay_change_s,
-            whole_instead: later.p95_wait_s.map(|p95_s| self.whole_instead(p95_s)).transpose()?,
+            whole_instead: later.p95_wait_s.map(|p95_s| self.whole_instead(p95_s, waits)).transpose()?,
         })
     }
 }
@@ -480,9 +486,8 @@ fn figures(jobs: &TypedJobs, times: &[Option<SliceTimes>], which: &[usize], slo:
         waits.push((times.start_ms - submit) as f64 / 1e3);
         delays.push((times.end_ms - submit - run) as f64 / 1e3);
         failed += u64::from(times.failed);
-        let slowdown = times.held_ms() as f64 / (*run).max(1) as f64;
-        // A run of some milliseconds is held for whole ones.
-        over += usize::from(slowdown > slo + 1e-3 && times.held_ms() - run > 1);
+        let (slowdown, is_over) = slowdown(times.held_ms(), *run, slo);
+        over += usize::from(is_over);
         slowdowns.push(slowdown);
     }
     let p95 = p95_wait_s(jobs, times, which);

@@ -180,18 +180,8 @@ impl SharingPlanAnswer {
             .map(|(evidence, study, why_not)| plan(study, why_not, request.planned(), &evidence, predictor.as_ref()))
             .collect();
         let mut notes = table.notes.clone();
-        notes.push(format!(
-            "{} of one GPU are replayed, {} left out: of other sizes, without times, or still running.",
-            format::counted(all.names.len() as u64, "job", "jobs"),
-            format::count(all.left_out as u64)
-        ));
-        if let Some(plan) = plans.first().filter(|plan| plan.drawn_types > 0) {
-            notes.push(format!(
-                "The record does not say of which type {} are: theirs is drawn from those measured, each alike (seed {}). So the answer is of this mix of types.",
-                format::counted(plan.drawn_types as u64, "job", "jobs"),
-                request.seed
-            ));
-        }
+        let drawn = plans.first().map_or(0, |plan| plan.drawn_types);
+        notes.extend(all.notes(drawn, "measured", request.seed));
         notes.push(
             "Every GPU of the replay is of the type named; jobs run alone as long as the record says.".to_owned(),
         );

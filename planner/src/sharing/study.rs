@@ -33,7 +33,10 @@ use super::engine::{self, PairSpeeds, SharingRule, SharingTimes};
 use super::evidence::{Forecasts, PairEvidence};
 use super::policy::SharingPolicy;
 use crate::error::Result;
-use crate::one_gpu::{OneGpuJobs, Parts, TypedJobs, USUAL_WAIT_MS, by_day, fewest, fewest_of_any, named_share, parts};
+use crate::one_gpu::{
+    OneGpuJobs, Parts, TypedJobs, USUAL_WAIT_MS, by_day, fewest, fewest_of_any, mean_change, named_share, parts,
+    slowdown,
+};
 use crate::plan::interval;
 use crate::replay::compare::IntervalEstimate;
 
@@ -106,9 +109,8 @@ fn figures(jobs: &TypedJobs, times: &[SharingTimes], which: &[usize], slo: f64) 
         taken_out += u64::from(times.taken_out);
         if times.shared_ms > 0 {
             shared += 1;
-            let slowdown = times.held_ms as f64 / (*run).max(1) as f64;
-            // A run of some milliseconds is held for whole ones.
-            over += usize::from(slowdown > slo + 1e-3 && times.held_ms - run > 1);
+            let (slowdown, is_over) = slowdown(times.held_ms, *run, slo);
+            over += usize::from(is_over);
             slowdowns.push(slowdown);
         }
     }
@@ -331,7 +333,15 @@ pub fn study(
                 None
             };
             let (allowed, couples_kept) = couples(evidence, rule, &limits);
-            let [mean_wait_change_s, mean_delay_change_s] = changes(&jobs, &days, &base, &times);
+            let both = |job: usize| Some((times.get(job)?, base.get(job)?));
+            let mean_wait_change_s = mean_change(&days, &|job| {
+                let ((now, before), submit) = (both(job)?, jobs.submit_ms.get(job)?);
+                Some((now.wait_ms(*submit) - before.wait_ms(*submit)) as f64 / 1e3)
+            });
+            let mean_delay_change_s = mean_change(&days, &|job| {
+                let (now, before) = both(job)?;
+                Some((now.end_ms - before.end_ms) as f64 / 1e3)
+            });
             let (lost, lost_s) = losses(&jobs, &later, &base, &times);
             let tried = SharingTried {
                 policy: *policy,
@@ -381,39 +391,6 @@ pub fn study(
         tried: tried.into_iter().map(|(tried, _)| tried).collect(),
         classes: found_classes,
         by_kind,
-    })
-}
-
-/// Changes of the mean wait and of the mean delay, with intervals over days.
-fn changes(
-    jobs: &TypedJobs,
-    days: &[Vec<usize>],
-    base: &[SharingTimes],
-    times: &[SharingTimes],
-) -> [IntervalEstimate; 2] {
-    let sums: Vec<(f64, f64, f64)> = days
-        .iter()
-        .map(|day| {
-            let mut sum = (0.0, 0.0, 0.0);
-            for job in day {
-                let (Some(before), Some(now), Some(submit)) =
-                    (base.get(*job), times.get(*job), jobs.submit_ms.get(*job))
-                else {
-                    continue;
-                };
-                sum.0 += (now.wait_ms(*submit) - before.wait_ms(*submit)) as f64 / 1e3;
-                sum.1 += (now.end_ms - before.end_ms) as f64 / 1e3;
-                sum.2 += 1.0;
-            }
-            sum
-        })
-        .collect();
-    interval::drawn(days.len(), &|held| {
-        let (mut wait, mut delay, mut count) = (0.0, 0.0, 0.0);
-        for (a, b, c) in held.filter_map(|day| sums.get(day)) {
-            (wait, delay, count) = (wait + a, delay + b, count + c);
-        }
-        [wait / f64::max(count, 1.0), delay / f64::max(count, 1.0)]
     })
 }
 

@@ -5,7 +5,7 @@
 //! predictor chooses its priors, and all models find their quantiles, on groups left out of what teaches; what is reported has no part in it, and
 //! neither has the choice among the models: it is the one of least error on those groups.
 //!
-//! **After measured pairs**: of every job type of the family left out, 1, 3 or 5 pairs are measured, with partners of any family that leave the least unknown (`super::design`); the predictor learns
+//! **After measured pairs**: of every job type of the family left out, 1, 3 or 5 pairs are measured, with partners of any family that leave the least unknown ([`Committee::to_measure`]); the predictor learns
 //! both speeds of each and is scored on the rest. Beside it partners are drawn of those with which it fits, and means are over four draws.
 //!
 //! A pair is slow if the worse of its two speeds is below 85 %; the AUC is of the pairs that fit. A pair of two families is forecast with either left out, and
@@ -413,33 +413,33 @@ impl<'a> Plan<'a> {
             .flat_map(|count| std::iter::once((*count, None)).chain((0..DRAWS).map(move |draw| (*count, Some(draw)))))
             .collect();
         let one = |(count, draw): &(usize, Option<u64>)| {
-            let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
-            rng.set_stream((fold as u64 * 100 + *count as u64) * DRAWS + draw.unwrap_or_default());
             let mut measured: BTreeSet<(usize, usize)> = BTreeSet::new();
             let mut learned: Vec<Directed> = Vec::new();
-            if draw.is_none() {
-                for (job, partner) in chosen.iter().take(count * jobs.len()) {
-                    for both in [(*job, *partner), (*partner, *job)] {
-                        if measured.insert(both) {
-                            learned.extend(rows.get(&both));
-                        }
+            let measure = |job: usize, partner: usize, measured: &mut BTreeSet<_>, learned: &mut Vec<_>| {
+                for both in [(job, partner), (partner, job)] {
+                    if measured.insert(both) {
+                        learned.extend(rows.get(&both).copied());
                     }
                 }
-            }
-            for job in jobs.iter().filter(|_| draw.is_some()) {
-                let mut partners: Vec<usize> = asked
-                    .iter()
-                    .filter(|(row, _)| row.own == *job && !measured.contains(&(row.own, row.beside)))
-                    .map(|(row, _)| row.beside)
-                    .collect();
-                partners.shuffle(&mut rng);
-                for partner in partners.into_iter().take(*count) {
-                    for both in [(*job, partner), (partner, *job)] {
-                        if measured.insert(both) {
-                            learned.extend(rows.get(&both));
-                        }
-                    }
+            };
+            if let Some(draw) = draw {
+                let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+                rng.set_stream((fold as u64 * 100 + *count as u64) * DRAWS + draw);
+                for job in &jobs {
+                    let mut partners: Vec<usize> = asked
+                        .iter()
+                        .filter(|(row, _)| row.own == *job && !measured.contains(&(row.own, row.beside)))
+                        .map(|(row, _)| row.beside)
+                        .collect();
+                    partners.shuffle(&mut rng);
+                    partners
+                        .iter()
+                        .take(*count)
+                        .for_each(|partner| measure(*job, *partner, &mut measured, &mut learned));
                 }
+            } else {
+                let first = chosen.iter().take(count * jobs.len());
+                first.for_each(|(job, partner)| measure(*job, *partner, &mut measured, &mut learned));
             }
             let mut wiser = committee.clone();
             wiser.learn(&learned);

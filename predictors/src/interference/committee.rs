@@ -369,8 +369,32 @@ impl Committee {
         if let [only] = others { self.speed(gpu, own, *only).mean } else { 1.0 / (1.0 + costs.iter().sum::<f64>()) }
     }
 
+    /// `count` partners for each of the new job types on a GPU type, as (new, partner) in the order in which to measure them. Nobody is measured twice with the same partner.
+    pub fn to_measure(&self, gpu: usize, new: &[usize], partners: &[usize], count: usize) -> Vec<(usize, usize)> {
+        let mut wiser = self.clone();
+        let mut found: Vec<(usize, usize)> = Vec::new();
+        let is_known =
+            |found: &[(usize, usize)], a: usize, b: usize| found.contains(&(a, b)) || found.contains(&(b, a));
+        for _ in 0..count {
+            for job in new {
+                let mut best: Option<(f64, usize)> = None;
+                for partner in partners.iter().filter(|partner| !is_known(&found, *job, **partner)) {
+                    let falls = wiser.falls(gpu, (*job, *partner), new, partners);
+                    if best.is_none_or(|(most, _)| falls > most + 1e-12) {
+                        best = Some((falls, *partner));
+                    }
+                }
+                if let Some((_, partner)) = best {
+                    wiser.looks_at(gpu, *job, partner);
+                    found.push((*job, partner));
+                }
+            }
+        }
+        found
+    }
+
     /// By how much measuring a pair lowers the variances of all forecasts of some jobs beside each partner: the mean over the models.
-    pub(super) fn falls(&self, gpu: usize, pair: (usize, usize), jobs: &[usize], partners: &[usize]) -> f64 {
+    fn falls(&self, gpu: usize, pair: (usize, usize), jobs: &[usize], partners: &[usize]) -> f64 {
         let all: f64 = self.members.iter().map(|member| member.falls(gpu, pair, jobs, partners)).sum();
         all / self.members.len().max(1) as f64
     }

@@ -19,7 +19,6 @@ pub mod backtest;
 mod baseline;
 mod cholesky;
 pub mod committee;
-mod design;
 pub mod effects;
 pub mod gavel;
 mod load;

@@ -237,12 +237,7 @@ pub(super) fn miso_job(model: &str, batch: &str) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    fn file(text: &str) -> tempfile::NamedTempFile {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), text).unwrap();
-        file
-    }
+    use crate::sheet::tests::file;
 
     #[test]
     fn pairs_and_profiles_are_read_and_joined() {

@@ -490,12 +490,7 @@ fn ranked(slices: &SliceTable, told: &[f64]) -> Option<f64> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    fn file(text: &str) -> tempfile::NamedTempFile {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), text).unwrap();
-        file
-    }
+    use crate::sheet::tests::file;
 
     #[test]
     fn the_worked_number_and_its_limits() {

@@ -98,12 +98,7 @@ pub fn waiting(history: &UsageHistory) -> Result<&[AskedJob]> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    fn file(text: &str) -> tempfile::NamedTempFile {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), text).unwrap();
-        file
-    }
+    use crate::sheet::tests::file;
 
     #[test]
     fn job_types_and_jobs_are_read() {

@@ -11,20 +11,11 @@ use tracecast_analytics::report::format;
 use super::super::heldout::BurstRule;
 use super::super::policy::WaitingFamily;
 use super::{BurstAnswer, BurstPoolPlan, BurstVerdict};
-use crate::fleet::answer::{BoughtAs, minute, money, months_in_words};
+use crate::fleet::answer::{BoughtAs, minute, money, offers_in_words, to_come};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};
 
 /// Share of the jobs of a size that must wait for it to be named as harmed.
 const HARMED: f64 = 0.01;
-
-/// A pool as it would be named in a sentence.
-fn nodes(pool: &BurstPoolPlan) -> String {
-    let what = match (pool.how, pool.months) {
-        (BoughtAs::Reserved, Some(months)) => format!(" for {}", months_in_words(months)),
-        _ => String::new(),
-    };
-    format!("{} × {}{what}", format::count(u64::from(pool.nodes)), pool.offer)
-}
 
 impl BurstAnswer {
     /// Money, with its currency.
@@ -81,7 +72,8 @@ impl BurstAnswer {
                     if pool.nodes == 0 {
                         return format!("{gpu}all on demand");
                     }
-                    format!("{gpu}{verb} {}, where {}", nodes(pool), pool.policy.what)
+                    let nodes = offers_in_words(pool.nodes, &pool.offer, pool.how, pool.months);
+                    format!("{gpu}{verb} {nodes}, where {}", pool.policy.what)
                 };
                 let said: Vec<String> = self.pools.iter().map(of).collect();
                 let mut said = said.join("; ");
@@ -139,19 +131,11 @@ impl BurstAnswer {
         let base = self.rule(held.baseline)?;
         let naive = self.rule(BurstRule::Newsvendor).unwrap_or(nobody);
         let unit = format!("{} a month", self.currency);
-        let mut saving = held.saving_per_month;
-        (saving.value, saving.low, saving.high) = (-saving.value, -saving.high, -saving.low);
+        let cost = held.saving_per_month.negated();
         let effects = vec![
-            Effect::of("Cost of the GPUs on the later windows", &unit, &saving, &held.interval),
+            Effect::of("Cost of the GPUs on the later windows", &unit, &cost, &held.interval),
             Effect::of("Mean wait of the later jobs", "s", &held.mean_wait_s, &held.interval),
-            Effect {
-                what: "Cost of the GPUs with the plan to come, on all weeks of the record".to_owned(),
-                unit,
-                change: self.cost_per_month.value - self.baseline_per_month.value,
-                low: None,
-                high: None,
-                interval: "none: these are the weeks that it was chosen on".to_owned(),
-            },
+            to_come("plan", unit, self.cost_per_month.value - self.baseline_per_month.value),
         ];
         // Nodes bind for long: some must have been chosen before the split as well, and each later window must have paid. So must waits, beyond chance.
         let tested = self.nodes_given.is_some() || plan.own_gpus > 0.0;

@@ -5,15 +5,13 @@
 use std::collections::BTreeMap;
 
 use tracecast_analytics::facts::SizeClass;
-use tracecast_analytics::report::format;
-use tracecast_analytics::time::HOUR_MS;
 
 use super::super::heldout::{BurstRule, BurstTerms, TestedBurst};
 use super::super::part::{BurstSpent, WaitedJob};
 use super::{BurstHeldOut, BurstRuleInWindow, BurstRuleOverWindows, BurstSize, BurstWaits, BurstWindow, Teller};
 use crate::error::{Error, Result};
 use crate::fleet::offers::MONTH_H;
-use crate::fleet::window::{FleetSplit, draws_weeks, unit, whole};
+use crate::fleet::window::{FleetSplit, draws_weeks, whole};
 use crate::plan::interval::{self, ratio};
 
 /// The rule that savings are told against: all on demand, or, where the nodes are there already, nobody waiting.
@@ -39,8 +37,7 @@ pub(super) fn told(
     let baseline = baseline(terms);
     let (plan, base) = (of(BurstRule::Plan)?, of(baseline)?);
     let (best, nobody) = (of(BurstRule::Hindsight)?, of(BurstRule::Nobody)?);
-    let span_h: i64 = split.after.iter().map(|(from, to)| (to - from) / HOUR_MS).sum();
-    let months = span_h as f64 / MONTH_H;
+    let months = split.hours_after() as f64 / MONTH_H;
     let (all, hindsight) = (base.spent().cost(), best.spent().cost());
     let over = |rule: &TestedBurst| {
         let spent = rule.spent();
@@ -97,12 +94,10 @@ pub(super) fn told(
     for job in &plan.waits {
         by_size.entry(job.size).or_default().push(*job);
     }
-    let drawn_weeks = draws_weeks(&split.after);
-    let unit_of = if drawn_weeks { "weeks" } else { "days" };
     Ok(BurstHeldOut {
         chosen_from: day(whole(&split.before).0),
         split: day(split.split_ms()),
-        chosen_on: format!("{} {}", split.before.len(), unit(&split.before)),
+        chosen_on: split.chosen_on(),
         windows: split.after.iter().enumerate().map(window).collect(),
         by: tested.iter().map(over).collect(),
         baseline,
@@ -110,8 +105,8 @@ pub(super) fn told(
         saving_per_month,
         waiting,
         mean_wait_s,
-        interval: format!("95 % of {} draws of the {unit_of} after the split", format::count(interval::DRAWS)),
-        drawn_weeks,
+        interval: split.interval_in_words(),
+        drawn_weeks: draws_weeks(&split.after),
         worst_window: split.after.get(worst).map_or_else(String::new, |(from, _)| day(*from)),
         worst_saving: saved(worst),
         sizes: by_size.into_iter().map(|(size, jobs)| BurstSize { size, waits: BurstWaits::of(&jobs) }).collect(),

@@ -15,14 +15,25 @@ use crate::plan::{Basis, Confidence, Effect, Recommendation, Regret, WORTH, wort
 /// GPU-hours that wait by which rules may differ.
 const SAME_WAITING: f64 = 1e-6;
 
-/// What is counted, as the mix would be named in a sentence.
-fn in_words(row: &FleetMixRow) -> String {
-    let count = row.count.unwrap_or(0);
-    let what = match (row.how, row.months) {
+/// So many of an offer, with the term they are reserved for, as a sentence has them.
+pub(crate) fn offers_in_words(count: u32, offer: &str, how: BoughtAs, months: Option<f64>) -> String {
+    let what = match (how, months) {
         (BoughtAs::Reserved, Some(months)) => format!(" for {}", months_in_words(months)),
         _ => String::new(),
     };
-    format!("{} × {}{what}", format::count(u64::from(count)), row.offer)
+    format!("{} × {offer}{what}", format::count(u64::from(count)))
+}
+
+/// What the mix or plan to come changes, on the weeks that it was chosen on.
+pub(crate) fn to_come(what: &str, unit: String, change: f64) -> Effect {
+    Effect {
+        what: format!("Cost of the GPUs with the {what} to come, on all weeks of the record"),
+        unit,
+        change,
+        low: None,
+        high: None,
+        interval: "none: these are the weeks that it was chosen on".to_owned(),
+    }
 }
 
 impl FleetAnswer {
@@ -71,7 +82,9 @@ impl FleetAnswer {
         let interval = format!("{} to {}", format::percent(saving.low), format::percent(saving.high));
         let why = match self.verdict {
             FleetVerdict::Advised => {
-                let committed: Vec<String> = self.committed().map(in_words).collect();
+                let named =
+                    |row: &FleetMixRow| offers_in_words(row.count.unwrap_or(0), &row.offer, row.how, row.months);
+                let committed: Vec<String> = self.committed().map(named).collect();
                 let spot = self.mix.iter().any(|row| row.how == BoughtAs::Spot);
                 let rest = if committed.is_empty() || spot {
                     "run what may be interrupted on spot, and the rest on demand"
@@ -122,19 +135,10 @@ impl FleetAnswer {
             (self.rule(FleetRule::Mix)?, self.rule(FleetRule::Hindsight)?, self.rule(FleetRule::Newsvendor)?);
         let steady = self.rule(FleetRule::OnDemand)?;
         let unit = format!("{} a month", self.currency);
-        let mut saving = held.saving_per_month;
-        (saving.value, saving.low, saving.high) = (-saving.value, -saving.high, -saving.low);
-        let forward = self.cost_per_month.value - self.on_demand_per_month.value;
+        let cost = held.saving_per_month.negated();
         let effects = vec![
-            Effect::of("Cost of the GPUs on the later windows", &unit, &saving, &held.interval),
-            Effect {
-                what: "Cost of the GPUs with the mix to come, on all weeks of the record".to_owned(),
-                unit,
-                change: forward,
-                low: None,
-                high: None,
-                interval: "none: these are the weeks that it was chosen on".to_owned(),
-            },
+            Effect::of("Cost of the GPUs on the later windows", &unit, &cost, &held.interval),
+            to_come("mix", unit, self.cost_per_month.value - self.on_demand_per_month.value),
         ];
         // What is reserved binds for long: it must have been tested, and have paid beyond chance.
         let commits = self.commits();

@@ -4,14 +4,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::*;
-
-fn jobs(of: &[(i64, i64, u16)]) -> TypedJobs {
-    TypedJobs {
-        submit_ms: of.iter().map(|job| job.0).collect(),
-        run_ms: of.iter().map(|job| job.1).collect(),
-        kind: of.iter().map(|job| job.2).collect(),
-    }
-}
+use crate::one_gpu::tests::jobs;
 
 fn asks(of: &[&[usize]]) -> Vec<Profiles> {
     of.iter().map(|places| places.iter().copied().collect()).collect()

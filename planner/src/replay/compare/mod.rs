@@ -59,6 +59,12 @@ impl IntervalEstimate {
         Self { value, low: value, high: value }
     }
 
+    /// The same with the other sign: a saving as a change of the cost.
+    #[must_use]
+    pub fn negated(&self) -> Self {
+        Self { value: -self.value, low: -self.high, high: -self.low }
+    }
+
     /// Whether the interval leaves out `value`.
     pub fn excludes(&self, value: f64) -> bool {
         value < self.low || value > self.high

@@ -164,10 +164,9 @@ impl ServingAnswer {
             Some(_) => format!("{} an hour", self.unit()),
             None => "replicas".to_owned(),
         };
-        let mut saving = held.saving_per_h;
-        (saving.value, saving.low, saving.high) = (-saving.value, -saving.high, -saving.low);
+        let cost = held.saving_per_h.negated();
         let effects = vec![
-            Effect::of("Cost of the replicas on the later half", &unit, &saving, &held.interval),
+            Effect::of("Cost of the replicas on the later half", &unit, &cost, &held.interval),
             Effect {
                 what: "Requests served in time on the later half".to_owned(),
                 unit: "points".to_owned(),
