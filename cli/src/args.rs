@@ -1,9 +1,13 @@
 //! Arguments that several commands share, and how times and lengths of time are typed.
 
+use std::path::Path;
+
 use clap::{Args, ValueEnum};
 use tracecast_analytics::ingest;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::{Window, Written, Zone};
+
+use crate::exit::Usage;
 
 /// How sources are read.
 #[derive(Debug, Default, Args)]
@@ -49,7 +53,7 @@ impl Reading {
     /// Refuses `--where` for a command that needs all jobs, for the reason `why`.
     pub(crate) fn needs_all_jobs(&self, why: &str) -> anyhow::Result<()> {
         match self.condition {
-            Some(_) => Err(crate::exit::Usage(format!("--where: {why}")).into()),
+            Some(_) => Err(Usage(format!("--where: {why}")).into()),
             None => Ok(()),
         }
     }
@@ -123,6 +127,30 @@ pub(crate) fn extension(form: &impl ValueEnum) -> String {
         name => name,
     }
     .to_owned()
+}
+
+/// Endings of files in forms that no answer has, or not every one.
+const FOREIGN: [&str; 16] = [
+    "arrow", "docx", "htm", "jsonl", "ods", "parquet", "pdf", "png", "svg", "toml", "tsv", "xls", "xlsx", "xml",
+    "yaml", "yml",
+];
+
+/// Refuses a file whose name ends as a form that is none of the command's: the table for terminals would be written there.
+pub(crate) fn not_foreign<F: ValueEnum>(out: Option<&Path>) -> anyhow::Result<()> {
+    let Some((out, ending)) = out.and_then(|out| Some((out, out.extension()?.to_str()?.to_ascii_lowercase()))) else {
+        return Ok(());
+    };
+    let forms: Vec<String> = F::value_variants().iter().map(extension).collect();
+    if forms.contains(&ending) || !FOREIGN.contains(&ending.as_str()) {
+        return Ok(());
+    }
+    let known: Vec<String> = forms.iter().map(|form| format!(".{form}")).collect();
+    let what = format!(
+        "--out {}: the answer cannot be written as .{ending}; end the name in {}, or say which of these it is with --format",
+        out.display(),
+        known.join(", ")
+    );
+    Err(Usage(what).into())
 }
 
 /// Form of a smaller answer.

@@ -9,15 +9,23 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tracecast_analytics::ingest::{Observer, Progress};
 use tracecast_predictors::watch::Watch;
 
+/// What is done of so many steps, and the time left.
+const COUNTED: &str = "{msg} [{bar:30}] {pos} of {len}, {elapsed}, {eta} left";
+/// What is done, where nobody knows how much there is.
+const UNCOUNTED: &str = "{spinner} {msg} … {elapsed}";
+
+/// Templates are constants; a bad one would only cost a bar its looks.
+fn looks(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template);
+    style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
+}
+
 /// A bar that shows itself only on a terminal, and not if `quiet`.
 fn bar(quiet: bool, length: Option<u64>, template: &str) -> ProgressBar {
     let shown = !quiet && std::io::stderr().is_terminal();
     let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(length, target);
-    // Templates are constants; a bad one would only cost the bar its looks.
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style.progress_chars("=> "));
-    }
+    bar.set_style(looks(template));
     bar
 }
 
@@ -49,7 +57,7 @@ static RUNNING: Mutex<Option<ProgressBar>> = Mutex::new(None);
 impl Clock {
     /// Says that `what` is being done, on a terminal and not if `quiet`.
     pub(crate) fn new(quiet: bool, what: &'static str) -> Self {
-        Self::moving(bar(quiet, None, "{spinner} {msg} … {elapsed}"), what)
+        Self::moving(bar(quiet, None, UNCOUNTED), what)
     }
 
     fn moving(line: ProgressBar, what: &'static str) -> Self {
@@ -75,13 +83,12 @@ pub(crate) struct Steps(Clock);
 impl Steps {
     /// `count` steps of `what`.
     pub(crate) fn new(quiet: bool, what: &'static str, count: usize) -> Self {
-        let line = bar(quiet, Some(count as u64), "{msg} [{bar:30}] {pos} of {len}, {elapsed}, {eta} left");
-        Self(Clock::moving(line, what))
+        Self(Clock::moving(bar(quiet, Some(count as u64), COUNTED), what))
     }
 
-    /// As many steps as [`Watch::more`] says.
+    /// As many steps as [`Watch::more`] says; until it does, nobody knows how many there are.
     pub(crate) fn watching(quiet: bool, what: &'static str) -> Self {
-        Self::new(quiet, what, 0)
+        Self(Clock::moving(bar(quiet, Some(0), UNCOUNTED), what))
     }
 
     /// One more is done.
@@ -92,7 +99,11 @@ impl Steps {
 
 impl Watch for Steps {
     fn more(&self, parts: usize) {
-        self.0.0.inc_length(parts as u64);
+        let line = &self.0.0;
+        if line.length() == Some(0) {
+            line.set_style(looks(COUNTED));
+        }
+        line.inc_length(parts as u64);
     }
 
     fn made(&self) {

@@ -71,6 +71,7 @@ fn selected(mut trace: Trace, reading: &Reading, quiet: bool) -> Result<Trace> {
     trace.select(&selection.mask, condition, selection.unknown as u64);
     let Some(selected) = &trace.selected else { return Ok(trace) };
     output::say(quiet, &format!("tracecast: {}", printable(&selected.sentence())));
+    warn_of_absent("--where: ", &selection.absent);
     if selected.jobs == 0 {
         return Err(Usage(format!("--where: no job meets `{condition}`; `tracecast query` shows what there is")).into());
     }
@@ -100,6 +101,12 @@ pub(crate) fn warn(warnings: Vec<String>) {
     for warning in warnings {
         output::say(false, &format!("tracecast: warning: {}", printable(&warning)));
     }
+}
+
+/// Says which texts are looked for and are nowhere.
+#[cfg(feature = "query")]
+pub(crate) fn warn_of_absent(where_from: &str, absent: &[query::AbsentText]) {
+    warn(absent.iter().map(|text| format!("{where_from}{text}")).collect());
 }
 
 /// The zone of a trace, or of a trace folder of which nothing else is read yet.

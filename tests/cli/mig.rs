@@ -303,14 +303,17 @@ fn files_for_slurm_and_kubernetes() {
     }
     // The ConfigMap holds the configurations of mig-parted, and the way back.
     let yaml = read("kubernetes-mig.yaml");
-    let line = yaml.lines().find(|line| line.trim_start().starts_with("\"config.yaml\":")).unwrap();
-    let config = json(json(line.split_once(": ").unwrap().1).as_str().unwrap());
-    assert_eq!(config["mig-configs"]["all-disabled"][0]["mig-enabled"], false);
-    let devices = config["mig-configs"]["mig-1"].as_array().unwrap();
-    let all: u64 = devices.iter().map(|of| of["devices"].as_array().unwrap().len() as u64).sum();
-    assert_eq!((all, config["version"].as_str()), (4, Some("v1")));
+    let within = yaml.lines().skip_while(|line| line.trim() != "\"config.yaml\": |").skip(1);
+    let config: Vec<&str> = within.map_while(|line| line.strip_prefix("    ")).collect();
     let parted = read("mig-parted.yaml");
-    assert!(parted.contains("\"mig-configs\":") && parted.contains("nvidia-mig-parted apply"), "{parted}");
+    let bare: Vec<&str> = parted.lines().filter(|line| !line.starts_with(['#', '-'])).collect();
+    assert!(config == bare && parted.contains("nvidia-mig-parted apply"), "{yaml}\n{parted}");
+    assert!(config[0] == "\"mig-configs\":" && config.contains(&"  \"all-disabled\":"), "{yaml}");
+    let first =
+        config.iter().skip_while(|line| **line != "  \"mig-1\":").skip(1).take_while(|line| line.starts_with("   "));
+    let devices =
+        first.filter(|line| line.trim_start().strip_prefix("- ").is_some_and(|device| device.parse::<u32>().is_ok()));
+    assert_eq!((devices.count(), config.last()), (4, Some(&"\"version\": \"v1\"")));
     assert!(yaml.contains("mig.strategy=mixed") && yaml.contains("To undo"), "{yaml}");
     let labels = read("kubernetes-mig-labels.sh");
     assert!(labels.contains("nvidia.com/mig.config=$configuration"), "{labels}");

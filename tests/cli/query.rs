@@ -374,3 +374,32 @@ fn where_says_what_it_selected_and_who_refuses_it() {
     assert_eq!(again["selected"]["condition"], "(vc = 'va') and (gpus >= 8)");
     assert_eq!((&again["selected"]["jobs"], &again["selected"]["of"]), (&serde_json::json!(1), &serde_json::json!(3)));
 }
+
+#[test]
+fn a_misspelt_value_is_told_and_so_is_a_form_that_there_is_not() {
+    let folder = Folder::new();
+    let source = folder.file("cluster_log.csv", JOBS);
+    let asked =
+        tracecast(&["query", &source, "select count(*) as n from job_facts where vc = 'va ' or vc in ('vb', 'vc')"]);
+    assert!(asked.status.success());
+    for wanted in ["no row has vc = 'va '; there are va, vb", "no row has vc = 'vc'; there are va, vb"] {
+        assert!(stderr(&asked).contains(wanted), "{}", stderr(&asked));
+    }
+    let none = tracecast(&["describe", &source, "--where", "vc = 'vision'"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(stderr(&none).contains("--where: no row has vc = 'vision'; there are va, vb"), "{}", stderr(&none));
+    // Before anything is read, and only where nobody says which form it is.
+    let out = folder.path("answer.xlsx");
+    for command in [&["describe", "nowhere", "-o", &out][..], &["query", "nowhere", "select 1", "--out", &out]] {
+        let refused = tracecast(command);
+        assert_eq!(refused.status.code(), Some(2), "{command:?}");
+        assert!(
+            stderr(&refused).contains("cannot be written as .xlsx; end the name in .txt, .csv"),
+            "{}",
+            stderr(&refused)
+        );
+    }
+    let rows = tracecast(&["query", &source, "select vc from jobs", "-o", &folder.path("rows.parquet")]);
+    assert!(rows.status.success());
+    assert!(tracecast(&["describe", &source, "-o", &out, "--format", "html"]).status.success());
+}

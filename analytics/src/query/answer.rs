@@ -10,6 +10,7 @@ use arrow::datatypes::{DataType, Date32Type, Float64Type, Int64Type, TimestampMi
 use polars::prelude::{DataFrame, PolarsResult};
 use serde_json::Value;
 
+use super::absent::AbsentText;
 use super::frame;
 use crate::error::Result;
 use crate::report::{Cell, Column, ReportTable};
@@ -24,12 +25,14 @@ const NAME: &str = "the answer";
 pub struct QueryAnswer {
     /// Columns: text, booleans, 64-bit integers and floats, dates, and moments (milliseconds, with the zone as theirs).
     pub batch: RecordBatch,
+    /// Texts that the query looks for and that no row has.
+    pub absent: Vec<AbsentText>,
     zone: Zone,
 }
 
 impl QueryAnswer {
     pub(super) fn of(found: &DataFrame, zone: &Zone, rounded: bool) -> PolarsResult<Self> {
-        Ok(Self { batch: frame::to_batch(found, zone, rounded)?, zone: zone.clone() })
+        Ok(Self { batch: frame::to_batch(found, zone, rounded)?, absent: Vec::new(), zone: zone.clone() })
     }
 
     /// Rows.

@@ -10,6 +10,7 @@
 //! | `file` | files of the asker's own |
 //! | `frame` | tables to frames of polars and back to Arrow |
 //! | `quantiles` | exact quantiles by group, read off counts of values |
+//! | [`absent`] | texts that a query looks for and that no row has |
 //! | [`answer`] | the rows of an answer, written as text, CSV, JSON, JSON lines, Parquet or Arrow |
 //! | [`listing`] | which tables and columns there are |
 //! | [`selection`] | a condition over `job_facts` as a mask: `--where` |
@@ -20,6 +21,7 @@
 //!
 //! Worked number: two jobs, 8 GPUs for 1,800 s and 1 GPU for 3,600 s: `select sum(gpu_hours) from job_facts` is 8 × 0.5 + 1 × 1 = 5.
 
+pub mod absent;
 pub mod answer;
 pub mod listing;
 pub mod selection;
@@ -36,6 +38,7 @@ use std::path::{Path, PathBuf};
 use polars::prelude::{Engine, IntoLazy as _, LazyFrame, PolarsError, PolarsResult};
 use polars::sql::SQLContext;
 
+pub use absent::AbsentText;
 pub use answer::QueryAnswer;
 pub use listing::{ListedColumn, ListedTable};
 pub use selection::Selection;
@@ -66,6 +69,14 @@ pub struct Tables {
     zone: Zone,
     /// The asker's own tables: name and file.
     with: Vec<(String, PathBuf)>,
+}
+
+/// How a query will be answered.
+struct Planned {
+    frame: LazyFrame,
+    statement: Statement,
+    /// The tables that it names.
+    tables: Vec<LazyFrame>,
 }
 
 impl Tables {
@@ -143,9 +154,14 @@ impl Tables {
     /// # Errors
     /// When the text is no single query, names what there is not, or a file cannot be read.
     pub fn ask(&self, sql: &str) -> Result<QueryAnswer> {
-        let (frame, statement) = self.plan(sql)?;
-        let found = run(frame).map_err(|error| failed(sql, &error))?;
-        QueryAnswer::of(&found, &self.zone, statement.is_aggregate()).map_err(|error| failed(sql, &error))
+        let Planned { frame, statement, tables } = self.plan(sql)?;
+        let answer = || {
+            let found = run(frame)?;
+            let mut answer = QueryAnswer::of(&found, &self.zone, statement.is_aggregate())?;
+            answer.absent = absent::absent(&statement.sought(), &tables)?;
+            Ok(answer)
+        };
+        answer().map_err(|error| failed(sql, &error))
     }
 
     /// How a query will be answered: the optimised plan, last step first.
@@ -153,15 +169,16 @@ impl Tables {
     /// # Errors
     /// As [`Tables::ask`].
     pub fn explain(&self, sql: &str) -> Result<String> {
-        let (frame, _) = self.plan(sql)?;
+        let frame = self.plan(sql)?.frame;
         guarded(|| frame.explain(true)).map_err(|error| failed(sql, &error))
     }
 
     /// The plan of a query, with every tie of its order broken.
-    fn plan(&self, sql: &str) -> Result<(LazyFrame, Statement)> {
+    fn plan(&self, sql: &str) -> Result<Planned> {
         let mut statement = Statement::parse(sql).map_err(|why| refused(sql, why))?;
         let mut context = SQLContext::new();
         let names = self.names();
+        let mut tables = Vec::new();
         for asked in statement.tables() {
             let Some(name) = names.iter().find(|name| name.eq_ignore_ascii_case(asked)) else {
                 if statement.defines(asked) {
@@ -169,7 +186,9 @@ impl Tables {
                 }
                 return Err(refused(sql, format!("there is no table {asked}; there are {}", names.join(", "))));
             };
-            context.register(asked, self.frame(name)?);
+            let table = self.frame(name)?;
+            context.register(asked, table.clone());
+            tables.push(table);
         }
         let mut frame = guarded(|| context.execute(&statement.text())).map_err(|error| failed(sql, &error))?;
         if statement.is_unordered() {
@@ -178,7 +197,7 @@ impl Tables {
             statement.order_fully(sortable.map(|(ix, (name, _))| (ix + 1, name.to_string())));
             frame = guarded(|| context.execute(&statement.text())).map_err(|error| failed(sql, &error))?;
         }
-        Ok((quantiles::off_counts(frame), statement))
+        Ok(Planned { frame: quantiles::off_counts(frame), statement, tables })
     }
 
     /// Names of all tables, the asker's last.

@@ -6,6 +6,7 @@
 
 use polars::sql::SQLContext;
 
+use super::absent::{self, AbsentText};
 use super::statement;
 use super::{facts, failed, guarded, refused, run};
 use crate::error::Result;
@@ -21,6 +22,8 @@ pub struct Selection {
     pub mask: Vec<bool>,
     /// Jobs of which the condition is unknown. They are not selected.
     pub unknown: usize,
+    /// Texts that the condition looks for and that no job has.
+    pub absent: Vec<AbsentText>,
 }
 
 /// Evaluates a condition, in SQL, on the facts of every job. Times without an offset are in the trace's zone. O(jobs).
@@ -31,9 +34,10 @@ pub fn select(trace: &Trace, condition: &str) -> Result<Selection> {
     let taken = statement::condition(condition).map_err(|why| refused(condition, why))?;
     let zone = Zone::named(&trace.zone)?;
     let mut context = SQLContext::new();
-    context.register(columns::NAME, facts(trace, &zone)?);
+    let facts = facts(trace, &zone)?;
+    context.register(columns::NAME, facts.clone());
     // `job_key` beside it, so that a condition without any column is one value a job, too.
-    let sql = format!("select job_key, ({taken}) as selected from {}", columns::NAME);
+    let sql = format!("select job_key, ({}) as selected from {}", taken.text, columns::NAME);
     let frame = guarded(|| context.execute(&sql)).map_err(|error| failed(condition, &error))?;
     let found = run(frame).map_err(|error| failed(condition, &error))?;
     let column = found.column("selected").map_err(|error| failed(condition, &error))?;
@@ -44,5 +48,6 @@ pub fn select(trace: &Trace, condition: &str) -> Result<Selection> {
     if mask.len() != trace.jobs.len() {
         return Err(refused(condition, "it does not say one thing of each job".to_owned()));
     }
-    Ok(Selection { unknown: values.null_count(), mask })
+    let absent = absent::absent(&taken.sought, &[facts]).map_err(|error| failed(condition, &error))?;
+    Ok(Selection { unknown: values.null_count(), mask, absent })
 }

@@ -6,8 +6,8 @@
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    DataType, Distinct, Expr, FunctionArguments, GroupByExpr, Ident, OrderBy, OrderByExpr, OrderByKind, OrderByOptions,
-    Query, Select, SelectItem, SetExpr, TableFactor, Value,
+    BinaryOperator, DataType, Distinct, Expr, FunctionArguments, GroupByExpr, Ident, OrderBy, OrderByExpr, OrderByKind,
+    OrderByOptions, Query, Select, SelectItem, SetExpr, TableFactor, Value,
 };
 use sqlparser::dialect::GenericDialect;
 use sqlparser::keywords::Keyword;
@@ -106,10 +106,47 @@ impl Statement {
         order_fully(&mut self.query, columns);
     }
 
+    /// Columns and texts that it compares them with.
+    pub(super) fn sought(&self) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        // Nothing in it ends the walk.
+        let _ = through(&mut self.query.clone(), &mut |part| seek(part, &mut found));
+        found
+    }
+
     /// The query as text.
     pub(super) fn text(&self) -> String {
         self.query.to_string()
     }
+}
+
+/// Adds the texts that an expression compares a column with: `column = 'text'`, and `column in ('text', …)`.
+fn seek(part: Part<'_>, found: &mut Vec<(String, String)>) -> Look {
+    let Part::Expr(expr) = part else { return ControlFlow::Continue(()) };
+    let column = |expr: &Expr| match expr {
+        Expr::Identifier(name) => Some(name.value.clone()),
+        Expr::CompoundIdentifier(names) => names.last().map(|name| name.value.clone()),
+        _ => None,
+    };
+    let text = |expr: &Expr| match expr {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => Some(text.clone()),
+            _ => None,
+        },
+        _ => None,
+    };
+    match expr {
+        Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
+            let pair = |a: &Expr, b: &Expr| column(a).zip(text(b));
+            found.extend(pair(left, right).or_else(|| pair(right, left)));
+        }
+        Expr::InList { expr, list, negated: false } => {
+            let column = column(expr);
+            found.extend(list.iter().filter_map(|item| column.clone().zip(text(item))));
+        }
+        _ => {}
+    }
+    ControlFlow::Continue(())
 }
 
 fn is_all(by: &[OrderByExpr]) -> bool {
@@ -303,8 +340,17 @@ fn order_by_aggregates(query: &mut Query) -> Result<(), String> {
     Ok(())
 }
 
-/// `condition` as the engine takes it, if it is one condition on a row: no query within it, and nothing behind it. What is wrong otherwise.
-pub(super) fn condition(condition: &str) -> Result<String, String> {
+/// A condition on a row.
+#[derive(Debug)]
+pub(super) struct Condition {
+    /// As the engine takes it.
+    pub(super) text: String,
+    /// Columns and texts that it compares them with.
+    pub(super) sought: Vec<(String, String)>,
+}
+
+/// `condition`, if it is one condition on a row: no query within it, and nothing behind it. What is wrong otherwise.
+pub(super) fn condition(condition: &str) -> Result<Condition, String> {
     let mut parser = parser(condition.trim_end().trim_end_matches(';'))?;
     let mut expr = parser.parse_expr().map_err(|error| plain(&error.to_string()))?;
     through_expr(&mut expr, &mut mend)?;
@@ -323,7 +369,9 @@ pub(super) fn condition(condition: &str) -> Result<String, String> {
     row_wise.map_err(|what| {
         format!("a condition looks at one job at a time, so {what} is not possible; use `tracecast query` for that")
     })?;
-    Ok(expr.to_string())
+    let mut sought = Vec::new();
+    through_expr(&mut expr, &mut |part| seek(part, &mut sought))?;
+    Ok(Condition { text: expr.to_string(), sought })
 }
 
 /// A parser of `sql` as the engine has it, but for `end`: where it ends no CASE, it is the column.
@@ -408,8 +456,20 @@ mod tests {
     }
 
     #[test]
+    fn texts_are_sought_where_a_column_is_compared_with_them() {
+        let sought = |sql: &str| -> Vec<String> {
+            let found = Statement::parse(sql).unwrap().sought();
+            found.into_iter().map(|(column, text)| format!("{column}={text}")).collect()
+        };
+        let all = "select a from t join s on t.b = s.b where 'x' = a and t.b in ('y', 'z', 1) and c <> 'w' and d not in ('v') and gpus = 1";
+        assert_eq!(sought(all), ["a=x", "b=y", "b=z"]);
+        assert_eq!(sought("with u as (select a from t where a = 'x') select count(*) from u"), ["a=x"]);
+        assert_eq!(condition("user = 'x' or gpus > 1").unwrap().sought, [("user".to_owned(), "x".to_owned())]);
+    }
+
+    #[test]
     fn a_condition_is_about_one_row() {
-        assert_eq!(condition("vc = 'vision' and user <> 'x'").unwrap(), "vc = 'vision' AND \"user\" <> 'x'");
+        assert_eq!(condition("vc = 'vision' and user <> 'x'").unwrap().text, "vc = 'vision' AND \"user\" <> 'x'");
         for wrong in [
             "",
             "gpus >= ",

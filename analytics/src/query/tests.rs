@@ -125,6 +125,26 @@ fn a_condition_selects_and_counts_what_is_unknown() {
 }
 
 #[test]
+fn a_text_that_no_row_has_is_told_with_what_there_is() {
+    let told = |sql: &str| -> Vec<String> {
+        Tables::of_trace(trace()).unwrap().ask(sql).unwrap().absent.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(told("select count(*) as n from job_facts where vc = 'xy'"), ["no row has vc = 'xy'; there are x, y"]);
+    assert_eq!(
+        told("select job_key from jobs where job_key in ('a', 'd') and vc = 'y'"),
+        ["no row has job_key = 'd'; there are a, b, c"]
+    );
+    // One of two tables has it; a column without texts has none to compare with.
+    assert_eq!(
+        told("select j.vc from jobs j join nodes n on j.vc = n.vc where j.vc = 'x' and submit = '2017-10-07'"),
+        [] as [&str; 0]
+    );
+    let selection = selection::select(&trace(), "vc = 'z' or gpus > 1").unwrap();
+    assert_eq!(selection.absent.iter().map(|text| text.text.as_str()).collect::<Vec<_>>(), ["z"]);
+    assert_eq!(told("select node from nodes where vc = 'x'"), ["no row has vc = 'x'"]);
+}
+
+#[test]
 fn the_listing_counts_unknowns() {
     let listed = Tables::of_trace(trace()).unwrap().list().unwrap();
     assert_eq!(listed.iter().map(|table| table.name.as_str()).collect::<Vec<_>>(), ["job_facts", "jobs", "nodes"]);

@@ -66,6 +66,9 @@ impl Answering {
             let what = "JSON holds the whole answer; leave --section out, or choose another form";
             return Err(Usage(what.to_owned()).into());
         }
+        if self.format.is_none() && !self.json {
+            args::not_foreign::<Form>(self.out.as_deref())?;
+        }
         let out = self.replacing.answer(self.out.as_deref(), command, &form)?;
         self.replacing.files(others.iter().copied())?;
         Ok(Checked { answering: self, command, out })

@@ -168,6 +168,7 @@ fn flexible(asked: &PlanFleet, offers: &FleetOffers) -> (Flexible, String) {
 fn marked(asked: &PlanFleet, trace: &Trace) -> Result<Option<(Flexible, String)>> {
     let Some(condition) = &asked.spot_where else { return Ok(None) };
     let selection = tracecast_analytics::query::selection::select(trace, condition)?;
+    source::warn_of_absent("--spot-where: ", &selection.absent);
     if !selection.mask.iter().any(|marked| *marked) {
         let what = format!("--spot-where: no job meets `{condition}`; `tracecast query` shows what there is");
         return Err(Usage(what).into());

@@ -10,7 +10,7 @@ use serde::Serialize;
 use tracecast_analytics::query::{QueryAnswer, Tables, listing};
 use tracecast_analytics::report::text;
 
-use crate::args::{Between, Reading, TIMES};
+use crate::args::{Between, Reading, TIMES, not_foreign};
 use crate::cmd::answer;
 use crate::early::Replacing;
 use crate::exit::Usage;
@@ -85,6 +85,9 @@ pub(crate) fn run(request: &Query, threads: Option<NonZeroUsize>, quiet: bool) -
     request.between.window()?;
     let (sources, sql) = parts(request)?;
     let form = form(request);
+    if request.format.is_none() && !request.json {
+        not_foreign::<Rows>(request.out.as_deref())?;
+    }
     let out = request.replacing.answer(request.out.as_deref(), "query", &form)?;
     let out = out.as_deref();
     if sql.is_none() && !matches!(form, Rows::Table | Rows::Json) {
@@ -103,6 +106,7 @@ pub(crate) fn run(request: &Query, threads: Option<NonZeroUsize>, quiet: bool) -
     let clock = Clock::new(quiet, "asking");
     let answer = tables.ask(&sql)?;
     drop(clock);
+    source::warn_of_absent("", &answer.absent);
     write(&answer, form, request.rows, out)
 }
 

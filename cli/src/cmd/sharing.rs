@@ -14,7 +14,7 @@ use crate::args::{Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::cmd::predict_interference::Limits;
-use crate::progress::Clock;
+use crate::progress::Steps;
 use crate::{output, source};
 
 /// Why the plan takes no part of the jobs.
@@ -132,9 +132,9 @@ pub(crate) fn plan(asked: &PlanSharing, quiet: bool) -> Result<()> {
         seed: asked.seed,
         gpu_types: asked.gpu_type.clone(),
     };
-    let clock = Clock::new(quiet, "forecasting and replaying");
-    let answer = SharingPlanAnswer::of(&trace, &table, title, &request, &|| {})?;
-    drop(clock);
+    let steps = Steps::watching(quiet, "forecasting and replaying");
+    let answer = SharingPlanAnswer::of(&trace, &table, title, &request, &steps)?;
+    drop(steps);
     let emitted = asked.emit(&answer, quiet);
     checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))?;
     // Who asked for files and gets none has an answer all the same.

@@ -19,7 +19,7 @@ use super::rule::MigPartitionRow;
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
 use crate::plan::emitted::{check_gpus_per_node, check_name, check_namespace, comments};
-use crate::yaml::stream;
+use crate::yaml::{document, stream};
 
 /// The configuration that goes back to whole GPUs, by the name that NVIDIA's own files give it.
 const ALL_DISABLED: &str = "all-disabled";
@@ -251,8 +251,7 @@ pub fn kubernetes(answer: &MigAnswer, site: &MigSite) -> Result<Vec<Emitted>> {
     };
     let mut said = about(answer);
     said.extend(nodes.iter().map(in_words));
-    let config = serde_json::to_string_pretty(&configurations(&nodes))
-        .map_err(|error| Error::Defect(format!("the configurations are no JSON: {error}")))?;
+    let config = document(&configurations(&nodes));
     let map = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": { "name": "tracecast-mig", "namespace": site.namespace },

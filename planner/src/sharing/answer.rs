@@ -17,6 +17,7 @@ use tracecast_analytics::trace::SourceRecord;
 use tracecast_predictors::interference::predictor::{Basis as KnownBy, SharingJob, SharingPredictor};
 use tracecast_predictors::interference::share::{self, SharingLimits};
 use tracecast_predictors::interference::table::SharingTable;
+use tracecast_predictors::watch::{self, Watch};
 
 use super::class::classes;
 use super::engine::SharingRule;
@@ -136,7 +137,7 @@ pub fn json_schema() -> serde_json::Value {
 }
 
 impl SharingPlanAnswer {
-    /// Plans sharing for the jobs of a trace, with the pairs of a table. `done` is called after each replay.
+    /// Plans sharing for the jobs of a trace, with the pairs of a table. `watch` is told how far that is.
     ///
     /// # Errors
     /// If there are too few jobs or families, a GPU type is not in the table, or a predictor cannot be trained.
@@ -145,7 +146,7 @@ impl SharingPlanAnswer {
         table: &SharingTable,
         title: String,
         request: &SharingRequest,
-        done: &(dyn Fn() + Sync),
+        watch: &dyn Watch,
     ) -> Result<Self> {
         let all = OneGpuJobs::of(trace);
         let wanted: Vec<usize> = if request.gpu_types.is_empty() {
@@ -163,11 +164,12 @@ impl SharingPlanAnswer {
             request.gpu_types.iter().map(place).collect::<Result<_>>()?
         };
         let mut found = Vec::new();
+        watch.more(wanted.len());
         for gpu in wanted {
             let evidence = PairEvidence::of(table, gpu)?;
-            let told = evidence.forecasts(table, &[request.measured], request.seed)?;
+            let told = watch::part(watch, || evidence.forecasts(table, &[request.measured], request.seed))?;
             let forecasts = told.first().ok_or_else(|| Error::Defect("no forecast was made".to_owned()))?;
-            let study = study(&all, &evidence, forecasts, request, done)?;
+            let study = study(&all, &evidence, forecasts, request, watch)?;
             let why_not = why_not(&study, request.planned());
             found.push((evidence, study, why_not));
         }

@@ -27,9 +27,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::stats::quantile::quantile;
 use tracecast_predictors::interference::share::SharingLimits;
+use tracecast_predictors::watch::{self, Watch};
 
 use super::class::{classes, rule_of_classes};
-use super::engine::{self, PairSpeeds, SharingRule, SharingTimes};
+use super::engine::{self, SharingRule, SharingTimes};
 use super::evidence::{Forecasts, PairEvidence};
 use super::policy::SharingPolicy;
 use crate::error::Result;
@@ -235,19 +236,14 @@ pub fn study(
     evidence: &PairEvidence,
     forecasts: &Forecasts,
     request: &SharingRequest,
-    done: &(dyn Fn() + Sync),
+    watch: &dyn Watch,
 ) -> Result<SharingStudy> {
     let limits = request.limits;
     let (jobs, is_named) = all.with_kinds(&evidence.kinds, evidence.kinds.len(), request.seed);
     let Parts { split_ms, known, earlier, later } = parts(all, &jobs, request.eval_from_ms)?;
     let kinds = evidence.kinds.len();
     let exclusive = SharingRule::exclusive(kinds);
-    let replay_at = |speeds: &PairSpeeds, jobs: &TypedJobs, gpus: u32, rule: &SharingRule| {
-        let times = engine::replay(jobs, gpus, speeds, rule);
-        done();
-        times
-    };
-    let replay = |jobs: &TypedJobs, gpus: u32, rule: &SharingRule| replay_at(&evidence.truth, jobs, gpus, rule);
+    let replay = |jobs: &TypedJobs, gpus: u32, rule: &SharingRule| engine::replay(jobs, gpus, &evidence.truth, rule);
     let in_classes = |rule: &SharingRule| {
         let classes = classes(rule, kinds);
         (rule_of_classes(rule, &classes, kinds), classes)
@@ -266,12 +262,13 @@ pub fn study(
     let expected = evidence.forecast_speeds(forecasts);
     let of_progress = |least_progress: f64| SharingLimits { least_progress, ..limits };
     let options: Vec<Option<f64>> = std::iter::once(None).chain(PROGRESS.map(Some)).collect();
+    watch.more(options.len());
     let tried: Vec<Result<(SharingRule, SharingFigures)>> = options
         .par_iter()
         .map(|least| {
             let rule = least.and_then(|least| request.planned().rule(evidence, forecasts, &of_progress(least)));
             let rule = rule.map_or_else(|| exclusive.clone(), |rule| in_classes(&rule).0);
-            let times = replay_at(&expected, &known, gpus, &rule)?;
+            let times = watch::part(watch, || engine::replay(&known, gpus, &expected, &rule))?;
             Ok((rule, figures(&known, &times, &earlier, limits.slo)))
         })
         .collect();
@@ -316,9 +313,9 @@ pub fn study(
     let base = replay(&jobs, gpus, &exclusive)?;
     let base_p95 = p95_wait_s(&jobs, &base, &later);
     let days = by_day(&jobs, &later);
-    let tried: Vec<Result<(SharingTried, Vec<SharingTimes>)>> = rules
-        .par_iter()
-        .map(|(policy, in_classes, rule)| {
+    watch.more(rules.len());
+    let try_rule =
+        |policy: &SharingPolicy, in_classes: &bool, rule: &SharingRule| -> Result<(SharingTried, Vec<SharingTimes>)> {
             let times = if *policy == SharingPolicy::Exclusive { base.clone() } else { replay(&jobs, gpus, rule)? };
             let enough =
                 |gpus: u32| -> Result<bool> { Ok(p95_wait_s(&jobs, &replay(&jobs, gpus, rule)?, &later) <= base_p95) };
@@ -356,7 +353,10 @@ pub fn study(
                 gpus_instead,
             };
             Ok((tried, times))
-        })
+        };
+    let tried: Vec<Result<(SharingTried, Vec<SharingTimes>)>> = rules
+        .par_iter()
+        .map(|(policy, in_classes, rule)| watch::part(watch, || try_rule(policy, in_classes, rule)))
         .collect();
     let tried: Vec<(SharingTried, Vec<SharingTimes>)> = tried.into_iter().collect::<Result<_>>()?;
     let planned = tried.iter().find(|(tried, _)| tried.policy == request.planned() && tried.in_classes);

@@ -7,4 +7,4 @@ pub(crate) mod amend;
 pub(crate) mod read;
 pub(crate) mod write;
 
-pub(crate) use write::stream;
+pub(crate) use write::{document, stream};

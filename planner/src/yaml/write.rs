@@ -1,7 +1,7 @@
 //! Values as YAML that cannot be misread.
 //!
 //! Block style, two blanks a level; every string is quoted as JSON quotes it, which YAML 1.2 reads the same (so that `no`, `1.0` or `12:30` stay
-//! strings), and letters that are no ASCII are escaped. Keys are strings as well. O(n).
+//! strings), and letters that are no ASCII are escaped. Keys are strings as well. A text of plain lines, such as a file within a file, is a block of these lines. O(n).
 //!
 //! Worked number: `{"a": {"b": [1, "x"]}}` is the three lines `"a":`, `  "b":` and the items `    - 1` and `    - "x"` under it.
 
@@ -19,6 +19,13 @@ pub(crate) fn stream(documents: &[(String, Value)]) -> String {
         }
         node(document, 0, &mut out);
     }
+    out
+}
+
+/// One value as a document of its own, without a mark of its beginning.
+pub(crate) fn document(value: &Value) -> String {
+    let mut out = String::new();
+    node(value, 0, &mut out);
     out
 }
 
@@ -51,12 +58,25 @@ fn below(value: &Value, depth: usize, out: &mut String) {
         Value::Array(items) => !items.is_empty(),
         _ => false,
     };
-    if nested {
+    if let Some(lines) = value.as_str().filter(|text| is_lines(text)) {
+        let indent = "  ".repeat(depth + 1);
+        out.push_str(" |\n");
+        lines.lines().for_each(|line| out.push_str(&format!("{indent}{line}\n")));
+    } else if nested {
         out.push('\n');
         node(value, depth + 1, out);
     } else {
         out.push_str(&format!(" {}\n", scalar(value)));
     }
+}
+
+/// Whether a text is lines that a literal block gives back as they are: several, of printable ASCII, none blank, the first not indented, each with its end.
+fn is_lines(text: &str) -> bool {
+    let is_plain = |line: &str| !line.trim().is_empty() && line.chars().all(|letter| matches!(letter, ' '..='~'));
+    text.ends_with('\n')
+        && text.lines().count() > 1
+        && !text.starts_with(' ')
+        && text.split_terminator('\n').all(is_plain)
 }
 
 fn scalar(value: &Value) -> String {
@@ -108,7 +128,7 @@ pub(crate) mod tests {
                 documents.push(Vec::new());
             } else if !line.starts_with('#') {
                 let bare = line.trim_start_matches(' ');
-                documents.last_mut().unwrap().push(((line.len() - bare.len()) / 2, bare));
+                documents.last_mut().unwrap().push((line.len() - bare.len(), bare));
             }
         }
         documents.into_iter().map(|lines| block(&lines)).collect()
@@ -150,7 +170,15 @@ pub(crate) mod tests {
         let starts: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].0 == depth).collect();
         let parts =
             starts.iter().enumerate().map(|(n, at)| &lines[*at..starts.get(n + 1).copied().unwrap_or(lines.len())]);
-        let value = |rest: &str, part: &[(usize, &str)]| if rest.is_empty() { block(&part[1..]) } else { plain(rest) };
+        let value = |rest: &str, part: &[(usize, &str)]| match rest {
+            "" => block(&part[1..]),
+            "|" => part[1..]
+                .iter()
+                .map(|(at, line)| format!("{}{line}\n", " ".repeat(at - depth - 2)))
+                .collect::<String>()
+                .into(),
+            plainly => plain(plainly),
+        };
         if head.starts_with('-') {
             return parts.map(|part| value(part[0].1[1..].trim_start(), part)).collect();
         }
@@ -173,11 +201,25 @@ pub(crate) mod tests {
         assert_eq!(read(&text), [value]);
     }
 
+    #[test]
+    fn a_file_within_a_file_is_lines() {
+        let text = stream(&[(
+            String::new(),
+            json!({"data": {"a.yaml": "x:\n  - # 1\n---\n", "one": "x\n", "odd": "a\n\nb\n"}}),
+        )]);
+        assert_eq!(
+            text,
+            "---\n\"data\":\n  \"a.yaml\": |\n    x:\n      - # 1\n    ---\n  \"odd\": \"a\\u000a\\u000ab\\u000a\"\n  \"one\": \"x\\u000a\"\n"
+        );
+        assert_eq!(read(&text)[0]["data"]["a.yaml"], "x:\n  - # 1\n---\n");
+    }
+
     fn values() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             any::<bool>().prop_map(Value::from),
             any::<i32>().prop_map(Value::from),
             ".*".prop_map(Value::from),
+            "([ a:#-]{0,3}\n){1,3}".prop_map(Value::from),
             Just(json!([])),
             Just(json!({})),
         ];
