@@ -159,7 +159,10 @@ fn an_end_long_after_all_others_is_told() {
         late_ends(&trace)
     };
     let told = with(&["2024-09-01"]).unwrap();
-    assert!(told.contains("1 job ends more than 30 days after the last submission, such as 1000 (1696 days)"), "{told}");
+    assert!(
+        told.contains("1 job ends more than 30 days after the last submission, such as 1000 (1696 days)"),
+        "{told}"
+    );
     // A month is nothing out of the ordinary, and what many do is no error.
     assert_eq!((with(&[]), with(&["2020-02-05"]), with(&["2024-09-01"; 30])), (None, None, None));
 }
