@@ -224,10 +224,7 @@ impl Answer {
                 ..=0.0 => "all of the difference".to_owned(),
                 rest_s => {
                     let share = format::percent(episode.share);
-                    format!(
-                        "{share} of the difference, of which {} a job are left without it",
-                        format::duration(rest_s)
-                    )
+                    format!("{share} of the difference; {} a job without it", format::duration(rest_s))
                 }
             };
             said.push(format!(
