@@ -28,6 +28,8 @@ const GPUS: [u32; 8] = [1, 1, 2, 2, 4, 4, 4, 8];
 const RUNS_S: [u32; 6] = [5, 7, 9, 11, 13, 17];
 /// Nodes as the replay has them.
 const NODES: &str = "[[vc]]\nname = \"short\"\nnodes = 2\n\n[[vc]]\nname = \"train\"\nnodes = 2\n";
+/// By how much the order of starts is worse without limits, at the least (Kendall's τ).
+const CLEARLY: f64 = 0.1;
 /// What is added to `slurm.conf`.
 const CONF: &str = "AccountingStorageEnforce=limits,qos
 PriorityWeightAge=10
@@ -237,7 +239,7 @@ fn agrees(trace: &Trace, limits: &str) {
     println!("the same without limits {without}");
     assert!(found.median_s <= recording::INTERVAL.as_secs() as i64 && found.tau >= 0.95, "{found}");
     // The limits are what made these starts.
-    assert!(without.tau < found.tau, "{without}");
+    assert!(without.tau + CLEARLY < found.tau, "{without}");
 }
 
 /// Jobs of the partition train: QOS, GPUs, run s. The first four fill n1 and leave 2 GPUs of n2; the others come 8 s later and stop the first two, and the third.

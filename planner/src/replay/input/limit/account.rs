@@ -315,7 +315,7 @@ fn row(file: &LimitFile, entry: &Entry, strict: bool, unheeded: &mut BTreeSet<St
         let small = key.to_ascii_lowercase();
         let known = KEYS.iter().find(|known| known.contains(&small.as_str())).map(|known| known[0]);
         let limits = &mut row.limited;
-        let tres = |unheeded: &mut BTreeSet<String>| Tres::parse(value, &format!("{key} of accounts"), unheeded);
+        let tres = |unheeded: &mut BTreeSet<String>| Tres::parse(value, key, unheeded);
         match known {
             Some("name") => value.clone_into(&mut row.account),
             Some("parent") => row.parent = Some(value.to_owned()),
