@@ -86,10 +86,11 @@ pub(crate) struct Jobs {
     /// it. Each VC of the jobs is the ClusterQueue of its name. All nodes are one pool that the quotas divide, and --scan is kueue unless it is given.
     #[arg(long, value_name = "YAML")]
     pub(crate) quota: Option<PathBuf>,
-    /// Limits by QOS and partition, as Slurm has them: a TOML file, or the output of sacctmgr and scontrol
+    /// Limits by QOS, account and partition, as Slurm has them: a TOML file, or the output of sacctmgr and scontrol
     ///
-    /// `(sacctmgr show qos -P; scontrol show partition; scontrol show config) > limits.txt` writes such a file. Replayed are GrpTRES, GrpJobs, MaxTRESPU, MaxJobsPU, MaxTRESPerJob and
-    /// MaxWall of a QOS, its Priority (with --order multifactor:qos=1000) and Preempt, and MaxTime and the QOS of a partition. Each VC is the partition of its name.
+    /// `(sacctmgr show qos -P; sacctmgr show assoc tree -P; scontrol show partition; scontrol show config) > limits.txt` writes such a file. Replayed are GrpTRES, GrpJobs, GrpTRESRunMins,
+    /// MaxTRESPU, MaxJobsPU, MaxTRESPerJob and MaxWall of a QOS, its Priority (with --order multifactor:qos=1000) and Preempt; GrpTRES, GrpJobs, GrpTRESRunMins, MaxJobs, MaxTRESPerJob and
+    /// MaxWall of accounts and of users in them; and MaxTime and the QOS of a partition. Each VC is the partition of its name.
     #[arg(long, value_name = "FILE")]
     pub(crate) limits: Option<PathBuf>,
     /// Replay jobs that were submitted at this time or later [default: from the first job]

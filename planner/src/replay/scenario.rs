@@ -71,7 +71,7 @@ pub struct Scenario {
     /// File of the quotas of its queues, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<String>,
-    /// File of the limits by QOS, likewise; `none` for none.
+    /// File of the limits by QOS, account and partition, likewise; `none` for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<String>,
 }
