@@ -194,7 +194,7 @@ impl DeferCase<'_> {
         for policy in rule.policies() {
             match (rule, policy) {
                 (DeferRule::Now, _) => {
-                    found.push((DeferSetup::now(), uniform(engine, policy, on.jobs, on.middle_ms, 0)))
+                    found.push((DeferSetup::now(), uniform(engine, policy, on.jobs, on.middle_ms, 0)));
                 }
                 (DeferRule::AllWait | DeferRule::Oracle | DeferRule::FreeOracle, _) => {
                     let setup = DeferSetup::all(policy, terms.most_ms);
