@@ -370,7 +370,11 @@ pub fn json_schema() -> serde_json::Value {
 }
 
 /// What each row of the trace is predicted to run, seconds, and how it is predicted, in words.
-fn predictions(facts: &JobFacts<'_>, jobs: &[UnwaitedJob], file: Option<&Column>) -> Result<(Vec<f64>, String)> {
+pub(crate) fn predictions(
+    facts: &JobFacts<'_>,
+    jobs: &[UnwaitedJob],
+    file: Option<&Column>,
+) -> Result<(Vec<f64>, String)> {
     const LAST_TWO: &str = "predicted as the mean of the last two of the same user and job name that had ended, else of the user, else of all";
     let mut found = last_two_by_row(facts, jobs);
     let Some(column) = file else {
