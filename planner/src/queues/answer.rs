@@ -17,8 +17,8 @@ use tracecast_analytics::trace::SourceRecord;
 
 use super::measure::{JobWaits, Objective};
 use super::search::{QueuesRequest, SearchOutcome, TriedSetup, VcOutcome, search};
-use super::setup::{Change, Setup, ShortQueue};
-use super::share::{Shares, Sharing, ceiling_of, is_private};
+use super::setup::{QueueChange, Setup};
+use super::share::{Shares, Sharing, ShortQueue, ceiling_of, is_private};
 use crate::error::{Error, Result};
 use crate::plan::{Recommendation, worth};
 use crate::replay::compare::{IntervalEstimate, Merit};
@@ -81,7 +81,7 @@ pub struct QueuesCandidate {
     /// What of each share is kept for short jobs.
     pub short_queue: Option<ShortQueue>,
     /// What is changed from today.
-    pub changes: Vec<Change>,
+    pub changes: Vec<QueueChange>,
     /// Round of the search that it came up in; 0 for the list.
     pub round: u64,
     /// What it costs in the earlier time, by the objective: of today's 1.
@@ -111,7 +111,7 @@ pub struct QueuesCandidate {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct QueuesAblation {
     /// What is taken back.
-    pub change: Change,
+    pub change: QueueChange,
     /// Whether what is left could have been chosen.
     pub allowed: bool,
     /// What is left costs so much in the earlier time, of today's 1.
@@ -192,7 +192,7 @@ pub struct FrontPoint {
     /// In which order jobs are served.
     pub policy: String,
     /// What is changed from today.
-    pub changes: Vec<Change>,
+    pub changes: Vec<QueueChange>,
     /// Waits of the earlier jobs.
     pub earlier: WaitOf,
     /// Waits of the later jobs.

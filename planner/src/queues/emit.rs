@@ -32,7 +32,7 @@ pub use volcano::volcano;
 use tracecast_analytics::report::format;
 
 use super::answer::{QueuesAnswer, SHORT_SUFFIX, VcPlan};
-use super::setup::Change;
+use super::setup::QueueChange;
 use super::share::Sharing;
 use crate::error::{Error, Result};
 use crate::plan::slug::{is_taken, slug};
@@ -105,7 +105,7 @@ pub(super) fn about(answer: &QueuesAnswer) -> Vec<String> {
                 setup.order
             )
         });
-        said.extend((setup.changes.contains(&Change::Placement)).then(|| {
+        said.extend((setup.changes.contains(&QueueChange::Placement)).then(|| {
             "Packing is not in these files: Slurm packs unless SelectTypeParameters or a partition has LLN, Kubernetes with MostAllocated of NodeResourcesFit, KAI and Volcano with binpack."
                 .to_owned()
         }));
@@ -150,7 +150,7 @@ pub(super) mod tests {
 
     use super::super::answer::OwnGpus;
     use super::super::search::tests::{request, uneven};
-    use super::super::setup::ShortQueue;
+    use super::super::share::ShortQueue;
     use super::*;
     use crate::plan::Emitted;
     use crate::sim::Order;
@@ -255,7 +255,8 @@ pub(super) mod tests {
         let mut answer = plan(Sharing::Borrowing { ceiling: None, reclaim: false }, None);
         let chosen = answer.chosen;
         let candidate = &mut answer.candidates[chosen];
-        (candidate.policy, candidate.changes) = ("fair share".to_owned(), vec![Change::Sharing, Change::Order]);
+        (candidate.policy, candidate.changes) =
+            ("fair share".to_owned(), vec![QueueChange::Sharing, QueueChange::Order]);
         candidate.setup.policy.order = Order::FairShare(DAY_MS);
         let files = slurm(&answer, "ALL").unwrap();
         let partitions = file(&files, "slurm-partitions.conf");

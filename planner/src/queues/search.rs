@@ -30,7 +30,7 @@
 use rayon::prelude::*;
 
 use super::measure::{EarlierOutcome, FEWEST_OF_VC, JobWaits, Objective, Times, Yardstick, by_vc, compared, cost};
-use super::setup::{Change, Ground, Knobs, Setup};
+use super::setup::{Ground, Knobs, QueueChange, Setup};
 use super::share::{Shares, Sharing};
 use crate::error::{Error, Result};
 use crate::plan::window;
@@ -105,7 +105,7 @@ impl TriedSetup {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ablated {
     /// What was taken back; `None` for all that is order, backfill and placement.
-    pub change: Option<Change>,
+    pub change: Option<QueueChange>,
     /// The setup without it.
     pub without: TriedSetup,
 }
@@ -320,7 +320,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     let Some((picked, ..)) = tried.get(chosen).cloned() else {
         return Err(Error::NoScenario("there is no candidate"));
     };
-    let mut back: Vec<(Option<Change>, Setup)> =
+    let mut back: Vec<(Option<QueueChange>, Setup)> =
         picked.changes(today).into_iter().map(|change| (Some(change), picked.without(change, today))).collect();
     if picked.policy != *today {
         back.push((None, picked.in_todays_order(today)));

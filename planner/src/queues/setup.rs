@@ -25,7 +25,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::time::{DAY_MS, HOUR_MS, MINUTE_MS, WEEK_MS};
 
-use super::share::{Shares, Sharing};
+use super::share::{Shares, Sharing, ShortQueue};
 use crate::error::Result;
 use crate::sim::policy::Weights;
 use crate::sim::workload::UNKNOWN_USER;
@@ -39,22 +39,6 @@ const HALF_LIVES_MS: [i64; 2] = [DAY_MS, WEEK_MS];
 const MOVES: [f64; 2] = [0.5, 1.0];
 /// Short queues: how long their jobs run at most, seconds, and the part of a share that is kept for them.
 const SHORT: [(u32, f64); 4] = [(3_600, 0.25), (3_600, 0.5), (14_400, 0.25), (14_400, 0.5)];
-
-/// A part of each share that is kept for short jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct ShortQueue {
-    /// How long they are estimated to run at most, seconds.
-    pub within_s: u32,
-    /// The part.
-    pub part: f64,
-}
-
-impl ShortQueue {
-    /// Whole GPUs of a share that are kept.
-    pub fn kept(self, own_gpus: f64) -> f64 {
-        (own_gpus * self.part).floor()
-    }
-}
 
 /// One way to share, with a policy.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,7 +56,7 @@ pub struct Setup {
 /// What a setup changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum QueueChange {
     /// Nodes are shared, with all that rests on it.
     Sharing,
     /// Jobs that borrow are stopped for a VC that needs its own share.
@@ -89,7 +73,7 @@ pub enum Change {
     Placement,
 }
 
-impl Change {
+impl QueueChange {
     /// What is done, in words.
     pub fn in_words(self) -> &'static str {
         match self {
@@ -111,15 +95,15 @@ impl Setup {
     }
 
     /// What it changes from today.
-    pub fn changes(&self, today: &Policy) -> Vec<Change> {
+    pub fn changes(&self, today: &Policy) -> Vec<QueueChange> {
         [
-            (Change::Sharing, self.sharing != Sharing::AsToday),
-            (Change::Reclaim, self.sharing.reclaims()),
-            (Change::Shares, self.moved > 0.0),
-            (Change::ShortQueue, self.short.is_some()),
-            (Change::Order, self.policy.order != today.order),
-            (Change::Backfill, self.policy.scan != today.scan),
-            (Change::Placement, self.policy.placement != today.placement),
+            (QueueChange::Sharing, self.sharing != Sharing::AsToday),
+            (QueueChange::Reclaim, self.sharing.reclaims()),
+            (QueueChange::Shares, self.moved > 0.0),
+            (QueueChange::ShortQueue, self.short.is_some()),
+            (QueueChange::Order, self.policy.order != today.order),
+            (QueueChange::Backfill, self.policy.scan != today.scan),
+            (QueueChange::Placement, self.policy.placement != today.placement),
         ]
         .into_iter()
         .filter_map(|(change, made)| made.then_some(change))
@@ -128,20 +112,20 @@ impl Setup {
 
     /// The same with one change taken back.
     #[must_use]
-    pub fn without(&self, change: Change, today: &Policy) -> Self {
+    pub fn without(&self, change: QueueChange, today: &Policy) -> Self {
         let mut found = self.clone();
         match change {
-            Change::Sharing => found = Self::new(Sharing::AsToday, self.policy.clone()),
-            Change::Reclaim => {
+            QueueChange::Sharing => found = Self::new(Sharing::AsToday, self.policy.clone()),
+            QueueChange::Reclaim => {
                 if let Sharing::Borrowing { ceiling, .. } = self.sharing {
                     found.sharing = Sharing::Borrowing { ceiling, reclaim: false };
                 }
             }
-            Change::Shares => found.moved = 0.0,
-            Change::ShortQueue => found.short = None,
-            Change::Order => found.policy.order = today.order.clone(),
-            Change::Backfill => found.policy.scan = today.scan,
-            Change::Placement => found.policy.placement = today.placement,
+            QueueChange::Shares => found.moved = 0.0,
+            QueueChange::ShortQueue => found.short = None,
+            QueueChange::Order => found.policy.order = today.order.clone(),
+            QueueChange::Backfill => found.policy.scan = today.scan,
+            QueueChange::Placement => found.policy.placement = today.placement,
         }
         if found.policy.order == today.order && found.policy.scan == today.scan {
             found.policy.estimate = today.estimate;

@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::setup::ShortQueue;
 use crate::error::{Error, Result};
 use crate::sim::cluster::amount_at;
 use crate::sim::{Cluster, Group, Pool, Vc};
@@ -78,6 +77,22 @@ impl Sharing {
             }
             Self::OnePool => "no shares".to_owned(),
         }
+    }
+}
+
+/// A part of each share that is kept for short jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct ShortQueue {
+    /// How long they are estimated to run at most, seconds.
+    pub within_s: u32,
+    /// The part.
+    pub part: f64,
+}
+
+impl ShortQueue {
+    /// Whole GPUs of a share that are kept.
+    pub fn kept(self, own_gpus: f64) -> f64 {
+        (own_gpus * self.part).floor()
     }
 }
 

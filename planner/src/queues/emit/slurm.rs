@@ -11,7 +11,7 @@
 use tracecast_analytics::time::DAY_MS;
 
 use super::super::answer::{QueuesAnswer, SHORT_SUFFIX, VcPlan};
-use super::super::setup::Change;
+use super::super::setup::QueueChange;
 use super::super::share::Sharing;
 use super::{comments, named, shared, unnamed};
 use crate::error::Result;
@@ -24,7 +24,8 @@ const WEIGHT: f64 = 10_000.0;
 
 /// Keys of `slurm.conf` that set the order that was chosen, where Slurm's multifactor can.
 pub(in super::super) fn priorities(answer: &QueuesAnswer) -> Vec<(&'static str, String)> {
-    let Some(setup) = answer.setup().filter(|setup| answer.followed && setup.changes.contains(&Change::Order)) else {
+    let Some(setup) = answer.setup().filter(|setup| answer.followed && setup.changes.contains(&QueueChange::Order))
+    else {
         return Vec::new();
     };
     let weights = match setup.setup.policy.order {

@@ -120,7 +120,7 @@ fn what_the_search_adds_is_better_than_the_list_or_not_chosen() {
     }
     // Each change of the chosen is taken back once.
     let today = request(None).today;
-    let taken: Vec<Change> = found.ablated.iter().filter_map(|ablated| ablated.change).collect();
+    let taken: Vec<QueueChange> = found.ablated.iter().filter_map(|ablated| ablated.change).collect();
     assert_eq!(taken, chosen.setup.changes(&today));
     for ablated in &found.ablated {
         let without = &ablated.without.setup;

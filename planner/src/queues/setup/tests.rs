@@ -16,15 +16,25 @@ fn what_is_taken_back_is_no_change_any_more() {
     let changes = setup.changes(&today);
     assert_eq!(
         changes,
-        [Change::Sharing, Change::Reclaim, Change::Shares, Change::ShortQueue, Change::Order, Change::Backfill]
+        [
+            QueueChange::Sharing,
+            QueueChange::Reclaim,
+            QueueChange::Shares,
+            QueueChange::ShortQueue,
+            QueueChange::Order,
+            QueueChange::Backfill
+        ]
     );
     for change in changes {
         let without = setup.without(change, &today);
         assert!(!without.changes(&today).contains(&change), "{change:?}");
     }
     // Shares and what is kept of them go with the sharing, and what is known of runs with what goes by it.
-    assert_eq!(setup.without(Change::Sharing, &today).changes(&today), [Change::Order, Change::Backfill]);
-    let plain = setup.without(Change::Order, &today).without(Change::Backfill, &today);
+    assert_eq!(
+        setup.without(QueueChange::Sharing, &today).changes(&today),
+        [QueueChange::Order, QueueChange::Backfill]
+    );
+    let plain = setup.without(QueueChange::Order, &today).without(QueueChange::Backfill, &today);
     assert_eq!(plain.policy, today);
     assert_eq!(setup.in_todays_order(&today), plain);
 }
@@ -78,7 +88,7 @@ fn a_short_queue_is_a_vc_of_its_own() {
     // What is larger than what is kept goes with the others, however short.
     let mut long = loaded.workload.clone();
     long.predicted_s.iter_mut().for_each(|run| *run = Some(60.0));
-    assert_eq!(ground.scene(&setup.without(Change::Shares, &Policy::default()), &long).unwrap().workload.vc[0], 0);
+    assert_eq!(ground.scene(&setup.without(QueueChange::Shares, &Policy::default()), &long).unwrap().workload.vc[0], 0);
 }
 
 #[test]
