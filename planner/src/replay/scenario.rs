@@ -14,7 +14,7 @@
 //! weighs the age alone, which counts fully after a week.
 
 use serde::{Deserialize, Serialize};
-use tracecast_analytics::time::WEEK_MS;
+use tracecast_analytics::time::{HOUR_MS, WEEK_MS};
 
 use crate::error::{Error, Result};
 use crate::sim::policy::{Compat, Estimate, Order, Placement, Policy, Preemption, Scan, Weights};
@@ -193,7 +193,9 @@ impl Scenario {
         };
         let placement = parse_placement(&given(&self.place))?;
         let estimate = match given(&self.estimate).as_str() {
-            "" if predictions && (order == Order::Qssf || scan.backfills()) => Estimate::Predicted,
+            "" if predictions && (matches!(order, Order::Qssf | Order::Aged(_)) || scan.backfills()) => {
+                Estimate::Predicted
+            }
             "" | "true" => Estimate::True,
             "requested" => Estimate::Requested,
             "predicted" => Estimate::Predicted,
@@ -239,13 +241,14 @@ impl Scenario {
 }
 
 /// Names of the orders.
-pub const ORDERS: [&str; 17] = [
+pub const ORDERS: [&str; 18] = [
     "fifo",
     "fewest-gpus",
     "sjf",
     "ljf",
     "srtf",
     "qssf",
+    "aged",
     "las",
     "tiresias",
     "gittins",
@@ -287,6 +290,7 @@ fn parse_order(text: &str, compat: Compat) -> Result<Order> {
         "ljf" => plain(Order::Ljf),
         "srtf" => plain(Order::Srtf),
         "qssf" => plain(Order::Qssf),
+        "aged" => Ok(Order::Aged(parameters.map_or(Ok(HOUR_MS), parse_duration)?)),
         "las" => plain(Order::Las),
         "gittins" => plain(Order::Gittins),
         "wfp3" => plain(Order::Wfp3),
@@ -404,6 +408,7 @@ impl Order {
             Self::Ljf => "LJF",
             Self::Srtf => "SRTF",
             Self::Qssf => "QSSF",
+            Self::Aged(_) => "QSSF with ageing",
             Self::Las => "LAS",
             Self::Tiresias(_) => "Tiresias (2D-LAS)",
             Self::Gittins => "Gittins index",
