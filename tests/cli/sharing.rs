@@ -81,6 +81,12 @@ fn what_to_measure_of_a_new_job_type_first() {
     assert_eq!(one["to_measure"][0]["job_b"], names[0]);
     let known = json(&stdout(&ask(&["--to-measure", "5", "--format", "json", "m0 (batch size 16)"])));
     assert_eq!(known["to_measure"].as_array().map(Vec::len), Some(0), "{known}");
+    // In words, and apart from an answer in which it was not asked.
+    let text = stdout(&ask(&["--to-measure", "5", "m0 (batch size 16)"]));
+    assert!(text.contains("All pairs of m0 (batch size 16) on v100 are measured"), "{text}");
+    assert!(!text.contains("of 0 couples") && !text.contains("Progress"), "{text}");
+    let ranked = json(&stdout(&ask(&["--format", "json", "m0 (batch size 16)", "m1 (batch size 8)"])));
+    assert!(ranked["to_measure"].is_null() && ranked.as_object().unwrap().contains_key("to_measure"), "{ranked}");
     let text = stdout(&ask(&["--to-measure", "2", "m9 (batch size 8)"]));
     assert!(text.contains("Measure m9 (batch size 8) beside") && text.contains("standard deviation"), "{text}");
     for (more, code) in [

@@ -18,8 +18,8 @@ use crate::cmd::describe;
 use crate::progress::{Clock, Steps};
 use crate::{output, source};
 
-/// Why a demand takes no `--where`.
-const NO_TRACE: &str = "a file of demand holds no jobs";
+/// Why a demand takes no options of reading.
+const NO_TRACE: &str = "a file of demand holds no jobs; the option is of the trace that --jobs names";
 
 /// Who carries the plan out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -145,6 +145,9 @@ fn busy(text: &str) -> Result<f64, &'static str> {
 pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-mig", &[])?;
     asked.answering.replacing.folders([&asked.emit_to])?;
+    if asked.demand.is_some() {
+        asked.reading.reads_no_trace(NO_TRACE)?;
+    }
     let now = asked.now.as_deref().map(|path| demand::read_now(path, asked.gpu)).transpose()?;
     let slices = SliceTable::read(&asked.slices, &asked.profiles)?;
     let request = MigRequest {
@@ -156,7 +159,6 @@ pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
     };
     let answer = match &asked.demand {
         Some(path) => {
-            asked.reading.needs_all_jobs(NO_TRACE)?;
             let demand = MigDemand::read(path)?;
             let _clock = Clock::new(quiet, "forecasting and choosing partitions");
             MigAnswer::of(&slices, asked.gpu, path.display().to_string(), &demand, &request)?
