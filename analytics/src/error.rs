@@ -202,8 +202,7 @@ impl Error {
 }
 
 /// What to do with a file that no reader knows.
-pub(crate) const UNKNOWN_REMEDY: &str =
-    "see `tracecast formats`, name one with --reader, or describe the columns with --mapping";
+pub(crate) const UNKNOWN_REMEDY: &str = "see `tracecast formats`, name one with --reader, or describe the columns with --mapping, as datasets/mappings/README.md says";
 
 /// A query as far as it helps to know which one is meant.
 fn shortened(sql: &str) -> String {

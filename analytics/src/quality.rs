@@ -8,6 +8,8 @@
 //! Worked number: 5 rows, one with a negative duration (run set to unknown) and one without a job id:
 //! read 5 = kept 3 + repaired 1 + quarantined 1.
 
+pub mod reason;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -20,6 +22,8 @@ use crate::report::format::{count, percent};
 const EXAMPLES: usize = 5;
 /// How many characters of an offending text are shown.
 const SHOWN: usize = 80;
+/// One row in so many makes a repair worth a warning.
+const MANY: u64 = 100;
 
 /// Why a row was repaired or quarantined. Readers declare theirs as constants beside the code that uses them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,129 +34,6 @@ pub struct Reason {
     pub what: &'static str,
     /// What the owner of the data can do, one sentence.
     pub remedy: &'static str,
-}
-
-/// Reasons that several readers share.
-pub mod reason {
-    use super::Reason;
-
-    /// A line has fewer or more fields than the header.
-    pub const FIELD_COUNT: Reason = Reason {
-        id: "field_count",
-        what: "the line has another number of fields than the header, so its values cannot be told apart",
-        remedy: "export the source again, or quote fields that hold the separator",
-    };
-    /// A value that must be a number is not one.
-    pub const NOT_A_NUMBER: Reason = Reason {
-        id: "not_a_number",
-        what: "a number was expected; the value is set to unknown",
-        remedy: "check the column in the source",
-    };
-    /// A value that must be a time is not one.
-    pub const NOT_A_TIME: Reason = Reason {
-        id: "not_a_time",
-        what: "a time was expected; the value is set to unknown",
-        remedy: "check the column in the source",
-    };
-    /// The row has no key.
-    pub const NO_KEY: Reason = Reason {
-        id: "no_key",
-        what: "the row names no job, node or zone, so it can be attributed to nothing",
-        remedy: "export the identifying column too",
-    };
-    /// The row has no submit time.
-    pub const NO_SUBMIT: Reason =
-        Reason { id: "no_submit", what: "the job has no usable submit time", remedy: "export the submit time too" };
-    /// A row repeats another exactly.
-    pub const DUPLICATE: Reason = Reason {
-        id: "duplicate_row",
-        what: "the row repeats one already read; only the first is used",
-        remedy: "export without overlap, or ignore this if files overlap on purpose",
-    };
-    /// A job ends before it starts.
-    pub const END_BEFORE_START: Reason = Reason {
-        id: "end_before_start",
-        what: "the job ends before it starts; its end is set to unknown",
-        remedy: "check the clocks of the machines that wrote the record",
-    };
-    /// A job starts before it was submitted.
-    pub const START_BEFORE_SUBMIT: Reason = Reason {
-        id: "start_before_submit",
-        what: "the job starts before it was submitted; its wait is counted as unknown",
-        remedy: "check the clocks of the machines that wrote the record",
-    };
-    /// A negative amount.
-    pub const NEGATIVE: Reason = Reason {
-        id: "negative_value",
-        what: "an amount is negative; the value is set to unknown",
-        remedy: "check the column in the source",
-    };
-    /// A value outside what is physically possible.
-    pub const OUT_OF_RANGE: Reason = Reason {
-        id: "out_of_range",
-        what: "a value is outside what is possible; it is set to unknown",
-        remedy: "check the column in the source",
-    };
-    /// A local time that happened twice.
-    pub const DST_FOLD: Reason = Reason {
-        id: "dst_fold",
-        what: "the local time happened twice when clocks went back; the first is taken",
-        remedy: "export times in UTC or with their offset",
-    };
-    /// A local time that happened twice, where only the second time is in order.
-    pub const DST_FOLD_LATER: Reason = Reason {
-        id: "dst_fold_later",
-        what: "the local time happened twice when clocks went back; the second is taken, as by the first the job would \
-               end before it starts or start before it was submitted",
-        remedy: "export times in UTC or with their offset",
-    };
-    /// A local time that happened twice, decided by how long the source says something took.
-    pub const DST_FOLD_TOLD: Reason = Reason {
-        id: "dst_fold_told",
-        what: "the local time happened twice when clocks went back; the one is taken that agrees with the run time or \
-               wait that the source gives",
-        remedy: "nothing to do; export times in UTC or with their offset to be sure",
-    };
-    /// An attempt that begins before the one before it ended.
-    pub const OVERLAPPING_ATTEMPTS: Reason = Reason {
-        id: "overlapping_attempts",
-        what: "an attempt of the job begins before the one before it ended; both are kept, so the time they share counts \
-               twice",
-        remedy: "check the clocks of the machines that wrote the record",
-    };
-    /// Two columns of one name that do not agree.
-    pub const DUPLICATE_COLUMN: Reason = Reason {
-        id: "duplicate_column",
-        what: "two columns have the same name and other values; the first is used",
-        remedy: "export each column once",
-    };
-    /// A local time that never happened.
-    pub const DST_GAP: Reason = Reason {
-        id: "dst_gap",
-        what: "the local time never happened as clocks went forward; it is moved past the gap",
-        remedy: "export times in UTC or with their offset",
-    };
-    /// A state this version does not know.
-    pub const UNKNOWN_STATE: Reason = Reason {
-        id: "unknown_state",
-        what: "the job state is not one we know; it is kept as text and counted as unknown",
-        remedy: "nothing is lost, the word is in reported_state; report it to the maintainers of tracecast",
-    };
-    /// Bytes that are not UTF-8.
-    pub const NOT_UTF8: Reason = Reason {
-        id: "not_utf8",
-        what: "the line is not valid UTF-8; bad bytes are replaced",
-        remedy: "export as UTF-8",
-    };
-    /// A line that is too long to be a row.
-    pub const LINE_TOO_LONG: Reason = Reason {
-        id: "line_too_long",
-        what: "the line is longer than 16 MiB and cannot be a row",
-        remedy: "check that the file is text and has line ends",
-    };
-    /// A record that cannot be parsed at all.
-    pub const MALFORMED: Reason =
-        Reason { id: "malformed_row", what: "the record cannot be parsed", remedy: "check the place in the source" };
 }
 
 /// Where in a file a row stands.
@@ -475,7 +356,8 @@ impl Ledger {
         }
     }
 
-    /// What whoever uses the rows must know: how many could not be used, and which files end early. A sentence each.
+    /// What whoever uses the rows must know: how many could not be used, what was repaired in many of them and changes what is counted, and which files
+    /// end early. A sentence each.
     pub fn warnings(&self) -> Vec<String> {
         self.warnings_with("`tracecast inspect` shows the whole ledger.")
     }
@@ -492,6 +374,11 @@ impl Ledger {
                 count(self.read),
                 percent(share)
             ));
+        }
+        let many = |entry: &&Entry| entry.count * MANY >= self.read && reason::WARNED.contains(&entry.reason.as_str());
+        for entry in self.entries.iter().filter(|entry| entry.outcome == Outcome::Repaired).filter(many) {
+            let (rows, read) = (count(entry.count), count(self.read));
+            warnings.push(format!("In {rows} of {read} rows {}: {}.", entry.what, entry.remedy));
         }
         for damage in self.damage.iter().take(EXAMPLES) {
             warnings.push(format!(
@@ -584,6 +471,24 @@ mod tests {
         assert_eq!(ledger.count("negative_value"), 1);
         ledger.sort();
         assert_eq!(ledger.entries[0].outcome, Outcome::Quarantined);
+    }
+
+    #[test]
+    fn cut_lists_are_told_where_they_are_many() {
+        let warnings = |cut: u64| {
+            let mut ledger = Ledger::default();
+            for line in 0..200 {
+                let mut row = RowAudit::new("a.txt", line);
+                if line < cut {
+                    row.repair(reason::CUT_ALLOC_TRES, "alloctres", "gre+");
+                }
+                ledger.keep(row);
+            }
+            ledger.warnings().concat()
+        };
+        assert_eq!(warnings(1), "");
+        let many = warnings(150);
+        assert!(many.contains("In 150 of 200 rows AllocTRES is cut") && many.contains("AllocTRES%200"), "{many}");
     }
 
     #[test]

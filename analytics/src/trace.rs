@@ -171,6 +171,7 @@ impl Trace {
     /// What whoever uses the trace must know of rows and files that are not in it, a sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.ledger.warnings();
+        warnings.extend(stray::late_ends(self));
         if !self.skipped.is_empty() {
             let named: Vec<&str> = self.skipped.iter().take(5).map(String::as_str).collect();
             let more = if self.skipped.len() > named.len() { " …" } else { "" };

@@ -145,10 +145,10 @@ pub(crate) fn extension(form: &impl ValueEnum) -> String {
     .to_owned()
 }
 
-/// Endings of files in forms that no answer has, or not every one.
-const FOREIGN: [&str; 16] = [
-    "arrow", "docx", "htm", "jsonl", "ods", "parquet", "pdf", "png", "svg", "toml", "tsv", "xls", "xlsx", "xml",
-    "yaml", "yml",
+/// Endings of files in forms that no answer has, or some answers have and others not.
+const FOREIGN: [&str; 21] = [
+    "arrow", "csv", "docx", "htm", "html", "json", "jsonl", "markdown", "md", "ods", "parquet", "pdf", "png", "svg",
+    "toml", "tsv", "xls", "xlsx", "xml", "yaml", "yml",
 ];
 
 /// Refuses a file whose name ends as a form that is none of the command's: the table for terminals would be written there.

@@ -115,6 +115,12 @@ pub(crate) fn is_folder(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().last().is_some_and(|last| std::path::is_separator(char::from(*last)))
 }
 
+/// The form in which a file of that name would be looked for, whatever the case of its ending; `None` for another ending, a folder or no file.
+pub(crate) fn form_of_name<F: ValueEnum + Copy>(out: Option<&Path>) -> Option<F> {
+    let ending = out.filter(|out| !is_folder(out))?.extension()?;
+    F::value_variants().iter().copied().find(|form| ending.eq_ignore_ascii_case(extension(form)))
+}
+
 /// Where an answer goes: the file that was named, or one called `name` if a folder was, which ends in a slash.
 fn named(out: Option<&Path>, name: impl FnOnce() -> String) -> Option<PathBuf> {
     out.map(|path| if is_folder(path) { path.join(name()) } else { path.to_owned() })

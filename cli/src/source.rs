@@ -36,21 +36,39 @@ pub(crate) fn open_between(
     let mut trace = read(sources, reading, quarantine, quiet)?;
     ingest::check_usable(&trace)?;
     if let Some(typed) = between.typed() {
-        let (from_ms, to_ms) = window.resolve(&Zone::named(&trace.zone)?)?;
+        let zone = Zone::named(&trace.zone)?;
+        let (from_ms, to_ms) = window.resolve(&zone)?;
         let before = trace.jobs.submit.len();
+        let submitted = || trace.jobs.submit.iter().flatten();
+        let range = submitted().min().zip(submitted().max());
         // Before the condition, as the record ends with the last moment of all jobs.
         trace.select_submitted(from_ms, to_ms, &typed);
-        if let Some(selected) = trace.selected.as_ref().filter(|selected| selected.jobs < before as u64) {
-            output::say(quiet, &format!("tracecast: {}", printable(&selected.sentence())));
+        // What is selected is said once, with the condition if there is one.
+        let told = reading.condition.is_none() && trace.selected.as_ref().is_some_and(|of| of.jobs < before as u64);
+        if told {
+            tell_selected(&trace, quiet);
         }
         if trace.jobs.submit.is_empty() {
-            let remedy = "`tracecast query` shows from when to when there are jobs";
-            return Err(Usage(format!("{typed}: no job was submitted then; {remedy}")).into());
+            let there = range.map_or_else(
+                || "no job has a known submission".to_owned(),
+                |(first, last)| {
+                    let (first, last) = (zone.show(first), zone.show(last));
+                    format!("jobs were submitted from {first} to {last} ({})", zone.name())
+                },
+            );
+            return Err(Usage(format!("{typed}: no job was submitted then; {there}")).into());
         }
     }
     #[cfg(feature = "query")]
     let trace = selected(trace, reading, quiet)?;
     Ok(trace)
+}
+
+/// Says on stderr how many jobs of a trace were selected.
+fn tell_selected(trace: &Trace, quiet: bool) {
+    if let Some(selected) = &trace.selected {
+        output::say(quiet, &format!("tracecast: {}", printable(&selected.sentence())));
+    }
 }
 
 /// As [`open`], for a command that needs all jobs of a cluster, for the reason `why`: refuses `--where`, and a source that holds a part.
@@ -69,8 +87,8 @@ fn selected(mut trace: Trace, reading: &Reading, quiet: bool) -> Result<Trace> {
     let Some(condition) = &reading.condition else { return Ok(trace) };
     let selection = query::selection::select(&trace, condition)?;
     trace.select(&selection.mask, condition, selection.unknown as u64);
+    tell_selected(&trace, quiet);
     let Some(selected) = &trace.selected else { return Ok(trace) };
-    output::say(quiet, &format!("tracecast: {}", printable(&selected.sentence())));
     warn_of_absent("--where: ", &selection.absent);
     if selected.jobs == 0 {
         return Err(Usage(format!("--where: no job meets `{condition}`; `tracecast query` shows what there is")).into());

@@ -320,19 +320,19 @@ pub(crate) mod tests {
     #[test]
     fn who_still_runs_at_the_end_is_there_and_is_not_scored() {
         let mut all = OneGpuJobs::default();
-        for job in 0..400 {
+        for job in 0..500 {
             all.jobs.submit_ms.push(job);
             all.jobs.run_ms.push(if job == 3 { 10_000 } else { 1 });
             all.jobs.kind.push(0);
             all.started_ms.push(job);
-            all.still_ran.push(job == 3 || job == 399);
+            all.still_ran.push(job == 3 || job == 499);
             all.names.push((job == 5).then(|| "wide".to_owned()));
         }
         let found = parts(&all, &all.jobs, Some(300)).unwrap();
         assert!(found.known.run_ms.contains(&297) && !found.earlier.contains(&3) && found.earlier.len() == 299);
-        assert_eq!((found.later.len(), found.later.last()), (99, Some(&398)));
+        assert_eq!((found.later.len(), found.later.last()), (199, Some(&498)));
         assert!(all.notes(0, "", 1).iter().any(|note| note.starts_with("2 jobs still ran")));
-        assert_eq!((all.without(&["wide".to_owned()]), all.names.len(), all.jobs.submit_ms[5]), (1, 399, 6));
+        assert_eq!((all.without(&["wide".to_owned()]), all.names.len(), all.jobs.submit_ms[5]), (1, 499, 6));
     }
 
     #[test]

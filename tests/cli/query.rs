@@ -118,12 +118,37 @@ fn every_form_holds_the_rows() {
     assert!(stderr(&tracecast(&["query", &source, joined, "--with", &with])).contains("Arrow file"));
 }
 
+/// Found by a newcomer: without AS a quantile by group was an error, and an average of hours was called by the column of seconds.
+#[test]
+fn columns_without_a_name_are_called_by_their_text() {
+    let folder = Folder::new();
+    let source = folder.file("cluster_log.csv", JOBS);
+    let csv = |sql: &str| {
+        let output = tracecast(&["query", &source, sql, "--format", "csv"]);
+        assert!(output.status.success(), "{sql}: {}", stderr(&output));
+        stdout(&output)
+    };
+    let medians = "select vc, median(wait_s), quantile_disc(run_s, 0.5), avg(run_s)/3600 from job_facts group by vc";
+    assert_eq!(
+        csv(medians),
+        "vc,median(wait_s),\"quantile_disc(run_s, 0.5)\",avg(run_s) / 3600\nva,5.0,3600.0,1.5\nvb,0.0,60.0,0.01666666667\n"
+    );
+    assert_eq!(csv("select vc, median(wait_s) from job_facts group by vc"), "vc,median(wait_s)\nva,5.0\nvb,0.0\n");
+    assert_eq!(csv("select avg(wait_s), max(wait_s) from job_facts"), "avg(wait_s),max(wait_s)\n3.333333333,10.0\n");
+}
+
 #[test]
 fn what_cannot_be_asked_is_refused_with_a_remedy() {
     let folder = Folder::new();
     let source = folder.file("cluster_log.csv", JOBS);
     for (sql, told) in [
-        ("select gpu from job_facts", "gpu"),
+        ("select gpu from job_facts", "did you mean gpus"),
+        ("select submit_time from job_facts", "did you mean submit, submit_date"),
+        ("select end_state from job_facts", "did you mean state, end"),
+        ("select percentile_cont(0.95) within group (order by wait_s) from job_facts", "quantile_disc(x, 0.95)"),
+        ("select p99(wait_s) from job_facts", "quantile_disc(x, 0.99)"),
+        ("select count(*) from job_facts where submit > '10.03.2024'", "write a date as '2024-03-10'"),
+        ("select count(*) from job_facts where wait_s > '1h'", "lengths of time are seconds"),
         ("select * from job", "there is no table job; there are job_facts, jobs"),
         ("select from where", "there is no table where"),
         ("drop table jobs", "only queries are answered"),
@@ -401,5 +426,15 @@ fn a_misspelt_value_is_told_and_so_is_a_form_that_there_is_not() {
     }
     let rows = tracecast(&["query", &source, "select vc from jobs", "-o", &folder.path("rows.parquet")]);
     assert!(rows.status.success());
+    // Forms that another command has, and endings in capitals.
+    for name in ["q.html", "q.md", "q.HTML"] {
+        let refused = tracecast(&["query", "nowhere", "select 1", "-o", &folder.path(name)]);
+        let told = stderr(&refused);
+        assert!(refused.status.code() == Some(2) && told.contains("the answer cannot be written as"), "{name}: {told}");
+    }
+    let capitals = folder.path("q.CSV");
+    let rows = tracecast(&["query", &source, "select vc from jobs order by vc", "-o", &capitals]);
+    assert!(rows.status.success(), "{}", stderr(&rows));
+    assert_eq!(std::fs::read_to_string(&capitals).unwrap(), "vc\nva\nva\nvb\n");
     assert!(tracecast(&["describe", &source, "-o", &out, "--format", "html"]).status.success());
 }

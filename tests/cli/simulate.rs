@@ -333,6 +333,70 @@ fn scenarios_may_have_nodes_of_their_own() {
     assert!(message.contains("on one cluster"), "{message}");
 }
 
+/// Found by a newcomer: a scenario with a cluster file took the trace's failures from the row of today, too, and of failures on one side only nothing was said.
+#[test]
+fn a_cluster_file_leaves_the_row_of_today_as_it_was() {
+    let folder = Folder::new();
+    let wait = |metrics: &serde_json::Value| number(&metrics["overall"]["wait_s"]["mean"]);
+    let today = data(&["datasets/sample", "--recorded", "fifo/skip", "--scan", "skip"]);
+    let plain = folder.file("plain.toml", &stdout(&tracecast(&["cluster", "datasets/sample", "--over-time"])));
+    let text = std::fs::read_to_string(&plain).unwrap();
+    let calm = text.split("\n[[outage]]").next().unwrap();
+    folder.file("calm.toml", calm);
+    let compared = |scenarios: &str| {
+        let file = folder.file("scenarios.toml", scenarios);
+        let arguments = ["datasets/sample", "--recorded", "fifo/skip", "--compare", &file];
+        (data(&arguments), answer(&[&arguments[..], &["--format", "markdown"]].concat()))
+    };
+    let unequal = "failures of nodes are unequal";
+    let (found, text) =
+        compared("[[scenario]]\nname = \"today\"\n[[scenario]]\nname = \"calm\"\ncluster = \"calm.toml\"\n");
+    assert_eq!(found["metrics"], today["metrics"]);
+    assert_eq!((&found["node_failures"], &found["others"][0]["node_failures"]), (&22.into(), &0.into()));
+    let told = text.find(unequal).unwrap();
+    assert!(told < text.find("least mean wait").unwrap(), "first of all");
+    assert!(text.contains("today 22, calm none"), "{text}");
+    // The other way round, and with the same failures in the file.
+    let (found, text) = compared(
+        "[[scenario]]\nname = \"calm\"\ncluster = \"calm.toml\"\n[[scenario]]\nname = \"stormy\"\ncluster = \"plain.toml\"\n",
+    );
+    assert!(text.contains(unequal) && text.contains("calm none, stormy 22"), "{text}");
+    assert!(text.contains("**calm does not have the recorded cluster**"), "{text}");
+    assert_eq!(found["on_other_nodes"], true);
+    let (found, text) =
+        compared("[[scenario]]\nname = \"today\"\n[[scenario]]\nname = \"same\"\ncluster = \"plain.toml\"\n");
+    assert!(!text.contains(unequal) && found["failures_differ"] == false, "{text}");
+    assert!((wait(&found["others"][0]["metrics"]) - wait(&today["metrics"])).abs() < 1e-6);
+}
+
+/// Found by a newcomer: estimates that fall back to true runs were labelled as if they did not.
+#[test]
+fn jobs_without_a_limit_are_told_and_so_is_why_a_row_is_an_oracle() {
+    let alone = answer(&["datasets/sample", "--recorded", "fifo/skip", "--order", "sjf", "--estimate", "requested"]);
+    let flat = alone.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("of the jobs have no time limit and are known by their true run"), "{flat}");
+    assert!(
+        flat.contains(
+            "Replay under SJF, skip, consolidated, durations by time limit, 30.2 % of the jobs by their true run"
+        ),
+        "{flat}"
+    );
+    let several = answer(&["datasets/sample", "--recorded", "fifo/skip", "--compare", "fifo,fifo/easy/requested"]);
+    let flat = several.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        flat.contains(
+            "30.2 % of the jobs have no time limit and are known by their true run under fifo/easy/requested"
+        ),
+        "{flat}"
+    );
+    assert!(
+        flat.contains(
+            "fifo/easy/requested: FIFO, EASY backfill, consolidated, durations by time limit, 30.2 % of the jobs"
+        ),
+        "{flat}"
+    );
+}
+
 #[test]
 fn parts_merge_into_the_same_bytes() {
     let folder = Folder::new();
@@ -477,6 +541,9 @@ fn what_cannot_be_replayed_is_told_with_a_remedy() {
         (&[sample, "--preempt", "helios", "--scan", "easy"], 2, &["backfill", "strict"]),
         (&[sample, "--order", "las", "--preempt", "helios"], 2, &["--interval"]),
         (&[sample, "--order", "score"], 2, &["--score"]),
+        (&[sample, "--order", "sjf", "--scan", "easy", "--estimate", "predicted"], 2, &["--predictions", "requested"]),
+        (&[sample, "--compare", "fifo,sjf/easy/predicted"], 2, &["sjf/easy/predicted: ", "--predictions"]),
+        (&[sample, "--recorded", "fifo/easy/predicted"], 2, &["--predictions"]),
         (&[sample, "--order", "gittins"], 2, &["--from"]),
         (&[sample, "--compare", "fifo,fifo"], 2, &["`fifo`", "its own name"]),
         (&[sample, "--compare", "fifo", "--order", "sjf"], 2, &["--order", "--compare"]),
@@ -509,7 +576,7 @@ fn wrong_files_are_named_with_their_line() {
         ("--predictions", "f.csv", "job_id,predicted_duration_s\na,1\nb,-5\n", &["f.csv, line 3", "job b", "-5"]),
         ("--predictions", "g.csv", "job_id,predicted_duration_s\nx,1\n", &["g.csv, line 2", "`x`", "`a`"]),
         ("--score", "h.csv", "job_id,score\na,1\na,2\n", &["h.csv, line 3", "line 2"]),
-        ("--compare", "i.toml", "[[scenario]]\nname = \"s\"\nscan = \"loose\"\n", &["i.toml, line", "`loose`"]),
+        ("--compare", "i.toml", "\n[[scenario]]\nname = \"s\"\nscan = \"loose\"\n", &["i.toml, line 2", "`loose`"]),
     ] {
         let file = folder.file(name, text);
         let node = folder.file("cluster.toml", NODE);

@@ -94,6 +94,14 @@ fn a_date_is_the_same_day_for_every_command() {
         "{}",
         stderr(&output)
     );
+    // From when to when there are jobs is said, in the trace's zone.
+    let there = "jobs were submitted from 2020-04-01 00:01:00 to 2020-04-20 23:01:00 (Asia/Shanghai)";
+    assert!(stderr(&output).contains(there), "{}", stderr(&output));
+    // With a condition, what is selected is said once, and with both.
+    let both = ["--from", "2020-04-10", "--where", "gpus >= 1"];
+    let output = tracecast(&[&["describe", &source, "--json"], &both[..]].concat());
+    assert_eq!(stderr(&output).matches("are looked at").count(), 1, "{}", stderr(&output));
+    assert!(stderr(&output).contains("(--from 2020-04-10) and (gpus >= 1)"), "{}", stderr(&output));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use tracecast_analytics::Error;
 use tracecast_analytics::describe::Description;
+use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::ingest::{self, ReadOptions, SourceFile};
 use tracecast_analytics::time::{Zone, format_utc};
 use tracecast_tests::{check, conform, fixture, read, render};
@@ -103,6 +104,33 @@ fn text(bytes: &[u8]) -> tracecast_analytics::Result<tracecast_analytics::Trace>
     let path = dir.path().join("sacct.txt");
     std::fs::write(&path, bytes).unwrap();
     ingest::read(&[SourceFile::new(path)], &ReadOptions { reader: Some("sacct".to_owned()), ..ReadOptions::default() })
+}
+
+/// Found by a newcomer: cut and unreadable lists of resources gave 0 GPUs. What a list may have said after the cut is unknown, and the request stands in.
+#[test]
+fn gpus_of_cut_lists_are_those_asked_for() {
+    let header = "JobID|State|Submit|Start|End|NNodes|NCPUS|ReqTRES|AllocTRES\n";
+    let times = "COMPLETED|2024-01-01T00:00:00|2024-01-01T00:01:00|2024-01-01T01:01:00|1|8";
+    let lists = [
+        "billing=8,cpu=8,gre+",
+        "billing=8,cpu=8,gres/g",
+        "billing=8,cpu=8,gres/gpu=",
+        "cpu=8,gres/gpu=four",
+        "cpu=8,gres/gpu:a100=-1",
+        "cpu=8,gres/gpu=2,me+",
+    ];
+    let rows: String = (1..).zip(lists).map(|(id, list)| format!("{id}|{times}|cpu=8,gres/gpu=4|{list}\n")).collect();
+    let of_cpus = format!("7|{times}|cpu=8|cpu=8\n8|{times}|cpu=8,gr+|cpu=8,gr+\n");
+    let trace = text(format!("{header}{rows}{of_cpus}").as_bytes()).unwrap();
+    let given: Vec<Option<f64>> = trace.jobs.alloc_gpus.iter().collect();
+    assert_eq!(given, [None, None, None, None, None, Some(2.0), Some(0.0), None]);
+    let facts = JobFacts::of(&trace);
+    let gpus: Vec<Option<f64>> = (0..8).map(|job| facts.gpus.get(job).copied().flatten()).collect();
+    assert_eq!(gpus, [Some(4.0), Some(4.0), Some(4.0), Some(4.0), Some(4.0), Some(2.0), Some(0.0), None]);
+    let warnings = trace.warnings().join("\n");
+    assert!(warnings.contains("In 5 of 8 rows AllocTRES is cut") && warnings.contains("sacct -P"), "{warnings}");
+    assert!(warnings.contains("In 1 of 8 rows ReqTRES is cut"), "{warnings}");
+    assert_eq!(trace.ledger.count("bad_tres"), 2);
 }
 
 /// (28) An empty file is said to be empty; a header alone is a trace without jobs; a missing column is named.

@@ -52,6 +52,14 @@ impl Quality {
         self.quarantined > 0 || !self.damage.is_empty()
     }
 
+    /// The reasons for which rows could not be used, the most frequent first.
+    fn why_not_used(&self) -> Vec<&Entry> {
+        let mut entries: Vec<&Entry> =
+            self.entries.iter().filter(|entry| entry.outcome == Outcome::Quarantined).collect();
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.count));
+        entries
+    }
+
     /// One sentence for the summary.
     pub fn sentence(&self) -> String {
         let mut text = format!(
@@ -61,10 +69,12 @@ impl Quality {
             count(self.repaired),
             count(self.quarantined)
         );
-        match self.entries.iter().find(|entry| entry.outcome == Outcome::Quarantined) {
-            Some(entry) => text.push_str(&format!(" (mostly: {}).", entry.what)),
-            None => text.push('.'),
-        }
+        text.push_str(&match self.why_not_used().as_slice() {
+            [] => ".".to_owned(),
+            [only] => format!(" ({}).", only.what),
+            [most, ..] if 2 * most.count > self.quarantined => format!(" (mostly: {}).", most.what),
+            [most, rest @ ..] => format!(" (for {} reasons, such as: {}).", rest.len() + 1, most.what),
+        });
         for damage in &self.damage {
             if damage.after_line == 0 {
                 text.push_str(&format!(" **{} could not be read**: {}.", damage.file, damage.what));
@@ -132,5 +142,28 @@ impl Quality {
             table.note = Some(format!("Left out: {}.", self.skipped.join(", ")));
         }
         table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quality::{Ledger, Reason, RowAudit, reason};
+
+    /// Found by a newcomer: of reasons that each occurred once, one was "mostly".
+    #[test]
+    fn what_is_not_most_is_not_called_so() {
+        let sentence = |reasons: &[Reason]| {
+            let mut ledger = Ledger::default();
+            for (line, reason) in (1..).zip(reasons) {
+                ledger.quarantine(&RowAudit::new("a.csv", line), *reason, "", "x");
+            }
+            Quality::of(&Trace { ledger, ..Trace::default() }).sentence()
+        };
+        let (a, b) = (reason::NO_KEY, reason::MALFORMED);
+        assert!(sentence(&[a]).ends_with(&format!("({}).", a.what)));
+        assert!(sentence(&[a, b]).contains(&format!("(for 2 reasons, such as: {}).", a.what)));
+        assert!(sentence(&[b, a, a]).contains(&format!("(mostly: {}).", a.what)));
+        assert!(sentence(&[]).ends_with("could not be used."));
     }
 }

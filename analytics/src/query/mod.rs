@@ -9,6 +9,7 @@
 //! | `statement` | what is asked: one query, nothing that changes anything, with an order that leaves no ties to chance |
 //! | `file` | files of the asker's own |
 //! | `frame` | tables to frames of polars and back to Arrow |
+//! | `hint` | what is said when a query fails: the columns and functions that may be meant |
 //! | `quantiles` | exact quantiles by group, read off counts of values |
 //! | [`absent`] | texts that a query looks for and that no row has |
 //! | [`answer`] | the rows of an answer, written as text, CSV, JSON, JSON lines, Parquet or Arrow |
@@ -28,6 +29,7 @@ pub mod selection;
 
 mod file;
 mod frame;
+mod hint;
 mod quantiles;
 mod statement;
 mod walk;
@@ -51,6 +53,7 @@ use crate::storage::{self, Manifest};
 use crate::time::Zone;
 use crate::trace::{Trace, each_table};
 
+use hint::failed;
 use statement::Statement;
 
 /// Where the tables of a trace are.
@@ -161,7 +164,7 @@ impl Tables {
             answer.absent = absent::absent(&statement.sought(), &tables)?;
             Ok(answer)
         };
-        answer().map_err(|error| failed(sql, &error))
+        answer().map_err(|error| failed(sql, &error, &tables))
     }
 
     /// How a query will be answered: the optimised plan, last step first.
@@ -169,8 +172,8 @@ impl Tables {
     /// # Errors
     /// As [`Tables::ask`].
     pub fn explain(&self, sql: &str) -> Result<String> {
-        let frame = self.plan(sql)?.frame;
-        guarded(|| frame.explain(true)).map_err(|error| failed(sql, &error))
+        let Planned { frame, tables, .. } = self.plan(sql)?;
+        guarded(|| frame.explain(true)).map_err(|error| failed(sql, &error, &tables))
     }
 
     /// The plan of a query, with every tie of its order broken.
@@ -190,12 +193,13 @@ impl Tables {
             context.register(asked, table.clone());
             tables.push(table);
         }
-        let mut frame = guarded(|| context.execute(&statement.text())).map_err(|error| failed(sql, &error))?;
+        let wrong = |error: PolarsError| failed(sql, &error, &tables);
+        let mut frame = guarded(|| context.execute(&statement.text())).map_err(wrong)?;
         if statement.is_unordered() {
-            let schema = guarded(|| frame.collect_schema()).map_err(|error| failed(sql, &error))?;
+            let schema = guarded(|| frame.collect_schema()).map_err(wrong)?;
             let sortable = schema.iter().enumerate().filter(|(_, (_, kind))| !kind.is_nested());
             statement.order_fully(sortable.map(|(ix, (name, _))| (ix + 1, name.to_string())));
-            frame = guarded(|| context.execute(&statement.text())).map_err(|error| failed(sql, &error))?;
+            frame = guarded(|| context.execute(&statement.text())).map_err(wrong)?;
         }
         Ok(Planned { frame: quantiles::off_counts(frame), statement, tables })
     }
@@ -266,33 +270,6 @@ fn guarded<T>(work: impl FnOnce() -> PolarsResult<T>) -> PolarsResult<T> {
 
 fn refused(sql: &str, why: String) -> Error {
     Error::Query { sql: sql.to_owned(), why }
-}
-
-fn failed(sql: &str, error: &PolarsError) -> Error {
-    // The plan in which it failed, and what to write in Python, help nobody here.
-    let text = error.to_string();
-    let hints = ["\n\nResolved plan until failure", "\n\nThe current offset in the file"];
-    let why = hints.iter().fold(text.as_str(), |why, hint| why.split(hint).next().unwrap_or_default()).trim();
-    if why.contains("not supported for dtype `str`") {
-        let text =
-            "a column of a file of your own is text if one of its cells is no number, such as n/a, or if all are empty";
-        return refused(sql, format!("{why}; {text}"));
-    }
-    if let Some((what, rest)) = why.split_once("; valid columns: [") {
-        // The list is of fifty names; what is meant may stand behind it.
-        let meant =
-            rest.rsplit_once("Did you mean").map_or_else(String::new, |(_, meant)| format!("; did you mean{meant}"));
-        let listed = "; without a query, `tracecast query SOURCE` lists all columns, and texts stand in single quotes";
-        return refused(sql, format!("{what}{meant}{listed}"));
-    }
-    let why = match why.split_once(". It's possible that multiple expressions") {
-        Some((what, _)) => format!("{what}; give one of the columns another name with AS"),
-        None if why.starts_with("unsupported function") => {
-            format!("{why}; for the calendar use submit_date, submit_week, submit_month or extract(... from submit)")
-        }
-        None => why.to_owned(),
-    };
-    refused(sql, why)
 }
 
 #[cfg(test)]

@@ -35,7 +35,10 @@ fn rewritten(plan: &DslPlan) -> Option<DslPlan> {
         DslPlan::GroupBy { input, keys, predicates, aggs, maintain_order: false, apply: None, options }
             if options.slice.is_none() =>
         {
-            grouped(LazyFrame::from((**input).clone()), keys, predicates, aggs)
+            // What has no name of its own is called as the engine calls it.
+            let schema = LazyFrame::from(plan.clone()).collect_schema().ok()?;
+            let names: Vec<PlSmallStr> = schema.iter_names_cloned().collect();
+            grouped(LazyFrame::from((**input).clone()), keys, predicates, aggs, &names)
         }
         _ => {
             let mut plan = plan.clone();
@@ -53,8 +56,14 @@ fn rewritten(plan: &DslPlan) -> Option<DslPlan> {
     }
 }
 
-/// The same groups, off counts.
-fn grouped(input: LazyFrame, keys: &[Expr], predicates: &[Expr], aggs: &[Expr]) -> Option<DslPlan> {
+/// The same groups, off counts, with columns called `columns`.
+fn grouped(
+    input: LazyFrame,
+    keys: &[Expr],
+    predicates: &[Expr],
+    aggs: &[Expr],
+    columns: &[PlSmallStr],
+) -> Option<DslPlan> {
     let mut asked = aggs.iter().chain(predicates).flat_map(IntoIterator::into_iter).filter_map(quantile);
     let (value, ..) = asked.next()?;
     if asked.any(|(other, ..)| other != value) {
@@ -65,7 +74,12 @@ fn grouped(input: LazyFrame, keys: &[Expr], predicates: &[Expr], aggs: &[Expr]) 
         return None;
     }
     let names: Vec<Expr> = input.clone().select(keys).collect_schema().ok()?.iter_names_cloned().map(col).collect();
-    let aggs: Vec<Expr> = aggs.iter().map(|expr| parts.of(expr)).collect::<Option<_>>()?;
+    if columns.len() != names.len() + aggs.len() {
+        return None;
+    }
+    let called = columns.iter().skip(names.len());
+    let named = aggs.iter().zip(called).map(|(expr, name)| Some(parts.of(expr)?.alias(name.clone())));
+    let aggs: Vec<Expr> = named.collect::<Option<_>>()?;
     let predicates: Vec<Expr> = predicates.iter().map(|expr| parts.of(expr)).collect::<Option<_>>()?;
     let by = [keys, &[value.clone().alias(VALUE)]].concat();
     let groups = input.group_by(by).agg(parts.counted).group_by(names);
@@ -201,6 +215,20 @@ mod tests {
         let found = frame.collect().unwrap();
         let value = |name| found.column(name).unwrap().f64().unwrap().get(0);
         assert_eq!((value("a"), value("b")), (Some(9.0), Some(1.0)));
+    }
+
+    /// Found by a newcomer: the column without a name was lost.
+    #[test]
+    fn a_quantile_without_a_name_is_called_as_before() {
+        let rows: Vec<Row> = [1, 1, 1, 5, 9].map(|whole| (Some(0), Some(whole), None)).to_vec();
+        for sql in
+            ["select g, median(whole) from t group by g", "select quantile_disc(whole, 0.5), g from t group by g"]
+        {
+            let frame = off_counts(planned(&rows, sql));
+            assert!(frame.describe_plan().unwrap().contains(VALUE), "{sql}");
+            let found = frame.collect().unwrap();
+            assert_eq!(found.column("whole").unwrap().f64().unwrap().get(0), Some(1.0), "{sql}");
+        }
     }
 
     #[test]

@@ -7,8 +7,9 @@
 use polars::sql::SQLContext;
 
 use super::absent::{self, AbsentText};
+use super::hint::failed;
 use super::statement;
-use super::{facts, failed, guarded, refused, run};
+use super::{facts, guarded, refused, run};
 use crate::error::Result;
 use crate::facts::columns;
 use crate::schema::Table as _;
@@ -38,9 +39,11 @@ pub fn select(trace: &Trace, condition: &str) -> Result<Selection> {
     context.register(columns::NAME, facts.clone());
     // `job_key` beside it, so that a condition without any column is one value a job, too.
     let sql = format!("select job_key, ({}) as selected from {}", taken.text, columns::NAME);
-    let frame = guarded(|| context.execute(&sql)).map_err(|error| failed(condition, &error))?;
-    let found = run(frame).map_err(|error| failed(condition, &error))?;
-    let column = found.column("selected").map_err(|error| failed(condition, &error))?;
+    let tables = [facts];
+    let wrong = |error| failed(condition, &error, &tables);
+    let frame = guarded(|| context.execute(&sql)).map_err(wrong)?;
+    let found = run(frame).map_err(wrong)?;
+    let column = found.column("selected").map_err(wrong)?;
     let values = column.bool().map_err(|_| {
         refused(condition, format!("it is {}, not true or false; compare it with something", column.dtype()))
     })?;
@@ -48,6 +51,6 @@ pub fn select(trace: &Trace, condition: &str) -> Result<Selection> {
     if mask.len() != trace.jobs.len() {
         return Err(refused(condition, "it does not say one thing of each job".to_owned()));
     }
-    let absent = absent::absent(&taken.sought, &[facts]).map_err(|error| failed(condition, &error))?;
+    let absent = absent::absent(&taken.sought, &tables).map_err(wrong)?;
     Ok(Selection { unknown: values.null_count(), mask, absent })
 }

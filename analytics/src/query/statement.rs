@@ -158,11 +158,12 @@ fn named_within(query: &Query) -> impl Iterator<Item = String> {
     query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| cte.alias.name.value.clone())
 }
 
-/// Names counts, refuses a forgotten GROUP BY, orders by the aggregate that is meant, and lets no chance decide which rows an inner LIMIT leaves.
+/// Names counts and expressions, refuses a forgotten GROUP BY, orders by the aggregate that is meant, and lets no chance decide which rows an inner LIMIT leaves.
 fn mend_query(query: &mut Query, inner: bool) -> Result<(), String> {
     if let SetExpr::Select(select) = query.body.as_mut() {
         name_counts(select);
         check_grouping(select)?;
+        name_expressions(select);
     }
     order_by_aggregates(query)?;
     if inner && query.limit_clause.is_some() {
@@ -302,6 +303,26 @@ fn name_counts(select: &mut Select) {
     }
 }
 
+/// What is computed and has no name is called by its text, as elsewhere: the engine calls it by the first column within, `avg(wait_s) / 3600` say `wait_s`.
+fn name_expressions(select: &mut Select) {
+    fn is_column(expr: &Expr) -> bool {
+        match expr {
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,
+            Expr::Nested(inner) => is_column(inner),
+            _ => false,
+        }
+    }
+    for item in &mut select.projection {
+        let SelectItem::UnnamedExpr(expr) = item else { continue };
+        let text = expr.to_string().replace('"', "");
+        // One expression for many columns.
+        let many = text.to_ascii_lowercase().contains("columns(");
+        if !is_column(expr) && !many {
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', text) };
+        }
+    }
+}
+
 /// Refuses a column beside an aggregate where nothing is grouped: the engine would repeat the aggregate in every row.
 fn check_grouping(select: &Select) -> Result<(), String> {
     if !matches!(&select.group_by, GroupByExpr::Expressions(by, _) if by.is_empty()) {
@@ -434,11 +455,15 @@ mod tests {
         let text = |sql: &str| Statement::parse(sql).map(|statement| statement.text());
         assert_eq!(
             text("select user, count(*), sum(x) from t group by user order by sum(x) desc, count(*)").unwrap(),
-            "SELECT \"user\", count(*) AS count, sum(x) FROM t GROUP BY \"user\" ORDER BY 3 DESC, 2"
+            "SELECT \"user\", count(*) AS count, sum(x) AS \"sum(x)\" FROM t GROUP BY \"user\" ORDER BY 3 DESC, 2"
         );
         assert_eq!(
             text("select end, case when a > 1 then b else c end as d from t where end > date '2024-03-04'").unwrap(),
             "SELECT \"end\", CASE WHEN a > 1 THEN b ELSE c END AS d FROM t WHERE \"end\" > '2024-03-04'"
+        );
+        assert_eq!(
+            text("select avg(x)/3600, t.y, (z), upper(user) from t group by all").unwrap(),
+            "SELECT avg(x) / 3600 AS \"avg(x) / 3600\", t.y, (z), upper(\"user\") AS \"upper(user)\" FROM t GROUP BY ALL"
         );
         for wrong in [
             "select user, sum(x) from t",

@@ -15,6 +15,9 @@
 //! **1970**: where dates are true and the bulk begins after 1990, a time within a day of 1970-01-01 is a zero that stands for an
 //! unknown time (of a job that has not started, say). It becomes unknown, and the row is kept, however many there are.
 //!
+//! **Late** is an end that is not far, but later after the last submission than all submissions span, and than [`LEAST_LATE_MS`] (30 days): a run of four years in a
+//! record of some days. It may be true, so nothing is set apart; where such ends are few, a warning names one ([`late_ends`]).
+//!
 //! O(n log n) where the times of a table span more than five years, else O(n).
 //!
 //! Worked number: 2,000 jobs of 2020 and one that ends in 2099: the gap of 79 years is longer than five years and than the one
@@ -24,12 +27,16 @@
 use std::collections::HashSet;
 
 use crate::quality::{Ledger, Reason};
+use crate::report::format::counted;
 use crate::schema::{Numbers, Table};
 use crate::time::{DAY_MS, FARTHEST_MS, SECOND_MS, format_utc};
 use crate::trace::Trace;
 
 /// No time is far from others that are less than this away, ms: five years.
 pub const LEAST_GAP_MS: i64 = 5 * YEAR_MS;
+
+/// No end is late that is less than this after the last submission, ms: 30 days.
+pub const LEAST_LATE_MS: i64 = 30 * DAY_MS;
 
 const YEAR_MS: i64 = 365 * DAY_MS + DAY_MS / 4;
 /// At most one row in so many is set apart (or one).
@@ -105,6 +112,27 @@ pub fn set_apart(trace: &mut Trace) {
     samples(&mut trace.activity, |table| &table.ts, &file, ledger);
     samples(&mut trace.gpu_samples, |table| &table.ts, &file, ledger);
     samples(&mut trace.node_samples, |table| &table.ts, &file, ledger);
+}
+
+/// A sentence on jobs that end long after all others, where those are few; `None` if there are none. O(jobs).
+pub fn late_ends(trace: &Trace) -> Option<String> {
+    let jobs = &trace.jobs;
+    let submitted = || jobs.submit.iter().flatten();
+    let (first, last) = (submitted().min()?, submitted().max()?);
+    let latest = last.saturating_add(last.saturating_sub(first).max(LEAST_LATE_MS));
+    let late = || (0..jobs.len()).filter_map(|job| Some((job, jobs.end.get(job).filter(|end| *end > latest)?)));
+    let count = late().count();
+    if count == 0 || count > (jobs.len() / FEW).max(1) || jobs.len() < LEAST_ROWS {
+        return None;
+    }
+    let (job, end) = late().max_by_key(|(_, end)| *end)?;
+    let days = (end - last) / DAY_MS;
+    Some(format!(
+        "{} more than {} days after the last submission, such as {} ({days} days): if that is an error of the source, correct it there, as means and totals hang on it.",
+        counted(count as u64, "job ends", "jobs end"),
+        (latest - last) / DAY_MS,
+        shown(jobs.job_key.get(job)),
+    ))
 }
 
 /// What a time is called, when it is, and which job's it is.

@@ -147,3 +147,22 @@ fn a_time_of_1970_is_unknown_however_many_there_are() {
     assert_eq!((trace.jobs.start.get(150), trace.jobs.run_s.get(150)), (None, None));
     assert!(trace.ledger.balances());
 }
+
+/// Found by a newcomer: a run of nearly five years in a file of days was passed over in silence.
+#[test]
+fn an_end_long_after_all_others_is_told() {
+    let with = |ends: &[&str]| {
+        let mut trace = year(200);
+        for (key, end) in (1_000..).zip(ends) {
+            trace.jobs.push(job(key, at("2020-01-05"), at(end)));
+        }
+        late_ends(&trace)
+    };
+    let told = with(&["2024-09-01"]).unwrap();
+    assert!(
+        told.contains("1 job ends more than 30 days after the last submission, such as 1000 (1696 days)"),
+        "{told}"
+    );
+    // A month is nothing out of the ordinary, and what many do is no error.
+    assert_eq!((with(&[]), with(&["2020-02-05"]), with(&["2024-09-01"; 30])), (None, None, None));
+}

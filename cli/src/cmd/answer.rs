@@ -5,7 +5,7 @@ use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use clap::{Args, ValueEnum as _};
+use clap::Args;
 use serde::Serialize;
 use tracecast_analytics::report::csv::CsvTable;
 use tracecast_analytics::report::{self, Block, Report};
@@ -47,15 +47,8 @@ pub(crate) struct Checked<'a> {
 
 impl Answering {
     fn form(&self) -> Form {
-        if self.json { Form::Json } else { self.format.or_else(|| self.form_of_name()).unwrap_or(Form::Table) }
-    }
-
-    /// The form in which a file of that name would be looked for.
-    fn form_of_name(&self) -> Option<Form> {
-        let name = self.out.as_deref().filter(|out| !early::is_folder(out))?;
-        Form::value_variants().iter().copied().find(|form| {
-            name.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(args::extension(form)))
-        })
+        let of_name = || early::form_of_name(self.out.as_deref());
+        if self.json { Form::Json } else { self.format.or_else(of_name).unwrap_or(Form::Table) }
     }
 
     /// Refuses what does not go together or cannot be written, before anything is read: the file of the answer of `command`, and `others` that the

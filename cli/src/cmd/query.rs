@@ -12,7 +12,7 @@ use tracecast_analytics::report::text;
 
 use crate::args::{Between, Reading, TIMES, not_foreign};
 use crate::cmd::answer;
-use crate::early::Replacing;
+use crate::early::{Replacing, form_of_name};
 use crate::exit::Usage;
 use crate::progress::Clock;
 use crate::{output, source};
@@ -166,14 +166,7 @@ fn is_sql(argument: &str) -> bool {
 
 /// The form asked for, else that of the file's name, else a table.
 fn form(request: &Query) -> Rows {
-    let of_name = || match request.out.as_deref().and_then(Path::extension).and_then(std::ffi::OsStr::to_str)? {
-        "csv" => Some(Rows::Csv),
-        "json" => Some(Rows::Json),
-        "jsonl" => Some(Rows::Jsonl),
-        "parquet" => Some(Rows::Parquet),
-        "arrow" => Some(Rows::Arrow),
-        _ => None,
-    };
+    let of_name = || form_of_name(request.out.as_deref());
     if request.json { Rows::Json } else { request.format.or_else(of_name).unwrap_or(Rows::Table) }
 }
 

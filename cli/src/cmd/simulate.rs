@@ -10,6 +10,7 @@ use clap::{ArgGroup, Args};
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 use tracecast_analytics::time::Zone;
+use tracecast_planner::Error as PlannerError;
 use tracecast_planner::replay::answer::Subject;
 use tracecast_planner::replay::growth::{Growth, team::Team};
 use tracecast_planner::replay::input::{Column, LimitFile, Loaded, Matched, Options, QuotaFile, Site, load};
@@ -321,13 +322,6 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         subject.notes.extend(new.map(|note| format!("{}: {note}", other.name)));
         others.push(other);
     }
-    if usual.cluster.is_none()
-        && others.iter().any(|other| other.loaded.cluster.outages.is_empty())
-        && loaded.leave_out_failures()
-    {
-        let what = "The trace's failures of nodes are left out in all scenarios, as the cluster files of some name none; only the check against the record has them.";
-        subject.notes.push(what.to_owned());
-    }
     drop(trace);
     for (name, matched) in columns {
         subject.note_column(name, matched);
@@ -489,6 +483,7 @@ fn scenarios(request: &Simulate) -> Result<(Vec<Named>, SiteFiles, Vec<SiteFiles
             limits: scenario.limits.take().filter(|_| !lifted).map(near),
         };
         let policy = scenario.policy(predictions)?;
+        policy.check_predictions(predictions).map_err(|error| of_scenario(&scenario.name, &error))?;
         let oracle = policy.order == Order::Qssf && policy.estimate == Estimate::True;
         let name = match scenario.name.as_str() {
             "" | "qssf" if oracle => "QSSF (oracle)".to_owned(),
@@ -544,7 +539,16 @@ fn recorded(request: &Simulate, scenarios: &[Named]) -> Result<Policy> {
         seed: given.seed,
         ..recorded_switches(request)?
     };
-    Ok(scenario.policy(request.jobs.predictions.is_some())?)
+    let predictions = request.jobs.predictions.is_some();
+    let policy = scenario.policy(predictions)?;
+    policy.check_predictions(predictions).map_err(|error| of_scenario("--recorded", &error))?;
+    Ok(policy)
+}
+
+/// An error in the switches of what is called `name`.
+fn of_scenario(name: &str, error: &PlannerError) -> Usage {
+    let what = error.to_string().replace("policy: ", "");
+    Usage(if name.is_empty() { what } else { format!("{name}: {what}") })
 }
 
 /// Predictions and scores of the user's.

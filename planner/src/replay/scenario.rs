@@ -14,9 +14,10 @@
 //! weighs the age alone, which counts fully after a week.
 
 use serde::{Deserialize, Serialize};
+use toml::Spanned;
 use tracecast_analytics::time::{HOUR_MS, WEEK_MS};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, line_of};
 use crate::sim::policy::{Compat, Estimate, Order, Placement, Policy, Preemption, Scan, Weights};
 
 /// Bounds of Tiresias' queues if none are given, GPU-seconds.
@@ -80,7 +81,7 @@ pub struct Scenario {
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    scenario: Vec<Scenario>,
+    scenario: Vec<Spanned<Scenario>>,
 }
 
 impl Scenario {
@@ -151,23 +152,24 @@ impl Scenario {
     /// # Errors
     /// If the file is not TOML of this form, has no scenario, two of one name, or one that makes no policy.
     pub fn parse_file(name: &str, text: &str) -> Result<Vec<Self>> {
-        let wrong = |line: u64, what: String| Error::File { file: name.to_owned(), line, what };
+        let wrong = |at: usize, what: String| Error::File { file: name.to_owned(), line: line_of(text, at), what };
         let file: File = toml::from_str(text).map_err(|error| Error::toml(name, text, &error))?;
         if file.scenario.is_empty() {
-            return Err(wrong(1, "there is no [[scenario]]".to_owned()));
+            return Err(wrong(0, "there is no [[scenario]]".to_owned()));
         }
-        for (at, scenario) in file.scenario.iter().enumerate() {
-            if file.scenario[..at].iter().any(|other| other.name == scenario.name) {
-                return Err(wrong(
-                    1,
-                    format!("two scenarios are called `{}`; give each a name of its own", scenario.name),
-                ));
+        let mut scenarios: Vec<Self> = Vec::with_capacity(file.scenario.len());
+        for spanned in file.scenario {
+            let (at, scenario) = (spanned.span().start, spanned.into_inner());
+            if scenarios.iter().any(|other| other.name == scenario.name) {
+                let what = format!("two scenarios are called `{}`; give each a name of its own", scenario.name);
+                return Err(wrong(at, what));
             }
             if let Err(error) = scenario.policy(false) {
-                return Err(wrong(1, format!("scenario `{}`: {error}", scenario.name)));
+                return Err(wrong(at, format!("scenario `{}`: {error}", scenario.name)));
             }
+            scenarios.push(scenario);
         }
-        Ok(file.scenario)
+        Ok(scenarios)
     }
 
     /// The policy it stands for; `predictions` says whether there are any.
@@ -580,5 +582,11 @@ mod tests {
         let wrong = "[[scenario]]\nname = \"a\"\n[[scenario]]\nname = \"b\"\nscam = \"easy\"\n";
         let message = Scenario::parse_file("s.toml", wrong).unwrap_err().to_string();
         assert!(message.contains("s.toml, line 5") && message.contains("scam"), "{message}");
+        // What is wrong with a scenario as a whole is told with its line, not with the first of the file.
+        for (second, what) in [("name = \"a\"", "two scenarios"), ("name = \"b\"\nscan = \"esay\"", "`esay`")] {
+            let text = format!("# Two.\n[[scenario]]\nname = \"a\"\n\n[[scenario]]\n{second}\n");
+            let message = Scenario::parse_file("s.toml", &text).unwrap_err().to_string();
+            assert!(message.contains("s.toml, line 5") && message.contains(what), "{message}");
+        }
     }
 }

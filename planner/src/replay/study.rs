@@ -12,9 +12,11 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
+use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
+use tracecast_analytics::time::SECOND_MS;
 
-use super::answer::{Answer, Replay, SCHEMA, Subject, Yardstick};
+use super::answer::{Answer, KnownByRun, Replay, SCHEMA, Subject, Yardstick};
 use super::compare::{self, TieBand, TieBreak, permute_ties};
 use super::fidelity::Fidelity;
 use super::growth::{self, Growth, GrowthAnswer};
@@ -141,19 +143,49 @@ impl<'a> Study<'a> {
 
     /// What a scenario replays, in words.
     fn described(&self, named: &Named) -> String {
-        let nodes = named.cluster.and_then(|at| self.clusters.get(at));
-        nodes.map_or_else(|| named.policy.describe(), |other| format!("{}, {}", named.policy.describe(), other.name))
+        let mut words = named.policy.describe();
+        if let Some(KnownByRun { share, .. }) = self.known_by_run(named).filter(|known| known.share > 0.0) {
+            words.push_str(&format!(", {} of the jobs by their true run", format::percent(share)));
+        }
+        if let Some(other) = named.cluster.and_then(|at| self.clusters.get(at)) {
+            words.push_str(&format!(", {}", other.name));
+        }
+        words
+    }
+
+    /// Jobs that a scenario knows by their true run for want of an estimate.
+    fn known_by_run(&self, named: &Named) -> Option<KnownByRun> {
+        let workload = &self.loaded.workload;
+        let jobs = named.policy.known_by_true_run(workload)?;
+        let share = jobs as f64 / workload.len().max(1) as f64;
+        Some(KnownByRun { share, predictions: named.policy.estimate == Estimate::Predicted })
+    }
+
+    /// When nodes fail in a scenario: the seconds in which failures begin that matter to the replay, in order.
+    fn failures(&self, named: &Named) -> Vec<i64> {
+        let outages = &self.loaded_of(named).cluster.outages;
+        let mut begun: Vec<i64> = outages
+            .iter()
+            .filter(|outage| outage.to_ms > 0)
+            .map(|outage| outage.from_ms.max(0).div_euclid(SECOND_MS))
+            .collect();
+        begun.sort_unstable();
+        begun
     }
 
     fn checked(self) -> Result<Self> {
         if self.scenarios.is_empty() {
             return Err(Error::NoScenario("there is no scenario"));
         }
+        let predicted = self.loaded.workload.predicted_s.iter().any(Option::is_some);
         for named in &self.scenarios {
-            named.policy.validate(&self.loaded_of(named).workload).map_err(|error| match error {
-                Error::Policy(what) => Error::Policy(format!("{}: {what}", named.name)),
-                other => other,
-            })?;
+            let goes = named.policy.check_predictions(predicted);
+            goes.and_then(|()| named.policy.validate(&self.loaded_of(named).workload)).map_err(
+                |error| match error {
+                    Error::Policy(what) => Error::Policy(format!("{}: {what}", named.name)),
+                    other => other,
+                },
+            )?;
         }
         Ok(self)
     }
@@ -267,19 +299,21 @@ impl<'a> Study<'a> {
                 yardstick = Yardstick::of(metrics(fewest), metrics(qssf), metrics(oracle), qssf == oracle);
             }
         }
-        let comparison = if evaluations.len() > 1 {
-            let policies: Vec<_> =
-                self.scenarios.iter().zip(&evaluations).map(|(named, of)| (named.name.as_str(), &of.times)).collect();
-            Some(compare::compare(workload, &policies, SEED)?)
-        } else {
-            None
-        };
+        let policies: Vec<_> =
+            self.scenarios.iter().zip(&evaluations).map(|(named, of)| (named.name.as_str(), &of.times)).collect();
+        let comparison = if policies.len() > 1 { Some(compare::compare(workload, &policies, SEED)?) } else { None };
+        let pairs = compare::pairs(workload, &policies, SEED);
+        let failures: Vec<Vec<i64>> = self.scenarios.iter().map(|named| self.failures(named)).collect();
+        let node_failures = |at: usize| failures.get(at).map_or(0, Vec::len) as u64;
         let ties = if self.compares { self.tie_band(named, first)? } else { None };
         subject.notes.extend(self.scenarios.iter().filter_map(without_effect));
-        let others = self.scenarios.iter().zip(&evaluations).skip(1).map(|(named, evaluation)| Replay {
+        let others = self.scenarios.iter().zip(&evaluations).enumerate().skip(1);
+        let others = others.map(|(at, (named, evaluation))| Replay {
             name: named.name.clone(),
             policy: self.described(named),
             oracle: named.policy.is_oracle(&self.loaded.workload),
+            known_by_run: self.known_by_run(named),
+            node_failures: node_failures(at),
             metrics: evaluation.metrics.clone(),
             charts: evaluation.charts.clone(),
         });
@@ -291,10 +325,15 @@ impl<'a> Study<'a> {
             name: named.name.clone(),
             policy: self.described(named),
             oracle: named.policy.is_oracle(&self.loaded.workload),
+            known_by_run: self.known_by_run(named),
+            node_failures: node_failures(0),
             engine_seconds,
             metrics: first.metrics.clone(),
             yardstick,
             others: others.collect(),
+            on_other_nodes: before.is_some_and(|before| *before != self.loaded_of(named).cluster),
+            failures_differ: failures.windows(2).any(|pair| pair.first() != pair.last()),
+            pairs,
             comparison,
             ties,
             growth: None,
@@ -376,160 +415,4 @@ fn governing<'c>(cluster: &'c Cluster, policy: &Policy) -> Cow<'c, Cluster> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use tracecast_analytics::Trace;
-
-    use super::*;
-    use crate::sim::cluster::Cluster;
-    use crate::sim::workload::{Shape, Workload};
-
-    /// One GPU. A runs 0–100 s; B (50 s), C (10 s) and D (30 s) are submitted at 1, 2 and 3 s. D is predicted to run longest.
-    fn loaded() -> Loaded {
-        let mut workload = Workload::default();
-        for (submit_s, run_s) in [(0, 100), (1, 50), (2, 10), (3, 30)] {
-            workload.push(submit_s * 1000, run_s * 1000, Shape::whole(1));
-        }
-        workload.predicted_s = [100.0, 50.0, 10.0, 60.0].map(Some).to_vec();
-        Loaded {
-            workload,
-            cluster: Cluster::of_vcs(&[("all", 1, 1)]),
-            recorded_start_ms: vec![None; 4],
-            ..Loaded::default()
-        }
-    }
-
-    fn named(name: &str, order: Order, estimate: Estimate) -> Named {
-        Named { name: name.to_owned(), policy: Policy { order, estimate, ..Policy::default() }, cluster: None }
-    }
-
-    fn names(loaded: &Loaded, asked: Vec<Named>) -> Vec<String> {
-        let study = Study::new(loaded, asked, Policy::default(), true, Vec::new()).unwrap();
-        study.scenarios.into_iter().map(|named| named.name).collect()
-    }
-
-    fn answer(loaded: &Loaded, asked: Vec<Named>) -> Answer {
-        let study = Study::new(loaded, asked, Policy::default(), false, Vec::new()).unwrap();
-        let (schedules, seconds) = study.run_all(|_| true, || ()).unwrap();
-        let schedules: Vec<Schedule> = schedules.into_iter().flatten().collect();
-        study.answer(Subject::of("jobs", &Trace::default(), loaded), &schedules, seconds).unwrap()
-    }
-
-    #[test]
-    fn qssf_never_stands_alone() {
-        let loaded = loaded();
-        let predicted = || named("mine", Order::Qssf, Estimate::Predicted);
-        let oracle = || named("oracle", Order::Qssf, Estimate::True);
-        assert_eq!(names(&loaded, vec![named("fifo", Order::Fifo, Estimate::True)]), ["fifo"]);
-        assert_eq!(names(&loaded, vec![predicted()]), ["mine", FEWEST, ORACLE]);
-        // What was asked for is not run twice.
-        assert_eq!(names(&loaded, vec![oracle()]), ["oracle", FEWEST]);
-        assert_eq!(names(&loaded, vec![oracle(), predicted()]), ["oracle", "mine", FEWEST]);
-    }
-
-    #[test]
-    fn the_share_of_the_gap_by_hand() {
-        let loaded = loaded();
-        let found = answer(&loaded, vec![named("QSSF", Order::Qssf, Estimate::Predicted)]);
-        // Fewest GPUs first is FIFO here: B, C, D start at 100, 150, 160 s and wait 99 + 148 + 157 s. The oracle takes C, D, B at
-        // 100, 110, 140 s: 98 + 107 + 139. The predictions take C, B, D at 100, 110, 160 s: 98 + 109 + 157.
-        let yardstick = found.yardstick.unwrap();
-        assert_eq!(
-            (yardstick.fewest_gpus_mean_wait_s, yardstick.qssf_mean_wait_s, yardstick.oracle_mean_wait_s),
-            (404.0 / 4.0, 364.0 / 4.0, 344.0 / 4.0)
-        );
-        // (404 − 364) / (404 − 344).
-        assert!((yardstick.gap_closed.unwrap() - 2.0 / 3.0).abs() < 1e-12 && !yardstick.without_predictions);
-        // The one that predicts is measured, wherever it stands.
-        let asked = vec![named("oracle", Order::Qssf, Estimate::True), named("QSSF", Order::Qssf, Estimate::Predicted)];
-        assert!((answer(&loaded, asked).yardstick.unwrap().gap_closed.unwrap() - 2.0 / 3.0).abs() < 1e-12);
-        let alone = answer(&loaded, vec![named("oracle", Order::Qssf, Estimate::True)]).yardstick.unwrap();
-        assert!(alone.without_predictions && alone.gap_closed.is_none());
-    }
-
-    /// The jobs of [`loaded`], so many times after one another. FIFO waits 101 s on average and the shortest job first, which knows runs, 86 s; the longest
-    /// first waits 116 s.
-    fn again(times: i64) -> Loaded {
-        let mut workload = Workload::default();
-        for at_s in (0..times).map(|time| time * 1000) {
-            for (submit_s, run_s) in [(0, 100), (1, 50), (2, 10), (3, 30)] {
-                workload.push((at_s + submit_s) * 1000, run_s * 1000, Shape::whole(1));
-            }
-        }
-        workload.requested_ms = workload.run_ms.iter().copied().map(Some).collect();
-        Loaded { recorded_start_ms: vec![None; workload.len()], workload, ..loaded() }
-    }
-
-    /// Over many days FIFO clearly beats the longest first; four jobs cannot tell. The oracle beats nobody.
-    #[test]
-    fn an_oracle_is_a_bound_and_beats_nobody() {
-        assert!(compared(&again(1)).contains("None is clearly beaten"));
-        let summary = compared(&again(200));
-        assert!(summary.contains("Of the policies that are no oracles, **fifo** has the least mean wait"), "{summary}");
-        assert!(summary.contains("sjf waits") && summary.contains("is an oracle"), "{summary}");
-        assert!(summary.contains("**ljf** is beaten"), "{summary}");
-    }
-
-    /// What a comparison of FIFO, an oracle and the longest first says first.
-    fn compared(loaded: &Loaded) -> String {
-        let asked = vec![
-            named("fifo", Order::Fifo, Estimate::Requested),
-            named("sjf", Order::Sjf, Estimate::True),
-            named("ljf", Order::Ljf, Estimate::Requested),
-        ];
-        let study = Study::new(loaded, asked, Policy::default(), true, Vec::new()).unwrap();
-        let (schedules, seconds) = study.run_all(|_| true, || ()).unwrap();
-        let schedules: Vec<Schedule> = schedules.into_iter().flatten().collect();
-        let found = study.answer(Subject::of("jobs", &Trace::default(), loaded), &schedules, seconds).unwrap();
-        assert_eq!((found.oracle, found.others[0].oracle, found.others[1].oracle), (false, true, false));
-        found.report().summary.join("\n")
-    }
-
-    #[test]
-    fn a_part_runs_its_own_only() {
-        let loaded = loaded();
-        let asked = vec![
-            named("a", Order::Fifo, Estimate::True),
-            named("b", Order::Sjf, Estimate::True),
-            named("c", Order::Ljf, Estimate::True),
-        ];
-        let study = Study::new(&loaded, asked, Policy::default(), true, Vec::new()).unwrap();
-        let done = AtomicUsize::new(0);
-        let (schedules, seconds) = study
-            .run_all(
-                |at| at == 1,
-                || {
-                    done.fetch_add(1, Ordering::Relaxed);
-                },
-            )
-            .unwrap();
-        assert_eq!(schedules.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, false]);
-        // Only the first is timed, and it was not run.
-        assert_eq!((done.into_inner(), seconds), (1, None));
-    }
-
-    #[test]
-    fn the_report_begins_with_what_it_is_worth() {
-        let report = answer(&loaded(), vec![named("las", Order::Las, Estimate::True)]).report();
-        let sections: Vec<&str> = report.available().iter().map(|section| section.id.as_str()).collect();
-        assert_eq!(sections.first(), Some(&"fidelity"));
-        assert!(report.summary[0].contains("no job has a recorded start"), "{}", report.summary[0]);
-        assert!(report.notes.iter().any(|note| note.starts_with("las: ") && note.contains("--preempt")));
-        assert!(!format!("{report:?}").contains("engine"), "what changes from run to run is in the data only");
-    }
-
-    #[test]
-    fn what_cannot_be_run_names_the_scenario() {
-        let loaded = loaded();
-        let error = Study::new(
-            &loaded,
-            vec![named("mine", Order::Score, Estimate::True)],
-            Policy::default(),
-            false,
-            Vec::new(),
-        );
-        assert_eq!(error.unwrap_err().to_string(), "policy: mine: the order `score` needs a score file (--score)");
-        assert!(Study::new(&loaded, Vec::new(), Policy::default(), false, Vec::new()).is_err());
-    }
-}
+mod tests;

@@ -404,15 +404,37 @@ impl Policy {
     /// Whether it decides by how long jobs really run, which nobody knows beforehand: if it is told so, or if so many jobs have neither a time limit
     /// nor a prediction that their true runs stand for more than a twentieth of them.
     pub fn is_oracle(&self, workload: &super::Workload) -> bool {
+        match self.known_by_true_run(workload) {
+            Some(jobs) => jobs * 20 > workload.len(),
+            None => self.uses_durations(),
+        }
+    }
+
+    /// Jobs that it knows by their true run because they have neither a time limit nor, where it asks for predictions, a prediction; `None` where durations
+    /// change nothing, and where it is told to know all by their true run. O(jobs).
+    pub fn known_by_true_run(&self, workload: &super::Workload) -> Option<usize> {
+        if !self.uses_durations() || self.estimate == Estimate::True {
+            return None;
+        }
         let requested = |job: usize| workload.requested_ms.get(job).copied().flatten().is_some();
-        let predicted = |job: usize| workload.predicted_s.get(job).copied().flatten().is_some();
-        let known = |job: &usize| match self.estimate {
-            Estimate::True => false,
-            Estimate::Requested => requested(*job),
-            Estimate::Predicted => predicted(*job) || requested(*job),
+        let predicted = |job: usize| {
+            self.estimate == Estimate::Predicted && workload.predicted_s.get(job).copied().flatten().is_some()
         };
-        let unknown = || (0..workload.len()).filter(|job| !known(job)).count();
-        self.uses_durations() && unknown() * 20 > workload.len()
+        Some((0..workload.len()).filter(|job| !requested(*job) && !predicted(*job)).count())
+    }
+
+    /// Checks that predictions are there where it asks for them: without any, limits and true runs would stand for all of them.
+    ///
+    /// # Errors
+    /// If it asks for predictions, and `there_are` none.
+    pub fn check_predictions(&self, there_are: bool) -> Result<()> {
+        if self.estimate == Estimate::Predicted && !there_are {
+            return Err(Error::Policy(
+                "the estimate `predicted` needs predictions: name a file that `tracecast predict` wrote with --predictions, or take the estimate `requested`, the time limits"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
     }
 
     /// Whether what the scheduler knows of durations can change anything.

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::assembly::{Allocation, Assembly, Step, energy_j, state, util_ratio};
 use super::job_id::{JobId, Part};
 use super::mem::whole;
-use super::tres::Tres;
+use super::tres::{self, Tres};
 use crate::error::{Error, Result};
 use crate::ingest::document::{self, Since};
 use crate::ingest::field::{self, MIB};
@@ -224,14 +224,20 @@ fn words(value: Option<&Value>) -> Option<String> {
     }
 }
 
-/// Resources from a list of `{type, name, id, count}`; `None` if there is no list or it is empty.
-fn tres(value: Option<&Value>) -> Option<Tres> {
+/// Resources from a list of `{type, name, id, count}`; `None` if there is no list or it is empty. An entry whose amount cannot be read is noted.
+fn resources(value: Option<&Value>) -> Option<Tres> {
     let list = value?.as_array().filter(|list| !list.is_empty())?;
     let mut tres = Tres::default();
     for entry in list {
-        let Some(amount) = count(entry.get("count")).filter(|amount| *amount >= 0.0) else { continue };
         let kind = entry.get("type").and_then(Value::as_str).unwrap_or_default();
         let name = entry.get("name").and_then(Value::as_str).unwrap_or_default();
+        let Some(amount) = count(entry.get("count")).filter(|amount| *amount >= 0.0) else {
+            if kind == "gres" && (name == "gpu" || name.starts_with("gpu:")) {
+                tres.unreadable_gpus = true;
+                tres.unreadable.get_or_insert_with(|| entry.to_string());
+            }
+            continue;
+        };
         match kind {
             "cpu" => tres.cpus = Some(amount),
             "mem" => tres.mem_bytes = whole(amount * MIB),
@@ -309,10 +315,13 @@ impl Sink<'_> {
             self.assembly.step(cluster.clone(), &id, found);
         }
         let (state, requeued) = said.as_deref().map_or((None, false), |words| state(words, &mut row));
-        let asked = tres(job.pointer("/tres/requested"));
-        let given = tres(job.pointer("/tres/allocated"));
-        let listed = (asked.is_some(), given.is_some());
+        let asked = resources(job.pointer("/tres/requested"));
+        let given = resources(job.pointer("/tres/allocated"));
+        let listed = |tres: &Option<Tres>| tres.as_ref().is_some_and(|tres| !tres.hides_gpus());
+        let (req_listed, alloc_listed) = (listed(&asked), listed(&given));
         let (asked, given) = (asked.unwrap_or_default(), given.unwrap_or_default());
+        tres::note(&asked, "tres.requested", &mut row);
+        tres::note(&given, "tres.allocated", &mut row);
         let start = times.get(1).copied().flatten();
         // `allocation_nodes` is a count; a job that never started is listed with what it asks for.
         let nodes = integer(job.get("allocation_nodes")).filter(|nodes| *nodes > 0);
@@ -361,8 +370,8 @@ impl Sink<'_> {
             alloc_mem_bytes: given.mem_bytes,
             req_gpus: asked.gpus(),
             alloc_gpus: given.gpus(),
-            req_listed: listed.0,
-            alloc_listed: listed.1,
+            req_listed,
+            alloc_listed,
             energy_j: energy_j(given.energy_j, elapsed_s, given.nodes.or(nodes), &mut row),
             nodes_told: job.get("nodes").is_some_and(|nodes| !nodes.is_null()),
             cluster,
@@ -373,7 +382,7 @@ impl Sink<'_> {
 }
 
 fn read_step(step: &Value, row: &mut RowAudit<'_>) -> Step {
-    let given = tres(step.pointer("/tres/allocated")).unwrap_or_default();
+    let given = resources(step.pointer("/tres/allocated")).unwrap_or_default();
     let total = step.pointer("/tres/consumed/total").or_else(|| step.pointer("/tres/requested/total"));
     let percent = one(total, "gres", "gpuutil");
     let mem = one(total, "gres", "gpumem");
@@ -391,6 +400,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn gpus_whose_amount_cannot_be_read_are_unknown_and_not_none() {
+        let entry = |name: &str, count: Value| json!({"type": "gres", "name": name, "id": 1001, "count": count});
+        let of = |list: Value| resources(Some(&list)).unwrap();
+        for count in [json!(-1), json!("four"), json!(null), json!(4_294_967_294_u64)] {
+            let tres = of(json!([{"type": "cpu", "name": "", "id": 1, "count": 8}, entry("gpu", count.clone())]));
+            assert_eq!((tres.cpus, tres.gpus(), tres.hides_gpus()), (Some(8.0), None, true), "{count}");
+        }
+        let total = of(json!([entry("gpu", json!(4)), entry("gpu:a100", json!(-1))]));
+        assert_eq!((total.gpus(), total.hides_gpus()), (Some(4.0), false));
+        let other = of(json!([entry("shard", json!(-1))]));
+        assert_eq!((other.gpus(), other.hides_gpus()), (None, false));
+    }
 
     #[test]
     fn numbers_in_both_spellings_and_their_sentinels() {

@@ -12,7 +12,7 @@ use super::assembly::{Allocation, Assembly, Step, energy_j, state, util_ratio};
 use super::duration::SlurmDuration;
 use super::job_id::JobId;
 use super::mem::Requested;
-use super::tres::{Tres, TresUsage};
+use super::tres::{self, Tres, TresUsage};
 use crate::error::{Error, Result};
 use crate::ingest::field::{self, Moment};
 use crate::ingest::{Confidence, Head, ReadOptions, Reader, SeenKeys, SourceFile};
@@ -81,12 +81,6 @@ const NOT_A_DURATION: Reason = Reason {
     id: "not_a_duration",
     what: "a duration was expected; the value is set to unknown",
     remedy: "check the column in the source",
-};
-/// A resource whose amount makes no sense.
-const BAD_TRES: Reason = Reason {
-    id: "bad_tres",
-    what: "the amount of a resource cannot be read; it is set to unknown",
-    remedy: "export the column in full (a width such as AllocTRES%20 cuts it)",
 };
 
 /// Reads `sacct` text.
@@ -432,9 +426,7 @@ impl<'a> Row<'a> {
     /// The resources in a column, `None` if it is empty or absent.
     fn tres(&mut self, name: &str) -> Option<Tres> {
         let tres = Tres::parse(self.text(name)?);
-        if let Some(entry) = &tres.unreadable {
-            self.audit.repair(BAD_TRES, name, entry);
-        }
+        tres::note(&tres, name, &mut self.audit);
         Some(tres)
     }
 
@@ -520,8 +512,8 @@ impl<'a> Row<'a> {
             alloc_mem_bytes: given.mem_bytes,
             req_gpus: asked.gpus(),
             alloc_gpus: given.gpus(),
-            req_listed: asked_has && !asked.site_numbers,
-            alloc_listed: given_has && !given.site_numbers,
+            req_listed: asked_has && !asked.hides_gpus(),
+            alloc_listed: given_has && !given.hides_gpus(),
             energy_j,
             nodes_told: self.columns.at("nodelist").is_some(),
             ..Allocation::default()

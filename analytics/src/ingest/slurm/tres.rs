@@ -4,10 +4,21 @@
 //! parts of it, never added to it; without it the total is the sum of the types. `gres/gpumem`, `gres/gpuutil` and
 //! `gres/shard` are not GPUs. A MIG profile is a type like any other (`gres/gpu:a100_3g.20gb`), one slice counting one.
 //! The database's own form names resources by number (1 CPU, 2 memory in MiB, 3 energy, 4 node, 5 billing); numbers
-//! from 1001 are the site's own and say nothing without its table. O(text).
+//! from 1001 are the site's own and say nothing without its table.
+//!
+//! A column of a fixed width cuts the list, and an amount may be no number. GPUs are then unknown, never 0, unless the entry `gres/gpu` stands whole
+//! before the cut. O(text). Worked number: `billing=8,cpu=8,gre+` has 8 cores and an unknown number of GPUs; `gres/gpu=4,me+` has 4.
 
 use super::mem::{bytes, whole};
 use crate::ingest::field::MIB;
+use crate::quality::{Reason, RowAudit, reason};
+
+/// A resource whose amount makes no sense.
+const BAD_TRES: Reason = Reason {
+    id: "bad_tres",
+    what: "the amount of a resource cannot be read; it is set to unknown",
+    remedy: "check the column in the source",
+};
 
 /// Resources of a job or step.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -28,15 +39,23 @@ pub struct Tres {
     pub site_numbers: bool,
     /// The first entry whose amount cannot be read.
     pub unreadable: Option<String>,
+    /// Whether the list ends in the middle: in a `+`, a comma, a name without an amount.
+    pub cut: bool,
+    /// Whether an entry names GPUs whose amount cannot be read.
+    pub unreadable_gpus: bool,
 }
 
 impl Tres {
     /// Reads a list of resources. An entry we do not know is passed over; one whose amount makes no sense is noted in
     /// [`Tres::unreadable`].
     pub fn parse(text: &str) -> Self {
-        let mut tres = Self::default();
+        let text = text.trim();
+        let last = text.rsplit(',').next().unwrap_or_default();
+        let whole = last.split_once('=').is_some_and(|(_, amount)| !amount.trim().is_empty() && !amount.ends_with('+'));
+        let mut tres = Self { cut: !text.is_empty() && !whole, ..Self::default() };
         for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
             if !entry.split_once('=').is_some_and(|(name, amount)| tres.enter(name.trim(), amount.trim())) {
+                tres.unreadable_gpus |= names_gpus(entry);
                 tres.unreadable.get_or_insert_with(|| entry.to_owned());
             }
         }
@@ -79,9 +98,15 @@ impl Tres {
         }
     }
 
-    /// GPUs, `None` if no entry names any.
+    /// Whether the list may have named GPUs that cannot be read: then a list without GPUs is no list of 0 GPUs.
+    pub fn hides_gpus(&self) -> bool {
+        self.any_gpus.is_none() && (self.site_numbers || self.cut || self.unreadable_gpus)
+    }
+
+    /// GPUs, `None` if no entry names any or some cannot be read.
     pub fn gpus(&self) -> Option<f64> {
-        if self.any_gpus.is_some() || self.typed_gpus.is_empty() {
+        let parts_missing = self.cut || self.unreadable_gpus;
+        if self.any_gpus.is_some() || self.typed_gpus.is_empty() || parts_missing {
             return self.any_gpus;
         }
         Some(self.typed_gpus.iter().map(|(_, count)| count).sum())
@@ -93,6 +118,23 @@ impl Tres {
             self.typed_gpus.iter().filter(|(_, count)| *count > 0.0).map(|(kind, _)| kind.as_str()).collect();
         (!types.is_empty()).then(|| types.join("+"))
     }
+}
+
+/// Notes what of the list in `column` cannot be read.
+pub(super) fn note(tres: &Tres, column: &str, row: &mut RowAudit<'_>) {
+    let entry = tres.unreadable.as_deref().unwrap_or(",");
+    match (tres.cut, column) {
+        (true, "reqtres") => row.repair(reason::CUT_REQ_TRES, column, entry),
+        (true, _) => row.repair(reason::CUT_ALLOC_TRES, column, entry),
+        (false, _) if tres.unreadable.is_some() => row.repair(BAD_TRES, column, entry),
+        (false, _) => {}
+    }
+}
+
+/// Whether an entry is about a number of GPUs.
+fn names_gpus(entry: &str) -> bool {
+    let name = entry.split('=').next().unwrap_or_default().trim();
+    name == "gres/gpu" || name.starts_with("gres/gpu:")
 }
 
 /// What a step used (`TRESUsageInTot`, `TRESUsageInAve`), as far as GPUs are concerned.
@@ -155,6 +197,37 @@ mod tests {
         let tres = Tres::parse("cpu=4,mem=lots,gres/gpu=2");
         assert_eq!((tres.gpus(), tres.mem_bytes, tres.unreadable.as_deref()), (Some(2.0), None, Some("mem=lots")));
         assert_eq!(Tres::parse("gres/gpu:a100=-1").unreadable.as_deref(), Some("gres/gpu:a100=-1"));
+    }
+
+    /// Found by a newcomer: cut lists were lists of 0 GPUs.
+    #[test]
+    fn gpus_of_a_cut_or_unreadable_list_are_unknown_and_not_none() {
+        for text in [
+            "billing=8,cpu=8,gre+",
+            "billing=8,cpu=8,gres/g",
+            "billing=8,cpu=8,gres/gpu=",
+            "billing=8,cpu=8,gres/gpu=4+",
+            "billing=8,cpu=8,",
+            "billing=8,cpu=8+",
+            "cpu=8,gres/gpu=four",
+            "cpu=8,gres/gpu:a100=-1",
+            "cpu=8,gres/gpu:a100=-1,gres/gpu:v100=2",
+            "cpu=8,gres/gpu:a100=2,gres/gpu:v1+",
+        ] {
+            let tres = Tres::parse(text);
+            assert_eq!((tres.gpus(), tres.hides_gpus()), (None, true), "{text}");
+        }
+        for (text, gpus) in [
+            ("gres/gpu=4,me+", Some(4.0)),
+            ("gres/gpu=4,gres/gpu:a100=x", Some(4.0)),
+            ("cpu=4,mem=lots", None),
+            ("cpu=4", None),
+            ("", None),
+        ] {
+            let tres = Tres::parse(text);
+            assert_eq!((tres.gpus(), tres.hides_gpus()), (gpus, false), "{text}");
+        }
+        assert!(Tres::parse("cpu=8,gre+").cut && !Tres::parse("cpu=8,gres/gpu=four").cut);
     }
 
     #[test]

@@ -266,31 +266,6 @@ mod tests {
     }
 
     #[test]
-    fn where_waiting_fails_on_later_weeks_nodes_for_nobody_waiting_are_planned() {
-        // Pairs to the 6th day, of which one waits for the other; then four at once, of which the last waits for three hours.
-        let jobs: Vec<(i64, i64, i64, f64)> = (0..216)
-            .flat_map(|at| {
-                let (begin, count) = (at / 2 * 120, if at < 144 { 1 } else { 2 });
-                std::iter::repeat_n((begin, begin, begin + 60, 4.0), count)
-            })
-            .collect();
-        let terms = BurstTerms {
-            target_s: 3_600.0,
-            most_ms: 86_400_000,
-            nodes: None,
-            nobody_waits: false,
-            own: None,
-            horizon_months: 12.0,
-        };
-        let request = BurstRequest { eval_from_ms: None, terms, predictions: None };
-        let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
-        let answer = BurstAnswer::of(&trace(&jobs), &offers, "jobs".to_owned(), &request).unwrap();
-        let waited = answer.pools.iter().any(|pool| pool.policy.family != WaitingFamily::Nobody);
-        assert_eq!((answer.verdict, waited), (BurstVerdict::Advised, false), "{}", answer.action);
-        assert!(answer.notes.iter().any(|note| note.contains("Waiting was tested first")), "{:?}", answer.notes);
-    }
-
-    #[test]
     fn nodes_that_are_there_are_held_against_nobody_waiting() {
         let one = answer(Some(1));
         assert_eq!((one.verdict, one.held_out.baseline), (BurstVerdict::Advised, BurstRule::Nobody));

@@ -7,6 +7,7 @@
 //! waits 18,276 s closes (23,724 − 18,276) / (23,724 − 12,828) = 50 % of the gap.
 
 mod charts;
+mod compared;
 mod grown;
 mod limits;
 mod quotas;
@@ -19,7 +20,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::trace::{SourceRecord, Trace};
 
-use super::compare::{Comparison, TieBand, gap_closed};
+use super::compare::{Comparison, PairedWait, TieBand, gap_closed};
 use super::fidelity::Fidelity;
 use super::growth::GrowthAnswer;
 use super::input::{Loaded, Matched};
@@ -148,6 +149,15 @@ fn sentence(note: &str) -> String {
     if note.ends_with(['.', '!', '?']) { note.to_owned() } else { format!("{note}.") }
 }
 
+/// Jobs that a policy knows by their true run although it was told to go by something else.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct KnownByRun {
+    /// Share of the jobs replayed: those without a time limit, and without a prediction where these count.
+    pub share: f64,
+    /// Whether predictions count.
+    pub predictions: bool,
+}
+
 /// One replay.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Replay {
@@ -158,6 +168,12 @@ pub struct Replay {
     /// Whether it is an oracle, which knows how long jobs run.
     #[schemars(default)]
     pub oracle: bool,
+    /// Jobs that it knows by their true run for want of an estimate; `None` where run times change nothing, or where it was told to know them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub known_by_run: Option<KnownByRun>,
+    /// Failures of nodes that are replayed.
+    #[schemars(default)]
+    pub node_failures: u64,
     /// Its figures.
     pub metrics: Metrics,
     /// What charts show.
@@ -213,6 +229,12 @@ pub struct Answer {
     /// Whether it is an oracle, which knows how long jobs run.
     #[schemars(default)]
     pub oracle: bool,
+    /// Jobs that it knows by their true run for want of an estimate; `None` where run times change nothing, or where it was told to know them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub known_by_run: Option<KnownByRun>,
+    /// Failures of nodes that are replayed.
+    #[schemars(default)]
+    pub node_failures: u64,
     /// Time the engine took for it on one thread, seconds. The only figure that is not the same every time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_seconds: Option<f64>,
@@ -225,6 +247,16 @@ pub struct Answer {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub others: Vec<Replay>,
+    /// Whether the first replay has other nodes, or other failures of nodes, than the one that was held against the record.
+    #[schemars(default)]
+    pub on_other_nodes: bool,
+    /// Whether failures of nodes differ between the replays.
+    #[schemars(default)]
+    pub failures_differ: bool,
+    /// Every two of the replays: whose mean wait is shorter, and the days that make most of that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub pairs: Vec<PairedWait>,
     /// Differences of the others to the first, with intervals.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,

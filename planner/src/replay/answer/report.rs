@@ -4,18 +4,9 @@ use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, fo
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Zone;
 
-use super::super::compare::{IntervalEstimate, Merit};
 use super::super::fidelity::Verdict;
 use super::super::metric::{GroupFigures, Metrics, delay};
 use super::{Answer, charts, words};
-
-/// A replay, the first or another, as tables show it.
-struct Shown<'a> {
-    name: &'a str,
-    policy: &'a str,
-    oracle: bool,
-    metrics: &'a Metrics,
-}
 
 impl Answer {
     /// A section on what some replays have: what is found of the first, and a table of each; none if `of` has none of any.
@@ -94,111 +85,6 @@ impl Answer {
         report
     }
 
-    /// Whether several policies were asked for, beside those that stand beside QSSF by themselves.
-    fn compares(&self) -> bool {
-        self.others.len() > if self.yardstick.is_some() { 2 } else { 0 }
-    }
-
-    /// What a comparison says first: who waits least, who is beaten, who is fairest, and what that is worth.
-    fn comparison_summary(&self) -> Vec<String> {
-        let replays = self.replays();
-        let mean = |replay: &Shown<'_>| replay.metrics.overall.group.wait.map_or(f64::INFINITY, |wait| wait.mean_s);
-        let least = |oracle: bool| {
-            let of = replays.iter().filter(|replay| replay.oracle == oracle && mean(replay).is_finite());
-            of.min_by(|a, b| mean(a).total_cmp(&mean(b)))
-        };
-        let against = |name: &str| {
-            self.wait_against_first(name)
-                .map_or_else(String::new, |change| format!(" against {}: {}", self.name, interval(change)))
-        };
-        // Only what can be had is called best.
-        let mut summary = Vec::new();
-        let (known, oracle) = (least(false), least(true));
-        if let Some(known) = known {
-            let wait = format::duration(mean(known));
-            let of = if oracle.is_some() { "Of the policies that are no oracles, " } else { "" };
-            summary.push(format!("{of}**{}** has the least mean wait, **{wait}**{}.", known.name, against(known.name)));
-        }
-        if let Some(oracle) = oracle {
-            let wait = format::duration(mean(oracle));
-            summary.push(format!(
-                "{} waits **{wait}**, but is an oracle: it knows how long jobs will run. That is a bound and no choice.",
-                oracle.name
-            ));
-        }
-        summary.push(self.beaten_sentence());
-        summary.extend(self.fairest_sentence());
-        // What nothing may be built on is said before anything is.
-        let place = if self.fidelity.verdict == Verdict::FarOff { 0 } else { summary.len() };
-        summary.insert(place, format!("**{}**", self.fidelity.sentence()));
-        summary
-    }
-
-    /// By how much the mean wait under another policy differs from that under the first.
-    fn wait_against_first(&self, name: &str) -> Option<&IntervalEstimate> {
-        let mut all = self.comparison.iter().flat_map(|found| &found.differences);
-        all.find(|other| other.name == name).map(|other| &other.mean_wait_s)
-    }
-
-    /// Which policies another one beats that is no oracle, in mean wait and 95 % quantile at once; `None` of an oracle, which is a bound and no rival.
-    fn beaten(&self) -> Vec<Option<bool>> {
-        let replays = self.replays();
-        let merit = |replay: &Shown<'_>| {
-            let wait = replay.metrics.overall.group.wait;
-            Merit {
-                mean_wait_s: wait.map_or(f64::INFINITY, |wait| wait.mean_s),
-                p95_wait_s: wait.map_or(f64::INFINITY, |wait| wait.p95_s),
-            }
-        };
-        // Where the jobs cannot tell two waits apart, neither beats the other. What is paired is each with the first.
-        let clear = |this: &str, other: &str| match (this == self.name, other == self.name) {
-            (true, _) => self.wait_against_first(other).is_none_or(|less| less.high < 0.0),
-            (_, true) => self.wait_against_first(this).is_none_or(|more| more.low > 0.0),
-            (false, false) => true,
-        };
-        let beats = |other: &Shown<'_>, this: &Shown<'_>| {
-            !other.oracle && merit(other).dominates(&merit(this)) && clear(this.name, other.name)
-        };
-        let beaten = |this: &Shown<'_>| replays.iter().any(|other| beats(other, this));
-        replays.iter().map(|replay| (!replay.oracle).then(|| beaten(replay))).collect()
-    }
-
-    /// The same in words.
-    fn beaten_sentence(&self) -> String {
-        let replays = self.replays();
-        let all: Vec<(&str, Option<bool>)> = replays.iter().map(|replay| replay.name).zip(self.beaten()).collect();
-        let oracles = all.iter().any(|(_, beaten)| beaten.is_none());
-        let except = if oracles { " Oracles are left aside here: they are bounds." } else { "" };
-        let beaten: Vec<&str> = all.iter().filter(|(_, beaten)| *beaten == Some(true)).map(|(name, _)| *name).collect();
-        if all.iter().filter(|(_, beaten)| beaten.is_some()).count() < 2 {
-            return "Fewer than two of the policies are no oracles, so none can be called beaten. `--estimate requested` takes time limits for true run times, `--predictions` predictions.".to_owned();
-        }
-        if beaten.is_empty() {
-            return format!(
-                "None is clearly beaten: none waits less than another both on average, beyond what chance would do, and at the 95 % quantile.{except}"
-            );
-        }
-        let are = if beaten.len() == 1 { "is" } else { "are" };
-        format!(
-            "**{}** {are} beaten: another policy waits less both on average, beyond what chance would do, and at the 95 % quantile.{except}",
-            beaten.join(", ")
-        )
-    }
-
-    /// Who treats users most alike, with how alike that is.
-    fn fairest_sentence(&self) -> Option<String> {
-        let replays = self.replays();
-        let choices = replays.iter().filter(|replay| !replay.oracle);
-        let known = choices.filter_map(|replay| Some((replay.name, replay.metrics.overall.fairness.jain_users?)));
-        let known: Vec<(&str, f64)> = known.collect();
-        let (name, most) = known.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-        let least = known.iter().map(|(_, jain)| *jain).fold(f64::INFINITY, f64::min);
-        Some(format!(
-            "Users are treated most alike under {name}: Jain's index of their mean slowdowns is {most:.2}, {least:.2} at the least (1 is equal for \
-             all). The index does not count where policies are called beaten."
-        ))
-    }
-
     fn summary(&self) -> Vec<String> {
         let all = &self.metrics.overall;
         let mut summary = vec![format!("**{}**", self.fidelity.sentence())];
@@ -226,6 +112,7 @@ impl Answer {
             summary
                 .push(format!("{} of the GPU-hours jobs waited were waited because {what}.", format::percent(share)));
         }
+        summary.extend(self.true_runs_sentence());
         let lost = all.group.rejected + all.group.stranded;
         if lost > 0 {
             summary.push(format!(
@@ -347,101 +234,6 @@ impl Answer {
         Some(section.with_table(table).with_definition(
             "Much of the gain of QSSF comes from the number of GPUs alone, which needs no prediction; share of the gap = (fewest − QSSF) / (fewest − oracle).",
         ))
-    }
-
-    fn replays(&self) -> Vec<Shown<'_>> {
-        let first = Shown { name: &self.name, policy: &self.policy, oracle: self.oracle, metrics: &self.metrics };
-        let others = self.others.iter().map(|replay| Shown {
-            name: &replay.name,
-            policy: &replay.policy,
-            oracle: replay.oracle,
-            metrics: &replay.metrics,
-        });
-        std::iter::once(first).chain(others).collect()
-    }
-
-    fn comparison_section(&self) -> Option<Section> {
-        let comparison = self.comparison.as_ref()?;
-        let replays = self.replays();
-        let mut table = ReportTable::new(
-            "The same jobs under each policy",
-            vec![
-                Column::text("Policy"),
-                Column::number("Mean wait"),
-                Column::number("p95 wait"),
-                Column::number("Mean JCT"),
-                Column::number("Slowdown"),
-                Column::number("GPUs used"),
-                Column::number("Jain"),
-                Column::number("Preemptions"),
-                Column::text("Beaten"),
-            ],
-        );
-        for (replay, beaten) in replays.iter().zip(self.beaten()) {
-            let all = &replay.metrics.overall;
-            table.rows.push(vec![
-                replay.name.into(),
-                Cell::opt(all.group.wait, |wait| Cell::Duration(wait.mean_s)),
-                Cell::opt(all.group.wait, |wait| Cell::Duration(wait.p95_s)),
-                Cell::opt(all.group.jct, |jct| Cell::Duration(jct.mean_s)),
-                Cell::opt(all.group.bounded_slowdown, |slowdown| Cell::Float { value: slowdown.mean, digits: 1 }),
-                Cell::opt(all.utilisation, Cell::Percent),
-                Cell::opt(all.fairness.jain_users, |value| Cell::Float { value, digits: 3 }),
-                Cell::Int(all.group.preemptions as i64),
-                match beaten {
-                    None => "oracle",
-                    Some(true) => "yes",
-                    Some(false) => "no",
-                }
-                .into(),
-            ]);
-        }
-        let columns = vec![
-            Column::text("Against the first"),
-            Column::text("Mean wait"),
-            Column::text("p95 wait"),
-            Column::text("Mean JCT"),
-            Column::number("Wait less"),
-            Column::number("Wait more"),
-        ];
-        let mut paired =
-            ReportTable::new(format!("Differences to {}, with 95 % intervals", comparison.baseline), columns);
-        for difference in &comparison.differences {
-            paired.rows.push(vec![
-                difference.name.as_str().into(),
-                interval(&difference.mean_wait_s).into(),
-                interval(&difference.p95_wait_s).into(),
-                interval(&difference.mean_jct_s).into(),
-                Cell::Percent(difference.less_wait_share),
-                Cell::Percent(difference.more_wait_share),
-            ]);
-        }
-        let mut section = Section::new("comparison", "The same jobs under other policies")
-            .with_finding(self.beaten_sentence())
-            .with_table(table)
-            .with_table(paired);
-        if let Some(chart) = charts::pareto(self) {
-            section = section.with_chart(chart);
-        }
-        if let Some(ties) = &self.ties {
-            section = section.with_text(format!(
-                "The order of jobs submitted in the same second is chance. Over {} such orders, the mean wait of {} lies between {} and {}; differences smaller than that mean nothing.",
-                ties.orders,
-                self.name,
-                format::duration(ties.min_mean_wait_s),
-                format::duration(ties.max_mean_wait_s)
-            ));
-        }
-        for Shown { name, policy, .. } in &replays {
-            section = section.with_definition(format!("{name}: {policy}."));
-        }
-        Some(section.with_definition(format!(
-            "Differences are taken job by job over {} jobs that end under every policy ({} do not); intervals by moving-block bootstrap ({} resamples, blocks of {} jobs).",
-            format::count(comparison.jobs),
-            format::count(comparison.left_out),
-            format::count(comparison.resamples),
-            format::count(comparison.block_jobs)
-        )))
     }
 
     fn wait_section(&self) -> Section {
@@ -599,19 +391,6 @@ impl Answer {
             "Finish-time ratio (Themis): JCT over what the job would take alone on an equal share of its pool.",
         )
     }
-}
-
-/// A value and its interval, as durations: `−3 h (−5 h … −1 h)`.
-fn interval(estimate: &IntervalEstimate) -> String {
-    let duration = |value: f64| {
-        let sign = match value {
-            ..0.0 => "−",
-            0.0 => "",
-            _ => "+",
-        };
-        format!("{sign}{}", format::duration(value.abs()))
-    };
-    format!("{} ({} … {})", duration(estimate.value), duration(estimate.low), duration(estimate.high))
 }
 
 fn groups<'a>(title: &str, what: &str, rows: impl Iterator<Item = (String, &'a GroupFigures)>) -> ReportTable {

@@ -4,7 +4,7 @@
 //! what all policies have in common cancels. Intervals (95 %) are by a moving-block bootstrap over
 //! the jobs in submit order: blocks as long as the mean number of jobs a day, at least n^(1/3), at most n/10. A trace of a few days
 //! has few blocks, and its intervals are too narrow rather than too wide. How much hangs on the order of jobs of one second is another
-//! question ([`ties`]).
+//! question ([`ties`]), and so is whether a difference comes from one episode ([`pair`]).
 //!
 //! O(n log n) a policy, and O(n) a resample.
 //!
@@ -14,6 +14,7 @@
 //! Worked number: two jobs wait 100 and 20 s under the first policy, 40 and 30 s under the second: the differences −60 and +10 have
 //! the mean −25 s, half of the jobs wait less and half more.
 
+pub mod pair;
 mod resampled;
 pub mod ties;
 
@@ -24,6 +25,7 @@ use tracecast_analytics::stats::quantile;
 use super::metric::JobTimes;
 use crate::error::{Error, Result};
 use crate::sim::workload::Workload;
+pub use pair::{Episode, PairedWait, pairs};
 use resampled::{Ranked, Running, multiplicities};
 pub use ties::{TieBand, TieBreak, permute_ties};
 use tracecast_predictors::resample::{Blocks, block_length};

@@ -89,18 +89,6 @@ pub struct Loaded {
     pub notes: Vec<String>,
 }
 
-impl Loaded {
-    /// Leaves the failures of nodes out of every replay but that of the recorded policy; whether there were any.
-    pub fn leave_out_failures(&mut self) -> bool {
-        if self.cluster.outages.is_empty() {
-            return false;
-        }
-        self.recorded_cluster.get_or_insert_with(|| self.cluster.clone());
-        self.cluster.outages.clear();
-        true
-    }
-}
-
 /// A job that is kept.
 struct Kept {
     row: u32,
