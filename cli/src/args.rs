@@ -57,6 +57,22 @@ impl Reading {
             None => Ok(()),
         }
     }
+
+    /// Refuses every option of reading where no trace is read, for the reason `why`: none would do anything.
+    pub(crate) fn reads_no_trace(&self, why: &str) -> anyhow::Result<()> {
+        self.needs_all_jobs(why)?;
+        let typed = [
+            ("--reader", self.reader.is_some()),
+            ("--timezone", self.timezone.is_some()),
+            ("--mapping", !self.mapping.is_empty()),
+            ("--strict", self.strict),
+            ("--max-expansion", self.max_expansion != ingest::MOST_EXPANSION),
+        ];
+        match typed.iter().find(|(_, is_typed)| *is_typed) {
+            Some((option, _)) => Err(Usage(format!("{option}: {why}")).into()),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The time in which jobs were submitted that are looked at.

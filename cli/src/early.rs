@@ -1,12 +1,13 @@
 //! What can be told to be wrong before a long read or a training begins: places that cannot be written to, and what would be lost there.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 
 use crate::args::extension;
+use crate::exit::Usage;
 
 /// What may become of files that are there already.
 #[derive(Debug, Clone, Copy, Default, Args)]
@@ -66,6 +67,42 @@ impl Replacing {
         }
         writable_folder(path)
     }
+}
+
+/// Refuses a file that is named for two outputs of a command: the later one would replace the earlier. A pipe or a device may take both.
+pub(crate) fn apart<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>) -> Result<()> {
+    let mut before: Vec<PathBuf> = Vec::new();
+    for path in paths.into_iter().flatten() {
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            continue;
+        }
+        let place = place(path);
+        if before.contains(&place) {
+            let what = "is named for two outputs, and one would replace the other; name another file for one of them";
+            return Err(Usage(format!("{} {what}", path.display())).into());
+        }
+        before.push(place);
+    }
+    Ok(())
+}
+
+/// Where a path leads, however it is written: without links, as far as it is there, and without `.` and `..`.
+fn place(path: &Path) -> PathBuf {
+    let mut whole = PathBuf::new();
+    for part in std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                whole.pop();
+            }
+            part => {
+                whole.push(part);
+                // Before what follows: `..` goes back from where a link leads.
+                whole = std::fs::canonicalize(&whole).unwrap_or(whole);
+            }
+        }
+    }
+    whole
 }
 
 /// Checks that `path` is a folder that can be written to, or can be made one, for files beside those that are there.
@@ -138,6 +175,30 @@ mod tests {
         let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, ["file"]);
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn two_outputs_of_one_place_are_refused_however_they_are_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| Some(folder.path().join(name));
+        std::fs::create_dir(folder.path().join("in")).unwrap();
+        let refused = |one: &str, other: &str| apart([&path(one), &None, &path(other)]).is_err();
+        assert!(!refused("x.csv", "y.csv") && !refused("x.csv", "in/x.csv") && !refused("new/x.csv", "newer/x.csv"));
+        for other in ["x.csv", "./x.csv", "in/../x.csv", "new/../x.csv", "in//..//x.csv"] {
+            assert!(refused("x.csv", other), "{other}");
+            std::fs::write(folder.path().join("x.csv"), "").unwrap();
+            assert!(refused("x.csv", other), "{other}");
+            std::fs::remove_file(folder.path().join("x.csv")).unwrap();
+        }
+        let told = apart([&path("x"), &path("x")]).unwrap_err();
+        assert!(told.to_string().contains("is named for two outputs") && told.is::<Usage>());
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(folder.path().join("in"), folder.path().join("link")).unwrap();
+            assert!(refused("in/x.csv", "link/x.csv") && refused("x.csv", "link/../x.csv"));
+            let null = Some(PathBuf::from("/dev/null"));
+            assert!(apart([&null, &null]).is_ok());
+        }
     }
 
     #[test]

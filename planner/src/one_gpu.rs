@@ -2,9 +2,12 @@
 //!
 //! A job whose name is a kind is of that kind; every other gets one by a seeded draw: number n among them, in order of submission, has kind draw(seed, n, 0) mod the number of
 //! kinds to draw from. At a moment,
-//! those are known that had started by then, with their runs cut off there.
+//! those are known that had started by then, with their runs cut off there. A job that still ran at the end of the record holds its GPU until then, and is not scored, as nobody knows its run: to leave it
+//! out would be to know before that end that it is a long one.
 //!
 //! O(n log n). Worked number: a job submitted at 5 s that has run from 5 s on is, at 12 s, one of 7 s whose end nobody knows.
+
+pub mod types;
 
 use std::collections::BTreeMap;
 
@@ -80,8 +83,12 @@ pub struct OneGpuJobs {
     pub started_ms: Vec<i64>,
     /// Names, where they are known.
     pub names: Vec<Option<String>>,
-    /// Jobs that are left out: of other sizes, without times, still running.
+    /// Whether each still ran at the end of the record.
+    pub still_ran: Vec<bool>,
+    /// Jobs that are left out: of other sizes, or without times.
     pub left_out: usize,
+    /// What tells the job types of names, in a sentence; none if nobody did.
+    pub named_by: Option<String>,
 }
 
 impl OneGpuJobs {
@@ -91,7 +98,7 @@ impl OneGpuJobs {
         let mut rows: Vec<(i64, usize, i64)> = Vec::new();
         for row in 0..facts.len() {
             let one = facts.gpus(row).is_some_and(|gpus| (gpus - 1.0).abs() < 1e-9);
-            let run = facts.run_s(row).filter(|run| *run >= 0.0 && *run < 1e9 && !facts.is_censored(row));
+            let run = facts.run_s(row).filter(|run| *run >= 0.0 && *run < 1e9);
             if let (true, Some(submit), Some(run)) = (one, trace.jobs.submit.get(row), run) {
                 rows.push((submit, row, (run * 1000.0).round() as i64));
             }
@@ -105,25 +112,50 @@ impl OneGpuJobs {
             found.jobs.run_ms.push(run);
             found.started_ms.push(submit - origin_ms + wait.max(0));
             found.names.push(trace.jobs.name.get(row).map(str::to_owned));
+            found.still_ran.push(facts.is_censored(row));
         }
         found
+    }
+
+    /// Leaves out the jobs with one of some names, and says how many these are.
+    pub fn without(&mut self, names: &[String]) -> usize {
+        let stays: Vec<bool> =
+            self.names.iter().map(|name| name.as_ref().is_none_or(|name| !names.contains(name))).collect();
+        fn keep<T>(of: &mut Vec<T>, stays: &[bool]) {
+            let mut at = stays.iter();
+            of.retain(|_| at.next().copied().unwrap_or(true));
+        }
+        keep(&mut self.jobs.submit_ms, &stays);
+        keep(&mut self.jobs.run_ms, &stays);
+        keep(&mut self.jobs.kind, &stays);
+        keep(&mut self.started_ms, &stays);
+        keep(&mut self.names, &stays);
+        keep(&mut self.still_ran, &stays);
+        stays.iter().filter(|stays| !**stays).count()
     }
 
     /// What a reader must know of a replay of them: how many there are, and that the types of `drawn` were drawn from `those`.
     pub fn notes(&self, drawn: usize, those: &str, seed: u64) -> Vec<String> {
         let jobs = |count: usize| format::counted(count as u64, "job", "jobs");
         let counted = format!(
-            "{} of one GPU are replayed, {} left out: of other sizes, without times, or still running.",
+            "{} of one GPU are replayed, {} left out: of other sizes, or without times.",
             jobs(self.names.len()),
             format::count(self.left_out as u64)
         );
+        let running = self.still_ran.iter().filter(|running| **running).count();
+        let running = (running > 0).then(|| {
+            format!(
+                "{} still ran at the end of the record: they take up GPUs until then, and are not scored.",
+                jobs(running)
+            )
+        });
         let drawn = (drawn > 0).then(|| {
             format!(
                 "The record does not say of which type {} are: theirs is drawn from those {those}, each alike (seed {seed}). So the answer is of this mix of types.",
                 jobs(drawn)
             )
         });
-        std::iter::once(counted).chain(drawn).collect()
+        std::iter::once(counted).chain(running).chain(self.named_by.clone()).chain(drawn).collect()
     }
 
     /// The jobs with kinds: of their name, else one of the first `drawn` by a draw. Whether the name of each is a kind.
@@ -142,12 +174,15 @@ impl OneGpuJobs {
     }
 }
 
-/// The jobs as they are known at a moment: those that had started by then, their runs cut off there. Which of them had ended, as places among them.
-fn known_at(all: &TypedJobs, started_ms: &[i64], now: i64) -> (TypedJobs, Vec<usize>) {
+/// The jobs as they are known at a moment: those that had started by then, their runs cut off there. Which of them had ended, as places among them. `jobs` are those of `all`, with kinds.
+fn known_at(all: &OneGpuJobs, jobs: &TypedJobs, now: i64) -> (TypedJobs, Vec<usize>) {
     let (mut known, mut ended) = (TypedJobs::default(), Vec::new());
-    for (((submit, run), kind), start) in all.submit_ms.iter().zip(&all.run_ms).zip(&all.kind).zip(started_ms) {
+    let started = all.started_ms.iter().zip(&all.still_ran);
+    for (((submit, run), kind), (start, still_ran)) in
+        jobs.submit_ms.iter().zip(&jobs.run_ms).zip(&jobs.kind).zip(started)
+    {
         let Some((run, has_ended)) = run_known_at(now, [*submit, *start], *start, *run) else { continue };
-        if has_ended {
+        if has_ended && !still_ran {
             ended.push(known.run_ms.len());
         }
         known.submit_ms.push(*submit);
@@ -166,7 +201,7 @@ pub(crate) struct Parts {
     pub(crate) known: TypedJobs,
     /// Of those, the ones that had ended.
     pub(crate) earlier: Vec<usize>,
-    /// Of all, the ones that were submitted from the split on.
+    /// Of all, the ones that were submitted from the split on and ended.
     pub(crate) later: Vec<usize>,
 }
 
@@ -176,9 +211,11 @@ pub(crate) struct Parts {
 /// If too few jobs lie before or after the split.
 pub(crate) fn parts(all: &OneGpuJobs, jobs: &TypedJobs, eval_from_ms: Option<i64>) -> Result<Parts> {
     let split_ms = window::split_ms(&jobs.submit_ms, all.origin_ms, eval_from_ms);
-    let (known, earlier) = known_at(jobs, &all.started_ms, split_ms);
-    let later: Vec<usize> =
-        (0..jobs.submit_ms.len()).filter(|job| jobs.submit_ms.get(*job) >= Some(&split_ms)).collect();
+    let (known, earlier) = known_at(all, jobs, split_ms);
+    let is_later = |job: &usize| {
+        jobs.submit_ms.get(*job) >= Some(&split_ms) && all.still_ran.get(*job).is_some_and(|still_ran| !still_ran)
+    };
+    let later: Vec<usize> = (0..jobs.submit_ms.len()).filter(is_later).collect();
     for (what, found) in [("before", earlier.len()), ("after", later.len())] {
         if found < FEWEST_JOBS {
             return Err(Error::NoJobs(format!(
@@ -274,9 +311,28 @@ pub(crate) mod tests {
     fn what_is_known_at_a_moment_ends_there() {
         let jobs = TypedJobs { submit_ms: vec![0, 5, 6, 20], run_ms: vec![10, 100, 3, 4], kind: vec![0, 1, 0, 1] };
         // The second still runs, the third waited until 12, the fourth comes later.
-        let (known, ended) = known_at(&jobs, &[0, 5, 12, 20], 12);
+        let all = OneGpuJobs { started_ms: vec![0, 5, 12, 20], still_ran: vec![false; 4], ..OneGpuJobs::default() };
+        let (known, ended) = known_at(&all, &jobs, 12);
         assert_eq!((known.submit_ms, known.run_ms, known.kind), (vec![0, 5], vec![10, 7], vec![0, 1]));
         assert_eq!(ended, [0]);
+    }
+
+    #[test]
+    fn who_still_runs_at_the_end_is_there_and_is_not_scored() {
+        let mut all = OneGpuJobs::default();
+        for job in 0..500 {
+            all.jobs.submit_ms.push(job);
+            all.jobs.run_ms.push(if job == 3 { 10_000 } else { 1 });
+            all.jobs.kind.push(0);
+            all.started_ms.push(job);
+            all.still_ran.push(job == 3 || job == 499);
+            all.names.push((job == 5).then(|| "wide".to_owned()));
+        }
+        let found = parts(&all, &all.jobs, Some(300)).unwrap();
+        assert!(found.known.run_ms.contains(&297) && !found.earlier.contains(&3) && found.earlier.len() == 299);
+        assert_eq!((found.later.len(), found.later.last()), (199, Some(&498)));
+        assert!(all.notes(0, "", 1).iter().any(|note| note.starts_with("2 jobs still ran")));
+        assert_eq!((all.without(&["wide".to_owned()]), all.names.len(), all.jobs.submit_ms[5]), (1, 499, 6));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Files of rows that people write or measure: their text, unpacked, and their cells as CSV, with the file, the line and a remedy where something is wrong.
 //!
-//! A file may be compressed (`.gz`, `.zst`). Names of columns are taken in lower case, and every row must have a cell for each. What the columns mean is for whoever reads them to say.
+//! A file may be compressed (`.gz`, `.zst`). Names of columns are taken in lower case, no two are the same, and every row must have a cell for each. What the columns mean is for whoever reads them to say.
 //!
 //! O(bytes). Worked example: of `job,jobs` and `a,-1`, `number("jobs")` is an error of line 2 that names the column, what it holds, and what to write.
 
@@ -76,7 +76,7 @@ impl<'a> Sheet<'a> {
     /// The sheet of a file with this text; names of columns are taken in lower case.
     ///
     /// # Errors
-    /// If the first line cannot be read.
+    /// If the first line cannot be read, or names a column twice.
     pub fn open(path: &Path, text: &'a str) -> Result<Self> {
         let file = path.display().to_string();
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).flexible(true).from_reader(text.as_bytes());
@@ -86,8 +86,26 @@ impl<'a> Sheet<'a> {
             found: error.to_string(),
             remedy: "begin the file with the names of its columns".to_owned(),
         })?;
-        let columns = head.iter().map(str::to_ascii_lowercase).collect();
-        Ok(Self { file, columns, reader })
+        let columns: Vec<String> = head.iter().map(str::to_ascii_lowercase).collect();
+        let sheet = Self { file, columns, reader };
+        // A column without a name cannot be asked for, as the last ones of a spreadsheet.
+        let named = sheet.columns.iter().enumerate().filter(|(_, column)| !column.is_empty());
+        for (at, column) in named {
+            if sheet.columns.iter().take(at).any(|before| before == column) {
+                return Err(sheet.twice(&format!("column `{column}` is named twice")));
+            }
+        }
+        Ok(sheet)
+    }
+
+    /// That two of its columns are one, in words.
+    pub(crate) fn twice(&self, found: &str) -> Error {
+        Error::Measured {
+            file: self.file.clone(),
+            line: Some(1),
+            found: found.to_owned(),
+            remedy: "keep one of the two, as they may differ".to_owned(),
+        }
     }
 
     /// Whether it has all of these columns.
@@ -213,6 +231,10 @@ pub(crate) mod tests {
         ] {
             assert!(told(text).unwrap_err().starts_with(wanted), "{text}: {:?}", told(text));
         }
+        let told = Sheet::open(path, "job,Jobs,site,jobs\n").unwrap_err().to_string();
+        assert!(told.contains("rows.csv, line 1: column `jobs` is named twice; keep one of the two"), "{told}");
+        // Columns without a name are not two of one.
+        assert!(Sheet::open(path, "job,jobs,,\n").is_ok());
         let sheet = Sheet::open(path, "job,jobs\n").unwrap();
         assert!(sheet.has(&["job", "jobs"]) && !sheet.has(&["job", "site"]));
         assert_eq!(

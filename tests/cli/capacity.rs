@@ -51,7 +51,11 @@ fn the_sample_is_planned_and_its_nodes_are_replayed() {
     let written = std::fs::read_to_string(folder.path("nodes/cluster.toml")).unwrap();
     let sum: u64 = written.lines().filter_map(|line| line.strip_prefix("nodes = ")?.parse::<u64>().ok()).sum();
     assert_eq!(sum, number(&answer["in_all"]["recommended"]));
-    assert!(std::fs::read_to_string(folder.path("nodes/slurm-nodes.conf")).unwrap().contains("Gres=gpu:8"));
+    let conf = std::fs::read_to_string(folder.path("nodes/slurm-nodes.conf")).unwrap();
+    assert!(conf.contains("Gres=gpu:8"));
+    // Where sharing is advised first, the files say that they are the other way.
+    let shares = answer["action"].as_str().unwrap().starts_with("**Let the VCs share");
+    assert!(shares && [&conf, &written].iter().all(|text| text.contains("This file is the other way")), "{conf}");
     let again = tracecast(&[
         "simulate",
         "datasets/sample",

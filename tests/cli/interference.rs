@@ -64,6 +64,12 @@ fn every_model_is_scored_on_what_was_left_out_in_every_form() {
     let drawn: Vec<bool> =
         a100["after_measured"].as_array().unwrap().iter().map(|after| after["drawn_mae"].is_f64()).collect();
     assert_eq!(drawn, [false, true, true, true]);
+    // Each is compared on its own speeds, of which there are four draws.
+    for after in a100["after_measured"].as_array().unwrap() {
+        let (pairs, speeds) = (after["pairs"].as_u64().unwrap(), after["speeds"].as_u64().unwrap());
+        assert_eq!(after["before_mae"].is_f64(), pairs > 0, "{after}");
+        assert!(if pairs == 0 { speeds == a100["models"][0]["speeds"] } else { speeds > 0 }, "{after}");
+    }
     // Of two GPU types one teaches: nothing can be left out of it, so no data choose, and the answer says so.
     let text = stdout(&ask(&["--hold-out", "gpu-type"]));
     assert!(text.contains("carried") && text.contains("the whole GPU type left out"), "{text}");

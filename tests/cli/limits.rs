@@ -53,6 +53,62 @@ fn limits_make_jobs_wait_and_say_so() {
     assert_eq!(found["metrics"]["overall"]["wait_s"]["mean"].as_f64(), Some(0.0));
 }
 
+/// Dept may have 2 GPUs at work, its accounts nlp (ada) and vision (bob) whatever is left; a user of dept # jobs.
+const ACCOUNTS: &str = "\
+Cluster|Account|User|Partition|Share|GrpTRES|MaxJobs|MaxTRES|MaxWall
+lab|root|||1||||
+lab| dept|||1|gres/gpu=2|#||
+lab|  nlp|||1||#||
+lab|   nlp|ada||1||#||
+lab|  vision|||1||#||01:00:00
+lab|   vision|bob||1||#||01:00:00
+";
+
+/// The jobs with their accounts. Ada's second waits 90 s for the GPUs of dept; bob's asks for 2 h, an hour more than vision allows, and never starts. Under a QOS with a `MaxWall` of its own it would.
+#[test]
+fn limits_of_accounts_make_jobs_wait_and_say_so() {
+    let folder = Folder::new();
+    let with_account = |line: &str| {
+        let account = match line.split('|').nth(2) {
+            Some("ada") => "nlp",
+            Some("bob") => "vision",
+            _ => "Account",
+        };
+        format!("{line}|{account}\n")
+    };
+    let jobs = folder.file("sacct.txt", &JOBS.lines().map(with_account).collect::<String>());
+    let nodes = folder.file("cluster.toml", NODE);
+    let [one, two] = ["1", "2"].map(|jobs| ACCOUNTS.replace('#', jobs));
+    let limits = folder.file("limits.txt", &one);
+    let run = |limits: &str| {
+        let found = data(&[&jobs, "--cluster", &nodes, "--limits", limits]);
+        let told = |wait: &serde_json::Value| {
+            let seconds = (wait["wait_hours"].as_f64().unwrap() * 3600.0).round();
+            let text = |name: &str| wait[name].as_str().unwrap().to_owned();
+            (text("reason"), text("of"), wait["limit"].as_f64().unwrap(), seconds)
+        };
+        found["metrics"]["limits"].as_array().unwrap().iter().map(told).collect::<Vec<_>>()
+    };
+    let expect = |rows: &[(&str, &str, f64, f64)]| -> Vec<(String, String, f64, f64)> {
+        rows.iter().map(|(reason, of, limit, waited)| ((*reason).into(), (*of).into(), *limit, *waited)).collect()
+    };
+    // Ada is over the number of her jobs as well, which is looked at first, and which dept sets for all.
+    let wall = ("AssocMaxWallDurationPerJobLimit", "vision", 3600.0, 180.0);
+    assert_eq!(run(&limits), expect(&[wall, ("AssocMaxJobsLimit", "dept", 1.0, 90.0)]));
+    let more = folder.file("more.txt", &two);
+    assert_eq!(run(&more), expect(&[wall, ("AssocGrpGRES", "dept", 2.0, 90.0)]));
+    // A QOS comes before: low has a limit of time, high one of all its GPUs.
+    let qos = format!("Name|GrpTRES|MaxWall\nhigh|gres/gpu=8|\nlow||04:00:00\n{two}");
+    let qos = folder.file("qos.txt", &qos);
+    // Bob's job now waits for the GPUs that ada's have of dept, until 110 s.
+    assert_eq!(run(&qos), expect(&[("AssocGrpGRES", "dept", 2.0, 90.0)]));
+    let off =
+        folder.file("off.txt", &format!("{one}\nConfiguration data as of now\nAccountingStorageEnforce = none\n"));
+    let text = stdout(&quietly(&[&jobs, "--cluster", &nodes, "--limits", &off]));
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("AccountingStorageEnforce of") && text.contains("No job waited for a limit."), "{text}");
+}
+
 #[test]
 fn scenarios_have_limits_of_their_own() {
     let compare = "datasets/clusters/sample_limits/compare.toml";
@@ -60,9 +116,14 @@ fn scenarios_have_limits_of_their_own() {
     assert_eq!(found["fidelity"]["verdict"], "exact");
     let mean = |metrics: &serde_json::Value| metrics["overall"]["wait_s"]["mean"].as_f64().unwrap();
     let (none, user, group) = (&found["metrics"], &found["others"][0]["metrics"], &found["others"][1]["metrics"]);
+    let account = &found["others"][2]["metrics"];
     assert!(none.get("limits").is_none() && mean(none) < mean(user) && mean(none) < mean(group));
     assert_eq!(user["limits"][0]["reason"], "QOSMaxGRESPerUser");
     assert_eq!(group["limits"][0]["reason"], "QOSGrpGRES");
+    assert_eq!(
+        (&account["limits"][0]["reason"], &account["limits"][0]["of"]),
+        (&"AssocGrpGRES".into(), &"train".into())
+    );
     // Without limits: the same as ever.
     let plain = data(&["datasets/sample", "--recorded", "fifo/skip"]);
     assert_eq!(plain["metrics"]["overall"]["wait_s"], none["overall"]["wait_s"]);

@@ -64,6 +64,7 @@ mod capacity;
 mod cloud;
 mod cluster;
 mod damage;
+mod defer;
 mod demand;
 mod fleet;
 mod guide;
@@ -558,6 +559,7 @@ fn schemas_are_the_published_ones() {
         ("plan-cloud", "planner/schema/plan-cloud-1.schema.json"),
         ("plan-fleet", "planner/schema/plan-fleet-1.schema.json"),
         ("plan-burst", "planner/schema/plan-burst-1.schema.json"),
+        ("plan-defer", "planner/schema/plan-defer-1.schema.json"),
         ("plan-serving", "planner/schema/plan-serving-1.schema.json"),
         ("plan-queues", "planner/schema/plan-queues-1.schema.json"),
         ("plan-capacity", "planner/schema/plan-capacity-1.schema.json"),

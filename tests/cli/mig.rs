@@ -226,9 +226,18 @@ fn jobs_without_a_known_type_are_advised_nothing() {
         assert!(output.status.code() == Some(code) && stderr(&output).contains(told), "{more:?}: {}", stderr(&output));
     }
     // What is of a trace alone is refused with a demand.
-    for more in [&["--target-p95", "1h"][..], &["--where", "gpus = 1"][..]] {
+    for more in [
+        &["--target-p95", "1h"][..],
+        &["--where", "gpus = 1"],
+        &["--reader", "sacct"],
+        &["--timezone", "Europe/Berlin"],
+        &["--mapping", "nowhere.toml"],
+        &["--strict"],
+        &["--max-expansion", "7"],
+    ] {
         let output = run(&asked(&folder), more);
-        assert_eq!(output.status.code(), Some(2), "{more:?}: {}", stderr(&output));
+        let text = stderr(&output);
+        assert!(output.status.code() == Some(2) && text.contains(more[0]), "{more:?}: {text}");
     }
 }
 

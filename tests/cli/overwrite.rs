@@ -82,6 +82,26 @@ fn tables_are_written_as_csv_with_numbers_as_they_are() {
     assert!(refused.status.code() == Some(2) && stderr(&refused).contains("name a folder"), "{}", stderr(&refused));
 }
 
+/// Two outputs in one file: the later would replace the earlier, with `--force` or without. Nothing is read before that is said.
+#[test]
+fn one_file_for_two_outputs_is_refused() {
+    let folder = Folder::new();
+    let (jobs, nodes) = (folder.path("nowhere.csv"), folder.path("nowhere.toml"));
+    let (out, same) = (folder.path("out.csv"), folder.path("./out.csv"));
+    for line in [
+        &["simulate", &jobs, "--cluster", &nodes, "--schedule", &out][..],
+        &["plan", "power", &jobs, "--save", &out],
+        &["audit", &jobs, "--jobs", &out],
+        &["predict", &jobs, "--model", &nodes, "--textfile", &out],
+        &["predict", "utilisation", &jobs, "--jobs", &jobs, "--save-profiles", &out],
+    ] {
+        let refused = tracecast(&[line, &["--out", &same, "--force"]].concat());
+        assert_eq!(refused.status.code(), Some(2), "{line:?}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains("out.csv is named for two outputs"), "{line:?}: {}", stderr(&refused));
+        assert!(!Path::new(&out).exists());
+    }
+}
+
 /// Every other command that writes where it is told: run twice, the second time refused with what is there as it was, then with `--force`.
 #[test]
 fn no_command_replaces_what_it_was_not_told_to() {

@@ -48,11 +48,33 @@ fn the_sample_is_planned_and_written_down() {
 }
 
 #[test]
+fn a_search_goes_on_from_the_list() {
+    let output = tracecast(&[&SAMPLE[..], &["--replays", "60", "--objective", "tail", "--format", "json"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    assert_eq!(answer["objective"], "tail");
+    let candidates = answer["candidates"].as_array().unwrap();
+    let at = |key: &str| &candidates[usize::try_from(answer[key].as_u64().unwrap()).unwrap()];
+    assert!(candidates.iter().any(|of| of["round"] == 1));
+    // What is chosen is no worse than what is left of the list, by the objective.
+    let (chosen, list) = (at("chosen"), at("list_choice"));
+    assert_eq!((chosen["allowed"].as_bool(), list["round"].as_u64()), (Some(true), Some(0)));
+    let fewer = chosen["changes"].as_array().unwrap().len() < list["changes"].as_array().unwrap().len();
+    assert!(fewer || chosen["cost"].as_f64() <= list["cost"].as_f64(), "{chosen}");
+    // Each of its changes is taken back alone, and what matters most stands first.
+    let changes: Vec<&Value> = answer["ablation"].as_array().unwrap().iter().map(|of| &of["change"]).collect();
+    assert!(changes.len() == chosen["changes"].as_array().unwrap().len() && !changes.is_empty());
+    let later: Vec<f64> =
+        answer["ablation"].as_array().unwrap().iter().map(|of| of["later"]["mean_wait_s"].as_f64().unwrap()).collect();
+    assert!(later.is_sorted_by(|a, b| a >= b), "{later:?}");
+}
+
+#[test]
 fn the_number_of_threads_changes_nothing() {
     let with = |threads: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_tracecast"))
             .args(SAMPLE)
-            .args(["--format", "json"])
+            .args(["--replays", "50", "--format", "json"])
             .env("RAYON_NUM_THREADS", threads)
             .current_dir(root())
             .output()

@@ -274,6 +274,7 @@ fn backtests_and_forecasts() {
     checked("backtest-allocation", &drawn);
     checked("plan-fleet", &[&fleet::SAMPLE[..], &["--format", "json"]].concat());
     checked("plan-burst", &[&burst::SAMPLE[..], &["--format", "json"]].concat());
+    checked("plan-defer", &[&defer::SAMPLE[..], &["--format", "json"]].concat());
     let asked = serving::asked(&folder);
     let words: Vec<&str> = asked.iter().map(String::as_str).chain(["--format", "json"]).collect();
     checked("plan-serving", &words);

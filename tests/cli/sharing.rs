@@ -81,6 +81,12 @@ fn what_to_measure_of_a_new_job_type_first() {
     assert_eq!(one["to_measure"][0]["job_b"], names[0]);
     let known = json(&stdout(&ask(&["--to-measure", "5", "--format", "json", "m0 (batch size 16)"])));
     assert_eq!(known["to_measure"].as_array().map(Vec::len), Some(0), "{known}");
+    // In words, and apart from an answer in which it was not asked.
+    let text = stdout(&ask(&["--to-measure", "5", "m0 (batch size 16)"]));
+    assert!(text.contains("All pairs of m0 (batch size 16) on v100 are measured"), "{text}");
+    assert!(!text.contains("of 0 couples") && !text.contains("Progress"), "{text}");
+    let ranked = json(&stdout(&ask(&["--format", "json", "m0 (batch size 16)", "m1 (batch size 8)"])));
+    assert!(ranked["to_measure"].is_null() && ranked.as_object().unwrap().contains_key("to_measure"), "{ranked}");
     let text = stdout(&ask(&["--to-measure", "2", "m9 (batch size 8)"]));
     assert!(text.contains("Measure m9 (batch size 8) beside") && text.contains("standard deviation"), "{text}");
     for (more, code) in [
@@ -362,4 +368,40 @@ fn files_are_of_one_gpu_type_and_of_named_job_types() {
     let (answer, told) = refused(&jobs, &pairs, &profiles, &folder.path("two"));
     assert!(answer["plans"].as_array().unwrap().iter().all(|plan| plan["followed"] == true), "{told}");
     assert!(told.contains("--gpu-type") && told.contains("a100") && told.contains("v100"), "{told}");
+}
+
+#[test]
+fn job_types_are_told_by_names() {
+    let folder = Folder::new();
+    let (pairs, profiles) = measured(&folder);
+    let kinds: Vec<String> = (0..10).map(|kind| format!("m{} (batch size {})", kind / 2, 16 << (kind % 2))).collect();
+    let named = jobs_named(&folder, &kinds);
+    let read = |path: &str| std::fs::read_to_string(path).unwrap();
+    // The same jobs under names of their own.
+    let own =
+        kinds.iter().enumerate().fold(read(&named), |text, (at, kind)| text.replace(kind, &format!("run{at}.sh")));
+    let own = folder.file("own.txt", &own);
+    let lines: String = kinds.iter().enumerate().map(|(at, kind)| format!("run{at}*,{kind}\n")).collect();
+    let types = folder.file("types.csv", &format!("name,job_type\n{lines}"));
+    let planned = |source: &str, more: &[&str]| {
+        let asked =
+            ["plan", "sharing", source, "--pairs", &pairs, "--profiles", &profiles, "--gpus", "6", "--quiet", "--json"];
+        let output = tracecast(&[&asked[..], more].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        json(&stdout(&output))
+    };
+    let (by_name, told) = (planned(&named, &[]), planned(&own, &["--types", &types]));
+    assert_eq!(by_name["plans"][0]["tried"], told["plans"][0]["tried"]);
+    assert!(
+        told["notes"].to_string().contains("tells the job types of 3,000 jobs by their names"),
+        "{}",
+        told["notes"]
+    );
+    let wrong = folder.file("wrong.csv", "name,job_type\nrun*,m77\n");
+    let refused = tracecast(&["plan", "sharing", &own, "--pairs", &pairs, "--profiles", &profiles, "--types", &wrong]);
+    assert!(
+        !refused.status.success() && stderr(&refused).contains("`m77` is no job type of the measurements"),
+        "{}",
+        stderr(&refused)
+    );
 }

@@ -208,6 +208,63 @@ fn what_waits_is_forecast_from_its_group() {
     let cells: Vec<&str> = csv.lines().nth(1).unwrap().split(',').collect();
     assert_eq!((csv.lines().count(), &cells[..4]), (2, &["", "train_ann_77", "ann", "1"][..]));
     assert!((28.0..38.0).contains(&cells[4].parse::<f64>().unwrap()), "{csv}");
+    // So is one whose user is not known: by all jobs of its name, and not by all jobs.
+    let nameless = folder.file("name.csv", "name,gpus\ntrain_ann_77,1\n");
+    let csv = stdout(&tracecast(&["predict", "utilisation", &jobs, &readings, "--jobs", &nameless, "--format", "csv"]));
+    let cells: Vec<&str> = csv.lines().nth(1).unwrap().split(',').collect();
+    assert!((28.0..38.0).contains(&cells[4].parse::<f64>().unwrap()), "{csv}");
+    assert!(cells.contains(&"recurring_group"), "{csv}");
+}
+
+/// A row of telemetry, measured but for its memory, and asked about with another batch: its values and what it rests on stay.
+#[test]
+fn what_was_measured_stays_as_it_was() {
+    let folder = Folder::new();
+    let measured: String = profiles()
+        .lines()
+        .enumerate()
+        .map(
+            |(at, line)| if at == 0 { format!("{line},jobs,readings\n") } else { format!("{line},{at},{}\n", 10 * at) },
+        )
+        .collect();
+    let row = "a100,m1 (batch size 32),m1,46,5900,32,8,80";
+    assert!(measured.contains(row), "{measured}");
+    let source = folder.file("profiles.csv", &measured.replace(row, "a100,m1 (batch size 32),m1,46,,32,8,80"));
+    let asked = "gpu_type,job,batch,flops\na100,m1 (batch size 32),64,7\na100,m1 (batch size 24),24,\n";
+    let (new, out) = (folder.file("new.csv", asked), folder.path("forecast.csv"));
+    let output = tracecast(&["predict", "utilisation", &source, "--jobs", &new, "--save-profiles", &out]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let written = std::fs::read_to_string(&out).unwrap();
+    let lines: Vec<Vec<&str>> = written.lines().map(|line| line.split(',').collect()).collect();
+    let head = "gpu_type,job,family,sm_util_pct,memory_mb,batch,flops,jobs,readings,forecast";
+    assert_eq!(lines[0].join(","), head);
+    let of = |job: &str| lines.iter().find(|line| line[1] == job).unwrap();
+    // Only the memory was not known, nor the operations.
+    let kept = of("m1 (batch size 32)");
+    assert_eq!(kept[3..4], ["46"]);
+    assert_eq!(kept[5..], ["32", "7", "8", "80", "memory_mb"]);
+    assert!(kept[4].parse::<f64>().unwrap() > 0.0, "{written}");
+    assert_eq!(of("m0 (batch size 8)")[3..], ["20", "2000", "8", "", "1", "10", ""]);
+    assert_eq!(of("m1 (batch size 24)")[7..], ["", "", "sm_util_pct memory_mb"]);
+    // One file for two outputs would hold the last alone.
+    let (again, text) = (folder.path("again.csv"), folder.path("./again.csv"));
+    let both = ["predict", "utilisation", &source, "--jobs", &new, "--save-profiles", &again, "--out", &text];
+    let refused = tracecast(&both);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("again.csv is named for two outputs"), "{}", stderr(&refused));
+    assert!(!Path::new(&again).exists());
+}
+
+/// A GPU type of which the memory alone is known: the utilisation there comes from elsewhere, and a note says so.
+#[test]
+fn a_gpu_type_may_be_strange_for_one_usage_alone() {
+    let folder = Folder::new();
+    let source = folder.file("profiles.csv", &format!("{}t4,m0 (batch size 8),m0,,1500,8\n", profiles()));
+    let new = folder.file("new.csv", "gpu_type,job\nt4,strange\n");
+    let found = json(&stdout(&tracecast(&["predict", "utilisation", &source, "--jobs", &new, "--format", "json"])));
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("No utilisation was measured on t4, but on a100"), "{notes}");
+    assert!(!notes.contains("memory use") && !notes.contains("Nothing"), "{notes}");
 }
 
 #[test]
@@ -240,6 +297,16 @@ fn what_a_forecast_lacks_is_said() {
     // A file that is there is not replaced unasked.
     let (code, text) = told(&[&source, "--jobs", &new, "--save-profiles", &source]);
     assert!(code == Some(1) && text.contains("--force"), "{text}");
+    // Options of reading a trace do nothing to a table, and are refused. A reader or a mapping says that it is a trace.
+    for option in [&["--timezone", "Europe/Berlin"][..], &["--strict"], &["--max-expansion", "7"]] {
+        for command in [&["predict", "utilisation", &source, "--jobs", &new][..], &["backtest", "utilisation", &source]]
+        {
+            let output = tracecast(&[command, option].concat());
+            let text = stderr(&output);
+            assert!(output.status.code() == Some(2) && text.contains(option[0]), "{command:?}: {text}");
+            assert!(text.contains("a table of profiles holds no jobs"), "{text}");
+        }
+    }
 }
 
 #[test]

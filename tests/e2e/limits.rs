@@ -1,10 +1,10 @@
-//! Limits by QOS in a real Slurm, replayed: two partitions, QOSs with `GrpTRES`, `MaxTRESPU` and `MaxJobsPU`, and multifactor weights above 0.
+//! Limits by QOS and account in a real Slurm, replayed: two partitions, QOSs with `GrpTRES`, `MaxTRESPU` and `MaxJobsPU`, and multifactor weights above 0; then a tree of accounts instead of the QOSs.
 //!
 //! 48 jobs of four users come in four bursts, to the partitions train (n1, n2) and short (n3, n4). The limits of the replay are what `sacctmgr show qos -P` and
 //! `scontrol show partition` print in the lab. As in [`crate::replay`], two numbers are taken from the record: when the backfill looked first, and how often.
 //!
 //! Ages hardly count here: Slurm works them out once in 5 min (`PriorityCalcPeriod`), so that they would be those of a moment that no record tells.
-//! Takes about two minutes with the start of the lab; preemption by QOS another one.
+//! Takes about two minutes with the start of the lab, and three with accounts; preemption by QOS another one.
 
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ const GPUS: [u32; 8] = [1, 1, 2, 2, 4, 4, 4, 8];
 const RUNS_S: [u32; 6] = [5, 7, 9, 11, 13, 17];
 /// Nodes as the replay has them.
 const NODES: &str = "[[vc]]\nname = \"short\"\nnodes = 2\n\n[[vc]]\nname = \"train\"\nnodes = 2\n";
+/// By how much the order of starts is worse without limits, at the least (Kendall's τ).
+const CLEARLY: f64 = 0.1;
 /// What is added to `slurm.conf`.
 const CONF: &str = "AccountingStorageEnforce=limits,qos
 PriorityWeightAge=10
@@ -43,6 +45,7 @@ struct Asked {
     name: String,
     user: String,
     qos: &'static str,
+    account: &'static str,
     partition: &'static str,
     gpus: u32,
     run_s: u32,
@@ -69,6 +72,7 @@ fn jobs() -> Vec<Asked> {
         name: format!("q{job:02}"),
         user: format!("u{}", 1 + random.below(4)),
         qos: if random.below(10) < 7 { "batch" } else { "high" },
+        account: "research",
         partition: if random.below(2) == 0 { "train" } else { "short" },
         gpus: GPUS[random.below(GPUS.len() as u64) as usize],
         run_s: RUNS_S[random.below(RUNS_S.len() as u64) as usize],
@@ -81,6 +85,7 @@ fn submit(lab: &Lab, job: &Asked) {
     let options = [
         format!("--partition={}", job.partition),
         format!("--qos={}", job.qos),
+        format!("--account={}", job.account),
         format!("--gres=gpu:{}", job.gpus),
         format!("--time={}", job.limit_min),
     ];
@@ -97,6 +102,11 @@ fn configure(lab: &Lab, folder: &std::path::Path, more: &str) {
     manage(&["modify", "qos", "batch", "set", "Priority=1", "GrpTRES=gres/gpu=14", "MaxTRESPU=gres/gpu=8"]);
     manage(&["modify", "qos", "high", "set", "Priority=10", "MaxTRESPU=gres/gpu=8", "MaxJobsPU=2"]);
     manage(&["modify", "account", "research", "set", "qos=normal,batch,high"]);
+    install(lab, folder, more);
+}
+
+/// Partitions and priorities of the lab, with limits enforced.
+fn install(lab: &Lab, folder: &std::path::Path, more: &str) {
     let before = std::fs::read_to_string(lab.home().join("slurm.conf")).unwrap();
     let conf = folder.join("slurm.conf");
     std::fs::write(&conf, format!("{before}\n{CONF}{more}")).unwrap();
@@ -118,6 +128,79 @@ fn limits_by_qos_are_replayed() {
     std::fs::write(kept.join("slurm-limits.txt"), &limits).unwrap();
     println!("{into_a_look} bursts ran into a look");
     agrees(&trace, &limits);
+}
+
+/// The reasons of waiting jobs that `squeue` is to show.
+const REASONS: [&str; 3] = ["AssocGrpGRES", "AssocGrpJobsLimit", "AssocMaxJobsLimit"];
+
+/// Accounts of the lab: dept may have 10 GPUs at work, its children nlp 6 and vision what is left, with two jobs a user, and one of u2; speech, beside dept, may run one job. QOS urgent has 12 GPUs, which lifts the 10 and
+/// the 6 for its jobs.
+fn configure_accounts(lab: &Lab, folder: &std::path::Path) {
+    let manage = |arguments: &[&str]| {
+        lab.output("sacctmgr", &[&["-i"], arguments].concat());
+    };
+    manage(&["add", "account", "dept", "GrpTRES=gres/gpu=10"]);
+    manage(&["add", "account", "nlp", "parent=dept", "GrpTRES=gres/gpu=6"]);
+    manage(&["add", "account", "vision", "parent=dept", "MaxJobs=2"]);
+    manage(&["add", "account", "speech", "GrpJobs=1"]);
+    for account in ["nlp", "vision", "speech"] {
+        manage(&["add", "user", "u1", "u2", "u3", "u4", &format!("account={account}")]);
+    }
+    manage(&["modify", "user", "u2", "where", "account=vision", "set", "MaxJobs=1"]);
+    manage(&["add", "qos", "urgent", "Priority=10", "GrpTRES=gres/gpu=12"]);
+    manage(&["modify", "account", "dept", "nlp", "vision", "speech", "set", "qos=normal,urgent"]);
+    install(lab, folder, "");
+}
+
+/// The same jobs every time, charged to three accounts, none larger than its account may have.
+fn charged_jobs() -> Vec<Asked> {
+    let mut random = SplitMix::new(11);
+    let of = |job: u64| Asked {
+        at_s: job / JOBS_A_BURST * GAP_S,
+        name: format!("a{job:02}"),
+        user: format!("u{}", 1 + random.below(4)),
+        qos: if random.below(10) < 2 { "urgent" } else { "normal" },
+        account: ["nlp", "nlp", "nlp", "nlp", "vision", "vision", "vision", "vision", "speech", "speech"]
+            [random.below(10) as usize],
+        partition: if random.below(2) == 0 { "train" } else { "short" },
+        gpus: [1, 1, 2, 2, 3, 4][random.below(6) as usize],
+        run_s: RUNS_S[random.below(RUNS_S.len() as u64) as usize],
+        limit_min: 1 + random.below(3) as u32,
+    };
+    (0..BURSTS * JOBS_A_BURST).map(of).collect()
+}
+
+#[test]
+fn limits_of_accounts_are_replayed() {
+    let Some(lab) = Lab::with_scheduler(4, recording::SCHEDULER) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    configure_accounts(&lab, folder.path());
+    let asked = charged_jobs();
+    let kept = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let file = kept.join("slurm-accounts-recording.txt");
+    let seen = std::cell::RefCell::new(std::collections::BTreeSet::new());
+    let put = |job: &Asked| {
+        submit(&lab, job);
+        // Once a burst: what those of the bursts before wait for, while the new ones have not been looked at.
+        if job.name.ends_with(['0', '2', '4', '6']) && job.at_s > 0 {
+            let reasons = lab.output("squeue", &["-h", "-t", "PD", "-o", "%r"]);
+            seen.borrow_mut().extend(reasons.lines().map(str::to_owned));
+        }
+    };
+    let (trace, into_a_look) = recording::record_bursts(&lab, &asked, |job| job.at_s, put, &file);
+    let printed = [
+        ("sacctmgr", ["show", "qos", "-P"].as_slice()),
+        ("sacctmgr", &["show", "assoc", "tree", "-P"]),
+        ("scontrol", &["show", "partition"]),
+        ("scontrol", &["show", "config"]),
+    ];
+    let limits: String = printed.iter().map(|(program, arguments)| lab.output(program, arguments)).collect();
+    drop(lab);
+    std::fs::write(kept.join("slurm-accounts.txt"), &limits).unwrap();
+    let seen = seen.into_inner();
+    println!("{into_a_look} bursts ran into a look; squeue showed {seen:?}");
+    agrees(&trace, &limits);
+    assert!(REASONS.iter().all(|reason| seen.contains(*reason)), "{seen:?}");
 }
 
 /// A recording made before, with its limits: `TRACECAST_SLURM_LIMITS` names the folder of both.
@@ -156,7 +239,7 @@ fn agrees(trace: &Trace, limits: &str) {
     println!("the same without limits {without}");
     assert!(found.median_s <= recording::INTERVAL.as_secs() as i64 && found.tau >= 0.95, "{found}");
     // The limits are what made these starts.
-    assert!(without.tau < found.tau, "{without}");
+    assert!(without.tau + CLEARLY < found.tau, "{without}");
 }
 
 /// Jobs of the partition train: QOS, GPUs, run s. The first four fill n1 and leave 2 GPUs of n2; the others come 8 s later and stop the first two, and the third.
@@ -177,6 +260,7 @@ fn a_qos_stops_jobs_as_it_does_in_the_replay() {
             name: format!("p{at}"),
             user: format!("u{}", 1 + at % 4),
             qos,
+            account: "research",
             partition: "train",
             gpus,
             run_s,

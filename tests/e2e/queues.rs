@@ -30,7 +30,7 @@ fn plan() -> QueuesAnswer {
         workload,
         ..Loaded::default()
     };
-    let request = QueuesRequest { eval_from_ms: None, today: Policy { scan: Scan::Skip, ..Policy::default() } };
+    let request = QueuesRequest::of_list(None, Policy { scan: Scan::Skip, ..Policy::default() });
     let mut answer = QueuesAnswer::of(&Trace::default(), &loaded, String::new(), &request, &|| ()).unwrap();
     assert!(answer.followed);
     // Whichever way was best, the one with the most to be carried out is.

@@ -152,6 +152,7 @@ fn policy(random: &mut ChaCha8Rng) -> Policy {
         Order::Ljf,
         Order::Srtf,
         Order::Qssf,
+        Order::Aged(20_000),
         Order::Las,
         Order::Tiresias(vec![50.0, 200.0]),
         Order::Gittins,

@@ -1,8 +1,8 @@
-//! Limits by QOS in the engine against the naive reference, on clusters that shrink, fail and share; the laws that hold of them; and timelines worked out by hand.
+//! Limits by QOS and account in the engine against the naive reference, on clusters that shrink, fail and share; the laws that hold of them; and timelines worked out by hand.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use tracecast_planner::sim::limit::{Limits, Partition, Qos, Stopped};
+use tracecast_planner::sim::limit::{Association, Limits, Partition, Qos, Stopped};
 use tracecast_planner::sim::{
     Cluster, Estimate, Order, Outcome, Policy, Preemption, Scan, Schedule, Shape, Stop, Vc, Weights, Workload, simulate,
 };
@@ -48,6 +48,14 @@ fn draw(seed: u64) -> (Workload, Cluster, Policy) {
         Some(Limits::new(qos, partitions.collect()).unwrap().requeued_after(pick(&mut random, &[0, 0, 20_000])));
     workload.qos =
         (0..workload.len()).map(|_| random.random_bool(0.9).then(|| random.random_range(0..count) as u16)).collect();
+    if random.random_bool(0.5) {
+        let limits = cluster.limits.take().unwrap();
+        let tree = accounts(&mut random, tight);
+        let count = tree.len() as u32;
+        cluster.limits = Some(limits.under(tree).unwrap());
+        workload.association =
+            (0..workload.len()).map(|_| random.random_bool(0.9).then(|| random.random_range(0..count))).collect();
+    }
     if random.random_bool(0.3) {
         policy.scan = Scan::Slurm;
         for shape in workload.shapes.iter_mut().filter(|shape| shape.milli > 0) {
@@ -88,6 +96,7 @@ fn qos(random: &mut ChaCha8Rng, at: usize, tight: bool) -> Qos {
         group_jobs: jobs(random),
         user_milli: gpus(random),
         user_jobs: jobs(random),
+        group_time_milli: random.random_bool(0.1).then(|| random.random_range(0..40) * 500),
         job_milli: random.random_bool(0.15).then(|| random.random_range(1..=12) * 1000),
         wall_ms: random.random_bool(0.15).then(|| random.random_range(5..200) * 1000),
         deny: random.random_bool(0.3),
@@ -98,10 +107,32 @@ fn qos(random: &mut ChaCha8Rng, at: usize, tight: bool) -> Qos {
     }
 }
 
+/// A tree of accounts and users, the roots first.
+fn accounts(random: &mut ChaCha8Rng, tight: bool) -> Vec<Association> {
+    let set = if tight { 0.5 } else { 0.2 };
+    let mut tree: Vec<Association> = Vec::new();
+    for at in 0..random.random_range(1..=8) {
+        let gpus = |random: &mut ChaCha8Rng| random.random_bool(set).then(|| random.random_range(0..=24) * 500);
+        let jobs = |random: &mut ChaCha8Rng| random.random_bool(set / 2.0).then(|| random.random_range(0..=4));
+        tree.push(Association {
+            name: format!("account{at}"),
+            parent: (at > 0 && random.random_bool(0.9)).then(|| random.random_range(0..at)),
+            group_milli: gpus(random),
+            group_jobs: jobs(random),
+            group_time_milli: random.random_bool(set / 3.0).then(|| random.random_range(0..40) * 500),
+            jobs: jobs(random),
+            job_milli: random.random_bool(0.15).then(|| random.random_range(1..=12) * 1000),
+            wall_ms: random.random_bool(0.15).then(|| random.random_range(5..200) * 1000),
+        });
+    }
+    tree
+}
+
 #[test]
 fn thousands_of_small_cases_are_replayed_alike() {
     let count = std::env::var("TRACECAST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(CASES);
     let (mut waited, mut held, mut together, mut preemptions, mut stopped) = (0, 0, 0, 0, 0);
+    let mut by_account = 0;
     for seed in 0..count {
         let (workload, cluster, policy) = draw(seed);
         let schedule = simulate(&workload, &cluster, &policy).unwrap();
@@ -111,6 +142,12 @@ fn thousands_of_small_cases_are_replayed_alike() {
         }
         let free = Cluster { limits: None, ..cluster.clone() };
         let without = simulate(&workload, &free, &policy).unwrap();
+        if !workload.association.is_empty() {
+            let mut of_no_account = workload.clone();
+            of_no_account.association.clear();
+            let free = simulate(&of_no_account, &cluster, &policy).unwrap();
+            by_account += (0..workload.len()).filter(|job| schedule.start_ms(*job) != free.start_ms(*job)).count();
+        }
         waited += (0..workload.len()).filter(|job| schedule.start_ms(*job) > without.start_ms(*job)).count();
         held += schedule.outcome.iter().filter(|outcome| **outcome == Outcome::Stranded).count();
         together += usize::from(cluster.pools.len() > 1);
@@ -119,9 +156,16 @@ fn thousands_of_small_cases_are_replayed_alike() {
         holds(&workload, &cluster, &schedule);
     }
     println!(
-        "{count} cases, {together} of them of two pools, all alike: {waited} jobs start later than without limits, {held} never do, {preemptions} preemptions by key and {stopped} by QOS"
+        "{count} cases, {together} of them of two pools, all alike: {waited} jobs start later than without limits, {held} never do, {by_account} start otherwise than without accounts, {preemptions} preemptions by key and {stopped} by QOS"
     );
-    assert!(waited > count as usize && held > 1_000 && together > 1_000 && preemptions > 100 && stopped > 1_000);
+    assert!(
+        waited > count as usize
+            && held > 1_000
+            && by_account > count as usize / 2
+            && together > 1_000
+            && preemptions > 100
+            && stopped > 1_000
+    );
 }
 
 /// What must hold of every replay under limits: at the start of a job nothing it counts for is over its limit, a job that can start some day does, and
@@ -174,6 +218,7 @@ fn holds(workload: &Workload, cluster: &Cluster, schedule: &Schedule) {
             let (gpus, jobs) = counts(Some(workload.user[job]));
             assert!(qos.user_milli.is_none_or(|most| gpus <= most) && qos.user_jobs.is_none_or(|most| jobs <= most));
         }
+        within_accounts(workload, limits, schedule, at);
     }
     for job in 0..workload.len() {
         let segments: Vec<_> = schedule.segments.iter().filter(|segment| segment.job as usize == job).collect();
@@ -189,10 +234,42 @@ fn holds(workload: &Workload, cluster: &Cluster, schedule: &Schedule) {
     }
 }
 
-/// Jobs (submit s, run s, GPUs, user, QOS, time limit s) on one node of 8 GPUs, in one VC.
-type Row = (i64, i64, u32, u32, Option<u16>, i64);
+/// At the start of a job no account on its path is over its GPUs, if none of its QOSs has a limit of its own.
+fn within_accounts(workload: &Workload, limits: &Limits, schedule: &Schedule, at: usize) {
+    let segment = &schedule.segments[at];
+    let job = segment.job as usize;
+    let path = |job: usize| {
+        let mut found = Vec::new();
+        let mut next = workload.association_of(job);
+        while let Some(at) = next {
+            found.push(at);
+            next = limits.associations()[at as usize].parent;
+        }
+        found
+    };
+    let qos = [workload.qos[job], limits.partitions()[usize::from(workload.vc[job])].qos];
+    if qos.into_iter().flatten().any(|at| limits.qos()[usize::from(at)].group_milli.is_some()) {
+        return;
+    }
+    // Ends come first, starts in the order in which they were made; what starts and ends at one instant is left out.
+    let running: Vec<usize> = schedule.segments[..=at]
+        .iter()
+        .enumerate()
+        .filter(|(before, other)| *before == at || other.end_ms > segment.start_ms)
+        .map(|(_, other)| other.job as usize)
+        .collect();
+    for account in path(job) {
+        let below = running.iter().filter(|other| path(**other).contains(&account));
+        let gpus: u64 = below.map(|other| workload.shape_of(*other).amount()).sum();
+        let most = limits.associations()[account as usize].group_milli;
+        assert!(most.is_none_or(|most| gpus <= most), "job {job} in account {account}: {gpus} of {most:?}");
+    }
+}
 
-fn jobs(rows: &[Row]) -> Workload {
+/// Jobs (submit s, run s, GPUs, user, QOS, time limit s) on one node of 8 GPUs, in one VC.
+pub(super) type Row = (i64, i64, u32, u32, Option<u16>, i64);
+
+pub(super) fn jobs(rows: &[Row]) -> Workload {
     let mut workload = Workload::default();
     for (submit_s, run_s, gpus, user, qos, limit_s) in rows {
         workload.push(submit_s * 1000, run_s * 1000, Shape::whole(*gpus));
@@ -209,7 +286,7 @@ fn node(qos: &[Qos]) -> Cluster {
     Cluster { limits: Some(limits), ..Cluster::of_vcs(&[("all", 1, 8)]) }
 }
 
-fn starts(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Vec<Option<i64>> {
+pub(super) fn starts(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Vec<Option<i64>> {
     let schedule = simulate(workload, cluster, policy).unwrap();
     (0..workload.len()).map(|job| schedule.start_ms(job).map(|start| start / 1000)).collect()
 }

@@ -1,6 +1,7 @@
 //! The replay engine against slow programs that are plainly right.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod accounts;
 mod allocation;
 mod capacity;
 mod cases;

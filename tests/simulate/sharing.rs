@@ -48,8 +48,9 @@ fn what_forecasts_let_share_of_gavels_pairs_and_what_comes_of_it() {
         watched: true,
         seed: 1,
         gpu_types: Vec::new(),
+        types: None,
     };
-    let found = study(&jobs, &evidence, &told[1], &request, &|| {}).unwrap();
+    let found = study(&jobs, &evidence, &told[1], &request, &()).unwrap();
     let of = |policy: SharingPolicy| found.tried.iter().find(|tried| tried.policy == policy).unwrap();
     for tried in &found.tried {
         println!("{:?} {}: {:?}, GPUs {:?}", tried.policy, tried.in_classes, tried.later, tried.gpus_instead);

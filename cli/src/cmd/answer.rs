@@ -64,6 +64,7 @@ impl Answering {
         }
         let out = self.replacing.answer(self.out.as_deref(), command, &form)?;
         self.replacing.files(others.iter().copied())?;
+        early::apart([&out].into_iter().chain(others.iter().copied()))?;
         Ok(Checked { answering: self, command, out })
     }
 }

@@ -68,6 +68,9 @@ pub(crate) struct PlanBurst {
     /// Nodes that the pool has already: choose only who waits for them [default: their number is chosen]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Demand")]
     pub(crate) nodes: Option<u32>,
+    /// Let nobody wait, and choose only how many nodes there are
+    #[arg(long, conflicts_with = "nodes", help_heading = "Waits")]
+    pub(crate) nobody_waits: bool,
     /// Choose on the jobs before this time, and price on what comes after [default: where a third of the weeks is left]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
@@ -95,6 +98,7 @@ pub(crate) fn plan(asked: &PlanBurst, quiet: bool) -> Result<()> {
         target_s: asked.target_p95 as f64 / 1e3,
         most_ms: asked.most_wait,
         nodes: asked.nodes,
+        nobody_waits: asked.nobody_waits,
         own: asked.own.map(|own| match own {
             Own::Bought => OwnNodes::Bought,
             Own::Reserved => OwnNodes::Reserved,

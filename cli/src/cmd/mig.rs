@@ -18,8 +18,8 @@ use crate::cmd::describe;
 use crate::progress::{Clock, Steps};
 use crate::{output, source};
 
-/// Why a demand takes no `--where`.
-const NO_TRACE: &str = "a file of demand holds no jobs";
+/// Why a demand takes no options of reading.
+const NO_TRACE: &str = "a file of demand holds no jobs; the option is of the trace that --jobs names";
 
 /// Who carries the plan out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -61,6 +61,12 @@ pub(crate) struct PlanMig {
     /// The fleet is then the smallest on which they keep the target of waiting, and is tested on later jobs.
     #[arg(long, value_name = "SOURCE", num_args = 1.., conflicts_with_all = ["busy", "gpus"], help_heading = "Jobs and GPUs")]
     pub(crate) jobs: Vec<PathBuf>,
+    /// Job types of jobs by their names: a CSV with the columns name and job_type, such as bert-*,BERT
+    ///
+    /// In a name * stands for any text and ? for one character; the first line that matches counts. A job that no line matches is of the type that its
+    /// name says, else its type is drawn.
+    #[arg(long, value_name = "CSV", conflicts_with = "demand", help_heading = "Jobs and GPUs")]
+    pub(crate) types: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
     /// GPU that was measured and is planned for: a100-40gb, a100-80gb, h100-80gb, h200-141gb
@@ -139,6 +145,9 @@ fn busy(text: &str) -> Result<f64, &'static str> {
 pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-mig", &[])?;
     asked.answering.replacing.folders([&asked.emit_to])?;
+    if asked.demand.is_some() {
+        asked.reading.reads_no_trace(NO_TRACE)?;
+    }
     let now = asked.now.as_deref().map(|path| demand::read_now(path, asked.gpu)).transpose()?;
     let slices = SliceTable::read(&asked.slices, &asked.profiles)?;
     let request = MigRequest {
@@ -150,7 +159,6 @@ pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
     };
     let answer = match &asked.demand {
         Some(path) => {
-            asked.reading.needs_all_jobs(NO_TRACE)?;
             let demand = MigDemand::read(path)?;
             let _clock = Clock::new(quiet, "forecasting and choosing partitions");
             MigAnswer::of(&slices, asked.gpu, path.display().to_string(), &demand, &request)?
@@ -162,6 +170,7 @@ pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
                 eval_from_ms: asked.eval_from.as_ref().map(|from| from.first_ms(&zone)).transpose()?,
                 target_wait_ms: asked.target_p95,
                 seed: asked.seed,
+                types: asked.types.clone(),
             };
             let title = describe::title(&trace, &asked.jobs);
             let steps = Steps::watching(quiet, "choosing partitions and replaying");

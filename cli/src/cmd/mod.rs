@@ -13,6 +13,7 @@ mod cloud;
 mod cluster;
 mod config;
 mod decide;
+mod defer;
 mod describe;
 mod fleet;
 mod formats;
@@ -265,6 +266,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Plan(plan::Plan::Cloud(request)) => cloud::plan(request, quiet),
         Command::Plan(plan::Plan::Fleet(request)) => fleet::plan(request, quiet),
         Command::Plan(plan::Plan::Burst(request)) => burst::plan(request, quiet),
+        Command::Plan(plan::Plan::Defer(request)) => defer::plan(request, quiet),
         Command::Plan(plan::Plan::Serving(request)) => serving::plan(request, quiet),
         Command::Plan(plan::Plan::Queues(request)) => queues::plan(request, quiet),
         Command::Plan(plan::Plan::Capacity(request)) => capacity::plan(request, quiet),

@@ -18,7 +18,7 @@ use tracecast_planner::replay::scenario::Scenario;
 
 use crate::args::{NODES_OF_ALL, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::{backtest_demand, burst, capacity, cloud, describe, fleet, mig, queues, serving, sharing};
+use crate::cmd::{backtest_demand, burst, capacity, cloud, defer, describe, fleet, mig, queues, serving, sharing};
 use crate::progress::Steps;
 use crate::{output, source};
 
@@ -45,6 +45,11 @@ pub(crate) enum Plan {
     /// Waiting policies and numbers of nodes are replayed on earlier weeks. The answer compares the cheapest that keeps the target of waits on later
     /// weeks with all on demand, with nobody and with all waiting, and with the best seen with hindsight.
     Burst(Box<burst::PlanBurst>),
+    /// Plan which jobs wait for hours of cleaner or cheaper electricity, and test the plan on later weeks
+    ///
+    /// Ways to defer are tried on earlier jobs. The answer compares the one that saved most within a mean wait, on later jobs, with starting at once, with
+    /// published ways, and with bounds that know all hours and runs.
+    Defer(Box<defer::PlanDefer>),
     /// Plan how many replicas of an inference service are up when, and test the plan on later requests
     ///
     /// Settings of constant, reactive and forecast-driven scaling are replayed on the earlier half of a request log. The answer compares the cheapest that kept

@@ -188,6 +188,7 @@ fn durations(request: &PredictDuration, quiet: bool) -> Result<()> {
     let out = request.replacing.answer(request.out.as_deref(), "predict", &request.format)?;
     // Whoever reads this file expects it to be written again and again.
     Replacing { force: true }.files([&request.textfile])?;
+    early::apart([&out, &request.textfile])?;
     if let Some(folder) = &request.slurm {
         // Slurm's own, where the table is brought up to date.
         early::writable_folder(folder)?;

@@ -97,7 +97,7 @@ pub(crate) fn run(request: &PredictInterference, quiet: bool) -> Result<()> {
         let job = SharingJob::new(job);
         predictor.note_unknown(gpu_type, &job, &mut notes);
         let asked = (predictor.gpu_type(gpu_type), &job);
-        measuring = Some(SharingAnswer::to_measure(&predictor, limits, asked, count.into())?);
+        measuring = Some(SharingAnswer::to_measure(&predictor, limits, asked, count.into(), &mut notes)?);
     } else if let Some(path) = &request.pairs {
         for (gpu_type, a, b) in share::read_couples(path)? {
             predictor.note_unknown(&gpu_type, &a, &mut notes);

@@ -9,7 +9,7 @@ use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 use tracecast_planner::queues::against::{self, OwnFile};
 use tracecast_planner::queues::emit::{self, GPU_RESOURCE};
-use tracecast_planner::queues::{self, QueuesRequest, search};
+use tracecast_planner::queues::{self, Objective, QueuesRequest, search};
 
 use crate::args::{Reading, TIMES, resource};
 use crate::cmd::answer::{self, Answering};
@@ -37,6 +37,30 @@ pub(crate) enum Emit {
     Kai,
     /// Volcano (Kubernetes): Queues, for its capacity plugin
     Volcano,
+}
+
+/// What is to be short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Aim {
+    /// The mean and the 95 % wait, alike
+    Wait,
+    /// The median wait
+    Median,
+    /// The 95 % wait
+    Tail,
+    /// The mean and the 95 % wait of jobs of one GPU, of up to 8, and of more, each alike
+    Classes,
+}
+
+impl From<Aim> for Objective {
+    fn from(aim: Aim) -> Self {
+        match aim {
+            Aim::Wait => Self::Wait,
+            Aim::Median => Self::Median,
+            Aim::Tail => Self::Tail,
+            Aim::Classes => Self::Classes,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -69,6 +93,14 @@ pub(crate) struct PlanQueues {
     /// Choose on jobs submitted before this time, and test on those after it [default: when two thirds of the jobs are submitted]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
+    /// What is to be short
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "wait", help_heading = "Evaluation")]
+    pub(crate) objective: Aim,
+    /// Search on from the list until so many ways have been replayed on the earlier jobs, such as 200; 0 is the list alone
+    ///
+    /// A search also tries other orders, a queue of short jobs, backfill and other sizes of shares, and takes back what adds nothing clear.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, help_heading = "Evaluation")]
+    pub(crate) replays: usize,
     #[command(flatten)]
     pub(crate) times: PlanTimes,
     #[command(flatten)]
@@ -163,8 +195,8 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
         return Err(Usage(what).into());
     }
     loaded.notes = subject.notes;
-    let request = QueuesRequest { eval_from_ms, today };
-    let steps = Steps::new(quiet, "replaying", search::replays(&loaded, &request.today));
+    let request = QueuesRequest { eval_from_ms, today, objective: asked.objective.into(), replays: asked.replays };
+    let steps = Steps::new(quiet, "replaying", search::replays(&loaded, &request));
     let answer = queues::plan(&trace, &loaded, title, &request, &|| steps.step())?;
     drop(steps);
     if let Some(folder) = &asked.emit_to {

@@ -49,6 +49,8 @@ pub(crate) enum SchemaOf {
     PlanFleet,
     /// `plan burst --format json`
     PlanBurst,
+    /// `plan defer --format json`
+    PlanDefer,
     /// `plan serving --format json`
     PlanServing,
     /// `backtest cloud --format json`
@@ -104,6 +106,7 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::PlanCloud => tracecast_planner::cloud::plan::json_schema(),
         SchemaOf::PlanFleet => tracecast_planner::fleet::answer::json_schema(),
         SchemaOf::PlanBurst => tracecast_planner::burst::answer::json_schema(),
+        SchemaOf::PlanDefer => tracecast_planner::defer::answer::json_schema(),
         SchemaOf::PlanServing => tracecast_planner::serving::answer::json_schema(),
         SchemaOf::BacktestCloud => tracecast_planner::cloud::answer::json_schema(),
         SchemaOf::BacktestSpot => tracecast_predictors::spot::backtest_answer::json_schema(),

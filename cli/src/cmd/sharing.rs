@@ -56,6 +56,12 @@ pub(crate) struct PlanSharing {
     /// What is known of each job type alone: a CSV with gpu_type, job, family and any of the quantities in the guide
     #[arg(long, value_name = "PROFILES", help_heading = "Jobs and GPUs")]
     pub(crate) profiles: Option<PathBuf>,
+    /// Job types of jobs by their names: a CSV with the columns name and job_type, such as bert-*,BERT
+    ///
+    /// In a name * stands for any text and ? for one character; the first line that matches counts. A job that no line matches is of the type that its
+    /// name says, else its type is drawn.
+    #[arg(long, value_name = "CSV", help_heading = "Jobs and GPUs")]
+    pub(crate) types: Option<PathBuf>,
     /// GPU types to plan for, separated by commas [default: all that were measured]
     ///
     /// In the replay every GPU is of that type.
@@ -131,6 +137,7 @@ pub(crate) fn plan(asked: &PlanSharing, quiet: bool) -> Result<()> {
         watched: asked.watched,
         seed: asked.seed,
         gpu_types: asked.gpu_type.clone(),
+        types: asked.types.clone(),
     };
     let steps = Steps::watching(quiet, "forecasting and replaying");
     let answer = SharingPlanAnswer::of(&trace, &table, title, &request, &steps)?;

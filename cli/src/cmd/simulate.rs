@@ -87,10 +87,11 @@ pub(crate) struct Jobs {
     /// it. Each VC of the jobs is the ClusterQueue of its name. All nodes are one pool that the quotas divide, and --scan is kueue unless it is given.
     #[arg(long, value_name = "YAML")]
     pub(crate) quota: Option<PathBuf>,
-    /// Limits by QOS and partition, as Slurm has them: a TOML file, or the output of sacctmgr and scontrol
+    /// Limits by QOS, account and partition, as Slurm has them: a TOML file, or the output of sacctmgr and scontrol
     ///
-    /// `(sacctmgr show qos -P; scontrol show partition; scontrol show config) > limits.txt` writes such a file. Replayed are GrpTRES, GrpJobs, MaxTRESPU, MaxJobsPU, MaxTRESPerJob and
-    /// MaxWall of a QOS, its Priority (with --order multifactor:qos=1000) and Preempt, and MaxTime and the QOS of a partition. Each VC is the partition of its name.
+    /// `(sacctmgr show qos -P; sacctmgr show assoc tree -P; scontrol show partition; scontrol show config) > limits.txt` writes such a file. Replayed are GrpTRES, GrpJobs, GrpTRESRunMins,
+    /// MaxTRESPU, MaxJobsPU, MaxTRESPerJob and MaxWall of a QOS, its Priority (with --order multifactor:qos=1000) and Preempt; GrpTRES, GrpJobs, GrpTRESRunMins, MaxJobs, MaxTRESPerJob and
+    /// MaxWall of accounts and of users in them; and MaxTime and the QOS of a partition. Each VC is the partition of its name.
     #[arg(long, value_name = "FILE")]
     pub(crate) limits: Option<PathBuf>,
     /// Replay jobs that were submitted at this time or later [default: from the first job]
@@ -152,6 +153,7 @@ pub(crate) struct PolicyArguments {
     ///   ljf          the longest job
     ///   srtf         the job with the shortest remaining run time
     ///   qssf         quasi-shortest service: the smallest run time × GPUs
+    ///   aged         the same with ageing; aged:1h lets e times the GPU time count as submitted an hour later
     ///   las          least attained service: the least GPU time so far
     ///   tiresias     las with queues; tiresias:3250,7200,18000 sets their bounds (GPU-seconds)
     ///   gittins      the highest Gittins index of the GPU time so far
@@ -205,7 +207,7 @@ pub(crate) struct PolicyArguments {
     ///
     /// With true it knows the recorded run time, as an oracle would. With requested it knows the time limit of the job, and with predicted the
     /// run time from --predictions. For a job without a prediction it uses the time limit, and for a job without a limit the true run time.
-    /// If --predictions is given, the default is predicted for the order qssf and for backfill, else true.
+    /// If --predictions is given, the default is predicted for the orders qssf and aged and for backfill, else true.
     #[arg(long, value_name = "WHICH")]
     pub(crate) estimate: Option<String>,
     /// Time between two scheduling decisions, such as 60s [default: a decision after every event; 60s for tiresias with --compat helios]

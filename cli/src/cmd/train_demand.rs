@@ -118,6 +118,9 @@ pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
 
 pub(crate) fn forecast(request: &Forecast, quiet: bool) -> Result<()> {
     request.reading.needs_all_jobs(DEMAND_OF_ALL)?;
+    if request.sources.is_empty() {
+        request.reading.reads_no_trace("no trace is named, so nothing is read but the model; name the SOURCE")?;
+    }
     let out = request.replacing.answer(request.out.as_deref(), "forecast", &request.format)?;
     let path = &request.model;
     let bytes = tracecast_predictors::read_model(path)?;

@@ -17,7 +17,7 @@ use tracecast_predictors::utilisation::{asked, backtest, forecast, held_out};
 use crate::args::{Reading, RowsForm};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
-use crate::early::Replacing;
+use crate::early::{self, Replacing};
 use crate::exit::Usage;
 use crate::progress::Clock;
 use crate::{output, source};
@@ -121,7 +121,7 @@ pub(crate) struct PredictUtilisation {
     /// CSV of what to forecast: job types for a table of profiles, else jobs [default: the jobs that wait]
     ///
     /// Of job types it has the columns gpu_type and job, and where known family, batch, flops, parameters and precision_bits. Of jobs it has the
-    /// column name, and where known user, gpus, cpus, limit_s and job_id.
+    /// column name, and where known user, gpus, cpus, limit_s and job_id. Where the user is not known, all jobs of the name count.
     #[arg(long, value_name = "CSV")]
     pub(crate) jobs: Option<PathBuf>,
     /// Seed of the random choices: the same seed gives the same answer
@@ -135,8 +135,8 @@ pub(crate) struct PredictUtilisation {
     pub(crate) out: Option<PathBuf>,
     /// Also write the table of profiles with the forecasts added (CSV), which `plan sharing` and `plan mig` take as --profiles
     ///
-    /// Forecasts are the expected utilisation, and the 90 % quantile of the memory. A column names what is a forecast, and commands that take the
-    /// table say so.
+    /// Forecasts are the expected utilisation, and the 90 % quantile of the memory. What was measured stays as it was. A column names what is a
+    /// forecast, and commands that take the table say so.
     #[arg(long, value_name = "FILE", requires = "jobs", help_heading = "Answer")]
     pub(crate) save_profiles: Option<PathBuf>,
     #[command(flatten)]
@@ -146,6 +146,7 @@ pub(crate) struct PredictUtilisation {
 pub(crate) fn predict(request: &PredictUtilisation, quiet: bool) -> Result<()> {
     let out = request.replacing.answer(request.out.as_deref(), "predict-utilisation", &request.format)?;
     request.replacing.files([&request.save_profiles])?;
+    early::apart([&out, &request.save_profiles])?;
     let answer = if let Some(path) = profiles(&request.sources, &request.reading)? {
         let Some(jobs) = &request.jobs else {
             let what = "name the job types to forecast with --jobs: a CSV with the columns gpu_type and job, and where known family and batch";
@@ -206,7 +207,7 @@ fn profiles<'a>(sources: &'a [PathBuf], reading: &Reading) -> Result<Option<&'a 
 
 /// Reads a table of profiles.
 fn read_table(path: &Path, reading: &Reading) -> Result<SharingTable> {
-    reading.needs_all_jobs("a table of profiles holds no jobs")?;
+    reading.reads_no_trace("a table of profiles holds no jobs; the option is of a trace")?;
     let mut table = SharingTable::new();
     read_measured(path, &mut table)?;
     Ok(table.sorted())

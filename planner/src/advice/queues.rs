@@ -37,7 +37,7 @@ pub(super) fn look(
     }
     let mut loaded = load(trace, None, &Options::default()).map_err(|error| super::in_a_line(&error))?;
     loaded.workload.predicted_s = last_two(&JobFacts::of(trace), &loaded);
-    let request = QueuesRequest { eval_from_ms: None, today: Policy { scan, ..Policy::default() }.on(loaded.resource) };
+    let request = QueuesRequest::of_list(None, Policy { scan, ..Policy::default() }.on(loaded.resource));
     let answer = QueuesAnswer::of(trace, &loaded, String::new(), &request, &|| ());
     let answer = answer.map_err(|error| super::in_a_line(&error))?;
     let recommendation = answer.recommendation.map(with_command);

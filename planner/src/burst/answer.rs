@@ -221,6 +221,8 @@ pub struct BurstHeldOut {
     pub mean_wait_s: IntervalEstimate,
     /// What intervals draw anew.
     pub interval: String,
+    /// How many of these there are; of one, nothing is drawn and the interval is none.
+    pub blocks: usize,
     /// Whether these are weeks.
     #[serde(skip)]
     #[schemars(skip)]
@@ -248,6 +250,12 @@ pub struct BurstPoolPlan {
     pub months: Option<f64>,
     /// Nodes.
     pub nodes: u32,
+    /// Fewest and most nodes that keep the target under the same policy and cost at most 3 % more on all weeks of the record, as far as bisection finds them.
+    pub nodes_alike: (u32, u32),
+    /// What the nodes cost to buy; none where they are reserved.
+    pub purchase: Option<f64>,
+    /// Years over which that is spread.
+    pub years: Option<f64>,
     /// GPUs of a node.
     pub gpus_per_node: f64,
     /// An hour of a GPU of the pool.
@@ -260,6 +268,8 @@ pub struct BurstPoolPlan {
     pub own_per_month: f64,
     /// What the cloud costs a month.
     pub cloud_per_month: f64,
+    /// What is put off beyond the end of the record costs a month of it, less what is put off into it.
+    pub put_off_per_month: f64,
     /// What it is held against costs a month: all on demand, or, where the nodes are given, nobody waiting.
     pub baseline_per_month: f64,
     /// Share of the pool in use; none without any.
@@ -291,6 +301,8 @@ pub enum BurstVerdict {
     Advised,
     /// No: on later windows it did not save enough, or chance alone may have saved it.
     NoSaving,
+    /// No: there is only one later day or week.
+    TooShort,
     /// No: on later windows more than 5 % of the jobs, or of those of a size class, waited longer than the target.
     TargetMissed,
     /// No: on later windows nobody waiting cost no more.
@@ -358,7 +370,11 @@ pub fn json_schema() -> serde_json::Value {
 }
 
 /// What each row of the trace is predicted to run, seconds, and how it is predicted, in words.
-fn predictions(facts: &JobFacts<'_>, jobs: &[UnwaitedJob], file: Option<&Column>) -> Result<(Vec<f64>, String)> {
+pub(crate) fn predictions(
+    facts: &JobFacts<'_>,
+    jobs: &[UnwaitedJob],
+    file: Option<&Column>,
+) -> Result<(Vec<f64>, String)> {
     const LAST_TWO: &str = "predicted as the mean of the last two of the same user and job name that had ended, else of the user, else of all";
     let mut found = last_two_by_row(facts, jobs);
     let Some(column) = file else {
@@ -380,11 +396,30 @@ fn predictions(facts: &JobFacts<'_>, jobs: &[UnwaitedJob], file: Option<&Column>
 }
 
 impl BurstAnswer {
-    /// Plans for the jobs of a trace.
+    /// Plans for the jobs of a trace. Where waiting fails on the later weeks, nodes for nobody waiting are planned instead.
     ///
     /// # Errors
     /// If GPU types are not offered, nothing can be owned of one, there are no GPU jobs, predictions are of other jobs, or there are too few days to choose on or to price on.
     pub fn of(trace: &Trace, offers: &FleetOffers, title: String, request: &BurstRequest) -> Result<Self> {
+        let found = Self::planned(trace, offers, title.clone(), request)?;
+        let has_failed = matches!(found.verdict, BurstVerdict::TargetMissed | BurstVerdict::WaitingLost);
+        if !has_failed || request.terms.nodes.is_some() || request.terms.nobody_waits {
+            return Ok(found);
+        }
+        let terms = BurstTerms { nobody_waits: true, ..request.terms.clone() };
+        let mut second = Self::planned(trace, offers, title, &BurstRequest { terms, ..request.clone() })?;
+        if second.verdict != BurstVerdict::Advised {
+            return Ok(found);
+        }
+        second.notes.push(format!(
+            "Waiting was tested first, and {}. So this is the plan in which nobody waits. It was turned to on what the later windows showed and is tested on the same, which flatters it a little.",
+            found.action.trim_start_matches("**Change nothing**: ").trim_end_matches('.')
+        ));
+        second.recommendation = second.recommend();
+        Ok(second)
+    }
+
+    fn planned(trace: &Trace, offers: &FleetOffers, title: String, request: &BurstRequest) -> Result<Self> {
         let facts = JobFacts::of(trace);
         let jobs = FleetJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
         let span =

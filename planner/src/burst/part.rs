@@ -4,8 +4,11 @@
 //! the smallest size, on the cheapest of on-demand. So *all on demand* costs here what it costs there. The wait of a job is from its submission to its start, here or there, and is told of the jobs that were
 //! submitted in a stretch; hours are paid by when they are.
 //!
+//! **Put off**: who waits runs later, and what waits at the end of a stretch would run beyond it for nothing. So a stretch also pays for the GPU-hours that its jobs run after its end and would have run
+//! before it had nobody waited, at the price of a GPU where they run; what jobs of before put off into it, it does not pay. Where nobody waits this is nothing, and over stretches in a row it adds up.
+//!
 //! O(jobs log jobs + hours) a trial. Worked example: 1 node of 4 GPUs at 6 an hour, on-demand 2.5 for an hour of a GPU. In an hour 3 GPUs are in use in the pool and at most 2 in the cloud: it
-//! costs 6 + 5.
+//! costs 6 + 5. If a job of 2 GPUs and half an hour waits in the pool until the hour is over, the hour pays 2 × 0.5 × 6 / 4 = 1.5 more.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -52,6 +55,8 @@ pub struct BurstSpent {
     pub own: f64,
     /// The cloud.
     pub cloud: f64,
+    /// What was put off to later, less what was put off to now.
+    pub put_off: f64,
     /// GPU-hours that the pool could have served.
     pub room_gpu_h: f64,
     /// GPU-hours that it served.
@@ -71,13 +76,14 @@ pub struct BurstSpent {
 impl BurstSpent {
     /// All of it.
     pub fn cost(&self) -> f64 {
-        self.own + self.cloud
+        self.own + self.cloud + self.put_off
     }
 
     /// Adds another stretch or pool.
     pub fn add(&mut self, other: &Self) {
         self.own += other.own;
         self.cloud += other.cloud;
+        self.put_off += other.put_off;
         self.room_gpu_h += other.room_gpu_h;
         self.own_gpu_h += other.own_gpu_h;
         self.cloud_gpu_h += other.cloud_gpu_h;
@@ -185,10 +191,27 @@ impl BurstPart {
         f64::from(nodes) * self.own.per_h
     }
 
+    /// What the jobs submitted before a moment run after it and would have run before it had they not waited, at the price of a GPU where they run. O(jobs).
+    fn put_off(&self, times: &[BurstTimes], at: i64) -> f64 {
+        let in_cloud = self.supply.on_demand.first().map_or(0.0, |rental| rental.per_gpu_h);
+        let in_pool = self.own.per_h / self.own.gpus;
+        let after = |start: i64, run: i64| (start + run).max(at) - start.max(at);
+        let jobs = self.ran(times).zip(&self.recorded.submit_ms).zip(&self.gpus);
+        jobs.filter(|((_, submit), _)| **submit < at)
+            .map(|(((_, times, run), submit), gpus)| {
+                let put_off = after(times.start_ms, run) - after(*submit, run);
+                let price = if times.cloud { in_cloud } else { in_pool };
+                put_off as f64 / HOUR_MS as f64 * gpus * price
+            })
+            .sum()
+    }
+
     /// What a stretch cost. O(jobs log jobs + hours).
     pub fn cost(&self, setup: &BurstSetup, times: &[BurstTimes], stretch: Moments) -> f64 {
         let cloud = self.cloud_costs(times, stretch);
-        self.own_per_h(setup.nodes) * cloud.len() as f64 + cloud.iter().sum::<f64>()
+        let end = stretch.0 + cloud.len() as i64 * HOUR_MS;
+        self.own_per_h(setup.nodes) * cloud.len() as f64 + cloud.iter().sum::<f64>() + self.put_off(times, end)
+            - self.put_off(times, stretch.0)
     }
 
     /// The jobs submitted in a stretch.
@@ -231,6 +254,7 @@ impl BurstPart {
             let mut spent = BurstSpent {
                 own: self.own_per_h(setup.nodes) * hours,
                 cloud: cloud.get(range.clone()).unwrap_or(&[]).iter().sum(),
+                put_off: self.put_off(times, to) - self.put_off(times, from),
                 room_gpu_h: f64::from(setup.nodes) * self.own.gpus * hours,
                 ..BurstSpent::default()
             };
@@ -323,6 +347,28 @@ pub(super) mod tests {
         assert!(
             (found[0].wait_s - 90.0 * 60.0).abs() < 1e-9 && (part.p95_s(&times, (0, HOUR_MS)) - 3600.0).abs() < 1e-9
         );
+    }
+
+    #[test]
+    fn what_is_put_off_beyond_the_end_is_paid() {
+        // A job of 2 GPUs and half an hour comes at 50 min to a node that is full until 60.
+        let part = part(&[(0, 60, 4.0), (50, 30, 2.0)], HOUR_MS);
+        let hour = |policy: WaitingPolicy, from: i64, to: i64| {
+            let setup = BurstSetup { policy, ..BurstSetup::unwaited(1) };
+            let times = part.replay(&setup).unwrap();
+            let cost = part.cost(&setup, &times, (from * HOUR_MS, to * HOUR_MS));
+            let all = part.account(&setup, &times, (from * HOUR_MS, to * HOUR_MS), &[0..(to - from) as usize]);
+            assert!((all[0].cost() - cost).abs() < 1e-9);
+            cost
+        };
+        // Nobody waiting, 10 min in the first hour and 20 in the second: two instances in each. Put off, a sixth of an hour of 2 GPUs moved to the second.
+        let waits = WaitingPolicy::Everybody;
+        assert!(
+            (hour(WaitingPolicy::Nobody, 0, 1) - 11.0).abs() < 1e-9
+                && (hour(WaitingPolicy::Nobody, 1, 2) - 11.0).abs() < 1e-9
+        );
+        assert!((hour(waits, 0, 1) - 6.5).abs() < 1e-9 && (hour(waits, 1, 2) - 5.5).abs() < 1e-9);
+        assert!((hour(waits, 0, 2) - 12.0).abs() < 1e-9);
     }
 
     #[test]

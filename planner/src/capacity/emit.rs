@@ -20,6 +20,9 @@ fn head(answer: &CapacityAnswer) -> String {
         lines.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
         lines.push(format!("Undo: {}", recommendation.undo));
     }
+    if answer.shares_first() {
+        lines.push("This file is the other way: each VC keeps nodes of its own, and all that are to be bought stand in it. The files of `plan queues` let the VCs share.".to_owned());
+    }
     // A name of the trace must not end the comment.
     lines.iter().map(|line| format!("# {}\n", line.replace(['\n', '\r'], " "))).collect()
 }

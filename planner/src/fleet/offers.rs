@@ -103,6 +103,10 @@ pub struct OwnedOffer {
     pub gpus: u32,
     /// An hour of a node over its life: purchase, electricity, and what it costs a year.
     pub per_h: f64,
+    /// What one costs to buy.
+    pub price: f64,
+    /// Years over which that is spread.
+    pub years: f64,
     /// Most nodes.
     pub limit: Option<u32>,
 }
@@ -311,6 +315,8 @@ impl Source<'_> {
             gpu: entry.gpu.get_ref().clone(),
             gpus: self.gpus(name, &entry.gpus)?,
             per_h: owned_per_h(price, years, power_kw * pue * electricity, per_year),
+            price,
+            years,
             limit: entry.limit,
         })
     }

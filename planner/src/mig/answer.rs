@@ -25,7 +25,7 @@ use super::gpu::MigGpu;
 use super::partition::full;
 use super::rule::{MigFleet, MigQuestion, MigRequest, MigRule, MigTried};
 use super::speed::{MigEvidence, SpeedBasis, SpeedBelief};
-use super::study::{MigJobs, MigReplayed, MigStudy, MigStudyRequest, types};
+use super::study::{MigJobs, MigReplayed, MigStudy, MigStudyRequest, MigTypes};
 use crate::error::{Error, Result};
 use crate::one_gpu::OneGpuJobs;
 use crate::plan::Recommendation;
@@ -221,13 +221,12 @@ impl MigAnswer {
         asked: &MigStudyRequest,
         watch: &dyn Watch,
     ) -> Result<Self> {
-        let (types, drawn) = types(table, gpu)?;
-        let jobs = MigJobs::of(OneGpuJobs::of(trace), (&types, drawn), asked)?;
+        let jobs = MigJobs::of(OneGpuJobs::of(trace), &MigTypes::of(table, gpu)?, asked)?;
         let evidence = MigEvidence::of(table, gpu, &jobs.demand)?;
         let study = MigStudy::new(&evidence, &jobs, request, asked);
         let not_kept = || {
             Error::NothingToEvaluate(format!(
-                "no number of GPUs keeps 95 % of the waits within {}; ask for a longer one with --target-p95",
+                "no fleet that was tried, up to 46 times the load, keeps 95 % of the waits within {}; ask for a longer one with --target-p95",
                 format::duration(asked.target_wait_ms as f64 / 1e3)
             ))
         };

@@ -13,7 +13,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::time::HOUR_S;
-use tracecast_predictors::sheet::{self as read, Sheet, SheetRow};
+use tracecast_predictors::sheet::{self, Sheet, SheetRow};
 
 use super::gpu::MigGpu;
 use super::partition::MigPartition;
@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 /// Most job types of a file.
 const MOST_TYPES: usize = 500;
 /// Most jobs of a type at once, GPUs, or whole GPUs of load.
-const MOST: f64 = 1e5;
+pub(super) const MOST: f64 = 1e5;
 
 /// What one job type asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -57,7 +57,7 @@ impl MigDemand {
     /// # Errors
     /// If it is not of a form above, names a job type twice, or asks for nothing; with the line.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = read::text(path)?;
+        let text = sheet::text(path)?;
         let sheet = Sheet::open(path, &text)?;
         let is_load = sheet.has(&["job", "per_hour", "run_s"]);
         if sheet.has(&["jobs"]) == is_load || !sheet.has(&["job"]) {
@@ -141,7 +141,7 @@ fn whole(row: &SheetRow<'_>, name: &str) -> Cell<f64> {
 /// # Errors
 /// If it is not of the form above, or a partition is none of the GPU; with the line.
 pub fn read_now(path: &Path, gpu: &MigGpu) -> Result<Vec<(MigPartition, u32)>> {
-    let text = read::text(path)?;
+    let text = sheet::text(path)?;
     let sheet = Sheet::open(path, &text)?;
     if !sheet.has(&["partition", "gpus"]) {
         return Err(sheet.other("name a file with the columns partition and gpus, such as 2x3g.20gb,4").into());

@@ -125,7 +125,8 @@ impl MigProgramme<'_> {
     /// # Errors
     /// If the solver fails, which no input should bring about.
     pub fn solve(&self) -> Result<Option<MigChoice>> {
-        if self.gpus.is_none() && !self.needs.iter().all(|need| self.has_room(need)) {
+        // Who needs nothing needs no room: of the types of a trace, some come later.
+        if self.gpus.is_none() && !self.needs.iter().all(|need| need.amount <= 0.0 || self.has_room(need)) {
             return Ok(None);
         }
         let first = if self.gpus.is_some() { Goal::Progress } else { Goal::FewestGpus };

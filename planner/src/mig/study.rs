@@ -2,36 +2,41 @@
 //!
 //! ```text
 //! jobs        those of one GPU, each with a job type of the table (one_gpu)
-//! earlier     submitted before the split, as they were known then; they give the demand: jobs an hour and mean run of each job type
-//! choice      for each rule, the greatest share of the time that slices may be held, in steps of 2 %, with which the 95 % wait of each third of the earlier jobs is within the target when they are
-//!             replayed with the speeds that the rule believes; that share and the demand give its fleet
+//! earlier     submitted before the split, as they were known then; they give the demand: jobs an hour and mean run of each job type, runs cut off at the end of their time
+//! choice      for each rule, the greatest share of the time that slices may be held, in steps of 2 % from 100 to 2.2 %, by bisection, with which the 95 % wait of each third of the earlier jobs is within the
+//!             target when they are replayed with the speeds that the rule believes; that share and the demand give its fleet. Waits need not fall with every step, as the mix of slices
+//!             changes with it, so a smaller fleet that was not tried may keep the target, too
 //! later       submitted from the split on, in a replay of all jobs with the measured speeds, on each fleet
 //! ```
 //!
 //! **Who asks for what**: a user or a template asks for one kind of slice, so the jobs of a type are dealt out to its profiles as the plan has them, each to the profile that is furthest behind its part. *Any slice*
 //! is the same fleet where a scheduler gives each job the smallest empty slice that keeps the SLO.
 //!
-//! **Wait** is time in the queue, **delay** from submission to end less the run on a whole GPU, **slowdown** the time on a slice over that run. A job that there is no room for counts as one beyond the SLO, and as one that waits for ever.
+//! **Wait** is time in the queue, **delay** from submission to end less the run on a whole GPU, **slowdown** the time on a slice over that run. A job that there is no room for counts as one beyond the SLO, and as one that waits for ever. 95 % waits are by nearest rank.
 //! **Whole GPUs instead** are the fewest with which the later jobs wait no longer, at 95 %. The oracle chooses on the later jobs with every speed known. Intervals are of days drawn anew.
 //!
 //! O(rules × log steps × (programme + replay)). Worked number: a type of which the plan has two thirds on `3g` and one third on `2g` deals its jobs out as 3g, 2g, 3g, 3g, 2g, 3g.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracecast_analytics::report::format;
 use tracecast_analytics::stats::quantile::quantile;
 use tracecast_analytics::time::HOUR_MS;
 use tracecast_predictors::interference::slice::SliceTable;
 use tracecast_predictors::watch::{self, Watch};
 
-use super::demand::{MigDemand, MigDemandRow};
+use super::demand::{MOST, MigDemand, MigDemandRow};
 use super::gpu::MigGpu;
 use super::replay::{Profiles, SliceSpeeds, SliceTimes, replay};
 use super::rule::{MigFleet, MigPartitionRow, MigQuestion, MigRequest, MigRule};
 use super::speed::{MigEvidence, MigSpeed, SpeedBelief};
+use crate::capacity::search::{NEVER, nearest_rank_s};
 use crate::error::{Error, Result};
+use crate::one_gpu::types::TypesOfNames;
 use crate::one_gpu::{
     OneGpuJobs, Parts, TypedJobs, USUAL_WAIT_MS, by_day, fewest_of_any, mean_change, named_share, parts, slowdown,
 };
@@ -44,8 +49,10 @@ const STEP: f64 = 0.98;
 const STEPS: i32 = 190;
 /// Parts of the jobs, in order of submission, of which each must keep the target: what only the whole of them keeps does not last.
 const THIRDS: usize = 3;
-/// Wait of a job that never runs, seconds: longer than any.
-const FOR_EVER_S: f64 = 1e15;
+/// The share of the jobs that the target is for.
+const TAIL: f64 = 0.95;
+/// Shortest time that a demand is taken over, milliseconds: jobs that come all at once come within an hour.
+const SHORTEST_MS: i64 = HOUR_MS;
 
 /// What is asked of the jobs of a trace.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,11 +63,13 @@ pub struct MigStudyRequest {
     pub target_wait_ms: i64,
     /// Seed of the job types that are drawn.
     pub seed: u64,
+    /// A file that tells job types of names.
+    pub types: Option<PathBuf>,
 }
 
 impl Default for MigStudyRequest {
     fn default() -> Self {
-        Self { eval_from_ms: None, target_wait_ms: USUAL_WAIT_MS, seed: 1 }
+        Self { eval_from_ms: None, target_wait_ms: USUAL_WAIT_MS, seed: 1, types: None }
     }
 }
 
@@ -98,8 +107,8 @@ pub struct MigReplayRow {
     pub partitions: Vec<MigPartitionRow>,
     /// How the later jobs fared.
     pub later: MigFigures,
-    /// Change of the mean delay against whole GPUs, seconds.
-    pub mean_delay_change_s: IntervalEstimate,
+    /// Change of the mean delay against whole GPUs, seconds, of the jobs that ran on both; none where no whole GPUs kept the target on the earlier jobs.
+    pub mean_delay_change_s: Option<IntervalEstimate>,
     /// Whole GPUs with which the later jobs wait no longer, at 95 %; none where so many have no room.
     pub whole_instead: Option<u32>,
 }
@@ -121,14 +130,53 @@ pub struct MigReplayed {
     pub named_gpu_time: f64,
     /// Seed of the draws.
     pub seed: u64,
-    /// The fleets; the first is of whole GPUs.
+    /// The fleets, that of whole GPUs first.
     pub fleets: Vec<MigReplayRow>,
+    /// Rules of which no fleet that was tried kept the target on the jobs that they chose on: they have no fleet.
+    pub not_kept: Vec<MigRule>,
 }
 
 impl MigReplayed {
     /// A fleet whose jobs ask for one kind of slice each.
     pub fn fleet(&self, rule: MigRule) -> Option<&MigReplayRow> {
         self.fleets.iter().find(|row| row.rule == rule && !row.any_slice)
+    }
+}
+
+/// The job types that jobs of a trace may have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MigTypes {
+    /// Those of a table that fit on the GPU, those that were measured there first.
+    pub names: Vec<String>,
+    /// How many were measured: jobs without a known type are drawn from them.
+    pub measured: usize,
+    /// Those that use more memory than the GPU has.
+    pub too_large: Vec<String>,
+}
+
+impl MigTypes {
+    /// Those of a table.
+    ///
+    /// # Errors
+    /// If none was measured on the GPU and fits there.
+    pub fn of(table: &SliceTable, gpu: &MigGpu) -> Result<Self> {
+        let whole = gpu.profiles.get(gpu.whole());
+        let (name, usable_mib) = whole.map_or(("", 0.0), |whole| (whole.name, f64::from(whole.usable_mib)));
+        let fits = |name: &String| {
+            let memory = table.job(name).and_then(|job| table.memory_mb(job));
+            memory.is_none_or(|memory| memory <= usable_mib)
+        };
+        let is_measured = |job: &String| table.job(job).is_some_and(|job| table.measured(job, name).is_some());
+        let (fitting, too_large): (Vec<String>, Vec<String>) = table.jobs().iter().cloned().partition(fits);
+        let (mut names, others): (Vec<String>, Vec<String>) = fitting.into_iter().partition(is_measured);
+        let measured = names.len();
+        if measured == 0 {
+            return Err(Error::NothingToEvaluate(format!(
+                "no job type was measured on {name} and fits there, so no jobs can be replayed; measure some, or tell a demand"
+            )));
+        }
+        names.extend(others);
+        Ok(Self { names, measured, too_large })
     }
 }
 
@@ -141,16 +189,23 @@ pub struct MigJobs {
     /// Kinds are places in the demand.
     jobs: TypedJobs,
     is_named: Vec<bool>,
+    /// Jobs of types that do not fit on the GPU.
+    too_large: usize,
     parts: Parts,
 }
 
 impl MigJobs {
-    /// Gives each job a type of `types`: that of its name, else one of the first `drawn` by a draw.
+    /// Gives each job a type: that of its name, else one of those that were measured by a draw. Jobs whose type does not fit on the GPU are left out.
     ///
     /// # Errors
-    /// If too few jobs lie before or after the split.
-    pub fn of(all: OneGpuJobs, (types, drawn): (&[String], usize), request: &MigStudyRequest) -> Result<Self> {
-        let (mut jobs, is_named) = all.with_kinds(types, drawn, request.seed);
+    /// If the file of types cannot be read, too few jobs lie before or after the split, or their load is beyond that of a file of demand.
+    pub fn of(mut all: OneGpuJobs, types: &MigTypes, request: &MigStudyRequest) -> Result<Self> {
+        if let Some(path) = &request.types {
+            let known: Vec<String> = types.names.iter().chain(&types.too_large).cloned().collect();
+            all.name_types(&TypesOfNames::read(path, &known)?);
+        }
+        let too_large = all.without(&types.too_large);
+        let (mut jobs, is_named) = all.with_kinds(&types.names, types.measured, request.seed);
         // Only types that a job has are looked at.
         let mut there: Vec<u16> = jobs.kind.clone();
         there.sort_unstable();
@@ -158,17 +213,32 @@ impl MigJobs {
         for kind in &mut jobs.kind {
             *kind = there.binary_search(kind).ok().and_then(|at| u16::try_from(at).ok()).unwrap_or_default();
         }
-        let names: Vec<String> = there.iter().filter_map(|kind| types.get(usize::from(*kind)).cloned()).collect();
+        let names: Vec<String> = there.iter().filter_map(|kind| types.names.get(usize::from(*kind)).cloned()).collect();
         let parts = parts(&all, &jobs, request.eval_from_ms)?;
         let until = jobs.submit_ms.last().copied().unwrap_or_default();
         let every: Vec<usize> = (0..jobs.submit_ms.len()).collect();
-        let demand = demand(&names, &jobs, &every, until);
-        Ok(Self { demand, all, jobs, is_named, parts })
+        let demand = demand(&names, &jobs, &every, (0, until));
+        let load = demand.load();
+        if load > MOST {
+            return Err(Error::NoJobs(format!(
+                "the jobs of one GPU keep {} GPUs busy, and {} are the most that are partitioned; plan a part of the jobs",
+                format::count(load as u64),
+                format::count(MOST as u64)
+            )));
+        }
+        Ok(Self { demand, all, jobs, is_named, too_large, parts })
     }
 
     /// What a reader must know of them.
     pub fn notes(&self, seed: u64) -> Vec<String> {
-        self.all.notes(self.drawn(), "with step times", seed)
+        let mut notes = self.all.notes(self.drawn(), "with step times", seed);
+        if self.too_large > 0 {
+            notes.push(format!(
+                "{} more are left out, as their job types use more memory than the GPU has.",
+                format::counted(self.too_large as u64, "job", "jobs")
+            ));
+        }
+        notes
     }
 
     /// Jobs whose type was drawn.
@@ -182,16 +252,22 @@ impl MigJobs {
     }
 }
 
-/// Jobs an hour and mean run of each type, of some jobs that came within a time from 0 on.
-fn demand(names: &[String], jobs: &TypedJobs, which: &[usize], within_ms: i64) -> MigDemand {
+/// Jobs an hour and mean run of each type, of some jobs that came within a time, their runs cut off at its end: what they would keep busy within it if none waited. A time of less than an hour
+/// is one of an hour.
+fn demand(names: &[String], jobs: &TypedJobs, which: &[usize], (from, to): (i64, i64)) -> MigDemand {
+    let to = to.max(from.saturating_add(SHORTEST_MS));
     let mut sums = vec![(0.0, 0.0); names.len()];
     for job in which {
-        let (Some(kind), Some(run)) = (jobs.kind.get(*job), jobs.run_ms.get(*job)) else { continue };
+        let (Some(kind), Some(run), Some(submit)) =
+            (jobs.kind.get(*job), jobs.run_ms.get(*job), jobs.submit_ms.get(*job))
+        else {
+            continue;
+        };
         if let Some(sum) = sums.get_mut(usize::from(*kind)) {
-            *sum = (sum.0 + 1.0, sum.1 + *run as f64 / 1e3);
+            *sum = (sum.0 + 1.0, sum.1 + (*run).min((to - submit).max(0)) as f64 / 1e3);
         }
     }
-    let hours = (within_ms as f64 / HOUR_MS as f64).max(f64::MIN_POSITIVE);
+    let hours = (to - from) as f64 / HOUR_MS as f64;
     let row = |(name, (count, run_s)): (&String, &(f64, f64))| MigDemandRow {
         job: name.clone(),
         jobs: count / hours,
@@ -250,7 +326,7 @@ impl<'a> MigStudy<'a> {
         Self { evidence, request, asked, jobs, profiles, truth }
     }
 
-    /// The fleet of a rule for all jobs: the one to have from now on; `None` where it has no room for a job type.
+    /// The fleet of a rule for all jobs: the one to have from now on; `None` where none that was tried keeps the target, or it has no room for a job type.
     ///
     /// # Errors
     /// If the solver fails, which no input should bring about.
@@ -269,10 +345,10 @@ impl<'a> MigStudy<'a> {
         let names: Vec<String> = self.jobs.demand.rows.iter().map(|row| row.job.clone()).collect();
         // What still ran at the split took up slices before it.
         let all_known: Vec<usize> = (0..known.submit_ms.len()).collect();
-        let before = demand(&names, known, &all_known, *split_ms);
+        let before = demand(&names, known, &all_known, (0, *split_ms));
         let first = later.first().and_then(|job| jobs.submit_ms.get(*job)).copied().unwrap_or_default();
         let last = jobs.submit_ms.last().copied().unwrap_or_default();
-        let after = demand(&names, jobs, later, last - first);
+        let after = demand(&names, jobs, later, (first, last));
         let learn = ChosenFor { demand: &before, jobs: known, which: earlier };
         let hindsight = ChosenFor { demand: &after, jobs, which: later };
         let mut rules = vec![
@@ -288,19 +364,24 @@ impl<'a> MigStudy<'a> {
         }
         rules.push((MigRule::Oracle, SpeedBelief::Measured, &hindsight));
         watch.more(rules.len());
-        let mut fleets = Vec::new();
+        let (mut fleets, mut not_kept) = (Vec::new(), Vec::new());
         let mut base: Option<Vec<Option<SliceTimes>>> = None;
         let waits = RefCell::new(BTreeMap::new());
         for (rule, belief, of) in rules {
-            let Some(chosen) = watch::part(watch, || self.choose(rule, belief, of))? else { continue };
+            let Some(chosen) = watch::part(watch, || self.choose(rule, belief, of))? else {
+                not_kept.push(rule);
+                continue;
+            };
             for any_slice in [false, true] {
                 if any_slice && rule != MigRule::Plan {
                     continue;
                 }
                 let asks = self.asks(&chosen.fleet, jobs, any_slice);
                 let times = replay(jobs, &asks, &self.slices(&chosen.fleet), &self.truth)?;
-                let base = base.get_or_insert_with(|| times.clone());
-                fleets.push(self.row(rule, any_slice, &chosen, &times, base, &waits)?);
+                if rule == MigRule::WholeGpus {
+                    base = Some(times.clone());
+                }
+                fleets.push(self.row(rule, any_slice, &chosen, &times, base.as_deref(), &waits)?);
             }
         }
         Ok(MigReplayed {
@@ -312,6 +393,7 @@ impl<'a> MigStudy<'a> {
             named_gpu_time: named_share(jobs, &self.jobs.is_named),
             seed: self.asked.seed,
             fleets,
+            not_kept,
         })
     }
 
@@ -331,7 +413,8 @@ impl<'a> MigStudy<'a> {
             let asks = self.asks(&fleet, of.jobs, false);
             let times = replay(of.jobs, &asks, &self.slices(&fleet), &believed)?;
             let third = of.which.len().div_ceil(THIRDS).max(1);
-            let keeps = |part: &[usize]| p95_wait_s(of.jobs, &times, part) * 1e3 <= self.asked.target_wait_ms as f64;
+            let target_s = self.asked.target_wait_ms as f64 / 1e3;
+            let keeps = |part: &[usize]| p95_wait_s(of.jobs, &times, part).is_some_and(|wait_s| wait_s <= target_s);
             Ok(of.which.chunks(third).all(keeps).then_some(MigChosen { busy, fleet }))
         };
         let Some(mut found) = enough_at(STEPS)? else { return Ok(None) };
@@ -386,7 +469,7 @@ impl<'a> MigStudy<'a> {
     }
 
     /// The whole GPUs with which the later jobs wait no longer. `waits` are 95 % waits by numbers of whole GPUs, as far as they were replayed: every row asks for the same.
-    fn whole_instead(&self, p95_s: f64, waits: &RefCell<BTreeMap<u32, f64>>) -> Result<u32> {
+    fn whole_instead(&self, p95_s: f64, waits: &RefCell<BTreeMap<u32, Option<f64>>>) -> Result<u32> {
         let jobs = &self.jobs.jobs;
         let whole = self.evidence.gpu().whole();
         fewest_of_any(&|gpus| {
@@ -400,7 +483,7 @@ impl<'a> MigStudy<'a> {
                 }
             };
             waits.borrow_mut().insert(gpus, wait_s);
-            Ok(wait_s <= p95_s)
+            Ok(wait_s.is_some_and(|wait_s| wait_s <= p95_s))
         })
     }
 
@@ -410,14 +493,16 @@ impl<'a> MigStudy<'a> {
         any_slice: bool,
         chosen: &MigChosen,
         times: &[Option<SliceTimes>],
-        base: &[Option<SliceTimes>],
-        waits: &RefCell<BTreeMap<u32, f64>>,
+        base: Option<&[Option<SliceTimes>]>,
+        waits: &RefCell<BTreeMap<u32, Option<f64>>>,
     ) -> Result<MigReplayRow> {
         let (jobs, which) = (&self.jobs.jobs, &self.jobs.parts.later);
         let later = figures(jobs, times, which, self.request.slo);
-        let mean_delay_change_s = mean_change(&by_day(jobs, which), &|job| {
-            let (now, before) = ((*times.get(job)?)?, (*base.get(job)?)?);
-            Some((now.end_ms - before.end_ms) as f64 / 1e3)
+        let mean_delay_change_s = base.map(|base| {
+            mean_change(&by_day(jobs, which), &|job| {
+                let (now, before) = ((*times.get(job)?)?, (*base.get(job)?)?);
+                Some((now.end_ms - before.end_ms) as f64 / 1e3)
+            })
         });
         Ok(MigReplayRow {
             rule,
@@ -463,13 +548,13 @@ fn believed(speeds: &[Vec<MigSpeed>], profiles: &[usize]) -> SliceSpeeds {
     found
 }
 
-/// The 95 % wait of some jobs, seconds; that of one that never runs is longer than any.
-fn p95_wait_s(jobs: &TypedJobs, times: &[Option<SliceTimes>], which: &[usize]) -> f64 {
+/// The 95 % wait of some jobs, seconds; `None` where so many never run.
+fn p95_wait_s(jobs: &TypedJobs, times: &[Option<SliceTimes>], which: &[usize]) -> Option<f64> {
     let wait = |job: &usize| {
         let submit = jobs.submit_ms.get(*job)?;
-        Some((*times.get(*job)?).map_or(FOR_EVER_S, |times| (times.start_ms - submit) as f64 / 1e3))
+        Some((*times.get(*job)?).map_or(NEVER, |times| times.start_ms - submit))
     };
-    quantile(&which.iter().filter_map(wait).collect::<Vec<_>>(), 0.95).unwrap_or_default()
+    nearest_rank_s(&which.iter().filter_map(wait).collect::<Vec<_>>(), TAIL)
 }
 
 /// Figures of some jobs.
@@ -490,40 +575,15 @@ fn figures(jobs: &TypedJobs, times: &[Option<SliceTimes>], which: &[usize], slo:
         over += usize::from(is_over);
         slowdowns.push(slowdown);
     }
-    let p95 = p95_wait_s(jobs, times, which);
     MigFigures {
         mean_wait_s: interval::average(waits.iter().copied()),
-        p95_wait_s: (p95 < FOR_EVER_S / 1e3).then_some(p95),
+        p95_wait_s: p95_wait_s(jobs, times, which),
         mean_delay_s: interval::average(delays.iter().copied()),
         slowdown90: quantile(&slowdowns, 0.9),
         over_slo: over as f64 / which.len().max(1) as f64,
         failed,
         without_room,
     }
-}
-
-/// The job types of a table that fit on a GPU, those that were measured there first, and how many these are: jobs without a known type are drawn from them.
-///
-/// # Errors
-/// If none is.
-pub fn types(table: &SliceTable, gpu: &MigGpu) -> Result<(Vec<String>, usize)> {
-    let whole = gpu.profiles.get(gpu.whole());
-    let (name, usable_mib) = whole.map_or(("", 0.0), |whole| (whole.name, f64::from(whole.usable_mib)));
-    let fits = |name: &&String| {
-        let memory = table.job(name).and_then(|job| table.memory_mb(job));
-        memory.is_none_or(|memory| memory <= usable_mib)
-    };
-    let is_measured = |job: &String| table.job(job).is_some_and(|job| table.measured(job, name).is_some());
-    let (mut found, others): (Vec<String>, Vec<String>) =
-        table.jobs().iter().filter(fits).cloned().partition(is_measured);
-    let measured = found.len();
-    if measured == 0 {
-        return Err(Error::NothingToEvaluate(format!(
-            "no job type was measured on {name} and fits there, so no jobs can be replayed; measure some, or tell a demand"
-        )));
-    }
-    found.extend(others);
-    Ok((found, measured))
 }
 
 #[cfg(test)]
@@ -548,10 +608,17 @@ mod tests {
     fn a_demand_is_jobs_an_hour_and_their_mean_run() {
         let jobs = TypedJobs { submit_ms: vec![0, 1, 2], run_ms: vec![60_000, 30_000, 10_000], kind: vec![0, 0, 1] };
         let names = ["a".to_owned(), "b".to_owned()];
-        let found = demand(&names, &jobs, &[0, 1, 2], 7_200_000);
+        let found = demand(&names, &jobs, &[0, 1, 2], (0, 7_200_000));
         let rows: Vec<(f64, Option<f64>)> = found.rows.iter().map(|row| (row.jobs, row.run_s)).collect();
         assert_eq!(rows, [(1.0, Some(45.0)), (0.5, Some(10.0))]);
         assert!((found.load() * 7200.0 - 100.0).abs() < 1e-9);
+        // A hundred at once that run for a day keep a hundred GPUs busy, not thousands.
+        let at_once = TypedJobs { submit_ms: vec![5; 100], run_ms: vec![86_400_000; 100], kind: vec![0; 100] };
+        let every: Vec<usize> = (0..100).collect();
+        assert!((demand(&names, &at_once, &every, (5, 5)).load() - 100.0).abs() < 1e-9);
+        let spread = TypedJobs { submit_ms: (0..100).map(|job| job * 100).collect(), ..at_once };
+        let load = demand(&names, &spread, &every, (0, 9_900)).load();
+        assert!(load > 99.0 && load <= 100.0, "{load}");
     }
 
     #[test]

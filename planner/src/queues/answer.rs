@@ -2,6 +2,7 @@
 //!
 //! O(candidates + VCs). Worked example: a VC with 96 GPUs of its own and a ceiling of 1.5 is to be guaranteed 96 GPUs and may use 144.
 
+mod advise;
 mod render;
 
 use std::collections::BTreeMap;
@@ -14,17 +15,22 @@ use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::SourceRecord;
 
-use super::search::{JobWaits, QueuesRequest, SearchOutcome, TriedSetup, search};
-use super::share::{Shares, Sharing, ceiling_of, is_private};
+use super::measure::{JobWaits, Objective};
+use super::search::{QueuesRequest, SearchOutcome, TriedSetup, VcOutcome, search};
+use super::setup::{QueueChange, Setup};
+use super::share::{Shares, Sharing, ShortQueue, ceiling_of, is_private};
 use crate::error::{Error, Result};
-use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
-use crate::replay::compare::{Difference, IntervalEstimate, Merit};
+use crate::plan::{Recommendation, worth};
+use crate::replay::compare::{IntervalEstimate, Merit};
 use crate::replay::fidelity::Fidelity;
 use crate::replay::input::Loaded;
-use crate::sim::{Estimate, Policy, Scan};
+use crate::sim::{Group, Policy, Scan};
 
 /// Version of the answer; a change that breaks its readers raises it.
 pub const SCHEMA: &str = "plan-queues/1";
+
+/// What a queue of short jobs is called, after its VC.
+pub(super) const SHORT_SUFFIX: &str = "-short";
 
 /// The later jobs under Kueue's admission, with the quotas of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
@@ -46,11 +52,18 @@ pub struct WaitOf {
     pub mean_wait_s: f64,
     /// 95 % quantile of the wait, seconds.
     pub p95_wait_s: f64,
+    /// Median of the wait, seconds.
+    pub median_wait_s: f64,
 }
 
 impl From<JobWaits> for WaitOf {
     fn from(of: JobWaits) -> Self {
-        Self { jobs: of.jobs as u64, mean_wait_s: of.merit.mean_wait_s, p95_wait_s: of.merit.p95_wait_s }
+        Self {
+            jobs: of.jobs as u64,
+            mean_wait_s: of.merit.mean_wait_s,
+            p95_wait_s: of.merit.p95_wait_s,
+            median_wait_s: of.median_wait_s,
+        }
     }
 }
 
@@ -63,6 +76,18 @@ pub struct QueuesCandidate {
     pub policy: String,
     /// The same, as it differs from today.
     pub order: String,
+    /// How far the sizes of shares are moved from today's (0) to what the VCs asked for in the earlier time (1).
+    pub shares_moved: f64,
+    /// What of each share is kept for short jobs.
+    pub short_queue: Option<ShortQueue>,
+    /// What is changed from today.
+    pub changes: Vec<QueueChange>,
+    /// Round of the search that it came up in; 0 for the list.
+    pub round: u64,
+    /// What it costs in the earlier time, by the objective: of today's 1.
+    pub cost: f64,
+    /// The same in each third of that time with at least 20 jobs.
+    pub cost_by_window: Vec<f64>,
     /// Whether a job that does not fit holds up those behind it.
     pub strict: bool,
     /// Whether it may be chosen: it wrongs no VC in the earlier time, and runs every job that runs today.
@@ -77,6 +102,24 @@ pub struct QueuesCandidate {
     pub later: WaitOf,
     /// Whether no allowed candidate has both a shorter mean and a shorter 95 % wait on the earlier jobs.
     pub on_front: bool,
+    /// The setup itself.
+    #[serde(skip)]
+    pub(super) setup: Setup,
+}
+
+/// The chosen with one change taken back.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct QueuesAblation {
+    /// What is taken back.
+    pub change: QueueChange,
+    /// Whether what is left could have been chosen.
+    pub allowed: bool,
+    /// What is left costs so much in the earlier time, of today's 1.
+    pub cost: f64,
+    /// Waits of the earlier jobs.
+    pub earlier: WaitOf,
+    /// Waits of the later jobs.
+    pub later: WaitOf,
 }
 
 /// A VC that waited longer on the later jobs than on nodes of its own.
@@ -148,6 +191,8 @@ pub struct FrontPoint {
     pub sharing: Sharing,
     /// In which order jobs are served.
     pub policy: String,
+    /// What is changed from today.
+    pub changes: Vec<QueueChange>,
     /// Waits of the earlier jobs.
     pub earlier: WaitOf,
     /// Waits of the later jobs.
@@ -168,8 +213,12 @@ pub struct OwnGpus {
 pub struct VcPlan {
     /// Its name.
     pub vc: String,
-    /// GPUs that are its own at the end of the data.
+    /// GPUs that are its own from now on, as chosen where the plan is followed.
     pub own_gpus: f64,
+    /// GPUs that are its own at the end of the data.
+    pub own_today_gpus: f64,
+    /// Those of its own that are kept for short jobs; none without a queue of them.
+    pub short_gpus: Option<f64>,
     /// GPUs of its largest job.
     pub largest_job_gpus: f64,
     /// The same by type.
@@ -196,6 +245,20 @@ impl VcPlan {
         found
     }
 
+    /// The part of it that is kept for short jobs, or the rest, with `own` GPUs; a ceiling bounds each part.
+    fn part(&self, suffix: &str, own_gpus: f64, ceiling: Option<f64>) -> Self {
+        let share = if self.own_gpus > 0.0 { own_gpus / self.own_gpus } else { 0.0 };
+        let own = self.own.iter().map(|own| OwnGpus { gpus: (own.gpus * share).floor(), ..own.clone() }).collect();
+        Self {
+            vc: format!("{}{suffix}", self.vc),
+            own_gpus,
+            own,
+            most_gpus: ceiling.map(|ceiling| ceiling_of(own_gpus, ceiling)),
+            short_gpus: None,
+            ..self.clone()
+        }
+    }
+
     /// GPUs that it may use beyond its own; none if only the pool bounds it.
     pub(super) fn may_borrow(&self) -> Option<f64> {
         self.most_gpus.map(|most| (most - self.own_gpus).max(0.0))
@@ -219,10 +282,16 @@ pub struct QueuesAnswer {
     pub resource: Resource,
     /// How near the replay of today comes to the record.
     pub fidelity: Fidelity,
+    /// What was to be short.
+    pub objective: Objective,
     /// Every candidate; the first is today.
     pub candidates: Vec<QueuesCandidate>,
+    /// Position of what the list alone would have chosen.
+    pub list_choice: usize,
     /// Position of the chosen.
     pub chosen: usize,
+    /// The chosen without each of its changes, that which matters most on the later jobs first.
+    pub ablation: Vec<QueuesAblation>,
     /// Whether to follow it: the later jobs clearly wait less, all of them run, and no VC waits longer than on nodes of its own beyond its interval.
     pub followed: bool,
     /// The later jobs.
@@ -235,8 +304,13 @@ pub struct QueuesAnswer {
     pub action: String,
     /// The recommendation, if a change is worth it.
     pub recommendation: Option<Recommendation>,
+    /// Waits of the later jobs with all of the chosen but its order, backfill and placement; none if these are today's.
+    pub in_todays_order: Option<WaitOf>,
     /// Files it rests on.
     pub sources: Vec<SourceRecord>,
+    /// GPU time that each VC asked for in the earlier time, GPU-seconds.
+    #[serde(skip)]
+    pub(super) asked_gpu_s: Vec<f64>,
     /// The split, milliseconds from time 0 of the replay.
     #[serde(skip)]
     pub(super) split_ms: i64,
@@ -263,18 +337,28 @@ impl QueuesAnswer {
         let shares = Shares::of(&loaded.cluster)?;
         let name = |vc: usize| loaded.cluster.vcs.get(vc).map_or_else(String::new, |vc| vc.name.clone());
         let allowed: Vec<&Merit> =
-            found.tried.iter().filter(|tried| tried.is_allowed()).map(|tried| &tried.earlier.merit).collect();
-        let candidate = |tried: &TriedSetup| QueuesCandidate {
-            sharing: tried.setup.sharing,
-            policy: tried.setup.policy.describe(),
-            order: order(&tried.setup.policy, &request.today),
-            strict: tried.setup.policy.scan == Scan::Strict,
-            allowed: tried.is_allowed(),
-            wronged: tried.wronged.iter().map(|vc| name(*vc)).collect(),
-            complete: tried.complete,
-            earlier: tried.earlier.into(),
-            later: tried.later.into(),
-            on_front: tried.is_allowed() && !allowed.iter().any(|other| other.dominates(&tried.earlier.merit)),
+            found.tried.iter().filter(|tried| tried.is_allowed()).map(|tried| &tried.earlier.waits.merit).collect();
+        let candidate = |tried: &TriedSetup| {
+            let TriedSetup { setup, earlier, later, round } = tried;
+            QueuesCandidate {
+                sharing: setup.sharing,
+                policy: setup.policy.describe(),
+                order: advise::order(&setup.policy, &request.today),
+                shares_moved: setup.moved,
+                short_queue: setup.short,
+                changes: setup.changes(&request.today),
+                round: *round as u64,
+                cost: earlier.cost,
+                cost_by_window: earlier.by_window.clone(),
+                strict: setup.policy.scan == Scan::Strict,
+                allowed: tried.is_allowed(),
+                wronged: earlier.wronged.iter().map(|vc| name(*vc)).collect(),
+                complete: earlier.complete,
+                earlier: earlier.waits.into(),
+                later: later.waits.into(),
+                on_front: tried.is_allowed() && !allowed.iter().any(|other| other.dominates(&earlier.waits.merit)),
+                setup: setup.clone(),
+            }
         };
         let candidates: Vec<QueuesCandidate> = found.tried.iter().map(candidate).collect();
         let (Some(today), Some(chosen), Some(ideal)) =
@@ -284,12 +368,29 @@ impl QueuesAnswer {
         };
         let change = found.change.differences.first();
         let worth = change.is_some_and(|change| {
-            worth(-change.mean_wait_s.value, -change.mean_wait_s.high, today.later.merit.mean_wait_s)
+            worth(-change.mean_wait_s.value, -change.mean_wait_s.high, today.later.waits.merit.mean_wait_s)
         });
         let worse = worse(&found, &name);
-        let followed =
-            found.chosen > 0 && worth && chosen.cannot_run == 0 && !worse.iter().any(|worse| worse.beyond_interval);
-        let sharing = if followed { chosen.setup.sharing } else { Sharing::AsToday };
+        let followed = found.chosen > 0
+            && worth
+            && chosen.later.cannot_run == 0
+            && !worse.iter().any(|worse| worse.beyond_interval);
+        let set = if followed { chosen.setup.clone() } else { today.setup.clone() };
+        let mut ablation: Vec<QueuesAblation> = found
+            .ablated
+            .iter()
+            .filter_map(|ablated| {
+                Some(QueuesAblation {
+                    change: ablated.change?,
+                    allowed: ablated.without.is_allowed(),
+                    cost: ablated.without.earlier.cost,
+                    earlier: ablated.without.earlier.waits.into(),
+                    later: ablated.without.later.waits.into(),
+                })
+            })
+            .collect();
+        ablation.sort_by(|a, b| b.later.mean_wait_s.total_cmp(&a.later.mean_wait_s).then(a.change.cmp(&b.change)));
+        let in_todays_order = found.ablated.iter().find(|ablated| ablated.change.is_none());
         let zone = Zone::named(&trace.zone)?;
         let eval_from = zone.rfc3339(loaded.workload.origin_ms + found.split_ms);
         let nodes = loaded.cluster.largest().0;
@@ -300,6 +401,7 @@ impl QueuesAnswer {
             eval_from,
             today: request.today.describe(),
             resource: loaded.resource,
+            objective: request.objective,
             fidelity: found.fidelity.clone(),
             pareto: candidates
                 .iter()
@@ -307,29 +409,34 @@ impl QueuesAnswer {
                 .map(|candidate| FrontPoint {
                     sharing: candidate.sharing,
                     policy: candidate.policy.clone(),
+                    changes: candidate.changes.clone(),
                     earlier: candidate.earlier,
                     later: candidate.later,
                 })
                 .collect(),
             candidates,
+            list_choice: found.of_list,
             chosen: found.chosen,
+            ablation,
+            in_todays_order: in_todays_order.map(|ablated| ablated.without.later.waits.into()),
+            asked_gpu_s: found.asked_gpu_s.clone(),
             followed,
             held_out: HeldOut {
-                today: today.later.into(),
-                recommended: chosen.later.into(),
+                today: today.later.waits.into(),
+                recommended: chosen.later.waits.into(),
                 private: found.private.into(),
-                hindsight: ideal.later.into(),
+                hindsight: ideal.later.waits.into(),
                 mean_wait_change_s: change.map(|change| change.mean_wait_s),
                 p95_wait_change_s: change.map(|change| change.p95_wait_s),
                 worse,
                 nodes,
                 nodes_instead: found.nodes_instead,
-                cannot_run: chosen.cannot_run as u64,
-                stopped: chosen.stopped as u64,
-                lost_gpu_hours: chosen.lost_gpu_hours,
+                cannot_run: chosen.later.cannot_run as u64,
+                stopped: chosen.later.stopped as u64,
+                lost_gpu_hours: chosen.later.lost_gpu_hours,
                 under_kueue: None,
             },
-            vcs: vcs(loaded, &shares, &found, sharing),
+            vcs: vcs(loaded, &shares, &found, &set),
             action: String::new(),
             recommendation: None,
             sources: trace.sources.clone(),
@@ -349,124 +456,38 @@ impl QueuesAnswer {
         self.candidates.get(self.chosen)
     }
 
-    /// The candidate with this sharing and policy.
-    fn beside(&self, sharing: Sharing, policy: &str) -> Option<&QueuesCandidate> {
-        self.candidates.iter().find(|of| of.sharing == sharing && of.policy == policy)
+    /// The candidate of the list with this sharing and today's policy.
+    fn sharing_alone(&self, sharing: Sharing) -> Option<&QueuesCandidate> {
+        let wanted = Setup::new(sharing, self.today_policy()?.clone());
+        self.candidates.iter().find(|of| of.setup == wanted)
     }
 
-    /// The sharing that was chosen, in today's order.
-    pub(super) fn sharing_alone(&self) -> Option<&QueuesCandidate> {
-        self.beside(self.setup()?.sharing, &self.today)
+    /// Today's policy.
+    fn today_policy(&self) -> Option<&Policy> {
+        self.candidates.first().map(|today| &today.setup.policy)
     }
 
-    fn act(&self) -> String {
-        let Some(setup) = self.setup().filter(|_| self.followed) else {
-            let why = if self.chosen == 0 {
-                "no way to share that wrongs no VC was better on the earlier jobs"
-            } else if self.held_out.cannot_run > 0 {
-                "under what was best on the earlier jobs, some later ones could not run"
-            } else if self.held_out.worse.iter().any(|worse| worse.beyond_interval) {
-                "what was best on the earlier jobs made a VC wait longer on the later ones than nodes of its own"
-            } else {
-                "what was best on the earlier jobs was not clearly better on the later ones"
-            };
-            return format!("**Change nothing**: {why}.");
+    /// The queues to be set up: each VC, or, with a queue of short jobs, what is left of its share and what is kept.
+    pub(super) fn queues(&self) -> Vec<VcPlan> {
+        let ceiling = match self.setup().map(|setup| setup.sharing) {
+            Some(Sharing::Borrowing { ceiling, .. }) => ceiling,
+            _ => None,
         };
-        let share = match setup.sharing {
-            Sharing::AsToday | Sharing::Private => String::new(),
-            Sharing::Borrowing { ceiling, reclaim } => format!(
-                "**Put all VCs on one pool of nodes, and serve each first up to its own share**; {}{}",
-                ceiling.map_or_else(
-                    || "what is idle, anyone may borrow".to_owned(),
-                    |ceiling| format!("let it use up to {ceiling} times that share")
-                ),
-                if reclaim {
-                    ", and stop jobs that borrow, the last started first, when a VC needs its share"
-                } else {
-                    ""
-                }
-            ),
-            Sharing::OnePool => "**Put all VCs on one pool of nodes**, without shares".to_owned(),
+        let parts = |vc: &VcPlan| match vc.short_gpus {
+            None => vec![vc.clone()],
+            Some(kept) => {
+                let mut short = vc.part(SHORT_SUFFIX, kept, ceiling);
+                short.largest_job_gpus = short.largest_job_gpus.min(kept);
+                vec![vc.part("", vc.own_gpus - kept, ceiling), short]
+            }
         };
-        match (share.is_empty(), setup.policy == self.today) {
-            (false, true) => format!("{share}."),
-            (false, false) => format!("{share}. Change the order of jobs: {}.", setup.order),
-            (true, _) => format!("**Change the order of jobs**: {}. Leave the nodes as they are.", setup.order),
-        }
-    }
-
-    fn recommended(&self, change: &Difference, found: &SearchOutcome) -> Recommendation {
-        let interval = format!(
-            "95 %, moving-block bootstrap over {} later jobs in blocks of {}",
-            format::count(found.change.jobs),
-            format::count(found.change.block_jobs)
-        );
-        let today = self.held_out.today.mean_wait_s;
-        let naive = self.beside(Sharing::OnePool, &self.today).map(|pool| pool.later.mean_wait_s - today);
-        let mut harmed = vec![Harm {
-            who: format!("{} of the jobs", format::percent(change.more_wait_share)),
-            how_much: format!("wait longer, {} less", format::percent(change.less_wait_share)),
-        }];
-
-        harmed.extend(self.held_out.stops().map(|stops| Harm { who: "Those that borrow".to_owned(), how_much: stops }));
-        Recommendation {
-            plan: "queues".to_owned(),
-            action: self.action.clone(),
-            effects: vec![
-                Effect::of("Mean wait of a job", "s", &change.mean_wait_s, &interval),
-                Effect::of("95 % quantile of the wait", "s", &change.p95_wait_s, &interval),
-            ],
-            against: format!("the cluster as it is, {}", self.today),
-            basis: Basis::LaterDays,
-            regret: found.change.differences.get(1).map(|ideal| Regret {
-                oracle: "the best of what was allowed, seen with hindsight".to_owned(),
-                oracle_change: ideal.mean_wait_s.value,
-                naive_change: naive,
-                naive: naive.map(|_| "one pool without shares".to_owned()),
-            }),
-            harmed,
-            confidence: if self.fidelity.is_close() { Confidence::Medium } else { Confidence::Low },
-            risk: format!("{} One later stretch was tested.", self.fidelity.sentence()),
-            assumptions: vec![
-                "Users submit the same jobs at the same times, whatever they wait.".to_owned(),
-                "Any job may run on any node with the GPU type it asks for: data and promises are near all of them."
-                    .to_owned(),
-                match self.setup().map(|setup| setup.sharing) {
-                    Some(Sharing::Borrowing { reclaim: true, .. }) => {
-                        "A job that is stopped begins anew, or from its last checkpoint where --checkpoint says how often it writes one; what it lost counts as waiting."
-                    }
-                    _ => "Nobody is stopped so that a VC gets back what is its own: it waits for jobs that borrowed to end.",
-                }
-                .to_owned(),
-            ],
-            holds_until: "Shares, nodes or the mix of jobs change; make the plan again every month.".to_owned(),
-            apply: "Make the same plan with --emit slurm (or kueue, kai, volcano) --emit-to FOLDER, and read the files before you apply them.".to_owned(),
-            command: None,
-            undo: "Give every VC its own nodes again: save the partitions or queues that there are before you apply the files, and put them back."
-                .to_owned(),
-        }
-    }
-}
-
-/// A policy as it differs from today's.
-fn order(policy: &Policy, today: &Policy) -> String {
-    let known = match policy.estimate {
-        Estimate::True => "known",
-        Estimate::Requested => "requested",
-        Estimate::Predicted => "predicted",
-    };
-    if policy == today {
-        "as today".to_owned()
-    } else if policy.order == today.order {
-        format!("EASY backfill by {known} runs")
-    } else {
-        format!("shortest {known} run first")
+        self.vcs.iter().flat_map(parts).collect()
     }
 }
 
 /// VCs whose 95 % quantile is longer than on nodes of their own.
 fn worse(found: &SearchOutcome, name: &dyn Fn(usize) -> String) -> Vec<WorseVc> {
-    let of = |of: &super::search::VcOutcome| {
+    let of = |of: &VcOutcome| {
         let change = of.change.as_ref()?.p95_wait_s;
         (change.value > 0.0).then(|| WorseVc {
             vc: name(of.vc),
@@ -479,36 +500,43 @@ fn worse(found: &SearchOutcome, name: &dyn Fn(usize) -> String) -> Vec<WorseVc> 
     found.by_vc.iter().filter_map(of).collect()
 }
 
-fn vcs(loaded: &Loaded, shares: &Shares, found: &SearchOutcome, sharing: Sharing) -> Vec<VcPlan> {
+fn vcs(loaded: &Loaded, today: &Shares, found: &SearchOutcome, set: &Setup) -> Vec<VcPlan> {
     let cluster = &loaded.cluster;
+    let moved = set.moved > 0.0;
+    let shares = if moved { &found.shares } else { today };
     let apart = is_private(cluster);
-    let mut largest = vec![0.0; cluster.vcs.len()];
+    let mut largest = vec![0.0f64; cluster.vcs.len()];
     for (job, vc) in loaded.workload.vc.iter().enumerate() {
         if let Some(largest) = largest.get_mut(usize::from(*vc)) {
-            *largest = f64::max(*largest, loaded.workload.shape_of(job).as_gpus());
+            *largest = largest.max(loaded.workload.shape_of(job).as_gpus());
         }
     }
+    let named = |gpu_type: Option<u16>| gpu_type.and_then(|at| cluster.gpu_types.get(usize::from(at)).cloned());
     let plan = |at: usize| {
         let vc = cluster.vcs.get(at)?;
         let own_gpus = shares.gpus_at(at, i64::MAX);
-        let own = match cluster.pools.get(usize::from(vc.pool)).filter(|_| apart) {
-            None => vec![OwnGpus { gpu_type: None, gpus: own_gpus }],
-            Some(pool) => pool
-                .groups
-                .iter()
-                .map(|group| OwnGpus {
-                    gpu_type: group.gpu_type.and_then(|at| cluster.gpu_types.get(usize::from(at)).cloned()),
-                    gpus: f64::from(group.sizes.last().map_or(0, |(_, nodes)| *nodes)) * f64::from(group.gpus_per_node),
-                })
-                .collect(),
+        let groups = cluster.pools.get(usize::from(vc.pool)).map_or(&[][..], |pool| &pool.groups);
+        let own = if moved {
+            // Shares move where all nodes are of one kind.
+            let gpu_type = groups.first().and_then(|group| named(group.gpu_type));
+            vec![OwnGpus { gpu_type, gpus: own_gpus }]
+        } else if apart {
+            let gpus = |group: &Group| {
+                f64::from(group.sizes.last().map_or(0, |(_, nodes)| *nodes)) * f64::from(group.gpus_per_node)
+            };
+            groups.iter().map(|group| OwnGpus { gpu_type: named(group.gpu_type), gpus: gpus(group) }).collect()
+        } else {
+            vec![OwnGpus { gpu_type: None, gpus: own_gpus }]
         };
         let later = found.by_vc.iter().find(|of| of.vc == at);
         Some(VcPlan {
             vc: vc.name.clone(),
             own_gpus,
+            own_today_gpus: today.gpus_at(at, i64::MAX),
+            short_gpus: set.short.map(|short| short.kept(own_gpus)),
             largest_job_gpus: largest.get(at).copied().unwrap_or(0.0),
             own,
-            most_gpus: match sharing {
+            most_gpus: match set.sharing {
                 Sharing::Borrowing { ceiling: Some(ceiling), .. } => Some(ceiling_of(own_gpus, ceiling)),
                 Sharing::AsToday | Sharing::Private if cluster.is_alone(vc) => Some(own_gpus),
                 Sharing::AsToday | Sharing::Private => vc.quota_milli.last().map(|(_, milli)| *milli as f64 / 1e3),

@@ -7,6 +7,9 @@
 //! | KAI | `quota` | `limit` less the quota | always, but of jobs that have run for `reclaimMinRuntime` |
 //! | Volcano | `deserved` | `capability` less what is deserved | `reclaimable` |
 //!
+//! A queue of short jobs is one more queue beside its VC's. Fair share of users, age and size are weights of Slurm's multifactor; the others do not have them, and the files say so. No
+//! scheduler orders by predicted runs by itself.
+//!
 //! The same files are written whatever the plan says, so that none of an earlier plan stays behind: where there is nothing to set they are comments.
 //!
 //! O(VCs). Worked example: a VC of 96 GPUs with a ceiling of 1.5 has `GrpTRES=gres/gpu=96` on one QOS and `gres/gpu=48` on the other; `nominalQuota: 96` and
@@ -22,13 +25,14 @@ pub(super) use kai::runs_for;
 pub use kueue::kueue;
 pub(super) use kueue::{reclaiming, strategy};
 pub use slurm::slurm;
-pub(super) use slurm::{SlurmPartition, partition, partitions};
+pub(super) use slurm::{SlurmPartition, partition, partitions, priorities};
 pub(super) use volcano::PLUGIN;
 pub use volcano::volcano;
 
 use tracecast_analytics::report::format;
 
-use super::answer::{QueuesAnswer, VcPlan};
+use super::answer::{QueuesAnswer, SHORT_SUFFIX, VcPlan};
+use super::setup::QueueChange;
 use super::share::Sharing;
 use crate::error::{Error, Result};
 use crate::plan::slug::{is_taken, slug};
@@ -41,10 +45,10 @@ fn unnamed(found: String) -> Error {
     Error::Malformed { what: "name of a queue", found, remedy: remedy.to_owned() }
 }
 
-/// The VCs with names that Kubernetes takes, and Slurm for a QOS.
-pub(super) fn named(answer: &QueuesAnswer) -> Result<Vec<(String, &VcPlan)>> {
-    let mut found: Vec<(String, &VcPlan)> = Vec::new();
-    for vc in &answer.vcs {
+/// The VCs, and their queues of short jobs, with names that Kubernetes takes, and Slurm for a QOS.
+pub(super) fn named(answer: &QueuesAnswer) -> Result<Vec<(String, VcPlan)>> {
+    let mut found: Vec<(String, VcPlan)> = Vec::new();
+    for vc in answer.queues() {
         let name = slug(&vc.vc).ok_or_else(|| unnamed(vc.vc.clone()))?;
         if is_taken(found.iter().map(|(other, _)| other.as_str()), &name, Some("-borrow")) {
             return Err(unnamed(format!("{} (as {name}, which another is called, too)", vc.vc)));
@@ -80,17 +84,37 @@ pub(super) fn about(answer: &QueuesAnswer) -> Vec<String> {
     }
     said.extend(answer.held_out.stops().filter(|_| answer.followed).map(|stops| format!("{stops}.")));
     if let Some(setup) = answer.setup().filter(|setup| answer.followed && setup.policy != answer.today) {
-        if let Some(alone) = answer.sharing_alone() {
+        if let Some(alone) = answer.in_todays_order {
             said.push(format!(
                 "What these files set, without the order: a mean wait of the later jobs of {}, against {} today.",
-                format::duration(alone.later.mean_wait_s),
+                format::duration(alone.mean_wait_s),
                 format::duration(answer.held_out.today.mean_wait_s)
             ));
         }
+        let priorities = !slurm::priorities(answer).is_empty();
+        said.push(if priorities {
+            format!(
+                "The order of jobs ({}) is in the file for Slurm alone: Kueue, KAI and Volcano share among queues, not among users, and know priorities of jobs that somebody sets. Backfill is \
+                 SchedulerType=sched/backfill by time limits.",
+                setup.order
+            )
+        } else {
+            format!(
+                "The order of jobs ({}) is not in these files. Slurm backfills with SchedulerType=sched/backfill by time limits, and takes priorities from a submission \
+                 plugin that asks `tracecast predict` or `serve`; Kueue, KAI and Volcano know priorities alone.",
+                setup.order
+            )
+        });
+        said.extend((setup.changes.contains(&QueueChange::Placement)).then(|| {
+            "Packing is not in these files: Slurm packs unless SelectTypeParameters or a partition has LLN, Kubernetes with MostAllocated of NodeResourcesFit, KAI and Volcano with binpack."
+                .to_owned()
+        }));
+    }
+    if let Some(short) = answer.setup().and_then(|setup| setup.short_queue).filter(|_| answer.followed) {
         said.push(format!(
-            "The order of jobs ({}) is not in these files. Slurm backfills with SchedulerType=sched/backfill by time limits, and takes priorities from a submission \
-             plugin that asks `tracecast predict` or `serve`; Kueue, KAI and Volcano know priorities alone.",
-            setup.order
+            "Jobs that run {} at most have queues of their own, called {SHORT_SUFFIX} after their VC. The plan sends a job there by what is predicted; slurm-job-submit.lua does by its time limit, and pods name \
+             their queue.",
+            format::duration(f64::from(short.within_s))
         ));
     }
     if shared(answer).is_none() {
@@ -122,11 +146,14 @@ fn comments(mark: &str, answer: &QueuesAnswer) -> String {
 pub(super) mod tests {
     use serde_json::json;
     use tracecast_analytics::Trace;
+    use tracecast_analytics::time::DAY_MS;
 
     use super::super::answer::OwnGpus;
     use super::super::search::tests::{request, uneven};
+    use super::super::share::ShortQueue;
     use super::*;
     use crate::plan::Emitted;
+    use crate::sim::Order;
     use crate::yaml::write::tests::read;
 
     /// VCs vision (96 GPUs of its own) and speech (8), as if `sharing` had been chosen.
@@ -187,6 +214,60 @@ pub(super) mod tests {
         assert_eq!(documents[0]["spec"]["deserved"], json!({ GPU_RESOURCE: "96" }));
         assert_eq!(documents[0]["spec"]["capability"], json!({ GPU_RESOURCE: "144" }));
         assert_eq!(documents[0]["spec"]["reclaimable"], true);
+    }
+
+    #[test]
+    fn a_queue_of_short_jobs_is_one_more_queue() {
+        let mut answer = plan(Sharing::Borrowing { ceiling: Some(1.5), reclaim: false }, Some(1.5));
+        let chosen = answer.chosen;
+        answer.candidates[chosen].short_queue = Some(ShortQueue { within_s: 3_600, part: 0.25 });
+        answer.vcs.iter_mut().for_each(|vc| vc.short_gpus = Some(vc.own_gpus / 4.0));
+        let files = slurm(&answer, "ALL").unwrap();
+        // Of 96 GPUs 24 are kept, and half of either may be borrowed.
+        let qos = file(&files, "slurm-qos.sh");
+        for (name, gpus) in [("-own", 72), ("-borrow", 36), ("-short-own", 24), ("-short-borrow", 12)] {
+            assert!(qos.contains(&format!("modify qos vision-a{name} set GrpTRES=gres/gpu={gpus}\n")), "{qos}");
+        }
+        let lua = file(&files, "slurm-job-submit.lua");
+        for line in [
+            "  [\"Vision_A-short\"] = \"Vision_A-short,Vision_A-short-borrow\",\n",
+            "  [\"Vision_A\"] = 24,\n",
+            "job_desc.time_limit <= 60 and",
+            "job_desc.partition = job_desc.partition .. \"-short\"\n",
+        ] {
+            assert!(lua.contains(line), "{lua}");
+        }
+        // A job is sent there before it is let borrow.
+        assert!(lua.find("local short") < lua.find("if borrows["));
+        let documents = read(file(&kueue(&answer, GPU_RESOURCE).unwrap(), "kueue.yaml"));
+        let quota = |at: usize| {
+            let spec = &documents[at]["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0];
+            (documents[at]["metadata"]["name"].as_str().unwrap(), spec["nominalQuota"].as_u64().unwrap())
+        };
+        assert_eq!(
+            [1, 2, 3, 4].map(quota),
+            [("vision-a", 72), ("vision-a-short", 24), ("speech", 6), ("speech-short", 2)]
+        );
+    }
+
+    #[test]
+    fn fair_share_is_slurms_alone() {
+        let mut answer = plan(Sharing::Borrowing { ceiling: None, reclaim: false }, None);
+        let chosen = answer.chosen;
+        let candidate = &mut answer.candidates[chosen];
+        (candidate.policy, candidate.changes) =
+            ("fair share".to_owned(), vec![QueueChange::Sharing, QueueChange::Order]);
+        candidate.setup.policy.order = Order::FairShare(DAY_MS);
+        let files = slurm(&answer, "ALL").unwrap();
+        let partitions = file(&files, "slurm-partitions.conf");
+        for line in ["PriorityType=priority/multifactor", "PriorityWeightFairshare=10000", "PriorityDecayHalfLife=1-0"]
+        {
+            assert!(partitions.contains(&format!("\n{line}\n")), "{partitions}");
+        }
+        assert!(file(&kueue(&answer, GPU_RESOURCE).unwrap(), "kueue.yaml").contains("in the file for Slurm alone"));
+        answer.candidates[chosen].setup.policy.order = Order::Sjf;
+        let files = slurm(&answer, "ALL").unwrap();
+        assert!(!file(&files, "slurm-partitions.conf").contains("PriorityType"));
     }
 
     #[test]

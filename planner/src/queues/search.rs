@@ -3,51 +3,50 @@
 //! ```text
 //! earlier jobs  submitted before the split; runs are cut off at the split, and jobs that had not started by then are left out, as nobody could have
 //!               known more
-//! candidates    every way to share × every policy: today's, today's with EASY backfill, and the shortest job first, by predicted runs
-//! incentive     a candidate is allowed if in each half of the earlier time no VC's mean or 95 % wait exceeds that on nodes of its own by more than
+//! list          every way to share × three policies: today's, today's with EASY backfill, and the shortest job first, by predicted runs
+//! incentive     a setup is allowed if in each half of the earlier time no VC's mean or 95 % wait exceeds that on nodes of its own by more than
 //!               5 % and a minute, and every job runs that runs today
-//! criterion     of those, the least mean of two shares: of today's mean wait and of today's 95 % wait, a minute added to each wait
-//! later jobs    submitted from the split on, in a replay of all jobs: today, nodes of one's own, the chosen, and the best of the candidates seen with
+//! criterion     of those, what costs least of the earlier jobs' waits ([`measure`](super::measure))
+//! search        from the best three of what was tried, everything that differs from one of them in one thing ([`setup`](super::setup)), until the best of all is no
+//!               better by the margin or no replay is left. What is found replaces the list's choice only if it beats it; of either, each change is then taken back that
+//!               it does not beat the rest without
+//! beats         costs less on the mean of three thirds of the earlier time, by a twentieth and by a hundredth of today's, and in no third more than a twentieth
+//!               and a hundredth of today's more
+//! later jobs    submitted from the split on, in a replay of all jobs: today, nodes of one's own, the chosen, and the best of all that was tried seen with
 //!               hindsight
 //! ```
 //!
-//! The replay starts at the first job with empty nodes, so the later jobs meet nodes in use. Everything is replayed on the same nodes. A VC with fewer than
-//! 20 jobs in a stretch is not judged there. **Wait** is from submission to end less the run, so that what a job loses when it is stopped
-//! counts. Intervals are by a moving-block bootstrap over jobs ([`compare`]).
+//! The replay starts at the first job with empty nodes, so the later jobs meet nodes in use. Everything is replayed on the same nodes and jobs. A VC with fewer than
+//! 20 jobs in a stretch is not judged there. Intervals are by a moving-block bootstrap over jobs ([`compare`](crate::replay::compare)).
+//!
+//! **Ablation**: what the earlier and the later jobs wait with each change of the chosen taken back alone.
 //!
 //! **Nodes instead**: how many times today's nodes, each VC's rounded up, would give the later jobs the mean wait of the chosen with everything else as
 //! today, to a sixteenth, up to four times.
 //!
-//! O(candidates × two replays), side by side. Worked number: VCs a and b have a node of one GPU each; a's three jobs of 100 s come at 0 s, b's one at
+//! O(setups × two replays), side by side. Worked number: VCs a and b have a node of one GPU each; a's three jobs of 100 s come at 0 s, b's one at
 //! 150 s. Apart, a's jobs wait 0, 100 and 200 s; with borrowing they wait 0, 0 and 100 s, and b's waits 0 s, as one of its GPUs is free by then.
 
-use std::collections::BTreeMap;
-
 use rayon::prelude::*;
-use tracecast_analytics::stats::quantile::quantile;
 
+use super::measure::{EarlierOutcome, FEWEST_OF_VC, JobWaits, Objective, Times, Yardstick, by_vc, compared, cost};
+use super::setup::{Ground, Knobs, QueueChange, Setup};
 use super::share::{Shares, Sharing};
 use crate::error::{Error, Result};
-use crate::plan::interval::average;
 use crate::plan::window;
-use crate::replay::compare::{self, Comparison, Difference, Merit};
+use crate::replay::compare::{Comparison, Difference};
 use crate::replay::fidelity::Fidelity;
 use crate::replay::input::Loaded;
-use crate::replay::metric::JobTimes;
-use crate::sim::{Cluster, Estimate, Group, Order, Outcome, Policy, Preemption, Scan, Workload, simulate};
+use crate::sim::{Cluster, Group, Policy, Workload, simulate};
 
-/// Fewest jobs of a VC that are judged.
-const FEWEST_OF_VC: usize = 20;
 /// Fewest jobs in the earlier and the later part.
 const FEWEST_JOBS: usize = 100;
-/// How much longer than on nodes of its own a VC may wait in the earlier time: as a share of that wait, and beyond.
-pub const SLACK: (f64, f64) = (0.05, 60.0);
-/// The quantile of the wait that counts beside the mean.
-const TAIL: f64 = 0.95;
-/// Seed of the bootstrap.
-const SEED: u64 = 1;
 /// Most of today's nodes that are tried in place of the chosen sharing, in sixteenths.
 const MOST_NODES: u32 = 64;
+/// By how much a setup has to cost less than a simpler one: as a share of that, and of today's waits.
+pub const MARGIN: (f64, f64) = (0.05, 0.01);
+/// Setups that are varied in a round.
+const KEPT: usize = 3;
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,52 +55,59 @@ pub struct QueuesRequest {
     pub eval_from_ms: Option<i64>,
     /// Today's policy.
     pub today: Policy,
+    /// What is to be short.
+    pub objective: Objective,
+    /// Setups that are replayed on the earlier jobs at most, those of the list among them; no more than the list with fewer.
+    pub replays: usize,
 }
 
-/// One way to share, with a policy.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Setup {
-    /// How nodes are shared.
-    pub sharing: Sharing,
-    /// In which order jobs are served.
-    pub policy: Policy,
+impl QueuesRequest {
+    /// The list alone, for the mean and the 95 % wait.
+    pub fn of_list(eval_from_ms: Option<i64>, today: Policy) -> Self {
+        Self { eval_from_ms, today, objective: Objective::Wait, replays: 0 }
+    }
 }
 
-/// What jobs of a VC, or all, waited.
+/// What a setup did to the later jobs.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct JobWaits {
-    /// Jobs.
-    pub jobs: usize,
+pub struct LaterOutcome {
     /// Their waits.
-    pub merit: Merit,
+    pub waits: JobWaits,
+    /// Those that run today and not under it.
+    pub cannot_run: usize,
+    /// Those that were stopped for others.
+    pub stopped: usize,
+    /// What these held beyond their runs, GPU-hours.
+    pub lost_gpu_hours: f64,
 }
 
-/// A candidate and how it did.
+/// A setup and how it did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TriedSetup {
     /// What it is.
     pub setup: Setup,
-    /// Waits of the earlier jobs.
-    pub earlier: JobWaits,
-    /// VCs that the incentive was broken for in the earlier time, by position.
-    pub wronged: Vec<usize>,
-    /// Whether every job ran that runs today.
-    pub complete: bool,
-    /// Waits of the later jobs.
-    pub later: JobWaits,
-    /// Later jobs that run today and not under it.
-    pub cannot_run: usize,
-    /// Later jobs that were stopped for others.
-    pub stopped: usize,
-    /// What those held beyond their runs, GPU-hours.
-    pub lost_gpu_hours: f64,
+    /// Round of the search that it came up in; 0 for the list.
+    pub round: usize,
+    /// How the earlier jobs did.
+    pub earlier: EarlierOutcome,
+    /// How the later jobs did.
+    pub later: LaterOutcome,
 }
 
 impl TriedSetup {
     /// Whether it may be chosen.
     pub fn is_allowed(&self) -> bool {
-        self.complete && self.wronged.is_empty()
+        self.earlier.is_allowed()
     }
+}
+
+/// The chosen with one change taken back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ablated {
+    /// What was taken back; `None` for all that is order, backfill and placement.
+    pub change: Option<QueueChange>,
+    /// The setup without it.
+    pub without: TriedSetup,
 }
 
 /// A VC on the later jobs.
@@ -124,11 +130,19 @@ pub struct VcOutcome {
 pub struct SearchOutcome {
     /// The split, milliseconds from the origin.
     pub split_ms: i64,
-    /// Every candidate; the first is today.
+    /// Every setup; the first is today.
     pub tried: Vec<TriedSetup>,
+    /// Position of what the list alone would choose.
+    pub of_list: usize,
     /// Position of the chosen.
     pub chosen: usize,
-    /// Position of the allowed candidate that is best on the later jobs, seen with hindsight.
+    /// The chosen without each of its changes, and in today's order.
+    pub ablated: Vec<Ablated>,
+    /// Shares of the chosen.
+    pub shares: Shares,
+    /// GPU time that each VC asked for in the earlier time, GPU-seconds.
+    pub asked_gpu_s: Vec<f64>,
+    /// Position of the allowed setup that is best on the later jobs, seen with hindsight.
     pub hindsight: usize,
     /// The later jobs on nodes of the VCs' own, under today's policy.
     pub private: JobWaits,
@@ -143,117 +157,91 @@ pub struct SearchOutcome {
     pub fidelity: Fidelity,
 }
 
-/// What a replay did to each job.
-struct Times {
-    of: JobTimes,
-    /// From submission to end, less the run: what is lost when a job is stopped counts as waiting.
-    wait_ms: Vec<Option<i64>>,
-    /// Whether it was stopped for another.
-    stopped: Vec<bool>,
+/// A setup that was tried on the earlier jobs.
+type Known = (Setup, usize, EarlierOutcome);
+
+/// Setups as they are tried on the earlier jobs.
+struct Trial<'a> {
+    workload: &'a Workload,
+    ground: Ground<'a>,
+    yardstick: Yardstick<'a>,
+    done: &'a (dyn Fn() + Sync),
 }
 
-impl Times {
-    /// How many of some jobs were stopped for others, and what those held beyond their runs, GPU-hours.
-    fn stopped(&self, workload: &Workload, jobs: &[usize]) -> (usize, f64) {
-        let stopped: Vec<usize> = jobs.iter().copied().filter(|job| self.stopped.get(*job) == Some(&true)).collect();
-        let lost = |job: &usize| -> Option<f64> {
-            let beyond = self.of.held_ms.get(*job)? - workload.run_ms.get(*job)?;
-            Some(workload.shape_of(*job).as_gpus() * beyond.max(0) as f64 / 3.6e6)
+impl Trial<'_> {
+    fn judge(&self, setups: Vec<Setup>, round: usize) -> Result<Vec<Known>> {
+        let one = |setup: Setup| {
+            let times = Times::of(&self.ground.scene(&setup, self.workload)?)?;
+            (self.done)();
+            let judged = self.yardstick.judge(&times);
+            Ok((setup, round, judged))
         };
-        (stopped.len(), stopped.iter().filter_map(lost).sum())
-    }
-
-    fn wait_ms(&self, job: usize) -> Option<i64> {
-        self.wait_ms.get(job).copied().flatten()
+        setups.into_par_iter().map(one).collect()
     }
 }
 
-/// The mean of two shares of today's waits, each with [`SLACK`]'s minute more, so that where today hardly waits seconds do not count as multiples.
-fn cost(merit: &Merit, today: &Merit) -> f64 {
-    let share = |of: f64, base: f64| (of + SLACK.1) / (base + SLACK.1);
-    f64::midpoint(share(merit.mean_wait_s, today.mean_wait_s), share(merit.p95_wait_s, today.p95_wait_s))
+/// Whether what was tried is better than something simpler by more than chance gives.
+fn beats(of: &EarlierOutcome, simpler: &EarlierOutcome) -> bool {
+    let (share, beyond) = MARGIN;
+    let clearly = of.mean_cost() < simpler.mean_cost() - beyond.max(simpler.mean_cost() * share);
+    let nowhere_worse =
+        of.by_window.iter().zip(&simpler.by_window).all(|(of, simpler)| *of <= simpler * (1.0 + share) + beyond);
+    of.is_allowed() && (!simpler.is_allowed() || (clearly && nowhere_worse))
 }
 
-fn waited(times: &Times, jobs: &[usize]) -> Option<JobWaits> {
-    let waits: Vec<f64> = jobs.iter().filter_map(|job| Some(times.wait_ms(*job)? as f64 / 1e3)).collect();
-    let merit = Merit { mean_wait_s: average(waits.iter().copied()), p95_wait_s: quantile(&waits, TAIL)? };
-    Some(JobWaits { jobs: waits.len(), merit })
+/// The position of the allowed setup that costs least; the first of equals, which changes least, and 0, today, if there is none.
+fn least<'k>(tried: impl Iterator<Item = &'k Known>, of: impl Fn(&EarlierOutcome) -> f64) -> usize {
+    let allowed = tried.enumerate().filter(|(_, (_, _, earlier))| earlier.is_allowed());
+    allowed.min_by(|(_, a), (_, b)| of(&a.2).total_cmp(&of(&b.2))).map_or(0, |(at, _)| at)
 }
 
-/// The policies that are tried: today's first. Runs are those of the time limits where today goes by them and most jobs have one, else predicted.
-fn policies(workload: &Workload, today: &Policy) -> Vec<Policy> {
-    let shortest = |estimate| Policy { order: Order::Sjf, estimate, ..today.clone() };
-    let limits = today.estimate == Estimate::Requested && !shortest(Estimate::Requested).is_oracle(workload);
-    let estimate = if limits { Estimate::Requested } else { Estimate::Predicted };
-    let backfill = Policy { scan: Scan::Easy, estimate, ..today.clone() };
-    // Backfill reserves for jobs that run on.
-    let backfill = Some(backfill).filter(|_| today.preemption == Preemption::Never);
-    let mut all = vec![today.clone()];
-    for policy in backfill.into_iter().chain([shortest(estimate)]) {
-        if !all.contains(&policy) {
-            all.push(policy);
+/// Tries what differs in one thing from the best, again and again.
+fn climb(trial: &Trial<'_>, knobs: &Knobs<'_>, tried: &mut Vec<Known>, most: usize) -> Result<()> {
+    for round in 1.. {
+        let mut allowed: Vec<usize> =
+            (0..tried.len()).filter(|at| tried.get(*at).is_some_and(|(_, _, earlier)| earlier.is_allowed())).collect();
+        let cost = |at: &usize| tried.get(*at).map_or(f64::INFINITY, |(_, _, earlier)| earlier.mean_cost());
+        allowed.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
+        let before = allowed.first().map_or(f64::INFINITY, cost);
+        let mut next: Vec<Setup> = Vec::new();
+        for (setup, ..) in allowed.iter().take(KEPT).filter_map(|at| tried.get(*at)) {
+            for other in knobs.beside(setup) {
+                if !next.contains(&other) && !tried.iter().any(|(known, ..)| *known == other) {
+                    next.push(other);
+                }
+            }
+        }
+        next.truncate(most.saturating_sub(tried.len()));
+        let found = trial.judge(next, round)?;
+        let best = found.iter().filter(|(_, _, of)| of.is_allowed()).map(|(_, _, of)| of.mean_cost());
+        let goes_on = best.fold(f64::INFINITY, f64::min) < before - MARGIN.1.max(before * MARGIN.0);
+        tried.extend(found);
+        if !goes_on {
+            break;
         }
     }
-    all
+    Ok(())
 }
 
-/// Jobs that a replay counts, by position, submitted from `from` until `to`.
-fn counted(times: &Times, workload: &Workload, from: i64, to: i64) -> Vec<usize> {
-    let within = |job: &usize| workload.submit_ms.get(*job).is_some_and(|submit| (from..to).contains(submit));
-    (0..workload.len()).filter(within).filter(|job| times.wait_ms(*job).is_some()).collect()
-}
-
-fn by_vc(workload: &Workload, jobs: &[usize]) -> BTreeMap<usize, Vec<usize>> {
-    let mut found: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for job in jobs {
-        found.entry(workload.vc.get(*job).copied().map_or(0, usize::from)).or_default().push(*job);
-    }
-    found
-}
-
-/// A replay of one setup, job by job.
-fn run(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Result<Times> {
-    let schedule = simulate(workload, cluster, policy)?;
-    let times = JobTimes::of(workload, &schedule)?;
-    let stopped = schedule.preemptions.iter().map(|stops| *stops > 0).collect();
-    let wait = |(job, run): (usize, &i64)| Some(times.jct_ms.get(job).copied().flatten()? - run);
-    Ok(Times { wait_ms: workload.run_ms.iter().enumerate().map(wait).collect(), of: times, stopped })
-}
-
-/// VCs that wait longer than on nodes of their own, by position.
-fn wronged(workload: &Workload, jobs: &[usize], times: &Times, private: &Times) -> Vec<usize> {
-    let (share, beyond_s) = SLACK;
-    let longer = |a: f64, b: f64| a > b * (1.0 + share) + beyond_s;
-    let mut found = Vec::new();
-    for (vc, jobs) in by_vc(workload, jobs) {
-        let (Some(waits), Some(private)) = (waited(times, &jobs), waited(private, &jobs)) else { continue };
-        let (a, b) = (waits.merit, private.merit);
-        let is_longer = longer(a.mean_wait_s, b.mean_wait_s) || longer(a.p95_wait_s, b.p95_wait_s);
-        if jobs.len() >= FEWEST_OF_VC && is_longer {
-            found.push(vc);
+/// Takes back each change of a setup that it does not beat the rest without; the position of what is left.
+fn pruned(trial: &Trial<'_>, today: &Policy, tried: &mut Vec<Known>, mut chosen: usize) -> Result<usize> {
+    loop {
+        let Some((setup, round, earlier)) = tried.get(chosen).cloned() else { return Ok(chosen) };
+        let fewer: Vec<Setup> = setup.changes(today).into_iter().map(|change| setup.without(change, today)).collect();
+        let untried = fewer.iter().filter(|setup| !tried.iter().any(|(known, ..)| known == *setup)).cloned().collect();
+        let found = trial.judge(untried, round)?;
+        tried.extend(found);
+        let as_good = |at: &usize| {
+            let of = tried.get(*at);
+            of.is_some_and(|(setup, _, of)| fewer.contains(setup) && of.is_allowed() && !beats(&earlier, of))
+        };
+        let left = (0..tried.len()).filter(as_good);
+        let cost = |at: &usize| tried.get(*at).map_or(f64::INFINITY, |(_, _, of)| of.mean_cost());
+        match left.min_by(|a, b| cost(a).total_cmp(&cost(b))) {
+            Some(simpler) => chosen = simpler,
+            None => return Ok(chosen),
         }
     }
-    found
-}
-
-/// Rows of some jobs alone, to be compared.
-fn rows(times: &Times, jobs: &[usize]) -> JobTimes {
-    JobTimes::of_rows(jobs.iter().map(|job| {
-        let outcome = times.of.outcome.get(*job).copied().unwrap_or(Outcome::Stranded);
-        let jct = times.of.jct_ms.get(*job).copied().flatten();
-        (outcome, times.of.is_counted(*job), jct.zip(times.wait_ms(*job)))
-    }))
-}
-
-/// Compares on some jobs alone: the first with the others.
-fn compared(workload: &Workload, jobs: &[usize], of: &[(&str, &Times)]) -> Result<Comparison> {
-    let at: Vec<u32> = jobs.iter().filter_map(|job| u32::try_from(*job).ok()).collect();
-    let submits = jobs.iter().filter_map(|job| workload.submit_ms.get(*job).copied()).collect();
-    let mut part = workload.arranged(&at, submits);
-    (part.warm, part.unfinished) = (Vec::new(), Vec::new());
-    let rows: Vec<(&str, JobTimes)> = of.iter().map(|(name, times)| (*name, rows(times, jobs))).collect();
-    let named: Vec<(&str, &JobTimes)> = rows.iter().map(|(name, times)| (*name, times)).collect();
-    compare::compare(&part, &named, SEED)
 }
 
 /// A cluster with so many sixteenths of the nodes, each group rounded up.
@@ -272,12 +260,31 @@ fn grown(cluster: &Cluster, sixteenths: u32) -> Cluster {
     found
 }
 
-/// Searches. `done` is called after each replay; there are [`replays`] of them, and some more for the nodes.
+/// GPU time that each VC's jobs ask for, GPU-seconds.
+fn asked(workload: &Workload, vcs: usize) -> Vec<f64> {
+    let mut asked = vec![0.0; vcs];
+    for (job, vc) in workload.vc.iter().enumerate() {
+        if let Some(asked) = asked.get_mut(usize::from(*vc)) {
+            *asked += workload.gpu_s(job);
+        }
+    }
+    asked
+}
+
+/// Where too few jobs are left to plan on.
+fn too_few<T>(what: &str, found: usize, all: usize) -> Result<T> {
+    Err(Error::NoJobs(format!(
+        "{found} jobs {what} the split that run today and on nodes of their VC's own are too few to plan on ({FEWEST_JOBS} are the least), of {all} in all; choose \
+         another --eval-from, larger shares, or a longer record",
+    )))
+}
+
+/// Searches. `done` is called after each replay; there are at most [`replays`] of them, and some more for the nodes.
 ///
 /// # Errors
 /// If too few jobs lie before or after the split, a policy does not go with the workload, or nothing says what is a VC's own.
 pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)) -> Result<SearchOutcome> {
-    let (workload, cluster) = (&loaded.workload, &loaded.cluster);
+    let (workload, cluster, today) = (&loaded.workload, &loaded.cluster, &request.today);
     if cluster.vcs.len() < 2 {
         return Err(Error::NoJobs(
             "the jobs are of one VC, so there is nothing to share; a plan of queues needs at least two VCs".to_owned(),
@@ -286,125 +293,121 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     let shares = Shares::of(cluster)?;
     let split_ms = window::split_ms(&workload.submit_ms, workload.origin_ms, request.eval_from_ms);
     let known = loaded.known_at(split_ms);
-    let setups = setups(&known, &request.today);
-    // Nodes of one's own, under today's policy, then every candidate.
-    let private = Setup { sharing: Sharing::Private, policy: request.today.clone() };
-    let mut runs: Vec<(Cluster, Policy)> = vec![(shares.shared(cluster, Sharing::Private)?, replayed(&private))];
-    for setup in &setups {
-        let policy = replayed(setup);
-        policy.validate(workload)?;
-        runs.push((shares.shared(cluster, setup.sharing)?, policy));
+    let knobs = Knobs::new(&known, cluster, today);
+    let asked_gpu_s = asked(&known, cluster.vcs.len());
+    let ground = Ground { cluster, shares: &shares, asked: &asked_gpu_s, estimate: knobs.estimate() };
+    let private = Setup::new(Sharing::Private, today.clone());
+    let as_today = Setup::new(Sharing::AsToday, today.clone());
+    let times = |setup: &Setup, workload: &Workload| Times::of(&ground.scene(setup, workload)?);
+    let yardstick =
+        Yardstick::new(&known, (split_ms, request.objective), times(&private, &known)?, &times(&as_today, &known)?);
+    done();
+    if yardstick.jobs.len() < FEWEST_JOBS {
+        return too_few("before", yardstick.jobs.len(), workload.len());
     }
-    let replay = |workload: &Workload| -> Result<Vec<Times>> {
-        let one = |(cluster, policy): &(Cluster, Policy)| {
-            let times = run(workload, cluster, policy);
-            done();
-            times
-        };
-        runs.par_iter().map(one).collect()
-    };
-    let times = replay(&known)?;
-    let [private, today, ..] = times.as_slice() else { return Err(Error::NoScenario("there is no candidate")) };
-    let both = |times: &Times, jobs: Vec<usize>| -> Vec<usize> {
-        jobs.into_iter().filter(|job| times.wait_ms(*job).is_some()).collect()
-    };
-    let of_today = counted(today, &known, i64::MIN, i64::MAX);
-    let jobs = both(private, of_today.clone());
-    let later = |what: &str, found: usize| {
-        Err(Error::NoJobs(format!(
-            "{found} jobs {what} the split that run today and on nodes of their VC's own are too few to plan on ({FEWEST_JOBS} are the least), of {} in all; choose \
-             another --eval-from, larger shares, or a longer record",
-            workload.len()
-        )))
-    };
-    if jobs.len() < FEWEST_JOBS {
-        return later("before", jobs.len());
+    let trial = Trial { workload: &known, ground, yardstick, done };
+    let mut tried = trial.judge(knobs.list(), 0)?;
+    let of_list = least(tried.iter(), |earlier| earlier.cost);
+    let mut chosen = of_list;
+    if request.replays > tried.len() {
+        climb(&trial, &knobs, &mut tried, request.replays)?;
+        let found = least(tried.iter(), EarlierOutcome::mean_cost);
+        let simple = tried.get(of_list);
+        let better = tried.get(found).zip(simple).is_some_and(|(of, simple)| beats(&of.2, &simple.2));
+        chosen = pruned(&trial, today, &mut tried, if better { found } else { of_list })?;
     }
-    let halves: [Vec<usize>; 2] = [(i64::MIN, split_ms / 2), (split_ms / 2, i64::MAX)].map(|(from, to)| {
-        let within = |job: &&usize| known.submit_ms.get(**job).is_some_and(|submit| (from..to).contains(submit));
-        jobs.iter().filter(within).copied().collect()
-    });
-    let of_all = times.get(1..).unwrap_or_default();
-    let earlier: Vec<(JobWaits, Vec<usize>, bool)> = of_all
+    // What the chosen is without each of its changes.
+    let Some((picked, ..)) = tried.get(chosen).cloned() else {
+        return Err(Error::NoScenario("there is no candidate"));
+    };
+    let mut back: Vec<(Option<QueueChange>, Setup)> =
+        picked.changes(today).into_iter().map(|change| (Some(change), picked.without(change, today))).collect();
+    if picked.policy != *today {
+        back.push((None, picked.in_todays_order(today)));
+    }
+    let ablated: Result<Vec<Known>> = back
         .iter()
-        .map(|times| {
-            let waits = waited(times, &jobs).unwrap_or(NONE);
-            let mut wronged_vcs: Vec<usize> =
-                halves.iter().flat_map(|half| wronged(&known, half, times, private)).collect();
-            wronged_vcs.sort_unstable();
-            wronged_vcs.dedup();
-            (waits, wronged_vcs, of_today.iter().all(|job| times.wait_ms(*job).is_some()))
+        .map(|(_, setup)| match tried.iter().find(|(known, ..)| known == setup) {
+            Some(known) => Ok(known.clone()),
+            None => trial.judge(vec![setup.clone()], 0)?.into_iter().next().ok_or(Error::NoScenario("there is none")),
         })
         .collect();
     // The later jobs, in a replay of all.
-    let times = replay(workload)?;
-    let [private, today, ..] = times.as_slice() else { return Err(Error::NoScenario("there is no candidate")) };
-    let of_today = counted(today, workload, split_ms, i64::MAX);
-    let jobs = both(private, of_today.clone());
+    let private = times(&private, workload)?;
+    let today_times = times(&as_today, workload)?;
+    let of_today = today_times.counted(workload, split_ms, i64::MAX);
+    let jobs: Vec<usize> = of_today.iter().copied().filter(|job| private.wait_ms(*job).is_some()).collect();
     if jobs.len() < FEWEST_JOBS {
-        return later("after", jobs.len());
+        return too_few("after", jobs.len(), workload.len());
     }
-    let of_all = times.get(1..).unwrap_or_default();
-    let tried: Vec<TriedSetup> = setups
+    let later = |(setup, round, earlier): Known| -> Result<TriedSetup> {
+        let times = times(&setup, workload)?;
+        done();
+        let (stopped, lost_gpu_hours) = times.stopped(workload, &jobs);
+        let later = LaterOutcome {
+            waits: times.waited(&jobs).unwrap_or(JobWaits::NONE),
+            cannot_run: of_today.iter().filter(|job| times.wait_ms(**job).is_none()).count(),
+            stopped,
+            lost_gpu_hours,
+        };
+        Ok(TriedSetup { setup, round, earlier, later })
+    };
+    let tried: Vec<TriedSetup> = tried.into_par_iter().map(later).collect::<Result<_>>()?;
+    let ablated: Vec<Ablated> = ablated?
         .into_iter()
-        .zip(earlier)
-        .zip(of_all)
-        .map(|((setup, (earlier, wronged, complete)), times)| {
-            let (stopped, lost_gpu_hours) = times.stopped(workload, &jobs);
-            TriedSetup {
-                setup,
-                earlier,
-                wronged,
-                complete,
-                later: waited(times, &jobs).unwrap_or(NONE),
-                cannot_run: of_today.iter().filter(|job| times.wait_ms(**job).is_none()).count(),
-                stopped,
-                lost_gpu_hours,
-            }
+        .zip(back)
+        .map(|(known, (change, _))| {
+            let without = match tried.iter().find(|tried| tried.setup == known.0) {
+                Some(tried) => tried.clone(),
+                None => later(known)?,
+            };
+            Ok(Ablated { change, without })
         })
-        .collect();
+        .collect::<Result<_>>()?;
     let Some(first) = tried.first() else { return Err(Error::NoScenario("there is no candidate")) };
-    let best = |of: &dyn Fn(&TriedSetup) -> f64| {
-        let allowed = tried.iter().enumerate().filter(|(_, tried)| tried.is_allowed());
-        // The first of equals: today, then what changes least.
-        allowed.min_by(|a, b| of(a.1).total_cmp(&of(b.1))).map_or(0, |(at, _)| at)
-    };
-    let chosen = best(&|tried| cost(&tried.earlier.merit, &first.earlier.merit));
     // Who runs fewer jobs is not the better for it.
-    let whole = |tried: &TriedSetup| if tried.cannot_run == 0 { 0.0 } else { f64::INFINITY };
-    let hindsight = best(&|tried| whole(tried) + cost(&tried.later.merit, &first.later.merit));
-    let (Some(picked), Some(ideal)) = (of_all.get(chosen), of_all.get(hindsight)) else {
-        return Err(Error::Defect("the chosen candidate was not replayed".to_owned()));
+    let with_hindsight = |tried: &TriedSetup| {
+        let whole = if tried.later.cannot_run == 0 { 0.0 } else { f64::INFINITY };
+        whole + cost(request.objective, &tried.later.waits, &first.later.waits)
     };
-    let ran: Vec<usize> =
-        jobs.iter().copied().filter(|job| [picked, ideal].iter().all(|times| times.wait_ms(*job).is_some())).collect();
-    let change = compared(workload, &ran, &[("today", today), ("chosen", picked), ("hindsight", ideal)])?;
+    let allowed = tried.iter().enumerate().filter(|(_, tried)| tried.is_allowed());
+    let hindsight = allowed.min_by(|a, b| with_hindsight(a.1).total_cmp(&with_hindsight(b.1))).map_or(0, |(at, _)| at);
+    let Some(ideal) = tried.get(hindsight) else { return Err(Error::NoScenario("there is no candidate")) };
+    let (picked_times, ideal) = (times(&picked, workload)?, times(&ideal.setup, workload)?);
+    let runs = |job: &usize| [&picked_times, &ideal].iter().all(|times| times.wait_ms(*job).is_some());
+    let ran: Vec<usize> = jobs.iter().copied().filter(runs).collect();
+    let named = [("today", &today_times), ("chosen", &picked_times), ("hindsight", &ideal)];
+    let change = compared(workload, &ran, &named)?;
     let of_vcs: Result<Vec<VcOutcome>> = by_vc(workload, &ran)
         .into_par_iter()
         .map(|(vc, jobs)| {
             let change = if jobs.len() >= FEWEST_OF_VC {
-                let change = compared(workload, &jobs, &[("private", private), ("chosen", picked)])?;
+                let change = compared(workload, &jobs, &[("private", &private), ("chosen", &picked_times)])?;
                 change.differences.into_iter().next()
             } else {
                 None
             };
-            let of = |times: &Times| waited(times, &jobs).unwrap_or(NONE);
-            Ok(VcOutcome { vc, today: of(today), private: of(private), chosen: of(picked), change })
+            let of = |times: &Times| times.waited(&jobs).unwrap_or(JobWaits::NONE);
+            Ok(VcOutcome { vc, today: of(&today_times), private: of(&private), chosen: of(&picked_times), change })
         })
         .collect();
-    let wanted_s = tried.get(chosen).map_or(0.0, |tried| tried.later.merit.mean_wait_s);
-    let nodes_instead = if wanted_s < first.later.merit.mean_wait_s {
-        nodes_instead(loaded, &request.today, &jobs, wanted_s)?
+    let wanted_s = tried.get(chosen).map_or(0.0, |tried| tried.later.waits.merit.mean_wait_s);
+    let nodes_instead = if wanted_s < first.later.waits.merit.mean_wait_s {
+        nodes_instead(loaded, today, &jobs, wanted_s)?
     } else {
         None
     };
     // The record's own nodes may guarantee nothing that today's policy could requeue for.
-    let recorded = loaded.recorded_cluster.as_ref().filter(|before| request.today.goes_with(before).is_ok());
-    let schedule = simulate(workload, recorded.unwrap_or(cluster), &request.today)?;
+    let recorded = loaded.recorded_cluster.as_ref().filter(|before| today.goes_with(before).is_ok());
+    let schedule = simulate(workload, recorded.unwrap_or(cluster), today)?;
     Ok(SearchOutcome {
         split_ms,
-        private: waited(private, &jobs).unwrap_or(NONE),
+        private: private.waited(&jobs).unwrap_or(JobWaits::NONE),
+        of_list,
         chosen,
+        ablated,
+        shares: trial.ground.shares_of(&picked),
+        asked_gpu_s: asked_gpu_s.clone(),
         hindsight,
         change,
         by_vc: of_vcs?,
@@ -414,35 +417,6 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     })
 }
 
-/// Of no job.
-const NONE: JobWaits = JobWaits { jobs: 0, merit: Merit { mean_wait_s: 0.0, p95_wait_s: 0.0 } };
-
-/// Every way to share with every policy; today as it is first. Nothing is shared under a policy that knows how long jobs run, which nobody does, or
-/// that cannot reclaim.
-fn setups(workload: &Workload, today: &Policy) -> Vec<Setup> {
-    let policies = policies(workload, today);
-    let with = |sharing: Sharing| {
-        let all = policies.iter().map(move |policy| Setup { sharing, policy: policy.clone() });
-        all.filter(|setup| {
-            let is_today = setup.sharing == Sharing::AsToday && setup.policy == *today;
-            is_today || (!setup.policy.is_oracle(workload) && replayed(setup).validate(workload).is_ok())
-        })
-    };
-    std::iter::once(Sharing::AsToday).chain(Sharing::TRIED).flat_map(with).collect()
-}
-
-/// The policy that a setup is replayed with: who is stopped for whom is a matter of how nodes are shared.
-fn replayed(setup: &Setup) -> Policy {
-    let preemption = match (setup.sharing, setup.policy.preemption) {
-        (Sharing::AsToday, as_today) => as_today,
-        (Sharing::Borrowing { reclaim: true, .. }, _) => Preemption::Requeue,
-        // Without guarantees there is nothing to requeue for.
-        (Sharing::Borrowing { reclaim: false, .. }, _) | (_, Preemption::Requeue) => Preemption::Never,
-        (Sharing::Private | Sharing::OnePool, as_today) => as_today,
-    };
-    Policy { preemption, ..setup.policy.clone() }
-}
-
 /// Waits of the jobs submitted from `split_ms` on in one replay, how many of them are stopped for others, and what those hold beyond their runs, GPU-hours.
 pub(super) fn outcome(
     workload: &Workload,
@@ -450,15 +424,16 @@ pub(super) fn outcome(
     policy: &Policy,
     split_ms: i64,
 ) -> Result<(Option<JobWaits>, u64, f64)> {
-    let times = run(workload, cluster, policy)?;
-    let jobs = counted(&times, workload, split_ms, i64::MAX);
+    let times = Times::run(workload, cluster, policy)?;
+    let jobs = times.counted(workload, split_ms, i64::MAX);
     let (stopped, lost_gpu_hours) = times.stopped(workload, &jobs);
-    Ok((waited(&times, &jobs), stopped as u64, lost_gpu_hours))
+    Ok((times.waited(&jobs), stopped as u64, lost_gpu_hours))
 }
 
-/// Replays of a search.
-pub fn replays(loaded: &Loaded, today: &Policy) -> usize {
-    2 * (1 + setups(&loaded.workload, today).len())
+/// Replays of a search at most.
+pub fn replays(loaded: &Loaded, request: &QueuesRequest) -> usize {
+    let list = Knobs::new(&loaded.workload, &loaded.cluster, &request.today).list().len();
+    1 + 2 * list.max(request.replays)
 }
 
 /// How many nodes would give these jobs a mean wait of at most `wanted_s`.
@@ -468,8 +443,8 @@ fn nodes_instead(loaded: &Loaded, today: &Policy, jobs: &[usize], wanted_s: f64)
         return Ok(None);
     }
     let enough = |sixteenths: u32| -> Result<bool> {
-        let times = run(&loaded.workload, &grown(&loaded.cluster, sixteenths), today)?;
-        Ok(waited(&times, jobs).is_some_and(|waited| waited.merit.mean_wait_s <= wanted_s))
+        let times = Times::run(&loaded.workload, &grown(&loaded.cluster, sixteenths), today)?;
+        Ok(times.waited(jobs).is_some_and(|waited| waited.merit.mean_wait_s <= wanted_s))
     };
     let (mut low, mut high) = (16, 20);
     while !enough(high)? {

@@ -6,7 +6,7 @@
 //!
 //! O(VCs × changes of size). Worked number: a VC with 12 nodes of 8 GPUs and a ceiling of 1.5 is served first up to 96 GPUs and uses 144 at most.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -57,6 +57,15 @@ impl Sharing {
         matches!(self, Self::Borrowing { reclaim: true, .. })
     }
 
+    /// Promises a VC its own share, and bounds what it may use.
+    pub(super) fn promise(self, vc: &mut Vc, own: &Amounts) {
+        vc.guarantee_milli.clone_from(own);
+        if let Self::Borrowing { ceiling: Some(ceiling), .. } = self {
+            let most = |milli: u64| ceiling_of(milli as f64 / MILLI as f64, ceiling) as u64 * MILLI;
+            vc.quota_milli = own.iter().map(|(from, milli)| (*from, most(*milli))).collect();
+        }
+    }
+
     /// In words, to stand alone in a table.
     pub fn in_words(self) -> String {
         match self {
@@ -68,6 +77,22 @@ impl Sharing {
             }
             Self::OnePool => "no shares".to_owned(),
         }
+    }
+}
+
+/// A part of each share that is kept for short jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct ShortQueue {
+    /// How long they are estimated to run at most, seconds.
+    pub within_s: u32,
+    /// The part.
+    pub part: f64,
+}
+
+impl ShortQueue {
+    /// Whole GPUs of a share that are kept.
+    pub fn kept(self, own_gpus: f64) -> f64 {
+        (own_gpus * self.part).floor()
     }
 }
 
@@ -131,6 +156,42 @@ impl Shares {
         self.0.get(vc).map_or(0.0, |amounts| at_moment(amounts, now))
     }
 
+    /// Those of each VC, in the order of the cluster's VCs.
+    pub(super) fn amounts(&self) -> &[Amounts] {
+        &self.0
+    }
+
+    /// The same, moved by a part (0 to 1) of the way to where each VC has as much of all shares as of all GPU time that was `asked` for, in whole GPUs.
+    #[must_use]
+    pub fn moved(&self, asked: &[f64], part: f64) -> Self {
+        let all: f64 = asked.iter().sum();
+        if all <= 0.0 {
+            return self.clone();
+        }
+        let times: BTreeSet<i64> = self.0.iter().flatten().map(|(from, _)| *from).collect();
+        let of = |vc: usize| -> Amounts {
+            let wanted = asked.get(vc).copied().unwrap_or(0.0) / all;
+            let at = |now: &i64| {
+                let total: f64 = (0..self.0.len()).map(|vc| self.gpus_at(vc, *now)).sum();
+                // What is a whole number but for rounding is one.
+                let gpus = (1.0 - part) * self.gpus_at(vc, *now) + part * total * wanted + 1e-9;
+                (*now, gpus.floor() as u64 * MILLI)
+            };
+            times.iter().map(at).collect()
+        };
+        Self((0..self.0.len()).map(of).collect())
+    }
+
+    /// Each share in two: what is left for other jobs, and what is kept for short ones.
+    pub(super) fn kept(&self, short: ShortQueue) -> (Self, Self) {
+        let kept = |milli: u64| short.kept(milli as f64 / MILLI as f64) as u64 * MILLI;
+        let of = |amount: &dyn Fn(u64) -> u64| {
+            let each = |amounts: &Amounts| amounts.iter().map(|(from, milli)| (*from, amount(*milli))).collect();
+            Self(self.0.iter().map(each).collect())
+        };
+        (of(&|milli| milli - kept(milli)), of(&kept))
+    }
+
     /// `cluster`, whose shares these are, shared in another way.
     ///
     /// # Errors
@@ -140,14 +201,10 @@ impl Shares {
             Sharing::AsToday => Ok(cluster.clone()),
             Sharing::Private => self.private(cluster),
             Sharing::OnePool => Ok(cluster.pooled()),
-            Sharing::Borrowing { ceiling, .. } => {
+            Sharing::Borrowing { .. } => {
                 let mut pooled = cluster.pooled();
                 for (vc, own) in pooled.vcs.iter_mut().zip(&self.0) {
-                    vc.guarantee_milli.clone_from(own);
-                    if let Some(ceiling) = ceiling {
-                        let most = |milli: u64| ceiling_of(milli as f64 / MILLI as f64, ceiling) as u64 * MILLI;
-                        vc.quota_milli = own.iter().map(|(from, milli)| (*from, most(*milli))).collect();
-                    }
+                    sharing.promise(vc, own);
                 }
                 Ok(pooled)
             }
@@ -240,6 +297,19 @@ mod tests {
         let back = Shares::of(&pool).unwrap();
         assert_eq!(back.gpus_at(0, 0), 96.0);
         assert_eq!(back.shared(&pool, Sharing::Private).unwrap().largest(), (16, 128));
+    }
+
+    #[test]
+    fn shares_move_to_what_is_asked_for_and_are_kept_in_part() {
+        let shares = Shares::of(&Cluster::of_vcs(&[("a", 1, 12), ("b", 1, 4)])).unwrap();
+        let half = shares.moved(&[7.0, 7.0], 0.5);
+        assert_eq!((half.gpus_at(0, 0), half.gpus_at(1, 0)), (10.0, 6.0));
+        // A third of 16 is cut off to whole GPUs, so that nobody is promised what is not there.
+        let whole = shares.moved(&[1.0, 2.0], 1.0);
+        assert_eq!((whole.gpus_at(0, 0), whole.gpus_at(1, 0)), (5.0, 10.0));
+        assert_eq!(shares.moved(&[0.0, 0.0], 1.0), shares);
+        let (others, kept) = half.kept(ShortQueue { within_s: 60, part: 0.25 });
+        assert_eq!((others.gpus_at(0, 0), kept.gpus_at(0, 0)), (8.0, 2.0));
     }
 
     #[test]

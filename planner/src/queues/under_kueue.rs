@@ -9,9 +9,11 @@
 use tracecast_analytics::Trace;
 use tracecast_analytics::schema::Resource;
 
-use super::answer::{QueuesAnswer, UnderKueue};
+use super::answer::{QueuesAnswer, SHORT_SUFFIX, UnderKueue};
 use super::emit::{self, GPU_RESOURCE};
 use super::search::{self, QueuesRequest};
+use super::setup::{Ground, Knobs};
+use super::share::Shares;
 use crate::error::Result;
 use crate::plan::slug::slug;
 use crate::replay::input::{Loaded, QuotaFile};
@@ -64,6 +66,13 @@ fn replayed(answer: &QueuesAnswer, loaded: &Loaded, today: &Policy) -> Result<Op
     for vc in &mut workload.vc {
         *vc = queues.get(usize::from(*vc)).copied().unwrap_or(0);
     }
+    for (job, vc) in short_jobs(answer, loaded, today)? {
+        let name = loaded.cluster.vcs.get(vc).map_or("", |vc| vc.name.as_str());
+        let queue = queue_of(&format!("{name}{SHORT_SUFFIX}")).and_then(|at| u16::try_from(at).ok());
+        if let (Some(place), Some(queue)) = (workload.vc.get_mut(job), queue) {
+            *place = queue;
+        }
+    }
     let policy = Policy {
         scan: Scan::Kueue,
         preemption: Preemption::Requeue,
@@ -72,4 +81,15 @@ fn replayed(answer: &QueuesAnswer, loaded: &Loaded, today: &Policy) -> Result<Op
     };
     let (jobs, stopped, lost_gpu_hours) = search::outcome(&workload, &cluster, &policy, answer.split_ms)?;
     Ok(jobs.map(|jobs| UnderKueue { later: jobs.into(), stopped, lost_gpu_hours }))
+}
+
+/// Jobs that go to the queue of short jobs of their VC, and that VC.
+fn short_jobs(answer: &QueuesAnswer, loaded: &Loaded, today: &Policy) -> Result<Vec<(usize, usize)>> {
+    let Some(chosen) = answer.setup() else { return Ok(Vec::new()) };
+    let Some(short) = chosen.short_queue else { return Ok(Vec::new()) };
+    let (shares, cluster) = (Shares::of(&loaded.cluster)?, &loaded.cluster);
+    let estimate = Knobs::new(&loaded.workload, cluster, today).estimate();
+    let ground = Ground { cluster, shares: &shares, asked: &answer.asked_gpu_s, estimate };
+    let routes = ground.routes(&ground.shares_of(&chosen.setup), short, &loaded.workload);
+    Ok(routes.into_iter().map(|(job, vc)| (job, usize::from(vc) - cluster.vcs.len())).collect())
 }

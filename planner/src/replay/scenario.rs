@@ -15,7 +15,7 @@
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
-use tracecast_analytics::time::WEEK_MS;
+use tracecast_analytics::time::{HOUR_MS, WEEK_MS};
 
 use crate::error::{Error, Result, line_of};
 use crate::sim::policy::{Compat, Estimate, Order, Placement, Policy, Preemption, Scan, Weights};
@@ -72,7 +72,7 @@ pub struct Scenario {
     /// File of the quotas of its queues, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<String>,
-    /// File of the limits by QOS, likewise; `none` for none.
+    /// File of the limits by QOS, account and partition, likewise; `none` for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<String>,
 }
@@ -195,7 +195,9 @@ impl Scenario {
         };
         let placement = parse_placement(&given(&self.place))?;
         let estimate = match given(&self.estimate).as_str() {
-            "" if predictions && (order == Order::Qssf || scan.backfills()) => Estimate::Predicted,
+            "" if predictions && (matches!(order, Order::Qssf | Order::Aged(_)) || scan.backfills()) => {
+                Estimate::Predicted
+            }
             "" | "true" => Estimate::True,
             "requested" => Estimate::Requested,
             "predicted" => Estimate::Predicted,
@@ -241,13 +243,14 @@ impl Scenario {
 }
 
 /// Names of the orders.
-pub const ORDERS: [&str; 17] = [
+pub const ORDERS: [&str; 18] = [
     "fifo",
     "fewest-gpus",
     "sjf",
     "ljf",
     "srtf",
     "qssf",
+    "aged",
     "las",
     "tiresias",
     "gittins",
@@ -289,6 +292,7 @@ fn parse_order(text: &str, compat: Compat) -> Result<Order> {
         "ljf" => plain(Order::Ljf),
         "srtf" => plain(Order::Srtf),
         "qssf" => plain(Order::Qssf),
+        "aged" => Ok(Order::Aged(parameters.map_or(Ok(HOUR_MS), parse_duration)?)),
         "las" => plain(Order::Las),
         "gittins" => plain(Order::Gittins),
         "wfp3" => plain(Order::Wfp3),
@@ -406,6 +410,7 @@ impl Order {
             Self::Ljf => "LJF",
             Self::Srtf => "SRTF",
             Self::Qssf => "QSSF",
+            Self::Aged(_) => "QSSF with ageing",
             Self::Las => "LAS",
             Self::Tiresias(_) => "Tiresias (2D-LAS)",
             Self::Gittins => "Gittins index",

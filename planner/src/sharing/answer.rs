@@ -25,6 +25,7 @@ use super::evidence::PairEvidence;
 use super::policy::SharingPolicy;
 use super::study::{KindOutcome, SharingCandidate, SharingRequest, SharingStudy, SharingTried, study};
 use crate::error::{Error, Result};
+use crate::one_gpu::types::TypesOfNames;
 use crate::one_gpu::{LEAST_NAMED, OneGpuJobs};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
 
@@ -148,7 +149,10 @@ impl SharingPlanAnswer {
         request: &SharingRequest,
         watch: &dyn Watch,
     ) -> Result<Self> {
-        let all = OneGpuJobs::of(trace);
+        let mut all = OneGpuJobs::of(trace);
+        if let Some(path) = &request.types {
+            all.name_types(&TypesOfNames::read(path, table.jobs())?);
+        }
         let wanted: Vec<usize> = if request.gpu_types.is_empty() {
             (0..table.gpu_types().len()).collect()
         } else {

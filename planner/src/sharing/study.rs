@@ -22,6 +22,8 @@
 //! O(policies × log GPUs × replay). Worked number: a job that ran 60 min alone and 75 beside others, after 10 in the queue, has a wait of 10 min, a slowdown of 1.25, and
 //! a delay of 25 min.
 
+use std::path::PathBuf;
+
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -63,6 +65,8 @@ pub struct SharingRequest {
     pub seed: u64,
     /// GPU types to plan for; all that were measured if empty.
     pub gpu_types: Vec<String>,
+    /// A file that tells job types of names.
+    pub types: Option<PathBuf>,
 }
 
 impl SharingRequest {

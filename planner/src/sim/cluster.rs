@@ -97,7 +97,7 @@ pub struct Cluster {
     pub outages: Vec<Outage>,
     /// Quotas of its VCs in cohorts, which hold under [`Scan::Kueue`](super::Scan::Kueue).
     pub cohorts: Option<Cohorts>,
-    /// Limits by QOS and partition, which hold under every other scan.
+    /// Limits by QOS, account and partition, which hold under every other scan.
     pub limits: Option<Limits>,
 }
 

@@ -41,7 +41,7 @@
 //!
 //! # Limits
 //!
-//! A cluster may have limits by QOS and partition ([`limit`]), under every scan but `kueue`; they do not go together with guarantees. A job that is over a limit at its turn in a walk is passed
+//! A cluster may have limits by QOS, account and partition ([`limit`]), under every scan but `kueue`; they do not go together with guarantees. A job that is over a limit at its turn in a walk is passed
 //! over, whatever the scan: it holds up nobody, is no head, gets no reservation, and does not count for [`Policy::depth`]. What started before it in the walk counts. Reservations and shadow times know
 //! nothing of limits. One that is over a limit with nothing else at work is *held*, or rejected at its submission. A held job waits for ever, but is not in the queue: nothing happens
 //! for it. (So it counts where an order asks who waits.) A job that runs at time 0 is put on its nodes only if it is over no limit, like any other; pool after pool.

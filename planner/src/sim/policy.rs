@@ -58,6 +58,8 @@ pub enum Order {
     Srtf,
     /// Least GPU time by the prediction.
     Qssf,
+    /// Least GPU time by the estimate, with ageing: e times the GPU time counts as submitted so many milliseconds later.
+    Aged(i64),
     /// Least attained GPU time.
     Las,
     /// Two-dimensional least attained service in queues, FIFO within: the bounds of the queues in GPU-seconds, rising.
@@ -242,7 +244,14 @@ impl Order {
     /// Whether a job's key stays what it was when it was submitted.
     pub fn is_fixed(&self) -> bool {
         match self {
-            Self::Fifo | Self::FewestGpus | Self::Sjf | Self::Ljf | Self::Qssf | Self::F1 | Self::Score => true,
+            Self::Fifo
+            | Self::FewestGpus
+            | Self::Sjf
+            | Self::Ljf
+            | Self::Qssf
+            | Self::Aged(_)
+            | Self::F1
+            | Self::Score => true,
             Self::Srtf
             | Self::Las
             | Self::Tiresias(_)
@@ -292,7 +301,8 @@ impl Policy {
         if preempts && self.scan.backfills() {
             return wrong("backfill reserves for jobs that run on; use the scan `strict` or `skip` with preemption");
         }
-        let by_keys = self.scan != Scan::Kueue;
+        // Who is requeued is a matter of guarantees, and of quotas under Kueue.
+        let by_keys = self.scan != Scan::Kueue && self.preemption != Preemption::Requeue;
         if preempts && by_keys && self.order.drifts() && self.interval_ms.is_none() && self.compat == Compat::None {
             return wrong("this order changes all the time, so preemption needs a decision interval (--interval 60s)");
         }
@@ -319,6 +329,9 @@ impl Policy {
         }
         if matches!(self.order, Order::FairShare(half_life_ms) if half_life_ms <= 0) {
             return wrong("fair share needs a half-life longer than nothing");
+        }
+        if matches!(self.order, Order::Aged(tau_ms) if tau_ms < 0) {
+            return wrong("an aged order needs an ageing time of at least 0");
         }
         if self.order == Order::Score && workload.score.is_empty() {
             return wrong("the order `score` needs a score file (--score)");
@@ -431,6 +444,7 @@ impl Policy {
             | Order::Ljf
             | Order::Srtf
             | Order::Qssf
+            | Order::Aged(_)
             | Order::Wfp3
             | Order::F1
             | Order::Unicef

@@ -75,6 +75,8 @@ pub struct Workload {
     pub user: Vec<u32>,
     /// Its QOS, an index into the QOSs of the cluster's limits; empty without limits.
     pub qos: Vec<Option<u16>>,
+    /// Its association (the account that it is charged to, and its user there), an index into those of the cluster's limits; empty without any.
+    pub association: Vec<Option<u32>>,
     /// Score of an external order, lowest first; empty without one.
     pub score: Vec<f64>,
     /// Priority, highest first, under [`Scan::Kueue`](super::Scan::Kueue); empty if all have the same.
@@ -118,6 +120,11 @@ impl Workload {
         self.qos.get(job).copied().flatten()
     }
 
+    /// The association of a job; `None` if it has none.
+    pub fn association_of(&self, job: usize) -> Option<u32> {
+        self.association.get(job).copied().flatten()
+    }
+
     /// GPU time that all jobs ask for, GPU-seconds.
     pub fn asked_gpu_s(&self) -> f64 {
         (0..self.len()).map(|job| self.gpu_s(job)).sum()
@@ -159,6 +166,7 @@ impl Workload {
             vc: column(&self.vc, jobs),
             user: column(&self.user, jobs),
             qos: column(&self.qos, jobs),
+            association: column(&self.association, jobs),
             score: column(&self.score, jobs),
             priority: column(&self.priority, jobs),
             shapes: self.shapes.clone(),
@@ -203,7 +211,7 @@ impl Workload {
             self.vc.len(),
             self.user.len(),
         ];
-        let optional = [self.score.len(), self.priority.len(), self.qos.len()];
+        let optional = [self.score.len(), self.priority.len(), self.qos.len(), self.association.len()];
         if lengths.iter().any(|length| *length != rows) || optional.iter().any(|length| *length != 0 && *length != rows)
         {
             return Err(Error::Workload { job: 0, what: "columns differ in length".into() });

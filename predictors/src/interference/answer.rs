@@ -157,6 +157,7 @@ fn section(split: &InterferenceSplit) -> Section {
         let columns = vec![
             Column::number("Measured pairs"),
             Column::number("MAE"),
+            Column::number("before"),
             Column::number("with drawn partners"),
             Column::number("In 90 %"),
             Column::number("AUC slow"),
@@ -166,12 +167,13 @@ fn section(split: &InterferenceSplit) -> Section {
             later.rows.push(vec![
                 Cell::Int(after.pairs as i64),
                 Cell::float(after.mae, 4),
+                Cell::opt(after.before_mae, |mae| Cell::float(mae, 4)),
                 Cell::opt(after.drawn_mae, |mae| Cell::float(mae, 4)),
                 Cell::share(after.coverage90),
                 Cell::opt(after.auc_slower_15, |value| Cell::float(value, 3)),
             ]);
         }
-        section = section.with_table(later).with_definition("**Measured pairs** are with the partners that leave the least unknown, as `predict interference --to-measure` names them; one that does not fit teaches no speed. **With drawn partners**: with any that fit.");
+        section = section.with_table(later).with_definition("**Measured pairs** are with the partners that leave the least unknown, as `predict interference --to-measure` names them; one that does not fit teaches no speed. **With drawn partners**: with any that fit. **Before**: nothing measured. The figures of a row are of the same speeds, those of pairs that were neither chosen nor drawn; the row of 0 is of all.");
     }
     section
 }

@@ -5,8 +5,8 @@
 //! predictor chooses its priors, and all models find their quantiles, on groups left out of what teaches; what is reported has no part in it, and
 //! neither has the choice among the models: it is the one of least error on those groups.
 //!
-//! **After measured pairs**: of every job type of the family left out, 1, 3 or 5 pairs are measured, with partners of any family that leave the least unknown ([`Committee::to_measure`]); the predictor learns
-//! both speeds of each and is scored on the rest. Beside it partners are drawn of those with which it fits, and means are over four draws.
+//! **After measured pairs**: of every job type of the family left out, 1, 3 or 5 pairs are measured, with partners of any family that leave the least unknown ([`Committee::to_measure`]), and beside that
+//! with drawn ones. Both, and the predictor before it, are scored on the speeds that neither measured (module `after`).
 //!
 //! A pair is slow if the worse of its two speeds is below 85 %; the AUC is of the pairs that fit. A pair of two families is forecast with either left out, and
 //! both forecasts count in AUC and Brier score; shares of pairs count it once. Where nothing can be left out of what teaches, the predictor is taken, and the
@@ -15,11 +15,8 @@
 //! Families are left out in at most 16 folds, 8 in a model of more than 260 effects. O(folds² × priors × effects³ + folds² × rows): what would take much more
 //! than a minute or two is refused. Worked number: 26 job types of 7 families have 589 speeds of pairs that fit on a K80, each scored once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use rand::SeedableRng;
-use rand::seq::SliceRandom as _;
-use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 use serde::Serialize;
 use tracecast_analytics::stats::quantile::weighted_quantile;
@@ -35,14 +32,15 @@ use crate::error::{Error, Result};
 use crate::score::Pinball;
 use crate::watch::{self, Watch};
 
+mod after;
+
+pub use after::AfterMeasured;
+use after::{LeftFamily, Told};
+
 /// The predictor's name among the models.
 pub const PREDICTOR: &str = "effects";
 /// A pair whose worse job is slower than this is slow.
 pub const SLOW: f64 = 0.85;
-/// Measured pairs of each new job type.
-const MEASURED: [usize; 3] = [1, 3, 5];
-/// Draws of measured pairs.
-const DRAWS: u64 = 4;
 /// Most steps of a back-test: about two minutes on one core at 10⁹ a second.
 pub(super) const MOST_STEPS: f64 = 1.2e11;
 /// Steps that a fit of the effects takes, in cubes of their number.
@@ -100,21 +98,6 @@ pub struct InterferenceScore {
     pub oom_brier: Option<f64>,
     /// Mean absolute error on the groups left out of what teaches, by which the model is chosen; none where nothing could be left out.
     pub choice_mae: Option<f64>,
-}
-
-/// Error after some pairs of a new family were measured.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
-pub struct AfterMeasured {
-    /// Pairs measured of each job type of the family, with the partners that tell the most.
-    pub pairs: usize,
-    /// Mean absolute error of the predictor on the other speeds.
-    pub mae: f64,
-    /// The same if partners are drawn; none where nothing was measured.
-    pub drawn_mae: Option<f64>,
-    /// Share of them within its 90 % interval.
-    pub coverage90: f64,
-    /// Area under the curve of "the worse job runs below 85 %" of the pairs not measured; none where all are of one kind.
-    pub auc_slower_15: Option<f64>,
 }
 
 /// One GPU type, tested in one way.
@@ -175,16 +158,6 @@ impl Said {
         let each: Vec<f64> = by_pair.values().filter_map(|chances| sum::mean(chances)).collect();
         sum::mean(&each).unwrap_or_default()
     }
-}
-
-/// What the predictor said after some measured pairs of each job type.
-#[derive(Debug, Clone, Default)]
-struct Later {
-    pairs: usize,
-    /// Whether partners were drawn, and not chosen.
-    is_drawn: bool,
-    own: Vec<SpeedAndTruth>,
-    slow: Vec<(f64, bool)>,
 }
 
 /// A way of testing one GPU type: rows that may teach, and the groups of rows and of pairs.
@@ -258,7 +231,7 @@ impl<'a> Plan<'a> {
     }
 
     /// What all models say of a fold: the baselines, then the predictor.
-    fn fold(&self, fold: usize) -> Result<(Vec<Said>, Vec<Later>)> {
+    fn fold(&self, fold: usize) -> Result<(Vec<Said>, Vec<Told>)> {
         let (rows, groups) = self.teaching(fold);
         let asked: Vec<(Directed, Groups)> = self
             .rows
@@ -299,9 +272,13 @@ impl<'a> Plan<'a> {
             .collect();
         predictor.of_pairs = pairs.iter().map(|pair| (pair.a, pair.b)).collect();
         said.push(predictor);
-        let later =
-            if self.hold_out == HoldOut::Family { self.after(fold, &committee, &asked, &pairs) } else { Vec::new() };
-        Ok((said, later))
+        let after = if self.hold_out == HoldOut::Family {
+            let (gpu, seed) = (self.gpu, self.seed);
+            LeftFamily { committee: &committee, gpu, fold, asked: &asked, pairs: &pairs, seed }.after()
+        } else {
+            Vec::new()
+        };
+        Ok((said, after))
     }
 
     /// Adds the speeds and the slow pairs of a fold to what a model said.
@@ -393,81 +370,13 @@ impl<'a> Plan<'a> {
         Ok(said)
     }
 
-    /// What the predictor says after it learned from some pairs of each job type left out.
-    fn after(
-        &self,
-        fold: usize,
-        committee: &Committee,
-        asked: &[(Directed, Groups)],
-        pairs: &[&SharedPair],
-    ) -> Vec<Later> {
-        let rows: BTreeMap<(usize, usize), Directed> =
-            asked.iter().map(|(row, _)| ((row.own, row.beside), *row)).collect();
-        let jobs = distinct(asked.iter().filter(|(_, of)| of.0 == fold).map(|(row, _)| row.own));
-        // Whether a pair fits is not known before it is tried, so all partners may be chosen; one that does not fit teaches no speed.
-        let partners = distinct(pairs.iter().flat_map(|pair| [pair.a, pair.b]));
-        let most = MEASURED.iter().copied().max().unwrap_or_default();
-        let chosen = committee.to_measure(self.gpu, &jobs, &partners, most);
-        let work: Vec<(usize, Option<u64>)> = MEASURED
-            .iter()
-            .flat_map(|count| std::iter::once((*count, None)).chain((0..DRAWS).map(move |draw| (*count, Some(draw)))))
-            .collect();
-        let one = |(count, draw): &(usize, Option<u64>)| {
-            let mut measured: BTreeSet<(usize, usize)> = BTreeSet::new();
-            let mut learned: Vec<Directed> = Vec::new();
-            let measure = |job: usize, partner: usize, measured: &mut BTreeSet<_>, learned: &mut Vec<_>| {
-                for both in [(job, partner), (partner, job)] {
-                    if measured.insert(both) {
-                        learned.extend(rows.get(&both).copied());
-                    }
-                }
-            };
-            if let Some(draw) = draw {
-                let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
-                rng.set_stream((fold as u64 * 100 + *count as u64) * DRAWS + draw);
-                for job in &jobs {
-                    let mut partners: Vec<usize> = asked
-                        .iter()
-                        .filter(|(row, _)| row.own == *job && !measured.contains(&(row.own, row.beside)))
-                        .map(|(row, _)| row.beside)
-                        .collect();
-                    partners.shuffle(&mut rng);
-                    partners
-                        .iter()
-                        .take(*count)
-                        .for_each(|partner| measure(*job, *partner, &mut measured, &mut learned));
-                }
-            } else {
-                let first = chosen.iter().take(count * jobs.len());
-                first.for_each(|(job, partner)| measure(*job, *partner, &mut measured, &mut learned));
-            }
-            let mut wiser = committee.clone();
-            wiser.learn(&learned);
-            let left = asked.iter().filter(|(row, of)| of.0 == fold && !measured.contains(&(row.own, row.beside)));
-            let told = left.map(|(row, _)| {
-                let told = wiser.speed(row.gpu, row.own, row.beside);
-                SpeedAndTruth { truth: row.speed, mean: told.mean, quantiles: told.quantiles }
-            });
-            let unmeasured = pairs.iter().filter(|pair| !measured.contains(&(pair.a, pair.b)));
-            let slow = unmeasured.filter_map(|pair| {
-                let speeds = pair.speeds?;
-                Some((wiser.pair(pair.gpu, pair.a, pair.b).worse_below(SLOW), speeds.a.min(speeds.b) < SLOW))
-            });
-            Later { pairs: *count, is_drawn: draw.is_some(), own: told.collect(), slow: slow.collect() }
-        };
-        work.par_iter().map(one).collect()
-    }
-
     fn run(&self, watch: &dyn Watch) -> Result<InterferenceSplit> {
         let fit = |fold: &usize| watch::part(watch, || self.fold(*fold));
         let done: Vec<Result<_>> = self.folds.par_iter().map(fit).collect();
         let mut names: Vec<&str> = self.baselines.iter().map(|baseline| baseline.name()).collect();
         names.push(PREDICTOR);
         let mut all: Vec<Said> = names.iter().map(|_| Said::default()).collect();
-        let mut later: Vec<Later> = MEASURED
-            .iter()
-            .flat_map(|pairs| [false, true].map(|is_drawn| Later { pairs: *pairs, is_drawn, ..Later::default() }))
-            .collect();
+        let mut later: Vec<Told> = Vec::new();
         for fold in done {
             let (said, after) = fold?;
             for (all, said) in all.iter_mut().zip(said) {
@@ -478,14 +387,7 @@ impl<'a> Plan<'a> {
                 all.of_pairs.extend(said.of_pairs);
                 all.choice = (all.choice.0 + said.choice.0, all.choice.1 + said.choice.1);
             }
-            for told in after {
-                if let Some(kept) =
-                    later.iter_mut().find(|kept| (kept.pairs, kept.is_drawn) == (told.pairs, told.is_drawn))
-                {
-                    kept.own.extend(told.own);
-                    kept.slow.extend(told.slow);
-                }
-            }
+            later.extend(after);
         }
         let mut models = Vec::new();
         for (name, said) in names.iter().zip(&all) {
@@ -501,31 +403,8 @@ impl<'a> Plan<'a> {
         let missed = here.clone().count() - ran.len();
         // Of the table's pairs and not of the folds, where a pair of two families is in two.
         let slow = ran.iter().filter(|speeds| speeds.a.min(speeds.b) < SLOW).count();
-        let mut after_measured = Vec::new();
-        if self.hold_out == HoldOut::Family {
-            let none = predictor.map(|said| Later {
-                pairs: 0,
-                is_drawn: false,
-                own: said.own.clone(),
-                slow: said.slow.clone(),
-            });
-            for told in none.into_iter().chain(later) {
-                let Some(score) = speeds(&told.own) else { continue };
-                if told.is_drawn {
-                    let chosen: Option<&mut AfterMeasured> = after_measured.last_mut();
-                    chosen.into_iter().for_each(|chosen| chosen.drawn_mae = Some(score.mae));
-                    continue;
-                }
-                let auc_slower_15 = auc(&told.slow);
-                after_measured.push(AfterMeasured {
-                    pairs: told.pairs,
-                    mae: score.mae,
-                    drawn_mae: None,
-                    coverage90: score.coverage90,
-                    auc_slower_15,
-                });
-            }
-        }
+        let none = predictor.filter(|_| self.hold_out == HoldOut::Family);
+        let after_measured = none.map_or_else(Vec::new, |none| after::scored(&none.own, &none.slow, later));
         Ok(InterferenceSplit {
             hold_out: self.hold_out,
             gpu_type: self.table.gpu_types().get(self.gpu).cloned().unwrap_or_default(),

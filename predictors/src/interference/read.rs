@@ -3,9 +3,9 @@
 //! **Pairs**: columns `gpu_type,job_a,job_b,speed_a,speed_b`; a speed is the share of the speed alone, both empty or one 0 where the pair did not fit;
 //! one empty speed beside a number is a mistake.
 //! **Profiles**: columns `gpu_type,job,family` and any that [`Quantity`] names; an empty cell is unknown. `family` may be left out. Where a column `forecast` is not empty, the row is
-//! no measurement, and a note counts such rows.
+//! no measurement, and a note counts such rows. `jobs` and `readings` say what telemetry it rests on, and are kept as they are written.
 //! **MISO profiles**: columns `model,batch` and quantities, of one A100: the job type is `model (batch size N)`.
-//! Other columns are passed over, and a note names them. Any file may be compressed (`.gz`, `.zst`).
+//! Two columns of one quantity, such as `memory_mb` and `memory_used`, are a mistake. Other columns are passed over, and a note names them. Any file may be compressed (`.gz`, `.zst`).
 //!
 //! O(bytes). Worked example: `v100,a,b,0.8,0.5` says that `a` runs at 80 % of its speed beside `b`, and `b` at half of its own.
 
@@ -14,7 +14,7 @@ use std::path::Path;
 use tracecast_analytics::ingest::SourceFile;
 
 use super::gavel;
-use super::table::{JobProfile, Quantity, SharedPair, SharingTable, Speeds};
+use super::table::{JobProfile, Quantity, RestsOn, SharedPair, SharingTable, Speeds};
 use crate::error::{Error, Result};
 use crate::sheet::{Sheet, SheetRow, text, unreadable};
 
@@ -24,6 +24,10 @@ const FASTEST: f64 = 10.0;
 pub const MISO_GPU: &str = "a100";
 /// The column of profiles that names what of a row is a forecast.
 pub const FORECAST: &str = "forecast";
+/// The column of profiles with the jobs that telemetry read.
+pub const JOBS: &str = "jobs";
+/// The column of profiles with the readings of their GPUs.
+pub const READINGS: &str = "readings";
 
 /// A quantity of a profile in a cell: a number of at least 0, and of a share of a whole at most 100 %; `None` where it is empty.
 ///
@@ -129,6 +133,28 @@ pub struct ProfileRow {
     pub profile: JobProfile,
     /// What of it is a forecast, and was not measured.
     pub forecast: Vec<Quantity>,
+    /// What telemetry the row rests on.
+    pub rests_on: RestsOn,
+}
+
+/// The columns of a sheet that hold a quantity: `part` says of a column which part of a row it is of, and the name of the quantity.
+///
+/// # Errors
+/// If two columns of one part hold the same quantity.
+pub(super) fn quantities<'c, P: PartialEq>(
+    sheet: &'c Sheet<'_>,
+    part: impl Fn(&'c str) -> Option<(P, &'c str)>,
+) -> Result<Vec<(String, P, Quantity)>> {
+    let mut found: Vec<(String, P, Quantity)> = Vec::new();
+    for column in sheet.columns() {
+        let Some((part, name)) = part(column) else { continue };
+        let Some(quantity) = Quantity::of_column(name) else { continue };
+        if let Some((before, ..)) = found.iter().find(|(_, of, known)| (of, *known) == (&part, quantity)) {
+            return Err(sheet.twice(&format!("columns `{before}` and `{column}` are both {}", quantity.name())));
+        }
+        found.push((column.clone(), part, quantity));
+    }
+    Ok(found)
 }
 
 /// Calls `each` with every row of a file of profiles: the documented form, or MISO's. Returns the columns that nothing is done with.
@@ -144,10 +170,9 @@ pub fn profile_rows(path: &Path, mut each: impl FnMut(ProfileRow)) -> Result<Vec
             sheet.other("name a file of profiles with the columns gpu_type, job, family and any of those in the guide")
         );
     }
-    let known: Vec<(String, Quantity)> =
-        sheet.columns().iter().filter_map(|column| Some((column.clone(), Quantity::of_column(column)?))).collect();
+    let known = quantities(&sheet, |column| Some(((), column)))?;
     // The last three say what a row rests on, where telemetry or a forecast wrote it.
-    let named = ["gpu_type", "job", "family", "model", "jobs", "readings", FORECAST];
+    let named = ["gpu_type", "job", "family", "model", JOBS, READINGS, FORECAST];
     let is_passed = |column: &&String| !named.contains(&column.as_str()) && Quantity::of_column(column).is_none();
     let passed: Vec<String> = sheet.columns().iter().filter(is_passed).cloned().collect();
     sheet.rows(|row| {
@@ -156,9 +181,9 @@ pub fn profile_rows(path: &Path, mut each: impl FnMut(ProfileRow)) -> Result<Vec
         } else {
             (row.name("gpu_type")?.to_owned(), row.name("job")?.to_owned())
         };
-        let family = Some(row.cell("family")).filter(|cell| !cell.is_empty()).map(str::to_owned);
+        let filled = |column: &str| Some(row.cell(column)).filter(|cell| !cell.is_empty()).map(str::to_owned);
         let mut profile = JobProfile::default();
-        for (column, of) in &known {
+        for (column, (), of) in &known {
             profile.set(*of, quantity(row, column, *of)?);
         }
         let forecast = row.cell(FORECAST).split_whitespace().map(|name| {
@@ -167,7 +192,9 @@ pub fn profile_rows(path: &Path, mut each: impl FnMut(ProfileRow)) -> Result<Vec
                 row.wrong(found, "name columns of quantities in it, such as sm_util_pct, with a blank between them")
             })
         });
-        each(ProfileRow { gpu_type, job, family, profile, forecast: forecast.collect::<Result<_>>()? });
+        let forecast = forecast.collect::<Result<_>>()?;
+        let rests_on = RestsOn { jobs: filled(JOBS), readings: filled(READINGS) };
+        each(ProfileRow { gpu_type, job, family: filled("family"), profile, forecast, rests_on });
         Ok(())
     })?;
     Ok(passed)
@@ -223,6 +250,7 @@ fn add_profiles(path: &Path, table: &mut SharingTable, with_forecasts: bool) -> 
             table.set_family(job, family);
         }
         table.set_profile(gpu, job, &row.profile);
+        table.set_rests_on(gpu, job, row.rests_on);
     })?;
     table.notes.extend(passed_over(path, &passed));
     Ok((rows, forecasts))
@@ -291,6 +319,17 @@ mod tests {
         let strange = file("gpu_type,job,forecast\nv100,a,yes\n");
         let told = read_profiles(strange.path(), &mut SharingTable::new()).unwrap_err().to_string();
         assert!(told.contains("line 2: column `forecast` names `yes`; name columns"), "{told}");
+    }
+
+    /// An empty cell of the second column would make the first unknown.
+    #[test]
+    fn two_columns_of_one_quantity_are_refused() {
+        let told = |text: &str| read_profiles(file(text).path(), &mut SharingTable::new()).unwrap_err().to_string();
+        let both = told("gpu_type,job,memory_mb,memory_used\nv100,a,900,\n");
+        let expected = "line 1: columns `memory_mb` and `memory_used` are both memory_mb; keep one of the two";
+        assert!(both.contains(expected), "{both}");
+        assert!(told("model,batch,batch_size,sm_util\nm,8,8,40\n").contains("`batch` and `batch_size` are both batch"));
+        assert!(told("gpu_type,job,sm_util_pct,SM_util_pct\nv100,a,40,\n").contains("`sm_util_pct` is named twice"));
     }
 
     #[test]

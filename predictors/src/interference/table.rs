@@ -163,6 +163,15 @@ pub struct SharedPair {
     pub speeds: Option<Speeds>,
 }
 
+/// What telemetry a profile rests on, as the table that it was read from has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RestsOn {
+    /// Jobs that were read.
+    pub jobs: Option<String>,
+    /// Readings of their GPUs.
+    pub readings: Option<String>,
+}
+
 /// All that is known of sharing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SharingTable {
@@ -171,6 +180,7 @@ pub struct SharingTable {
     families: Vec<String>,
     family_of: Vec<usize>,
     profiles: BTreeMap<(usize, usize), JobProfile>,
+    rests_on: BTreeMap<(usize, usize), RestsOn>,
     pairs: Vec<SharedPair>,
     /// What a reader must know of the data, a sentence each.
     pub notes: Vec<String>,
@@ -237,6 +247,11 @@ impl SharingTable {
         self.profiles.get(&(gpu, job)).copied().unwrap_or_default()
     }
 
+    /// What telemetry that rests on; nothing, if nobody said.
+    pub fn rests_on(&self, gpu: usize, job: usize) -> RestsOn {
+        self.rests_on.get(&(gpu, job)).cloned().unwrap_or_default()
+    }
+
     /// Pairs, in order of GPU type and jobs.
     pub fn pairs(&self) -> &[SharedPair] {
         &self.pairs
@@ -283,6 +298,16 @@ impl SharingTable {
                 known.set(quantity, Some(value));
             }
         }
+    }
+
+    /// Says what telemetry a profile rests on; what was said and is not said anew stays.
+    pub fn set_rests_on(&mut self, gpu: usize, job: usize, told: RestsOn) {
+        if told == RestsOn::default() {
+            return;
+        }
+        let known = self.rests_on.entry((gpu, job)).or_default();
+        known.jobs = told.jobs.or_else(|| known.jobs.take());
+        known.readings = told.readings.or_else(|| known.readings.take());
     }
 
     /// Adds pairs as they were measured. The same pair again, in either order, counts as one with the mean of its speeds; it did not fit only if it never did.
@@ -340,6 +365,9 @@ impl SharingTable {
         let at = |places: &[usize], old: usize| places.get(old).copied().unwrap_or_default();
         for ((gpu, job), profile) in &self.profiles {
             out.profiles.insert((at(&gpus, *gpu), at(&jobs, *job)), *profile);
+        }
+        for ((gpu, job), told) in self.rests_on {
+            out.rests_on.insert((at(&gpus, gpu), at(&jobs, job)), told);
         }
         let moved = self.pairs.iter().map(|pair| SharedPair {
             gpu: at(&gpus, pair.gpu),

@@ -13,6 +13,8 @@
 //! O(folds × learners × rows), or O(fits × learners) of a trace. Worked number: `m (batch size 32)` measured at 40 %, while `m` at other batch sizes told 31 to 42 % with a median of 36 %: 40 %,
 //! and 34.5 to 46.6 %, as all is moved by ln 41 − ln 37.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::held_out::{self, Chosen, LEAST_FOLDS, Profiled, folds_of, profiled, say};
@@ -39,7 +41,7 @@ pub enum UsageBasis {
     FamilyElsewhere,
     /// Only other families were measured.
     OtherFamilies,
-    /// Earlier jobs of its user and name; where users are not known, of its name.
+    /// Earlier jobs of its user and name; where its user is not known, of its name.
     RecurringGroup,
     /// Earlier jobs of its user.
     User,
@@ -300,25 +302,36 @@ fn in_one_way(
     Ok(())
 }
 
-/// Notes the GPU types on which the table knows no usage.
+/// Notes the GPU types on which a usage is not known that is told of rows there: each usage has its own, as a GPU may be known by one alone.
 fn strange_gpus(found: &mut UsageForecasts, table: &SharingTable, asked: &[ProfileRow]) {
-    let is_known = |gpu: usize| {
-        let of =
-            |job: usize| Usage::ALL.into_iter().any(|usage| table.profile(gpu, job).get(usage.quantity()).is_some());
-        (0..table.jobs().len()).any(of)
-    };
-    let known: Vec<&str> =
-        table.gpu_types().iter().enumerate().filter(|(gpu, _)| is_known(*gpu)).map(|(_, name)| name.as_str()).collect();
-    let mut strange: Vec<&str> =
-        asked.iter().map(|row| row.gpu_type.as_str()).filter(|name| !known.contains(name)).collect();
-    strange.sort_unstable();
-    strange.dedup();
-    if !strange.is_empty() {
-        found.notes.push(format!(
-            "Nothing was measured on {}, but on {}: what is said of such rows comes from there, and no back-test covers it.",
+    let mut told: Vec<(Usage, Vec<&str>, Vec<&str>)> = Vec::new();
+    for (usage, place) in Usage::ALL.into_iter().zip(0usize..) {
+        let is_known =
+            |gpu: usize| (0..table.jobs().len()).any(|job| table.profile(gpu, job).get(usage.quantity()).is_some());
+        let names = table.gpu_types().iter().enumerate();
+        let known: Vec<&str> = names.filter(|(gpu, _)| is_known(*gpu)).map(|(_, name)| name.as_str()).collect();
+        let rows = asked.iter().zip(&found.values).filter(|(_, values)| values.get(place).is_some_and(Option::is_some));
+        let strange: BTreeSet<&str> =
+            rows.map(|(row, _)| row.gpu_type.as_str()).filter(|name| !known.contains(name)).collect();
+        if !strange.is_empty() {
+            told.push((usage, strange.into_iter().collect(), known));
+        }
+    }
+    let note = |what: &str, strange: &[&str], known: &[&str], of: &str| {
+        format!(
+            "{what} was measured on {}, but on {}: what is said of {of} comes from there, and no back-test covers it.",
             strange.join(", "),
             known.join(", ")
-        ));
+        )
+    };
+    if let [(_, strange, known), (_, others, elsewhere)] = told.as_slice()
+        && (strange, known) == (others, elsewhere)
+    {
+        found.notes.push(note("Nothing", strange, known, "such rows"));
+        return;
+    }
+    for (usage, strange, known) in &told {
+        found.notes.push(note(&format!("No {}", usage.in_words()), strange, known, "it in such rows"));
     }
 }
 

@@ -49,6 +49,14 @@ impl Usage {
         }
     }
 
+    /// Within a sentence.
+    pub(super) fn in_words(self) -> &'static str {
+        match self {
+            Self::GpuUtilPct => "utilisation",
+            Self::MemoryMb => "memory use",
+        }
+    }
+
     /// Its name in a section's ID.
     pub(super) fn id(self) -> &'static str {
         match self {

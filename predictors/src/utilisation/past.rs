@@ -1,5 +1,8 @@
 //! What telemetry had told of a job's groups by a moment: the recurring group (user and stem of the name), the user, the size, and all jobs.
 //!
+//! Of a job whose user is not known, the recurring group is all jobs with the stem of its name, whoever submitted them. A user who is known, but had no job yet, has no recurring group:
+//! what is of others is told by size and by all jobs.
+//!
 //! Moments come in order of time, and nothing later can be asked about: a job that still runs counts with what was read of it so far. Of each group are kept the mean over its
 //! jobs, each job with the same weight, and the value of the job that started last; values are ln(1 + mean utilisation) and ln(1 + peak memory). Jobs of unknown size are
 //! one group of sizes.
@@ -22,7 +25,7 @@ const LEVELS: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KnownBy {
-    /// Its user's jobs of its name; where users are not known, all jobs of its name.
+    /// Its user's jobs of its name; where its user is not known, all jobs of its name.
     Recurring,
     /// Its user's jobs.
     User,
@@ -95,6 +98,8 @@ pub(super) struct Past<'h> {
     next: usize,
     seen: Vec<Seen>,
     groups_of: Vec<[Option<usize>; LEVELS]>,
+    /// Of each job with a user: all jobs of its name, which it is one of and is not asked by.
+    of_name: Vec<Option<usize>>,
     tallies: Vec<Tally>,
     jobs: &'h [SampledJob],
 }
@@ -103,29 +108,31 @@ impl<'h> Past<'h> {
     /// Before the first moment. `jobs` are in order of their starts; those of `open`, of which nothing is read, have the places after them.
     pub(super) fn of(jobs: &'h [SampledJob], open: &[AskedJob], usage: Usage) -> Self {
         let mut events: Vec<(i64, u32, f64)> = Vec::new();
-        let mut places: BTreeMap<(KnownBy, String, String), usize> = BTreeMap::new();
+        let mut places: BTreeMap<(KnownBy, Option<String>, String), usize> = BTreeMap::new();
         let mut groups_of = Vec::with_capacity(jobs.len() + open.len());
+        let mut of_name = Vec::with_capacity(jobs.len() + open.len());
         for (job, at) in jobs.iter().zip(0u32..) {
             events.extend(job.moments.iter().filter_map(|moment| Some((moment.ts_ms, at, moment.get(usage)?))));
         }
         for job in jobs.iter().map(|job| &job.known).chain(open.iter().map(|job| &job.known)) {
-            let user = job.user.clone().unwrap_or_default();
-            let mut place = |level: KnownBy, one: String, other: String| {
+            let mut place = |level: KnownBy, user: &Option<String>, name: String| {
                 let next = places.len();
-                Some(*places.entry((level, one, other)).or_insert(next))
+                *places.entry((level, user.clone(), name)).or_insert(next)
             };
+            let stem = job.name.as_deref().map(stem);
             let size = job.gpus.map_or("", |gpus| SizeClass::of(gpus).id()).to_owned();
             groups_of.push([
-                job.name.as_deref().and_then(|name| place(KnownBy::Recurring, user.clone(), stem(name))),
-                job.user.clone().and_then(|user| place(KnownBy::User, user, String::new())),
-                place(KnownBy::Size, size, String::new()),
-                place(KnownBy::All, String::new(), String::new()),
+                stem.clone().map(|stem| place(KnownBy::Recurring, &job.user, stem)),
+                job.user.is_some().then(|| place(KnownBy::User, &job.user, String::new())),
+                Some(place(KnownBy::Size, &None, size)),
+                Some(place(KnownBy::All, &None, String::new())),
             ]);
+            of_name.push(stem.filter(|_| job.user.is_some()).map(|stem| place(KnownBy::Recurring, &None, stem)));
         }
         // By job where times are the same.
         events.sort_by_key(|(ts_ms, job, _)| (*ts_ms, *job));
         let tallies = vec![Tally::default(); places.len()];
-        Self { usage, events, next: 0, seen: vec![Seen::default(); jobs.len()], groups_of, tallies, jobs }
+        Self { usage, events, next: 0, seen: vec![Seen::default(); jobs.len()], groups_of, of_name, tallies, jobs }
     }
 
     /// Goes on to a moment: what was read before it is known then. Going back changes nothing.
@@ -139,7 +146,7 @@ impl<'h> Past<'h> {
             seen.moments += 1;
             seen.peak = seen.peak.max(value);
             let now = seen.value(self.usage).unwrap_or_default();
-            for group in self.groups_of.get(at).into_iter().flatten().flatten() {
+            for group in self.groups_of.get(at).into_iter().flatten().chain(self.of_name.get(at)).flatten() {
                 let Some(tally) = self.tallies.get_mut(*group) else { continue };
                 tally.sum += now - before.unwrap_or_default();
                 tally.jobs += u32::from(before.is_none());
@@ -234,6 +241,37 @@ pub(super) mod tests {
         let mut memory = Past::of(&jobs, &[], Usage::MemoryMb);
         memory.advance(jobs[2].start_ms);
         assert!((memory.known(2)[0].unwrap().mean - 401f64.ln()).abs() < 1e-12);
+    }
+
+    /// ann's jobs train_1 and train_2 and ben's train_3 read 20, 40 and 60 %.
+    #[test]
+    fn a_name_alone_is_known_by_the_jobs_of_that_name_whoever_submitted_them() {
+        let jobs = [
+            job("ann", "train_1", 0, &[20.0]),
+            job("ann", "train_2", 1, &[40.0]),
+            job("ben", "train_3", 2, &[60.0]),
+            job("ben", "eval", 3, &[90.0]),
+        ];
+        let asked = |user: Option<&str>, name: &str| AskedJob {
+            id: None,
+            known: JobKnown { name: Some(name.to_owned()), user: user.map(str::to_owned), ..jobs[0].known.clone() },
+        };
+        let open =
+            [asked(None, "train_7"), asked(Some("ann"), "train_7"), asked(Some("zoe"), "train_7"), asked(None, "x")];
+        let mut past = Past::of(&jobs, &open, Usage::GpuUtilPct);
+        past.advance(i64::MAX);
+        let told = |at: usize| narrowest(&past.known(jobs.len() + at)).map(|(level, of)| (level, of.jobs, of.mean));
+        let mean = |utils: &[f64]| utils.iter().map(|util: &f64| util.ln_1p()).sum::<f64>() / utils.len() as f64;
+        for (at, level, utils) in [
+            (0, KnownBy::Recurring, &[20.0, 40.0, 60.0][..]),
+            (1, KnownBy::Recurring, &[20.0, 40.0]),
+            (2, KnownBy::Size, &[20.0, 40.0, 60.0, 90.0]),
+            (3, KnownBy::Size, &[20.0, 40.0, 60.0, 90.0]),
+        ] {
+            let (found, count, of) = told(at).unwrap();
+            assert_eq!((found, count as usize), (level, utils.len()), "{at}");
+            assert!((of - mean(utils)).abs() < 1e-12, "{at}");
+        }
     }
 
     #[test]

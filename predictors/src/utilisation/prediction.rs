@@ -1,7 +1,8 @@
 //! The answer of `predict utilisation`, as JSON (`predict-utilisation/1`), as CSV, as a report, and as a table of profiles.
 //!
 //! The **table of profiles** is that which teaches, with the forecasts added: the utilisation is the expected one, and the memory the 90 % quantile, which is meant to be enough nine
-//! times of ten. What was measured stays as it was. The column `forecast` names what is forecast, and commands that take the table say so.
+//! times of ten. What was measured stays as it was, with the columns `jobs` and `readings` that say what it rests on: of a measured row only what is unknown is set. Forecasts of
+//! earlier runs are left out. The column `forecast` names what is forecast, and commands that take the table say so.
 //!
 //! O(rows log rows). Worked example: 41 % expected and 8,000 MiB at 90 % are a profile with `sm_util_pct` 41, `memory_mb` 8000 and `forecast` `sm_util_pct memory_mb`.
 
@@ -19,8 +20,8 @@ use super::model::UsageLeftOut;
 use super::score::too_few;
 use crate::error::{Error, Result};
 use crate::interference::committee::LEVELS;
-use crate::interference::read::{FORECAST, ProfileRow};
-use crate::interference::table::{JobProfile, Quantity, SharingTable};
+use crate::interference::read::{FORECAST, JOBS, ProfileRow, READINGS};
+use crate::interference::table::{JobProfile, Quantity, RestsOn, SharingTable};
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "predict-utilisation/1";
@@ -103,6 +104,15 @@ fn csv_of(rows: impl IntoIterator<Item = Vec<String>>) -> Result<Vec<u8>> {
         out.write_record(&row).map_err(|error| failed(error.to_string()))?;
     }
     out.into_inner().map_err(|error| failed(error.to_string()))
+}
+
+/// A row of the table of profiles.
+#[derive(Debug, Default)]
+struct Written<'a> {
+    family: &'a str,
+    profile: JobProfile,
+    rests_on: RestsOn,
+    forecast: Vec<&'static str>,
 }
 
 /// A number with as many digits as are worth writing; empty if it is unknown.
@@ -205,43 +215,56 @@ impl UsagePrediction {
     /// # Errors
     /// If it cannot be written.
     pub fn profiles(&self, table: &SharingTable, asked: &[ProfileRow]) -> Result<Vec<u8>> {
-        let mut rows: BTreeMap<(&str, &str), (&str, JobProfile, Vec<&str>)> = BTreeMap::new();
+        let mut rows: BTreeMap<(&str, &str), Written<'_>> = BTreeMap::new();
         for (gpu, gpu_type) in table.gpu_types().iter().enumerate() {
             for (job, name) in table.jobs().iter().enumerate() {
                 let profile = table.profile(gpu, job);
                 if Quantity::ALL.into_iter().any(|quantity| profile.get(quantity).is_some()) {
                     let family = table.families().get(table.family(job)).map_or("", String::as_str);
-                    rows.insert((gpu_type, name), (family, profile, Vec::new()));
+                    let rests_on = table.rests_on(gpu, job);
+                    rows.insert((gpu_type, name), Written { family, profile, rests_on, forecast: Vec::new() });
                 }
             }
         }
         for (of, row) in self.jobs.iter().zip(asked) {
             let family = of.family.as_deref().unwrap_or_default();
-            let entry = rows.entry((&row.gpu_type, &row.job)).or_insert((family, JobProfile::default(), Vec::new()));
-            for quantity in GRAPH.into_iter().filter(|quantity| row.profile.get(*quantity).is_some()) {
-                entry.1.set(quantity, row.profile.get(quantity));
+            let entry =
+                rows.entry((&row.gpu_type, &row.job)).or_insert_with(|| Written { family, ..Written::default() });
+            let mut set = |quantity: Quantity, value: Option<f64>| {
+                let is_new = value.is_some() && entry.profile.get(quantity).is_none();
+                if is_new {
+                    entry.profile.set(quantity, value);
+                }
+                is_new
+            };
+            for quantity in GRAPH {
+                set(quantity, row.profile.get(quantity));
             }
             for usage in Usage::ALL {
                 let quantity = usage.quantity();
-                if let (None, Some(value)) = (entry.1.get(quantity), of.get(usage)) {
-                    entry.1.set(quantity, Some(value.to_reserve(usage)));
-                    entry.2.push(quantity.name());
+                if set(quantity, of.get(usage).map(|value| value.to_reserve(usage))) {
+                    entry.forecast.push(quantity.name());
                 }
             }
         }
-        let told = |quantity: &Quantity| rows.values().any(|(_, profile, _)| profile.get(*quantity).is_some());
+        let told = |quantity: &Quantity| rows.values().any(|row| row.profile.get(*quantity).is_some());
         let quantities: Vec<Quantity> = Quantity::ALL.into_iter().filter(told).collect();
-        let names = ["gpu_type", "job", "family"].into_iter();
-        let head = names.chain(quantities.iter().map(|quantity| quantity.name())).chain([FORECAST]);
+        let of_telemetry: [(&str, fn(&RestsOn) -> &Option<String>); 2] =
+            [(JOBS, |of| &of.jobs), (READINGS, |of| &of.readings)];
+        let of_telemetry: Vec<_> =
+            of_telemetry.into_iter().filter(|(_, of)| rows.values().any(|row| of(&row.rests_on).is_some())).collect();
+        let head = ["gpu_type", "job", "family"].into_iter().chain(quantities.iter().map(|quantity| quantity.name()));
+        let head = head.chain(of_telemetry.iter().map(|(name, _)| *name)).chain([FORECAST]);
         let head = head.map(str::to_owned).collect();
-        csv_of(std::iter::once(head).chain(rows.iter().map(|((gpu_type, job), (family, profile, forecast))| {
+        csv_of(std::iter::once(head).chain(rows.iter().map(|((gpu_type, job), row)| {
             let cell = |quantity: &Quantity| {
-                profile.get(*quantity).map_or(String::new(), |value| {
-                    if forecast.contains(&quantity.name()) { number(Some(value)) } else { value.to_string() }
+                row.profile.get(*quantity).map_or(String::new(), |value| {
+                    if row.forecast.contains(&quantity.name()) { number(Some(value)) } else { value.to_string() }
                 })
             };
-            let named = [*gpu_type, *job, *family].into_iter().map(str::to_owned);
-            named.chain(quantities.iter().map(cell)).chain([forecast.join(" ")]).collect()
+            let named = [*gpu_type, *job, row.family].into_iter().map(str::to_owned);
+            let rests_on = of_telemetry.iter().map(|(_, of)| of(&row.rests_on).clone().unwrap_or_default());
+            named.chain(quantities.iter().map(cell)).chain(rests_on).chain([row.forecast.join(" ")]).collect()
         })))
     }
 

@@ -115,6 +115,8 @@ struct Pool<'a> {
     last: i64,
     /// Under limits by QOS: what runs in other pools.
     elsewhere: Vec<usize>,
+    /// By job: since when it runs, if it does, in any pool.
+    running_since: Vec<i64>,
     /// The same with their expected ends, where the backfill is Slurm's.
     ends_elsewhere: Vec<(i64, usize)>,
 }
@@ -170,6 +172,7 @@ fn replay_with(
             due: None,
             last: i64::MIN,
             elsewhere: Vec::new(),
+            running_since: vec![0; workload.len()],
             ends_elsewhere: Vec::new(),
         };
         for (group, spec) in spec.groups.iter().enumerate() {

@@ -11,6 +11,7 @@ use tracecast_analytics::report::format;
 use super::super::heldout::BurstRule;
 use super::super::policy::WaitingFamily;
 use super::{BurstAnswer, BurstPoolPlan, BurstVerdict};
+use crate::capacity::search::FEWEST_OF_CLASS;
 use crate::fleet::answer::{BoughtAs, minute, money, offers_in_words, to_come};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};
 
@@ -38,6 +39,8 @@ impl BurstAnswer {
         let saving = self.held_out.saving;
         if !owns && !somebody_waits {
             BurstVerdict::NothingBetter
+        } else if self.held_out.blocks < 2 {
+            BurstVerdict::TooShort
         } else if !plan.kept {
             BurstVerdict::TargetMissed
         } else if somebody_waits && plan.cost_per_month >= nobody.cost_per_month {
@@ -88,17 +91,29 @@ impl BurstAnswer {
                 format::percent(saving.value),
                 self.against()
             ),
-            BurstVerdict::TargetMissed => format!(
-                "on the later windows the plan let more than 5 % of the jobs, or of those of a size, wait longer than {}: 95 % waited up to {}",
-                format::duration(self.target_p95_s),
-                format::duration(self.rule(BurstRule::Plan).map_or(0.0, |rule| rule.p95_of_sizes_s))
+            BurstVerdict::TooShort => format!(
+                "the plan was priced on one {} after the split, which is no evidence of others; choose an earlier --eval-from, or bring a longer record",
+                if self.held_out.drawn_weeks { "week" } else { "day" }
             ),
+            BurstVerdict::TargetMissed => {
+                let longest = self.held_out.sizes.iter().filter(|size| size.waits.jobs >= FEWEST_OF_CLASS as u64);
+                let longest = longest.max_by(|a, b| a.waits.p95_s.total_cmp(&b.waits.p95_s));
+                let whose = longest.map_or_else(String::new, |size| format!(" of those of {} GPUs", size.size.id()));
+                format!(
+                    "on the later windows the plan let more than 5 % of the jobs, or of those of a size, wait longer than {}: 95 %{whose} waited up to {}",
+                    format::duration(self.target_p95_s),
+                    format::duration(self.rule(BurstRule::Plan).map_or(0.0, |rule| rule.p95_of_sizes_s))
+                )
+            }
             BurstVerdict::WaitingLost => format!(
                 "on the later windows the plan cost {} a month and nodes for nobody waiting {}, so waiting was worth nothing",
                 cost(BurstRule::Plan),
                 cost(BurstRule::Nobody)
             ),
-            BurstVerdict::NothingBetter => format!("at these prices {} is the cheapest for this load", self.against()),
+            BurstVerdict::NothingBetter => format!(
+                "of what keeps the target, {} is the cheapest for this load at these prices; the table of other targets says what longer waits would cost",
+                self.against()
+            ),
         };
         format!("**Change nothing**: {why}.")
     }
@@ -137,14 +152,15 @@ impl BurstAnswer {
             Effect::of("Mean wait of the later jobs", "s", &held.mean_wait_s, &held.interval),
             to_come("plan", unit, self.cost_per_month.value - self.baseline_per_month.value),
         ];
-        // Nodes bind for long: some must have been chosen before the split as well, and each later window must have paid. So must waits, beyond chance.
+        // Nodes bind for long: some must have been chosen before the split as well, and each later window must have paid. So must waits, beyond chance. A window in which it cost more than what it is
+        // held against says how wrong it may be.
         let tested = self.nodes_given.is_some() || plan.own_gpus > 0.0;
         let paid = !self.somebody_waits() || held.waiting.low > 0.0;
         let sure = held.drawn_weeks && held.worst_saving >= WORTH && tested && paid;
         let confidence = match (sure, tested) {
             (true, _) => Confidence::High,
-            (false, true) => Confidence::Medium,
-            (false, false) => Confidence::Low,
+            (false, true) if held.worst_saving >= 0.0 => Confidence::Medium,
+            (false, _) => Confidence::Low,
         };
         let mut assumptions = self.notes.clone();
         assumptions.push(
@@ -198,7 +214,14 @@ mod tests {
                 (begin, begin, begin + 60, 4.0)
             })
             .collect();
-        let terms = BurstTerms { target_s: 3_600.0, most_ms: 86_400_000, nodes, own: None, horizon_months: 12.0 };
+        let terms = BurstTerms {
+            target_s: 3_600.0,
+            most_ms: 86_400_000,
+            nodes,
+            nobody_waits: false,
+            own: None,
+            horizon_months: 12.0,
+        };
         let request = BurstRequest { eval_from_ms: None, terms, predictions: None };
         let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
         BurstAnswer::of(&trace(&jobs), &offers, "jobs".to_owned(), &request).unwrap()
@@ -225,13 +248,19 @@ mod tests {
         let (verdict, told) =
             change(&|answer| rule(answer, &|plan| (plan.kept, plan.p95_of_sizes_s) = (false, 7_200.0)));
         assert!(
-            verdict == BurstVerdict::TargetMissed && told.contains("wait longer than 1 h: 95 % waited up to 2 h"),
+            verdict == BurstVerdict::TargetMissed
+                && told.contains("wait longer than 1 h: 95 % of those of 2-4 GPUs waited up to 2 h"),
             "{told}"
         );
         let (verdict, told) = change(&|answer| rule(answer, &|plan| plan.cost_per_month *= 9.0));
         assert!(verdict == BurstVerdict::WaitingLost && told.contains("waiting was worth nothing"), "{told}");
         let (verdict, told) = change(&|answer| answer.held_out.saving.low = -0.1);
         assert!(verdict == BurstVerdict::NoSaving && told.contains("may be chance"), "{told}");
+        let (verdict, told) = change(&|answer| answer.held_out.blocks = 1);
+        assert!(verdict == BurstVerdict::TooShort && told.contains("no evidence of others"), "{told}");
+        let mut lost = good.clone();
+        lost.held_out.worst_saving = -0.1;
+        assert_eq!(lost.recommend().unwrap().confidence, Confidence::Low);
         let (verdict, told) = change(&|answer| answer.pools.clear());
         assert!(verdict == BurstVerdict::NothingBetter && told.contains("all on demand is the cheapest"), "{told}");
     }

@@ -6,19 +6,22 @@ use tracecast_analytics::time::{HOUR_MS, MINUTE_MS};
 
 use super::super::heldout::{BurstCase, BurstSupply, plan_of};
 use super::super::part::{BurstPart, BurstSetup, BurstSpent, WaitedJob};
-use super::super::policy::{RunsFrom, WaitingPolicy, candidates};
-use super::super::search::BurstSearch;
+use super::super::policy::{RunsFrom, WaitingPolicy};
+use super::super::search::{BurstSearch, tried};
 use super::{BurstPoolPlan, BurstTarget, BurstWaits, CostCurve, Teller, ToldPolicy};
 use crate::error::Result;
 use crate::fleet::answer::BoughtAs;
 use crate::fleet::offers::MONTH_H;
 use crate::fleet::supply::Term;
-use crate::fleet::window::{FleetSplit, blocks, whole};
+use crate::fleet::window::{FleetSplit, Moments, blocks, whole};
 use crate::plan::interval;
 use crate::replay::compare::IntervalEstimate;
 
 /// Targets that are told beside the one asked for, ms.
 const TARGETS_MS: [i64; 6] = [0, 10 * MINUTE_MS, HOUR_MS, 4 * HOUR_MS, 12 * HOUR_MS, 24 * HOUR_MS];
+
+/// What numbers of nodes may cost more and be as good, a share.
+const ALIKE: f64 = 0.03;
 
 /// All that looks forward.
 pub(super) struct Forward {
@@ -39,20 +42,28 @@ pub(super) fn plan(
     let stretch = whole(&split.all);
     let ranges = blocks(&split.all);
     let months = ((stretch.1 - stretch.0) / HOUR_MS) as f64 / MONTH_H;
-    let fallback = BurstSetup::unwaited(terms.nodes.unwrap_or(0));
+    let fallback = terms.unwaited();
     let (mut planned, mut base) =
         (vec![BurstSpent::default(); ranges.len()], vec![BurstSpent::default(); ranges.len()]);
     let (mut pools, mut curves) = (Vec::new(), Vec::new());
     let mut searches: Vec<BurstSearch> = Vec::new();
     for supply in supplies {
         let (part, demand) = case.part(supply, stretch, i64::MAX);
-        let search = BurstSearch::of(&part, &demand, stretch, &candidates(), &terms.aim())?;
-        let setup = plan_of(&search, terms.target_s).unwrap_or(fallback);
+        let search = BurstSearch::of(&part, &demand, stretch, &terms.candidates(), &terms.aim())?;
+        let setup = plan_of(&search, terms).unwrap_or(fallback);
         let times = part.replay(&setup)?;
         let spent = part.account(&setup, &times, stretch, &ranges);
         let waits: Vec<WaitedJob> = part.waits(&times, stretch).collect();
         let before = part.account(&fallback, &part.replay(&fallback)?, stretch, &ranges);
-        pools.push(told(&part, &setup, (&spent, &before), &waits, months));
+        let alike = alike(&part, &setup, stretch, terms.target_s)?;
+        let bought =
+            case.offers.owned.iter().find(|node| supply.own.term == Term::Owned && node.name == supply.own.name);
+        pools.push(BurstPoolPlan {
+            nodes_alike: alike,
+            purchase: bought.map(|node| node.price * f64::from(setup.nodes)),
+            years: bought.map(|node| node.years),
+            ..told(&part, &setup, (&spent, &before), &waits, months)
+        });
         planned.iter_mut().zip(&spent).for_each(|(sum, spent)| sum.add(spent));
         base.iter_mut().zip(&before).for_each(|(sum, spent)| sum.add(spent));
         curves.push(curve(&part, &search, &setup, stretch));
@@ -70,7 +81,7 @@ pub(super) fn plan(
     targets.sort_unstable_by(f64::total_cmp);
     targets.dedup();
     let target = |target_s: f64| {
-        let best = searches.iter().map(|search| search.best(|tried| tried.half_p95_s <= target_s));
+        let best = searches.iter().map(|search| search.best(|tried| tried.judged_s <= target_s));
         let best: Vec<(BurstSetup, f64)> =
             best.map(|best| best.map_or((fallback, 0.0), |best| (best.setup, best.cost))).collect();
         let setups: Vec<BurstSetup> = best.iter().map(|(setup, _)| *setup).collect();
@@ -116,17 +127,44 @@ fn told(
         how,
         months: term_months,
         nodes: setup.nodes,
+        nodes_alike: (setup.nodes, setup.nodes),
+        purchase: None,
+        years: None,
         gpus_per_node: own.gpus,
         own_per_gpu_h: own.per_h / own.gpus,
         on_demand_per_gpu_h: part.supply.on_demand.first().map_or(0.0, |rental| rental.per_gpu_h),
         policy: ToldPolicy::of(setup, part.most_ms),
         own_per_month: spent.own / months,
         cloud_per_month: spent.cloud / months,
+        put_off_per_month: spent.put_off / months,
         baseline_per_month: before.cost() / months,
         own_used: (spent.room_gpu_h > 0.0).then(|| spent.own_gpu_h / spent.room_gpu_h),
         cloud_share: if gpu_h > 0.0 { spent.cloud_gpu_h / gpu_h } else { 0.0 },
         waits: BurstWaits::of(waits),
     }
+}
+
+/// Fewest and most nodes that keep the target under the same policy and cost hardly more: by bisection between the chosen number and none, or twice as many. O(log nodes) replays.
+fn alike(part: &BurstPart, setup: &BurstSetup, stretch: Moments, target_s: f64) -> Result<(u32, u32)> {
+    let least = tried(part, *setup, stretch)?.cost;
+    let is_alike = |nodes: u32| -> Result<bool> {
+        let found = tried(part, BurstSetup { nodes, ..*setup }, stretch)?;
+        Ok(found.cost <= least * (1.0 + ALIKE) && found.judged_s <= target_s)
+    };
+    let ends = [0, setup.nodes.saturating_mul(2).min(part.own.limit.unwrap_or(u32::MAX))];
+    let mut found = [setup.nodes; 2];
+    for (end, found) in ends.into_iter().zip(&mut found) {
+        let (mut near, mut far) = (setup.nodes, end);
+        if is_alike(far)? {
+            near = far;
+        }
+        while near.abs_diff(far) > 1 {
+            let middle = u32::midpoint(near, far);
+            if is_alike(middle)? { near = middle } else { far = middle }
+        }
+        *found = near;
+    }
+    Ok((found[0], found[1]))
 }
 
 /// Costs of a month over GPUs of the pool: nobody waiting, and the policy of the plan.

@@ -88,6 +88,25 @@ impl BurstAnswer {
             self.against(),
             self.money(self.baseline_per_month.value)
         ));
+        for pool in &self.pools {
+            let (low, high) = pool.nodes_alike;
+            let gpu = if self.pools.len() > 1 { format!("{}: ", pool.gpu) } else { String::new() };
+            if low < high && self.nodes_given.is_none() {
+                said.push(format!(
+                    "{gpu}**{} to {}** keep the target for at most 3 % more than {}: so closely the number is known at best.",
+                    format::count(u64::from(low)),
+                    format::counted(u64::from(high), "node", "nodes"),
+                    format::count(u64::from(pool.nodes))
+                ));
+            }
+            if let (Some(purchase), Some(years)) = (pool.purchase.filter(|purchase| *purchase > 0.0), pool.years) {
+                said.push(format!(
+                    "{gpu}To buy the nodes costs **{}**. It is counted as spread over {} of use, whatever --horizon is; used for less, they cost more than is said here.",
+                    self.money(purchase),
+                    months_in_words(years * 12.0)
+                ));
+            }
+        }
         let rule = |by: BurstRule| self.rule(by);
         if let (Some(plan), Some(nobody)) = (rule(BurstRule::Plan), rule(BurstRule::Nobody)) {
             let points = |value: f64| format::float(100.0 * value, 1);
@@ -101,7 +120,7 @@ impl BurstAnswer {
                 self.against(),
                 format::percent(held.saving.low),
                 format::percent(held.saving.high),
-                held.interval,
+                if held.blocks > 1 { held.interval.as_str() } else { "no interval: there is one to draw from" },
                 points(held.waiting.value),
                 points(held.waiting.low),
                 points(held.waiting.high),
@@ -238,7 +257,7 @@ impl BurstAnswer {
         }
         Section::new("burst-tested", "What came of it on later windows")
             .with_table(table)
-            .with_definition(format!("The **baseline** is {}. Every rule has the number of nodes and the threshold that cost least on the weeks before the split, of those with which 95 % of the jobs, and of those of each size class with at least 20, waited no longer than the target in either half of them. A rule for which none did is all on demand, or, with `--nodes`, nobody waiting; all waiting without limit is then shown as it is.", self.against()))
+            .with_definition(format!("The **baseline** is {}. Every rule has the number of nodes and the threshold that cost least on the weeks before the split, of those with which 95 % of the jobs, and of those of each size class with at least 20, waited no longer than the target, in all of them and in either half. A rule for which none did is all on demand, or, with `--nodes`, nobody waiting; all waiting without limit is then shown as it is.", self.against()))
             .with_definition("**Of a size**: the longest wait that 95 % of the jobs of a size class did not exceed. It is what the target is for.")
             .with_definition("**Runs known** is the same with a perfect prediction of run times. **Hindsight** knows the later windows, and the runs; it cannot be had. All wait without limit breaks the limit of the longest wait, and is in neither choice.")
             .with_definition("NJW, AJW, LJW and SWW are the names of The Waiting Game (Ambati and others, 2020).")

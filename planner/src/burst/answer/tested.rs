@@ -106,6 +106,7 @@ pub(super) fn told(
         waiting,
         mean_wait_s,
         interval: split.interval_in_words(),
+        blocks: plan.blocks.len(),
         drawn_weeks: draws_weeks(&split.after),
         worst_window: split.after.get(worst).map_or_else(String::new, |(from, _)| day(*from)),
         worst_saving: saved(worst),

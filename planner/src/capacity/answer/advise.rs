@@ -17,6 +17,14 @@ impl CapacityAnswer {
         (2 * pool.saturating_sub(self.in_all.now) <= buy).then_some(pool)
     }
 
+    /// Whether the VCs are to share nodes before any are bought.
+    pub(in crate::capacity) fn shares_first(&self) -> bool {
+        let more = |of: &NodesOfType| u64::from(of.recommended.saturating_sub(of.now));
+        let less = self.nodes.iter().any(|of| of.recommended < of.now);
+        let buy: u64 = self.nodes.iter().map(more).sum();
+        buy > 0 && !less && self.cheaper_in_one_pool(buy).is_some()
+    }
+
     /// Pools that are not judged, by name.
     fn not_judged(&self, why: NotJudged) -> Vec<&str> {
         let mut names: Vec<&str> =

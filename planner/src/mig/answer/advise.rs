@@ -40,7 +40,8 @@ pub(in crate::mig) fn jobs(count: f64) -> String {
 /// Why a plan that saves GPUs is not to be followed by what it did to the later jobs; empty if it is.
 fn why_not(replayed: &MigReplayed, slo: f64) -> String {
     let (Some(plan), Some(whole)) = (replayed.fleet(MigRule::Plan), replayed.fleet(MigRule::WholeGpus)) else {
-        return "no fleet kept the target on the earlier jobs".to_owned();
+        let who = if replayed.fleet(MigRule::Plan).is_none() { "fleet of the plan" } else { "number of whole GPUs" };
+        return format!("no {who} that was tried kept the target on the earlier jobs, so the later ones test nothing");
     };
     let wait = |of: Option<f64>| of.map_or_else(|| "for ever".to_owned(), format::duration);
     let saved = f64::from(whole.gpus) - f64::from(plan.gpus);
@@ -50,9 +51,11 @@ fn why_not(replayed: &MigReplayed, slo: f64) -> String {
             .to_owned()
     } else if !worth(saved, saved, f64::from(whole.gpus)) {
         format!("chosen on the earlier jobs it took {}, and whole GPUs {}", gpus(plan.gpus), gpus(whole.gpus))
+    } else if plan.later.without_room > 0 {
+        format!("{} of the later jobs had no room at all", format::count(plan.later.without_room))
     } else if plan.later.over_slo > TOLERATED {
         format!(
-            "{} of the later jobs were more than {} times as slow, or had no room",
+            "{} of the later jobs were more than {} times as slow",
             format::percent(plan.later.over_slo),
             format::float(slo, 2)
         )
@@ -222,7 +225,7 @@ impl MigAnswer {
         effects.extend(self.replayed.as_ref().and_then(|replayed| {
             let of = format!("95 %, days of {} later jobs drawn anew", format::count(replayed.later_jobs as u64));
             let plan = replayed.fleet(MigRule::Plan)?;
-            Some(Effect::of("Mean delay of a job", "s", &plan.mean_delay_change_s, &of))
+            Some(Effect::of("Mean delay of a job", "s", plan.mean_delay_change_s.as_ref()?, &of))
         }));
         let slow: Vec<_> = self.placed.iter().filter(|placed| placed.slowdown90 > 1.0 + 1e-9).collect();
         let slowed: f64 = slow.iter().map(|placed| placed.jobs).sum();
@@ -259,7 +262,13 @@ impl MigAnswer {
             },
             basis: if self.replayed.is_some() { Basis::LaterDays } else { Basis::Count },
             regret: Some(Regret {
-                oracle: "the bound that no partitions undercut, with the same speeds".to_owned(),
+                oracle: match self.busy {
+                    Some(busy) => format!(
+                        "the bound that no partitions undercut, with the same speeds and slices held {} of the time",
+                        format::percent(busy)
+                    ),
+                    None => "the bound that no partitions undercut, with the same speeds".to_owned(),
+                },
                 oracle_change: bound,
                 naive_change: uniform.map(of),
                 naive: uniform.map(|tried| format!("{} ({})", tried.rule.in_words(), partitions(&tried.partitions, "`"))),

@@ -253,8 +253,9 @@ impl MigAnswer {
                 format::count(replayed.later_jobs as u64)
             ))
             .with_definition(format!(
-                "Each fleet is the smallest on which 95 % of the earlier jobs wait at most {} by the speeds that it believes. The later jobs are replayed on it with the measured speeds.",
-                format::duration(replayed.target_p95_wait_s)
+                "Each fleet is the smallest found on which 95 % of each third of the earlier jobs wait at most {} by the speeds that it believes: shares of the time that slices are held are tried by bisection. The later jobs are replayed on it with the measured speeds.{}",
+                format::duration(replayed.target_p95_wait_s),
+                not_kept(replayed)
             ))
             .with_definition("**Delay**: from submission to end less the run on a whole GPU. **Beyond the SLO**: share of the later jobs that were slower than it allows, or had no room. **Failed**: how often a job did not fit on its slice, or was not measured there.")
             .with_definition("**Whole GPUs instead**: the fewest with which the later jobs wait no longer, at 95 %. The fleet with every speed known is chosen on the later jobs themselves.")
@@ -293,6 +294,15 @@ impl MigAnswer {
             .with_table(table)
             .with_definition("**f**: forecast; else measured. **Does not fit**: the memory that it uses on the whole GPU is more than the slice lets it use, or is not known.")
     }
+}
+
+/// Rules without a fleet, in a sentence.
+fn not_kept(replayed: &MigReplayed) -> String {
+    if replayed.not_kept.is_empty() {
+        return String::new();
+    }
+    let names: Vec<&str> = replayed.not_kept.iter().map(|rule| rule.in_words()).collect();
+    format!(" Not in the table, as no fleet that was tried kept that: {}.", names.join(", "))
 }
 
 /// The plan on later jobs, in a sentence.

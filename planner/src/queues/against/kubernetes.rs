@@ -100,12 +100,12 @@ fn keys(path: &[&str]) -> Vec<Step> {
 
 /// The queues of the VCs, those that are in the files under the VC's name or, of Kueue, behind LocalQueues or a namespace of that name; of the others it is told
 /// that `file` has them, and of one that serves several VCs that it stays.
-fn queues<'a>(
+fn queues(
     editing: &mut Editing<'_>,
-    answer: &'a QueuesAnswer,
+    answer: &QueuesAnswer,
     (group, kind, file): (&str, &str, &str),
-) -> Result<Vec<(At, String, &'a VcPlan)>> {
-    let mut found: Vec<(At, String, &VcPlan)> = Vec::new();
+) -> Result<Vec<(At, String, VcPlan)>> {
+    let mut found: Vec<(At, String, VcPlan)> = Vec::new();
     for (slug, vc) in named(answer)? {
         let names = [vc.vc.as_str(), slug.as_str()];
         let behind = || (kind == "ClusterQueue").then(|| editing.behind_local_queues(group, &names)).flatten();
@@ -192,7 +192,7 @@ pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> Re
         let types: BTreeSet<Option<&str>> =
             answer.vcs.iter().flat_map(|vc| &vc.own).map(|own| own.gpu_type.as_deref()).collect();
         for (at, what, vc) in queues {
-            quotas(&mut editing, at, &what, (vc, &types, gpu_resource));
+            quotas(&mut editing, at, &what, (&vc, &types, gpu_resource));
             let object = editing.object(at);
             let has = |pointer: &str| object.pointer(pointer).is_some();
             let old = object.get("apiVersion").and_then(Value::as_str).is_some_and(|of| of.ends_with("v1beta1"));
@@ -271,7 +271,7 @@ fn quotas(
         };
         let what = format!("{what}, flavor {flavor}");
         let own = owned.get(&gpu_type).copied().unwrap_or(0.0).floor() as u64;
-        let why = format!("its own share{}", effect(vc));
+        let why = format!("its own share{}", effect(&vc));
         editing.set(at, &what, &path("nominalQuota"), Some(&own.into()), &why);
         let why = if borrow.is_some() { "what it may use beyond" } else { "it may use all that is idle" };
         editing.set(at, &what, &path("borrowingLimit"), borrow.map(Value::from).as_ref(), why);
@@ -295,9 +295,9 @@ pub fn kai(answer: &QueuesAnswer, files: &[OwnFile]) -> Result<Patch> {
     let mut editing = Editing::new(files);
     if let Some(sharing) = patched(&mut editing, answer) {
         for (at, what, vc) in queues(&mut editing, answer, ("scheduling.run.ai/", "Queue", "kai.yaml"))? {
-            let (own, most) = shares(vc);
+            let (own, most) = shares(&vc);
             let of = |key: &str| keys(&["spec", "resources", "gpu", key]);
-            let why = format!("its own share{}", effect(vc));
+            let why = format!("its own share{}", effect(&vc));
             editing.set(at, &what, &of("quota"), Some(&own.into()), &why);
             let why = if most.is_some() { "the most it may use" } else { "it may use all that is idle" };
             editing.set(at, &what, &of("limit"), Some(&most.map_or_else(|| (-1).into(), Value::from)), why);
@@ -321,7 +321,7 @@ pub fn volcano(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> 
     let mut editing = Editing::new(files);
     if let Some(sharing) = patched(&mut editing, answer) {
         for (at, what, vc) in queues(&mut editing, answer, ("scheduling.volcano.sh/", "Queue", "volcano.yaml"))? {
-            let (own, most) = shares(vc);
+            let (own, most) = shares(&vc);
             let gpus = |gpus: u64| Value::from(gpus.to_string());
             let of = |key: &str| keys(&["spec", key, gpu_resource]);
             let alone = editing
@@ -329,7 +329,7 @@ pub fn volcano(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> 
                 .pointer("/spec/capability")
                 .and_then(Value::as_object)
                 .is_some_and(|of| of.len() == 1);
-            let why = format!("its own share{}", effect(vc));
+            let why = format!("its own share{}", effect(&vc));
             editing.set(at, &what, &of("deserved"), Some(&gpus(own)), &why);
             let why = if most.is_some() { "the most it may use" } else { "it may use all that is idle" };
             let capability = if most.is_none() && alone { keys(&["spec", "capability"]) } else { of("capability") };

@@ -8,7 +8,7 @@
 //! PriorityTier=20 QOS=vision-own # ours`, and below it stands `PartitionName=vision-borrow Nodes=ALL MaxTime=7-0 PriorityTier=10 QOS=vision-borrow Default=NO`.
 
 use super::super::answer::{QueuesAnswer, VcPlan};
-use super::super::emit::{SlurmPartition, named, partition, partitions, shared};
+use super::super::emit::{SlurmPartition, named, partition, partitions, priorities, shared};
 use super::super::share::Sharing;
 use super::conf::{Conf, ConfLine};
 use super::{Changes, OwnFile, Patch, effect, patch};
@@ -115,12 +115,15 @@ pub fn slurm(answer: &QueuesAnswer, nodes: &str, files: &[OwnFile]) -> Result<Pa
     let files = files.iter().filter(|file| file.is_slurm());
     let files = files.map(|file| (file, Conf { text: file.text.clone() })).collect();
     let mut editing = Editing { files, changes: Changes::default() };
+    for (key, value) in priorities(answer) {
+        editing.set(key, &value, "the order of jobs");
+    }
     match shared(answer) {
         None => {}
         Some(Sharing::Borrowing { reclaim, .. }) => {
-            let names: Vec<(String, String, &VcPlan)> = named(answer)?
+            let names: Vec<(String, String, VcPlan)> = named(answer)?
                 .into_iter()
-                .map(|(slug, vc)| Ok((partition(vc, &slug)?, slug, vc)))
+                .map(|(slug, vc)| Ok((partition(&vc, &slug)?, slug, vc)))
                 .collect::<Result<_>>()?;
             for (name, ..) in &names {
                 if editing.with_partition(name).is_none() {
@@ -139,7 +142,7 @@ pub fn slurm(answer: &QueuesAnswer, nodes: &str, files: &[OwnFile]) -> Result<Pa
     Ok(patch("slurm.patch", answer, (&editing.changes, STEPS), files))
 }
 
-fn borrowing(editing: &mut Editing<'_>, names: &[(String, String, &VcPlan)], (nodes, reclaims): (&str, bool)) {
+fn borrowing(editing: &mut Editing<'_>, names: &[(String, String, VcPlan)], (nodes, reclaims): (&str, bool)) {
     editing.add("AccountingStorageTRES", &["gres/gpu"], "limits of QOS count GPUs");
     editing.add("AccountingStorageEnforce", &["limits", "qos"], "limits of QOS hold");
     let by_partition =
@@ -196,7 +199,7 @@ fn borrowing(editing: &mut Editing<'_>, names: &[(String, String, &VcPlan)], (no
 }
 
 /// Partitions that are none of the VCs': their jobs are not stopped, unless somebody wrote that they are.
-fn others(editing: &mut Editing<'_>, names: &[(String, String, &VcPlan)]) {
+fn others(editing: &mut Editing<'_>, names: &[(String, String, VcPlan)]) {
     let ours = |name: &str| names.iter().any(|(vc, slug, _)| partitions(vc, slug).iter().any(|of| of.name == name));
     for file in 0..editing.files.len() {
         let Some((_, conf)) = editing.files.get(file) else { continue };

@@ -6,10 +6,12 @@ use tracecast_analytics::report::{
     Axis, BarLayout, BarSeries, Cell, Chart, ChartSeries, Column, Mark, Report, ReportTable, Section, format,
 };
 
-use super::super::search::SLACK;
+use super::super::measure::SLACK;
 use super::super::share::Sharing;
 use super::{QueuesAnswer, QueuesCandidate, VcPlan, WaitOf};
 
+/// Setups that a table shows of those that were searched.
+const MOST_SEARCHED: usize = 20;
 /// VCs that a chart shows.
 const MOST_VCS: usize = 20;
 
@@ -23,7 +25,9 @@ impl QueuesAnswer {
         );
         report.summary = self.summary();
         report.notes.clone_from(&self.notes);
-        report.sections = vec![self.what_to_set(), self.tested(), self.tried()];
+        report.sections = vec![self.what_to_set(), self.tested()];
+        report.sections.extend(self.each_change());
+        report.sections.push(self.tried());
         report
     }
 
@@ -68,7 +72,8 @@ impl QueuesAnswer {
         }
         said.push(self.incentive());
         said.extend(self.than_today());
-        said.extend(self.ablation());
+        said.extend(self.matters());
+        said.extend(self.beyond_list());
         said.extend(self.naive());
         if let Some(recommendation) = &self.recommendation {
             said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
@@ -108,20 +113,44 @@ impl QueuesAnswer {
         }
     }
 
-    /// Which half of a change matters most, where both were changed.
-    fn ablation(&self) -> Option<String> {
-        let setup = self
-            .setup()
-            .filter(|setup| self.followed && setup.sharing != Sharing::AsToday && setup.policy != self.today)?;
-        let sharing = self.beside(setup.sharing, &self.today)?;
-        let order = self.beside(Sharing::AsToday, &setup.policy)?;
-        let idle = sharing.later.mean_wait_s <= setup.later.mean_wait_s;
+    /// Which change matters most, where there are several.
+    fn matters(&self) -> Option<String> {
+        let most = self.ablation.first().filter(|_| self.followed && self.ablation.len() > 1)?;
+        let chosen = self.held_out.recommended.mean_wait_s;
+        let idle: Vec<&str> = self
+            .ablation
+            .iter()
+            .filter(|without| without.later.mean_wait_s <= chosen)
+            .map(|without| without.change.in_words())
+            .collect();
+        let idle = if idle.is_empty() {
+            String::new()
+        } else {
+            format!(" On the later jobs nothing was gained by {}.", idle.join(", "))
+        };
         Some(format!(
-            "Of the two changes, sharing alone gives a mean wait of {}, the order alone one of {}.{}",
-            format::duration(sharing.later.mean_wait_s),
-            format::duration(order.later.mean_wait_s),
-            if idle { " On the later jobs the order added nothing to the sharing." } else { "" }
+            "Of the {} changes, {} matters most: without it alone the later jobs would wait {} on average.{idle}",
+            self.ablation.len(),
+            most.change.in_words(),
+            format::duration(most.later.mean_wait_s)
         ))
+    }
+
+    /// What the search found beyond the list.
+    fn beyond_list(&self) -> Option<String> {
+        let tried = self.candidates.iter().filter(|of| of.round > 0).count();
+        let simple = self.candidates.get(self.list_choice).filter(|_| tried > 0)?;
+        let searched = format!("{} more were searched from there", format::count(tried as u64));
+        Some(if self.chosen == self.list_choice {
+            format!("Beside the list, {searched}; none was better by more than chance on the earlier jobs.")
+        } else {
+            format!(
+                "Of the list alone, {} ({}) would have been chosen, with a mean wait of the later jobs of {}; {searched}.",
+                simple.sharing.in_words(),
+                simple.order,
+                format::duration(simple.later.mean_wait_s)
+            )
+        })
     }
 
     /// VCs that wait longer than today, where today is not nodes of their own.
@@ -137,7 +166,7 @@ impl QueuesAnswer {
 
     /// What one pool without shares would do.
     fn naive(&self) -> Option<String> {
-        let pool = self.beside(Sharing::OnePool, &self.today).filter(|_| self.followed)?;
+        let pool = self.sharing_alone(Sharing::OnePool).filter(|_| self.followed)?;
         let why = if pool.allowed { "It was allowed, and cost more on the earlier jobs" } else { "It was not allowed" };
         Some(format!(
             "One pool without shares, with nothing else changed, waits {} on average. {why}.",
@@ -222,6 +251,39 @@ impl QueuesAnswer {
         .with_reading("A VC whose second bar is the longer one lost by sharing.")
     }
 
+    /// What becomes of the waits with each change taken back.
+    fn each_change(&self) -> Option<Section> {
+        let mut table = ReportTable::new(
+            "The chosen without one change",
+            vec![
+                Column::text("Without"),
+                Column::number("Earlier: mean"),
+                Column::number("95 %"),
+                Column::number("Later: mean"),
+                Column::number("95 %"),
+                Column::text("Verdict"),
+            ],
+        );
+        let row = |what: &str, earlier: WaitOf, later: WaitOf, verdict: &str| {
+            let of = |seconds: f64| Cell::Duration(seconds);
+            vec![
+                what.into(),
+                of(earlier.mean_wait_s),
+                of(earlier.p95_wait_s),
+                of(later.mean_wait_s),
+                of(later.p95_wait_s),
+                verdict.into(),
+            ]
+        };
+        let chosen = self.setup().filter(|_| !self.ablation.is_empty())?;
+        table.rows.push(row("nothing", chosen.earlier, chosen.later, "chosen"));
+        for of in &self.ablation {
+            let verdict = if of.allowed { "" } else { "not allowed" };
+            table.rows.push(row(of.change.in_words(), of.earlier, of.later, verdict));
+        }
+        Some(Section::new("queues-changes", "Which change matters").with_table(table))
+    }
+
     fn tried(&self) -> Section {
         let mut table = ReportTable::new(
             "Every way that was tried",
@@ -235,9 +297,15 @@ impl QueuesAnswer {
                 Column::text("Verdict"),
             ],
         );
-        for (at, of) in self.candidates.iter().enumerate() {
+        let shown = self.shown();
+        if shown.len() < self.candidates.len() {
+            let all = format::count(self.candidates.len() as u64);
+            table.note =
+                Some(format!("Of {all}: the list, and the {MOST_SEARCHED} that cost least of what was searched."));
+        }
+        for (at, of) in shown {
             table.rows.push(vec![
-                of.sharing.in_words().into(),
+                nodes(of).into(),
                 of.order.as_str().into(),
                 Cell::Duration(of.earlier.mean_wait_s),
                 Cell::Duration(of.earlier.p95_wait_s),
@@ -252,12 +320,25 @@ impl QueuesAnswer {
             .with_definition("**Borrow**: one pool of all nodes, in which jobs that keep a VC within its own share go before all others; a VC may use all, or so many times its share.")
             .with_definition("**Reclaim**: when such a job does not fit, jobs that borrow are stopped for it, the last started first, and begin anew. What they lose counts as waiting.")
             .with_definition("**No shares**: one pool in which no VC has anything of its own.")
+            .with_definition("**Shares moved**: the sizes of shares as much of the way from today's to what each VC asked for before the split.")
+            .with_definition("**For 1 h**: a part of each share that is kept for jobs of so long at most.")
             .with_definition("**On the front**: no allowed way is better in the mean or the 95 % wait of the earlier jobs without being worse in the other.")
             .with_definition(format!(
                 "**Wrongs**: a VC is wronged if its mean or 95 % wait in a half of the earlier time is more than {} and {} longer than on its own nodes.",
                 format::percent(SLACK.0),
                 format::duration(SLACK.1)
             ))
+    }
+
+    /// The list, the chosen and the best of what was searched, in the order in which they were tried.
+    fn shown(&self) -> Vec<(usize, &QueuesCandidate)> {
+        let mut searched: Vec<&QueuesCandidate> =
+            self.candidates.iter().filter(|of| of.round > 0 && of.allowed).collect();
+        searched.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+        let most = searched.get(MOST_SEARCHED).map_or(f64::INFINITY, |of| of.cost);
+        let shown =
+            |at: usize, of: &QueuesCandidate| of.round == 0 || at == self.chosen || (of.allowed && of.cost < most);
+        self.candidates.iter().enumerate().filter(|(at, of)| shown(*at, of)).collect()
     }
 
     fn front(&self) -> Chart {
@@ -274,6 +355,15 @@ impl QueuesAnswer {
         )
         .with_reading("Each point is a way to share with a policy. Left and below is better.")
     }
+}
+
+/// How nodes are shared, with the sizes of shares and what is kept for short jobs.
+fn nodes(of: &QueuesCandidate) -> String {
+    let moved = (of.shares_moved > 0.0).then(|| format!("shares moved by {}", format::percent(of.shares_moved)));
+    let short = of
+        .short_queue
+        .map(|short| format!("{} for {}", format::percent(short.part), format::duration(f64::from(short.within_s))));
+    std::iter::once(of.sharing.in_words()).chain(moved).chain(short).collect::<Vec<_>>().join(", ")
 }
 
 /// Why a candidate was not chosen, or that it was.

@@ -8,11 +8,43 @@
 //!
 //! Worked example: a VC of 96 GPUs with a ceiling of 1.5 has `GrpTRES=gres/gpu=96` on one QOS and `gres/gpu=48` on the other.
 
-use super::super::answer::{QueuesAnswer, VcPlan};
+use tracecast_analytics::time::DAY_MS;
+
+use super::super::answer::{QueuesAnswer, SHORT_SUFFIX, VcPlan};
+use super::super::setup::QueueChange;
 use super::super::share::Sharing;
 use super::{comments, named, shared, unnamed};
 use crate::error::Result;
 use crate::plan::Emitted;
+use crate::sim::Order;
+use crate::sim::policy::Weights;
+
+/// Weight of what counts fully, in Slurm's whole numbers.
+const WEIGHT: f64 = 10_000.0;
+
+/// Keys of `slurm.conf` that set the order that was chosen, where Slurm's multifactor can.
+pub(in super::super) fn priorities(answer: &QueuesAnswer) -> Vec<(&'static str, String)> {
+    let Some(setup) = answer.setup().filter(|setup| answer.followed && setup.changes.contains(&QueueChange::Order))
+    else {
+        return Vec::new();
+    };
+    let weights = match setup.setup.policy.order {
+        Order::FairShare(half_life_ms) => Weights { fair_share: 1.0, half_life_ms, ..Weights::default() },
+        Order::Multifactor(weights) => weights,
+        _ => return Vec::new(),
+    };
+    let whole = |weight: f64| format!("{:.0}", weight * WEIGHT);
+    let days = |ms: i64| format!("{}-0", ms / DAY_MS);
+    vec![
+        ("PriorityType", "priority/multifactor".to_owned()),
+        ("PriorityWeightFairshare", whole(weights.fair_share)),
+        ("PriorityDecayHalfLife", days(weights.half_life_ms)),
+        ("PriorityWeightAge", whole(weights.age)),
+        ("PriorityMaxAge", days(weights.max_age_ms)),
+        ("PriorityWeightJobSize", whole(weights.size)),
+        ("PriorityFavorSmall", if weights.favor_small { "YES" } else { "NO" }.to_owned()),
+    ]
+}
 
 /// The name of a partition: as it is, so that scripts still name it, if Slurm takes that.
 pub(in super::super) fn partition(vc: &VcPlan, slug: &str) -> Result<String> {
@@ -39,6 +71,28 @@ pub(in super::super) fn partitions(name: &str, slug: &str) -> [SlurmPartition; 2
     ]
 }
 
+/// Lines that send a job to the queue of short jobs, by its time limit: a plugin that asks for predictions has the predicted run in its place.
+fn route(answer: &QueuesAnswer, within_s: u32) -> Result<String> {
+    let mut lines = String::from("-- The most GPUs of a short job of each VC.\nlocal short = {\n");
+    let named = named(answer)?;
+    for vc in &answer.vcs {
+        let slug = named.iter().find(|(_, other)| other.vc == vc.vc).map_or("", |(slug, _)| slug.as_str());
+        if let Some(kept) = vc.short_gpus.filter(|kept| *kept >= 1.0) {
+            lines.push_str(&format!("  [\"{}\"] = {kept},\n", partition(vc, slug)?));
+        }
+    }
+    lines.push_str(&format!(
+        "}}\nlocal most = short[job_desc.partition]\n\
+         local gpus = tonumber(string.match(job_desc.tres_per_job or job_desc.tres_per_node or \"\", \"gpu[^,]*:(%d+)\")) or 1\n\
+         local nodes = 1\n\
+         if not job_desc.tres_per_job and job_desc.min_nodes and job_desc.min_nodes ~= slurm.NO_VAL then\n  nodes = job_desc.min_nodes\nend\n\
+         if most and job_desc.time_limit ~= slurm.NO_VAL and job_desc.time_limit <= {} and gpus * nodes <= most then\n  \
+         job_desc.partition = job_desc.partition .. \"{SHORT_SUFFIX}\"\nend\n",
+        within_s / 60
+    ));
+    Ok(lines)
+}
+
 /// Files for Slurm; `nodes` is what its partitions name, such as `gpu[001-064]`.
 ///
 /// # Errors
@@ -55,6 +109,13 @@ pub fn slurm(answer: &QueuesAnswer, nodes: &str) -> Result<Vec<Emitted>> {
         Some(sharing) => {
             borrowing(answer, nodes, sharing.reclaims(), (&mut partitions, &mut qos, &mut lua))?;
         }
+    }
+    let keys = priorities(answer);
+    if !keys.is_empty() {
+        partitions.push_str(
+            "# The order of jobs. Usage is of users, with an association each; AccountingStorageTRES and TRESBillingWeights say that GPUs count. To undo, put the old values back.\n",
+        );
+        keys.iter().for_each(|(key, value)| partitions.push_str(&format!("{key}={value}\n")));
     }
     let name = |name: &str| name.to_owned();
     Ok(vec![
@@ -90,7 +151,7 @@ fn borrowing(
     );
     let mode = |stops: &str| if reclaims { format!(" PreemptMode={stops}") } else { String::new() };
     for (slug, vc) in named(answer)? {
-        let name = partition(vc, &slug)?;
+        let name = partition(&vc, &slug)?;
         let own = vc.own_gpus.floor();
         let rest = vc.most_gpus.map(|most| (most - own).max(vc.largest_job_gpus).max(0.0));
         partitions.push_str(&format!(
@@ -112,6 +173,10 @@ fn borrowing(
         let [own, borrows] = both;
         lua.push_str(&format!("  [\"{name}\"] = \"{},{}\",\n", own.name, borrows.name));
     }
-    lua.push_str("}\nif borrows[job_desc.partition] then\n  job_desc.partition = borrows[job_desc.partition]\nend\n");
+    lua.push_str("}\n");
+    if let Some(short) = answer.setup().and_then(|setup| setup.short_queue) {
+        lua.push_str(&route(answer, short.within_s)?);
+    }
+    lua.push_str("if borrows[job_desc.partition] then\n  job_desc.partition = borrows[job_desc.partition]\nend\n");
     Ok(())
 }

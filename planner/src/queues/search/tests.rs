@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::sim::{Shape, Warm};
+use crate::sim::{Estimate, Order, Preemption, Scan, Shape, Warm};
 
 const MIN: i64 = 60_000;
 
@@ -25,7 +25,7 @@ pub(in crate::queues) fn uneven(jobs: usize) -> Loaded {
 }
 
 pub(in crate::queues) fn request(eval_from_ms: Option<i64>) -> QueuesRequest {
-    QueuesRequest { eval_from_ms, today: Policy { scan: Scan::Skip, ..Policy::default() } }
+    QueuesRequest::of_list(eval_from_ms, Policy { scan: Scan::Skip, ..Policy::default() })
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn the_worked_number() {
     let shares = Shares::of(&cluster).unwrap();
     let waits = |sharing: Sharing| -> Vec<i64> {
         let cluster = shares.shared(&cluster, sharing).unwrap();
-        let times = run(&workload, &cluster, &Policy::default()).unwrap();
+        let times = Times::run(&workload, &cluster, &Policy::default()).unwrap();
         (0..4).map(|job| times.wait_ms(job).unwrap() / 1000).collect()
     };
     assert_eq!(waits(Sharing::Private), [0, 100, 200, 0]);
@@ -57,8 +57,8 @@ fn what_a_stopped_job_loses_counts_as_waiting() {
     let cluster = Cluster::of_vcs(&[("a", 1, 1), ("b", 1, 1)]);
     let sharing = Sharing::Borrowing { ceiling: None, reclaim: true };
     let pool = Shares::of(&cluster).unwrap().shared(&cluster, sharing).unwrap();
-    let policy = replayed(&Setup { sharing, policy: Policy::default() });
-    let times = run(&workload, &pool, &policy).unwrap();
+    let policy = Setup::new(sharing, Policy::default()).replayed();
+    let times = Times::run(&workload, &pool, &policy).unwrap();
     // It ran 60 s for nothing, waits until the first job ends at 100 s, and ends at 200 s: 100 s more than its run.
     assert_eq!((0..3).map(|job| times.wait_ms(job).unwrap() / 1000).collect::<Vec<_>>(), [0, 100, 0]);
 }
@@ -69,14 +69,65 @@ fn an_uneven_cluster_is_shared_and_the_idle_half_is_not_wronged() {
     let found = search(&loaded, &request(None), &|| ()).unwrap();
     let chosen = &found.tried[found.chosen];
     assert!(matches!(chosen.setup.sharing, Sharing::Borrowing { .. }), "{:?}", chosen.setup);
-    assert!(chosen.later.merit.mean_wait_s < found.tried[0].later.merit.mean_wait_s / 2.0, "{chosen:?}");
+    assert!(chosen.later.waits.merit.mean_wait_s < found.tried[0].later.waits.merit.mean_wait_s / 2.0, "{chosen:?}");
     let b = &found.by_vc[1];
     assert!(b.chosen.merit.p95_wait_s <= b.private.merit.p95_wait_s + 60.0, "{b:?}");
     // Two thirds of the jobs come before the split.
-    assert_eq!((found.split_ms, chosen.later.jobs), (200 * 10 * MIN, 200));
+    assert_eq!((found.split_ms, chosen.later.waits.jobs), (200 * 10 * MIN, 200));
     assert!(found.nodes_instead.unwrap() > 2);
     // Nodes of one's own are what there is today.
-    assert_eq!(found.private, found.tried[0].later);
+    assert_eq!(found.private, found.tried[0].later.waits);
+}
+
+/// A setup that costs so much in each third, and wrongs nobody.
+fn costing(by_window: [f64; 3]) -> EarlierOutcome {
+    let cost = by_window.iter().sum::<f64>() / 3.0;
+    EarlierOutcome { waits: JobWaits::NONE, cost, by_window: by_window.to_vec(), wronged: Vec::new(), complete: true }
+}
+
+#[test]
+fn the_simpler_stays_unless_it_is_beaten_everywhere() {
+    let simple = costing([0.2, 0.2, 0.2]);
+    assert!(beats(&costing([0.2, 0.1, 0.1]), &simple));
+    // A twentieth of 0.2 is no more than a hundredth of today's.
+    assert!(!beats(&costing([0.19, 0.19, 0.191]), &simple));
+    // One burst that went better does not make up for another that went worse.
+    assert!(!beats(&costing([0.0, 0.0, 0.23]), &simple));
+    assert!(beats(&costing([0.0, 0.0, 0.215]), &simple));
+    // Who wrongs a VC beats nobody, and is beaten by everybody.
+    let wrongs = EarlierOutcome { wronged: vec![1], ..costing([0.0; 3]) };
+    assert!(!beats(&wrongs, &simple) && beats(&simple, &wrongs));
+}
+
+#[test]
+fn what_the_search_adds_is_better_than_the_list_or_not_chosen() {
+    let loaded = uneven(300);
+    let list = search(&loaded, &request(None), &|| ()).unwrap();
+    assert_eq!(list.chosen, list.of_list);
+    assert!(list.tried.iter().all(|tried| tried.round == 0));
+    let with = |replays: usize| search(&loaded, &QueuesRequest { replays, ..request(None) }, &|| ()).unwrap();
+    let found = with(60);
+    assert_eq!(found.tried[..list.tried.len()], list.tried[..]);
+    assert_eq!(found.of_list, list.chosen);
+    let (chosen, simple) = (&found.tried[found.chosen], &found.tried[found.of_list]);
+    let changes = |tried: &TriedSetup| tried.setup.changes(&request(None).today).len();
+    let is_simpler = changes(chosen) < changes(simple);
+    let is_better = found.chosen == found.of_list || beats(&chosen.earlier, &simple.earlier);
+    assert!(chosen.is_allowed() && (is_simpler || is_better), "{chosen:?}");
+    // Nothing is tried twice.
+    for (at, one) in found.tried.iter().enumerate() {
+        assert!(!found.tried[..at].iter().any(|other| other.setup == one.setup), "{:?}", one.setup);
+    }
+    // Each change of the chosen is taken back once.
+    let today = request(None).today;
+    let taken: Vec<QueueChange> = found.ablated.iter().filter_map(|ablated| ablated.change).collect();
+    assert_eq!(taken, chosen.setup.changes(&today));
+    for ablated in &found.ablated {
+        let without = &ablated.without.setup;
+        assert!(ablated.change.is_none_or(|change| *without == chosen.setup.without(change, &today)));
+    }
+    // No more replays than the list, or none beyond it, find the same.
+    assert_eq!(with(10), list);
 }
 
 #[test]
@@ -101,9 +152,8 @@ fn what_cannot_be_planned_is_refused() {
 
 #[test]
 fn who_is_stopped_hangs_on_how_nodes_are_shared() {
-    let with = |sharing, preemption| {
-        replayed(&Setup { sharing, policy: Policy { preemption, ..Policy::default() } }).preemption
-    };
+    let with =
+        |sharing, preemption| Setup::new(sharing, Policy { preemption, ..Policy::default() }).replayed().preemption;
     let borrowing = |reclaim| Sharing::Borrowing { ceiling: None, reclaim };
     assert_eq!(with(borrowing(true), Preemption::Never), Preemption::Requeue);
     assert_eq!(with(borrowing(false), Preemption::HELIOS), Preemption::Never);
@@ -114,7 +164,7 @@ fn who_is_stopped_hangs_on_how_nodes_are_shared() {
     pooled.cluster = pooled.cluster.pooled();
     pooled.cluster.vcs.iter_mut().for_each(|vc| vc.guarantee_milli = vec![(0, 8_000)]);
     let today = Policy { scan: Scan::Skip, preemption: Preemption::Requeue, ..Policy::default() };
-    assert!(search(&pooled, &QueuesRequest { eval_from_ms: None, today }, &|| ()).is_ok());
+    assert!(search(&pooled, &QueuesRequest::of_list(None, today), &|| ()).is_ok());
 }
 
 #[test]
@@ -122,10 +172,11 @@ fn what_rests_on_runs_that_nobody_knew_is_not_chosen() {
     let loaded = uneven(300);
     // Without time limits, "requested" would be the true run.
     let requested = Policy { scan: Scan::Skip, estimate: Estimate::Requested, ..Policy::default() };
-    let found = setups(&loaded.workload, &requested);
+    let list = |today: &Policy| Knobs::new(&loaded.workload, &loaded.cluster, today).list();
+    let found = list(&requested);
     assert!(found.iter().all(|setup| setup.policy == requested || setup.policy.estimate == Estimate::Predicted));
     let oracle = Policy { order: Order::Sjf, ..Policy::default() };
-    let of_oracle: Vec<Sharing> = setups(&loaded.workload, &oracle)
+    let of_oracle: Vec<Sharing> = list(&oracle)
         .into_iter()
         .filter(|setup| setup.policy.estimate == Estimate::True)
         .map(|setup| setup.sharing)
@@ -144,10 +195,10 @@ fn a_later_job_above_a_ceiling_is_counted() {
     let found = search(&loaded, &request(None), &|| ()).unwrap();
     for tried in &found.tried {
         let bounded = matches!(tried.setup.sharing, Sharing::Borrowing { ceiling: Some(ceiling), .. } if ceiling < 2.0);
-        assert_eq!(tried.cannot_run, usize::from(bounded), "{:?}", tried.setup);
-        assert!(tried.complete);
+        assert_eq!(tried.later.cannot_run, usize::from(bounded), "{:?}", tried.setup);
+        assert!(tried.earlier.complete);
     }
-    assert_eq!(found.tried[found.hindsight].cannot_run, 0);
+    assert_eq!(found.tried[found.hindsight].later.cannot_run, 0);
 }
 
 #[test]
@@ -180,11 +231,13 @@ proptest! {
         // A job that runs over the split may run for any time from then on.
         one.workload.run_ms[398] = 50 * MIN;
         other.workload.run_ms[398] = 90 * MIN;
-        let found = |loaded: &Loaded| search(loaded, &request(Some(split)), &|| ()).unwrap();
+        let request = QueuesRequest { replays: 50, ..request(Some(split)) };
+        let found = |loaded: &Loaded| search(loaded, &request, &|| ()).unwrap();
         let (one, other) = (found(&one), found(&other));
-        prop_assert_eq!(one.chosen, other.chosen);
+        prop_assert_eq!((one.chosen, one.of_list), (other.chosen, other.of_list));
+        prop_assert_eq!(one.tried.len(), other.tried.len());
         for (one, other) in one.tried.iter().zip(&other.tried) {
-            prop_assert_eq!((one.earlier, &one.wronged, one.complete), (other.earlier, &other.wronged, other.complete));
+            prop_assert_eq!((&one.setup, &one.earlier), (&other.setup, &other.earlier));
         }
     }
 }

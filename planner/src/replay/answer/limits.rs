@@ -1,4 +1,4 @@
-//! Which limits by QOS made jobs wait, told to people: under the names that they know from `squeue`.
+//! Which limits by QOS, account and partition made jobs wait, told to people: under the names that they know from `squeue`.
 //!
 //! Worked number: see [`LimitWait`].
 
@@ -13,8 +13,8 @@ impl Answer {
     pub(super) fn limit_section(&self) -> Option<Section> {
         let of = |metrics: &Metrics| limited_share(metrics).map(|share| (finding(share, metrics), table(metrics)));
         Some(
-            self.by_replay(Section::new("limits", "Limits by QOS and partition"), of)?
-                .with_definition("Reason: what `squeue` shows for a job that waits for this limit. A job that is over several waits for the first, tested in this order: time limit, GPUs of the job, jobs of the QOS, jobs of the user, GPUs of the QOS, GPUs of the user.")
+            self.by_replay(Section::new("limits", "Limits by QOS, account and partition"), of)?
+                .with_definition("Reason: what `squeue` shows for a job that waits for this limit. A job that is over several waits for the first, tested in this order: time limit, GPUs of the job, jobs (of the QOS, its user, the accounts), GPUs of the QOS, of its user, and of the accounts. Assoc: a limit of an account, or of a user in one (account/user). RunMinutes: the limit is in GPU-minutes.")
                 .with_definition("Never started: held for ever, as the job is over the limit by itself, or still waiting at the end. Their wait counts to the end of the replay.")
                 .with_definition("All other waits are for nodes (Resources: capacity, quota and fragmentation in the section on causes) or behind other jobs (Priority: head of line)."),
         )

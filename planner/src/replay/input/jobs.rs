@@ -51,7 +51,7 @@ pub struct Options {
     pub resource: Option<Resource>,
     /// Quotas of queues, by which all nodes are one pool.
     pub quotas: Option<Arc<QuotaFile>>,
-    /// Limits by QOS and partition.
+    /// Limits by QOS, account and partition.
     pub limits: Option<Arc<LimitFile>>,
 }
 
@@ -311,6 +311,19 @@ fn prioritise(loaded: &mut Loaded, trace: &Trace, quotas: &QuotaFile) {
 fn limit(loaded: &mut Loaded, trace: &Trace, file: &LimitFile) -> Result<()> {
     let mut assumed = Vec::new();
     loaded.cluster.limits = Some(file.govern(&loaded.cluster, loaded.resource, &mut assumed)?);
+    let mut of_accounts = Vec::new();
+    let workload = &loaded.workload;
+    let charged = (0..).zip(&loaded.rows).map(|(job, row): (usize, &u32)| {
+        let user = workload.user.get(job).and_then(|user| workload.users.get(*user as usize));
+        let vc = workload.vc.get(job).and_then(|vc| loaded.cluster.vcs.get(usize::from(*vc)));
+        let (user, vc) = (user.map_or("", String::as_str), vc.map_or("", |vc| vc.name.as_str()));
+        (trace.jobs.account.get(*row as usize), user, vc)
+    });
+    if let Some((associations, of_jobs)) = file.charge(loaded.resource, charged, &mut of_accounts) {
+        loaded.workload.association = of_jobs;
+        let limits = loaded.cluster.limits.take().unwrap_or_default();
+        loaded.cluster.limits = Some(limits.under(associations)?);
+    }
     if let Some(before) = &mut loaded.recorded_cluster {
         // What was is held against these limits, too.
         before.limits.clone_from(&loaded.cluster.limits);
@@ -331,10 +344,10 @@ fn limit(loaded: &mut Loaded, trace: &Trace, file: &LimitFile) -> Result<()> {
         }
     };
     loaded.workload.qos = loaded.rows.iter().map(&mut of).collect();
-    if without > 0 {
+    if without > 0 && file.has_qos() {
         let jobs = format::counted(without, "job names", "jobs name");
         assumed.push(format!(
-            "{jobs} no QOS, so only the limits of a partition hold for these. Say which QOS they have in {}: DefaultQOS = \"NAME\" (without quotes, as the last line, in what sacctmgr prints).",
+            "{jobs} no QOS, so only the limits of partitions and accounts hold for these. Say which QOS they have in {}: DefaultQOS = \"NAME\" (without quotes, as the last line, in what sacctmgr prints).",
             file.file()
         ));
     }
@@ -347,25 +360,26 @@ fn limit(loaded: &mut Loaded, trace: &Trace, file: &LimitFile) -> Result<()> {
             list.join(", ")
         ));
     }
+    assumed.extend(of_accounts);
     let limited = loaded.workload.requested_ms.iter().filter(|limit| limit.is_none()).count() as u64;
     let walls = loaded.cluster.limits.as_ref().is_some_and(|limits| {
-        limits.qos().iter().any(|qos| qos.wall_ms.is_some())
+        limits.qos().iter().any(|qos| qos.wall_ms.is_some() || qos.group_time_milli.is_some())
+            || limits.associations().iter().any(|of| of.wall_ms.is_some() || of.group_time_milli.is_some())
             || limits.partitions().iter().any(|of| of.wall_ms.is_some())
     });
     if walls && limited > 0 {
         let jobs = format::counted(limited, "job has no recorded time limit", "jobs have no recorded time limit");
-        assumed.push(format!("{jobs}, and MaxWall and MaxTime do not keep these from starting."));
+        assumed.push(format!("{jobs}, and MaxWall, MaxTime and GrpTRESRunMins do not keep these from starting."));
     }
-    let of_users = loaded
-        .cluster
-        .limits
-        .as_ref()
-        .is_some_and(|limits| limits.qos().iter().any(|qos| qos.user_milli.is_some() || qos.user_jobs.is_some()));
+    let of_users = loaded.cluster.limits.as_ref().is_some_and(|limits| {
+        limits.qos().iter().any(|qos| qos.user_milli.is_some() || qos.user_jobs.is_some())
+            || limits.associations().iter().any(|of| of.jobs.is_some())
+    });
     let nobody = loaded.rows.iter().filter(|row| trace.jobs.user.get(**row as usize).is_none()).count() as u64;
     if of_users && nobody > 0 {
         let jobs = format::counted(nobody, "job names", "jobs name");
         assumed.push(format!(
-            "**{jobs} no user**, and those of a VC count as one user's under MaxTRESPU and MaxJobsPU: what they wait for these limits says little."
+            "**{jobs} no user**, and those of a VC count as one user's under MaxTRESPU, MaxJobsPU and MaxJobs: what they wait for these limits says little."
         ));
     }
     loaded.notes.extend(assumed);

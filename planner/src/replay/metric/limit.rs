@@ -1,9 +1,10 @@
 //! Which limits jobs waited for, by the names that `squeue` shows.
 //!
-//! At every moment a waiting job that is over limits of its QOS or partition ([`crate::sim::limit`]) waits for the first of them, in the order in which they are tested, and for nothing else. Counted are
+//! At every moment a waiting job that is over limits of its QOS, account or partition ([`crate::sim::limit`]) waits for the first of them, in the order in which they are tested, and for nothing else. Counted are
 //! the jobs, and from when to when, that [`super::delay`] counts. A job that was held, as it was over a limit by itself, waits to the end.
 //!
-//! Jobs of one VC, shape, QOS and user share their fate, but for those that are held. O(waiting classes) for each instant.
+//! Jobs of one VC, shape, QOS, association and user (and of one time limit, where GPU time is limited) share their fate, but for those that are held. What they wait for is found at every instant.
+//! O(waiting classes) for each.
 //!
 //! Worked number: a QOS allows 8 GPUs. While 8 run, two jobs of 4 GPUs wait for an hour: QOSGrpGRES has 2 jobs, 2 job-hours and 8 GPU-hours.
 
@@ -23,9 +24,9 @@ use crate::sim::workload::Workload;
 pub struct LimitWait {
     /// The reason that `squeue` shows, such as QOSGrpGRES.
     pub reason: String,
-    /// The QOS whose limit it is, or the partition.
+    /// The QOS whose limit it is, or the account (with the user whose alone it is), or the partition.
     pub of: String,
-    /// The limit: GPUs, jobs, or seconds of a time limit.
+    /// The limit: GPUs, jobs, seconds of a time limit, or GPU-minutes where running jobs may take no more.
     pub limit: f64,
     /// Jobs that waited for it.
     pub jobs: u64,
@@ -73,6 +74,7 @@ impl<'a> Reasons<'a> {
     /// Of a cluster, if it has limits. O(jobs × log classes).
     pub(super) fn of(workload: &Workload, cluster: &'a Cluster) -> Option<Self> {
         let limits = cluster.limits.as_ref()?;
+        let limits_time = limits.limits_time();
         let mut known = BTreeMap::new();
         let mut classes = Vec::new();
         let class_of = (0..workload.len() as u32).map(|job| {
@@ -81,6 +83,8 @@ impl<'a> Reasons<'a> {
                 workload.vc.get(at).copied(),
                 workload.shape.get(at).copied(),
                 workload.qos_of(at),
+                workload.association_of(at),
+                workload.requested_ms.get(at).copied().flatten().filter(|_| limits_time),
                 workload.user.get(at).copied(),
                 limits.alone(workload, job).0,
             );
@@ -116,19 +120,18 @@ impl<'a> Reasons<'a> {
         self.class_of.get(job as usize).copied()
     }
 
-    /// A job takes its GPUs, or gives them back.
-    pub(super) fn hold(&mut self, workload: &Workload, job: u32, take: bool) {
-        if take {
-            self.ledger.start(workload, job);
-        } else {
-            self.ledger.stop(workload, job);
+    /// A job takes its GPUs at a moment, or gives them back.
+    pub(super) fn hold(&mut self, workload: &Workload, job: u32, taken_ms: Option<i64>) {
+        match taken_ms {
+            Some(now_ms) => self.ledger.start(workload, job, now_ms),
+            None => self.ledger.stop(workload, job),
         }
     }
 
-    /// Finds anew what limit a class waits for; whether there is one.
-    pub(super) fn judge(&mut self, class: u32, workload: &Workload) -> bool {
+    /// Finds anew what limit a class waits for at a moment; whether there is one.
+    pub(super) fn judge(&mut self, class: u32, workload: &Workload, now_ms: i64) -> bool {
         let Some(class) = self.classes.get_mut(class as usize) else { return false };
-        class.refusal = self.ledger.refusal(workload, class.job);
+        class.refusal = self.ledger.refusal(workload, class.job, now_ms);
         class.refusal.is_some()
     }
 

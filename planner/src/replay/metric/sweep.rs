@@ -107,7 +107,7 @@ struct Walk<'a> {
     now: Moment,
     /// Quotas in cohorts, if the cluster has them.
     queues: Option<Queues<'a>>,
-    /// Limits by QOS, if the cluster has them: jobs of a class then share QOS and user as well.
+    /// Limits by QOS and account, if the cluster has them: jobs of a class then share these and the user as well.
     reasons: Option<Reasons<'a>>,
 }
 
@@ -363,7 +363,7 @@ impl<'a> Walk<'a> {
             let quota = self.quota.get(class.vc).copied().flatten();
             let over = quota.is_some_and(|quota| used + amount > quota)
                 || self.queues.as_ref().is_some_and(|queues| queues.lacks(class.vc, shape));
-            let limited = reasons.as_mut().is_some_and(|reasons| reasons.judge(*ix, self.workload));
+            let limited = reasons.as_mut().is_some_and(|reasons| reasons.judge(*ix, self.workload, pool.at));
             class.cause = if limited {
                 LIMIT
             } else if over || state.pool_free(pool_ix, shape) < amount {
@@ -447,7 +447,7 @@ impl<'a> Walk<'a> {
             }
         }
         if let Some(reasons) = &mut self.reasons {
-            reasons.hold(self.workload, record.job, take);
+            reasons.hold(self.workload, record.job, take.then_some(record.start_ms));
         }
         let vc = self.workload.vc.get(record.job as usize).copied().unwrap_or(0);
         if let Some(used) = self.used.get_mut(usize::from(vc)) {

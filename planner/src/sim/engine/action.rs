@@ -75,7 +75,7 @@ impl Run<'_> {
         self.schedule.last_segment[at] = segment;
         self.used[usize::from(self.workload.vc[at])] += amount;
         if let Some(ledger) = &mut self.ledger {
-            ledger.start(self.workload, job);
+            ledger.start(self.workload, job, self.now);
         }
         if self.traits.tracks_running || self.traits.keeps_past {
             self.running.insert(segment);

@@ -1,4 +1,4 @@
-//! Pools under limits by QOS, which they share: all are replayed at once.
+//! Pools under limits by QOS and account, which they share: all are replayed at once.
 //!
 //! Each pool is a [`Run`] as ever. What they share ([`Shared`]) is lent to the one whose turn it is, so that nothing is kept twice. An event in any pool makes a
 //! decision due for all, and a decision is one walk through the waiting jobs of all pools in order. O(pools) for an instant, O(log) for a job of a walk.
@@ -130,9 +130,9 @@ fn decide<'a>(runs: &mut [Run<'a>], shared: &mut Shared<'a>) -> Result<bool> {
 }
 
 impl Run<'_> {
-    /// The limit of its QOS that keeps a job from starting now. O(1).
+    /// The limit of its QOS or account that keeps a job from starting now. O(depth of the accounts).
     pub(in crate::sim) fn over_limit(&self, job: u32) -> Option<Refusal> {
-        self.ledger.as_ref().and_then(|ledger| ledger.refusal(self.workload, job))
+        self.ledger.as_ref().and_then(|ledger| ledger.refusal(self.workload, job, self.now))
     }
 
     /// Whether the pools are replayed together.

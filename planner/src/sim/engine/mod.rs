@@ -217,7 +217,7 @@ pub(super) struct Run<'a> {
     pub(super) guaranteed: bool,
     /// Quotas in cohorts, under the scan `kueue`.
     pub(super) admission: Option<Box<Admission<'a>>>,
-    /// What is at work under limits by QOS; lent from pool to pool.
+    /// What is at work under limits by QOS and account; lent from pool to pool.
     ledger: Option<Box<Ledger<'a>>>,
     /// Jobs of all pools that run, by expected end, under limits and where the scan looks at them; lent from pool to pool.
     pub(super) all_expected: BTreeSet<(i64, u32)>,

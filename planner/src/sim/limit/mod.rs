@@ -1,21 +1,30 @@
-//! Limits by QOS and partition, as Slurm's accounting enforces them.
+//! Limits by QOS, account and partition, as Slurm's accounting enforces them.
 //!
 //! A job has a QOS, or none, and its VC (a partition) may have one of its own, the *partition QOS*. Each limit of a job is that of the partition QOS, or, if that
-//! does not set it, that of the job's own; a job's QOS with [`Qos::over_partition`] comes first. What runs counts for both. These are the limits, in the order in
+//! does not set it, that of the job's own; a job's QOS with [`Qos::over_partition`] comes first. What runs counts for both. A job may also have an [`Association`], whose limits and those of
+//! the accounts above hold where neither QOS sets one of the same kind; [`account`](Association) has the rules. These are the limits, in the order in
 //! which they are tested; the name is that of the reason in `squeue` where jobs compete for GPUs:
 //!
 //! | limit | of | reason |
 //! |---|---|---|
 //! | [`Qos::wall_ms`] | the job's time limit | `QOSMaxWallDurationPerJobLimit` |
 //! | [`Partition::wall_ms`] | the same, of the partition itself, not of its QOS | `PartitionTimeLimit` |
+//! | [`Association::wall_ms`] | the job's time limit, where no QOS has `MaxWall` | `AssocMaxWallDurationPerJobLimit` |
 //! | [`Qos::job_milli`] | the job's GPUs | `QOSMaxGRESPerJob` |
+//! | [`Association::job_milli`] | the same, where no QOS sets it | `AssocMaxGRESPerJob` |
 //! | [`Qos::group_jobs`] | jobs of the QOS that run, with the job | `QOSGrpJobsLimit` |
 //! | [`Qos::user_jobs`] | those of them that are of the job's user | `QOSMaxJobsPerUserLimit` |
+//! | [`Association::group_jobs`], of each on the path, the user's first | jobs of the branch that run, with the job, where no QOS has `GrpJobs` | `AssocGrpJobsLimit` |
+//! | [`Association::jobs`], after the first of these | jobs of the job's own association, where no QOS has `MaxJobsPU` | `AssocMaxJobsLimit` |
 //! | [`Qos::group_milli`] | GPUs of the QOS at work, with the job's | `QOSGrpGRES` |
 //! | [`Qos::user_milli`] | those of them that are of the job's user | `QOSMaxGRESPerUser` |
+//! | [`Qos::group_time_milli`] | GPU time that jobs of the QOS may still take by their time limits, with the job's | `QOSGrpGRESRunMinutes` |
+//! | [`Association::group_milli`], of each on the path, the user's first | GPUs of the branch at work, with the job's, where no QOS has `GrpTRES` | `AssocGrpGRES` |
+//! | [`Association::group_time_milli`], after each of these | GPU time that jobs of the branch may still take, where no QOS has `GrpTRESRunMins` | `AssocGrpGRESRunMinutes` |
 //!
 //! A job that is over one of them with nothing else at work is *held*: no end of another helps it. Where a QOS of it has [`Qos::deny`] (`DenyOnLimit`; of the partition's own
-//! limit [`Partition::deny`]), it is rejected instead. A job without a time limit is over none. O(1) for a test, a start and an end.
+//! limit [`Partition::deny`]), it is rejected instead, but for the two of GPU time. A job without a time limit is over no limit of time, and takes none of the GPU time that others may. That GPU time has
+//! become free as running jobs go on is no event. O(depth of the tree) for a test, O(depth × log jobs) for a start and an end.
 //!
 //! # Preemption
 //!
@@ -34,13 +43,22 @@
 //! Worked number: QOS `low` allows 16 GPUs in all and 8 a user. With jobs of 4 GPUs of ada and of 8 of bob at work, a job of 8 of ada is over the limit of the user (12), one
 //! of 8 of cy over that of the QOS (20), and one of 4 of either may start.
 
+mod account;
+mod ledger;
+
 use tracecast_analytics::schema::Resource;
+
+pub use account::Association;
+use account::Tree;
+pub(crate) use ledger::Ledger;
+use ledger::{Beside, Use};
 
 use super::workload::Workload;
 use crate::error::{Error, Result};
 
 /// Most QOSs.
 const MOST_QOS: usize = 10_000;
+const MINUTE_MS: i64 = 60_000;
 
 /// What becomes of a job that is stopped for one of another QOS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,6 +85,8 @@ pub struct Qos {
     pub user_milli: Option<u64>,
     /// Its jobs of one user (`MaxJobsPU`).
     pub user_jobs: Option<u32>,
+    /// GPU time that its running jobs may still take by their time limits (`GrpTRESRunMins`), thousandths of a GPU-minute.
+    pub group_time_milli: Option<u64>,
     /// GPUs of one job (`MaxTRESPerJob`), thousandths.
     pub job_milli: Option<u64>,
     /// Time limit of one job (`MaxWall`), milliseconds.
@@ -117,6 +137,20 @@ pub enum Kind {
     GroupGpus,
     /// `MaxTRESPU`.
     UserGpus,
+    /// `GrpTRESRunMins`.
+    GroupTime,
+    /// `MaxWall` of an association.
+    AccountWall,
+    /// `MaxTRESPerJob` of an association.
+    AccountJobGpus,
+    /// `GrpJobs` of an association.
+    AccountGroupJobs,
+    /// `MaxJobs` of an association.
+    AccountJobs,
+    /// `GrpTRES` of an association.
+    AccountGroupGpus,
+    /// `GrpTRESRunMins` of an association.
+    AccountGroupTime,
 }
 
 impl Kind {
@@ -136,15 +170,43 @@ impl Kind {
             (Self::UserGpus, Resource::Gpus) => "QOSMaxGRESPerUser",
             (Self::UserGpus, Resource::Cpus) => "QOSMaxCpuPerUserLimit",
             (Self::UserGpus, Resource::Nodes) => "QOSMaxNodePerUserLimit",
+            (Self::GroupTime, Resource::Gpus) => "QOSGrpGRESRunMinutes",
+            (Self::GroupTime, Resource::Cpus) => "QOSGrpCPURunMinutesLimit",
+            (Self::GroupTime, Resource::Nodes) => "QOSGrpNodeRunMinutes",
+            (Self::AccountWall, _) => "AssocMaxWallDurationPerJobLimit",
+            (Self::AccountGroupJobs, _) => "AssocGrpJobsLimit",
+            (Self::AccountJobs, _) => "AssocMaxJobsLimit",
+            (Self::AccountJobGpus, Resource::Gpus) => "AssocMaxGRESPerJob",
+            (Self::AccountJobGpus, Resource::Cpus) => "AssocMaxCpuPerJobLimit",
+            (Self::AccountJobGpus, Resource::Nodes) => "AssocMaxNodePerJobLimit",
+            (Self::AccountGroupGpus, Resource::Gpus) => "AssocGrpGRES",
+            (Self::AccountGroupGpus, Resource::Cpus) => "AssocGrpCpuLimit",
+            (Self::AccountGroupGpus, Resource::Nodes) => "AssocGrpNodeLimit",
+            (Self::AccountGroupTime, Resource::Gpus) => "AssocGrpGRESRunMinutes",
+            (Self::AccountGroupTime, Resource::Cpus) => "AssocGrpCPURunMinutesLimit",
+            (Self::AccountGroupTime, Resource::Nodes) => "AssocGrpNodeRunMinutes",
         }
+    }
+
+    /// Whether it is a limit of an association.
+    fn is_of_account(self) -> bool {
+        matches!(
+            self,
+            Self::AccountWall
+                | Self::AccountJobGpus
+                | Self::AccountGroupJobs
+                | Self::AccountJobs
+                | Self::AccountGroupGpus
+                | Self::AccountGroupTime
+        )
     }
 }
 
 /// The limit that keeps a job from starting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Refusal {
-    /// Whose: an index into the QOSs; of [`Kind::PartitionTime`] into the VCs.
-    pub owner: u16,
+    /// Whose: an index into the QOSs; of [`Kind::PartitionTime`] into the VCs; of an association into the associations.
+    pub owner: u32,
     /// Which.
     pub kind: Kind,
 }
@@ -152,23 +214,25 @@ pub struct Refusal {
 /// What limits the jobs of one VC and QOS, and whose each limit is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Rules {
-    wall_ms: Option<(u16, i64)>,
-    partition_ms: Option<(u16, i64)>,
-    job_milli: Option<(u16, u64)>,
-    group_jobs: Option<(u16, u32)>,
-    user_jobs: Option<(u16, u32)>,
-    group_milli: Option<(u16, u64)>,
-    user_milli: Option<(u16, u64)>,
+    wall_ms: Option<(u32, i64)>,
+    partition_ms: Option<(u32, i64)>,
+    job_milli: Option<(u32, u64)>,
+    group_jobs: Option<(u32, u32)>,
+    user_jobs: Option<(u32, u32)>,
+    group_milli: Option<(u32, u64)>,
+    user_milli: Option<(u32, u64)>,
+    group_time_milli: Option<(u32, u64)>,
     deny: bool,
     deny_partition: bool,
     /// For whose limits such a job counts.
     counts: Vec<u16>,
 }
 
-/// QOSs, and the partitions that have them.
+/// QOSs, the partitions that have them, and accounts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Limits {
     qos: Vec<Qos>,
+    accounts: Tree,
     partitions: Vec<Partition>,
     /// By VC, and QOS of the job: none, then each.
     rules: Vec<Rules>,
@@ -184,6 +248,7 @@ pub struct Limits {
 struct Asking {
     rules: usize,
     user: usize,
+    association: Option<u32>,
     amount: u64,
     limit_ms: Option<i64>,
 }
@@ -212,7 +277,27 @@ impl Limits {
             )));
         }
         let preempts = qos.iter().any(|of| !of.preempts.is_empty());
-        Ok(Self { qos, partitions, rules, resource: Resource::Gpus, preempts, requeue_ms: 0 })
+        let accounts = Tree::default();
+        Ok(Self { qos, accounts, partitions, rules, resource: Resource::Gpus, preempts, requeue_ms: 0 })
+    }
+
+    /// The same with these accounts and the users in them, each behind the one above it.
+    ///
+    /// # Errors
+    /// If one stands before the one above it, or there are too many.
+    pub fn under(self, associations: Vec<Association>) -> Result<Self> {
+        Ok(Self { accounts: Tree::new(associations)?, ..self })
+    }
+
+    /// Accounts, and the users in them.
+    pub fn associations(&self) -> &[Association] {
+        self.accounts.all()
+    }
+
+    /// Whether what running jobs may still take is limited, so that a job's time limit counts for more than itself.
+    pub(crate) fn limits_time(&self) -> bool {
+        self.qos.iter().any(|qos| qos.group_time_milli.is_some())
+            || self.accounts.all().iter().any(|of| of.group_time_milli.is_some())
     }
 
     /// The same with so long a time from the stop of a job to when it may start again.
@@ -249,23 +334,36 @@ impl Limits {
         Self { resource, ..self }
     }
 
-    /// The reason that `squeue` shows for a refusal, whose limit it is, and how much that is: GPUs, jobs or seconds.
+    /// The reason that `squeue` shows for a refusal, whose limit it is, and how much that is: GPUs, jobs, seconds or GPU-minutes.
     pub fn told(&self, refusal: Refusal, vc_name: impl Fn(usize) -> String) -> (&'static str, String, f64) {
-        let owner = usize::from(refusal.owner);
+        let owner = refusal.owner as usize;
         let reason = refusal.kind.reason(self.resource);
         if refusal.kind == Kind::PartitionTime {
             let wall_ms = self.partitions.get(owner).and_then(|partition| partition.wall_ms);
             return (reason, vc_name(owner), wall_ms.unwrap_or(0) as f64 / 1000.0);
         }
-        let Some(qos) = self.qos.get(owner) else { return (reason, String::new(), 0.0) };
         let amount = |milli: Option<u64>| milli.unwrap_or(0) as f64 / 1000.0;
+        if refusal.kind.is_of_account() {
+            let Some(of) = self.accounts.all().get(owner) else { return (reason, String::new(), 0.0) };
+            let limit = match refusal.kind {
+                Kind::AccountJobGpus => amount(of.job_milli),
+                Kind::AccountGroupJobs => f64::from(of.group_jobs.unwrap_or(0)),
+                Kind::AccountJobs => f64::from(of.jobs.unwrap_or(0)),
+                Kind::AccountGroupGpus => amount(of.group_milli),
+                Kind::AccountGroupTime => amount(of.group_time_milli),
+                _ => of.wall_ms.unwrap_or(0) as f64 / 1000.0,
+            };
+            return (reason, of.name.clone(), limit);
+        }
+        let Some(qos) = self.qos.get(owner) else { return (reason, String::new(), 0.0) };
         let limit = match refusal.kind {
-            Kind::Wall | Kind::PartitionTime => qos.wall_ms.unwrap_or(0) as f64 / 1000.0,
             Kind::JobGpus => amount(qos.job_milli),
             Kind::GroupJobs => f64::from(qos.group_jobs.unwrap_or(0)),
             Kind::UserJobs => f64::from(qos.user_jobs.unwrap_or(0)),
             Kind::GroupGpus => amount(qos.group_milli),
             Kind::UserGpus => amount(qos.user_milli),
+            Kind::GroupTime => amount(qos.group_time_milli),
+            _ => qos.wall_ms.unwrap_or(0) as f64 / 1000.0,
         };
         (reason, qos.name.clone(), limit)
     }
@@ -287,14 +385,18 @@ impl Limits {
         f64::from(own.map_or(0, |qos| qos.priority)) / f64::from(most)
     }
 
-    /// Checks that the jobs' QOSs exist.
+    /// Checks that the jobs' QOSs and associations exist.
     ///
     /// # Errors
     /// Names the first job of which it does not.
     pub fn validate(&self, workload: &Workload) -> Result<()> {
         let unknown = |at: &Option<u16>| at.is_some_and(|at| usize::from(at) >= self.qos.len());
-        match workload.qos.iter().position(unknown) {
-            Some(job) => Err(Error::Workload { job, what: "its QOS is not among the limits".into() }),
+        if let Some(job) = workload.qos.iter().position(unknown) {
+            return Err(Error::Workload { job, what: "its QOS is not among the limits".into() });
+        }
+        let unknown = |at: &Option<u32>| at.is_some_and(|at| at as usize >= self.accounts.all().len());
+        match workload.association.iter().position(unknown) {
+            Some(job) => Err(Error::Workload { job, what: "its association is not among the limits".into() }),
             None => Ok(()),
         }
     }
@@ -306,19 +408,22 @@ impl Limits {
         Asking {
             rules: vc * (self.qos.len() + 1) + own,
             user: workload.user.get(at).map_or(0, |user| *user as usize),
+            association: workload.association_of(at),
             amount: workload.shape_of(at).amount(),
             limit_ms: workload.requested_ms.get(at).copied().flatten(),
         }
     }
 
-    /// The first limit that a job is over with nothing else at work, and whether it is rejected for one. O(1).
+    /// The first limit that a job is over with nothing else at work, and whether it is rejected for one. O(depth).
     pub fn alone(&self, workload: &Workload, job: u32) -> (Option<Refusal>, bool) {
         let asking = self.asking(workload, job);
         let Some(rules) = self.rules.get(asking.rules) else { return (None, false) };
-        let over = || rules.refusals(asking, |_| Use::default(), |_| Use::default());
+        let over = || rules.refusals(&self.accounts, asking, Beside::default());
         // Another limit than the first may be what it is rejected for.
         let denied = |refusal: Refusal| match refusal.kind {
             Kind::PartitionTime => rules.deny_partition,
+            // Slurm does not look at these when a job is submitted.
+            Kind::GroupTime | Kind::AccountGroupTime => false,
             _ => rules.deny,
         };
         (over().next(), over().any(denied))
@@ -352,114 +457,76 @@ impl Rules {
         fn first<'q, T>(
             mut those: impl Iterator<Item = (u16, &'q Qos)>,
             limit: impl Fn(&Qos) -> Option<T>,
-        ) -> Option<(u16, T)> {
-            those.find_map(|(at, qos)| Some((at, limit(qos)?)))
+        ) -> Option<(u32, T)> {
+            those.find_map(|(at, qos)| Some((u32::from(at), limit(qos)?)))
         }
         let unbound = those().any(|(_, qos)| qos.over_partition_time);
         Self {
             wall_ms: first(those(), |qos| qos.wall_ms),
-            partition_ms: partition.wall_ms.filter(|_| !unbound).map(|most| (vc, most)),
+            partition_ms: partition.wall_ms.filter(|_| !unbound).map(|most| (u32::from(vc), most)),
             job_milli: first(those(), |qos| qos.job_milli),
             group_jobs: first(those(), |qos| qos.group_jobs),
             user_jobs: first(those(), |qos| qos.user_jobs),
             group_milli: first(those(), |qos| qos.group_milli),
             user_milli: first(those(), |qos| qos.user_milli),
+            group_time_milli: first(those(), |qos| qos.group_time_milli),
             deny: those().any(|(_, qos)| qos.deny),
             deny_partition: partition.deny,
             counts,
         }
     }
 
-    /// The limits that a job would be over, beside what a QOS and its user use, in the order in which they are tested.
-    fn refusals(
-        &self,
+    /// The limits that a job would be over beside what is at work, in the order in which they are tested.
+    fn refusals<'l>(
+        &'l self,
+        accounts: &'l Tree,
         asking: Asking,
-        group: impl Fn(u16) -> Use,
-        user: impl Fn(u16) -> Use,
-    ) -> impl Iterator<Item = Refusal> {
-        let longer = |limit: &(u16, i64)| asking.limit_ms.is_some_and(|own| own > limit.1);
-        let tests = [
-            (Kind::Wall, self.wall_ms.filter(longer).map(|limit| limit.0)),
-            (Kind::PartitionTime, self.partition_ms.filter(longer).map(|limit| limit.0)),
-            (Kind::JobGpus, self.job_milli.filter(|(_, most)| asking.amount > *most).map(|limit| limit.0)),
-            (Kind::GroupJobs, self.group_jobs.filter(|(at, most)| group(*at).jobs >= *most).map(|limit| limit.0)),
-            (Kind::UserJobs, self.user_jobs.filter(|(at, most)| user(*at).jobs >= *most).map(|limit| limit.0)),
+        beside: Beside<'l>,
+    ) -> impl Iterator<Item = Refusal> + 'l {
+        let of_account = accounts.inherited(asking.association);
+        let longer = |limit: &(u32, i64)| asking.limit_ms.is_some_and(|own| own > limit.1);
+        let larger = |limit: &(u32, u64)| asking.amount > limit.1;
+        let jobs = |using: Use, most: u32| using.jobs >= most;
+        let gpus = move |using: Use, most: u64| using.milli + asking.amount > most;
+        // Thousandths of a GPU × milliseconds.
+        let asked_time = asking.limit_ms.map(|limit| i128::from(asking.amount) * i128::from(limit));
+        let time = move |left: i128, most: u64| {
+            asked_time.is_some_and(|asked| left + asked > i128::from(most) * i128::from(MINUTE_MS))
+        };
+        let user = asking.user;
+        let whose = |limit: Option<(u32, i64)>| limit.filter(longer).map(|limit| limit.0);
+        let whole = |limit: Option<(u32, u64)>| limit.filter(larger).map(|limit| limit.0);
+        let of_jobs = [
+            (Kind::Wall, whose(self.wall_ms)),
+            (Kind::PartitionTime, whose(self.partition_ms)),
+            (Kind::AccountWall, whose(of_account.wall_ms.filter(|_| self.wall_ms.is_none()))),
+            (Kind::JobGpus, whole(self.job_milli)),
+            (Kind::AccountJobGpus, whole(of_account.job_milli.filter(|_| self.job_milli.is_none()))),
+            (Kind::GroupJobs, self.group_jobs.filter(|(at, most)| jobs(beside.group(*at), *most)).map(|of| of.0)),
+            (Kind::UserJobs, self.user_jobs.filter(|(at, most)| jobs(beside.user(*at, user), *most)).map(|of| of.0)),
+        ];
+        let of_jobs_above = accounts.path(asking.association).flat_map(move |(at, own)| {
+            let group = own.group_jobs.filter(|most| self.group_jobs.is_none() && jobs(beside.account(at), *most));
+            let first = Some(at) == asking.association && self.user_jobs.is_none();
+            let single = of_account.jobs.filter(|(_, most)| first && jobs(beside.account(at), *most));
+            [(Kind::AccountGroupJobs, group.map(|_| at)), (Kind::AccountJobs, single.map(|of| of.0))]
+        });
+        let of_gpus = [
+            (Kind::GroupGpus, self.group_milli.filter(|(at, most)| gpus(beside.group(*at), *most)).map(|of| of.0)),
+            (Kind::UserGpus, self.user_milli.filter(|(at, most)| gpus(beside.user(*at, user), *most)).map(|of| of.0)),
             (
-                Kind::GroupGpus,
-                self.group_milli.filter(|(at, most)| group(*at).milli + asking.amount > *most).map(|limit| limit.0),
-            ),
-            (
-                Kind::UserGpus,
-                self.user_milli.filter(|(at, most)| user(*at).milli + asking.amount > *most).map(|limit| limit.0),
+                Kind::GroupTime,
+                self.group_time_milli.filter(|(at, most)| time(beside.group_time(*at), *most)).map(|of| of.0),
             ),
         ];
-        tests.into_iter().filter_map(|(kind, owner)| Some(Refusal { owner: owner?, kind }))
-    }
-}
-
-/// What is at work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Use {
-    milli: u64,
-    jobs: u32,
-}
-
-/// What is at work of each QOS, and of each user of it.
-#[derive(Debug, Clone)]
-pub(crate) struct Ledger<'a> {
-    limits: &'a Limits,
-    group: Vec<Use>,
-    /// By QOS, then user; empty for a QOS that limits no user.
-    user: Vec<Vec<Use>>,
-}
-
-impl<'a> Ledger<'a> {
-    /// Nothing at work. O(QOSs that limit users × users).
-    pub(crate) fn new(limits: &'a Limits, users: usize) -> Self {
-        let of = |qos: &Qos| if qos.user_milli.is_some() || qos.user_jobs.is_some() { users } else { 0 };
-        Self {
-            limits,
-            group: vec![Use::default(); limits.qos.len()],
-            user: limits.qos.iter().map(|qos| vec![Use::default(); of(qos)]).collect(),
-        }
-    }
-
-    /// The limit that keeps a job from starting now. O(1).
-    pub(crate) fn refusal(&self, workload: &Workload, job: u32) -> Option<Refusal> {
-        let asking = self.limits.asking(workload, job);
-        let group = |at: u16| self.group.get(usize::from(at)).copied().unwrap_or_default();
-        let user = |at: u16| {
-            let users = self.user.get(usize::from(at));
-            users.and_then(|users| users.get(asking.user)).copied().unwrap_or_default()
-        };
-        self.limits.rules.get(asking.rules)?.refusals(asking, group, user).next()
-    }
-
-    /// A job starts. O(1).
-    pub(crate) fn start(&mut self, workload: &Workload, job: u32) {
-        self.change(workload, job, |using, amount| {
-            using.milli += amount;
-            using.jobs += 1;
+        let of_gpus_above = accounts.path(asking.association).flat_map(move |(at, own)| {
+            let group = own.group_milli.filter(|most| self.group_milli.is_none() && gpus(beside.account(at), *most));
+            let takes = own
+                .group_time_milli
+                .filter(|most| self.group_time_milli.is_none() && time(beside.account_time(at), *most));
+            [(Kind::AccountGroupGpus, group.map(|_| at)), (Kind::AccountGroupTime, takes.map(|_| at))]
         });
-    }
-
-    /// A job stops. O(1).
-    pub(crate) fn stop(&mut self, workload: &Workload, job: u32) {
-        self.change(workload, job, |using, amount| {
-            using.milli = using.milli.saturating_sub(amount);
-            using.jobs = using.jobs.saturating_sub(1);
-        });
-    }
-
-    fn change(&mut self, workload: &Workload, job: u32, change: impl Fn(&mut Use, u64)) {
-        let asking = self.limits.asking(workload, job);
-        let Some(rules) = self.limits.rules.get(asking.rules) else { return };
-        for at in &rules.counts {
-            let at = usize::from(*at);
-            let users = self.user.get_mut(at).and_then(|users| users.get_mut(asking.user));
-            for using in self.group.get_mut(at).into_iter().chain(users) {
-                change(using, asking.amount);
-            }
-        }
+        let tests = of_jobs.into_iter().chain(of_jobs_above).chain(of_gpus).chain(of_gpus_above);
+        tests.filter_map(|(kind, owner)| Some(Refusal { owner: owner?, kind }))
     }
 }

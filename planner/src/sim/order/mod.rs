@@ -13,6 +13,7 @@
 //! | `Sjf`, `Ljf` | ± estimate, ms | whole |
 //! | `Srtf` | estimate − run done so far + cost of preemptions still to be paid, ms, at least 0 | whole |
 //! | `Qssf` | estimate in seconds × n, a prediction unrounded | exact |
+//! | `Aged(τ)` | τ·ln(d·n) + submit time, both in seconds | |
 //! | `Las` | attained | whole |
 //! | `Tiresias(bounds)` | number of bounds (GPU-seconds) that attained (GPU-seconds) exceeds | whole |
 //! | `Gittins` | − Gittins index at attained | |
@@ -44,6 +45,8 @@
 //!   the lower counts. Values that are not finite do not. The index is the history's to the letter: just below a value it is high, the more so
 //!   the fewer values are near, so for a smooth law it scatters upwards from one point of the table to the next.
 //! * `Unicef` has log₂(1+n) where the published score has log₂(n), which is zero for one GPU.
+//!
+//! * **Aged**: with τ = 0 it is `Fifo`, the longer τ the nearer to `Qssf`. No job is overtaken by one submitted more than τ·ln(longest / shortest) after it.
 //!
 //! Sources: QSSF: Hu et al., SC 2021. Tiresias and its Gittins index: Gu et al., NSDI 2019. WFP3 and UNICEF: Tang et al., CLUSTER 2009.
 //! F1: Carastan-Santos and de Camargo, SC 2017. Multifactor: Slurm's priority plugin. Long-term fairness: Astraea (Ye et al., TPDS 2021).
@@ -172,6 +175,10 @@ impl<'a> Keys<'a> {
                     Estimate::True | Estimate::Requested => self.estimate_ms(job) as f64 / SECOND,
                 };
                 Key::exact(known_s * self.shape(job).as_gpus())
+            }
+            Order::Aged(tau_ms) => {
+                let work = self.estimate_s(job) * self.shape(job).as_gpus();
+                Key::of(tau_ms as f64 / SECOND * work.ln() + self.submit_ms(job) as f64 / SECOND)
             }
             Order::F1 => {
                 let submit_s = (self.submit_ms(job) as f64 / SECOND).max(1.0);

@@ -142,6 +142,11 @@ fn keys_of_estimates_and_scores() {
     // Unrounded, times half a GPU. 8 GPUs for the limit of an hour: 28,800.
     assert_eq!(key(Order::Qssf, Estimate::Predicted, 1), Key::exact(6.1728));
     assert_eq!(key(Order::Qssf, Estimate::Predicted, 0), Key::exact(28_800.0));
+    // 3,600 s · ln(3,600 s × 8 GPUs), submitted at its time; half a GPU for 12.346 s counts as more than one second.
+    let submit_s = |job: usize| workload.submit_ms[job] as f64 / 1000.0;
+    let aged = |job| key(Order::Aged(3_600_000), Estimate::Predicted, job);
+    assert_eq!(aged(0), Key::of(3_600.0 * 28_800f64.ln() + submit_s(0)));
+    assert_eq!(aged(1), Key::of(3_600.0 * 6.173f64.ln() + submit_s(1)));
     assert_eq!(key(Order::FewestGpus, Estimate::True, 1), Key(500));
     assert_eq!(key(Order::Score, Estimate::True, 0), Key::exact(0.25));
     assert_eq!(key(Order::Score, Estimate::True, 1), Key(i64::MAX));

@@ -65,6 +65,7 @@ impl Pool<'_> {
                 let predicted = self.workload.predicted_s[job].filter(|_| self.policy.estimate == Estimate::Predicted);
                 Key::exact(predicted.unwrap_or(estimate as f64 / 1000.0) * gpus)
             }
+            Order::Aged(tau) => Key::of(*tau as f64 / 1000.0 * (seconds * gpus).ln() + submit as f64 / 1000.0),
             Order::Las => Key(attained as i64),
             Order::Tiresias(bounds) => {
                 Key(bounds.iter().filter(|bound| attained as f64 / 1e6 > **bound).count() as i64)

@@ -1,8 +1,8 @@
-//! Limits by QOS in the plainest way: what runs is counted anew at every question, in all pools, which are replayed side by side.
+//! Limits by QOS and account in the plainest way: what runs is counted anew at every question, in all pools, which are replayed side by side.
 //!
 //! Worked number: see the page of `tracecast_planner::sim::limit`.
 
-use tracecast_planner::sim::limit::{Limits, Qos, Stopped};
+use tracecast_planner::sim::limit::{Association, Limits, Qos, Stopped};
 use tracecast_planner::sim::{Outcome, Scan, Stop};
 
 use super::walk::Holding;
@@ -65,6 +65,10 @@ fn look_around(pools: &mut [Pool<'_>], at: usize) {
         pool.in_phase(Phase::Running).iter().map(|job| (end(job), *job)).collect()
     };
     let found: Vec<(i64, usize)> = others.flat_map(running).collect();
+    for (_, job) in &found {
+        let since = pools.iter().find(|pool| pool.members.contains(job)).map_or(0, |pool| pool.jobs[*job].since);
+        pools[at].running_since[*job] = since;
+    }
     pools[at].elsewhere = found.iter().map(|(_, job)| *job).collect();
     pools[at].ends_elsewhere = found;
 }
@@ -101,9 +105,68 @@ impl Pool<'_> {
         both.into_iter().map(|at| (at, &limits.qos()[at])).collect()
     }
 
-    /// Which limits a job would be over beside `others`: that of the partition's time, and any other.
-    fn over(&self, job: usize, others: &[usize]) -> (bool, bool) {
-        let Some(limits) = &self.cluster.limits else { return (false, false) };
+    /// The associations whose limits hold for a job, its own first.
+    fn above(&self, job: usize) -> Vec<(usize, &Association)> {
+        let Some(limits) = &self.cluster.limits else { return Vec::new() };
+        let mut found = Vec::new();
+        let mut next = self.workload.association.get(job).copied().flatten();
+        while let Some(at) = next {
+            let association = &limits.associations()[at as usize];
+            found.push((at as usize, association));
+            next = association.parent;
+        }
+        found
+    }
+
+    /// Whether a job would be over a limit of an account, where its QOSs (`both`) set none of the same kind; and whether over one of GPU time.
+    fn over_account(&self, job: usize, others: &[usize], both: &[(usize, &Qos)]) -> (bool, bool) {
+        let path = self.above(job);
+        let amount = self.shape(job).amount();
+        let asked = self.workload.requested_ms[job];
+        let unset = |set: &dyn Fn(&Qos) -> bool| !both.iter().any(|(_, qos)| set(qos));
+        let below = |at: usize| -> Vec<usize> {
+            others.iter().copied().filter(|other| self.above(*other).iter().any(|(of, _)| *of == at)).collect()
+        };
+        let gpus = |jobs: Vec<usize>| jobs.into_iter().map(|job| self.shape(job).amount()).sum::<u64>();
+        let longest = path.iter().find_map(|(_, of)| of.wall_ms);
+        let largest = path.iter().find_map(|(_, of)| of.job_milli);
+        let most = path.iter().find_map(|(_, of)| of.jobs);
+        let own = path.first().map_or(0, |(own, _)| below(*own).len());
+        let over = (unset(&|qos| qos.wall_ms.is_some())
+            && longest.is_some_and(|most| asked.is_some_and(|asked| asked > most)))
+            || (unset(&|qos| qos.job_milli.is_some()) && largest.is_some_and(|most| amount > most))
+            || (unset(&|qos| qos.user_jobs.is_some()) && most.is_some_and(|most| own + 1 > most as usize))
+            || (unset(&|qos| qos.group_jobs.is_some())
+                && path.iter().any(|(at, of)| of.group_jobs.is_some_and(|most| below(*at).len() + 1 > most as usize)))
+            || (unset(&|qos| qos.group_milli.is_some())
+                && path.iter().any(|(at, of)| of.group_milli.is_some_and(|most| gpus(below(*at)) + amount > most)));
+        let first = both.iter().find_map(|(at, qos)| Some((*at, qos.group_time_milli?)));
+        let of_qos = |at: usize| -> Vec<usize> {
+            others.iter().copied().filter(|other| self.qos_of(*other).iter().any(|(of, _)| *of == at)).collect()
+        };
+        let late = asked.is_some_and(|asked| {
+            let takes = |jobs: Vec<usize>, most: u64| {
+                let all = jobs.into_iter().map(|job| self.may_take(job)).sum::<i128>();
+                all + i128::from(amount) * i128::from(asked) > i128::from(most) * 60_000
+            };
+            match first {
+                Some((at, most)) => takes(of_qos(at), most),
+                None => path.iter().any(|(at, of)| of.group_time_milli.is_some_and(|most| takes(below(*at), most))),
+            }
+        });
+        (over, late)
+    }
+
+    /// What a running job may still take by its time limit.
+    fn may_take(&self, job: usize) -> i128 {
+        let since = if self.members.contains(&job) { self.jobs[job].since } else { self.running_since[job] };
+        let left = self.workload.requested_ms[job].map_or(0, |limit| (since + limit - self.now).max(0));
+        i128::from(self.shape(job).amount()) * i128::from(left)
+    }
+
+    /// Which limits a job would be over beside `others`: that of the partition's time, one of GPU time, and any other.
+    fn over(&self, job: usize, others: &[usize]) -> (bool, bool, bool) {
+        let Some(limits) = &self.cluster.limits else { return (false, false, false) };
         let both = self.qos_of(job);
         let amount = self.shape(job).amount();
         let asked = self.workload.requested_ms[job];
@@ -134,25 +197,26 @@ impl Pool<'_> {
             || jobs_over(&|qos| qos.user_jobs, user)
             || gpus_over(&|qos| qos.group_milli, None)
             || gpus_over(&|qos| qos.user_milli, user);
-        (time, other)
+        let (of_account, late) = self.over_account(job, others, &both);
+        (time, late, other || of_account)
     }
 
     pub(super) fn is_over_limit(&self, job: usize) -> bool {
         let mut others = self.in_phase(Phase::Running);
         others.extend(&self.elsewhere);
-        let (time, other) = self.over(job, &others);
-        time || other
+        let (time, late, other) = self.over(job, &others);
+        time || late || other
     }
 
     /// Over a limit with nothing else at work.
     pub(super) fn is_held(&self, job: usize) -> bool {
-        let (time, other) = self.over(job, &[]);
-        time || other
+        let (time, late, other) = self.over(job, &[]);
+        time || late || other
     }
 
     pub(super) fn is_denied(&self, job: usize) -> bool {
         let Some(limits) = &self.cluster.limits else { return false };
-        let (time, other) = self.over(job, &[]);
+        let (time, _, other) = self.over(job, &[]);
         (time && limits.partitions()[self.vc(job)].deny) || (other && self.qos_of(job).iter().any(|(_, qos)| qos.deny))
     }
 

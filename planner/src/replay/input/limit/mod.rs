@@ -1,4 +1,4 @@
-//! Limits by QOS and partition as Slurm's administrators have them: a file of their own, or what `sacctmgr` and `scontrol` print.
+//! Limits by QOS, account and partition as Slurm's administrators have them: a file of their own, or what `sacctmgr` and `scontrol` print.
 //!
 //! ```toml
 //! DefaultQOS = "normal"            # of jobs that name none
@@ -26,11 +26,14 @@
 //! MaxTime = "2-00:00:00"
 //! ```
 //!
-//! Keys are those of Slurm, in any case. Instead of TOML the text may be that of `sacctmgr show qos -P`, `scontrol show partition`, `scontrol show config`, lines `PartitionName=…` of `slurm.conf`, or these one
-//! after another. What is known of Slurm and not replayed is said in a note; what is unknown in TOML is an error. O(bytes).
+//! Accounts and the users in them are `[[account]]` and `[[association]]`: see [`account`].
+//!
+//! Keys are those of Slurm, in any case. Instead of TOML the text may be that of `sacctmgr show qos -P`, `sacctmgr show assoc tree -P`, `scontrol show partition`, `scontrol show config`, lines `PartitionName=…` of `slurm.conf`, or these one
+//! after another. Where `AccountingStorageEnforce` has no `limits`, Slurm holds no job for a limit of a QOS or an account, and neither does the replay. What is known of Slurm and not replayed is said in a note; what is unknown in TOML is an error. O(bytes).
 //!
 //! Worked number: `GrpTRES=cpu=64,gres/gpu=16` limits jobs that compete for GPUs to 16 of them, and jobs that compete for processors to 64.
 
+mod account;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
@@ -44,6 +47,7 @@ use tracecast_analytics::schema::Resource;
 use crate::error::{Error, Result};
 use crate::sim::cluster::Cluster;
 use crate::sim::limit::{Limits, Partition, Qos, Stopped};
+use account::Accounts;
 use value::Tres;
 
 /// From the stop of a job to when Slurm lets it start again, unless the file says otherwise.
@@ -51,11 +55,12 @@ const REQUEUE_MS: i64 = 120_000;
 /// Names that a note lists.
 const LISTED: usize = 5;
 /// Keys of a QOS that are replayed, in small letters; the names that Slurm has for the same stand beside each other.
-const QOS_KEYS: [&[&str]; 13] = [
+const QOS_KEYS: [&[&str]; 14] = [
     &["name"],
     &["priority"],
     &["grptres"],
     &["grpjobs"],
+    &["grptresrunmins"],
     &["maxtrespu", "maxtresperuser"],
     &["maxjobspu", "maxjobsperuser"],
     &["maxtres", "maxtrespj", "maxtresperjob"],
@@ -67,12 +72,11 @@ const QOS_KEYS: [&[&str]; 13] = [
     &["preemptexempttime"],
 ];
 /// Keys of a QOS that are known and not replayed.
-const NOT_REPLAYED: [&str; 31] = [
+const NOT_REPLAYED: [&str; 30] = [
     "grpjobsaccrue",
     "grpsubmit",
     "grpsubmitjobs",
     "grptresmins",
-    "grptresrunmins",
     "grpwall",
     "limitfactor",
     "maxjobsaccruepa",
@@ -102,6 +106,8 @@ const NOT_REPLAYED: [&str; 31] = [
 ];
 /// Keys that say nothing of limits.
 const SAYS_NOTHING: [&str; 4] = ["description", "descr", "id", "rawusage"];
+/// Words of `AccountingStorageEnforce` that have limits enforced.
+const ENFORCED: [&str; 3] = ["limits", "safe", "all"];
 /// Flags of a QOS that are replayed.
 const FLAGS: [&str; 3] = ["denyonlimit", "overpartqos", "partitiontimelimit"];
 
@@ -113,11 +119,13 @@ struct Item {
     value: String,
 }
 
-/// A QOS or partition as written.
+/// A QOS, partition, account or association as written.
 #[derive(Debug, Clone, Default)]
 struct Entry {
     line: u64,
     items: Vec<Item>,
+    /// Blanks before the account, in the table of associations.
+    indent: usize,
 }
 
 /// What a text holds, before it is understood.
@@ -126,6 +134,8 @@ struct Written {
     globals: Vec<Item>,
     qos: Vec<Entry>,
     partitions: Vec<Entry>,
+    accounts: Vec<Entry>,
+    associations: Vec<Entry>,
     /// Whether a key that is not known is a mistake, and not the column of a later Slurm.
     strict: bool,
 }
@@ -135,6 +145,7 @@ struct Written {
 struct Rules {
     qos: Qos,
     group: Tres,
+    group_time: Tres,
     user: Tres,
     job: Tres,
     /// Names of QOSs whose jobs its jobs stop.
@@ -162,6 +173,9 @@ pub struct LimitFile {
     file: String,
     qos: Vec<Rules>,
     partitions: Vec<PartitionEntry>,
+    accounts: Accounts,
+    /// What `AccountingStorageEnforce` is, where that leaves the limits out.
+    unenforced: Option<String>,
     default_qos: Option<u16>,
     deny_partition: bool,
     requeue_ms: i64,
@@ -189,10 +203,11 @@ impl LimitFile {
         for entry in &written.partitions {
             found.partition(entry, written.strict, &mut unheeded)?;
         }
+        found.accounts = Accounts::read(&found, &written, &mut unheeded)?;
         found.global(&written.globals)?;
         found.preemption()?;
-        if found.qos.is_empty() && found.partitions.is_empty() {
-            let what = "there is no [[qos]] and no [[partition]]; write them, or export with `sacctmgr show qos -P` and `scontrol show partition`";
+        if found.qos.is_empty() && found.partitions.is_empty() && found.accounts.is_empty() {
+            let what = "there is no [[qos]], no [[account]] and no [[partition]]; write them, or export with `sacctmgr show qos -P`, `sacctmgr show assoc tree -P` and `scontrol show partition`";
             return Err(found.wrong(1, what.to_owned()));
         }
         for partition in &found.partitions {
@@ -218,6 +233,11 @@ impl LimitFile {
     /// What the file is called.
     pub fn file(&self) -> &str {
         &self.file
+    }
+
+    /// Whether it has QOSs.
+    pub(super) fn has_qos(&self) -> bool {
+        !self.qos.is_empty()
     }
 
     fn index(&self, name: &str) -> Option<u16> {
@@ -280,6 +300,25 @@ impl LimitFile {
                         );
                     }
                 },
+                "defaultaccount" => {
+                    if !self.accounts.set_default(value) {
+                        let what = format!("DefaultAccount is {value}, which the file does not describe");
+                        return Err(self.wrong(*line, what));
+                    }
+                }
+                "accountingstorageenforce" => {
+                    let small = value.to_ascii_lowercase();
+                    let enforced = small.split(',').any(|word| ENFORCED.contains(&word.trim()));
+                    self.unenforced = (!enforced).then(|| value.clone());
+                }
+                "schedulerparameters" => {
+                    if value.split(',').any(|word| word.trim().eq_ignore_ascii_case("assoc_limit_stop")) {
+                        self.notes.push(format!(
+                            "SchedulerParameters of {} has assoc_limit_stop, which is not replayed: a job over a limit lets others pass.",
+                            self.file
+                        ));
+                    }
+                }
                 "enforcepartlimits" => match value.to_ascii_lowercase().as_str() {
                     "all" | "any" | "yes" => self.deny_partition = true,
                     "no" => self.deny_partition = false,
@@ -319,7 +358,7 @@ impl LimitFile {
                 }
                 _ => {
                     let what = format!(
-                        "there is no key `{key}` here; there are DefaultQOS, EnforcePartLimits, PreemptMode, PreemptExemptTime, RequeueDelay, [[qos]] and [[partition]]"
+                        "there is no key `{key}` here; there are DefaultQOS, DefaultAccount, AccountingStorageEnforce, EnforcePartLimits, PreemptMode, PreemptExemptTime, RequeueDelay, [[qos]], [[account]], [[association]] and [[partition]]"
                     );
                     return Err(self.wrong(*line, what));
                 }
@@ -356,6 +395,7 @@ impl LimitFile {
             match QOS_KEYS.iter().find(|known| known.contains(&small.as_str())).map(|known| known[0]) {
                 Some("priority") => rules.qos.priority = value::whole(value).map_err(wrong)?.unwrap_or(0),
                 Some("grptres") => rules.group = tres(unheeded)?,
+                Some("grptresrunmins") => rules.group_time = tres(unheeded)?,
                 Some("maxtrespu") => rules.user = tres(unheeded)?,
                 Some("maxtres") => rules.job = tres(unheeded)?,
                 Some("grpjobs") => rules.qos.group_jobs = value::whole(value).map_err(wrong)?,
@@ -411,7 +451,7 @@ impl LimitFile {
 
     fn partition(&mut self, entry: &Entry, strict: bool, unheeded: &mut BTreeSet<String>) -> Result<()> {
         let mut found = PartitionEntry { line: entry.line, ..PartitionEntry::default() };
-        let mut rest = Entry { line: entry.line, items: Vec::new() };
+        let mut rest = Entry { line: entry.line, ..Entry::default() };
         for item in &entry.items {
             match item.key.to_ascii_lowercase().as_str() {
                 "qos" => found.qos = Some(item.value.clone()).filter(|name| !name.is_empty() && name != "N/A"),
@@ -451,17 +491,29 @@ impl LimitFile {
         Ok(())
     }
 
-    /// The limits for the VCs of a cluster whose jobs compete for `resource`; what is assumed is added to `notes`.
+    /// The limits of QOSs and partitions for the VCs of a cluster whose jobs compete for `resource`; what is assumed is added to `notes`. Those of accounts come with the jobs (`charge`).
     ///
     /// # Errors
     /// If there are too many QOSs.
     pub fn govern(&self, cluster: &Cluster, resource: Resource, notes: &mut Vec<String>) -> Result<Limits> {
-        let amounts = |rules: &Rules| Qos {
+        let unlimited = |of: &Qos| Qos {
+            name: of.name.clone(),
+            priority: of.priority,
+            over_partition_time: of.over_partition_time,
+            preempts: of.preempts.clone(),
+            stopped: of.stopped,
+            grace_ms: of.grace_ms,
+            exempt_ms: of.exempt_ms,
+            ..Qos::default()
+        };
+        let limited = |rules: &Rules| Qos {
             group_milli: rules.group.of(resource),
+            group_time_milli: rules.group_time.of(resource),
             user_milli: rules.user.of(resource),
             job_milli: rules.job.of(resource),
             ..rules.qos.clone()
         };
+        let amounts = |rules: &Rules| if self.unenforced.is_some() { unlimited(&rules.qos) } else { limited(rules) };
         let mut qos: Vec<Qos> = self.qos.iter().map(amounts).collect();
         let mut partitions = vec![Partition::default(); cluster.vcs.len()];
         let mut strangers = Vec::new();
@@ -479,7 +531,13 @@ impl LimitFile {
             let whose = named.or(own.and_then(|at| u16::try_from(at).ok()));
             partitions[at] = Partition { qos: whose, wall_ms: entry.wall_ms, deny: self.deny_partition };
         }
-        notes.push(format!("Limits by QOS and partition are those of {}.", self.file));
+        notes.push(format!("Limits by QOS, account and partition are those of {}.", self.file));
+        if let Some(value) = &self.unenforced {
+            notes.push(format!(
+                "**AccountingStorageEnforce of {} is {value}, without limits**: Slurm holds no job for a limit of a QOS or an account then, and neither does the replay.",
+                self.file
+            ));
+        }
         notes.extend(self.notes.iter().cloned());
         if !strangers.is_empty() {
             let more = strangers.len().saturating_sub(LISTED);

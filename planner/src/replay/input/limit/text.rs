@@ -1,6 +1,6 @@
-//! The forms a file of limits may have: TOML, the table of `sacctmgr show qos -P`, and the `key=value` of `scontrol show partition`, `scontrol show config` and `slurm.conf`.
+//! The forms a file of limits may have: TOML, the tables of `sacctmgr show qos -P` and `sacctmgr show assoc tree -P`, and the `key=value` of `scontrol show partition`, `scontrol show config` and `slurm.conf`.
 //!
-//! Worked example: a first line `Name|Priority|GrpTRES` makes the lines that follow QOSs, until one that begins with `PartitionName=`.
+//! Worked example: a first line `Name|Priority|GrpTRES` makes the lines that follow QOSs, until one that begins with `PartitionName=` or one such as `Cluster|Account|User|GrpTRES`, which makes those that follow associations.
 
 use toml::de::{DeTable, DeValue};
 
@@ -8,13 +8,39 @@ use super::{Entry, Item, Written};
 use crate::error::{Error, Result, line_of};
 
 /// Keys of `slurm.conf` that say something of limits, and the QOS of jobs that name none, in small letters.
-const CONFIGURED: [&str; 5] = ["defaultqos", "enforcepartlimits", "preemptmode", "preemptexempttime", "preempttype"];
+const CONFIGURED: [&str; 8] = [
+    "accountingstorageenforce",
+    "defaultaccount",
+    "defaultqos",
+    "enforcepartlimits",
+    "preemptmode",
+    "preemptexempttime",
+    "preempttype",
+    "schedulerparameters",
+];
+
+/// Which table rows belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Qos,
+    Associations,
+}
+
+/// The table whose first line has these cells, if it is one.
+fn head(cells: &[&str]) -> Option<Kind> {
+    let has = |name: &str| cells.contains(&name);
+    match cells.len() {
+        0 | 1 => None,
+        _ if has("Account") && (has("User") || has("ParentName") || has("Par Name")) => Some(Kind::Associations),
+        _ => has("Name").then_some(Kind::Qos),
+    }
+}
 
 /// What the text says.
 pub(super) fn read(file: &str, text: &str) -> Result<Written> {
     let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
-    if first.starts_with("PartitionName=") || first.split('|').any(|cell| cell.trim() == "Name") && first.contains('|')
-    {
+    let cells: Vec<&str> = first.split('|').map(str::trim).collect();
+    if first.starts_with("PartitionName=") || head(&cells).is_some() {
         return printed(file, text);
     }
     let parsed = DeTable::parse(text).map_err(|error| Error::toml(file, text, &error))?;
@@ -25,6 +51,8 @@ pub(super) fn read(file: &str, text: &str) -> Result<Written> {
         let list = match name.to_ascii_lowercase().as_str() {
             "qos" => &mut written.qos,
             "partition" => &mut written.partitions,
+            "account" => &mut written.accounts,
+            "association" => &mut written.associations,
             _ => {
                 let value = scalar(value.get_ref()).ok_or_else(|| wrong(at, format!("{name} is no text or number")))?;
                 written.globals.push(Item { line: line_of(text, at), key: name, value });
@@ -35,7 +63,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Written> {
         for table in tables {
             let begins = table.span().start;
             let content = table.get_ref().as_table().ok_or_else(|| wrong(begins, format!("write [[{name}]]")))?;
-            let mut entry = Entry { line: line_of(text, begins), items: Vec::new() };
+            let mut entry = Entry { line: line_of(text, begins), ..Entry::default() };
             for (key, value) in content {
                 let (name, at) = (key.get_ref().to_string(), key.span().start);
                 let value = scalar(value.get_ref()).ok_or_else(|| wrong(at, format!("{name} is no text or number")))?;
@@ -67,6 +95,7 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
 fn printed(file: &str, text: &str) -> Result<Written> {
     let mut written = Written::default();
     let mut header: Vec<&str> = Vec::new();
+    let mut kind = Kind::Qos;
     let (mut in_partition, mut in_config) = (false, false);
     for (line, content) in (1u64..).zip(text.lines()) {
         let trimmed = content.trim();
@@ -75,14 +104,14 @@ fn printed(file: &str, text: &str) -> Result<Written> {
             continue;
         }
         if trimmed.starts_with("PartitionName=") {
-            written.partitions.push(Entry { line, items: Vec::new() });
+            written.partitions.push(Entry { line, ..Entry::default() });
             (in_partition, in_config) = (true, false);
         }
         let cells: Vec<&str> = content.split('|').map(str::trim).collect();
         // The head of a table, or of the configuration, ends what was before.
-        let heads = cells.len() > 1 && cells.contains(&"Name");
-        in_config = !heads && (in_config || trimmed.starts_with("Configuration data"));
-        in_partition &= !heads && !in_config;
+        let heads = head(&cells);
+        in_config = heads.is_none() && (in_config || trimmed.starts_with("Configuration data"));
+        in_partition &= heads.is_none() && !in_config;
         if in_partition {
             if let Some(partition) = written.partitions.last_mut() {
                 let pairs = trimmed.split_whitespace().filter_map(|word| word.split_once('='));
@@ -107,22 +136,33 @@ fn printed(file: &str, text: &str) -> Result<Written> {
                 continue;
             }
         }
-        if header.is_empty() || heads {
+        if header.is_empty() || heads.is_some() {
+            kind = heads.unwrap_or(Kind::Qos);
             header = cells;
             continue;
         }
         // `sacctmgr -p` ends lines with a bar, `-P` does not.
         if cells.len() < header.len() || cells.len() > header.len() + 1 {
             let what = format!(
-                "{} columns, and {} in the first line; export with `sacctmgr show qos -P`",
+                "{} columns, and {} in the first line; export with `sacctmgr show {} -P`",
                 cells.len(),
-                header.len()
+                header.len(),
+                if kind == Kind::Qos { "qos" } else { "assoc tree" }
             );
             return Err(Error::File { file: file.to_owned(), line, what });
         }
         let named = header.iter().zip(&cells).filter(|(key, _)| !key.is_empty());
         let items = named.map(|(key, value)| Item { line, key: (*key).to_owned(), value: (*value).to_owned() });
-        written.qos.push(Entry { line, items: items.collect() });
+        let items: Vec<Item> = items.collect();
+        let raw = header.iter().position(|key| *key == "Account").and_then(|at| content.split('|').nth(at));
+        let indent = raw.map_or(0, |raw| raw.len() - raw.trim_start().len());
+        let has_user = items.iter().any(|item| item.key == "User" && !item.value.is_empty());
+        let rows = match kind {
+            Kind::Qos => &mut written.qos,
+            Kind::Associations if has_user => &mut written.associations,
+            Kind::Associations => &mut written.accounts,
+        };
+        rows.push(Entry { line, items, indent });
     }
     Ok(written)
 }

@@ -1,0 +1,241 @@
+//! `tracecast plan defer`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{ArgAction, Args, ValueEnum};
+use tracecast_analytics::Trace;
+use tracecast_analytics::audit::factors::{Hourly, Method};
+use tracecast_analytics::schema::Table as _;
+use tracecast_analytics::time::{Window, Written, Zone};
+use tracecast_planner::defer::answer::{DeferAim, DeferAnswer, DeferHours, DeferRequest};
+use tracecast_planner::defer::emit;
+use tracecast_planner::defer::heldout::DeferTerms;
+use tracecast_planner::defer::power;
+use tracecast_planner::defer::series::{HourSeries, HourValue};
+
+use crate::args::{Reading, TIMES, duration};
+use crate::cmd::answer::{self, Answering};
+use crate::cmd::describe;
+use crate::cmd::simulate::predictions;
+use crate::exit::Usage;
+use crate::progress::Clock;
+use crate::{output, source};
+
+/// What is to be low.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Minimise {
+    /// Carbon: the intensity of the hours
+    Carbon,
+    /// The cost of electricity: the price of the hours
+    Price,
+}
+
+/// Who reads the starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Emit {
+    /// A CSV of the starts of the day to come
+    Table,
+    /// Lines for Slurm's job_submit.lua
+    Slurm,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = format!("\
+Example, the bundled sample with its own carbon intensities, where jobs may wait two hours on average:
+  tracecast plan defer datasets/sample --mean-wait 2h
+
+{TIMES}"))]
+pub(crate) struct PlanDefer {
+    /// Trace with jobs: files, folders or patterns, or a trace folder that `tracecast ingest` wrote
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(crate) sources: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// Hourly carbon intensity of the grid (CSV of Electricity Maps) [default: that of the trace, if it has one]
+    #[arg(long, value_name = "CSV", help_heading = "Hours")]
+    pub(crate) carbon: Option<PathBuf>,
+    /// Grid zone to use if the carbon intensities cover several zones
+    #[arg(long, value_name = "ZONE", help_heading = "Hours")]
+    pub(crate) zone: Option<String>,
+    /// Hourly prices of electricity (CSV with the columns `Datetime (UTC)` and `Price (EUR/MWh)`, or another currency, or a kWh)
+    ///
+    /// Without --carbon, jobs are deferred to cheap hours. With it, the cost of electricity is told beside, and counts as cost with --prices.
+    #[arg(long, value_name = "CSV", help_heading = "Hours")]
+    pub(crate) energy_price: Option<PathBuf>,
+    /// What is to be low [default: carbon, or price where only --energy-price is given]
+    #[arg(long, value_enum, value_name = "WHAT", help_heading = "Hours")]
+    pub(crate) minimise: Option<Minimise>,
+    /// Hold jobs against hours that are so many weeks later, or earlier with a minus, such as 313w or -52w
+    ///
+    /// For a trace and a file of different years. Whole weeks keep the weekday and the hour of the day. That another year's hours would have been those of the jobs is an assumption, and the answer says so.
+    #[arg(long, value_name = "WEEKS", value_parser = weeks, allow_hyphen_values = true, default_value = "0w", help_heading = "Hours")]
+    pub(crate) carbon_shift: i64,
+    /// Power of a GPU while a job holds it, kW, with what of its node and of cooling is to count [default: the mean reading of working GPUs in the trace, else 0.3]
+    #[arg(long, value_name = "KW", value_parser = kilowatts, help_heading = "Hours")]
+    pub(crate) gpu_kw: Option<f64>,
+    /// Longest wait of a job, from 1h to 7d
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "24h", help_heading = "Waits")]
+    pub(crate) max_wait: i64,
+    /// Mean wait of all jobs that the plan may bring about
+    ///
+    /// It is kept in both halves of the time that the plan is chosen on. Each job counts the same, whatever its size.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "4h", help_heading = "Waits")]
+    pub(crate) mean_wait: i64,
+    /// Let the plan pause and resume jobs: all of them must write checkpoints
+    #[arg(long, help_heading = "Waits")]
+    pub(crate) suspend: bool,
+    /// What resuming a paused job costs of its run, as in writing and reading a checkpoint
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5min", help_heading = "Waits")]
+    pub(crate) checkpoint: i64,
+    /// CSV of predicted run times, with the columns job_id and predicted_duration_s (seconds)
+    ///
+    /// A prediction must have been made when its job was submitted. Without this file a job is predicted to run as long as the last two jobs of
+    /// its user and name on average.
+    #[arg(long, value_name = "CSV", help_heading = "Waits")]
+    pub(crate) predictions: Option<PathBuf>,
+    /// Offers file (TOML) as `plan fleet` reads it: what a GPU costs on demand and reserved, so that jobs that start together cost money
+    #[arg(long, value_name = "TOML", help_heading = "Prices")]
+    pub(crate) prices: Option<PathBuf>,
+    /// GPUs that are reserved: what is in use beyond them at an instant is on demand
+    #[arg(long, value_name = "GPUS", default_value_t = 0, requires = "prices", value_parser = clap::value_parser!(u32).range(0..=10_000_000), help_heading = "Prices")]
+    pub(crate) reserved: u32,
+    /// How much more than starting at once a plan may cost, percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 2.0, requires = "prices", value_parser = percent, help_heading = "Prices")]
+    pub(crate) most_cost: f64,
+    /// Choose on the jobs before this time, and tell what comes after [default: where a third of the weeks is left]
+    #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
+    pub(crate) eval_from: Option<Written>,
+    /// Write the starts for these, separated by commas: table, slurm [default: both, if --emit-to is given]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHO",
+        value_delimiter = ',',
+        requires = "emit_to",
+        action = ArgAction::Append,
+        help_heading = "Configuration"
+    )]
+    pub(crate) emit: Vec<Emit>,
+    /// Folder into which they are written
+    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
+    pub(crate) emit_to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+    /// Write each chart of the answer into this folder, as SVG and as PNG
+    #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
+    pub(crate) charts: Option<PathBuf>,
+}
+
+fn weeks(text: &str) -> Result<i64, &'static str> {
+    let number = text.strip_suffix('w').unwrap_or(if text == "0" { text } else { "" });
+    let found: Option<i64> = number.parse().ok();
+    found
+        .filter(|weeks| weeks.abs() <= 5_200)
+        .ok_or("write whole weeks, such as 52w or -313w: other shifts would move jobs to other weekdays or hours")
+}
+
+fn within(text: &str, (least, most): (f64, f64), remedy: &'static str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|value: &f64| (least..=most).contains(value)).ok_or(remedy)
+}
+
+fn kilowatts(text: &str) -> Result<f64, &'static str> {
+    within(text, (0.001, 100.0), "write the power of a GPU in kW, from 0.001 to 100")
+}
+
+fn percent(text: &str) -> Result<f64, &'static str> {
+    within(text, (0.0, 1_000.0), "write a percentage from 0 to 1000")
+}
+
+fn name(path: &std::path::Path) -> String {
+    path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+/// The hours that jobs are deferred by, and the prices of electricity.
+fn hours(asked: &PlanDefer, trace: &Trace) -> Result<(DeferHours, Option<(HourSeries, String)>)> {
+    let priced = asked
+        .energy_price
+        .as_deref()
+        .map(|path| Hourly::price_file(path).map(|read| (read, name(path))))
+        .transpose()?;
+    let energy = match &priced {
+        Some(((series, currency), file)) => Some((HourSeries::of(series, HourValue::Price, file)?, currency.clone())),
+        None => None,
+    };
+    let by_price = match asked.minimise {
+        Some(minimise) => minimise == Minimise::Price,
+        None => asked.carbon.is_none() && asked.energy_price.is_some(),
+    };
+    if by_price {
+        let (Some(((hourly, currency), file)), Some((series, _))) = (priced, energy.clone()) else {
+            return Err(Usage(
+                "--minimise price needs the prices of the hours: name a file with --energy-price".to_owned(),
+            )
+            .into());
+        };
+        let hours =
+            DeferHours { aim: DeferAim::Price, series, name: file, currency: Some(currency), notes: hourly.notes };
+        return Ok((hours, energy));
+    }
+    let (hourly, file) = match &asked.carbon {
+        Some(path) => (Hourly::carbon_file(path, asked.zone.as_deref(), Method::Direct)?, name(path)),
+        None if trace.carbon.is_empty() => {
+            let what = "the trace has no carbon intensities: name a file of hourly ones with --carbon, or prices with --energy-price";
+            return Err(Usage(what.to_owned()).into());
+        }
+        None => {
+            let table = "the trace's carbon table";
+            (Hourly::carbon(&trace.carbon, table, asked.zone.as_deref(), Method::Direct)?, table.to_owned())
+        }
+    };
+    let series = HourSeries::of(&hourly, HourValue::Carbon, &file)?;
+    Ok((DeferHours { aim: DeferAim::Carbon, series, name: file, currency: None, notes: hourly.notes }, energy))
+}
+
+pub(crate) fn plan(asked: &PlanDefer, quiet: bool) -> Result<()> {
+    use tracecast_analytics::time::{DAY_MS, HOUR_MS};
+    let checked = asked.answering.check("plan-defer", &[])?;
+    asked.answering.replacing.folders([&asked.emit_to, &asked.charts])?;
+    if !(HOUR_MS..=7 * DAY_MS).contains(&asked.max_wait) {
+        let what = "--max-wait is from 1h to 7d: intensities are by the hour, and nothing is known of hours far ahead";
+        return Err(Usage(what.to_owned()).into());
+    }
+    if asked.mean_wait > asked.max_wait {
+        let what = "--mean-wait is longer than --max-wait, so every plan would keep it; give a shorter one, or let jobs wait longer";
+        return Err(Usage(what.to_owned()).into());
+    }
+    let window = Window::new(["--eval-from", "the end"], asked.eval_from.as_ref(), None)?;
+    let predictions = predictions(asked.predictions.as_deref())?;
+    let offers = asked.prices.as_deref().map(source::offers).transpose()?;
+    let trace = source::open(&asked.sources, &asked.reading, None, quiet)?;
+    let (hours, energy) = hours(asked, &trace)?;
+    let title = describe::title(&trace, &asked.sources);
+    let (eval_from_ms, _) = window.resolve(&Zone::named(&trace.zone)?)?;
+    let request = DeferRequest {
+        eval_from_ms,
+        terms: DeferTerms {
+            target_ms: asked.mean_wait as f64,
+            most_ms: asked.max_wait,
+            resume_ms: asked.checkpoint,
+            suspend: asked.suspend,
+            most_cost: asked.most_cost / 100.0,
+        },
+        shift_weeks: asked.carbon_shift,
+        gpu_kw: asked.gpu_kw.map_or_else(|| power::gpu_kw(&trace), |kw| (kw, "given (--gpu-kw)".to_owned())),
+        energy,
+        prices: offers.map(|offers| (offers, f64::from(asked.reserved))),
+        predictions,
+    };
+    let clock = Clock::new(quiet, "choosing who waits, and telling what that saves on later weeks");
+    let answer = DeferAnswer::of(&trace, &hours, title, &request)?;
+    drop(clock);
+    let refused = answer.recommendation.is_none().then(|| format!("waiting is not advised. {}", answer.action));
+    let file = |who: &Emit| {
+        Ok(match who {
+            Emit::Table => emit::table(&answer)?,
+            Emit::Slurm => emit::slurm(&answer)?,
+        })
+    };
+    output::emit_or_refuse(asked.emit_to.as_deref(), &asked.emit, refused, file, quiet)?;
+    checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+}

@@ -1,0 +1,605 @@
+//! The answer of `plan defer`.
+//!
+//! The later weeks say whether waiting that was chosen so is worth it; what is to come is then chosen anew on all weeks, and told hour by hour for the day after the last hour of the series. Amounts are told by the
+//! month, of 730.5 hours.
+//!
+//! Energy is a constant power a GPU times GPUs and time, so shares do not depend on it, and amounts are proportional to it.
+//!
+//! O(rows) beside the search. Worked example: 0.3 kW a GPU; jobs that emitted 1,000 kg in a month of later weeks at once emit 930 kg as they are deferred: 7 % is saved.
+
+mod advise;
+mod forward;
+mod render;
+mod tested;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::facts::{JobFacts, SizeClass};
+use tracecast_analytics::report::format;
+use tracecast_analytics::time::{HOUR_MS, WEEK_MS, Zone};
+use tracecast_analytics::trace::{SourceRecord, Trace};
+
+use super::cost::DeferPrices;
+use super::heldout::{DeferCase, DeferTerms, PricedEnergy, earlier_jobs, later_jobs};
+use super::job::{DeferJobs, DeferTaking, MILLI};
+use super::rule::DeferRule;
+use super::series::{HourSeries, HourValue};
+use crate::burst::answer::predictions;
+use crate::error::{Error, Result};
+use crate::fleet::demand::{DemandTimes, FleetJobs, Flexible, UnwaitedJob};
+use crate::fleet::offers::{FleetOffers, OfferPool};
+use crate::fleet::window::{FleetSplit, Moments, whole};
+use crate::plan::Recommendation;
+use crate::plan::interval::average;
+use crate::replay::compare::IntervalEstimate;
+use crate::replay::input::Column;
+
+/// Version of the answer; a change that breaks its readers raises it.
+pub const SCHEMA: &str = "plan-defer/1";
+/// Power of a GPU and its part of the node where neither the user nor readings tell it, kW.
+pub const ASSUMED_KW: f64 = 0.3;
+
+/// What is to be low.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeferAim {
+    /// Carbon.
+    Carbon,
+    /// The price of electricity.
+    Price,
+}
+
+/// The hours that jobs are deferred by.
+#[derive(Debug, Clone)]
+pub struct DeferHours {
+    /// What is to be low.
+    pub aim: DeferAim,
+    /// Its values.
+    pub series: HourSeries,
+    /// What the file is called.
+    pub name: String,
+    /// Currency, where it is a price.
+    pub currency: Option<String>,
+    /// What a reader must know of it.
+    pub notes: Vec<String>,
+}
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct DeferRequest {
+    /// Beginning of the windows that the plan is told on; a third of the record, if `None`.
+    pub eval_from_ms: Option<i64>,
+    /// Target and limits.
+    pub terms: DeferTerms,
+    /// Weeks that the calendar of the series is ahead of the trace's.
+    pub shift_weeks: i64,
+    /// Power of a GPU, kW, and where that is from.
+    pub gpu_kw: (f64, String),
+    /// Prices of electricity that are told beside, and their currency.
+    pub energy: Option<(HourSeries, String)>,
+    /// Offers, and GPUs that are reserved.
+    pub prices: Option<(FleetOffers, f64)>,
+    /// Predicted runs of jobs by their identifiers; without it, and for other jobs, the mean of the last two runs alike.
+    pub predictions: Option<Column>,
+}
+
+/// How long jobs waited.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct DeferWaits {
+    /// Jobs.
+    pub jobs: u64,
+    /// Share of them that waited at all.
+    pub waited: f64,
+    /// Mean wait of all, seconds.
+    pub mean_s: f64,
+    /// The wait that 95 % of them did not exceed, seconds.
+    pub p95_s: f64,
+    /// The longest, seconds.
+    pub longest_s: f64,
+}
+
+/// What something cost.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct DeferCost {
+    /// On demand, reserved and electricity, a month.
+    pub per_month: f64,
+    /// Of this, GPUs on demand.
+    pub on_demand_per_month: f64,
+    /// Of this, electricity.
+    pub energy_per_month: f64,
+    /// The whole as a share of starting at once.
+    pub of_now: f64,
+}
+
+/// Jobs of a size and an expected run, and how long they may wait.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DeferClass {
+    /// Size.
+    pub size: SizeClass,
+    /// Expected run, in words.
+    pub runs: String,
+    /// The longest wait, seconds.
+    pub most_wait_s: f64,
+}
+
+/// How jobs are deferred.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ToldDefer {
+    /// In words.
+    pub what: String,
+    /// The least that an hour waited must save, kg or money; none where no such limit is set.
+    pub least_worth: Option<f64>,
+    /// Classes that may wait; the others start at once.
+    pub classes: Vec<DeferClass>,
+}
+
+/// A rule over all later windows.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DeferRuleOverWindows {
+    /// The rule.
+    pub by: DeferRule,
+    /// The same in words.
+    pub what: String,
+    /// What it chose.
+    pub chosen: ToldDefer,
+    /// Whether it knows what nobody can.
+    pub knows: bool,
+    /// Carbon in kg, or money for electricity, a month.
+    pub amount_per_month: f64,
+    /// The same as a share of starting at once.
+    pub of_now: f64,
+    /// What it came to beyond all known and all waiting, a share of that.
+    pub regret: f64,
+    /// Energy a month, kWh.
+    pub kwh_per_month: f64,
+    /// Waits of the later jobs.
+    pub waits: DeferWaits,
+    /// Whether their mean is within the target.
+    pub kept: bool,
+    /// What it cost; none without prices.
+    pub cost: Option<DeferCost>,
+}
+
+/// A rule in a window.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DeferRuleInWindow {
+    /// The rule.
+    pub by: DeferRule,
+    /// Carbon in kg, or money.
+    pub amount: f64,
+    /// Mean wait of the jobs submitted in it, seconds.
+    pub mean_wait_s: f64,
+}
+
+/// A window that nothing was chosen on.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DeferWindow {
+    /// From here.
+    pub from: String,
+    /// To here.
+    pub to: String,
+    /// Rules.
+    pub by: Vec<DeferRuleInWindow>,
+}
+
+/// The later jobs of a size, under the plan.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DeferSize {
+    /// Their size.
+    pub size: SizeClass,
+    /// Their waits.
+    pub waits: DeferWaits,
+    /// What they saved, a share of what they emit or cost at once.
+    pub saved: f64,
+    /// Their share of what all jobs emit or cost at once.
+    pub of_all: f64,
+}
+
+/// The test on later windows.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DeferHeldOut {
+    /// From where on the plan was chosen.
+    pub chosen_from: String,
+    /// Until where it was chosen, and from where on it is told.
+    pub split: String,
+    /// Weeks or days that it was chosen on.
+    pub chosen_on: String,
+    /// Jobs that it was chosen on.
+    pub earlier_jobs: u64,
+    /// Windows, in order of time.
+    pub windows: Vec<DeferWindow>,
+    /// Rules over all of them.
+    pub by: Vec<DeferRuleOverWindows>,
+    /// What the plan saved of starting at once, a share.
+    pub saving: IntervalEstimate,
+    /// The same a month, kg or money.
+    pub saving_per_month: IntervalEstimate,
+    /// Mean wait under the plan, seconds.
+    pub mean_wait_s: IntervalEstimate,
+    /// What intervals draw anew.
+    pub interval: String,
+    /// Whether these are weeks.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) drawn_weeks: bool,
+    /// The window in which the plan saved least.
+    pub worst_window: String,
+    /// What it saved there, a share.
+    pub worst_saving: f64,
+    /// Later jobs by size, under the plan.
+    pub sizes: Vec<DeferSize>,
+    /// Share of the later jobs that ran no more than twice and no less than half as long as predicted.
+    pub predicted_within_twice: f64,
+}
+
+/// How well hours to come are forecast.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ForecastScore {
+    /// The forecast, in words.
+    pub by: String,
+    /// Hours ahead.
+    pub ahead_h: u32,
+    /// Mean distance from what came on the earlier windows, g/kWh or money a kWh.
+    pub earlier: Option<f64>,
+    /// The same on the later windows.
+    pub later: Option<f64>,
+}
+
+/// A point of the front.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DeferFrontPoint {
+    /// What was saved on the earlier jobs, a share.
+    pub saved: f64,
+    /// Mean wait of the earlier jobs, seconds.
+    pub mean_wait_s: f64,
+    /// Cost on the earlier windows as a share of starting at once; none without prices.
+    pub cost_of_now: Option<f64>,
+    /// Whether it is the plan.
+    pub chosen: bool,
+}
+
+/// When to start what is submitted in an hour.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct NextStart {
+    /// Size of the jobs.
+    pub size: SizeClass,
+    /// Their expected run, in words.
+    pub runs: String,
+    /// Their expected run as taken: the median of the class, hours.
+    pub run_h: f64,
+    /// Start of each hour of submission, hours after it; as many as there are hours.
+    pub after_h: Vec<f64>,
+}
+
+/// The day after the last hour of the series.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct NextDay {
+    /// Its first hour, on the calendar of the series, UTC.
+    pub from: String,
+    /// The forecast, in words.
+    pub by: String,
+    /// What each of its hours is expected to be, g/kWh or money a kWh; the hours after it that jobs may wait for follow.
+    pub expected: Vec<f64>,
+    /// Classes that wait.
+    pub starts: Vec<NextStart>,
+    /// First hour, ms.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) from_ms: i64,
+}
+
+impl NextDay {
+    /// Its first hour, ms.
+    pub fn first_ms(&self) -> i64 {
+        self.from_ms
+    }
+}
+
+/// Whether the plan is advised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeferVerdict {
+    /// It is.
+    Advised,
+    /// No: on later windows it did not save enough, or chance alone may have saved it.
+    NoSaving,
+    /// No: on later windows jobs waited longer on average than asked.
+    WaitsTooLong,
+    /// No: on later windows it cost more than it may.
+    CostsMore,
+    /// No: no waiting was found that saves anything within the target.
+    NothingBetter,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct DeferAnswer {
+    /// Version of this form.
+    pub schema: String,
+    /// What was planned for.
+    pub title: String,
+    /// What was assumed, in words.
+    pub notes: Vec<String>,
+    /// What is to be low.
+    pub aim: DeferAim,
+    /// Unit of amounts: kg, or a currency.
+    pub unit: String,
+    /// Currency of costs; none without prices.
+    pub currency: Option<String>,
+    /// Power of a GPU, kW.
+    pub gpu_kw: f64,
+    /// Where that is from.
+    pub gpu_kw_source: String,
+    /// Weeks that the calendar of the hours is ahead of the trace's.
+    pub shift_weeks: i64,
+    /// Jobs left out, as an hour that they may touch has no value.
+    pub jobs_without_value: u64,
+    /// Jobs taken.
+    pub jobs: u64,
+    /// The longest wait, seconds.
+    pub max_wait_s: f64,
+    /// The mean wait that the plan may bring about, seconds.
+    pub target_mean_wait_s: f64,
+    /// What resuming costs, seconds.
+    pub checkpoint_s: f64,
+    /// Whether the plan may pause jobs.
+    pub suspend: bool,
+    /// How much more than starting at once a plan may cost, a share.
+    pub most_cost: f64,
+    /// The test on later windows.
+    pub held_out: DeferHeldOut,
+    /// How well hours are forecast.
+    pub forecasts: Vec<ForecastScore>,
+    /// Amount, mean wait and cost on the earlier windows, of which none is better in all.
+    pub front: Vec<DeferFrontPoint>,
+    /// Whether the plan is advised.
+    pub verdict: DeferVerdict,
+    /// How jobs to come are deferred, chosen on all windows.
+    pub plan: ToldDefer,
+    /// What that saves on the windows that it was chosen on, a share.
+    pub plan_saves: f64,
+    /// The day to come; none where nobody waits.
+    pub next_day: Option<NextDay>,
+    /// What to do, in a sentence.
+    pub action: String,
+    /// The recommendation, if the plan is advised.
+    pub recommendation: Option<Recommendation>,
+    /// Files it rests on.
+    pub sources: Vec<SourceRecord>,
+}
+
+/// The JSON Schema of [`DeferAnswer`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(DeferAnswer).to_value()
+}
+
+/// Turns whole parts into what is told.
+#[derive(Debug, Clone, Copy)]
+struct Units {
+    value: HourValue,
+    gpu_kw: f64,
+    aim: DeferAim,
+}
+
+impl Units {
+    /// kWh of one thousandth of a GPU and one ms.
+    fn kwh(self) -> f64 {
+        self.gpu_kw / MILLI as f64 / HOUR_MS as f64
+    }
+
+    /// kg or money of value × ms × thousandths of a GPU.
+    fn amount(self, parts: i128) -> f64 {
+        let grams = parts as f64 / self.value.parts() * self.kwh();
+        if self.aim == DeferAim::Carbon { grams / 1e3 } else { grams }
+    }
+
+    /// g/kWh or money a kWh of whole parts.
+    fn value(self, parts: f64) -> f64 {
+        parts / self.value.parts()
+    }
+}
+
+/// Offers under which every GPU job is of one type, where no prices are weighed.
+fn one_type(facts: &JobFacts<'_>) -> FleetOffers {
+    let mut names: Vec<String> =
+        (0..facts.len()).filter_map(|row| facts.trace.jobs.gpu_type.get(row).map(str::to_owned)).collect();
+    names.sort_unstable();
+    names.dedup();
+    let pool = OfferPool { gpu: "GPU".to_owned(), names, instances: Vec::new(), owned: Vec::new() };
+    FleetOffers {
+        file: String::new(),
+        currency: String::new(),
+        untyped: None,
+        instances: Vec::new(),
+        owned: Vec::new(),
+        pools: vec![pool],
+    }
+}
+
+/// The split on the calendar of the series.
+fn shifted(split: &FleetSplit, by_ms: i64) -> FleetSplit {
+    let moved = |all: &[Moments]| all.iter().map(|(from, to)| (from + by_ms, to + by_ms)).collect();
+    FleetSplit { before: moved(&split.before), after: moved(&split.after), all: moved(&split.all) }
+}
+
+/// That no hour of the series meets the jobs, with the shift that would.
+fn check_calendar(span: Moments, hours: &DeferHours, shift_weeks: i64) -> Result<()> {
+    let (first, end) = hours.series.hours();
+    let (first, end) = (first * HOUR_MS, end * HOUR_MS);
+    let shift = shift_weeks * WEEK_MS;
+    if span.0 + shift >= first && span.0 + shift < end && span.1 + shift > first {
+        return Ok(());
+    }
+    // The same season: whole years, to the next week, that bring the jobs into the file.
+    let year = (365.2425 * 24.0) * HOUR_MS as f64;
+    let weeks_of = |years: i64| ((years as f64 * year) / WEEK_MS as f64).round() as i64;
+    let years = ((first - span.0) as f64 / year).floor() as i64;
+    let meets = |weeks: &i64| span.0 + weeks * WEEK_MS >= first && span.0 + weeks * WEEK_MS < end;
+    let weeks =
+        (years..=years + 1).map(weeks_of).find(meets).unwrap_or_else(|| (first - span.0).div_euclid(WEEK_MS) + 1);
+    let utc = Zone::utc();
+    let day = |ms: i64| utc.rfc3339(ms).get(..10).map(str::to_owned).unwrap_or_default();
+    Err(Error::Malformed {
+        what: "calendar that the hours of the file and the jobs share",
+        found: format!(
+            "{} from {} to {}, jobs from {} to {}",
+            hours.name,
+            day(first),
+            day(end - HOUR_MS),
+            day(span.0 + shift),
+            day(span.1 + shift)
+        ),
+        remedy: format!(
+            "name a file of those days, or take another year's hours for them with --carbon-shift {weeks}w, which keeps weekdays and seasons; it is an assumption, and the answer says so"
+        ),
+    })
+}
+
+impl DeferAnswer {
+    /// Plans for the jobs of a trace.
+    ///
+    /// # Errors
+    /// If there are no GPU jobs, the hours are of another time, predictions are of other jobs, GPU types are not offered, or there are too few days to choose on or to tell.
+    pub fn of(trace: &Trace, hours: &DeferHours, title: String, request: &DeferRequest) -> Result<Self> {
+        let facts = JobFacts::of(trace);
+        let open = one_type(&facts);
+        let offers = request.prices.as_ref().map_or(&open, |(offers, _)| offers);
+        let jobs = FleetJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
+        let span =
+            jobs.span().ok_or_else(|| Error::NoJobs("no job names a time, so nothing can be planned".to_owned()))?;
+        check_calendar(span, hours, request.shift_weeks)?;
+        let trace_split = FleetSplit::of(span, request.eval_from_ms)?;
+        let shift_ms = request.shift_weeks * WEEK_MS;
+        let split = shifted(&trace_split, shift_ms);
+        let all = jobs.unwaited(i64::MAX);
+        let (predicted_s, told) = predictions(&facts, &all, request.predictions.as_ref())?;
+        let terms = &request.terms;
+        let taking = DeferTaking { predicted_s: &predicted_s, shift_ms, most_ms: terms.most_ms };
+        let taken = DeferJobs::of(&facts, &all, &hours.series, &taking);
+        let known = DeferJobs::of(&facts, &jobs.unwaited(trace_split.split_ms()), &hours.series, &taking);
+        let earlier = earlier_jobs(&known.jobs, &split, terms.most_ms);
+        let later = later_jobs(&taken.jobs, &split);
+        let prices = match &request.prices {
+            Some((offers, reserved)) => Some(DeferPrices::of(offers, &all, *reserved)?),
+            None => None,
+        };
+        let value = match hours.aim {
+            DeferAim::Carbon => HourValue::Carbon,
+            DeferAim::Price => HourValue::Price,
+        };
+        let units = Units { value, gpu_kw: request.gpu_kw.0, aim: hours.aim };
+        let each = units.kwh() / HourValue::Price.parts();
+        let case = DeferCase {
+            series: &hours.series,
+            earlier: &earlier,
+            later: &later,
+            split: &split,
+            terms,
+            prices: prices.as_ref(),
+            energy: request.energy.as_ref().map(|(prices, _)| PricedEnergy { prices, each }),
+        };
+        let engine = case.engine(whole(&split.before));
+        let tested = case.test(&engine)?;
+        let zone = Zone::named(&trace.zone)?;
+        let day = |ms: i64| zone.rfc3339(ms);
+        let near = within_twice(&all, &predicted_s, trace_split.split_ms());
+        let teller = tested::Teller { units, split: &split, trace_split: &trace_split, terms, day: &day };
+        let held_out = teller.told(&tested, earlier.len() as u64, near)?;
+        let forward = forward::plan(&case, &taken.jobs, &units)?;
+        let currency = request.energy.as_ref().map(|(_, currency)| currency.clone());
+        let currency = request.prices.as_ref().map(|(offers, _)| offers.currency.clone()).or(currency);
+        let mut answer = Self {
+            schema: SCHEMA.to_owned(),
+            title,
+            notes: notes(&jobs, span, &trace_split, hours, request, (told, taken.without_value), &day),
+            aim: hours.aim,
+            unit: hours.currency.clone().unwrap_or_else(|| "kg".to_owned()),
+            currency,
+            gpu_kw: request.gpu_kw.0,
+            gpu_kw_source: request.gpu_kw.1.clone(),
+            shift_weeks: request.shift_weeks,
+            jobs_without_value: taken.without_value,
+            jobs: taken.jobs.len() as u64,
+            max_wait_s: terms.most_ms as f64 / 1e3,
+            target_mean_wait_s: terms.target_ms / 1e3,
+            checkpoint_s: terms.resume_ms as f64 / 1e3,
+            suspend: terms.suspend,
+            most_cost: terms.most_cost,
+            forecasts: teller.forecasts(&case),
+            front: teller.front(&tested),
+            held_out,
+            verdict: DeferVerdict::Advised,
+            plan: forward.plan,
+            plan_saves: forward.saves,
+            next_day: forward.next_day,
+            action: String::new(),
+            recommendation: None,
+            sources: trace.sources.clone(),
+        };
+        answer.verdict = answer.judge();
+        answer.action = answer.act();
+        answer.recommendation = answer.recommend();
+        Ok(answer)
+    }
+
+    /// A rule over all windows.
+    pub fn rule(&self, by: DeferRule) -> Option<&DeferRuleOverWindows> {
+        self.held_out.by.iter().find(|rule| rule.by == by)
+    }
+}
+
+/// Share of the jobs submitted from a moment on that ran within a factor of 2 of what was predicted.
+fn within_twice(jobs: &[UnwaitedJob], predicted_s: &[f64], from_ms: i64) -> f64 {
+    let near = |job: &UnwaitedJob| {
+        let (run, predicted) = (job.run_ms as f64 / 1e3, predicted_s.get(job.row).copied().unwrap_or(0.0));
+        f64::from(run <= 2.0 * predicted && predicted <= 2.0 * run)
+    };
+    average(jobs.iter().filter(|job| job.submit_ms >= from_ms).map(near))
+}
+
+/// What was assumed, in words.
+fn notes(
+    jobs: &FleetJobs<'_>,
+    span: Moments,
+    split: &FleetSplit,
+    hours: &DeferHours,
+    request: &DeferRequest,
+    (predicted, without_value): (String, u64),
+    day: &dyn Fn(i64) -> String,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    if request.shift_weeks != 0 {
+        notes.push(format!(
+            "Assumed: the hours of {} are those of other days. Each job is held against the hour {} {} (--carbon-shift), at the same hour of the same weekday. Savings are of that grid in that time with these jobs.",
+            hours.name,
+            format::counted(request.shift_weeks.unsigned_abs(), "week", "weeks"),
+            if request.shift_weeks > 0 { "later" } else { "earlier" }
+        ));
+    }
+    notes.extend([
+        "Each job runs for as long as it ran, and its GPUs are there when it starts: capacity is elastic, and no job waits for another.".to_owned(),
+        format!(
+            "A GPU draws {} kW while a job holds it: {}. Shares that are saved do not depend on it.",
+            format::compact(request.gpu_kw.0),
+            request.gpu_kw.1
+        ),
+        "The value of an hour is known from its beginning on, and of later hours nothing is.".to_owned(),
+        predicted,
+        format!("Resuming a paused job costs {} of its run, with its power.", format::duration(request.terms.resume_ms as f64 / 1e3)),
+    ]);
+    if without_value > 0 {
+        notes.push(format!(
+            "{} may touch an hour without a value, or beyond the file, and are left out.",
+            format::counted(without_value, "job", "jobs")
+        ));
+    }
+    if hours.series.missing() > 0 {
+        notes.push(format!("{} of the file have no value.", format::counted(hours.series.missing(), "hour", "hours")));
+    }
+    notes.extend(hours.notes.iter().cloned());
+    notes.extend(split.left_over(span.0, day, "neither chosen on nor told"));
+    if request.prices.is_some() {
+        notes.extend(jobs.notes());
+    }
+    notes
+}

@@ -1,0 +1,179 @@
+//! The jobs that a deferral is decided for: what each holds, how long it runs, and how long it is expected to.
+//!
+//! Jobs stand on the calendar of the series: their times are moved by a whole number of weeks where trace and series are of different years, so that hours of the day and weekdays stay what they were. A job is **left
+//! out** where an hour that it may touch under some policy, from its submission to its submission, longest wait and run, has no value: never is such an hour taken as 0. The same jobs are thus counted under every policy.
+//!
+//! **Expected runs** are known at submission: the mean of the last two runs alike, as in [`plan burst`](crate::burst), and the mean of all runs of its size class that had ended, as GAIA takes that of a queue.
+//!
+//! **Cells** are the classes that may wait differently long: a size class and a class of expected runs.
+//!
+//! O(jobs log jobs). Worked example: a job of 2 GPUs that is expected to run 3 h is in the cell `2-4` GPUs, 1 to 6 h.
+
+use std::collections::BTreeMap;
+
+use tracecast_analytics::facts::{JobFacts, SizeClass};
+use tracecast_analytics::time::HOUR_MS;
+
+use super::series::HourSeries;
+use crate::fleet::demand::UnwaitedJob;
+
+/// Thousandths of a GPU.
+pub const MILLI: u64 = 1_000;
+/// Ends of the classes of expected runs, ms; the last class is open.
+pub const RUNS_MS: [i64; 3] = [HOUR_MS, 6 * HOUR_MS, 24 * HOUR_MS];
+/// Sizes of GPU jobs.
+pub const SIZES: [SizeClass; 5] =
+    [SizeClass::Fraction, SizeClass::One, SizeClass::Few, SizeClass::Node, SizeClass::Many];
+/// Cells.
+pub const CELLS: usize = SIZES.len() * (RUNS_MS.len() + 1);
+/// A run that nothing is known of, as burst takes it where no run has ended, ms.
+const LONGEST_MS: f64 = 1e12;
+
+/// A job to be decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeferJob {
+    /// Its row in the trace.
+    pub row: usize,
+    /// Its submission on the calendar of the series, ms.
+    pub submit_ms: i64,
+    /// How long it runs, ms.
+    pub run_ms: i64,
+    /// Its GPUs, thousandths.
+    pub milli_gpus: u64,
+    /// Its run as predicted from the last two alike, ms.
+    pub predicted_ms: i64,
+    /// Its run as the mean of its size class, ms.
+    pub size_mean_ms: i64,
+    /// Its cell.
+    pub cell: usize,
+}
+
+/// The cell of a size and an expected run.
+pub fn cell(size: SizeClass, expected_ms: i64) -> usize {
+    let of_size = SIZES.iter().position(|known| *known == size).unwrap_or(0);
+    let of_run = RUNS_MS.iter().filter(|end| expected_ms >= **end).count();
+    of_size * (RUNS_MS.len() + 1) + of_run
+}
+
+/// The size of a cell, and its class of expected runs.
+pub fn of_cell(cell: usize) -> (SizeClass, usize) {
+    let runs = RUNS_MS.len() + 1;
+    (SIZES.get(cell / runs).copied().unwrap_or(SizeClass::One), cell % runs)
+}
+
+/// A class of expected runs in words.
+pub fn runs_in_words(class: usize) -> &'static str {
+    match class {
+        0 => "below 1 h",
+        1 => "1 to 6 h",
+        2 => "6 to 24 h",
+        _ => "24 h or longer",
+    }
+}
+
+/// What becomes of jobs as they are taken over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeferJobs {
+    /// Those that are decided, in order of submission.
+    pub jobs: Vec<DeferJob>,
+    /// Those left out, as an hour that they may touch has no value.
+    pub without_value: u64,
+}
+
+/// How the jobs are taken over.
+#[derive(Debug, Clone, Copy)]
+pub struct DeferTaking<'a> {
+    /// What each row of the trace is predicted to run, seconds.
+    pub predicted_s: &'a [f64],
+    /// How far the calendar of the series is ahead of the trace's, ms.
+    pub shift_ms: i64,
+    /// The longest wait, ms.
+    pub most_ms: i64,
+}
+
+impl DeferJobs {
+    /// Takes over the jobs of a trace, in order of submission. O(jobs log jobs).
+    pub fn of(facts: &JobFacts<'_>, all: &[UnwaitedJob], series: &HourSeries, taking: &DeferTaking<'_>) -> Self {
+        let means = size_means(facts, all);
+        let whole_ms = |seconds: f64| (seconds * 1e3).clamp(1.0, LONGEST_MS).round() as i64;
+        let (mut jobs, mut without_value) = (Vec::with_capacity(all.len()), 0);
+        for (job, mean_s) in all.iter().zip(means) {
+            let submit_ms = job.submit_ms + taking.shift_ms;
+            if !series.is_known(submit_ms, submit_ms + taking.most_ms + job.run_ms) {
+                without_value += 1;
+                continue;
+            }
+            let predicted_ms = whole_ms(taking.predicted_s.get(job.row).copied().unwrap_or(0.0));
+            jobs.push(DeferJob {
+                row: job.row,
+                submit_ms,
+                run_ms: job.run_ms,
+                milli_gpus: ((job.gpus * MILLI as f64).round() as u64).max(1),
+                predicted_ms,
+                size_mean_ms: mean_s.map_or(predicted_ms, whole_ms),
+                cell: cell(SizeClass::of(job.gpus), predicted_ms),
+            });
+        }
+        Self { jobs, without_value }
+    }
+}
+
+/// The mean run of the jobs of its size class that had ended when a job was submitted, seconds; `None` where none had.
+fn size_means(facts: &JobFacts<'_>, all: &[UnwaitedJob]) -> Vec<Option<f64>> {
+    let mut ended: Vec<(i64, SizeClass, f64)> = all
+        .iter()
+        .filter(|job| !facts.is_censored(job.row))
+        .filter_map(|job| Some((facts.trace.jobs.end.get(job.row)?, SizeClass::of(job.gpus), job.run_ms as f64 / 1e3)))
+        .collect();
+    ended.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.cmp(&b.1)).then(a.2.total_cmp(&b.2)));
+    let mut sums: BTreeMap<SizeClass, (f64, f64)> = BTreeMap::new();
+    let mut next = 0;
+    let mut of = |job: &UnwaitedJob| {
+        while let Some((_, size, run_s)) = ended.get(next).filter(|(end, ..)| *end <= job.submit_ms) {
+            let sum = sums.entry(*size).or_default();
+            *sum = (sum.0 + run_s, sum.1 + 1.0);
+            next += 1;
+        }
+        sums.get(&SizeClass::of(job.gpus)).map(|(sum, count)| sum / count)
+    };
+    all.iter().map(&mut of).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::fleet::demand::tests::{OFFERS, trace};
+    use crate::fleet::demand::{DemandTimes, FleetJobs, Flexible};
+    use crate::fleet::offers::FleetOffers;
+
+    #[test]
+    fn the_worked_example() {
+        let at = cell(SizeClass::of(2.0), 3 * HOUR_MS);
+        assert_eq!((of_cell(at).0, runs_in_words(of_cell(at).1)), (SizeClass::Few, "1 to 6 h"));
+        assert!((0..CELLS).all(|at| {
+            let (size, runs) = of_cell(at);
+            let run = if runs == 0 { 0 } else { RUNS_MS[runs - 1] };
+            cell(size, run) == at
+        }));
+    }
+
+    #[test]
+    fn jobs_over_hours_without_a_value_are_left_out_and_counted() {
+        // Hours 0 to 9, of which hour 4 has none. Two jobs of an hour; with a wait of up to an hour the second may touch hour 4.
+        let trace = trace(&[(30, 30, 90, 1.0), (150, 150, 210, 1.0), (300, 300, 360, 2.0)]);
+        let facts = JobFacts::of(&trace);
+        let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
+        let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap().unwaited(i64::MAX);
+        let series = HourSeries::from_values(0, (0..10).map(|hour| (hour != 4).then_some(5)).collect());
+        let predicted_s = vec![3_600.0; 3];
+        let taking = DeferTaking { predicted_s: &predicted_s, shift_ms: 0, most_ms: HOUR_MS };
+        let found = DeferJobs::of(&facts, &jobs, &series, &taking);
+        assert_eq!((found.without_value, found.jobs.len()), (1, 2));
+        // A week later there is no hour at all.
+        let later = DeferTaking { shift_ms: 7 * 24 * HOUR_MS, ..taking };
+        assert_eq!(DeferJobs::of(&facts, &jobs, &series, &later).without_value, 3);
+        // Nothing had ended of 2 GPUs when the last came, so its own prediction stands in.
+        assert_eq!(found.jobs[1].size_mean_ms, HOUR_MS);
+    }
+}

@@ -1,0 +1,161 @@
+//! What to do, and what is to be expected of it.
+//!
+//! O(setups). Worked number: shares that were moved half way, a quarter of each kept for jobs of an hour, and an order give three sentences behind that of sharing.
+
+use tracecast_analytics::report::format;
+
+use super::super::search::SearchOutcome;
+use super::super::share::Sharing;
+use super::{QueuesAnswer, QueuesCandidate};
+use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
+use crate::replay::compare::Difference;
+use crate::sim::{Estimate, Order, Policy, Scan};
+
+impl QueuesAnswer {
+    /// What to do, in a sentence or two.
+    pub(super) fn act(&self) -> String {
+        let Some(setup) = self.setup().filter(|_| self.followed) else {
+            let why = if self.chosen == 0 {
+                "no way to share that wrongs no VC was better on the earlier jobs"
+            } else if self.held_out.cannot_run > 0 {
+                "under what was best on the earlier jobs, some later ones could not run"
+            } else if self.held_out.worse.iter().any(|worse| worse.beyond_interval) {
+                "what was best on the earlier jobs made a VC wait longer on the later ones than nodes of its own"
+            } else {
+                "what was best on the earlier jobs was not clearly better on the later ones"
+            };
+            return format!("**Change nothing**: {why}.");
+        };
+        let share = match setup.sharing {
+            Sharing::AsToday | Sharing::Private => String::new(),
+            Sharing::Borrowing { ceiling, reclaim } => format!(
+                "**Put all VCs on one pool of nodes, and serve each first up to its own share**; {}{}",
+                ceiling.map_or_else(
+                    || "what is idle, anyone may borrow".to_owned(),
+                    |ceiling| format!("let it use up to {ceiling} times that share")
+                ),
+                if reclaim {
+                    ", and stop jobs that borrow, the last started first, when a VC needs its share."
+                } else {
+                    "."
+                }
+            ),
+            Sharing::OnePool => "**Put all VCs on one pool of nodes**, without shares.".to_owned(),
+        };
+        let mut said = vec![share];
+        said.extend(self.sizes(setup));
+        if setup.policy != self.today {
+            said.push(match setup.sharing {
+                Sharing::AsToday => {
+                    format!("**Change the order of jobs**: {}. Leave the nodes as they are.", setup.order)
+                }
+                _ => format!("Change the order of jobs: {}.", setup.order),
+            });
+        }
+        said.retain(|said| !said.is_empty());
+        said.join(" ")
+    }
+
+    /// What becomes of the sizes of shares, and what is kept of them.
+    fn sizes(&self, setup: &QueuesCandidate) -> Vec<String> {
+        let moved = (setup.shares_moved > 0.0).then(|| {
+            let way = if setup.shares_moved < 1.0 {
+                "Move the sizes of shares half way"
+            } else {
+                "Move the sizes of shares all the way"
+            };
+            format!("{way} to what the VCs asked for before the split.")
+        });
+        let known =
+            if setup.setup.policy.estimate == Estimate::Requested { "asked to run" } else { "predicted to run" };
+        let short = setup.short_queue.map(|short| {
+            format!(
+                "Keep {} of each share for jobs that are {known} {} at most.",
+                format::percent(short.part),
+                format::duration(f64::from(short.within_s))
+            )
+        });
+        moved.into_iter().chain(short).collect()
+    }
+
+    /// The recommendation.
+    pub(super) fn recommended(&self, change: &Difference, found: &SearchOutcome) -> Recommendation {
+        let interval = format!(
+            "95 %, moving-block bootstrap over {} later jobs in blocks of {}",
+            format::count(found.change.jobs),
+            format::count(found.change.block_jobs)
+        );
+        let today = self.held_out.today.mean_wait_s;
+        let naive = self.sharing_alone(Sharing::OnePool).map(|pool| pool.later.mean_wait_s - today);
+        let mut harmed = vec![Harm {
+            who: format!("{} of the jobs", format::percent(change.more_wait_share)),
+            how_much: format!("wait longer, {} less", format::percent(change.less_wait_share)),
+        }];
+
+        harmed.extend(self.held_out.stops().map(|stops| Harm { who: "Those that borrow".to_owned(), how_much: stops }));
+        Recommendation {
+            plan: "queues".to_owned(),
+            action: self.action.clone(),
+            effects: vec![
+                Effect::of("Mean wait of a job", "s", &change.mean_wait_s, &interval),
+                Effect::of("95 % quantile of the wait", "s", &change.p95_wait_s, &interval),
+            ],
+            against: format!("the cluster as it is, {}", self.today),
+            basis: Basis::LaterDays,
+            regret: found.change.differences.get(1).map(|ideal| Regret {
+                oracle: "the best of what was allowed, seen with hindsight".to_owned(),
+                oracle_change: ideal.mean_wait_s.value,
+                naive_change: naive,
+                naive: naive.map(|_| "one pool without shares".to_owned()),
+            }),
+            harmed,
+            confidence: if self.fidelity.is_close() { Confidence::Medium } else { Confidence::Low },
+            risk: format!("{} One later stretch was tested.", self.fidelity.sentence()),
+            assumptions: vec![
+                "Users submit the same jobs at the same times, whatever they wait.".to_owned(),
+                "Any job may run on any node with the GPU type it asks for: data and promises are near all of them."
+                    .to_owned(),
+                match self.setup().map(|setup| setup.sharing) {
+                    Some(Sharing::Borrowing { reclaim: true, .. }) => {
+                        "A job that is stopped begins anew, or from its last checkpoint where --checkpoint says how often it writes one; what it lost counts as waiting."
+                    }
+                    _ => "Nobody is stopped so that a VC gets back what is its own: it waits for jobs that borrowed to end.",
+                }
+                .to_owned(),
+            ],
+            holds_until: "Shares, nodes or the mix of jobs change; make the plan again every month.".to_owned(),
+            apply: "Make the same plan with --emit slurm (or kueue, kai, volcano) --emit-to FOLDER, and read the files before you apply them.".to_owned(),
+            command: None,
+            undo: "Give every VC its own nodes again: save the partitions or queues that there are before you apply the files, and put them back."
+                .to_owned(),
+        }
+    }
+}
+
+/// A policy as it differs from today's.
+pub(super) fn order(policy: &Policy, today: &Policy) -> String {
+    let known = match policy.estimate {
+        Estimate::True => "known",
+        Estimate::Requested => "requested",
+        Estimate::Predicted => "predicted",
+    };
+    let time = |ms: i64| format::duration(ms as f64 / 1e3);
+    let order = match &policy.order {
+        order if *order == today.order => None,
+        Order::Sjf => Some(format!("shortest {known} run first")),
+        Order::Qssf => Some(format!("least {known} GPU time first")),
+        Order::Aged(tau_ms) => Some(format!("least {known} GPU time first, aged by {}", time(*tau_ms))),
+        Order::FairShare(half_life_ms) => {
+            Some(format!("the user with the least GPU time first, half-life {}", time(*half_life_ms)))
+        }
+        Order::Multifactor(_) => Some("age, fair share of users and small size together".to_owned()),
+        other => Some(other.title().to_owned()),
+    };
+    let scan = (policy.scan != today.scan).then(|| match policy.scan {
+        Scan::Easy => format!("EASY backfill by {known} runs"),
+        other => format!("{other:?}").to_lowercase(),
+    });
+    let packed = (policy.placement != today.placement).then(|| "packed on as few nodes as can be".to_owned());
+    let words: Vec<String> = order.into_iter().chain(scan).chain(packed).collect();
+    if words.is_empty() { "as today".to_owned() } else { words.join(", ") }
+}

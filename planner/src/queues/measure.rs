@@ -1,0 +1,312 @@
+//! How long jobs wait in a replay of a setup, and what that is worth.
+//!
+//! **Wait** is from submission to end less the run, so that what a job loses when it is stopped counts. A setup costs
+//!
+//! ```text
+//! wait     the mean of two shares: of today's mean wait and of today's 95 % wait
+//! median   the share of today's median wait
+//! tail     the share of today's 95 % wait
+//! classes  as `wait`, for jobs of one GPU, of up to 8, and of more, each class with at least 20 jobs counted alike
+//! ```
+//!
+//! with a minute added to each wait, so that where today hardly waits seconds do not count as multiples. It is found for the earlier time as a whole and for each third of it.
+//!
+//! O(jobs log jobs) a setup. Worked number: a mean wait of 60 min that falls to 9.15 and a 95 % wait of 119 min that falls to 29 cost (10.15/61 + 30/120) / 2 = 0.21.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::stats::quantile::quantiles_in_place;
+
+use super::setup::Scene;
+use crate::error::Result;
+use crate::plan::interval::average;
+use crate::replay::compare::{self, Comparison, Merit};
+use crate::replay::metric::JobTimes;
+use crate::sim::{Cluster, Outcome, Policy, Workload, simulate};
+
+/// Fewest jobs of a VC, or a class, that are judged.
+pub(super) const FEWEST_OF_VC: usize = 20;
+/// How much longer than on nodes of its own a VC may wait in the earlier time: as a share of that wait, and beyond.
+pub const SLACK: (f64, f64) = (0.05, 60.0);
+/// The quantile of the wait that counts beside the mean.
+const TAIL: f64 = 0.95;
+/// Seed of the bootstrap.
+const SEED: u64 = 1;
+/// Parts of the earlier time that a setup has to stand in.
+pub(super) const WINDOWS: usize = 3;
+/// GPUs of the largest job of each class of size but the last.
+const CLASSES: [f64; 2] = [1.0, 8.0];
+
+/// What is to be short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Objective {
+    /// Mean and 95 % wait, alike.
+    #[default]
+    Wait,
+    /// The median wait.
+    Median,
+    /// The 95 % wait.
+    Tail,
+    /// Mean and 95 % wait of each class of size.
+    Classes,
+}
+
+impl Objective {
+    /// In words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Wait => "the mean and the 95 % wait",
+            Self::Median => "the median wait",
+            Self::Tail => "the 95 % wait",
+            Self::Classes => "the mean and the 95 % wait of each class of size",
+        }
+    }
+
+    fn cost(self, of: &JobWaits, today: &JobWaits) -> f64 {
+        let share = |of: f64, base: f64| (of + SLACK.1) / (base + SLACK.1);
+        let tail = || share(of.merit.p95_wait_s, today.merit.p95_wait_s);
+        match self {
+            Self::Wait | Self::Classes => f64::midpoint(share(of.merit.mean_wait_s, today.merit.mean_wait_s), tail()),
+            Self::Median => share(of.median_wait_s, today.median_wait_s),
+            Self::Tail => tail(),
+        }
+    }
+}
+
+/// What jobs of a VC, or all, waited.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct JobWaits {
+    /// Jobs.
+    pub jobs: usize,
+    /// Their waits.
+    pub merit: Merit,
+    /// Median of the wait, seconds.
+    pub median_wait_s: f64,
+}
+
+impl JobWaits {
+    /// Of no job.
+    pub(super) const NONE: Self =
+        Self { jobs: 0, merit: Merit { mean_wait_s: 0.0, p95_wait_s: 0.0 }, median_wait_s: 0.0 };
+}
+
+/// What a replay did to each job.
+pub(super) struct Times {
+    of: JobTimes,
+    /// From submission to end, less the run: what is lost when a job is stopped counts as waiting.
+    wait_ms: Vec<Option<i64>>,
+    /// Whether it was stopped for another.
+    stopped: Vec<bool>,
+}
+
+impl Times {
+    /// A replay.
+    pub(super) fn run(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Result<Self> {
+        let schedule = simulate(workload, cluster, policy)?;
+        let times = JobTimes::of(workload, &schedule)?;
+        let stopped = schedule.preemptions.iter().map(|stops| *stops > 0).collect();
+        let wait = |(job, run): (usize, &i64)| Some(times.jct_ms.get(job).copied().flatten()? - run);
+        Ok(Self { wait_ms: workload.run_ms.iter().enumerate().map(wait).collect(), of: times, stopped })
+    }
+
+    /// A replay of what was prepared.
+    pub(super) fn of(scene: &Scene<'_>) -> Result<Self> {
+        Self::run(&scene.workload, &scene.cluster, &scene.policy)
+    }
+
+    /// How many of some jobs were stopped for others, and what those held beyond their runs, GPU-hours.
+    pub(super) fn stopped(&self, workload: &Workload, jobs: &[usize]) -> (usize, f64) {
+        let stopped: Vec<usize> = jobs.iter().copied().filter(|job| self.stopped.get(*job) == Some(&true)).collect();
+        let lost = |job: &usize| -> Option<f64> {
+            let beyond = self.of.held_ms.get(*job)? - workload.run_ms.get(*job)?;
+            Some(workload.shape_of(*job).as_gpus() * beyond.max(0) as f64 / 3.6e6)
+        };
+        (stopped.len(), stopped.iter().filter_map(lost).sum())
+    }
+
+    pub(super) fn wait_ms(&self, job: usize) -> Option<i64> {
+        self.wait_ms.get(job).copied().flatten()
+    }
+
+    /// Waits of those of some jobs that ran.
+    pub(super) fn waited(&self, jobs: &[usize]) -> Option<JobWaits> {
+        let mut waits: Vec<f64> = jobs.iter().filter_map(|job| Some(self.wait_ms(*job)? as f64 / 1e3)).collect();
+        let (jobs, mean_wait_s) = (waits.len(), average(waits.iter().copied()));
+        let &[Some(median_wait_s), Some(p95_wait_s)] = quantiles_in_place(&mut waits, &[0.5, TAIL]).as_slice() else {
+            return None;
+        };
+        Some(JobWaits { jobs, merit: Merit { mean_wait_s, p95_wait_s }, median_wait_s })
+    }
+
+    /// Jobs that it counts, by position, submitted from `from` until `to`.
+    pub(super) fn counted(&self, workload: &Workload, from: i64, to: i64) -> Vec<usize> {
+        let within = |job: &usize| workload.submit_ms.get(*job).is_some_and(|submit| (from..to).contains(submit));
+        (0..workload.len()).filter(within).filter(|job| self.wait_ms(*job).is_some()).collect()
+    }
+
+    /// Rows of some jobs alone, to be compared.
+    fn rows(&self, jobs: &[usize]) -> JobTimes {
+        JobTimes::of_rows(jobs.iter().map(|job| {
+            let outcome = self.of.outcome.get(*job).copied().unwrap_or(Outcome::Stranded);
+            let jct = self.of.jct_ms.get(*job).copied().flatten();
+            (outcome, self.of.is_counted(*job), jct.zip(self.wait_ms(*job)))
+        }))
+    }
+}
+
+/// Jobs by VC.
+pub(super) fn by_vc(workload: &Workload, jobs: &[usize]) -> BTreeMap<usize, Vec<usize>> {
+    let mut found: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for job in jobs {
+        found.entry(workload.vc.get(*job).copied().map_or(0, usize::from)).or_default().push(*job);
+    }
+    found
+}
+
+/// Compares on some jobs alone: the first with the others.
+pub(super) fn compared(workload: &Workload, jobs: &[usize], of: &[(&str, &Times)]) -> Result<Comparison> {
+    let at: Vec<u32> = jobs.iter().filter_map(|job| u32::try_from(*job).ok()).collect();
+    let submits = jobs.iter().filter_map(|job| workload.submit_ms.get(*job).copied()).collect();
+    let mut part = workload.arranged(&at, submits);
+    (part.warm, part.unfinished) = (Vec::new(), Vec::new());
+    let rows: Vec<(&str, JobTimes)> = of.iter().map(|(name, times)| (*name, times.rows(jobs))).collect();
+    let named: Vec<(&str, &JobTimes)> = rows.iter().map(|(name, times)| (*name, times)).collect();
+    compare::compare(&part, &named, SEED)
+}
+
+/// What a setup did in the earlier time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EarlierOutcome {
+    /// Waits of the earlier jobs.
+    pub waits: JobWaits,
+    /// What it costs, of today's 1.
+    pub cost: f64,
+    /// The same in each third of the earlier time with at least 20 jobs.
+    pub by_window: Vec<f64>,
+    /// VCs that the incentive was broken for, by position.
+    pub wronged: Vec<usize>,
+    /// Whether every job ran that runs today.
+    pub complete: bool,
+}
+
+impl EarlierOutcome {
+    /// Whether the setup may be chosen.
+    pub fn is_allowed(&self) -> bool {
+        self.complete && self.wronged.is_empty()
+    }
+
+    /// Mean cost over the thirds.
+    pub fn mean_cost(&self) -> f64 {
+        average(self.by_window.iter().copied())
+    }
+}
+
+/// What setups are held against in the earlier time.
+pub(super) struct Yardstick<'a> {
+    workload: &'a Workload,
+    objective: Objective,
+    private: Times,
+    /// Jobs that run today, by position.
+    of_today: Vec<usize>,
+    /// Those of them that run on nodes of their own as well.
+    pub(super) jobs: Vec<usize>,
+    halves: [Vec<usize>; 2],
+    /// Jobs of the whole time and of each third, by class, with their waits today.
+    classes: Vec<Vec<(Vec<usize>, JobWaits)>>,
+}
+
+impl<'a> Yardstick<'a> {
+    pub(super) fn new(
+        workload: &'a Workload,
+        (split_ms, objective): (i64, Objective),
+        private: Times,
+        today: &Times,
+    ) -> Self {
+        let of_today = today.counted(workload, i64::MIN, i64::MAX);
+        let jobs: Vec<usize> = of_today.iter().copied().filter(|job| private.wait_ms(*job).is_some()).collect();
+        let between = |from: i64, to: i64| -> Vec<usize> {
+            let within = |job: &&usize| workload.submit_ms.get(**job).is_some_and(|submit| (from..to).contains(submit));
+            jobs.iter().filter(within).copied().collect()
+        };
+        let halves = [(i64::MIN, split_ms / 2), (split_ms / 2, i64::MAX)].map(|(from, to)| between(from, to));
+        let third = split_ms / WINDOWS as i64;
+        let mut windows = vec![jobs.clone(), between(i64::MIN, third), between(third, 2 * third)];
+        windows.push(between(2 * third, i64::MAX));
+        let class = |job: usize| match objective {
+            Objective::Classes => CLASSES.partition_point(|most| workload.shape_of(job).as_gpus() > *most),
+            Objective::Wait | Objective::Median | Objective::Tail => 0,
+        };
+        let split = |jobs: Vec<usize>| {
+            let mut by_class: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+            jobs.into_iter().for_each(|job| by_class.entry(class(job)).or_default().push(job));
+            let large = by_class.into_values().filter(|jobs| jobs.len() >= FEWEST_OF_VC);
+            large.filter_map(|jobs| today.waited(&jobs).map(|waits| (jobs, waits))).collect()
+        };
+        let classes = windows.into_iter().map(split).collect();
+        Self { workload, objective, private, of_today, jobs, halves, classes }
+    }
+
+    /// What a setup costs on the jobs of one of the windows; `None` if there are too few.
+    fn cost(&self, times: &Times, classes: &[(Vec<usize>, JobWaits)]) -> Option<f64> {
+        let of = |(jobs, today): &(Vec<usize>, JobWaits)| Some(self.objective.cost(&times.waited(jobs)?, today));
+        (!classes.is_empty()).then(|| average(classes.iter().filter_map(of)))
+    }
+
+    /// How a setup did.
+    pub(super) fn judge(&self, times: &Times) -> EarlierOutcome {
+        let mut wronged: Vec<usize> = self.halves.iter().flat_map(|half| self.wronged(half, times)).collect();
+        wronged.sort_unstable();
+        wronged.dedup();
+        let mut costs = self.classes.iter().map(|classes| self.cost(times, classes));
+        EarlierOutcome {
+            waits: times.waited(&self.jobs).unwrap_or(JobWaits::NONE),
+            cost: costs.next().flatten().unwrap_or(1.0),
+            by_window: costs.flatten().collect(),
+            wronged,
+            complete: self.of_today.iter().all(|job| times.wait_ms(*job).is_some()),
+        }
+    }
+
+    /// VCs that wait longer than on nodes of their own, by position.
+    fn wronged(&self, jobs: &[usize], times: &Times) -> Vec<usize> {
+        let (share, beyond_s) = SLACK;
+        let longer = |a: f64, b: f64| a > b * (1.0 + share) + beyond_s;
+        let mut found = Vec::new();
+        for (vc, jobs) in by_vc(self.workload, jobs) {
+            let (Some(waits), Some(private)) = (times.waited(&jobs), self.private.waited(&jobs)) else { continue };
+            let (a, b) = (waits.merit, private.merit);
+            let is_longer = longer(a.mean_wait_s, b.mean_wait_s) || longer(a.p95_wait_s, b.p95_wait_s);
+            if jobs.len() >= FEWEST_OF_VC && is_longer {
+                found.push(vc);
+            }
+        }
+        found
+    }
+}
+
+/// What a setup costs on some jobs, of today's 1, whatever their class.
+pub(super) fn cost(objective: Objective, waits: &JobWaits, today: &JobWaits) -> f64 {
+    objective.cost(waits, today)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worked_number() {
+        let min = |mean: f64, p95: f64, median: f64| JobWaits {
+            jobs: 1,
+            merit: Merit { mean_wait_s: mean * 60.0, p95_wait_s: p95 * 60.0 },
+            median_wait_s: median * 60.0,
+        };
+        let (of, today) = (min(9.15, 29.0, 0.0), min(60.0, 119.0, 9.0));
+        let is = |objective: Objective, cost: f64| assert!((objective.cost(&of, &today) - cost).abs() < 1e-3);
+        is(Objective::Wait, 0.208);
+        is(Objective::Tail, 0.25);
+        is(Objective::Median, 0.1);
+    }
+}

@@ -1,0 +1,336 @@
+//! `plan defer`, as a user meets it.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::*;
+
+/// The bundled sample with its own carbon intensities.
+pub(crate) const SAMPLE: [&str; 4] = ["plan", "defer", "datasets/sample", "--quiet"];
+
+/// Three weeks of a job an hour, each of one GPU and an hour's run.
+fn hourly() -> String {
+    let head = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n";
+    let row = |at: u32| {
+        let (day, hour) = (1 + at / 24, at % 24);
+        let (end_day, end_hour) = (1 + (at + 1) / 24, (at + 1) % 24);
+        format!(
+            "{at},u,va,1,4,1,COMPLETED,2020-04-{day:02} {hour:02}:00:00,2020-04-{day:02} {hour:02}:00:00,2020-04-{end_day:02} {end_hour:02}:00:00,3600,0\n"
+        )
+    };
+    head.to_owned() + &(0..21 * 24).map(row).collect::<String>()
+}
+
+/// Hours of April 2020, or of another year: 400 g/kWh by night, 100 from 10:00 to 16:00.
+fn hours(year: u32, skipped: &[(u32, u32)]) -> String {
+    let head = "Datetime (UTC),Country,Zone Name,Zone Id,Carbon Intensity gCO₂eq/kWh (direct),Carbon Intensity gCO₂eq/kWh (LCA),Low Carbon Percentage,Renewable Percentage,Data Source,Data Estimated,Data Estimation Method\n";
+    let row = |at: u32| {
+        let (day, hour) = (1 + at / 24, at % 24);
+        let grams = if (10..16).contains(&hour) { 100 } else { 400 };
+        let told = skipped.iter().all(|gone| *gone != (day, hour));
+        told.then(|| format!("{year}-04-{day:02} {hour:02}:00:00,X,X,X,{grams},{grams},50,50,test,false,\n"))
+    };
+    head.to_owned() + &(0..30 * 24).filter_map(row).collect::<String>()
+}
+
+/// Prices of the same hours, money a MWh.
+fn prices() -> String {
+    let row = |at: u32| {
+        let (day, hour) = (1 + at / 24, at % 24);
+        format!("2020-04-{day:02} {hour:02}:00:00,{}\n", if hour < 6 { -20 } else { 80 })
+    };
+    "Datetime (UTC),Price (EUR/MWh)\n".to_owned() + &(0..30 * 24).map(row).collect::<String>()
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap()
+}
+
+fn rule<'a>(answer: &'a Value, name: &str) -> &'a Value {
+    answer["held_out"]["by"].as_array().unwrap().iter().find(|rule| rule["by"] == name).unwrap()
+}
+
+#[test]
+fn the_sample_is_planned() {
+    let output = tracecast(&[&SAMPLE[..], &["--suspend", "--format", "json"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    assert_eq!((&answer["schema"], &answer["aim"]), (&Value::from("plan-defer/1"), &Value::from("carbon")));
+    let by = answer["held_out"]["by"].as_array().unwrap();
+    let kwh = number(&rule(&answer, "now")["kwh_per_month"]);
+    for told in by {
+        let name = told["by"].as_str().unwrap();
+        assert_eq!(told["waits"]["jobs"], by[0]["waits"]["jobs"], "{name}");
+        assert!(number(&told["waits"]["longest_s"]) <= 86_400.0, "{told}");
+        // Who does not pause draws as much as at once, and emits no less than what knows all.
+        let drawn = number(&told["kwh_per_month"]);
+        let pauses =
+            ["two_thresholds", "hours"].contains(&name) || told["chosen"]["what"].as_str().unwrap().contains("pauses");
+        assert!((drawn - kwh).abs() < 1e-6 * kwh || (pauses && drawn > kwh), "{told}");
+        assert!(number(&told["regret"]) >= -1e-9 || pauses || name == "free_oracle", "{told}");
+        assert!(number(&told["of_now"]) >= number(&rule(&answer, "free_oracle")["of_now"]) - 1e-9, "{told}");
+    }
+    assert_eq!(number(&rule(&answer, "now")["of_now"]), 1.0);
+    let saved = 1.0 - number(&rule(&answer, "plan")["of_now"]);
+    assert!((saved - number(&answer["held_out"]["saving"]["value"])).abs() < 1e-9);
+    assert_eq!(answer["recommendation"].is_null(), answer["verdict"] != "advised");
+}
+
+#[test]
+fn the_answer_as_text() {
+    let output = tracecast(&SAMPLE);
+    assert!(output.status.success(), "{}", stderr(&output));
+    insta::assert_snapshot!("plan_defer_sample", stdout(&output));
+}
+
+#[test]
+fn jobs_of_the_night_wait_for_the_clean_hours() {
+    let folder = Folder::new();
+    let (jobs, carbon) = (folder.file("cluster_log.csv", &hourly()), folder.file("c.csv", &hours(2020, &[])));
+    let planned = |more: &[&str]| {
+        let asked = [
+            "plan",
+            "defer",
+            &jobs,
+            "--carbon",
+            &carbon,
+            "--timezone",
+            "UTC",
+            "--gpu-kw",
+            "1",
+            "--format",
+            "json",
+            "--quiet",
+        ];
+        let output = tracecast(&[&asked[..], more].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        json(&stdout(&output))
+    };
+    // At once a day emits 6 × 100 and 18 × 400 g. With any wait allowed, all run in clean hours: 2,400 of 7,800.
+    let all = planned(&["--mean-wait", "24h"]);
+    assert_eq!(all["verdict"], "advised", "{}", all["action"]);
+    assert!((number(&all["held_out"]["saving"]["value"]) - (1.0 - 2_400.0 / 7_800.0)).abs() < 1e-9);
+    assert_eq!(number(&rule(&all, "oracle")["of_now"]), number(&rule(&all, "plan")["of_now"]));
+    // Waits from 17:00 to 10:00 are 18, 17 … 1 hours: 171 of 24 jobs.
+    assert!((number(&rule(&all, "plan")["waits"]["mean_s"]) - 171.0 / 24.0 * 3_600.0).abs() < 1e-6);
+    assert_eq!(all["recommendation"]["harmed"][0]["who"], "jobs of 1 GPU");
+    // A mean wait of an hour is kept, in the halves that it was chosen on and beyond.
+    let short = planned(&["--mean-wait", "1h"]);
+    assert!(number(&rule(&short, "plan")["waits"]["mean_s"]) <= 3_600.0);
+    assert!(number(&short["held_out"]["saving"]["value"]) < number(&all["held_out"]["saving"]["value"]));
+    // Where nobody may wait, nothing is to be changed.
+    let none = planned(&["--mean-wait", "0s"]);
+    assert_eq!((&none["verdict"], &none["recommendation"]), (&Value::from("nothing_better"), &Value::Null));
+}
+
+#[test]
+fn another_years_hours_need_a_shift_and_are_told_as_an_assumption() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", &hourly());
+    let carbon = folder.file("c.csv", &hours(2023, &[]));
+    let asked = ["plan", "defer", &jobs, "--carbon", &carbon, "--timezone", "UTC", "--quiet", "--format", "json"];
+    let output = tracecast(&asked);
+    assert!(!output.status.success());
+    let said = stderr(&output);
+    assert!(said.contains("c.csv from 2023-04-01 to 2023-04-30") && said.contains("--carbon-shift 157w"), "{said}");
+    let output = tracecast(&[&asked[..], &["--carbon-shift", "157w"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    assert!(answer["notes"][0].as_str().unwrap().contains("Assumed: the hours of c.csv are those of other days"));
+    assert_eq!(answer["shift_weeks"], 157);
+}
+
+#[test]
+fn hours_without_a_value_leave_jobs_out() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", &hourly());
+    let left_out = |skipped: &[(u32, u32)]| {
+        let carbon = folder.file("c.csv", &hours(2020, skipped));
+        let asked = [
+            "plan",
+            "defer",
+            &jobs,
+            "--carbon",
+            &carbon,
+            "--timezone",
+            "UTC",
+            "--max-wait",
+            "6h",
+            "--quiet",
+            "--format",
+            "json",
+        ];
+        let output = tracecast(&asked);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let answer = json(&stdout(&output));
+        (answer["jobs_without_value"].as_u64().unwrap(), answer["jobs"].as_u64().unwrap(), answer["notes"].to_string())
+    };
+    assert_eq!((left_out(&[]).0, left_out(&[]).1), (0, 21 * 24));
+    // An hour is touched by the job that is submitted in it, and by those of the six before it.
+    let (out, taken, notes) = left_out(&[(5, 12)]);
+    assert_eq!((out, taken), (7, 21 * 24 - 7));
+    assert!(
+        notes.contains("7 jobs may touch an hour without a value")
+            && notes.contains("1 hour of the file have no value"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn prices_are_minimised_and_weighed() {
+    let folder = Folder::new();
+    let (jobs, priced) = (folder.file("cluster_log.csv", &hourly()), folder.file("p.csv", &prices()));
+    let carbon = folder.file("c.csv", &hours(2020, &[]));
+    let offers = folder.file("o.toml", "currency = \"EUR\"\n[[instance]]\nname = \"a\"\ngpu = \"V100\"\ngpus = 1\non_demand = 4.0\nreserved = [{ months = 12, price = 1.0 }]\n");
+    let planned = |more: &[&str]| {
+        let asked = [
+            "plan",
+            "defer",
+            &jobs,
+            "--timezone",
+            "UTC",
+            "--gpu-kw",
+            "1",
+            "--mean-wait",
+            "24h",
+            "--format",
+            "json",
+            "--quiet",
+        ];
+        let output = tracecast(&[&asked[..], more].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        json(&stdout(&output))
+    };
+    // Negative prices from 0:00 to 6:00: all run then, and earn.
+    let cheap = planned(&["--energy-price", &priced]);
+    assert_eq!((&cheap["aim"], &cheap["unit"]), (&Value::from("price"), &Value::from("EUR")));
+    assert!(number(&rule(&cheap, "oracle")["amount_per_month"]) < 0.0);
+    // One GPU is reserved, and serves a job an hour. Jobs that start together are on demand.
+    let free = planned(&["--carbon", &carbon, "--prices", &offers, "--reserved", "1", "--most-cost", "1000"]);
+    assert!(number(&rule(&free, "plan")["cost"]["of_now"]) > 1.5, "{}", rule(&free, "plan"));
+    assert_eq!(number(&rule(&free, "now")["cost"]["on_demand_per_month"]), 0.0);
+    let tight = planned(&["--carbon", &carbon, "--prices", &offers, "--reserved", "1", "--most-cost", "0"]);
+    assert!(number(&rule(&tight, "plan")["cost"]["of_now"]) < number(&rule(&free, "plan")["cost"]["of_now"]));
+    let front = free["front"].as_array().unwrap();
+    for (at, one) in front.iter().enumerate() {
+        let beats = |other: &Value| {
+            number(&other["saved"]) > number(&one["saved"])
+                && number(&other["mean_wait_s"]) < number(&one["mean_wait_s"])
+                && number(&other["cost_of_now"]) < number(&one["cost_of_now"])
+        };
+        assert!(!front.iter().any(beats), "{at}");
+    }
+}
+
+/// Runs the lines for Slurm on a job, and tells its begin time; `None` where there is no Lua.
+fn begin_time(folder: &Folder, lines: &str, now: i64, job: &str) -> Option<String> {
+    let script = format!(
+        "os.time = function() return {now} end\nlocal job_desc = {job}\nlocal function submit()\n{lines}\nend\nsubmit()\nprint(job_desc.begin_time)\n"
+    );
+    let file = folder.file("run.lua", &script);
+    let output = Command::new("lua").arg(file).output().ok()?;
+    assert!(output.status.success(), "{}", stderr(&output));
+    Some(stdout(&output).trim().to_owned())
+}
+
+#[test]
+fn what_is_emitted_delays_the_jobs_that_wait() {
+    let folder = Folder::new();
+    let (jobs, carbon) = (folder.file("cluster_log.csv", &hourly()), folder.file("c.csv", &hours(2020, &[])));
+    let to = folder.path("emitted");
+    let out = PathBuf::from(&to);
+    let asked = [
+        "plan",
+        "defer",
+        &jobs,
+        "--carbon",
+        &carbon,
+        "--timezone",
+        "UTC",
+        "--mean-wait",
+        "24h",
+        "--emit-to",
+        &to,
+        "--quiet",
+    ];
+    let output = tracecast(&asked);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let table = std::fs::read_to_string(out.join("defer.csv")).unwrap();
+    // The file ends with April; what comes at 20:00 on the first of May starts at 10:00 on the second.
+    assert!(
+        table.lines().any(|line| line == "2020-05-01T20:00:00Z,1,1 to 6 h,2020-05-02T10:00:00Z,400,100"),
+        "{table}"
+    );
+    assert!(
+        table.lines().any(|line| line == "2020-05-01T12:00:00Z,1,1 to 6 h,2020-05-01T12:00:00Z,100,100"),
+        "{table}"
+    );
+    let lines = std::fs::read_to_string(out.join("defer_job_submit.lua")).unwrap();
+    // 2020-05-01T20:20:00Z and 2020-05-02T10:00:00Z.
+    let (now, start) = (1_588_364_400, "1588413600");
+    let job =
+        |gpus: &str, more: &str| format!("{{ tres_per_node = \"{gpus}\", time_limit = 120, begin_time = 0{more} }}");
+    let Some(found) = begin_time(&folder, &lines, now, &job("gres/gpu:1", "")) else {
+        tracecast_tests::skipped::record("lua", false);
+        return;
+    };
+    assert_eq!(found, start);
+    let of = |now: i64, job: &str| begin_time(&folder, &lines, now, job).unwrap();
+    assert_eq!(of(now, &job("gres:gpu:v100:1", "")), start);
+    assert_eq!(of(now, &job("gres/gpu=1", "")), start);
+    // Other sizes and limits, hours that are clean, another day, and jobs without GPUs or a limit start at once.
+    assert_eq!(of(now, &job("gres/gpu:8", "")), "0");
+    assert_eq!(of(now, &job("gres/gpu:1", ", min_nodes = 4")), "0");
+    assert_eq!(of(now, "{ tres_per_node = \"gres/gpu:1\", time_limit = 4294967294, begin_time = 0 }"), "0");
+    assert_eq!(of(now, "{ time_limit = 120, begin_time = 0 }"), "0");
+    assert_eq!(of(now - 8 * 3_600, &job("gres/gpu:1", "")), "0");
+    assert_eq!(of(now + 86_400, &job("gres/gpu:1", "")), "0");
+    // A later begin time of the user's own is kept.
+    assert_eq!(of(now, "{ tres_per_node = \"gres/gpu:1\", time_limit = 120, begin_time = 1588500000 }"), "1588500000");
+}
+
+#[test]
+fn nothing_is_emitted_that_is_not_advised() {
+    let folder = Folder::new();
+    let (jobs, carbon) = (folder.file("cluster_log.csv", &hourly()), folder.file("c.csv", &hours(2020, &[])));
+    let to = folder.path("emitted");
+    let out = PathBuf::from(&to);
+    let asked =
+        ["plan", "defer", &jobs, "--carbon", &carbon, "--timezone", "UTC", "--mean-wait", "0s", "--emit-to", &to];
+    let output = tracecast(&asked);
+    assert!(output.status.success() && stderr(&output).contains("waiting is not advised"), "{}", stderr(&output));
+    assert!(!out.join("defer.csv").exists());
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    is_the_same_with_any_threads(&SAMPLE);
+}
+
+#[test]
+fn what_cannot_be_planned_is_refused() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", &hourly());
+    let carbon = folder.file("c.csv", &hours(2020, &[]));
+    let said = |more: &[&str]| {
+        let output = tracecast(&[&["plan", "defer", &jobs, "--timezone", "UTC", "--quiet"][..], more].concat());
+        assert!(!output.status.success(), "{more:?}");
+        stderr(&output)
+    };
+    assert!(said(&[]).contains("name a file of hourly ones with --carbon"));
+    assert!(said(&["--minimise", "price", "--carbon", &carbon]).contains("--energy-price"));
+    assert!(said(&["--carbon", &carbon, "--max-wait", "8d"]).contains("--max-wait is from 1h to 7d"));
+    assert!(said(&["--carbon", &carbon, "--max-wait", "2h", "--mean-wait", "3h"]).contains("--mean-wait is longer"));
+    assert!(said(&["--carbon", &carbon, "--carbon-shift", "3d"]).contains("write whole weeks"));
+    assert!(said(&["--carbon", &carbon, "--gpu-kw", "0"]).contains("kW"));
+    assert!(said(&["--carbon", &carbon, "--reserved", "3"]).contains("--prices"));
+    assert!(said(&["--carbon", &carbon, "--zone", "DE"]).contains("there is no zone `DE`"));
+    let nothing = folder.file("empty.csv", "a,b\n1,2\n");
+    assert!(said(&["--carbon", &nothing]).contains("empty.csv"));
+    assert!(said(&["--energy-price", &nothing]).contains("no time and price"));
+    // Only a day of hours: no job before the split has its hours.
+    let day: String = hours(2020, &[]).lines().take(25).map(|line| format!("{line}\n")).collect();
+    let short = folder.file("day.csv", &day);
+    assert!(said(&["--carbon", &short]).contains("there are no jobs on either side of the split"));
+}
