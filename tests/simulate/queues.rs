@@ -13,6 +13,7 @@ use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::storage;
 use tracecast_planner::queues::answer::QueuesCandidate;
+use tracecast_planner::queues::search::MARGIN;
 use tracecast_planner::queues::{self, QueuesAnswer, QueuesRequest};
 use tracecast_planner::replay::input::{Loaded, Options, Site, last_two, load};
 use tracecast_planner::sim::{Policy, Scan};
@@ -196,6 +197,9 @@ fn queues_of_the_sample_are_shared_and_no_vc_is_wronged() {
         // What a search finds is chosen on the earlier jobs, under the same promise.
         let (list, chosen) = (&answer.candidates[answer.list_choice], answer.setup().unwrap());
         let mean = |of: &QueuesCandidate| of.cost_by_window.iter().sum::<f64>() / of.cost_by_window.len() as f64;
-        assert!(chosen.allowed && chosen.wronged.is_empty() && mean(chosen) <= mean(list));
+        // Changes that gain no more than the margin are taken back, so it may cost that much more than the list's choice.
+        let (share, beyond) = MARGIN;
+        let most = (mean(list) + beyond).max(mean(list) / (1.0 - share));
+        assert!(chosen.allowed && chosen.wronged.is_empty() && mean(chosen) <= most, "{} {}", mean(chosen), mean(list));
     }
 }

@@ -8,8 +8,8 @@
 //!               5 % and a minute, and every job runs that runs today
 //! criterion     of those, what costs least of the earlier jobs' waits ([`measure`](super::measure))
 //! search        from the best three of what was tried, everything that differs from one of them in one thing ([`setup`](super::setup)), until the best of all is no
-//!               better by the margin or no replay is left. What is found replaces the list's choice only if it beats it; of either, each change is then taken back that
-//!               it does not beat the rest without
+//!               better by the margin or no replay is left. What is found replaces the list's choice only if it beats it; of either, each change is then taken back as
+//!               long as it does not beat what is left
 //! beats         costs less on the mean of three thirds of the earlier time, by a twentieth and by a hundredth of today's, and in no third more than a twentieth
 //!               and a hundredth of today's more
 //! later jobs    submitted from the split on, in a replay of all jobs: today, nodes of one's own, the chosen, and the best of all that was tried seen with
@@ -223,17 +223,18 @@ fn climb(trial: &Trial<'_>, knobs: &Knobs<'_>, tried: &mut Vec<Known>, most: usi
     Ok(())
 }
 
-/// Takes back each change of a setup that it does not beat the rest without; the position of what is left.
+/// Takes back each change of a setup that it does not beat the rest without; the position of what is left. Whatever is left is held against the setup as it was, so that small losses do not add up.
 fn pruned(trial: &Trial<'_>, today: &Policy, tried: &mut Vec<Known>, mut chosen: usize) -> Result<usize> {
+    let Some((_, _, whole)) = tried.get(chosen).cloned() else { return Ok(chosen) };
     loop {
-        let Some((setup, round, earlier)) = tried.get(chosen).cloned() else { return Ok(chosen) };
+        let Some((setup, round, _)) = tried.get(chosen).cloned() else { return Ok(chosen) };
         let fewer: Vec<Setup> = setup.changes(today).into_iter().map(|change| setup.without(change, today)).collect();
         let untried = fewer.iter().filter(|setup| !tried.iter().any(|(known, ..)| known == *setup)).cloned().collect();
         let found = trial.judge(untried, round)?;
         tried.extend(found);
         let as_good = |at: &usize| {
             let of = tried.get(*at);
-            of.is_some_and(|(setup, _, of)| fewer.contains(setup) && of.is_allowed() && !beats(&earlier, of))
+            of.is_some_and(|(setup, _, of)| fewer.contains(setup) && of.is_allowed() && !beats(&whole, of))
         };
         let left = (0..tried.len()).filter(as_good);
         let cost = |at: &usize| tried.get(*at).map_or(f64::INFINITY, |(_, _, of)| of.mean_cost());

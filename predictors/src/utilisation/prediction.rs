@@ -23,6 +23,9 @@ use crate::interference::committee::LEVELS;
 use crate::interference::read::{FORECAST, JOBS, ProfileRow, READINGS};
 use crate::interference::table::{JobProfile, Quantity, RestsOn, SharingTable};
 
+/// One column of what telemetry rested on.
+type OfTelemetry = fn(&RestsOn) -> &Option<String>;
+
 /// Version of the JSON.
 pub const SCHEMA: &str = "predict-utilisation/1";
 
@@ -249,8 +252,7 @@ impl UsagePrediction {
         }
         let told = |quantity: &Quantity| rows.values().any(|row| row.profile.get(*quantity).is_some());
         let quantities: Vec<Quantity> = Quantity::ALL.into_iter().filter(told).collect();
-        let of_telemetry: [(&str, fn(&RestsOn) -> &Option<String>); 2] =
-            [(JOBS, |of| &of.jobs), (READINGS, |of| &of.readings)];
+        let of_telemetry: [(&str, OfTelemetry); 2] = [(JOBS, |of| &of.jobs), (READINGS, |of| &of.readings)];
         let of_telemetry: Vec<_> =
             of_telemetry.into_iter().filter(|(_, of)| rows.values().any(|row| of(&row.rests_on).is_some())).collect();
         let head = ["gpu_type", "job", "family"].into_iter().chain(quantities.iter().map(|quantity| quantity.name()));
