@@ -162,16 +162,16 @@ impl Accounts {
             );
             return Err(file.wrong(line, what));
         }
-        found.add_accounts(file, accounts, written.strict)?;
+        found.add_accounts(file, &accounts, written.strict)?;
         for row in users {
             found.add_user(file, row)?;
         }
         Ok(found)
     }
 
-    fn add_accounts(&mut self, file: &LimitFile, rows: Vec<Row>, strict: bool) -> Result<()> {
+    fn add_accounts(&mut self, file: &LimitFile, rows: &[Row], strict: bool) -> Result<()> {
         let mut lines: BTreeMap<&str, u64> = BTreeMap::new();
-        for row in &rows {
+        for row in rows {
             if lines.insert(&row.account, row.line).is_some() {
                 return Err(file.wrong(row.line, format!("the account {} is there twice", row.account)));
             }
@@ -180,7 +180,7 @@ impl Accounts {
         let mut parents: Vec<Option<String>> = Vec::with_capacity(rows.len());
         // Accounts that the next may be below, by indent.
         let mut open: Vec<(usize, &str)> = Vec::new();
-        for row in &rows {
+        for row in rows {
             let given = row.parent.as_deref().filter(|parent| !parent.is_empty());
             while open.last().is_some_and(|(indent, _)| *indent >= row.indent) {
                 open.pop();
@@ -213,7 +213,7 @@ impl Accounts {
             open.push((row.indent, &row.account));
             parents.push(parent);
         }
-        let mut waiting: Vec<(Row, Option<String>)> = rows.clone().into_iter().zip(parents).collect();
+        let mut waiting: Vec<(Row, Option<String>)> = rows.iter().cloned().zip(parents).collect();
         if !lines.contains_key(ROOT) {
             let root = Row { account: ROOT.to_owned(), ..Row::default() };
             waiting.insert(0, (root, None));
