@@ -406,7 +406,7 @@ impl BurstAnswer {
         if !has_failed || request.terms.nodes.is_some() || request.terms.nobody_waits {
             return Ok(found);
         }
-        let terms = BurstTerms { nobody_waits: true, ..request.terms.clone() };
+        let terms = BurstTerms { nobody_waits: true, ..request.terms };
         let mut second = Self::planned(trace, offers, title, &BurstRequest { terms, ..request.clone() })?;
         if second.verdict != BurstVerdict::Advised {
             return Ok(found);

@@ -357,7 +357,12 @@ pub(super) mod tests {
             let setup = BurstSetup { policy, ..BurstSetup::unwaited(1) };
             let times = part.replay(&setup).unwrap();
             let cost = part.cost(&setup, &times, (from * HOUR_MS, to * HOUR_MS));
-            let all = part.account(&setup, &times, (from * HOUR_MS, to * HOUR_MS), &[0..(to - from) as usize]);
+            let all = part.account(
+                &setup,
+                &times,
+                (from * HOUR_MS, to * HOUR_MS),
+                std::slice::from_ref(&(0..(to - from) as usize)),
+            );
             assert!((all[0].cost() - cost).abs() < 1e-9);
             cost
         };

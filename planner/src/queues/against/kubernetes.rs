@@ -271,7 +271,7 @@ fn quotas(
         };
         let what = format!("{what}, flavor {flavor}");
         let own = owned.get(&gpu_type).copied().unwrap_or(0.0).floor() as u64;
-        let why = format!("its own share{}", effect(&vc));
+        let why = format!("its own share{}", effect(vc));
         editing.set(at, &what, &path("nominalQuota"), Some(&own.into()), &why);
         let why = if borrow.is_some() { "what it may use beyond" } else { "it may use all that is idle" };
         editing.set(at, &what, &path("borrowingLimit"), borrow.map(Value::from).as_ref(), why);
