@@ -206,6 +206,15 @@ mod tests {
     use crate::fleet::demand::tests::{OFFERS, trace};
     use crate::fleet::offers::FleetOffers;
 
+    const TERMS: BurstTerms = BurstTerms {
+        target_s: 3_600.0,
+        most_ms: 86_400_000,
+        nodes: None,
+        nobody_waits: false,
+        own: None,
+        horizon_months: 12.0,
+    };
+
     /// Nine days of two jobs of 4 GPUs at once every three hours; a node costs 5 an hour, and 4 GPUs in the cloud 10.
     fn answer(nodes: Option<u32>) -> BurstAnswer {
         let jobs: Vec<(i64, i64, i64, f64)> = (0..144)
@@ -214,14 +223,7 @@ mod tests {
                 (begin, begin, begin + 60, 4.0)
             })
             .collect();
-        let terms = BurstTerms {
-            target_s: 3_600.0,
-            most_ms: 86_400_000,
-            nodes,
-            nobody_waits: false,
-            own: None,
-            horizon_months: 12.0,
-        };
+        let terms = BurstTerms { nodes, ..TERMS };
         let request = BurstRequest { eval_from_ms: None, terms, predictions: None };
         let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
         BurstAnswer::of(&trace(&jobs), &offers, "jobs".to_owned(), &request).unwrap()
@@ -263,6 +265,31 @@ mod tests {
         assert_eq!(lost.recommend().unwrap().confidence, Confidence::Low);
         let (verdict, told) = change(&|answer| answer.pools.clear());
         assert!(verdict == BurstVerdict::NothingBetter && told.contains("all on demand is the cheapest"), "{told}");
+    }
+
+    #[test]
+    fn where_waiting_fails_on_later_windows_nodes_for_nobody_waiting_are_planned() {
+        // Every 90 min two jobs at once, which run for 40 min on eight days: one node serves both if the second waits. On four more days they run for 90 min, and one node serves one.
+        let jobs: Vec<(i64, i64, i64, f64)> = (0..384)
+            .map(|at| {
+                let begin = at / 2 * 90;
+                (begin, begin, begin + if at < 256 { 40 } else { 90 }, 4.0)
+            })
+            .collect();
+        let request = |nobody_waits: bool| BurstRequest {
+            eval_from_ms: None,
+            terms: BurstTerms { nobody_waits, ..TERMS },
+            predictions: None,
+        };
+        let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
+        let planned =
+            |nobody_waits| BurstAnswer::of(&trace(&jobs), &offers, "jobs".to_owned(), &request(nobody_waits)).unwrap();
+        let (answer, asked) = (planned(false), planned(true));
+        assert_eq!((answer.verdict, answer.somebody_waits()), (BurstVerdict::Advised, false), "{}", answer.action);
+        assert_eq!((&answer.action, answer.pools[0].nodes), (&asked.action, 2));
+        let note = answer.notes.iter().find(|note| note.starts_with("Waiting was tested first")).unwrap();
+        assert!(note.contains("waiting was worth nothing") && note.contains("flatters"), "{note}");
+        assert!(!asked.notes.iter().any(|note| note.starts_with("Waiting was tested first")));
     }
 
     #[test]
