@@ -206,3 +206,8 @@ pub(crate) const DEMAND_OF_ALL: &str = "demand for nodes is that of all jobs; --
 pub(crate) fn duration(text: &str) -> Result<i64, String> {
     tracecast_planner::replay::scenario::parse_duration(text).map_err(|error| error.to_string())
 }
+
+/// A number within bounds.
+pub(crate) fn within(text: &str, (least, most): (f64, f64), remedy: &'static str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|value: &f64| (least..=most).contains(value)).ok_or(remedy)
+}

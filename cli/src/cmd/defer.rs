@@ -14,7 +14,7 @@ use tracecast_planner::defer::heldout::DeferTerms;
 use tracecast_planner::defer::power;
 use tracecast_planner::defer::series::{HourSeries, HourValue};
 
-use crate::args::{Reading, TIMES, duration};
+use crate::args::{Reading, TIMES, duration, within};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::cmd::simulate::predictions;
@@ -133,10 +133,6 @@ fn weeks(text: &str) -> Result<i64, &'static str> {
     found
         .filter(|weeks| weeks.abs() <= 5_200)
         .ok_or("write whole weeks, such as 52w or -313w: other shifts would move jobs to other weekdays or hours")
-}
-
-fn within(text: &str, (least, most): (f64, f64), remedy: &'static str) -> Result<f64, &'static str> {
-    text.parse().ok().filter(|value: &f64| (least..=most).contains(value)).ok_or(remedy)
 }
 
 fn kilowatts(text: &str) -> Result<f64, &'static str> {

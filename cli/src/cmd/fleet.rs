@@ -15,7 +15,7 @@ use tracecast_planner::fleet::emit;
 use tracecast_planner::fleet::heldout::KnownOffers;
 use tracecast_planner::fleet::offers::FleetOffers;
 
-use crate::args::{Reading, TIMES, duration};
+use crate::args::{Reading, TIMES, duration, within};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::exit::Usage;
@@ -111,10 +111,6 @@ pub(crate) struct PlanFleet {
     /// Write each chart of the answer into this folder, as SVG and as PNG
     #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
     pub(crate) charts: Option<PathBuf>,
-}
-
-fn within(text: &str, (least, most): (f64, f64), remedy: &'static str) -> Result<f64, &'static str> {
-    text.parse().ok().filter(|value: &f64| (least..=most).contains(value)).ok_or(remedy)
 }
 
 pub(crate) fn months(text: &str) -> Result<f64, &'static str> {

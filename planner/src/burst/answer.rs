@@ -17,14 +17,15 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::{SourceRecord, Trace};
 
-use super::heldout::{BurstCase, BurstRule, BurstTerms, supplies};
-use super::part::{BurstSetup, GUARD_MS, TAIL, WaitedJob, last_two_by_row};
+use super::heldout::{BurstCase, BurstRule, BurstTerms, TestedBurst, planned_unwaited, supplies};
+use super::part::{BurstSetup, GUARD_MS, TAIL, WaitedJob};
 use super::policy::{RunsFrom, WaitingFamily, WaitingPolicy};
 use crate::capacity::search::nearest_rank_s;
 use crate::error::{Error, Result};
 use crate::fleet::answer::BoughtAs;
-use crate::fleet::demand::{DemandTimes, FleetJobs, Flexible, UnwaitedJob};
+use crate::fleet::demand::{DemandTimes, FleetJobs, Flexible};
 use crate::fleet::offers::FleetOffers;
+use crate::fleet::predicted::{predictions, within_twice};
 use crate::fleet::window::FleetSplit;
 use crate::plan::Recommendation;
 use crate::plan::interval::average;
@@ -369,57 +370,12 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(BurstAnswer).to_value()
 }
 
-/// What each row of the trace is predicted to run, seconds, and how it is predicted, in words.
-pub(crate) fn predictions(
-    facts: &JobFacts<'_>,
-    jobs: &[UnwaitedJob],
-    file: Option<&Column>,
-) -> Result<(Vec<f64>, String)> {
-    const LAST_TWO: &str = "predicted as the mean of the last two of the same user and job name that had ended, else of the user, else of all";
-    let mut found = last_two_by_row(facts, jobs);
-    let Some(column) = file else {
-        return Ok((found, format!("Runs are {LAST_TWO}; --predictions gives others.")));
-    };
-    let key = |job: &UnwaitedJob| facts.trace.jobs.job_key.get(job.row).unwrap_or_default();
-    let (values, matched) = column.of_keys(&jobs.iter().map(key).collect::<Vec<_>>())?;
-    for (job, value) in jobs.iter().zip(values) {
-        if let (Some(slot), Some(value)) = (found.get_mut(job.row), value) {
-            *slot = value;
-        }
-    }
-    let told = format!(
-        "Predictions of a file: of {}; runs of the other {} are {LAST_TWO}.",
-        format::counted(matched.jobs as u64, "job", "jobs"),
-        format::count(matched.without as u64)
-    );
-    Ok((found, told))
-}
-
 impl BurstAnswer {
     /// Plans for the jobs of a trace. Where waiting fails on the later weeks, nodes for nobody waiting are planned instead.
     ///
     /// # Errors
     /// If GPU types are not offered, nothing can be owned of one, there are no GPU jobs, predictions are of other jobs, or there are too few days to choose on or to price on.
     pub fn of(trace: &Trace, offers: &FleetOffers, title: String, request: &BurstRequest) -> Result<Self> {
-        let found = Self::planned(trace, offers, title.clone(), request)?;
-        let has_failed = matches!(found.verdict, BurstVerdict::TargetMissed | BurstVerdict::WaitingLost);
-        if !has_failed || request.terms.nodes.is_some() || request.terms.nobody_waits {
-            return Ok(found);
-        }
-        let terms = BurstTerms { nobody_waits: true, ..request.terms };
-        let mut second = Self::planned(trace, offers, title, &BurstRequest { terms, ..request.clone() })?;
-        if second.verdict != BurstVerdict::Advised {
-            return Ok(found);
-        }
-        second.notes.push(format!(
-            "Waiting was tested first, and {}. So this is the plan in which nobody waits. It was turned to on what the later windows showed and is tested on the same, which flatters it a little.",
-            found.action.trim_start_matches("**Change nothing**: ").trim_end_matches('.')
-        ));
-        second.recommendation = second.recommend();
-        Ok(second)
-    }
-
-    fn planned(trace: &Trace, offers: &FleetOffers, title: String, request: &BurstRequest) -> Result<Self> {
         let facts = JobFacts::of(trace);
         let jobs = FleetJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
         let span =
@@ -441,49 +397,58 @@ impl BurstAnswer {
             .collect();
         let teller = Teller { gpus: &gpus, most_ms: terms.most_ms };
         let near = within_twice(&all, &predicted_s, split.split_ms());
-        let held_out = tested::told(&tested, &split, terms, &teller, &day, near)?;
-        let forward = forward::plan(&case, &supplies, &split, &teller)?;
         let odd = offers.oddities().into_iter().map(|odd| format!("A price is odd. {odd}"));
-        let mut answer = Self {
-            schema: SCHEMA.to_owned(),
-            title,
-            notes: odd.chain(notes(&jobs, span, &split, request, told, &day)).collect(),
-            currency: offers.currency.clone(),
-            offers: offers.file.clone(),
-            horizon_months: terms.horizon_months,
-            target_p95_s: terms.target_s,
-            most_wait_s: terms.most_ms as f64 / 1e3,
-            nodes_given: terms.nodes,
-            held_out,
-            verdict: BurstVerdict::Advised,
-            pools: forward.pools,
-            cost_per_month: forward.cost_per_month,
-            baseline_per_month: forward.baseline_per_month,
-            targets: forward.targets,
-            action: String::new(),
-            recommendation: None,
-            sources: trace.sources.clone(),
-            curves: forward.curves,
+        let notes: Vec<String> = odd.chain(notes(&jobs, span, &split, request, told, &day)).collect();
+        let planned = |terms: &BurstTerms, tested: &[TestedBurst]| -> Result<Self> {
+            let held_out = tested::told(tested, &split, terms, &teller, &day, near)?;
+            let forward = forward::plan(&BurstCase { terms, ..case }, &supplies, &split, &teller)?;
+            let mut answer = Self {
+                schema: SCHEMA.to_owned(),
+                title: title.clone(),
+                notes: notes.clone(),
+                currency: offers.currency.clone(),
+                offers: offers.file.clone(),
+                horizon_months: terms.horizon_months,
+                target_p95_s: terms.target_s,
+                most_wait_s: terms.most_ms as f64 / 1e3,
+                nodes_given: terms.nodes,
+                held_out,
+                verdict: BurstVerdict::Advised,
+                pools: forward.pools,
+                cost_per_month: forward.cost_per_month,
+                baseline_per_month: forward.baseline_per_month,
+                targets: forward.targets,
+                action: String::new(),
+                recommendation: None,
+                sources: trace.sources.clone(),
+                curves: forward.curves,
+            };
+            answer.verdict = answer.judge();
+            answer.action = answer.act();
+            answer.recommendation = answer.recommend();
+            Ok(answer)
         };
-        answer.verdict = answer.judge();
-        answer.action = answer.act();
-        answer.recommendation = answer.recommend();
-        Ok(answer)
+        let found = planned(terms, &tested)?;
+        let has_failed = matches!(found.verdict, BurstVerdict::TargetMissed | BurstVerdict::WaitingLost);
+        if !has_failed || terms.nodes.is_some() || terms.nobody_waits {
+            return Ok(found);
+        }
+        let mut second = planned(&BurstTerms { nobody_waits: true, ..*terms }, &planned_unwaited(tested))?;
+        if second.verdict != BurstVerdict::Advised {
+            return Ok(found);
+        }
+        second.notes.push(format!(
+            "Waiting was tested first, and {}. So this is the plan in which nobody waits. It was turned to on what the later windows showed and is tested on the same, which flatters it a little.",
+            found.action.trim_start_matches("**Change nothing**: ").trim_end_matches('.')
+        ));
+        second.recommendation = second.recommend();
+        Ok(second)
     }
 
     /// A rule over all windows.
     pub fn rule(&self, by: BurstRule) -> Option<&BurstRuleOverWindows> {
         self.held_out.by.iter().find(|rule| rule.by == by)
     }
-}
-
-/// Share of the jobs submitted from a moment on that ran within a factor of 2 of what was predicted.
-fn within_twice(jobs: &[UnwaitedJob], predicted_s: &[f64], from_ms: i64) -> f64 {
-    let near = |job: &UnwaitedJob| {
-        let (run, predicted) = (job.run_ms as f64 / 1e3, predicted_s.get(job.row).copied().unwrap_or(0.0));
-        f64::from(run <= 2.0 * predicted && predicted <= 2.0 * run)
-    };
-    average(jobs.iter().filter(|job| job.submit_ms >= from_ms).map(near))
 }
 
 /// Tells what was chosen: GPU types with the GPUs of a node.

@@ -301,6 +301,15 @@ impl TestedBurst {
     }
 }
 
+/// The same where the plan is that nobody waits: what was chosen for that is the plan's then.
+pub(super) fn planned_unwaited(mut tested: Vec<TestedBurst>) -> Vec<TestedBurst> {
+    let nobody = tested.iter().find(|tested| tested.rule == BurstRule::Nobody).cloned();
+    if let (Some(nobody), Some(plan)) = (nobody, tested.iter_mut().find(|tested| tested.rule == BurstRule::Plan)) {
+        *plan = TestedBurst { rule: BurstRule::Plan, ..nobody };
+    }
+    tested
+}
+
 /// What the rules chose from and were priced on.
 #[derive(Debug, Clone, Copy)]
 pub struct BurstCase<'a> {
@@ -409,10 +418,10 @@ mod tests {
     use tracecast_analytics::facts::JobFacts;
     use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 
-    use super::super::part::last_two_by_row;
     use super::*;
     use crate::fleet::demand::tests::{Drawn, OFFERS, changed_after_the_split, changes, drawn, nine_days};
     use crate::fleet::demand::{DemandTimes, Flexible};
+    use crate::fleet::predicted::last_two_by_row;
 
     const TERMS: BurstTerms = BurstTerms {
         target_s: 3_600.0,

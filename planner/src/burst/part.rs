@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use tracecast_analytics::facts::{JobFacts, SizeClass};
+use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::time::HOUR_MS;
 
 use super::engine::{BurstJobs, BurstPool, BurstTimes, MILLI, replay};
@@ -23,7 +23,6 @@ use crate::error::Result;
 use crate::fleet::demand::{HourDemand, UnwaitedJob, peaks};
 use crate::fleet::supply::{Commitment, FleetSupply};
 use crate::fleet::window::Moments;
-use crate::replay::input::last_two_of;
 
 /// How long a job has waited when nobody passes it any more: a day.
 pub const GUARD_MS: i64 = 24 * HOUR_MS;
@@ -273,18 +272,6 @@ impl BurstPart {
         };
         ranges.iter().map(of).collect()
     }
-}
-
-/// The mean of the last two runs alike of each job, seconds, by rows of the trace; 0 in other rows.
-pub(super) fn last_two_by_row(facts: &JobFacts<'_>, jobs: &[UnwaitedJob]) -> Vec<f64> {
-    let mut found = vec![0.0; facts.len()];
-    let known = last_two_of(facts, jobs.iter().map(|job| (job.row, job.submit_ms)));
-    for (job, run_s) in jobs.iter().zip(known) {
-        if let Some(slot) = found.get_mut(job.row) {
-            *slot = run_s;
-        }
-    }
-    found
 }
 
 #[cfg(test)]

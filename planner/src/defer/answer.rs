@@ -24,13 +24,12 @@ use super::heldout::{DeferCase, DeferTerms, PricedEnergy, earlier_jobs, later_jo
 use super::job::{DeferJobs, DeferTaking, MILLI};
 use super::rule::DeferRule;
 use super::series::{HourSeries, HourValue};
-use crate::burst::answer::predictions;
 use crate::error::{Error, Result};
-use crate::fleet::demand::{DemandTimes, FleetJobs, Flexible, UnwaitedJob};
+use crate::fleet::demand::{DemandTimes, FleetJobs, Flexible};
 use crate::fleet::offers::{FleetOffers, OfferPool};
+use crate::fleet::predicted::{predictions, within_twice};
 use crate::fleet::window::{FleetSplit, Moments, whole};
 use crate::plan::Recommendation;
-use crate::plan::interval::average;
 use crate::replay::compare::IntervalEstimate;
 use crate::replay::input::Column;
 
@@ -546,15 +545,6 @@ impl DeferAnswer {
     pub fn rule(&self, by: DeferRule) -> Option<&DeferRuleOverWindows> {
         self.held_out.by.iter().find(|rule| rule.by == by)
     }
-}
-
-/// Share of the jobs submitted from a moment on that ran within a factor of 2 of what was predicted.
-fn within_twice(jobs: &[UnwaitedJob], predicted_s: &[f64], from_ms: i64) -> f64 {
-    let near = |job: &UnwaitedJob| {
-        let (run, predicted) = (job.run_ms as f64 / 1e3, predicted_s.get(job.row).copied().unwrap_or(0.0));
-        f64::from(run <= 2.0 * predicted && predicted <= 2.0 * run)
-    };
-    average(jobs.iter().filter(|job| job.submit_ms >= from_ms).map(near))
 }
 
 /// What was assumed, in words.

@@ -430,11 +430,11 @@ mod tests {
     use tracecast_analytics::time::DAY_MS;
 
     use super::*;
-    use crate::burst::answer::predictions;
     use crate::defer::job::{DeferJobs, DeferTaking};
     use crate::fleet::demand::tests::{Drawn, OFFERS, changed_after_the_split, changes, drawn, nine_days};
     use crate::fleet::demand::{DemandTimes, FleetJobs, Flexible};
     use crate::fleet::offers::FleetOffers;
+    use crate::fleet::predicted::predictions;
 
     const TERMS: DeferTerms = DeferTerms {
         target_ms: 3.0 * HOUR_MS as f64,

@@ -13,7 +13,7 @@ pub(crate) use advise::{offers_in_words, to_come};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::facts::JobFacts;
-use tracecast_analytics::report::format;
+use tracecast_analytics::report::{Cell, Column, ReportTable, format};
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::{SourceRecord, Trace};
 
@@ -510,4 +510,27 @@ pub(crate) fn money(amount: f64, currency: &str) -> String {
 /// A moment to the minute, in the zone of the trace.
 pub(crate) fn minute(moment: &str) -> String {
     moment.get(..16).unwrap_or(moment).replace('T', " ")
+}
+
+/// A table of rules window by window, of what the windows hold: from, to, rule, amount in `unit`, and mean wait in seconds.
+pub(crate) fn windows_table<'a>(
+    unit: &str,
+    rows: impl Iterator<Item = (&'a str, &'a str, &'a str, f64, f64)>,
+) -> ReportTable {
+    let mut table = ReportTable::new(
+        "Window by window",
+        vec![
+            Column::text("From"),
+            Column::text("To"),
+            Column::text("Rule"),
+            Column::number(unit),
+            Column::number("Mean wait"),
+        ],
+    );
+    table.rows = rows
+        .map(|(from, to, rule, amount, wait_s)| {
+            vec![minute(from).into(), minute(to).into(), rule.into(), Cell::float(amount, 0), Cell::Duration(wait_s)]
+        })
+        .collect();
+    table
 }

@@ -14,6 +14,7 @@ pub mod emit;
 pub mod heldout;
 pub mod offers;
 pub mod overhead;
+pub(crate) mod predicted;
 pub mod programme;
 pub mod rule;
 pub mod stress;

@@ -8,7 +8,7 @@ use tracecast_analytics::report::{
 
 use super::super::heldout::BurstRule;
 use super::{BurstAnswer, BurstChoice, BurstWaits};
-use crate::fleet::answer::{minute, months_in_words};
+use crate::fleet::answer::{minute, months_in_words, windows_table};
 
 /// Curves of cost that are drawn.
 const CURVES: usize = 4;
@@ -297,27 +297,11 @@ impl BurstAnswer {
     }
 
     fn windows_section(&self) -> Section {
-        let mut table = ReportTable::new(
-            "Window by window",
-            vec![
-                Column::text("From"),
-                Column::text("To"),
-                Column::text("Rule"),
-                Column::number(self.currency.as_str()),
-                Column::number("Mean wait"),
-            ],
-        );
-        for window in &self.held_out.windows {
-            for by in window.by.iter().filter(|by| SHOWN.contains(&by.by)) {
-                table.rows.push(vec![
-                    minute(&window.from).into(),
-                    minute(&window.to).into(),
-                    by.by.in_words().into(),
-                    Cell::float(by.cost, 0),
-                    Cell::Duration(by.mean_wait_s),
-                ]);
-            }
-        }
+        let rows = self.held_out.windows.iter().flat_map(|window| {
+            let shown = window.by.iter().filter(|by| SHOWN.contains(&by.by));
+            shown.map(|by| (window.from.as_str(), window.to.as_str(), by.by.in_words(), by.cost, by.mean_wait_s))
+        });
+        let table = windows_table(&self.currency, rows);
         Section::new("burst-windows", "Window by window").with_table(table)
     }
 }

@@ -7,7 +7,7 @@ use tracecast_analytics::time::{HOUR_MS, format_rfc3339};
 
 use super::super::rule::DeferRule;
 use super::{DeferAim, DeferAnswer, DeferWaits};
-use crate::fleet::answer::{minute, money};
+use crate::fleet::answer::{minute, money, windows_table};
 
 /// Rules that are shown window by window; JSON has all.
 const SHOWN: [DeferRule; 5] =
@@ -319,27 +319,11 @@ impl DeferAnswer {
     }
 
     fn windows_section(&self) -> Section {
-        let mut table = ReportTable::new(
-            "Window by window",
-            vec![
-                Column::text("From"),
-                Column::text("To"),
-                Column::text("Rule"),
-                Column::number(self.unit.as_str()),
-                Column::number("Mean wait"),
-            ],
-        );
-        for window in &self.held_out.windows {
-            for by in window.by.iter().filter(|by| SHOWN.contains(&by.by)) {
-                table.rows.push(vec![
-                    minute(&window.from).into(),
-                    minute(&window.to).into(),
-                    by.by.in_words().into(),
-                    Cell::float(by.amount, 0),
-                    Cell::Duration(by.mean_wait_s),
-                ]);
-            }
-        }
+        let rows = self.held_out.windows.iter().flat_map(|window| {
+            let shown = window.by.iter().filter(|by| SHOWN.contains(&by.by));
+            shown.map(|by| (window.from.as_str(), window.to.as_str(), by.by.in_words(), by.amount, by.mean_wait_s))
+        });
+        let table = windows_table(&self.unit, rows);
         Section::new("defer-windows", "Window by window").with_table(table)
     }
 }
