@@ -82,11 +82,11 @@ pub(crate) fn emitted(folder: &Path, files: &[(impl AsRef<str>, String)], quiet:
 }
 
 /// Writes the files of a plan into a folder, if one is named: by all emitters where none is asked for. Where it is `refused`, says that nothing is written, and why.
-pub(crate) fn emit_or_refuse<E: ValueEnum, N: AsRef<str>>(
+pub(crate) fn emit_or_refuse<E: ValueEnum, N: AsRef<str> + Clone>(
     folder: Option<&Path>,
     asked: &[E],
     refused: Option<String>,
-    of: impl Fn(&E) -> Result<(N, String)>,
+    of: impl Fn(&E) -> Result<Vec<(N, String)>>,
     quiet: bool,
 ) -> Result<()> {
     let Some(folder) = folder else { return Ok(()) };
@@ -95,7 +95,7 @@ pub(crate) fn emit_or_refuse<E: ValueEnum, N: AsRef<str>>(
         return Ok(());
     }
     let asked = if asked.is_empty() { E::value_variants() } else { asked };
-    emitted(folder, &asked.iter().map(of).collect::<Result<Vec<_>>>()?, quiet)
+    emitted(folder, &asked.iter().map(of).collect::<Result<Vec<_>>>()?.concat(), quiet)
 }
 
 /// The error as one of the system, so that a closed stdout is known for what it is.

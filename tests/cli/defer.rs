@@ -53,7 +53,7 @@ fn rule<'a>(answer: &'a Value, name: &str) -> &'a Value {
 
 #[test]
 fn the_sample_is_planned() {
-    let output = tracecast(&[&SAMPLE[..], &["--suspend", "--format", "json"]].concat());
+    let output = tracecast(&[&SAMPLE[..], &["--format", "json"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
     assert_eq!((&answer["schema"], &answer["aim"]), (&Value::from("plan-defer/1"), &Value::from("carbon")));
@@ -65,8 +65,7 @@ fn the_sample_is_planned() {
         assert!(number(&told["waits"]["longest_s"]) <= 86_400.0, "{told}");
         // Who does not pause draws as much as at once, and emits no less than what knows all.
         let drawn = number(&told["kwh_per_month"]);
-        let pauses =
-            ["two_thresholds", "hours"].contains(&name) || told["chosen"]["what"].as_str().unwrap().contains("pauses");
+        let pauses = ["two_thresholds", "hours"].contains(&name);
         assert!((drawn - kwh).abs() < 1e-6 * kwh || (pauses && drawn > kwh), "{told}");
         assert!(number(&told["regret"]) >= -1e-9 || pauses || name == "free_oracle", "{told}");
         assert!(number(&told["of_now"]) >= number(&rule(&answer, "free_oracle")["of_now"]) - 1e-9, "{told}");
@@ -223,23 +222,24 @@ fn prices_are_minimised_and_weighed() {
     }
 }
 
-/// Runs the lines for Slurm on a job, and tells its begin time; `None` where there is no Lua.
-fn begin_time(folder: &Folder, lines: &str, now: i64, job: &str) -> Option<String> {
+/// Runs the lines for Slurm on a job with `open_until` in their file, and tells its begin time and mark; `None` where there is no Lua.
+fn begin_time(folder: &Folder, lines: &str, (now, open_until): (i64, Option<i64>), job: &str) -> Option<String> {
+    let opened = open_until.map_or("nil".to_owned(), |until| {
+        format!("{{ read = function() return \"{until}\" end, close = function() end }}")
+    });
     let script = format!(
-        "os.time = function() return {now} end\nlocal job_desc = {job}\nlocal function submit()\n{lines}\nend\nsubmit()\nprint(job_desc.begin_time)\n"
+        "os.time = function() return {now} end\nio.open = function() return {opened} end\nlocal job_desc = {job}\nlocal function submit()\n{lines}\nend\nsubmit()\nprint(job_desc.begin_time, job_desc.admin_comment)\n"
     );
     let file = folder.file("run.lua", &script);
     let output = Command::new("lua").arg(file).output().ok()?;
     assert!(output.status.success(), "{}", stderr(&output));
-    Some(stdout(&output).trim().to_owned())
+    Some(stdout(&output).trim().replace('\t', " "))
 }
 
-#[test]
-fn what_is_emitted_delays_the_jobs_that_wait() {
-    let folder = Folder::new();
-    let (jobs, carbon) = (folder.file("cluster_log.csv", &hourly()), folder.file("c.csv", &hours(2020, &[])));
+/// The files that are emitted for the hourly jobs and some hours.
+fn emitted(folder: &Folder, carbon: &str) -> PathBuf {
+    let (jobs, carbon) = (folder.file("cluster_log.csv", &hourly()), folder.file("c.csv", carbon));
     let to = folder.path("emitted");
-    let out = PathBuf::from(&to);
     let asked = [
         "plan",
         "defer",
@@ -256,38 +256,166 @@ fn what_is_emitted_delays_the_jobs_that_wait() {
     ];
     let output = tracecast(&asked);
     assert!(output.status.success(), "{}", stderr(&output));
+    PathBuf::from(&to)
+}
+
+fn job(gpus: &str, more: &str) -> String {
+    format!("{{ tres_per_node = \"{gpus}\", time_limit = 120, begin_time = 0{more} }}")
+}
+
+/// 2020-05-01T20:20:00Z, in the day after the file.
+const EVENING: i64 = 1_588_364_400;
+
+#[test]
+fn a_table_delays_the_jobs_that_wait() {
+    let folder = Folder::new();
+    // Clean hours are cleaner on some days than on others, so no percentile of a week meets those of each day.
+    let levels: String = hours(2020, &[])
+        .lines()
+        .enumerate()
+        .map(|(line, text)| {
+            let level = 100 + 20 * ((line.max(1) - 1) / 24 % 7);
+            text.replace(",100,100,50,", &format!(",{level},{level},50,")) + "\n"
+        })
+        .collect();
+    let out = emitted(&folder, &levels);
     let table = std::fs::read_to_string(out.join("defer.csv")).unwrap();
     // The file ends with April; what comes at 20:00 on the first of May starts at 10:00 on the second.
-    assert!(
-        table.lines().any(|line| line == "2020-05-01T20:00:00Z,1,1 to 6 h,2020-05-02T10:00:00Z,400,100"),
-        "{table}"
-    );
-    assert!(
-        table.lines().any(|line| line == "2020-05-01T12:00:00Z,1,1 to 6 h,2020-05-01T12:00:00Z,100,100"),
-        "{table}"
-    );
+    let has = |begin: &str| table.lines().any(|line| line.starts_with(begin));
+    assert!(has("2020-05-01T20:00:00Z,1,1 to 6 h,2020-05-02T10:00:00Z,400,"), "{table}");
+    assert!(has("2020-05-01T12:00:00Z,1,1 to 6 h,2020-05-01T12:00:00Z,"), "{table}");
+    assert!(!out.join("defer_release.sh").exists());
     let lines = std::fs::read_to_string(out.join("defer_job_submit.lua")).unwrap();
-    // 2020-05-01T20:20:00Z and 2020-05-02T10:00:00Z.
-    let (now, start) = (1_588_364_400, "1588413600");
-    let job =
-        |gpus: &str, more: &str| format!("{{ tres_per_node = \"{gpus}\", time_limit = 120, begin_time = 0{more} }}");
-    let Some(found) = begin_time(&folder, &lines, now, &job("gres/gpu:1", "")) else {
+    let of = |now: i64, job: &str| begin_time(&folder, &lines, (now, None), job);
+    let Some(found) = of(EVENING, &job("gres/gpu:1", "")) else {
         tracecast_tests::skipped::record("lua", false);
         return;
     };
+    let of = |now: i64, job: &str| of(now, job).unwrap();
+    let start = "1588413600 nil";
     assert_eq!(found, start);
-    let of = |now: i64, job: &str| begin_time(&folder, &lines, now, job).unwrap();
-    assert_eq!(of(now, &job("gres:gpu:v100:1", "")), start);
-    assert_eq!(of(now, &job("gres/gpu=1", "")), start);
+    // Names of types may begin with a digit.
+    for gpus in ["gres:gpu:v100:1", "gres/gpu=1", "gres/gpu", "gres/gpu:3090:1", "gpu:1g.10gb:1"] {
+        assert_eq!(of(EVENING, &job(gpus, "")), start, "{gpus}");
+    }
     // Other sizes and limits, hours that are clean, another day, and jobs without GPUs or a limit start at once.
-    assert_eq!(of(now, &job("gres/gpu:8", "")), "0");
-    assert_eq!(of(now, &job("gres/gpu:1", ", min_nodes = 4")), "0");
-    assert_eq!(of(now, "{ tres_per_node = \"gres/gpu:1\", time_limit = 4294967294, begin_time = 0 }"), "0");
-    assert_eq!(of(now, "{ time_limit = 120, begin_time = 0 }"), "0");
-    assert_eq!(of(now - 8 * 3_600, &job("gres/gpu:1", "")), "0");
-    assert_eq!(of(now + 86_400, &job("gres/gpu:1", "")), "0");
+    assert_eq!(of(EVENING, &job("gres/gpu:8", "")), "0 nil");
+    assert_eq!(of(EVENING, &job("gres/gpu:1", ", min_nodes = 4")), "0 nil");
+    assert_eq!(of(EVENING, "{ tres_per_node = \"gres/gpu:1\", time_limit = 4294967294, begin_time = 0 }"), "0 nil");
+    assert_eq!(of(EVENING, "{ time_limit = 120, begin_time = 0 }"), "0 nil");
+    assert_eq!(of(EVENING - 8 * 3_600, &job("gres/gpu:1", "")), "0 nil");
+    assert_eq!(of(EVENING + 86_400, &job("gres/gpu:1", "")), "0 nil");
     // A later begin time of the user's own is kept.
-    assert_eq!(of(now, "{ tres_per_node = \"gres/gpu:1\", time_limit = 120, begin_time = 1588500000 }"), "1588500000");
+    let later = "{ tres_per_node = \"gres/gpu:1\", time_limit = 120, begin_time = 1588500000 }";
+    assert_eq!(of(EVENING, later), "1588500000 nil");
+}
+
+#[test]
+fn a_limit_holds_jobs_until_a_clean_hour_comes() {
+    let folder = Folder::new();
+    let out = emitted(&folder, &hours(2020, &[]));
+    let table = std::fs::read_to_string(out.join("defer.csv")).unwrap();
+    let row = "2020-05-01T00:00:00Z,2020-05-02T00:00:00Z,1,1 to 6 h,100,86400";
+    assert!(table.lines().any(|line| line == row), "{table}");
+    // The script starts what is marked if the hour is clean, and says until when it lasts.
+    let script = std::fs::read_to_string(out.join("defer_release.sh")).unwrap();
+    let open_until = folder.path("open_until");
+    folder.file("defer_release.sh", &script.replace("/var/spool/slurm/defer_open_until", &open_until));
+    let jobs = "JobId=7 JobName=a JobState=PENDING Priority=1 AdminComment=tracecast-defer Nice=0\nJobId=8 JobName=b JobState=PENDING Priority=1 Nice=0\nJobId=9 JobName=c JobState=RUNNING Priority=1 AdminComment=tracecast-defer Nice=0\n";
+    let listed = folder.file("jobs.txt", jobs);
+    let started = folder.path("started.txt");
+    folder.file(
+        "scontrol",
+        &format!("#!/bin/sh\nif [ \"$1\" = -o ]; then cat {listed}; else echo \"$@\" >> {started}; fi\n"),
+    );
+    folder.file("date", &format!("#!/bin/sh\necho {EVENING}\n"));
+    let bin = PathBuf::from(folder.path("."));
+    let release = |value: &str| {
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+        let run = "chmod +x scontrol date; sh defer_release.sh \"$1\"";
+        Command::new("sh").args(["-c", run, "sh", value]).current_dir(&bin).env("PATH", path).output()
+    };
+    let Ok(dirty) = release("100.5") else {
+        tracecast_tests::skipped::record("sh", false);
+        return;
+    };
+    assert!(dirty.status.success() && !PathBuf::from(&started).exists(), "{}", stderr(&dirty));
+    assert!(release("100").unwrap().status.success());
+    assert_eq!(std::fs::read_to_string(&started).unwrap(), "update JobId=7 StartTime=now\n");
+    // Until 21:00.
+    assert_eq!(std::fs::read_to_string(&open_until).unwrap().trim(), "1588366800");
+    assert!(release("400").unwrap().status.success() && !PathBuf::from(&open_until).exists());
+    assert_eq!(release("dirty").unwrap().status.code(), Some(2));
+    // The lines hold a job for as long as it may wait, and mark it; in a clean hour it starts at once.
+    let lines = std::fs::read_to_string(out.join("defer_job_submit.lua")).unwrap();
+    let of = |until: Option<i64>, job: &str| begin_time(&folder, &lines, (EVENING, until), job);
+    let Some(found) = of(None, &job("gres/gpu:1", "")) else {
+        tracecast_tests::skipped::record("lua", false);
+        return;
+    };
+    assert_eq!(found, format!("{} tracecast-defer", EVENING + 86_400));
+    assert_eq!(of(Some(EVENING - 1), &job("gres/gpu:1", "")).unwrap(), found);
+    assert_eq!(of(Some(EVENING + 2_400), &job("gres/gpu:1", "")).unwrap(), "0 nil");
+    let later = "{ tres_per_node = \"gres/gpu:1\", time_limit = 120, begin_time = 1588370000 }";
+    assert_eq!(of(None, later).unwrap(), "1588370000 nil");
+}
+
+#[test]
+fn hours_of_another_year_are_not_emitted() {
+    let folder = Folder::new();
+    let (jobs, carbon) = (folder.file("cluster_log.csv", &hourly()), folder.file("c.csv", &hours(2023, &[])));
+    let to = folder.path("emitted");
+    let asked = [
+        "plan",
+        "defer",
+        &jobs,
+        "--carbon",
+        &carbon,
+        "--timezone",
+        "UTC",
+        "--mean-wait",
+        "24h",
+        "--carbon-shift",
+        "157w",
+        "--emit-to",
+        &to,
+    ];
+    let output = tracecast(&asked);
+    assert!(output.status.success() && stderr(&output).contains("needs those up to today"), "{}", stderr(&output));
+    assert!(!PathBuf::from(&to).join("defer.csv").exists());
+}
+
+#[test]
+fn hours_without_a_price_leave_jobs_out_too() {
+    let folder = Folder::new();
+    let (jobs, carbon) = (folder.file("cluster_log.csv", &hourly()), folder.file("c.csv", &hours(2020, &[])));
+    let asked = |priced: &str| {
+        let priced = folder.file("p.csv", priced);
+        let asked = [
+            "plan",
+            "defer",
+            &jobs,
+            "--carbon",
+            &carbon,
+            "--energy-price",
+            &priced,
+            "--timezone",
+            "UTC",
+            "--quiet",
+            "--format",
+            "json",
+        ];
+        tracecast(&asked)
+    };
+    // Eighteen days of prices: jobs that may run into the nineteenth are left out under every way.
+    let eighteen: String = prices().lines().take(1 + 18 * 24).map(|line| format!("{line}\n")).collect();
+    let output = asked(&eighteen);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    assert!(answer["jobs_without_value"].as_u64().unwrap() > 3 * 24, "{}", answer["jobs_without_value"]);
+    // Prices of another year.
+    let other = asked(&prices().replace("2020-", "2019-"));
+    assert!(!other.status.success() && stderr(&other).contains("prices of electricity"), "{}", stderr(&other));
 }
 
 #[test]
@@ -325,6 +453,13 @@ fn what_cannot_be_planned_is_refused() {
     assert!(said(&["--carbon", &carbon, "--carbon-shift", "3d"]).contains("write whole weeks"));
     assert!(said(&["--carbon", &carbon, "--gpu-kw", "0"]).contains("kW"));
     assert!(said(&["--carbon", &carbon, "--reserved", "3"]).contains("--prices"));
+    let priced = folder.file("p.csv", &prices());
+    assert!(said(&["--minimise", "price", "--carbon", &carbon, "--energy-price", &priced]).contains("are not used"));
+    assert!(said(&["--zone", "DE", "--energy-price", &priced]).contains("are not used"));
+    assert!(said(&["--carbon", &carbon, "--carbon-shift", "53w"]).contains("leave --carbon-shift out"));
+    let offers = "currency = \"EUR\"\n[[instance]]\nname = \"a\"\ngpu = \"V100\"\ngpus = 1\non_demand = 4.0\n";
+    let offers = folder.file("o.toml", offers);
+    assert!(said(&["--carbon", &carbon, "--prices", &offers, "--reserved", "3"]).contains("reserved price"));
     assert!(said(&["--carbon", &carbon, "--zone", "DE"]).contains("there is no zone `DE`"));
     let nothing = folder.file("empty.csv", "a,b\n1,2\n");
     assert!(said(&["--carbon", &nothing]).contains("empty.csv"));

@@ -34,9 +34,9 @@ pub(crate) enum Minimise {
 /// Who reads the starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Emit {
-    /// A CSV of the starts of the day to come
+    /// A CSV of what to set for the day to come
     Table,
-    /// Lines for Slurm's job_submit.lua
+    /// Lines for Slurm's job_submit.lua, and a script that starts what waits if the plan is a limit
     Slurm,
 }
 
@@ -82,10 +82,9 @@ pub(crate) struct PlanDefer {
     /// It is kept in both halves of the time that the plan is chosen on. Each job counts the same, whatever its size.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "4h", help_heading = "Waits")]
     pub(crate) mean_wait: i64,
-    /// Let the plan pause and resume jobs: all of them must write checkpoints
-    #[arg(long, help_heading = "Waits")]
-    pub(crate) suspend: bool,
     /// What resuming a paused job costs of its run, as in writing and reading a checkpoint
+    ///
+    /// The plan pauses no job. Ways that do stand beside it.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5min", help_heading = "Waits")]
     pub(crate) checkpoint: i64,
     /// CSV of predicted run times, with the columns job_id and predicted_duration_s (seconds)
@@ -162,6 +161,11 @@ fn hours(asked: &PlanDefer, trace: &Trace) -> Result<(DeferHours, Option<(HourSe
         Some(minimise) => minimise == Minimise::Price,
         None => asked.carbon.is_none() && asked.energy_price.is_some(),
     };
+    if by_price && priced.is_some() && (asked.carbon.is_some() || asked.zone.is_some()) {
+        let what =
+            "--carbon and --zone are not used where prices are to be low; leave them out, or give --minimise carbon";
+        return Err(Usage(what.to_owned()).into());
+    }
     if by_price {
         let (Some(((hourly, currency), file)), Some((series, _))) = (priced, energy.clone()) else {
             return Err(Usage(
@@ -213,7 +217,6 @@ pub(crate) fn plan(asked: &PlanDefer, quiet: bool) -> Result<()> {
             target_ms: asked.mean_wait as f64,
             most_ms: asked.max_wait,
             resume_ms: asked.checkpoint,
-            suspend: asked.suspend,
             most_cost: asked.most_cost / 100.0,
         },
         shift_weeks: asked.carbon_shift,
@@ -225,10 +228,16 @@ pub(crate) fn plan(asked: &PlanDefer, quiet: bool) -> Result<()> {
     let clock = Clock::new(quiet, "choosing who waits, and telling what that saves on later weeks");
     let answer = DeferAnswer::of(&trace, &hours, title, &request)?;
     drop(clock);
-    let refused = answer.recommendation.is_none().then(|| format!("waiting is not advised. {}", answer.action));
+    let refused = match &answer.recommendation {
+        None => Some(format!("waiting is not advised. {}", answer.action)),
+        Some(_) if asked.carbon_shift != 0 => Some(
+            "--carbon-shift takes the hours of other days: what to set for tomorrow needs those up to today".to_owned(),
+        ),
+        Some(_) => None,
+    };
     let file = |who: &Emit| {
         Ok(match who {
-            Emit::Table => emit::table(&answer)?,
+            Emit::Table => vec![emit::table(&answer)?],
             Emit::Slurm => emit::slurm(&answer)?,
         })
     };

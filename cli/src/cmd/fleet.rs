@@ -213,8 +213,8 @@ pub(crate) fn plan(asked: &PlanFleet, quiet: bool) -> Result<()> {
     let refused = answer.recommendation.is_none().then(|| format!("the mix is not advised. {}", answer.action));
     let file = |who: &Emit| {
         Ok(match who {
-            Emit::Purchases => emit::purchases(&answer)?,
-            Emit::Karpenter => emit::karpenter(&answer)?,
+            Emit::Purchases => vec![emit::purchases(&answer)?],
+            Emit::Karpenter => vec![emit::karpenter(&answer)?],
         })
     };
     output::emit_or_refuse(asked.emit_to.as_deref(), &asked.emit, refused, file, quiet)?;

@@ -149,8 +149,8 @@ pub(crate) fn plan(asked: &PlanServing, quiet: bool) -> Result<()> {
     let refused = (!answer.is_advised()).then(|| format!("no setting is advised. {}", answer.action));
     let file = |who: &Emit| {
         Ok(match who {
-            Emit::Keda => emit::keda(&answer)?,
-            Emit::Skyserve => emit::skyserve(&answer)?,
+            Emit::Keda => vec![emit::keda(&answer)?],
+            Emit::Skyserve => vec![emit::skyserve(&answer)?],
         })
     };
     output::emit_or_refuse(asked.emit_to.as_deref(), &asked.emit, refused, file, quiet)?;

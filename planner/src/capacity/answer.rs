@@ -23,6 +23,7 @@ use super::heldout::{self, NodesBy, TestedWindow};
 use super::search::{FEWEST_BLOCKS, WaitTarget};
 use crate::error::{Error, Result};
 use crate::plan::Recommendation;
+use crate::replay::answer::KnownByRun;
 use crate::replay::fidelity::Fidelity;
 use crate::replay::growth::Growth;
 use crate::replay::input::Loaded;
@@ -382,7 +383,7 @@ impl CapacityAnswer {
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
-            notes: loaded.notes.clone(),
+            notes: loaded.notes.iter().cloned().chain(KnownByRun::note(&request.policy, &loaded.workload)).collect(),
             target: TargetOfWaits {
                 p95_wait_s: request.target.all_s,
                 by_class: request.target.by_class.iter().map(|(class, s)| (class.id().to_owned(), *s)).collect(),

@@ -123,10 +123,10 @@ pub struct DeferClass {
 
 /// How jobs are deferred.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct ToldDefer {
+pub struct DeferPlan {
     /// In words.
     pub what: String,
-    /// The least that an hour waited must save, kg or money; none where no such limit is set.
+    /// The least that an hour waited must save, kg or money; none where there is no such condition.
     pub least_worth: Option<f64>,
     /// Classes that may wait; the others start at once.
     pub classes: Vec<DeferClass>,
@@ -140,7 +140,7 @@ pub struct DeferRuleOverWindows {
     /// The same in words.
     pub what: String,
     /// What it chose.
-    pub chosen: ToldDefer,
+    pub chosen: DeferPlan,
     /// Whether it knows what nobody can.
     pub knows: bool,
     /// Carbon in kg, or money for electricity, a month.
@@ -270,17 +270,45 @@ pub struct NextStart {
     pub after_h: Vec<f64>,
 }
 
-/// The day after the last hour of the series.
+/// The starts of a day, by class and hour of submission.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct NextDay {
-    /// Its first hour, on the calendar of the series, UTC.
-    pub from: String,
+pub struct NextTable {
     /// The forecast, in words.
     pub by: String,
-    /// What each of its hours is expected to be, g/kWh or money a kWh; the hours after it that jobs may wait for follow.
+    /// What each hour of the day is expected to be, g/kWh or money a kWh; the hours after it that jobs may wait for follow.
     pub expected: Vec<f64>,
     /// Classes that wait.
     pub starts: Vec<NextStart>,
+}
+
+/// The value at or below which jobs start on a day.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct NextLimit {
+    /// g/kWh or money a kWh.
+    pub limit: f64,
+    /// It is this percentile of the last days, percent.
+    pub percent: u8,
+    /// Days.
+    pub days: u16,
+}
+
+/// How a day is written down.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NextWay {
+    /// As starts by class and hour.
+    Table(NextTable),
+    /// As a limit: what waits starts in the first hour at or below it.
+    Limit(NextLimit),
+}
+
+/// What to set for the day after the last hour of the series.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct NextDay {
+    /// Its first hour, UTC.
+    pub from: String,
+    /// What to set.
+    pub way: NextWay,
     /// First hour, ms.
     #[serde(skip)]
     #[schemars(skip)]
@@ -306,6 +334,8 @@ pub enum DeferVerdict {
     WaitsTooLong,
     /// No: on later windows it cost more than it may.
     CostsMore,
+    /// No: starting at once costs nothing, or earns, so there is no share to save.
+    NothingToSave,
     /// No: no waiting was found that saves anything within the target.
     NothingBetter,
 }
@@ -331,7 +361,7 @@ pub struct DeferAnswer {
     pub gpu_kw_source: String,
     /// Weeks that the calendar of the hours is ahead of the trace's.
     pub shift_weeks: i64,
-    /// Jobs left out, as an hour that they may touch has no value.
+    /// Jobs left out, as an hour that they may touch has no value, or no price where prices are told.
     pub jobs_without_value: u64,
     /// Jobs taken.
     pub jobs: u64,
@@ -341,8 +371,6 @@ pub struct DeferAnswer {
     pub target_mean_wait_s: f64,
     /// What resuming costs, seconds.
     pub checkpoint_s: f64,
-    /// Whether the plan may pause jobs.
-    pub suspend: bool,
     /// How much more than starting at once a plan may cost, a share.
     pub most_cost: f64,
     /// The test on later windows.
@@ -354,10 +382,10 @@ pub struct DeferAnswer {
     /// Whether the plan is advised.
     pub verdict: DeferVerdict,
     /// How jobs to come are deferred, chosen on all windows.
-    pub plan: ToldDefer,
+    pub plan: DeferPlan,
     /// What that saves on the windows that it was chosen on, a share.
     pub plan_saves: f64,
-    /// The day to come; none where nobody waits.
+    /// What to set for the day to come; none where waiting is not advised, and with hours of another year.
     pub next_day: Option<NextDay>,
     /// What to do, in a sentence.
     pub action: String,
@@ -392,6 +420,11 @@ impl Units {
         if self.aim == DeferAim::Carbon { grams / 1e3 } else { grams }
     }
 
+    /// Words of clean hours, of cheap ones where prices are to be low.
+    fn words(self, text: &str) -> String {
+        if self.aim == DeferAim::Carbon { text.to_owned() } else { text.replace("cleanest", "cheapest") }
+    }
+
     /// g/kWh or money a kWh of whole parts.
     fn value(self, parts: f64) -> f64 {
         parts / self.value.parts()
@@ -422,8 +455,8 @@ fn shifted(split: &FleetSplit, by_ms: i64) -> FleetSplit {
 }
 
 /// That no hour of the series meets the jobs, with the shift that would.
-fn check_calendar(span: Moments, hours: &DeferHours, shift_weeks: i64) -> Result<()> {
-    let (first, end) = hours.series.hours();
+fn check_calendar(span: Moments, (name, series): (&str, &HourSeries), shift_weeks: i64) -> Result<()> {
+    let (first, end) = series.hours();
     let (first, end) = (first * HOUR_MS, end * HOUR_MS);
     let shift = shift_weeks * WEEK_MS;
     if span.0 + shift >= first && span.0 + shift < end && span.1 + shift > first {
@@ -438,19 +471,24 @@ fn check_calendar(span: Moments, hours: &DeferHours, shift_weeks: i64) -> Result
         (years..=years + 1).map(weeks_of).find(meets).unwrap_or_else(|| (first - span.0).div_euclid(WEEK_MS) + 1);
     let utc = Zone::utc();
     let day = |ms: i64| utc.rfc3339(ms).get(..10).map(str::to_owned).unwrap_or_default();
+    let remedy = if weeks == 0 {
+        "leave --carbon-shift out: the file has the days of the jobs".to_owned()
+    } else {
+        format!(
+            "name a file of those days, or take another year's hours for them with --carbon-shift {weeks}w, which keeps weekdays and seasons; it is an assumption, and the answer says so"
+        )
+    };
     Err(Error::Malformed {
         what: "calendar that the hours of the file and the jobs share",
         found: format!(
             "{} from {} to {}, jobs from {} to {}",
-            hours.name,
+            name,
             day(first),
             day(end - HOUR_MS),
             day(span.0 + shift),
             day(span.1 + shift)
         ),
-        remedy: format!(
-            "name a file of those days, or take another year's hours for them with --carbon-shift {weeks}w, which keeps weekdays and seasons; it is an assumption, and the answer says so"
-        ),
+        remedy,
     })
 }
 
@@ -466,14 +504,18 @@ impl DeferAnswer {
         let jobs = FleetJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
         let span =
             jobs.span().ok_or_else(|| Error::NoJobs("no job names a time, so nothing can be planned".to_owned()))?;
-        check_calendar(span, hours, request.shift_weeks)?;
+        check_calendar(span, (&hours.name, &hours.series), request.shift_weeks)?;
+        if let Some((prices, _)) = request.energy.as_ref().filter(|_| hours.aim == DeferAim::Carbon) {
+            check_calendar(span, ("the prices of electricity", prices), request.shift_weeks)?;
+        }
         let trace_split = FleetSplit::of(span, request.eval_from_ms)?;
         let shift_ms = request.shift_weeks * WEEK_MS;
         let split = shifted(&trace_split, shift_ms);
         let all = jobs.unwaited(i64::MAX);
         let (predicted_s, told) = predictions(&facts, &all, request.predictions.as_ref())?;
         let terms = &request.terms;
-        let taking = DeferTaking { predicted_s: &predicted_s, shift_ms, most_ms: terms.most_ms };
+        let prices = request.energy.as_ref().map(|(prices, _)| prices);
+        let taking = DeferTaking { predicted_s: &predicted_s, shift_ms, most_ms: terms.most_ms, prices };
         let taken = DeferJobs::of(&facts, &all, &hours.series, &taking);
         let known = DeferJobs::of(&facts, &jobs.unwaited(trace_split.split_ms()), &hours.series, &taking);
         let earlier = earlier_jobs(&known.jobs, &split, terms.most_ms);
@@ -497,13 +539,13 @@ impl DeferAnswer {
             prices: prices.as_ref(),
             energy: request.energy.as_ref().map(|(prices, _)| PricedEnergy { prices, each }),
         };
-        let engine = case.engine(whole(&split.before));
-        let tested = case.test(&engine)?;
+        let engine = case.engine(whole(&split.before), &earlier);
+        let tested = case.test(&engine).map_err(|error| with_notes(error, &hours.notes))?;
         let zone = Zone::named(&trace.zone)?;
         let day = |ms: i64| zone.rfc3339(ms);
         let near = within_twice(&all, &predicted_s, trace_split.split_ms());
-        let teller = tested::Teller { units, split: &split, trace_split: &trace_split, terms, day: &day };
-        let held_out = teller.told(&tested, earlier.len() as u64, near)?;
+        let windows = tested::LaterWindows { units, split: &split, trace_split: &trace_split, terms, day: &day };
+        let held_out = windows.held_out(&tested, earlier.len() as u64, near)?;
         let forward = forward::plan(&case, &taken.jobs, &units)?;
         let currency = request.energy.as_ref().map(|(_, currency)| currency.clone());
         let currency = request.prices.as_ref().map(|(offers, _)| offers.currency.clone()).or(currency);
@@ -522,10 +564,9 @@ impl DeferAnswer {
             max_wait_s: terms.most_ms as f64 / 1e3,
             target_mean_wait_s: terms.target_ms / 1e3,
             checkpoint_s: terms.resume_ms as f64 / 1e3,
-            suspend: terms.suspend,
             most_cost: terms.most_cost,
-            forecasts: teller.forecasts(&case),
-            front: teller.front(&tested),
+            forecasts: windows.forecasts(&case),
+            front: windows.front(&tested),
             held_out,
             verdict: DeferVerdict::Advised,
             plan: forward.plan,
@@ -536,6 +577,9 @@ impl DeferAnswer {
             sources: trace.sources.clone(),
         };
         answer.verdict = answer.judge();
+        if answer.verdict != DeferVerdict::Advised || answer.shift_weeks != 0 {
+            answer.next_day = None;
+        }
         answer.action = answer.act();
         answer.recommendation = answer.recommend();
         Ok(answer)
@@ -544,6 +588,16 @@ impl DeferAnswer {
     /// A rule over all windows.
     pub fn rule(&self, by: DeferRule) -> Option<&DeferRuleOverWindows> {
         self.held_out.by.iter().find(|rule| rule.by == by)
+    }
+}
+
+/// That nothing can be told, with what is to be known of the hours.
+fn with_notes(error: Error, notes: &[String]) -> Error {
+    match error {
+        Error::NothingToEvaluate(what) if !notes.is_empty() => {
+            Error::NothingToEvaluate(format!("{what}. {}", notes.join(" ")))
+        }
+        other => other,
     }
 }
 
@@ -573,14 +627,15 @@ fn notes(
             format::compact(request.gpu_kw.0),
             request.gpu_kw.1
         ),
-        "The value of an hour is known from its beginning on, and of later hours nothing is.".to_owned(),
+        "The value of an hour is known from its beginning on, and of later hours nothing is. The plan is written down once a day, at midnight UTC, with what is known then.".to_owned(),
         predicted,
-        format!("Resuming a paused job costs {} of its run, with its power.", format::duration(request.terms.resume_ms as f64 / 1e3)),
+        format!("The plan pauses no job. Beside it, resuming a paused job costs {} of its run, with its power.", format::duration(request.terms.resume_ms as f64 / 1e3)),
     ]);
     if without_value > 0 {
         notes.push(format!(
-            "{} may touch an hour without a value, or beyond the file, and are left out.",
-            format::counted(without_value, "job", "jobs")
+            "{} may touch an hour without a value{}, or beyond the file, and are left out.",
+            format::counted(without_value, "job", "jobs"),
+            if request.energy.is_some() && hours.aim == DeferAim::Carbon { " or a price" } else { "" }
         ));
     }
     if hours.series.missing() > 0 {

@@ -25,7 +25,7 @@ pub struct DeferPrices {
     pub gpu: String,
     /// GPUs that are reserved.
     pub reserved_gpus: f64,
-    /// An hour of a reserved GPU; `None` where the offers have none, and it counts for nothing.
+    /// An hour of a reserved GPU; `None` where the offers have none, and none is reserved.
     pub reserved_per_h: Option<f64>,
     /// An hour of a GPU on demand.
     pub on_demand_per_h: f64,
@@ -53,7 +53,7 @@ impl DeferPrices {
     /// The prices of the GPU type of the jobs.
     ///
     /// # Errors
-    /// If the jobs are of several types, or the type has no price on demand.
+    /// If the jobs are of several types, or the type has no price on demand, or none reserved where GPUs are.
     pub fn of(offers: &FleetOffers, jobs: &[UnwaitedJob], reserved_gpus: f64) -> Result<Self> {
         let first = jobs.first().map_or(0, |job| job.pool);
         if let Some(other) = jobs.iter().find(|job| job.pool != first) {
@@ -75,6 +75,16 @@ impl DeferPrices {
             line: 1,
             what: format!("no instance with the GPU `{}` has a price on demand; add on_demand", pool.gpu),
         })?;
+        if reserved_gpus > 0.0 && reserved.is_none() {
+            return Err(Error::File {
+                file: offers.file.clone(),
+                line: 1,
+                what: format!(
+                    "no instance with the GPU `{}` has a reserved price; add one, or leave --reserved out",
+                    pool.gpu
+                ),
+            });
+        }
         Ok(Self { gpu: pool.gpu.clone(), reserved_gpus, reserved_per_h: reserved, on_demand_per_h })
     }
 

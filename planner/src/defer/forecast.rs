@@ -25,7 +25,7 @@ use super::series::HourSeries;
 /// Hours of the day, of working days and of weekends.
 const SLOTS: usize = 48;
 /// Hours of a day.
-const DAY_H: i64 = 24;
+pub(super) const DAY_H: i64 = 24;
 
 /// How hours to come are forecast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]

@@ -2,7 +2,7 @@
 //!
 //! Every [rule](super::rule) chooses on the jobs that were submitted in the weeks before the split and whose run, as it was known at the split, and longest wait end before it: so no hour after the split is looked at. It is then
 //! applied to the jobs that are submitted in the later weeks, each decided with the hours that had begun. A rule with bounds of its own for each cell has them chosen as [`choose`](super::choose) says, within the target of the
-//! mean wait; the plan is the best of the candidates on the earlier weeks.
+//! mean wait; the plan is the best of those that can be written down once a day, on the earlier weeks.
 //!
 //! Beside the plan stand starting at once, the published window with one bound for all, what a perfect prediction of runs or of hours would add, and bounds that know both.
 //!
@@ -15,7 +15,7 @@ use super::choose::{CellChoice, CellTally, DeferSetup, best, bounds, least_worth
 use super::cost::{DeferPrices, DeferSpent};
 use super::engine::{DeferEngine, Deferred};
 use super::forecast::ForecastBy;
-use super::job::{DeferJob, MILLI};
+use super::job::{DeferJob, MILLI, class_runs};
 use super::policy::{DeferPolicy, ExpectedRun, WindowGoal};
 use super::rule::DeferRule;
 use super::series::HourSeries;
@@ -34,25 +34,8 @@ pub struct DeferTerms {
     pub most_ms: i64,
     /// What resuming costs, ms.
     pub resume_ms: i64,
-    /// Whether jobs may be paused.
-    pub suspend: bool,
     /// How much more than starting at once a plan may cost, a share.
     pub most_cost: f64,
-}
-
-impl DeferTerms {
-    /// The rules that the plan may choose from.
-    pub fn candidates(&self) -> Vec<DeferRule> {
-        let ways = [
-            DeferRule::Clock,
-            DeferRule::Threshold,
-            DeferRule::WindowSizeMean,
-            DeferRule::Window,
-            DeferRule::MostATime,
-            DeferRule::Worth,
-        ];
-        ways.into_iter().chain(self.suspend.then_some(DeferRule::TwoThresholds)).collect()
-    }
 }
 
 /// The price of electricity beside the series.
@@ -85,7 +68,7 @@ pub struct DeferCase<'a> {
 
 /// A later job, and what became of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ToldJob {
+pub struct TestedJob {
     /// The job.
     pub job: DeferJob,
     /// What became of it.
@@ -102,7 +85,7 @@ pub struct TestedDefer {
     /// What it chose.
     pub setup: DeferSetup,
     /// Later jobs, in order of submission.
-    pub jobs: Vec<ToldJob>,
+    pub jobs: Vec<TestedJob>,
     /// What the later weeks cost; none without prices.
     pub spent: Option<DeferSpent>,
 }
@@ -144,11 +127,11 @@ struct ChosenOn<'a> {
 }
 
 impl DeferCase<'_> {
-    /// The engine for all rules; the clock is of the hours of a stretch.
-    pub fn engine(&self, (from, to): Moments) -> DeferEngine<'_> {
+    /// The engine for all rules; the clock is of the hours of a stretch, and the runs of classes are those of some jobs.
+    pub fn engine(&self, (from, to): Moments, jobs: &[DeferJob]) -> DeferEngine<'_> {
         let policies: Vec<DeferPolicy> = DeferRule::ALL.into_iter().flat_map(DeferRule::policies).collect();
         let clock = (from.div_euclid(HOUR_MS), to.div_euclid(HOUR_MS));
-        DeferEngine::of(self.series, &policies, clock, self.terms.resume_ms)
+        DeferEngine::of(self.series, &policies, clock, self.terms.resume_ms, class_runs(jobs))
     }
 
     fn earlier(&self) -> ChosenOn<'_> {
@@ -263,7 +246,7 @@ impl DeferCase<'_> {
         chosen: &dyn Fn(DeferRule) -> Option<(DeferSetup, CellChoice)>,
     ) -> Result<(DeferSetup, CellChoice)> {
         let mut found = vec![self.choose(engine, DeferRule::Now, on)?];
-        for rule in self.terms.candidates() {
+        for rule in DeferRule::WRITTEN {
             let way = match chosen(rule) {
                 Some(way) => way,
                 None => self.choose(engine, rule, on)?,
@@ -282,7 +265,7 @@ impl DeferCase<'_> {
             let found = engine.decide(setup.policy, job, &[setup.bound_ms(job)]).first().copied();
             let now = self.series.integral(job.submit_ms, job.submit_ms + job.run_ms);
             let found = found.unwrap_or(Deferred { wait_ms: 0, extra_ms: 0, amount: now });
-            ToldJob { job: *job, found, now }
+            TestedJob { job: *job, found, now }
         };
         let spent = self.spent(engine, &setup, self.later, whole(&self.split.after));
         TestedDefer { rule, setup, jobs: self.later.iter().map(of).collect(), spent }
@@ -350,34 +333,11 @@ impl DeferCase<'_> {
         (plan, chosen): (DeferSetup, CellChoice),
         on: ChosenOn<'_>,
     ) -> Vec<FrontChoice> {
-        let most = self.terms.most_ms;
-        let mut choices: Vec<(DeferSetup, CellChoice)> = match plan.policy {
-            DeferPolicy::Window { goal: WindowGoal::Worth(worth), by, runs } => {
-                let of = |worth: i64| {
-                    let policy = DeferPolicy::Window { goal: WindowGoal::Worth(worth), by, runs };
-                    (DeferSetup::all(policy, most), uniform(engine, policy, on.jobs, on.middle_ms, most))
-                };
-                let steps = [
-                    i64::MAX / 2,
-                    worth.saturating_mul(16),
-                    worth.saturating_mul(4),
-                    worth.saturating_mul(2),
-                    worth,
-                    worth / 2,
-                    worth / 4,
-                    worth / 16,
-                    0,
-                ];
-                steps.into_iter().map(of).collect()
-            }
-            policy => {
-                let tally = CellTally::of(engine, policy, on.jobs, on.middle_ms, &bounds(most));
-                let path = tally.path(f64::INFINITY);
-                let step = path.len().div_ceil(COSTED).max(1);
-                let thinned = path.iter().step_by(step).chain(path.last());
-                thinned.map(|choice| (DeferSetup { policy, bounds_ms: choice.bounds_ms }, *choice)).collect()
-            }
-        };
+        let tally = CellTally::of(engine, plan.policy, on.jobs, on.middle_ms, &bounds(self.terms.most_ms));
+        let path = tally.path(f64::INFINITY);
+        let step = path.len().div_ceil(COSTED).max(1);
+        let of = |choice: &CellChoice| (DeferSetup { policy: plan.policy, bounds_ms: choice.bounds_ms }, *choice);
+        let mut choices: Vec<(DeferSetup, CellChoice)> = path.iter().step_by(step).chain(path.last()).map(of).collect();
         choices.push((plan, chosen));
         let mut all: Vec<FrontChoice> = choices
             .into_iter()
@@ -436,13 +396,8 @@ mod tests {
     use crate::fleet::offers::FleetOffers;
     use crate::fleet::predicted::predictions;
 
-    const TERMS: DeferTerms = DeferTerms {
-        target_ms: 3.0 * HOUR_MS as f64,
-        most_ms: 12 * HOUR_MS,
-        resume_ms: HOUR_MS / 12,
-        suspend: true,
-        most_cost: 0.05,
-    };
+    const TERMS: DeferTerms =
+        DeferTerms { target_ms: 3.0 * HOUR_MS as f64, most_ms: 12 * HOUR_MS, resume_ms: HOUR_MS / 12, most_cost: 0.05 };
     /// Where the nine days are split.
     const SPLIT_H: usize = 6 * 24;
 
@@ -455,7 +410,7 @@ mod tests {
         let series = HourSeries::from_values(0, values.iter().copied().map(Some).collect());
         let all = jobs.unwaited(i64::MAX);
         let (predicted_s, _) = predictions(&facts, &all, None).unwrap();
-        let taking = DeferTaking { predicted_s: &predicted_s, shift_ms: 0, most_ms: TERMS.most_ms };
+        let taking = DeferTaking { predicted_s: &predicted_s, shift_ms: 0, most_ms: TERMS.most_ms, prices: None };
         let taken = |known: i64| DeferJobs::of(&facts, &jobs.unwaited(known), &series, &taking).jobs;
         let earlier = earlier_jobs(&taken(split.split_ms()), &split, TERMS.most_ms);
         let later = later_jobs(&taken(i64::MAX), &split);
@@ -469,7 +424,7 @@ mod tests {
             prices: weighed.then_some(&prices),
             energy: None,
         };
-        let engine = case.engine(whole(&split.before));
+        let engine = case.engine(whole(&split.before), &earlier);
         case.test(&engine).ok()
     }
 

@@ -1,7 +1,7 @@
 //! The jobs that a deferral is decided for: what each holds, how long it runs, and how long it is expected to.
 //!
 //! Jobs stand on the calendar of the series: their times are moved by a whole number of weeks where trace and series are of different years, so that hours of the day and weekdays stay what they were. A job is **left
-//! out** where an hour that it may touch under some policy, from its submission to its submission, longest wait and run, has no value: never is such an hour taken as 0. The same jobs are thus counted under every policy.
+//! out** where an hour that it may touch under some policy, from its submission to its submission, longest wait and run, has no value, or no price where prices are told beside: never is such an hour taken as 0. The same jobs are thus counted under every policy.
 //!
 //! **Expected runs** are known at submission: the mean of the last two runs alike, as in [`plan burst`](crate::burst), and the mean of all runs of its size class that had ended, as GAIA takes that of a queue.
 //!
@@ -71,6 +71,20 @@ pub fn runs_in_words(class: usize) -> &'static str {
     }
 }
 
+/// The median of the predicted runs of the jobs of each class, ms; an hour where there is none. O(jobs log jobs).
+pub fn class_runs(jobs: &[DeferJob]) -> [i64; CELLS] {
+    let mut runs: [Vec<i64>; CELLS] = std::array::from_fn(|_| Vec::new());
+    for job in jobs {
+        if let Some(runs) = runs.get_mut(job.cell) {
+            runs.push(job.predicted_ms);
+        }
+    }
+    runs.map(|mut runs| {
+        runs.sort_unstable();
+        runs.get(runs.len() / 2).copied().unwrap_or(HOUR_MS)
+    })
+}
+
 /// What becomes of jobs as they are taken over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeferJobs {
@@ -89,6 +103,8 @@ pub struct DeferTaking<'a> {
     pub shift_ms: i64,
     /// The longest wait, ms.
     pub most_ms: i64,
+    /// Prices of electricity, where they are told beside.
+    pub prices: Option<&'a HourSeries>,
 }
 
 impl DeferJobs {
@@ -99,7 +115,8 @@ impl DeferJobs {
         let (mut jobs, mut without_value) = (Vec::with_capacity(all.len()), 0);
         for (job, mean_s) in all.iter().zip(means) {
             let submit_ms = job.submit_ms + taking.shift_ms;
-            if !series.is_known(submit_ms, submit_ms + taking.most_ms + job.run_ms) {
+            let known = |series: &HourSeries| series.is_known(submit_ms, submit_ms + taking.most_ms + job.run_ms);
+            if !known(series) || !taking.prices.is_none_or(known) {
                 without_value += 1;
                 continue;
             }
@@ -167,7 +184,7 @@ mod tests {
         let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap().unwaited(i64::MAX);
         let series = HourSeries::from_values(0, (0..10).map(|hour| (hour != 4).then_some(5)).collect());
         let predicted_s = vec![3_600.0; 3];
-        let taking = DeferTaking { predicted_s: &predicted_s, shift_ms: 0, most_ms: HOUR_MS };
+        let taking = DeferTaking { predicted_s: &predicted_s, shift_ms: 0, most_ms: HOUR_MS, prices: None };
         let found = DeferJobs::of(&facts, &jobs, &series, &taking);
         assert_eq!((found.without_value, found.jobs.len()), (1, 2));
         // A week later there is no hour at all.

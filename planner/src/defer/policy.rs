@@ -6,7 +6,8 @@
 //! | window, cleanest | where the window of the expected run has the least, within the bound | no | a forecast, an expected run |
 //! | window, most a time | where the window saves most for each hour from submission to its end | no | the same |
 //! | window, worth | where the window saves most beyond so much for each hour waited | no | the same |
-//! | threshold | in the first hour at or below a percentile of the last days, or when the bound ends | no | past hours |
+//! | table | as a table of the day says for its class and hour: where the window of the class's median run has the least, within the bound | no | a forecast as of the end of the day before |
+//! | threshold | in the first hour at or below a percentile of the last days, as of the end of the day before, or when the bound ends | no | past hours |
 //! | two thresholds | as *threshold*; pauses in an hour above a higher percentile, and resumes as it started | yes | past hours |
 //! | hours | in the cheapest hours that hold the run within run and bound | yes | a forecast, the run |
 //! | free hours | the same with the values that came, where resuming costs nothing | yes | all: a bound |
@@ -15,6 +16,8 @@
 //! others, Middleware 2021). *Two thresholds* follows the idea of LACS (Bostandoost and others, arXiv 2404.15211) and of the double threshold before it (Lechowicz and others, arXiv 2303.17551): the run is unknown,
 //! switching costs, and what is running goes on to a higher intensity than what is paused resumes at. Their thresholds come from bounds on intensity and run, for a competitive ratio; ours are percentiles of
 //! past days. So it is their idea as read, and not their algorithm.
+//!
+//! A **day** is one of UTC. *Table* and *threshold* can be written down once a day, and are what a plan may choose; the others are decided for each job by itself, and stand beside it.
 //!
 //! Each takes a **bound** on the wait: end less submission less run, what resuming costs included.
 //!
@@ -94,6 +97,8 @@ pub enum DeferPolicy {
         /// How long it is.
         runs: ExpectedRun,
     },
+    /// Starts as a table of the day says.
+    Table(ForecastBy),
     /// Starts in an hour at or below a percentile.
     Threshold(PastPercentile),
     /// Starts and resumes at or below one percentile, and pauses above another.
@@ -123,7 +128,7 @@ impl DeferPolicy {
     /// The forecast that it takes.
     pub fn forecast(self) -> Option<ForecastBy> {
         match self {
-            Self::Window { by, .. } | Self::Hours(by) => Some(by),
+            Self::Window { by, .. } | Self::Table(by) | Self::Hours(by) => Some(by),
             Self::Now | Self::Threshold(_) | Self::TwoThresholds { .. } | Self::FreeHours => None,
         }
     }
@@ -133,7 +138,7 @@ impl DeferPolicy {
         match self {
             Self::Threshold(at) => vec![at],
             Self::TwoThresholds { resume, pause } => vec![resume, PastPercentile { percent: pause, ..resume }],
-            Self::Now | Self::Window { .. } | Self::Hours(_) | Self::FreeHours => Vec::new(),
+            Self::Now | Self::Window { .. } | Self::Table(_) | Self::Hours(_) | Self::FreeHours => Vec::new(),
         }
     }
 
@@ -149,11 +154,14 @@ impl DeferPolicy {
                 };
                 format!("{goal} for {}, by {}", runs.in_words(), by.in_words())
             }
+            Self::Table(by) => {
+                format!("cleanest window for the median run of the class, by {} once a day", by.in_words())
+            }
             Self::Threshold(at) => {
                 format!("first hour within the lowest {} % of {} days", at.percent, at.days)
             }
             Self::TwoThresholds { resume, pause } => format!(
-                "runs in the lowest {} % of {} days, pauses above the lowest {pause} %",
+                "hours within the lowest {} % of {} days, with pauses above the lowest {pause} %",
                 resume.percent, resume.days
             ),
             Self::Hours(by) => format!("cleanest hours that hold the true run, by {}", by.in_words()),

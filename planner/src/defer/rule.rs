@@ -1,6 +1,6 @@
 //! The ways to defer that are held against each other.
 //!
-//! Some know no future, and the plan is the best of those. Others know runs, or hours, or both: they say what a better prediction would be worth, and bound all.
+//! Some know no future. Of these, what can be written down once a day may be the plan: what is tested is then what is emitted. Others know runs, or hours, or both: they say what a better prediction would be worth, and bound all.
 //!
 //! O(1). Worked example: *window* takes the best of five forecasts for the predicted run; *all known, all wait* takes the hours that came and the true run, and lets every job wait as long as it may.
 
@@ -20,6 +20,8 @@ pub enum DeferRule {
     AllWait,
     /// The cleanest window by the clock: the mean of all earlier days.
     Clock,
+    /// The cleanest window for the median run of the class, by a table written once a day.
+    Table,
     /// Hours at or below a percentile.
     Threshold,
     /// The cleanest window for the mean run of the size class.
@@ -38,7 +40,7 @@ pub enum DeferRule {
     TwoThresholds,
     /// The cheapest hours by forecast, with runs known; pauses.
     Hours,
-    /// The best of those that know no future.
+    /// The best of those that can be written down once a day.
     Plan,
     /// The best of the same, chosen on the later weeks.
     Hindsight,
@@ -52,10 +54,11 @@ pub enum DeferRule {
 
 impl DeferRule {
     /// All, in the order in which they are told.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Now,
         Self::AllWait,
         Self::Clock,
+        Self::Table,
         Self::Threshold,
         Self::WindowSizeMean,
         Self::Window,
@@ -78,7 +81,8 @@ impl DeferRule {
             Self::Now => "start at once",
             Self::AllWait => "cleanest window, all wait (GAIA)",
             Self::Clock => "cleanest window by the clock",
-            Self::Threshold => "lowest hours, run unknown",
+            Self::Table => "cleanest window, a table a day",
+            Self::Threshold => "lowest hours, a limit a day",
             Self::WindowSizeMean => "cleanest window, mean run of the size",
             Self::Window => "cleanest window, predicted run",
             Self::MostATime => "most a time, predicted run",
@@ -94,6 +98,9 @@ impl DeferRule {
             Self::FreeOracle => "all known, all wait, pauses free",
         }
     }
+
+    /// Those that the plan may be: they can be written down once a day.
+    pub const WRITTEN: [Self; 2] = [Self::Threshold, Self::Table];
 
     /// Whether it knows what nobody can.
     pub fn knows(self) -> bool {
@@ -122,6 +129,7 @@ impl DeferRule {
         match self {
             Self::AllWait | Self::WindowSizeMean => windows(WindowGoal::Cleanest, ExpectedRun::SizeMean),
             Self::Clock => vec![DeferPolicy::cleanest(ForecastBy::Clock, ExpectedRun::Predicted)],
+            Self::Table => ForecastBy::TRIED.map(DeferPolicy::Table).to_vec(),
             Self::Threshold => THRESHOLDS.map(DeferPolicy::Threshold).to_vec(),
             Self::Window => windows(WindowGoal::Cleanest, ExpectedRun::Predicted),
             Self::MostATime => windows(WindowGoal::MostATime, ExpectedRun::Predicted),

@@ -112,14 +112,6 @@ impl HourSeries {
         let gaps = |hour: i64| usize::try_from(hour - self.first).ok().and_then(|at| self.gaps.get(at).copied());
         gaps(first).is_some() && gaps(first) == gaps(end)
     }
-
-    /// The same with values for hours that follow it, of which each is told its hour.
-    #[must_use]
-    pub fn extended(&self, hours: i64, value: impl Fn(i64) -> Option<i64>) -> Self {
-        let (_, end) = self.hours();
-        let values = self.values.iter().copied().chain((end..end + hours).map(value)).collect();
-        Self::from_values(self.first, values)
-    }
 }
 
 #[cfg(test)]

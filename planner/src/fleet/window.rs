@@ -43,13 +43,12 @@ impl FleetSplit {
     pub fn of((from, to): Moments, eval_from_ms: Option<i64>) -> Result<Self> {
         // A record of four weeks that begins with its first job has four weeks.
         let from = from - HOUR_MS;
-        let few = |days: f64| Error::TooFewDays { series: "the fleet's demand".to_owned(), days, least: 2.0 };
+        let few = |days: f64| Error::TooFewDays { series: "the demand for GPUs".to_owned(), days, least: 2.0 };
         let days = |span: i64| (span as f64 / DAY_MS as f64).max(0.0);
         let split = match eval_from_ms {
             Some(split) => {
                 if split >= to || to - split < DAY_MS {
-                    let what =
-                        "after --eval-from there is no whole day to price a mix on; choose an earlier one".to_owned();
+                    let what = "after --eval-from there is no whole day to test on; choose an earlier one".to_owned();
                     return Err(Error::NothingToEvaluate(what));
                 }
                 split

@@ -21,6 +21,7 @@ use super::setup::{QueueChange, Setup};
 use super::share::{Shares, Sharing, ShortQueue, ceiling_of, is_private};
 use crate::error::{Error, Result};
 use crate::plan::{Recommendation, worth};
+use crate::replay::answer::KnownByRun;
 use crate::replay::compare::{IntervalEstimate, Merit};
 use crate::replay::fidelity::Fidelity;
 use crate::replay::input::Loaded;
@@ -397,7 +398,7 @@ impl QueuesAnswer {
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
-            notes: loaded.notes.clone(),
+            notes: loaded.notes.iter().cloned().chain(KnownByRun::note(&request.today, &loaded.workload)).collect(),
             eval_from,
             today: request.today.describe(),
             resource: loaded.resource,

@@ -155,10 +155,7 @@ impl<'a> Study<'a> {
 
     /// Jobs that a scenario knows by their true run for want of an estimate.
     fn known_by_run(&self, named: &Named) -> Option<KnownByRun> {
-        let workload = &self.loaded.workload;
-        let jobs = named.policy.known_by_true_run(workload)?;
-        let share = jobs as f64 / workload.len().max(1) as f64;
-        Some(KnownByRun { share, predictions: named.policy.estimate == Estimate::Predicted })
+        KnownByRun::of(&named.policy, &self.loaded.workload)
     }
 
     /// When nodes fail in a scenario: the seconds in which failures begin that matter to the replay, in order.

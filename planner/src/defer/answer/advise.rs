@@ -9,7 +9,7 @@ use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::report::format;
 
 use super::super::rule::DeferRule;
-use super::{DeferAim, DeferAnswer, DeferSize, DeferVerdict, ToldDefer};
+use super::{DeferAim, DeferAnswer, DeferPlan, DeferSize, DeferVerdict, NextWay};
 use crate::fleet::answer::{minute, money};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};
 
@@ -23,7 +23,7 @@ pub(super) fn gpus(size: SizeClass) -> String {
     format!("{} GPU{}", size.id(), if size == SizeClass::One { "" } else { "s" })
 }
 
-impl ToldDefer {
+impl DeferPlan {
     /// Who waits how long at most, in words.
     pub(super) fn who(&self) -> String {
         let same = self.classes.first().is_some_and(|first| {
@@ -66,11 +66,15 @@ impl DeferAnswer {
 
     /// Whether the plan is advised.
     pub(super) fn judge(&self) -> DeferVerdict {
-        let Some(plan) = self.rule(DeferRule::Plan) else { return DeferVerdict::NothingBetter };
+        let (Some(plan), Some(now)) = (self.rule(DeferRule::Plan), self.rule(DeferRule::Now)) else {
+            return DeferVerdict::NothingBetter;
+        };
         let saving = self.held_out.saving;
         let dearer = self.prices_weigh() && plan.cost.is_some_and(|cost| cost.of_now > 1.0 + self.most_cost);
         if self.plan.classes.is_empty() || plan.chosen.classes.is_empty() {
             DeferVerdict::NothingBetter
+        } else if now.amount_per_month <= 0.0 {
+            DeferVerdict::NothingToSave
         } else if !worth(saving.value, saving.low, 1.0) {
             DeferVerdict::NoSaving
         } else if !plan.kept {
@@ -94,11 +98,8 @@ impl DeferAnswer {
         let plan = self.rule(DeferRule::Plan);
         let why = match self.verdict {
             DeferVerdict::Advised => {
-                let worth = self.plan.least_worth.map_or_else(String::new, |worth| {
-                    format!(", where an hour waited is expected to save at least {}", self.amount(worth))
-                });
                 return format!(
-                    "**Start jobs in the {}{worth}** ({}); all others start at once.",
+                    "**Start jobs in the {}** ({}); all others start at once.",
                     self.plan.what,
                     self.plan.who()
                 );
@@ -117,6 +118,10 @@ impl DeferAnswer {
                 "on the later windows the plan cost {} of starting at once, more than the {} that it may",
                 format::percent(plan.and_then(|plan| plan.cost).map_or(1.0, |cost| cost.of_now)),
                 format::percent(1.0 + self.most_cost)
+            ),
+            DeferVerdict::NothingToSave => format!(
+                "on the later windows starting at once cost {} a month in all, as prices were negative, so there is no share to save",
+                self.amount(self.rule(DeferRule::Now).map_or(0.0, |now| now.amount_per_month))
             ),
             DeferVerdict::NothingBetter => {
                 "within the mean wait asked for, no waiting was found that saves anything".to_owned()
@@ -139,6 +144,21 @@ impl DeferAnswer {
             ),
         };
         self.held_out.sizes.iter().filter(|size| size.waits.waited >= HARMED).map(harm).collect()
+    }
+
+    /// How to set it.
+    fn apply(&self) -> &'static str {
+        match self.next_day.as_ref().map(|day| &day.way) {
+            None => {
+                "Make the plan with the hours of the days of the jobs, up to today: it then writes what to set for tomorrow."
+            }
+            Some(NextWay::Table(_)) => {
+                "Give a job the start that defer.csv or defer_job_submit.lua name for its class and hour (Slurm: begin time), and write them anew each day. The test took the class from the predicted run; Slurm's lines take it from the time limit."
+            }
+            Some(NextWay::Limit(_)) => {
+                "Hold jobs of the classes that wait (defer_job_submit.lua), and run defer_release.sh at the beginning of each hour with its value: it starts them in the first hour at or below the limit. Write both anew each day. The test took the class from the predicted run; Slurm's lines take it from the time limit."
+            }
+        }
     }
 
     /// The same as every plan recommends; `None` where the plan is not advised.
@@ -195,9 +215,9 @@ impl DeferAnswer {
                 format::percent(held.worst_saving)
             ),
             assumptions,
-            holds_until: "until grid or load change: make the plan again every season, and the hours of the next day every day.".to_owned(),
-            apply: "Give a job the start that defer.csv or defer_job_submit.lua name for its class and hour (Slurm: begin time), and write them anew each day.".to_owned(),
-            command: Some("tracecast plan defer … --emit-to defer".to_owned()),
+            holds_until: "until grid or load change: make the plan again every season, and what it writes for a day every day.".to_owned(),
+            apply: self.apply().to_owned(),
+            command: (self.shift_weeks == 0).then(|| "tracecast plan defer … --emit-to defer".to_owned()),
             undo: "Take the lines out of job_submit.lua; waiting jobs start at once with `scontrol update JobId=… StartTime=now`.".to_owned(),
         })
     }
@@ -231,7 +251,6 @@ mod tests {
                 target_ms: mean_h * HOUR_MS as f64,
                 most_ms: 24 * HOUR_MS,
                 resume_ms: 0,
-                suspend: false,
                 most_cost: 0.0,
             },
             shift_weeks: 0,
@@ -291,10 +310,10 @@ mod tests {
     }
 
     #[test]
-    fn the_day_to_come_starts_in_its_clean_hours() {
+    fn the_day_to_come_is_written_down_as_the_plan_goes_by() {
         let day = answer(24.0).next_day.unwrap();
-        // Hour 400 is 16:00, so a job of an hour waits 18 h, then 17 …, and from 10:00 on not at all.
-        let class = day.starts.first().unwrap();
-        assert_eq!((class.after_h[0], class.after_h[17], class.after_h[18], class.after_h[23]), (18.0, 1.0, 0.0, 0.0));
+        // The clean hours are a quarter of all, so the lowest fifth of them is any of them: hours that emit 100 g at most.
+        assert!(matches!(day.way, NextWay::Limit(limit) if limit.limit == 100.0), "{day:?}");
+        assert_eq!(day.from, "1970-01-17T16:00:00Z");
     }
 }

@@ -1,7 +1,7 @@
-//! How jobs to come are deferred, and the day after the last hour of the series.
+//! How jobs to come are deferred, and what to set for the day after the last hour of the series.
 //!
-//! What is to come is chosen on all jobs of all windows. The hours after the last one of the series are then taken as they are forecast, and what a job of each class that waits would do is asked for each hour in which it may be
-//! submitted. The job is the median of its class.
+//! What is to come is chosen on all jobs of all windows. It is then written down for a day as the test wrote it down for each later day: a *table* with the hours forecast as of the last hour and the median run of each class, or a
+//! *limit* with the percentile as of the last hour.
 //!
 //! O(one search + classes × 24). Worked example: at the end of a day the cleanest of the next 24 h is forecast for 13:00; a job of 1 h that is submitted at 8:00 and may wait 6 h is told to start 5 h later.
 
@@ -9,24 +9,19 @@ use tracecast_analytics::time::{HOUR_MS, Zone};
 
 use super::super::choose::DeferSetup;
 use super::super::engine::DeferEngine;
-use super::super::forecast::{ForecastBy, HourForecast};
+use super::super::forecast::{DAY_H, ForecastBy};
 use super::super::heldout::DeferCase;
-use super::super::job::{CELLS, DeferJob, of_cell, runs_in_words};
+use super::super::job::{DeferJob, class_runs, of_cell, runs_in_words};
 use super::super::policy::DeferPolicy;
-use super::tested::setup_told;
-use super::{NextDay, NextStart, ToldDefer, Units};
+use super::tested::plan_of;
+use super::{DeferPlan, NextDay, NextLimit, NextStart, NextTable, NextWay, Units};
 use crate::error::Result;
 use crate::fleet::window::whole;
 use crate::plan::interval::ratio;
 
-/// Hours of the day to come.
-const DAY_H: i64 = 24;
-/// The longest run that is looked at beyond it, hours.
-const LONGEST_H: i64 = 7 * 24;
-
 /// All that looks forward.
 pub(super) struct Forward {
-    pub(super) plan: ToldDefer,
+    pub(super) plan: DeferPlan,
     pub(super) saves: f64,
     pub(super) next_day: Option<NextDay>,
 }
@@ -35,64 +30,69 @@ pub(super) fn plan(case: &DeferCase<'_>, jobs: &[DeferJob], units: &Units) -> Re
     let stretch = whole(&case.split.all);
     let jobs: Vec<DeferJob> =
         jobs.iter().filter(|job| (stretch.0..stretch.1).contains(&job.submit_ms)).copied().collect();
-    let engine = case.engine(stretch);
+    let engine = case.engine(stretch, &jobs);
     let (setup, choice) = case.forward(&engine, &jobs, stretch)?;
     let now: i128 = jobs
         .iter()
         .map(|job| case.series.integral(job.submit_ms, job.submit_ms + job.run_ms) * i128::from(job.milli_gpus))
         .sum();
     Ok(Forward {
-        plan: setup_told(&setup, units),
+        plan: plan_of(&setup, units),
         saves: 1.0 - ratio(choice.amount as f64, now as f64),
-        next_day: if setup.is_now() { None } else { next_day(case, &setup, &jobs, units) },
+        next_day: next_day(case, &engine, &setup, &jobs, units),
     })
 }
 
-/// The value in the middle of some; none of none.
-fn median<T: Ord + Copy>(mut values: Vec<T>) -> Option<T> {
-    values.sort_unstable();
-    values.get(values.len() / 2).copied()
+/// What to set for the day to come; `None` where nobody waits, or the hours before it are not known.
+fn next_day(
+    case: &DeferCase<'_>,
+    engine: &DeferEngine<'_>,
+    setup: &DeferSetup,
+    jobs: &[DeferJob],
+    units: &Units,
+) -> Option<NextDay> {
+    let (_, end) = case.series.hours();
+    let way = match setup.policy {
+        _ if setup.is_now() => return None,
+        DeferPolicy::Table(by) => {
+            let expected = expected(case, engine, by, units)?;
+            NextWay::Table(NextTable { by: by.in_words(), expected, starts: starts(engine, by, setup, jobs, end) })
+        }
+        DeferPolicy::Threshold(at) => NextWay::Limit(NextLimit {
+            limit: units.value(engine.limit_after(at)? as f64),
+            percent: at.percent,
+            days: at.days,
+        }),
+        _ => return None,
+    };
+    Some(NextDay { from: Zone::utc().rfc3339(end * HOUR_MS), way, from_ms: end * HOUR_MS })
 }
 
-fn next_day(case: &DeferCase<'_>, setup: &DeferSetup, jobs: &[DeferJob], units: &Units) -> Option<NextDay> {
-    let by = setup.policy.forecast().unwrap_or(ForecastBy::Mean(7));
-    let stretch = whole(&case.split.all);
-    let clock = (stretch.0.div_euclid(HOUR_MS), stretch.1.div_euclid(HOUR_MS));
-    let forecast = HourForecast::of(case.series, by, clock);
+/// What each hour of the day and of the longest wait after it is expected to be.
+fn expected(case: &DeferCase<'_>, engine: &DeferEngine<'_>, by: ForecastBy, units: &Units) -> Option<Vec<f64>> {
     let (_, end) = case.series.hours();
     let most_h = case.terms.most_ms / HOUR_MS + 1;
-    let told = case.series.extended(DAY_H + most_h + LONGEST_H + 1, |hour| forecast.at(end - 1, hour));
-    let policies: Vec<DeferPolicy> = vec![setup.policy];
-    let engine = DeferEngine::of(&told, &policies, clock, case.terms.resume_ms);
-    let expected: Option<Vec<f64>> =
-        (end..end + DAY_H + most_h).map(|hour| Some(units.value(told.at(hour)? as f64))).collect();
-    let starts = (0..CELLS).filter_map(|cell| {
-        let bound = setup.bounds_ms.get(cell).copied().filter(|bound| *bound > 0)?;
-        let of = |of: &dyn Fn(&DeferJob) -> i64| median(jobs.iter().filter(|job| job.cell == cell).map(of).collect());
-        let run_ms = of(&|job| job.predicted_ms)?.clamp(1, LONGEST_H * HOUR_MS);
-        let milli_gpus = of(&|job| i64::try_from(job.milli_gpus).unwrap_or(i64::MAX))?.unsigned_abs();
+    let forecast = engine.forecast(by)?;
+    (end..end + DAY_H + most_h).map(|hour| Some(units.value(forecast.at(end - 1, hour)? as f64))).collect()
+}
+
+/// The starts of each class that waits.
+fn starts(engine: &DeferEngine<'_>, by: ForecastBy, setup: &DeferSetup, jobs: &[DeferJob], end: i64) -> Vec<NextStart> {
+    let runs_ms = class_runs(jobs);
+    let of = |(cell, bound): (usize, &i64)| {
         let after = |hour: i64| {
-            let submit_ms = hour * HOUR_MS;
-            let job =
-                DeferJob { row: 0, submit_ms, run_ms, milli_gpus, predicted_ms: run_ms, size_mean_ms: run_ms, cell };
-            let start = engine.pieces(setup.policy, &job, bound).first().map_or(submit_ms, |piece| piece.0);
-            (start - submit_ms) as f64 / HOUR_MS as f64
+            let start = engine.table(by, cell, (end - 1, hour), &[*bound]).first().copied();
+            start.map_or(0.0, |start| (start - hour * HOUR_MS) as f64 / HOUR_MS as f64)
         };
-        let (size, runs) = of_cell(cell);
         let after_h: Vec<f64> = (end..end + DAY_H).map(after).collect();
-        let waits = after_h.iter().any(|after| *after > 0.0);
+        let waits = *bound > 0 && after_h.iter().any(|after| *after > 0.0);
+        let (size, runs) = of_cell(cell);
         waits.then(|| NextStart {
             size,
             runs: runs_in_words(runs).to_owned(),
-            run_h: run_ms as f64 / HOUR_MS as f64,
+            run_h: runs_ms.get(cell).map_or(0.0, |run| *run as f64 / HOUR_MS as f64),
             after_h,
         })
-    });
-    Some(NextDay {
-        from: Zone::utc().rfc3339(end * HOUR_MS),
-        by: by.in_words(),
-        expected: expected?,
-        starts: starts.collect(),
-        from_ms: end * HOUR_MS,
-    })
+    };
+    setup.bounds_ms.iter().enumerate().filter_map(of).collect()
 }

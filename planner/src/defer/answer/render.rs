@@ -6,7 +6,7 @@ use tracecast_analytics::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, 
 use tracecast_analytics::time::{HOUR_MS, format_rfc3339};
 
 use super::super::rule::DeferRule;
-use super::{DeferAim, DeferAnswer, DeferWaits};
+use super::{DeferAim, DeferAnswer, DeferVerdict, DeferWaits, NextStart, NextTable, NextWay};
 use crate::fleet::answer::{minute, money, windows_table};
 
 /// Rules that are shown window by window; JSON has all.
@@ -79,7 +79,8 @@ impl DeferAnswer {
             rule(DeferRule::FreeOracle),
         ) {
             let saved = |rule: &super::DeferRuleOverWindows| format::percent(1.0 - rule.of_now);
-            said.push(format!(
+            if self.verdict != DeferVerdict::NothingToSave {
+                said.push(format!(
                 "Chosen on {} before {} and told on {} after: the plan saved **{} of the {}** of starting at once ({} to {}, {}), {} a month of {}. It saved least from {} on: {}.",
                 held.chosen_on,
                 minute(&held.split),
@@ -94,6 +95,7 @@ impl DeferAnswer {
                 minute(&held.worst_window),
                 format::percent(held.worst_saving)
             ));
+            }
             said.push(format!(
                 "Of the later jobs {} waited, on average of all {} ({} to {}); 95 % waited up to {}, the longest {}.",
                 format::percent(plan.waits.waited),
@@ -103,7 +105,8 @@ impl DeferAnswer {
                 format::duration(plan.waits.p95_s),
                 format::duration(plan.waits.longest_s)
             ));
-            said.push(format!(
+            if self.verdict != DeferVerdict::NothingToSave {
+                said.push(format!(
                 "With the same mean wait, knowing all hours and runs saves {}. If all wait, the published window saves {} ({} on average), knowing all {}, and with free pauses {}.",
                 saved(same),
                 saved(all_wait),
@@ -111,6 +114,7 @@ impl DeferAnswer {
                 saved(oracle),
                 saved(free)
             ));
+            }
             if let (Some(cost), Some(currency)) = (plan.cost, &self.currency) {
                 said.push(format!(
                     "It cost {} a month, {} of starting at once.",
@@ -130,9 +134,8 @@ impl DeferAnswer {
     }
 
     /// The starts of the day to come that differ, and the one of each class that waits; none of a class that starts at once all day.
-    fn groups(&self) -> (Vec<&[f64]>, Vec<Option<usize>>) {
+    fn groups<'t>(&self, starts: &'t [NextStart]) -> (Vec<&'t [f64]>, Vec<Option<usize>>) {
         let mut distinct: Vec<&[f64]> = Vec::new();
-        let starts = self.next_day.as_ref().map_or(&[][..], |day| &day.starts);
         let mut of = |class: &super::DeferClass| {
             let found = starts.iter().find(|start| start.size == class.size && start.runs == class.runs)?;
             let at = distinct.iter().position(|known| *known == found.after_h.as_slice());
@@ -146,47 +149,69 @@ impl DeferAnswer {
     }
 
     fn plan_section(&self) -> Section {
-        let (distinct, groups) = self.groups();
-        let columns = vec![
-            Column::text("GPUs"),
-            Column::text("Expected run"),
-            Column::number("Waits up to"),
-            Column::text("Group"),
-        ];
-        let mut table = ReportTable::new("Who may wait", columns);
-        let name = |group: usize| format!("{}", group + 1);
-        for (class, group) in self.plan.classes.iter().zip(&groups) {
-            table.rows.push(vec![
-                class.size.id().into(),
-                class.runs.as_str().into(),
-                Cell::Duration(class.most_wait_s),
-                group.map_or_else(String::new, name).into(),
-            ]);
+        let way = self.next_day.as_ref().map(|day| &day.way);
+        let day_table = match way {
+            Some(NextWay::Table(table)) => Some(table),
+            _ => None,
+        };
+        let (distinct, groups) = self.groups(day_table.map_or(&[][..], |table| &table.starts));
+        let mut columns = vec![Column::text("GPUs"), Column::text("Expected run"), Column::number("Waits up to")];
+        if day_table.is_some() {
+            columns.push(Column::text("Group"));
         }
-        let mut section =
-            Section::new("defer-plan", "Who waits, and the day to come").with_table(table).with_definition(format!(
-                "How: {}. Chosen on all windows, where it saves {}. Classes that are not named start at once.",
-                self.plan.what,
-                format::percent(self.plan_saves)
-            ));
-        if let Some(day) = &self.next_day {
-            let mut columns = vec![Column::text("Submitted (UTC)"), Column::number(self.value_unit())];
-            columns.extend((0..distinct.len()).map(|group| Column::number(format!("Group {}", name(group)))));
-            let mut table = ReportTable::new("Starts of the day to come, hours after submission", columns);
-            for (at, expected) in day.expected.iter().enumerate().take(24) {
-                let hour = format_rfc3339(day.from_ms + at as i64 * HOUR_MS);
-                let mut row: Vec<Cell> = vec![minute(&hour).into(), Cell::float(*expected, self.value_digits())];
-                row.extend(
-                    distinct.iter().map(|after_h| Cell::opt(after_h.get(at).copied(), |after| Cell::float(after, 1))),
-                );
-                table.rows.push(row);
+        let mut table = ReportTable::new("Who may wait", columns);
+        for (class, group) in self.plan.classes.iter().zip(&groups) {
+            let mut row: Vec<Cell> =
+                vec![class.size.id().into(), class.runs.as_str().into(), Cell::Duration(class.most_wait_s)];
+            if day_table.is_some() {
+                row.push(group.map_or_else(String::new, |group| format!("{}", group + 1)).into());
             }
-            section = section.with_table(table).with_definition(format!(
+            table.rows.push(row);
+        }
+        let heading = match (self.verdict, way) {
+            (DeferVerdict::Advised, Some(_)) => "Who waits, and the day to come",
+            (DeferVerdict::Advised, None) => "Who waits",
+            _ => "Who would have waited: not advised",
+        };
+        let mut section = Section::new("defer-plan", heading).with_table(table).with_definition(format!(
+            "How: {}. Chosen on all windows, where it saves {}. Classes that are not named start at once.",
+            self.plan.what,
+            format::percent(self.plan_saves)
+        ));
+        if let Some(table) = day_table {
+            section = section.with_table(self.day_table(table, &distinct)).with_definition(format!(
                 "The hours after the last one of the file, as forecast by {}, and a job of the median of each class. 0 starts at once. Classes of a **group** start alike that day; one without a group starts at once.",
-                day.by
+                table.by
+            ));
+        }
+        if let (Some(NextWay::Limit(limit)), Some(day)) = (way, &self.next_day) {
+            section = section.with_definition(format!(
+                "The day from {} on: what waits starts in the first hour at or below **{} {}**, which {} % of the hours of the {} days before are, or when its time is over.",
+                minute(&day.from),
+                format::float(limit.limit, self.value_digits()),
+                self.value_unit(),
+                limit.percent,
+                limit.days
             ));
         }
         section
+    }
+
+    /// The starts of a day by hour of submission.
+    fn day_table(&self, day: &NextTable, distinct: &[&[f64]]) -> ReportTable {
+        let from_ms = self.next_day.as_ref().map_or(0, |day| day.from_ms);
+        let mut columns = vec![Column::text("Submitted (UTC)"), Column::number(self.value_unit())];
+        columns.extend((0..distinct.len()).map(|group| Column::number(format!("Group {}", group + 1))));
+        let mut table = ReportTable::new("Starts of the day to come, hours after submission", columns);
+        for (at, expected) in day.expected.iter().enumerate().take(24) {
+            let hour = format_rfc3339(from_ms + at as i64 * HOUR_MS);
+            let mut row: Vec<Cell> = vec![minute(&hour).into(), Cell::float(*expected, self.value_digits())];
+            row.extend(
+                distinct.iter().map(|after_h| Cell::opt(after_h.get(at).copied(), |after| Cell::float(after, 1))),
+            );
+            table.rows.push(row);
+        }
+        table
     }
 
     fn value_unit(&self) -> String {
@@ -216,11 +241,14 @@ impl DeferAnswer {
             columns.push(Column::number("Of at once"));
         }
         let mut table = ReportTable::new("Chosen before, told after", columns);
+        // Small sites save less than a whole unit.
+        let now = self.rule(DeferRule::Now).map_or(0.0, |now| now.amount_per_month.abs());
+        let digits = if now < 100.0 { 2 } else { 0 };
         for rule in &self.held_out.by {
             let mut row: Vec<Cell> = vec![
                 rule.what.as_str().into(),
                 rule.chosen.what.as_str().into(),
-                Cell::float(rule.amount_per_month, 0),
+                Cell::float(rule.amount_per_month, digits),
                 Cell::Percent(1.0 - rule.of_now),
                 Cell::Percent(rule.regret),
             ];
@@ -234,6 +262,7 @@ impl DeferAnswer {
         }
         Section::new("defer-tested", "What came of it on later windows")
             .with_table(table)
+            .with_definition("**The plan** is the better of *a limit a day* and *a table a day*, which are written down at midnight UTC with what is known then: so what is tested is what is emitted. The other ways decide each job by itself, with all that is known when it is submitted.")
             .with_definition("Every rule has the forecast, the percentile and the bounds of each class that saved most on the windows before the split, of those with which the mean wait stayed within the target in both halves of them. **All wait** has one bound for all, and no target.")
             .with_definition("**Wait**: end less submission less run, what resuming costs included. **Worth its wait**: a job waits only if an hour of waiting is expected to save at least so much.")
             .with_definition("*Known* rules tell what a perfect prediction would be worth, and **all known** is the least that any start within the longest wait comes to; with **free pauses**, the least of all. They cannot be had.")

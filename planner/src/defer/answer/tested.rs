@@ -11,13 +11,13 @@ use tracecast_analytics::time::HOUR_MS;
 use super::super::choose::DeferSetup;
 use super::super::cost::DeferSpent;
 use super::super::forecast::{ForecastBy, HourForecast};
-use super::super::heldout::{DeferCase, DeferTerms, DeferTested, TestedDefer, ToldJob};
+use super::super::heldout::{DeferCase, DeferTerms, DeferTested, TestedDefer, TestedJob};
 use super::super::job::{of_cell, runs_in_words};
 use super::super::policy::{DeferPolicy, WindowGoal};
 use super::super::rule::DeferRule;
 use super::{
-    DeferClass, DeferCost, DeferFrontPoint, DeferHeldOut, DeferRuleInWindow, DeferRuleOverWindows, DeferSize,
-    DeferWaits, DeferWindow, ForecastScore, ToldDefer, Units,
+    DeferClass, DeferCost, DeferFrontPoint, DeferHeldOut, DeferPlan, DeferRuleInWindow, DeferRuleOverWindows,
+    DeferSize, DeferWaits, DeferWindow, ForecastScore, Units,
 };
 use crate::burst::part::TAIL;
 use crate::capacity::search::nearest_rank_s;
@@ -39,7 +39,7 @@ struct DeferSum {
 }
 
 impl DeferSum {
-    fn of<'j>(jobs: impl Iterator<Item = &'j ToldJob>) -> Self {
+    fn of<'j>(jobs: impl Iterator<Item = &'j TestedJob>) -> Self {
         let mut sum = Self::default();
         for told in jobs {
             let gpus = i128::from(told.job.milli_gpus);
@@ -70,7 +70,7 @@ impl DeferSum {
     }
 }
 
-fn waits<'j>(jobs: impl Iterator<Item = &'j ToldJob>) -> DeferWaits {
+fn waits<'j>(jobs: impl Iterator<Item = &'j TestedJob>) -> DeferWaits {
     let waits: Vec<i64> = jobs.map(|told| told.found.wait_ms).collect();
     DeferWaits {
         jobs: waits.len() as u64,
@@ -81,8 +81,8 @@ fn waits<'j>(jobs: impl Iterator<Item = &'j ToldJob>) -> DeferWaits {
     }
 }
 
-/// How a setup is told.
-pub(super) fn setup_told(setup: &DeferSetup, units: &Units) -> ToldDefer {
+/// A setup in the words of the answer.
+pub(super) fn plan_of(setup: &DeferSetup, units: &Units) -> DeferPlan {
     let classes = if setup.is_now() { &[][..] } else { &setup.bounds_ms[..] };
     let classes = classes.iter().enumerate().filter(|(_, bound)| **bound > 0);
     let class = |(cell, bound): (usize, &i64)| {
@@ -96,12 +96,12 @@ pub(super) fn setup_told(setup: &DeferSetup, units: &Units) -> ToldDefer {
         }
         _ => None,
     };
-    let what = if setup.is_now() { DeferPolicy::Now.in_words() } else { setup.policy.in_words() };
-    ToldDefer { what, least_worth, classes: classes.map(class).collect() }
+    let policy = if setup.is_now() { DeferPolicy::Now } else { setup.policy };
+    DeferPlan { what: units.words(&policy.in_words()), least_worth, classes: classes.map(class).collect() }
 }
 
-/// Tells the test.
-pub(super) struct Teller<'a> {
+/// The later windows, in the units of the answer.
+pub(super) struct LaterWindows<'a> {
     pub(super) units: Units,
     /// On the calendar of the series.
     pub(super) split: &'a FleetSplit,
@@ -111,9 +111,9 @@ pub(super) struct Teller<'a> {
     pub(super) day: &'a dyn Fn(i64) -> String,
 }
 
-impl Teller<'_> {
-    /// The test as it is told; `near` is the share of the later jobs that were predicted within a factor of 2.
-    pub(super) fn told(&self, tested: &DeferTested, earlier_jobs: u64, near: f64) -> Result<DeferHeldOut> {
+impl LaterWindows<'_> {
+    /// The test; `near` is the share of the later jobs that were predicted within a factor of 2.
+    pub(super) fn held_out(&self, tested: &DeferTested, earlier_jobs: u64, near: f64) -> Result<DeferHeldOut> {
         let of = |rule: DeferRule| {
             let found = tested.rules.iter().find(|tested| tested.rule == rule);
             found.ok_or_else(|| Error::Defect(format!("{rule:?} was not tested")))
@@ -161,11 +161,11 @@ impl Teller<'_> {
             .filter(|at| of_plan.get(*at).is_some_and(|sum| sum.jobs > 0))
             .min_by(|a, b| saved(*a).total_cmp(&saved(*b)))
             .unwrap_or(0);
-        let mut by_size: BTreeMap<SizeClass, Vec<ToldJob>> = BTreeMap::new();
+        let mut by_size: BTreeMap<SizeClass, Vec<TestedJob>> = BTreeMap::new();
         for told in &plan.jobs {
             by_size.entry(of_cell(told.job.cell).0).or_default().push(*told);
         }
-        let size = |(size, jobs): (SizeClass, Vec<ToldJob>)| {
+        let size = |(size, jobs): (SizeClass, Vec<TestedJob>)| {
             let sum = DeferSum::of(jobs.iter());
             DeferSize { size, waits: waits(jobs.iter()), saved: sum.saved(), of_all: ratio(sum.now as f64, all as f64) }
         };
@@ -209,8 +209,8 @@ impl Teller<'_> {
         };
         DeferRuleOverWindows {
             by: rule.rule,
-            what: rule.rule.in_words().to_owned(),
-            chosen: setup_told(&rule.setup, &self.units),
+            what: self.units.words(rule.rule.in_words()),
+            chosen: plan_of(&rule.setup, &self.units),
             knows: rule.rule.knows(),
             amount_per_month: self.units.amount(sum.amount) / months,
             of_now: ratio(sum.amount as f64, now as f64),
@@ -231,7 +231,9 @@ impl Teller<'_> {
             let forecast = HourForecast::of(case.series, by, before);
             for ahead_h in AHEAD_H {
                 let error = |hours| forecast.error(hours, i64::from(ahead_h)).map(|parts| self.units.value(parts));
-                scores.push(ForecastScore { by: by.in_words(), ahead_h, earlier: error(before), later: error(after) });
+                // The clock is the mean of the earlier hours themselves.
+                let earlier = error(before).filter(|_| by != ForecastBy::Clock);
+                scores.push(ForecastScore { by: by.in_words(), ahead_h, earlier, later: error(after) });
             }
         }
         scores

@@ -3,7 +3,9 @@
 //! ```text
 //! window       g(d) = ∫ of the forecast from s + r to s + r + d, less ∫ from s to s + d: what starting d later adds to starting at once, s being the submission and r the expected run.
 //!              g is linear between hours' ends, so its least value, and its most a time, lie where d or d + r meets an hour, or at the bound: each of these is tried, and the earliest of equals taken
-//! threshold    the first hour whose value is at or below the percentile as known in that hour, or the bound
+//! table        the same with Σ over whole hours: for a class and an hour of submission h, s = h, r = the median run of the class, and the forecast as of the end of the day before h. The job starts then, or at submission if
+//!              that is later
+//! threshold    the first hour whose value is at or below the percentile as known at the end of the day before that hour, or the bound; at once where nothing was known then
 //! two          the same to start; in each later hour above the higher percentile it pauses, if what is left of the bound is more than resuming costs, and resumes as it started, or when no more is left
 //! hours        the cheapest parts of the hours from submission to run and bound that hold the run; more are taken until they hold what resuming costs as well. Taken only if that is expected to be less than
 //!              the cleanest window
@@ -22,8 +24,8 @@ use std::collections::BTreeMap;
 
 use tracecast_analytics::time::HOUR_MS;
 
-use super::forecast::{ForecastBy, HourForecast};
-use super::job::DeferJob;
+use super::forecast::{DAY_H, ForecastBy, HourForecast};
+use super::job::{CELLS, DeferJob};
 use super::policy::{DeferPolicy, ExpectedRun, PastPercentile, WindowGoal};
 use super::series::HourSeries;
 
@@ -47,8 +49,10 @@ pub type Pieces = Vec<(i64, i64)>;
 /// Hours at or below a percentile.
 #[derive(Debug, Clone)]
 struct LowHours {
-    /// The percentile as known in each hour.
+    /// The percentile for each hour, as known at the end of the day before.
     limits: Vec<Option<i64>>,
+    /// The same for the day after the last hour.
+    after: Option<i64>,
     /// The first hour from each on that is at or below it; far away where none is.
     next: Vec<i64>,
 }
@@ -58,6 +62,7 @@ struct LowHours {
 pub struct DeferEngine<'s> {
     series: &'s HourSeries,
     resume_ms: i64,
+    class_runs_ms: [i64; CELLS],
     forecasts: BTreeMap<ForecastBy, HourForecast<'s>>,
     low: BTreeMap<PastPercentile, LowHours>,
 }
@@ -65,6 +70,23 @@ pub struct DeferEngine<'s> {
 /// The hour of the epoch of a moment.
 fn hour(ms: i64) -> i64 {
     ms.div_euclid(HOUR_MS)
+}
+
+/// The last hour of the day before the one of an hour.
+fn day_before(hour: i64) -> i64 {
+    hour.div_euclid(DAY_H) * DAY_H - 1
+}
+
+/// What a window is sought for.
+#[derive(Clone, Copy)]
+struct Sought {
+    /// From here on, ms.
+    from_ms: i64,
+    /// The last hour that is known.
+    now: i64,
+    /// The expected run, ms.
+    run_ms: i64,
+    milli_gpus: u64,
 }
 
 /// Sums of a forecast from a moment on.
@@ -100,10 +122,24 @@ impl Walk {
     }
 }
 
+impl Sought {
+    /// For a job, when it is submitted.
+    fn of(job: &DeferJob, runs: ExpectedRun) -> Self {
+        let (from_ms, run_ms) = (job.submit_ms, runs.of(job));
+        Self { from_ms, now: hour(from_ms), run_ms, milli_gpus: job.milli_gpus }
+    }
+}
+
 impl<'s> DeferEngine<'s> {
-    /// An engine for some policies; *clock* forecasts are of the hours from one to before another, and resuming costs so many ms. O(hours × (forecasts + hours of a percentile)).
-    pub fn of(series: &'s HourSeries, policies: &[DeferPolicy], clock: (i64, i64), resume_ms: i64) -> Self {
-        let mut engine = Self { series, resume_ms, forecasts: BTreeMap::new(), low: BTreeMap::new() };
+    /// An engine for some policies; *clock* forecasts are of the hours from one to before another, resuming costs so many ms, and *tables* take the run of each class for so long. O(hours × (forecasts + hours of a percentile)).
+    pub fn of(
+        series: &'s HourSeries,
+        policies: &[DeferPolicy],
+        clock: (i64, i64),
+        resume_ms: i64,
+        class_runs_ms: [i64; CELLS],
+    ) -> Self {
+        let mut engine = Self { series, resume_ms, class_runs_ms, forecasts: BTreeMap::new(), low: BTreeMap::new() };
         for policy in policies {
             let known = matches!(policy, DeferPolicy::FreeHours).then_some(ForecastBy::Known);
             if let Some(by) = policy.forecast().or(known) {
@@ -121,10 +157,15 @@ impl<'s> DeferEngine<'s> {
         self.forecasts.get(&by)
     }
 
-    /// A percentile as known in an hour.
+    /// A percentile for an hour, as known at the end of the day before.
     pub fn limit(&self, of: PastPercentile, now: i64) -> Option<i64> {
         let at = usize::try_from(now - self.series.hours().0).ok()?;
         self.low.get(&of)?.limits.get(at).copied().flatten()
+    }
+
+    /// A percentile for the day after the last hour of the series.
+    pub fn limit_after(&self, of: PastPercentile) -> Option<i64> {
+        self.low.get(&of)?.after
     }
 
     /// What becomes of a job under each of some bounds, in rising order, ms.
@@ -137,7 +178,12 @@ impl<'s> DeferEngine<'s> {
         match policy {
             DeferPolicy::Now => vec![whole(job.submit_ms); bounds_ms.len()],
             DeferPolicy::Window { goal, by, runs } => {
-                self.windows(job, (goal, by, runs), bounds_ms).into_iter().map(whole).collect()
+                self.windows(Sought::of(job, runs), (goal, by), bounds_ms).into_iter().map(whole).collect()
+            }
+            DeferPolicy::Table(by) => {
+                let at = hour(job.submit_ms);
+                let starts = self.table(by, job.cell, (day_before(at), at), bounds_ms);
+                starts.into_iter().map(|start| whole(start.max(job.submit_ms))).collect()
             }
             DeferPolicy::Threshold(at) => {
                 bounds_ms.iter().map(|bound| whole(self.first_low(at, job.submit_ms, *bound))).collect()
@@ -154,7 +200,13 @@ impl<'s> DeferEngine<'s> {
         match policy {
             DeferPolicy::Now => whole(job.submit_ms),
             DeferPolicy::Window { goal, by, runs } => {
-                whole(self.windows(job, (goal, by, runs), &[bound_ms]).first().copied().unwrap_or(job.submit_ms))
+                let starts = self.windows(Sought::of(job, runs), (goal, by), &[bound_ms]);
+                whole(starts.first().copied().unwrap_or(job.submit_ms))
+            }
+            DeferPolicy::Table(by) => {
+                let at = hour(job.submit_ms);
+                let starts = self.table(by, job.cell, (day_before(at), at), &[bound_ms]);
+                whole(starts.first().map_or(job.submit_ms, |start| job.submit_ms.max(*start)))
             }
             DeferPolicy::Threshold(at) => whole(self.first_low(at, job.submit_ms, bound_ms)),
             DeferPolicy::TwoThresholds { resume, pause } => {
@@ -180,21 +232,22 @@ impl<'s> DeferEngine<'s> {
         }
     }
 
+    /// The start under each bound that a table has for a class and an hour of submission, ms, where the hours up to another are known.
+    pub fn table(&self, by: ForecastBy, cell: usize, (now, at): (i64, i64), bounds_ms: &[i64]) -> Vec<i64> {
+        let run_ms = self.class_runs_ms.get(cell).copied().unwrap_or(HOUR_MS);
+        let sought = Sought { from_ms: at * HOUR_MS, now, run_ms, milli_gpus: 1 };
+        self.windows(sought, (WindowGoal::Cleanest, by), bounds_ms)
+    }
+
     /// The start under each bound.
-    fn windows(
-        &self,
-        job: &DeferJob,
-        (goal, by, runs): (WindowGoal, ForecastBy, ExpectedRun),
-        bounds_ms: &[i64],
-    ) -> Vec<i64> {
-        let submit = job.submit_ms;
+    fn windows(&self, sought: Sought, (goal, by): (WindowGoal, ForecastBy), bounds_ms: &[i64]) -> Vec<i64> {
+        let Sought { from_ms: submit, now, run_ms: expected, milli_gpus } = sought;
         let most = bounds_ms.last().copied().unwrap_or(0);
         let Some(forecast) = self.forecasts.get(&by).filter(|_| most > 0) else {
             return vec![submit; bounds_ms.len()];
         };
-        let expected = runs.of(job);
-        let near = Walk::of(forecast, hour(submit), submit, submit + most);
-        let far = Walk::of(forecast, hour(submit), submit + expected, submit + expected + most);
+        let near = Walk::of(forecast, now, submit, submit + most);
+        let far = Walk::of(forecast, now, submit + expected, submit + expected + most);
         let known = (near.reach_ms - submit).min(far.reach_ms - submit - expected);
         let ends = |walk: &Walk| walk.hours.iter().map(|(begin, ..)| begin - walk.from_ms).collect::<Vec<i64>>();
         let mut tried: Vec<i64> = [ends(&near), ends(&far), bounds_ms.to_vec()].concat();
@@ -216,7 +269,7 @@ impl<'s> DeferEngine<'s> {
                         gain * i128::from(best.0 + expected) > best.1 * i128::from(ahead + expected)
                     }
                     WindowGoal::Worth(least) => {
-                        (gain - best.1) * i128::from(job.milli_gpus) > i128::from(least) * i128::from(ahead - best.0)
+                        (gain - best.1) * i128::from(milli_gpus) > i128::from(least) * i128::from(ahead - best.0)
                     }
                 };
                 if better {
@@ -229,8 +282,11 @@ impl<'s> DeferEngine<'s> {
         bounds_ms.iter().map(&mut start).collect()
     }
 
-    /// The first moment from one on in an hour at or below a percentile, or that moment and the bound.
+    /// The first moment from one on in an hour at or below a percentile, or that moment and the bound; that moment where nothing is known of the past.
     fn first_low(&self, at: PastPercentile, from_ms: i64, bound_ms: i64) -> i64 {
+        if self.limit(at, hour(from_ms)).is_none() {
+            return from_ms;
+        }
         let index = usize::try_from(hour(from_ms) - self.series.hours().0).ok();
         let next = index.and_then(|index| self.low.get(&at)?.next.get(index).copied());
         match next {
@@ -275,7 +331,8 @@ impl<'s> DeferEngine<'s> {
 
     /// The cheapest hours of a forecast that hold the run and what resuming costs, or the cleanest window.
     fn hours(&self, job: &DeferJob, by: ForecastBy, bound_ms: i64) -> Pieces {
-        let start = self.windows(job, (WindowGoal::Cleanest, by, ExpectedRun::Recorded), &[bound_ms]);
+        let sought = Sought::of(job, ExpectedRun::Recorded);
+        let start = self.windows(sought, (WindowGoal::Cleanest, by), &[bound_ms]);
         let start = start.first().copied().unwrap_or(job.submit_ms);
         let window = vec![(start, start + job.run_ms)];
         let Some(forecast) = self.forecasts.get(&by) else { return window };
@@ -369,23 +426,31 @@ fn worked(pieces: &[(i64, i64)], run_ms: i64, resume_ms: i64) -> Option<Pieces> 
     None
 }
 
+/// By nearest rank.
+fn percentile(sorted: &[i64], percent: u8) -> Option<i64> {
+    let rank = (sorted.len() * usize::from(percent)).div_ceil(100).max(1) - 1;
+    sorted.get(rank).copied()
+}
+
 impl LowHours {
     /// O(hours × hours of the days).
     fn of(series: &HourSeries, at: PastPercentile) -> Self {
         let (first, end) = series.hours();
         let mut sorted: Vec<i64> = Vec::new();
         let mut limits = Vec::new();
+        let mut of_day = None;
         for now in first..end {
+            if day_before(now) == now - 1 {
+                of_day = percentile(&sorted, at.percent);
+            }
+            limits.push(of_day);
             if let Some(value) = series.at(now) {
                 sorted.insert(sorted.partition_point(|other| *other < value), value);
             }
-            if let Some(gone) = series.at(now - i64::from(at.days) * 24) {
+            if let Some(gone) = series.at(now - i64::from(at.days) * DAY_H) {
                 let at = sorted.partition_point(|other| *other < gone);
                 sorted.drain(at..(at + 1).min(sorted.len()));
             }
-            // By nearest rank.
-            let rank = (sorted.len() * usize::from(at.percent)).div_ceil(100).max(1) - 1;
-            limits.push(sorted.get(rank).copied());
         }
         let mut next = vec![hour(i64::MAX); limits.len()];
         let mut ahead = hour(i64::MAX);
@@ -395,6 +460,6 @@ impl LowHours {
             }
             *slot = ahead;
         }
-        Self { limits, next }
+        Self { limits, after: percentile(&sorted, at.percent), next }
     }
 }

@@ -7,6 +7,8 @@ use super::*;
 use crate::defer::policy::{PAIRS, THRESHOLDS};
 
 const H: i64 = 60;
+/// The run of all classes in tables.
+const CLASS_RUN_MS: i64 = 90 * MINUTE_MS;
 
 fn series(values: &[i64]) -> HourSeries {
     HourSeries::from_values(0, values.iter().copied().map(Some).collect())
@@ -39,6 +41,7 @@ fn every_policy() -> Vec<DeferPolicy> {
             }
         }
         all.push(DeferPolicy::Hours(by));
+        all.push(DeferPolicy::Table(by));
     }
     all.extend(THRESHOLDS.map(DeferPolicy::Threshold));
     all.extend(
@@ -52,7 +55,7 @@ fn three_jobs_and_six_hours() {
     // 400 400 100 300 50 500; the hours after are as dirty as the last.
     let series = series(&[400, 400, 100, 300, 50, 500, 500, 500, 500, 500]);
     let policies = every_policy();
-    let engine = DeferEngine::of(&series, &policies, (0, 10), 6 * MINUTE_MS);
+    let engine = DeferEngine::of(&series, &policies, (0, 10), 6 * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
     let first = job(30, 60, 60);
     // The worked example: with 2 h the job waits for hour 2, with 4 h for hour 4; with 1 h it can but begin at 1:30.
     for (bound, start) in [(2 * H, 120), (4 * H, 240), (H, 90), (0, 30)] {
@@ -73,25 +76,59 @@ fn three_jobs_and_six_hours() {
     let told = engine.decide(DeferPolicy::Hours(ForecastBy::Known), &second, &[4 * H * MINUTE_MS])[0];
     assert_eq!((told.wait_ms / MINUTE_MS, told.extra_ms / MINUTE_MS), (3 * H, 6));
     assert_eq!(told.amount, i128::from(MINUTE_MS) * (60 * 100 + 6 * 300 + 60 * 50));
-    // The lowest fifth of the hours so far: hour 2 is in it, as hours 0 and 1 are of themselves.
+    // On the first day nothing is known of the past, so nobody waits for a percentile, or by a table.
     let third = job(3 * H, 30, 30);
     let low = DeferPolicy::Threshold(PastPercentile { percent: 20, days: 7 });
-    assert_eq!(pieces(&engine, low, &third, 3 * H), [(4 * H, 4 * H + 30)]);
-    assert_eq!(pieces(&engine, low, &third, 45), [(3 * H + 45, 3 * H + 75)]);
+    assert_eq!(pieces(&engine, low, &third, 3 * H), [(3 * H, 3 * H + 30)]);
+    assert_eq!(pieces(&engine, DeferPolicy::Table(ForecastBy::Mean(7)), &third, 3 * H), [(3 * H, 3 * H + 30)]);
+}
+
+/// A day whose first five hours emit 50 and 100, and all others 300; then a day of 400 400 100 300 50, and 500 from then on.
+fn a_day_before() -> HourSeries {
+    let first = [50, 100, 100, 100, 100].into_iter().chain([300; 19]);
+    let second = [400, 400, 100, 300, 50].into_iter().chain([500; 19]);
+    series(&first.chain(second).collect::<Vec<i64>>())
+}
+
+#[test]
+fn a_limit_and_a_table_know_the_day_before() {
+    let series = a_day_before();
+    let policies = every_policy();
+    let engine = DeferEngine::of(&series, &policies, (0, 24), 6 * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
+    let day = 24 * H;
+    // The lowest fifth of the 24 hours before is 100: the fifth lowest.
+    let low = PastPercentile { percent: 20, days: 7 };
+    assert_eq!((engine.limit(low, 24), engine.limit(low, 47), engine.limit(low, 23)), (Some(100), Some(100), None));
+    // Of 48 hours the tenth lowest is 300.
+    assert_eq!(engine.limit_after(low), Some(300));
+    let policy = DeferPolicy::Threshold(low);
+    assert_eq!(pieces(&engine, policy, &job(day + 10, 30, 30), 3 * H), [(day + 2 * H, day + 2 * H + 30)]);
+    assert_eq!(pieces(&engine, policy, &job(day + 3 * H, 30, 30), 45), [(day + 3 * H + 45, day + 3 * H + 75)]);
+    // By yesterday the cleanest 90 min within 3 h of 23:00 are from 0:00 on: 50 and half of 100. Of what is submitted at 23:10 and at 23:50 all starts then.
+    let table = DeferPolicy::Table(ForecastBy::Yesterday);
+    assert_eq!(engine.table(ForecastBy::Yesterday, 0, (23, 47), &[3 * H * MINUTE_MS]), [48 * H * MINUTE_MS]);
+    // Of what is submitted at 0:10 of the second day, the table of 0:00 says at once; it does not look at the second day itself.
+    assert_eq!(pieces(&engine, table, &job(day + 10, 60, 5), 3 * H), [(day + 10, day + 70)]);
 }
 
 #[test]
 fn what_runs_pauses_above_the_higher_percentile_and_resumes_below_the_lower() {
-    // Starts in hour 4 (100), pauses in hour 6 (500), resumes in hour 9 (100) after 3 h, and pays 6 min.
-    let series = series(&[200, 300, 400, 300, 100, 200, 500, 450, 300, 100, 100, 100, 100]);
+    // The day before, 100 is the lowest fifth and 300 the lower 70 %. Starts in hour 4 (100), pauses in hour 6 (500), resumes in hour 9 (100) after 3 h, and pays 6 min.
+    let before = [100; 6].into_iter().chain([300; 12]).chain([500; 6]);
+    let values: Vec<i64> = before.chain([200, 300, 400, 300, 100, 200, 500, 450, 300, 100, 100, 100, 100]).collect();
+    let series = series(&values);
+    let day = 24 * H;
     let policy = DeferPolicy::TwoThresholds { resume: PastPercentile { percent: 20, days: 7 }, pause: 70 };
-    let engine = DeferEngine::of(&series, &[policy], (0, 0), 6 * MINUTE_MS);
-    let job = job(2 * H, 3 * H, H);
-    assert_eq!(pieces(&engine, policy, &job, 6 * H), [(4 * H, 6 * H), (9 * H, 10 * H + 6)]);
+    let engine = DeferEngine::of(&series, &[policy], (0, 0), 6 * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
+    let job = job(day + 2 * H, 3 * H, H);
+    let pieces = |policy: DeferPolicy, bound: i64| -> Vec<(i64, i64)> {
+        pieces(&engine, policy, &job, bound).iter().map(|(from, to)| (from - day, to - day)).collect()
+    };
+    assert_eq!(pieces(policy, 6 * H), [(4 * H, 6 * H), (9 * H, 10 * H + 6)]);
     // A bound of 4 h leaves 2 h from hour 4 on, of which 6 min are what resuming costs.
-    assert_eq!(pieces(&engine, policy, &job, 4 * H), [(4 * H, 6 * H), (7 * H + 54, 9 * H)]);
+    assert_eq!(pieces(policy, 4 * H), [(4 * H, 6 * H), (7 * H + 54, 9 * H)]);
     // One of 2 h and 6 min leaves no time to pause.
-    assert_eq!(pieces(&engine, policy, &job, 2 * H + 6), [(4 * H, 7 * H)]);
+    assert_eq!(pieces(policy, 2 * H + 6), [(4 * H, 7 * H)]);
 }
 
 /// What a window emits, by looking at every minute; the earliest of the best starts.
@@ -134,8 +171,9 @@ fn paused_by_minutes(
     resume: i64,
 ) -> Vec<i64> {
     let (submit, mut work) = (job.submit_ms / MINUTE_MS, job.run_ms / MINUTE_MS);
-    let is_low = |minute: i64| values[(minute / H) as usize] <= engine.limit(low, minute / H).unwrap();
-    let is_high = |minute: i64| values[(minute / H) as usize] > engine.limit(high, minute / H).unwrap();
+    let is_low = |minute: i64| engine.limit(low, minute / H).is_none_or(|limit| values[(minute / H) as usize] <= limit);
+    let is_high =
+        |minute: i64| engine.limit(high, minute / H).is_some_and(|limit| values[(minute / H) as usize] > limit);
     let (mut running, mut begun, mut paying, mut lost) = (false, false, 0, 0);
     let mut worked = false;
     let mut drawn = Vec::new();
@@ -183,7 +221,7 @@ proptest! {
     fn windows_and_bounds_are_those_of_every_minute((values, submit, run, expected, bound, resume) in cases()) {
         let series = series(&values);
         let policies = every_policy();
-        let engine = DeferEngine::of(&series, &policies, (0, 10), resume * MINUTE_MS);
+        let engine = DeferEngine::of(&series, &policies, (0, 10), resume * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
         let job = job(submit, run, expected);
         let now = submit / H;
         for policy in &policies {
@@ -206,8 +244,23 @@ proptest! {
                     prop_assert_eq!(found.amount, i128::from(least * MINUTE_MS));
                 }
                 DeferPolicy::Threshold(at) => {
-                    let low = |minute: i64| values[(minute / H) as usize] <= engine.limit(at, minute / H).unwrap();
+                    let low = |minute: i64| engine.limit(at, minute / H).is_some_and(|limit| values[(minute / H) as usize] <= limit);
                     let slow = (submit..submit + bound).find(|minute| low(*minute)).unwrap_or(submit + bound);
+                    let slow = if engine.limit(at, now).is_some() { slow } else { submit };
+                    prop_assert_eq!(pieces(&engine, *policy, &job, bound), [(slow, slow + run)], "{:?}", policy);
+                }
+                DeferPolicy::Table(by) => {
+                    // As a window of the class's run from the beginning of the hour, with what the day before knew.
+                    let forecast = engine.forecast(by).unwrap();
+                    let known_to = now.div_euclid(24) * 24 - 1;
+                    let class = DeferJob { submit_ms: now * H * MINUTE_MS, ..job };
+                    let expected = CLASS_RUN_MS / MINUTE_MS;
+                    let hours = |from: i64| (from / H)..(from + bound + H - 1) / H;
+                    let known = bound == 0
+                        || hours(now * H).chain(hours(now * H + expected)).all(|hour| forecast.at(known_to, hour).is_some());
+                    let at = |hour: i64| forecast.at(known_to, hour).unwrap_or(0);
+                    let slow = if known { by_minutes(&at, &class, expected, bound, WindowGoal::Cleanest) } else { submit };
+                    let slow = slow.max(submit);
                     prop_assert_eq!(pieces(&engine, *policy, &job, bound), [(slow, slow + run)], "{:?}", policy);
                 }
                 DeferPolicy::TwoThresholds { resume: low, pause } => {
@@ -224,7 +277,7 @@ proptest! {
     fn nothing_is_lost_nobody_waits_too_long_and_nothing_beats_its_bound((values, submit, run, expected, bound, resume) in cases()) {
         let series = series(&values);
         let policies = every_policy();
-        let engine = DeferEngine::of(&series, &policies, (0, 10), resume * MINUTE_MS);
+        let engine = DeferEngine::of(&series, &policies, (0, 10), resume * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
         let job = job(submit, run, expected);
         let bounds = [0, bound / 2, bound].map(|bound| bound * MINUTE_MS);
         let of = |policy: DeferPolicy| engine.decide(policy, &job, &bounds);
@@ -256,7 +309,7 @@ proptest! {
         let job = job(submit, run, expected);
         let policies = every_policy();
         let first = series(&values);
-        let engine = DeferEngine::of(&first, &policies, (0, 10), resume * MINUTE_MS);
+        let engine = DeferEngine::of(&first, &policies, (0, 10), resume * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
         for policy in policies.iter().filter(|policy| !matches!(policy, DeferPolicy::FreeHours)) {
             if policy.forecast() == Some(ForecastBy::Known) {
                 continue;
@@ -270,7 +323,7 @@ proptest! {
                 *slot = *value;
             }
             let second = series(&changed);
-            let again = DeferEngine::of(&second, &[*policy], (0, 10), resume * MINUTE_MS);
+            let again = DeferEngine::of(&second, &[*policy], (0, 10), resume * MINUTE_MS, [CLASS_RUN_MS; CELLS]);
             prop_assert_eq!(pieces(&again, *policy, &job, bound)[0].0, start, "{:?}", policy);
         }
     }

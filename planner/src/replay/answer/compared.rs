@@ -134,7 +134,7 @@ impl Answer {
         for (at, kind) in kinds.iter().enumerate().filter(|(at, kind)| !kinds[..*at].contains(kind)) {
             let of: Vec<&Shown<'_>> = such[at..].iter().filter(|(_, known)| known == kind).map(|(of, _)| *of).collect();
             let names: Vec<&str> = of.iter().map(|replay| replay.name).collect();
-            let lack = if kind.predictions { "neither a prediction nor a time limit" } else { "no time limit" };
+            let lack = kind.lack();
             let under = if replays.len() > 1 { format!(" under {}", names.join(", ")) } else { String::new() };
             let so = match (of.iter().all(|replay| replay.oracle), of.len()) {
                 (false, _) => "",

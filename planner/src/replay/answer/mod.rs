@@ -25,6 +25,8 @@ use super::fidelity::Fidelity;
 use super::growth::GrowthAnswer;
 use super::input::{Loaded, Matched};
 use super::metric::{Charts, Metrics};
+use crate::sim::policy::{Estimate, Policy};
+use crate::sim::workload::Workload;
 
 /// Version of the form.
 pub const SCHEMA: &str = "simulate/1";
@@ -156,6 +158,36 @@ pub struct KnownByRun {
     pub share: f64,
     /// Whether predictions count.
     pub predictions: bool,
+}
+
+impl KnownByRun {
+    /// Those of a policy; `None` where run times change nothing, or where it was told to know them. O(jobs).
+    pub(crate) fn of(policy: &Policy, workload: &Workload) -> Option<Self> {
+        let jobs = policy.known_by_true_run(workload)?;
+        let share = jobs as f64 / workload.len().max(1) as f64;
+        Some(Self { share, predictions: policy.estimate == Estimate::Predicted })
+    }
+
+    /// What they lack, in words.
+    fn lack(&self) -> &'static str {
+        if self.predictions { "neither a prediction nor a time limit" } else { "no time limit" }
+    }
+
+    /// What to say of a policy that an answer rests on; `None` if it knows no job by its true run.
+    pub(crate) fn note(policy: &Policy, workload: &Workload) -> Option<String> {
+        let known = Self::of(policy, workload).filter(|known| known.share > 0.0)?;
+        let so = if policy.is_oracle(workload) {
+            "; that is more than a twentieth, so the waits are those of a scheduler that knows too much, and shorter than they would be"
+        } else {
+            ""
+        };
+        Some(format!(
+            "{} of the jobs have {} and are known by their true run to {}{so}.",
+            format::percent(known.share),
+            known.lack(),
+            policy.describe()
+        ))
+    }
 }
 
 /// One replay.
