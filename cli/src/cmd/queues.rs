@@ -96,11 +96,11 @@ pub(crate) struct PlanQueues {
     /// What is to be short
     #[arg(long, value_enum, value_name = "WHAT", default_value = "wait", help_heading = "Evaluation")]
     pub(crate) objective: Aim,
-    /// Search on from the list until so many ways have been replayed on the earlier jobs, such as 200; 0 is the list alone
+    /// Search on from the list, with so many ways replayed on the earlier jobs at most, such as 200; 0 is the list alone
     ///
-    /// A search also tries other orders, a queue of short jobs, backfill and other sizes of shares, and takes back what adds nothing clear.
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, help_heading = "Evaluation")]
-    pub(crate) replays: usize,
+    /// A search also tries other orders, a queue of short jobs, backfill and other sizes of shares. It ends when nothing more is clearly better. On the traces that it was tried on it is no better than the list.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100_000), help_heading = "Evaluation")]
+    pub(crate) replays: u32,
     #[command(flatten)]
     pub(crate) times: PlanTimes,
     #[command(flatten)]
@@ -195,7 +195,16 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
         return Err(Usage(what).into());
     }
     loaded.notes = subject.notes;
-    let request = QueuesRequest { eval_from_ms, today, objective: asked.objective.into(), replays: asked.replays };
+    let request =
+        QueuesRequest { eval_from_ms, today, objective: asked.objective.into(), replays: asked.replays as usize };
+    let listed = search::listed(&loaded, &request);
+    if (1..=listed).contains(&request.replays) {
+        let what = format!(
+            "--replays {} is no more than the {listed} ways of the list; give more, or leave it out",
+            asked.replays
+        );
+        return Err(Usage(what).into());
+    }
     let steps = Steps::new(quiet, "replaying", search::replays(&loaded, &request));
     let answer = queues::plan(&trace, &loaded, title, &request, &|| steps.step())?;
     drop(steps);

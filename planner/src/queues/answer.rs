@@ -368,8 +368,12 @@ impl QueuesAnswer {
             return Err(Error::Defect("the chosen candidate was not tried".to_owned()));
         };
         let change = found.change.differences.first();
-        let worth = change.is_some_and(|change| {
-            worth(-change.mean_wait_s.value, -change.mean_wait_s.high, today.later.waits.merit.mean_wait_s)
+        let base = today.later.waits.merit;
+        let worth = change.is_some_and(|change| match request.objective {
+            Objective::Tail => worth(-change.p95_wait_s.value, -change.p95_wait_s.high, base.p95_wait_s),
+            Objective::Wait | Objective::Median | Objective::Classes => {
+                worth(-change.mean_wait_s.value, -change.mean_wait_s.high, base.mean_wait_s)
+            }
         });
         let worse = worse(&found, &name);
         let followed = found.chosen > 0

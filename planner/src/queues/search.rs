@@ -8,8 +8,7 @@
 //!               5 % and a minute, and every job runs that runs today
 //! criterion     of those, what costs least of the earlier jobs' waits ([`measure`](super::measure))
 //! search        from the best three of what was tried, everything that differs from one of them in one thing ([`setup`](super::setup)), until the best of all is no
-//!               better by the margin or no replay is left. What is found replaces the list's choice only if it beats it; of either, each change is then taken back as
-//!               long as it does not beat what is left
+//!               better by the margin or no replay is left. What is found replaces the list's choice only if it beats it
 //! beats         costs less on the mean of three thirds of the earlier time, by a twentieth and by a hundredth of today's, and in no third more than a twentieth
 //!               and a hundredth of today's more
 //! later jobs    submitted from the split on, in a replay of all jobs: today, nodes of one's own, the chosen, and the best of all that was tried seen with
@@ -189,10 +188,12 @@ fn beats(of: &EarlierOutcome, simpler: &EarlierOutcome) -> bool {
     of.is_allowed() && (!simpler.is_allowed() || (clearly && nowhere_worse))
 }
 
-/// The position of the allowed setup that costs least; the first of equals, which changes least, and 0, today, if there is none.
+/// The position of the allowed setup that costs least; of equals the one with the shortest mean wait, then the first, which changes least; 0, today, if there is none.
 fn least<'k>(tried: impl Iterator<Item = &'k Known>, of: impl Fn(&EarlierOutcome) -> f64) -> usize {
     let allowed = tried.enumerate().filter(|(_, (_, _, earlier))| earlier.is_allowed());
-    allowed.min_by(|(_, a), (_, b)| of(&a.2).total_cmp(&of(&b.2))).map_or(0, |(at, _)| at)
+    let mean = |of: &EarlierOutcome| of.waits.merit.mean_wait_s;
+    let order = |a: &Known, b: &Known| of(&a.2).total_cmp(&of(&b.2)).then(mean(&a.2).total_cmp(&mean(&b.2)));
+    allowed.min_by(|(_, a), (_, b)| order(a, b)).map_or(0, |(at, _)| at)
 }
 
 /// Tries what differs in one thing from the best, again and again.
@@ -221,28 +222,6 @@ fn climb(trial: &Trial<'_>, knobs: &Knobs<'_>, tried: &mut Vec<Known>, most: usi
         }
     }
     Ok(())
-}
-
-/// Takes back each change of a setup that it does not beat the rest without; the position of what is left. Whatever is left is held against the setup as it was, so that small losses do not add up.
-fn pruned(trial: &Trial<'_>, today: &Policy, tried: &mut Vec<Known>, mut chosen: usize) -> Result<usize> {
-    let Some((_, _, whole)) = tried.get(chosen).cloned() else { return Ok(chosen) };
-    loop {
-        let Some((setup, round, _)) = tried.get(chosen).cloned() else { return Ok(chosen) };
-        let fewer: Vec<Setup> = setup.changes(today).into_iter().map(|change| setup.without(change, today)).collect();
-        let untried = fewer.iter().filter(|setup| !tried.iter().any(|(known, ..)| known == *setup)).cloned().collect();
-        let found = trial.judge(untried, round)?;
-        tried.extend(found);
-        let as_good = |at: &usize| {
-            let of = tried.get(*at);
-            of.is_some_and(|(setup, _, of)| fewer.contains(setup) && of.is_allowed() && !beats(&whole, of))
-        };
-        let left = (0..tried.len()).filter(as_good);
-        let cost = |at: &usize| tried.get(*at).map_or(f64::INFINITY, |(_, _, of)| of.mean_cost());
-        match left.min_by(|a, b| cost(a).total_cmp(&cost(b))) {
-            Some(simpler) => chosen = simpler,
-            None => return Ok(chosen),
-        }
-    }
 }
 
 /// A cluster with so many sixteenths of the nodes, each group rounded up.
@@ -315,7 +294,9 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
         let found = least(tried.iter(), EarlierOutcome::mean_cost);
         let simple = tried.get(of_list);
         let better = tried.get(found).zip(simple).is_some_and(|(of, simple)| beats(&of.2, &simple.2));
-        chosen = pruned(&trial, today, &mut tried, if better { found } else { of_list })?;
+        if better {
+            chosen = found;
+        }
     }
     // What the chosen is without each of its changes.
     let Some((picked, ..)) = tried.get(chosen).cloned() else {
@@ -431,10 +412,14 @@ pub(super) fn outcome(
     Ok((times.waited(&jobs), stopped as u64, lost_gpu_hours))
 }
 
+/// Setups of the list.
+pub fn listed(loaded: &Loaded, request: &QueuesRequest) -> usize {
+    Knobs::new(&loaded.workload, &loaded.cluster, &request.today).list().len()
+}
+
 /// Replays of a search at most.
 pub fn replays(loaded: &Loaded, request: &QueuesRequest) -> usize {
-    let list = Knobs::new(&loaded.workload, &loaded.cluster, &request.today).list().len();
-    1 + 2 * list.max(request.replays)
+    1 + 2 * listed(loaded, request).max(request.replays)
 }
 
 /// How many nodes would give these jobs a mean wait of at most `wanted_s`.

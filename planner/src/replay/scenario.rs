@@ -15,6 +15,7 @@
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
+use tracecast_analytics::report::format;
 use tracecast_analytics::time::{HOUR_MS, WEEK_MS};
 
 use crate::error::{Error, Result, line_of};
@@ -429,7 +430,11 @@ impl Order {
 impl Policy {
     /// The policy in one line, for people.
     pub fn describe(&self) -> String {
-        let mut words = vec![self.order.title().to_owned()];
+        let order = match &self.order {
+            Order::Aged(tau_ms) => format!("{} of {}", self.order.title(), format::duration(*tau_ms as f64 / 1e3)),
+            order => order.title().to_owned(),
+        };
+        let mut words = vec![order];
         words.push(
             match self.scan {
                 Scan::Strict => "strict",

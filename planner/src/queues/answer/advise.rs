@@ -4,6 +4,7 @@
 
 use tracecast_analytics::report::format;
 
+use super::super::measure::Objective;
 use super::super::search::SearchOutcome;
 use super::super::share::Sharing;
 use super::{QueuesAnswer, QueuesCandidate};
@@ -15,7 +16,11 @@ impl QueuesAnswer {
     /// What to do, in a sentence or two.
     pub(super) fn act(&self) -> String {
         let Some(setup) = self.setup().filter(|_| self.followed) else {
-            let why = if self.chosen == 0 {
+            let nothing = self.objective == Objective::Median
+                && self.candidates.first().is_some_and(|today| today.earlier.median_wait_s <= 0.0);
+            let why = if self.chosen == 0 && nothing {
+                "half of the earlier jobs did not wait at all, so the median wait is 0 already; another --objective looks at those that wait"
+            } else if self.chosen == 0 {
                 "no way to share that wrongs no VC was better on the earlier jobs"
             } else if self.held_out.cannot_run > 0 {
                 "under what was best on the earlier jobs, some later ones could not run"

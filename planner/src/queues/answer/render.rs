@@ -21,7 +21,11 @@ impl QueuesAnswer {
         let later = format::counted(self.held_out.today.jobs, "job", "jobs");
         let mut report = Report::new(
             format!("How should queues share the nodes? {}", self.title),
-            format!("chosen on jobs before {}, tested on {later} from then on", self.eval_from),
+            format!(
+                "chosen by {} on jobs before {}, tested on {later} from then on",
+                self.objective.in_words(),
+                self.eval_from
+            ),
         );
         report.summary = self.summary();
         report.notes.clone_from(&self.notes);
@@ -80,8 +84,10 @@ impl QueuesAnswer {
         }
         if self.followed {
             said.push(format!(
-                "The best of what was allowed, by mean and 95 % together and seen with hindsight, waits {} on average.",
-                format::duration(held.hindsight.mean_wait_s)
+                "The best of what was allowed, by {} and seen with hindsight, waits {} on average, {} at the 95 % quantile.",
+                self.objective.in_words(),
+                format::duration(held.hindsight.mean_wait_s),
+                format::duration(held.hindsight.p95_wait_s)
             ));
         }
         said
@@ -126,7 +132,10 @@ impl QueuesAnswer {
         let idle = if idle.is_empty() {
             String::new()
         } else {
-            format!(" On the later jobs nothing was gained by {}.", idle.join(", "))
+            format!(
+                " On the later jobs nothing was gained by {}: the plan has it from the earlier jobs, and is simpler without it.",
+                idle.join(", ")
+            )
         };
         Some(format!(
             "Of the {} changes, {} matters most: without it alone the later jobs would wait {} on average.{idle}",

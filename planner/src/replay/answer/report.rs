@@ -107,7 +107,7 @@ impl Answer {
                 delay::Cause::Quota => "their own VC was full while GPUs were free elsewhere",
                 delay::Cause::Fragmentation => "free GPUs were on the wrong nodes",
                 delay::Cause::HeadOfLine => "they stood behind others though they would have fitted",
-                delay::Cause::Limit => "a limit of their QOS or partition was reached",
+                delay::Cause::Limit => "a limit of their QOS, account or partition was reached",
             };
             summary
                 .push(format!("{} of the GPU-hours jobs waited were waited because {what}.", format::percent(share)));

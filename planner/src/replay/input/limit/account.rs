@@ -153,6 +153,19 @@ impl Accounts {
         let row = |entry: &Entry, unheeded: &mut BTreeSet<String>| row(file, entry, written.strict, unheeded);
         let accounts = written.accounts.iter().map(|entry| row(entry, unheeded)).collect::<Result<Vec<_>>>()?;
         let users = written.associations.iter().map(|entry| row(entry, unheeded)).collect::<Result<Vec<_>>>()?;
+        if written.strict {
+            // A limit of one user is not to bind all, nor an association to move its account.
+            let of_users = accounts.iter().find(|row| !row.user.is_empty() || !row.partition.is_empty());
+            if let Some(row) = of_users {
+                let what =
+                    "an [[account]] has no User and no Partition; write an [[association]] with Account and User";
+                return Err(file.wrong(row.line, what.to_owned()));
+            }
+            if let Some(row) = users.iter().find(|row| row.parent.is_some()) {
+                let what = "an [[association]] has no Parent; write it into the [[account]]";
+                return Err(file.wrong(row.line, what.to_owned()));
+            }
+        }
         let mut clusters = accounts.iter().chain(&users).map(|row| (row.line, &row.cluster));
         if let Some((_, first)) = clusters.next()
             && let Some((line, other)) = clusters.find(|(_, other)| *other != first)

@@ -58,7 +58,7 @@ fn what_slurm_prints() {
     let text = "Name|Priority|GraceTime|Flags|UsageFactor|GrpTRES|GrpJobs|MaxWall|MaxTRESPU|MaxJobsPU|MaxTRESPA\n\
                 normal|0|00:00:00||1.000000|||||\n\
                 low|7|00:00:00|NoReserve|1.000000|gres/gpu=16,mem=1T|||gres/gpu=8|2|cpu=3\n";
-    let text = text.replace("1.000000|||||\n", "1.000000||||||\n").replace("mem=1T", "license/x=1");
+    let text = text.replace("1.000000|||||\n", "1.000000||||||\n");
     let text = format!(
         "{text}PartitionName=gpu\n   AllowGroups=ALL QoS=low MaxTime=2-00:00:00\n   State=UP\n\nPartitionName=old\n   QoS=N/A MaxTime=UNLIMITED\n"
     );
@@ -70,7 +70,7 @@ fn what_slurm_prints() {
     assert_eq!(limits.qos()[0], Qos { name: "normal".into(), ..Qos::default() });
     assert_eq!((limits.partitions()[1].qos, limits.partitions()[1].wall_ms), (Some(1), Some(172_800_000)));
     let notes = notes.join("\n");
-    assert!(notes.contains("GrpTRES of license/x, MaxTRESPA, the flag NoReserve"), "{notes}");
+    assert!(notes.contains("GrpTRES of mem, MaxTRESPA, the flag NoReserve"), "{notes}");
     assert!(notes.contains("No job is of these partitions of limits.txt: old."), "{notes}");
 }
 

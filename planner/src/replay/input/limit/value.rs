@@ -45,19 +45,21 @@ impl Tres {
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let malformed = || format!("`{part}` is no limit of a resource; write gres/gpu=8");
             let (name, value) = part.split_once('=').ok_or_else(malformed)?;
-            let amount = if is_unlimited(value) {
-                None
-            } else {
+            let amount = || -> Result<Option<u64>, String> {
+                if is_unlimited(value) {
+                    return Ok(None);
+                }
                 let value: f64 = value.trim().parse().map_err(|_| malformed())?;
                 if !(0.0..=MOST).contains(&value) {
                     return Err(malformed());
                 }
-                Some((value * 1000.0).round() as u64)
+                Ok(Some((value * 1000.0).round() as u64))
             };
             match name.trim().to_ascii_lowercase().as_str() {
-                "gres/gpu" => found.gpus = amount,
-                "cpu" => found.cpus = amount,
-                "node" => found.nodes = amount,
+                "gres/gpu" => found.gpus = amount()?,
+                "cpu" => found.cpus = amount()?,
+                "node" => found.nodes = amount()?,
+                // Amounts of memory have units, such as 500G.
                 "mem" | "billing" | "energy" | "license" | "pages" | "vmem" => {
                     unheeded.insert(format!("{key} of {name}"));
                 }

@@ -127,6 +127,16 @@ fn a_file_by_hand() {
 }
 
 #[test]
+fn a_limit_of_one_user_is_not_taken_for_one_of_all() {
+    let said = |text: &str| LimitFile::parse("limits.toml", text).unwrap_err().to_string();
+    let one = said("[[account]]\nName = \"nlp\"\nUser = \"x\"\nMaxJobs = 1\n");
+    assert!(one.contains("limits.toml") && one.contains("write an [[association]]"), "{one}");
+    let moved =
+        said("[[account]]\nName = \"nlp\"\n[[association]]\nAccount = \"nlp\"\nUser = \"x\"\nParent = \"dept\"\n");
+    assert!(moved.contains("no Parent"), "{moved}");
+}
+
+#[test]
 fn limits_that_slurm_does_not_enforce_are_not_replayed() {
     let config = |value: &str| {
         format!(
