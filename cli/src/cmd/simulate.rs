@@ -333,22 +333,23 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     if let Some(shard) = shard {
         return write_shard(request, &study, shard, quiet);
     }
-    let (schedules, seconds) = match &request.comparison.merge {
-        Some(folders) => (merged(&study, folders)?, None),
+    let (replayed, seconds) = match &request.comparison.merge {
+        Some(folders) => (study.evaluate_all(merged(&study, folders)?)?, None),
         None => {
             let steps = Steps::new(quiet, "replaying", study.scenarios.len());
-            let (schedules, seconds) = study.run_all(|_| true, || steps.step())?;
+            let (replayed, seconds) = study.replay_all(|| steps.step())?;
             drop(steps);
-            (schedules.into_iter().flatten().collect(), seconds)
+            (replayed, Some(seconds))
         }
     };
-    if let (Some(path), Some(schedule), Some(named)) = (&request.schedule, schedules.first(), study.scenarios.first()) {
+    let first = replayed.first().and_then(|replayed| replayed.schedule.as_ref());
+    if let (Some(path), Some(schedule), Some(named)) = (&request.schedule, first, study.scenarios.first()) {
         let mut bytes = Vec::new();
         let Loaded { workload, cluster, keys, .. } = study.loaded_of(named);
         csv_output::write_csv(&mut bytes, workload, cluster, schedule, keys).context("write the schedule as CSV")?;
         output::write(path, &bytes)?;
     }
-    let mut found = study.answer(subject, &schedules, seconds)?;
+    let mut found = study.answer(subject, &replayed, seconds)?;
     if let Some(growth) = growth {
         let steps = Steps::new(quiet, "replaying", study.scenarios.len() * request.jobs.draws as usize);
         found.growth = Some(study.grow(&found, &growth, || steps.step())?);
@@ -596,7 +597,7 @@ fn columns(files: Files, loaded: &mut Loaded) -> Result<Vec<(&'static str, Match
 fn write_shard(request: &Simulate, study: &Study<'_>, shard: Shard, quiet: bool) -> Result<()> {
     let Some(folder) = &request.comparison.results else { bail!("--shard needs --results") };
     let steps = Steps::new(quiet, "replaying", (0..study.scenarios.len()).filter(|at| shard.mine(*at)).count());
-    let (schedules, _) = study.run_all(|at| shard.mine(at), || steps.step())?;
+    let schedules = study.run_some(|at| shard.mine(at), || steps.step())?;
     drop(steps);
     let jobs = study.fingerprint();
     let mut count = 0;

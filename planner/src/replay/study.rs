@@ -88,6 +88,14 @@ impl Named {
     }
 }
 
+/// A scenario that was replayed.
+#[derive(Debug, Clone)]
+pub struct Replayed {
+    evaluation: Evaluation,
+    /// What ran when; only of the first scenario, and of the one that the cluster had, as a year of jobs under hundreds of policies does not fit into memory.
+    pub schedule: Option<Schedule>,
+}
+
 /// What is to be run on a loaded workload.
 #[derive(Debug, Clone)]
 pub struct Study<'a> {
@@ -218,64 +226,90 @@ impl<'a> Study<'a> {
         Ok((schedule, began.elapsed().as_secs_f64()))
     }
 
-    /// Runs those of the scenarios for which `mine` says so; the first alone (so that its time means something), the others side by side.
-    /// `done` is called after each.
+    /// Runs those of the scenarios for which `mine` says so, side by side; `None` for the others. `done` is called after each.
     ///
     /// # Errors
     /// As [`crate::sim::simulate`].
-    pub fn run_all(
+    pub fn run_some(
         &self,
         mine: impl Fn(usize) -> bool + Sync,
         done: impl Fn() + Sync,
-    ) -> Result<(Vec<Option<Schedule>>, Option<f64>)> {
-        let run = |at: usize| {
-            let ran = self.run(at);
+    ) -> Result<Vec<Option<Schedule>>> {
+        let run = |at: usize| -> Result<Option<Schedule>> {
+            if !mine(at) {
+                return Ok(None);
+            }
+            let (schedule, _) = self.run(at)?;
             done();
-            ran
+            Ok(Some(schedule))
         };
-        let first = if mine(0) { Some(run(0)?) } else { None };
-        let (first, seconds) = first.map_or((None, None), |(schedule, seconds)| (Some(schedule), Some(seconds)));
-        let rest: Result<Vec<Option<Schedule>>> = (1..self.scenarios.len())
-            .into_par_iter()
-            .map(|at| if mine(at) { run(at).map(|(schedule, _)| Some(schedule)) } else { Ok(None) })
-            .collect();
-        let mut schedules = vec![first];
-        schedules.extend(rest?);
-        Ok((schedules, seconds))
+        (0..self.scenarios.len()).into_par_iter().map(run).collect()
     }
 
-    /// Everything there is to say about `schedules`, one for each scenario.
+    /// Runs all scenarios and evaluates each: the first alone (so that its time means something), the others side by side. `done` is called after each.
+    ///
+    /// # Errors
+    /// As [`crate::sim::simulate`].
+    pub fn replay_all(&self, done: impl Fn() + Sync) -> Result<(Vec<Replayed>, f64)> {
+        let run = |at: usize| {
+            let (schedule, seconds) = self.run(at)?;
+            let replayed = self.evaluated(at, schedule)?;
+            done();
+            Ok((replayed, seconds))
+        };
+        let (first, seconds) = run(0)?;
+        let rest: Result<Vec<Replayed>> =
+            (1..self.scenarios.len()).into_par_iter().map(|at| run(at).map(|(replayed, _)| replayed)).collect();
+        Ok((std::iter::once(first).chain(rest?).collect(), seconds))
+    }
+
+    /// Evaluates schedules, one for each scenario.
     ///
     /// # Errors
     /// If there is not one schedule for each scenario, or one is not of this workload.
-    pub fn answer(&self, mut subject: Subject, schedules: &[Schedule], engine_seconds: Option<f64>) -> Result<Answer> {
-        let Loaded { workload, cluster, recorded_start_ms, .. } = self.loaded;
+    pub fn evaluate_all(&self, schedules: Vec<Schedule>) -> Result<Vec<Replayed>> {
         if schedules.len() != self.scenarios.len() {
             return Err(Error::Defect(format!("{} schedules for {} scenarios", schedules.len(), self.scenarios.len())));
         }
-        let evaluated = |(named, schedule): (&Named, &Schedule)| -> Result<Evaluation> {
-            let Loaded { workload, cluster, resource, .. } = self.loaded_of(named);
-            let mut found = evaluate(workload, &governing(cluster, &named.policy), schedule, TOP_USERS)?;
-            if *resource != Resource::Gpus {
-                // Gangs of eight processors are nobody's question.
-                found.metrics.overall.fragmentation.room.clear();
-            }
-            Ok(found)
+        schedules.into_par_iter().enumerate().map(|(at, schedule)| self.evaluated(at, schedule)).collect()
+    }
+
+    fn evaluated(&self, at: usize, schedule: Schedule) -> Result<Replayed> {
+        let Some(named) = self.scenarios.get(at) else {
+            return Err(Error::Defect(format!("there is no scenario {at}")));
         };
-        let evaluations: Result<Vec<Evaluation>> = self.scenarios.par_iter().zip(schedules).map(evaluated).collect();
-        let evaluations = evaluations?;
-        let (Some(first), Some(named)) = (evaluations.first(), self.scenarios.first()) else {
+        let Loaded { workload, cluster, resource, .. } = self.loaded_of(named);
+        let mut evaluation = evaluate(workload, &governing(cluster, &named.policy), &schedule, TOP_USERS)?;
+        if *resource != Resource::Gpus {
+            // Gangs of eight processors are nobody's question.
+            evaluation.metrics.overall.fragmentation.room.clear();
+        }
+        let kept = at == 0 || self.place_of(&self.recorded, None) == Some(at);
+        Ok(Replayed { evaluation, schedule: kept.then_some(schedule) })
+    }
+
+    /// Everything there is to say about what was replayed, one for each scenario.
+    ///
+    /// # Errors
+    /// If there is not one for each scenario.
+    pub fn answer(&self, mut subject: Subject, replayed: &[Replayed], engine_seconds: Option<f64>) -> Result<Answer> {
+        let Loaded { workload, cluster, recorded_start_ms, .. } = self.loaded;
+        if replayed.len() != self.scenarios.len() {
+            return Err(Error::Defect(format!("{} replays of {} scenarios", replayed.len(), self.scenarios.len())));
+        }
+        let evaluations: Vec<&Evaluation> = replayed.iter().map(|replayed| &replayed.evaluation).collect();
+        let (Some(&first), Some(named)) = (evaluations.first(), self.scenarios.first()) else {
             return Err(Error::NoScenario("there is no scenario"));
         };
         // What was is held against the nodes there were, not against those of the what-if.
         let own = self.recorded.compat == Compat::None && self.recorded.scan != Scan::Kueue;
         let before = self.loaded.recorded_cluster.as_ref().filter(|_| own);
         let same = if before.is_none() { self.place_of(&self.recorded, None) } else { None };
-        let fidelity = match (recorded_start_ms.iter().any(Option::is_some), same) {
-            // Nothing to compare with: any schedule says so.
-            (false, _) => Fidelity::of(workload, &schedules[0], recorded_start_ms)?,
-            (true, Some(at)) => Fidelity::of(workload, &schedules[at], recorded_start_ms)?,
-            (true, None) => {
+        // Where there is nothing to compare with, any schedule says so.
+        let of = if recorded_start_ms.iter().any(Option::is_some) { same } else { Some(0) };
+        let fidelity = match of.and_then(|at| replayed.get(at)?.schedule.as_ref()) {
+            Some(schedule) => Fidelity::of(workload, schedule, recorded_start_ms)?,
+            None => {
                 let schedule = crate::sim::simulate(workload, before.unwrap_or(cluster), &self.recorded)?;
                 Fidelity::of(workload, &schedule, recorded_start_ms)?
             }
@@ -299,7 +333,9 @@ impl<'a> Study<'a> {
         let policies: Vec<_> =
             self.scenarios.iter().zip(&evaluations).map(|(named, of)| (named.name.as_str(), &of.times)).collect();
         let comparison = if policies.len() > 1 { Some(compare::compare(workload, &policies, SEED)?) } else { None };
-        let pairs = compare::pairs(workload, &policies, SEED);
+        let oracles: Vec<bool> =
+            self.scenarios.iter().map(|named| named.policy.is_oracle(&self.loaded.workload)).collect();
+        let pairs = compare::pairs(workload, &policies, &oracles, SEED);
         let failures: Vec<Vec<i64>> = self.scenarios.iter().map(|named| self.failures(named)).collect();
         let node_failures = |at: usize| failures.get(at).map_or(0, Vec::len) as u64;
         let ties = if self.compares { self.tie_band(named, first)? } else { None };

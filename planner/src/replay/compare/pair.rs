@@ -10,6 +10,7 @@
 //! Worked number: over 28 days of one job each, jobs wait 10 s longer on the second to the seventh day and 1 s longer on each other day: 60 + 22 = 82 s. The worst
 //! week is the first, with 61 of the 82 s, 74 %.
 
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::time::DAY_MS;
@@ -99,32 +100,56 @@ impl PairedWait {
     }
 }
 
-/// Every two of `policies` (name and times of the jobs of `workload`): each with those before it. Jobs that do not end under every policy are left out. `seed` is
-/// the bootstrap's.
-pub fn pairs(workload: &Workload, policies: &[(&str, &JobTimes)], seed: u64) -> Vec<PairedWait> {
+/// Up to so many policies every two are held against each other.
+const ALL_PAIRS: usize = 20;
+
+/// Every two of `policies` (name and times of the jobs of `workload`), each with those before it; of more than 20, those of which one is the first or on the front: no other policy is better in mean and
+/// 95 % wait. Whoever is beaten is beaten by one of these. `oracles` are not on the front. Jobs that do not end under every policy are left out. `seed` is the bootstrap's.
+///
+/// O(pairs × jobs), side by side.
+pub fn pairs(workload: &Workload, policies: &[(&str, &JobTimes)], oracles: &[bool], seed: u64) -> Vec<PairedWait> {
     let Some((_, first)) = policies.first() else { return Vec::new() };
     let ends = |job: &usize| policies.iter().all(|(_, times)| times.wait_ms(*job).is_some());
     let jobs: Vec<usize> = (0..workload.len()).filter(|job| first.is_counted(*job)).filter(ends).collect();
     let submit_ms: Vec<i64> = jobs.iter().filter_map(|job| workload.submit_ms.get(*job).copied()).collect();
     let span_ms = submit_ms.last().copied().unwrap_or(0) - submit_ms.first().copied().unwrap_or(0);
     let blocks = Blocks::new(jobs.len(), block_length(jobs.len(), span_ms), seed);
-    let mut pairs = Vec::new();
-    for (at, (name, times)) in policies.iter().enumerate() {
-        for (against, others) in policies.iter().take(at) {
-            let more = |job: &usize| times.wait_ms(*job).unwrap_or(0) - others.wait_ms(*job).unwrap_or(0);
-            let running = Running::new(jobs.iter().map(more));
-            let seconds = |total: i128| total as f64 / jobs.len() as f64 / 1000.0;
-            let resampled = blocks.resample(RESAMPLES, |stretches| seconds(running.over(stretches)));
-            let Some(mean_wait_s) =
-                IntervalEstimate::of(seconds(running.total()), resampled).filter(|_| !jobs.is_empty())
-            else {
-                continue;
-            };
-            let episode = Episode::worst(&submit_ms, &running, workload.origin_ms);
-            pairs.push(PairedWait { name: (*name).to_owned(), against: (*against).to_owned(), mean_wait_s, episode });
-        }
-    }
-    pairs
+    let shown =
+        if policies.len() > ALL_PAIRS { yardsticks(&jobs, policies, oracles) } else { vec![true; policies.len()] };
+    let is_shown = |at: usize| shown.get(at).copied().unwrap_or(false);
+    let asked: Vec<(usize, usize)> = (0..policies.len())
+        .flat_map(|at| (0..at).map(move |against| (at, against)))
+        .filter(|(at, against)| is_shown(*at) || is_shown(*against))
+        .collect();
+    let of = |(at, against): (usize, usize)| -> Option<PairedWait> {
+        let ((name, times), (against, others)) = (policies.get(at)?, policies.get(against)?);
+        let more = |job: &usize| times.wait_ms(*job).unwrap_or(0) - others.wait_ms(*job).unwrap_or(0);
+        let running = Running::new(jobs.iter().map(more));
+        let seconds = |total: i128| total as f64 / jobs.len() as f64 / 1000.0;
+        let resampled = blocks.resample(RESAMPLES, |stretches| seconds(running.over(stretches)));
+        let mean_wait_s = IntervalEstimate::of(seconds(running.total()), resampled).filter(|_| !jobs.is_empty())?;
+        let episode = Episode::worst(&submit_ms, &running, workload.origin_ms);
+        Some(PairedWait { name: (*name).to_owned(), against: (*against).to_owned(), mean_wait_s, episode })
+    };
+    asked.into_par_iter().map(of).collect::<Vec<_>>().into_iter().flatten().collect()
+}
+
+/// Which policies are the first or on the front of mean and 95 % wait of those that are no oracles.
+fn yardsticks(jobs: &[usize], policies: &[(&str, &JobTimes)], oracles: &[bool]) -> Vec<bool> {
+    let is_oracle = |at: usize| oracles.get(at) == Some(&true);
+    let merit = |(_, times): &(&str, &JobTimes)| {
+        let mut waits: Vec<i64> = jobs.iter().filter_map(|job| times.wait_ms(*job)).collect();
+        let sum: i128 = waits.iter().map(|wait| i128::from(*wait)).sum();
+        let rank = (waits.len() * 95).div_ceil(100).max(1) - 1;
+        let p95 = if rank < waits.len() { *waits.select_nth_unstable(rank).1 } else { 0 };
+        (sum, p95)
+    };
+    let merits: Vec<(i128, i64)> = policies.par_iter().map(merit).collect();
+    let dominated = |of: &(i128, i64)| {
+        let mut others = merits.iter().enumerate().filter(|(at, _)| !is_oracle(*at)).map(|(_, other)| other);
+        others.any(|other| other.0 <= of.0 && other.1 <= of.1 && (other.0 < of.0 || other.1 < of.1))
+    };
+    merits.iter().enumerate().map(|(at, of)| at == 0 || !(is_oracle(at) || dominated(of))).collect()
 }
 
 #[cfg(test)]
@@ -151,7 +176,7 @@ mod tests {
         let waits: Vec<i64> = (0..28).map(|day| if (1..7).contains(&day) { 10 } else { 1 }).collect();
         let (jobs, slow) = daily(&waits);
         let (_, none) = daily(&[0; 28]);
-        let all = pairs(&jobs, &[("none", &none), ("slow", &slow)], 1);
+        let all = pairs(&jobs, &[("none", &none), ("slow", &slow)], &[], 1);
         let pair = PairedWait::find(&all, "slow", "none").unwrap();
         let episode = pair.episode.unwrap();
         assert_eq!((episode.days, episode.from_ms), (7, 0));
@@ -165,7 +190,7 @@ mod tests {
     fn what_is_the_same_every_day_is_no_episode() {
         let (jobs, slow) = daily(&[5; 28]);
         let (_, none) = daily(&[0; 28]);
-        let all = pairs(&jobs, &[("none", &none), ("slow", &slow), ("again", &slow)], 1);
+        let all = pairs(&jobs, &[("none", &none), ("slow", &slow), ("again", &slow)], &[], 1);
         assert!((all[0].episode.unwrap().share - 0.25).abs() < 1e-12 && !all[0].episode.unwrap().decides());
         // Each with those before it; equal waits have no episode.
         let names: Vec<(&str, &str)> = all.iter().map(|pair| (pair.name.as_str(), pair.against.as_str())).collect();
@@ -178,10 +203,32 @@ mod tests {
         let of = |days: usize| {
             let (jobs, slow) = daily(&vec![5; days]);
             let (_, none) = daily(&vec![0; days]);
-            pairs(&jobs, &[("none", &none), ("slow", &slow)], 1)[0].episode.unwrap().days
+            pairs(&jobs, &[("none", &none), ("slow", &slow)], &[], 1)[0].episode.unwrap().days
         };
         assert_eq!([of(1), of(3), of(9), of(28), of(400)], [1, 1, 2, 7, 7]);
-        assert!(pairs(&Workload::default(), &[], 1).is_empty());
+        assert!(pairs(&Workload::default(), &[], &[], 1).is_empty());
+    }
+
+    #[test]
+    fn of_many_policies_each_is_held_against_the_first_and_the_front() {
+        // Policy k makes every job wait k s, but the last is an oracle that makes nobody wait; so the front is policy 1.
+        let days = 40;
+        let worlds: Vec<(Workload, JobTimes)> =
+            [5, 1, 2, 3].into_iter().chain(4..25).chain([0]).map(|wait| daily(&vec![wait; days])).collect();
+        let names: Vec<String> = (0..worlds.len()).map(|at| format!("p{at}")).collect();
+        let policies: Vec<(&str, &JobTimes)> =
+            names.iter().map(String::as_str).zip(worlds.iter().map(|(_, times)| times)).collect();
+        let oracles: Vec<bool> = (0..policies.len()).map(|at| at + 1 == policies.len()).collect();
+        let found = pairs(&worlds[0].0, &policies, &oracles, 1);
+        let others = policies.len() - 2;
+        assert_eq!(found.len(), 2 * others + 1);
+        for (at, name) in names.iter().enumerate().filter(|(at, _)| *at > 1) {
+            for against in ["p0", "p1"] {
+                let pair = PairedWait::find(&found, name, against).unwrap();
+                assert!((at + 1 == names.len()) == (pair.mean_wait_s.value < 0.0) || against == "p0", "{pair:?}");
+            }
+        }
+        assert!(PairedWait::find(&found, "p7", "p9").is_none());
     }
 
     proptest! {

@@ -34,9 +34,8 @@ fn names(loaded: &Loaded, asked: Vec<Named>) -> Vec<String> {
 
 fn answer(loaded: &Loaded, asked: Vec<Named>) -> Answer {
     let study = Study::new(loaded, asked, Policy::default(), false, Vec::new()).unwrap();
-    let (schedules, seconds) = study.run_all(|_| true, || ()).unwrap();
-    let schedules: Vec<Schedule> = schedules.into_iter().flatten().collect();
-    study.answer(Subject::of("jobs", &Trace::default(), loaded), &schedules, seconds).unwrap()
+    let (replayed, seconds) = study.replay_all(|| ()).unwrap();
+    study.answer(Subject::of("jobs", &Trace::default(), loaded), &replayed, Some(seconds)).unwrap()
 }
 
 #[test]
@@ -108,9 +107,8 @@ fn compared(loaded: &Loaded) -> String {
 
 fn comparison(loaded: &Loaded, asked: Vec<Named>, clusters: Vec<OtherCluster>) -> Answer {
     let study = Study::new(loaded, asked, Policy::default(), true, clusters).unwrap();
-    let (schedules, seconds) = study.run_all(|_| true, || ()).unwrap();
-    let schedules: Vec<Schedule> = schedules.into_iter().flatten().collect();
-    study.answer(Subject::of("jobs", &Trace::default(), loaded), &schedules, seconds).unwrap()
+    let (replayed, seconds) = study.replay_all(|| ()).unwrap();
+    study.answer(Subject::of("jobs", &Trace::default(), loaded), &replayed, Some(seconds)).unwrap()
 }
 
 /// Found by a newcomer: the jam of one week was a difference "beyond what chance would do". Here six days of jams are followed by three weeks in which no job
@@ -195,17 +193,16 @@ fn a_part_runs_its_own_only() {
     ];
     let study = Study::new(&loaded, asked, Policy::default(), true, Vec::new()).unwrap();
     let done = AtomicUsize::new(0);
-    let (schedules, seconds) = study
-        .run_all(
-            |at| at == 1,
-            || {
-                done.fetch_add(1, Ordering::Relaxed);
-            },
-        )
-        .unwrap();
+    let step = || {
+        done.fetch_add(1, Ordering::Relaxed);
+    };
+    let schedules = study.run_some(|at| at == 1, step).unwrap();
     assert_eq!(schedules.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, false]);
-    // Only the first is timed, and it was not run.
-    assert_eq!((done.into_inner(), seconds), (1, None));
+    assert_eq!(done.into_inner(), 1);
+    // Of all, the schedules of the first and of the one that the cluster had are kept.
+    let (replayed, _) = study.replay_all(|| ()).unwrap();
+    let kept: Vec<bool> = replayed.iter().map(|replayed| replayed.schedule.is_some()).collect();
+    assert_eq!(kept, [true, false, false]);
 }
 
 #[test]
