@@ -31,6 +31,7 @@ fn numbers_of_nodes_for_philly_hold_as_said() {
         policy: Policy { scan: Scan::Skip, ..Policy::default() },
         growth: None,
         faults: None,
+        kinds: None,
     };
     let answer = CapacityAnswer::of(&trace, &loaded, String::new(), &request, &|| ()).unwrap();
     for rule in &answer.held_out.by {
