@@ -121,6 +121,11 @@ fn a_mix_of_kinds_is_priced_tested_and_written() {
     assert_eq!(sum, recommended);
     let conf = std::fs::read_to_string(folder.path("nodes/slurm-nodes.conf")).unwrap();
     assert!(conf.contains("Gres=gpu:half:4") && conf.contains("Gres=gpu:8"), "{conf}");
+    let apart = mix["pools"].as_array().unwrap().iter().any(|pool| pool["recommended"]["stand"] == "one_apart");
+    assert_eq!(
+        (conf.contains("a partition of its own"), written.contains("which are to be sent here")),
+        (apart, apart)
+    );
     let cluster = folder.path("nodes/cluster.toml");
     let again = tracecast(&["simulate", "datasets/sample", "--scan", "skip", "--cluster", &cluster, "--quiet"]);
     assert!(again.status.success(), "{}", stderr(&again));

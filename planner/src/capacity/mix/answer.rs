@@ -198,13 +198,21 @@ pub(in crate::capacity) struct ChosenNodes {
     pub(in crate::capacity) apart: Option<(usize, u32, String, Vec<SizeClass>)>,
 }
 
+/// A kind alone in a part.
+struct Alone {
+    kind: String,
+    faster: f64,
+    /// Nodes, and what an hour of them costs; none if no number of it is enough.
+    nodes: Option<(u32, f64)>,
+}
+
 /// A part, planned.
 struct PlannedPart {
     planned: Option<Planned>,
     answer: MixOfPool,
     chosen: ChosenNodes,
-    /// For each other kind and each speed: the kind's position in the file, nodes, and what they cost.
-    alone: Vec<(String, f64, Option<(u32, f64)>)>,
+    /// Each other kind alone.
+    alone: Vec<Alone>,
 }
 
 impl MixAnswer {
@@ -348,8 +356,8 @@ fn plan(
         let faster = FASTER.into_iter().filter(|faster| *faster == 1.0 || !bench.kinds.in_one_queue(at));
         for faster in faster {
             let nodes = bench.alone(at, faster, (guess / faster).ceil() as u32)?;
-            let cost = nodes.map(|nodes| (nodes, bench.kinds.per_h(&bench.kinds.only(at, nodes))));
-            alone.push((kind.name.clone(), faster, cost));
+            let nodes = nodes.map(|nodes| (nodes, bench.kinds.per_h(&bench.kinds.only(at, nodes))));
+            alone.push(Alone { kind: kind.name.clone(), faster, nodes });
         }
     }
     let of_mix = |mix: &Mix| priced(&bench.kinds, mix);
@@ -400,12 +408,12 @@ fn another(kinds: &NodeKinds, parts: &[PlannedPart]) -> Vec<AnotherKind> {
             of: 0,
         };
         for part in parts {
-            let of = part.alone.iter().find(|(name, speed, _)| *name == kind.name && *speed == faster);
-            let Some(((_, _, cost), today)) = of.zip(part.answer.in_proportions.as_ref()) else { continue };
+            let of = part.alone.iter().find(|alone| alone.kind == kind.name && alone.faster == faster);
+            let Some((alone, today)) = of.zip(part.answer.in_proportions.as_ref()) else { continue };
             found.of += 1;
-            if let Some((nodes, per_h)) = cost {
+            if let Some((nodes, per_h)) = alone.nodes {
                 found.pools += 1;
-                found.nodes += u64::from(*nodes);
+                found.nodes += u64::from(nodes);
                 found.per_month += per_h * MONTH_H;
                 found.today_per_month += today.per_month;
             }

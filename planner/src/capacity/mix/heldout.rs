@@ -115,7 +115,7 @@ fn tested(
     let planned = Planned::of(&earlier, needed.as_ref(), &asked, failed)?;
     drop(earlier);
     let bench = Bench::new(PartKinds::new(part, kinds.of_part(part)?), vec![ahead], with, (from, to))?;
-    let [hindsight, _] = bench.cheapest([Some(part.counts(fewest)), None])?;
+    let [hindsight, _] = bench.cheapest(&[Some(bench.kinds.part.counts(fewest)), None])?;
     let test = |by: MixBy| {
         let mix = match (&hindsight.mix, by) {
             (Some(mix), MixBy::Oracle) => mix,

@@ -119,7 +119,7 @@ impl Planned {
         let enough_now = bench.is_enough(part.now())?;
         let counts = |nodes: Option<u32>| nodes.map(|nodes| part.counts(nodes));
         let known = [counts(needed.map(|needed| needed.value)), counts(needed.and_then(|needed| needed.high))];
-        let cheapest = bench.cheapest(known)?;
+        let cheapest = bench.cheapest(&known)?;
         let [kept, upper] = cheapest.each_ref().map(|best| best.mix.as_ref());
         let recommended = match (kept, upper) {
             (None, _) => &now,

@@ -141,8 +141,8 @@ impl<'a> Bench<'a> {
     ///
     /// # Errors
     /// As [`crate::sim::simulate`].
-    pub(super) fn cheapest(&self, known: [Option<Vec<u32>>; 2]) -> Result<[Best; 2]> {
-        let mut bests = known.clone().map(|_| Best { mix: None, complete: true });
+    pub(super) fn cheapest(&self, known: &[Option<Vec<u32>>; 2]) -> Result<[Best; 2]> {
+        let mut bests = known.each_ref().map(|_| Best { mix: None, complete: true });
         let levels: Vec<(usize, Level)> =
             Level::ALL.into_iter().enumerate().filter(|(at, _)| known.get(*at).is_some_and(Option::is_some)).collect();
         self.on(Side::All, |queue| {
