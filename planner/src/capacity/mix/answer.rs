@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::facts::SizeClass;
 
-use super::heldout::{self, MixWindow, has_failed};
+use super::heldout::{self, MixWindow};
 use super::kinds::{NodeKind, NodeKinds};
 use super::rule::{MixBy, Planned};
 use super::search::{Bench, Mix};
@@ -347,7 +347,7 @@ fn plan(
         return Ok(PlannedPart { planned: None, answer, chosen: chosen(&part_kinds, &now), alone: Vec::new() });
     };
     let bench = Bench::new(part_kinds, jobs, with, window)?;
-    let planned = Planned::of(&bench, Some(&needed), &asked, has_failed(windows, &of.part.name))?;
+    let planned = Planned::of(&bench, Some(&needed), &asked, heldout::earlier(windows, &of.part.name))?;
     let gpus = bench.kinds.part.gpus(needed.value);
     let mut alone = Vec::new();
     for (at, kind) in bench.kinds.kinds.iter().enumerate().filter(|(at, _)| !bench.kinds.is_own(*at)) {

@@ -9,7 +9,7 @@
 use rayon::prelude::*;
 
 use super::kinds::NodeKinds;
-use super::rule::{MixBy, Planned};
+use super::rule::{Earlier, MixBy, Planned};
 use super::search::Bench;
 use super::way::PartKinds;
 use crate::capacity::heldout::{Before, warmed_up, windows};
@@ -52,12 +52,15 @@ impl MixWindow {
     }
 }
 
-/// Whether the upper mix broke the target in one of these windows in which the nodes as they were kept it.
-pub(super) fn has_failed(windows: &[MixWindow], name: &str) -> bool {
-    windows.iter().flat_map(|window| &window.parts).filter(|(of, _)| of == name).any(|(_, tested)| {
-        let kept = |by: MixBy| tested.iter().any(|tested| tested.by == by && tested.kept);
-        kept(MixBy::Static) && !kept(MixBy::Upper)
-    })
+/// What the windows so far say of the upper mix of a part.
+pub(super) fn earlier(windows: &[MixWindow], name: &str) -> Earlier {
+    let broke_where = |by: MixBy| {
+        windows.iter().flat_map(|window| &window.parts).filter(|(of, _)| of == name).any(|(_, tested)| {
+            let kept = |by: MixBy| tested.iter().any(|tested| tested.by == by && tested.kept);
+            kept(by) && !kept(MixBy::Upper)
+        })
+    };
+    Earlier { failed: broke_where(MixBy::Static), worse: broke_where(MixBy::ProportionsUpper) }
 }
 
 /// Tests all rules on every window. `done` is called after each part of each window.
@@ -75,8 +78,8 @@ pub(in crate::capacity) fn test(
             .par_iter()
             .map(|part| {
                 let jobs = (part.jobs(&known), part.jobs(&ahead));
-                let failed = has_failed(&found, &part.name);
-                let tested = tested(part, kinds, jobs, with, ((from_ms, to_ms), failed));
+                let earlier = earlier(&found, &part.name);
+                let tested = tested(part, kinds, jobs, with, ((from_ms, to_ms), earlier));
                 done();
                 Ok(tested?.map(|tested| (part.name.clone(), tested)))
             })
@@ -95,7 +98,7 @@ fn tested(
     kinds: &NodeKinds,
     (known, ahead): (Workload, Workload),
     with: (&Policy, &WaitTarget),
-    ((from, to), failed): ((i64, i64), bool),
+    ((from, to), so_far): ((i64, i64), Earlier),
 ) -> Result<Option<Vec<TestedMix>>> {
     let past = (warmed_up(from), from);
     let then = part.known_at(from);
@@ -112,7 +115,7 @@ fn tested(
     let needed = learn.needed(guess)?;
     drop((learn, later));
     let earlier = Bench::new(PartKinds::new(&then, kinds.of_part(&then)?), vec![known], with, past)?;
-    let planned = Planned::of(&earlier, needed.as_ref(), &asked, failed)?;
+    let planned = Planned::of(&earlier, needed.as_ref(), &asked, so_far)?;
     drop(earlier);
     let bench = Bench::new(PartKinds::new(part, kinds.of_part(part)?), vec![ahead], with, (from, to))?;
     let [hindsight, _] = bench.cheapest(&[Some(bench.kinds.part.counts(fewest)), None])?;
@@ -126,4 +129,31 @@ fn tested(
         Ok(TestedMix { by, counts: mix.counts.clone(), per_h: mix.per_h, kept: kept && known })
     };
     MixBy::ALL.into_iter().map(test).collect::<Result<_>>().map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_earlier_windows_say_by_hand() {
+        let tested = |by: MixBy, kept: bool| TestedMix { by, counts: vec![1], per_h: 1.0, kept };
+        let window = |now: bool, upper: bool, same: bool| MixWindow {
+            from_ms: 0,
+            to_ms: 1,
+            parts: vec![(
+                "a".to_owned(),
+                vec![tested(MixBy::Static, now), tested(MixBy::Upper, upper), tested(MixBy::ProportionsUpper, same)],
+            )],
+        };
+        let said = |windows: &[MixWindow]| earlier(windows, "a");
+        assert_eq!(said(&[]), Earlier { failed: false, worse: false });
+        assert_eq!(said(&[window(false, true, true)]), Earlier { failed: false, worse: false });
+        assert_eq!(
+            said(&[window(false, true, true), window(false, false, true)]),
+            Earlier { failed: false, worse: true }
+        );
+        assert_eq!(said(&[window(true, false, false)]), Earlier { failed: true, worse: false });
+        assert_eq!(earlier(&[window(true, false, true)], "b"), Earlier { failed: false, worse: false });
+    }
 }

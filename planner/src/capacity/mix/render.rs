@@ -167,7 +167,7 @@ impl MixAnswer {
         }
         section
             .with_definition("**Cheapest that is enough**: of the mixes that keep the target in exact replays, also with one and two nodes more of the kind that there are most of, the one that costs least. Kinds as fast as today's stand in one queue with them; a kind of another speed has all jobs, or a queue of its own for some sizes.")
-            .with_definition("**To have**: where today's nodes are not enough, the cheapest mix that is enough on 97.5 % of days drawn anew; where they are, that mix if it costs 5 % less, unless such a mix broke the target in an earlier window in which today's nodes kept it.")
+            .with_definition("**To have**: where today's nodes are not enough, the cheapest mix that is enough on 97.5 % of days drawn anew; where they are, that mix if it costs 5 % less, unless such a mix broke the target in an earlier window in which today's nodes kept it. Where it broke the target in one in which the upper end in today's proportions kept it, that end takes the place of the mix.")
             .with_definition("**Speed** is the file's assumption: runs of all jobs of a size are divided by it. The rows of 80 and 125 % say what the plan would be if it were wrong by so much; **even at** is the price at which all nodes of that kind cost what the fewest of today's kinds do.")
             .with_definition("A job that one of today's nodes holds needs one node that holds it, and a job that asks for a GPU type runs on that type only.")
     }

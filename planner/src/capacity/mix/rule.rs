@@ -7,6 +7,9 @@
 //! else                            change nothing
 //! ```
 //!
+//! Where such a mix broke the target in an earlier window in which the upper end in today's proportions kept it, that upper end takes the place of the mix: what is cheapest has
+//! the least slack.
+//!
 //! Naive are peak demand and mean demand / 80 %, in today's proportions and all of the kind whose GPUs cost least, of today's speed and with nodes that hold what today's hold.
 //!
 //! O(search). Worked number: today's 12 nodes are enough at 240 an hour; a mix of 230 changes nothing, one of 220 is had.
@@ -87,6 +90,15 @@ impl MixBy {
     }
 }
 
+/// What earlier windows say of the upper mix of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Earlier {
+    /// It broke the target in one in which the nodes as they were kept it.
+    pub(super) failed: bool,
+    /// It broke the target in one in which the upper end in today's proportions kept it.
+    pub(super) worse: bool,
+}
+
 /// What is planned for a part.
 #[derive(Debug, Clone)]
 pub(super) struct Planned {
@@ -107,12 +119,12 @@ pub(super) struct Planned {
 }
 
 impl Planned {
-    /// On the jobs of a bench, of which `needed` nodes are known to be enough in today's proportions. `failed` is whether the upper mix broke the target in an
-    /// earlier window in which the nodes as they were kept it.
+    /// On the jobs of a bench, of which `needed` nodes are known to be enough in today's proportions. `earlier` is what the windows so far
+    /// say of such mixes.
     ///
     /// # Errors
     /// As [`crate::sim::simulate`].
-    pub(super) fn of(bench: &Bench<'_>, needed: Option<&Needed>, asked: &AskedFor, failed: bool) -> Result<Self> {
+    pub(super) fn of(bench: &Bench<'_>, needed: Option<&Needed>, asked: &AskedFor, earlier: Earlier) -> Result<Self> {
         let part = &bench.kinds.part;
         let in_proportions = |nodes: u32| bench.mix(part.counts(nodes));
         let now = bench.mix(part.now().to_vec());
@@ -121,10 +133,16 @@ impl Planned {
         let known = [counts(needed.map(|needed| needed.value)), counts(needed.and_then(|needed| needed.high))];
         let cheapest = bench.cheapest(&known)?;
         let [kept, upper] = cheapest.each_ref().map(|best| best.mix.as_ref());
+        let same =
+            |nodes: u32| Some(in_proportions(nodes)).filter(|mix| earlier.worse && bench.kinds.is_had(&mix.counts));
+        let upper_same = needed.and_then(|needed| needed.high).and_then(same);
+        let kept_same = needed.and_then(|needed| same(needed.value));
+        let (kept, upper) = (kept_same.as_ref().or(kept), upper_same.as_ref().or(upper));
+        let cheaper = |upper: &Mix| worth(now.per_h - upper.per_h, now.per_h - upper.per_h, now.per_h);
         let recommended = match (kept, upper) {
             (None, _) => &now,
             (Some(kept), upper) if !enough_now => upper.unwrap_or(kept),
-            (_, Some(upper)) if !failed && worth(now.per_h - upper.per_h, now.per_h - upper.per_h, now.per_h) => upper,
+            (_, Some(upper)) if !earlier.failed && cheaper(upper) => upper,
             _ => &now,
         };
         let cheap = cheapest_kind(bench, asked);

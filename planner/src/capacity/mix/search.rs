@@ -172,7 +172,7 @@ impl<'a> Bench<'a> {
     /// Nodes to begin with: those in today's proportions, or, where these are more than can be had, the same GPUs and more of what can.
     fn first(&self, queue: &mut Queue<'_>, known: &[u32], level: Level) -> Result<Option<Vec<u32>>> {
         let most = |kind: usize| self.kinds.most(kind);
-        if known.iter().enumerate().all(|(kind, count)| *count <= most(kind)) {
+        if self.kinds.is_had(known) {
             return Ok(Some(known.to_vec()));
         }
         let mut counts: Vec<u32> = known.iter().enumerate().map(|(kind, count)| (*count).min(most(kind))).collect();
@@ -279,11 +279,9 @@ impl<'a> Bench<'a> {
                     }
                     counts
                 };
-                let is_had =
-                    |counts: &[u32]| counts.iter().enumerate().all(|(at, count)| *count <= self.kinds.most(at));
                 let cheaper = |nodes: u32| {
                     let counts = with(nodes);
-                    is_had(&counts) && self.kinds.per_h(&counts) < bound * (1.0 - NOTHING)
+                    self.kinds.is_had(&counts) && self.kinds.per_h(&counts) < bound * (1.0 - NOTHING)
                 };
                 let today = self.kinds.part.nodes();
                 let most = (1..=today.saturating_mul(8).saturating_add(FURTHER)).take_while(|nodes| cheaper(*nodes));

@@ -97,6 +97,11 @@ impl<'a> PartKinds<'a> {
         limit.map_or(u32::MAX, |limit| limit.max(now))
     }
 
+    /// Whether so many nodes by kind can be had.
+    pub(super) fn is_had(&self, counts: &[u32]) -> bool {
+        counts.iter().enumerate().all(|(kind, count)| *count <= self.most(kind))
+    }
+
     /// `nodes` nodes of one kind, and none of the others.
     pub(super) fn only(&self, kind: usize, nodes: u32) -> Vec<u32> {
         (0..self.kinds.len()).map(|at| if at == kind { nodes } else { 0 }).collect()
