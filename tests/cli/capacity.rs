@@ -68,12 +68,97 @@ fn the_sample_is_planned_and_its_nodes_are_replayed() {
     assert!(again.status.success(), "{}", stderr(&again));
 }
 
+/// The kinds of the repository, in which every price is invented.
+const KINDS: [&str; 2] = ["--node-types", "datasets/node-types/example.toml"];
+
+#[test]
+fn a_mix_of_kinds_is_priced_tested_and_written() {
+    let folder = Folder::new();
+    let out = folder.path("nodes");
+    let without = json(&stdout(&tracecast(&[&SAMPLE[..], &["--format", "json"]].concat())));
+    let more = ["--emit", "cluster,slurm", "--emit-to", &out, "--format", "json"];
+    let output = tracecast(&[&SAMPLE[..], &KINDS, &more].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    // What was told without kinds is told as before.
+    assert!(without.get("mix").is_none());
+    for key in ["nodes", "in_all", "held_out", "curve", "theory"] {
+        assert_eq!(answer[key], without[key], "{key}");
+    }
+    let mix = &answer["mix"];
+    let money = |value: &Value| value.as_f64().unwrap();
+    let cost =
+        |by: &str| money(&mix["cost"].as_array().unwrap().iter().find(|row| row["by"] == by).unwrap()["per_month"]);
+    // Forty nodes that are there, at 12 an hour.
+    assert!((cost("static") - 40.0 * 12.0 * 730.5).abs() < 1e-6);
+    assert!(cost("cheapest") < cost("proportions") && cost("upper") <= cost("proportions_upper"));
+    for pool in mix["pools"].as_array().unwrap() {
+        let [same, cheapest] = ["in_proportions", "cheapest"].map(|key| money(&pool[key]["per_month"]));
+        assert!(cheapest <= same && pool["complete"] == true, "{pool}");
+    }
+    let rule = |by: &str| mix["held_out"].as_array().unwrap().iter().find(|rule| rule["by"] == by).unwrap().clone();
+    let oracle = rule("oracle");
+    assert_eq!(oracle["pools_kept"], oracle["pools"]);
+    // By the same tests as the numbers are.
+    let numbers = answer["held_out"]["by"].as_array().unwrap();
+    let needed = numbers.iter().find(|rule| rule["by"] == "needed").unwrap();
+    assert_eq!(rule("proportions")["pools_kept"], needed["pools_kept"]);
+    // A slower kind takes more nodes.
+    let newer: Vec<u64> = mix["another"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["kind"] == "8 newer GPUs")
+        .map(|row| row["nodes"].as_u64().unwrap())
+        .collect();
+    assert!(newer.len() == 3 && newer.is_sorted_by(|a, b| a >= b), "{newer:?}");
+    // What is written is what is recommended.
+    let recommended =
+        mix["pools"].as_array().unwrap().iter().flat_map(|pool| pool["recommended"]["nodes"].as_array().unwrap());
+    let recommended: u64 = recommended.map(|of| of["nodes"].as_u64().unwrap()).sum();
+    let written = std::fs::read_to_string(folder.path("nodes/cluster.toml")).unwrap();
+    let sum: u64 = written.lines().filter_map(|line| line.strip_prefix("nodes = ")?.parse::<u64>().ok()).sum();
+    assert_eq!(sum, recommended);
+    let conf = std::fs::read_to_string(folder.path("nodes/slurm-nodes.conf")).unwrap();
+    assert!(conf.contains("Gres=gpu:half:4") && conf.contains("Gres=gpu:8"), "{conf}");
+    let apart = mix["pools"].as_array().unwrap().iter().any(|pool| pool["recommended"]["stand"] == "one_apart");
+    assert_eq!(
+        (conf.contains("a partition of its own"), written.contains("which are to be sent here")),
+        (apart, apart)
+    );
+    let cluster = folder.path("nodes/cluster.toml");
+    let again = tracecast(&["simulate", "datasets/sample", "--scan", "skip", "--cluster", &cluster, "--quiet"]);
+    assert!(again.status.success(), "{}", stderr(&again));
+    assert!(answer["recommendation"]["effects"][0]["unit"] == "USD a month");
+}
+
+#[test]
+fn kinds_that_cannot_be_read_are_refused() {
+    let folder = Folder::new();
+    let example = std::fs::read_to_string(root().join(KINDS[1])).unwrap();
+    let said = |from: &str, to: &str| {
+        assert!(example.contains(from), "{from}");
+        let path = folder.file("kinds.toml", &example.replacen(from, to, 1));
+        let output = tracecast(&[&SAMPLE[..], &["--node-types", &path]].concat());
+        assert!(!output.status.success());
+        stderr(&output)
+    };
+    assert!(said("per_hour = 20.0", "per_hour = -20.0").contains("kinds.toml, line 8: 8 GPUs: per_hour is -20"));
+    assert!(said("gpus_per_node = 8", "gpus_per_node = 16").contains("without gpu_type and what a node costs"));
+    assert!(said("speed = 1.8", "speed = 0").contains("as fast jobs run"));
+    assert!(said("name = \"4 GPUs\"", "name = \"8 GPUs\"").contains("give each kind a name of its own"));
+    assert!(said("[[kind]]", "[[kinds]]").contains("unknown field `kinds`"));
+    let missing = tracecast(&[&SAMPLE[..], &["--node-types", "nowhere.toml"]].concat());
+    assert!(!missing.status.success() && stderr(&missing).contains("nowhere.toml"), "{}", stderr(&missing));
+}
+
 #[test]
 fn the_number_of_threads_changes_nothing() {
     let with = |threads: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_tracecast"))
             .args(SAMPLE)
             .args(["--format", "json", "--scale", "1.3", "--draws", "2"])
+            .args(KINDS)
             .env("RAYON_NUM_THREADS", threads)
             .current_dir(root())
             .output()

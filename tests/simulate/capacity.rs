@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use tracecast_planner::capacity::search::WaitTarget;
-use tracecast_planner::capacity::{CapacityAnswer, CapacityRequest, NodesBy};
+use tracecast_planner::capacity::{CapacityAnswer, CapacityRequest, MixBy, NodeKinds, NodesBy};
 use tracecast_planner::replay::input::{Options, load};
 use tracecast_planner::sim::{Policy, Scan};
 use tracecast_tests::{read, real_trace};
@@ -31,6 +31,7 @@ fn numbers_of_nodes_for_philly_hold_as_said() {
         policy: Policy { scan: Scan::Skip, ..Policy::default() },
         growth: None,
         faults: None,
+        kinds: None,
     };
     let answer = CapacityAnswer::of(&trace, &loaded, String::new(), &request, &|| ()).unwrap();
     for rule in &answer.held_out.by {
@@ -62,4 +63,46 @@ fn numbers_of_nodes_for_philly_hold_as_said() {
         NodesBy::ALL.into_iter().filter(|by| *by != NodesBy::Oracle).map(of).collect::<Vec<_>>()
     });
     assert_eq!(as_it_was, otherwise);
+}
+
+#[test]
+fn kinds_of_nodes_for_philly_hold_as_said() {
+    let Some(path) = real_trace("philly/philly_jobs.csv.gz") else { return };
+    let trace = read(&[path]).unwrap();
+    let (from_ms, to_ms) = (OCTOBER_MS + 2 * DAY_MS, OCTOBER_MS + 30 * DAY_MS);
+    let options =
+        Options { from_ms: Some(from_ms), to_ms: Some(to_ms), longest_ms: Some(WEEK_MS), ..Options::default() };
+    let loaded = load(&trace, Some(&site(&trace, &options, 0.7)), &options).unwrap();
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../datasets/node-types/example.toml");
+    let kinds = NodeKinds::parse("example.toml", &std::fs::read_to_string(file).unwrap()).unwrap();
+    let request = CapacityRequest {
+        target: WaitTarget { all_s: 3600.0, by_class: BTreeMap::new() },
+        eval_from_ms: None,
+        policy: Policy { scan: Scan::Skip, ..Policy::default() },
+        growth: None,
+        faults: None,
+        kinds: Some(kinds),
+    };
+    let answer = CapacityAnswer::of(&trace, &loaded, String::new(), &request, &|| ()).unwrap();
+    let mix = answer.mix.as_ref().unwrap();
+    for rule in &mix.held_out {
+        println!("{}: {:.0} a month, {} of {}", rule.what, rule.per_month, rule.pools_kept, rule.pools);
+    }
+    let rule = |by: MixBy| mix.rule(by).unwrap();
+    assert_eq!(rule(MixBy::Oracle).pools_kept, rule(MixBy::Oracle).pools);
+    // Tested as the numbers are: in the same pools and windows, and the same numbers keep it.
+    for (by, same) in [(MixBy::Proportions, NodesBy::Needed), (MixBy::Static, NodesBy::Static)] {
+        let same = answer.rule(same).unwrap();
+        assert_eq!((rule(by).pools_kept, rule(by).pools), (same.pools_kept, same.pools));
+    }
+    assert!(rule(MixBy::Cheapest).per_month < rule(MixBy::Proportions).per_month);
+    for pool in &mix.pools {
+        let cost =
+            |of: &Option<_>| of.as_ref().map(|of: &tracecast_planner::capacity::mix::answer::PricedNodes| of.per_month);
+        assert!(
+            cost(&pool.cheapest).zip(cost(&pool.in_proportions)).is_none_or(|(mix, same)| mix <= same),
+            "{}",
+            pool.pool
+        );
+    }
 }

@@ -12,7 +12,7 @@ use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 use tracecast_planner::capacity::faults::{CheckpointCosts, FaultLog, MOST_NODES};
 use tracecast_planner::capacity::search::WaitTarget;
-use tracecast_planner::capacity::{AskedOfFaults, CapacityAnswer, CapacityRequest, answer as found, emit};
+use tracecast_planner::capacity::{AskedOfFaults, CapacityAnswer, CapacityRequest, NodeKinds, answer as found, emit};
 
 use crate::args::{Reading, TIMES, duration, resource};
 use crate::cmd::answer::{self, Answering};
@@ -21,6 +21,7 @@ use crate::cmd::simulate::{PolicyArguments, growth};
 use crate::exit::Usage;
 use crate::output;
 use crate::progress::Steps;
+use crate::source;
 
 /// Why the plan takes no part of the jobs.
 const NEEDED: &str = "jobs that share nodes wait for each other, so a plan of capacity needs them all";
@@ -68,6 +69,12 @@ pub(crate) struct PlanCapacity {
     /// Number of draws for --scale and --add
     #[arg(long, value_name = "N", default_value_t = 5, requires = "more_work", help_heading = "Growth")]
     pub(crate) draws: u64,
+    /// Kinds of nodes that can be had: a TOML file with a name, gpus_per_node and a price for each, and perhaps a GPU type and a speed
+    ///
+    /// The answer then has the cheapest mix of kinds that keeps the target, what another kind does, and what all of it costs. The nodes that there
+    /// are must be among the kinds.
+    #[arg(long, value_name = "TOML", help_heading = "Kinds of nodes")]
+    pub(crate) node_types: Option<PathBuf>,
     /// Log of faults: a CSV with the columns node, down_from and down_to, or a JSON of events as InfiniteHBD published them
     ///
     /// The answer then says how many nodes to hold in reserve, how long nodes run between failures, and how often jobs should write a
@@ -150,6 +157,12 @@ fn faults(asked: &PlanCapacity) -> Result<Option<AskedOfFaults>> {
     Ok(Some(AskedOfFaults { log, availability: asked.availability, costs }))
 }
 
+/// The kinds of nodes, if a file is named.
+fn kinds(asked: &PlanCapacity) -> Result<Option<NodeKinds>> {
+    let Some(path) = &asked.node_types else { return Ok(None) };
+    Ok(Some(NodeKinds::parse(&path.display().to_string(), &source::text(path)?)?))
+}
+
 /// The targets, as typed.
 fn target(typed: &[String]) -> Result<WaitTarget> {
     let wrong = |text: &str, why: &str| Usage(format!("--target-p95 {text}: {why}"));
@@ -183,6 +196,7 @@ pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
     let target = target(&asked.target_p95)?;
     let growth = growth(asked.scale, asked.add.as_deref(), asked.draws, &asked.today)?;
     let faults = faults(asked)?;
+    let kinds = kinds(asked)?;
     let plan = PlanInput {
         sources: &asked.sources,
         reading: &asked.reading,
@@ -198,7 +212,7 @@ pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
         let what = format!("--emit slurm: the lines count GPUs, and the jobs compete for {}", loaded.resource.many());
         return Err(Usage(what).into());
     }
-    let request = CapacityRequest { target, eval_from_ms, policy, growth, faults };
+    let request = CapacityRequest { target, eval_from_ms, policy, growth, faults, kinds };
     let steps = Steps::new(quiet, "planning", found::steps(&loaded, &request));
     let answer = CapacityAnswer::of(&trace, &loaded, title, &request, &|| steps.step())?;
     drop(steps);

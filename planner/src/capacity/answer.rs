@@ -20,6 +20,7 @@ use super::faults::{CheckpointCosts, FaultLog, FaultsAnswer, FaultsRequest};
 use super::forward::{self, SHARES, SizedPart, Together};
 use super::growth::{BreakFactor, DemandTrend, FACTORS};
 use super::heldout::{self, NodesBy, TestedWindow};
+use super::mix::{MixAnswer, NodeKinds};
 use super::search::{FEWEST_BLOCKS, WaitTarget};
 use crate::error::{Error, Result};
 use crate::plan::Recommendation;
@@ -45,6 +46,8 @@ pub struct CapacityRequest {
     pub growth: Option<Growth>,
     /// A log of faults, and what is asked of it.
     pub faults: Option<AskedOfFaults>,
+    /// Kinds of nodes that can be had, with prices.
+    pub kinds: Option<NodeKinds>,
 }
 
 /// A log of faults, and what is asked of it.
@@ -307,6 +310,9 @@ pub struct CapacityAnswer {
     pub theory: Vec<TheoryCheck>,
     /// Failures and spares, if a log was given; spares are beside the nodes that are needed.
     pub faults: Option<FaultsAnswer>,
+    /// Which kinds of nodes to have, if kinds were given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mix: Option<MixAnswer>,
     /// What to do, in a sentence.
     pub action: String,
     /// The recommendation, if a change is worth it.
@@ -332,7 +338,8 @@ fn end_of(loaded: &Loaded) -> i64 {
 /// How often `done` is called.
 pub fn steps(loaded: &Loaded, request: &CapacityRequest) -> usize {
     let eval_from = request.eval_from_ms.map(|from| from - loaded.workload.origin_ms);
-    heldout::steps(loaded, eval_from, end_of(loaded)) + loaded.cluster.pools.len()
+    let once = heldout::steps(loaded, eval_from, end_of(loaded)) + loaded.cluster.pools.len();
+    if request.kinds.is_some() { 2 * once } else { once }
 }
 
 impl CapacityAnswer {
@@ -376,6 +383,13 @@ impl CapacityAnswer {
             None if loaded.cluster.pools.len() > 1 => forward::pooled(loaded, with, end, guess)?,
             _ => None,
         };
+        let mix = match &request.kinds {
+            None => None,
+            Some(kinds) => {
+                let of = (parts.as_slice(), eval_from, end);
+                Some(MixAnswer::of(loaded, kinds, with, request.growth.as_ref(), of, done)?)
+            }
+        };
         let zone = Zone::named(&trace.zone)?;
         let day = |ms: i64| zone.rfc3339(loaded.workload.origin_ms + ms);
         let recorded = loaded.recorded_cluster.as_ref().unwrap_or(&loaded.cluster);
@@ -403,6 +417,7 @@ impl CapacityAnswer {
                 let costs = asked.costs;
                 FaultsAnswer::of(&asked.log, FaultsRequest { availability: asked.availability, cluster_nodes, costs })
             }),
+            mix,
             action: String::new(),
             recommendation: None,
             sources: trace.sources.clone(),

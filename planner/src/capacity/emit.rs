@@ -1,11 +1,13 @@
 //! The recommended nodes as `simulate` and Slurm read them.
 //!
 //! **cluster.toml** has a `[[vc]]` for each VC with nodes of its own (one for each kind of them), and a `[[pool]]` for each that several VCs queue for, with
-//! their quotas and guarantees grown with the pool. **slurm-nodes.conf** has a `NodeName` line for each kind of nodes; processors and memory are the
+//! their quotas and guarantees grown with the pool. With a [mix](super::mix) there is one for each kind of it; a kind apart is a `[[vc]]` of its own, with the jobs that are to
+//! be sent there as a comment. **slurm-nodes.conf** has a `NodeName` line for each kind of nodes; processors and memory are the
 //! operator's to add.
 //!
 //! O(parts). Worked example: a VC `vision` with 12 nodes of 8 GPUs is `NodeName=vision-[001-012] Gres=gpu:8 State=UNKNOWN`.
 
+use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::schema::Resource;
 
 use super::answer::CapacityAnswer;
@@ -13,6 +15,7 @@ use super::part::Part;
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
 use crate::plan::slug::{is_taken, slug};
+use crate::sim::Group;
 
 fn head(answer: &CapacityAnswer) -> String {
     let mut lines = vec![answer.action.replace("**", "")];
@@ -31,27 +34,67 @@ fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// The kinds of nodes of a part as lines of TOML: nodes, GPUs and their type.
-fn kinds(part: &Part, nodes: u32) -> Vec<String> {
-    let counts = part.counts(nodes);
-    let kind = |(group, nodes): (&crate::sim::Group, u32)| {
-        let gpu_type = part.gpu_type(group).map_or_else(String::new, |name| format!("gpu_type = {}\n", quoted(name)));
-        format!("nodes = {nodes}\ngpus_per_node = {}\n{gpu_type}", group.gpus_per_node)
-    };
-    part.groups().iter().zip(counts).map(kind).collect()
+/// The nodes of a part that are written, by kind.
+struct Written<'a> {
+    part: &'a Part,
+    counts: Vec<u32>,
+    /// Whether kinds that there are to be none of are written as well.
+    all: bool,
+    /// A kind apart: its position, nodes, name and the sizes of its jobs.
+    apart: Option<&'a (usize, u32, String, Vec<SizeClass>)>,
+}
+
+/// What is recommended: the mix, if kinds were given.
+fn written(answer: &CapacityAnswer) -> Vec<Written<'_>> {
+    match &answer.mix {
+        None => answer
+            .sized
+            .iter()
+            .map(|(part, nodes)| Written { part, counts: part.counts(*nodes), all: true, apart: None })
+            .collect(),
+        Some(mix) => mix
+            .chosen
+            .iter()
+            .map(|of| Written { part: &of.part, counts: of.counts.clone(), all: false, apart: of.apart.as_ref() })
+            .collect(),
+    }
+}
+
+/// Kinds that are written.
+fn kinds<'w>(of: &'w Written<'_>) -> impl Iterator<Item = (usize, &'w Group, u32)> {
+    let counted = of.part.groups().iter().zip(&of.counts).enumerate();
+    counted.map(|(at, (group, nodes))| (at, group, *nodes)).filter(|(_, _, nodes)| of.all || *nodes > 0)
+}
+
+/// A kind of nodes as lines of TOML: nodes, GPUs and their type.
+fn kind(part: &Part, group: &Group, nodes: u32) -> String {
+    let gpu_type = part.gpu_type(group).map_or_else(String::new, |name| format!("gpu_type = {}\n", quoted(name)));
+    format!("nodes = {nodes}\ngpus_per_node = {}\n{gpu_type}", group.gpus_per_node)
+}
+
+/// Who is to queue for a kind apart, as a comment; `more` says what is to be known of it.
+fn for_whom(part: &Part, classes: &[SizeClass], more: &str) -> String {
+    let classes: Vec<&str> = classes.iter().filter(|class| **class != SizeClass::Cpu).map(|class| class.id()).collect();
+    let name = part.name.replace(['\n', '\r'], " ");
+    format!("# For the jobs of {name} with {} GPUs, {more}.\n", classes.join(", "))
 }
 
 /// The cluster with the recommended nodes, as `--cluster` takes it.
 pub fn cluster(answer: &CapacityAnswer) -> Emitted {
     let mut text = head(answer);
-    for (at, (part, nodes)) in answer.sized.iter().enumerate() {
-        let cluster = part.with(*nodes);
+    if answer.mix.is_some() {
+        text.push_str("# Nodes have no speed here: a replay of this file has today's runs on every kind.\n");
+    }
+    for (at, of) in written(answer).iter().enumerate() {
+        let part = of.part;
+        let cluster = part.with_counts(&of.counts);
         let alone =
             matches!(cluster.vcs.as_slice(), [vc] if vc.quota_milli.is_empty() && vc.guarantee_milli.is_empty());
         let pool = format!("pool-{}", at + 1);
-        for kind in kinds(part, *nodes) {
-            let (table, name) = if alone { ("vc", part.vcs.first()) } else { ("pool", Some(&pool)) };
-            text.push_str(&format!("\n[[{table}]]\nname = {}\n{kind}", quoted(name.map_or("", String::as_str))));
+        let (table, name) =
+            if alone { ("vc", part.vcs.first().map_or("", String::as_str)) } else { ("pool", pool.as_str()) };
+        for (_, group, nodes) in kinds(of) {
+            text.push_str(&format!("\n[[{table}]]\nname = {}\n{}", quoted(name), kind(part, group, nodes)));
         }
         for vc in cluster.vcs.iter().filter(|_| !alone) {
             text.push_str(&format!("\n[[vc]]\nname = {}\npool = {}\n", quoted(&vc.name), quoted(&pool)));
@@ -60,6 +103,13 @@ pub fn cluster(answer: &CapacityAnswer) -> Emitted {
                     text.push_str(&format!("{key} = {:?}\n", *milli as f64 / 1e3));
                 }
             }
+        }
+        if let Some((at, nodes, name, classes)) = of.apart
+            && let Some(group) = part.groups().get(*at)
+        {
+            let name = quoted(&format!("{}: {name}", part.vcs.join("-")));
+            let whom = for_whom(part, classes, "which are to be sent here; a replay of this file does not send them");
+            text.push_str(&format!("\n{whom}[[vc]]\nname = {name}\n{}", kind(part, group, *nodes)));
         }
     }
     ("cluster.toml".to_owned(), text)
@@ -86,9 +136,17 @@ pub fn slurm(answer: &CapacityAnswer) -> Result<Emitted> {
     };
     let named = |name: &str| slug(name).ok_or_else(|| wrong(name.to_owned()));
     let mut taken: Vec<String> = Vec::new();
-    for (part, nodes) in &answer.sized {
-        let several = part.groups().len() > 1;
-        for (at, (group, count)) in part.groups().iter().zip(part.counts(*nodes)).enumerate() {
+    for of in written(answer) {
+        let part = of.part;
+        let mut rows: Vec<(usize, &Group, u32)> = kinds(&of).collect();
+        if let Some((at, nodes, _, classes)) = of.apart
+            && let Some(group) = part.groups().get(*at)
+        {
+            text.push_str(&for_whom(part, classes, "a partition of its own: the last of these lines"));
+            rows.push((*at, group, *nodes));
+        }
+        let several = part.own_kinds() > 1 || rows.len() > 1;
+        for (at, group, count) in rows {
             let mut name = named(&part.vcs.join("-"))?;
             if several {
                 name = format!("{name}-{}", at + 1);

@@ -88,6 +88,17 @@ impl SizedPart {
     }
 }
 
+/// The jobs of every draw: those of the record, or of the grown work.
+pub(super) fn draws(loaded: &Loaded, growth: Option<&Growth>) -> Result<Vec<Workload>> {
+    match growth {
+        None => Ok(vec![loaded.workload.clone()]),
+        Some(growth) => (0..growth.draws())
+            .into_par_iter()
+            .map(|draw| growth.jobs(&loaded.workload, &loaded.cluster, draw))
+            .collect(),
+    }
+}
+
 /// Sizes every part. `done` is called after each.
 pub(super) fn size(
     loaded: &Loaded,
@@ -96,13 +107,7 @@ pub(super) fn size(
     (windows, end): (&[TestedWindow], i64),
     done: &(dyn Fn() + Sync),
 ) -> Result<Vec<SizedPart>> {
-    let draws: Vec<Workload> = match growth {
-        None => vec![loaded.workload.clone()],
-        Some(growth) => (0..growth.draws())
-            .into_par_iter()
-            .map(|draw| growth.jobs(&loaded.workload, &loaded.cluster, draw))
-            .collect::<Result<_>>()?,
-    };
+    let draws = draws(loaded, growth)?;
     let parts = Part::all(&loaded.cluster, end);
     let sized: Result<Vec<SizedPart>> = parts
         .into_par_iter()

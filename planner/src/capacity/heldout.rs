@@ -19,7 +19,7 @@ use super::search::{FEWEST_OF_CLASS, NEVER, Needed, Search, WaitTarget, nearest_
 use crate::error::{Error, Result};
 use crate::plan::window::rolling;
 use crate::replay::input::Loaded;
-use crate::sim::Policy;
+use crate::sim::{Policy, Workload};
 
 /// Longest window where nobody says.
 const LONGEST_DAYS: i64 = 14;
@@ -133,7 +133,7 @@ pub(super) fn warmed_up(to: i64) -> i64 {
 }
 
 /// The windows of a record: the last begins at `eval_from`, or a quarter of the time before the end, at most two weeks.
-fn windows(end: i64, eval_from: Option<i64>) -> Result<Vec<(i64, i64)>> {
+pub(super) fn windows(end: i64, eval_from: Option<i64>) -> Result<Vec<(i64, i64)>> {
     let quarter = end / STRETCHES;
     let whole = if quarter >= DAY_MS { quarter / DAY_MS * DAY_MS } else { quarter };
     let from = eval_from.unwrap_or(end - whole.clamp(1, LONGEST_DAYS * DAY_MS));
@@ -170,6 +170,33 @@ pub(super) fn recommended(now: u32, needed: Option<&Needed>, failed: bool) -> u3
     }
 }
 
+/// What a window is decided on, and what is then replayed in it.
+pub(super) struct Before {
+    /// The jobs as they were known when it began.
+    pub(super) known: Workload,
+    /// All jobs submitted until it ends.
+    pub(super) ahead: Workload,
+    /// The parts as they were when it began.
+    pub(super) parts: Vec<Part>,
+}
+
+impl Before {
+    /// Of a window, milliseconds from time 0. O(jobs).
+    pub(super) fn of(loaded: &Loaded, (from_ms, to_ms): (i64, i64)) -> Self {
+        let until: Vec<u32> = (0u32..)
+            .zip(&loaded.workload.submit_ms)
+            .filter(|(_, submit)| **submit < to_ms)
+            .map(|(job, _)| job)
+            .collect();
+        let submits = until.iter().filter_map(|job| loaded.workload.submit_ms.get(*job as usize).copied()).collect();
+        Self {
+            known: loaded.known_at(from_ms),
+            ahead: loaded.workload.arranged(&until, submits),
+            parts: Part::all(&loaded.cluster, from_ms),
+        }
+    }
+}
+
 /// Tests all rules on every window. `done` is called after each part of each window.
 pub(super) fn test(
     loaded: &Loaded,
@@ -179,15 +206,7 @@ pub(super) fn test(
 ) -> Result<Vec<TestedWindow>> {
     let mut found: Vec<TestedWindow> = Vec::new();
     for (from_ms, to_ms) in windows(end, eval_from)? {
-        let known = loaded.known_at(from_ms);
-        let until: Vec<u32> = (0u32..)
-            .zip(&loaded.workload.submit_ms)
-            .filter(|(_, submit)| **submit < to_ms)
-            .map(|(job, _)| job)
-            .collect();
-        let submits = until.iter().filter_map(|job| loaded.workload.submit_ms.get(*job as usize).copied()).collect();
-        let ahead = loaded.workload.arranged(&until, submits);
-        let parts = Part::all(&loaded.cluster, from_ms);
+        let Before { known, ahead, parts } = Before::of(loaded, (from_ms, to_ms));
         let tested: Result<Vec<(String, Tested)>> = parts
             .par_iter()
             .map(|part| {
@@ -217,7 +236,7 @@ pub(super) fn test(
 /// Every rule in one part and window. `failed` is whether the upper end broke the target in an earlier window in which the nodes as they were kept it.
 fn tested(
     part: &Part,
-    (known, ahead): (&crate::sim::Workload, &crate::sim::Workload),
+    (known, ahead): (&Workload, &Workload),
     with: (&Policy, &WaitTarget),
     (from, to): (i64, i64),
     failed: bool,
@@ -278,7 +297,7 @@ pub(super) fn mean_wait_s(waits_ms: &[i64]) -> Option<f64> {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use crate::sim::{Cluster, Outage, Scan, Shape, Workload};
+    use crate::sim::{Cluster, Outage, Scan, Shape};
 
     #[test]
     fn the_worked_number() {

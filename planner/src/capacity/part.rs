@@ -3,7 +3,8 @@
 //! A part is a pool with the VCs that queue for it: jobs of one pool never wait for those of another, so each part is sized alone. Its nodes may be of
 //! several kinds (groups); then nodes are added and taken away in the proportions that there are today: the next node goes to the group with the greatest
 //! nodes / (2·had + 1) (Webster), so that one more node never takes one away from a group. Quotas and guarantees within a shared pool grow with its GPUs,
-//! rounded up. A node that fails in the record fails as long as it is there; a further node fails as one of the record does, taken in turn.
+//! rounded up. A node that fails in the record fails as long as it is there; a further node fails as one of the record does, taken in turn. Kinds that a part has no
+//! node of can be set beside its own, for a [mix](super::mix).
 //!
 //! O(cluster) a part. Worked number: a pool of 4 nodes of one kind and 2 of another has, with 3 nodes, 2 and 1.
 
@@ -23,6 +24,8 @@ pub struct Part {
     cluster: Cluster,
     /// Nodes by group.
     now: Vec<u32>,
+    /// Its own groups; those after them are kinds that it has no node of.
+    own: usize,
     /// For each VC of the whole cluster, its number here.
     vc_of: BTreeMap<u16, u16>,
 }
@@ -70,6 +73,7 @@ impl Part {
                     limits: None,
                 },
                 vcs: names,
+                own: nodes.len(),
                 now: nodes,
                 vc_of,
             };
@@ -91,6 +95,38 @@ impl Part {
     /// Name of a kind's GPUs.
     pub fn gpu_type(&self, group: &Group) -> Option<&str> {
         group.gpu_type.and_then(|at| self.cluster.gpu_types.get(usize::from(at))).map(String::as_str)
+    }
+
+    /// Nodes of today, by kind.
+    pub fn now(&self) -> &[u32] {
+        &self.now
+    }
+
+    /// Kinds that it has today; further ones stand after them.
+    pub fn own_kinds(&self) -> usize {
+        self.own
+    }
+
+    /// The same with further kinds of nodes (GPUs of a node, and their type), of which it has none yet. O(cluster).
+    #[must_use]
+    pub fn with_kinds(&self, kinds: &[(u32, Option<String>)]) -> Self {
+        let mut part = self.clone();
+        for (gpus_per_node, name) in kinds {
+            let types = &mut part.cluster.gpu_types;
+            let gpu_type = name.as_ref().map(|name| {
+                let known = types.iter().position(|known| known.eq_ignore_ascii_case(name));
+                known.unwrap_or_else(|| {
+                    types.push(name.clone());
+                    types.len() - 1
+                })
+            });
+            let gpu_type = gpu_type.and_then(|at| u16::try_from(at).ok());
+            for pool in &mut part.cluster.pools {
+                pool.groups.push(Group { gpu_type, ..Group::fixed(0, *gpus_per_node) });
+            }
+            part.now.push(0);
+        }
+        part
     }
 
     /// `nodes` nodes by kind, in the proportions of today. O(nodes × kinds) with several kinds.
@@ -115,8 +151,13 @@ impl Part {
 
     /// GPUs of `nodes` nodes.
     pub fn gpus(&self, nodes: u32) -> u64 {
-        let of = |(group, nodes): (&Group, u32)| u64::from(group.gpus_per_node) * u64::from(nodes);
-        self.groups().iter().zip(self.counts(nodes)).map(of).sum()
+        self.gpus_of(&self.counts(nodes))
+    }
+
+    /// GPUs of so many nodes by kind.
+    pub fn gpus_of(&self, counts: &[u32]) -> u64 {
+        let of = |(group, nodes): (&Group, &u32)| u64::from(group.gpus_per_node) * u64::from(*nodes);
+        self.groups().iter().zip(counts).map(of).sum()
     }
 
     /// Fewest nodes with at least so many GPUs.
@@ -134,12 +175,24 @@ impl Part {
 
     /// The part with `nodes` nodes, throughout.
     pub fn with(&self, nodes: u32) -> Cluster {
-        let counts = self.counts(nodes);
-        let (has, had) = (self.gpus(nodes), self.gpus(self.nodes()).max(1));
+        self.with_counts(&self.counts(nodes))
+    }
+
+    /// The part with so many nodes by kind, throughout. A further kind that there is no node of is left out, so that gangs are cut as on the nodes
+    /// that there are; today's kinds are not, so that what one of today's nodes holds goes to one node.
+    pub fn with_counts(&self, counts: &[u32]) -> Cluster {
+        let (has, had) = (self.gpus_of(counts), self.gpus_of(&self.now).max(1));
         let mut cluster = self.cluster.clone();
-        cluster.outages = self.outages(&counts);
-        for (group, count) in cluster.pools.iter_mut().flat_map(|pool| &mut pool.groups).zip(&counts) {
-            group.sizes = vec![(i64::MIN, *count)];
+        cluster.outages = self.outages(counts);
+        for pool in &mut cluster.pools {
+            for (group, count) in pool.groups.iter_mut().zip(counts) {
+                group.sizes = vec![(i64::MIN, *count)];
+            }
+            let mut at = 0;
+            pool.groups.retain(|group| {
+                at += 1;
+                at <= self.own || group.most_nodes() > 0
+            });
         }
         for vc in &mut cluster.vcs {
             for (_, milli) in vc.quota_milli.iter_mut().chain(&mut vc.guarantee_milli) {
@@ -153,18 +206,21 @@ impl Part {
     /// Failures of so many nodes by kind.
     fn outages(&self, counts: &[u32]) -> Vec<Outage> {
         let mut found = Vec::new();
+        let all: u32 = self.groups().iter().map(Group::most_nodes).fold(0, u32::saturating_add);
         let (mut first_old, mut first_new) = (0u32, 0u32);
         for (group, count) in self.groups().iter().zip(counts) {
             let known = group.most_nodes();
+            // A kind without a record fails as the nodes of the others do.
+            let (first, known) = if known > 0 { (first_old, known) } else { (0, all) };
             for outage in &self.cluster.outages {
-                let Some(rank) = outage.node.checked_sub(first_old).filter(|rank| *rank < known) else { continue };
+                let Some(rank) = outage.node.checked_sub(first).filter(|rank| *rank < known) else { continue };
                 found.extend(
                     (rank..*count)
                         .step_by(known.max(1) as usize)
                         .map(|rank| Outage { node: first_new + rank, ..*outage }),
                 );
             }
-            (first_old, first_new) = (first_old + known, first_new + count);
+            (first_old, first_new) = (first_old + group.most_nodes(), first_new + count);
         }
         found
     }

@@ -19,7 +19,7 @@ use super::theory::{Traffic, square_root_staffing};
 use crate::sim::Workload;
 
 /// Share of the GPUs in use that the second rule aims at.
-const USUAL: f64 = 0.8;
+pub(super) const USUAL: f64 = 0.8;
 
 /// What the jobs of a part ask for in a stretch of time.
 #[derive(Debug, Clone, Copy, PartialEq)]

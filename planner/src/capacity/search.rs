@@ -38,7 +38,7 @@ pub const FEWEST_BLOCKS: usize = 7;
 /// Shares of the draws that bound the interval.
 const BOUNDS: (f64, f64) = (0.025, 0.975);
 /// Numbers above the needed one that must be enough, too.
-const STEADY: u32 = 2;
+pub(super) const STEADY: u32 = 2;
 /// All jobs, and each size class.
 const GROUPS: usize = 1 + SizeClass::ALL.len();
 /// The wait of a job that never runs.
@@ -120,7 +120,8 @@ pub struct Search<'a> {
     jobs: Vec<[u64; GROUPS]>,
     /// How often each block is in each draw.
     draws: Vec<Vec<u64>>,
-    seen: BTreeMap<u32, SizedReplay>,
+    /// By nodes of each kind.
+    seen: BTreeMap<Vec<u32>, SizedReplay>,
 }
 
 /// The quantile by nearest rank of waits in milliseconds, seconds: the least that at least this share waits no longer than. `None` if that job never
@@ -133,6 +134,11 @@ pub fn nearest_rank_s(waits_ms: &[i64], share: f64) -> Option<f64> {
     }
     let (_, wait, _) = waits.select_nth_unstable(rank);
     (*wait != NEVER).then_some(*wait as f64 / 1e3)
+}
+
+/// Length of the blocks of a window that are drawn: weeks, if there are eight.
+fn block_ms((from, to): (i64, i64)) -> i64 {
+    if to - from >= FEWEST_WEEKS * WEEK_MS { WEEK_MS } else { DAY_MS }
 }
 
 /// Jobs that may wait longer, of so many.
@@ -148,11 +154,42 @@ impl<'a> Search<'a> {
     pub fn new(
         part: &'a Part,
         workload: &'a Workload,
-        (policy, target): (&'a Policy, &'a WaitTarget),
+        with: (&'a Policy, &'a WaitTarget),
         window: (i64, i64),
     ) -> Result<Self> {
+        let mut search = Self::of(part, workload, with, window);
+        let (schedule, times) = search.replay(part.now())?;
+        let runs = |job: &u32| {
+            let finished = schedule.outcome.get(*job as usize) == Some(&Outcome::Finished);
+            times.is_counted(*job as usize) && finished
+        };
+        search.judge_these((0u32..).take(workload.len()).filter(runs));
+        let today = search.judge(&schedule, &times, part.now());
+        search.seen.insert(part.now().to_vec(), today);
+        Ok(search)
+    }
+
+    /// The same of jobs that are told: of them, those submitted within `window`. Nothing is replayed yet.
+    pub fn judging(
+        part: &'a Part,
+        workload: &'a Workload,
+        with: (&'a Policy, &'a WaitTarget),
+        window: (i64, i64),
+        jobs: &[u32],
+    ) -> Self {
+        let mut search = Self::of(part, workload, with, window);
+        search.judge_these(jobs.iter().copied());
+        search
+    }
+
+    fn of(
+        part: &'a Part,
+        workload: &'a Workload,
+        (policy, target): (&'a Policy, &'a WaitTarget),
+        window: (i64, i64),
+    ) -> Self {
         let (from, to) = window;
-        let length = if to - from >= FEWEST_WEEKS * WEEK_MS { WEEK_MS } else { DAY_MS };
+        let length = block_ms(window);
         let blocks = usize::try_from((to - from).max(1).div_euclid(length)).unwrap_or(1).max(1);
         let draws = (0..DRAWS).map(|draw| {
             let mut times = vec![0; blocks];
@@ -163,7 +200,7 @@ impl<'a> Search<'a> {
             }
             times
         });
-        let mut search = Self {
+        Self {
             part,
             workload,
             policy,
@@ -175,28 +212,30 @@ impl<'a> Search<'a> {
             jobs: vec![[0; GROUPS]; blocks],
             draws: draws.collect(),
             seen: BTreeMap::new(),
-        };
-        let (schedule, times) = search.replay(part.nodes())?;
-        for (job, submit) in (0u32..).zip(&workload.submit_ms) {
-            let runs = schedule.outcome.get(job as usize) == Some(&Outcome::Finished);
-            if !(from..to).contains(submit) || !times.is_counted(job as usize) || !runs {
+        }
+    }
+
+    /// Takes those of `jobs` for judged that are submitted within the window.
+    fn judge_these(&mut self, jobs: impl Iterator<Item = u32>) {
+        let (from, to) = self.window;
+        let length = block_ms(self.window);
+        for job in jobs {
+            let Some(submit) = self.workload.submit_ms.get(job as usize).filter(|submit| (from..to).contains(submit))
+            else {
                 continue;
-            }
-            let class = SizeClass::of(workload.shape_of(job as usize).as_gpus()) as usize + 1;
+            };
+            let class = SizeClass::of(self.workload.shape_of(job as usize).as_gpus()) as usize + 1;
             // What is left beyond the last whole day belongs to it.
-            let block = usize::try_from((submit - from) / length).unwrap_or(0).min(blocks - 1);
+            let block = usize::try_from((submit - from) / length).unwrap_or(0).min(self.jobs.len() - 1);
             for group in [0, class] {
-                if let Some(count) = search.jobs.get_mut(block).and_then(|counts| counts.get_mut(group)) {
+                if let Some(count) = self.jobs.get_mut(block).and_then(|counts| counts.get_mut(group)) {
                     *count += 1;
                 }
             }
-            search.judged.push(job);
-            search.class.push(class);
-            search.block.push(block);
+            self.judged.push(job);
+            self.class.push(class);
+            self.block.push(block);
         }
-        let today = search.judge(&schedule, &times, part.nodes());
-        search.seen.insert(part.nodes(), today);
-        Ok(search)
     }
 
     /// Judged jobs.
@@ -209,8 +248,13 @@ impl<'a> Search<'a> {
         self.class.iter().filter_map(|group| SizeClass::ALL.get(group.checked_sub(1)?).copied())
     }
 
-    fn replay(&self, nodes: u32) -> Result<(Schedule, JobTimes)> {
-        let schedule = simulate(self.workload, &self.part.with(nodes), self.policy)?;
+    /// Days or weeks that are drawn for the interval.
+    pub fn blocks(&self) -> usize {
+        self.jobs.len()
+    }
+
+    fn replay(&self, counts: &[u32]) -> Result<(Schedule, JobTimes)> {
+        let schedule = simulate(self.workload, &self.part.with_counts(counts), self.policy)?;
         let times = JobTimes::of(self.workload, &schedule)?;
         little(self.workload, &schedule, &times)?;
         Ok((schedule, times))
@@ -221,15 +265,29 @@ impl<'a> Search<'a> {
     /// # Errors
     /// As [`simulate`].
     pub fn with(&mut self, nodes: u32) -> Result<&SizedReplay> {
-        if !self.seen.contains_key(&nodes) {
-            let (schedule, times) = self.replay(nodes)?;
-            let found = self.judge(&schedule, &times, nodes);
-            self.seen.insert(nodes, found);
+        let counts = self.part.counts(nodes);
+        if !self.seen.contains_key(&counts) {
+            let found = self.with_counts(&counts)?;
+            self.seen.insert(counts.clone(), found);
         }
-        self.seen.get(&nodes).ok_or_else(|| Error::Defect("a replay was lost".to_owned()))
+        self.seen.get(&counts).ok_or_else(|| Error::Defect("a replay was lost".to_owned()))
     }
 
-    fn judge(&self, schedule: &Schedule, times: &JobTimes, nodes: u32) -> SizedReplay {
+    /// What so many nodes by kind do; nothing is remembered.
+    ///
+    /// # Errors
+    /// As [`simulate`].
+    pub fn with_counts(&self, counts: &[u32]) -> Result<SizedReplay> {
+        let (schedule, times) = self.replay(counts)?;
+        Ok(self.judge(&schedule, &times, counts))
+    }
+
+    /// Whether other days like these would have kept it, as the upper end of the interval says; never with fewer than seven.
+    pub fn keeps_upper(&self, found: &SizedReplay) -> bool {
+        self.blocks() >= FEWEST_BLOCKS && found.kept_share >= BOUNDS.1
+    }
+
+    fn judge(&self, schedule: &Schedule, times: &JobTimes, counts: &[u32]) -> SizedReplay {
         let wait = |job: &u32| {
             let run = self.workload.run_ms.get(*job as usize)?;
             Some(times.jct_ms.get(*job as usize).copied().flatten()? - run)
@@ -281,7 +339,7 @@ impl<'a> Search<'a> {
         SizedReplay {
             kept: keeps(&|_| 1),
             kept_share: kept as f64 / self.draws.len().max(1) as f64,
-            utilisation: held / (self.part.gpus(nodes).max(1) as f64 * span),
+            utilisation: held / (self.part.gpus_of(counts).max(1) as f64 * span),
             queue_jobs: queued / span,
             waits_ms,
         }

@@ -19,7 +19,6 @@ use tracecast_analytics::trace::{SourceRecord, Trace};
 
 use super::demand::{DemandTimes, FleetJobs, Flexible};
 use super::heldout::{KnownOffers, Spent, TestedRule, test};
-use super::offers::MONTH_H;
 use super::rule::FleetRule;
 use super::stress::ZoneLoss;
 use super::supply::SupplyOptions;
@@ -27,6 +26,7 @@ use super::window::{FleetSplit, draws_weeks, whole};
 use crate::capacity::faults::CheckpointCosts;
 use crate::error::{Error, Result};
 use crate::plan::interval::ratio;
+use crate::plan::money::MONTH_H;
 use crate::plan::{Recommendation, interval};
 use crate::replay::compare::IntervalEstimate;
 
@@ -499,12 +499,6 @@ pub(crate) fn months_in_words(months: f64) -> String {
     } else {
         format!("{} months", format::compact(months))
     }
-}
-
-/// Money with its currency, without decimals from 100 on.
-pub(crate) fn money(amount: f64, currency: &str) -> String {
-    let digits = if amount.abs() >= 100.0 { 0 } else { 2 };
-    format!("{} {currency}", format::float(amount, digits))
 }
 
 /// A moment to the minute, in the zone of the trace.

@@ -33,12 +33,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::error::{Error, Result, line_of};
+use crate::plan::money::owned_per_h;
 use crate::replay::scenario::parse_duration;
-
-/// Hours of a year.
-pub const YEAR_H: f64 = 8_766.0;
-/// Hours of a month.
-pub const MONTH_H: f64 = YEAR_H / 12.0;
 
 /// Prices of a GPU of one type that are so many times apart are hardly both of an instance and an hour.
 const APART: f64 = 5.0;
@@ -320,13 +316,6 @@ impl Source<'_> {
             limit: entry.limit,
         })
     }
-}
-
-/// What an hour of a node costs: its price over its life, its electricity (`per_h`), and what it costs a year.
-///
-/// Worked number: 60,000 over 5 years, 3 kW at a PUE of 1.3 and 0.12 a kWh, and 4,000 a year: 1.369 + 0.468 + 0.456 = 2.293.
-fn owned_per_h(price: f64, years: f64, per_h: f64, per_year: f64) -> f64 {
-    price / (years * YEAR_H) + per_h + per_year / YEAR_H
 }
 
 /// All instances for a share of the time, and none for the rest.

@@ -11,6 +11,7 @@
 
 pub mod emitted;
 pub mod interval;
+pub mod money;
 pub(crate) mod programme;
 pub mod recommendation;
 pub(crate) mod slug;

@@ -12,7 +12,8 @@ use super::super::heldout::BurstRule;
 use super::super::policy::WaitingFamily;
 use super::{BurstAnswer, BurstPoolPlan, BurstVerdict};
 use crate::capacity::search::FEWEST_OF_CLASS;
-use crate::fleet::answer::{BoughtAs, minute, money, offers_in_words, to_come};
+use crate::fleet::answer::{BoughtAs, minute, offers_in_words, to_come};
+use crate::plan::money::money;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};
 
 /// Share of the jobs of a size that must wait for it to be named as harmed.

@@ -11,10 +11,10 @@ use super::super::search::{BurstSearch, tried};
 use super::{BurstPoolPlan, BurstTarget, BurstWaits, CostCurve, Teller, ToldPolicy};
 use crate::error::Result;
 use crate::fleet::answer::BoughtAs;
-use crate::fleet::offers::MONTH_H;
 use crate::fleet::supply::Term;
 use crate::fleet::window::{FleetSplit, Moments, blocks, whole};
 use crate::plan::interval;
+use crate::plan::money::MONTH_H;
 use crate::replay::compare::IntervalEstimate;
 
 /// Targets that are told beside the one asked for, ms.

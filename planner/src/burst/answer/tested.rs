@@ -10,9 +10,9 @@ use super::super::heldout::{BurstRule, BurstTerms, TestedBurst};
 use super::super::part::{BurstSpent, WaitedJob};
 use super::{BurstHeldOut, BurstRuleInWindow, BurstRuleOverWindows, BurstSize, BurstWaits, BurstWindow, Teller};
 use crate::error::{Error, Result};
-use crate::fleet::offers::MONTH_H;
 use crate::fleet::window::{FleetSplit, draws_weeks, whole};
 use crate::plan::interval::{self, ratio};
+use crate::plan::money::MONTH_H;
 
 /// The rule that savings are told against: all on demand, or, where the nodes are there already, nobody waiting.
 fn baseline(terms: &BurstTerms) -> BurstRule {

@@ -8,6 +8,7 @@ use tracecast_analytics::report::format;
 use super::{CapacityAnswer, NodesOfType, NotJudged};
 use crate::capacity::forward::{self, SizedPart};
 use crate::capacity::heldout::NodesBy;
+use crate::capacity::mix::{MixAnswer, MixBy};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
 
 impl CapacityAnswer {
@@ -25,6 +26,15 @@ impl CapacityAnswer {
         buy > 0 && !less && self.cheaper_in_one_pool(buy).is_some()
     }
 
+    /// That sharing comes first, in a sentence.
+    fn sharing(&self, pool: u64) -> String {
+        format!(
+            "**Let the VCs share nodes before you buy any**: in one pool {} keep the target, and there are {} (`plan queues` says how to share).",
+            format::counted(pool, "node", "nodes"),
+            self.in_all.now
+        )
+    }
+
     /// Pools that are not judged, by name.
     fn not_judged(&self, why: NotJudged) -> Vec<&str> {
         let mut names: Vec<&str> =
@@ -35,7 +45,15 @@ impl CapacityAnswer {
 
     /// What to do, with the pools of which nothing is said.
     pub(super) fn act(&self) -> String {
-        let mut said = self.changes();
+        let mut said = match &self.mix {
+            // Sharing comes before any nodes, of whatever kind.
+            Some(mix) if self.shares_first() => {
+                let pool = self.in_all.needed_in_one_pool.map_or(0, u64::from);
+                format!("{} If each VC keeps nodes of its own: {}", self.sharing(pool), mix.action)
+            }
+            Some(mix) => mix.action.clone(),
+            None => self.changes(),
+        };
         let (none, few) = (self.not_judged(NotJudged::NoNumber), self.not_judged(NotJudged::TooFewJobs));
         if !none.is_empty() {
             said.push_str(&format!(
@@ -72,13 +90,9 @@ impl CapacityAnswer {
             }
             (0, 0) => "**Change nothing**: no pool clearly has too few nodes, and none clearly too many.".to_owned(),
             (buy, 0) => match self.cheaper_in_one_pool(buy) {
-                Some(pool) => format!(
-                    "**Let the VCs share nodes before you buy any**: in one pool {} keep the target, and there are {} (`plan queues` says how to share). \
-                     If each VC keeps nodes of its own, **buy {}**: {bought}.",
-                    count(pool),
-                    self.in_all.now,
-                    count(buy)
-                ),
+                Some(pool) => {
+                    format!("{} If each VC keeps nodes of its own, **buy {}**: {bought}.", self.sharing(pool), count(buy))
+                }
                 None => format!("**Buy {}**: {bought}.", count(buy)),
             },
             (0, go) => format!("**{} can go**: {gone}.", count(go)),
@@ -90,8 +104,83 @@ impl CapacityAnswer {
         }
     }
 
+    /// How sure a rule is that kept the target in this share of the tests.
+    fn confidence(&self, share: f64, windows: u64) -> Confidence {
+        if !self.fidelity.is_close() || share < 0.8 {
+            Confidence::Low
+        } else if windows >= 3 && share >= 1.0 {
+            Confidence::High
+        } else {
+            Confidence::Medium
+        }
+    }
+
+    /// The mix of kinds as every plan recommends; `None` where nothing is worth changing.
+    fn recommend_mix(&self, mix: &MixAnswer) -> Option<Recommendation> {
+        if !mix.changes() {
+            return None;
+        }
+        let change = |by: MixBy| mix.per_month(by) - mix.per_month(MixBy::Static);
+        let tested = |by: MixBy| mix.rule(by);
+        let (recommended, oracle) = (tested(MixBy::Recommended)?, tested(MixBy::Oracle)?);
+        let (stays, naive) = (tested(MixBy::Static)?, tested(MixBy::Peak)?);
+        let share = recommended.pools_kept as f64 / recommended.pools.max(1) as f64;
+        let fewer = mix.pools.iter().filter(|pool| pool.recommended.per_month < pool.now.per_month);
+        let fewer: Vec<&str> = fewer.map(|pool| pool.pool.as_str()).collect();
+        let mut assumptions = vec![
+            "Users submit the same jobs at the same times, whatever they wait.".to_owned(),
+            "The nodes are there from the first job of a replay on; those of a kind without a record fail as today's do.".to_owned(),
+            "Jobs run as fast on a kind as the file says, whatever they do: a job of several nodes as well.".to_owned(),
+        ];
+        if self.growth.is_some() {
+            assumptions.push("Work grows as asked; on later days only the mix without growth was tested.".to_owned());
+        }
+        Some(Recommendation {
+            plan: "capacity".to_owned(),
+            action: self.action.clone(),
+            effects: vec![Effect {
+                what: "Cost of the nodes".to_owned(),
+                unit: format!("{} a month", mix.currency),
+                change: change(MixBy::Recommended),
+                low: None,
+                high: None,
+                interval: "none: the nodes were chosen so that the waits are kept on days drawn anew; the windows say what it cost on later ones".to_owned(),
+            }],
+            against: format!("the nodes as they are, {}", self.policy),
+            basis: Basis::LaterDays,
+            regret: Some(Regret {
+                oracle: "the cheapest mix that was enough in the windows, seen with hindsight".to_owned(),
+                oracle_change: oracle.per_month - stays.per_month,
+                naive_change: Some(naive.per_month - stays.per_month),
+                naive: Some(naive.what.clone()),
+            }),
+            harmed: match fewer.as_slice() {
+                [] => Vec::new(),
+                fewer => vec![Harm {
+                    who: fewer.join(", "),
+                    how_much: "may wait longer than today, within the target on the record".to_owned(),
+                }],
+            },
+            confidence: self.confidence(share, mix.windows),
+            risk: format!(
+                "{} What was recommended so before kept the target in {} of {} tests (a pool in a window).",
+                self.fidelity.sentence(),
+                format::count(recommended.pools_kept),
+                format::count(recommended.pools)
+            ),
+            assumptions,
+            holds_until: self.until_break.sentence(),
+            apply: "Make the same plan with --emit cluster,slurm --emit-to FOLDER.".to_owned(),
+            command: None,
+            undo: "Put the nodes back, or drain those that were added; jobs are moved by neither. What was bought can be sold at a loss only.".to_owned(),
+        })
+    }
+
     /// The same as every plan recommends; `None` where nothing is worth changing.
     pub(super) fn recommend(&self, parts: &[SizedPart]) -> Option<Recommendation> {
+        if let Some(mix) = &self.mix {
+            return self.recommend_mix(mix);
+        }
         if parts.iter().all(|part| part.recommended == part.part.nodes()) {
             return None;
         }
@@ -132,13 +221,7 @@ impl CapacityAnswer {
         let (tested, oracle) = (rule(NodesBy::Recommended)?, rule(NodesBy::Oracle)?);
         let (stays, naive) = (rule(NodesBy::Static)?, rule(NodesBy::Mean80)?);
         let share = tested.pools_kept as f64 / tested.pools.max(1) as f64;
-        let confidence = if !self.fidelity.is_close() || share < 0.8 {
-            Confidence::Low
-        } else if self.held_out.windows.len() >= 3 && share >= 1.0 {
-            Confidence::High
-        } else {
-            Confidence::Medium
-        };
+        let confidence = self.confidence(share, self.held_out.windows.len() as u64);
         let fewer: Vec<&str> = parts
             .iter()
             .filter(|part| part.recommended < part.part.nodes())

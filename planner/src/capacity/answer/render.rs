@@ -20,6 +20,9 @@ impl CapacityAnswer {
         report.summary = self.summary();
         report.notes.clone_from(&self.notes);
         report.sections = vec![self.by_type(), self.tested(), self.other_numbers(), self.theory_section()];
+        if let Some(mix) = &self.mix {
+            report.sections.insert(1, mix.section());
+        }
         report.sections.extend(self.faults.as_ref().map(super::super::faults::FaultsAnswer::section));
         report
     }
@@ -47,6 +50,7 @@ impl CapacityAnswer {
                 format::count(u64::from(nodes))
             ))
         ));
+        said.extend(self.mix.as_ref().and_then(super::super::mix::MixAnswer::tested));
         let rule = |by: NodesBy| self.rule(by);
         let rules = (rule(NodesBy::Recommended), rule(NodesBy::Upper), rule(NodesBy::Needed));
         if let ((Some(tested), Some(upper), Some(needed)), Some(naive), Some(oracle)) =

@@ -10,7 +10,8 @@ use tracecast_analytics::report::format;
 
 use super::super::rule::DeferRule;
 use super::{DeferAim, DeferAnswer, DeferPlan, DeferSize, DeferVerdict, NextWay};
-use crate::fleet::answer::{minute, money};
+use crate::fleet::answer::minute;
+use crate::plan::money::money;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};
 
 /// Share of the jobs of a size that must wait for it to be named as harmed.

@@ -7,7 +7,8 @@ use tracecast_analytics::time::{HOUR_MS, format_rfc3339};
 
 use super::super::rule::DeferRule;
 use super::{DeferAim, DeferAnswer, DeferVerdict, DeferWaits, NextStart, NextTable, NextWay};
-use crate::fleet::answer::{minute, money, windows_table};
+use crate::fleet::answer::{minute, windows_table};
+use crate::plan::money::money;
 
 /// Rules that are shown window by window; JSON has all.
 const SHOWN: [DeferRule; 5] =

@@ -22,9 +22,9 @@ use super::{
 use crate::burst::part::TAIL;
 use crate::capacity::search::nearest_rank_s;
 use crate::error::{Error, Result};
-use crate::fleet::offers::MONTH_H;
 use crate::fleet::window::{FleetSplit, Moments, blocks, draws_weeks, whole};
 use crate::plan::interval::{self, average, ratio};
+use crate::plan::money::MONTH_H;
 
 /// Hours ahead at which forecasts are scored.
 const AHEAD_H: [u32; 3] = [1, 6, 24];

@@ -9,7 +9,8 @@
 use tracecast_analytics::report::format;
 
 use super::super::rule::FleetRule;
-use super::{BoughtAs, FleetAnswer, FleetMixRow, FleetVerdict, minute, money, months_in_words};
+use super::{BoughtAs, FleetAnswer, FleetMixRow, FleetVerdict, minute, months_in_words};
+use crate::plan::money::money;
 use crate::plan::{Basis, Confidence, Effect, Recommendation, Regret, WORTH, worth};
 
 /// GPU-hours that wait by which rules may differ.

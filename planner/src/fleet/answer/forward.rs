@@ -7,7 +7,7 @@ use tracecast_predictors::resample;
 
 use super::super::demand::{FleetJobs, HourDemand, PoolDemand};
 use super::super::heldout::{Spent, bill, seen};
-use super::super::offers::{FleetOffers, MONTH_H};
+use super::super::offers::FleetOffers;
 use super::super::programme::{FleetMix, NeedLevel, descend, levels, solve};
 use super::super::rule::FleetRule;
 use super::super::stress::{ServedPool, ZoneLoss, stress};
@@ -18,6 +18,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::plan::interval;
+use crate::plan::money::MONTH_H;
 use crate::replay::compare::IntervalEstimate;
 
 /// Draws of weeks for the interval of the numbers.

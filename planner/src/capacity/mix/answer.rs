@@ -1,0 +1,440 @@
+//! The mix of kinds as data.
+//!
+//! Pools that are not judged keep their nodes. Costs are of a month, of 730.5 hours. O(pools × kinds). Worked number: 10 nodes at 20 an hour cost 146,100 a month.
+
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::facts::SizeClass;
+
+use super::heldout::{self, MixWindow};
+use super::kinds::{NodeKind, NodeKinds};
+use super::rule::{MixBy, Planned};
+use super::search::{Bench, Mix};
+use super::way::{PartKinds, Way};
+use crate::capacity::forward::{self, SizedPart};
+use crate::capacity::heldout::warmed_up;
+use crate::capacity::part::Part;
+use crate::capacity::rule::AskedFor;
+use crate::capacity::search::WaitTarget;
+use crate::error::Result;
+use crate::plan::money::MONTH_H;
+use crate::replay::growth::Growth;
+use crate::replay::input::Loaded;
+use crate::sim::{Policy, Workload};
+
+/// How many times as fast as said another kind is taken to be, to see what the plan makes of that.
+const FASTER: [f64; 3] = [0.8, 1.0, 1.25];
+
+/// A kind of nodes, as the file has it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct KindOfNodes {
+    /// Its name.
+    pub name: String,
+    /// GPUs of a node.
+    pub gpus_per_node: u32,
+    /// Their type.
+    pub gpu_type: Option<String>,
+    /// What an hour of a node costs that is yet to be had.
+    pub per_hour: f64,
+    /// What an hour of a node costs that is there already.
+    pub there_per_hour: f64,
+    /// How fast jobs of each size class run; an assumption of the file.
+    pub speed: Vec<SpeedOfClass>,
+}
+
+/// A speed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct SpeedOfClass {
+    /// Of jobs of this size.
+    pub class: SizeClass,
+    /// How fast they run.
+    pub speed: f64,
+}
+
+/// How nodes of several kinds stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NodesStand {
+    /// In one queue.
+    OneQueue,
+    /// All are of a kind of another speed.
+    AllOfOne,
+    /// One kind has a queue of its own, for some size classes.
+    OneApart,
+}
+
+/// Nodes of a kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NodesOfKind {
+    /// The kind.
+    pub kind: String,
+    /// How many.
+    pub nodes: u32,
+}
+
+/// Nodes by kind with their cost.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PricedNodes {
+    /// How they stand.
+    pub stand: NodesStand,
+    /// The kind that stands apart.
+    pub apart: Option<String>,
+    /// Size classes that queue for it.
+    pub classes: Vec<SizeClass>,
+    /// Nodes, of kinds that there are any of.
+    pub nodes: Vec<NodesOfKind>,
+    /// What they cost a month.
+    pub per_month: f64,
+}
+
+/// A pool by kind.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MixOfPool {
+    /// The pool.
+    pub pool: String,
+    /// Today's nodes.
+    pub now: PricedNodes,
+    /// Whether they are enough.
+    pub enough_now: bool,
+    /// The fewest that are enough in today's proportions; none where the pool is not judged.
+    pub in_proportions: Option<PricedNodes>,
+    /// The cheapest that are enough.
+    pub cheapest: Option<PricedNodes>,
+    /// The cheapest that are enough on 97.5 % of resampled days (under growth in all draws); none where that is not known.
+    pub upper: Option<PricedNodes>,
+    /// What to have.
+    pub recommended: PricedNodes,
+    /// Whether the search came to its end; else a cheaper mix may be there.
+    pub complete: bool,
+}
+
+/// What all pools cost a month by a rule.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CostByRule {
+    /// The rule; there is no oracle.
+    pub by: MixBy,
+    /// The same in words.
+    pub what: String,
+    /// Nodes.
+    pub nodes: u64,
+    /// What they cost a month.
+    pub per_month: f64,
+}
+
+/// All pools with nodes of one other kind alone.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct AnotherKind {
+    /// The kind.
+    pub kind: String,
+    /// How many times as fast as the file says it was taken to be.
+    pub faster: f64,
+    /// Fewest nodes that are enough, in the pools where some number is.
+    pub nodes: u64,
+    /// What they cost a month.
+    pub per_month: f64,
+    /// What the fewest of today's kinds cost in the same pools.
+    pub today_per_month: f64,
+    /// The price an hour of a node at which both cost the same; none without nodes.
+    pub even_per_hour: Option<f64>,
+    /// Pools where some number of it is enough.
+    pub pools: u64,
+    /// Judged pools.
+    pub of: u64,
+}
+
+/// A rule over all windows.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MixRule {
+    /// Where the nodes come from.
+    pub by: MixBy,
+    /// The same in words.
+    pub what: String,
+    /// What they cost a month, mean over windows.
+    pub per_month: f64,
+    /// Nodes, mean over windows.
+    pub nodes: f64,
+    /// Pools that kept the target, over all windows.
+    pub pools_kept: u64,
+    /// Pools that were judged, over all windows.
+    pub pools: u64,
+    /// Cost a month beyond the cheapest mix that was enough, mean over windows.
+    pub beyond_oracle: f64,
+}
+
+/// The mix of kinds.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MixAnswer {
+    /// Currency of all costs.
+    pub currency: String,
+    /// Kinds.
+    pub kinds: Vec<KindOfNodes>,
+    /// Pools.
+    pub pools: Vec<MixOfPool>,
+    /// What all pools cost by each rule.
+    pub cost: Vec<CostByRule>,
+    /// What another kind alone does.
+    pub another: Vec<AnotherKind>,
+    /// The test on later days.
+    pub held_out: Vec<MixRule>,
+    /// Windows of the test.
+    pub windows: u64,
+    /// What to do, in a sentence.
+    pub action: String,
+    /// What is recommended, as `emit` writes it.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(in crate::capacity) chosen: Vec<ChosenNodes>,
+}
+
+/// What is recommended of a part.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::capacity) struct ChosenNodes {
+    /// The part with all kinds.
+    pub(in crate::capacity) part: Part,
+    /// Nodes in the queue of all, or of the rest.
+    pub(in crate::capacity) counts: Vec<u32>,
+    /// A kind apart: its position, nodes, name and classes.
+    pub(in crate::capacity) apart: Option<(usize, u32, String, Vec<SizeClass>)>,
+}
+
+/// A kind alone in a part.
+struct Alone {
+    kind: String,
+    faster: f64,
+    /// Nodes, and what an hour of them costs; none if no number of it is enough.
+    nodes: Option<(u32, f64)>,
+}
+
+/// A part, planned.
+struct PlannedPart {
+    planned: Option<Planned>,
+    answer: MixOfPool,
+    chosen: ChosenNodes,
+    /// Each other kind alone.
+    alone: Vec<Alone>,
+}
+
+impl MixAnswer {
+    /// The mixes of sized parts. `done` is called after each part, and each part of each window.
+    ///
+    /// # Errors
+    /// If a part has nodes that are no kind of the file, or as [`crate::sim::simulate`].
+    pub(in crate::capacity) fn of(
+        loaded: &Loaded,
+        kinds: &NodeKinds,
+        with: (&Policy, &WaitTarget),
+        growth: Option<&Growth>,
+        (parts, eval_from, end): (&[SizedPart], Option<i64>, i64),
+        done: &(dyn Fn() + Sync),
+    ) -> Result<Self> {
+        let windows = heldout::test(loaded, kinds, with, (eval_from, end), done)?;
+        let draws = forward::draws(loaded, growth)?;
+        let planned: Vec<PlannedPart> = parts
+            .par_iter()
+            .map(|part| {
+                let found = plan(part, kinds, &draws, with, (&windows, end));
+                done();
+                found
+            })
+            .collect::<Result<_>>()?;
+        let mut answer = Self {
+            currency: kinds.currency.clone(),
+            kinds: kinds.kinds.iter().map(KindOfNodes::of).collect(),
+            cost: MixBy::ALL.into_iter().filter(|by| *by != MixBy::Oracle).map(|by| cost(&planned, by)).collect(),
+            another: another(kinds, &planned),
+            held_out: MixBy::ALL.into_iter().map(|by| rule(&windows, by)).collect(),
+            windows: windows.len() as u64,
+            action: String::new(),
+            pools: Vec::new(),
+            chosen: Vec::new(),
+        };
+        for part in planned {
+            answer.pools.push(part.answer);
+            answer.chosen.push(part.chosen);
+        }
+        answer.action = answer.act();
+        Ok(answer)
+    }
+
+    /// A rule over all windows.
+    pub fn rule(&self, by: MixBy) -> Option<&MixRule> {
+        self.held_out.iter().find(|rule| rule.by == by)
+    }
+
+    /// What all pools cost a month by a rule; 0 of the oracle, which is not planned.
+    pub fn per_month(&self, by: MixBy) -> f64 {
+        self.cost.iter().find(|cost| cost.by == by).map_or(0.0, |cost| cost.per_month)
+    }
+
+    /// Whether anything is to be changed.
+    pub fn changes(&self) -> bool {
+        self.pools.iter().any(|pool| pool.recommended != pool.now)
+    }
+}
+
+impl KindOfNodes {
+    fn of(kind: &NodeKind) -> Self {
+        let speed = |class: SizeClass| SpeedOfClass { class, speed: kind.speed(class) };
+        Self {
+            name: kind.name.clone(),
+            gpus_per_node: kind.gpus_per_node,
+            gpu_type: kind.gpu_type.clone(),
+            per_hour: kind.per_h,
+            there_per_hour: kind.there_per_h,
+            speed: SizeClass::ALL.into_iter().filter(|class| *class != SizeClass::Cpu).map(speed).collect(),
+        }
+    }
+}
+
+fn priced(kinds: &PartKinds<'_>, mix: &Mix) -> PricedNodes {
+    let of = |(kind, count): (&&NodeKind, &u32)| {
+        (*count > 0).then(|| NodesOfKind { kind: kind.name.clone(), nodes: *count })
+    };
+    let (stand, apart, classes) = match &mix.way {
+        Way::OneQueue => (NodesStand::OneQueue, None, Vec::new()),
+        Way::All(_) => (NodesStand::AllOfOne, None, Vec::new()),
+        Way::Apart(kind, classes) => {
+            let named: Vec<SizeClass> = classes.iter().copied().filter(|class| *class != SizeClass::Cpu).collect();
+            (NodesStand::OneApart, kinds.kinds.get(*kind).map(|kind| kind.name.clone()), named)
+        }
+    };
+    let nodes = kinds.kinds.iter().zip(&mix.counts).filter_map(of).collect();
+    PricedNodes { stand, apart, classes, nodes, per_month: mix.per_h * MONTH_H }
+}
+
+fn chosen(kinds: &PartKinds<'_>, mix: &Mix) -> ChosenNodes {
+    let mut counts = mix.counts.clone();
+    let apart = match &mix.way {
+        Way::OneQueue | Way::All(_) => None,
+        Way::Apart(kind, classes) => {
+            let nodes = counts.get_mut(*kind).map_or(0, std::mem::take);
+            let name = kinds.kinds.get(*kind).map_or_else(String::new, |kind| kind.name.clone());
+            Some((*kind, nodes, name, classes.clone()))
+        }
+    };
+    ChosenNodes { part: kinds.part.clone(), counts, apart }
+}
+
+fn plan(
+    of: &SizedPart,
+    kinds: &NodeKinds,
+    draws: &[Workload],
+    with: (&Policy, &WaitTarget),
+    (windows, end): (&[MixWindow], i64),
+) -> Result<PlannedPart> {
+    let window = (warmed_up(end), end);
+    let part_kinds = PartKinds::new(&of.part, kinds.of_part(&of.part)?);
+    let jobs: Vec<Workload> = draws.iter().map(|draw| of.part.jobs(draw)).collect();
+    let asked = jobs.first().and_then(|jobs| AskedFor::of(jobs, window));
+    let Some((asked, needed)) = asked.zip(of.needed) else {
+        let now = Mix {
+            way: Way::OneQueue,
+            per_h: part_kinds.per_h(part_kinds.part.now()),
+            counts: part_kinds.part.now().to_vec(),
+        };
+        let priced = priced(&part_kinds, &now);
+        let answer = MixOfPool {
+            pool: of.part.name.clone(),
+            now: priced.clone(),
+            enough_now: false,
+            in_proportions: None,
+            cheapest: None,
+            upper: None,
+            recommended: priced,
+            complete: true,
+        };
+        return Ok(PlannedPart { planned: None, answer, chosen: chosen(&part_kinds, &now), alone: Vec::new() });
+    };
+    let bench = Bench::new(part_kinds, jobs, with, window)?;
+    let planned = Planned::of(&bench, Some(&needed), &asked, heldout::earlier(windows, &of.part.name))?;
+    let gpus = bench.kinds.part.gpus(needed.value);
+    let mut alone = Vec::new();
+    for (at, kind) in bench.kinds.kinds.iter().enumerate().filter(|(at, _)| !bench.kinds.is_own(*at)) {
+        let guess = gpus as f64 / f64::from(kind.gpus_per_node) / bench.kinds.speed(at, SizeClass::One);
+        // A kind as fast as today's is not said to be faster; it need not be seen what that would do.
+        let faster = FASTER.into_iter().filter(|faster| *faster == 1.0 || !bench.kinds.in_one_queue(at));
+        for faster in faster {
+            let nodes = bench.alone(at, faster, (guess / faster).ceil() as u32)?;
+            let nodes = nodes.map(|nodes| (nodes, bench.kinds.per_h(&bench.kinds.only(at, nodes))));
+            alone.push(Alone { kind: kind.name.clone(), faster, nodes });
+        }
+    }
+    let of_mix = |mix: &Mix| priced(&bench.kinds, mix);
+    let [kept, upper] = &planned.cheapest;
+    let answer = MixOfPool {
+        pool: of.part.name.clone(),
+        now: of_mix(&planned.now),
+        enough_now: planned.enough_now,
+        in_proportions: planned.proportions.as_ref().map(of_mix),
+        cheapest: kept.mix.as_ref().map(of_mix),
+        upper: upper.mix.as_ref().map(of_mix),
+        recommended: of_mix(&planned.recommended),
+        complete: kept.complete && upper.complete,
+    };
+    let chosen = chosen(&bench.kinds, &planned.recommended);
+    Ok(PlannedPart { planned: Some(planned), answer, chosen, alone })
+}
+
+fn cost(parts: &[PlannedPart], by: MixBy) -> CostByRule {
+    let (mut nodes, mut per_month) = (0u64, 0.0);
+    for part in parts {
+        let (of, cost) = match &part.planned {
+            Some(planned) => {
+                let mix = planned.by(by);
+                (mix.counts.iter().copied().map(u64::from).sum::<u64>(), mix.per_h * MONTH_H)
+            }
+            None => {
+                let now = &part.answer.now;
+                (now.nodes.iter().map(|of| u64::from(of.nodes)).sum(), now.per_month)
+            }
+        };
+        nodes += of;
+        per_month += cost;
+    }
+    CostByRule { by, what: by.in_words().to_owned(), nodes, per_month }
+}
+
+fn another(kinds: &NodeKinds, parts: &[PlannedPart]) -> Vec<AnotherKind> {
+    let row = |(kind, faster): (&NodeKind, f64)| {
+        let mut found = AnotherKind {
+            kind: kind.name.clone(),
+            faster,
+            nodes: 0,
+            per_month: 0.0,
+            today_per_month: 0.0,
+            even_per_hour: None,
+            pools: 0,
+            of: 0,
+        };
+        for part in parts {
+            let of = part.alone.iter().find(|alone| alone.kind == kind.name && alone.faster == faster);
+            let Some((alone, today)) = of.zip(part.answer.in_proportions.as_ref()) else { continue };
+            found.of += 1;
+            if let Some((nodes, per_h)) = alone.nodes {
+                found.pools += 1;
+                found.nodes += u64::from(nodes);
+                found.per_month += per_h * MONTH_H;
+                found.today_per_month += today.per_month;
+            }
+        }
+        found.even_per_hour = (found.nodes > 0).then(|| found.today_per_month / MONTH_H / found.nodes as f64);
+        found
+    };
+    let all = kinds.kinds.iter().flat_map(|kind| FASTER.map(|faster| (kind, faster)));
+    all.map(row).filter(|row| row.of > 0).collect()
+}
+
+fn rule(windows: &[MixWindow], by: MixBy) -> MixRule {
+    let count = windows.len().max(1) as f64;
+    let cost = |by: MixBy| windows.iter().map(|window| window.by(by).0).sum::<f64>() / count * MONTH_H;
+    MixRule {
+        by,
+        what: by.in_words().to_owned(),
+        per_month: cost(by),
+        nodes: windows.iter().map(|window| window.by(by).1 as f64).sum::<f64>() / count,
+        pools_kept: windows.iter().map(|window| window.by(by).2).sum(),
+        pools: windows.iter().map(|window| window.parts.len() as u64).sum(),
+        beyond_oracle: cost(by) - cost(MixBy::Oracle),
+    }
+}

@@ -1,0 +1,159 @@
+//! Nodes by kind that an earlier stretch gives, priced and tested on the stretch after it.
+//!
+//! The windows are those of the [test of numbers](crate::capacity::heldout), and so is what is known when one begins: runs and failures cut off there. A mix is
+//! kept if every queue of it keeps the target on the window's jobs, in a replay with its nodes there from the first job on. The oracle is the cheapest mix that is enough in the window,
+//! by the same search. Where no number in today's proportions kept the target before, what rests on one has the nodes that there were, and counts as not kept.
+//!
+//! O(windows × search) replays. Worked number: of two pools in three windows, six tests.
+
+use rayon::prelude::*;
+
+use super::kinds::NodeKinds;
+use super::rule::{Earlier, MixBy, Planned};
+use super::search::Bench;
+use super::way::PartKinds;
+use crate::capacity::heldout::{Before, warmed_up, windows};
+use crate::capacity::part::Part;
+use crate::capacity::rule::AskedFor;
+use crate::capacity::search::{FEWEST_OF_CLASS, Search, WaitTarget};
+use crate::error::Result;
+use crate::replay::input::Loaded;
+use crate::sim::{Policy, Workload};
+
+/// Nodes by one rule in one part and window.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::capacity) struct TestedMix {
+    pub(in crate::capacity) by: MixBy,
+    pub(in crate::capacity) counts: Vec<u32>,
+    pub(in crate::capacity) per_h: f64,
+    pub(in crate::capacity) kept: bool,
+}
+
+/// A part by its name, with every rule.
+type NamedPart = (String, Vec<TestedMix>);
+
+/// A window with its judged parts.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::capacity) struct MixWindow {
+    pub(in crate::capacity) from_ms: i64,
+    pub(in crate::capacity) to_ms: i64,
+    pub(in crate::capacity) parts: Vec<NamedPart>,
+}
+
+impl MixWindow {
+    /// What an hour costs, nodes, and parts that kept the target, by one rule.
+    pub(super) fn by(&self, by: MixBy) -> (f64, u64, u64) {
+        let of = || self.parts.iter().flat_map(|(_, tested)| tested).filter(move |tested| tested.by == by);
+        (
+            of().map(|tested| tested.per_h).sum(),
+            of().flat_map(|tested| &tested.counts).map(|count| u64::from(*count)).sum(),
+            of().filter(|tested| tested.kept).count() as u64,
+        )
+    }
+}
+
+/// What the windows so far say of the upper mix of a part.
+pub(super) fn earlier(windows: &[MixWindow], name: &str) -> Earlier {
+    let broke_where = |by: MixBy| {
+        windows.iter().flat_map(|window| &window.parts).filter(|(of, _)| of == name).any(|(_, tested)| {
+            let kept = |by: MixBy| tested.iter().any(|tested| tested.by == by && tested.kept);
+            kept(by) && !kept(MixBy::Upper)
+        })
+    };
+    Earlier { failed: broke_where(MixBy::Static), worse: broke_where(MixBy::ProportionsUpper) }
+}
+
+/// Tests all rules on every window. `done` is called after each part of each window.
+pub(in crate::capacity) fn test(
+    loaded: &Loaded,
+    kinds: &NodeKinds,
+    with: (&Policy, &WaitTarget),
+    (eval_from, end): (Option<i64>, i64),
+    done: &(dyn Fn() + Sync),
+) -> Result<Vec<MixWindow>> {
+    let mut found: Vec<MixWindow> = Vec::new();
+    for (from_ms, to_ms) in windows(end, eval_from)? {
+        let Before { known, ahead, parts } = Before::of(loaded, (from_ms, to_ms));
+        let tested: Result<Vec<Option<NamedPart>>> = parts
+            .par_iter()
+            .map(|part| {
+                let jobs = (part.jobs(&known), part.jobs(&ahead));
+                let earlier = earlier(&found, &part.name);
+                let tested = tested(part, kinds, jobs, with, ((from_ms, to_ms), earlier));
+                done();
+                Ok(tested?.map(|tested| (part.name.clone(), tested)))
+            })
+            .collect();
+        let parts: Vec<NamedPart> = tested?.into_iter().flatten().collect();
+        if !parts.is_empty() {
+            found.push(MixWindow { from_ms, to_ms, parts });
+        }
+    }
+    Ok(found)
+}
+
+/// Every rule in one part and window; `None` with too few jobs before or in it, or where no number of nodes keeps the target in it.
+fn tested(
+    part: &Part,
+    kinds: &NodeKinds,
+    (known, ahead): (Workload, Workload),
+    with: (&Policy, &WaitTarget),
+    ((from, to), so_far): ((i64, i64), Earlier),
+) -> Result<Option<Vec<TestedMix>>> {
+    let past = (warmed_up(from), from);
+    let then = part.known_at(from);
+    let mut learn = Search::new(&then, &known, with, past)?;
+    let Some(asked) = AskedFor::of(&known, past).filter(|_| learn.judged().len() >= FEWEST_OF_CLASS) else {
+        return Ok(None);
+    };
+    let mut later = Search::new(part, &ahead, with, (from, to))?;
+    if later.judged().len() < FEWEST_OF_CLASS {
+        return Ok(None);
+    }
+    let guess = asked.by_mean(part);
+    let Some(fewest) = later.fewest(guess)? else { return Ok(None) };
+    let needed = learn.needed(guess)?;
+    drop((learn, later));
+    let earlier = Bench::new(PartKinds::new(&then, kinds.of_part(&then)?), vec![known], with, past)?;
+    let planned = Planned::of(&earlier, needed.as_ref(), &asked, so_far)?;
+    drop(earlier);
+    let bench = Bench::new(PartKinds::new(part, kinds.of_part(part)?), vec![ahead], with, (from, to))?;
+    let [hindsight, _] = bench.cheapest(&[Some(bench.kinds.part.counts(fewest)), None])?;
+    let test = |by: MixBy| {
+        let mix = match (&hindsight.mix, by) {
+            (Some(mix), MixBy::Oracle) => mix,
+            _ => planned.by(by),
+        };
+        let (kept, _) = bench.test(mix)?;
+        let known = !by.rests_on_needed() || needed.is_some();
+        Ok(TestedMix { by, counts: mix.counts.clone(), per_h: mix.per_h, kept: kept && known })
+    };
+    MixBy::ALL.into_iter().map(test).collect::<Result<_>>().map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_earlier_windows_say_by_hand() {
+        let tested = |by: MixBy, kept: bool| TestedMix { by, counts: vec![1], per_h: 1.0, kept };
+        let window = |now: bool, upper: bool, same: bool| MixWindow {
+            from_ms: 0,
+            to_ms: 1,
+            parts: vec![(
+                "a".to_owned(),
+                vec![tested(MixBy::Static, now), tested(MixBy::Upper, upper), tested(MixBy::ProportionsUpper, same)],
+            )],
+        };
+        let said = |windows: &[MixWindow]| earlier(windows, "a");
+        assert_eq!(said(&[]), Earlier { failed: false, worse: false });
+        assert_eq!(said(&[window(false, true, true)]), Earlier { failed: false, worse: false });
+        assert_eq!(
+            said(&[window(false, true, true), window(false, false, true)]),
+            Earlier { failed: false, worse: true }
+        );
+        assert_eq!(said(&[window(true, false, false)]), Earlier { failed: true, worse: false });
+        assert_eq!(earlier(&[window(true, false, true)], "b"), Earlier { failed: false, worse: false });
+    }
+}

@@ -1,0 +1,174 @@
+//! The mix of kinds in words and tables.
+//!
+//! O(pools × kinds). Worked example: 9 nodes of 8 GPUs and 4 of 4 GPUs are told as "9 × 8 GPUs, 4 × 4 GPUs".
+
+use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
+
+use super::answer::{MixAnswer, NodesStand, PricedNodes};
+use super::rule::MixBy;
+use crate::plan::money::money;
+
+impl PricedNodes {
+    /// In words.
+    fn sentence(&self) -> String {
+        let nodes: Vec<String> = self.nodes.iter().map(|of| format!("{} × {}", of.nodes, of.kind)).collect();
+        let nodes = if nodes.is_empty() { "none".to_owned() } else { nodes.join(", ") };
+        match (self.stand, &self.apart) {
+            (NodesStand::OneApart, Some(apart)) => {
+                let classes: Vec<&str> = self.classes.iter().map(|class| class.id()).collect();
+                format!("{nodes}; {apart} apart, for jobs of {} GPUs", classes.join(", "))
+            }
+            _ => nodes,
+        }
+    }
+
+    fn nodes_of(&self, kind: &str) -> u32 {
+        self.nodes.iter().find(|of| of.kind == kind).map_or(0, |of| of.nodes)
+    }
+}
+
+impl MixAnswer {
+    fn money(&self, amount: f64) -> String {
+        money(amount, &self.currency)
+    }
+
+    /// What to do, in a sentence.
+    pub(super) fn act(&self) -> String {
+        let cost = |by: MixBy| self.money(self.per_month(by));
+        if !self.changes() {
+            return format!(
+                "**By type, change nothing**: no mix of the kinds clearly costs less than today's nodes and keeps the target, or today's are needed ({} a month).",
+                cost(MixBy::Static)
+            );
+        }
+        let kinds = self.kinds.iter().filter_map(|kind| {
+            let sum = |of: &dyn Fn(&super::answer::MixOfPool) -> u32| {
+                self.pools.iter().map(|pool| u64::from(of(pool))).sum::<u64>()
+            };
+            let now = sum(&|pool| pool.now.nodes_of(&kind.name));
+            let then = sum(&|pool| pool.recommended.nodes_of(&kind.name));
+            (now > 0 || then > 0)
+                .then(|| format!("{} of {} (today {})", format::count(then), kind.name, format::count(now)))
+        });
+        let kinds: Vec<String> = kinds.collect();
+        format!(
+            "**By type, have** {}: {} a month, where today's nodes cost {} and the upper end in today's proportions {}.",
+            kinds.join(", "),
+            cost(MixBy::Recommended),
+            cost(MixBy::Static),
+            cost(MixBy::ProportionsUpper)
+        )
+    }
+
+    /// How it did on later windows, in a sentence.
+    pub(in crate::capacity) fn tested(&self) -> Option<String> {
+        let told = |by: MixBy| {
+            self.rule(by).map(|rule| {
+                (rule, format!("{} of {} at {} a month", rule.pools_kept, rule.pools, self.money(rule.per_month)))
+            })
+        };
+        let ((_, recommended), (_, cheapest), (_, same)) =
+            (told(MixBy::Recommended)?, told(MixBy::Cheapest)?, told(MixBy::ProportionsUpper)?);
+        let ((_, peak), (oracle, _)) = (told(MixBy::Peak)?, told(MixBy::Oracle)?);
+        Some(format!(
+            "The mix on {}: what the plan recommended kept the target in **{recommended}**, the cheapest mix before in {cheapest}, the upper end in today's proportions in {same}, peak \
+             demand in {peak}; {} would have been enough.",
+            format::counted(self.windows, "later window", "later windows"),
+            self.money(oracle.per_month)
+        ))
+    }
+
+    /// The mix as a section of a report.
+    pub(in crate::capacity) fn section(&self) -> Section {
+        let per_month = || Column::number(format!("{} a month", self.currency));
+        let mut pools = ReportTable::new(
+            "Nodes by kind",
+            vec![
+                Column::text("Pool"),
+                Column::text("Today"),
+                Column::text("Cheapest that is enough"),
+                Column::text("To have"),
+                Column::number("Today, a month"),
+                Column::number("In proportions"),
+                Column::number("Cheapest"),
+                Column::number("To have"),
+            ],
+        );
+        for pool in &self.pools {
+            let cost = |of: Option<&PricedNodes>| Cell::opt(of, |of| Cell::float(of.per_month, 0));
+            pools.rows.push(vec![
+                pool.pool.as_str().into(),
+                pool.now.sentence().into(),
+                pool.cheapest.as_ref().map_or_else(|| "not told".to_owned(), PricedNodes::sentence).into(),
+                pool.recommended.sentence().into(),
+                cost(Some(&pool.now)),
+                cost(pool.in_proportions.as_ref()),
+                cost(pool.cheapest.as_ref()),
+                cost(Some(&pool.recommended)),
+            ]);
+        }
+        let cut: Vec<&str> = self.pools.iter().filter(|pool| !pool.complete).map(|pool| pool.pool.as_str()).collect();
+        if !cut.is_empty() {
+            pools.note = Some(format!(
+                "The search was ended before all mixes were ruled out in {}; a cheaper one may be there.",
+                cut.join(", ")
+            ));
+        }
+        let mut costs = ReportTable::new(
+            "What the nodes cost, and what came of each rule on later days",
+            vec![
+                Column::text("Nodes"),
+                per_month(),
+                Column::number("Now: nodes"),
+                Column::number("Tested: a month"),
+                Column::number("Beyond the cheapest"),
+                Column::number("Kept"),
+                Column::number("Tests"),
+            ],
+        );
+        for rule in &self.held_out {
+            let now = self.cost.iter().find(|cost| cost.by == rule.by);
+            costs.rows.push(vec![
+                rule.what.as_str().into(),
+                Cell::opt(now, |now| Cell::float(now.per_month, 0)),
+                Cell::opt(now, |now| Cell::Int(now.nodes as i64)),
+                Cell::float(rule.per_month, 0),
+                Cell::float(rule.beyond_oracle, 0),
+                Cell::Int(rule.pools_kept as i64),
+                Cell::Int(rule.pools as i64),
+            ]);
+        }
+        let mut another = ReportTable::new(
+            "All nodes of another kind",
+            vec![
+                Column::text("Kind"),
+                Column::number("Speed, of what the file says"),
+                Column::number("Nodes"),
+                per_month(),
+                Column::number("Today's kinds there"),
+                Column::number("Even at, an hour of a node"),
+                Column::text("Pools"),
+            ],
+        );
+        for row in &self.another {
+            another.rows.push(vec![
+                row.kind.as_str().into(),
+                Cell::Percent(row.faster),
+                Cell::Int(row.nodes as i64),
+                Cell::float(row.per_month, 0),
+                Cell::float(row.today_per_month, 0),
+                Cell::opt(row.even_per_hour, |price| Cell::float(price, 2)),
+                format!("{} of {}", row.pools, row.of).into(),
+            ]);
+        }
+        let mut section = Section::new("capacity-mix", "Which kinds of nodes").with_table(pools).with_table(costs);
+        if !self.another.is_empty() {
+            section = section.with_table(another);
+        }
+        section
+            .with_definition("**Cheapest that is enough**: of the mixes that keep the target in exact replays, also with one and two nodes more of the kind that there are most of, the one that costs least. Kinds as fast as today's stand in one queue with them; a kind of another speed has all jobs, or a queue of its own for some sizes.")
+            .with_definition("**To have**: where today's nodes are not enough, the cheapest mix that is enough on 97.5 % of days drawn anew; where they are, that mix if it costs 5 % less, unless such a mix broke the target in an earlier window in which today's nodes kept it. Where it broke the target in one in which the upper end in today's proportions kept it, that end takes the place of the mix.")
+            .with_definition("**Speed** is the file's assumption: runs of all jobs of a size are divided by it. The rows of 80 and 125 % say what the plan would be if it were wrong by so much; **even at** is the price at which all nodes of that kind cost what the fewest of today's kinds do.")
+            .with_definition("A job that one of today's nodes holds needs one node that holds it, and a job that asks for a GPU type runs on that type only.")
+    }
+}
