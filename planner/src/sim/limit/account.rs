@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use super::share::Shares;
 use crate::error::{Error, Result};
 
 /// Most associations.
@@ -33,6 +34,14 @@ pub struct Association {
     pub job_milli: Option<u64>,
     /// Time limit of one job (`MaxWall`), milliseconds.
     pub wall_ms: Option<i64>,
+    /// GPU time that all jobs at and below it may have used (`GrpTRESMins`), thousandths of a GPU-minute.
+    pub used_milli: Option<u64>,
+    /// Time for which all jobs at and below it may have run, each counted alone (`GrpWall`), milliseconds.
+    pub used_wall_ms: Option<i64>,
+    /// Whether it is a user's, and not an account.
+    pub is_user: bool,
+    /// What it is to have beside its siblings (`Fairshare`).
+    pub shares: Shares,
 }
 
 /// Limits that an association has from the nearest that sets them, and whose they are.
@@ -89,6 +98,11 @@ impl Tree {
     /// What an association has from the nearest that sets it.
     pub(super) fn inherited(&self, at: Option<u32>) -> Inherited {
         at.and_then(|at| self.inherited.get(at as usize)).copied().unwrap_or_default()
+    }
+
+    /// The account that an association is, or is below.
+    pub(super) fn account_of(&self, at: Option<u32>) -> Option<u32> {
+        self.path(at).find(|(_, of)| !of.is_user).map(|(at, _)| at)
     }
 
     /// An association and all above it.
