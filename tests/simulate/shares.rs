@@ -3,10 +3,10 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tracecast_planner::sim::limit::{Accounting, Algorithm, Association, Limits, Partition, Qos, Shares};
-use tracecast_planner::sim::{Cluster, Order, Policy, Scan, Shape, Weights, Workload, simulate};
+use tracecast_planner::sim::{Cluster, Estimate, Order, Policy, Weights, Workload, simulate};
 use tracecast_tests::reference::naive;
 
-use super::limits;
+use super::limits::{self, Row, jobs, starts};
 use super::naive::fates;
 
 /// Cases that are always run; `TRACECAST_CASES=300000` for a longer look.
@@ -90,7 +90,8 @@ fn draw(seed: u64) -> (Workload, Cluster, Policy) {
         policy.order = Order::Multifactor(if from_limits { none } else { weights });
     }
     // Usage decays for as long as jobs wait: not too many looks.
-    policy.interval_ms = pick(&mut random, &[None, policy.interval_ms.map(|interval| interval.max(10_000)), Some(20_000)]);
+    policy.interval_ms =
+        pick(&mut random, &[None, policy.interval_ms.map(|interval| interval.max(10_000)), Some(20_000)]);
     if policy.validate(&workload).is_err() || policy.goes_with(&cluster).is_err() {
         policy.preemption = tracecast_planner::sim::Preemption::Never;
     }
@@ -140,4 +141,173 @@ fn thousands_of_small_cases_are_replayed_alike() {
         "{count} cases, all alike: {by_tree} jobs start otherwise than with equal shares, {by_usage} than without limits of usage, {after_all} start on an empty cluster as usage has decayed"
     );
     assert!(by_tree > count as usize / 4 && by_usage > count as usize / 2 && after_all > count as usize / 100);
+}
+
+/// Of jobs that are submitted from some moment on, nothing is known before: what starts before is the same without them, whoever they are charged to, and whatever they are charged.
+#[test]
+fn no_start_depends_on_who_comes_after() {
+    let mut compared = 0;
+    for seed in 0..1_500 {
+        let (workload, cluster, policy) = draw(seed);
+        // The number of users is known from the beginning where shares are theirs.
+        let by_tree = matches!(policy.order, Order::Multifactor(_));
+        if !by_tree || workload.len() < 3 || !workload.warm.is_empty() {
+            continue;
+        }
+        let kept = workload.len() / 2;
+        let from_ms = workload.submit_ms[kept];
+        let kept: Vec<u32> = (0..kept as u32).collect();
+        let submits = workload.submit_ms[..kept.len()].to_vec();
+        let all = simulate(&workload, &cluster, &policy).unwrap();
+        let early = simulate(&workload.arranged(&kept, submits), &cluster, &policy).unwrap();
+        for job in 0..kept.len() {
+            let before = |start: Option<i64>| start.filter(|start| *start < from_ms);
+            assert_eq!(before(all.start_ms(job)), before(early.start_ms(job)), "seed {seed}, job {job}");
+            compared += usize::from(before(all.start_ms(job)).is_some());
+        }
+    }
+    println!("{compared} starts compared");
+    assert!(compared > 1_500);
+}
+
+fn account(parent: Option<u32>, shares: u32) -> Association {
+    Association { parent, shares: Shares::Of(shares), ..Association::default() }
+}
+
+fn user(parent: u32, shares: u32) -> Association {
+    Association { is_user: true, ..account(Some(parent), shares) }
+}
+
+/// One node of 8 GPUs.
+fn node(qos: &[Qos], tree: Vec<Association>, accounting: Accounting) -> Cluster {
+    let limits = Limits::new(qos.to_vec(), vec![Partition::default()]).unwrap().under(tree).unwrap();
+    Cluster { limits: Some(limits.accounted(accounting).unwrap()), ..Cluster::of_vcs(&[("all", 1, 8)]) }
+}
+
+/// Jobs, each with its association.
+fn charged(rows: &[(Row, u32)]) -> Workload {
+    let mut workload = jobs(&rows.iter().map(|(row, _)| *row).collect::<Vec<_>>());
+    workload.association = rows.iter().map(|(_, association)| Some(*association)).collect();
+    workload
+}
+
+const MINUTE_MS: i64 = 60_000;
+
+/// Account a has 3 shares and ada, b has 1 and bob; all jobs take 8 GPUs for 100 s. Ada's runs first. At 100 s the factors are those of 60 s: b has used nothing, so bob is first. At 200 s they are those of 180 s: a has used 800
+/// GPU-seconds, b 640. LF: a 0.75/0.556 = 1.35, b 0.25/0.444 = 0.56, so ada's second comes before bob's, who asked earlier. As users alone both have used 800 at 200 s, and bob's comes first.
+#[test]
+fn an_account_goes_by_its_shares() {
+    let row = |submit: i64, user: u32| (submit, 100, 8, user, None, 100);
+    let workload = charged(&[(row(0, 0), 3), (row(3, 1), 4), (row(4, 1), 4), (row(5, 0), 3)]);
+    let tree = vec![account(None, 1), account(Some(0), 3), account(Some(0), 1), user(1, 1), user(2, 1)];
+    let weights = Weights { fair_share: 1000.0, ..Weights::default() };
+    let accounting =
+        Accounting { half_life_ms: None, period_ms: MINUTE_MS, weights: Some(weights), ..Accounting::default() };
+    let named = Policy { order: Order::Multifactor(weights), ..Policy::default() };
+    // An order that names no weights has those of the limits.
+    let bare = Policy { order: Order::Multifactor(Weights::default()), ..Policy::default() };
+    let shared = node(&[], tree, accounting);
+    for policy in [&named, &bare] {
+        assert_eq!(starts(&workload, &shared, policy), [0, 100, 300, 200].map(Some));
+    }
+    let alone = Cluster { limits: None, ..shared };
+    assert_eq!(starts(&workload, &alone, &named), [0, 100, 200, 300].map(Some));
+    assert_eq!(starts(&workload, &alone, &bare), [0, 100, 200, 300].map(Some));
+}
+
+/// Ada and bob of one account. Ada's job runs to 50 s; her next was submitted before bob's. Factors of time 0 know of no usage, so hers starts; those of 50 s, or of 45 s, put bob first. If a job is charged nothing, nothing is known either.
+#[test]
+fn factors_hold_for_a_period() {
+    let row = |submit: i64, user: u32| (submit, 50, 8, user, None, 50);
+    let mut workload = charged(&[(row(0, 0), 1), (row(1, 0), 1), (row(2, 1), 2)]);
+    let tree = vec![account(None, 1), user(0, 1), user(0, 1)];
+    let weights = Weights { fair_share: 1.0, ..Weights::default() };
+    let policy = Policy { order: Order::Multifactor(weights), ..Policy::default() };
+    let of = |workload: &Workload, period_ms: i64, first_ms: i64| {
+        let accounting = Accounting { period_ms, first_ms, ..Accounting::default() };
+        starts(workload, &node(&[], tree.clone(), accounting), &policy)
+    };
+    assert_eq!(of(&workload, MINUTE_MS, 0), [0, 50, 100].map(Some));
+    assert_eq!(of(&workload, 10_000, 0), [0, 100, 50].map(Some));
+    assert_eq!(of(&workload, MINUTE_MS, 45_000), [0, 100, 50].map(Some));
+    assert_eq!(of(&workload, MINUTE_MS, -15_000), [0, 100, 50].map(Some));
+    workload.charge = vec![0, 0, 0];
+    assert_eq!(of(&workload, 10_000, 0), [0, 50, 100].map(Some));
+}
+
+/// The worked number of the contract: 10 GPU-minutes, a half-life of 1 h. The third job waits until 65.06 min, and starts at the next look. Without looks, or decay, or under a QOS that keeps usage, it never does; without decay the
+/// first has used all 10.0 at 5 min, so that the second does not start either.
+#[test]
+fn gpu_minutes_come_back_as_usage_decays() {
+    let spent = Association { used_milli: Some(10_000), ..account(None, 1) };
+    let row = |submit: i64, qos| ((submit, 300, 2, 0, qos, 600), 0);
+    let workload = charged(&[row(0, None), row(300, None), row(610, None)]);
+    let looking = Policy { interval_ms: Some(MINUTE_MS), ..Policy::default() };
+    let hour = Accounting { half_life_ms: Some(60 * MINUTE_MS), ..Accounting::default() };
+    let cluster = node(&[], vec![spent.clone()], hour);
+    assert_eq!(starts(&workload, &cluster, &looking), [0, 300, 3960].map(Some));
+    assert_eq!(starts(&workload, &cluster, &Policy::default()), [Some(0), Some(300), None]);
+    let for_ever = node(&[], vec![spent], Accounting { half_life_ms: None, ..hour });
+    assert_eq!(starts(&workload, &for_ever, &looking), [Some(0), None, None]);
+    let (reason, of, limit) = refused(&for_ever, &workload);
+    assert_eq!((reason, of.as_str(), limit), ("AssocGrpGRESMinutes", "", 10.0));
+    // The same of a QOS, where no account has such a limit.
+    let workload = charged(&[row(0, Some(0)), row(300, Some(0)), row(610, Some(0))]);
+    let qos = Qos { used_milli: Some(10_000), ..Qos::default() };
+    let of = |qos: Qos| starts(&workload, &node(&[qos], vec![account(None, 1)], hour), &looking);
+    assert_eq!(of(qos.clone()), [0, 300, 3960].map(Some));
+    assert_eq!(of(Qos { keeps_usage: true, ..qos }), [Some(0), None, None]);
+}
+
+/// What a job that waits at the end waits for, by the metrics.
+fn refused(cluster: &Cluster, workload: &Workload) -> (&'static str, String, f64) {
+    use tracecast_planner::replay::metric::evaluate;
+    let schedule = simulate(workload, cluster, &Policy::default()).unwrap();
+    let found = evaluate(workload, cluster, &schedule, 1).unwrap().metrics.limits;
+    let wait = found.into_iter().next().unwrap();
+    (wait.reason.leak(), wait.of, wait.limit)
+}
+
+/// 10 GPU-minutes, `safe`: a job of 2 GPUs and a limit of 5 min may take all 10, so one of 1 GPU and 1 min waits until it has ended, at 2 min, with 4 used. One of 2 GPUs and 4 min is then over what is left (4 + 1 + 8), and without `safe` it is not.
+/// One that asks for more than 10 never starts.
+#[test]
+fn a_safe_slurm_starts_what_may_end_within_the_limit() {
+    let spent = Association { used_milli: Some(10_000), ..account(None, 1) };
+    let row = |submit: i64, gpus: u32, run: i64, limit: i64| ((submit, run, gpus, 0, None, limit), 0);
+    let workload = charged(&[row(0, 2, 120, 300), row(10, 1, 30, 60), row(20, 2, 60, 240), row(30, 4, 60, 180)]);
+    let of = |safe: bool| {
+        let accounting = Accounting { half_life_ms: None, safe, ..Accounting::default() };
+        starts(&workload, &node(&[], vec![spent.clone()], accounting), &Policy::default())
+    };
+    // Four minutes and half a one are used at 150 s, which leaves 5.5.
+    assert_eq!(of(true), [Some(0), Some(120), None, None]);
+    assert_eq!(of(false), [0, 10, 20, 80].map(Some));
+}
+
+/// An account may have run for 10 min (`GrpWall`), whatever its jobs hold: two of 5 min at once use that up.
+#[test]
+fn time_that_was_run_is_limited() {
+    let spent = Association { used_wall_ms: Some(10 * MINUTE_MS), ..account(None, 1) };
+    let row = |submit: i64, gpus: u32| ((submit, 300, gpus, 0, None, 300), 0);
+    let workload = charged(&[row(0, 1), row(0, 4), row(299, 1), row(300, 1)]);
+    let cluster = node(&[], vec![spent], Accounting { half_life_ms: None, ..Accounting::default() });
+    assert_eq!(starts(&workload, &cluster, &Policy::default()), [Some(0), Some(0), Some(299), None]);
+    assert_eq!(refused(&cluster, &workload).0, "AssocGrpWallLimit");
+}
+
+/// A QOS allows one job, or 2 GPUs, of each account: bob's of nlp waits for ada's of nlp, and ada's of vision does not.
+#[test]
+fn a_qos_limits_each_account() {
+    let tree = vec![account(None, 1), account(Some(0), 1), account(Some(0), 1), user(1, 1), user(1, 1), user(2, 1)];
+    let row = |submit: i64, user: u32| (submit, 50, 2, user, Some(0), 50);
+    let workload = charged(&[(row(0, 0), 3), (row(1, 1), 4), (row(2, 0), 5)]);
+    for (qos, reason) in [
+        (Qos { account_jobs: Some(1), ..Qos::default() }, "MaxJobsPerAccount"),
+        (Qos { account_milli: Some(2_000), ..Qos::default() }, "MaxGRESPerAccount"),
+    ] {
+        let cluster = node(&[qos], tree.clone(), Accounting::default());
+        let policy = Policy { estimate: Estimate::Requested, ..Policy::default() };
+        assert_eq!(starts(&workload, &cluster, &policy), [0, 50, 2].map(Some), "{reason}");
+        assert_eq!(refused(&cluster, &workload).0, reason);
+    }
 }

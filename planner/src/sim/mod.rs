@@ -199,7 +199,7 @@ mod pooled;
 pub mod power;
 mod scan;
 pub mod schedule;
-mod spent;
+pub(crate) mod spent;
 pub mod workload;
 
 pub use cluster::{Cluster, Group, Outage, Pool, Vc};

@@ -74,6 +74,14 @@ impl Spent {
     }
 }
 
+/// Seconds from one moment to another, as they are worth at a third, not before them.
+pub(crate) fn spent_s(from_ms: i64, to_ms: i64, at_ms: i64, half_life_ms: Option<i64>) -> f64 {
+    let mut spent = Spent::default();
+    spent.change(from_ms, half_life_ms, 1000);
+    spent.change(to_ms, half_life_ms, -1000);
+    spent.at(at_ms, half_life_ms)
+}
+
 #[cfg(test)]
 mod tests {
     use super::Spent;

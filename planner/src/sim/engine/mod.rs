@@ -600,7 +600,8 @@ impl<'a> Run<'a> {
     /// Run done, cost owed and GPU time held by a job, to now.
     pub(super) fn progress(&self, job: u32) -> Progress {
         let past = self.past.get(job as usize).copied().unwrap_or_default();
-        let mut progress = Progress { done_ms: past.done_ms, owed_ms: past.owed_ms, attained: past.attained, factor: None };
+        let mut progress =
+            Progress { done_ms: past.done_ms, owed_ms: past.owed_ms, attained: past.attained, factor: None };
         if let Some(start) = self.running_since(job) {
             let held = self.now - start;
             let paid = held.min(past.owed_ms);

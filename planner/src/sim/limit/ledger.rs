@@ -128,15 +128,12 @@ impl<'a> Ledger<'a> {
     /// Nothing at work. O(QOSs that limit users × users + associations).
     pub(crate) fn new(limits: &'a Limits, users: usize) -> Self {
         let of = |qos: &Qos| if qos.user_milli.is_some() || qos.user_jobs.is_some() { users } else { 0 };
-        let left = |time: Option<u64>, used: Option<u64>| {
-            limits.bounds_time(time, used).then(Remaining::default)
-        };
+        let left = |time: Option<u64>, used: Option<u64>| limits.bounds_time(time, used).then(Remaining::default);
         let half_life_ms = limits.accounting.half_life_ms;
         let budget = |milli: Option<u64>, wall_ms: Option<i64>, half_life_ms: Option<i64>| {
             (milli.is_some() || wall_ms.is_some()).then(|| Budget { half_life_ms, ..Budget::default() })
         };
-        let of_qos =
-            |qos: &Qos| budget(qos.used_milli, qos.used_wall_ms, half_life_ms.filter(|_| !qos.keeps_usage));
+        let of_qos = |qos: &Qos| budget(qos.used_milli, qos.used_wall_ms, half_life_ms.filter(|_| !qos.keeps_usage));
         let associations = limits.accounts.all();
         Self {
             limits,

@@ -41,8 +41,8 @@
 //!
 //! Fair share: see [`share`].
 //!
-//! Worked number: an account has 10 GPU-minutes and a half-life of 1 h. A job of 2 GPUs has used 2·(60/ln 2)·(1 − 2^(−1/12)) = 9.7 of them after 5 min, so the next may start then; at 10 min, when both have held 2 GPUs, 28.4 are used,
-//! and who comes later waits until these have halved about one and a half times: 1 h 30 min after that.
+//! Worked number: an account has 10 GPU-minutes and a half-life of 1 h. A job of 2 GPUs has used 2·(60/ln 2)·(1 − 2^(−1/12)) = 9.7 of them after 5 min, so that another may start then. At 10 min, when that has run as long on as
+//! many, 18.9 are used, and who comes later waits until that is worth 10: for log₂ 1.89 = 0.92 half-lives, 55 min.
 //!
 //! # Preemption
 //!

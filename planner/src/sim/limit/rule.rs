@@ -114,10 +114,7 @@ impl Rules {
             (Kind::JobGpus, whole(self.job_milli)),
             (Kind::AccountJobGpus, whole(of_account.job_milli.filter(|_| self.job_milli.is_none()))),
             (Kind::GroupJobs, self.group_jobs.filter(|(at, most)| jobs(beside.group(*at), *most)).map(|of| of.0)),
-            (
-                Kind::UsedWall,
-                self.used_wall_ms.filter(|(at, most)| ran(beside.group_used(*at), *most)).map(|of| of.0),
-            ),
+            (Kind::UsedWall, self.used_wall_ms.filter(|(at, most)| ran(beside.group_used(*at), *most)).map(|of| of.0)),
             (
                 Kind::PerAccountJobs,
                 self.account_jobs.filter(|(at, most)| jobs(beside.of_account(*at, account), *most)).map(|of| of.0),

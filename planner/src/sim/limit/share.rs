@@ -260,8 +260,7 @@ impl Family {
                 _ if above == self.root => Level { effective: used, ..Level::default() },
                 Some(shares) => {
                     let siblings = self.children[above].iter().any(|at| self.shares[*at].is_some_and(|of| of > 0.0));
-                    let effective =
-                        if siblings { used + (parent.effective - used) * shares } else { parent.effective };
+                    let effective = if siblings { used + (parent.effective - used) * shares } else { parent.effective };
                     Level { effective, ..Level::default() }
                 }
             };

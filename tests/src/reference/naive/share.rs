@@ -229,11 +229,8 @@ impl Pool<'_> {
     ) -> bool {
         let most = most as f64 / 1000.0 * 60.0;
         let gpus = |other: usize| self.shape(other).amount() as f64 / 1000.0;
-        let used = if alone {
-            0.0
-        } else {
-            self.integral(self.now, half_life, &|other| counts(other).then(|| gpus(other)))
-        };
+        let used =
+            if alone { 0.0 } else { self.integral(self.now, half_life, &|other| counts(other).then(|| gpus(other))) };
         let mut running = self.in_phase(Phase::Running);
         running.extend(&self.elsewhere);
         running.retain(|other| !alone && counts(*other));
@@ -245,11 +242,7 @@ impl Pool<'_> {
     }
 
     fn over_wall(&self, alone: bool, half_life: Option<i64>, most: i64, counts: &dyn Fn(usize) -> bool) -> bool {
-        let used = if alone {
-            0.0
-        } else {
-            self.integral(self.now, half_life, &|other| counts(other).then_some(1.0))
-        };
+        let used = if alone { 0.0 } else { self.integral(self.now, half_life, &|other| counts(other).then_some(1.0)) };
         used >= most as f64 / 1000.0 * (1.0 - SLACK)
     }
 }
