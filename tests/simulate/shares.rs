@@ -2,7 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use tracecast_planner::sim::limit::{Accounting, Algorithm, Association, Limits, Partition, Qos, Shares};
+use tracecast_planner::sim::limit::{Accounting, Algorithm, Association, Fairshare, Limits, Partition, Qos};
 use tracecast_planner::sim::{Cluster, Estimate, Order, Policy, Weights, Workload, simulate};
 use tracecast_tests::reference::naive;
 
@@ -54,8 +54,11 @@ fn draw(seed: u64) -> (Workload, Cluster, Policy) {
         });
     }
     for of in &mut tree {
-        of.shares =
-            if random.random_bool(0.12) { Shares::Parent } else { Shares::Of(pick(&mut random, &[0, 1, 1, 1, 2, 3])) };
+        of.shares = if random.random_bool(0.12) {
+            Fairshare::Parent
+        } else {
+            Fairshare::Of(pick(&mut random, &[0, 1, 1, 1, 2, 3]))
+        };
         of.used_milli = random.random_bool(0.1).then(|| random.random_range(0..40) * 250);
         of.used_wall_ms = random.random_bool(0.05).then(|| random.random_range(0..300) * 1000);
     }
@@ -75,6 +78,7 @@ fn draw(seed: u64) -> (Workload, Cluster, Policy) {
         first_ms: pick(&mut random, &[0, 0, 7_000, -3_000, 100_000]),
         dampening: pick(&mut random, &[1, 3]),
         safe: random.random_bool(0.3),
+        charges_ends: random.random_bool(0.7),
         weights: from_limits.then_some(weights),
     };
     let count = tree.len() as u32;
@@ -122,7 +126,7 @@ fn thousands_of_small_cases_are_replayed_alike() {
             new.under(tree).unwrap().accounted(*limits.accounting()).unwrap()
         };
         let mut tree = limits.associations().to_vec();
-        tree.iter_mut().for_each(|of| of.shares = Shares::default());
+        tree.iter_mut().for_each(|of| of.shares = Fairshare::default());
         by_tree += differ(rebuilt(limits.qos().to_vec(), tree));
         let (mut qos, mut tree) = (limits.qos().to_vec(), limits.associations().to_vec());
         qos.iter_mut().for_each(|of| (of.used_milli, of.used_wall_ms) = (None, None));
@@ -171,7 +175,7 @@ fn no_start_depends_on_who_comes_after() {
 }
 
 fn account(parent: Option<u32>, shares: u32) -> Association {
-    Association { parent, shares: Shares::Of(shares), ..Association::default() }
+    Association { parent, shares: Fairshare::Of(shares), ..Association::default() }
 }
 
 fn user(parent: u32, shares: u32) -> Association {
@@ -193,26 +197,31 @@ fn charged(rows: &[(Row, u32)]) -> Workload {
 
 const MINUTE_MS: i64 = 60_000;
 
-/// Account a has 3 shares and ada, b has 1 and bob; all jobs take 8 GPUs for 100 s. Ada's runs first. At 100 s the factors are those of 60 s: b has used nothing, so bob is first. At 200 s they are those of 180 s: a has used 800
-/// GPU-seconds, b 640. LF: a 0.75/0.556 = 1.35, b 0.25/0.444 = 0.56, so ada's second comes before bob's, who asked earlier. As users alone both have used 800 at 200 s, and bob's comes first.
+/// Ada is of account a and bob of b; all jobs take 8 GPUs for 100 s. Ada's runs first. At 100 s the factors are those of 60 s: b has used nothing, so bob is first. At 200 s they are those of 180 s: a has used 800
+/// GPU-seconds, b 640. With 3 shares of a and 1 of b, LF are 0.75/0.556 = 1.35 and 0.25/0.444 = 0.56, so ada's second comes before bob's, who asked earlier; with 1 and 3 they are 0.45 and 1.69, and bob's comes first. As users alone,
+/// with equal shares, ada has had a little less, as what she had is older.
 #[test]
 fn an_account_goes_by_its_shares() {
     let row = |submit: i64, user: u32| (submit, 100, 8, user, None, 100);
     let workload = charged(&[(row(0, 0), 3), (row(3, 1), 4), (row(4, 1), 4), (row(5, 0), 3)]);
-    let tree = vec![account(None, 1), account(Some(0), 3), account(Some(0), 1), user(1, 1), user(2, 1)];
     let weights = Weights { fair_share: 1000.0, ..Weights::default() };
     let accounting =
         Accounting { half_life_ms: None, period_ms: MINUTE_MS, weights: Some(weights), ..Accounting::default() };
+    let shared = |a: u32, b: u32| {
+        let tree = vec![account(None, 1), account(Some(0), a), account(Some(0), b), user(1, 1), user(2, 1)];
+        node(&[], tree, accounting)
+    };
     let named = Policy { order: Order::Multifactor(weights), ..Policy::default() };
     // An order that names no weights has those of the limits.
     let bare = Policy { order: Order::Multifactor(Weights::default()), ..Policy::default() };
-    let shared = node(&[], tree, accounting);
+    let (ada_first, bob_first) = ([0, 100, 300, 200].map(Some), [0, 100, 200, 300].map(Some));
     for policy in [&named, &bare] {
-        assert_eq!(starts(&workload, &shared, policy), [0, 100, 300, 200].map(Some));
+        assert_eq!(starts(&workload, &shared(3, 1), policy), ada_first);
+        assert_eq!(starts(&workload, &shared(1, 3), policy), bob_first);
     }
-    let alone = Cluster { limits: None, ..shared };
-    assert_eq!(starts(&workload, &alone, &named), [0, 100, 200, 300].map(Some));
-    assert_eq!(starts(&workload, &alone, &bare), [0, 100, 200, 300].map(Some));
+    let alone = Cluster { limits: None, ..shared(1, 3) };
+    assert_eq!(starts(&workload, &alone, &named), ada_first);
+    assert_eq!(starts(&workload, &alone, &bare), bob_first);
 }
 
 /// Ada and bob of one account. Ada's job runs to 50 s; her next was submitted before bob's. Factors of time 0 know of no usage, so hers starts; those of 50 s, or of 45 s, put bob first. If a job is charged nothing, nothing is known either.
@@ -233,6 +242,23 @@ fn factors_hold_for_a_period() {
     assert_eq!(of(&workload, MINUTE_MS, -15_000), [0, 100, 50].map(Some));
     workload.charge = vec![0, 0, 0];
     assert_eq!(of(&workload, 10_000, 0), [0, 50, 100].map(Some));
+}
+
+/// Ada's job runs to 50 s, cy's from then to 120 s, and ada's next was submitted before bob's. Reckoned at 55 s and 115 s, ada has had 50 s; but a Slurm that enforces no limits charges her nothing, as no reckoning came while her job ran, and
+/// her next comes first. With a reckoning at 45 s it charges her 45 s.
+#[test]
+fn who_is_charged_at_reckonings_alone_may_get_away() {
+    let row = |submit: i64, run: i64, user: u32| ((submit, run, 8, user, None, run), 1 + user);
+    let workload = charged(&[row(0, 50, 0), row(1, 70, 2), row(2, 50, 0), row(3, 50, 1)]);
+    let tree = vec![account(None, 1), user(0, 1), user(0, 1), user(0, 1)];
+    let weights = Weights { fair_share: 1.0, ..Weights::default() };
+    let policy = Policy { order: Order::Multifactor(weights), ..Policy::default() };
+    let of = |charges_ends: bool, first_ms: i64| {
+        let accounting = Accounting { period_ms: MINUTE_MS, first_ms, charges_ends, ..Accounting::default() };
+        starts(&workload, &node(&[], tree.clone(), accounting), &policy)
+    };
+    let (bob_first, ada_first) = ([0, 50, 170, 120].map(Some), [0, 50, 120, 170].map(Some));
+    assert_eq!([of(true, 55_000), of(false, 55_000), of(false, 45_000)], [bob_first, ada_first, bob_first]);
 }
 
 /// The worked number of the contract: 10 GPU-minutes, a half-life of 1 h. The third job waits until 65.06 min, and starts at the next look. Without looks, or decay, or under a QOS that keeps usage, it never does; without decay the
@@ -281,7 +307,8 @@ fn a_safe_slurm_starts_what_may_end_within_the_limit() {
     };
     // Four minutes and half a one are used at 150 s, which leaves 5.5.
     assert_eq!(of(true), [Some(0), Some(120), None, None]);
-    assert_eq!(of(false), [0, 10, 20, 80].map(Some));
+    // The last waits for GPUs.
+    assert_eq!(of(false), [0, 10, 20, 40].map(Some));
 }
 
 /// An account may have run for 10 min (`GrpWall`), whatever its jobs hold: two of 5 min at once use that up.

@@ -55,6 +55,16 @@ impl Spent {
 
     /// `held` thousandths of a GPU more are held from now.
     pub(in crate::sim) fn change(&mut self, now: i64, half_life_ms: Option<i64>, held: i64) {
+        self.add(now, half_life_ms, self.recent(now, half_life_ms));
+        self.held += held;
+    }
+
+    /// So many GPU-seconds, as they are worth now, were used on top of what was held.
+    pub(in crate::sim) fn charge(&mut self, now: i64, half_life_ms: Option<i64>, gpu_s: f64) {
+        self.add(now, half_life_ms, self.recent(now, half_life_ms) + gpu_s);
+    }
+
+    fn add(&mut self, now: i64, half_life_ms: Option<i64>, gpu_s: f64) {
         let mut worth = 1.0;
         if let Some(half_life_ms) = half_life_ms {
             let into_ms = now.rem_euclid(half_life_ms);
@@ -67,9 +77,8 @@ impl Spent {
             }
             worth = (into_ms as f64 / half_life_ms as f64).exp2();
         }
-        self.used.add(self.recent(now, half_life_ms) * worth);
+        self.used.add(gpu_s * worth);
         self.since_ms = now;
-        self.held += held;
         self.answer.set(None);
     }
 }

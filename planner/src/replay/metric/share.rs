@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::sim::cluster::Cluster;
-use crate::sim::limit::Shares;
+use crate::sim::limit::Fairshare;
 use crate::sim::schedule::Schedule;
 use crate::sim::spent::spent_s;
 use crate::sim::workload::Workload;
@@ -43,7 +43,10 @@ pub(super) fn standings(workload: &Workload, cluster: &Cluster, schedule: &Sched
     let mut usage = vec![0.0; all.len()];
     for segment in &schedule.segments {
         let charge = workload.charge_of(segment.job as usize) as f64 / 1000.0;
-        let held_s = spent_s(segment.start_ms, segment.end_ms, end_ms, limits.accounting().half_life_ms);
+        let accounting = limits.accounting();
+        let charged_ms = if accounting.charges_ends { segment.end_ms } else { accounting.reckoned_ms(segment.end_ms) };
+        let charged_ms = charged_ms.max(segment.start_ms);
+        let held_s = spent_s(segment.start_ms, charged_ms, end_ms, accounting.half_life_ms);
         let mut next = workload.association_of(segment.job as usize);
         while let Some(at) = next {
             if let Some(used) = usage.get_mut(at as usize) {
@@ -52,12 +55,20 @@ pub(super) fn standings(workload: &Workload, cluster: &Cluster, schedule: &Sched
             next = all.get(at as usize).and_then(|of| of.parent);
         }
     }
-    let mut depth: Vec<u32> = Vec::with_capacity(all.len());
     let levels = limits.levels(&usage);
+    let mut below: Vec<Vec<usize>> = vec![Vec::new(); all.len()];
+    for (at, of) in all.iter().enumerate() {
+        if let Some(below) = of.parent.and_then(|parent| below.get_mut(parent as usize)) {
+            below.push(at);
+        }
+    }
+    // Each account before what is below it; the next to be listed is the last.
+    let mut open: Vec<(usize, u32)> =
+        all.iter().position(|of| of.parent.is_none()).map(|root| (root, 0)).into_iter().collect();
     let mut found = Vec::new();
-    for ((of, level), used_s) in all.iter().zip(levels).zip(&usage) {
-        let own = of.parent.and_then(|parent| depth.get(parent as usize)).map_or(0, |depth| depth + 1);
-        depth.push(own);
+    while let Some((at, own)) = open.pop() {
+        open.extend(below.get(at).into_iter().flatten().rev().map(|at| (*at, own + 1)));
+        let (Some(of), Some(level), Some(used_s)) = (all.get(at), levels.get(at), usage.get(at)) else { continue };
         if of.is_user && *used_s <= 0.0 {
             continue;
         }
@@ -65,8 +76,8 @@ pub(super) fn standings(workload: &Workload, cluster: &Cluster, schedule: &Sched
             name: of.name.clone(),
             depth: own,
             shares: match of.shares {
-                Shares::Of(shares) => Some(shares),
-                Shares::Parent => None,
+                Fairshare::Of(shares) => Some(shares),
+                Fairshare::Parent => None,
             },
             shares_ratio: level.shares,
             usage_hours: used_s / 3600.0,

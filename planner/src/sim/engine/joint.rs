@@ -54,7 +54,7 @@ pub(super) fn replay<'a>(
         schedule,
         past: Vec::new(),
         expected_end: Vec::new(),
-        ledger: Some(Box::new(Ledger::new(limits, workload.users.len()).ranking(policy))),
+        ledger: Some(Box::new(Ledger::new(limits, workload.users.len()).ranking(policy.order.weights()))),
         all_expected: BTreeSet::new(),
     };
     for (pool, (jobs, first)) in members.into_iter().zip(cluster.first_nodes()).enumerate() {

@@ -111,7 +111,7 @@ fn replay(
         limits.validate(workload)?;
     }
     // Limits may bring the weights of the order.
-    let weighted = cluster.limits.as_ref().map(|limits| limits.weighted(policy));
+    let weighted = cluster.limits.as_ref().map(|limits| policy.weighted(limits));
     let policy = weighted.as_ref().unwrap_or(policy);
     let mut schedule = Schedule::new(workload.len());
     let mut members: Vec<Vec<u32>> = vec![Vec::new(); cluster.pools.len()];

@@ -9,11 +9,25 @@
 
 use std::collections::BTreeMap;
 
-use super::share::Shares;
 use crate::error::{Error, Result};
 
 /// Most associations.
 const MOST: usize = 1_000_000;
+
+/// What an association is to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fairshare {
+    /// That of the account above (`Fairshare=parent`).
+    Parent,
+    /// So many shares, beside those of its siblings.
+    Of(u32),
+}
+
+impl Default for Fairshare {
+    fn default() -> Self {
+        Self::Of(1)
+    }
+}
 
 /// An account, or a user in one. What is `None` is not limited here.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -41,7 +55,7 @@ pub struct Association {
     /// Whether it is a user's, and not an account.
     pub is_user: bool,
     /// What it is to have beside its siblings (`Fairshare`).
-    pub shares: Shares,
+    pub shares: Fairshare,
 }
 
 /// Limits that an association has from the nearest that sets them, and whose they are.

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use super::account::Remaining;
 use super::share::Standing;
 use super::{Asking, Limits, Qos, Refusal};
-use crate::sim::policy::{Order, Policy};
 use crate::sim::spent::Spent;
+use crate::sim::weights::Weights;
 use crate::sim::workload::Workload;
 
 /// What is at work.
@@ -151,15 +151,13 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// The same with the shares of the accounts, if there are any and they count under this policy.
-    pub(crate) fn ranking(self, policy: &Policy) -> Self {
+    /// The same with the shares of the accounts, if there are any and they count with these weights.
+    pub(crate) fn ranking(self, weights: Option<&Weights>) -> Self {
         let limits = self.limits;
-        let standing = match (&policy.order, &limits.family) {
-            (Order::Multifactor(weights), Some(family)) if weights.fair_share != 0.0 => {
-                Some(Standing::new(&limits.accounts, family, limits.accounting, weights))
-            }
-            _ => None,
-        };
+        let weights = weights.filter(|weights| weights.fair_share != 0.0);
+        let standing = weights
+            .zip(limits.family.as_ref())
+            .map(|(weights, family)| Standing::new(&limits.accounts, family, limits.accounting, weights));
         Self { standing, ..self }
     }
 
@@ -259,8 +257,7 @@ impl<'a> Ledger<'a> {
             }
         }
         if let Some(standing) = &mut self.standing {
-            let charge = i64::try_from(workload.charge_of(job as usize)).unwrap_or(i64::MAX);
-            standing.change(asking.association, now_ms, sign * charge);
+            standing.change(job, asking.association, now_ms, workload.charge_of(job as usize), sign > 0);
         }
     }
 

@@ -69,16 +69,16 @@ pub mod share;
 
 use tracecast_analytics::schema::Resource;
 
-pub use account::Association;
 use account::Tree;
+pub use account::{Association, Fairshare};
 pub use kind::{Kind, Refusal};
 use ledger::Beside;
 pub(crate) use ledger::Ledger;
-use rule::{Asking, Rules};
+use rule::Rules;
 use share::Family;
-pub use share::{Accounting, Algorithm, Level, Shares};
+pub use share::{Accounting, Algorithm, Level};
 
-use super::policy::{Order, Policy, Weights};
+use super::weights::Weights;
 use super::workload::Workload;
 use crate::error::{Error, Result};
 
@@ -173,6 +173,18 @@ pub struct Limits {
     requeue_ms: i64,
 }
 
+/// What a job is to limits.
+#[derive(Debug, Clone, Copy)]
+struct Asking {
+    rules: usize,
+    user: usize,
+    association: Option<u32>,
+    /// The account that the association is, or is below.
+    account: Option<u32>,
+    amount: u64,
+    limit_ms: Option<i64>,
+}
+
 impl Limits {
     /// Limits of `qos`, on VCs with these `partitions`, in the order of the cluster's VCs.
     ///
@@ -243,15 +255,6 @@ impl Limits {
             Some(weights) if names_none => Weights { half_life_ms: own.half_life_ms, ..weights },
             _ => *own,
         }
-    }
-
-    /// The same policy with the weights that it has under these limits.
-    pub(crate) fn weighted(&self, policy: &Policy) -> Policy {
-        let mut policy = policy.clone();
-        if let Order::Multifactor(weights) = &mut policy.order {
-            *weights = self.weights(weights);
-        }
-        policy
     }
 
     /// Accounts, and the users in them.

@@ -4,7 +4,7 @@
 
 use super::kind::{Kind, Refusal};
 use super::ledger::{Beside, Use, Used};
-use super::{Limits, Partition, Qos};
+use super::{Asking, Limits, Partition, Qos};
 
 const MINUTE_MS: i64 = 60_000;
 /// GPU-seconds in a thousandth of a GPU-minute.
@@ -31,18 +31,6 @@ pub(super) struct Rules {
     pub(super) deny_partition: bool,
     /// For whose limits such a job counts.
     pub(super) counts: Vec<u16>,
-}
-
-/// What a job is to limits.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Asking {
-    pub(super) rules: usize,
-    pub(super) user: usize,
-    pub(super) association: Option<u32>,
-    /// The account that the association is, or is below.
-    pub(super) account: Option<u32>,
-    pub(super) amount: u64,
-    pub(super) limit_ms: Option<i64>,
 }
 
 impl Rules {

@@ -4,17 +4,20 @@
 //! [`Accounting::half_life_ms`] (without one nothing decays), or the half-life that the order names, if it is not that of [`Weights::default`]. All factors are worked out at [`Accounting::first_ms`] + k·[`Accounting::period_ms`]
 //! (k a whole number), from the usage to that moment, and hold until the next. A moment before time 0 knows no usage.
 //!
-//! The **level above** an association is the nearest account above it that does not have [`Shares::Parent`], or the root; those with one level above are *siblings*. Accounts with `Shares::Parent` are nobody's siblings: their
-//! children stand beside them instead. S is an association's shares over those of all its siblings (0 if these are 0; users with `Shares::Parent` have none).
+//! The **level above** an association is the nearest account above it that does not have [`Fairshare::Parent`], or the root; those with one level above are *siblings*. Accounts with `Fairshare::Parent` are nobody's siblings: their
+//! children stand beside them instead. S is an association's shares over those of all its siblings (0 if these are 0; users with `Fairshare::Parent` have none).
 //!
-//! **Fair tree** ([`Algorithm::Tree`], Slurm's default): U is usage over that of the level above (0 if that is 0), and the level LF = S/U: ∞ for a user with `Shares::Parent`, else 0 if S is 0, else ∞ if U is 0. From the
+//! **Fair tree** ([`Algorithm::Tree`], Slurm's default): U is usage over that of the level above (0 if that is 0), and the level LF = S/U: ∞ for a user with `Fairshare::Parent`, else 0 if S is 0, else ∞ if U is 0. From the
 //! root down, siblings are visited in order of LF, the greatest first, of equals users before accounts, then in the order of the list; at an account all below it are visited before its next sibling. n is the number of users in the tree. Each
 //! user takes *rank*, and its factor is rank/n. Rank begins at n; at each user that is not *tied* it becomes n less the users visited before. Who has the LF of the sibling visited just before is tied, and so is the first of the
 //! children of an account that is. (Slurm's page on fair tree says that the children of tied accounts are ranked as one list. Slurm does otherwise, to our knowledge in all versions, and 22.05 in the lab: the next account's
 //! first user has the rank of the last user before it.) LF are compared as [`Key::of`] does; Slurm compares them to the last bit, so that whether two that are used alike are tied is chance there.
 //!
 //! **Classic** ([`Algorithm::Classic`], `PriorityFlags=NO_FAIR_TREE`): s is the product of S from the association up to the root; u = usage over that of the root (0 if that is 0). The effective usage E is u where the level above is the root, and
-//! otherwise u + (E′ − u)·S, E′ that of the level above, or E′ where the siblings have no shares. The factor is 2^(−E/(s·[`Accounting::dampening`])), 0 if s is 0; of a user with `Shares::Parent` it is that of the level above (of the root, E and s are 1).
+//! otherwise u + (E′ − u)·S, E′ that of the level above, or E′ where the siblings have no shares. The factor is 2^(−E/(s·[`Accounting::dampening`])), 0 if s is 0; of a user with `Fairshare::Parent` it is that of the level above (of the root, E and s are 1).
+//!
+//! Slurm decays usage at each reckoning, and not in between: with a period much shorter than the half-life that is the same. Where it enforces no limits it
+//! charges a job only up to the last reckoning at or before its end, and so it is without [`Accounting::charges_ends`].
 //!
 //! A job that is charged to no association, or to an account without a user, has factor 0. O(associations × log) for all factors, O(depth) for a start and an end.
 //!
@@ -25,33 +28,20 @@
 #[allow(clippy::unwrap_used)]
 mod tests;
 
-use super::account::{Association, Tree};
+use std::collections::BTreeMap;
+
+use tracecast_analytics::time::WEEK_MS;
+
+use super::account::{Association, Fairshare, Tree};
 use crate::error::{Error, Result};
 use crate::sim::key::Key;
-use crate::sim::policy::Weights;
-use crate::sim::spent::Spent;
+use crate::sim::spent::{Spent, spent_s};
+use crate::sim::weights::Weights;
 #[cfg(doc)]
 use crate::sim::workload::Workload;
 
-/// A week: Slurm's default half-life.
-const WEEK_MS: i64 = 604_800_000;
 /// Five minutes: Slurm's default period.
 const PERIOD_MS: i64 = 300_000;
-
-/// What an association is to have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shares {
-    /// That of the account above (`Fairshare=parent`).
-    Parent,
-    /// So many shares, beside those of its siblings.
-    Of(u32),
-}
-
-impl Default for Shares {
-    fn default() -> Self {
-        Self::Of(1)
-    }
-}
 
 /// How shares and usage become factors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,6 +68,8 @@ pub struct Accounting {
     pub dampening: u32,
     /// Whether a job starts only if it may end within the GPU time that is left (`AccountingStorageEnforce=safe`).
     pub safe: bool,
+    /// Whether jobs are charged to their end, and not only to the last reckoning at or before it.
+    pub charges_ends: bool,
     /// Weights of the multifactor order where that names none.
     pub weights: Option<Weights>,
 }
@@ -91,6 +83,7 @@ impl Default for Accounting {
             first_ms: 0,
             dampening: 1,
             safe: false,
+            charges_ends: true,
             weights: None,
         }
     }
@@ -111,7 +104,7 @@ impl Accounting {
     }
 
     /// The last reckoning at or before a moment.
-    fn reckoned_ms(&self, now_ms: i64) -> i64 {
+    pub(crate) fn reckoned_ms(&self, now_ms: i64) -> i64 {
         now_ms - (now_ms - self.first_ms).rem_euclid(self.period_ms.max(1))
     }
 
@@ -160,7 +153,7 @@ impl Family {
         let (Some((root, _)), None) = (roots.next(), roots.next()) else {
             return Err(Error::Cluster("fair share needs one account above all others".to_owned()));
         };
-        let is_lent = |of: &Association| of.shares == Shares::Parent && !of.is_user;
+        let is_lent = |of: &Association| of.shares == Fairshare::Parent && !of.is_user;
         let mut above = vec![None; all.len()];
         let mut children = vec![Vec::new(); all.len()];
         for (at, of) in all.iter().enumerate() {
@@ -176,8 +169,8 @@ impl Family {
             }
         }
         let own = |at: usize| match all[at].shares {
-            Shares::Of(shares) => Some(shares),
-            Shares::Parent => None,
+            Fairshare::Of(shares) => Some(shares),
+            Fairshare::Parent => None,
         };
         let mut shares = vec![None; all.len()];
         for siblings in &children {
@@ -294,6 +287,8 @@ pub(super) struct Standing<'a> {
     usage: Vec<Spent>,
     factors: Vec<f64>,
     reckoned_ms: i64,
+    /// Association, start and charge of the jobs that hold GPUs, where they are charged at reckonings alone.
+    running: BTreeMap<u32, (Option<u32>, i64, u64)>,
 }
 
 impl<'a> Standing<'a> {
@@ -301,8 +296,16 @@ impl<'a> Standing<'a> {
     pub(super) fn new(tree: &'a Tree, family: &'a Family, accounting: Accounting, weights: &Weights) -> Self {
         let usage = vec![Spent::default(); tree.all().len()];
         let half_life_ms = accounting.half_life_of(weights);
-        let mut found =
-            Self { tree, family, accounting, half_life_ms, usage, factors: Vec::new(), reckoned_ms: i64::MIN };
+        let mut found = Self {
+            tree,
+            family,
+            accounting,
+            half_life_ms,
+            usage,
+            factors: Vec::new(),
+            reckoned_ms: i64::MIN,
+            running: BTreeMap::new(),
+        };
         found.reckon(0);
         found
     }
@@ -317,16 +320,40 @@ impl<'a> Standing<'a> {
     pub(super) fn refresh(&mut self, now_ms: i64) {
         let due_ms = self.accounting.reckoned_ms(now_ms);
         if due_ms > self.reckoned_ms {
-            self.reckoned_ms = due_ms;
+            let last_ms = std::mem::replace(&mut self.reckoned_ms, due_ms);
             if due_ms > 0 {
+                self.collect(last_ms, due_ms);
                 self.reckon(due_ms);
             }
         }
     }
 
-    /// What an association is charged becomes more or less. O(depth).
-    pub(super) fn change(&mut self, association: Option<u32>, now_ms: i64, charge: i64) {
+    /// Charges what runs for the time from one reckoning to another. O(jobs × depth).
+    fn collect(&mut self, last_ms: i64, due_ms: i64) {
+        for (association, start_ms, charge) in self.running.values() {
+            let from_ms = last_ms.max(*start_ms);
+            let used = *charge as f64 / 1000.0 * spent_s(from_ms, due_ms, due_ms, self.half_life_ms);
+            for (at, _) in self.tree.path(*association) {
+                if let Some(spent) = self.usage.get_mut(at as usize) {
+                    spent.charge(due_ms, self.half_life_ms, used);
+                }
+            }
+        }
+    }
+
+    /// A job is charged to an association from now on, or no more. O(depth).
+    pub(super) fn change(&mut self, job: u32, association: Option<u32>, now_ms: i64, charge: u64, more: bool) {
         self.refresh(now_ms);
+        if !self.accounting.charges_ends {
+            if more {
+                self.running.insert(job, (association, now_ms, charge));
+            } else {
+                self.running.remove(&job);
+            }
+            return;
+        }
+        let charge = i64::try_from(charge).unwrap_or(i64::MAX);
+        let charge = if more { charge } else { -charge };
         for (at, _) in self.tree.path(association) {
             if let Some(used) = self.usage.get_mut(at as usize) {
                 used.change(now_ms, self.half_life_ms, charge);

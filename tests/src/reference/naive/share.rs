@@ -4,7 +4,7 @@
 
 use std::f64::consts::LN_2;
 
-use tracecast_planner::sim::limit::{Algorithm, Association, Shares};
+use tracecast_planner::sim::limit::{Accounting, Algorithm, Association, Fairshare};
 use tracecast_planner::sim::{Key, Limits, Weights};
 
 use super::{Phase, Pool};
@@ -29,7 +29,7 @@ impl Ranks<'_> {
     /// The level above, as a number of the list.
     fn above(&self, at: usize) -> usize {
         let mut up = self.all[at].parent.unwrap() as usize;
-        while let (Shares::Parent, Some(parent)) = (self.all[up].shares, self.all[up].parent) {
+        while let (Fairshare::Parent, Some(parent)) = (self.all[up].shares, self.all[up].parent) {
             up = parent as usize;
         }
         up
@@ -38,7 +38,7 @@ impl Ranks<'_> {
     fn siblings(&self, above: usize) -> Vec<usize> {
         let is_one = |at: &usize| {
             let of = &self.all[*at];
-            of.parent.is_some() && self.above(*at) == above && (of.is_user || of.shares != Shares::Parent)
+            of.parent.is_some() && self.above(*at) == above && (of.is_user || of.shares != Fairshare::Parent)
         };
         (0..self.all.len()).filter(is_one).collect()
     }
@@ -46,8 +46,8 @@ impl Ranks<'_> {
     /// S; `None` for a user with the shares of the account.
     fn share(&self, at: usize) -> Option<f64> {
         let own = |at: usize| match self.all[at].shares {
-            Shares::Of(shares) => Some(f64::from(shares)),
-            Shares::Parent => None,
+            Fairshare::Of(shares) => Some(f64::from(shares)),
+            Fairshare::Parent => None,
         };
         let all: f64 = self.siblings(self.above(at)).into_iter().filter_map(own).sum();
         own(at).map(|own| if all > 0.0 { own / all } else { 0.0 })
@@ -111,12 +111,21 @@ impl Pool<'_> {
     }
 
     /// ∫ of what such jobs held, as it is worth at a moment, seconds × `amount`.
-    fn integral(&self, at: i64, half_life: Option<i64>, amount: &dyn Fn(usize) -> Option<f64>) -> f64 {
+    ///
+    /// With `reckoned`, of each to the last reckoning at or before its end.
+    fn integral(
+        &self,
+        at: i64,
+        half_life: Option<i64>,
+        amount: &dyn Fn(usize) -> Option<f64>,
+        reckoned: Option<&Accounting>,
+    ) -> f64 {
         let mut held = self.all_held();
         held.extend(&self.held_elsewhere);
         let mut sum = 0.0;
         for (job, from, to) in held {
-            let to = to.min(at);
+            let late = reckoned.map_or(0, |of| (to - of.first_ms).rem_euclid(of.period_ms));
+            let to = (to - late).min(at);
             let Some(amount) = amount(job).filter(|_| to > from) else { continue };
             let seconds = (to - from) as f64 / 1000.0;
             sum += amount
@@ -155,7 +164,7 @@ impl Pool<'_> {
             let charge = |job: usize| {
                 self.above(job).iter().any(|(at, _)| *at == of).then(|| self.workload.charge_of(job) as f64 / 1000.0)
             };
-            self.integral(at, half_life, &charge)
+            self.integral(at, half_life, &charge, (!accounting.charges_ends).then_some(accounting))
         };
         let usage = (0..all.len()).map(used).collect();
         let mut ranks = Ranks { all, usage, rank: 0, before: 0, factors: vec![0.0; all.len()] };
@@ -229,8 +238,11 @@ impl Pool<'_> {
     ) -> bool {
         let most = most as f64 / 1000.0 * 60.0;
         let gpus = |other: usize| self.shape(other).amount() as f64 / 1000.0;
-        let used =
-            if alone { 0.0 } else { self.integral(self.now, half_life, &|other| counts(other).then(|| gpus(other))) };
+        let used = if alone {
+            0.0
+        } else {
+            self.integral(self.now, half_life, &|other| counts(other).then(|| gpus(other)), None)
+        };
         let mut running = self.in_phase(Phase::Running);
         running.extend(&self.elsewhere);
         running.retain(|other| !alone && counts(*other));
@@ -242,7 +254,8 @@ impl Pool<'_> {
     }
 
     fn over_wall(&self, alone: bool, half_life: Option<i64>, most: i64, counts: &dyn Fn(usize) -> bool) -> bool {
-        let used = if alone { 0.0 } else { self.integral(self.now, half_life, &|other| counts(other).then_some(1.0)) };
+        let used =
+            if alone { 0.0 } else { self.integral(self.now, half_life, &|other| counts(other).then_some(1.0), None) };
         used >= most as f64 / 1000.0 * (1.0 - SLACK)
     }
 }

@@ -39,7 +39,7 @@ use tracecast_analytics::schema::Resource;
 use super::value::{self, Tres};
 use super::{Entry, Item, LISTED, LimitFile, Written};
 use crate::error::Result;
-use crate::sim::limit::{Association, Shares};
+use crate::sim::limit::{Association, Fairshare};
 
 /// The account above all.
 const ROOT: &str = "root";
@@ -331,13 +331,13 @@ impl Accounts {
 }
 
 /// What a `Fairshare` is: a whole number, `parent`, or -1 for the default.
-fn shares(text: &str) -> std::result::Result<Shares, String> {
+fn shares(text: &str) -> std::result::Result<Fairshare, String> {
     let small = text.trim().to_ascii_lowercase();
     if small == "-1" {
-        return Ok(Shares::default());
+        return Ok(Fairshare::default());
     }
     let wrong = || format!("`{text}` is neither a whole number of 0 or more nor `parent`");
-    if small == "parent" { Ok(Shares::Parent) } else { small.parse().map(Shares::Of).map_err(|_| wrong()) }
+    if small == "parent" { Ok(Fairshare::Parent) } else { small.parse().map(Fairshare::Of).map_err(|_| wrong()) }
 }
 
 /// What an entry says.

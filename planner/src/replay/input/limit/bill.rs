@@ -96,9 +96,12 @@ impl LimitFile {
                 "{jobs} no recorded processors, for which TRESBillingWeights of {file} charges nothing."
             ));
         }
-        notes.push(format!(
-            "What accounts of {file} used before the replay begins is taken for 0, as no trace says it."
-        ));
+        notes.push(format!("What accounts of {file} used before the replay begins is taken for 0."));
+        if self.unenforced.is_some() {
+            notes.push(format!(
+                "Accounts of {file} are charged for a job only up to the last PriorityCalcPeriod that ended before it did, as Slurm does where it enforces no limits."
+            ));
+        }
         if unbilled == charges.len() as u64 { Vec::new() } else { charges }
     }
 }

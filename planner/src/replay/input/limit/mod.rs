@@ -581,7 +581,8 @@ impl LimitFile {
 
     /// How usage is accounted.
     pub(super) fn accounting(&self) -> Accounting {
-        Accounting { weights: self.priority.weights(), ..self.priority.accounting }
+        let charges_ends = self.unenforced.is_none();
+        Accounting { weights: self.priority.weights(), charges_ends, ..self.priority.accounting }
     }
 
     /// Whether accounts have limits of what was used, which Slurm enforces.
@@ -596,7 +597,7 @@ impl LimitFile {
             " Jobs that run when a limit is reached run on; Slurm stops them, as AccountingStorageEnforce has no `safe`."
         };
         format!(
-            "GrpTRESMins and GrpWall of {}: what was used before the replay begins is taken for 0, as no trace says it.{killed}",
+            "GrpTRESMins and GrpWall of {}: what was used before the replay begins is taken for 0.{killed}",
             self.file
         )
     }

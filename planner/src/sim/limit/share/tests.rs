@@ -2,7 +2,7 @@ use super::*;
 use crate::sim::Limits;
 
 /// An account below another, or a user in one.
-fn of(name: &str, parent: Option<u32>, is_user: bool, shares: Shares) -> Association {
+fn of(name: &str, parent: Option<u32>, is_user: bool, shares: Fairshare) -> Association {
     Association { name: name.to_owned(), parent, is_user, shares, ..Association::default() }
 }
 
@@ -40,7 +40,7 @@ fn lab() -> (Vec<Association>, Vec<f64>) {
     let tree: Vec<Association> = rows
         .iter()
         .map(|(name, parent, used, shares)| {
-            let shares = shares.map_or(Shares::Parent, Shares::Of);
+            let shares = shares.map_or(Fairshare::Parent, Fairshare::Of);
             of(name, parent.map(|parent| at(parent) as u32), used.is_some(), shares)
         })
         .collect();
@@ -133,8 +133,8 @@ fn a_real_slurm_without_fair_tree_has_the_same_factors() {
 /// bob ∞, ada 0.5; dee 0.75/0.714 = 1.05, cy 0.25/0.286 = 0.875. So bob 4/4, ada 3/4, dee 2/4, cy 1/4.
 #[test]
 fn ranks_worked_out_by_hand() {
-    let user = |name: &str, parent: u32, shares: u32| of(name, Some(parent), true, Shares::Of(shares));
-    let account = |name: &str, parent: Option<u32>, shares: u32| of(name, parent, false, Shares::Of(shares));
+    let user = |name: &str, parent: u32, shares: u32| of(name, Some(parent), true, Fairshare::Of(shares));
+    let account = |name: &str, parent: Option<u32>, shares: u32| of(name, parent, false, Fairshare::Of(shares));
     let tree = vec![
         account("root", None, 1),
         account("a", Some(0), 3),
@@ -150,7 +150,7 @@ fn ranks_worked_out_by_hand() {
     assert_eq!(ranks, [0.75, 1.0, 0.25, 0.5]);
     // With `Fairshare=parent`, b's users stand beside a: cy has 1 share of 7 and 20 % of the usage, dee 3 and 50 %, a 3 and 30 %. LF: a 1.43, dee 0.857, cy 0.714.
     let mut lent = tree;
-    lent[2].shares = Shares::Parent;
+    lent[2].shares = Fairshare::Parent;
     let found = levels(Accounting::default(), lent, &usage);
     let ranks: Vec<f64> = found.iter().filter_map(|level| level.factor).collect();
     assert_eq!(ranks, [0.75, 1.0, 0.25, 0.5]);
@@ -159,12 +159,12 @@ fn ranks_worked_out_by_hand() {
 
 #[test]
 fn what_is_no_tree_is_refused() {
-    let account = |parent: Option<u32>| of("a", parent, false, Shares::default());
+    let account = |parent: Option<u32>| of("a", parent, false, Fairshare::default());
     let accounted = |tree: Vec<Association>, accounting: Accounting| {
         Limits::new(Vec::new(), Vec::new()).unwrap().under(tree).unwrap().accounted(accounting)
     };
     assert!(accounted(vec![account(None), account(None)], Accounting::default()).is_err());
-    let user = of("u", Some(0), true, Shares::default());
+    let user = of("u", Some(0), true, Fairshare::default());
     assert!(accounted(vec![account(None), user, account(Some(1))], Accounting::default()).is_err());
     for accounting in [
         Accounting { period_ms: 0, ..Accounting::default() },
