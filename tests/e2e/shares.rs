@@ -1,8 +1,8 @@
 //! Shares of accounts in a real Slurm, replayed: a tree with unequal shares under fair tree, and a multifactor priority of nothing else.
 //!
 //! 84 jobs of four users in four accounts come in seven bursts, and wait for 32 GPUs for some minutes. Shares and weights of the replay are what `sacctmgr show assoc tree -P` and `scontrol show config` print in the lab. Slurm
-//! works the factors out once a minute, its shortest period, from some moment on that no record tells. So three numbers are not from `sacct`: when the backfill looked first, how often ([`crate::replay`]), and the second in which the
-//! factors were worked out, which is that in which Slurm last wrote `priority_last_decay_ran`.
+//! works the factors out once a minute, its shortest period, from some moment on that no record tells. So three numbers are not from `sacct`: when the backfill looked first, how often ([`crate::replay`]), and when the
+//! factors were worked out, which is when Slurm last wrote `priority_last_decay_ran`.
 //!
 //! The same jobs are replayed with users alone, as it was before accounts had shares, and first come, first served. What `sshare -la` shows a minute after the last job is held against the standing at the end of the replay.
 //! Takes about eight minutes with the start of the lab.
@@ -111,10 +111,10 @@ fn submit(lab: &Lab, job: &Asked) {
     lab.submit(&job.user, &job.name, &options, &format!("sleep {}", job.run_s));
 }
 
-/// When the factors were last worked out, whole seconds since the Unix epoch.
-fn reckoned_s(lab: &Lab) -> i64 {
+/// When the factors were last worked out, milliseconds since the Unix epoch: a look of the same second may come before.
+fn reckoned_ms(lab: &Lab) -> i64 {
     let written = std::fs::metadata(lab.home().join("state/priority_last_decay_ran")).unwrap().modified();
-    written.unwrap_or(SystemTime::UNIX_EPOCH).duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
+    written.unwrap_or(SystemTime::UNIX_EPOCH).duration_since(UNIX_EPOCH).unwrap().as_millis() as i64
 }
 
 #[test]
@@ -135,17 +135,17 @@ fn shares_of_accounts_are_replayed() {
     ];
     let limits: String = printed.iter().map(|(program, arguments)| lab.output(program, arguments)).collect();
     // The factors after the last end.
-    let before = reckoned_s(&lab);
-    while reckoned_s(&lab) == before {
+    let before = reckoned_ms(&lab);
+    while reckoned_ms(&lab) == before {
         std::thread::sleep(Duration::from_secs(1));
     }
     std::thread::sleep(Duration::from_secs(1));
-    let (standing, reckoned_s) = (lab.output("sshare", &["-la", "-P"]), reckoned_s(&lab));
+    let (standing, reckoned_ms) = (lab.output("sshare", &["-la", "-P"]), reckoned_ms(&lab));
     drop(lab);
     std::fs::write(kept.join("slurm-shares.txt"), &limits).unwrap();
-    std::fs::write(kept.join("slurm-shares-standing.txt"), format!("{reckoned_s}\n{standing}")).unwrap();
+    std::fs::write(kept.join("slurm-shares-standing.txt"), format!("{reckoned_ms}\n{standing}")).unwrap();
     println!("{into_a_look} bursts ran into a look");
-    agrees(&trace, &limits, reckoned_s, &standing);
+    agrees(&trace, &limits, reckoned_ms, &standing);
 }
 
 /// A recording made before, with what Slurm printed: `TRACECAST_SLURM_SHARES` names the folder of all three files.
@@ -159,8 +159,8 @@ fn shares_of_a_recording_made_before_are_replayed() {
     let trace = tracecast_tests::read(&[folder.join("slurm-shares-recording.txt")]).unwrap();
     let text = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     let standing = text("slurm-shares-standing.txt");
-    let (reckoned_s, standing) = standing.split_once('\n').unwrap();
-    agrees(&trace, &text("slurm-shares.txt"), reckoned_s.parse().unwrap(), standing);
+    let (reckoned_ms, standing) = standing.split_once('\n').unwrap();
+    agrees(&trace, &text("slurm-shares.txt"), reckoned_ms.parse().unwrap(), standing);
 }
 
 /// The factors of users who have used something, by account/user.
@@ -169,13 +169,14 @@ fn factors(standing: &str) -> Vec<(String, f64)> {
     let head = rows.next().unwrap();
     let at = |name: &str| head.iter().position(|column| *column == name).unwrap();
     let (account, user, used, factor) = (at("Account"), at("User"), at("RawUsage"), at("FairShare"));
-    rows.filter(|row| !row[user].is_empty() && row[used] != "0")
+    // Research is charged for the jobs that warm the lab up alone.
+    rows.filter(|row| !row[user].is_empty() && row[used] != "0" && row[account] != "research")
         .map(|row| (format!("{}/{}", row[account], row[user]), row[factor].parse().unwrap()))
         .collect()
 }
 
 /// Replays the recorded jobs with these shares, and demands that their starts are met.
-fn agrees(trace: &Trace, limits: &str, reckoned_s: i64, standing: &str) {
+fn agrees(trace: &Trace, limits: &str, reckoned_ms: i64, standing: &str) {
     let recorded = |name: &str| !WARM_UP.contains(&name);
     let limits = LimitFile::parse("limits.txt", limits).unwrap();
     let options = Options {
@@ -189,7 +190,7 @@ fn agrees(trace: &Trace, limits: &str, reckoned_s: i64, standing: &str) {
     assert!(loaded.workload.association.iter().all(Option::is_some));
     let period_ms = align(&mut loaded);
     let read = loaded.cluster.limits.take().unwrap();
-    let accounting = Accounting { first_ms: reckoned_s * 1000 - loaded.workload.origin_ms, ..*read.accounting() };
+    let accounting = Accounting { first_ms: reckoned_ms - loaded.workload.origin_ms, ..*read.accounting() };
     assert_eq!((accounting.period_ms, accounting.half_life_ms), (60_000, Some(600_000)));
     // Without weights: those that Slurm prints.
     let bare = Weights::default();

@@ -3,7 +3,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tracecast_planner::sim::limit::{Accounting, Algorithm, Association, Fairshare, Limits, Partition, Qos};
-use tracecast_planner::sim::{Cluster, Estimate, Order, Policy, Weights, Workload, simulate};
+use tracecast_planner::sim::{Cluster, Estimate, Order, Policy, Preemption, Weights, Workload, simulate};
 use tracecast_tests::reference::naive;
 
 use super::limits::{self, Row, jobs, starts};
@@ -35,11 +35,13 @@ fn draw(seed: u64) -> (Workload, Cluster, Policy) {
         of.account_jobs = random.random_bool(0.15).then(|| random.random_range(0..=4));
     }
     let mut tree = limits::accounts(&mut random, !lenient);
-    for at in 0..tree.len() {
-        if lenient {
-            tree[at] = Association { parent: tree[at].parent, ..Association::default() };
-        }
-        tree[at].parent = (at > 0).then(|| tree[at].parent.unwrap_or(0));
+    for (at, of) in tree.iter_mut().enumerate() {
+        let parent = (at > 0).then(|| of.parent.unwrap_or(0));
+        *of = if lenient {
+            Association { parent, ..Association::default() }
+        } else {
+            Association { parent, ..of.clone() }
+        };
     }
     let above: Vec<u32> = tree.iter().filter_map(|of| of.parent).collect();
     for (at, of) in (0..).zip(&mut tree) {
@@ -78,7 +80,10 @@ fn draw(seed: u64) -> (Workload, Cluster, Policy) {
         first_ms: pick(&mut random, &[0, 0, 7_000, -3_000, 100_000]),
         dampening: pick(&mut random, &[1, 3]),
         safe: random.random_bool(0.3),
-        charges_ends: random.random_bool(0.7),
+        // Jobs that get away uncharged stop each other a thousand times, until usage is too small a number for either program.
+        charges_ends: policy.preemption != Preemption::Never
+            || qos.iter().any(|of| !of.preempts.is_empty())
+            || random.random_bool(0.6),
         weights: from_limits.then_some(weights),
     };
     let count = tree.len() as u32;
@@ -97,7 +102,7 @@ fn draw(seed: u64) -> (Workload, Cluster, Policy) {
     policy.interval_ms =
         pick(&mut random, &[None, policy.interval_ms.map(|interval| interval.max(10_000)), Some(20_000)]);
     if policy.validate(&workload).is_err() || policy.goes_with(&cluster).is_err() {
-        policy.preemption = tracecast_planner::sim::Preemption::Never;
+        policy.preemption = Preemption::Never;
     }
     policy.validate(&workload).unwrap();
     policy.goes_with(&cluster).unwrap();

@@ -240,8 +240,8 @@ impl Family {
     fn classic(&self, dampening: f64, usage: &[f64]) -> Vec<Level> {
         let all = usage[self.root];
         let mut levels: Vec<Level> = Vec::with_capacity(self.above.len());
-        for at in 0..self.above.len() {
-            let used = if all > 0.0 { usage[at] / all } else { 0.0 };
+        for (at, used) in usage.iter().enumerate().take(self.above.len()) {
+            let used = if all > 0.0 { used / all } else { 0.0 };
             // The level above stands before.
             let Some(above) = self.above[at].filter(|above| *above < at) else {
                 levels.push(Level { shares: Some(1.0), effective: 1.0, ..Level::default() });
