@@ -109,6 +109,100 @@ fn limits_of_accounts_make_jobs_wait_and_say_so() {
     assert!(text.contains("AccountingStorageEnforce of") && text.contains("No job waited for a limit."), "{text}");
 }
 
+/// One node of 8 GPUs; all jobs take them for 100 s. Ada's of nlp runs first, then wait two of bob's, of vision, and one of ada's.
+const TURNS: &str = "\
+JobID|JobName|User|Account|Partition|QOS|Submit|Start|End|State|ReqTRES|AllocTRES|Timelimit|NodeList
+1|a|ada|nlp|gpu|normal|2024-03-04T00:00:00|2024-03-04T00:00:00|2024-03-04T00:01:40|COMPLETED|cpu=2,gres/gpu=8|cpu=2,gres/gpu=8|01:00:00|n1
+2|b|bob|vision|gpu|normal|2024-03-04T00:00:03|2024-03-04T00:01:40|2024-03-04T00:03:20|COMPLETED|cpu=2,gres/gpu=8|cpu=2,gres/gpu=8|01:00:00|n1
+3|c|bob|vision|gpu|normal|2024-03-04T00:00:04|2024-03-04T00:05:00|2024-03-04T00:06:40|COMPLETED|cpu=2,gres/gpu=8|cpu=2,gres/gpu=8|01:00:00|n1
+4|d|ada|nlp|gpu|normal|2024-03-04T00:00:05|2024-03-04T00:03:20|2024-03-04T00:05:00|COMPLETED|cpu=2,gres/gpu=8|cpu=2,gres/gpu=8|01:00:00|n1
+";
+const SHARES: &str = "\
+Cluster|Account|User|Partition|Share|GrpTRESMins
+lab|root|||1|
+lab| nlp|||3|
+lab|  nlp|ada||1|
+lab| vision|||1|
+lab|  vision|bob||1|
+Configuration data as of now
+AccountingStorageEnforce = associations,limits
+PriorityCalcPeriod      = 00:01:00
+PriorityDecayHalfLife   = 7-00:00:00
+PriorityFlags           =
+PriorityType            = priority/multifactor
+PriorityWeightAge       = 0
+PriorityWeightFairShare = 1000
+";
+
+/// At 200 s vision has used 640 of 1,440 GPU-seconds as of 180 s, with a quarter of the shares, so ada's second comes first: she waits 0 and 195 s, bob 97 and 296. With three quarters of the shares bob's comes first, though as users alone ada
+/// has had a little less, as what she had is older.
+#[test]
+fn shares_of_accounts_say_whose_turn_it_is() {
+    let folder = Folder::new();
+    let jobs = folder.file("sacct.txt", TURNS);
+    let nodes = folder.file("cluster.toml", NODE);
+    let limits = folder.file("limits.txt", SHARES);
+    let waits = |arguments: &[&str]| {
+        let found = data(&[&[&jobs, "--cluster", &nodes], arguments].concat());
+        let users = found["metrics"]["by_user"].as_array().unwrap().clone();
+        let of = |name: &str| {
+            let user = users.iter().find(|user| user["name"] == name).unwrap();
+            user["wait_s"]["mean"].as_f64().unwrap()
+        };
+        ([of("ada"), of("bob")], found)
+    };
+    // Weights are those of the file where the order names none.
+    let (by_account, found) = waits(&["--limits", &limits, "--order", "multifactor"]);
+    assert_eq!(by_account, [97.5, 196.5]);
+    assert_eq!(waits(&["--limits", &limits, "--order", "multifactor:fair_share=7"]).0, [97.5, 196.5]);
+    let turned = SHARES.replace("nlp|||3|", "nlp|||1|").replace("vision|||1|", "vision|||3|");
+    let turned = folder.file("turned.txt", &turned);
+    assert_eq!(waits(&["--limits", &turned, "--order", "multifactor:fair_share=7"]).0, [147.5, 146.5]);
+    assert_eq!(waits(&["--order", "multifactor:fair_share=1000"]).0, [97.5, 196.5]);
+    assert_eq!(waits(&["--order", "multifactor"]).0, [147.5, 146.5]);
+    let shares = found["metrics"]["shares"].as_array().unwrap();
+    let told: Vec<(&str, f64, f64)> = shares
+        .iter()
+        .map(|of| {
+            (
+                of["name"].as_str().unwrap(),
+                of["shares_ratio"].as_f64().unwrap_or(-1.0),
+                of["usage_ratio"].as_f64().unwrap(),
+            )
+        })
+        .map(|(name, share, usage)| (name, share, (usage * 1000.0).round() / 1000.0))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("root", -1.0, 1.0),
+            ("nlp", 0.75, 0.5),
+            ("nlp/ada", 1.0, 1.0),
+            ("vision", 0.25, 0.5),
+            ("vision/bob", 1.0, 1.0)
+        ]
+    );
+    assert_eq!((shares[2]["factor"].as_f64(), shares[4]["factor"].as_f64()), (Some(1.0), Some(0.5)));
+    let text = stdout(&quietly(&[&jobs, "--cluster", &nodes, "--limits", &limits, "--section", "shares"]));
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("vision has had most beyond its shares: its level is 0.50."), "{text}");
+    let text = stdout(&quietly(&[&jobs, "--cluster", &nodes, "--limits", &limits]));
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in ["names no weights has those of", "fair_share=1000", "as the partition has no TRESBillingWeights in"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+
+    // Vision may use 12 GPU-minutes: bob's first job takes 13, so his second waits until they have decayed, or for ever.
+    let spent = folder.file("spent.txt", &SHARES.replace("vision|||1|", "vision|||1|gres/gpu=12"));
+    let reasons = |arguments: &[&str]| {
+        let found = data(&[&[&jobs, "--cluster", &nodes, "--limits", &spent], arguments].concat());
+        let wait = &found["metrics"]["limits"][0];
+        (wait["reason"].as_str().unwrap().to_owned(), wait["never_started"].as_u64().unwrap())
+    };
+    assert_eq!(reasons(&[]), ("AssocGrpGRESMinutes".to_owned(), 1));
+    assert_eq!(reasons(&["--interval", "1m"]), ("AssocGrpGRESMinutes".to_owned(), 0));
+}
+
 #[test]
 fn scenarios_have_limits_of_their_own() {
     let compare = "datasets/clusters/sample_limits/compare.toml";

@@ -3,7 +3,7 @@
 //!
 //! Needs root and Debian packages (the lab script installs them), so it runs only where `TRACECAST_SLURM_LAB=1` is set.
 //! Takes about a minute, five more for the 160 jobs that are recorded under backfill, four for those that are submitted with predictions,
-//! three for the nodes that are put to sleep, two for limits by QOS, and one for queues that
+//! three for the nodes that are put to sleep, two for limits by QOS, eight for shares of accounts, and one for queues that
 //! share their nodes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
@@ -14,6 +14,7 @@ mod power;
 mod queues;
 mod recording;
 mod replay;
+mod shares;
 mod workload;
 
 use std::collections::BTreeMap;

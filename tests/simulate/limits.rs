@@ -19,7 +19,7 @@ fn pick<T: Clone>(random: &mut ChaCha8Rng, from: &[T]) -> T {
 }
 
 /// A replay of [`cases::draw`] under limits, without guarantees; valid by construction.
-fn draw(seed: u64) -> (Workload, Cluster, Policy) {
+pub(super) fn draw(seed: u64) -> (Workload, Cluster, Policy) {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x6c69_6d69);
     let (mut workload, mut cluster, mut policy) = cases::draw(seed);
     cluster.vcs.iter_mut().for_each(|vc| vc.guarantee_milli.clear());
@@ -108,7 +108,7 @@ fn qos(random: &mut ChaCha8Rng, at: usize, tight: bool) -> Qos {
 }
 
 /// A tree of accounts and users, the roots first.
-fn accounts(random: &mut ChaCha8Rng, tight: bool) -> Vec<Association> {
+pub(super) fn accounts(random: &mut ChaCha8Rng, tight: bool) -> Vec<Association> {
     let set = if tight { 0.5 } else { 0.2 };
     let mut tree: Vec<Association> = Vec::new();
     for at in 0..random.random_range(1..=8) {
@@ -123,6 +123,7 @@ fn accounts(random: &mut ChaCha8Rng, tight: bool) -> Vec<Association> {
             jobs: jobs(random),
             job_milli: random.random_bool(0.15).then(|| random.random_range(1..=12) * 1000),
             wall_ms: random.random_bool(0.15).then(|| random.random_range(5..200) * 1000),
+            ..Association::default()
         });
     }
     tree

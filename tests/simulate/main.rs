@@ -15,4 +15,5 @@ mod power;
 mod processors;
 mod queues;
 mod resim;
+mod shares;
 mod sharing;

@@ -106,7 +106,7 @@ pub(crate) fn plan(asked: &PlanBurst, quiet: bool) -> Result<()> {
         horizon_months: asked.horizon,
     };
     let clock = Clock::new(quiet, "choosing nodes and who waits, and pricing them on later weeks");
-    let answer = BurstAnswer::of(&trace, &offers, title, &BurstRequest { eval_from_ms, terms, predictions })?;
+    let answer = BurstAnswer::of(&trace, &offers, &title, &BurstRequest { eval_from_ms, terms, predictions })?;
     drop(clock);
     checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -89,9 +89,9 @@ pub(crate) struct Jobs {
     pub(crate) quota: Option<PathBuf>,
     /// Limits by QOS, account and partition, as Slurm has them: a TOML file, or the output of sacctmgr and scontrol
     ///
-    /// `(sacctmgr show qos -P; sacctmgr show assoc tree -P; scontrol show partition; scontrol show config) > limits.txt` writes such a file. Replayed are GrpTRES, GrpJobs, GrpTRESRunMins,
-    /// MaxTRESPU, MaxJobsPU, MaxTRESPerJob and MaxWall of a QOS, its Priority (with --order multifactor:qos=1000) and Preempt; GrpTRES, GrpJobs, GrpTRESRunMins, MaxJobs, MaxTRESPerJob and
-    /// MaxWall of accounts and of users in them; and MaxTime and the QOS of a partition. Each VC is the partition of its name.
+    /// `(sacctmgr show qos -P; sacctmgr show assoc tree -P; scontrol show partition; scontrol show config) > limits.txt` writes such a file. Replayed are GrpTRES, GrpJobs, GrpTRESRunMins, GrpTRESMins, GrpWall,
+    /// MaxTRESPA, MaxJobsPA, MaxTRESPU, MaxJobsPU, MaxTRESPerJob and MaxWall of a QOS, its Priority (with --order multifactor:qos=1000) and Preempt; GrpTRES, GrpJobs, GrpTRESRunMins, GrpTRESMins, GrpWall, MaxJobs, MaxTRESPerJob,
+    /// MaxWall and Fairshare (with --order multifactor:fair_share=1000) of accounts and of users in them; and MaxTime and the QOS of a partition. Each VC is the partition of its name. An order `multifactor` that names no weights has those of the file.
     #[arg(long, value_name = "FILE")]
     pub(crate) limits: Option<PathBuf>,
     /// Replay jobs that were submitted at this time or later [default: from the first job]

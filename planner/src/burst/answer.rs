@@ -375,7 +375,7 @@ impl BurstAnswer {
     ///
     /// # Errors
     /// If GPU types are not offered, nothing can be owned of one, there are no GPU jobs, predictions are of other jobs, or there are too few days to choose on or to price on.
-    pub fn of(trace: &Trace, offers: &FleetOffers, title: String, request: &BurstRequest) -> Result<Self> {
+    pub fn of(trace: &Trace, offers: &FleetOffers, title: &str, request: &BurstRequest) -> Result<Self> {
         let facts = JobFacts::of(trace);
         let jobs = FleetJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
         let span =
@@ -404,7 +404,7 @@ impl BurstAnswer {
             let forward = forward::plan(&BurstCase { terms, ..case }, &supplies, &split, &teller)?;
             let mut answer = Self {
                 schema: SCHEMA.to_owned(),
-                title: title.clone(),
+                title: title.to_owned(),
                 notes: notes.clone(),
                 currency: offers.currency.clone(),
                 offers: offers.file.clone(),

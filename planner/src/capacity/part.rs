@@ -14,7 +14,7 @@ use crate::sim::cluster::amount_at;
 use crate::sim::{Cluster, Group, Outage, Pool, Vc, Workload};
 
 /// A pool with its VCs, as it is at some moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Part {
     /// What to call it: the VC, or the VCs of the pool.
     pub name: String,

@@ -27,7 +27,7 @@ use tracecast_analytics::time::{DAY_MS, HOUR_MS, MINUTE_MS, WEEK_MS};
 
 use super::share::{Shares, Sharing, ShortQueue};
 use crate::error::Result;
-use crate::sim::policy::Weights;
+use crate::sim::Weights;
 use crate::sim::workload::UNKNOWN_USER;
 use crate::sim::{Cluster, Estimate, Order, Placement, Policy, Preemption, Scan, Vc, Workload};
 

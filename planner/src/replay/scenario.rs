@@ -19,7 +19,8 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::{HOUR_MS, WEEK_MS};
 
 use crate::error::{Error, Result, line_of};
-use crate::sim::policy::{Compat, Estimate, Order, Placement, Policy, Preemption, Scan, Weights};
+use crate::sim::Weights;
+use crate::sim::policy::{Compat, Estimate, Order, Placement, Policy, Preemption, Scan};
 
 /// Bounds of Tiresias' queues if none are given, GPU-seconds.
 const TIRESIAS_BOUNDS: [f64; 3] = [3_250.0, 7_200.0, 18_000.0];

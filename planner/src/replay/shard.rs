@@ -177,6 +177,9 @@ pub fn fingerprint(workload: &Workload, cluster: &Cluster) -> String {
         if let Some(association) = workload.association.get(job) {
             mix(association.map_or(u64::MAX, u64::from));
         }
+        if let Some(charge) = workload.charge.get(job) {
+            mix(*charge);
+        }
         mix(workload.score.get(job).map_or(u64::MAX, |score| score.to_bits()));
     }
     for warm in &workload.warm {

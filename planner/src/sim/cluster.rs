@@ -85,7 +85,7 @@ pub struct Outage {
 }
 
 /// Where jobs run.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cluster {
     /// Pools. The nodes are numbered over all pools, in order.
     pub pools: Vec<Pool>,

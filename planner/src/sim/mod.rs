@@ -23,7 +23,7 @@
 //! waits, under that placement); estimates outlived (under the backfill scans). After all events of the instant comes one *decision* for the pool,
 //! if a decision is due: without [`Policy::interval_ms`] after every instant that had an event; with an interval *I* only at
 //! multiples of *I*, from the first multiple at or after an event, and at every further multiple while jobs wait and anything runs or
-//! is to come. A job of length zero that is started ends at the same instant, after the decision, and another decision follows.
+//! is to come (or, under limits of usage, while a job waits for usage to decay: see [`limit`]). A job of length zero that is started ends at the same instant, after the decision, and another decision follows.
 //!
 //! * **Size.** A group of nodes has a schedule of sizes. To shrink, nodes leave: those with the fewest busy GPUs first, of
 //!   equals the highest index. A busy node that leaves *drains*: it takes nothing new and is gone when its last job ends.
@@ -199,12 +199,15 @@ mod pooled;
 pub mod power;
 mod scan;
 pub mod schedule;
+pub(crate) mod spent;
+pub mod weights;
 pub mod workload;
 
 pub use cluster::{Cluster, Group, Outage, Pool, Vc};
 pub use engine::{simulate, simulate_powered};
 pub use key::Key;
 pub use limit::Limits;
-pub use policy::{Compat, Estimate, Order, Placement, Policy, Preemption, Scan, Weights};
+pub use policy::{Compat, Estimate, Order, Placement, Policy, Preemption, Scan};
 pub use schedule::{Outcome, Piece, Schedule, Segment, Stop};
+pub use weights::Weights;
 pub use workload::{Shape, Warm, Workload};

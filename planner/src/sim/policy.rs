@@ -5,43 +5,10 @@
 //! the order [`Order::Qssf`] with the scan [`Scan::Strict`], [`Placement::Consolidate`] and no preemption.
 
 use tracecast_analytics::schema::Resource;
-use tracecast_analytics::time::WEEK_MS;
 
 use super::cluster::{Cluster, Vc};
+use super::weights::Weights;
 use crate::error::{Error, Result};
-
-/// Weights of the multifactor order, as Slurm's plugin names them.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Weights {
-    /// Of the age, which counts fully after `max_age_ms`.
-    pub age: f64,
-    /// When the age counts fully, milliseconds (Slurm's default is 7 days).
-    pub max_age_ms: i64,
-    /// Of the fair share.
-    pub fair_share: f64,
-    /// Of the size, as a share of the pool's GPUs.
-    pub size: f64,
-    /// Of the priority of the job's QOS, where there are limits.
-    pub qos: f64,
-    /// Whether small jobs gain by the size weight.
-    pub favor_small: bool,
-    /// Half-life of usage, milliseconds (Slurm's default is 7 days).
-    pub half_life_ms: i64,
-}
-
-impl Default for Weights {
-    fn default() -> Self {
-        Self {
-            age: 0.0,
-            max_age_ms: WEEK_MS,
-            fair_share: 0.0,
-            size: 0.0,
-            qos: 0.0,
-            favor_small: false,
-            half_life_ms: WEEK_MS,
-        }
-    }
-}
 
 /// Who is served first; see [`super::order`] for the keys.
 #[derive(Debug, Clone, PartialEq)]
@@ -241,6 +208,14 @@ impl Default for Policy {
 }
 
 impl Order {
+    /// Weights, if it has any.
+    pub(crate) fn weights(&self) -> Option<&Weights> {
+        match self {
+            Self::Multifactor(weights) => Some(weights),
+            _ => None,
+        }
+    }
+
     /// Whether a job's key stays what it was when it was submitted.
     pub fn is_fixed(&self) -> bool {
         match self {
@@ -435,6 +410,15 @@ impl Policy {
             ));
         }
         Ok(())
+    }
+
+    /// The same with the weights that it has under limits: those of the limits, where it names none.
+    pub(crate) fn weighted(&self, limits: &super::Limits) -> Self {
+        let mut policy = self.clone();
+        if let Order::Multifactor(weights) = &mut policy.order {
+            *weights = limits.weights(weights);
+        }
+        policy
     }
 
     /// Whether what the scheduler knows of durations can change anything.

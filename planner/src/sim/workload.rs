@@ -7,6 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{Error, Result};
 
+/// Greatest charge of a job, thousandths.
+const MOST_CHARGE: u64 = 1_000_000_000_000_000;
+
 /// How a user is called whom the record does not name, before the name of the VC.
 pub(crate) const UNKNOWN_USER: &str = "unknown user of ";
 
@@ -77,6 +80,8 @@ pub struct Workload {
     pub qos: Vec<Option<u16>>,
     /// Its association (the account that it is charged to, and its user there), an index into those of the cluster's limits; empty without any.
     pub association: Vec<Option<u32>>,
+    /// What it is charged to its account for as long as it holds GPUs, thousandths (of a GPU, or of what else is billed); empty where that is what it asks for.
+    pub charge: Vec<u64>,
     /// Score of an external order, lowest first; empty without one.
     pub score: Vec<f64>,
     /// Priority, highest first, under [`Scan::Kueue`](super::Scan::Kueue); empty if all have the same.
@@ -125,6 +130,11 @@ impl Workload {
         self.association.get(job).copied().flatten()
     }
 
+    /// What a job is charged to its account for as long as it holds GPUs, thousandths.
+    pub fn charge_of(&self, job: usize) -> u64 {
+        self.charge.get(job).copied().unwrap_or_else(|| self.shape_of(job).amount())
+    }
+
     /// GPU time that all jobs ask for, GPU-seconds.
     pub fn asked_gpu_s(&self) -> f64 {
         (0..self.len()).map(|job| self.gpu_s(job)).sum()
@@ -167,6 +177,7 @@ impl Workload {
             user: column(&self.user, jobs),
             qos: column(&self.qos, jobs),
             association: column(&self.association, jobs),
+            charge: column(&self.charge, jobs),
             score: column(&self.score, jobs),
             priority: column(&self.priority, jobs),
             shapes: self.shapes.clone(),
@@ -211,13 +222,17 @@ impl Workload {
             self.vc.len(),
             self.user.len(),
         ];
-        let optional = [self.score.len(), self.priority.len(), self.qos.len(), self.association.len()];
+        let optional =
+            [self.score.len(), self.priority.len(), self.qos.len(), self.association.len(), self.charge.len()];
         if lengths.iter().any(|length| *length != rows) || optional.iter().any(|length| *length != 0 && *length != rows)
         {
             return Err(Error::Workload { job: 0, what: "columns differ in length".into() });
         }
         if u32::try_from(rows).is_err() {
             return Err(Error::Workload { job: rows, what: "there are more than 4,294,967,295 jobs".into() });
+        }
+        if let Some(job) = self.charge.iter().position(|charge| *charge > MOST_CHARGE) {
+            return Err(Error::Workload { job, what: "its charge is beyond all measure".into() });
         }
         let wrong = |job: usize, what: &str| Err(Error::Workload { job, what: what.into() });
         for shape in &self.shapes {

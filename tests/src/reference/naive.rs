@@ -11,6 +11,7 @@ mod kueue;
 mod limit;
 mod place;
 mod power;
+mod share;
 mod slurm;
 mod walk;
 
@@ -115,6 +116,8 @@ struct Pool<'a> {
     last: i64,
     /// Under limits by QOS: what runs in other pools.
     elsewhere: Vec<usize>,
+    /// What jobs of other pools have held: (job, from, to).
+    held_elsewhere: Vec<(usize, i64, i64)>,
     /// By job: since when it runs, if it does, in any pool.
     running_since: Vec<i64>,
     /// The same with their expected ends, where the backfill is Slurm's.
@@ -172,6 +175,7 @@ fn replay_with(
             due: None,
             last: i64::MIN,
             elsewhere: Vec::new(),
+            held_elsewhere: Vec::new(),
             running_since: vec![0; workload.len()],
             ends_elsewhere: Vec::new(),
         };

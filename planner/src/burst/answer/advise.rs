@@ -227,7 +227,7 @@ mod tests {
         let terms = BurstTerms { nodes, ..TERMS };
         let request = BurstRequest { eval_from_ms: None, terms, predictions: None };
         let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
-        BurstAnswer::of(&trace(&jobs), &offers, "jobs".to_owned(), &request).unwrap()
+        BurstAnswer::of(&trace(&jobs), &offers, "jobs", &request).unwrap()
     }
 
     #[test]
@@ -283,8 +283,7 @@ mod tests {
             predictions: None,
         };
         let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
-        let planned =
-            |nobody_waits| BurstAnswer::of(&trace(&jobs), &offers, "jobs".to_owned(), &request(nobody_waits)).unwrap();
+        let planned = |nobody_waits| BurstAnswer::of(&trace(&jobs), &offers, "jobs", &request(nobody_waits)).unwrap();
         let (answer, asked) = (planned(false), planned(true));
         assert_eq!((answer.verdict, answer.somebody_waits()), (BurstVerdict::Advised, false), "{}", answer.action);
         assert_eq!((&answer.action, answer.pools[0].nodes), (&asked.action, 2));

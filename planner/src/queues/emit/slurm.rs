@@ -17,7 +17,7 @@ use super::{comments, named, shared, unnamed};
 use crate::error::Result;
 use crate::plan::Emitted;
 use crate::sim::Order;
-use crate::sim::policy::Weights;
+use crate::sim::Weights;
 
 /// Weight of what counts fully, in Slurm's whole numbers.
 const WEIGHT: f64 = 10_000.0;

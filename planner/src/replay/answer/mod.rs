@@ -12,6 +12,7 @@ mod grown;
 mod limits;
 mod quotas;
 mod report;
+mod shares;
 mod words;
 
 use schemars::JsonSchema;

@@ -61,6 +61,7 @@ impl Answer {
         }
         report.sections.extend(self.quota_section());
         report.sections.extend(self.limit_section());
+        report.sections.extend(self.share_section());
         let of_the_first = [self.wait_section(), self.use_section(), self.cause_section(), self.fairness_section()];
         report.sections.extend(of_the_first.into_iter().map(|section| match compares {
             true => Section { title: format!("{}, under {}", section.title, self.name), ..section },

@@ -322,7 +322,14 @@ fn limit(loaded: &mut Loaded, trace: &Trace, file: &LimitFile) -> Result<()> {
     if let Some((associations, of_jobs)) = file.charge(loaded.resource, charged, &mut of_accounts) {
         loaded.workload.association = of_jobs;
         let limits = loaded.cluster.limits.take().unwrap_or_default();
-        loaded.cluster.limits = Some(limits.under(associations)?);
+        loaded.cluster.limits = Some(limits.under(associations)?.accounted(file.accounting())?);
+        let billed = (0..).zip(&loaded.rows).map(|(job, row): (usize, &u32)| {
+            let vc = loaded.workload.vc.get(job).and_then(|vc| loaded.cluster.vcs.get(usize::from(*vc)));
+            let row = *row as usize;
+            let cpus = trace.jobs.alloc_cpus.get(row).or_else(|| trace.jobs.req_cpus.get(row));
+            (vc.map_or("", |vc| vc.name.as_str()), loaded.workload.shape_of(job).as_gpus(), cpus)
+        });
+        loaded.workload.charge = file.bill(loaded.resource, billed, &mut of_accounts);
     }
     if let Some(before) = &mut loaded.recorded_cluster {
         // What was is held against these limits, too.

@@ -121,10 +121,11 @@ impl<'a> Reasons<'a> {
     }
 
     /// A job takes its GPUs at a moment, or gives them back.
-    pub(super) fn hold(&mut self, workload: &Workload, job: u32, taken_ms: Option<i64>) {
-        match taken_ms {
-            Some(now_ms) => self.ledger.start(workload, job, now_ms),
-            None => self.ledger.stop(workload, job),
+    pub(super) fn hold(&mut self, workload: &Workload, job: u32, take: bool, now_ms: i64) {
+        if take {
+            self.ledger.start(workload, job, now_ms);
+        } else {
+            self.ledger.stop(workload, job, now_ms);
         }
     }
 

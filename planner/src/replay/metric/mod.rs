@@ -32,6 +32,7 @@ pub mod fair;
 pub mod group;
 pub mod limit;
 pub mod quota;
+mod share;
 mod state;
 mod sweep;
 pub mod timeline;
@@ -47,6 +48,7 @@ pub use fair::{Fairness, jain};
 pub use group::{DurationClass, GroupFigures, OfDuration, OfName, OfSize, Slowdown, Times};
 pub use limit::LimitWait;
 pub use quota::QuotaUse;
+pub use share::Standing;
 pub use timeline::{Series, Timeline};
 pub use times::JobTimes;
 
@@ -137,6 +139,10 @@ pub struct Metrics {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub limits: Vec<LimitWait>,
+    /// Where accounts and users stand at the end, where shares of accounts count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub shares: Vec<Standing>,
 }
 
 /// The distribution of the wait of one size class.
@@ -222,6 +228,7 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
         delay: DelayByCause::of(workload, cluster, &times, &causes),
         quotas,
         limits,
+        shares: share::standings(workload, cluster, schedule),
     };
     let charts = Charts { timeline: use_of.timeline(span.0), wait_by_size: wait_curves(workload, &times) };
     Ok(Evaluation { metrics, charts, times })

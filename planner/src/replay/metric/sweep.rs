@@ -447,7 +447,7 @@ impl<'a> Walk<'a> {
             }
         }
         if let Some(reasons) = &mut self.reasons {
-            reasons.hold(self.workload, record.job, take.then_some(record.start_ms));
+            reasons.hold(self.workload, record.job, take, if take { record.start_ms } else { record.end_ms });
         }
         let vc = self.workload.vc.get(record.job as usize).copied().unwrap_or(0);
         if let Some(used) = self.used.get_mut(usize::from(vc)) {

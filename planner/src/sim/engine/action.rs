@@ -105,7 +105,7 @@ impl Run<'_> {
         let amount = self.shape(record.job).amount();
         self.used[vc] -= amount;
         if let Some(ledger) = &mut self.ledger {
-            ledger.stop(self.workload, record.job);
+            ledger.stop(self.workload, record.job, self.now);
         }
         if let Some(admission) = &mut self.admission {
             admission.stop(record.job, vc as u16, amount);

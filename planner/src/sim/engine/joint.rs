@@ -54,7 +54,7 @@ pub(super) fn replay<'a>(
         schedule,
         past: Vec::new(),
         expected_end: Vec::new(),
-        ledger: Some(Box::new(Ledger::new(limits, workload.users.len()))),
+        ledger: Some(Box::new(Ledger::new(limits, workload.users.len()).ranking(policy.order.weights()))),
         all_expected: BTreeSet::new(),
     };
     for (pool, (jobs, first)) in members.into_iter().zip(cluster.first_nodes()).enumerate() {
@@ -88,8 +88,11 @@ pub(super) fn replay<'a>(
             continue;
         }
         runs.iter_mut().for_each(|run| run.next_decision = None);
-        let stopped = decide(&mut runs, &mut shared)?;
-        let waits = runs.iter().any(|run| run.queue.len() > 0) && runs.iter().any(Run::has_more);
+        if let Some(ledger) = &mut shared.ledger {
+            ledger.refresh(now);
+        }
+        let Decided { stopped, awaits_decay } = decide(&mut runs, &mut shared, now)?;
+        let waits = runs.iter().any(|run| run.queue.len() > 0) && (awaits_decay || runs.iter().any(Run::has_more));
         for run in &mut runs {
             match policy.interval_ms {
                 Some(interval) if waits => run.due(now.saturating_add(interval)),
@@ -101,8 +104,16 @@ pub(super) fn replay<'a>(
     Ok(shared.schedule)
 }
 
-/// One walk through the waiting jobs of all pools; whether a job was stopped.
-fn decide<'a>(runs: &mut [Run<'a>], shared: &mut Shared<'a>) -> Result<bool> {
+/// What came of a decision.
+struct Decided {
+    /// Whether a job was stopped.
+    stopped: bool,
+    /// Whether a job was over a limit of usage that decays.
+    awaits_decay: bool,
+}
+
+/// One walk through the waiting jobs of all pools.
+fn decide<'a>(runs: &mut [Run<'a>], shared: &mut Shared<'a>, now: i64) -> Result<Decided> {
     let mut order = Vec::new();
     let mut walks = Vec::with_capacity(runs.len());
     for (pool, run) in runs.iter_mut().enumerate() {
@@ -117,7 +128,11 @@ fn decide<'a>(runs: &mut [Run<'a>], shared: &mut Shared<'a>) -> Result<bool> {
     }
     // Submissions are in order of index.
     order.sort_unstable();
+    let mut awaits_decay = false;
     for (_, job, pool) in order {
+        if let (Some(ledger), Some(run), false) = (&shared.ledger, runs.get(pool), awaits_decay) {
+            awaits_decay = run.policy.interval_ms.is_some() && ledger.awaits_decay(run.workload, job, now);
+        }
         if let (Some(run), Some(Some(walk))) = (runs.get_mut(pool), walks.get_mut(pool)) {
             shared.lent(run, |run| run.look_at(walk, job))?;
         }
@@ -126,7 +141,7 @@ fn decide<'a>(runs: &mut [Run<'a>], shared: &mut Shared<'a>) -> Result<bool> {
     for walk in walks.iter().flatten() {
         stopped |= walk.has_stopped();
     }
-    Ok(stopped)
+    Ok(Decided { stopped, awaits_decay })
 }
 
 impl Run<'_> {

@@ -110,6 +110,9 @@ fn replay(
     if let Some(limits) = &cluster.limits {
         limits.validate(workload)?;
     }
+    // Limits may bring the weights of the order.
+    let weighted = cluster.limits.as_ref().map(|limits| policy.weighted(limits));
+    let policy = weighted.as_ref().unwrap_or(policy);
     let mut schedule = Schedule::new(workload.len());
     let mut members: Vec<Vec<u32>> = vec![Vec::new(); cluster.pools.len()];
     for (job, vc) in (0u32..).zip(&workload.vc) {
@@ -597,7 +600,8 @@ impl<'a> Run<'a> {
     /// Run done, cost owed and GPU time held by a job, to now.
     pub(super) fn progress(&self, job: u32) -> Progress {
         let past = self.past.get(job as usize).copied().unwrap_or_default();
-        let mut progress = Progress { done_ms: past.done_ms, owed_ms: past.owed_ms, attained: past.attained };
+        let mut progress =
+            Progress { done_ms: past.done_ms, owed_ms: past.owed_ms, attained: past.attained, factor: None };
         if let Some(start) = self.running_since(job) {
             let held = self.now - start;
             let paid = held.min(past.owed_ms);
@@ -626,7 +630,8 @@ impl<'a> Run<'a> {
         if self.policy.order.is_fixed() {
             return self.keys.fixed(job);
         }
-        self.keys.at(job, self.now, &self.progress(job))
+        let factor = self.ledger.as_ref().and_then(|ledger| ledger.factor(self.workload, job));
+        self.keys.at(job, self.now, &Progress { factor, ..self.progress(job) })
     }
 
     /// How long a job is expected to need from now on if it starts now, milliseconds, at least 1.

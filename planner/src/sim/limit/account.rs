@@ -14,6 +14,21 @@ use crate::error::{Error, Result};
 /// Most associations.
 const MOST: usize = 1_000_000;
 
+/// What an association is to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fairshare {
+    /// That of the account above (`Fairshare=parent`).
+    Parent,
+    /// So many shares, beside those of its siblings.
+    Of(u32),
+}
+
+impl Default for Fairshare {
+    fn default() -> Self {
+        Self::Of(1)
+    }
+}
+
 /// An account, or a user in one. What is `None` is not limited here.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Association {
@@ -33,6 +48,14 @@ pub struct Association {
     pub job_milli: Option<u64>,
     /// Time limit of one job (`MaxWall`), milliseconds.
     pub wall_ms: Option<i64>,
+    /// GPU time that all jobs at and below it may have used (`GrpTRESMins`), thousandths of a GPU-minute.
+    pub used_milli: Option<u64>,
+    /// Time for which all jobs at and below it may have run, each counted alone (`GrpWall`), milliseconds.
+    pub used_wall_ms: Option<i64>,
+    /// Whether it is a user's, and not an account.
+    pub is_user: bool,
+    /// What it is to have beside its siblings (`Fairshare`).
+    pub shares: Fairshare,
 }
 
 /// Limits that an association has from the nearest that sets them, and whose they are.
@@ -89,6 +112,11 @@ impl Tree {
     /// What an association has from the nearest that sets it.
     pub(super) fn inherited(&self, at: Option<u32>) -> Inherited {
         at.and_then(|at| self.inherited.get(at as usize)).copied().unwrap_or_default()
+    }
+
+    /// The account that an association is, or is below.
+    pub(super) fn account_of(&self, at: Option<u32>) -> Option<u32> {
+        self.path(at).find(|(_, of)| !of.is_user).map(|(at, _)| at)
     }
 
     /// An association and all above it.

@@ -13,18 +13,36 @@
 //! | [`Qos::job_milli`] | the job's GPUs | `QOSMaxGRESPerJob` |
 //! | [`Association::job_milli`] | the same, where no QOS sets it | `AssocMaxGRESPerJob` |
 //! | [`Qos::group_jobs`] | jobs of the QOS that run, with the job | `QOSGrpJobsLimit` |
+//! | [`Qos::used_wall_ms`] | time for which jobs of the QOS have run | `QOSGrpWallLimit` |
+//! | [`Qos::account_jobs`] | jobs of the QOS that run and are of the job's account, with the job | `MaxJobsPerAccount` |
 //! | [`Qos::user_jobs`] | those of them that are of the job's user | `QOSMaxJobsPerUserLimit` |
 //! | [`Association::group_jobs`], of each on the path, the user's first | jobs of the branch that run, with the job, where no QOS has `GrpJobs` | `AssocGrpJobsLimit` |
+//! | [`Association::used_wall_ms`], after each of these | time for which jobs of the branch have run, where no QOS has `GrpWall` | `AssocGrpWallLimit` |
 //! | [`Association::jobs`], after the first of these | jobs of the job's own association, where no QOS has `MaxJobsPU` | `AssocMaxJobsLimit` |
+//! | [`Qos::used_milli`] | GPU time that jobs of the QOS have used | `QOSGrpGRESMinutes` |
 //! | [`Qos::group_milli`] | GPUs of the QOS at work, with the job's | `QOSGrpGRES` |
-//! | [`Qos::user_milli`] | those of them that are of the job's user | `QOSMaxGRESPerUser` |
+//! | [`Qos::account_milli`] | those of them that are of the job's account | `MaxGRESPerAccount` |
+//! | [`Qos::user_milli`] | those of the QOS that are of the job's user | `QOSMaxGRESPerUser` |
 //! | [`Qos::group_time_milli`] | GPU time that jobs of the QOS may still take by their time limits, with the job's | `QOSGrpGRESRunMinutes` |
+//! | [`Association::used_milli`], of each on the path, the user's first | GPU time that jobs of the branch have used, where no QOS has `GrpTRESMins` | `AssocGrpGRESMinutes` |
 //! | [`Association::group_milli`], of each on the path, the user's first | GPUs of the branch at work, with the job's, where no QOS has `GrpTRES` | `AssocGrpGRES` |
 //! | [`Association::group_time_milli`], after each of these | GPU time that jobs of the branch may still take, where no QOS has `GrpTRESRunMins` | `AssocGrpGRESRunMinutes` |
 //!
 //! A job that is over one of them with nothing else at work is *held*: no end of another helps it. Where a QOS of it has [`Qos::deny`] (`DenyOnLimit`; of the partition's own
-//! limit [`Partition::deny`]), it is rejected instead, but for the two of GPU time. A job without a time limit is over no limit of time, and takes none of the GPU time that others may. That GPU time has
-//! become free as running jobs go on is no event. O(depth of the tree) for a test, O(depth × log jobs) for a start and an end.
+//! limit [`Partition::deny`]), it is rejected instead, but for the two of GPU time that may still be taken and the four of what was used. A job without a time limit is over no limit of time, and takes none of the GPU time that others may. That GPU time has
+//! become free as running jobs go on is no event. The account of a job is its association, or that above if it is a user's. O(depth of the tree) for a test, O(depth × log jobs) for a start and an end.
+//!
+//! # Usage
+//!
+//! **Used** GPU time is ∫ g(s)·2^(−(t−s)/h) ds from time 0 to now, g(s) the GPUs at work of those who count, h [`Accounting::half_life_ms`]; nothing decays without one, and for a QOS with [`Qos::keeps_usage`]. Of the time for which jobs have run it is the
+//! same with jobs in the place of GPUs. A job is over a limit of it if the usage is at least the limit. With [`Accounting::safe`] one that has a time limit is also over a limit of GPU time if the usage, what running jobs that
+//! count may still take by their time limits, and GPUs × its own time limit are together more than that. (All to a relative 2⁻³².) Jobs that run are not stopped when the limit is reached; Slurm stops them, unless it is told to be `safe`. That usage has decayed is no event; but under an interval there is a
+//! decision at every further multiple of it, though nothing runs or is to come, where a waiting job was at its turn over a limit of usage that decays (whatever other limit it was over). What runs at time 0 has used nothing before.
+//!
+//! Fair share: see [`share`].
+//!
+//! Worked number: an account has 10 GPU-minutes and a half-life of 1 h. A job of 2 GPUs has used 2·(60/ln 2)·(1 − 2^(−1/12)) = 9.7 of them after 5 min, so that another may start then. At 10 min, when that has run as long on as
+//! many, 18.9 are used, and who comes later waits until that is worth 10: for log₂ 1.89 = 0.92 half-lives, 55 min.
 //!
 //! # Preemption
 //!
@@ -44,21 +62,28 @@
 //! of 8 of cy over that of the QOS (20), and one of 4 of either may start.
 
 mod account;
+mod kind;
 mod ledger;
+mod rule;
+pub mod share;
 
 use tracecast_analytics::schema::Resource;
 
-pub use account::Association;
 use account::Tree;
+pub use account::{Association, Fairshare};
+pub use kind::{Kind, Refusal};
+use ledger::Beside;
 pub(crate) use ledger::Ledger;
-use ledger::{Beside, Use};
+use rule::Rules;
+use share::Family;
+pub use share::{Accounting, Algorithm, Level};
 
+use super::weights::Weights;
 use super::workload::Workload;
 use crate::error::{Error, Result};
 
 /// Most QOSs.
 const MOST_QOS: usize = 10_000;
-const MINUTE_MS: i64 = 60_000;
 
 /// What becomes of a job that is stopped for one of another QOS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -81,6 +106,16 @@ pub struct Qos {
     pub group_milli: Option<u64>,
     /// All its jobs at work (`GrpJobs`).
     pub group_jobs: Option<u32>,
+    /// GPU time that its jobs may have used in all (`GrpTRESMins`), thousandths of a GPU-minute.
+    pub used_milli: Option<u64>,
+    /// Time for which its jobs may have run in all, each counted alone (`GrpWall`), milliseconds.
+    pub used_wall_ms: Option<i64>,
+    /// Whether what its jobs have used does not decay (`NoDecay`).
+    pub keeps_usage: bool,
+    /// GPUs of its jobs of one account (`MaxTRESPA`), thousandths.
+    pub account_milli: Option<u64>,
+    /// Its jobs of one account (`MaxJobsPA`).
+    pub account_jobs: Option<u32>,
     /// GPUs of its jobs of one user (`MaxTRESPU`), thousandths.
     pub user_milli: Option<u64>,
     /// Its jobs of one user (`MaxJobsPU`).
@@ -120,119 +155,14 @@ pub struct Partition {
     pub deny: bool,
 }
 
-/// Which limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// `MaxWall` of a QOS.
-    Wall,
-    /// `MaxTime` of a partition.
-    PartitionTime,
-    /// `MaxTRESPerJob`.
-    JobGpus,
-    /// `GrpJobs`.
-    GroupJobs,
-    /// `MaxJobsPU`.
-    UserJobs,
-    /// `GrpTRES`.
-    GroupGpus,
-    /// `MaxTRESPU`.
-    UserGpus,
-    /// `GrpTRESRunMins`.
-    GroupTime,
-    /// `MaxWall` of an association.
-    AccountWall,
-    /// `MaxTRESPerJob` of an association.
-    AccountJobGpus,
-    /// `GrpJobs` of an association.
-    AccountGroupJobs,
-    /// `MaxJobs` of an association.
-    AccountJobs,
-    /// `GrpTRES` of an association.
-    AccountGroupGpus,
-    /// `GrpTRESRunMins` of an association.
-    AccountGroupTime,
-}
-
-impl Kind {
-    /// The reason that `squeue` shows, where jobs compete for `resource`.
-    pub fn reason(self, resource: Resource) -> &'static str {
-        match (self, resource) {
-            (Self::Wall, _) => "QOSMaxWallDurationPerJobLimit",
-            (Self::PartitionTime, _) => "PartitionTimeLimit",
-            (Self::GroupJobs, _) => "QOSGrpJobsLimit",
-            (Self::UserJobs, _) => "QOSMaxJobsPerUserLimit",
-            (Self::JobGpus, Resource::Gpus) => "QOSMaxGRESPerJob",
-            (Self::JobGpus, Resource::Cpus) => "QOSMaxCpuPerJobLimit",
-            (Self::JobGpus, Resource::Nodes) => "QOSMaxNodePerJobLimit",
-            (Self::GroupGpus, Resource::Gpus) => "QOSGrpGRES",
-            (Self::GroupGpus, Resource::Cpus) => "QOSGrpCpuLimit",
-            (Self::GroupGpus, Resource::Nodes) => "QOSGrpNodeLimit",
-            (Self::UserGpus, Resource::Gpus) => "QOSMaxGRESPerUser",
-            (Self::UserGpus, Resource::Cpus) => "QOSMaxCpuPerUserLimit",
-            (Self::UserGpus, Resource::Nodes) => "QOSMaxNodePerUserLimit",
-            (Self::GroupTime, Resource::Gpus) => "QOSGrpGRESRunMinutes",
-            (Self::GroupTime, Resource::Cpus) => "QOSGrpCPURunMinutesLimit",
-            (Self::GroupTime, Resource::Nodes) => "QOSGrpNodeRunMinutes",
-            (Self::AccountWall, _) => "AssocMaxWallDurationPerJobLimit",
-            (Self::AccountGroupJobs, _) => "AssocGrpJobsLimit",
-            (Self::AccountJobs, _) => "AssocMaxJobsLimit",
-            (Self::AccountJobGpus, Resource::Gpus) => "AssocMaxGRESPerJob",
-            (Self::AccountJobGpus, Resource::Cpus) => "AssocMaxCpuPerJobLimit",
-            (Self::AccountJobGpus, Resource::Nodes) => "AssocMaxNodePerJobLimit",
-            (Self::AccountGroupGpus, Resource::Gpus) => "AssocGrpGRES",
-            (Self::AccountGroupGpus, Resource::Cpus) => "AssocGrpCpuLimit",
-            (Self::AccountGroupGpus, Resource::Nodes) => "AssocGrpNodeLimit",
-            (Self::AccountGroupTime, Resource::Gpus) => "AssocGrpGRESRunMinutes",
-            (Self::AccountGroupTime, Resource::Cpus) => "AssocGrpCPURunMinutesLimit",
-            (Self::AccountGroupTime, Resource::Nodes) => "AssocGrpNodeRunMinutes",
-        }
-    }
-
-    /// Whether it is a limit of an association.
-    fn is_of_account(self) -> bool {
-        matches!(
-            self,
-            Self::AccountWall
-                | Self::AccountJobGpus
-                | Self::AccountGroupJobs
-                | Self::AccountJobs
-                | Self::AccountGroupGpus
-                | Self::AccountGroupTime
-        )
-    }
-}
-
-/// The limit that keeps a job from starting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Refusal {
-    /// Whose: an index into the QOSs; of [`Kind::PartitionTime`] into the VCs; of an association into the associations.
-    pub owner: u32,
-    /// Which.
-    pub kind: Kind,
-}
-
-/// What limits the jobs of one VC and QOS, and whose each limit is.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Rules {
-    wall_ms: Option<(u32, i64)>,
-    partition_ms: Option<(u32, i64)>,
-    job_milli: Option<(u32, u64)>,
-    group_jobs: Option<(u32, u32)>,
-    user_jobs: Option<(u32, u32)>,
-    group_milli: Option<(u32, u64)>,
-    user_milli: Option<(u32, u64)>,
-    group_time_milli: Option<(u32, u64)>,
-    deny: bool,
-    deny_partition: bool,
-    /// For whose limits such a job counts.
-    counts: Vec<u16>,
-}
-
 /// QOSs, the partitions that have them, and accounts.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Limits {
     qos: Vec<Qos>,
     accounts: Tree,
+    accounting: Accounting,
+    /// Where shares of accounts count in the order.
+    family: Option<Family>,
     partitions: Vec<Partition>,
     /// By VC, and QOS of the job: none, then each.
     rules: Vec<Rules>,
@@ -249,6 +179,8 @@ struct Asking {
     rules: usize,
     user: usize,
     association: Option<u32>,
+    /// The account that the association is, or is below.
+    account: Option<u32>,
     amount: u64,
     limit_ms: Option<i64>,
 }
@@ -277,8 +209,7 @@ impl Limits {
             )));
         }
         let preempts = qos.iter().any(|of| !of.preempts.is_empty());
-        let accounts = Tree::default();
-        Ok(Self { qos, accounts, partitions, rules, resource: Resource::Gpus, preempts, requeue_ms: 0 })
+        Ok(Self { qos, partitions, rules, preempts, ..Self::default() })
     }
 
     /// The same with these accounts and the users in them, each behind the one above it.
@@ -289,6 +220,43 @@ impl Limits {
         Ok(Self { accounts: Tree::new(associations)?, ..self })
     }
 
+    /// The same where usage is accounted so: what limits of usage see of it, and, if there are accounts, the fair share of the multifactor order.
+    ///
+    /// # Errors
+    /// If the accounting is not valid, or there are accounts and not one above all others, or someone is below a user.
+    pub fn accounted(self, accounting: Accounting) -> Result<Self> {
+        accounting.validate()?;
+        let family = if self.accounts.all().is_empty() { None } else { Some(Family::new(&self.accounts)?) };
+        Ok(Self { accounting, family, ..self })
+    }
+
+    /// How usage is accounted.
+    pub fn accounting(&self) -> &Accounting {
+        &self.accounting
+    }
+
+    /// Whether the fair share of the multifactor order is that of the accounts, and not of users alone.
+    pub fn shares_by_account(&self) -> bool {
+        self.family.is_some()
+    }
+
+    /// Where each association stands that has used so much (seconds of charge, by association); empty where shares of accounts do not count. O(associations × log).
+    pub fn levels(&self, usage: &[f64]) -> Vec<Level> {
+        match &self.family {
+            Some(family) if usage.len() == self.accounts.all().len() => family.levels(&self.accounting, usage),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The weights of the multifactor order: its own, or, if all of these are 0, those of the limits.
+    pub fn weights(&self, own: &Weights) -> Weights {
+        let names_none = [own.age, own.fair_share, own.size, own.qos].iter().all(|weight| *weight == 0.0);
+        match self.accounting.weights {
+            Some(weights) if names_none => Weights { half_life_ms: own.half_life_ms, ..weights },
+            _ => *own,
+        }
+    }
+
     /// Accounts, and the users in them.
     pub fn associations(&self) -> &[Association] {
         self.accounts.all()
@@ -296,8 +264,13 @@ impl Limits {
 
     /// Whether what running jobs may still take is limited, so that a job's time limit counts for more than itself.
     pub(crate) fn limits_time(&self) -> bool {
-        self.qos.iter().any(|qos| qos.group_time_milli.is_some())
-            || self.accounts.all().iter().any(|of| of.group_time_milli.is_some())
+        self.qos.iter().any(|qos| self.bounds_time(qos.group_time_milli, qos.used_milli))
+            || self.accounts.all().iter().any(|of| self.bounds_time(of.group_time_milli, of.used_milli))
+    }
+
+    /// Whether such limits bound what running jobs may still take.
+    fn bounds_time(&self, group_time: Option<u64>, used: Option<u64>) -> bool {
+        group_time.is_some() || (self.accounting.safe && used.is_some())
     }
 
     /// The same with so long a time from the stop of a job to when it may start again.
@@ -351,6 +324,8 @@ impl Limits {
                 Kind::AccountJobs => f64::from(of.jobs.unwrap_or(0)),
                 Kind::AccountGroupGpus => amount(of.group_milli),
                 Kind::AccountGroupTime => amount(of.group_time_milli),
+                Kind::AccountUsedGpus => amount(of.used_milli),
+                Kind::AccountUsedWall => of.used_wall_ms.unwrap_or(0) as f64 / 1000.0,
                 _ => of.wall_ms.unwrap_or(0) as f64 / 1000.0,
             };
             return (reason, of.name.clone(), limit);
@@ -363,6 +338,10 @@ impl Limits {
             Kind::GroupGpus => amount(qos.group_milli),
             Kind::UserGpus => amount(qos.user_milli),
             Kind::GroupTime => amount(qos.group_time_milli),
+            Kind::UsedGpus => amount(qos.used_milli),
+            Kind::UsedWall => qos.used_wall_ms.unwrap_or(0) as f64 / 1000.0,
+            Kind::PerAccountGpus => amount(qos.account_milli),
+            Kind::PerAccountJobs => f64::from(qos.account_jobs.unwrap_or(0)),
             _ => qos.wall_ms.unwrap_or(0) as f64 / 1000.0,
         };
         (reason, qos.name.clone(), limit)
@@ -405,10 +384,12 @@ impl Limits {
         let at = job as usize;
         let vc = workload.vc.get(at).map_or(0, |vc| usize::from(*vc));
         let own = workload.qos_of(at).map_or(0, |own| usize::from(own) + 1);
+        let association = workload.association_of(at);
         Asking {
             rules: vc * (self.qos.len() + 1) + own,
             user: workload.user.get(at).map_or(0, |user| *user as usize),
-            association: workload.association_of(at),
+            association,
+            account: self.accounts.account_of(association),
             amount: workload.shape_of(at).amount(),
             limit_ms: workload.requested_ms.get(at).copied().flatten(),
         }
@@ -418,12 +399,13 @@ impl Limits {
     pub fn alone(&self, workload: &Workload, job: u32) -> (Option<Refusal>, bool) {
         let asking = self.asking(workload, job);
         let Some(rules) = self.rules.get(asking.rules) else { return (None, false) };
-        let over = || rules.refusals(&self.accounts, asking, Beside::default());
+        let over = || rules.refusals(self, asking, Beside::default());
         // Another limit than the first may be what it is rejected for.
         let denied = |refusal: Refusal| match refusal.kind {
             Kind::PartitionTime => rules.deny_partition,
             // Slurm does not look at these when a job is submitted.
             Kind::GroupTime | Kind::AccountGroupTime => false,
+            kind if kind.is_of_usage() => false,
             _ => rules.deny,
         };
         (over().next(), over().any(denied))
@@ -444,89 +426,5 @@ fn preempts_itself(qos: &[Qos]) -> Option<&str> {
             return rest.first().map(|at| qos[*at].name.as_str());
         }
         left = rest;
-    }
-}
-
-impl Rules {
-    fn of(qos: &[Qos], vc: u16, partition: &Partition, own: Option<u16>) -> Self {
-        let over = own.and_then(|at| qos.get(usize::from(at))).is_some_and(|own| own.over_partition);
-        let mut counts: Vec<u16> =
-            if over { [own, partition.qos] } else { [partition.qos, own] }.into_iter().flatten().collect();
-        counts.dedup();
-        let those = || counts.iter().filter_map(|at| Some((*at, qos.get(usize::from(*at))?)));
-        fn first<'q, T>(
-            mut those: impl Iterator<Item = (u16, &'q Qos)>,
-            limit: impl Fn(&Qos) -> Option<T>,
-        ) -> Option<(u32, T)> {
-            those.find_map(|(at, qos)| Some((u32::from(at), limit(qos)?)))
-        }
-        let unbound = those().any(|(_, qos)| qos.over_partition_time);
-        Self {
-            wall_ms: first(those(), |qos| qos.wall_ms),
-            partition_ms: partition.wall_ms.filter(|_| !unbound).map(|most| (u32::from(vc), most)),
-            job_milli: first(those(), |qos| qos.job_milli),
-            group_jobs: first(those(), |qos| qos.group_jobs),
-            user_jobs: first(those(), |qos| qos.user_jobs),
-            group_milli: first(those(), |qos| qos.group_milli),
-            user_milli: first(those(), |qos| qos.user_milli),
-            group_time_milli: first(those(), |qos| qos.group_time_milli),
-            deny: those().any(|(_, qos)| qos.deny),
-            deny_partition: partition.deny,
-            counts,
-        }
-    }
-
-    /// The limits that a job would be over beside what is at work, in the order in which they are tested.
-    fn refusals<'l>(
-        &'l self,
-        accounts: &'l Tree,
-        asking: Asking,
-        beside: Beside<'l>,
-    ) -> impl Iterator<Item = Refusal> + 'l {
-        let of_account = accounts.inherited(asking.association);
-        let longer = |limit: &(u32, i64)| asking.limit_ms.is_some_and(|own| own > limit.1);
-        let larger = |limit: &(u32, u64)| asking.amount > limit.1;
-        let jobs = |using: Use, most: u32| using.jobs >= most;
-        let gpus = move |using: Use, most: u64| using.milli + asking.amount > most;
-        // Thousandths of a GPU × milliseconds.
-        let asked_time = asking.limit_ms.map(|limit| i128::from(asking.amount) * i128::from(limit));
-        let time = move |left: i128, most: u64| {
-            asked_time.is_some_and(|asked| left + asked > i128::from(most) * i128::from(MINUTE_MS))
-        };
-        let user = asking.user;
-        let whose = |limit: Option<(u32, i64)>| limit.filter(longer).map(|limit| limit.0);
-        let whole = |limit: Option<(u32, u64)>| limit.filter(larger).map(|limit| limit.0);
-        let of_jobs = [
-            (Kind::Wall, whose(self.wall_ms)),
-            (Kind::PartitionTime, whose(self.partition_ms)),
-            (Kind::AccountWall, whose(of_account.wall_ms.filter(|_| self.wall_ms.is_none()))),
-            (Kind::JobGpus, whole(self.job_milli)),
-            (Kind::AccountJobGpus, whole(of_account.job_milli.filter(|_| self.job_milli.is_none()))),
-            (Kind::GroupJobs, self.group_jobs.filter(|(at, most)| jobs(beside.group(*at), *most)).map(|of| of.0)),
-            (Kind::UserJobs, self.user_jobs.filter(|(at, most)| jobs(beside.user(*at, user), *most)).map(|of| of.0)),
-        ];
-        let of_jobs_above = accounts.path(asking.association).flat_map(move |(at, own)| {
-            let group = own.group_jobs.filter(|most| self.group_jobs.is_none() && jobs(beside.account(at), *most));
-            let first = Some(at) == asking.association && self.user_jobs.is_none();
-            let single = of_account.jobs.filter(|(_, most)| first && jobs(beside.account(at), *most));
-            [(Kind::AccountGroupJobs, group.map(|_| at)), (Kind::AccountJobs, single.map(|of| of.0))]
-        });
-        let of_gpus = [
-            (Kind::GroupGpus, self.group_milli.filter(|(at, most)| gpus(beside.group(*at), *most)).map(|of| of.0)),
-            (Kind::UserGpus, self.user_milli.filter(|(at, most)| gpus(beside.user(*at, user), *most)).map(|of| of.0)),
-            (
-                Kind::GroupTime,
-                self.group_time_milli.filter(|(at, most)| time(beside.group_time(*at), *most)).map(|of| of.0),
-            ),
-        ];
-        let of_gpus_above = accounts.path(asking.association).flat_map(move |(at, own)| {
-            let group = own.group_milli.filter(|most| self.group_milli.is_none() && gpus(beside.account(at), *most));
-            let takes = own
-                .group_time_milli
-                .filter(|most| self.group_time_milli.is_none() && time(beside.account_time(at), *most));
-            [(Kind::AccountGroupGpus, group.map(|_| at)), (Kind::AccountGroupTime, takes.map(|_| at))]
-        });
-        let tests = of_jobs.into_iter().chain(of_jobs_above).chain(of_gpus).chain(of_gpus_above);
-        tests.filter_map(|(kind, owner)| Some(Refusal { owner: owner?, kind }))
     }
 }

@@ -1,88 +1,27 @@
-//! What tenants have had: decayed usage, GPU time received, and who is there.
+//! What tenants have had: decayed usage ([`Spent`]), GPU time received, and who is there.
 //!
-//! Decayed usage is kept as it was worth at the last whole half-life e: a hold of g GPUs from s to t adds
-//! g·(h/ln 2)·2^((t−e)/h)·(1 − 2^(−(t−s)/h)) to a compensated sum, and at t the sum is worth 2^(−(t−e)/h) of itself. Nothing is multiplied at a
-//! change but when a half-life has passed, so that a million changes round no more than one does: multiplying at each would round
-//! the same way at equal steps and lose four digits. O(1) for a change, and O(1) for a tenant and an instant. Worked number: 1 GPU held
-//! for one half-life of 100 s from nothing is 100/ln 2 · 0.5 = 72.13 decayed GPU-seconds.
+//! O(1) for a change, and O(1) for a tenant and an instant. Worked number: see [`Spent`].
 
-use std::cell::Cell;
-use std::f64::consts::LN_2;
-
-use tracecast_analytics::stats::NeumaierSum;
+use crate::sim::spent::Spent;
 
 /// Decayed GPU time by tenant.
 #[derive(Debug)]
 pub(super) struct Decayed {
-    half_life_ms: i64,
+    half_life_ms: Option<i64>,
     /// Tenants with a job in the pool's workload.
     tenants: f64,
-    by_tenant: Vec<Usage>,
-    total: Usage,
-}
-
-/// What was used up to a moment, and what is held from then on.
-#[derive(Debug, Clone, Default)]
-struct Usage {
-    /// GPU-seconds used up to `since_ms`, as they are worth at `epoch_ms`.
-    used: NeumaierSum,
-    /// A whole number of half-lives, the last before `since_ms`.
-    epoch_ms: i64,
-    since_ms: i64,
-    /// Thousandths of a GPU.
-    held: i64,
-    /// The last answer and its moment: a decision asks for each waiting job.
-    answer: Cell<Option<(i64, f64)>>,
-}
-
-impl Usage {
-    /// What has been used of what is held since the last change, GPU-seconds as they are worth now.
-    fn recent(&self, now: i64, half_life_ms: i64) -> f64 {
-        if self.held == 0 {
-            return 0.0;
-        }
-        let half_lives = (now - self.since_ms) as f64 / half_life_ms as f64;
-        // 1 − 2^(−x), without losing digits where x is small.
-        let gone = -(-half_lives * LN_2).exp_m1();
-        self.held as f64 / 1000.0 * (half_life_ms as f64 / 1000.0) / LN_2 * gone
-    }
-
-    fn at(&self, now: i64, half_life_ms: i64) -> f64 {
-        if let Some((moment, gpu_s)) = self.answer.get()
-            && moment == now
-        {
-            return gpu_s;
-        }
-        let half_lives = (now - self.epoch_ms) as f64 / half_life_ms as f64;
-        let gpu_s = self.used.value() * (-half_lives).exp2() + self.recent(now, half_life_ms);
-        self.answer.set(Some((now, gpu_s)));
-        gpu_s
-    }
-
-    fn change(&mut self, now: i64, half_life_ms: i64, held: i64) {
-        let into_ms = now.rem_euclid(half_life_ms);
-        let epochs = (now - into_ms - self.epoch_ms) / half_life_ms;
-        if epochs > 0 {
-            // A power of two: exact.
-            let kept = 0.5f64.powi(i32::try_from(epochs).unwrap_or(i32::MAX));
-            self.used = std::iter::once(self.used.value() * kept).collect();
-            self.epoch_ms = now - into_ms;
-        }
-        self.used.add(self.recent(now, half_life_ms) * (into_ms as f64 / half_life_ms as f64).exp2());
-        self.since_ms = now;
-        self.held += held;
-        self.answer.set(None);
-    }
+    by_tenant: Vec<Spent>,
+    total: Spent,
 }
 
 impl Decayed {
     /// Nothing used yet. `there` says which tenants have a job in the pool's workload.
     pub(super) fn new(there: &[bool], half_life_ms: i64) -> Self {
         Self {
-            half_life_ms: half_life_ms.max(1),
+            half_life_ms: Some(half_life_ms.max(1)),
             tenants: there.iter().filter(|there| **there).count() as f64,
-            by_tenant: vec![Usage::default(); there.len()],
-            total: Usage::default(),
+            by_tenant: vec![Spent::default(); there.len()],
+            total: Spent::default(),
         }
     }
 

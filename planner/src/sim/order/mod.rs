@@ -36,7 +36,8 @@
 //!   and a maximal age, is at least 1 ms.
 //! * **Multifactor**: U is the tenant's decayed GPU time (half-life [`Weights::half_life_ms`](super::Weights)) as a share of all
 //!   tenants' in the pool, 0 if that is 0; S is 1 / the number of tenants with a job in the pool's workload, one that is rejected too; z is n/G, or 1 − n/G if
-//!   small jobs are favoured; G is the most GPUs the pool ever has; p is the priority of the job's QOS over the greatest of all QOSs, 0 without limits.
+//!   small jobs are favoured; G is the most GPUs the pool ever has; p is the priority of the job's QOS over the greatest of all QOSs, 0 without limits. Where shares of accounts
+//!   count ([`Limits::shares_by_account`](super::Limits::shares_by_account)), the factor of the job's association ([`super::limit::share`]) stands in the place of 2^(−U/S). An order whose weights are all 0 has those of the limits, if these have any.
 //! * **Finish time**: d′ is the estimate less the run done (at least 0), N the tenants with a job that runs or waits in the pool now
 //!   (including one that has just been submitted, but not one that was rejected), G the GPUs of the pool's nodes in service now, draining ones included, at least 1.
 //! * **Gittins**: with the history's GPU times x₁ ≤ … ≤ x_m (GPU-seconds; if there are more than 1,000, the 1,000 at indices
@@ -79,6 +80,8 @@ pub(crate) struct Progress {
     pub(crate) owed_ms: i64,
     /// GPU time held so far, thousandths of GPU × milliseconds.
     pub(crate) attained: u64,
+    /// The fair-share factor of its association, where shares of accounts count.
+    pub(crate) factor: Option<f64>,
 }
 
 /// Milliseconds in a second.
@@ -204,9 +207,12 @@ impl<'a> Keys<'a> {
                 let since_ms = self.renewed.get(&job).copied().unwrap_or_else(|| self.submit_ms(job));
                 let wait_s = (now - since_ms) as f64 / SECOND;
                 let age = (wait_s * SECOND / weights.max_age_ms.max(1) as f64).min(1.0);
-                let share = match memory {
-                    Memory::Decayed(usage) => usage.share(tenant(self.workload, self.policy, job), now),
-                    _ => 0.0,
+                let share = match (progress.factor, memory) {
+                    (Some(factor), _) => factor,
+                    (None, Memory::Decayed(usage)) => {
+                        (-usage.share(tenant(self.workload, self.policy, job), now)).exp2()
+                    }
+                    _ => 1.0,
                 };
                 let part = gpus / self.most_gpus.max(1.0);
                 let size = if weights.favor_small { 1.0 - part } else { part };
@@ -214,7 +220,7 @@ impl<'a> Keys<'a> {
                     Some(limits) => weights.qos * limits.priority_share(self.workload, job as usize),
                     None => 0.0,
                 };
-                Key::of(-(weights.age * age + weights.fair_share * (-share).exp2() + weights.size * size + qos))
+                Key::of(-(weights.age * age + weights.fair_share * share + weights.size * size + qos))
             }
             (Order::FairShare(_), Memory::Decayed(usage)) => {
                 Key::of(usage.gpu_s(tenant(self.workload, self.policy, job), now))

@@ -35,7 +35,7 @@ fn keys_worked_out_by_hand() {
     assert_eq!(key(Order::Ljf, 1, 20, &new), Key(-900_000));
     assert_eq!(key(Order::Qssf, 0, 20, &new), Key::exact(800.0));
     // 100 s of which 30 are done, and 7 owed.
-    let progress = Progress { done_ms: 30_000, owed_ms: 7_000, attained: 8000 * 37_000 };
+    let progress = Progress { done_ms: 30_000, owed_ms: 7_000, attained: 8000 * 37_000, factor: None };
     assert_eq!(key(Order::Srtf, 0, 50, &progress), Key(77_000));
     assert_eq!(key(Order::Las, 0, 50, &progress), Key(296_000_000));
     // 296 GPU-seconds: past 100 and 200, not 300.

@@ -77,13 +77,15 @@ impl Pool<'_> {
                 Key::of(seconds.log10() * gpus + 870.0 * at.log10())
             }
             Order::Unicef => Key::of(-wait / ((1.0 + gpus).log2() * seconds)),
-            Order::Multifactor(weights) => {
+            Order::Multifactor(own) => {
+                let weights = &self.cluster.limits.as_ref().map_or(*own, |limits| limits.weights(own));
                 let total = self.decayed_gpu_s(None, weights.half_life_ms);
                 let mut tenants: Vec<u32> = self.members.iter().map(|job| self.tenant(*job)).collect();
                 tenants.sort_unstable();
                 tenants.dedup();
                 let used = self.decayed_gpu_s(Some(self.tenant(job)), weights.half_life_ms);
                 let share = if total > 0.0 { used / total * tenants.len() as f64 } else { 0.0 };
+                let share = self.factor(job, weights).unwrap_or_else(|| 2f64.powf(-share));
                 let part = gpus / most_gpus as f64;
                 let size = if weights.favor_small { 1.0 - part } else { part };
                 let since = state.again.unwrap_or(submit);
@@ -93,7 +95,7 @@ impl Pool<'_> {
                 let qos = f64::from(self.workload.qos.get(job).copied().flatten().map_or(0, priority));
                 let most = limits.and_then(|limits| limits.qos().iter().map(|qos| qos.priority).max()).unwrap_or(0);
                 let qos = weights.qos * if most > 0 { qos / f64::from(most) } else { 0.0 };
-                Key::of(-(weights.age * age + weights.fair_share * 2f64.powf(-share) + weights.size * size + qos))
+                Key::of(-(weights.age * age + weights.fair_share * share + weights.size * size + qos))
             }
             Order::FairShare(half_life) => Key::of(self.decayed_gpu_s(Some(self.tenant(job)), *half_life)),
             Order::LongTerm => {

@@ -47,10 +47,10 @@ pub(super) fn run(pools: &mut [Pool<'_>]) {
             continue;
         }
         pools.iter_mut().for_each(|pool| pool.due = None);
-        let stopped = decide(pools);
+        let (stopped, decays) = decide(pools);
         let waits = pools.iter().any(|pool| !pool.in_phase(Phase::Waiting).is_empty());
         match policy.interval_ms {
-            Some(every) if waits && pools.iter().any(Pool::has_more) => note(pools, now + every),
+            Some(every) if waits && (decays || pools.iter().any(Pool::has_more)) => note(pools, now + every),
             None if stopped => note(pools, now + 1000),
             _ => {}
         }
@@ -69,11 +69,18 @@ fn look_around(pools: &mut [Pool<'_>], at: usize) {
         let since = pools.iter().find(|pool| pool.members.contains(job)).map_or(0, |pool| pool.jobs[*job].since);
         pools[at].running_since[*job] = since;
     }
+    let others = pools.iter().enumerate().filter(|(other, _)| *other != at);
+    let held = others.flat_map(|(_, pool)| pool.all_held().into_iter());
+    pools[at].held_elsewhere = held.collect();
     pools[at].elsewhere = found.iter().map(|(_, job)| *job).collect();
     pools[at].ends_elsewhere = found;
 }
 
-fn decide(pools: &mut [Pool<'_>]) -> bool {
+/// One walk; whether a job was stopped, and whether one is over a limit of usage that decays.
+fn decide(pools: &mut [Pool<'_>]) -> (bool, bool) {
+    for at in 0..pools.len() {
+        look_around(pools, at);
+    }
     let mut order: Vec<_> = Vec::new();
     for (at, pool) in pools.iter().enumerate() {
         let waiting = pool.in_phase(Phase::Waiting).into_iter().filter(|job| !pool.is_held(*job));
@@ -81,19 +88,20 @@ fn decide(pools: &mut [Pool<'_>]) -> bool {
     }
     order.sort();
     let mut walks: Vec<Walk> = pools.iter().map(|_| Walk::default()).collect();
-    let mut stopped = false;
+    let (mut stopped, mut decays) = (false, false);
     for (_, _, job, at) in order {
         look_around(pools, at);
+        decays |= pools[at].over_used(job).1;
         if !pools[at].is_over_limit(job) {
             stopped |= pools[at].look(&mut walks[at], job);
         }
     }
-    stopped
+    (stopped, decays)
 }
 
 impl Pool<'_> {
     /// Its QOS, and that of its partition, the one whose limits come first before the other.
-    fn qos_of(&self, job: usize) -> Vec<(usize, &Qos)> {
+    pub(super) fn qos_of(&self, job: usize) -> Vec<(usize, &Qos)> {
         let Some(limits) = &self.cluster.limits else { return Vec::new() };
         let own = self.workload.qos.get(job).copied().flatten().map(usize::from);
         let partition = limits.partitions()[self.vc(job)].qos.map(usize::from);
@@ -106,7 +114,7 @@ impl Pool<'_> {
     }
 
     /// The associations whose limits hold for a job, its own first.
-    fn above(&self, job: usize) -> Vec<(usize, &Association)> {
+    pub(super) fn above(&self, job: usize) -> Vec<(usize, &Association)> {
         let Some(limits) = &self.cluster.limits else { return Vec::new() };
         let mut found = Vec::new();
         let mut next = self.workload.association.get(job).copied().flatten();
@@ -158,7 +166,7 @@ impl Pool<'_> {
     }
 
     /// What a running job may still take by its time limit.
-    fn may_take(&self, job: usize) -> i128 {
+    pub(super) fn may_take(&self, job: usize) -> i128 {
         let since = if self.members.contains(&job) { self.jobs[job].since } else { self.running_since[job] };
         let left = self.workload.requested_ms[job].map_or(0, |limit| (since + limit - self.now).max(0));
         i128::from(self.shape(job).amount()) * i128::from(left)
@@ -190,9 +198,19 @@ impl Pool<'_> {
             let first = both.iter().find_map(|(at, qos)| Some((*at, limit(qos)?)));
             first.is_some_and(|(at, most)| gpus(counting(at, user)) + amount > most)
         };
+        let account = |job: usize| self.above(job).iter().find(|(_, of)| !of.is_user).map(|(at, _)| *at);
+        let beside = |qos: usize| -> Vec<usize> {
+            counting(qos, None).into_iter().filter(|other| account(*other) == account(job)).collect()
+        };
+        let first = both.iter().find_map(|(at, qos)| Some((*at, qos.account_jobs?)));
+        let account_jobs = first.is_some_and(|(at, most)| beside(at).len() + 1 > most as usize);
+        let first = both.iter().find_map(|(at, qos)| Some((*at, qos.account_milli?)));
+        let account_gpus = first.is_some_and(|(at, most)| gpus(beside(at)) + amount > most);
         let job_over = both.iter().find_map(|(_, qos)| qos.job_milli).is_some_and(|most| amount > most);
         let other = longer(both.iter().find_map(|(_, qos)| qos.wall_ms))
             || job_over
+            || account_jobs
+            || account_gpus
             || jobs_over(&|qos| qos.group_jobs, None)
             || jobs_over(&|qos| qos.user_jobs, user)
             || gpus_over(&|qos| qos.group_milli, None)
@@ -205,13 +223,13 @@ impl Pool<'_> {
         let mut others = self.in_phase(Phase::Running);
         others.extend(&self.elsewhere);
         let (time, late, other) = self.over(job, &others);
-        time || late || other
+        time || late || other || self.over_used(job).0
     }
 
     /// Over a limit with nothing else at work.
     pub(super) fn is_held(&self, job: usize) -> bool {
         let (time, late, other) = self.over(job, &[]);
-        time || late || other
+        time || late || other || self.over_used_alone(job)
     }
 
     pub(super) fn is_denied(&self, job: usize) -> bool {

@@ -21,6 +21,8 @@
 //! MaxWall = "1-00:00:00"
 //! ```
 //!
+//! An account or association may have a `Fairshare` (also called Share): its shares beside those of its siblings, 1 if it is left out, or `parent`; and `GrpTRESMins` and `GrpWall`. These go with how usage decays: see [`priority`](super::priority).
+//!
 //! A user without an association of the own gets one without limits, so that `MaxJobs` counts each user alone. A limit of -1 is none, and that of the account above holds, as in Slurm. O(rows × depth).
 //!
 //! Worked number: `sacctmgr show assoc tree -P` prints ` dept`, then `  nlp`: two blanks are one level below one, so nlp is below dept; where there is a column `ParentName`, that counts.
@@ -37,14 +39,14 @@ use tracecast_analytics::schema::Resource;
 use super::value::{self, Tres};
 use super::{Entry, Item, LISTED, LimitFile, Written};
 use crate::error::Result;
-use crate::sim::limit::Association;
+use crate::sim::limit::{Association, Fairshare};
 
 /// The account above all.
 const ROOT: &str = "root";
 /// How to export what says which account is below which.
-const EXPORT: &str = "export with `sacctmgr show assoc tree format=cluster,account,parentname,user,partition,grpjobs,grptres,grptresrunmins,maxjobs,maxtres,maxwall -P`";
+const EXPORT: &str = "export with `sacctmgr show assoc tree format=cluster,account,parentname,user,partition,share,grpjobs,grptres,grptresmins,grptresrunmins,grpwall,maxjobs,maxtres,maxwall -P`";
 /// Keys that are replayed, in small letters; names for the same stand beside each other.
-const KEYS: [&[&str]; 11] = [
+const KEYS: [&[&str]; 14] = [
     &["name", "account"],
     &["parent", "parentname", "par name"],
     &["user"],
@@ -53,17 +55,18 @@ const KEYS: [&[&str]; 11] = [
     &["grptres"],
     &["grpjobs"],
     &["grptresrunmins"],
+    &["grptresmins"],
+    &["grpwall"],
+    &["fairshare", "share"],
     &["maxjobs"],
     &["maxtres", "maxtrespj", "maxtresperjob"],
     &["maxwall", "maxwalldurationperjob"],
 ];
 /// Keys that are known and not replayed.
-const NOT_REPLAYED: [&str; 15] = [
+const NOT_REPLAYED: [&str; 13] = [
     "grpjobsaccrue",
     "grpsubmit",
     "grpsubmitjobs",
-    "grptresmins",
-    "grpwall",
     "maxjobsaccrue",
     "maxsubmit",
     "maxsubmitjobs",
@@ -76,9 +79,7 @@ const NOT_REPLAYED: [&str; 15] = [
     "priority",
 ];
 /// Keys that say nothing of limits.
-const SAYS_NOTHING: [&str; 17] = [
-    "share",
-    "fairshare",
+const SAYS_NOTHING: [&str; 15] = [
     "qos",
     "qoslevel",
     "def qos",
@@ -102,6 +103,7 @@ struct Limited {
     association: Association,
     group: Tres,
     group_time: Tres,
+    used: Tres,
     job: Tres,
 }
 
@@ -279,7 +281,7 @@ impl Accounts {
             Some(partition) => format!("{account}/{}/{partition}", key.1),
             None => format!("{account}/{}", key.1),
         };
-        let at = self.push(limited, name, Some(above));
+        let at = self.push_user(limited, name, above);
         self.by_user.insert(key, at);
         Ok(())
     }
@@ -289,6 +291,16 @@ impl Accounts {
         limited.association.parent = parent;
         self.all.push(limited);
         (self.all.len() - 1) as u32
+    }
+
+    fn push_user(&mut self, mut limited: Limited, name: String, above: u32) -> u32 {
+        limited.association.is_user = true;
+        self.push(limited, name, Some(above))
+    }
+
+    /// Whether any has a limit of what was used.
+    pub(super) fn spend(&self) -> bool {
+        self.all.iter().any(|of| of.used != Tres::default() || of.association.used_wall_ms.is_some())
     }
 
     /// The association of a job of `account`, `user` and a partition; one without limits is added where there is none. `None` if the account is unknown.
@@ -302,14 +314,26 @@ impl Accounts {
         if let Some(at) = self.by_user.get(&key) {
             return Some(*at);
         }
-        let at = self.push(Limited::default(), format!("{account}/{user}"), Some(above));
+        let at = self.push_user(Limited::default(), format!("{account}/{user}"), above);
         self.by_user.insert(key, at);
         added.insert(at);
         Some(at)
     }
 
-    fn associations(&self, resource: Resource) -> Vec<Association> {
+    /// All of them, without limits where these are not `enforced`: shares count all the same.
+    fn associations(&self, resource: Resource, enforced: bool) -> Vec<Association> {
+        let free = |of: &Association| Association {
+            name: of.name.clone(),
+            parent: of.parent,
+            is_user: of.is_user,
+            shares: of.shares,
+            ..Association::default()
+        };
+        if !enforced {
+            return self.all.iter().map(|limited| free(&limited.association)).collect();
+        }
         let of = |limited: &Limited| Association {
+            used_milli: limited.used.of(resource),
             group_milli: limited.group.of(resource),
             group_time_milli: limited.group_time.of(resource),
             job_milli: limited.job.of(resource),
@@ -317,6 +341,16 @@ impl Accounts {
         };
         self.all.iter().map(of).collect()
     }
+}
+
+/// What a `Fairshare` is: a whole number, `parent`, or -1 for the default.
+fn shares(text: &str) -> std::result::Result<Fairshare, String> {
+    let small = text.trim().to_ascii_lowercase();
+    if small == "-1" {
+        return Ok(Fairshare::default());
+    }
+    let wrong = || format!("`{text}` is neither a whole number of 0 or more nor `parent`");
+    if small == "parent" { Ok(Fairshare::Parent) } else { small.parse().map(Fairshare::Of).map_err(|_| wrong()) }
 }
 
 /// What an entry says.
@@ -339,6 +373,9 @@ fn row(file: &LimitFile, entry: &Entry, strict: bool, unheeded: &mut BTreeSet<St
             Some("grptres") => limits.group = tres(unheeded).map_err(wrong)?,
             Some("grptresrunmins") => limits.group_time = tres(unheeded).map_err(wrong)?,
             Some("maxtres") => limits.job = tres(unheeded).map_err(wrong)?,
+            Some("grptresmins") => limits.used = tres(unheeded).map_err(wrong)?,
+            Some("grpwall") => limits.association.used_wall_ms = value::minutes(value).map_err(wrong)?,
+            Some("fairshare") => limits.association.shares = shares(value).map_err(wrong)?,
             Some("grpjobs") => limits.association.group_jobs = value::whole(value).map_err(wrong)?,
             Some("maxjobs") => limits.association.jobs = value::whole(value).map_err(wrong)?,
             Some("maxwall") => limits.association.wall_ms = value::minutes(value).map_err(wrong)?,
@@ -364,14 +401,14 @@ fn row(file: &LimitFile, entry: &Entry, strict: bool, unheeded: &mut BTreeSet<St
 pub(in crate::replay::input) type Charged = (Vec<Association>, Vec<Option<u32>>);
 
 impl LimitFile {
-    /// Charges jobs (account, user, partition) to the accounts of the file, whose jobs compete for `resource`; `None` without accounts, or where Slurm enforces no limits. What is assumed is added to `notes`.
+    /// Charges jobs (account, user, partition) to the accounts of the file, whose jobs compete for `resource`; `None` without accounts. Where Slurm enforces no limits they have none, but shares. What is assumed is added to `notes`.
     pub(in crate::replay::input) fn charge<'t>(
         &self,
         resource: Resource,
         jobs: impl Iterator<Item = (Option<&'t str>, &'t str, &'t str)>,
         notes: &mut Vec<String>,
     ) -> Option<Charged> {
-        if self.accounts.is_empty() || self.unenforced.is_some() {
+        if self.accounts.is_empty() {
             return None;
         }
         let mut accounts = self.accounts.clone();
@@ -416,6 +453,6 @@ impl LimitFile {
                 self.file
             ));
         }
-        Some((accounts.associations(resource), of_jobs))
+        Some((accounts.associations(resource, self.unenforced.is_none()), of_jobs))
     }
 }

@@ -26,7 +26,7 @@
 //! MaxTime = "2-00:00:00"
 //! ```
 //!
-//! Accounts and the users in them are `[[account]]` and `[[association]]`: see [`account`].
+//! Accounts and the users in them are `[[account]]` and `[[association]]`: see [`account`]. How usage is accounted and decays: see [`priority`].
 //!
 //! Keys are those of Slurm, in any case. Instead of TOML the text may be that of `sacctmgr show qos -P`, `sacctmgr show assoc tree -P`, `scontrol show partition`, `scontrol show config`, lines `PartitionName=…` of `slurm.conf`, or these one
 //! after another. Where `AccountingStorageEnforce` has no `limits`, Slurm holds no job for a limit of a QOS or an account, and neither does the replay. What is known of Slurm and not replayed is said in a note; what is unknown in TOML is an error. O(bytes).
@@ -34,6 +34,8 @@
 //! Worked number: `GrpTRES=cpu=64,gres/gpu=16` limits jobs that compete for GPUs to 16 of them, and jobs that compete for processors to 64.
 
 mod account;
+mod bill;
+mod priority;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
@@ -46,8 +48,10 @@ use tracecast_analytics::schema::Resource;
 
 use crate::error::{Error, Result};
 use crate::sim::cluster::Cluster;
-use crate::sim::limit::{Limits, Partition, Qos, Stopped};
+use crate::sim::limit::{Accounting, Limits, Partition, Qos, Stopped};
 use account::Accounts;
+use bill::Billing;
+use priority::Priority;
 use value::Tres;
 
 /// From the stop of a job to when Slurm lets it start again, unless the file says otherwise.
@@ -55,12 +59,16 @@ const REQUEUE_MS: i64 = 120_000;
 /// Names that a note lists.
 const LISTED: usize = 5;
 /// Keys of a QOS that are replayed, in small letters; the names that Slurm has for the same stand beside each other.
-const QOS_KEYS: [&[&str]; 14] = [
+const QOS_KEYS: [&[&str]; 18] = [
     &["name"],
     &["priority"],
     &["grptres"],
     &["grpjobs"],
     &["grptresrunmins"],
+    &["grptresmins"],
+    &["grpwall"],
+    &["maxtrespa", "maxtresperaccount"],
+    &["maxjobspa", "maxjobsperaccount"],
     &["maxtrespu", "maxtresperuser"],
     &["maxjobspu", "maxjobsperuser"],
     &["maxtres", "maxtrespj", "maxtresperjob"],
@@ -72,19 +80,15 @@ const QOS_KEYS: [&[&str]; 14] = [
     &["preemptexempttime"],
 ];
 /// Keys of a QOS that are known and not replayed.
-const NOT_REPLAYED: [&str; 30] = [
+const NOT_REPLAYED: [&str; 24] = [
     "grpjobsaccrue",
     "grpsubmit",
     "grpsubmitjobs",
-    "grptresmins",
-    "grpwall",
     "limitfactor",
     "maxjobsaccruepa",
     "maxjobsaccrueperaccount",
     "maxjobsaccruepu",
     "maxjobsaccrueperuser",
-    "maxjobspa",
-    "maxjobsperaccount",
     "maxsubmit",
     "maxsubmitpa",
     "maxsubmitpu",
@@ -94,8 +98,6 @@ const NOT_REPLAYED: [&str; 30] = [
     "maxsubmitjobsperuser",
     "maxtresmins",
     "maxtresminsperjob",
-    "maxtrespa",
-    "maxtresperaccount",
     "maxtrespernode",
     "minprio",
     "minpriothreshold",
@@ -109,7 +111,9 @@ const SAYS_NOTHING: [&str; 4] = ["description", "descr", "id", "rawusage"];
 /// Words of `AccountingStorageEnforce` that have limits enforced.
 const ENFORCED: [&str; 3] = ["limits", "safe", "all"];
 /// Flags of a QOS that are replayed.
-const FLAGS: [&str; 3] = ["denyonlimit", "overpartqos", "partitiontimelimit"];
+const FLAGS: [&str; 4] = ["denyonlimit", "nodecay", "overpartqos", "partitiontimelimit"];
+/// Words of `AccountingStorageEnforce` that let a job start only if it may end within its limits.
+const SAFE: [&str; 2] = ["safe", "all"];
 
 /// A key with its value, and where it stands.
 #[derive(Debug, Clone)]
@@ -146,6 +150,8 @@ struct Rules {
     qos: Qos,
     group: Tres,
     group_time: Tres,
+    used: Tres,
+    account: Tres,
     user: Tres,
     job: Tres,
     /// Names of QOSs whose jobs its jobs stop.
@@ -165,6 +171,7 @@ struct PartitionEntry {
     /// Limits of its own.
     own: Option<Box<Rules>>,
     wall_ms: Option<i64>,
+    billing: Option<Billing>,
 }
 
 /// A checked file of limits.
@@ -174,6 +181,7 @@ pub struct LimitFile {
     qos: Vec<Rules>,
     partitions: Vec<PartitionEntry>,
     accounts: Accounts,
+    priority: Priority,
     /// What `AccountingStorageEnforce` is, where that leaves the limits out.
     unenforced: Option<String>,
     default_qos: Option<u16>,
@@ -205,6 +213,7 @@ impl LimitFile {
         }
         found.accounts = Accounts::read(&found, &written, &mut unheeded)?;
         found.global(&written.globals)?;
+        unheeded.extend(std::mem::take(&mut found.priority.unheeded));
         found.preemption()?;
         if found.qos.is_empty() && found.partitions.is_empty() && found.accounts.is_empty() {
             let what = "there is no [[qos]], no [[account]] and no [[partition]]; write them, or export with `sacctmgr show qos -P`, `sacctmgr show assoc tree -P` and `scontrol show partition`";
@@ -310,6 +319,7 @@ impl LimitFile {
                     let small = value.to_ascii_lowercase();
                     let enforced = small.split(',').any(|word| ENFORCED.contains(&word.trim()));
                     self.unenforced = (!enforced).then(|| value.clone());
+                    self.priority.accounting.safe = small.split(',').any(|word| SAFE.contains(&word.trim()));
                 }
                 "schedulerparameters" => {
                     if value.split(',').any(|word| word.trim().eq_ignore_ascii_case("assoc_limit_stop")) {
@@ -356,9 +366,13 @@ impl LimitFile {
                     let time = value::seconds(value).map_err(|what| self.wrong(*line, what))?;
                     self.requeue_ms = time.unwrap_or(0);
                 }
-                _ => {
+                small => {
+                    let taken = self.priority.take(small, value);
+                    if taken.map_err(|what| self.wrong(*line, format!("{key}: {what}")))? {
+                        continue;
+                    }
                     let what = format!(
-                        "there is no key `{key}` here; there are DefaultQOS, DefaultAccount, AccountingStorageEnforce, EnforcePartLimits, PreemptMode, PreemptExemptTime, RequeueDelay, [[qos]], [[account]], [[association]] and [[partition]]"
+                        "there is no key `{key}` here; there are DefaultQOS, DefaultAccount, AccountingStorageEnforce, EnforcePartLimits, PreemptMode, PreemptExemptTime, RequeueDelay, the Priority… keys of slurm.conf, FairShareDampeningFactor, [[qos]], [[account]], [[association]] and [[partition]]"
                     );
                     return Err(self.wrong(*line, what));
                 }
@@ -396,6 +410,10 @@ impl LimitFile {
                 Some("priority") => rules.qos.priority = value::whole(value).map_err(wrong)?.unwrap_or(0),
                 Some("grptres") => rules.group = tres(unheeded)?,
                 Some("grptresrunmins") => rules.group_time = tres(unheeded)?,
+                Some("grptresmins") => rules.used = tres(unheeded)?,
+                Some("grpwall") => rules.qos.used_wall_ms = value::minutes(value).map_err(wrong)?,
+                Some("maxtrespa") => rules.account = tres(unheeded)?,
+                Some("maxjobspa") => rules.qos.account_jobs = value::whole(value).map_err(wrong)?,
                 Some("maxtrespu") => rules.user = tres(unheeded)?,
                 Some("maxtres") => rules.job = tres(unheeded)?,
                 Some("grpjobs") => rules.qos.group_jobs = value::whole(value).map_err(wrong)?,
@@ -415,6 +433,7 @@ impl LimitFile {
                     for flag in value.split(',').map(str::trim).filter(|flag| !flag.is_empty()) {
                         match flag.to_ascii_lowercase().as_str() {
                             "denyonlimit" => rules.qos.deny = true,
+                            "nodecay" => rules.qos.keeps_usage = true,
                             "overpartqos" => rules.qos.over_partition = true,
                             "partitiontimelimit" => rules.qos.over_partition_time = true,
                             _ if strict && !value::FLAGS_NOT_REPLAYED.contains(&flag.to_ascii_lowercase().as_str()) => {
@@ -458,6 +477,11 @@ impl LimitFile {
                 "maxtime" => {
                     let wall = value::minutes(&item.value);
                     found.wall_ms = wall.map_err(|what| self.wrong(item.line, format!("MaxTime: {what}")))?;
+                }
+                "tresbillingweights" => {
+                    let billing = Billing::parse(&item.value, unheeded);
+                    found.billing =
+                        billing.map_err(|what| self.wrong(item.line, format!("TRESBillingWeights: {what}")))?;
                 }
                 // Of what Slurm says of a partition, all else is about nodes and access.
                 "partitionname" | "name" => rest.items.push(Item { key: "partitionname".to_owned(), ..item.clone() }),
@@ -509,6 +533,8 @@ impl LimitFile {
         let limited = |rules: &Rules| Qos {
             group_milli: rules.group.of(resource),
             group_time_milli: rules.group_time.of(resource),
+            used_milli: rules.used.of(resource),
+            account_milli: rules.account.of(resource),
             user_milli: rules.user.of(resource),
             job_milli: rules.job.of(resource),
             ..rules.qos.clone()
@@ -545,6 +571,34 @@ impl LimitFile {
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             notes.push(format!("No job is of these partitions of {}: {}{more}.", self.file, strangers.join(", ")));
         }
-        Ok(Limits::new(qos, partitions)?.of(resource).requeued_after(self.requeue_ms))
+        let spends = |of: &Qos| of.used_milli.is_some() || of.used_wall_ms.is_some();
+        if qos.iter().any(spends) || self.spends_by_account() {
+            notes.push(self.note_of_usage());
+        }
+        notes.extend(self.priority.told(&self.file));
+        Limits::new(qos, partitions)?.of(resource).requeued_after(self.requeue_ms).accounted(self.accounting())
+    }
+
+    /// How usage is accounted.
+    pub(super) fn accounting(&self) -> Accounting {
+        let charges_ends = self.unenforced.is_none();
+        Accounting { weights: self.priority.weights(), charges_ends, ..self.priority.accounting }
+    }
+
+    /// Whether accounts have limits of what was used, which Slurm enforces.
+    fn spends_by_account(&self) -> bool {
+        self.unenforced.is_none() && self.accounts.spend()
+    }
+
+    fn note_of_usage(&self) -> String {
+        let killed = if self.priority.accounting.safe {
+            ""
+        } else {
+            " Jobs that run when a limit is reached run on; Slurm stops them, as AccountingStorageEnforce has no `safe`."
+        };
+        format!(
+            "GrpTRESMins and GrpWall of {}: what was used before the replay begins is taken for 0.{killed}",
+            self.file
+        )
     }
 }

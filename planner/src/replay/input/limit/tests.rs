@@ -67,11 +67,36 @@ fn what_slurm_prints() {
     let limits = file.govern(&two(), Resource::Gpus, &mut notes).unwrap();
     let low = &limits.qos()[1];
     assert_eq!((low.priority, low.group_milli, low.user_milli, low.user_jobs), (7, Some(16_000), Some(8_000), Some(2)));
+    let of_cpus = file.govern(&two(), Resource::Cpus, &mut Vec::new()).unwrap();
+    assert_eq!((low.account_milli, of_cpus.qos()[1].account_milli), (None, Some(3_000)));
     assert_eq!(limits.qos()[0], Qos { name: "normal".into(), ..Qos::default() });
     assert_eq!((limits.partitions()[1].qos, limits.partitions()[1].wall_ms), (Some(1), Some(172_800_000)));
     let notes = notes.join("\n");
-    assert!(notes.contains("GrpTRES of mem, MaxTRESPA, the flag NoReserve"), "{notes}");
+    assert!(notes.contains("GrpTRES of mem, the flag NoReserve"), "{notes}");
     assert!(notes.contains("No job is of these partitions of limits.txt: old."), "{notes}");
+}
+
+/// `GrpTRESMins` and `GrpWall` of a QOS, minutes as Slurm writes them; how usage decays, and who is safe.
+#[test]
+fn what_was_used_is_limited() {
+    let text = "PriorityDecayHalfLife = \"1-0\"\nPriorityCalcPeriod = 10\nPriorityWeightAge = 5\nAccountingStorageEnforce = \"safe\"\n\n[[qos]]\nName = \"low\"\nGrpTRESMins = \"gres/gpu=600\"\nGrpWall = 90\nMaxJobsPA = 3\nFlags = \"NoDecay\"\n";
+    let of = |text: &str| {
+        let mut notes = Vec::new();
+        let limits = LimitFile::parse("l.toml", text).unwrap().govern(&two(), Resource::Gpus, &mut notes).unwrap();
+        (limits, notes.join("\n"))
+    };
+    let (limits, notes) = of(text);
+    let low = &limits.qos()[0];
+    assert_eq!((low.used_milli, low.used_wall_ms, low.account_jobs), (Some(600_000), Some(5_400_000), Some(3)));
+    let Accounting { half_life_ms, period_ms, safe, weights, .. } = *limits.accounting();
+    assert_eq!((half_life_ms, period_ms, safe, low.keeps_usage), (Some(86_400_000), 600_000, true, true));
+    assert_eq!(weights.unwrap().age, 5.0);
+    assert!(notes.contains("is taken for 0") && !notes.contains("run on"), "{notes}");
+    assert!(notes.contains("names no weights has those of l.toml: age=5, fair_share=0, size=0, qos=0"), "{notes}");
+    let (limits, notes) = of(&text.replace("safe", "limits"));
+    assert!(!limits.accounting().safe && notes.contains("Jobs that run when a limit is reached run on"), "{notes}");
+    let message = LimitFile::parse("l.toml", &text.replace("= 10", "= 0")).err().unwrap().to_string();
+    assert!(message.contains("line 2: PriorityCalcPeriod") && message.contains("above 0"), "{message}");
 }
 
 #[test]

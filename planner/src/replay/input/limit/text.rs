@@ -125,7 +125,8 @@ fn printed(file: &str, text: &str) -> Result<Written> {
         }
         if in_config || !content.contains('|') && !header.is_empty() {
             let pair = trimmed.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
-            let known = pair.filter(|(key, _)| CONFIGURED.contains(&key.to_ascii_lowercase().as_str()));
+            let is_known = |key: &str| CONFIGURED.contains(&key) || super::priority::KEYS.contains(&key);
+            let known = pair.filter(|(key, _)| is_known(key.to_ascii_lowercase().as_str()));
             written.globals.extend(known.map(|(key, value)| Item {
                 line,
                 key: key.to_owned(),

@@ -10,9 +10,8 @@ use crate::replay::scenario::parse_duration;
 use crate::sim::limit::Stopped;
 
 /// Flags of a QOS that are known and not replayed.
-pub(super) const FLAGS_NOT_REPLAYED: [&str; 7] = [
+pub(super) const FLAGS_NOT_REPLAYED: [&str; 6] = [
     "enforceusagethreshold",
-    "nodecay",
     "noreserve",
     "partitionmaxnodes",
     "partitionminnodes",

@@ -3,6 +3,7 @@ use tracecast_analytics::schema::JobRow;
 
 use super::*;
 use crate::replay::input::{Options, Site, load};
+use crate::sim::limit::Fairshare;
 
 /// As a Slurm of version 22.05 prints it. What ada and eve have of `MaxTRES` is inherited from dept.
 const PRINTED: &str = "Cluster|Account|ParentName|User|Partition|Share|GrpJobs|GrpTRES|GrpTRESMins|GrpTRESRunMins|MaxJobs|MaxTRES|MaxWall|QOS|Def QOS
@@ -93,8 +94,9 @@ fn what_sacctmgr_prints() {
     assert_eq!(named(&all, "dept").1, Some("root"));
     assert_eq!((named(&all, "vision/eve").0.job_milli, named(&all, "vision/eve").1), (Some(4_000), Some("vision")));
     assert_eq!((named(&all, "guests").0.group_jobs, named(&all, "nlp/bob").0.jobs), (Some(7), Some(1)));
+    assert_eq!((nlp.shares, nlp.is_user, named(&all, "nlp/ada").0.is_user), (Fairshare::Of(1), false, true));
     for said in [
-        "GrpTRESMins of accounts",
+        "6 jobs are charged GPUs × time, as the partition has no TRESBillingWeights",
         "1 job is of users without an association",
         "**1 job names no account**",
         "**1 job has an account that limits.txt does not describe**, and no limit of an account: old.",
@@ -123,7 +125,23 @@ fn a_file_by_hand() {
     assert!(!notes.contains("without an association") && !notes.contains("no QOS"), "{notes}");
     // Of processors the same file has another amount.
     let file = LimitFile::parse("limits.toml", FILE).unwrap();
-    assert_eq!(named(&file.accounts.associations(Resource::Cpus), "dept").0.group_milli, Some(640_000));
+    assert_eq!(named(&file.accounts.associations(Resource::Cpus, true), "dept").0.group_milli, Some(640_000));
+}
+
+/// Fairshare, and what may be used, in TOML; `-1` is the default of shares.
+#[test]
+fn shares_and_what_may_be_used() {
+    let text = FILE
+        .replace("MaxJobs = 2", "MaxJobs = 2\nFairshare = 30\nGrpTRESMins = \"gres/gpu=600,cpu=7\"\nGrpWall = \"1-0\"")
+        .replace("User = \"ada\"", "User = \"ada\"\nFairshare = \"parent\"")
+        .replace("GrpJobs = 7", "GrpJobs = 7\nShare = -1");
+    let (all, _, notes) = charged(&text, &[("nlp", "ada", "debug")]);
+    let (nlp, ada) = (named(&all, "nlp").0, named(&all, "nlp/ada/debug").0);
+    assert_eq!((nlp.shares, nlp.used_milli, nlp.used_wall_ms), (Fairshare::Of(30), Some(600_000), Some(86_400_000)));
+    assert_eq!((ada.shares, ada.is_user, named(&all, "dept").0.shares), (Fairshare::Parent, true, Fairshare::Of(1)));
+    assert!(notes.contains("before the replay begins is taken for 0"), "{notes}");
+    let message = LimitFile::parse("l", &text.replace("= 30", "= 0.5")).err().unwrap().to_string();
+    assert!(message.contains("neither a whole number of 0 or more nor `parent`"), "{message}");
 }
 
 #[test]
@@ -148,7 +166,8 @@ fn limits_that_slurm_does_not_enforce_are_not_replayed() {
         [("associations,limits,qos", true), ("safe", true), ("none", false), ("associations,qos", false)]
     {
         let (all, of_jobs, notes) = charged(&config(value), &jobs);
-        assert_eq!((all.is_empty(), of_jobs.is_empty()), (!enforced, !enforced), "{value}");
+        let limited = all.iter().any(|of| of.group_milli.is_some() || of.jobs.is_some());
+        assert_eq!((limited, of_jobs), (enforced, vec![Some("nlp/ada/gpu".to_owned())]), "{value}");
         let said = format!("**AccountingStorageEnforce of limits.txt is {value}, without limits**");
         assert_eq!(notes.contains(&said), !enforced, "{notes}");
         assert!(notes.contains("assoc_limit_stop"), "{notes}");
