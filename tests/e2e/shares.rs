@@ -6,7 +6,9 @@
 //! of a look another user is first, and as shares pull accounts to one level, all is otherwise from there on.
 //!
 //! The same jobs are replayed with users alone, as it was before accounts had shares, and first come, first served. What `sshare -la` shows a minute after the last job is held against the standing at the end of the replay.
-//! Takes about eight minutes with the start of the lab.
+//! That takes about eight minutes with the start of the lab, so it is run where it is asked for: `cargo test --release --test slurm_e2e shares -- --ignored --nocapture --test-threads=1` with the lab. What one run left is
+//! `tests/fixtures/slurm-shares`, and is replayed each time: `recording.txt` of `sacct`, `limits.txt` of `sacctmgr` and `scontrol` (of the configuration what is about accounting, priorities and scheduling), `standing.txt` of
+//! `sshare` behind the moment when the factors were last worked out.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -119,14 +121,16 @@ fn reckoned_ms(lab: &Lab) -> i64 {
 }
 
 #[test]
+#[ignore = "takes eight minutes of a real Slurm; what one run left is replayed each time"]
 fn shares_of_accounts_are_replayed() {
     let Some(lab) = Lab::with_scheduler(4, recording::SCHEDULER) else { return };
     let folder = tempfile::tempdir().unwrap();
     configure(&lab, folder.path());
     let asked = jobs();
     // Kept, as it takes minutes to make another.
-    let kept = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let file = kept.join("slurm-shares-recording.txt");
+    let kept = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("slurm-shares");
+    std::fs::create_dir_all(&kept).unwrap();
+    let file = kept.join("recording.txt");
     let (trace, into_a_look) = recording::record_bursts(&lab, &asked, |job| job.at_s, |job| submit(&lab, job), &file);
     let printed = [
         ("sacctmgr", ["show", "qos", "-P"].as_slice()),
@@ -143,25 +147,22 @@ fn shares_of_accounts_are_replayed() {
     std::thread::sleep(Duration::from_secs(1));
     let (standing, reckoned_ms) = (lab.output("sshare", &["-la", "-P"]), reckoned_ms(&lab));
     drop(lab);
-    std::fs::write(kept.join("slurm-shares.txt"), &limits).unwrap();
-    std::fs::write(kept.join("slurm-shares-standing.txt"), format!("{reckoned_ms}\n{standing}")).unwrap();
+    std::fs::write(kept.join("limits.txt"), &limits).unwrap();
+    std::fs::write(kept.join("standing.txt"), format!("{reckoned_ms}\n{standing}")).unwrap();
     println!("{into_a_look} bursts ran into a look");
     agrees(&trace, &limits, reckoned_ms, &standing);
 }
 
-/// A recording made before, with what Slurm printed: `TRACECAST_SLURM_SHARES` names the folder of all three files.
+/// A recording made before, with what Slurm printed; `TRACECAST_SLURM_SHARES` names the folder of another.
 #[test]
 fn shares_of_a_recording_made_before_are_replayed() {
-    let Some(folder) = std::env::var_os("TRACECAST_SLURM_SHARES") else {
-        println!("skipped: TRACECAST_SLURM_SHARES names no folder");
-        return;
-    };
-    let folder = std::path::Path::new(&folder);
-    let trace = tracecast_tests::read(&[folder.join("slurm-shares-recording.txt")]).unwrap();
+    let shipped = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/slurm-shares");
+    let folder = std::env::var_os("TRACECAST_SLURM_SHARES").map_or(shipped, std::path::PathBuf::from);
+    let trace = tracecast_tests::read(&[folder.join("recording.txt")]).unwrap();
     let text = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
-    let standing = text("slurm-shares-standing.txt");
+    let standing = text("standing.txt");
     let (reckoned_ms, standing) = standing.split_once('\n').unwrap();
-    agrees(&trace, &text("slurm-shares.txt"), reckoned_ms.parse().unwrap(), standing);
+    agrees(&trace, &text("limits.txt"), reckoned_ms.parse().unwrap(), standing);
 }
 
 /// The factors of users who have used something, by account/user.
