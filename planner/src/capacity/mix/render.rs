@@ -151,12 +151,14 @@ impl MixAnswer {
             ],
         );
         for row in &self.another {
+            // Where no pool can do with that kind alone, there is nothing to count.
+            let some = Some(row).filter(|row| row.pools > 0);
             another.rows.push(vec![
                 row.kind.as_str().into(),
                 Cell::Percent(row.faster),
-                Cell::Int(row.nodes as i64),
-                Cell::float(row.per_month, 0),
-                Cell::float(row.today_per_month, 0),
+                Cell::opt(some.map(|row| row.nodes), |nodes| Cell::Int(nodes as i64)),
+                Cell::opt(some.map(|row| row.per_month), |cost| Cell::float(cost, 0)),
+                Cell::opt(some.map(|row| row.today_per_month), |cost| Cell::float(cost, 0)),
                 Cell::opt(row.even_per_hour, |price| Cell::float(price, 2)),
                 format!("{} of {}", row.pools, row.of).into(),
             ]);
