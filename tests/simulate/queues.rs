@@ -13,7 +13,6 @@ use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::storage;
 use tracecast_planner::queues::answer::QueuesCandidate;
-use tracecast_planner::queues::search::MARGIN;
 use tracecast_planner::queues::{self, QueuesAnswer, QueuesRequest};
 use tracecast_planner::replay::input::{Loaded, Options, Site, last_two, load};
 use tracecast_planner::sim::{Policy, Scan};

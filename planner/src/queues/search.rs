@@ -43,7 +43,7 @@ const FEWEST_JOBS: usize = 100;
 /// Most of today's nodes that are tried in place of the chosen sharing, in sixteenths.
 const MOST_NODES: u32 = 64;
 /// By how much a setup has to cost less than a simpler one: as a share of that, and of today's waits.
-pub const MARGIN: (f64, f64) = (0.05, 0.01);
+const MARGIN: (f64, f64) = (0.05, 0.01);
 /// Setups that are varied in a round.
 const KEPT: usize = 3;
 
