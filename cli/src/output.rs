@@ -91,7 +91,7 @@ pub(crate) fn emit_or_refuse<E: ValueEnum, N: AsRef<str> + Clone>(
 ) -> Result<()> {
     let Some(folder) = folder else { return Ok(()) };
     if let Some(why) = refused {
-        say(quiet, &format!("tracecast: nothing is written to --emit-to, as {why}"));
+        say(quiet, &format!("tracecast: nothing is written to --emit-to, as {}", why.replace("**", "")));
         return Ok(());
     }
     let asked = if asked.is_empty() { E::value_variants() } else { asked };

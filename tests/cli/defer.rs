@@ -260,7 +260,7 @@ fn emitted(folder: &Folder, carbon: &str) -> PathBuf {
 }
 
 fn job(gpus: &str, more: &str) -> String {
-    format!("{{ tres_per_node = \"{gpus}\", time_limit = 120, begin_time = 0{more} }}")
+    format!("{{ script = \"#!/bin/sh\", tres_per_node = \"{gpus}\", time_limit = 120, begin_time = 0{more} }}")
 }
 
 /// 2020-05-01T20:20:00Z, in the day after the file.
@@ -292,7 +292,7 @@ fn a_table_delays_the_jobs_that_wait() {
         return;
     };
     let of = |now: i64, job: &str| of(now, job).unwrap();
-    let start = "1588413600 nil";
+    let start = "1588413600 tracecast-defer";
     assert_eq!(found, start);
     // Names of types may begin with a digit.
     for gpus in ["gres:gpu:v100:1", "gres/gpu=1", "gres/gpu", "gres/gpu:3090:1", "gpu:1g.10gb:1"] {
@@ -301,12 +301,31 @@ fn a_table_delays_the_jobs_that_wait() {
     // Other sizes and limits, hours that are clean, another day, and jobs without GPUs or a limit start at once.
     assert_eq!(of(EVENING, &job("gres/gpu:8", "")), "0 nil");
     assert_eq!(of(EVENING, &job("gres/gpu:1", ", min_nodes = 4")), "0 nil");
-    assert_eq!(of(EVENING, "{ tres_per_node = \"gres/gpu:1\", time_limit = 4294967294, begin_time = 0 }"), "0 nil");
-    assert_eq!(of(EVENING, "{ time_limit = 120, begin_time = 0 }"), "0 nil");
+    assert_eq!(
+        of(EVENING, "{ script = \"x\", tres_per_node = \"gres/gpu:1\", time_limit = 4294967294, begin_time = 0 }"),
+        "0 nil"
+    );
+    assert_eq!(of(EVENING, "{ script = \"x\", time_limit = 120, begin_time = 0 }"), "0 nil");
     assert_eq!(of(EVENING - 8 * 3_600, &job("gres/gpu:1", "")), "0 nil");
     assert_eq!(of(EVENING + 86_400, &job("gres/gpu:1", "")), "0 nil");
+    for gpus in ["gres/gpu:0", "gres/gpu:none"] {
+        assert_eq!(of(EVENING, &job(gpus, "")), "0 nil", "{gpus}");
+    }
+    // Interactive jobs do, too, and those with a deadline, a reservation or the comment.
+    for more in
+        [", script = nil", ", deadline = 1588400000", ", reservation = \"r\"", ", comment = \"please start-now\""]
+    {
+        assert_eq!(of(EVENING, &job("gres/gpu:1", more)), "0 nil", "{more}");
+    }
+    // GPUs are those of all tasks; what others say of a job is kept.
+    let tasks = "{ script = \"x\", tres_per_task = \"gres/gpu:1\", num_tasks = 4, time_limit = 120, begin_time = 0 }";
+    assert_eq!(of(EVENING, tasks), "0 nil");
+    let said = job("gres/gpu:1", ", admin_comment = \"seen\"");
+    assert_eq!(of(EVENING, &said), "1588413600 seen tracecast-defer");
+    let notes = std::fs::read_to_string(out.join("NOTES.txt")).unwrap();
+    assert!(notes.contains("loadfile") && !notes.contains("defer_release.sh"), "{notes}");
     // A later begin time of the user's own is kept.
-    let later = "{ tres_per_node = \"gres/gpu:1\", time_limit = 120, begin_time = 1588500000 }";
+    let later = "{ script = \"x\", tres_per_node = \"gres/gpu:1\", time_limit = 120, begin_time = 1588500000 }";
     assert_eq!(of(EVENING, later), "1588500000 nil");
 }
 
@@ -315,7 +334,7 @@ fn a_limit_holds_jobs_until_a_clean_hour_comes() {
     let folder = Folder::new();
     let out = emitted(&folder, &hours(2020, &[]));
     let table = std::fs::read_to_string(out.join("defer.csv")).unwrap();
-    let row = "2020-05-01T00:00:00Z,2020-05-02T00:00:00Z,1,1 to 6 h,100,86400";
+    let row = "2020-05-01T00:00:00Z,2020-05-02T00:00:00Z,1,1 to 6 h,100,g/kWh,86400";
     assert!(table.lines().any(|line| line == row), "{table}");
     // The script starts what is marked if the hour is clean, and says until when it lasts.
     let script = std::fs::read_to_string(out.join("defer_release.sh")).unwrap();
@@ -345,7 +364,24 @@ fn a_limit_holds_jobs_until_a_clean_hour_comes() {
     // Until 21:00.
     assert_eq!(std::fs::read_to_string(&open_until).unwrap().trim(), "1588366800");
     assert!(release("400").unwrap().status.success() && !PathBuf::from(&open_until).exists());
-    assert_eq!(release("dirty").unwrap().status.code(), Some(2));
+    // A gap of the feed, another unit.
+    for value in ["dirty", "-", ".", "1.2.3", "", "0.1"] {
+        assert_eq!(release(value).unwrap().status.code(), Some(2), "{value}");
+    }
+    // One job that cannot be started keeps none of the others from it.
+    let refusing = format!(
+        "#!/bin/sh\nif [ \"$1\" = -o ]; then sed s/JobId=8/JobId=7/ {listed}; sed -n s/JobId=7/JobId=6/p {listed}; else echo \"$@\" >> {started}; [ \"$2\" != JobId=7 ]; fi\n"
+    );
+    folder.file("scontrol", &refusing);
+    let partly = release("100").unwrap();
+    assert_eq!(partly.status.code(), Some(1), "{}", stderr(&partly));
+    assert!(
+        std::fs::read_to_string(&started)
+            .unwrap()
+            .ends_with("update JobId=7 StartTime=now\nupdate JobId=6 StartTime=now\n")
+    );
+    assert!(std::fs::read_to_string(out.join("NOTES.txt")).unwrap().contains("defer_release.sh"));
+    assert!(script.contains("Carbon intensity is of zone X"), "{script}");
     // The lines hold a job for as long as it may wait, and mark it; in a clean hour it starts at once.
     let lines = std::fs::read_to_string(out.join("defer_job_submit.lua")).unwrap();
     let of = |until: Option<i64>, job: &str| begin_time(&folder, &lines, (EVENING, until), job);
@@ -356,7 +392,7 @@ fn a_limit_holds_jobs_until_a_clean_hour_comes() {
     assert_eq!(found, format!("{} tracecast-defer", EVENING + 86_400));
     assert_eq!(of(Some(EVENING - 1), &job("gres/gpu:1", "")).unwrap(), found);
     assert_eq!(of(Some(EVENING + 2_400), &job("gres/gpu:1", "")).unwrap(), "0 nil");
-    let later = "{ tres_per_node = \"gres/gpu:1\", time_limit = 120, begin_time = 1588370000 }";
+    let later = "{ script = \"x\", tres_per_node = \"gres/gpu:1\", time_limit = 120, begin_time = 1588370000 }";
     assert_eq!(of(None, later).unwrap(), "1588370000 nil");
 }
 
@@ -455,6 +491,9 @@ fn what_cannot_be_planned_is_refused() {
     assert!(said(&["--carbon", &carbon, "--reserved", "3"]).contains("--prices"));
     let priced = folder.file("p.csv", &prices());
     assert!(said(&["--minimise", "price", "--carbon", &carbon, "--energy-price", &priced]).contains("are not used"));
+    let dollars = folder
+        .file("d.toml", "currency = \"USD\"\n[[instance]]\nname = \"a\"\ngpu = \"V100\"\ngpus = 1\non_demand = 4.0\n");
+    assert!(said(&["--carbon", &carbon, "--energy-price", &priced, "--prices", &dollars]).contains("one currency"));
     assert!(said(&["--zone", "DE", "--energy-price", &priced]).contains("are not used"));
     assert!(said(&["--carbon", &carbon, "--carbon-shift", "53w"]).contains("leave --carbon-shift out"));
     let offers = "currency = \"EUR\"\n[[instance]]\nname = \"a\"\ngpu = \"V100\"\ngpus = 1\non_demand = 4.0\n";

@@ -209,6 +209,15 @@ pub(crate) fn plan(asked: &PlanDefer, quiet: bool) -> Result<()> {
     let offers = asked.prices.as_deref().map(source::offers).transpose()?;
     let trace = source::open(&asked.sources, &asked.reading, None, quiet)?;
     let (hours, energy) = hours(asked, &trace)?;
+    if let (Some((_, paid)), Some(offers)) = (&energy, &offers)
+        && *paid != offers.currency
+    {
+        let what = format!(
+            "--energy-price is in {paid} and --prices in {}: they are added up; write both in one currency",
+            offers.currency
+        );
+        return Err(Usage(what).into());
+    }
     let title = describe::title(&trace, &asked.sources);
     let (eval_from_ms, _) = window.resolve(&Zone::named(&trace.zone)?)?;
     let request = DeferRequest {

@@ -44,9 +44,9 @@ struct Written<'a> {
     apart: Option<&'a (usize, u32, String, Vec<SizeClass>)>,
 }
 
-/// What is recommended: the mix, if kinds were given.
+/// What is recommended: the mix, if kinds were given and it is advised.
 fn written(answer: &CapacityAnswer) -> Vec<Written<'_>> {
-    match &answer.mix {
+    match answer.mix.as_ref().filter(|mix| mix.is_advised()) {
         None => answer
             .sized
             .iter()
@@ -82,7 +82,7 @@ fn for_whom(part: &Part, classes: &[SizeClass], more: &str) -> String {
 /// The cluster with the recommended nodes, as `--cluster` takes it.
 pub fn cluster(answer: &CapacityAnswer) -> Emitted {
     let mut text = head(answer);
-    if answer.mix.is_some() {
+    if answer.mix.as_ref().is_some_and(super::mix::MixAnswer::is_advised) {
         text.push_str("# Nodes have no speed here: a replay of this file has today's runs on every kind.\n");
     }
     for (at, of) in written(answer).iter().enumerate() {

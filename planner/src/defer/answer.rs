@@ -286,6 +286,8 @@ pub struct NextTable {
 pub struct NextLimit {
     /// g/kWh or money a kWh.
     pub limit: f64,
+    /// The lowest hour of the last days.
+    pub lowest: f64,
     /// It is this percentile of the last days, percent.
     pub percent: u8,
     /// Days.

@@ -23,22 +23,34 @@ const MARK: &str = "tracecast-defer";
 /// The file that says until when jobs start at once.
 const OPEN_UNTIL: &str = "/var/spool/slurm/defer_open_until";
 
-/// GPUs and class of a job, for Slurm.
+/// What a user writes into the comment of a job that is to start at once.
+const AT_ONCE: &str = "start-now";
+
+/// GPUs of a job, for Slurm, and whether it may wait.
 const CLASS_OF: &str = r#"local now = os.time()
-local asked = job_desc.tres_per_node or job_desc.tres_per_job or ""
+local asked = job_desc.tres_per_node or job_desc.tres_per_job or job_desc.tres_per_task or ""
 -- The count stands at the end: names of types may hold digits (gpu:3090:2, gpu:1g.10gb:1).
 local gpus
 for item in string.gmatch(asked, "[^,]+") do
-  if string.match(item, "gpu") then
+  if string.match(item, "gpu") and not string.match(item, "none$") then
     gpus = (gpus or 0) + tonumber(string.match(item, "[:=](%d+)$") or 1)
   end
 end
--- GPUs of all nodes, where they are asked for by the node.
-if gpus and job_desc.tres_per_node and job_desc.min_nodes and job_desc.min_nodes > 1 and job_desc.min_nodes < 65536 then
-  gpus = gpus * job_desc.min_nodes
+if gpus == 0 then gpus = nil end
+-- GPUs of all nodes or tasks, where they are asked for by the node or task.
+local function times(count)
+  if gpus and count and count > 1 and count < 65536 then gpus = gpus * count end
 end
-local limit, begin = job_desc.time_limit, job_desc.begin_time
+if job_desc.tres_per_node then
+  times(job_desc.min_nodes)
+elseif not job_desc.tres_per_job then
+  times(job_desc.num_tasks)
+end
+local limit, begin, deadline = job_desc.time_limit, job_desc.begin_time, job_desc.deadline
 if not begin or begin == 4294967294 then begin = 0 end
+-- Interactive jobs start at once, and those with a deadline, a reservation, a begin time of their own, or the comment.
+local may_wait = job_desc.script and begin <= now and (not deadline or deadline == 0 or deadline == 4294967294)
+  and not job_desc.reservation and not string.find(job_desc.comment or "", "start-now", 1, true)
 "#;
 
 fn day(answer: &DeferAnswer) -> Result<&NextDay> {
@@ -61,7 +73,11 @@ fn seconds(day: &NextDay) -> (i64, i64) {
 fn unit(answer: &DeferAnswer) -> String {
     match answer.aim {
         DeferAim::Carbon => "g/kWh".to_owned(),
-        DeferAim::Price => format!("{}/kWh", answer.unit),
+        // The currency is from the heading of a file, and stands in a script.
+        DeferAim::Price => {
+            let plain = |of: &char| of.is_alphanumeric() || *of == '€';
+            format!("{}/kWh", answer.unit.chars().filter(plain).collect::<String>())
+        }
     }
 }
 
@@ -97,15 +113,16 @@ fn starts(day: &NextDay, table: &NextTable) -> String {
 }
 
 fn limits(answer: &DeferAnswer, day: &NextDay, limit: &NextLimit) -> String {
-    let mut text = "from_utc,to_utc,gpus,expected_run,start_at_or_below,longest_wait_s\n".to_owned();
+    let mut text = "from_utc,to_utc,gpus,expected_run,start_at_or_below,unit,longest_wait_s\n".to_owned();
     for class in &answer.plan.classes {
         text.push_str(&format!(
-            "{},{},{},{},{},{}\n",
+            "{},{},{},{},{},{},{}\n",
             format_rfc3339(day.first_ms()),
             format_rfc3339(day.first_ms() + 24 * HOUR_MS),
             class.size.id(),
             class.runs,
             limit.limit,
+            unit(answer),
             class.most_wait_s
         ));
     }
@@ -115,6 +132,8 @@ fn limits(answer: &DeferAnswer, day: &NextDay, limit: &NextLimit) -> String {
 /// What stands above lines, as comments.
 fn head(answer: &DeferAnswer, mark: &str, more: &[String]) -> String {
     let mut said = vec![answer.action.replace("**", "")];
+    // Which zone, and whether direct or of the life cycle: the values of each hour must be of the same.
+    said.extend(answer.notes.iter().filter(|note| note.starts_with("Carbon intensity is of")).cloned());
     said.extend_from_slice(more);
     let plain = |line: &String| line.replace('−', "-").replace('…', "...").replace('₂', "2");
     comments(mark, &said.iter().map(plain).collect::<Vec<_>>())
@@ -126,7 +145,7 @@ fn of_class(day: &NextDay, rows: &str, then: &str) -> String {
     let minutes = RUNS_MS.map(|ms| (ms / 60_000).to_string()).join(", ");
     let runs = (0..=RUNS_MS.len()).map(|class| format!("\"{}\"", runs_in_words(class))).collect::<Vec<_>>().join(", ");
     format!(
-        "{CLASS_OF}if gpus and limit and limit < 4294967294 and now >= {first} and now < {last} then\n  \
+        "{CLASS_OF}if may_wait and gpus and limit and limit < 4294967294 and now >= {first} and now < {last} then\n  \
          local size = gpus > 8 and \">8\" or gpus > 4 and \"5-8\" or gpus > 1 and \"2-4\" or \"1\"\n  \
          local ends, runs, class = {{{minutes}}}, {{{runs}}}, 1\n  \
          for _, minute in ipairs(ends) do\n    \
@@ -138,27 +157,45 @@ fn of_class(day: &NextDay, rows: &str, then: &str) -> String {
     )
 }
 
-/// Lines for Slurm: `defer_job_submit.lua`, and for a limit `defer_release.sh`.
+/// Lines for Slurm: `defer_job_submit.lua`, for a limit `defer_release.sh`, and `NOTES.txt`, which says how to install them.
 ///
 /// # Errors
 /// If waiting is not advised.
 pub fn slurm(answer: &DeferAnswer) -> Result<Vec<Emitted>> {
     let day = day(answer)?;
     let lines = |text: String| ("defer_job_submit.lua".to_owned(), text);
+    let notes = |with_limit: bool| ("NOTES.txt".to_owned(), install(day, with_limit));
     Ok(match &day.way {
-        NextWay::Table(table) => vec![lines(lua_starts(answer, day, table))],
+        NextWay::Table(table) => vec![lines(lua_starts(answer, day, table)), notes(false)],
         NextWay::Limit(limit) => {
-            vec![lines(lua_holds(answer, day, limit)), ("defer_release.sh".to_owned(), release(answer, day, limit))]
+            let script = ("defer_release.sh".to_owned(), release(answer, day, limit));
+            vec![lines(lua_holds(answer, day, limit)), script, notes(true)]
         }
     })
+}
+
+/// Lines that let a job begin at a moment at the latest, mark it and tell its user.
+fn hold(until: &str) -> String {
+    format!(
+        "    local said = job_desc.admin_comment\n    \
+         job_desc.begin_time = {until}\n    \
+         job_desc.admin_comment = (said and said ~= \"\" and said .. \" \" or \"\") .. \"{MARK}\"\n    \
+         if slurm and slurm.log_user then\n      \
+         slurm.log_user(\"held for a better hour, until %s at the latest; --comment={AT_ONCE} starts it at once\", os.date(\"%Y-%m-%d %H:%M\", job_desc.begin_time))\n    \
+         end\n"
+    )
 }
 
 /// What both kinds of lines say of themselves.
 fn into_slurm() -> [String; 3] {
     [
         "Into slurm_job_submit of job_submit.lua. Write it anew each day; after the day it does nothing.".to_owned(),
-        "The expected run is taken from the time limit; a job without one starts at once.".to_owned(),
-        "To undo: take these lines out; what waits starts with scontrol update JobId=... StartTime=now.".to_owned(),
+        format!(
+            "The expected run is taken from the time limit; a job without one starts at once, and so does one with --comment={AT_ONCE}."
+        ),
+        format!(
+            "To undo: take these lines out; what waits has {MARK} in its AdminComment and starts with scontrol update JobId=... StartTime=now."
+        ),
     ]
 }
 
@@ -182,10 +219,10 @@ fn lua_starts(answer: &DeferAnswer, day: &NextDay, table: &NextTable) -> String 
     lua.push_str("}\n");
     let then = format!(
         "  local start = row and row[math.floor((now - {}) / 3600) + 1]\n  \
-         if start and start > now and begin < start then\n    \
-         job_desc.begin_time = start\n  \
+         if start and start > now then\n{}  \
          end\n",
-        seconds(day).0
+        seconds(day).0,
+        hold("start")
     );
     lua.push_str(&of_class(day, "starts", &then));
     lua
@@ -212,13 +249,38 @@ fn lua_holds(answer: &DeferAnswer, day: &NextDay, limit: &NextLimit) -> String {
         "  local file = io.open(\"{OPEN_UNTIL}\", \"r\")\n  \
          local open_until = file and tonumber(file:read(\"*l\")) or 0\n  \
          if file then file:close() end\n  \
-         if row and now >= open_until and begin <= now then\n    \
-         job_desc.begin_time = now + row\n    \
-         job_desc.admin_comment = \"{MARK}\"\n  \
-         end\n"
+         if row and now >= open_until then\n{}  \
+         end\n",
+        hold("now + row")
     );
     lua.push_str(&of_class(day, "waits", &then));
     lua
+}
+
+/// How the files are installed.
+fn install(day: &NextDay, with_limit: bool) -> String {
+    let hourly = if with_limit {
+        format!(
+            "3. Each hour, as an operator of Slurm, with a command of yours that prints the value of the hour that begins:\n\n       \
+             0 * * * *  /etc/slurm/defer_release.sh \"$(value-of-this-hour)\"\n\n   \
+             It writes {OPEN_UNTIL}; the folder must be there, and Slurm's user must be able to read the file. Put another path into both files if you like.\n"
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "How to set what `tracecast plan defer` wrote for the day from {} on\n\n\
+         1. Copy the files to /etc/slurm. In slurm_job_submit of job_submit.lua (JobSubmitPlugins=lua), add once, and run scontrol reconfigure:\n\n       \
+         local defer = loadfile(\"/etc/slurm/defer_job_submit.lua\", \"t\", setmetatable({{ job_desc = job_desc }}, {{ __index = _G }}))\n       \
+         if defer then defer() end\n\n   \
+         It reads the file for each job, so a file written anew needs no reconfigure. (Lua 5.1 has no environments here: paste the lines instead.)\n\
+         2. Each day, a little before {} UTC, with hours up to then: the same tracecast command with --emit-to, and the files copied over.\n\
+         {hourly}\n\
+         To undo: take the lines out of job_submit.lua. What waits has {MARK} in its AdminComment; scontrol update JobId=... StartTime=now starts it. What is held starts when its longest wait is over, whatever happens.\n\
+         To try first: slurm.conf of a test cluster; the lines were run in Lua with jobs of tests, and not in a live Slurm.\n",
+        day.from,
+        day.from.get(11..16).unwrap_or_default()
+    )
 }
 
 /// The script that starts what waits.
@@ -232,29 +294,41 @@ fn release(answer: &DeferAnswer, day: &NextDay, limit: &NextLimit) -> String {
         ),
         format!("It needs to write {OPEN_UNTIL} and to run scontrol as an operator."),
     ];
+    // A value far below all that were seen is in another unit, or a gap of the feed.
+    let least = if answer.aim == DeferAim::Carbon { limit.lowest / 10.0 } else { f64::MIN };
     format!(
-        "#!/bin/sh\n{}set -eu\n\
+        "#!/bin/sh\n{}set -u\n\
          limit={}\n\
+         least={least}\n\
          now=$(date +%s)\n\
-         case ${{1:-}} in\n\
-         '' | *[!0-9.-]*) echo \"usage: defer_release.sh {}\" >&2; exit 2 ;;\n\
-         esac\n\
+         if ! printf '%s\\n' \"${{1:-}}\" | grep -Eq '^-?[0-9]+(\\.[0-9]+)?$'; then\n  \
+         echo \"usage: defer_release.sh VALUE, a number of {}\" >&2\n  \
+         exit 2\n\
+         fi\n\
+         if awk -v value=\"$1\" -v least=\"$least\" 'BEGIN {{ exit !(value + 0 < least + 0) }}'; then\n  \
+         echo \"$1 is far below all values that were seen; is it of the unit {}?\" >&2\n  \
+         exit 2\n\
+         fi\n\
          if [ \"$now\" -lt {first} ] || [ \"$now\" -ge {last} ]; then\n  \
          rm -f {OPEN_UNTIL}\n  \
          echo \"this limit is for another day; write it anew\" >&2\n  \
          exit 1\n\
          fi\n\
          if awk -v value=\"$1\" -v limit=\"$limit\" 'BEGIN {{ exit !(value + 0 <= limit + 0) }}'; then\n  \
-         echo $(( (now / 3600 + 1) * 3600 )) > {OPEN_UNTIL}\n  \
-         scontrol -o show jobs | awk '/ JobState=PENDING / && / AdminComment={MARK}( |$)/ {{ sub(\"JobId=\", \"\", $1); print $1 }}' |\n  \
-         while read -r job; do\n    \
-         scontrol update \"JobId=$job\" StartTime=now\n  \
-         done\n\
+         echo $(( (now / 3600 + 1) * 3600 )) > {OPEN_UNTIL} || exit 1\n  \
+         scontrol -o show jobs | awk '/ JobState=PENDING / && / AdminComment=[^=]*{MARK}( |$)/ {{ sub(\"JobId=\", \"\", $1); print $1 }}' | {{\n    \
+         failed=0\n    \
+         while read -r job; do\n      \
+         scontrol update \"JobId=$job\" StartTime=now || failed=1\n    \
+         done\n    \
+         exit $failed\n  \
+         }}\n\
          else\n  \
          rm -f {OPEN_UNTIL}\n\
          fi\n",
         head(answer, "#", &said),
         limit.limit,
+        unit(answer),
         unit(answer)
     )
 }

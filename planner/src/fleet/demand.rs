@@ -169,7 +169,7 @@ impl<'t> FleetJobs<'t> {
         }
         if pool.iter().all(Option::is_none) {
             return Err(Error::NoJobs(
-                "there are no jobs with GPUs in this trace, so there is nothing to rent".to_owned(),
+                "there are no jobs with GPUs in this trace, so there is nothing to plan; sacct tells GPUs in ReqTRES and AllocTRES".to_owned(),
             ));
         }
         let most: Vec<f64> = offers

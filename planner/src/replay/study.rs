@@ -161,6 +161,29 @@ impl<'a> Study<'a> {
         words
     }
 
+    /// Words on limits and shares that do nothing, or too little, in a scenario.
+    fn limits_without_effect(&self, named: &Named) -> Vec<String> {
+        let Some(limits) = &self.loaded_of(named).cluster.limits else { return Vec::new() };
+        let mut said = Vec::new();
+        let weighs = match &named.policy.order {
+            Order::Multifactor(own) => limits.weights(own).fair_share > 0.0,
+            _ => false,
+        };
+        if limits.has_unequal_shares() && !weighs {
+            said.push(format!(
+                "{}: shares of accounts (Fairshare) do nothing here, as the order gives them no weight; take --order multifactor:fair_share=10000, or multifactor with PriorityWeightFairshare in the file.",
+                named.name
+            ));
+        }
+        if limits.gives_way_with_time() && named.policy.interval_ms.is_none() {
+            said.push(format!(
+                "**{}: without --interval, jobs wait longer than they would**: a limit of GPU time gives way as time goes by, and the replay looks only when a job comes or ends. Give --interval 5m, Slurm's PriorityCalcPeriod.",
+                named.name
+            ));
+        }
+        said
+    }
+
     /// Jobs that a scenario knows by their true run for want of an estimate.
     fn known_by_run(&self, named: &Named) -> Option<KnownByRun> {
         KnownByRun::of(&named.policy, &self.loaded.workload)
@@ -340,6 +363,13 @@ impl<'a> Study<'a> {
         let node_failures = |at: usize| failures.get(at).map_or(0, Vec::len) as u64;
         let ties = if self.compares { self.tie_band(named, first)? } else { None };
         subject.notes.extend(self.scenarios.iter().filter_map(without_effect));
+        subject.notes.extend(self.scenarios.iter().flat_map(|named| self.limits_without_effect(named)));
+        if recorded_start_ms.iter().any(Option::is_some) && self.loaded.cluster.limits.is_some() {
+            subject.notes.push(
+                "The policy of the record is replayed under the limits as well. If the cluster did not have them, name as the first scenario of --compare one with limits = \"none\"."
+                    .to_owned(),
+            );
+        }
         let others = self.scenarios.iter().zip(&evaluations).enumerate().skip(1);
         let others = others.map(|(at, (named, evaluation))| Replay {
             name: named.name.clone(),

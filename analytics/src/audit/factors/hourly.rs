@@ -101,7 +101,12 @@ impl Hourly {
             remedy: remedy.to_owned(),
         };
         let zone = match (zone, zones.as_slice()) {
-            (_, []) => return Err(wrong("there is none".to_owned(), "name a file with --carbon, or give `g_per_kwh`")),
+            (_, []) => {
+                return Err(wrong(
+                    "there is none".to_owned(),
+                    "name a file of hourly intensities; a negative value, or one that is no number, is none",
+                ));
+            }
             (None, [only]) => *only,
             (None, several) => {
                 return Err(wrong(format!("there are the zones {}", listed(several)), "name one with --zone"));

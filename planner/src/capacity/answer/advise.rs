@@ -47,14 +47,20 @@ impl CapacityAnswer {
     pub(super) fn act(&self) -> String {
         let mut said = match &self.mix {
             // Sharing comes before any nodes, of whatever kind.
-            Some(mix) if self.shares_first() => {
+            Some(mix) if mix.is_advised() && self.shares_first() => {
                 let pool = self.in_all.needed_in_one_pool.map_or(0, u64::from);
                 format!("{} If each VC keeps nodes of its own: {}", self.sharing(pool), mix.action)
             }
-            Some(mix) => mix.action.clone(),
+            Some(mix) if mix.is_advised() || !mix.changes() => mix.action.clone(),
+            Some(mix) => format!("{} {}", self.changes(), mix.action),
             None => self.changes(),
         };
         let (none, few) = (self.not_judged(NotJudged::NoNumber), self.not_judged(NotJudged::TooFewJobs));
+        if self.growth.is_some() && self.nodes.len() > 1 {
+            said.push_str(
+                " With more work, one pool of all VCs was not sized: without --scale and --add the answer says whether sharing needs far fewer nodes.",
+            );
+        }
         if !none.is_empty() {
             said.push_str(&format!(
                 " **No number of nodes keeps the target in {}**: what its jobs wait for is not nodes, so its nodes stay as they are.",
@@ -178,7 +184,7 @@ impl CapacityAnswer {
 
     /// The same as every plan recommends; `None` where nothing is worth changing.
     pub(super) fn recommend(&self, parts: &[SizedPart]) -> Option<Recommendation> {
-        if let Some(mix) = &self.mix {
+        if let Some(mix) = self.mix.as_ref().filter(|mix| mix.is_advised() || !mix.changes()) {
             return self.recommend_mix(mix);
         }
         if parts.iter().all(|part| part.recommended == part.part.nodes()) {

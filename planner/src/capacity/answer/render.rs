@@ -57,9 +57,11 @@ impl CapacityAnswer {
             (rules, rule(NodesBy::Mean80), rule(NodesBy::Oracle))
         {
             said.push(format!(
-                "Tested on {}: what the plan recommended kept the target in **{} of {}** tests with {} nodes, the upper end of the interval in {} with {}, the fewest that \
+                "Tested on {}{}: what the plan recommended{} kept the target in **{} of {}** tests with {} nodes, the upper end of the interval in {} with {}, the fewest that \
                  kept it before in {} with {}, mean demand / 80 % in {} with {}; {} would have been enough.{}",
                 format::counted(self.held_out.windows.len() as u64, "later window", "later windows"),
+                if self.growth.is_some() { " as they were, without more work" } else { "" },
+                if self.mix.is_some() { " of today's kinds" } else { "" },
                 format::count(tested.pools_kept),
                 format::count(tested.pools),
                 format::float(tested.nodes, 1),
@@ -201,7 +203,7 @@ impl CapacityAnswer {
         Section::new("capacity-tested", "What came of it on later days")
             .with_table(table)
             .with_table(windows)
-            .with_definition("**What the plan recommends** is the rule of *to have*, with the nodes that there were when the window began and the windows before it. Where no number kept the target before, it, the fewest and the upper end have the nodes that there were, and count as not kept.")
+            .with_definition("**What the plan recommends** is the rule of \"to have\", with the nodes that there were when the window began and the windows before it. Where no number kept the target before, it, the fewest and the upper end have the nodes that there were, and count as not kept.")
             .with_definition("A **test** is a pool in a window, with 20 judged jobs before and in it. The target is kept as above: over all jobs and each size class with 20 of them.")
             .with_definition("Numbers rest on what was known when the window began. In the replay they are there from the first job on.")
     }

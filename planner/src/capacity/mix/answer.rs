@@ -8,7 +8,7 @@ use serde::Serialize;
 use tracecast_analytics::facts::SizeClass;
 
 use super::heldout::{self, MixWindow};
-use super::kinds::{NodeKind, NodeKinds};
+use super::kinds::{KindStock, NodeKind, NodeKinds};
 use super::rule::{MixBy, Planned};
 use super::search::{Bench, Mix};
 use super::way::{PartKinds, Way};
@@ -208,7 +208,8 @@ struct Alone {
 
 /// A part, planned.
 struct PlannedPart {
-    planned: Option<Planned>,
+    /// Nodes by each rule.
+    stock: Vec<(MixBy, Vec<KindStock>)>,
     answer: MixOfPool,
     chosen: ChosenNodes,
     /// Each other kind alone.
@@ -241,9 +242,13 @@ impl MixAnswer {
         let mut answer = Self {
             currency: kinds.currency.clone(),
             kinds: kinds.kinds.iter().map(KindOfNodes::of).collect(),
-            cost: MixBy::ALL.into_iter().filter(|by| *by != MixBy::Oracle).map(|by| cost(&planned, by)).collect(),
+            cost: MixBy::ALL
+                .into_iter()
+                .filter(|by| *by != MixBy::Oracle)
+                .map(|by| cost(kinds, &planned, by))
+                .collect(),
             another: another(kinds, &planned),
-            held_out: MixBy::ALL.into_iter().map(|by| rule(&windows, by)).collect(),
+            held_out: MixBy::ALL.into_iter().map(|by| rule(kinds, &windows, by)).collect(),
             windows: windows.len() as u64,
             action: String::new(),
             pools: Vec::new(),
@@ -270,6 +275,18 @@ impl MixAnswer {
     /// Whether anything is to be changed.
     pub fn changes(&self) -> bool {
         self.pools.iter().any(|pool| pool.recommended != pool.now)
+    }
+
+    /// The rule in today's proportions that kept the target on later windows at least as often as the mix for no more money, if there is one: then the mix is not advised.
+    pub fn beaten_by(&self) -> Option<&MixRule> {
+        let mix = self.rule(MixBy::Recommended)?;
+        let mut plain = [MixBy::Proportions, MixBy::ProportionsUpper].into_iter().filter_map(|by| self.rule(by));
+        plain.find(|rule| rule.pools_kept >= mix.pools_kept && rule.per_month <= mix.per_month)
+    }
+
+    /// Whether the mix is what is recommended.
+    pub fn is_advised(&self) -> bool {
+        self.changes() && self.beaten_by().is_none()
     }
 }
 
@@ -344,7 +361,8 @@ fn plan(
             recommended: priced,
             complete: true,
         };
-        return Ok(PlannedPart { planned: None, answer, chosen: chosen(&part_kinds, &now), alone: Vec::new() });
+        let stock = MixBy::ALL.map(|by| (by, part_kinds.stock(&now.counts))).to_vec();
+        return Ok(PlannedPart { stock, answer, chosen: chosen(&part_kinds, &now), alone: Vec::new() });
     };
     let bench = Bench::new(part_kinds, jobs, with, window)?;
     let planned = Planned::of(&bench, Some(&needed), &asked, heldout::earlier(windows, &of.part.name))?;
@@ -373,26 +391,18 @@ fn plan(
         complete: kept.complete && upper.complete,
     };
     let chosen = chosen(&bench.kinds, &planned.recommended);
-    Ok(PlannedPart { planned: Some(planned), answer, chosen, alone })
+    let stock = MixBy::ALL.map(|by| (by, bench.kinds.stock(&planned.by(by).counts))).to_vec();
+    Ok(PlannedPart { stock, answer, chosen, alone })
 }
 
-fn cost(parts: &[PlannedPart], by: MixBy) -> CostByRule {
-    let (mut nodes, mut per_month) = (0u64, 0.0);
-    for part in parts {
-        let (of, cost) = match &part.planned {
-            Some(planned) => {
-                let mix = planned.by(by);
-                (mix.counts.iter().copied().map(u64::from).sum::<u64>(), mix.per_h * MONTH_H)
-            }
-            None => {
-                let now = &part.answer.now;
-                (now.nodes.iter().map(|of| u64::from(of.nodes)).sum(), now.per_month)
-            }
-        };
-        nodes += of;
-        per_month += cost;
+fn cost(kinds: &NodeKinds, parts: &[PlannedPart], by: MixBy) -> CostByRule {
+    let stock = || parts.iter().flat_map(|part| &part.stock).filter(|(of, _)| *of == by).flat_map(|(_, stock)| stock);
+    CostByRule {
+        by,
+        what: by.in_words().to_owned(),
+        nodes: stock().map(|of| u64::from(of.nodes)).sum(),
+        per_month: kinds.per_h_of_all(stock()) * MONTH_H,
     }
-    CostByRule { by, what: by.in_words().to_owned(), nodes, per_month }
 }
 
 fn another(kinds: &NodeKinds, parts: &[PlannedPart]) -> Vec<AnotherKind> {
@@ -425,15 +435,15 @@ fn another(kinds: &NodeKinds, parts: &[PlannedPart]) -> Vec<AnotherKind> {
     all.map(row).filter(|row| row.of > 0).collect()
 }
 
-fn rule(windows: &[MixWindow], by: MixBy) -> MixRule {
+fn rule(kinds: &NodeKinds, windows: &[MixWindow], by: MixBy) -> MixRule {
     let count = windows.len().max(1) as f64;
-    let cost = |by: MixBy| windows.iter().map(|window| window.by(by).0).sum::<f64>() / count * MONTH_H;
+    let cost = |by: MixBy| windows.iter().map(|window| window.by(kinds, by).0).sum::<f64>() / count * MONTH_H;
     MixRule {
         by,
         what: by.in_words().to_owned(),
         per_month: cost(by),
-        nodes: windows.iter().map(|window| window.by(by).1 as f64).sum::<f64>() / count,
-        pools_kept: windows.iter().map(|window| window.by(by).2).sum(),
+        nodes: windows.iter().map(|window| window.by(kinds, by).1 as f64).sum::<f64>() / count,
+        pools_kept: windows.iter().map(|window| window.by(kinds, by).2).sum(),
         pools: windows.iter().map(|window| window.parts.len() as u64).sum(),
         beyond_oracle: cost(by) - cost(MixBy::Oracle),
     }

@@ -8,7 +8,7 @@
 
 use rayon::prelude::*;
 
-use super::kinds::NodeKinds;
+use super::kinds::{KindStock, NodeKinds};
 use super::rule::{Earlier, MixBy, Planned};
 use super::search::Bench;
 use super::way::PartKinds;
@@ -24,8 +24,7 @@ use crate::sim::{Policy, Workload};
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::capacity) struct TestedMix {
     pub(in crate::capacity) by: MixBy,
-    pub(in crate::capacity) counts: Vec<u32>,
-    pub(in crate::capacity) per_h: f64,
+    pub(in crate::capacity) stock: Vec<KindStock>,
     pub(in crate::capacity) kept: bool,
 }
 
@@ -42,11 +41,11 @@ pub(in crate::capacity) struct MixWindow {
 
 impl MixWindow {
     /// What an hour costs, nodes, and parts that kept the target, by one rule.
-    pub(super) fn by(&self, by: MixBy) -> (f64, u64, u64) {
+    pub(super) fn by(&self, kinds: &NodeKinds, by: MixBy) -> (f64, u64, u64) {
         let of = || self.parts.iter().flat_map(|(_, tested)| tested).filter(move |tested| tested.by == by);
         (
-            of().map(|tested| tested.per_h).sum(),
-            of().flat_map(|tested| &tested.counts).map(|count| u64::from(*count)).sum(),
+            kinds.per_h_of_all(of().flat_map(|tested| &tested.stock)),
+            of().flat_map(|tested| &tested.stock).map(|of| u64::from(of.nodes)).sum(),
             of().filter(|tested| tested.kept).count() as u64,
         )
     }
@@ -126,7 +125,7 @@ fn tested(
         };
         let (kept, _) = bench.test(mix)?;
         let known = !by.rests_on_needed() || needed.is_some();
-        Ok(TestedMix { by, counts: mix.counts.clone(), per_h: mix.per_h, kept: kept && known })
+        Ok(TestedMix { by, stock: bench.kinds.stock(&mix.counts), kept: kept && known })
     };
     MixBy::ALL.into_iter().map(test).collect::<Result<_>>().map(Some)
 }
@@ -137,7 +136,7 @@ mod tests {
 
     #[test]
     fn what_earlier_windows_say_by_hand() {
-        let tested = |by: MixBy, kept: bool| TestedMix { by, counts: vec![1], per_h: 1.0, kept };
+        let tested = |by: MixBy, kept: bool| TestedMix { by, stock: Vec::new(), kept };
         let window = |now: bool, upper: bool, same: bool| MixWindow {
             from_ms: 0,
             to_ms: 1,

@@ -31,6 +31,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use tracecast_analytics::facts::SizeClass;
 
+use super::way::EQUAL;
 use crate::capacity::part::Part;
 use crate::error::{Error, Result, line_of};
 use crate::plan::money::owned_per_h;
@@ -226,6 +227,16 @@ impl Source<'_> {
     }
 }
 
+/// Nodes of a kind in a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::capacity) struct KindStock {
+    pub(super) kind: String,
+    /// That are there.
+    pub(super) there: u32,
+    /// That are to be there.
+    pub(super) nodes: u32,
+}
+
 impl NodeKinds {
     /// Reads the text of a file called `file`.
     ///
@@ -258,10 +269,24 @@ impl NodeKinds {
         Ok(Self { file: file.to_owned(), currency: content.currency, kinds })
     }
 
+    /// What an hour of the nodes of all pools costs, where those of a kind that are there serve any pool.
+    pub(super) fn per_h_of_all<'s>(&self, stock: impl Iterator<Item = &'s KindStock>) -> f64 {
+        let mut all: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for of in stock {
+            let sum = all.entry(of.kind.as_str()).or_default();
+            *sum = (sum.0 + u64::from(of.there), sum.1 + u64::from(of.nodes));
+        }
+        let cost = |kind: &NodeKind| {
+            let (there, nodes) = all.get(kind.name.as_str()).copied().unwrap_or_default();
+            nodes.min(there) as f64 * kind.there_per_h + nodes.saturating_sub(there) as f64 * kind.per_h
+        };
+        self.kinds.iter().map(cost).sum()
+    }
+
     /// The kinds of a part: those of its own nodes, in their order, and then all others.
     ///
     /// # Errors
-    /// If nodes that it has are no kind of the file.
+    /// If nodes that it has are no kind of the file, or differ in speed.
     pub(super) fn of_part(&self, part: &Part) -> Result<Vec<&NodeKind>> {
         let own = |group: &Group| {
             let gpu_type = part.gpu_type(group);
@@ -280,6 +305,22 @@ impl NodeKinds {
             })
         };
         let mut kinds: Vec<&NodeKind> = part.groups().iter().map(own).collect::<Result<_>>()?;
+        // Jobs of the record ran on all of them, and nobody says on which: their runs are of no speed in particular.
+        let differs = |other: &&&NodeKind| {
+            let first = kinds.first().copied().unwrap_or(other);
+            SizeClass::ALL.into_iter().any(|class| (other.speed(class) / first.speed(class) - 1.0).abs() > EQUAL)
+        };
+        if let Some(other) = kinds.iter().find(differs) {
+            let first = kinds.first().map_or("", |kind| kind.name.as_str());
+            return Err(Error::File {
+                file: self.file.clone(),
+                line: 1,
+                what: format!(
+                    "{} has nodes of `{first}` and of `{}`, which differ in speed, and no job says on which it ran; give them one speed, or plan the pool without --node-types",
+                    part.name, other.name
+                ),
+            });
+        }
         for kind in &self.kinds {
             if !kinds.iter().any(|known| known.name == kind.name) {
                 kinds.push(kind);

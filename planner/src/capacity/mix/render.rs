@@ -48,16 +48,66 @@ impl MixAnswer {
             let now = sum(&|pool| pool.now.nodes_of(&kind.name));
             let then = sum(&|pool| pool.recommended.nodes_of(&kind.name));
             (now > 0 || then > 0)
-                .then(|| format!("{} of {} (today {})", format::count(then), kind.name, format::count(now)))
+                .then(|| format!("{} × {} (today {})", format::count(then), kind.name, format::count(now)))
         });
         let kinds: Vec<String> = kinds.collect();
-        format!(
-            "**By type, have** {}: {} a month, where today's nodes cost {} and the upper end in today's proportions {}.",
+        if let (Some(plain), Some(mix)) = (self.beaten_by(), self.rule(MixBy::Recommended)) {
+            let told = |rule: &super::answer::MixRule| {
+                format!("{} of {} tests at {} a month", rule.pools_kept, rule.pools, self.money(rule.per_month))
+            };
+            return format!(
+                "By type, keep today's proportions: on later windows {} kept the target in {}, a mix in {}. The mix would be {}, {} a month.",
+                plain.what,
+                told(plain),
+                told(mix),
+                kinds.join(", "),
+                cost(MixBy::Recommended)
+            );
+        }
+        let broken = self.without_a_mix();
+        // What leaves pools without enough nodes is not to look cheap beside what does not.
+        let beside = if broken.is_empty() {
+            format!(" and the upper end in today's proportions {}", cost(MixBy::ProportionsUpper))
+        } else {
+            String::new()
+        };
+        let mut said = format!(
+            "**By type, have** {}: {} a month, where today's nodes cost {}{beside}.",
             kinds.join(", "),
             cost(MixBy::Recommended),
-            cost(MixBy::Static),
-            cost(MixBy::ProportionsUpper)
-        )
+            cost(MixBy::Static)
+        );
+        if !broken.is_empty() {
+            said.push_str(&format!(
+                " **In {} no mix that the file allows keeps the target**: their nodes stay as they are, and it stays broken there.",
+                broken.join(", ")
+            ));
+        }
+        said.extend(self.kinds.iter().filter_map(|kind| self.given_up(&kind.name)));
+        said
+    }
+
+    /// Pools whose nodes are not enough today, and of which no mix is.
+    fn without_a_mix(&self) -> Vec<&str> {
+        let broken = self.pools.iter().filter(|pool| !pool.enough_now && pool.cheapest.is_none());
+        broken.map(|pool| pool.pool.as_str()).collect()
+    }
+
+    /// That some pools give up nodes of a kind while others buy such nodes, in a sentence.
+    fn given_up(&self, kind: &str) -> Option<String> {
+        let (mut gone, mut bought) = (0u64, 0u64);
+        for pool in &self.pools {
+            let (now, then) = (pool.now.nodes_of(kind), pool.recommended.nodes_of(kind));
+            gone += u64::from(now.saturating_sub(then));
+            bought += u64::from(then.saturating_sub(now));
+        }
+        (gone > 0 && bought > 0).then(|| {
+            format!(
+                " Of the {} × {kind} that some pools need more, {} come from pools that give them up.",
+                format::count(bought),
+                format::count(gone.min(bought))
+            )
+        })
     }
 
     /// How it did on later windows, in a sentence.
@@ -168,6 +218,7 @@ impl MixAnswer {
             section = section.with_table(another);
         }
         section
+            .with_definition("Pools are reckoned each by itself. In the sums of all pools, nodes that one pool gives up serve another that needs more of the kind, and cost what they cost today.")
             .with_definition("**Cheapest that is enough**: of the mixes that keep the target in exact replays, also with one and two nodes more of the kind that there are most of, the one that costs least. Kinds as fast as today's stand in one queue with them; a kind of another speed has all jobs, or a queue of its own for some sizes.")
             .with_definition("**To have**: where today's nodes are not enough, the cheapest mix that is enough on 97.5 % of days drawn anew; where they are, that mix if it costs 5 % less, unless such a mix broke the target in an earlier window in which today's nodes kept it. Where it broke the target in one in which the upper end in today's proportions kept it, that end takes the place of the mix.")
             .with_definition("**Speed** is the file's assumption: runs of all jobs of a size are divided by it. The rows of 80 and 125 % say what the plan would be if it were wrong by so much; **even at** is the price at which all nodes of that kind cost what the fewest of today's kinds do.")

@@ -8,7 +8,8 @@ use rand_chacha::ChaCha8Rng;
 use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::time::DAY_MS;
 
-use super::kinds::NodeKinds;
+use super::heldout::TestedMix;
+use super::kinds::{KindStock, NodeKinds};
 use super::queue::Level;
 use super::rule::MixBy;
 use super::search::{Bench, Mix};
@@ -262,14 +263,15 @@ fn what_comes_after_a_window_begins_changes_nothing_that_is_chosen_for_it() {
     let windows = |loaded: &Loaded| {
         super::heldout::test(loaded, &kinds, (&policy, &target), (Some(begins), 40 * DAY_MS), &|| ()).unwrap()
     };
-    let chosen = |loaded: &Loaded| -> Vec<(MixBy, Vec<u32>, f64)> {
+    let chosen = |loaded: &Loaded| -> Vec<TestedMix> {
         let windows = windows(loaded);
         let last = windows.last().unwrap();
         assert_eq!(last.from_ms, begins);
         let rules = last.parts.iter().flat_map(|(_, tested)| tested);
+        // Whether it kept the target is what the later jobs tell.
         rules
             .filter(|tested| tested.by != MixBy::Oracle)
-            .map(|tested| (tested.by, tested.counts.clone(), tested.per_h))
+            .map(|tested| TestedMix { kept: false, ..tested.clone() })
             .collect()
     };
     assert_eq!(chosen(&as_it_was), chosen(&otherwise));
@@ -277,10 +279,9 @@ fn what_comes_after_a_window_begins_changes_nothing_that_is_chosen_for_it() {
     for window in windows(&as_it_was) {
         for (_, tested) in &window.parts {
             let of = |by: MixBy| tested.iter().find(|tested| tested.by == by).unwrap();
-            assert!(of(MixBy::Oracle).kept && of(MixBy::Cheapest).per_h <= of(MixBy::Proportions).per_h);
-            assert!(
-                of(MixBy::Upper).per_h <= of(MixBy::ProportionsUpper).per_h * (1.0 + 1e-9) || !of(MixBy::Upper).kept
-            );
+            let per_h = |by: MixBy| kinds.per_h_of_all(of(by).stock.iter());
+            assert!(of(MixBy::Oracle).kept && per_h(MixBy::Cheapest) <= per_h(MixBy::Proportions));
+            assert!(per_h(MixBy::Upper) <= per_h(MixBy::ProportionsUpper) * (1.0 + 1e-9) || !of(MixBy::Upper).kept);
         }
     }
 }
@@ -326,4 +327,15 @@ fn a_level_over_draws_is_the_majority_or_all() {
     assert_eq!(queue.least(&line, Level::Kept, (1, 20)).unwrap(), Some(3));
     assert_eq!(queue.least(&line, Level::Upper, (9, 20)).unwrap(), Some(5));
     assert_eq!(queue.least(&line, Level::Upper, (4, 4)).unwrap(), None);
+}
+
+#[test]
+fn nodes_that_one_pool_gives_up_serve_another() {
+    let kinds = kinds(&[("now", 8, 8.0, 1.0), ("four", 4, 3.0, 1.0)]);
+    let of = |there: u32, nodes: u32| KindStock { kind: "now".to_owned(), there, nodes };
+    let there = kinds.per_h_of_all([of(12, 12), of(12, 12)].iter());
+    // 12 to 20 and 12 to 2: 22 of the 24 that are there. 12 to 20 and 12 to 6: two are new.
+    assert_eq!(kinds.per_h_of_all([of(12, 20), of(12, 2)].iter()), there * 22.0 / 24.0);
+    let new = kinds.kinds[0].per_h;
+    assert_eq!(kinds.per_h_of_all([of(12, 20), of(12, 6)].iter()), there + 2.0 * new);
 }

@@ -11,12 +11,12 @@
 
 use tracecast_analytics::facts::SizeClass;
 
-use super::kinds::NodeKind;
+use super::kinds::{KindStock, NodeKind};
 use crate::capacity::part::Part;
 use crate::sim::Workload;
 
 /// How far from 1 a relative speed may be and still be 1.
-const EQUAL: f64 = 1e-9;
+pub(super) const EQUAL: f64 = 1e-9;
 
 /// How nodes stand. Kinds are positions in the kinds of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +88,16 @@ impl<'a> PartKinds<'a> {
             f64::from(*count.min(now)) * kind.there_per_h + f64::from(count.saturating_sub(*now)) * kind.per_h
         };
         self.kinds.iter().zip(self.part.now()).zip(counts).map(of).sum()
+    }
+
+    /// Nodes of each kind that are there, and that are to be.
+    pub(super) fn stock(&self, counts: &[u32]) -> Vec<KindStock> {
+        let of = |((kind, there), nodes): ((&&NodeKind, &u32), &u32)| KindStock {
+            kind: kind.name.clone(),
+            there: *there,
+            nodes: *nodes,
+        };
+        self.kinds.iter().zip(self.part.now()).zip(counts).map(of).collect()
     }
 
     /// Most nodes of a kind.

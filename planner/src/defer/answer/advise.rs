@@ -106,12 +106,17 @@ impl DeferAnswer {
                 );
             }
             DeferVerdict::NoSaving => format!(
-                "on the later windows the plan saved {} of the {} ({interval}), which is too little or may be chance",
+                "on the later windows the plan saved {} of the {} ({interval}), {}",
                 format::percent(saving.value),
-                self.what()
+                self.what(),
+                if saving.low <= 0.0 {
+                    "which may be chance".to_owned()
+                } else {
+                    format!("less than the {} that a change is worth", format::percent(WORTH))
+                }
             ),
             DeferVerdict::WaitsTooLong => format!(
-                "on the later windows jobs waited {} on average, longer than the {} asked for; a shorter --mean-wait leaves room",
+                "on the later windows jobs waited {} on average, longer than the {} asked for",
                 format::duration(plan.map_or(0.0, |plan| plan.waits.mean_s)),
                 format::duration(self.target_mean_wait_s)
             ),
@@ -281,11 +286,7 @@ mod tests {
         let (verdict, told) = change(&|answer| answer.held_out.saving.low = -0.1);
         assert!(verdict == DeferVerdict::NoSaving && told.contains("may be chance"), "{told}");
         let (verdict, told) = change(&|answer| plan(answer, &|plan| plan.kept = false));
-        assert!(
-            verdict == DeferVerdict::WaitsTooLong
-                && told.contains("longer than the 1 d asked for; a shorter --mean-wait"),
-            "{told}"
-        );
+        assert!(verdict == DeferVerdict::WaitsTooLong && told.contains("longer than the 1 d asked for"), "{told}");
         let (verdict, _) = change(&|answer| answer.plan.classes.clear());
         assert_eq!(verdict, DeferVerdict::NothingBetter);
         let cost = |of_now: f64| super::super::DeferCost {

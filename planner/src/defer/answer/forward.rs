@@ -60,6 +60,10 @@ fn next_day(
         }
         DeferPolicy::Threshold(at) => NextWay::Limit(NextLimit {
             limit: units.value(engine.limit_after(at)? as f64),
+            lowest: {
+                let hours = end - i64::from(at.days) * DAY_H..end;
+                units.value(hours.filter_map(|hour| case.series.at(hour)).min()? as f64)
+            },
             percent: at.percent,
             days: at.days,
         }),

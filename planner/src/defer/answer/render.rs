@@ -97,6 +97,12 @@ impl DeferAnswer {
                 format::percent(held.worst_saving)
             ));
             }
+            if self.verdict == DeferVerdict::Advised && plan.chosen.what != self.plan.what {
+                said.push(format!(
+                    "What was tested starts jobs in the {}. What to set from now on was chosen anew on all windows, so it differs.",
+                    plan.chosen.what
+                ));
+            }
             said.push(format!(
                 "Of the later jobs {} waited, on average of all {} ({} to {}); 95 % waited up to {}, the longest {}.",
                 format::percent(plan.waits.waited),
@@ -263,10 +269,10 @@ impl DeferAnswer {
         }
         Section::new("defer-tested", "What came of it on later windows")
             .with_table(table)
-            .with_definition("**The plan** is the better of *a limit a day* and *a table a day*, which are written down at midnight UTC with what is known then: so what is tested is what is emitted. The other ways decide each job by itself, with all that is known when it is submitted.")
+            .with_definition("**The plan** is the better of \"a limit a day\" and \"a table a day\", which are written down at midnight UTC with what is known then: so what is tested is what is emitted. The other ways decide each job by itself, with all that is known when it is submitted.")
             .with_definition("Every rule has the forecast, the percentile and the bounds of each class that saved most on the windows before the split, of those with which the mean wait stayed within the target in both halves of them. **All wait** has one bound for all, and no target.")
             .with_definition("**Wait**: end less submission less run, what resuming costs included. **Worth its wait**: a job waits only if an hour of waiting is expected to save at least so much.")
-            .with_definition("*Known* rules tell what a perfect prediction would be worth, and **all known** is the least that any start within the longest wait comes to; with **free pauses**, the least of all. They cannot be had.")
+            .with_definition("Known rules tell what a perfect prediction would be worth, and **all known** is the least that any start within the longest wait comes to; with **free pauses**, the least of all. They cannot be had.")
             .with_definition("GAIA: Hanafy and others, ASPLOS 2024. The two thresholds follow the idea of LACS (Bostandoost and others, 2024), with percentiles of past days in place of its own.")
     }
 

@@ -235,6 +235,26 @@ impl Limits {
         &self.accounting
     }
 
+    /// Whether some limit gives way as time goes by, without a job that comes or ends: GPU time that running jobs may still take, and usage that decays.
+    pub fn gives_way_with_time(&self) -> bool {
+        let decays = self.accounting.half_life_ms.is_some();
+        let of_qos = |qos: &Qos| {
+            let used = qos.used_milli.is_some() || qos.used_wall_ms.is_some();
+            qos.group_time_milli.is_some() || (used && decays && !qos.keeps_usage)
+        };
+        let of_association = |of: &Association| {
+            of.group_time_milli.is_some() || (decays && (of.used_milli.is_some() || of.used_wall_ms.is_some()))
+        };
+        self.qos.iter().any(of_qos) || self.accounts.all().iter().any(of_association)
+    }
+
+    /// Whether an account or a user has shares that differ from those of a sibling.
+    pub fn has_unequal_shares(&self) -> bool {
+        let all = self.accounts.all();
+        let mut first: std::collections::BTreeMap<Option<u32>, Fairshare> = std::collections::BTreeMap::new();
+        all.iter().any(|of| *first.entry(of.parent).or_insert(of.shares) != of.shares)
+    }
+
     /// Whether the fair share of the multifactor order is that of the accounts, and not of users alone.
     pub fn shares_by_account(&self) -> bool {
         self.family.is_some()

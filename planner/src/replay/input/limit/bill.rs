@@ -41,7 +41,8 @@ impl Billing {
                 }
             }
         }
-        Ok(Some(found))
+        // Weights of what is not charged here, such as GPUs of a type, would leave all usage at 0.
+        Ok((found.gpus > 0.0 || found.cpus > 0.0).then_some(found))
     }
 
     /// The same where a job is billed for the dearest of its resources.
