@@ -90,7 +90,7 @@ impl Named {
 
 /// A scenario that was replayed.
 #[derive(Debug, Clone)]
-pub struct Replayed {
+pub struct ReplayedScenario {
     evaluation: Evaluation,
     /// What ran when; only of the first scenario, and of the one that the cluster had, as a year of jobs under hundreds of policies does not fit into memory.
     pub schedule: Option<Schedule>,
@@ -273,7 +273,7 @@ impl<'a> Study<'a> {
     ///
     /// # Errors
     /// As [`crate::sim::simulate`].
-    pub fn replay_all(&self, done: impl Fn() + Sync) -> Result<(Vec<Replayed>, f64)> {
+    pub fn replay_all(&self, done: impl Fn() + Sync) -> Result<(Vec<ReplayedScenario>, f64)> {
         let run = |at: usize| {
             let (schedule, seconds) = self.run(at)?;
             let replayed = self.evaluated(at, schedule)?;
@@ -281,7 +281,7 @@ impl<'a> Study<'a> {
             Ok((replayed, seconds))
         };
         let (first, seconds) = run(0)?;
-        let rest: Result<Vec<Replayed>> =
+        let rest: Result<Vec<ReplayedScenario>> =
             (1..self.scenarios.len()).into_par_iter().map(|at| run(at).map(|(replayed, _)| replayed)).collect();
         Ok((std::iter::once(first).chain(rest?).collect(), seconds))
     }
@@ -290,14 +290,14 @@ impl<'a> Study<'a> {
     ///
     /// # Errors
     /// If there is not one schedule for each scenario, or one is not of this workload.
-    pub fn evaluate_all(&self, schedules: Vec<Schedule>) -> Result<Vec<Replayed>> {
+    pub fn evaluate_all(&self, schedules: Vec<Schedule>) -> Result<Vec<ReplayedScenario>> {
         if schedules.len() != self.scenarios.len() {
             return Err(Error::Defect(format!("{} schedules for {} scenarios", schedules.len(), self.scenarios.len())));
         }
         schedules.into_par_iter().enumerate().map(|(at, schedule)| self.evaluated(at, schedule)).collect()
     }
 
-    fn evaluated(&self, at: usize, schedule: Schedule) -> Result<Replayed> {
+    fn evaluated(&self, at: usize, schedule: Schedule) -> Result<ReplayedScenario> {
         let Some(named) = self.scenarios.get(at) else {
             return Err(Error::Defect(format!("there is no scenario {at}")));
         };
@@ -308,14 +308,19 @@ impl<'a> Study<'a> {
             evaluation.metrics.overall.fragmentation.room.clear();
         }
         let kept = at == 0 || self.place_of(&self.recorded, None) == Some(at);
-        Ok(Replayed { evaluation, schedule: kept.then_some(schedule) })
+        Ok(ReplayedScenario { evaluation, schedule: kept.then_some(schedule) })
     }
 
     /// Everything there is to say about what was replayed, one for each scenario.
     ///
     /// # Errors
     /// If there is not one for each scenario.
-    pub fn answer(&self, mut subject: Subject, replayed: &[Replayed], engine_seconds: Option<f64>) -> Result<Answer> {
+    pub fn answer(
+        &self,
+        mut subject: Subject,
+        replayed: &[ReplayedScenario],
+        engine_seconds: Option<f64>,
+    ) -> Result<Answer> {
         let Loaded { workload, cluster, recorded_start_ms, .. } = self.loaded;
         if replayed.len() != self.scenarios.len() {
             return Err(Error::Defect(format!("{} replays of {} scenarios", replayed.len(), self.scenarios.len())));

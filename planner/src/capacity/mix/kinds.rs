@@ -31,13 +31,14 @@ use serde::Deserialize;
 use toml::Spanned;
 use tracecast_analytics::facts::SizeClass;
 
-use super::way::EQUAL;
 use crate::capacity::part::Part;
 use crate::error::{Error, Result, line_of};
 use crate::plan::money::owned_per_h;
 use crate::sim::Group;
 use crate::sim::cluster::MAX_GPUS_PER_NODE;
 
+/// How far from 1 a relative speed may be and still be 1.
+pub(super) const EQUAL: f64 = 1e-9;
 /// Slowest and fastest that a kind may be.
 const SPEEDS: (f64, f64) = (0.01, 100.0);
 

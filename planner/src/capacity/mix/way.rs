@@ -11,12 +11,9 @@
 
 use tracecast_analytics::facts::SizeClass;
 
-use super::kinds::{KindStock, NodeKind};
+use super::kinds::{EQUAL, KindStock, NodeKind};
 use crate::capacity::part::Part;
 use crate::sim::Workload;
-
-/// How far from 1 a relative speed may be and still be 1.
-pub(super) const EQUAL: f64 = 1e-9;
 
 /// How nodes stand. Kinds are positions in the kinds of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
