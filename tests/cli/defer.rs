@@ -1,6 +1,6 @@
 //! `plan defer`, as a user meets it.
 
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 
@@ -41,6 +41,18 @@ fn prices() -> String {
         format!("2020-04-{day:02} {hour:02}:00:00,{}\n", if hour < 6 { -20 } else { 80 })
     };
     "Datetime (UTC),Price (EUR/MWh)\n".to_owned() + &(0..30 * 24).map(row).collect::<String>()
+}
+
+/// Runs `plan defer` with its answer as JSON.
+fn asked(more: &[&str]) -> Output {
+    tracecast(&[&["plan", "defer"][..], more, &["--timezone", "UTC", "--format", "json", "--quiet"]].concat())
+}
+
+/// The answer of a run that succeeds.
+fn answered(more: &[&str]) -> Value {
+    let output = asked(more);
+    assert!(output.status.success(), "{}", stderr(&output));
+    json(&stdout(&output))
 }
 
 fn number(value: &Value) -> f64 {
@@ -87,25 +99,7 @@ fn the_answer_as_text() {
 fn jobs_of_the_night_wait_for_the_clean_hours() {
     let folder = Folder::new();
     let (jobs, carbon) = (folder.file("cluster_log.csv", &hourly()), folder.file("c.csv", &hours(2020, &[])));
-    let planned = |more: &[&str]| {
-        let asked = [
-            "plan",
-            "defer",
-            &jobs,
-            "--carbon",
-            &carbon,
-            "--timezone",
-            "UTC",
-            "--gpu-kw",
-            "1",
-            "--format",
-            "json",
-            "--quiet",
-        ];
-        let output = tracecast(&[&asked[..], more].concat());
-        assert!(output.status.success(), "{}", stderr(&output));
-        json(&stdout(&output))
-    };
+    let planned = |more: &[&str]| answered(&[&[&jobs, "--carbon", &carbon, "--gpu-kw", "1"][..], more].concat());
     // At once a day emits 6 × 100 and 18 × 400 g. With any wait allowed, all run in clean hours: 2,400 of 7,800.
     let all = planned(&["--mean-wait", "24h"]);
     assert_eq!(all["verdict"], "advised", "{}", all["action"]);
@@ -128,14 +122,11 @@ fn another_years_hours_need_a_shift_and_are_told_as_an_assumption() {
     let folder = Folder::new();
     let jobs = folder.file("cluster_log.csv", &hourly());
     let carbon = folder.file("c.csv", &hours(2023, &[]));
-    let asked = ["plan", "defer", &jobs, "--carbon", &carbon, "--timezone", "UTC", "--quiet", "--format", "json"];
-    let output = tracecast(&asked);
+    let output = asked(&[&jobs, "--carbon", &carbon]);
     assert!(!output.status.success());
     let said = stderr(&output);
     assert!(said.contains("c.csv from 2023-04-01 to 2023-04-30") && said.contains("--carbon-shift 157w"), "{said}");
-    let output = tracecast(&[&asked[..], &["--carbon-shift", "157w"]].concat());
-    assert!(output.status.success(), "{}", stderr(&output));
-    let answer = json(&stdout(&output));
+    let answer = answered(&[&jobs, "--carbon", &carbon, "--carbon-shift", "157w"]);
     assert!(answer["notes"][0].as_str().unwrap().contains("Assumed: the hours of c.csv are those of other days"));
     assert_eq!(answer["shift_weeks"], 157);
 }
@@ -146,23 +137,7 @@ fn hours_without_a_value_leave_jobs_out() {
     let jobs = folder.file("cluster_log.csv", &hourly());
     let left_out = |skipped: &[(u32, u32)]| {
         let carbon = folder.file("c.csv", &hours(2020, skipped));
-        let asked = [
-            "plan",
-            "defer",
-            &jobs,
-            "--carbon",
-            &carbon,
-            "--timezone",
-            "UTC",
-            "--max-wait",
-            "6h",
-            "--quiet",
-            "--format",
-            "json",
-        ];
-        let output = tracecast(&asked);
-        assert!(output.status.success(), "{}", stderr(&output));
-        let answer = json(&stdout(&output));
+        let answer = answered(&[&jobs, "--carbon", &carbon, "--max-wait", "6h"]);
         (answer["jobs_without_value"].as_u64().unwrap(), answer["jobs"].as_u64().unwrap(), answer["notes"].to_string())
     };
     assert_eq!((left_out(&[]).0, left_out(&[]).1), (0, 21 * 24));
@@ -182,25 +157,7 @@ fn prices_are_minimised_and_weighed() {
     let (jobs, priced) = (folder.file("cluster_log.csv", &hourly()), folder.file("p.csv", &prices()));
     let carbon = folder.file("c.csv", &hours(2020, &[]));
     let offers = folder.file("o.toml", "currency = \"EUR\"\n[[instance]]\nname = \"a\"\ngpu = \"V100\"\ngpus = 1\non_demand = 4.0\nreserved = [{ months = 12, price = 1.0 }]\n");
-    let planned = |more: &[&str]| {
-        let asked = [
-            "plan",
-            "defer",
-            &jobs,
-            "--timezone",
-            "UTC",
-            "--gpu-kw",
-            "1",
-            "--mean-wait",
-            "24h",
-            "--format",
-            "json",
-            "--quiet",
-        ];
-        let output = tracecast(&[&asked[..], more].concat());
-        assert!(output.status.success(), "{}", stderr(&output));
-        json(&stdout(&output))
-    };
+    let planned = |more: &[&str]| answered(&[&[&jobs, "--gpu-kw", "1", "--mean-wait", "24h"][..], more].concat());
     // Negative prices from 0:00 to 6:00: all run then, and earn.
     let cheap = planned(&["--energy-price", &priced]);
     assert_eq!((&cheap["aim"], &cheap["unit"]), (&Value::from("price"), &Value::from("EUR")));
@@ -425,32 +382,18 @@ fn hours_of_another_year_are_not_emitted() {
 fn hours_without_a_price_leave_jobs_out_too() {
     let folder = Folder::new();
     let (jobs, carbon) = (folder.file("cluster_log.csv", &hourly()), folder.file("c.csv", &hours(2020, &[])));
-    let asked = |priced: &str| {
+    let with_prices = |priced: &str| {
         let priced = folder.file("p.csv", priced);
-        let asked = [
-            "plan",
-            "defer",
-            &jobs,
-            "--carbon",
-            &carbon,
-            "--energy-price",
-            &priced,
-            "--timezone",
-            "UTC",
-            "--quiet",
-            "--format",
-            "json",
-        ];
-        tracecast(&asked)
+        asked(&[&jobs, "--carbon", &carbon, "--energy-price", &priced])
     };
     // Eighteen days of prices: jobs that may run into the nineteenth are left out under every way.
     let eighteen: String = prices().lines().take(1 + 18 * 24).map(|line| format!("{line}\n")).collect();
-    let output = asked(&eighteen);
+    let output = with_prices(&eighteen);
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
     assert!(answer["jobs_without_value"].as_u64().unwrap() > 3 * 24, "{}", answer["jobs_without_value"]);
     // Prices of another year.
-    let other = asked(&prices().replace("2020-", "2019-"));
+    let other = with_prices(&prices().replace("2020-", "2019-"));
     assert!(!other.status.success() && stderr(&other).contains("prices of electricity"), "{}", stderr(&other));
 }
 

@@ -73,6 +73,18 @@ impl Lab {
         String::from_utf8(stdout).unwrap()
     }
 
+    /// What it prints of limits, those of accounts as well if they are asked for, as `--limits` takes it.
+    pub(crate) fn limits(&self, of_accounts: bool) -> String {
+        let accounts = of_accounts.then(|| self.output("sacctmgr", &["show", "assoc", "tree", "-P"]));
+        [
+            self.output("sacctmgr", &["show", "qos", "-P"]),
+            accounts.unwrap_or_default(),
+            self.output("scontrol", &["show", "partition"]),
+            self.output("scontrol", &["show", "config"]),
+        ]
+        .concat()
+    }
+
     /// Submits a job as `user` and gives its number.
     pub(crate) fn submit(&self, user: &str, name: &str, extra: &[&str], script: &str) -> String {
         let uid = format!("--uid={user}");

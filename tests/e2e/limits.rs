@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use tracecast_analytics::Trace;
 use tracecast_analytics::schema::Resource;
-use tracecast_planner::replay::input::{LimitFile, Loaded, Options, Site, load};
+use tracecast_planner::replay::input::{LimitFile, Loaded};
 use tracecast_planner::sim::{Cluster, Estimate, Order, Policy, Scan, Shape, Weights, Workload, simulate};
 
 use crate::lab::Lab;
-use crate::recording::{self, WARM_UP};
-use crate::replay::{align, compare, first_ms};
+use crate::recording;
+use crate::replay::{compare, under_limits};
 use crate::workload::SplitMix;
 
 /// Bursts, the jobs of one, and the time from one to the next, seconds.
@@ -188,13 +188,7 @@ fn limits_of_accounts_are_replayed() {
         }
     };
     let (trace, into_a_look) = recording::record_bursts(&lab, &asked, |job| job.at_s, put, &file);
-    let printed = [
-        ("sacctmgr", ["show", "qos", "-P"].as_slice()),
-        ("sacctmgr", &["show", "assoc", "tree", "-P"]),
-        ("scontrol", &["show", "partition"]),
-        ("scontrol", &["show", "config"]),
-    ];
-    let limits: String = printed.iter().map(|(program, arguments)| lab.output(program, arguments)).collect();
+    let limits = lab.limits(true);
     drop(lab);
     std::fs::write(kept.join("slurm-accounts.txt"), &limits).unwrap();
     let seen = seen.into_inner();
@@ -217,18 +211,8 @@ fn limits_of_a_recording_made_before_are_replayed() {
 
 /// Replays the recorded jobs under these limits, and demands that their starts are met.
 fn agrees(trace: &Trace, limits: &str) {
-    let recorded = |name: &str| !WARM_UP.contains(&name);
-    let limits = LimitFile::parse("limits.txt", limits).unwrap();
-    let options = Options {
-        from_ms: first_ms(trace, recorded),
-        gangs_as_recorded: true,
-        limits: Some(std::sync::Arc::new(limits)),
-        ..Options::default()
-    };
-    let mut loaded = load(trace, Some(&Site::parse("lab", NODES).unwrap()), &options).unwrap();
-    assert_eq!(loaded.workload.len() as u64, BURSTS * JOBS_A_BURST, "{:?}", loaded.excluded);
+    let (loaded, period_ms) = under_limits(trace, limits, NODES, BURSTS * JOBS_A_BURST);
     assert!(loaded.workload.qos.iter().all(Option::is_some));
-    let period_ms = align(&mut loaded);
     let policy = policy(period_ms);
     let replay = |loaded: &Loaded| compare(loaded, &simulate(&loaded.workload, &loaded.cluster, &policy).unwrap());
     let found = replay(&loaded);
@@ -290,12 +274,7 @@ fn a_qos_stops_jobs_as_it_does_in_the_replay() {
     // A requeued job is submitted anew.
     let first_s = submits[3];
     let submits: Vec<i64> = (0..6).map(|at| if at < 4 { 0 } else { submits[at] - first_s }).collect();
-    let printed = [
-        ("sacctmgr", ["show", "qos", "-P"].as_slice()),
-        ("scontrol", &["show", "partition"]),
-        ("scontrol", &["show", "config"]),
-    ];
-    let text: String = printed.iter().map(|(program, arguments)| lab.output(program, arguments)).collect();
+    let text = lab.limits(false);
     drop(lab);
 
     let mut workload = Workload { origin_ms: first_s * 1000, ..Workload::default() };

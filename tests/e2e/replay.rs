@@ -8,7 +8,7 @@ use std::path::Path;
 
 use tracecast_analytics::Trace;
 use tracecast_planner::replay::fidelity::kendall_tau_b;
-use tracecast_planner::replay::input::{Loaded, Options, Site, load};
+use tracecast_planner::replay::input::{LimitFile, Loaded, Options, Site, load};
 use tracecast_planner::sim::{Estimate, Order, Policy, Scan, Schedule, Weights, simulate};
 
 use crate::recording::{INTERVAL, WARM_UP};
@@ -61,6 +61,22 @@ pub(crate) fn agrees(trace: &Trace) {
     let Agreement { median_s, tau, .. } = found.unwrap();
     assert!(median_s <= INTERVAL.as_secs() as i64, "median error of a start {median_s} s");
     assert!(tau >= 0.95, "order of starts τ-b = {tau}");
+}
+
+/// The recorded jobs, so many, on `nodes` (TOML) under these limits, where time 0 is a look of the backfill; and the period of looks, milliseconds.
+pub(crate) fn under_limits(trace: &Trace, limits: &str, nodes: &str, jobs: u64) -> (Loaded, i64) {
+    let recorded = |name: &str| !WARM_UP.contains(&name);
+    let limits = LimitFile::parse("limits.txt", limits).unwrap();
+    let options = Options {
+        from_ms: first_ms(trace, recorded),
+        gangs_as_recorded: true,
+        limits: Some(std::sync::Arc::new(limits)),
+        ..Options::default()
+    };
+    let mut loaded = load(trace, Some(&Site::parse("lab", nodes).unwrap()), &options).unwrap();
+    assert_eq!(loaded.workload.len() as u64, jobs, "{:?}", loaded.excluded);
+    let period_ms = align(&mut loaded);
+    (loaded, period_ms)
 }
 
 /// Makes time 0 a look of the backfill, the last before the first submission; the period of looks, milliseconds.

@@ -13,14 +13,14 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tracecast_analytics::Trace;
-use tracecast_planner::replay::input::{LimitFile, Loaded, Options, Site, load};
+use tracecast_planner::replay::input::Loaded;
 use tracecast_planner::replay::metric::evaluate;
 use tracecast_planner::sim::limit::Accounting;
 use tracecast_planner::sim::{Estimate, Order, Policy, Scan, Weights, simulate};
 
 use crate::lab::Lab;
-use crate::recording::{self, WARM_UP};
-use crate::replay::{align, compare, first_ms};
+use crate::recording;
+use crate::replay::{compare, under_limits};
 use crate::workload::SplitMix;
 
 /// Bursts, the jobs of one, and the time from one to the next, seconds.
@@ -132,13 +132,7 @@ fn shares_of_accounts_are_replayed() {
     std::fs::create_dir_all(&kept).unwrap();
     let file = kept.join("recording.txt");
     let (trace, into_a_look) = recording::record_bursts(&lab, &asked, |job| job.at_s, |job| submit(&lab, job), &file);
-    let printed = [
-        ("sacctmgr", ["show", "qos", "-P"].as_slice()),
-        ("sacctmgr", &["show", "assoc", "tree", "-P"]),
-        ("scontrol", &["show", "partition"]),
-        ("scontrol", &["show", "config"]),
-    ];
-    let limits: String = printed.iter().map(|(program, arguments)| lab.output(program, arguments)).collect();
+    let limits = lab.limits(true);
     // The factors after the last end.
     let before = reckoned_ms(&lab);
     while reckoned_ms(&lab) == before {
@@ -179,18 +173,8 @@ fn factors(standing: &str) -> Vec<(String, f64)> {
 
 /// Replays the recorded jobs with these shares, and demands that their starts are met.
 fn agrees(trace: &Trace, limits: &str, reckoned_ms: i64, standing: &str) {
-    let recorded = |name: &str| !WARM_UP.contains(&name);
-    let limits = LimitFile::parse("limits.txt", limits).unwrap();
-    let options = Options {
-        from_ms: first_ms(trace, recorded),
-        gangs_as_recorded: true,
-        limits: Some(std::sync::Arc::new(limits)),
-        ..Options::default()
-    };
-    let mut loaded = load(trace, Some(&Site::parse("lab", NODES).unwrap()), &options).unwrap();
-    assert_eq!(loaded.workload.len() as u64, BURSTS * JOBS_A_BURST, "{:?}", loaded.excluded);
+    let (mut loaded, period_ms) = under_limits(trace, limits, NODES, BURSTS * JOBS_A_BURST);
     assert!(loaded.workload.association.iter().all(Option::is_some));
-    let period_ms = align(&mut loaded);
     let read = loaded.cluster.limits.take().unwrap();
     let accounting =
         |late_ms: i64| Accounting { first_ms: reckoned_ms + late_ms - loaded.workload.origin_ms, ..*read.accounting() };

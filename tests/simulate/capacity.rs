@@ -15,6 +15,18 @@ use crate::queues::{OCTOBER_MS, WEEK_MS, site};
 
 const DAY_MS: i64 = 86_400_000;
 
+/// 95 % of the jobs wait an hour at most, first come, first served, and what does not fit is passed over.
+fn asked(kinds: Option<NodeKinds>) -> CapacityRequest {
+    CapacityRequest {
+        target: WaitTarget { all_s: 3600.0, by_class: BTreeMap::new() },
+        eval_from_ms: None,
+        policy: Policy { scan: Scan::Skip, ..Policy::default() },
+        growth: None,
+        faults: None,
+        kinds,
+    }
+}
+
 #[test]
 fn numbers_of_nodes_for_philly_hold_as_said() {
     let Some(path) = real_trace("philly/philly_jobs.csv.gz") else { return };
@@ -25,14 +37,7 @@ fn numbers_of_nodes_for_philly_hold_as_said() {
     let options =
         Options { from_ms: Some(from_ms), to_ms: Some(to_ms), longest_ms: Some(WEEK_MS), ..Options::default() };
     let loaded = load(&trace, Some(&site(&trace, &options, 0.7)), &options).unwrap();
-    let request = CapacityRequest {
-        target: WaitTarget { all_s: 3600.0, by_class: BTreeMap::new() },
-        eval_from_ms: None,
-        policy: Policy { scan: Scan::Skip, ..Policy::default() },
-        growth: None,
-        faults: None,
-        kinds: None,
-    };
+    let request = asked(None);
     let answer = CapacityAnswer::of(&trace, &loaded, String::new(), &request, &|| ()).unwrap();
     for rule in &answer.held_out.by {
         println!(
@@ -75,14 +80,7 @@ fn kinds_of_nodes_for_philly_hold_as_said() {
     let loaded = load(&trace, Some(&site(&trace, &options, 0.7)), &options).unwrap();
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../datasets/node-types/example.toml");
     let kinds = NodeKinds::parse("example.toml", &std::fs::read_to_string(file).unwrap()).unwrap();
-    let request = CapacityRequest {
-        target: WaitTarget { all_s: 3600.0, by_class: BTreeMap::new() },
-        eval_from_ms: None,
-        policy: Policy { scan: Scan::Skip, ..Policy::default() },
-        growth: None,
-        faults: None,
-        kinds: Some(kinds),
-    };
+    let request = asked(Some(kinds));
     let answer = CapacityAnswer::of(&trace, &loaded, String::new(), &request, &|| ()).unwrap();
     let mix = answer.mix.as_ref().unwrap();
     for rule in &mix.held_out {

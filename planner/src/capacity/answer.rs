@@ -386,7 +386,7 @@ impl CapacityAnswer {
         let mix = match &request.kinds {
             None => None,
             Some(kinds) => {
-                let of = (parts.as_slice(), eval_from, end);
+                let of = (parts.as_slice(), windows.as_slice(), end);
                 Some(MixAnswer::of(loaded, kinds, with, request.growth.as_ref(), of, done)?)
             }
         };

@@ -14,6 +14,7 @@ use super::answer::CapacityAnswer;
 use super::part::Part;
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
+use crate::plan::emitted::comments;
 use crate::plan::slug::{is_taken, slug};
 use crate::sim::Group;
 
@@ -26,8 +27,7 @@ fn head(answer: &CapacityAnswer) -> String {
     if answer.shares_first() {
         lines.push("This file is the other way: each VC keeps nodes of its own, and all that are to be bought stand in it. The files of `plan queues` let the VCs share.".to_owned());
     }
-    // A name of the trace must not end the comment.
-    lines.iter().map(|line| format!("# {}\n", line.replace(['\n', '\r'], " "))).collect()
+    comments("#", &lines)
 }
 
 fn quoted(text: &str) -> String {
@@ -75,8 +75,7 @@ fn kind(part: &Part, group: &Group, nodes: u32) -> String {
 /// Who is to queue for a kind apart, as a comment; `more` says what is to be known of it.
 fn for_whom(part: &Part, classes: &[SizeClass], more: &str) -> String {
     let classes: Vec<&str> = classes.iter().filter(|class| **class != SizeClass::Cpu).map(|class| class.id()).collect();
-    let name = part.name.replace(['\n', '\r'], " ");
-    format!("# For the jobs of {name} with {} GPUs, {more}.\n", classes.join(", "))
+    comments("#", &[format!("For the jobs of {} with {} GPUs, {more}.", part.name, classes.join(", "))])
 }
 
 /// The cluster with the recommended nodes, as `--cluster` takes it.

@@ -96,19 +96,36 @@ enum Tested {
     /// No number of nodes keeps the target in it.
     Unjudged,
     /// Every rule.
-    Judged(Vec<TestedPart>),
+    Judged(Decided, Vec<TestedPart>),
 }
 
-/// A part by its name, with every rule.
-type NamedPart = (String, Vec<TestedPart>);
+/// What rules rest on in a part and window.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Decided {
+    /// What its jobs asked for before.
+    pub(super) asked: AskedFor,
+    /// The nodes that kept the target before; `None` if no number did.
+    pub(super) needed: Option<Needed>,
+    /// The fewest that keep it in the window.
+    pub(super) fewest: u32,
+}
 
-/// A window, with the parts that are judged in it, by position.
+/// A part that is judged in a window.
+#[derive(Debug, Clone)]
+pub(super) struct JudgedPart {
+    pub(super) name: String,
+    pub(super) decided: Decided,
+    /// Every rule.
+    pub(super) tested: Vec<TestedPart>,
+}
+
+/// A window, with the parts that are judged in it.
 #[derive(Debug, Clone)]
 pub(super) struct TestedWindow {
     pub(super) from_ms: i64,
     pub(super) to_ms: i64,
     pub(super) jobs: u64,
-    pub(super) parts: Vec<NamedPart>,
+    pub(super) parts: Vec<JudgedPart>,
     /// Parts in which no number of nodes keeps the target.
     pub(super) unjudged: Vec<String>,
 }
@@ -117,7 +134,7 @@ impl TestedWindow {
     /// Nodes, parts that kept the target, and the 95 % quantile of all waits, by one rule.
     pub(super) fn by(&self, by: NodesBy) -> (u64, u64, Option<f64>) {
         let of: Vec<&TestedPart> =
-            self.parts.iter().flat_map(|(_, tested)| tested).filter(|tested| tested.by == by).collect();
+            self.parts.iter().flat_map(|part| &part.tested).filter(|tested| tested.by == by).collect();
         let waits: Vec<i64> = of.iter().flat_map(|tested| tested.waits_ms.iter().copied()).collect();
         (
             of.iter().map(|tested| u64::from(tested.nodes)).sum(),
@@ -133,7 +150,7 @@ pub(super) fn warmed_up(to: i64) -> i64 {
 }
 
 /// The windows of a record: the last begins at `eval_from`, or a quarter of the time before the end, at most two weeks.
-pub(super) fn windows(end: i64, eval_from: Option<i64>) -> Result<Vec<(i64, i64)>> {
+fn windows(end: i64, eval_from: Option<i64>) -> Result<Vec<(i64, i64)>> {
     let quarter = end / STRETCHES;
     let whole = if quarter >= DAY_MS { quarter / DAY_MS * DAY_MS } else { quarter };
     let from = eval_from.unwrap_or(end - whole.clamp(1, LONGEST_DAYS * DAY_MS));
@@ -154,8 +171,8 @@ pub(super) fn windows(end: i64, eval_from: Option<i64>) -> Result<Vec<(i64, i64)
 
 /// Whether the upper end broke the target in one of these windows in which the nodes as they were kept it.
 pub(super) fn has_failed(windows: &[TestedWindow], name: &str) -> bool {
-    windows.iter().flat_map(|window| &window.parts).filter(|(of, _)| of == name).any(|(_, tested)| {
-        let kept = |by: NodesBy| tested.iter().any(|tested| tested.by == by && tested.kept);
+    windows.iter().flat_map(|window| &window.parts).filter(|part| part.name == name).any(|part| {
+        let kept = |by: NodesBy| part.tested.iter().any(|tested| tested.by == by && tested.kept);
         kept(NodesBy::Static) && !kept(NodesBy::Upper)
     })
 }
@@ -217,15 +234,15 @@ pub(super) fn test(
                 Ok((part.name.clone(), tested?))
             })
             .collect();
-        let (mut parts, mut unjudged): (Vec<NamedPart>, Vec<String>) = (Vec::new(), Vec::new());
+        let (mut parts, mut unjudged): (Vec<JudgedPart>, Vec<String>) = (Vec::new(), Vec::new());
         for (name, tested) in tested? {
             match tested {
                 Tested::TooFewJobs => (),
                 Tested::Unjudged => unjudged.push(name),
-                Tested::Judged(tested) => parts.push((name, tested)),
+                Tested::Judged(decided, tested) => parts.push(JudgedPart { name, decided, tested }),
             }
         }
-        let jobs = parts.iter().filter_map(|(_, tested)| Some(tested.first()?.waits_ms.len() as u64)).sum();
+        let jobs = parts.iter().filter_map(|part| Some(part.tested.first()?.waits_ms.len() as u64)).sum();
         if !parts.is_empty() || !unjudged.is_empty() {
             found.push(TestedWindow { from_ms, to_ms, jobs, parts, unjudged });
         }
@@ -252,7 +269,7 @@ fn tested(
         return Ok(Tested::TooFewJobs);
     }
     let guess = asked.by_mean(part);
-    let Some(oracle) = later.fewest(guess)? else { return Ok(Tested::Unjudged) };
+    let Some(fewest) = later.fewest(guess)? else { return Ok(Tested::Unjudged) };
     let needed = learn.needed(guess)?;
     let now = part.nodes();
     let nodes = |by: NodesBy| match by {
@@ -264,7 +281,7 @@ fn tested(
         NodesBy::Mean80 => asked.by_mean(part),
         NodesBy::Erlang => asked.by_erlang(part, with.1.all_s),
         NodesBy::SquareRoot => asked.by_square_root(part),
-        NodesBy::Oracle => oracle,
+        NodesBy::Oracle => fewest,
     };
     let test = |by: NodesBy| {
         let nodes = nodes(by);
@@ -273,7 +290,8 @@ fn tested(
         let kept = replay.kept && (needed.is_some() || !rests);
         Ok(TestedPart { by, nodes, kept, waits_ms: replay.waits_ms.clone() })
     };
-    NodesBy::ALL.into_iter().map(test).collect::<Result<_>>().map(Tested::Judged)
+    let tested = NodesBy::ALL.into_iter().map(test).collect::<Result<_>>()?;
+    Ok(Tested::Judged(Decided { asked, needed, fewest }, tested))
 }
 
 /// Replays are many; how often `done` is called.
@@ -295,7 +313,7 @@ pub(super) fn mean_wait_s(waits_ms: &[i64]) -> Option<f64> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
-mod tests {
+pub(in crate::capacity) mod tests {
     use super::*;
     use crate::sim::{Cluster, Outage, Scan, Shape};
 
@@ -322,12 +340,17 @@ mod tests {
         assert_eq!(recommended(9, None, false), 9);
     }
 
-    /// Forty days of a job of a node each half hour that runs 1 to 3 hours, on eight nodes of which one fails every third day for half a day.
+    /// Of a job of a node each half hour that runs 1 to 3 hours.
     fn failing() -> Loaded {
         let mut workload = Workload::default();
         for at in 0..40 * 48i64 {
             workload.push(at * DAY_MS / 48, (1 + at * 7 % 3) * 3_600_000, Shape::whole(8));
         }
+        on_failing_nodes(workload)
+    }
+
+    /// Forty days on eight nodes, one of which fails every third day for half a day.
+    pub(in crate::capacity) fn on_failing_nodes(workload: Workload) -> Loaded {
         let mut cluster = Cluster::of_vcs(&[("a", 8, 8)]);
         cluster.outages = (0..13i64)
             .map(|at| Outage { node: (at % 8) as u32, from_ms: at * 3 * DAY_MS, to_ms: (at * 6 + 1) * DAY_MS / 2 })
@@ -352,7 +375,7 @@ mod tests {
             let windows = test(loaded, (&policy, &target), (Some(begins), 40 * DAY_MS), &|| ()).unwrap();
             let last = windows.last().unwrap();
             assert_eq!(last.from_ms, begins);
-            let rules = last.parts.iter().flat_map(|(_, tested)| tested);
+            let rules = last.parts.iter().flat_map(|part| &part.tested);
             rules.filter(|tested| tested.by != NodesBy::Oracle).map(|tested| (tested.by, tested.nodes)).collect()
         };
         let as_it_was = failing();
@@ -383,7 +406,7 @@ mod tests {
         // The same days as the past of a window: no number was found, though one is enough later.
         loaded.cluster.outages = all(21 * DAY_MS, 29 * DAY_MS).collect();
         let windows = test(&loaded, (&policy, &target), (Some(35 * DAY_MS), 40 * DAY_MS), &|| ()).unwrap();
-        let (_, tested) = &windows.last().unwrap().parts[0];
+        let tested = &windows.last().unwrap().parts[0].tested;
         let of = |by: NodesBy| tested.iter().find(|tested| tested.by == by).unwrap();
         assert_eq!((of(NodesBy::Recommended).nodes, of(NodesBy::Recommended).kept), (8, false));
         assert!(!of(NodesBy::Needed).kept && !of(NodesBy::Upper).kept && of(NodesBy::Oracle).kept);

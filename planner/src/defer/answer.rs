@@ -8,6 +8,7 @@
 //! O(rows) beside the search. Worked example: 0.3 kW a GPU; jobs that emitted 1,000 kg in a month of later weeks at once emit 930 kg as they are deferred: 7 % is saved.
 
 mod advise;
+mod assumed;
 mod forward;
 mod render;
 mod tested;
@@ -15,7 +16,6 @@ mod tested;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::facts::{JobFacts, SizeClass};
-use tracecast_analytics::report::format;
 use tracecast_analytics::time::{HOUR_MS, WEEK_MS, Zone};
 use tracecast_analytics::trace::{SourceRecord, Trace};
 
@@ -456,44 +456,6 @@ fn shifted(split: &FleetSplit, by_ms: i64) -> FleetSplit {
     FleetSplit { before: moved(&split.before), after: moved(&split.after), all: moved(&split.all) }
 }
 
-/// That no hour of the series meets the jobs, with the shift that would.
-fn check_calendar(span: Moments, (name, series): (&str, &HourSeries), shift_weeks: i64) -> Result<()> {
-    let (first, end) = series.hours();
-    let (first, end) = (first * HOUR_MS, end * HOUR_MS);
-    let shift = shift_weeks * WEEK_MS;
-    if span.0 + shift >= first && span.0 + shift < end && span.1 + shift > first {
-        return Ok(());
-    }
-    // The same season: whole years, to the next week, that bring the jobs into the file.
-    let year = (365.2425 * 24.0) * HOUR_MS as f64;
-    let weeks_of = |years: i64| ((years as f64 * year) / WEEK_MS as f64).round() as i64;
-    let years = ((first - span.0) as f64 / year).floor() as i64;
-    let meets = |weeks: &i64| span.0 + weeks * WEEK_MS >= first && span.0 + weeks * WEEK_MS < end;
-    let weeks =
-        (years..=years + 1).map(weeks_of).find(meets).unwrap_or_else(|| (first - span.0).div_euclid(WEEK_MS) + 1);
-    let utc = Zone::utc();
-    let day = |ms: i64| utc.rfc3339(ms).get(..10).map(str::to_owned).unwrap_or_default();
-    let remedy = if weeks == 0 {
-        "leave --carbon-shift out: the file has the days of the jobs".to_owned()
-    } else {
-        format!(
-            "name a file of those days, or take another year's hours for them with --carbon-shift {weeks}w, which keeps weekdays and seasons; it is an assumption, and the answer says so"
-        )
-    };
-    Err(Error::Malformed {
-        what: "calendar that the hours of the file and the jobs share",
-        found: format!(
-            "{} from {} to {}, jobs from {} to {}",
-            name,
-            day(first),
-            day(end - HOUR_MS),
-            day(span.0 + shift),
-            day(span.1 + shift)
-        ),
-        remedy,
-    })
-}
-
 impl DeferAnswer {
     /// Plans for the jobs of a trace.
     ///
@@ -506,9 +468,9 @@ impl DeferAnswer {
         let jobs = FleetJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
         let span =
             jobs.span().ok_or_else(|| Error::NoJobs("no job names a time, so nothing can be planned".to_owned()))?;
-        check_calendar(span, (&hours.name, &hours.series), request.shift_weeks)?;
+        assumed::check_calendar(span, (&hours.name, &hours.series), request.shift_weeks)?;
         if let Some((prices, _)) = request.energy.as_ref().filter(|_| hours.aim == DeferAim::Carbon) {
-            check_calendar(span, ("the prices of electricity", prices), request.shift_weeks)?;
+            assumed::check_calendar(span, ("the prices of electricity", prices), request.shift_weeks)?;
         }
         let trace_split = FleetSplit::of(span, request.eval_from_ms)?;
         let shift_ms = request.shift_weeks * WEEK_MS;
@@ -542,7 +504,7 @@ impl DeferAnswer {
             energy: request.energy.as_ref().map(|(prices, _)| PricedEnergy { prices, each }),
         };
         let engine = case.engine(whole(&split.before), &earlier);
-        let tested = case.test(&engine).map_err(|error| with_notes(error, &hours.notes))?;
+        let tested = case.test(&engine).map_err(|error| assumed::with_notes(error, &hours.notes))?;
         let zone = Zone::named(&trace.zone)?;
         let day = |ms: i64| zone.rfc3339(ms);
         let near = within_twice(&all, &predicted_s, trace_split.split_ms());
@@ -554,7 +516,7 @@ impl DeferAnswer {
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
-            notes: notes(&jobs, span, &trace_split, hours, request, (told, taken.without_value), &day),
+            notes: assumed::notes(&jobs, span, &trace_split, hours, request, (told, taken.without_value), &day),
             aim: hours.aim,
             unit: hours.currency.clone().unwrap_or_else(|| "kg".to_owned()),
             currency,
@@ -591,62 +553,4 @@ impl DeferAnswer {
     pub fn rule(&self, by: DeferRule) -> Option<&DeferRuleOverWindows> {
         self.held_out.by.iter().find(|rule| rule.by == by)
     }
-}
-
-/// That nothing can be told, with what is to be known of the hours.
-fn with_notes(error: Error, notes: &[String]) -> Error {
-    match error {
-        Error::NothingToEvaluate(what) if !notes.is_empty() => {
-            Error::NothingToEvaluate(format!("{what}. {}", notes.join(" ")))
-        }
-        other => other,
-    }
-}
-
-/// What was assumed, in words.
-fn notes(
-    jobs: &FleetJobs<'_>,
-    span: Moments,
-    split: &FleetSplit,
-    hours: &DeferHours,
-    request: &DeferRequest,
-    (predicted, without_value): (String, u64),
-    day: &dyn Fn(i64) -> String,
-) -> Vec<String> {
-    let mut notes = Vec::new();
-    if request.shift_weeks != 0 {
-        notes.push(format!(
-            "Assumed: the hours of {} are those of other days. Each job is held against the hour {} {} (--carbon-shift), at the same hour of the same weekday. Savings are of that grid in that time with these jobs.",
-            hours.name,
-            format::counted(request.shift_weeks.unsigned_abs(), "week", "weeks"),
-            if request.shift_weeks > 0 { "later" } else { "earlier" }
-        ));
-    }
-    notes.extend([
-        "Each job runs for as long as it ran, and its GPUs are there when it starts: capacity is elastic, and no job waits for another.".to_owned(),
-        format!(
-            "A GPU draws {} kW while a job holds it: {}. Shares that are saved do not depend on it.",
-            format::compact(request.gpu_kw.0),
-            request.gpu_kw.1
-        ),
-        "The value of an hour is known from its beginning on, and of later hours nothing is. The plan is written down once a day, at midnight UTC, with what is known then.".to_owned(),
-        predicted,
-        format!("The plan pauses no job. Beside it, resuming a paused job costs {} of its run, with its power.", format::duration(request.terms.resume_ms as f64 / 1e3)),
-    ]);
-    if without_value > 0 {
-        notes.push(format!(
-            "{} may touch an hour without a value{}, or beyond the file, and are left out.",
-            format::counted(without_value, "job", "jobs"),
-            if request.energy.is_some() && hours.aim == DeferAim::Carbon { " or a price" } else { "" }
-        ));
-    }
-    if hours.series.missing() > 0 {
-        notes.push(format!("{} of the file have no value.", format::counted(hours.series.missing(), "hour", "hours")));
-    }
-    notes.extend(hours.notes.iter().cloned());
-    notes.extend(split.left_over(span.0, day, "neither chosen on nor told"));
-    if request.prices.is_some() {
-        notes.extend(jobs.notes());
-    }
-    notes
 }

@@ -26,7 +26,7 @@ const OPEN_UNTIL: &str = "/var/spool/slurm/defer_open_until";
 /// What a user writes into the comment of a job that is to start at once.
 const AT_ONCE: &str = "start-now";
 
-/// GPUs of a job, for Slurm, and whether it may wait.
+/// GPUs of a job, for Slurm, and whether it may wait; `AT_ONCE` stands for what [`AT_ONCE`] is.
 const CLASS_OF: &str = r#"local now = os.time()
 local asked = job_desc.tres_per_node or job_desc.tres_per_job or job_desc.tres_per_task or ""
 -- The count stands at the end: names of types may hold digits (gpu:3090:2, gpu:1g.10gb:1).
@@ -50,7 +50,7 @@ local limit, begin, deadline = job_desc.time_limit, job_desc.begin_time, job_des
 if not begin or begin == 4294967294 then begin = 0 end
 -- Interactive jobs start at once, and those with a deadline, a reservation, a begin time of their own, or the comment.
 local may_wait = job_desc.script and begin <= now and (not deadline or deadline == 0 or deadline == 4294967294)
-  and not job_desc.reservation and not string.find(job_desc.comment or "", "start-now", 1, true)
+  and not job_desc.reservation and not string.find(job_desc.comment or "", "AT_ONCE", 1, true)
 "#;
 
 fn day(answer: &DeferAnswer) -> Result<&NextDay> {
@@ -144,8 +144,9 @@ fn of_class(day: &NextDay, rows: &str, then: &str) -> String {
     let (first, last) = seconds(day);
     let minutes = RUNS_MS.map(|ms| (ms / 60_000).to_string()).join(", ");
     let runs = (0..=RUNS_MS.len()).map(|class| format!("\"{}\"", runs_in_words(class))).collect::<Vec<_>>().join(", ");
+    let class_of = CLASS_OF.replace("AT_ONCE", AT_ONCE);
     format!(
-        "{CLASS_OF}if may_wait and gpus and limit and limit < 4294967294 and now >= {first} and now < {last} then\n  \
+        "{class_of}if may_wait and gpus and limit and limit < 4294967294 and now >= {first} and now < {last} then\n  \
          local size = gpus > 8 and \">8\" or gpus > 4 and \"5-8\" or gpus > 1 and \"2-4\" or \"1\"\n  \
          local ends, runs, class = {{{minutes}}}, {{{runs}}}, 1\n  \
          for _, minute in ipairs(ends) do\n    \

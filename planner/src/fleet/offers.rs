@@ -27,13 +27,11 @@
 //!
 //! O(text). Worked example: the file above is one pool, V100, whose on-demand costs 10 / 4 = 2.5 USD for an hour of a GPU.
 
-use std::ops::Range;
-
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::error::{Error, Result, line_of};
-use crate::plan::money::owned_per_h;
+use crate::error::{Error, Result};
+use crate::plan::price_file::{Bought, BoughtEntry, PriceFile, dollars};
 use crate::replay::scenario::parse_duration;
 
 /// Prices of a GPU of one type that are so many times apart are hardly both of an instance and an hour.
@@ -198,30 +196,7 @@ struct OwnedEntry {
     limit: Option<u32>,
 }
 
-fn dollars() -> String {
-    "USD".to_owned()
-}
-
-/// The text that messages are about.
-struct Source<'a> {
-    file: &'a str,
-    text: &'a str,
-}
-
-impl Source<'_> {
-    fn wrong(&self, at: &Range<usize>, what: String) -> Error {
-        Error::File { file: self.file.to_owned(), line: line_of(self.text, at.start), what }
-    }
-
-    /// A number within bounds, or an error that says what would do.
-    fn number(&self, of: &str, value: &Spanned<f64>, within: (f64, f64), remedy: &str) -> Result<f64> {
-        let found = *value.get_ref();
-        if found.is_finite() && found >= within.0 && found <= within.1 {
-            return Ok(found);
-        }
-        Err(self.wrong(&value.span(), format!("{of} is {found}; {remedy}")))
-    }
-
+impl PriceFile<'_> {
     fn price(&self, of: &str, value: &Spanned<f64>) -> Result<f64> {
         let remedy = "write what an hour of an instance costs, more than 0, or leave the key out where it is not sold";
         self.number(of, value, (f64::MIN_POSITIVE, 1e9), remedy)
@@ -292,25 +267,21 @@ impl Source<'_> {
 
     fn owned(&self, entry: &OwnedEntry) -> Result<OwnedOffer> {
         let name = entry.name.get_ref();
-        let least = |what: &str, value: &Spanned<f64>, from: f64, remedy: &str| {
-            self.number(&format!("{name}: {what}"), value, (from, 1e12), remedy)
+        let bought = BoughtEntry {
+            name,
+            price: &entry.price,
+            years: &entry.years,
+            power_kw: &entry.power_kw,
+            pue: &entry.pue,
+            electricity: &entry.electricity,
+            per_year: &entry.per_year,
         };
-        let or = |what: &str, value: &Option<Spanned<f64>>, from: f64, remedy: &str, otherwise: f64| {
-            value.as_ref().map_or(Ok(otherwise), |value| least(what, value, from, remedy))
-        };
-        let price = least("price", &entry.price, f64::MIN_POSITIVE, "write what a node costs to buy, more than 0")?;
-        let years =
-            self.number(&format!("{name}: years"), &entry.years, (0.1, 50.0), "write its life, 0.1 to 50 years")?;
-        let power_kw = or("power_kw", &entry.power_kw, 0.0, "write the power of a node, 0 kW or more", 0.0)?;
-        let pue =
-            or("pue", &entry.pue, 1.0, "write the power of the building over that of its machines, 1 or more", 1.0)?;
-        let electricity = or("electricity", &entry.electricity, 0.0, "write the price of a kWh, 0 or more", 0.0)?;
-        let per_year = or("per_year", &entry.per_year, 0.0, "write what a node costs a year beside, 0 or more", 0.0)?;
+        let Bought { price, years, per_h } = self.bought(&bought, "write what a node costs to buy, more than 0")?;
         Ok(OwnedOffer {
             name: name.clone(),
             gpu: entry.gpu.get_ref().clone(),
             gpus: self.gpus(name, &entry.gpus)?,
-            per_h: owned_per_h(price, years, power_kw * pue * electricity, per_year),
+            per_h,
             price,
             years,
             limit: entry.limit,
@@ -360,7 +331,7 @@ impl FleetOffers {
     /// Names the line and what would mend it.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
         let content: Content = toml::from_str(text).map_err(|error| Error::toml(file, text, &error))?;
-        let source = Source { file, text };
+        let source = PriceFile { file, text };
         if content.instance.is_empty() {
             let what = "there is no [[instance]]; describe at least one with name, gpu, gpus and on_demand".to_owned();
             return Err(source.wrong(&(0..0), what));
@@ -422,7 +393,7 @@ impl FleetOffers {
     }
 
     /// What can only be told of all instances together.
-    fn check(&self, content: &Content, source: &Source<'_>) -> Result<()> {
+    fn check(&self, content: &Content, source: &PriceFile<'_>) -> Result<()> {
         for pool in &self.pools {
             let entry = |at: &usize| content.instance.get(*at).map(|entry| entry.get_ref().gpu.span());
             let at = pool.instances.first().and_then(entry).unwrap_or(0..0);

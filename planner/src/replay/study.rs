@@ -375,11 +375,12 @@ impl<'a> Study<'a> {
                     .to_owned(),
             );
         }
+        let is_oracle = |at: usize| oracles.get(at).copied().unwrap_or(false);
         let others = self.scenarios.iter().zip(&evaluations).enumerate().skip(1);
         let others = others.map(|(at, (named, evaluation))| Replay {
             name: named.name.clone(),
             policy: self.described(named),
-            oracle: named.policy.is_oracle(&self.loaded.workload),
+            oracle: is_oracle(at),
             known_by_run: self.known_by_run(named),
             node_failures: node_failures(at),
             metrics: evaluation.metrics.clone(),
@@ -392,7 +393,7 @@ impl<'a> Study<'a> {
             recorded_policy: self.recorded.describe(),
             name: named.name.clone(),
             policy: self.described(named),
-            oracle: named.policy.is_oracle(&self.loaded.workload),
+            oracle: is_oracle(0),
             known_by_run: self.known_by_run(named),
             node_failures: node_failures(0),
             engine_seconds,

@@ -13,7 +13,7 @@ use super::rule::{MixBy, Planned};
 use super::search::{Bench, Mix};
 use super::way::{PartKinds, Way};
 use crate::capacity::forward::{self, SizedPart};
-use crate::capacity::heldout::warmed_up;
+use crate::capacity::heldout::{TestedWindow, warmed_up};
 use crate::capacity::part::Part;
 use crate::capacity::rule::AskedFor;
 use crate::capacity::search::WaitTarget;
@@ -217,7 +217,7 @@ struct PlannedPart {
 }
 
 impl MixAnswer {
-    /// The mixes of sized parts. `done` is called after each part, and each part of each window.
+    /// The mixes of sized parts, tested on windows in which numbers were. `done` is called after each part, and each part of each window.
     ///
     /// # Errors
     /// If a part has nodes that are no kind of the file, or as [`crate::sim::simulate`].
@@ -226,10 +226,10 @@ impl MixAnswer {
         kinds: &NodeKinds,
         with: (&Policy, &WaitTarget),
         growth: Option<&Growth>,
-        (parts, eval_from, end): (&[SizedPart], Option<i64>, i64),
+        (parts, windows, end): (&[SizedPart], &[TestedWindow], i64),
         done: &(dyn Fn() + Sync),
     ) -> Result<Self> {
-        let windows = heldout::test(loaded, kinds, with, (eval_from, end), done)?;
+        let windows = heldout::test(loaded, kinds, with, windows, done)?;
         let draws = forward::draws(loaded, growth)?;
         let planned: Vec<PlannedPart> = parts
             .par_iter()

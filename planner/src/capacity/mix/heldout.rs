@@ -12,10 +12,9 @@ use super::kinds::{KindStock, NodeKinds};
 use super::rule::{Earlier, MixBy, Planned};
 use super::search::Bench;
 use super::way::PartKinds;
-use crate::capacity::heldout::{Before, warmed_up, windows};
+use crate::capacity::heldout::{Before, Decided, TestedWindow, warmed_up};
 use crate::capacity::part::Part;
-use crate::capacity::rule::AskedFor;
-use crate::capacity::search::{FEWEST_OF_CLASS, Search, WaitTarget};
+use crate::capacity::search::WaitTarget;
 use crate::error::Result;
 use crate::replay::input::Loaded;
 use crate::sim::{Policy, Workload};
@@ -62,72 +61,62 @@ pub(super) fn earlier(windows: &[MixWindow], name: &str) -> Earlier {
     Earlier { failed: broke_where(MixBy::Static), worse: broke_where(MixBy::ProportionsUpper) }
 }
 
-/// Tests all rules on every window. `done` is called after each part of each window.
+/// Tests all rules on the windows of the [test of numbers](crate::capacity::heldout), on the parts that are judged in them. `done` is called after each part of each window.
 pub(in crate::capacity) fn test(
     loaded: &Loaded,
     kinds: &NodeKinds,
     with: (&Policy, &WaitTarget),
-    (eval_from, end): (Option<i64>, i64),
+    windows: &[TestedWindow],
     done: &(dyn Fn() + Sync),
 ) -> Result<Vec<MixWindow>> {
     let mut found: Vec<MixWindow> = Vec::new();
-    for (from_ms, to_ms) in windows(end, eval_from)? {
-        let Before { known, ahead, parts } = Before::of(loaded, (from_ms, to_ms));
+    for window in windows {
+        let stretch = (window.from_ms, window.to_ms);
+        let Before { known, ahead, parts } = Before::of(loaded, stretch);
         let tested: Result<Vec<Option<NamedPart>>> = parts
             .par_iter()
             .map(|part| {
-                let jobs = (part.jobs(&known), part.jobs(&ahead));
-                let earlier = earlier(&found, &part.name);
-                let tested = tested(part, kinds, jobs, with, ((from_ms, to_ms), earlier));
+                let judged = window.parts.iter().find(|judged| judged.name == part.name);
+                let tested = judged.map(|judged| {
+                    let jobs = (part.jobs(&known), part.jobs(&ahead));
+                    tested(part, kinds, jobs, with, (stretch, &judged.decided, earlier(&found, &part.name)))
+                });
                 done();
-                Ok(tested?.map(|tested| (part.name.clone(), tested)))
+                Ok(tested.transpose()?.map(|tested| (part.name.clone(), tested)))
             })
             .collect();
         let parts: Vec<NamedPart> = tested?.into_iter().flatten().collect();
         if !parts.is_empty() {
-            found.push(MixWindow { from_ms, to_ms, parts });
+            found.push(MixWindow { from_ms: window.from_ms, to_ms: window.to_ms, parts });
         }
     }
     Ok(found)
 }
 
-/// Every rule in one part and window; `None` with too few jobs before or in it, or where no number of nodes keeps the target in it.
+/// Every rule in one part and window.
 fn tested(
     part: &Part,
     kinds: &NodeKinds,
     (known, ahead): (Workload, Workload),
     with: (&Policy, &WaitTarget),
-    ((from, to), so_far): ((i64, i64), Earlier),
-) -> Result<Option<Vec<TestedMix>>> {
-    let past = (warmed_up(from), from);
+    ((from, to), decided, so_far): ((i64, i64), &Decided, Earlier),
+) -> Result<Vec<TestedMix>> {
     let then = part.known_at(from);
-    let mut learn = Search::new(&then, &known, with, past)?;
-    let Some(asked) = AskedFor::of(&known, past).filter(|_| learn.judged().len() >= FEWEST_OF_CLASS) else {
-        return Ok(None);
-    };
-    let mut later = Search::new(part, &ahead, with, (from, to))?;
-    if later.judged().len() < FEWEST_OF_CLASS {
-        return Ok(None);
-    }
-    let guess = asked.by_mean(part);
-    let Some(fewest) = later.fewest(guess)? else { return Ok(None) };
-    let needed = learn.needed(guess)?;
-    drop((learn, later));
-    let earlier = Bench::new(PartKinds::new(&then, kinds.of_part(&then)?), vec![known], with, past)?;
-    let planned = Planned::of(&earlier, needed.as_ref(), &asked, so_far)?;
+    let earlier = Bench::new(PartKinds::new(&then, kinds.of_part(&then)?), vec![known], with, (warmed_up(from), from))?;
+    let planned = Planned::of(&earlier, decided.needed.as_ref(), &decided.asked, so_far)?;
     drop(earlier);
     let bench = Bench::new(PartKinds::new(part, kinds.of_part(part)?), vec![ahead], with, (from, to))?;
-    let [hindsight, _] = bench.cheapest(&[Some(bench.kinds.part.counts(fewest)), None])?;
+    let [hindsight, _] = bench.cheapest(&[Some(bench.kinds.part.counts(decided.fewest)), None])?;
     let test = |by: MixBy| {
         let mix = match (&hindsight.mix, by) {
             (Some(mix), MixBy::Oracle) => mix,
             _ => planned.by(by),
         };
         let (kept, _) = bench.test(mix)?;
-        let known = !by.rests_on_needed() || needed.is_some();
+        let known = !by.rests_on_needed() || decided.needed.is_some();
         Ok(TestedMix { by, stock: bench.kinds.stock(&mix.counts), kept: kept && known })
     };
-    MixBy::ALL.into_iter().map(test).collect::<Result<_>>().map(Some)
+    MixBy::ALL.into_iter().map(test).collect()
 }
 
 #[cfg(test)]

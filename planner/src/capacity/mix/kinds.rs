@@ -25,15 +25,14 @@
 //! O(text). Worked number: with 1 for today's kind and 2 for another, a run of 3 h takes 1.5 h there.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use serde::Deserialize;
 use toml::Spanned;
 use tracecast_analytics::facts::SizeClass;
 
 use crate::capacity::part::Part;
-use crate::error::{Error, Result, line_of};
-use crate::plan::money::owned_per_h;
+use crate::error::{Error, Result};
+use crate::plan::price_file::{BoughtEntry, PriceFile, dollars};
 use crate::sim::Group;
 use crate::sim::cluster::MAX_GPUS_PER_NODE;
 
@@ -119,37 +118,10 @@ struct Entry {
     most_per_pool: Option<u32>,
 }
 
-fn dollars() -> String {
-    "USD".to_owned()
-}
-
-/// The text that messages are about.
-struct Source<'a> {
-    file: &'a str,
-    text: &'a str,
-}
-
-impl Source<'_> {
-    fn wrong(&self, at: &Range<usize>, what: String) -> Error {
-        Error::File { file: self.file.to_owned(), line: line_of(self.text, at.start), what }
-    }
-
-    /// A number within bounds, or an error that says what would do.
-    fn number(&self, of: &str, value: &Spanned<f64>, within: (f64, f64), remedy: &str) -> Result<f64> {
-        let found = *value.get_ref();
-        if found.is_finite() && found >= within.0 && found <= within.1 {
-            return Ok(found);
-        }
-        Err(self.wrong(&value.span(), format!("{of} is {found}; {remedy}")))
-    }
-
+impl PriceFile<'_> {
     /// What an hour of a node costs: rented, or bought and spread over its life.
     fn per_h(&self, entry: &Entry) -> Result<f64> {
         let name = entry.name.get_ref();
-        let least = |what: &str, value: &Option<Spanned<f64>>, from: f64, otherwise: f64, remedy: &str| match value {
-            None => Ok(otherwise),
-            Some(value) => self.number(&format!("{name}: {what}"), value, (from, 1e12), remedy),
-        };
         let more_than_nothing = "write what it costs, more than 0";
         match (&entry.per_hour, &entry.price, &entry.years) {
             (Some(per_hour), None, None) => {
@@ -163,22 +135,16 @@ impl Source<'_> {
                 self.number(&format!("{name}: per_hour"), per_hour, (f64::MIN_POSITIVE, 1e9), more_than_nothing)
             }
             (None, Some(price), Some(years)) => {
-                let price =
-                    self.number(&format!("{name}: price"), price, (f64::MIN_POSITIVE, 1e12), more_than_nothing)?;
-                let years =
-                    self.number(&format!("{name}: years"), years, (0.1, 50.0), "write its life, 0.1 to 50 years")?;
-                let power_kw = least("power_kw", &entry.power_kw, 0.0, 0.0, "write the power of a node, 0 kW or more")?;
-                let pue = least(
-                    "pue",
-                    &entry.pue,
-                    1.0,
-                    1.0,
-                    "write the power of the building over that of its machines, 1 or more",
-                )?;
-                let kwh = least("electricity", &entry.electricity, 0.0, 0.0, "write the price of a kWh, 0 or more")?;
-                let per_year =
-                    least("per_year", &entry.per_year, 0.0, 0.0, "write what a node costs a year beside, 0 or more")?;
-                Ok(owned_per_h(price, years, power_kw * pue * kwh, per_year))
+                let entry = BoughtEntry {
+                    name,
+                    price,
+                    years,
+                    power_kw: &entry.power_kw,
+                    pue: &entry.pue,
+                    electricity: &entry.electricity,
+                    per_year: &entry.per_year,
+                };
+                Ok(self.bought(&entry, more_than_nothing)?.per_h)
             }
             _ => {
                 let what = format!("{name}: write either per_hour, or price and years");
@@ -245,7 +211,7 @@ impl NodeKinds {
     /// Names the line and what would mend it.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
         let content: Content = toml::from_str(text).map_err(|error| Error::toml(file, text, &error))?;
-        let source = Source { file, text };
+        let source = PriceFile { file, text };
         if content.kind.is_empty() {
             let what = "there is no [[kind]]; describe at least one with name, gpus_per_node and per_hour".to_owned();
             return Err(source.wrong(&(0..0), what));

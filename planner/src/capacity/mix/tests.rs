@@ -14,6 +14,7 @@ use super::queue::Level;
 use super::rule::MixBy;
 use super::search::{Bench, Mix};
 use super::way::{PartKinds, Way};
+use crate::capacity::heldout::tests::on_failing_nodes;
 use crate::capacity::part::Part;
 use crate::capacity::search::{Search, WaitTarget};
 use crate::replay::input::Loaded;
@@ -230,28 +231,12 @@ fn the_search_beside_the_replay_of_every_mix() {
     assert!(cases >= 10 && less >= 5 && missed * 3 <= cases && worst < 1.25, "{missed} of {cases}, {worst}");
 }
 
-/// Forty days on eight nodes, one of which fails every third day for half a day.
-fn failing() -> Loaded {
-    let mut rng = ChaCha8Rng::seed_from_u64(7);
-    let workload = record(&mut rng, 40, 2.4e6);
-    let mut cluster = Cluster::of_vcs(&[("a", 8, 8)]);
-    cluster.outages = (0..13i64)
-        .map(|at| Outage { node: (at % 8) as u32, from_ms: at * 3 * DAY_MS, to_ms: (at * 6 + 1) * DAY_MS / 2 })
-        .collect();
-    Loaded {
-        recorded_start_ms: workload.submit_ms.iter().map(|submit| Some(*submit)).collect(),
-        cluster,
-        workload,
-        ..Loaded::default()
-    }
-}
-
 #[test]
 fn what_comes_after_a_window_begins_changes_nothing_that_is_chosen_for_it() {
     let (policy, target) = (skip(), target(1800.0));
     let kinds = kinds(&[("now", 8, 8.0, 1.0), ("four", 4, 3.0, 1.0), ("fast", 8, 14.0, 2.0)]);
     let begins = 30 * DAY_MS;
-    let as_it_was = failing();
+    let as_it_was = on_failing_nodes(record(&mut ChaCha8Rng::seed_from_u64(7), 40, 2.4e6));
     let mut otherwise = as_it_was.clone();
     for (run, submit) in otherwise.workload.run_ms.iter_mut().zip(&as_it_was.workload.submit_ms) {
         if *submit >= begins {
@@ -261,7 +246,9 @@ fn what_comes_after_a_window_begins_changes_nothing_that_is_chosen_for_it() {
     otherwise.cluster.outages.retain(|outage| outage.from_ms < begins);
     otherwise.cluster.outages.push(Outage { node: 3, from_ms: begins, to_ms: 39 * DAY_MS });
     let windows = |loaded: &Loaded| {
-        super::heldout::test(loaded, &kinds, (&policy, &target), (Some(begins), 40 * DAY_MS), &|| ()).unwrap()
+        let with = (&policy, &target);
+        let windows = crate::capacity::heldout::test(loaded, with, (Some(begins), 40 * DAY_MS), &|| ()).unwrap();
+        super::heldout::test(loaded, &kinds, with, &windows, &|| ()).unwrap()
     };
     let chosen = |loaded: &Loaded| -> Vec<TestedMix> {
         let windows = windows(loaded);

@@ -6,7 +6,7 @@
 //! apart           nodes of one kind for jobs of some sizes, with a queue of their own; the others stay on today's kinds, in today's proportions
 //! ```
 //!
-//! The speed of today's nodes is the mean over their GPUs. A job that asks for another GPU type than a kind has stays on today's nodes. Time limits stay as they
+//! Today's nodes are of one speed. A job that asks for another GPU type than a kind has stays on today's nodes. Time limits stay as they
 //! are; predicted runs are divided like the runs. O(jobs). Worked number: a run of 3 h on a kind twice as fast is one of 1.5 h.
 
 use tracecast_analytics::facts::SizeClass;
@@ -64,19 +64,14 @@ impl<'a> PartKinds<'a> {
 
     /// How fast jobs of a class run on a kind, over how fast they run today.
     pub(super) fn speed(&self, kind: usize, class: SizeClass) -> f64 {
-        let (mut gpus, mut speeds) = (0.0, 0.0);
-        for ((nodes, group), kind) in self.part.now().iter().zip(self.part.groups()).zip(&self.kinds) {
-            let of = f64::from(*nodes) * f64::from(group.gpus_per_node);
-            gpus += of;
-            speeds += of * kind.speed(class);
-        }
-        let today = if gpus > 0.0 { speeds / gpus } else { 1.0 };
+        // Today's kinds are of one speed: a file in which they are not is refused.
+        let today = self.kinds.first().map_or(1.0, |kind| kind.speed(class));
         self.kinds.get(kind).map_or(1.0, |kind| kind.speed(class) / today)
     }
 
     /// Whether a kind stands in the queue of today's nodes.
     pub(super) fn in_one_queue(&self, kind: usize) -> bool {
-        self.is_own(kind) || SizeClass::ALL.into_iter().all(|class| (self.speed(kind, class) - 1.0).abs() <= EQUAL)
+        SizeClass::ALL.into_iter().all(|class| (self.speed(kind, class) - 1.0).abs() <= EQUAL)
     }
 
     /// What an hour of so many nodes by kind costs.

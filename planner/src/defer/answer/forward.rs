@@ -11,7 +11,7 @@ use super::super::choose::DeferSetup;
 use super::super::engine::DeferEngine;
 use super::super::forecast::{DAY_H, ForecastBy};
 use super::super::heldout::DeferCase;
-use super::super::job::{DeferJob, class_runs, of_cell, runs_in_words};
+use super::super::job::{DeferJob, of_cell, runs_in_words};
 use super::super::policy::DeferPolicy;
 use super::tested::plan_of;
 use super::{DeferPlan, NextDay, NextLimit, NextStart, NextTable, NextWay, Units};
@@ -39,24 +39,18 @@ pub(super) fn plan(case: &DeferCase<'_>, jobs: &[DeferJob], units: &Units) -> Re
     Ok(Forward {
         plan: plan_of(&setup, units),
         saves: 1.0 - ratio(choice.amount as f64, now as f64),
-        next_day: next_day(case, &engine, &setup, &jobs, units),
+        next_day: next_day(case, &engine, &setup, units),
     })
 }
 
 /// What to set for the day to come; `None` where nobody waits, or the hours before it are not known.
-fn next_day(
-    case: &DeferCase<'_>,
-    engine: &DeferEngine<'_>,
-    setup: &DeferSetup,
-    jobs: &[DeferJob],
-    units: &Units,
-) -> Option<NextDay> {
+fn next_day(case: &DeferCase<'_>, engine: &DeferEngine<'_>, setup: &DeferSetup, units: &Units) -> Option<NextDay> {
     let (_, end) = case.series.hours();
     let way = match setup.policy {
         _ if setup.is_now() => return None,
         DeferPolicy::Table(by) => {
             let expected = expected(case, engine, by, units)?;
-            NextWay::Table(NextTable { by: by.in_words(), expected, starts: starts(engine, by, setup, jobs, end) })
+            NextWay::Table(NextTable { by: by.in_words(), expected, starts: starts(engine, by, setup, end) })
         }
         DeferPolicy::Threshold(at) => NextWay::Limit(NextLimit {
             limit: units.value(engine.limit_after(at)? as f64),
@@ -81,8 +75,7 @@ fn expected(case: &DeferCase<'_>, engine: &DeferEngine<'_>, by: ForecastBy, unit
 }
 
 /// The starts of each class that waits.
-fn starts(engine: &DeferEngine<'_>, by: ForecastBy, setup: &DeferSetup, jobs: &[DeferJob], end: i64) -> Vec<NextStart> {
-    let runs_ms = class_runs(jobs);
+fn starts(engine: &DeferEngine<'_>, by: ForecastBy, setup: &DeferSetup, end: i64) -> Vec<NextStart> {
     let of = |(cell, bound): (usize, &i64)| {
         let after = |hour: i64| {
             let start = engine.table(by, cell, (end - 1, hour), &[*bound]).first().copied();
@@ -94,7 +87,7 @@ fn starts(engine: &DeferEngine<'_>, by: ForecastBy, setup: &DeferSetup, jobs: &[
         waits.then(|| NextStart {
             size,
             runs: runs_in_words(runs).to_owned(),
-            run_h: runs_ms.get(cell).map_or(0.0, |run| *run as f64 / HOUR_MS as f64),
+            run_h: engine.class_run_ms(cell) as f64 / HOUR_MS as f64,
             after_h,
         })
     };

@@ -232,10 +232,14 @@ impl<'s> DeferEngine<'s> {
         }
     }
 
+    /// The run that tables take for the jobs of a class, ms.
+    pub fn class_run_ms(&self, cell: usize) -> i64 {
+        self.class_runs_ms.get(cell).copied().unwrap_or(HOUR_MS)
+    }
+
     /// The start under each bound that a table has for a class and an hour of submission, ms, where the hours up to another are known.
     pub fn table(&self, by: ForecastBy, cell: usize, (now, at): (i64, i64), bounds_ms: &[i64]) -> Vec<i64> {
-        let run_ms = self.class_runs_ms.get(cell).copied().unwrap_or(HOUR_MS);
-        let sought = Sought { from_ms: at * HOUR_MS, now, run_ms, milli_gpus: 1 };
+        let sought = Sought { from_ms: at * HOUR_MS, now, run_ms: self.class_run_ms(cell), milli_gpus: 1 };
         self.windows(sought, (WindowGoal::Cleanest, by), bounds_ms)
     }
 

@@ -18,7 +18,7 @@ use tracecast_predictors::resample::{Blocks, block_length};
 
 use super::super::metric::JobTimes;
 use super::resampled::Running;
-use super::{IntervalEstimate, RESAMPLES};
+use super::{IntervalEstimate, Merit, RESAMPLES};
 use crate::sim::workload::Workload;
 
 /// Share of a difference from which on one episode decides it.
@@ -142,14 +142,11 @@ fn yardsticks(jobs: &[usize], policies: &[(&str, &JobTimes)], oracles: &[bool]) 
         let sum: i128 = waits.iter().map(|wait| i128::from(*wait)).sum();
         let rank = (waits.len() * 95).div_ceil(100).max(1) - 1;
         let p95 = if rank < waits.len() { *waits.select_nth_unstable(rank).1 } else { 0 };
-        (sum, p95)
+        Merit { mean_wait_s: sum as f64 / jobs.len().max(1) as f64 / 1000.0, p95_wait_s: p95 as f64 / 1000.0 }
     };
-    let merits: Vec<(i128, i64)> = policies.par_iter().map(merit).collect();
-    let dominated = |of: &(i128, i64)| {
-        let mut others = merits.iter().enumerate().filter(|(at, _)| !is_oracle(*at)).map(|(_, other)| other);
-        others.any(|other| other.0 <= of.0 && other.1 <= of.1 && (other.0 < of.0 || other.1 < of.1))
-    };
-    merits.iter().enumerate().map(|(at, of)| at == 0 || !(is_oracle(at) || dominated(of))).collect()
+    let merits: Vec<Merit> = policies.par_iter().map(merit).collect();
+    let is_dominated = |of: &Merit| merits.iter().enumerate().any(|(at, other)| !is_oracle(at) && other.dominates(of));
+    merits.iter().enumerate().map(|(at, of)| at == 0 || !(is_oracle(at) || is_dominated(of))).collect()
 }
 
 #[cfg(test)]

@@ -47,12 +47,10 @@ pub(super) fn standings(workload: &Workload, cluster: &Cluster, schedule: &Sched
         let charged_ms = if accounting.charges_ends { segment.end_ms } else { accounting.reckoned_ms(segment.end_ms) };
         let charged_ms = charged_ms.max(segment.start_ms);
         let held_s = spent_s(segment.start_ms, charged_ms, end_ms, accounting.half_life_ms);
-        let mut next = workload.association_of(segment.job as usize);
-        while let Some(at) = next {
-            if let Some(used) = usage.get_mut(at as usize) {
+        for at in limits.path(workload.association_of(segment.job as usize)) {
+            if let Some(used) = usage.get_mut(at) {
                 *used += charge * held_s;
             }
-            next = all.get(at as usize).and_then(|of| of.parent);
         }
     }
     let levels = limits.levels(&usage);

@@ -67,6 +67,8 @@ mod ledger;
 mod rule;
 pub mod share;
 
+use std::collections::BTreeMap;
+
 use tracecast_analytics::schema::Resource;
 
 use account::Tree;
@@ -251,7 +253,7 @@ impl Limits {
     /// Whether an account or a user has shares that differ from those of a sibling.
     pub fn has_unequal_shares(&self) -> bool {
         let all = self.accounts.all();
-        let mut first: std::collections::BTreeMap<Option<u32>, Fairshare> = std::collections::BTreeMap::new();
+        let mut first: BTreeMap<Option<u32>, Fairshare> = BTreeMap::new();
         all.iter().any(|of| *first.entry(of.parent).or_insert(of.shares) != of.shares)
     }
 
@@ -275,6 +277,11 @@ impl Limits {
             Some(weights) if names_none => Weights { half_life_ms: own.half_life_ms, ..weights },
             _ => *own,
         }
+    }
+
+    /// An association and all above it, by position.
+    pub(crate) fn path(&self, association: Option<u32>) -> impl Iterator<Item = usize> {
+        self.accounts.path(association).map(|(at, _)| at as usize)
     }
 
     /// Accounts, and the users in them.

@@ -33,6 +33,16 @@ pub(super) struct Rules {
     pub(super) counts: Vec<u16>,
 }
 
+/// Whose limit it is, if a job is over it.
+fn over<T: Copy>(limit: Option<(u32, T)>, is_over: impl Fn(u32, T) -> bool) -> Option<u32> {
+    limit.filter(|(at, most)| is_over(*at, *most)).map(|(at, _)| at)
+}
+
+/// A limit of someone, if it holds.
+fn of<T>(at: u32, limit: Option<T>, holds: bool) -> Option<(u32, T)> {
+    limit.filter(|_| holds).map(|most| (at, most))
+}
+
 impl Rules {
     pub(super) fn of(qos: &[Qos], vc: u16, partition: &Partition, own: Option<u16>) -> Self {
         let over = own.and_then(|at| qos.get(usize::from(at))).is_some_and(|own| own.over_partition);
@@ -75,8 +85,6 @@ impl Rules {
     ) -> impl Iterator<Item = Refusal> + 'l {
         let accounts = &limits.accounts;
         let of_account = accounts.inherited(asking.association);
-        let longer = |limit: &(u32, i64)| asking.limit_ms.is_some_and(|own| own > limit.1);
-        let larger = |limit: &(u32, u64)| asking.amount > limit.1;
         let jobs = |using: Use, most: u32| using.jobs >= most;
         let gpus = move |using: Use, most: u64| using.milli + asking.amount > most;
         // Thousandths of a GPU × milliseconds.
@@ -93,64 +101,52 @@ impl Rules {
         };
         let ran = |used: Used, most: i64| used.job_s >= most as f64 / 1000.0 * (1.0 - SLACK);
         let (user, account) = (asking.user, asking.account);
-        let whose = |limit: Option<(u32, i64)>| limit.filter(longer).map(|limit| limit.0);
-        let whole = |limit: Option<(u32, u64)>| limit.filter(larger).map(|limit| limit.0);
+        let whose = |limit: Option<(u32, i64)>| over(limit, |_, most| asking.limit_ms.is_some_and(|own| own > most));
+        let whole = |limit: Option<(u32, u64)>| over(limit, |_, most| asking.amount > most);
         let of_jobs = [
             (Kind::Wall, whose(self.wall_ms)),
             (Kind::PartitionTime, whose(self.partition_ms)),
             (Kind::AccountWall, whose(of_account.wall_ms.filter(|_| self.wall_ms.is_none()))),
             (Kind::JobGpus, whole(self.job_milli)),
             (Kind::AccountJobGpus, whole(of_account.job_milli.filter(|_| self.job_milli.is_none()))),
-            (Kind::GroupJobs, self.group_jobs.filter(|(at, most)| jobs(beside.group(*at), *most)).map(|of| of.0)),
-            (Kind::UsedWall, self.used_wall_ms.filter(|(at, most)| ran(beside.group_used(*at), *most)).map(|of| of.0)),
-            (
-                Kind::PerAccountJobs,
-                self.account_jobs.filter(|(at, most)| jobs(beside.of_account(*at, account), *most)).map(|of| of.0),
-            ),
-            (Kind::UserJobs, self.user_jobs.filter(|(at, most)| jobs(beside.user(*at, user), *most)).map(|of| of.0)),
+            (Kind::GroupJobs, over(self.group_jobs, |at, most| jobs(beside.group(at), most))),
+            (Kind::UsedWall, over(self.used_wall_ms, |at, most| ran(beside.group_used(at), most))),
+            (Kind::PerAccountJobs, over(self.account_jobs, |at, most| jobs(beside.of_account(at, account), most))),
+            (Kind::UserJobs, over(self.user_jobs, |at, most| jobs(beside.user(at, user), most))),
         ];
         let of_jobs_above = accounts.path(asking.association).flat_map(move |(at, own)| {
-            let group = own.group_jobs.filter(|most| self.group_jobs.is_none() && jobs(beside.account(at), *most));
+            let group = of(at, own.group_jobs, self.group_jobs.is_none());
+            let wall = of(at, own.used_wall_ms, self.used_wall_ms.is_none());
+            // Counted of the association itself, whoever sets the limit.
             let first = Some(at) == asking.association && self.user_jobs.is_none();
-            let single = of_account.jobs.filter(|(_, most)| first && jobs(beside.account(at), *most));
-            let wall =
-                own.used_wall_ms.filter(|most| self.used_wall_ms.is_none() && ran(beside.account_used(at), *most));
+            let single = of_account.jobs.filter(|_| first);
             [
-                (Kind::AccountGroupJobs, group.map(|_| at)),
-                (Kind::AccountUsedWall, wall.map(|_| at)),
-                (Kind::AccountJobs, single.map(|of| of.0)),
+                (Kind::AccountGroupJobs, over(group, |at, most| jobs(beside.account(at), most))),
+                (Kind::AccountUsedWall, over(wall, |at, most| ran(beside.account_used(at), most))),
+                (Kind::AccountJobs, over(single, |_, most| jobs(beside.account(at), most))),
             ]
         });
         let of_gpus = [
             (
                 Kind::UsedGpus,
-                self.used_milli
-                    .filter(|(at, most)| spent(beside.group_used(*at), beside.group_time(*at), *most))
-                    .map(|of| of.0),
+                over(self.used_milli, |at, most| spent(beside.group_used(at), beside.group_time(at), most)),
             ),
-            (Kind::GroupGpus, self.group_milli.filter(|(at, most)| gpus(beside.group(*at), *most)).map(|of| of.0)),
-            (
-                Kind::PerAccountGpus,
-                self.account_milli.filter(|(at, most)| gpus(beside.of_account(*at, account), *most)).map(|of| of.0),
-            ),
-            (Kind::UserGpus, self.user_milli.filter(|(at, most)| gpus(beside.user(*at, user), *most)).map(|of| of.0)),
-            (
-                Kind::GroupTime,
-                self.group_time_milli.filter(|(at, most)| time(beside.group_time(*at), *most)).map(|of| of.0),
-            ),
+            (Kind::GroupGpus, over(self.group_milli, |at, most| gpus(beside.group(at), most))),
+            (Kind::PerAccountGpus, over(self.account_milli, |at, most| gpus(beside.of_account(at, account), most))),
+            (Kind::UserGpus, over(self.user_milli, |at, most| gpus(beside.user(at, user), most))),
+            (Kind::GroupTime, over(self.group_time_milli, |at, most| time(beside.group_time(at), most))),
         ];
         let of_gpus_above = accounts.path(asking.association).flat_map(move |(at, own)| {
-            let group = own.group_milli.filter(|most| self.group_milli.is_none() && gpus(beside.account(at), *most));
-            let takes = own
-                .group_time_milli
-                .filter(|most| self.group_time_milli.is_none() && time(beside.account_time(at), *most));
-            let used = own.used_milli.filter(|most| {
-                self.used_milli.is_none() && spent(beside.account_used(at), beside.account_time(at), *most)
-            });
+            let used = of(at, own.used_milli, self.used_milli.is_none());
+            let group = of(at, own.group_milli, self.group_milli.is_none());
+            let takes = of(at, own.group_time_milli, self.group_time_milli.is_none());
             [
-                (Kind::AccountUsedGpus, used.map(|_| at)),
-                (Kind::AccountGroupGpus, group.map(|_| at)),
-                (Kind::AccountGroupTime, takes.map(|_| at)),
+                (
+                    Kind::AccountUsedGpus,
+                    over(used, |at, most| spent(beside.account_used(at), beside.account_time(at), most)),
+                ),
+                (Kind::AccountGroupGpus, over(group, |at, most| gpus(beside.account(at), most))),
+                (Kind::AccountGroupTime, over(takes, |at, most| time(beside.account_time(at), most))),
             ]
         });
         let tests = of_jobs.into_iter().chain(of_jobs_above).chain(of_gpus).chain(of_gpus_above);
