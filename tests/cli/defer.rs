@@ -179,6 +179,54 @@ fn prices_are_minimised_and_weighed() {
     }
 }
 
+/// The hourly jobs as `sacct` tells them, each with a time limit of 12 h, but for every eighth, which has none.
+fn limited() -> String {
+    let head = "JobID|JobName|User|Partition|Submit|Start|End|State|ReqTRES|AllocTRES|Timelimit|NodeList\n";
+    let row = |at: u32| {
+        let moment = |at: u32| format!("2020-04-{:02}T{:02}:00:00", 1 + at / 24, at % 24);
+        let limit = if at % 8 == 7 { "UNLIMITED" } else { "12:00:00" };
+        let gpu = "cpu=4,gres/gpu=1";
+        format!("{at}|j|u|va|{0}|{0}|{1}|COMPLETED|{gpu}|{gpu}|{limit}|n1\n", moment(at), moment(at + 1))
+    };
+    head.to_owned() + &(0..21 * 24).map(row).collect::<String>()
+}
+
+/// Classes of time limits are those of the lines for Slurm: the hour's run counts for nothing, and a job without a limit starts at once.
+#[test]
+fn classes_are_of_time_limits_as_a_scheduler_knows_them() {
+    let folder = Folder::new();
+    let (jobs, carbon) = (folder.file("sacct.txt", &limited()), folder.file("c.csv", &hours(2020, &[])));
+    let to = folder.path("emitted");
+    let planned = |more: &[&str]| {
+        answered(&[&[&jobs, "--carbon", &carbon, "--gpu-kw", "1", "--mean-wait", "24h"][..], more].concat())
+    };
+    let classes = |answer: &Value| -> Vec<String> {
+        let classes = answer["plan"]["classes"].as_array().unwrap().iter();
+        classes
+            .map(|class| format!("{}, {}", class["size"].as_str().unwrap(), class["runs"].as_str().unwrap()))
+            .collect()
+    };
+    let by_limit = planned(&["--class-by", "limit", "--emit-to", &to]);
+    assert_eq!((&by_limit["verdict"], &by_limit["class_by"]), (&Value::from("advised"), &Value::from("limit")));
+    assert_eq!(classes(&by_limit), ["1, 6 to 24 h"]);
+    // Of a day's jobs those of 7:00 and 23:00 have no limit and emit 400 g, that of 15:00 100 g: 3,000 g of 7,800 remain.
+    let saved = number(&by_limit["held_out"]["saving"]["value"]);
+    assert!((saved - (1.0 - (22.0 * 100.0 + 2.0 * 400.0) / 7_800.0)).abs() < 1e-9, "{saved}");
+    let known = &rule(&by_limit, "oracle")["of_now"];
+    assert!((number(known) - (1.0 - saved)).abs() < 1e-9, "nor do they wait where all is known: {known}");
+    // Over all weeks, the first days wait for nothing, as no hours came before them.
+    let over_all = number(&by_limit["plan_saves"]);
+    assert!(over_all <= saved && over_all > 0.9 * saved, "{over_all}");
+    assert!(by_limit["notes"].to_string().contains("63 jobs without one start at once"), "{}", by_limit["notes"]);
+    let table = std::fs::read_to_string(PathBuf::from(&to).join("defer.csv")).unwrap();
+    assert!(table.lines().next().unwrap().contains(",gpus,time_limit,"), "{table}");
+    let lines = std::fs::read_to_string(PathBuf::from(&to).join("defer_job_submit.lua")).unwrap();
+    assert!(lines.contains("The class is of the time limit, as in the test"), "{lines}");
+    // One in eight without a limit is too many for limits to be taken unasked.
+    let unasked = planned(&[]);
+    assert_eq!((&unasked["class_by"], classes(&unasked)), (&Value::from("predicted"), vec!["1, 1 to 6 h".to_owned()]));
+}
+
 /// Runs the lines for Slurm on a job with `open_until` in their file, and tells its begin time and mark; `None` where there is no Lua.
 fn begin_time(folder: &Folder, lines: &str, (now, open_until): (i64, Option<i64>), job: &str) -> Option<String> {
     let opened = open_until.map_or("nil".to_owned(), |until| {

@@ -100,6 +100,13 @@ fn limits_of_accounts_make_jobs_wait_and_say_so() {
     // A QOS comes before: low has a limit of time, high one of all its GPUs.
     let qos = format!("Name|GrpTRES|MaxWall\nhigh|gres/gpu=8|\nlow||04:00:00\n{two}");
     let qos = folder.file("qos.txt", &qos);
+    let metrics = &data(&[&jobs, "--cluster", &nodes, "--limits", &qos])["metrics"];
+    let sizes = |of: &str| -> Vec<(String, u64)> {
+        let groups = metrics[of].as_array().unwrap().iter();
+        groups.map(|group| (group["name"].as_str().unwrap().to_owned(), group["jobs"].as_u64().unwrap())).collect()
+    };
+    let expected = |names: [&str; 2]| vec![(names[0].to_owned(), 2), (names[1].to_owned(), 1)];
+    assert_eq!((sizes("by_qos"), sizes("by_account")), (expected(["high", "low"]), expected(["nlp", "vision"])));
     // Bob's job now waits for the GPUs that ada's have of dept, until 110 s.
     assert_eq!(run(&qos), expect(&[("AssocGrpGRES", "dept", 2.0, 90.0)]));
     let off =
@@ -160,6 +167,14 @@ fn shares_of_accounts_say_whose_turn_it_is() {
     assert_eq!(waits(&["--limits", &turned, "--order", "multifactor:fair_share=7"]).0, [147.5, 146.5]);
     assert_eq!(waits(&["--order", "multifactor:fair_share=1000"]).0, [97.5, 196.5]);
     assert_eq!(waits(&["--order", "multifactor"]).0, [147.5, 146.5]);
+    let accounts = found["metrics"]["by_account"].as_array().unwrap();
+    let waited =
+        |of: &serde_json::Value| (of["name"].as_str().unwrap().to_owned(), of["wait_s"]["mean"].as_f64().unwrap());
+    assert_eq!(
+        accounts.iter().map(waited).collect::<Vec<_>>(),
+        [("nlp".to_owned(), 97.5), ("vision".to_owned(), 196.5)]
+    );
+    assert!(found["metrics"].get("by_qos").is_none(), "the file describes no QOS");
     let shares = found["metrics"]["shares"].as_array().unwrap();
     let told: Vec<(&str, f64, f64)> = shares
         .iter()

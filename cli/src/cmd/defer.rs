@@ -11,6 +11,7 @@ use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_planner::defer::answer::{DeferAim, DeferAnswer, DeferHours, DeferRequest};
 use tracecast_planner::defer::emit;
 use tracecast_planner::defer::heldout::DeferTerms;
+use tracecast_planner::defer::job::DeferClassBy;
 use tracecast_planner::defer::power;
 use tracecast_planner::defer::series::{HourSeries, HourValue};
 
@@ -29,6 +30,15 @@ pub(crate) enum Minimise {
     Carbon,
     /// The cost of electricity: the price of the hours
     Price,
+}
+
+/// What decides in which class a job waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClassBy {
+    /// Its time limit
+    Limit,
+    /// Its predicted run
+    Predicted,
 }
 
 /// Who reads the starts.
@@ -87,6 +97,11 @@ pub(crate) struct PlanDefer {
     /// The plan pauses no job. Ways that do stand beside it.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5min", help_heading = "Waits")]
     pub(crate) checkpoint: i64,
+    /// What decides in which class a job waits, beside its GPUs [default: its time limit where nine tenths of the jobs record one, else its predicted run]
+    ///
+    /// A scheduler knows the time limit, so this is what the lines for Slurm go by. A job without one starts at once.
+    #[arg(long, value_enum, value_name = "WHAT", help_heading = "Waits")]
+    pub(crate) class_by: Option<ClassBy>,
     /// CSV of predicted run times, with the columns job_id and predicted_duration_s (seconds)
     ///
     /// A prediction must have been made when its job was submitted. Without this file a job is predicted to run as long as the last two jobs of
@@ -229,6 +244,10 @@ pub(crate) fn plan(asked: &PlanDefer, quiet: bool) -> Result<()> {
             most_cost: asked.most_cost / 100.0,
         },
         shift_weeks: asked.carbon_shift,
+        class_by: asked.class_by.map(|by| match by {
+            ClassBy::Limit => DeferClassBy::Limit,
+            ClassBy::Predicted => DeferClassBy::Predicted,
+        }),
         gpu_kw: asked.gpu_kw.map_or_else(|| power::gpu_kw(&trace), |kw| (kw, "given (--gpu-kw)".to_owned())),
         energy,
         prices: offers.map(|offers| (offers, f64::from(asked.reserved))),

@@ -21,7 +21,7 @@ use tracecast_analytics::trace::{SourceRecord, Trace};
 
 use super::cost::DeferPrices;
 use super::heldout::{DeferCase, DeferTerms, PricedEnergy, earlier_jobs, later_jobs};
-use super::job::{DeferJobs, DeferTaking, MILLI};
+use super::job::{DeferClassBy, DeferJobs, DeferTaking, MILLI};
 use super::rule::DeferRule;
 use super::series::{HourSeries, HourValue};
 use crate::error::{Error, Result};
@@ -78,6 +78,8 @@ pub struct DeferRequest {
     pub energy: Option<(HourSeries, String)>,
     /// Offers, and GPUs that are reserved.
     pub prices: Option<(FleetOffers, f64)>,
+    /// What the classes of jobs are made of; time limits where most jobs record one, if `None`.
+    pub class_by: Option<DeferClassBy>,
     /// Predicted runs of jobs by their identifiers; without it, and for other jobs, the mean of the last two runs alike.
     pub predictions: Option<Column>,
 }
@@ -110,12 +112,12 @@ pub struct DeferCost {
     pub of_now: f64,
 }
 
-/// Jobs of a size and an expected run, and how long they may wait.
+/// Jobs of a size and a time limit or expected run, and how long they may wait.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct DeferClass {
     /// Size.
     pub size: SizeClass,
-    /// Expected run, in words.
+    /// Time limit, or expected run, in words.
     pub runs: String,
     /// The longest wait, seconds.
     pub most_wait_s: f64,
@@ -262,7 +264,7 @@ pub struct DeferFrontPoint {
 pub struct NextStart {
     /// Size of the jobs.
     pub size: SizeClass,
-    /// Their expected run, in words.
+    /// Their time limit, or expected run, in words.
     pub runs: String,
     /// Their expected run as taken: the median of the class, hours.
     pub run_h: f64,
@@ -367,6 +369,8 @@ pub struct DeferAnswer {
     pub jobs_without_value: u64,
     /// Jobs taken.
     pub jobs: u64,
+    /// What the classes are made of, beside sizes.
+    pub class_by: DeferClassBy,
     /// The longest wait, seconds.
     pub max_wait_s: f64,
     /// The mean wait that the plan may bring about, seconds.
@@ -479,7 +483,8 @@ impl DeferAnswer {
         let (predicted_s, told) = predictions(&facts, &all, request.predictions.as_ref())?;
         let terms = &request.terms;
         let prices = request.energy.as_ref().map(|(prices, _)| prices);
-        let taking = DeferTaking { predicted_s: &predicted_s, shift_ms, most_ms: terms.most_ms, prices };
+        let class_by = request.class_by.unwrap_or_else(|| DeferClassBy::of(&facts, &all));
+        let taking = DeferTaking { predicted_s: &predicted_s, class_by, shift_ms, most_ms: terms.most_ms, prices };
         let taken = DeferJobs::of(&facts, &all, &hours.series, &taking);
         let known = DeferJobs::of(&facts, &jobs.unwaited(trace_split.split_ms()), &hours.series, &taking);
         let earlier = earlier_jobs(&known.jobs, &split, terms.most_ms);
@@ -516,7 +521,7 @@ impl DeferAnswer {
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
-            notes: assumed::notes(&jobs, span, &trace_split, hours, request, (told, taken.without_value), &day),
+            notes: assumed::notes(&jobs, span, &trace_split, hours, request, (told, class_by, &taken), &day),
             aim: hours.aim,
             unit: hours.currency.clone().unwrap_or_else(|| "kg".to_owned()),
             currency,
@@ -525,6 +530,7 @@ impl DeferAnswer {
             shift_weeks: request.shift_weeks,
             jobs_without_value: taken.without_value,
             jobs: taken.jobs.len() as u64,
+            class_by,
             max_wait_s: terms.most_ms as f64 / 1e3,
             target_mean_wait_s: terms.target_ms / 1e3,
             checkpoint_s: terms.resume_ms as f64 / 1e3,

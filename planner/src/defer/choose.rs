@@ -46,7 +46,7 @@ impl DeferSetup {
 
     /// The bound of a job, ms.
     pub fn bound_ms(&self, job: &DeferJob) -> i64 {
-        self.bounds_ms.get(job.cell).copied().unwrap_or(0)
+        job.cell.and_then(|cell| self.bounds_ms.get(cell)).copied().unwrap_or(0)
     }
 
     /// Whether it lets nobody wait.
@@ -82,6 +82,8 @@ pub struct CellTally {
     pub bounds_ms: Vec<i64>,
     /// By cell and bound.
     cells: Vec<Vec<CellSum>>,
+    /// What jobs in no cell emit.
+    rest: i128,
     /// Jobs submitted in each half.
     jobs: [u64; 2],
 }
@@ -111,6 +113,7 @@ impl CellTally {
         let empty = || Self {
             bounds_ms: bounds_ms.to_vec(),
             cells: vec![vec![CellSum::default(); bounds_ms.len()]; CELLS],
+            rest: 0,
             jobs: [0; 2],
         };
         let of = |jobs: &[DeferJob]| {
@@ -120,7 +123,11 @@ impl CellTally {
                 if let Some(count) = tally.jobs.get_mut(half) {
                     *count += 1;
                 }
-                let Some(cell) = tally.cells.get_mut(job.cell) else { continue };
+                let Some(cell) = job.cell.and_then(|cell| tally.cells.get_mut(cell)) else {
+                    let at_once = engine.decide(DeferPolicy::Now, job, &[0]);
+                    tally.rest += at_once.iter().map(|found| found.amount * i128::from(job.milli_gpus)).sum::<i128>();
+                    continue;
+                };
                 for (sum, found) in cell.iter_mut().zip(engine.decide(policy, job, bounds_ms)) {
                     sum.amount += found.amount * i128::from(job.milli_gpus);
                     if let Some(wait) = sum.waits_ms.get_mut(half) {
@@ -135,6 +142,7 @@ impl CellTally {
             for (cell, more) in one.cells.iter_mut().zip(&two.cells) {
                 cell.iter_mut().zip(more).for_each(|(sum, more)| sum.add(more));
             }
+            one.rest += two.rest;
             one.jobs.iter_mut().zip(two.jobs).for_each(|(count, more)| *count += more);
             one
         })
@@ -152,7 +160,7 @@ impl CellTally {
         let [first, second] = sum.waits_ms;
         CellChoice {
             bounds_ms: at.map(|bound| self.bounds_ms.get(bound).copied().unwrap_or(0)),
-            amount: sum.amount,
+            amount: sum.amount + self.rest,
             mean_waits_ms: [mean(first, self.jobs[0]), mean(second, self.jobs[1])],
             mean_wait_ms: mean(first + second, self.jobs[0] + self.jobs[1]),
         }
@@ -304,7 +312,7 @@ mod tests {
         };
         let mut all = vec![vec![CellSum::default(); most]; CELLS];
         (all[0], all[1]) = (sums(cells[0]), sums(cells[1]));
-        CellTally { bounds_ms: (0..most as i64).map(|hour| hour * HOUR_MS).collect(), cells: all, jobs }
+        CellTally { bounds_ms: (0..most as i64).map(|hour| hour * HOUR_MS).collect(), cells: all, rest: 0, jobs }
     }
 
     #[test]

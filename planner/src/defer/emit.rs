@@ -4,7 +4,7 @@
 //! as `defer.csv`, a line for each class with its longest wait and the limit; as lines that let a job of such a class begin when its longest wait is over, and mark it; and as `defer_release.sh`, which starts what is marked in the
 //! first hour at or below the limit. It is run at the beginning of each hour with the value of that hour, and leaves in a file until when the hour lasts, so that what is submitted in it starts at once.
 //!
-//! Slurm knows no expected run, so its lines take the time limit: a job with a limit beyond its class's runs is taken for a longer one, and one without a limit starts at once. After the day the lines do nothing, so a day that
+//! Slurm knows no expected run, so its lines take the time limit, and one without a limit starts at once. Where classes were of predicted runs, a job with a limit beyond its class's runs is taken for a longer one. After the day the lines do nothing, so a day that
 //! nobody writes anew delays nobody.
 //!
 //! O(classes × 24). Worked example: a job of 1 GPU and a limit of 2 h that is submitted at 8:20 finds the entry of 8:00 in its class, 13:00, and gets that as its begin time.
@@ -13,7 +13,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::{HOUR_MS, format_rfc3339};
 
 use super::answer::{DeferAim, DeferAnswer, NextDay, NextLimit, NextTable, NextWay};
-use super::job::{RUNS_MS, runs_in_words};
+use super::job::{DeferClassBy, RUNS_MS, runs_in_words};
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
 use crate::plan::emitted::comments;
@@ -88,14 +88,15 @@ fn unit(answer: &DeferAnswer) -> String {
 pub fn table(answer: &DeferAnswer) -> Result<Emitted> {
     let day = day(answer)?;
     let text = match &day.way {
-        NextWay::Table(table) => starts(day, table),
+        NextWay::Table(table) => starts(answer, day, table),
         NextWay::Limit(limit) => limits(answer, day, limit),
     };
     Ok(("defer.csv".to_owned(), text))
 }
 
-fn starts(day: &NextDay, table: &NextTable) -> String {
-    let mut text = "submitted_utc,gpus,expected_run,start_utc,expected_at_submission,expected_at_start\n".to_owned();
+fn starts(answer: &DeferAnswer, day: &NextDay, table: &NextTable) -> String {
+    let class = answer.class_by.column();
+    let mut text = format!("submitted_utc,gpus,{class},start_utc,expected_at_submission,expected_at_start\n");
     for (at, expected) in table.expected.iter().enumerate().take(24) {
         for class in &table.starts {
             let Some(after_h) = class.after_h.get(at) else { continue };
@@ -113,7 +114,8 @@ fn starts(day: &NextDay, table: &NextTable) -> String {
 }
 
 fn limits(answer: &DeferAnswer, day: &NextDay, limit: &NextLimit) -> String {
-    let mut text = "from_utc,to_utc,gpus,expected_run,start_at_or_below,unit,longest_wait_s\n".to_owned();
+    let class = answer.class_by.column();
+    let mut text = format!("from_utc,to_utc,gpus,{class},start_at_or_below,unit,longest_wait_s\n");
     for class in &answer.plan.classes {
         text.push_str(&format!(
             "{},{},{},{},{},{},{}\n",
@@ -188,12 +190,14 @@ fn hold(until: &str) -> String {
 }
 
 /// What both kinds of lines say of themselves.
-fn into_slurm() -> [String; 3] {
+fn into_slurm(by: DeferClassBy) -> [String; 3] {
+    let class = match by {
+        DeferClassBy::Limit => "The class is of the time limit, as in the test",
+        DeferClassBy::Predicted => "The expected run of the test is taken from the time limit here",
+    };
     [
         "Into slurm_job_submit of job_submit.lua. Write it anew each day; after the day it does nothing.".to_owned(),
-        format!(
-            "The expected run is taken from the time limit; a job without one starts at once, and so does one with --comment={AT_ONCE}."
-        ),
+        format!("{class}; a job without one starts at once, and so does one with --comment={AT_ONCE}."),
         format!(
             "To undo: take these lines out; what waits has {MARK} in its AdminComment and starts with scontrol update JobId=... StartTime=now."
         ),
@@ -205,7 +209,7 @@ fn lua_starts(answer: &DeferAnswer, day: &NextDay, table: &NextTable) -> String 
         "Starts of jobs that are submitted on the day from {} on, as forecast by {}.",
         day.from, table.by
     )];
-    said.extend(into_slurm());
+    said.extend(into_slurm(answer.class_by));
     let mut lua = head(answer, "--", &said);
     lua.push_str("local starts = {\n");
     for class in &table.starts {
@@ -239,7 +243,7 @@ fn lua_holds(answer: &DeferAnswer, day: &NextDay, limit: &NextLimit) -> String {
         ),
         format!("Slurm's user must be able to read {OPEN_UNTIL}, which defer_release.sh writes."),
     ];
-    said.extend(into_slurm());
+    said.extend(into_slurm(answer.class_by));
     let mut lua = head(answer, "--", &said);
     lua.push_str("local waits = {\n");
     for class in &answer.plan.classes {

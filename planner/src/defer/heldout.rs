@@ -389,6 +389,7 @@ mod tests {
     use tracecast_analytics::facts::JobFacts;
     use tracecast_analytics::time::DAY_MS;
 
+    use super::super::job::DeferClassBy;
     use super::*;
     use crate::defer::job::{DeferJobs, DeferTaking};
     use crate::fleet::demand::tests::{Drawn, OFFERS, changed_after_the_split, changes, drawn, nine_days};
@@ -410,7 +411,13 @@ mod tests {
         let series = HourSeries::from_values(0, values.iter().copied().map(Some).collect());
         let all = jobs.unwaited(i64::MAX);
         let (predicted_s, _) = predictions(&facts, &all, None).unwrap();
-        let taking = DeferTaking { predicted_s: &predicted_s, shift_ms: 0, most_ms: TERMS.most_ms, prices: None };
+        let taking = DeferTaking {
+            predicted_s: &predicted_s,
+            class_by: DeferClassBy::Predicted,
+            shift_ms: 0,
+            most_ms: TERMS.most_ms,
+            prices: None,
+        };
         let taken = |known: i64| DeferJobs::of(&facts, &jobs.unwaited(known), &series, &taking).jobs;
         let earlier = earlier_jobs(&taken(split.split_ms()), &split, TERMS.most_ms);
         let later = later_jobs(&taken(i64::MAX), &split);

@@ -5,12 +5,15 @@
 //!
 //! **Expected runs** are known at submission: the mean of the last two runs alike, as in [`plan burst`](crate::burst), and the mean of all runs of its size class that had ended, as GAIA takes that of a queue.
 //!
-//! **Cells** are the classes that may wait differently long: a size class and a class of expected runs.
+//! **Cells** are the classes that may wait differently long: a size class, and a class of time limits where jobs record them, as these are what a scheduler knows ([`DeferClassBy::Limit`]), or else of expected runs. A job without a limit is
+//! then in no cell, and starts at once.
 //!
 //! O(jobs log jobs). Worked example: a job of 2 GPUs that is expected to run 3 h is in the cell `2-4` GPUs, 1 to 6 h.
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use tracecast_analytics::facts::{JobFacts, SizeClass};
 use tracecast_analytics::time::HOUR_MS;
 
@@ -19,15 +22,51 @@ use crate::fleet::demand::UnwaitedJob;
 
 /// Thousandths of a GPU.
 pub const MILLI: u64 = 1_000;
-/// Ends of the classes of expected runs, ms; the last class is open.
+/// Ends of the classes of time limits or expected runs, ms; the last class is open.
 pub const RUNS_MS: [i64; 3] = [HOUR_MS, 6 * HOUR_MS, 24 * HOUR_MS];
 /// Sizes of GPU jobs.
 pub const SIZES: [SizeClass; 5] =
     [SizeClass::Fraction, SizeClass::One, SizeClass::Few, SizeClass::Node, SizeClass::Many];
 /// Cells.
 pub const CELLS: usize = SIZES.len() * (RUNS_MS.len() + 1);
+/// Share of the jobs that must record a time limit for classes to be of these where nothing is asked for.
+const MOSTLY: f64 = 0.9;
 /// A run that nothing is known of, as burst takes it where no run has ended, ms.
 const LONGEST_MS: f64 = 1e12;
+
+/// What the classes are made of, beside sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeferClassBy {
+    /// The time limit, as lines for a scheduler have it.
+    Limit,
+    /// The predicted run.
+    Predicted,
+}
+
+impl DeferClassBy {
+    /// Time limits where at least nine tenths of the jobs record one, else predicted runs. O(jobs).
+    pub fn of(facts: &JobFacts<'_>, jobs: &[UnwaitedJob]) -> Self {
+        let with = jobs.iter().filter(|job| facts.trace.jobs.time_limit_s.get(job.row).is_some()).count();
+        if with > 0 && with as f64 >= MOSTLY * jobs.len() as f64 { Self::Limit } else { Self::Predicted }
+    }
+
+    /// The heading of its column.
+    pub fn heading(self) -> &'static str {
+        match self {
+            Self::Limit => "Time limit",
+            Self::Predicted => "Expected run",
+        }
+    }
+
+    /// The name of its column in files.
+    pub fn column(self) -> &'static str {
+        match self {
+            Self::Limit => "time_limit",
+            Self::Predicted => "expected_run",
+        }
+    }
+}
 
 /// A job to be decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,24 +83,31 @@ pub struct DeferJob {
     pub predicted_ms: i64,
     /// Its run as the mean of its size class, ms.
     pub size_mean_ms: i64,
-    /// Its cell.
-    pub cell: usize,
+    /// Its cell; in none it starts at once.
+    pub cell: Option<usize>,
 }
 
-/// The cell of a size and an expected run.
-pub fn cell(size: SizeClass, expected_ms: i64) -> usize {
+impl DeferJob {
+    /// Its size.
+    pub fn size(&self) -> SizeClass {
+        SizeClass::of(self.milli_gpus as f64 / MILLI as f64)
+    }
+}
+
+/// The cell of a size and a time limit or expected run.
+pub fn cell(size: SizeClass, run_ms: i64) -> usize {
     let of_size = SIZES.iter().position(|known| *known == size).unwrap_or(0);
-    let of_run = RUNS_MS.iter().filter(|end| expected_ms >= **end).count();
+    let of_run = RUNS_MS.iter().filter(|end| run_ms >= **end).count();
     of_size * (RUNS_MS.len() + 1) + of_run
 }
 
-/// The size of a cell, and its class of expected runs.
+/// The size of a cell, and its class of time limits or expected runs.
 pub fn of_cell(cell: usize) -> (SizeClass, usize) {
     let runs = RUNS_MS.len() + 1;
     (SIZES.get(cell / runs).copied().unwrap_or(SizeClass::One), cell % runs)
 }
 
-/// A class of expected runs in words.
+/// A class of time limits or expected runs in words.
 pub fn runs_in_words(class: usize) -> &'static str {
     match class {
         0 => "below 1 h",
@@ -75,7 +121,7 @@ pub fn runs_in_words(class: usize) -> &'static str {
 pub fn class_runs(jobs: &[DeferJob]) -> [i64; CELLS] {
     let mut runs: [Vec<i64>; CELLS] = std::array::from_fn(|_| Vec::new());
     for job in jobs {
-        if let Some(runs) = runs.get_mut(job.cell) {
+        if let Some(runs) = job.cell.and_then(|cell| runs.get_mut(cell)) {
             runs.push(job.predicted_ms);
         }
     }
@@ -92,6 +138,8 @@ pub struct DeferJobs {
     pub jobs: Vec<DeferJob>,
     /// Those left out, as an hour that they may touch has no value.
     pub without_value: u64,
+    /// Of those that are decided, jobs in no cell.
+    pub without_class: u64,
 }
 
 /// How the jobs are taken over.
@@ -99,6 +147,8 @@ pub struct DeferJobs {
 pub struct DeferTaking<'a> {
     /// What each row of the trace is predicted to run, seconds.
     pub predicted_s: &'a [f64],
+    /// What the classes are made of.
+    pub class_by: DeferClassBy,
     /// How far the calendar of the series is ahead of the trace's, ms.
     pub shift_ms: i64,
     /// The longest wait, ms.
@@ -121,6 +171,10 @@ impl DeferJobs {
                 continue;
             }
             let predicted_ms = whole_ms(taking.predicted_s.get(job.row).copied().unwrap_or(0.0));
+            let class_ms = match taking.class_by {
+                DeferClassBy::Limit => facts.trace.jobs.time_limit_s.get(job.row).map(whole_ms),
+                DeferClassBy::Predicted => Some(predicted_ms),
+            };
             jobs.push(DeferJob {
                 row: job.row,
                 submit_ms,
@@ -128,10 +182,11 @@ impl DeferJobs {
                 milli_gpus: ((job.gpus * MILLI as f64).round() as u64).max(1),
                 predicted_ms,
                 size_mean_ms: mean_s.map_or(predicted_ms, whole_ms),
-                cell: cell(SizeClass::of(job.gpus), predicted_ms),
+                cell: class_ms.map(|ms| cell(SizeClass::of(job.gpus), ms)),
             });
         }
-        Self { jobs, without_value }
+        let without_class = jobs.iter().filter(|job| job.cell.is_none()).count() as u64;
+        Self { jobs, without_value, without_class }
     }
 }
 
@@ -184,7 +239,13 @@ mod tests {
         let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap().unwaited(i64::MAX);
         let series = HourSeries::from_values(0, (0..10).map(|hour| (hour != 4).then_some(5)).collect());
         let predicted_s = vec![3_600.0; 3];
-        let taking = DeferTaking { predicted_s: &predicted_s, shift_ms: 0, most_ms: HOUR_MS, prices: None };
+        let taking = DeferTaking {
+            predicted_s: &predicted_s,
+            class_by: DeferClassBy::Predicted,
+            shift_ms: 0,
+            most_ms: HOUR_MS,
+            prices: None,
+        };
         let found = DeferJobs::of(&facts, &jobs, &series, &taking);
         assert_eq!((found.without_value, found.jobs.len()), (1, 2));
         // A week later there is no hour at all.
@@ -192,5 +253,38 @@ mod tests {
         assert_eq!(DeferJobs::of(&facts, &jobs, &series, &later).without_value, 3);
         // Nothing had ended of 2 GPUs when the last came, so its own prediction stands in.
         assert_eq!(found.jobs[1].size_mean_ms, HOUR_MS);
+    }
+
+    #[test]
+    fn classes_are_of_time_limits_where_nearly_all_jobs_record_one() {
+        let mut trace = trace(&[(30, 30, 90, 1.0), (150, 150, 210, 1.0), (300, 300, 360, 2.0)]);
+        let predicted_s = vec![600.0; 3];
+        let series = HourSeries::from_values(0, vec![Some(5); 10]);
+        let mut with = |limits: [Option<f64>; 3]| {
+            for (row, limit) in limits.into_iter().enumerate() {
+                trace.jobs.time_limit_s.set(row, limit);
+            }
+            let facts = JobFacts::of(&trace);
+            let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
+            let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
+            let jobs = jobs.unwaited(i64::MAX);
+            let taking = DeferTaking {
+                predicted_s: &predicted_s,
+                class_by: DeferClassBy::Limit,
+                shift_ms: 0,
+                most_ms: HOUR_MS,
+                prices: None,
+            };
+            let found = DeferJobs::of(&facts, &jobs, &series, &taking);
+            let cells: Vec<_> = found.jobs.iter().map(|job| job.cell).collect();
+            (DeferClassBy::of(&facts, &jobs), cells, found.without_class)
+        };
+        // The predicted 10 min do not matter; a limit of 1 h is the first of the second class, as in the lines for Slurm.
+        let of = |gpus: f64, hours: i64| Some(cell(SizeClass::of(gpus), hours * HOUR_MS));
+        let all = with([Some(3_599.0), Some(3_600.0), Some(90_000.0)]);
+        assert_eq!(all, (DeferClassBy::Limit, vec![of(1.0, 0), of(1.0, 1), of(2.0, 25)], 0));
+        let two = with([Some(3_599.0), Some(3_600.0), None]);
+        assert_eq!(two, (DeferClassBy::Predicted, vec![of(1.0, 0), of(1.0, 1), None], 1));
+        assert_eq!(with([None; 3]).0, DeferClassBy::Predicted);
     }
 }

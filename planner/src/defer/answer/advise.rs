@@ -8,6 +8,7 @@
 use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::report::format;
 
+use super::super::job::DeferClassBy;
 use super::super::rule::DeferRule;
 use super::{DeferAim, DeferAnswer, DeferPlan, DeferSize, DeferVerdict, NextWay};
 use crate::fleet::answer::minute;
@@ -153,18 +154,26 @@ impl DeferAnswer {
     }
 
     /// How to set it.
-    fn apply(&self) -> &'static str {
-        match self.next_day.as_ref().map(|day| &day.way) {
+    fn apply(&self) -> String {
+        let set = match self.next_day.as_ref().map(|day| &day.way) {
             None => {
-                "Make the plan with the hours of the days of the jobs, up to today: it then writes what to set for tomorrow."
+                return "Make the plan with the hours of the days of the jobs, up to today: it then writes what to set for tomorrow."
+                    .to_owned();
             }
             Some(NextWay::Table(_)) => {
-                "Give a job the start that defer.csv or defer_job_submit.lua name for its class and hour (Slurm: begin time), and write them anew each day. The test took the class from the predicted run; Slurm's lines take it from the time limit."
+                "Give a job the start that defer.csv or defer_job_submit.lua name for its class and hour (Slurm: begin time), and write them anew each day."
             }
             Some(NextWay::Limit(_)) => {
-                "Hold jobs of the classes that wait (defer_job_submit.lua), and run defer_release.sh at the beginning of each hour with its value: it starts them in the first hour at or below the limit. Write both anew each day. The test took the class from the predicted run; Slurm's lines take it from the time limit."
+                "Hold jobs of the classes that wait (defer_job_submit.lua), and run defer_release.sh at the beginning of each hour with its value: it starts them in the first hour at or below the limit. Write both anew each day."
             }
-        }
+        };
+        let class = match self.class_by {
+            DeferClassBy::Limit => "The test took the class from the time limit, as Slurm's lines do.",
+            DeferClassBy::Predicted => {
+                "The test took the class from the predicted run; Slurm's lines take it from the time limit."
+            }
+        };
+        format!("{set} {class}")
     }
 
     /// The same as every plan recommends; `None` where the plan is not advised.
@@ -222,7 +231,7 @@ impl DeferAnswer {
             ),
             assumptions,
             holds_until: "until grid or load change: make the plan again every season, and what it writes for a day every day.".to_owned(),
-            apply: self.apply().to_owned(),
+            apply: self.apply(),
             command: (self.shift_weeks == 0).then(|| "tracecast plan defer … --emit-to defer".to_owned()),
             undo: "Take the lines out of job_submit.lua; waiting jobs start at once with `scontrol update JobId=… StartTime=now`.".to_owned(),
         })
@@ -263,6 +272,7 @@ mod tests {
             gpu_kw: (1.0, "given".to_owned()),
             energy: None,
             prices: None,
+            class_by: None,
             predictions: None,
         };
         DeferAnswer::of(&trace(&jobs), &hours, "jobs".to_owned(), &request).unwrap()

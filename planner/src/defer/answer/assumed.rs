@@ -5,6 +5,7 @@
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::{HOUR_MS, WEEK_MS, Zone};
 
+use super::super::job::{DeferClassBy, DeferJobs};
 use super::super::series::HourSeries;
 use super::{DeferAim, DeferHours, DeferRequest};
 use crate::error::{Error, Result};
@@ -66,7 +67,7 @@ pub(super) fn notes(
     split: &FleetSplit,
     hours: &DeferHours,
     request: &DeferRequest,
-    (predicted, without_value): (String, u64),
+    (predicted, class_by, taken): (String, DeferClassBy, &DeferJobs),
     day: &dyn Fn(i64) -> String,
 ) -> Vec<String> {
     let mut notes = Vec::new();
@@ -89,10 +90,18 @@ pub(super) fn notes(
         predicted,
         format!("The plan pauses no job. Beside it, resuming a paused job costs {} of its run, with its power.", format::duration(request.terms.resume_ms as f64 / 1e3)),
     ]);
-    if without_value > 0 {
+    notes.push(match class_by {
+        DeferClassBy::Limit if taken.without_class > 0 => format!(
+            "Classes are of time limits, which a scheduler knows. {} without one start at once under every way.",
+            format::counted(taken.without_class, "job", "jobs")
+        ),
+        DeferClassBy::Limit => "Classes are of time limits, which a scheduler knows.".to_owned(),
+        DeferClassBy::Predicted => "Classes are of predicted runs.".to_owned(),
+    });
+    if taken.without_value > 0 {
         notes.push(format!(
             "{} may touch an hour without a value{}, or beyond the file, and are left out.",
-            format::counted(without_value, "job", "jobs"),
+            format::counted(taken.without_value, "job", "jobs"),
             if request.energy.is_some() && hours.aim == DeferAim::Carbon { " or a price" } else { "" }
         ));
     }

@@ -162,7 +162,8 @@ impl DeferAnswer {
             _ => None,
         };
         let (distinct, groups) = self.groups(day_table.map_or(&[][..], |table| &table.starts));
-        let mut columns = vec![Column::text("GPUs"), Column::text("Expected run"), Column::number("Waits up to")];
+        let mut columns =
+            vec![Column::text("GPUs"), Column::text(self.class_by.heading()), Column::number("Waits up to")];
         if day_table.is_some() {
             columns.push(Column::text("Group"));
         }

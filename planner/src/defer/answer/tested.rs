@@ -163,7 +163,7 @@ impl LaterWindows<'_> {
             .unwrap_or(0);
         let mut by_size: BTreeMap<SizeClass, Vec<TestedJob>> = BTreeMap::new();
         for told in &plan.jobs {
-            by_size.entry(of_cell(told.job.cell).0).or_default().push(*told);
+            by_size.entry(told.job.size()).or_default().push(*told);
         }
         let size = |(size, jobs): (SizeClass, Vec<TestedJob>)| {
             let sum = DeferSum::of(jobs.iter());

@@ -182,7 +182,8 @@ impl<'s> DeferEngine<'s> {
             }
             DeferPolicy::Table(by) => {
                 let at = hour(job.submit_ms);
-                let starts = self.table(by, job.cell, (day_before(at), at), bounds_ms);
+                let Some(cell) = job.cell else { return vec![whole(job.submit_ms); bounds_ms.len()] };
+                let starts = self.table(by, cell, (day_before(at), at), bounds_ms);
                 starts.into_iter().map(|start| whole(start.max(job.submit_ms))).collect()
             }
             DeferPolicy::Threshold(at) => {
@@ -205,8 +206,8 @@ impl<'s> DeferEngine<'s> {
             }
             DeferPolicy::Table(by) => {
                 let at = hour(job.submit_ms);
-                let starts = self.table(by, job.cell, (day_before(at), at), &[bound_ms]);
-                whole(starts.first().map_or(job.submit_ms, |start| job.submit_ms.max(*start)))
+                let starts = job.cell.map(|cell| self.table(by, cell, (day_before(at), at), &[bound_ms]));
+                whole(starts.unwrap_or_default().first().map_or(job.submit_ms, |start| job.submit_ms.max(*start)))
             }
             DeferPolicy::Threshold(at) => whole(self.first_low(at, job.submit_ms, bound_ms)),
             DeferPolicy::TwoThresholds { resume, pause } => {

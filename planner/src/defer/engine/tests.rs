@@ -23,7 +23,7 @@ fn job(submit: i64, run: i64, expected: i64) -> DeferJob {
         milli_gpus: 1_000,
         predicted_ms: expected * MINUTE_MS,
         size_mean_ms: expected * MINUTE_MS,
-        cell: 0,
+        cell: Some(0),
     }
 }
 

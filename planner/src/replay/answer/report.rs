@@ -258,9 +258,16 @@ impl Answer {
         ));
         let durations = self.metrics.by_duration.iter().map(|of| (of.duration.name().to_owned(), &of.group));
         section = section.with_table(groups("By run time", "Run", durations));
-        if self.metrics.by_vc.len() > 1 {
-            let vcs = self.metrics.by_vc.iter().map(|of| (of.name.clone(), &of.group));
-            section = section.with_table(groups("By VC", "VC", vcs));
+        let metrics = &self.metrics;
+        for (title, what, of) in [
+            ("By VC", "VC", &metrics.by_vc),
+            ("By QOS", "QOS", &metrics.by_qos),
+            ("By account", "Account", &metrics.by_account),
+        ] {
+            if of.len() > 1 {
+                let rows = of.iter().map(|of| (of.name.clone(), &of.group));
+                section = section.with_table(groups(title, what, rows));
+            }
         }
         if let Some(chart) = charts::vcs(self) {
             section = section.with_chart(chart);

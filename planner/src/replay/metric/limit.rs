@@ -6,6 +6,8 @@
 //! Jobs of one VC, shape, QOS, association and user (and of one time limit, where GPU time is limited) share their fate, but for those that are held. What they wait for is found at every instant.
 //! O(waiting classes) for each.
 //!
+//! [`members`] says which QOS and which account a job belongs to, for the figures of each.
+//!
 //! Worked number: a QOS allows 8 GPUs. While 8 run, two jobs of 4 GPUs wait for an hour: QOSGrpGRES has 2 jobs, 2 job-hours and 8 GPU-hours.
 
 use std::collections::BTreeMap;
@@ -189,4 +191,22 @@ impl<'a> Reasons<'a> {
         };
         sums.into_iter().map(figure).collect()
     }
+}
+
+/// Groups that each job is in one of: their names, and the number of its group by job.
+pub(super) type Members = (Vec<String>, Vec<usize>);
+
+/// The QOSs, and the accounts that jobs are charged to, with the jobs of each; jobs without one are in a last group. O(jobs × depth).
+pub(super) fn members(workload: &Workload, limits: &Limits) -> (Members, Members) {
+    let jobs = 0..workload.len();
+    let mut qos: Vec<String> = limits.qos().iter().map(|qos| qos.name.clone()).collect();
+    let of_qos = jobs.clone().map(|job| workload.qos_of(job).map_or(qos.len(), usize::from)).collect();
+    qos.push("(without QOS)".to_owned());
+    let all = limits.associations();
+    let mut accounts: Vec<String> = all.iter().map(|of| of.name.clone()).collect();
+    let is_account = |at: &usize| all.get(*at).is_some_and(|of| !of.is_user);
+    let account = |job| limits.path(workload.association_of(job)).find(is_account);
+    let of_account = jobs.map(|job| account(job).unwrap_or(accounts.len())).collect();
+    accounts.push("(of no account described)".to_owned());
+    ((qos, of_qos), (accounts, of_account))
 }

@@ -139,6 +139,14 @@ pub struct Metrics {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub limits: Vec<LimitWait>,
+    /// By QOS, those with jobs, where limits describe QOSs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub by_qos: Vec<OfName>,
+    /// By the account that a job is charged to, those with jobs, where limits describe accounts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub by_account: Vec<OfName>,
     /// Where accounts and users stand at the end, where shares of accounts count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
@@ -206,6 +214,13 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
     let named = |names: &mut dyn Iterator<Item = &String>, groups: Vec<Option<GroupFigures>>| -> Vec<OfName> {
         names.zip(groups).filter_map(|(name, group)| Some(OfName { name: name.clone(), group: group? })).collect()
     };
+    let bound = cluster.limits.as_ref();
+    let bound = bound.map(|of| (of, limit::members(workload, of)));
+    let of_members =
+        |(names, of): &limit::Members| named(&mut names.iter(), figures(names.len(), &|job| of.get(job).copied()));
+    let by_qos = bound.as_ref().filter(|(of, _)| !of.qos().is_empty()).map(|(_, (qos, _))| of_members(qos));
+    let by_account =
+        bound.as_ref().filter(|(of, _)| !of.associations().is_empty()).map(|(_, (_, accounts))| of_members(accounts));
     let sizes = SizeClass::ALL.into_iter().zip(figures(SizeClass::ALL.len(), &size));
     let durations = DurationClass::ALL.into_iter().zip(figures(DurationClass::ALL.len(), &duration));
     let metrics = Metrics {
@@ -228,6 +243,8 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
         delay: DelayByCause::of(workload, cluster, &times, &causes),
         quotas,
         limits,
+        by_qos: by_qos.unwrap_or_default(),
+        by_account: by_account.unwrap_or_default(),
         shares: share::standings(workload, cluster, schedule),
     };
     let charts = Charts { timeline: use_of.timeline(span.0), wait_by_size: wait_curves(workload, &times) };
