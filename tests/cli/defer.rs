@@ -227,13 +227,13 @@ fn classes_are_of_time_limits_as_a_scheduler_knows_them() {
     assert_eq!((&unasked["class_by"], classes(&unasked)), (&Value::from("predicted"), vec!["1, 1 to 6 h".to_owned()]));
 }
 
-/// Runs the lines for Slurm on a job with `open_until` in their file, and tells its begin time and mark; `None` where there is no Lua.
+/// Runs the function for Slurm on a job with `open_until` in their file, and tells its begin time and mark; `None` where there is no Lua.
 fn begin_time(folder: &Folder, lines: &str, (now, open_until): (i64, Option<i64>), job: &str) -> Option<String> {
     let opened = open_until.map_or("nil".to_owned(), |until| {
         format!("{{ read = function() return \"{until}\" end, close = function() end }}")
     });
     let script = format!(
-        "os.time = function() return {now} end\nio.open = function() return {opened} end\nlocal job_desc = {job}\nlocal function submit()\n{lines}\nend\nsubmit()\nprint(job_desc.begin_time, job_desc.admin_comment)\n"
+        "os.time = function() return {now} end\nio.open = function() return {opened} end\nlocal job_desc = {job}\nlocal defer = (function()\n{lines}\nend)()\ndefer(job_desc)\nprint(job_desc.begin_time, job_desc.admin_comment)\n"
     );
     let file = folder.file("run.lua", &script);
     let output = Command::new("lua").arg(file).output().ok()?;
@@ -328,7 +328,7 @@ fn a_table_delays_the_jobs_that_wait() {
     let said = job("gres/gpu:1", ", admin_comment = \"seen\"");
     assert_eq!(of(EVENING, &said), "1588413600 seen tracecast-defer");
     let notes = std::fs::read_to_string(out.join("NOTES.txt")).unwrap();
-    assert!(notes.contains("loadfile") && !notes.contains("defer_release.sh"), "{notes}");
+    assert!(notes.contains("defer_job_submit.lua") && !notes.contains("defer_release.sh"), "{notes}");
     // A later begin time of the user's own is kept.
     let later = "{ script = \"x\", tres_per_node = \"gres/gpu:1\", time_limit = 120, begin_time = 1588500000 }";
     assert_eq!(of(EVENING, later), "1588500000 nil");

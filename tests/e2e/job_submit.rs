@@ -38,7 +38,7 @@ fn submit(lab: &Lab, user: &str, name: &str, extra: &[&str]) -> String {
 }
 
 /// A field of `scontrol show job`, `None` where it is not shown or empty.
-fn field(lab: &Lab, job: &str, name: &str) -> Option<String> {
+pub(crate) fn field(lab: &Lab, job: &str, name: &str) -> Option<String> {
     let text = lab.output("scontrol", &["show", "job", job]);
     let start = format!("{name}=");
     let line =

@@ -118,9 +118,22 @@ impl Lab {
 
     /// Waits until `job` is in `state`.
     pub(crate) fn wait_for(&self, job: &str, state: &str) {
+        self.wait_until(job, &[state]);
+    }
+
+    /// Waits until `job` has started, however short it runs.
+    pub(crate) fn wait_for_start(&self, job: &str) {
+        self.wait_until(job, &["RUNNING", "COMPLETING", "COMPLETED"]);
+    }
+
+    fn wait_until(&self, job: &str, states: &[&str]) {
         let until = Instant::now() + Duration::from_secs(90);
-        while !self.output("squeue", &["-h", "-j", job, "-o", "%T"]).contains(state) {
-            assert!(Instant::now() < until, "job {job} is not {state}");
+        loop {
+            let state = self.output("squeue", &["-h", "-t", "all", "-j", job, "-o", "%T"]);
+            if states.iter().any(|wanted| state.contains(wanted)) {
+                return;
+            }
+            assert!(Instant::now() < until, "job {job} is {state}, and not {states:?}");
             std::thread::sleep(Duration::from_millis(250));
         }
     }

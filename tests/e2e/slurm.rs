@@ -3,10 +3,11 @@
 //!
 //! Needs root and Debian packages (the lab script installs them), so it runs only where `TRACECAST_SLURM_LAB=1` is set.
 //! Takes about a minute, five more for the 160 jobs that are recorded under backfill, four for those that are submitted with predictions,
-//! three for the nodes that are put to sleep, two for limits by QOS, eight for shares of accounts, and one for queues that
-//! share their nodes.
+//! three for the nodes that are put to sleep, two for limits by QOS, eight for shares of accounts, and one each for queues that
+//! share their nodes and for jobs that wait for cleaner hours.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
+mod defer;
 mod job_submit;
 mod lab;
 mod limits;

@@ -1,4 +1,4 @@
-//! What to set for the day to come: as a table, and as lines for Slurm's `job_submit.lua`.
+//! What to set for the day to come: as a table, and as a function for Slurm's `job_submit.lua`.
 //!
 //! A plan by a **table** is written as `defer.csv`, a line for each hour of submission and each class that waits, and as lines that set the begin time of a job by the hour in which it is submitted. A plan by a **limit** is written
 //! as `defer.csv`, a line for each class with its longest wait and the limit; as lines that let a job of such a class begin when its longest wait is over, and mark it; and as `defer_release.sh`, which starts what is marked in the
@@ -141,13 +141,13 @@ fn head(answer: &DeferAnswer, mark: &str, more: &[String]) -> String {
     comments(mark, &said.iter().map(plain).collect::<Vec<_>>())
 }
 
-/// Lines that find the row of a job's class in a Lua table, in which `then` says what to do with it.
+/// A function of a job that finds the row of its class in a Lua table; `then` says what to do with it.
 fn of_class(day: &NextDay, rows: &str, then: &str) -> String {
     let (first, last) = seconds(day);
     let minutes = RUNS_MS.map(|ms| (ms / 60_000).to_string()).join(", ");
     let runs = (0..=RUNS_MS.len()).map(|class| format!("\"{}\"", runs_in_words(class))).collect::<Vec<_>>().join(", ");
     let class_of = CLASS_OF.replace("AT_ONCE", AT_ONCE);
-    format!(
+    let body = format!(
         "{class_of}if may_wait and gpus and limit and limit < 4294967294 and now >= {first} and now < {last} then\n  \
          local size = gpus > 8 and \">8\" or gpus > 4 and \"5-8\" or gpus > 1 and \"2-4\" or \"1\"\n  \
          local ends, runs, class = {{{minutes}}}, {{{runs}}}, 1\n  \
@@ -157,7 +157,9 @@ fn of_class(day: &NextDay, rows: &str, then: &str) -> String {
          local row = {rows}[size .. \", \" .. runs[class]]\n\
          {then}\
          end\n"
-    )
+    );
+    let indented: String = body.lines().map(|line| format!("  {line}\n")).collect();
+    format!("return function(job_desc)\n{indented}end\n")
 }
 
 /// Lines for Slurm: `defer_job_submit.lua`, for a limit `defer_release.sh`, and `NOTES.txt`, which says how to install them.
@@ -196,10 +198,10 @@ fn into_slurm(by: DeferClassBy) -> [String; 3] {
         DeferClassBy::Predicted => "The expected run of the test is taken from the time limit here",
     };
     [
-        "Into slurm_job_submit of job_submit.lua. Write it anew each day; after the day it does nothing.".to_owned(),
+        "A function that slurm_job_submit of job_submit.lua calls: see NOTES.txt. Write it anew each day; after the day it does nothing.".to_owned(),
         format!("{class}; a job without one starts at once, and so does one with --comment={AT_ONCE}."),
         format!(
-            "To undo: take these lines out; what waits has {MARK} in its AdminComment and starts with scontrol update JobId=... StartTime=now."
+            "To undo: call it no more; what waits has {MARK} in its AdminComment and starts with scontrol update JobId=... StartTime=now."
         ),
     ]
 }
@@ -276,13 +278,13 @@ fn install(day: &NextDay, with_limit: bool) -> String {
     format!(
         "How to set what `tracecast plan defer` wrote for the day from {} on\n\n\
          1. Copy the files to /etc/slurm. In slurm_job_submit of job_submit.lua (JobSubmitPlugins=lua), add once, and run scontrol reconfigure:\n\n       \
-         local defer = loadfile(\"/etc/slurm/defer_job_submit.lua\", \"t\", setmetatable({{ job_desc = job_desc }}, {{ __index = _G }}))\n       \
-         if defer then defer() end\n\n   \
-         It reads the file for each job, so a file written anew needs no reconfigure. (Lua 5.1 has no environments here: paste the lines instead.)\n\
+         local is_read, defer = pcall(dofile, \"/etc/slurm/defer_job_submit.lua\")\n       \
+         if is_read then defer(job_desc) end\n\n   \
+         It reads the file for each job, so a file written anew needs no reconfigure, and without the file every job starts at once.\n\
          2. Each day, a little before {} UTC, with hours up to then: the same tracecast command with --emit-to, and the files copied over.\n\
          {hourly}\n\
          To undo: take the lines out of job_submit.lua. What waits has {MARK} in its AdminComment; scontrol update JobId=... StartTime=now starts it. What is held starts when its longest wait is over, whatever happens.\n\
-         To try first: slurm.conf of a test cluster; the lines were run in Lua with jobs of tests, and not in a live Slurm.\n",
+         To try first: slurm.conf of a test cluster; a test of this project has a Slurm 22.05 hold and start jobs with these files.\n",
         day.from,
         day.from.get(11..16).unwrap_or_default()
     )
