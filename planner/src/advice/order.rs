@@ -331,7 +331,7 @@ fn harmed(base: &Evaluation, new: &Evaluation, change: &Difference) -> Vec<Harm>
         .collect();
     harmed.push(Harm {
         who: format!("{} of the jobs", format::percent(change.more_wait_share)),
-        how_much: format!("wait longer, {} less", format::percent(change.less_wait_share)),
+        how_much: format!("wait longer; {} wait less", format::percent(change.less_wait_share)),
     });
     harmed
 }

@@ -557,6 +557,8 @@ per_year = 4000
             said("gpu = \"V100\"\ngpus = 8", "gpu = \"T4\"\ngpus = 8")
                 .contains("line 13: no [[instance]] has the GPU `T4`")
         );
+        let free = said("electricity = 0.12\n", "");
+        assert!(free.starts_with("o.toml, line 17: own has power_kw and no electricity"), "{free}");
         assert!(said("gpus = 4", "gpus = 0").contains("line 7"));
         assert!(said("currency = \"EUR\"", "untyped = \"T4\"").contains("line 2: untyped is `T4`"));
         assert!(said("gpus = 4", "gpu_count = 4").contains("unknown field `gpu_count`"));

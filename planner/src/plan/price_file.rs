@@ -59,7 +59,7 @@ impl PriceFile<'_> {
     /// A node that is bought; `remedy` says what to write for its price.
     ///
     /// # Errors
-    /// If a number is out of bounds.
+    /// If a number is out of bounds, or power is named without what it costs.
     pub(crate) fn bought(&self, entry: &BoughtEntry<'_>, remedy: &str) -> Result<Bought> {
         let number = |what: &str, value: &Spanned<f64>, within: (f64, f64), remedy: &str| {
             self.number(&format!("{}: {what}", entry.name), value, within, remedy)
@@ -72,6 +72,15 @@ impl PriceFile<'_> {
         let power_kw = or(0.0, "power_kw", entry.power_kw, "write the power of a node, 0 kW or more")?;
         let pue = "write the power of the building over that of its machines, 1 or more";
         let pue = or(1.0, "pue", entry.pue, pue)?;
+        if let (Some(power), None) = (entry.power_kw, entry.electricity)
+            && power_kw > 0.0
+        {
+            let what = format!(
+                "{} has power_kw and no electricity, so what it draws would cost nothing; add `electricity`, the price of a kWh, or leave power_kw out",
+                entry.name
+            );
+            return Err(self.wrong(&power.span(), what));
+        }
         let kwh = or(0.0, "electricity", entry.electricity, "write the price of a kWh, 0 or more")?;
         let per_year = or(0.0, "per_year", entry.per_year, "write what a node costs a year beside, 0 or more")?;
         Ok(Bought { price, years, per_h: owned_per_h(price, years, power_kw * pue * kwh, per_year) })

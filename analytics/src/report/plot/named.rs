@@ -1,6 +1,6 @@
 //! Points that each have a name of their own: the names stand beside them, and none hides another.
 //!
-//! Points in the same place become rings around each other. A name stands where it touches no point and no other name, to the right if it can.
+//! Points in the same place become rings around each other. A name stands where it touches no point and no other name, to the right if it can. One that finds no such place is left out, and the chart says how many are.
 
 use super::frame::{self, inside};
 use super::scale::Span;
@@ -72,17 +72,25 @@ pub(super) fn draw(scene: &mut Scene, series: &[ChartSeries], x: &Span, y: &Span
         |one: &Placed<'_>| Area { left: one.x - 5.0, top: one.y - 5.0, right: one.x + 5.0, bottom: one.y + 5.0 };
     let mut taken: Vec<Area> = placed.iter().map(around).collect();
     let frame = Area { left: x.start, top: y.end - 8.0, right: x.end + 20.0, bottom: y.start + 2.0 };
+    let mut left_out = 0;
     for one in &placed {
         let free = |spot: &Spot| {
             let area = &spot.area;
             let within = area.left >= frame.left && area.right <= frame.right && area.top >= frame.top;
             within && area.bottom <= frame.bottom && !taken.iter().any(|other| area.touches(other))
         };
-        let spot = spots(one).find(free).or_else(|| spots(one).next());
-        if let Some(spot) = spot {
-            scene.text(spot.at, one.name, palette::INK, spot.anchor);
-            taken.push(spot.area);
+        match spots(one).find(free) {
+            Some(spot) => {
+                scene.text(spot.at, one.name, palette::INK, spot.anchor);
+                taken.push(spot.area);
+            }
+            None => left_out += 1,
         }
+    }
+    if left_out > 0 {
+        let names = if left_out == 1 { "name does" } else { "names do" };
+        let said = format!("{left_out} {names} not fit; the table has all");
+        scene.text((x.end, y.end - 8.0), &said, palette::MUTED, Anchor::End);
     }
 }
 

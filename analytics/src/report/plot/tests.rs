@@ -158,6 +158,26 @@ fn what_a_logarithmic_axis_cannot_hold_is_counted_on_the_chart() {
 }
 
 #[test]
+fn names_of_points_that_find_no_place_are_counted() {
+    let chart = |points: u32| {
+        let point = |at: u32| (f64::from(at % 6) / 1e3, f64::from(at / 6) / 1e3);
+        let one = |at| ChartSeries::new(format!("policy {at} of many"), Mark::Points, vec![point(at)]);
+        // Two far away stretch the axes, so that the others lie in a heap.
+        let far = [(1.0, 0.0), (0.0, 1.0)].map(|at| ChartSeries::new("far", Mark::Points, vec![at]));
+        let series = (0..points).map(one).chain(far).collect();
+        assert_sound(&Chart::xy("p", "P", Axis::linear("x"), Axis::linear("y"), series))
+    };
+    let named = |drawn: &str| drawn.matches(" of many\n").count();
+    let few = chart(4);
+    assert!(named(&few) == 4 && !few.contains("not fit"), "{few}");
+    let many = chart(60);
+    assert!(
+        named(&many) < 60 && many.contains(&format!("{} names do not fit; the table has all", 60 - named(&many))),
+        "{many}"
+    );
+}
+
+#[test]
 fn an_empty_chart_says_so() {
     for chart in [
         curve(Mark::Line, Axis::linear("x"), Axis::linear("y"), vec![]),

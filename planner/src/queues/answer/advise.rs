@@ -94,7 +94,7 @@ impl QueuesAnswer {
         let naive = self.sharing_alone(Sharing::OnePool).map(|pool| pool.later.mean_wait_s - today);
         let mut harmed = vec![Harm {
             who: format!("{} of the jobs", format::percent(change.more_wait_share)),
-            how_much: format!("wait longer, {} less", format::percent(change.less_wait_share)),
+            how_much: format!("wait longer; {} wait less", format::percent(change.less_wait_share)),
         }];
 
         harmed.extend(self.held_out.stops().map(|stops| Harm { who: "Those that borrow".to_owned(), how_much: stops }));

@@ -17,6 +17,8 @@ use super::{Answer, KnownByRun, charts};
 /// Characters of a date, and of a date with hours and minutes.
 const DATE: usize = 10;
 const MINUTES: usize = 16;
+/// Policies that a sentence names one by one.
+const NAMED: usize = 6;
 
 /// A replay, the first or another, as tables show it.
 pub(super) struct Shown<'a> {
@@ -205,7 +207,7 @@ impl Answer {
         if !beaten.is_empty() {
             let names: Vec<&str> = beaten.iter().map(|(name, _)| *name).collect();
             let are = if names.len() == 1 { "is" } else { "are" };
-            let worst = beaten.iter().filter_map(|(name, episode)| {
+            let worst = beaten.iter().take(NAMED).filter_map(|(name, episode)| {
                 let (share, period) = (format::percent(episode.as_ref()?.share), self.period(episode.as_ref()?));
                 let of = if names.len() == 1 { String::new() } else { format!(" ({name})") };
                 Some(format!("{share}{of} comes from {period}"))
@@ -215,10 +217,16 @@ impl Answer {
                 if worst.is_empty() { String::new() } else { format!(" Of the difference, {}.", worst.join("; ")) };
             said.push(format!(
                 "**{}** {are} beaten: another policy waits less both on average, beyond what chance would do, and at the 95 % quantile.{worst}",
-                names.join(", ")
+                shortened(&names)
             ));
         }
-        for (name, standing) in &all {
+        let once = all.iter().filter(|(_, standing)| matches!(standing, Standing::Once(..))).count();
+        if once > NAMED {
+            said.push(format!(
+                "{once} are beaten in this record only, mostly in one episode, so it may not come again: those with *in one episode* in the column *Beaten*."
+            ));
+        }
+        for (name, standing) in all.iter().filter(|_| once <= NAMED) {
             let Standing::Once(episode, rest_s) = standing else { continue };
             let how = match *rest_s {
                 ..=0.0 => "all of the difference".to_owned(),
@@ -381,6 +389,13 @@ impl Answer {
             format::count(comparison.block_jobs)
         )))
     }
+}
+
+/// Names, the first of them where they are many.
+fn shortened(names: &[&str]) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let first = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    if more == 0 { first } else { format!("{first} and {more} more") }
 }
 
 /// A value and its interval, as durations: `−3 h (−5 h … −1 h)`.
