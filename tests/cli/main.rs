@@ -69,6 +69,7 @@ mod demand;
 mod fleet;
 mod guide;
 mod hostile;
+mod instances;
 mod interference;
 mod limits;
 mod mig;
@@ -558,6 +559,7 @@ fn schemas_are_the_published_ones() {
         ("decide-power-state", "planner/schema/decide-power-state-1.schema.json"),
         ("plan-cloud", "planner/schema/plan-cloud-1.schema.json"),
         ("plan-fleet", "planner/schema/plan-fleet-1.schema.json"),
+        ("plan-instances", "planner/schema/plan-instances-1.schema.json"),
         ("plan-burst", "planner/schema/plan-burst-1.schema.json"),
         ("plan-defer", "planner/schema/plan-defer-1.schema.json"),
         ("plan-serving", "planner/schema/plan-serving-1.schema.json"),

@@ -19,6 +19,7 @@ mod fleet;
 mod formats;
 mod ingest;
 mod inspect;
+mod instances;
 mod manual;
 mod mig;
 mod plan;
@@ -264,6 +265,7 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Backtest(Backtest::Allocation(request)) => allocation::backtest(request, quiet),
         Command::Plan(plan::Plan::Power(request)) => plan::run(request, quiet),
         Command::Plan(plan::Plan::Cloud(request)) => cloud::plan(request, quiet),
+        Command::Plan(plan::Plan::Instances(request)) => instances::plan(request, quiet),
         Command::Plan(plan::Plan::Fleet(request)) => fleet::plan(request, quiet),
         Command::Plan(plan::Plan::Burst(request)) => burst::plan(request, quiet),
         Command::Plan(plan::Plan::Defer(request)) => defer::plan(request, quiet),

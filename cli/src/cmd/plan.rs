@@ -18,7 +18,9 @@ use tracecast_planner::replay::scenario::Scenario;
 
 use crate::args::{NODES_OF_ALL, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::{backtest_demand, burst, capacity, cloud, defer, describe, fleet, mig, queues, serving, sharing};
+use crate::cmd::{
+    backtest_demand, burst, capacity, cloud, defer, describe, fleet, instances, mig, queues, serving, sharing,
+};
 use crate::progress::Steps;
 use crate::{output, source};
 
@@ -35,6 +37,11 @@ pub(crate) enum Plan {
     /// Every policy in every zone is tried on earlier days. The answer compares the cheapest on later days with on-demand alone, and with
     /// the exact optimum, which knows all availability.
     Cloud(Box<cloud::PlanCloud>),
+    /// Plan which instances to rent for which job, and how many, from measured throughputs and prices
+    ///
+    /// The cheapest way is chosen that keeps each job's deadline, or the fastest within a budget. The answer tests choices that rest on forecast
+    /// throughputs on numbers of GPUs that were measured and hidden.
+    Instances(Box<instances::PlanInstances>),
     /// Plan how many GPUs to reserve, and what to run on demand and on spot, and test the plan on later weeks
     ///
     /// A programme chooses the mix on earlier weeks. The answer compares what it costs on later weeks with all on demand, with usual rules, with

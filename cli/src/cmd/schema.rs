@@ -47,6 +47,8 @@ pub(crate) enum SchemaOf {
     PlanCloud,
     /// `plan fleet --format json`
     PlanFleet,
+    /// `plan instances --format json`
+    PlanInstances,
     /// `plan burst --format json`
     PlanBurst,
     /// `plan defer --format json`
@@ -105,6 +107,7 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::BacktestPower => tracecast_planner::power::rolling::json_schema(),
         SchemaOf::PlanCloud => tracecast_planner::cloud::plan::json_schema(),
         SchemaOf::PlanFleet => tracecast_planner::fleet::answer::json_schema(),
+        SchemaOf::PlanInstances => tracecast_planner::instances::answer::json_schema(),
         SchemaOf::PlanBurst => tracecast_planner::burst::answer::json_schema(),
         SchemaOf::PlanDefer => tracecast_planner::defer::answer::json_schema(),
         SchemaOf::PlanServing => tracecast_planner::serving::answer::json_schema(),

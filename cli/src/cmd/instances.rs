@@ -1,0 +1,179 @@
+//! `tracecast plan instances`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{ArgAction, Args, ValueEnum};
+use tracecast_planner::capacity::faults::CheckpointCosts;
+use tracecast_planner::fleet::offers::InstanceOffer;
+use tracecast_planner::instances::answer::{InstancesAnswer, InstancesRequest};
+use tracecast_planner::instances::choose::RentGoal;
+use tracecast_planner::instances::emit;
+use tracecast_planner::instances::job::{self, RentedJob};
+use tracecast_planner::instances::option::RentTerms;
+use tracecast_planner::instances::scaling::ScalingTable;
+use tracecast_predictors::interference::rates;
+
+use crate::args::{duration, within};
+use crate::cmd::answer::{self, Answering};
+use crate::exit::Usage;
+use crate::{output, source};
+
+/// What is to be least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Minimise {
+    /// The cost of all jobs
+    Cost,
+    /// The sum of their times; give a --budget
+    Time,
+}
+
+/// Who reads the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Emit {
+    /// A CSV with a line for each job
+    List,
+    /// SkyPilot: a task for each job
+    Skypilot,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example, one job with a deadline, at invented prices:
+  tracecast plan instances simulation_throughputs.json.gz --prices datasets/offers/gpu_types.toml --run \"ResNet-50 (batch size 64)=1000000\" --deadline 24h")]
+pub(crate) struct PlanInstances {
+    /// Throughputs: Gavel's JSON, or a CSV with the columns gpu_type, job, gpus and steps_per_s
+    #[arg(value_name = "THROUGHPUTS")]
+    pub(crate) throughputs: PathBuf,
+    /// Offers file (TOML) as `plan fleet` reads it: instance types with their GPUs and prices
+    ///
+    /// `gpu` or `also` must hold the names that the throughputs have for GPU types.
+    #[arg(long, value_name = "TOML", help_heading = "Prices")]
+    pub(crate) prices: PathBuf,
+    /// Put jobs without a deadline on spot where it is cheaper
+    #[arg(long, help_heading = "Prices")]
+    pub(crate) spot: bool,
+    /// Billing unit: times are rounded up to it
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s", help_heading = "Prices")]
+    pub(crate) bill_by: i64,
+    /// A job: its type in the throughputs, and the steps that it makes; may be given several times
+    #[arg(long, value_name = "TYPE=STEPS", action = ArgAction::Append, required_unless_present = "jobs", help_heading = "Jobs")]
+    pub(crate) run: Vec<String>,
+    /// Jobs: a CSV with the columns job, type and steps, and deadline if there is one
+    #[arg(long, value_name = "CSV", conflicts_with = "run", help_heading = "Jobs")]
+    pub(crate) jobs: Option<PathBuf>,
+    /// Within which time a job must be done, such as 24h [default: none, but for jobs of a file that have one]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Jobs")]
+    pub(crate) deadline: Option<i64>,
+    /// Most instances of one job
+    ///
+    /// More than one asks for throughputs that were measured across machines.
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=512), help_heading = "Jobs")]
+    pub(crate) most_instances: u32,
+    /// Use numbers of GPUs that were not measured as well, by a forecast of their throughput
+    ///
+    /// Deadlines are held against the forecast with a margin. The answer tests whether forecasts are worth it on your throughputs.
+    #[arg(long, help_heading = "Jobs")]
+    pub(crate) forecasts: bool,
+    /// From the order of an instance until a job makes its first step
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5min", help_heading = "Jobs")]
+    pub(crate) start: i64,
+    /// What writing a checkpoint takes, on spot
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5min", requires = "spot", help_heading = "Jobs")]
+    pub(crate) checkpoint_cost: i64,
+    /// From an interruption until a job runs again, on spot
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10min", requires = "spot", help_heading = "Jobs")]
+    pub(crate) restart_cost: i64,
+    /// What is to be least
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "cost", help_heading = "Choice")]
+    pub(crate) minimise: Minimise,
+    /// Most cost of all jobs together
+    #[arg(long, value_name = "AMOUNT", value_parser = amount, help_heading = "Choice")]
+    pub(crate) budget: Option<f64>,
+    /// Write what to rent for these, separated by commas: list, skypilot [default: both, if --emit-to is given]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHO",
+        value_delimiter = ',',
+        requires = "emit_to",
+        action = ArgAction::Append,
+        help_heading = "Configuration"
+    )]
+    pub(crate) emit: Vec<Emit>,
+    /// Folder into which it is written
+    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
+    pub(crate) emit_to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+}
+
+fn amount(text: &str) -> Result<f64, &'static str> {
+    within(text, (f64::MIN_POSITIVE, 1e15), "write an amount of money above 0")
+}
+
+pub(crate) fn plan(asked: &PlanInstances, quiet: bool) -> Result<()> {
+    let checked = asked.answering.check("plan-instances", &[])?;
+    asked.answering.replacing.folders([&asked.emit_to])?;
+    for (option, ms) in [("--bill-by", Some(asked.bill_by)), ("--deadline", asked.deadline)] {
+        if ms.is_some_and(|ms| ms < 1_000) {
+            return Err(Usage(format!("{option}: write a time of at least 1s")).into());
+        }
+    }
+    let rates = rates::rates(&asked.throughputs)?;
+    let table = ScalingTable::of(&rates);
+    let deadline_s = asked.deadline.map(|ms| ms as f64 / 1e3);
+    let jobs = match &asked.jobs {
+        Some(path) => job::read(path, &source::text(path)?, &table, deadline_s)?,
+        None => {
+            let jobs: Vec<RentedJob> = asked
+                .run
+                .iter()
+                .map(|text| job::of_text(&table, text, deadline_s))
+                .collect::<tracecast_planner::error::Result<_>>()?;
+            jobs
+        }
+    };
+    let offers = source::offers(&asked.prices)?;
+    let of_trace = |offer: &&InstanceOffer| offer.spot.as_ref().is_some_and(|spot| spot.trace.is_some());
+    if let Some(offer) = offers.instances.iter().find(of_trace).filter(|_| asked.spot) {
+        let what = format!(
+            "{}: the availability of spot of {} is in a trace, which this plan does not read; write `available` and `interrupted_every`",
+            asked.prices.display(),
+            offer.name
+        );
+        return Err(Usage(what).into());
+    }
+    let seconds = |ms: i64| ms as f64 / 1e3;
+    let request = InstancesRequest {
+        jobs,
+        offers,
+        terms: RentTerms {
+            most_instances: asked.most_instances,
+            start_s: seconds(asked.start),
+            bill_s: seconds(asked.bill_by),
+            spot: asked.spot,
+            forecasts: asked.forecasts,
+            costs: CheckpointCosts {
+                checkpoint_s: seconds(asked.checkpoint_cost),
+                restart_s: seconds(asked.restart_cost),
+            },
+        },
+        goal: match asked.minimise {
+            Minimise::Cost => RentGoal::Cost,
+            Minimise::Time => RentGoal::Time,
+        },
+        budget: asked.budget,
+    };
+    let title = asked.throughputs.display().to_string();
+    let answer = InstancesAnswer::of(&rates, title, &request)?;
+    let refused = answer.plan.is_none().then(|| answer.action.replace("**", ""));
+    let file = |who: &Emit| {
+        Ok(match who {
+            Emit::List => vec![emit::list(&answer)?],
+            Emit::Skypilot => emit::sky_pilot(&answer)?,
+        })
+    };
+    output::emit_or_refuse(asked.emit_to.as_deref(), &asked.emit, refused, file, quiet)?;
+    checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))
+}

@@ -1,0 +1,156 @@
+//! The jobs to run: what each is, how many steps it makes, and by when.
+//!
+//! **CSV**: columns `job,type,steps`, and `deadline` if there is one: the time within which a job must be done, such as `24h`, or empty. `type` is a job type of the throughputs. Other columns are passed over.
+//!
+//! O(bytes). Worked example: `train-7,ResNet-18 (batch size 64),2000000,24h` makes two million steps within a day.
+
+use std::path::Path;
+
+use tracecast_predictors::sheet::Sheet;
+
+use super::scaling::ScalingTable;
+use crate::error::{Error, Result, excerpt};
+use crate::replay::scenario::parse_duration;
+
+/// Most jobs.
+pub const MOST_JOBS: usize = 500;
+/// Most steps.
+const MOST_STEPS: f64 = 1e18;
+
+/// A job that is to run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RentedJob {
+    /// What it is called.
+    pub name: String,
+    /// Its type.
+    pub job_type: String,
+    /// Steps that it makes.
+    pub steps: f64,
+    /// Within which time it must be done, seconds.
+    pub deadline_s: Option<f64>,
+}
+
+/// A job type of the throughputs, or what is near it.
+///
+/// # Errors
+/// If there is none of that name.
+pub fn known_type(table: &ScalingTable, name: &str) -> Result<String> {
+    let jobs = table.jobs();
+    if jobs.contains(name) {
+        return Ok(name.to_owned());
+    }
+    let plain = |name: &str| name.to_lowercase().split_whitespace().collect::<String>();
+    let wanted = plain(name);
+    let near: Vec<&str> = jobs.iter().filter(|known| plain(known).contains(&wanted)).copied().collect();
+    let remedy = match near.as_slice() {
+        [] => format!("name one of {}", some(&jobs.into_iter().collect::<Vec<_>>())),
+        near => format!("did you mean {}?", some(near)),
+    };
+    Err(Error::Malformed { what: "job type of the throughputs", found: excerpt(name), remedy })
+}
+
+/// The first of some names.
+fn some(names: &[&str]) -> String {
+    const NAMED: usize = 5;
+    let first = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    if names.len() > NAMED { format!("{first} and {} more", names.len() - NAMED) } else { first }
+}
+
+/// A job from `TYPE=STEPS`.
+///
+/// # Errors
+/// If it is of another form, or of a type that was not measured.
+pub fn of_text(table: &ScalingTable, text: &str, deadline_s: Option<f64>) -> Result<RentedJob> {
+    let malformed = || Error::Malformed {
+        what: "job",
+        found: excerpt(text),
+        remedy: "write its type and its steps, above 0, such as \"ResNet-18 (batch size 64)=2000000\"".to_owned(),
+    };
+    let (name, steps) = text.rsplit_once('=').ok_or_else(malformed)?;
+    let steps = steps.trim().parse::<f64>().ok().filter(|steps| *steps > 0.0 && *steps <= MOST_STEPS);
+    let steps = steps.ok_or_else(malformed)?;
+    let job_type = known_type(table, name.trim())?;
+    Ok(RentedJob { name: job_type.clone(), job_type, steps, deadline_s })
+}
+
+/// Jobs from the text of a CSV; `deadline_s` is of those that name none.
+///
+/// # Errors
+/// If a column is missing, a cell is not what it may be, or a job type was not measured; with the line.
+pub fn read(path: &Path, text: &str, table: &ScalingTable, deadline_s: Option<f64>) -> Result<Vec<RentedJob>> {
+    let sheet = Sheet::open(path, text)?;
+    if !sheet.has(&["job", "type", "steps"]) {
+        return Err(sheet
+            .other("name a file of jobs with the columns job, type and steps, and deadline if there is one")
+            .into());
+    }
+    let mut found: Vec<RentedJob> = Vec::new();
+    sheet.rows(|row| {
+        let job_type = row.name("type")?;
+        let job_type = known_type(table, job_type).map_err(|error| row.wrong(error.to_string(), "see above"))?;
+        let steps = row.number("steps")?.filter(|steps| *steps > 0.0 && *steps <= MOST_STEPS);
+        let steps = steps.ok_or_else(|| {
+            row.wrong("column `steps` is empty or not above 0".to_owned(), "write how many steps the job makes")
+        })?;
+        let deadline_s = match row.cell("deadline") {
+            "" => deadline_s,
+            written => {
+                let ms = parse_duration(written).ok().filter(|ms| *ms > 0);
+                let ms = ms.ok_or_else(|| {
+                    row.wrong(
+                        format!("column `deadline` holds `{}`", excerpt(written)),
+                        "write a time such as 24h, or leave it empty",
+                    )
+                })?;
+                Some(ms as f64 / 1e3)
+            }
+        };
+        found.push(RentedJob { name: row.name("job")?.to_owned(), job_type, steps, deadline_s });
+        if found.len() > MOST_JOBS {
+            return Err(row.wrong(format!("there are more than {MOST_JOBS} jobs"), "take a part of them"));
+        }
+        Ok(())
+    })?;
+    if found.is_empty() {
+        return Err(Error::NoJobs(format!("{}: there is no job in it", path.display())));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::scaling::tests::rate;
+    use super::*;
+
+    fn table() -> ScalingTable {
+        ScalingTable::of(&[rate("v", "ResNet-18 (batch size 64)", 1, 4.0), rate("v", "LM", 1, 1.0)])
+    }
+
+    #[test]
+    fn jobs_are_read_with_their_deadlines() {
+        let text = "job,type,steps,deadline,note\na,ResNet-18 (batch size 64),2000000,24h,x\nb,LM,5,,\n";
+        let found = read(Path::new("j.csv"), text, &table(), Some(60.0)).unwrap();
+        assert_eq!((found[0].steps, found[0].deadline_s), (2e6, Some(86_400.0)));
+        assert_eq!((found[1].name.as_str(), found[1].deadline_s), ("b", Some(60.0)));
+        assert_eq!(of_text(&table(), "LM=7", None).unwrap().steps, 7.0);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        let told = |text: &str| read(Path::new("j.csv"), text, &table(), None).unwrap_err().to_string();
+        let head = "job,type,steps,deadline\n";
+        assert!(told("job,steps\na,1\n").contains("job, type and steps"));
+        let near = told(&format!("{head}a,resnet-18,1,\n"));
+        assert!(near.contains("line 2") && near.contains("did you mean `ResNet-18 (batch size 64)`?"), "{near}");
+        assert!(told(&format!("{head}a,BERT,1,\n")).contains("name one of `LM`, `ResNet-18 (batch size 64)`"));
+        assert!(told(&format!("{head}a,LM,0,\n")).contains("`steps` is empty or not above 0"));
+        assert!(told(&format!("{head}a,LM,1,soon\n")).contains("`deadline` holds `soon`"));
+        assert!(told(head).contains("there is no job"));
+        assert!(
+            of_text(&table(), "LM", None).unwrap_err().to_string().contains("TYPE")
+                || of_text(&table(), "LM", None).is_err()
+        );
+        assert!(of_text(&table(), "LM=-1", None).is_err());
+    }
+}

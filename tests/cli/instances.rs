@@ -1,0 +1,152 @@
+//! `plan instances`, as a user meets it.
+
+use serde_json::Value;
+
+use super::*;
+
+const RATES: &str = "\
+gpu_type,job,gpus,steps_per_s
+v100,vision,1,10
+v100,vision,4,36
+v100,vision,8,60
+p100,vision,1,4
+k80,vision,1,1
+p100,text,1,5
+v100,text,1,6
+";
+const JOBS: &str = "job,type,steps,deadline\nnightly,vision,1000000,10h\nlong,vision,1000000,\nwords,text,500000,\n";
+
+/// Runs `plan instances` on the rates with the bundled offers, and its answer as JSON.
+fn asked(folder: &Folder, more: &[&str]) -> Output {
+    let rates = folder.file("rates.csv", RATES);
+    let head = ["plan", "instances", &rates, "--prices", "datasets/offers/gpu_types.toml", "--start", "0s", "--quiet"];
+    tracecast(&[&head[..], more].concat())
+}
+
+fn answered(folder: &Folder, more: &[&str]) -> Value {
+    let output = asked(folder, &[more, &["--format", "json"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    json(&stdout(&output))
+}
+
+fn cost(value: &Value) -> f64 {
+    (value["cost"].as_f64().unwrap() * 100.0).round() / 100.0
+}
+
+#[test]
+fn each_job_gets_the_cheapest_instance_within_its_deadline() {
+    let folder = Folder::new();
+    let jobs = folder.file("jobs.csv", JOBS);
+    let answer = answered(&folder, &["--jobs", &jobs]);
+    assert_eq!((&answer["schema"], &answer["verdict"]), (&Value::from("plan-instances/1"), &Value::from("chosen")));
+    let way = |at: usize| &answer["jobs"][at]["way"];
+    // Within 10 h four V100: 27,778 s at 12 an hour. Eight would cost 111.11.
+    assert_eq!((way(0)["instance"].as_str(), cost(way(0))), (Some("example.4v100"), 92.59));
+    // Without a deadline one V100: 100,000 s at 3. A P100 would take 69 h and cost 104.17, a K80 138.89.
+    assert_eq!((way(1)["instance"].as_str(), cost(way(1))), (Some("example.1v100"), 83.33));
+    // Words are hardly faster on a V100, which costs twice as much.
+    assert_eq!((way(2)["instance"].as_str(), cost(way(2))), (Some("example.1p100"), 41.67));
+    assert_eq!(cost(&answer["plan"]), 217.59);
+    // What costs least an hour: four V100, a K80, and a P100.
+    assert_eq!(cost(&answer["least_an_hour"]), 273.15);
+    assert!(answer["recommendation"]["against"].as_str().unwrap().contains("least an hour"));
+    let front: Vec<f64> = answer["jobs"][1]["front"].as_array().unwrap().iter().map(cost).collect();
+    assert_eq!(front, [83.33, 92.59, 111.11]);
+    let text = stdout(&asked(&folder, &["--jobs", &jobs]));
+    assert!(text.contains("Rent 1 × example.4v100 (4 × V100) for nightly") && text.contains("218 USD"), "{text}");
+}
+
+#[test]
+fn spot_budget_and_limits_change_the_choice() {
+    let folder = Folder::new();
+    let jobs = folder.file("jobs.csv", JOBS);
+    let spot = answered(&folder, &["--jobs", &jobs, "--spot"]);
+    let market = |at: usize| spot["jobs"][at]["way"]["market"].as_str().unwrap().to_owned();
+    assert_eq!([market(0), market(1), market(2)], ["on_demand", "spot", "spot"]);
+    let fast = answered(&folder, &["--jobs", &jobs, "--minimise", "time", "--budget", "250"]);
+    assert!(
+        cost(&fast["plan"]) <= 250.0
+            && fast["plan"]["mean_time_s"].as_f64()
+                < answered(&folder, &["--jobs", &jobs])["plan"]["mean_time_s"].as_f64()
+    );
+    let poor = answered(&folder, &["--jobs", &jobs, "--budget", "100"]);
+    assert_eq!(
+        (&poor["verdict"], &poor["plan"], &poor["recommendation"]),
+        (&Value::from("not_within_limits"), &Value::Null, &Value::Null)
+    );
+    // Five jobs within 5 h need an instance of eight each, and there are four.
+    let run = ["--run", "vision=1000000"].repeat(5);
+    let many = answered(&folder, &[&run[..], &["--deadline", "5h"]].concat());
+    assert_eq!(many["verdict"], "not_within_limits");
+    let hour = answered(&folder, &["--run", "vision=1000000", "--deadline", "1h"]);
+    assert!(
+        hour["verdict"] == "none" && hour["action"].as_str().unwrap().contains("needs at least 4 h 38 min"),
+        "{}",
+        hour["action"]
+    );
+}
+
+#[test]
+fn what_to_rent_is_written() {
+    let folder = Folder::new();
+    let jobs = folder.file("jobs.csv", JOBS);
+    let to = folder.path("out");
+    let output = asked(&folder, &["--jobs", &jobs, "--spot", "--emit-to", &to]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let read = |name: &str| std::fs::read_to_string(PathBuf::from(&to).join(name)).unwrap();
+    assert!(
+        read("instances.csv").contains("nightly,vision,example.4v100,on demand,1,4,7.716,92.59,USD"),
+        "{}",
+        read("instances.csv")
+    );
+    let task = read("long.yaml");
+    assert!(task.contains("\"instance_type\": \"example.1v100\"") && task.contains("\"use_spot\": true"), "{task}");
+    // Nothing is written of what cannot be had.
+    let none = folder.path("none");
+    let output = asked(&folder, &["--run", "vision=1000000", "--deadline", "1h", "--emit-to", &none]);
+    assert!(output.status.success() && stdout(&output).contains("No plan"), "{}", stdout(&output));
+    assert!(!PathBuf::from(&none).exists());
+    // Two jobs of one name have one file.
+    let output = asked(&folder, &["--run", "text=5", "--run", "text=6", "--emit", "skypilot", "--emit-to", &none]);
+    assert!(
+        !output.status.success() && stderr(&output).contains("two jobs would be written as text.yaml"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn what_cannot_be_planned_is_refused() {
+    let folder = Folder::new();
+    let told = |more: &[&str]| {
+        let output = asked(&folder, more);
+        assert!(!output.status.success(), "{}", stdout(&output));
+        stderr(&output)
+    };
+    assert!(told(&["--run", "Vision=5"]).contains("did you mean `vision`?"));
+    assert!(told(&["--run", "vision"]).contains("write its type and its steps"));
+    assert!(told(&["--run", "vision=5", "--deadline", "0s"]).contains("at least 1s"));
+    let jobs = folder.file("bad.csv", "job,type,steps,deadline\na,vision,5,soon\n");
+    let bad = told(&["--jobs", &jobs]);
+    assert!(bad.contains("bad.csv, line 2") && bad.contains("`deadline` holds `soon`"), "{bad}");
+    let rates = folder.file("rates.csv", "gpu_type,job,gpus,steps_per_s\nh100,vision,1,5\n");
+    let output =
+        tracecast(&["plan", "instances", &rates, "--prices", "datasets/offers/gpu_types.toml", "--run", "vision=5"]);
+    assert!(!output.status.success() && stderr(&output).contains("the throughputs are of h100"), "{}", stderr(&output));
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    let folder = Folder::new();
+    let rates = folder.file("rates.csv", RATES);
+    is_the_same_with_any_threads(&[
+        "plan",
+        "instances",
+        &rates,
+        "--prices",
+        "datasets/offers/gpu_types.toml",
+        "--run",
+        "vision=1000000",
+        "--quiet",
+    ]);
+}
