@@ -1,6 +1,7 @@
 //! `plan instances`, as a user meets it.
 
 use serde_json::Value;
+use tracecast_tests::real_trace;
 
 use super::*;
 
@@ -133,6 +134,34 @@ fn what_cannot_be_planned_is_refused() {
     let output =
         tracecast(&["plan", "instances", &rates, "--prices", "datasets/offers/gpu_types.toml", "--run", "vision=5"]);
     assert!(!output.status.success() && stderr(&output).contains("the throughputs are of h100"), "{}", stderr(&output));
+}
+
+/// On Gavel's throughputs, whatever prices are: nothing is cheaper than what knows all and keeps the deadline, and measured numbers of GPUs keep every deadline.
+#[test]
+fn choices_on_gavels_throughputs() {
+    let Some(path) = real_trace("gavel/simulation_throughputs.json.gz") else { return };
+    let run = ["--run", "ResNet-50 (batch size 64)=1000000", "--deadline", "72h", "--format", "json", "--quiet"];
+    let head = ["plan", "instances", path.to_str().unwrap(), "--prices", "datasets/offers/gpu_types.toml"];
+    let answer = json(&stdout(&tracecast(&[&head[..], &run].concat())));
+    let rules = answer["test"]["rules"].as_array().unwrap();
+    assert_eq!((answer["test"]["job_types"].as_u64(), rules.len()), (Some(19), 7));
+    for rule in rules {
+        let number = |name: &str| rule[name].as_u64().unwrap();
+        println!("{rule}");
+        assert!(rule["cost_over_known"].as_f64().unwrap() >= 1.0 - 1e-9 && number("found_none") == 0, "{rule}");
+        assert!(
+            number("missed") == 0
+                || !["measured_only", "all_known", "fastest"].contains(&rule["rule"].as_str().unwrap()),
+            "{rule}"
+        );
+    }
+    // The margin keeps deadlines that bare forecasts miss.
+    let missed = |name: &str| rules.iter().find(|rule| rule["rule"] == name).unwrap()["missed"].as_u64().unwrap();
+    assert!(missed("with_margin") < missed("no_margin") && missed("no_margin") <= missed("in_proportion"));
+    for score in answer["scaling"].as_array().unwrap().iter().filter(|score| score["model"].is_null()) {
+        let held = score["margin_kept"].as_f64().unwrap();
+        assert!((0.85..=1.0).contains(&held), "{score}");
+    }
 }
 
 #[test]
