@@ -24,7 +24,7 @@ use tracecast_predictors::interference::table::family_of_name;
 
 use super::choose::{RentGoal, best};
 use super::job::RentedJob;
-use super::option::{RentMarket, RentOption, RentTerms, offered_types, options};
+use super::option::{RentMarket, RentOption, RentTerms, billed, gpu_of, offered_types, options};
 use super::scaling::{HiddenRate, KnownRate, RateBasis, ScalingChoice, ScalingModel, ScalingTable};
 use crate::fleet::offers::FleetOffers;
 
@@ -160,9 +160,7 @@ pub fn test(table: &ScalingTable, hidden: &[HiddenRate], offers: &FleetOffers, t
         return None;
     }
     let truth = |job: &str, option: &RentOption| {
-        let offer = offers.instances.get(option.offer)?;
-        let pool = offers.pools.get(offers.pool_of(&offer.gpu)?)?;
-        let gpu = offered.iter().find(|gpu| pool.names.iter().any(|name| name.eq_ignore_ascii_case(gpu)))?;
+        let gpu = gpu_of(table, offers, offers.instances.get(option.offer)?)?;
         let bare = ScalingChoice::bare(ScalingModel::Between);
         table.rate(gpu, job, option.gpus, &bare).filter(|rate| rate.basis == RateBasis::Measured)
     };
@@ -221,7 +219,7 @@ fn judged(
 ) -> (f64, f64) {
     let time_s = terms.start_s + job.steps / truth.steps_per_s;
     let price = offers.instances.get(option.offer).and_then(|offer| offer.on_demand).unwrap_or(f64::NAN);
-    (time_s, super::option::billed(option.instances, price, time_s, terms.bill_s))
+    (time_s, billed(option.instances, price, time_s, terms.bill_s))
 }
 
 /// What a rule chooses, of ways whose truth is known.

@@ -88,7 +88,7 @@ pub fn billed(instances: u32, price_per_h: f64, time_s: f64, bill_s: f64) -> f64
 }
 
 /// The throughputs' name of an offer's GPU type.
-fn gpu_of<'t>(table: &'t ScalingTable, offers: &FleetOffers, offer: &InstanceOffer) -> Option<&'t str> {
+pub(super) fn gpu_of<'t>(table: &'t ScalingTable, offers: &FleetOffers, offer: &InstanceOffer) -> Option<&'t str> {
     let pool = offers.pools.get(offers.pool_of(&offer.gpu)?)?;
     table.gpu_types().into_iter().find(|gpu| pool.names.iter().any(|name| name.eq_ignore_ascii_case(gpu)))
 }

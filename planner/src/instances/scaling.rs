@@ -178,11 +178,10 @@ impl ScalingChoice {
     }
 
     /// Chosen on hidden rates: those of other families. Where too few of them lie between (or beyond) others, all of them count.
-    pub fn of<'h>(hidden: impl Iterator<Item = &'h HiddenRate> + Clone) -> Self {
+    pub fn of(hidden: &[&HiddenRate]) -> Self {
         let way = |basis: RateBasis| {
-            let all: Vec<&HiddenRate> = hidden.clone().collect();
-            let own: Vec<&HiddenRate> = all.iter().filter(|rate| rate.basis == basis).copied().collect();
-            let such = if own.len() >= FEWEST { own } else { all };
+            let own: Vec<&HiddenRate> = hidden.iter().filter(|rate| rate.basis == basis).copied().collect();
+            let such = if own.len() >= FEWEST { own } else { hidden.to_vec() };
             let missed = |model: ScalingModel| {
                 let errors: Vec<f64> = such.iter().map(|rate| rate.error(model).abs()).collect();
                 sum::mean(&errors).unwrap_or(f64::INFINITY)
@@ -291,7 +290,8 @@ impl ScalingTable {
     /// What is chosen for a job type, on the hidden rates of other families.
     pub fn choice(&self, hidden: &[HiddenRate], job: &str) -> ScalingChoice {
         let family = family_of_name(job);
-        ScalingChoice::of(hidden.iter().filter(|rate| family_of_name(&rate.job) != family))
+        let others: Vec<&HiddenRate> = hidden.iter().filter(|rate| family_of_name(&rate.job) != family).collect();
+        ScalingChoice::of(&others)
     }
 }
 
