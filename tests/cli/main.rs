@@ -89,6 +89,7 @@ mod settings;
 mod sharing;
 mod simulate;
 mod spot;
+mod topology;
 mod utilisation;
 mod window;
 

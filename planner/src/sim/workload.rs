@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::topology::Request;
 use crate::error::{Error, Result};
 
 /// Greatest charge of a job, thousandths.
@@ -24,6 +25,8 @@ pub struct Shape {
     pub nodes: u16,
     /// The GPU type it must have, an index into [`Workload::gpu_types`]; `None` if any will do.
     pub gpu_type: Option<u16>,
+    /// How near to each other its nodes are to be; `None` if the placement rule alone decides.
+    pub request: Option<Request>,
 }
 
 impl Shape {
@@ -118,6 +121,18 @@ impl Workload {
     pub fn shape_of(&self, job: usize) -> Shape {
         let at = self.shape.get(job).copied().unwrap_or(u16::MAX);
         self.shapes.get(usize::from(at)).copied().unwrap_or_default()
+    }
+
+    /// Whether any job asks for blocks, racks or the like. O(shapes).
+    pub fn has_requests(&self) -> bool {
+        self.shapes.iter().any(|shape| shape.request.is_some())
+    }
+
+    /// The same jobs without what they ask of the topology: what there was before anyone asked. O(jobs).
+    #[must_use]
+    pub fn without_requests(&self) -> Self {
+        let shapes = self.shapes.iter().map(|shape| Shape { request: None, ..*shape }).collect();
+        Self { shapes, ..self.clone() }
     }
 
     /// The QOS of a job; `None` if it has none.
@@ -241,6 +256,9 @@ impl Workload {
             }
             if shape.nodes > 0 && u32::from(shape.nodes) > shape.gpus {
                 return wrong(0, "a shape asks for more nodes than GPUs");
+            }
+            if shape.milli > 0 && shape.request.is_some() {
+                return wrong(0, "a part of a GPU lies on one node and asks for no blocks or racks");
             }
         }
         let mut last = i64::MIN;

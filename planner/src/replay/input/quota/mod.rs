@@ -1,4 +1,4 @@
-//! Quotas of queues as Kueue's objects have them: ClusterQueues, Cohorts, ResourceFlavors, priority classes and its Configuration.
+//! Quotas of queues as Kueue's objects have them: ClusterQueues, Cohorts, ResourceFlavors, Topologies, priority classes and its Configuration.
 //!
 //! Read are the versions v1beta1 and v1beta2 of the group `kueue.x-k8s.io`, from YAML documents or what `kubectl get … -o yaml` and `-o json` print. A ClusterQueue is a VC of the replay, of
 //! its `resourceGroups` the one that covers GPUs counts (processors, if jobs compete for these). A ResourceFlavor stands for the nodes whose GPU type one of its node labels, or its name, says; letters and
@@ -18,6 +18,7 @@ use tracecast_analytics::ingest::quantity::{is_gpu, is_slice, quantity};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 
+use super::near;
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Vc};
 use crate::sim::cohort::{Cohorts, FairPreemption, Flavor, Member, QueueRules, Queueing, Quota, Reclaim, Within};
@@ -34,10 +35,9 @@ const MOST_WEIGHT: f64 = 1e6;
 /// The group of Kueue's objects.
 const GROUP: &str = "kueue.x-k8s.io/";
 /// Kinds of that group that say nothing of quotas.
-const OTHER_KINDS: [&str; 8] = [
+const OTHER_KINDS: [&str; 7] = [
     "LocalQueue",
     "Workload",
-    "Topology",
     "AdmissionCheck",
     "ProvisioningRequestConfig",
     "MultiKueueConfig",
@@ -51,8 +51,15 @@ const PREEMPTION_FIELDS: [&str; 3] = ["withinClusterQueue", "reclaimWithinCohort
 /// How an amount is mended.
 const QUANTITY: &str = "write a quantity such as 8";
 /// Kinds of objects that are read for quotas.
-const KINDS: [&str; 6] =
-    ["ClusterQueue", "Cohort", "ResourceFlavor", "WorkloadPriorityClass", "PriorityClass", "Configuration"];
+const KINDS: [&str; 7] = [
+    "ClusterQueue",
+    "Cohort",
+    "ResourceFlavor",
+    "Topology",
+    "WorkloadPriorityClass",
+    "PriorityClass",
+    "Configuration",
+];
 
 /// Quotas of a flavor and resource as written.
 #[derive(Debug, Clone)]
@@ -86,6 +93,10 @@ pub struct QuotaFile {
     cohorts: BTreeMap<String, Cohort>,
     /// Values of node labels by flavor.
     labels: BTreeMap<String, Vec<String>>,
+    /// The Topology of flavors that name one.
+    topology_of: BTreeMap<String, String>,
+    /// Labels of the levels of each Topology.
+    topologies: BTreeMap<String, Vec<String>>,
     priorities: BTreeMap<String, i32>,
     fair: Option<FairPreemption>,
     notes: Vec<String>,
@@ -219,6 +230,17 @@ impl QuotaFile {
                 let labels = object.pointer("/spec/nodeLabels").and_then(Value::as_object);
                 let values = labels.into_iter().flatten().filter_map(|(_, value)| value.as_str().map(str::to_owned));
                 self.labels.insert(name.to_owned(), values.collect());
+                if let Some(topology) = place.text(object, "/spec/topologyName")? {
+                    self.topology_of.insert(name.to_owned(), topology);
+                }
+            }
+            "Topology" => {
+                let levels = object.pointer("/spec/levels").and_then(Value::as_array).into_iter().flatten();
+                let label = |level: &Value| level.get("nodeLabel").and_then(Value::as_str).map(str::to_owned);
+                let labels: Option<Vec<String>> = levels.map(label).collect();
+                let labels = labels.filter(|labels| !labels.is_empty());
+                let labels = labels.ok_or_else(|| place.wrong("spec.levels is no list of levels with a nodeLabel each"))?;
+                self.topologies.insert(name.to_owned(), labels);
             }
             "Configuration" => self.configuration(object, &place)?,
             _ => {
@@ -329,6 +351,23 @@ impl QuotaFile {
         !self.priorities.is_empty()
     }
 
+    /// Whether all flavors of a queue name a Topology: its jobs are then scheduled topology-aware, whether they ask for it or not.
+    pub(super) fn is_near(&self, queue: &str, resource: Resource) -> bool {
+        let quotas = self.queues.iter().find(|known| known.name == queue).map_or(&[][..], |queue| &queue.quotas);
+        let mut flavors = quotas.iter().filter(|written| counts(&written.resource, resource)).peekable();
+        flavors.peek().is_some() && flavors.all(|written| self.topology_of.contains_key(&written.flavor))
+    }
+
+    /// What to say of the topologies that the flavors of queues name.
+    fn topology_notes(&self, cluster: &Cluster, resource: Resource) -> Vec<String> {
+        let written = self.queues.iter().flat_map(|queue| &queue.quotas);
+        let flavors = written.filter(|written| counts(&written.resource, resource)).map(|written| &written.flavor);
+        let names: BTreeSet<&String> = flavors.filter_map(|flavor| self.topology_of.get(flavor)).collect();
+        let known = names.iter().filter_map(|name| Some(((*name).clone(), self.topologies.get(*name)?.clone()))).collect();
+        let missing = names.into_iter().filter(|name| !self.topologies.contains_key(*name)).cloned().collect();
+        near::notes(&known, &missing, cluster.topology.as_ref())
+    }
+
     /// Names of its ClusterQueues.
     pub fn names(&self) -> Vec<String> {
         self.queues.iter().map(|queue| queue.name.clone()).collect()
@@ -365,6 +404,7 @@ impl QuotaFile {
         }
         notes.extend(assumed);
         notes.extend(self.notes.iter().cloned());
+        notes.extend(self.topology_notes(cluster, resource));
         let vcs = self.queues.iter().map(|queue| Vc::new(queue.name.clone(), 0)).collect();
         let cluster = Cluster { vcs, cohorts: Some(cohorts), ..cluster.pooled() };
         let (gpus, nominal) = (cluster.largest().1, self.nominal_gpus());
