@@ -315,7 +315,10 @@ mod tests {
     #[test]
     fn racks_are_filled_in_order() {
         let topology = Topology::regular(named(&["block", "rack"]), &[4, 8], 64).unwrap();
-        assert_eq!((topology.domain(35, 0), topology.domain(35, 1), topology.domain(35, 2)), (Some(1), Some(4), Some(35)));
+        assert_eq!(
+            (topology.domain(35, 0), topology.domain(35, 1), topology.domain(35, 2)),
+            (Some(1), Some(4), Some(35))
+        );
         assert_eq!((topology.count(0), topology.count(1), topology.level("node")), (2, 8, Some(2)));
         let domains = Domains::of(&topology, 0, 64);
         assert_eq!((domains.count(0), domains.count(1), domains.count(2)), (2, 8, 64));

@@ -6,6 +6,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section};
 
 use super::Answer;
+use crate::replay::metric::near::NOTHING;
 use crate::replay::metric::{Metrics, TopologyUse};
 
 impl Answer {
@@ -16,7 +17,7 @@ impl Answer {
         };
         Some(
             self.by_replay(Section::new("topology", "Blocks and racks"), of)?
-                .with_definition("In one domain: jobs on several nodes that lay in one domain of the level that they ask for, such as one rack, when they ran last.")
+                .with_definition("So near: jobs on several nodes that lay in one domain when they ran last, of the level that they ask for; if they ask for none, of the narrowest, by chance.")
                 .with_definition("Waited for it: GPUs were free for all pods of the job, but not near enough to each other. Too large: no domain takes the job, even with all nodes in service and empty, so it is rejected.")
                 .with_definition("The wait is that of the jobs with this request that ended, whatever they waited for."),
         )
@@ -31,16 +32,21 @@ fn part(some: u64, all: u64) -> String {
 
 /// How many jobs asked, lay near and waited for it.
 fn finding(uses: &[TopologyUse]) -> String {
-    let total = |of: fn(&TopologyUse) -> u64| uses.iter().map(of).sum::<u64>();
-    let levels = || uses.iter().filter(|of| of.level.is_some());
-    let several = levels().map(|of| of.on_several_nodes).sum();
-    let near = levels().filter_map(|of| of.in_one_domain).sum();
+    let asking: Vec<&TopologyUse> = uses.iter().filter(|of| of.request != NOTHING).collect();
+    if let (true, Some(all)) = (asking.is_empty(), uses.first()) {
+        let near = part(all.in_one_domain, all.on_several_nodes);
+        return format!(
+            "No job asks for a place. Of those that ran on several nodes, {near} lay in one {} by chance.",
+            all.level
+        );
+    }
+    let total = |of: fn(&TopologyUse) -> u64| asking.iter().map(|found| of(found)).sum::<u64>();
     let rejected = match total(|of| of.rejected) {
         0 => String::new(),
         1 => " **One job is too large for any domain and never runs.**".to_owned(),
         jobs => format!(" **{} jobs are too large for any domain and never run.**", format::count(jobs)),
     };
-    let hours: f64 = uses.iter().map(|of| of.gpu_wait_hours).sum();
+    let hours: f64 = asking.iter().map(|of| of.gpu_wait_hours).sum();
     let waited = match total(|of| of.waited) {
         0 => "None waited for that while GPUs were free elsewhere.".to_owned(),
         jobs => format!(
@@ -50,9 +56,9 @@ fn finding(uses: &[TopologyUse]) -> String {
         ),
     };
     format!(
-        "{} for a place in the topology. Of those that ran on several nodes, {} lay in one domain of the level asked for. {waited}{rejected}",
+        "{} for a place. Of those that ran on several nodes, {} lay in one domain of the level asked for. {waited}{rejected}",
         format::counted(total(|of| of.jobs), "job asks", "jobs ask"),
-        part(near, several),
+        part(total(|of| of.in_one_domain), total(|of| of.on_several_nodes)),
     )
 }
 
@@ -61,7 +67,8 @@ fn table(uses: &[TopologyUse]) -> ReportTable {
         Column::text("Request"),
         Column::number("Jobs"),
         Column::number("On several nodes"),
-        Column::number("In one domain"),
+        Column::text("Near"),
+        Column::number("So near"),
         Column::number("Mean wait"),
         Column::number("Waited for it"),
         Column::with_unit("Waited for it", "GPU-hours"),
@@ -74,7 +81,8 @@ fn table(uses: &[TopologyUse]) -> ReportTable {
             of.request.as_str().into(),
             count(of.jobs),
             count(of.on_several_nodes),
-            Cell::opt(of.in_one_domain, count),
+            format!("one {}", of.level).into(),
+            count(of.in_one_domain),
             Cell::opt(of.mean_wait_s, Cell::Duration),
             count(of.waited),
             Cell::Compact(of.gpu_wait_hours),

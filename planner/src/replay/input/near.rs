@@ -62,7 +62,8 @@ impl TopologyRules {
         for rule in text.split(',').map(str::trim) {
             let mut parts = rule.split(':').map(str::trim);
             let mode = parts.next().unwrap_or_default();
-            let mut level = || parts.next().filter(|level| !level.is_empty()).map(str::to_owned).ok_or_else(|| wrong(rule, REMEDY));
+            let mut level =
+                || parts.next().filter(|level| !level.is_empty()).map(str::to_owned).ok_or_else(|| wrong(rule, REMEDY));
             let mode = match mode {
                 "required" => Mode::Required(level()?),
                 "preferred" => Mode::Preferred(level()?),
@@ -81,7 +82,10 @@ impl TopologyRules {
                 }
             }
             if rules.iter().any(|other| other.least_gpus == found.least_gpus) {
-                return Err(wrong(text, "give each rule another least number of GPUs, such as required:rack:2,preferred:block:65"));
+                return Err(wrong(
+                    text,
+                    "give each rule another least number of GPUs, such as required:rack:2,preferred:block:65",
+                ));
             }
             rules.push(found);
         }
@@ -131,7 +135,8 @@ pub(super) fn level_of(topology: &Topology, name: &str) -> Option<u8> {
     let plain = name.rsplit_once('/').map_or(name, |(_, plain)| plain);
     topology.level(name).or_else(|| topology.level(plain)).or_else(|| {
         // The longest name that the label ends with.
-        let ends = |level: &&String| plain.strip_suffix(level.as_str()).is_some_and(|rest| rest.ends_with(['-', '_', '.']));
+        let ends =
+            |level: &&String| plain.strip_suffix(level.as_str()).is_some_and(|rest| rest.ends_with(['-', '_', '.']));
         topology.level(topology.levels().iter().filter(ends).max_by_key(|level| level.len())?)
     })
 }
@@ -151,8 +156,12 @@ pub(super) fn ask(loaded: &mut Loaded, rules: Option<&TopologyRules>, quotas: Op
         };
     };
     let requests = rules.map(|rules| rules.requests(topology)).transpose()?.unwrap_or_default();
-    let implied: Vec<bool> =
-        loaded.cluster.vcs.iter().map(|vc| quotas.is_some_and(|quotas| quotas.is_near(&vc.name, loaded.resource))).collect();
+    let implied: Vec<bool> = loaded
+        .cluster
+        .vcs
+        .iter()
+        .map(|vc| quotas.is_some_and(|quotas| quotas.is_near(&vc.name, loaded.resource)))
+        .collect();
     if requests.is_empty() && !implied.contains(&true) {
         return Ok(());
     }
@@ -183,10 +192,14 @@ pub(super) fn ask(loaded: &mut Loaded, rules: Option<&TopologyRules>, quotas: Op
     workload.shapes = shapes;
     let told: Vec<String> = of_kinds
         .iter()
-        .map(|(request, jobs)| format!("{} ({})", near::in_words(*request, topology), format::counted(*jobs, "job", "jobs")))
+        .map(|(request, jobs)| {
+            format!("{} ({})", near::in_words(*request, topology), format::counted(*jobs, "job", "jobs"))
+        })
         .collect();
     let levels: Vec<String> = (0..topology.node_level())
-        .map(|level| format::counted(topology.count(level) as u64, topology.name(level), &format!("{}s", topology.name(level))))
+        .map(|level| {
+            format::counted(topology.count(level) as u64, topology.name(level), &format!("{}s", topology.name(level)))
+        })
         .collect();
     let outside = topology.nodes().saturating_sub(topology.placed()) as u64;
     let mut note = format!("The nodes lie in {}. What jobs ask: {}.", levels.join(" and "), told.join("; "));
@@ -203,7 +216,11 @@ pub(super) fn ask(loaded: &mut Loaded, rules: Option<&TopologyRules>, quotas: Op
 }
 
 /// What to say of the topologies that flavors name.
-pub(super) fn notes(named: &BTreeMap<String, Vec<String>>, missing: &BTreeSet<String>, topology: Option<&Topology>) -> Vec<String> {
+pub(super) fn notes(
+    named: &BTreeMap<String, Vec<String>>,
+    missing: &BTreeSet<String>,
+    topology: Option<&Topology>,
+) -> Vec<String> {
     let mut notes = Vec::new();
     if !missing.is_empty() {
         let list: Vec<&str> = missing.iter().map(String::as_str).collect();
@@ -254,7 +271,11 @@ mod tests {
         let cluster = Cluster { topology: Some(topology()), ..Cluster::of_vcs(&[("all", 8, 8)]) };
         let mut loaded = Loaded { workload, cluster, ..Loaded::default() };
         ask(&mut loaded, Some(&TopologyRules::parse(text).unwrap()), None).unwrap();
-        assert!(loaded.notes[0].starts_with("The nodes lie in 2 blocks and 4 racks. What jobs ask: "), "{:?}", loaded.notes);
+        assert!(
+            loaded.notes[0].starts_with("The nodes lie in 2 blocks and 4 racks. What jobs ask: "),
+            "{:?}",
+            loaded.notes
+        );
         (0..6).map(|job| loaded.workload.shape_of(job).request).collect()
     }
 
@@ -280,16 +301,31 @@ mod tests {
 
     #[test]
     fn what_is_wrong_says_how_it_is_mended() {
-        for wrong in ["", "rack", "required", "required:", "required:rack:many", "required:rack:slices=rack", "required:rack:slices=rack/0", "required:rack,"] {
+        for wrong in [
+            "",
+            "rack",
+            "required",
+            "required:",
+            "required:rack:many",
+            "required:rack:slices=rack",
+            "required:rack:slices=rack/0",
+            "required:rack,",
+        ] {
             let message = TopologyRules::parse(wrong).unwrap_err().to_string();
             assert!(message.contains("such as required:rack:16"), "{wrong}: {message}");
         }
-        assert!(TopologyRules::parse("required:rack:8,preferred:rack:8").unwrap_err().to_string().contains("another least number"));
+        assert!(
+            TopologyRules::parse("required:rack:8,preferred:rack:8")
+                .unwrap_err()
+                .to_string()
+                .contains("another least number")
+        );
         let told = |text: &str| TopologyRules::parse(text).unwrap().requests(&topology()).unwrap_err().to_string();
         assert!(told("required:zone").contains("`zone`; there are block, rack, node"));
         assert!(told("required:rack:slices=block/2").contains("wider than one rack"));
         let mut loaded = Loaded { cluster: Cluster::of_vcs(&[("all", 8, 8)]), ..Loaded::default() };
-        let message = ask(&mut loaded, Some(&TopologyRules::parse("required:rack").unwrap()), None).unwrap_err().to_string();
+        let message =
+            ask(&mut loaded, Some(&TopologyRules::parse("required:rack").unwrap()), None).unwrap_err().to_string();
         assert!(message.contains("--cluster") && message.contains("[topology]"), "{message}");
     }
 }

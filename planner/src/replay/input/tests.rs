@@ -363,7 +363,9 @@ fn nodes_lie_in_racks_as_the_file_says() {
     let sized = "[topology]\nlevels = [\"block\", \"rack\"]\nsizes = [2, 2]\n[[vc]]\nname = \"a\"\nnodes = 3\n[[vc]]\nname = \"b\"\nnodes = 2\n";
     assert_eq!(lies(sized), [[0, 0], [0, 0], [0, 1], [0, 1], [1, 2]].map(Some));
     // Entry by entry: racks of one name in two blocks are two racks, and nodes of an entry that says nothing lie in none.
-    let entry = |block: &str| format!("[[pool]]\nname = \"p\"\nnodes = 1\ntopology = {{ block = \"{block}\", rack = \"r1\" }}\n");
+    let entry = |block: &str| {
+        format!("[[pool]]\nname = \"p\"\nnodes = 1\ntopology = {{ block = \"{block}\", rack = \"r1\" }}\n")
+    };
     let levels = "[topology]\nlevels = [\"block\", \"rack\"]\n";
     let rest = "[[pool]]\nname = \"p\"\nnodes = 1\n[[vc]]\nname = \"a\"\npool = \"p\"\n";
     let said = format!("{levels}{}{}{}{rest}", entry("b1"), entry("b2"), entry("b1"));
@@ -381,13 +383,23 @@ fn a_topology_that_cannot_be_says_what_is_wrong() {
         ("levels = [\"rack\"]\nsizes = [0]", "", "one size above 0"),
         ("levels = [\"rack\"]\nsizes = [2, 3]", "", "one size above 0"),
         ("levels = [\"node\"]\nsizes = [2]", "", "is called `node`"),
-        ("levels = [\"rack\"]\nsizes = [2]", "topology = { rack = \"r1\" }\n", "c.toml, line 5: where nodes lie is said by"),
+        (
+            "levels = [\"rack\"]\nsizes = [2]",
+            "topology = { rack = \"r1\" }\n",
+            "c.toml, line 5: where nodes lie is said by",
+        ),
         ("levels = [\"rack\"]", "topology = { rak = \"r1\" }\n", "`rak` is no level of [topology]; there are rack"),
         ("levels = [\"block\", \"rack\"]", "topology = { rack = \"r1\" }\n", "does not say which block"),
     ] {
         let message = told(&format!("[topology]\n{topology}\n{vc}{rest}"));
         assert!(message.contains(what), "{topology}: {message}");
     }
-    assert!(told(&format!("{vc}topology = {{ rack = \"r1\" }}\n")).contains("line 2: a `topology` of nodes needs the levels"));
-    assert!(told("[[pool]]\nname = \"p\"\nnodes = 1\n[[vc]]\nname = \"a\"\npool = \"p\"\ntopology = { rack = \"r1\" }\n").contains("described with the pool"));
+    assert!(
+        told(&format!("{vc}topology = {{ rack = \"r1\" }}\n"))
+            .contains("line 2: a `topology` of nodes needs the levels")
+    );
+    assert!(
+        told("[[pool]]\nname = \"p\"\nnodes = 1\n[[vc]]\nname = \"a\"\npool = \"p\"\ntopology = { rack = \"r1\" }\n")
+            .contains("described with the pool")
+    );
 }

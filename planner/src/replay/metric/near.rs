@@ -1,6 +1,6 @@
 //! Whether jobs lay as near to each other as they asked, and how long they waited for that.
 //!
-//! Of the jobs with one [`Request`]: how many there are; how many lay in one domain of the level that they asked for, when they ran last; how many no domain could ever take; and how long they waited for
+//! Of the jobs with one [`Request`], and of those with none where the cluster has a topology: how many there are; how many lay in one domain of the level that they asked for (of the narrowest with a name, if they asked for none), when they ran last; how many no domain could ever take; and how long they waited for
 //! the cause *topology* ([`super::delay`]): their pods would have found GPUs, but not near enough to each other. A request that prefers, or that asks for nothing but slices, is spread in the end, so it waits for slices alone.
 //!
 //! O(nodes) for a class of jobs that wait, at each instant. Worked number: racks of two nodes of 8 GPUs, and one node of each is busy. A job of two nodes that requires a rack waits for the topology; one that prefers a rack starts,
@@ -20,22 +20,25 @@ use crate::sim::schedule::{Outcome, Schedule};
 use crate::sim::topology::{Nearness, Request, Topology, pods};
 use crate::sim::workload::{Shape, Workload};
 
+/// What jobs without a request are listed under.
+pub(crate) const NOTHING: &str = "nothing";
+
 /// What became of the jobs with one request.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TopologyUse {
-    /// The request, such as "requires one rack".
+    /// The request, such as "requires one rack"; "nothing" of jobs without one.
     pub request: String,
-    /// The level asked for; `null` where jobs may lie anywhere.
-    pub level: Option<String>,
+    /// The level asked for; the narrowest with a name where jobs may lie anywhere.
+    pub level: String,
     /// Jobs that have it.
     pub jobs: u64,
     /// Of these, jobs that ran.
     pub ran: u64,
     /// Of these, jobs that lay on several nodes.
     pub on_several_nodes: u64,
-    /// Of the jobs on several nodes, those that lay in one domain of the level; `null` without a level.
-    pub in_one_domain: Option<u64>,
-    /// Jobs that no domain could take with all nodes in service and empty.
+    /// Of the jobs on several nodes, those that lay in one domain of the level.
+    pub in_one_domain: u64,
+    /// Jobs that could never run: with a request, those that no domain could take with all nodes in service and empty.
     pub rejected: u64,
     /// Mean wait of those that ended, seconds.
     pub mean_wait_s: Option<f64>,
@@ -54,7 +57,8 @@ pub(crate) fn in_words(request: Request, topology: &Topology) -> String {
         Nearness::Preferred(level) => format!("prefers one {}", topology.name(level)),
         Nearness::Unconstrained => "anywhere".to_owned(),
     };
-    let slices = request.slices.map(|slices| format!(", slices of {} in one {}", slices.pods, topology.name(slices.level)));
+    let slices =
+        request.slices.map(|slices| format!(", slices of {} in one {}", slices.pods, topology.name(slices.level)));
     of + &slices.unwrap_or_default()
 }
 
@@ -159,14 +163,15 @@ pub(super) fn uses(
     causes: &[[i64; CAUSES]],
 ) -> Vec<TopologyUse> {
     let Some(topology) = &cluster.topology else { return Vec::new() };
-    let mut sums: BTreeMap<Request, Sum> = BTreeMap::new();
+    // Those without a request come last.
+    let mut sums: BTreeMap<(bool, Option<Request>), Sum> = BTreeMap::new();
     for (job, causes) in causes.iter().enumerate().filter(|(job, _)| times.is_counted(*job)) {
         let shape = workload.shape_of(job);
-        let Some(request) = shape.request else { continue };
-        let sum = sums.entry(request).or_default();
+        let sum = sums.entry((shape.request.is_none(), shape.request)).or_default();
         sum.jobs += 1;
         sum.rejected += u64::from(times.outcome.get(job) == Some(&Outcome::Rejected));
-        sum.waits_s.extend(times.jct_ms.get(job).copied().flatten().and(times.wait_ms(job)).map(|wait| wait as f64 / 1000.0));
+        sum.waits_s
+            .extend(times.jct_ms.get(job).copied().flatten().and(times.wait_ms(job)).map(|wait| wait as f64 / 1000.0));
         let waited = causes.get(TOPOLOGY).copied().unwrap_or(0);
         sum.waited += u64::from(waited > 0);
         sum.wait_ms += i128::from(waited);
@@ -178,17 +183,18 @@ pub(super) fn uses(
             && !others.is_empty()
         {
             sum.several += 1;
-            let domain = |node: u32| topology.domain(node, level_of(request)?);
-            sum.together += u64::from(others.iter().all(|other| domain(other.node) == domain(first.node)));
+            let domain = |node: u32| topology.domain(node, level_of(shape.request, topology));
+            let near = domain(first.node).is_some();
+            sum.together += u64::from(near && others.iter().all(|other| domain(other.node) == domain(first.node)));
         }
     }
-    let told = |(request, sum): (Request, Sum)| TopologyUse {
-        request: in_words(request, topology),
-        level: level_of(request).map(|level| topology.name(level).to_owned()),
+    let told = |((_, request), sum): ((bool, Option<Request>), Sum)| TopologyUse {
+        request: request.map_or_else(|| NOTHING.to_owned(), |request| in_words(request, topology)),
+        level: topology.name(level_of(request, topology)).to_owned(),
         jobs: sum.jobs,
         ran: sum.ran,
         on_several_nodes: sum.several,
-        in_one_domain: level_of(request).map(|_| sum.together),
+        in_one_domain: sum.together,
         rejected: sum.rejected,
         mean_wait_s: sum::mean(&sum.waits_s),
         waited: sum.waited,
@@ -198,22 +204,23 @@ pub(super) fn uses(
     sums.into_iter().map(told).collect()
 }
 
-fn level_of(request: Request) -> Option<u8> {
-    match request.nearness {
-        Nearness::Required(level) | Nearness::Preferred(level) => Some(level),
-        Nearness::Unconstrained => None,
+/// The level by which it is told whether a job lies near.
+fn level_of(request: Option<Request>, topology: &Topology) -> u8 {
+    match request.map(|request| request.nearness) {
+        Some(Nearness::Required(level) | Nearness::Preferred(level)) => level,
+        Some(Nearness::Unconstrained) | None => topology.node_level().saturating_sub(1),
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
     use crate::replay::metric::{Cause, evaluate};
     use crate::sim::{Policy, Scan, simulate};
 
     /// Racks of two nodes of 8. Three jobs of a node take nodes 0, 1 and 2 from 0 to 100, 200 and 300 s; one of two nodes comes at 10 s and runs 50 s.
-    fn found(request: Option<Request>) -> (TopologyUse, f64) {
+    fn found(request: Option<Request>) -> (Vec<TopologyUse>, f64) {
         let mut cluster = Cluster::of_vcs(&[("all", 4, 8)]);
         cluster.topology = Some(Topology::regular(vec!["rack".to_owned()], &[2], 4).unwrap());
         let mut jobs = Workload::default();
@@ -223,30 +230,41 @@ mod tests {
         jobs.push(10_000, 50_000, Shape { request, ..Shape::whole(16) });
         let schedule = simulate(&jobs, &cluster, &Policy { scan: Scan::Skip, ..Policy::default() }).unwrap();
         let metrics = evaluate(&jobs, &cluster, &schedule, 1).unwrap().metrics;
-        let cause = metrics.delay.all.causes.iter().find(|of| of.cause == Cause::Topology).unwrap();
-        (metrics.topology[0].clone(), cause.wait_hours * 3600.0)
+        let cause = metrics.delay.all.causes.iter().find(|of| of.cause == Cause::Topology);
+        (metrics.topology, cause.map_or(0.0, |cause| cause.wait_hours * 3600.0))
     }
 
     #[test]
     fn waits_for_a_rack_are_told_from_those_for_gpus() {
         // It waits for GPUs until 100 s, when nodes 0 and 3 are free, and from then on for a rack, until 200 s.
-        let (required, cause_s) = found(Some(Request::required(0)));
-        assert_eq!((required.request.as_str(), required.level.as_deref()), ("requires one rack", Some("rack")));
-        assert_eq!((required.jobs, required.ran, required.on_several_nodes, required.in_one_domain), (1, 1, 1, Some(1)));
+        let (uses, cause_s) = found(Some(Request::required(0)));
+        let [required, others] = uses.as_slice() else { panic!("{uses:?}") };
+        assert_eq!((required.request.as_str(), required.level.as_str()), ("requires one rack", "rack"));
+        assert_eq!((required.jobs, required.ran, required.on_several_nodes, required.in_one_domain), (1, 1, 1, 1));
+        assert_eq!((others.request.as_str(), others.jobs, others.on_several_nodes), (NOTHING, 3, 0));
         assert_eq!((required.waited, required.mean_wait_s), (1, Some(190.0)));
         assert!((required.wait_hours * 3600.0 - 100.0).abs() < 1e-9 && (cause_s - 100.0).abs() < 1e-9);
         assert!((required.gpu_wait_hours * 3600.0 - 1600.0).abs() < 1e-9);
         // Preferred, it starts at 100 s in two racks.
         let (preferred, cause_s) = found(Some(Request::preferred(0)));
-        assert_eq!((preferred.waited, preferred.mean_wait_s, preferred.in_one_domain), (0, Some(90.0), Some(0)));
+        assert_eq!((preferred[0].waited, preferred[0].mean_wait_s, preferred[0].in_one_domain), (0, Some(90.0), 0));
         assert_eq!(cause_s, 0.0);
-        assert_eq!(found(Some(Request::unconstrained())).0.request, "anywhere");
+        assert_eq!(found(Some(Request::unconstrained())).0[0].request, "anywhere");
+        // Without a request it does the same, and is counted as well.
+        let (without, _) = found(None);
+        assert_eq!(
+            (without.len(), without[0].jobs, without[0].on_several_nodes, without[0].in_one_domain),
+            (1, 4, 1, 0)
+        );
     }
 
     #[test]
     fn slices_are_told_too() {
         let topology = Topology::regular(vec!["block".to_owned(), "rack".to_owned()], &[2, 2], 8).unwrap();
-        assert_eq!(in_words(Request::preferred(0).sliced(1, 4), &topology), "prefers one block, slices of 4 in one rack");
+        assert_eq!(
+            in_words(Request::preferred(0).sliced(1, 4), &topology),
+            "prefers one block, slices of 4 in one rack"
+        );
         assert_eq!(in_words(Request::required(2), &topology), "requires one node");
     }
 }

@@ -201,9 +201,8 @@ impl State {
     /// Nodes of a pool that take jobs and that a shape may use. O(nodes).
     pub(super) fn nodes_of(&self, pool: usize, shape: Shape) -> impl Iterator<Item = usize> + '_ {
         let wanted = shape.gpu_type.map(|_| slot_of(shape));
-        let usable = move |node: &Node| {
-            node.pool == pool && node.is_eligible() && (wanted.is_none() || node.slot == wanted)
-        };
+        let usable =
+            move |node: &Node| node.pool == pool && node.is_eligible() && (wanted.is_none() || node.slot == wanted);
         self.nodes.iter().enumerate().filter(move |(_, node)| usable(node)).map(|(at, _)| at)
     }
 

@@ -163,7 +163,8 @@ impl<'n> Survey<'n> {
                 break;
             }
             let enough = room(*next) >= left;
-            let domain = if enough && !self.wanted.least_first { self.best(&domains[at..], left, room)? } else { *next };
+            let domain =
+                if enough && !self.wanted.least_first { self.best(&domains[at..], left, room)? } else { *next };
             let taken = room(domain).min(left);
             filled.push(Filled { domain, pods: taken * size });
             left -= taken;
@@ -371,7 +372,10 @@ mod tests {
         assert_eq!(placed(&pair, seven, Request::required(RACK)), [4, 3, 0]);
         assert_eq!(placed(&nodes(&[4, 3], 8, &[(0, 0); 2]), seven, Request::required(RACK)), NOWHERE);
         // 12 GPUs that ask for no number of nodes are two pods of 6 on nodes of 8. Each node with 6 to 8 free has room for one.
-        assert_eq!(placed(&nodes(&[5, 8, 6, 7], 8, &[(0, 0); 4]), Shape::whole(12), Request::required(RACK)), [0, 6, 6, 0]);
+        assert_eq!(
+            placed(&nodes(&[5, 8, 6, 7], 8, &[(0, 0); 4]), Shape::whole(12), Request::required(RACK)),
+            [0, 6, 6, 0]
+        );
     }
 
     proptest! {

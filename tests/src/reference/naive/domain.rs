@@ -66,7 +66,9 @@ impl Look<'_> {
             }
             let mut at = 0;
             if !self.unconstrained && room(&domains[0]) >= left {
-                at = (0..domains.len()).filter(|at| room(&domains[*at]) >= left).min_by_key(|at| (room(&domains[*at]), *at))?;
+                at = (0..domains.len())
+                    .filter(|at| room(&domains[*at]) >= left)
+                    .min_by_key(|at| (room(&domains[*at]), *at))?;
             }
             let domain = domains.remove(at);
             let taken = room(&domain).min(left);
@@ -110,7 +112,13 @@ impl Pool<'_> {
         let plain = look.slice == 1 && look.slice_level == lowest;
         let mut level = match request.nearness {
             Nearness::Required(level) | Nearness::Preferred(level) => usize::from(level),
-            Nearness::Unconstrained => if plain { lowest } else { 0 },
+            Nearness::Unconstrained => {
+                if plain {
+                    lowest
+                } else {
+                    0
+                }
+            }
         };
         let mut filled = loop {
             let mut all: Vec<Way> = look.within(&[], level).into_iter().collect();
@@ -130,7 +138,8 @@ impl Pool<'_> {
             filled = look.fill(within, units, true)?;
             level += 1;
         }
-        let mut filled: Vec<(Way, usize)> = filled.into_iter().map(|(domain, slices)| (domain, slices * look.slice)).collect();
+        let mut filled: Vec<(Way, usize)> =
+            filled.into_iter().map(|(domain, slices)| (domain, slices * look.slice)).collect();
         while level < lowest {
             let mut next = Vec::new();
             for (domain, pods) in filled {

@@ -51,15 +51,8 @@ const PREEMPTION_FIELDS: [&str; 3] = ["withinClusterQueue", "reclaimWithinCohort
 /// How an amount is mended.
 const QUANTITY: &str = "write a quantity such as 8";
 /// Kinds of objects that are read for quotas.
-const KINDS: [&str; 7] = [
-    "ClusterQueue",
-    "Cohort",
-    "ResourceFlavor",
-    "Topology",
-    "WorkloadPriorityClass",
-    "PriorityClass",
-    "Configuration",
-];
+const KINDS: [&str; 7] =
+    ["ClusterQueue", "Cohort", "ResourceFlavor", "Topology", "WorkloadPriorityClass", "PriorityClass", "Configuration"];
 
 /// Quotas of a flavor and resource as written.
 #[derive(Debug, Clone)]
@@ -239,7 +232,8 @@ impl QuotaFile {
                 let label = |level: &Value| level.get("nodeLabel").and_then(Value::as_str).map(str::to_owned);
                 let labels: Option<Vec<String>> = levels.map(label).collect();
                 let labels = labels.filter(|labels| !labels.is_empty());
-                let labels = labels.ok_or_else(|| place.wrong("spec.levels is no list of levels with a nodeLabel each"))?;
+                let labels =
+                    labels.ok_or_else(|| place.wrong("spec.levels is no list of levels with a nodeLabel each"))?;
                 self.topologies.insert(name.to_owned(), labels);
             }
             "Configuration" => self.configuration(object, &place)?,
@@ -363,7 +357,8 @@ impl QuotaFile {
         let written = self.queues.iter().flat_map(|queue| &queue.quotas);
         let flavors = written.filter(|written| counts(&written.resource, resource)).map(|written| &written.flavor);
         let names: BTreeSet<&String> = flavors.filter_map(|flavor| self.topology_of.get(flavor)).collect();
-        let known = names.iter().filter_map(|name| Some(((*name).clone(), self.topologies.get(*name)?.clone()))).collect();
+        let known =
+            names.iter().filter_map(|name| Some(((*name).clone(), self.topologies.get(*name)?.clone()))).collect();
         let missing = names.into_iter().filter(|name| !self.topologies.contains_key(*name)).cloned().collect();
         near::notes(&known, &missing, cluster.topology.as_ref())
     }

@@ -1,9 +1,7 @@
 //! Kueue's documented examples, and a few more, worked out by hand.
 
 use crate::sim::cohort::{Cohorts, FairPreemption, Flavor, Member, QueueRules, Queueing, Quota, Reclaim, Within};
-use crate::sim::{
-    Cluster, Outcome, Policy, Preemption, Request, Scan, Schedule, Shape, Topology, Workload, simulate,
-};
+use crate::sim::{Cluster, Outcome, Policy, Preemption, Request, Scan, Schedule, Shape, Topology, Workload, simulate};
 
 /// A queue under test.
 #[derive(Clone)]
