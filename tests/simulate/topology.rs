@@ -2,7 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use tracecast_planner::sim::{Cluster, Nearness, Policy, Request, Schedule, Topology, Workload, simulate};
+use tracecast_planner::sim::{Cluster, Nearness, Policy, Schedule, Topology, TopologyRequest, Workload, simulate};
 use tracecast_tests::reference::naive;
 
 use super::naive::fates;
@@ -31,13 +31,13 @@ fn topology(random: &mut ChaCha8Rng, nodes: u32) -> Topology {
     .unwrap()
 }
 
-fn request(random: &mut ChaCha8Rng, topology: &Topology) -> Request {
+fn request(random: &mut ChaCha8Rng, topology: &Topology) -> TopologyRequest {
     let lowest = topology.node_level();
     let level = random.random_range(0..=lowest);
     let (request, widest) = match random.random_range(0..3) {
-        0 => (Request::required(level), level),
-        1 => (Request::preferred(level), level),
-        _ => (Request::unconstrained(), 0),
+        0 => (TopologyRequest::required(level), level),
+        1 => (TopologyRequest::preferred(level), level),
+        _ => (TopologyRequest::unconstrained(), 0),
     };
     if random.random_bool(0.3) {
         return request.sliced(random.random_range(widest..=lowest), random.random_range(1..=3));

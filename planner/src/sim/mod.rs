@@ -210,6 +210,6 @@ pub use key::Key;
 pub use limit::Limits;
 pub use policy::{Compat, Estimate, Order, Placement, Policy, Preemption, Scan};
 pub use schedule::{Outcome, Piece, Schedule, Segment, Stop};
-pub use topology::{Nearness, Request, Topology};
+pub use topology::{Nearness, Topology, TopologyRequest};
 pub use weights::Weights;
 pub use workload::{Shape, Warm, Workload};

@@ -2,7 +2,7 @@
 //!
 //! Nodes lie in *domains* of *levels*, the widest level first: a cluster of blocks, blocks of racks. Domains are nested: all nodes of a rack are of one
 //! block. Below all levels that have a name comes the node itself, the lowest level. A node may lie in no domain (in Kubernetes: it lacks a label); it takes no job that has a
-//! [`Request`]. What is done with a request stands in the module `place::domain`.
+//! [`TopologyRequest`]. What is done with a request stands in the module `place::domain`.
 //!
 //! Checked in O(nodes × levels). Worked number: 64 nodes in racks of 8 and blocks of 4 racks are 8 racks and 2 blocks; node 35 lies in rack 4, which is the first of
 //! block 1.
@@ -10,7 +10,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::workload::{Shape, Workload};
 use crate::error::{Error, Result};
 
 /// What the lowest level, the node itself, is called.
@@ -40,14 +39,14 @@ pub struct Slices {
 
 /// What a job asks of the topology: Kueue's `topologyRequest`. Levels are indices into [`Topology::levels`]; the number after the last is the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Request {
+pub struct TopologyRequest {
     /// How near to each other its nodes are to be.
     pub nearness: Nearness,
     /// Groups of its pods that must lie nearer still.
     pub slices: Option<Slices>,
 }
 
-impl Request {
+impl TopologyRequest {
     /// All in one domain of a level.
     pub fn required(level: u8) -> Self {
         Self { nearness: Nearness::Required(level), slices: None }
@@ -68,16 +67,6 @@ impl Request {
     pub fn sliced(self, level: u8, pods: u16) -> Self {
         Self { slices: Some(Slices { level, pods }), ..self }
     }
-}
-
-/// Pods that a shape is made of: how many, and the GPUs of each. The last has what is left. `largest` is *L*, the GPUs of the largest node. O(1).
-pub(crate) fn pods(shape: Shape, largest: u32) -> (u32, u32) {
-    let nodes = match shape.nodes {
-        0 => shape.gpus.div_ceil(largest.max(1)),
-        nodes => u32::from(nodes),
-    };
-    let each = shape.gpus.div_ceil(nodes.max(1)).max(1);
-    (shape.gpus.div_ceil(each), each)
 }
 
 /// The domains of all nodes of a cluster.
@@ -201,30 +190,25 @@ impl Topology {
         Self { levels: self.levels.clone(), domains }
     }
 
-    /// Checks what jobs ask for.
+    /// Checks what a job asks for.
     ///
     /// # Errors
     /// If a level does not exist, or slices are of a wider level than the job's own, or of no pod.
-    pub(crate) fn check(topology: Option<&Self>, workload: &Workload) -> Result<()> {
+    pub(crate) fn check(&self, request: TopologyRequest) -> Result<()> {
         let wrong = |what: &str| Err(Error::Cluster(what.to_owned()));
-        for request in workload.shapes.iter().filter_map(|shape| shape.request) {
-            let Some(topology) = topology else {
-                return wrong("jobs ask for blocks or racks, and no topology says which nodes make one");
-            };
-            let own = match request.nearness {
-                Nearness::Required(level) | Nearness::Preferred(level) => level,
-                Nearness::Unconstrained => 0,
-            };
-            let inner = request.slices.map_or(own, |slices| slices.level);
-            if own.max(inner) > topology.node_level() {
-                return wrong("jobs ask for a level that the topology does not have");
-            }
-            if inner < own {
-                return wrong("slices of a job are to lie in a wider domain than the job");
-            }
-            if request.slices.is_some_and(|slices| slices.pods == 0) {
-                return wrong("a slice of a job has no pod");
-            }
+        let own = match request.nearness {
+            Nearness::Required(level) | Nearness::Preferred(level) => level,
+            Nearness::Unconstrained => 0,
+        };
+        let inner = request.slices.map_or(own, |slices| slices.level);
+        if own.max(inner) > self.node_level() {
+            return wrong("jobs ask for a level that the topology does not have");
+        }
+        if inner < own {
+            return wrong("slices of a job are to lie in a wider domain than the job");
+        }
+        if request.slices.is_some_and(|slices| slices.pods == 0) {
+            return wrong("a slice of a job has no pod");
         }
         Ok(())
     }
@@ -350,14 +334,5 @@ mod tests {
         assert!(told(&[], Vec::new()).contains("0 levels"));
         assert!(told(&["rack"], vec![Some(vec![0, 1])]).contains("2 domains of 1 levels"));
         assert!(Topology::regular(named(&["rack"]), &[0], 4).is_err());
-    }
-
-    #[test]
-    fn pods_are_equal_and_the_last_has_what_is_left() {
-        assert_eq!(pods(Shape::whole(12), 8), (2, 6));
-        assert_eq!(pods(Shape::whole(8), 8), (1, 8));
-        assert_eq!(pods(Shape { nodes: 3, ..Shape::whole(13) }, 8), (3, 5));
-        // 9 on 4 are 3 pods of 3.
-        assert_eq!(pods(Shape { nodes: 4, ..Shape::whole(9) }, 8), (3, 3));
     }
 }

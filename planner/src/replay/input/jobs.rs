@@ -259,7 +259,11 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     if let Some(quotas) = &options.quotas {
         prioritise(&mut loaded, trace, quotas);
     }
-    near::ask(&mut loaded, options.topology.as_deref(), options.quotas.as_deref())?;
+    // Under Kueue jobs are placed by the topology that all flavors of their queue name, whether they ask or not.
+    let is_near = |vc: &Vc| options.quotas.as_ref().is_some_and(|quotas| quotas.is_near(&vc.name, resource));
+    let implied: Vec<bool> = loaded.cluster.vcs.iter().map(is_near).collect();
+    let asked = near::ask(&mut loaded.workload, &loaded.cluster, options.topology.as_deref(), &implied)?;
+    loaded.notes.extend(asked);
     if let Some(limits) = &options.limits {
         limit(&mut loaded, trace, limits)?;
     }

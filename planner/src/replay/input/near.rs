@@ -11,12 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tracecast_analytics::report::format;
 
-use super::jobs::Loaded;
-use super::quota::QuotaFile;
 use crate::error::{Error, Result};
 use crate::replay::metric::near;
-use crate::sim::topology::{NODE, Request, Topology, pods};
-use crate::sim::workload::Shape;
+use crate::sim::cluster::Cluster;
+use crate::sim::topology::{NODE, Topology, TopologyRequest};
+use crate::sim::workload::{Shape, Workload};
 
 /// How a rule is written.
 const REMEDY: &str = "write required:LEVEL, preferred:LEVEL or unconstrained, then perhaps :GPUS and :slices=LEVEL/PODS, such as required:rack:16";
@@ -99,7 +98,7 @@ impl TopologyRules {
     }
 
     /// The requests of a topology, with the least number of GPUs of each.
-    fn requests(&self, topology: &Topology) -> Result<Vec<(u32, Request)>> {
+    fn requests(&self, topology: &Topology) -> Result<Vec<(u32, TopologyRequest)>> {
         let level = |name: &str| {
             level_of(topology, name).ok_or_else(|| {
                 let known: Vec<&str> = topology.levels().iter().map(String::as_str).chain([NODE]).collect();
@@ -108,9 +107,9 @@ impl TopologyRules {
         };
         let of = |rule: &Rule| {
             let (request, own) = match &rule.mode {
-                Mode::Required(name) => (Request::required(level(name)?), level(name)?),
-                Mode::Preferred(name) => (Request::preferred(level(name)?), level(name)?),
-                Mode::Unconstrained => (Request::unconstrained(), 0),
+                Mode::Required(name) => (TopologyRequest::required(level(name)?), level(name)?),
+                Mode::Preferred(name) => (TopologyRequest::preferred(level(name)?), level(name)?),
+                Mode::Unconstrained => (TopologyRequest::unconstrained(), 0),
             };
             let Some((name, pods)) = &rule.slices else { return Ok((rule.least_gpus, request)) };
             let inner = level(name)?;
@@ -141,14 +140,19 @@ pub(super) fn level_of(topology: &Topology, name: &str) -> Option<u8> {
     })
 }
 
-/// Gives jobs their requests; what is assumed is added to the notes.
+/// Gives jobs their requests, and says what they are. `implied` says of each VC whether its jobs are unconstrained where no rule reaches them.
 ///
 /// # Errors
 /// If there are rules and the cluster has no topology, or not a level that they name.
-pub(super) fn ask(loaded: &mut Loaded, rules: Option<&TopologyRules>, quotas: Option<&QuotaFile>) -> Result<()> {
-    let Some(topology) = &loaded.cluster.topology else {
+pub(super) fn ask(
+    workload: &mut Workload,
+    cluster: &Cluster,
+    rules: Option<&TopologyRules>,
+    implied: &[bool],
+) -> Result<Vec<String>> {
+    let Some(topology) = &cluster.topology else {
         return match rules {
-            None => Ok(()),
+            None => Ok(Vec::new()),
             Some(rules) => Err(Error::Cluster(format!(
                 "jobs ask for {}, and nothing says which nodes lie together; add to the file of --cluster, for racks of 16 nodes and blocks of 4 racks:\n\n[topology]\nlevels = [\"block\", \"rack\"]\nsizes = [4, 16]",
                 rules.text
@@ -156,29 +160,22 @@ pub(super) fn ask(loaded: &mut Loaded, rules: Option<&TopologyRules>, quotas: Op
         };
     };
     let requests = rules.map(|rules| rules.requests(topology)).transpose()?.unwrap_or_default();
-    let implied: Vec<bool> = loaded
-        .cluster
-        .vcs
-        .iter()
-        .map(|vc| quotas.is_some_and(|quotas| quotas.is_near(&vc.name, loaded.resource)))
-        .collect();
     if requests.is_empty() && !implied.contains(&true) {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    let workload = &mut loaded.workload;
     let mut places: BTreeMap<Shape, u16> = BTreeMap::new();
     let mut shapes: Vec<Shape> = Vec::new();
-    let (mut of_kinds, mut unsliced): (BTreeMap<Request, u64>, u64) = (BTreeMap::new(), 0);
-    let largest = loaded.cluster.pools.iter().flat_map(|pool| &pool.groups).map(|group| group.gpus_per_node).max();
+    let (mut of_kinds, mut unsliced): (BTreeMap<TopologyRequest, u64>, u64) = (BTreeMap::new(), 0);
+    let largest = cluster.pools.iter().flat_map(|pool| &pool.groups).map(|group| group.gpus_per_node).max();
     for (vc, at) in workload.vc.iter().zip(&mut workload.shape) {
         let mut shape = workload.shapes.get(usize::from(*at)).copied().unwrap_or_default();
         let ruled = requests.iter().rev().find(|(least, _)| shape.gpus >= *least).map(|(_, request)| *request);
         let otherwise = implied.get(usize::from(*vc)) == Some(&true);
-        let request = ruled.or_else(|| otherwise.then(Request::unconstrained));
+        let request = ruled.or_else(|| otherwise.then(TopologyRequest::unconstrained));
         shape.request = request.filter(|_| shape.gpus > 0);
         if let Some(request) = shape.request {
             *of_kinds.entry(request).or_default() += 1;
-            let (count, _) = pods(shape, largest.unwrap_or(0));
+            let (count, _) = shape.pods(largest.unwrap_or(0));
             let divides = request.slices.is_none_or(|slices| count.is_multiple_of(u32::from(slices.pods)));
             unsliced += u64::from(!divides);
         }
@@ -196,23 +193,25 @@ pub(super) fn ask(loaded: &mut Loaded, rules: Option<&TopologyRules>, quotas: Op
             format!("{} ({})", near::in_words(*request, topology), format::counted(*jobs, "job", "jobs"))
         })
         .collect();
-    let levels: Vec<String> = (0..topology.node_level())
-        .map(|level| {
-            format::counted(topology.count(level) as u64, topology.name(level), &format!("{}s", topology.name(level)))
-        })
-        .collect();
-    let outside = topology.nodes().saturating_sub(topology.placed()) as u64;
+    let level = |level: u8| {
+        let name = topology.name(level);
+        format::counted(topology.count(level) as u64, name, &format!("{name}s"))
+    };
+    let levels: Vec<String> = (0..topology.node_level()).map(level).collect();
     let mut note = format!("The nodes lie in {}. What jobs ask: {}.", levels.join(" and "), told.join("; "));
+    let outside = topology.nodes().saturating_sub(topology.placed()) as u64;
     if outside > 0 {
         let nodes = format::counted(outside, "node lies in no domain, and takes", "nodes lie in no domain, and take");
         note.push_str(&format!(" {nodes} none of these jobs."));
     }
-    loaded.notes.push(note);
+    let mut notes = vec![note];
     if unsliced > 0 {
         let jobs = format::counted(unsliced, "job is", "jobs are");
-        loaded.notes.push(format!("{jobs} of a number of pods that slices do not divide; Kueue would refuse such, and here each pod is a slice."));
+        notes.push(format!(
+            "{jobs} of a number of pods that slices do not divide; Kueue would refuse such, and here each pod is a slice."
+        ));
     }
-    Ok(())
+    Ok(notes)
 }
 
 /// What to say of the topologies that flavors name.
@@ -255,38 +254,33 @@ pub(super) fn notes(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::sim::{Cluster, Workload};
 
     fn topology() -> Topology {
         Topology::regular(vec!["block".to_owned(), "rack".to_owned()], &[2, 2], 8).unwrap()
     }
 
     /// What jobs of 1, 2, 64, 65 and 128 GPUs and one of half a GPU ask.
-    fn asked(text: &str) -> Vec<Option<Request>> {
+    fn asked(text: &str) -> Vec<Option<TopologyRequest>> {
         let mut workload = Workload::default();
         for gpus in [1, 2, 64, 65, 128] {
             workload.push(0, 1, Shape::whole(gpus));
         }
         workload.push(0, 1, Shape::part(500));
         let cluster = Cluster { topology: Some(topology()), ..Cluster::of_vcs(&[("all", 8, 8)]) };
-        let mut loaded = Loaded { workload, cluster, ..Loaded::default() };
-        ask(&mut loaded, Some(&TopologyRules::parse(text).unwrap()), None).unwrap();
-        assert!(
-            loaded.notes[0].starts_with("The nodes lie in 2 blocks and 4 racks. What jobs ask: "),
-            "{:?}",
-            loaded.notes
-        );
-        (0..6).map(|job| loaded.workload.shape_of(job).request).collect()
+        let rules = TopologyRules::parse(text).unwrap();
+        let notes = ask(&mut workload, &cluster, Some(&rules), &[]).unwrap();
+        assert!(notes[0].starts_with("The nodes lie in 2 blocks and 4 racks. What jobs ask: "), "{notes:?}");
+        (0..6).map(|job| workload.shape_of(job).request).collect()
     }
 
     #[test]
     fn a_job_has_the_rule_with_the_most_gpus_that_it_reaches() {
-        let (rack, block) = (Some(Request::required(1)), Some(Request::preferred(0)));
+        let (rack, block) = (Some(TopologyRequest::required(1)), Some(TopologyRequest::preferred(0)));
         assert_eq!(asked("required:rack:2,preferred:block:65"), [None, rack, rack, block, block, None]);
         assert_eq!(asked("preferred:block:65, required:rack:2"), [None, rack, rack, block, block, None]);
-        let all = Some(Request::unconstrained());
+        let all = Some(TopologyRequest::unconstrained());
         assert_eq!(asked("unconstrained"), [all, all, all, all, all, None]);
-        let sliced = Some(Request::required(0).sliced(1, 2));
+        let sliced = Some(TopologyRequest::required(0).sliced(1, 2));
         assert_eq!(asked("required:block:65:slices=rack/2"), [None, None, None, sliced, sliced, None]);
     }
 
@@ -323,9 +317,9 @@ mod tests {
         let told = |text: &str| TopologyRules::parse(text).unwrap().requests(&topology()).unwrap_err().to_string();
         assert!(told("required:zone").contains("`zone`; there are block, rack, node"));
         assert!(told("required:rack:slices=block/2").contains("wider than one rack"));
-        let mut loaded = Loaded { cluster: Cluster::of_vcs(&[("all", 8, 8)]), ..Loaded::default() };
-        let message =
-            ask(&mut loaded, Some(&TopologyRules::parse("required:rack").unwrap()), None).unwrap_err().to_string();
+        let (mut none, cluster) = (Workload::default(), Cluster::of_vcs(&[("all", 8, 8)]));
+        let rules = TopologyRules::parse("required:rack").unwrap();
+        let message = ask(&mut none, &cluster, Some(&rules), &[]).unwrap_err().to_string();
         assert!(message.contains("--cluster") && message.contains("[topology]"), "{message}");
     }
 }

@@ -195,6 +195,7 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
     let mut use_of = Totals::new(span);
     let sweep::Walked { causes, quotas, limits } =
         sweep::walk(workload, cluster, schedule, &times, span, |from, to, now| use_of.add(from, to, now));
+    let far_ms: Vec<i64> = causes.iter().map(|causes| causes[sweep::TOPOLOGY]).collect();
     let ends: Vec<Option<i64>> = (0..workload.len()).map(|job| schedule.end_ms(job)).collect();
 
     let figures =
@@ -235,7 +236,7 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
         delay: DelayByCause::of(workload, cluster, &times, &causes),
         quotas,
         limits,
-        topology: near::uses(workload, cluster, schedule, &times, &causes),
+        topology: near::uses(workload, cluster, schedule, &times, &far_ms),
         shares: share::standings(workload, cluster, schedule),
     };
     let charts = Charts { timeline: use_of.timeline(span.0), wait_by_size: wait_curves(workload, &times) };

@@ -1,6 +1,6 @@
 //! Whether jobs lay as near to each other as they asked, and how long they waited for that.
 //!
-//! Of the jobs with one [`Request`], and of those with none where the cluster has a topology: how many there are; how many lay in one domain of the level that they asked for (of the narrowest with a name, if they asked for none), when they ran last; how many no domain could ever take; and how long they waited for
+//! Of the jobs with one [`TopologyRequest`], and of those with none where the cluster has a topology: how many there are; how many lay in one domain of the level that they asked for (of the narrowest with a name, if they asked for none), when they ran last; how many no domain could ever take; and how long they waited for
 //! the cause *topology* ([`super::delay`]): their pods would have found GPUs, but not near enough to each other. A request that prefers, or that asks for nothing but slices, is spread in the end, so it waits for slices alone.
 //!
 //! O(nodes) for a class of jobs that wait, at each instant. Worked number: racks of two nodes of 8 GPUs, and one node of each is busy. A job of two nodes that requires a rack waits for the topology; one that prefers a rack starts,
@@ -13,11 +13,10 @@ use serde::Serialize;
 use tracecast_analytics::stats::sum;
 
 use super::state::State;
-use super::sweep::{CAUSES, TOPOLOGY};
 use super::times::{JobTimes, hours};
 use crate::sim::cluster::Cluster;
 use crate::sim::schedule::{Outcome, Schedule};
-use crate::sim::topology::{Nearness, Request, Topology, pods};
+use crate::sim::topology::{Nearness, Topology, TopologyRequest};
 use crate::sim::workload::{Shape, Workload};
 
 /// What jobs without a request are listed under.
@@ -51,7 +50,7 @@ pub struct TopologyUse {
 }
 
 /// A request in words.
-pub(crate) fn in_words(request: Request, topology: &Topology) -> String {
+pub(crate) fn in_words(request: TopologyRequest, topology: &Topology) -> String {
     let of = match request.nearness {
         Nearness::Required(level) => format!("requires one {}", topology.name(level)),
         Nearness::Preferred(level) => format!("prefers one {}", topology.name(level)),
@@ -105,8 +104,8 @@ impl Nearby {
     }
 
     /// What stands in the way of a shape in a pool. O(nodes).
-    pub(super) fn judge(&self, state: &State, pool: usize, shape: Shape, request: Request) -> Verdict {
-        let (count, each) = pods(shape, state.largest(pool, shape));
+    pub(super) fn judge(&self, state: &State, pool: usize, shape: Shape, request: TopologyRequest) -> Verdict {
+        let (count, each) = shape.pods(state.largest(pool, shape));
         let lowest = self.counts.len().saturating_sub(1);
         let slices = request.slices.filter(|slices| slices.pods > 0 && count.is_multiple_of(u32::from(slices.pods)));
         let size = slices.map_or(1, |slices| u32::from(slices.pods));
@@ -154,25 +153,24 @@ struct Sum {
     gpu_wait: i128,
 }
 
-/// What became of requests, in their order; none without any. O(jobs + pieces).
+/// What became of requests, in their order; none without a topology. `waited_ms` is how long each job waited for the topology. O(jobs + pieces).
 pub(super) fn uses(
     workload: &Workload,
     cluster: &Cluster,
     schedule: &Schedule,
     times: &JobTimes,
-    causes: &[[i64; CAUSES]],
+    waited_ms: &[i64],
 ) -> Vec<TopologyUse> {
     let Some(topology) = &cluster.topology else { return Vec::new() };
     // Those without a request come last.
-    let mut sums: BTreeMap<(bool, Option<Request>), Sum> = BTreeMap::new();
-    for (job, causes) in causes.iter().enumerate().filter(|(job, _)| times.is_counted(*job)) {
+    let mut sums: BTreeMap<(bool, Option<TopologyRequest>), Sum> = BTreeMap::new();
+    for (job, waited) in waited_ms.iter().copied().enumerate().filter(|(job, _)| times.is_counted(*job)) {
         let shape = workload.shape_of(job);
         let sum = sums.entry((shape.request.is_none(), shape.request)).or_default();
         sum.jobs += 1;
         sum.rejected += u64::from(times.outcome.get(job) == Some(&Outcome::Rejected));
         sum.waits_s
             .extend(times.jct_ms.get(job).copied().flatten().and(times.wait_ms(job)).map(|wait| wait as f64 / 1000.0));
-        let waited = causes.get(TOPOLOGY).copied().unwrap_or(0);
         sum.waited += u64::from(waited > 0);
         sum.wait_ms += i128::from(waited);
         sum.gpu_wait += i128::from(waited) * i128::from(shape.amount());
@@ -188,7 +186,7 @@ pub(super) fn uses(
             sum.together += u64::from(near && others.iter().all(|other| domain(other.node) == domain(first.node)));
         }
     }
-    let told = |((_, request), sum): ((bool, Option<Request>), Sum)| TopologyUse {
+    let told = |((_, request), sum): ((bool, Option<TopologyRequest>), Sum)| TopologyUse {
         request: request.map_or_else(|| NOTHING.to_owned(), |request| in_words(request, topology)),
         level: topology.name(level_of(request, topology)).to_owned(),
         jobs: sum.jobs,
@@ -205,7 +203,7 @@ pub(super) fn uses(
 }
 
 /// The level by which it is told whether a job lies near.
-fn level_of(request: Option<Request>, topology: &Topology) -> u8 {
+fn level_of(request: Option<TopologyRequest>, topology: &Topology) -> u8 {
     match request.map(|request| request.nearness) {
         Some(Nearness::Required(level) | Nearness::Preferred(level)) => level,
         Some(Nearness::Unconstrained) | None => topology.node_level().saturating_sub(1),
@@ -220,7 +218,7 @@ mod tests {
     use crate::sim::{Policy, Scan, simulate};
 
     /// Racks of two nodes of 8. Three jobs of a node take nodes 0, 1 and 2 from 0 to 100, 200 and 300 s; one of two nodes comes at 10 s and runs 50 s.
-    fn found(request: Option<Request>) -> (Vec<TopologyUse>, f64) {
+    fn found(request: Option<TopologyRequest>) -> (Vec<TopologyUse>, f64) {
         let mut cluster = Cluster::of_vcs(&[("all", 4, 8)]);
         cluster.topology = Some(Topology::regular(vec!["rack".to_owned()], &[2], 4).unwrap());
         let mut jobs = Workload::default();
@@ -237,7 +235,7 @@ mod tests {
     #[test]
     fn waits_for_a_rack_are_told_from_those_for_gpus() {
         // It waits for GPUs until 100 s, when nodes 0 and 3 are free, and from then on for a rack, until 200 s.
-        let (uses, cause_s) = found(Some(Request::required(0)));
+        let (uses, cause_s) = found(Some(TopologyRequest::required(0)));
         let [required, others] = uses.as_slice() else { panic!("{uses:?}") };
         assert_eq!((required.request.as_str(), required.level.as_str()), ("requires one rack", "rack"));
         assert_eq!((required.jobs, required.ran, required.on_several_nodes, required.in_one_domain), (1, 1, 1, 1));
@@ -246,10 +244,10 @@ mod tests {
         assert!((required.wait_hours * 3600.0 - 100.0).abs() < 1e-9 && (cause_s - 100.0).abs() < 1e-9);
         assert!((required.gpu_wait_hours * 3600.0 - 1600.0).abs() < 1e-9);
         // Preferred, it starts at 100 s in two racks.
-        let (preferred, cause_s) = found(Some(Request::preferred(0)));
+        let (preferred, cause_s) = found(Some(TopologyRequest::preferred(0)));
         assert_eq!((preferred[0].waited, preferred[0].mean_wait_s, preferred[0].in_one_domain), (0, Some(90.0), 0));
         assert_eq!(cause_s, 0.0);
-        assert_eq!(found(Some(Request::unconstrained())).0[0].request, "anywhere");
+        assert_eq!(found(Some(TopologyRequest::unconstrained())).0[0].request, "anywhere");
         // Without a request it does the same, and is counted as well.
         let (without, _) = found(None);
         assert_eq!(
@@ -262,9 +260,9 @@ mod tests {
     fn slices_are_told_too() {
         let topology = Topology::regular(vec!["block".to_owned(), "rack".to_owned()], &[2, 2], 8).unwrap();
         assert_eq!(
-            in_words(Request::preferred(0).sliced(1, 4), &topology),
+            in_words(TopologyRequest::preferred(0).sliced(1, 4), &topology),
             "prefers one block, slices of 4 in one rack"
         );
-        assert_eq!(in_words(Request::required(2), &topology), "requires one node");
+        assert_eq!(in_words(TopologyRequest::required(2), &topology), "requires one node");
     }
 }

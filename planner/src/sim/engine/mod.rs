@@ -42,7 +42,7 @@ use super::place::{Ask, Placer};
 use super::policy::{Compat, Order, Placement, Policy, Preemption, Scan};
 use super::power::{Record, Supervisor};
 use super::schedule::{Outcome, Piece, Schedule, Segment, Stop};
-use super::topology::{Domains, Topology};
+use super::topology::Domains;
 use super::workload::{Shape, Workload};
 use crate::error::{Error, Result};
 
@@ -101,7 +101,7 @@ fn replay(
 ) -> Result<Schedule> {
     cluster.validate()?;
     workload.validate(cluster.vcs.len())?;
-    Topology::check(cluster.topology.as_ref(), workload)?;
+    workload.check_requests(cluster.topology.as_ref())?;
     policy.validate(workload)?;
     policy.goes_with(cluster)?;
     if policy.compat == Compat::Helios && matches!(policy.order, Order::Srtf | Order::Tiresias(_)) {

@@ -2,7 +2,7 @@
 //!
 //! # Contract
 //!
-//! A job of whole GPUs may have a [`Request`]; it is then placed as follows, whatever the placement rule. Domains and levels are those of [`crate::sim::topology`]; the lowest level is the node.
+//! A job of whole GPUs may have a [`TopologyRequest`]; it is then placed as follows, whatever the placement rule. Domains and levels are those of [`crate::sim::topology`]; the lowest level is the node.
 //!
 //! **Pods.** A job of n GPUs that asks for k nodes is made of pods of g = ⌈n/k⌉ GPUs each, one that asks for none of k = ⌈n/L⌉ such; there are p = ⌈n/g⌉ of them. Pods may share a node. The last one has
 //! what is left, but a place for g GPUs is found for it.
@@ -38,7 +38,7 @@ use std::cmp::Reverse;
 use super::piece;
 use crate::sim::nodes::Nodes;
 use crate::sim::schedule::Piece;
-use crate::sim::topology::{Domains, Nearness, Request, pods};
+use crate::sim::topology::{Domains, Nearness, TopologyRequest};
 use crate::sim::workload::Shape;
 
 /// A job with a request, as it is looked at.
@@ -56,8 +56,8 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn of(shape: Shape, request: Request, largest: u32, lowest: usize) -> Self {
-        let (pods, each) = pods(shape, largest);
+    fn of(shape: Shape, request: TopologyRequest, largest: u32, lowest: usize) -> Self {
+        let (pods, each) = shape.pods(largest);
         let slices = request.slices.filter(|slices| slices.pods > 0 && pods.is_multiple_of(u32::from(slices.pods)));
         Self {
             nearness: request.nearness,
@@ -222,7 +222,7 @@ impl<'n> Survey<'n> {
 }
 
 /// Places a job of whole GPUs with a request.
-pub(super) fn place(nodes: &Nodes, shape: Shape, request: Request, pieces: &mut Vec<Piece>) -> bool {
+pub(super) fn place(nodes: &Nodes, shape: Shape, request: TopologyRequest, pieces: &mut Vec<Piece>) -> bool {
     let Some(domains) = nodes.domains() else { return false };
     let wanted = Wanted::of(shape, request, nodes.largest(shape.gpu_type), domains.lowest());
     let Some(filled) = Survey::of(nodes, domains, shape, wanted).place() else { return false };
@@ -241,7 +241,7 @@ pub(super) fn place(nodes: &Nodes, shape: Shape, request: Request, pieces: &mut 
 }
 
 /// Whether [`place`] would find a place. O(nodes).
-pub(super) fn fits(nodes: &Nodes, shape: Shape, request: Request) -> bool {
+pub(super) fn fits(nodes: &Nodes, shape: Shape, request: TopologyRequest) -> bool {
     let Some(domains) = nodes.domains() else { return false };
     let wanted = Wanted::of(shape, request, nodes.largest(shape.gpu_type), domains.lowest());
     let survey = Survey::of(nodes, domains, shape, wanted);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     /// GPUs on each node; none if it does not fit.
-    fn placed(nodes: &Nodes, shape: Shape, request: Request) -> Vec<u32> {
+    fn placed(nodes: &Nodes, shape: Shape, request: TopologyRequest) -> Vec<u32> {
         let mut pieces = Vec::new();
         let fit = place(nodes, shape, request, &mut pieces);
         assert_eq!(fits(nodes, shape, request), fit);
@@ -307,25 +307,25 @@ mod tests {
     fn the_last_domain_is_the_one_that_fits_best() {
         // The example of the proposal: a rack of four nodes with room for 3, 3, 2 and 1 pods, and 7 pods.
         let rack = nodes(&[3, 3, 2, 1], 4, &[(0, 0); 4]);
-        assert_eq!(placed(&rack, single(7), Request::required(RACK)), [3, 3, 0, 1]);
-        assert_eq!(placed(&rack, single(7), Request::preferred(HOST)), [3, 3, 0, 1]);
+        assert_eq!(placed(&rack, single(7), TopologyRequest::required(RACK)), [3, 3, 0, 1]);
+        assert_eq!(placed(&rack, single(7), TopologyRequest::preferred(HOST)), [3, 3, 0, 1]);
         // Unconstrained: 1, 2, 3, and of the last what is left.
-        assert_eq!(placed(&rack, single(7), Request::unconstrained()), [3, 1, 2, 1]);
+        assert_eq!(placed(&rack, single(7), TopologyRequest::unconstrained()), [3, 1, 2, 1]);
     }
 
     #[test]
     fn slices_fill_the_tightest_of_the_domains_with_equal_room() {
         // The example of the proposal: nodes with room for 6, 5, 4, 3 and 2 pods; slices of 2 pods lie on one node each.
         let rack = nodes(&[6, 5, 4, 3, 2], 8, &[(0, 0); 5]);
-        assert_eq!(placed(&rack, single(12), Request::required(RACK).sliced(HOST, 2)), [6, 0, 4, 0, 2]);
+        assert_eq!(placed(&rack, single(12), TopologyRequest::required(RACK).sliced(HOST, 2)), [6, 0, 4, 0, 2]);
         // Ten pods, least free first: the nodes of 2, 3 (one slice) and 4 (before 5: both take two), and one slice of the node of 5.
-        assert_eq!(placed(&rack, single(10), Request::unconstrained().sliced(HOST, 2)), [0, 2, 4, 2, 2]);
+        assert_eq!(placed(&rack, single(10), TopologyRequest::unconstrained().sliced(HOST, 2)), [0, 2, 4, 2, 2]);
         // Seven pods are no slices of 2: they are single ones.
-        assert_eq!(placed(&rack, single(7), Request::required(RACK).sliced(HOST, 2)), [6, 0, 0, 0, 1]);
+        assert_eq!(placed(&rack, single(7), TopologyRequest::required(RACK).sliced(HOST, 2)), [6, 0, 0, 0, 1]);
         // Three nodes with room for 3 pods: two on each, as a slice does not lie on two.
         let three = nodes(&[3, 3, 3], 4, &[(0, 0); 3]);
-        assert_eq!(placed(&three, single(6), Request::required(BLOCK).sliced(HOST, 2)), [2, 2, 2]);
-        assert_eq!(placed(&three, single(8), Request::required(BLOCK).sliced(HOST, 2)), NOWHERE);
+        assert_eq!(placed(&three, single(6), TopologyRequest::required(BLOCK).sliced(HOST, 2)), [2, 2, 2]);
+        assert_eq!(placed(&three, single(8), TopologyRequest::required(BLOCK).sliced(HOST, 2)), NOWHERE);
     }
 
     /// Kueue's own test tree: block 0 has rack 0 with one node and rack 1 with three, block 1 has racks 2 and 3 with a node each; all have room for one pod, but the last for two.
@@ -337,43 +337,43 @@ mod tests {
     fn what_is_required_lies_in_one_domain_or_waits() {
         let tree = tree();
         // Four pods fit into block 0, over both its racks. Five fit into no block.
-        assert_eq!(placed(&tree, single(4), Request::required(BLOCK)), [1, 1, 1, 1, 0, 0]);
-        assert_eq!(placed(&tree, single(5), Request::required(BLOCK)), NOWHERE);
+        assert_eq!(placed(&tree, single(4), TopologyRequest::required(BLOCK)), [1, 1, 1, 1, 0, 0]);
+        assert_eq!(placed(&tree, single(5), TopologyRequest::required(BLOCK)), NOWHERE);
         // Three pods fit into rack 1, four into no rack.
-        assert_eq!(placed(&tree, single(3), Request::required(RACK)), [0, 1, 1, 1, 0, 0]);
-        assert_eq!(placed(&tree, single(4), Request::required(RACK)), NOWHERE);
+        assert_eq!(placed(&tree, single(3), TopologyRequest::required(RACK)), [0, 1, 1, 1, 0, 0]);
+        assert_eq!(placed(&tree, single(4), TopologyRequest::required(RACK)), NOWHERE);
         // One goes to the first of the racks with the least room, two to the one with just that; on one node only the last has room for two.
-        assert_eq!(placed(&tree, single(1), Request::required(RACK)), [1, 0, 0, 0, 0, 0]);
-        assert_eq!(placed(&tree, single(2), Request::required(RACK)), [0, 0, 0, 0, 0, 2]);
-        assert_eq!(placed(&tree, single(2), Request::required(HOST)), [0, 0, 0, 0, 0, 2]);
+        assert_eq!(placed(&tree, single(1), TopologyRequest::required(RACK)), [1, 0, 0, 0, 0, 0]);
+        assert_eq!(placed(&tree, single(2), TopologyRequest::required(RACK)), [0, 0, 0, 0, 0, 2]);
+        assert_eq!(placed(&tree, single(2), TopologyRequest::required(HOST)), [0, 0, 0, 0, 0, 2]);
         // Within the block that fits best, block 1, both racks are used: the larger first, and what is left to the other.
-        assert_eq!(placed(&tree, single(3), Request::required(BLOCK)), [0, 0, 0, 0, 1, 2]);
+        assert_eq!(placed(&tree, single(3), TopologyRequest::required(BLOCK)), [0, 0, 0, 0, 1, 2]);
     }
 
     #[test]
     fn what_is_preferred_goes_up_and_is_spread_at_the_top() {
         let tree = tree();
         // No rack has room for four: the next wider level is the block.
-        assert_eq!(placed(&tree, single(4), Request::preferred(RACK)), [1, 1, 1, 1, 0, 0]);
+        assert_eq!(placed(&tree, single(4), TopologyRequest::preferred(RACK)), [1, 1, 1, 1, 0, 0]);
         // No block has room for six: all of block 0 and two of block 1, there in the rack that fits best.
-        assert_eq!(placed(&tree, single(6), Request::preferred(RACK)), [1, 1, 1, 1, 0, 2]);
-        assert_eq!(placed(&tree, single(6), Request::preferred(BLOCK)), [1, 1, 1, 1, 0, 2]);
+        assert_eq!(placed(&tree, single(6), TopologyRequest::preferred(RACK)), [1, 1, 1, 1, 0, 2]);
+        assert_eq!(placed(&tree, single(6), TopologyRequest::preferred(BLOCK)), [1, 1, 1, 1, 0, 2]);
         // Ten fit nowhere.
-        assert_eq!(placed(&tree, single(10), Request::preferred(BLOCK)), NOWHERE);
+        assert_eq!(placed(&tree, single(10), TopologyRequest::preferred(BLOCK)), NOWHERE);
     }
 
     #[test]
     fn a_pod_is_not_split_and_the_last_has_what_is_left() {
         // Pods of 2 GPUs do not fit on nodes with 1 free, however many there are.
-        assert_eq!(placed(&tree(), Shape { nodes: 2, ..Shape::whole(4) }, Request::required(BLOCK)), NOWHERE);
+        assert_eq!(placed(&tree(), Shape { nodes: 2, ..Shape::whole(4) }, TopologyRequest::required(BLOCK)), NOWHERE);
         // 7 GPUs on two nodes are pods of 4 and 3; both need a place for 4.
         let pair = nodes(&[4, 4, 3], 8, &[(0, 0), (0, 0), (0, 1)]);
         let seven = Shape { nodes: 2, ..Shape::whole(7) };
-        assert_eq!(placed(&pair, seven, Request::required(RACK)), [4, 3, 0]);
-        assert_eq!(placed(&nodes(&[4, 3], 8, &[(0, 0); 2]), seven, Request::required(RACK)), NOWHERE);
+        assert_eq!(placed(&pair, seven, TopologyRequest::required(RACK)), [4, 3, 0]);
+        assert_eq!(placed(&nodes(&[4, 3], 8, &[(0, 0); 2]), seven, TopologyRequest::required(RACK)), NOWHERE);
         // 12 GPUs that ask for no number of nodes are two pods of 6 on nodes of 8. Each node with 6 to 8 free has room for one.
         assert_eq!(
-            placed(&nodes(&[5, 8, 6, 7], 8, &[(0, 0); 4]), Shape::whole(12), Request::required(RACK)),
+            placed(&nodes(&[5, 8, 6, 7], 8, &[(0, 0); 4]), Shape::whole(12), TopologyRequest::required(RACK)),
             [0, 6, 6, 0]
         );
     }
@@ -400,7 +400,7 @@ mod tests {
                 nodes.set_eligible(node, of.3);
             }
             let shape = Shape { nodes: pods, ..Shape::whole(u32::from(pods) * each) };
-            let request = [Request::required(level), Request::preferred(level), Request::unconstrained()][kind];
+            let request = [TopologyRequest::required(level), TopologyRequest::preferred(level), TopologyRequest::unconstrained()][kind];
             let inner = if kind == 2 { below } else { level.max(below) };
             let request = if sliced { request.sliced(inner, slice) } else { request };
             let mut pieces = Vec::new();

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use tracecast_planner::sim::{Nearness, Piece, Request, Shape};
+use tracecast_planner::sim::{Nearness, Piece, Shape, TopologyRequest};
 
 use super::{Pool, View};
 
@@ -81,7 +81,7 @@ impl Look<'_> {
 
 impl Pool<'_> {
     /// Where a job with a request goes.
-    pub(super) fn place_near(&self, view: &View, shape: Shape, request: Request) -> Option<Vec<Piece>> {
+    pub(super) fn place_near(&self, view: &View, shape: Shape, request: TopologyRequest) -> Option<Vec<Piece>> {
         let topology = self.cluster.topology.as_ref()?;
         let lowest = topology.levels().len();
         let domain = |node: usize, level: usize| topology.domain(self.first + node as u32, level as u8);
