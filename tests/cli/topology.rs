@@ -82,6 +82,24 @@ fn a_job_that_requires_a_rack_waits_for_one() {
 }
 
 #[test]
+fn the_sample_s_racks_are_compared() {
+    let compare = "datasets/clusters/sample_topology/compare.toml";
+    let found = data(&["datasets/sample", "--recorded", "fifo/skip", "--compare", compare]);
+    assert_eq!(found["fidelity"]["verdict"], "exact");
+    let replays = [&found["metrics"], &found["others"][0]["metrics"], &found["others"][1]["metrics"]];
+    // As the guide has it.
+    let near = replays.map(|of| of["topology"][0]["in_one_domain"].as_u64().unwrap());
+    assert_eq!(near, [154, 475, 535]);
+    let of_large = |of: &serde_json::Value| {
+        let sizes = of["by_size"].as_array().unwrap();
+        sizes.iter().find(|of| of["size"] == ">8").unwrap()["wait_s"]["mean"].as_f64().unwrap()
+    };
+    let [anywhere, preferred, required] = replays.map(of_large);
+    // What is preferred costs nothing here; what is required more than doubles the wait.
+    assert!((anywhere - preferred).abs() < 1.0 && required > 2.0 * anywhere, "{anywhere} {preferred} {required}");
+}
+
+#[test]
 fn what_no_rack_can_take_is_rejected_and_said() {
     let folder = Folder::new();
     let jobs = folder.file("cluster_log.csv", JOBS);
