@@ -135,6 +135,22 @@ fn a_topology_of_kueue_s_that_no_node_has_is_said() {
     let with = folder.file("with.yaml", &queue(FLAVOR));
     let text = said(&[&jobs, "--cluster", &nodes, "--quota", &with]);
     assert!(text.contains("Nothing says which nodes lie together in the Topology site (example.com/topology-rack, kubernetes.io/hostname)"), "{text}");
+    // With the Node objects it is known, without a word on it in the cluster file.
+    let node = |rack: &str| {
+        format!(
+            "---\nkind: Node\nmetadata:\n  labels: {{example.com/topology-rack: {rack}}}\nstatus:\n  allocatable: {{nvidia.com/gpu: \"8\"}}\n"
+        )
+    };
+    let labelled = ["r1", "r2", "r1", "r2"].map(node).concat();
+    let nodes_too = folder.file("nodes.yaml", &format!("{}{labelled}", queue(FLAVOR)));
+    let asks =
+        [&jobs, "--cluster", &nodes, "--quota", &nodes_too, "--topology", "required:example.com/topology-rack:16"];
+    let text = said(&asks);
+    assert!(
+        text.contains("Where nodes lie is what the labels of the Node objects in") && text.contains("lie in 2 racks"),
+        "{text}"
+    );
+    assert_eq!(data(&asks)["metrics"]["topology"][0]["request"], "requires one rack");
     let without = folder.file("without.yaml", &queue("spec: {topologyName: site}\n"));
     let text = said(&[&jobs, "--cluster", &nodes, "--quota", &without]);
     assert!(text.contains("a Topology that the file does not have: site"), "{text}");

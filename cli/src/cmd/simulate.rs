@@ -85,7 +85,7 @@ pub(crate) struct Jobs {
     pub(crate) cluster: Option<PathBuf>,
     /// Quotas of queues, as the objects of Kueue (YAML or JSON): admission is then Kueue's
     ///
-    /// The file holds ClusterQueues and what goes with them, as `kubectl get clusterqueues,cohorts,resourceflavors,workloadpriorityclasses -o yaml` prints
+    /// The file holds ClusterQueues and what goes with them, as `kubectl get clusterqueues,cohorts,resourceflavors,topologies,nodes,workloadpriorityclasses -o yaml` prints
     /// it. Each VC of the jobs is the ClusterQueue of its name. All nodes are one pool that the quotas divide, and --scan is kueue unless it is given.
     #[arg(long, value_name = "YAML")]
     pub(crate) quota: Option<PathBuf>,

@@ -20,7 +20,7 @@ use crate::sim::workload::{Shape, Workload};
 /// How a rule is written.
 const REMEDY: &str = "write required:LEVEL, preferred:LEVEL or unconstrained, then perhaps :GPUS and :slices=LEVEL/PODS, such as required:rack:16";
 /// The label of the node itself.
-const HOSTNAME: &str = "kubernetes.io/hostname";
+pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// How near to each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -231,7 +231,7 @@ pub(super) fn notes(
     for (name, labels) in named {
         match topology {
             None => notes.push(format!(
-                "Nothing says which nodes lie together in the Topology {name} ({}), so jobs are placed without it: add a [topology] to the file of --cluster, and --topology for what jobs ask.",
+                "Nothing says which nodes lie together in the Topology {name} ({}), so jobs are placed without it: add the Node objects to the file (`kubectl get nodes -o yaml`), or a [topology] to the file of --cluster, and --topology for what jobs ask.",
                 labels.join(", ")
             )),
             Some(topology) => {
@@ -239,7 +239,7 @@ pub(super) fn notes(
                     labels.iter().map(String::as_str).filter(|label| level_of(topology, label).is_none()).collect();
                 if !unknown.is_empty() {
                     notes.push(format!(
-                        "The cluster file has no level for {} of the Topology {name}; its levels are {}.",
+                        "No level of the nodes stands for {} of the Topology {name}; there are {}.",
                         unknown.join(", "),
                         topology.levels().join(", ")
                     ));

@@ -2,11 +2,12 @@
 //!
 //! Read are the versions v1beta1 and v1beta2 of the group `kueue.x-k8s.io`, from YAML documents or what `kubectl get … -o yaml` and `-o json` print. A ClusterQueue is a VC of the replay, of
 //! its `resourceGroups` the one that covers GPUs counts (processors, if jobs compete for these). A ResourceFlavor stands for the nodes whose GPU type one of its node labels, or its name, says; letters and
-//! digits alone are compared, in either case. A job's priority is the `value` of its WorkloadPriorityClass or PriorityClass, else 0. Fair sharing is on if a Configuration of the file has it.
+//! digits alone are compared, in either case. Labels of Node objects say where nodes lie ([`node`]). A job's priority is the `value` of its WorkloadPriorityClass or PriorityClass, else 0. Fair sharing is on if a Configuration of the file has it.
 //!
 //! What is not replayed is said in a note: other resources, admission checks, a queue on hold, slices of GPUs. O(bytes). Worked example: `nominalQuota: 9` of `nvidia.com/gpu` and `borrowingLimit: 1`
 //! let a queue use 10 GPUs if its cohort has one to lend.
 
+mod node;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
@@ -18,7 +19,7 @@ use tracecast_analytics::ingest::quantity::{is_gpu, is_slice, quantity};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 
-use super::near;
+use self::node::LabelledNode;
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Vc};
 use crate::sim::cohort::{Cohorts, FairPreemption, Flavor, Member, QueueRules, Queueing, Quota, Reclaim, Within};
@@ -90,6 +91,8 @@ pub struct QuotaFile {
     topology_of: BTreeMap<String, String>,
     /// Labels of the levels of each Topology.
     topologies: BTreeMap<String, Vec<String>>,
+    /// Node objects with GPUs: their labels say where nodes lie.
+    nodes: Vec<LabelledNode>,
     priorities: BTreeMap<String, i32>,
     fair: Option<FairPreemption>,
     notes: Vec<String>,
@@ -163,7 +166,7 @@ impl QuotaFile {
             return Err(Error::File {
                 file: file.to_owned(),
                 line: 1,
-                what: "there is no ClusterQueue; export with `kubectl get clusterqueues,cohorts,resourceflavors,workloadpriorityclasses -o yaml`".to_owned(),
+                what: "there is no ClusterQueue; export with `kubectl get clusterqueues,cohorts,resourceflavors,topologies,nodes,workloadpriorityclasses -o yaml`".to_owned(),
             });
         }
         if !others.is_empty() {
@@ -183,6 +186,10 @@ impl QuotaFile {
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let file = self.file.clone();
         let place = Place { file: &file, line: document.line, what: format!("{kind} {name}").trim_end().to_owned() };
+        if kind == "Node" {
+            self.nodes.extend(LabelledNode::of(object));
+            return Ok(());
+        }
         if kind == "ConfigMap" {
             return self.config_map(object, &place, others);
         }
@@ -345,24 +352,6 @@ impl QuotaFile {
         !self.priorities.is_empty()
     }
 
-    /// Whether all flavors of a queue name a Topology: its jobs are then scheduled topology-aware, whether they ask for it or not.
-    pub(super) fn is_near(&self, queue: &str, resource: Resource) -> bool {
-        let quotas = self.queues.iter().find(|known| known.name == queue).map_or(&[][..], |queue| &queue.quotas);
-        let mut flavors = quotas.iter().filter(|written| counts(&written.resource, resource)).peekable();
-        flavors.peek().is_some() && flavors.all(|written| self.topology_of.contains_key(&written.flavor))
-    }
-
-    /// What to say of the topologies that the flavors of queues name.
-    fn topology_notes(&self, cluster: &Cluster, resource: Resource) -> Vec<String> {
-        let written = self.queues.iter().flat_map(|queue| &queue.quotas);
-        let flavors = written.filter(|written| counts(&written.resource, resource)).map(|written| &written.flavor);
-        let names: BTreeSet<&String> = flavors.filter_map(|flavor| self.topology_of.get(flavor)).collect();
-        let known =
-            names.iter().filter_map(|name| Some(((*name).clone(), self.topologies.get(*name)?.clone()))).collect();
-        let missing = names.into_iter().filter(|name| !self.topologies.contains_key(*name)).cloned().collect();
-        near::notes(&known, &missing, cluster.topology.as_ref())
-    }
-
     /// Names of its ClusterQueues.
     pub fn names(&self) -> Vec<String> {
         self.queues.iter().map(|queue| queue.name.clone()).collect()
@@ -399,9 +388,9 @@ impl QuotaFile {
         }
         notes.extend(assumed);
         notes.extend(self.notes.iter().cloned());
-        notes.extend(self.topology_notes(cluster, resource));
         let vcs = self.queues.iter().map(|queue| Vc::new(queue.name.clone(), 0)).collect();
-        let cluster = Cluster { vcs, cohorts: Some(cohorts), ..cluster.pooled() };
+        let mut cluster = Cluster { vcs, cohorts: Some(cohorts), ..cluster.pooled() };
+        self.locate(&mut cluster, resource, notes)?;
         let (gpus, nominal) = (cluster.largest().1, self.nominal_gpus());
         notes.push(format!(
             "Queues are ClusterQueues: their quotas, not nodes of their own, divide one pool of {} {}.",
