@@ -100,7 +100,7 @@ pub(crate) struct Jobs {
     ///
     /// A job that requires a rack waits until one rack has room for all its nodes. One that prefers a rack takes the nearest wider level that has room, and
     /// else as few blocks as it takes. A number says from how many GPUs on jobs ask this; several rules are separated by commas, and a job has the one with the most GPUs that it reaches:
-    /// required:rack:2,preferred:block:65. With slices=LEVEL/PODS, groups of so many pods lie in one domain each: preferred:block:64:slices=rack/4. The section [topology] of --cluster says which nodes
+    /// required:rack:2,preferred:block:65. With slices=LEVEL/PODS, groups of so many pods lie in one domain each: preferred:block:64:slices=rack/4. The section `[topology]` of --cluster says which nodes
     /// lie together. The level node is always there.
     #[arg(long, value_name = "RULES")]
     pub(crate) topology: Option<String>,
