@@ -90,6 +90,7 @@ mod settings;
 mod sharing;
 mod simulate;
 mod spot;
+mod topology;
 mod utilisation;
 mod window;
 

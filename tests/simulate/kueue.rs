@@ -20,7 +20,7 @@ fn pick<T: Clone>(random: &mut ChaCha8Rng, from: &[T]) -> T {
 }
 
 /// A replay of [`cases::draw`], with all its nodes in one pool and its jobs in queues with quotas; valid by construction.
-fn draw(seed: u64) -> (Workload, Cluster, Policy) {
+pub(crate) fn draw(seed: u64) -> (Workload, Cluster, Policy) {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x6b75_6575);
     let (mut workload, mut cluster, mut policy) = cases::draw(seed);
     // Nodes are numbered over all pools, so that outages still name the same ones.

@@ -17,3 +17,4 @@ mod queues;
 mod resim;
 mod shares;
 mod sharing;
+mod topology;

@@ -13,7 +13,9 @@ use tracecast_analytics::time::Zone;
 use tracecast_planner::Error as PlannerError;
 use tracecast_planner::replay::answer::Subject;
 use tracecast_planner::replay::growth::{Growth, team::Team};
-use tracecast_planner::replay::input::{Column, LimitFile, Loaded, Matched, Options, QuotaFile, Site, load};
+use tracecast_planner::replay::input::{
+    Column, LimitFile, Loaded, Matched, Options, QuotaFile, Site, TopologyRules, load,
+};
 use tracecast_planner::replay::shard::{self, Shard, Stored};
 use tracecast_planner::replay::study::{self, Named, OtherCluster, Study};
 use tracecast_planner::replay::{Scenario, output as csv_output};
@@ -34,7 +36,7 @@ Example, the bundled sample with the shortest job first and EASY backfill:
 /// The scan under which quotas hold.
 const KUEUE: &str = "kueue";
 
-/// What a scenario writes that has no limits.
+/// What a scenario writes that has no limits, or whose jobs ask nothing of the topology.
 const NO_LIMITS: &str = "none";
 
 /// Why a replay takes no part of the jobs.
@@ -83,7 +85,7 @@ pub(crate) struct Jobs {
     pub(crate) cluster: Option<PathBuf>,
     /// Quotas of queues, as the objects of Kueue (YAML or JSON): admission is then Kueue's
     ///
-    /// The file holds ClusterQueues and what goes with them, as `kubectl get clusterqueues,cohorts,resourceflavors,workloadpriorityclasses -o yaml` prints
+    /// The file holds ClusterQueues and what goes with them, as `kubectl get clusterqueues,cohorts,resourceflavors,topologies,nodes,workloadpriorityclasses -o yaml` prints
     /// it. Each VC of the jobs is the ClusterQueue of its name. All nodes are one pool that the quotas divide, and --scan is kueue unless it is given.
     #[arg(long, value_name = "YAML")]
     pub(crate) quota: Option<PathBuf>,
@@ -94,6 +96,14 @@ pub(crate) struct Jobs {
     /// MaxWall and Fairshare (with --order multifactor:fair_share=1000) of accounts and of users in them; and MaxTime and the QOS of a partition. Each VC is the partition of its name. An order `multifactor` that names no weights has those of the file.
     #[arg(long, value_name = "FILE")]
     pub(crate) limits: Option<PathBuf>,
+    /// What jobs ask of the topology: required:LEVEL, preferred:LEVEL or unconstrained, such as required:rack:16 [default: nothing]
+    ///
+    /// A job that requires a rack waits until one rack has room for all its nodes. One that prefers a rack takes the nearest wider level that has room, and
+    /// else as few blocks as it takes. A number says from how many GPUs on jobs ask this; several rules are separated by commas, and a job has the one with the most GPUs that it reaches:
+    /// required:rack:2,preferred:block:65. With slices=LEVEL/PODS, groups of so many pods lie in one domain each: preferred:block:64:slices=rack/4. The section `[topology]` of --cluster says which nodes
+    /// lie together. The level node is always there.
+    #[arg(long, value_name = "RULES")]
+    pub(crate) topology: Option<String>,
     /// Replay jobs that were submitted at this time or later [default: from the first job]
     ///
     /// Jobs that were running or waiting at this time are replayed, too, except with --compat helios.
@@ -244,7 +254,7 @@ pub(crate) struct ComparisonArguments {
     /// Policies to compare on the same jobs, such as fifo,sjf/easy,qssf, or a file of scenarios (TOML)
     ///
     /// A policy is ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE. Each `[[scenario]]` of the file has a name, and may set order, scan, place, preempt, estimate, interval, depth, checkpoint, tenants,
-    /// compat, seed, cluster, quota and limits (files as those of --cluster, --quota and --limits, from the folder of this file; limits = "none" for none). What a scenario or an order leaves open comes from the other options.
+    /// compat, seed, topology (as --topology has it), cluster, quota and limits (files as those of --cluster, --quota and --limits, from the folder of this file; limits or topology = "none" for none). What a scenario or an order leaves open comes from the other options.
     #[arg(long, value_name = "POLICIES|TOML", conflicts_with = "order")]
     pub(crate) compare: Option<String>,
     /// Policy that the cluster had: ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE [default: fifo/strict/true]
@@ -283,7 +293,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         // The study says the same, but only when all is replayed.
         return Err(Usage(study::ONE_CLUSTER.to_owned()).into());
     }
-    let (site, quotas, limits) = files_of(&usual)?;
+    let (site, quotas, limits, topology) = files_of(&usual)?;
     let others_files = places.iter().map(files_of).collect::<Result<Vec<_>>>()?;
     let files = files(request)?;
     let trace = source::open_whole(&request.sources, &request.reading, quiet, NEEDED)?;
@@ -299,6 +309,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         resource: request.jobs.resource,
         quotas,
         limits,
+        topology,
     };
     let mut loaded = load(&trace, site.as_ref(), &options)?;
     let columns = columns(files, &mut loaded)?;
@@ -313,9 +324,9 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         }
     }
     let mut others = Vec::with_capacity(places.len());
-    for (place, (site, quotas, limits)) in places.iter().zip(others_files) {
+    for (place, (site, quotas, limits, topology)) in places.iter().zip(others_files) {
         let name = place.phrase(&usual);
-        let options = Options { quotas, limits, ..options.clone() };
+        let options = Options { quotas, limits, topology, ..options.clone() };
         let jobs = load(&trace, site.as_ref(), &options).with_context(|| format!("a scenario {name}"))?;
         let other = OtherCluster::new(name, jobs, &loaded)?;
         let new = other.loaded.notes.iter().filter(|note| !loaded.notes.contains(note));
@@ -358,8 +369,8 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     checked.write(request.charts.as_deref(), quiet, || found.report(), || answer::json(&found, "the answer"))
 }
 
-/// What files say of nodes, quotas and limits.
-type SiteRead = (Option<Site>, Option<Arc<QuotaFile>>, Option<Arc<LimitFile>>);
+/// What files say of nodes, quotas and limits, and what jobs ask of the topology.
+type SiteRead = (Option<Site>, Option<Arc<QuotaFile>>, Option<Arc<LimitFile>>, Option<Arc<TopologyRules>>);
 
 /// Nodes, quotas and limits that files name.
 fn files_of(place: &SiteFiles) -> Result<SiteRead> {
@@ -370,7 +381,12 @@ fn files_of(place: &SiteFiles) -> Result<SiteRead> {
     let limits = |path: &PathBuf| -> Result<Arc<LimitFile>> {
         Ok(Arc::new(LimitFile::parse(&path.display().to_string(), &source::text(path)?)?))
     };
-    Ok((site, place.quota.as_ref().map(read).transpose()?, place.limits.as_ref().map(limits).transpose()?))
+    let rules = |text: &String| -> Result<Arc<TopologyRules>> {
+        TopologyRules::parse(text).map(Arc::new).map_err(|error| Usage(format!("--topology: {error}")).into())
+    };
+    let quotas = place.quota.as_ref().map(read).transpose()?;
+    let topology = place.topology.as_ref().map(rules).transpose()?;
+    Ok((site, quotas, place.limits.as_ref().map(limits).transpose()?, topology))
 }
 
 /// More work, if it was asked.
@@ -407,6 +423,7 @@ pub(crate) fn given(policy: &PolicyArguments) -> Scenario {
         cluster: None,
         quota: None,
         limits: None,
+        topology: None,
     }
 }
 
@@ -416,6 +433,7 @@ struct SiteFiles {
     cluster: Option<PathBuf>,
     quota: Option<PathBuf>,
     limits: Option<PathBuf>,
+    topology: Option<String>,
 }
 
 impl SiteFiles {
@@ -429,6 +447,12 @@ impl SiteFiles {
             of.iter().filter_map(|(what, path)| Some(format!("{what} {}", (*path)?.display()))).collect();
         if self.limits.is_none() && usual.limits.is_some() {
             said.push("without limits".to_owned());
+        }
+        if self.topology != usual.topology {
+            said.push(match &self.topology {
+                Some(rules) => format!("asking for {rules}"),
+                None => "asking nothing of the topology".to_owned(),
+            });
         }
         said.join(" and ")
     }
@@ -472,16 +496,19 @@ fn scenarios(request: &Simulate) -> Result<(Vec<Named>, SiteFiles, Vec<SiteFiles
         cluster: request.jobs.cluster.clone(),
         quota: request.jobs.quota.clone(),
         limits: request.jobs.limits.clone(),
+        topology: request.jobs.topology.clone().filter(|rules| rules != NO_LIMITS),
     };
     let mut places: Vec<SiteFiles> = Vec::new();
     let folder = request.comparison.compare.as_deref().and_then(|file| Path::new(file).parent());
     for mut scenario in asked {
         let near = |file: String| folder.unwrap_or(Path::new("")).join(file);
         let lifted = scenario.limits.as_deref() == Some(NO_LIMITS);
+        let asks_nothing = scenario.topology.as_deref() == Some(NO_LIMITS);
         let own = SiteFiles {
             cluster: scenario.cluster.take().map(near),
             quota: scenario.quota.take().map(near),
             limits: scenario.limits.take().filter(|_| !lifted).map(near),
+            topology: scenario.topology.take().filter(|_| !asks_nothing),
         };
         let policy = scenario.policy(predictions)?;
         policy.check_predictions(predictions).map_err(|error| of_scenario(&scenario.name, &error))?;
@@ -505,6 +532,7 @@ fn scenarios(request: &Simulate) -> Result<(Vec<Named>, SiteFiles, Vec<SiteFiles
             cluster: own.cluster.or_else(|| usual.cluster.clone()),
             quota: own.quota.or_else(|| usual.quota.clone()),
             limits: own.limits.or_else(|| usual.limits.clone().filter(|_| !lifted)),
+            topology: own.topology.or_else(|| usual.topology.clone().filter(|_| !asks_nothing)),
         };
         let cluster = (own != usual).then(|| {
             places.iter().position(|known| *known == own).unwrap_or_else(|| {

@@ -10,7 +10,7 @@
 //! estimate = "requested"
 //! ```
 //!
-//! A scenario may have a `cluster` of its own, a cluster file; likewise a `quota` and `limits`. Every other key but `name` has a default: FIFO, strict, consolidated, no preemption. Worked example: `multifactor:age=1000,max_age=7d`
+//! A scenario may have a `cluster` of its own, a cluster file; likewise a `quota` and `limits`, and rules for the `topology`. Every other key but `name` has a default: FIFO, strict, consolidated, no preemption. Worked example: `multifactor:age=1000,max_age=7d`
 //! weighs the age alone, which counts fully after a week.
 
 use serde::{Deserialize, Serialize};
@@ -77,6 +77,9 @@ pub struct Scenario {
     /// File of the limits by QOS, account and partition, likewise; `none` for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<String>,
+    /// What its jobs ask of the topology, as rules; `none` for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -126,6 +129,7 @@ impl Scenario {
             cluster: text(self.cluster, &other.cluster),
             quota: text(self.quota, &other.quota),
             limits: text(self.limits, &other.limits),
+            topology: text(self.topology, &other.topology),
         }
     }
 

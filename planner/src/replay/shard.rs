@@ -167,6 +167,9 @@ pub fn fingerprint(workload: &Workload, cluster: &Cluster) -> String {
         mix(submit.cast_unsigned());
         mix(run.cast_unsigned());
         mix(shape.amount());
+        if let Some(request) = shape.request {
+            format!("{request:?}").bytes().for_each(|byte| mix(u64::from(byte)));
+        }
         mix(workload.vc.get(job).map_or(u64::MAX, |vc| u64::from(*vc)));
         mix(workload.user.get(job).map_or(u64::MAX, |user| u64::from(*user)));
         mix(workload.requested_ms.get(job).copied().flatten().map_or(u64::MAX, i64::cast_unsigned));

@@ -332,13 +332,16 @@ impl<'a> Study<'a> {
         // What was is held against the nodes there were, not against those of the what-if.
         let own = self.recorded.compat == Compat::None && self.recorded.scan != Scan::Kueue;
         let before = self.loaded.recorded_cluster.as_ref().filter(|_| own);
-        let same = if before.is_none() { self.place_of(&self.recorded, None) } else { None };
+        // Nor is it held against what jobs are made to ask.
+        let asks = workload.has_requests();
+        let same = if before.is_none() && !asks { self.place_of(&self.recorded, None) } else { None };
         // Where there is nothing to compare with, any schedule says so.
         let of = if recorded_start_ms.iter().any(Option::is_some) { same } else { Some(0) };
         let fidelity = match of.and_then(|at| replayed.get(at)?.schedule.as_ref()) {
             Some(schedule) => Fidelity::of(workload, schedule, recorded_start_ms)?,
             None => {
-                let schedule = crate::sim::simulate(workload, before.unwrap_or(cluster), &self.recorded)?;
+                let jobs = if asks { Cow::Owned(workload.without_requests()) } else { Cow::Borrowed(workload) };
+                let schedule = crate::sim::simulate(&jobs, before.unwrap_or(cluster), &self.recorded)?;
                 Fidelity::of(workload, &schedule, recorded_start_ms)?
             }
         };

@@ -6,6 +6,7 @@
 
 use super::cohort::Cohorts;
 use super::limit::Limits;
+use super::topology::Topology;
 use crate::error::{Error, Result};
 
 /// GPUs a node may have: one bit each.
@@ -99,6 +100,8 @@ pub struct Cluster {
     pub cohorts: Option<Cohorts>,
     /// Limits by QOS, account and partition, which hold under every other scan.
     pub limits: Option<Limits>,
+    /// Blocks, racks or the like that its nodes lie in.
+    pub topology: Option<Topology>,
 }
 
 impl Cluster {
@@ -208,6 +211,9 @@ impl Cluster {
             if [&vc.quota_milli, &vc.guarantee_milli].iter().any(|amounts| !amounts.is_sorted_by(|a, b| a.0 < b.0)) {
                 return wrong(format!("VC {}: its quotas or guarantees are not in order of time", vc.name));
             }
+        }
+        if self.topology.as_ref().is_some_and(|topology| topology.nodes() as u64 > nodes) {
+            return wrong("the topology is of more nodes than there are".to_owned());
         }
         if self.limits.as_ref().is_some_and(|limits| limits.partitions().len() != self.vcs.len()) {
             return wrong("limits are of other partitions than there are".to_owned());

@@ -95,7 +95,7 @@
 //!
 //! # Placement
 //!
-//! See [`place`]. Nodes of a pool are in order of their index.
+//! See [`place`]. Nodes of a pool are in order of their index. Nodes may lie in blocks, racks or the like ([`topology`]), and jobs may ask for one of these.
 //!
 //! # Preemption
 //!
@@ -200,6 +200,7 @@ pub mod power;
 mod scan;
 pub mod schedule;
 pub(crate) mod spent;
+pub mod topology;
 pub mod weights;
 pub mod workload;
 
@@ -209,5 +210,6 @@ pub use key::Key;
 pub use limit::Limits;
 pub use policy::{Compat, Estimate, Order, Placement, Policy, Preemption, Scan};
 pub use schedule::{Outcome, Piece, Schedule, Segment, Stop};
+pub use topology::{Nearness, Topology, TopologyRequest};
 pub use weights::Weights;
 pub use workload::{Shape, Warm, Workload};

@@ -6,8 +6,11 @@
 //!
 //! Worked number: 1,250 nodes are 20 words of 64 bits and one word above them, for each of 9 counts of free GPUs.
 
+use std::sync::Arc;
+
 use super::cluster::Pool;
 use super::schedule::Piece;
+use super::topology::Domains;
 use crate::error::{Error, Result};
 
 /// Thousandths in a GPU.
@@ -93,6 +96,8 @@ pub(crate) struct Nodes {
     eligible_free: u64,
     /// The largest size of the groups of each type, and of all.
     largest: Vec<(Option<u16>, u32)>,
+    /// The domains that they lie in, where the cluster has a topology.
+    domains: Option<Arc<Domains>>,
 }
 
 impl Nodes {
@@ -110,6 +115,7 @@ impl Nodes {
             by_free: Vec::new(),
             eligible_free: 0,
             largest: Vec::new(),
+            domains: None,
         };
         for group in &pool.groups {
             for _ in 0..group.most_nodes() {
@@ -132,6 +138,17 @@ impl Nodes {
             nodes.set_eligible(node, true);
         }
         nodes
+    }
+
+    /// The same nodes, which lie in domains.
+    #[must_use]
+    pub(crate) fn within(self, domains: Option<Arc<Domains>>) -> Self {
+        Self { domains, ..self }
+    }
+
+    /// The domains that they lie in; `None` without a topology.
+    pub(crate) fn domains(&self) -> Option<&Domains> {
+        self.domains.as_deref()
     }
 
     /// Nodes, whether in service or not.

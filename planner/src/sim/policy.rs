@@ -284,6 +284,11 @@ impl Policy {
         if self.scan == Scan::Slurm && workload.shapes.iter().any(|shape| shape.milli > 0) {
             return wrong("the scan `slurm` knows no parts of GPUs; use `conservative`");
         }
+        if workload.has_requests() && (self.scan == Scan::Slurm || self.compat != Compat::None) {
+            return wrong(
+                "jobs ask for blocks or racks, and the scan `slurm` and compatible replays choose nodes by themselves; use another scan, or leave --topology out",
+            );
+        }
         if let Preemption::Checkpoint { one_ms, node_ms, many_ms } = self.preemption
             && one_ms.min(node_ms).min(many_ms) < 0
         {

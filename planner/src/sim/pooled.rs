@@ -8,7 +8,7 @@ use super::cluster::{Cluster, Group, Outage, Pool, Vc};
 
 impl Cluster {
     /// The nodes of all pools as one, which all VCs queue for, without quotas, guarantees, cohorts or limits. Groups of equal nodes become one group, so that a node
-    /// that one VC hands over to another stays where it is. O(groups × changes of size).
+    /// that one VC hands over to another stays where it is. Nodes stay in their domains. O(groups × changes of size).
     #[must_use]
     pub fn pooled(&self) -> Self {
         let mut alike: BTreeMap<(u32, Option<u16>), Vec<&Group>> = BTreeMap::new();
@@ -33,6 +33,7 @@ impl Cluster {
             outages,
             cohorts: None,
             limits: None,
+            topology: self.topology.as_ref().map(|topology| topology.renumbered(&places)),
         }
     }
 }

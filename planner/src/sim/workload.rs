@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::topology::{Topology, TopologyRequest};
 use crate::error::{Error, Result};
 
 /// Greatest charge of a job, thousandths.
@@ -24,6 +25,8 @@ pub struct Shape {
     pub nodes: u16,
     /// The GPU type it must have, an index into [`Workload::gpu_types`]; `None` if any will do.
     pub gpu_type: Option<u16>,
+    /// How near to each other its nodes are to be; `None` if the placement rule alone decides.
+    pub request: Option<TopologyRequest>,
 }
 
 impl Shape {
@@ -40,6 +43,16 @@ impl Shape {
     /// What it asks for, in thousandths of a GPU.
     pub fn amount(self) -> u64 {
         u64::from(self.gpus) * 1000 + u64::from(self.milli)
+    }
+
+    /// Pods that it is made of where it asks for blocks or racks: how many, and the GPUs of each; the last has what is left. `largest` is *L*, the GPUs of the largest node.
+    pub(crate) fn pods(self, largest: u32) -> (u32, u32) {
+        let nodes = match self.nodes {
+            0 => self.gpus.div_ceil(largest.max(1)),
+            nodes => u32::from(nodes),
+        };
+        let each = self.gpus.div_ceil(nodes.max(1)).max(1);
+        (self.gpus.div_ceil(each), each)
     }
 
     /// GPUs, as a real number.
@@ -118,6 +131,32 @@ impl Workload {
     pub fn shape_of(&self, job: usize) -> Shape {
         let at = self.shape.get(job).copied().unwrap_or(u16::MAX);
         self.shapes.get(usize::from(at)).copied().unwrap_or_default()
+    }
+
+    /// Whether any job asks for blocks, racks or the like. O(shapes).
+    pub fn has_requests(&self) -> bool {
+        self.shapes.iter().any(|shape| shape.request.is_some())
+    }
+
+    /// Checks that there is what jobs ask of a topology. O(shapes).
+    ///
+    /// # Errors
+    /// If they ask and there is none, or for what it does not have.
+    pub(crate) fn check_requests(&self, topology: Option<&Topology>) -> Result<()> {
+        self.shapes.iter().filter_map(|shape| shape.request).try_for_each(|request| match topology {
+            Some(topology) => topology.check(request),
+            None => {
+                let what = "jobs ask for blocks or racks, and no topology says which nodes make one";
+                Err(Error::Cluster(what.to_owned()))
+            }
+        })
+    }
+
+    /// The same jobs without what they ask of the topology: what there was before anyone asked. O(jobs).
+    #[must_use]
+    pub fn without_requests(&self) -> Self {
+        let shapes = self.shapes.iter().map(|shape| Shape { request: None, ..*shape }).collect();
+        Self { shapes, ..self.clone() }
     }
 
     /// The QOS of a job; `None` if it has none.
@@ -242,6 +281,9 @@ impl Workload {
             if shape.nodes > 0 && u32::from(shape.nodes) > shape.gpus {
                 return wrong(0, "a shape asks for more nodes than GPUs");
             }
+            if shape.milli > 0 && shape.request.is_some() {
+                return wrong(0, "a part of a GPU lies on one node and asks for no blocks or racks");
+            }
         }
         let mut last = i64::MIN;
         for job in 0..rows {
@@ -273,5 +315,19 @@ impl Workload {
             return wrong(0, "a list of jobs names one that does not exist");
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Shape;
+
+    #[test]
+    fn pods_are_equal_and_the_last_has_what_is_left() {
+        assert_eq!(Shape::whole(12).pods(8), (2, 6));
+        assert_eq!(Shape::whole(8).pods(8), (1, 8));
+        assert_eq!(Shape { nodes: 3, ..Shape::whole(13) }.pods(8), (3, 5));
+        // 9 on 4 are 3 pods of 3.
+        assert_eq!(Shape { nodes: 4, ..Shape::whole(9) }.pods(8), (3, 3));
     }
 }

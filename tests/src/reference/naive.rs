@@ -6,6 +6,7 @@
 //!
 //! Worked number: see the tests, which take the contract's own example.
 
+mod domain;
 mod key;
 mod kueue;
 mod limit;

@@ -13,6 +13,7 @@ mod limits;
 mod quotas;
 mod report;
 mod shares;
+mod topology;
 mod words;
 
 use schemars::JsonSchema;

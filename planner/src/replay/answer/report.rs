@@ -61,6 +61,7 @@ impl Answer {
         }
         report.sections.extend(self.quota_section());
         report.sections.extend(self.limit_section());
+        report.sections.extend(self.topology_section());
         report.sections.extend(self.share_section());
         let of_the_first = [self.wait_section(), self.use_section(), self.cause_section(), self.fairness_section()];
         report.sections.extend(of_the_first.into_iter().map(|section| match compares {
@@ -109,6 +110,7 @@ impl Answer {
                 delay::Cause::Fragmentation => "free GPUs were on the wrong nodes",
                 delay::Cause::HeadOfLine => "they stood behind others though they would have fitted",
                 delay::Cause::Limit => "a limit of their QOS, account or partition was reached",
+                delay::Cause::Topology => "free GPUs were not in one block or rack as they ask",
             };
             summary
                 .push(format!("{} of the GPU-hours jobs waited were waited because {what}.", format::percent(share)));

@@ -13,6 +13,7 @@ use tracecast_analytics::schema::{Resource, Table};
 
 use super::failure::{self, Runs};
 use super::limit::LimitFile;
+use super::near::{self, TopologyRules};
 use super::quota::QuotaFile;
 use super::recorded;
 use super::site::Site;
@@ -53,6 +54,8 @@ pub struct Options {
     pub quotas: Option<Arc<QuotaFile>>,
     /// Limits by QOS, account and partition.
     pub limits: Option<Arc<LimitFile>>,
+    /// What jobs ask of the topology.
+    pub topology: Option<Arc<TopologyRules>>,
 }
 
 /// Jobs that are left out, by reason.
@@ -256,6 +259,11 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     if let Some(quotas) = &options.quotas {
         prioritise(&mut loaded, trace, quotas);
     }
+    // Under Kueue jobs are placed by the topology that all flavors of their queue name, whether they ask or not.
+    let is_near = |vc: &Vc| options.quotas.as_ref().is_some_and(|quotas| quotas.is_near(&vc.name, resource));
+    let implied: Vec<bool> = loaded.cluster.vcs.iter().map(is_near).collect();
+    let asked = near::ask(&mut loaded.workload, &loaded.cluster, options.topology.as_deref(), &implied)?;
+    loaded.notes.extend(asked);
     if let Some(limits) = &options.limits {
         limit(&mut loaded, trace, limits)?;
     }

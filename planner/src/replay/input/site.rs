@@ -24,6 +24,10 @@
 //! at_s = 7200
 //! for_s = 3600
 //!
+//! [topology]                  # racks of 16 nodes, blocks of 4 racks, in the order of the file; the widest level first
+//! levels = ["block", "rack"]
+//! sizes = [4, 16]             # or, in each [[vc]] with nodes and [[pool]], topology = { block = "b1", rack = "r1" }
+//!
 //! [failures]                  # or drawn: exponential, the same for the same seed
 //! mtbf_h = 2000
 //! repair_h = 4
@@ -42,6 +46,7 @@ use tracecast_analytics::time::parse_with_offset;
 
 use crate::error::{Error, Result, excerpt, line_of};
 use crate::sim::cluster::{Cluster, Group, Outage, Pool, Vc};
+use crate::sim::topology::Topology;
 
 /// GPUs of a node if the file does not say.
 const GPUS_PER_NODE: u32 = 8;
@@ -71,6 +76,7 @@ struct VcEntry {
     #[serde(default)]
     quotas: Vec<Moment>,
     guaranteed_gpus: Option<f64>,
+    topology: Option<BTreeMap<String, String>>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -82,6 +88,14 @@ struct PoolEntry {
     gpu_type: Option<String>,
     #[serde(default)]
     sizes: Vec<Moment>,
+    topology: Option<BTreeMap<String, String>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TopologyEntry {
+    levels: Spanned<Vec<String>>,
+    sizes: Option<Vec<u32>>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -113,6 +127,15 @@ struct File {
     #[serde(default)]
     outage: Vec<OutageEntry>,
     failures: Option<Failures>,
+    topology: Option<TopologyEntry>,
+}
+
+/// Where the nodes of an entry lie.
+#[derive(Debug, Clone, Copy)]
+struct Lie<'e> {
+    /// Of the entry in the text.
+    at: usize,
+    domains: Option<&'e BTreeMap<String, String>>,
 }
 
 /// A checked `cluster.toml`.
@@ -142,7 +165,8 @@ impl Site {
                     if !site.content.pool.iter().any(|known| known.name.get_ref() == pool) {
                         return Err(site.wrong(at, format!("VC {name}: there is no [[pool]] called `{pool}`")));
                     }
-                    if vc.gpus_per_node.is_some() || vc.gpu_type.is_some() || !vc.sizes.is_empty() {
+                    let described = vc.gpus_per_node.is_some() || vc.gpu_type.is_some() || vc.topology.is_some();
+                    if described || !vc.sizes.is_empty() {
                         return Err(site.wrong(at, format!("VC {name}: nodes are described with the pool `{pool}`")));
                     }
                 }
@@ -211,6 +235,8 @@ impl Site {
     fn assemble(&self, names: &[String], origin_ms: Option<i64>, horizon_ms: i64) -> Result<Cluster> {
         let mut cluster = Cluster::default();
         let mut pools: BTreeMap<String, u16> = BTreeMap::new();
+        // Where the nodes of each group of each pool lie.
+        let mut lie: Vec<Vec<Lie<'_>>> = Vec::new();
         for entry in &self.content.pool {
             let at = entry.name.span().start;
             let nodes = (entry.nodes, entry.gpus_per_node, &entry.gpu_type);
@@ -219,8 +245,10 @@ impl Site {
             let pool = *pools.entry(entry.name.get_ref().clone()).or_insert(next);
             if pool == next {
                 cluster.pools.push(Pool::default());
+                lie.push(Vec::new());
             }
             cluster.pools[usize::from(pool)].groups.push(group);
+            lie[usize::from(pool)].push(Lie { at, domains: entry.topology.as_ref() });
         }
         let mut exclusive: BTreeMap<String, u16> = BTreeMap::new();
         for name in names {
@@ -250,18 +278,84 @@ impl Site {
             }
             let pool = cluster.pools.len() as u16;
             cluster.pools.push(Pool::default());
+            lie.push(Vec::new());
             exclusive.insert(name.clone(), pool);
             for entry in entries {
                 let nodes = (entry.nodes.unwrap_or(0), entry.gpus_per_node, &entry.gpu_type);
                 let group = self.group(&mut cluster.gpu_types, at, nodes, &entry.sizes, origin_ms)?;
                 cluster.pools[usize::from(pool)].groups.push(group);
+                lie[usize::from(pool)].push(Lie { at: entry.name.span().start, domains: entry.topology.as_ref() });
             }
             cluster.vcs.push(Vc::new(name.clone(), pool));
         }
+        cluster.topology = self.topology(&cluster, &lie)?;
         self.outages(&mut cluster, &pools, &exclusive, origin_ms)?;
         self.failures(&mut cluster, horizon_ms)?;
         cluster.validate().map_err(|error| self.wrong(0, error.to_string()))?;
         Ok(cluster)
+    }
+
+    /// Where the nodes lie: as many together as the sizes say, or where the entry of each group says.
+    fn topology(&self, cluster: &Cluster, lie: &[Vec<Lie<'_>>]) -> Result<Option<Topology>> {
+        let said = lie.iter().flatten().find(|lie| lie.domains.is_some());
+        let Some(entry) = &self.content.topology else {
+            return match said {
+                None => Ok(None),
+                Some(lie) => Err(self.wrong(
+                    lie.at,
+                    "a `topology` of nodes needs the levels, the widest first: [topology] with levels = [\"block\", \"rack\"]"
+                        .to_owned(),
+                )),
+            };
+        };
+        let (at, levels) = (entry.levels.span().start, entry.levels.get_ref());
+        let placed = |error: Error| match error {
+            Error::Cluster(what) => self.wrong(at, what),
+            other => other,
+        };
+        match (&entry.sizes, said) {
+            (Some(_), Some(lie)) => Err(self.wrong(
+                lie.at,
+                "where nodes lie is said by `sizes` of [topology] or by a `topology` of each entry, not by both".to_owned(),
+            )),
+            (Some(sizes), None) => {
+                Topology::regular(levels.clone(), sizes, cluster.most_nodes()).map(Some).map_err(placed)
+            }
+            (None, None) => Err(self.wrong(
+                at,
+                "[topology] needs `sizes`, one for each level (racks of a block, nodes of a rack), or each [[pool]] and [[vc]] with nodes a `topology`"
+                    .to_owned(),
+            )),
+            (None, Some(_)) => {
+                // Names are of one domain only within the same wider one.
+                let mut known: BTreeMap<Vec<&str>, u32> = BTreeMap::new();
+                let mut domains = Vec::new();
+                for (group, lie) in cluster.pools.iter().flat_map(|pool| &pool.groups).zip(lie.iter().flatten()) {
+                    let of = lie.domains.map(|of| self.path(lie.at, levels, of)).transpose()?;
+                    let of = of.map(|path| {
+                        let number = |depth: usize| {
+                            let next = known.len() as u32;
+                            *known.entry(path[..depth].to_vec()).or_insert(next)
+                        };
+                        (1..=path.len()).map(number).collect::<Vec<u32>>()
+                    });
+                    domains.extend((0..group.most_nodes()).map(|_| of.clone()));
+                }
+                Topology::new(levels.clone(), domains).map(Some).map_err(placed)
+            }
+        }
+    }
+
+    /// The domain of each level that an entry names.
+    fn path<'e>(&self, at: usize, levels: &[String], of: &'e BTreeMap<String, String>) -> Result<Vec<&'e str>> {
+        if let Some(level) = of.keys().find(|level| !levels.contains(level)) {
+            return Err(self.wrong(at, format!("`{level}` is no level of [topology]; there are {}", levels.join(", "))));
+        }
+        let domain = |level: &String| {
+            let missing = || self.wrong(at, format!("its `topology` does not say which {level} its nodes lie in"));
+            of.get(level).map(String::as_str).ok_or_else(missing)
+        };
+        levels.iter().map(domain).collect()
     }
 
     fn group(

@@ -346,3 +346,60 @@ fn columns_meet_jobs_by_their_identifier() {
     }
     assert!(Column::parse("s.csv", "score", true, "job_id,score\nx,-1\n".as_bytes()).is_ok());
 }
+
+/// Where the first nodes of a site lie, by level.
+fn lies(text: &str) -> Vec<Option<[u32; 2]>> {
+    let site = Site::parse("cluster.toml", text).unwrap();
+    let cluster = site.build(&site.names(&[]), 0, 0).unwrap();
+    let topology = cluster.topology.unwrap();
+    assert_eq!(topology.levels(), ["block", "rack"]);
+    let of = |node: u32| Some([topology.domain(node, 0)?, topology.domain(node, 1)?]);
+    (0..cluster.pools.iter().flat_map(|pool| &pool.groups).map(Group::most_nodes).sum()).map(of).collect()
+}
+
+#[test]
+fn nodes_lie_in_racks_as_the_file_says() {
+    // Racks of 2 nodes and blocks of 2 racks are filled in the order of the file, whoever has the nodes: pools first.
+    let sized = "[topology]\nlevels = [\"block\", \"rack\"]\nsizes = [2, 2]\n[[vc]]\nname = \"a\"\nnodes = 3\n[[vc]]\nname = \"b\"\nnodes = 2\n";
+    assert_eq!(lies(sized), [[0, 0], [0, 0], [0, 1], [0, 1], [1, 2]].map(Some));
+    // Entry by entry: racks of one name in two blocks are two racks, and nodes of an entry that says nothing lie in none.
+    let entry = |block: &str| {
+        format!("[[pool]]\nname = \"p\"\nnodes = 1\ntopology = {{ block = \"{block}\", rack = \"r1\" }}\n")
+    };
+    let levels = "[topology]\nlevels = [\"block\", \"rack\"]\n";
+    let rest = "[[pool]]\nname = \"p\"\nnodes = 1\n[[vc]]\nname = \"a\"\npool = \"p\"\n";
+    let said = format!("{levels}{}{}{}{rest}", entry("b1"), entry("b2"), entry("b1"));
+    let found = lies(&said);
+    assert_eq!((found[0], found[3]), (found[2], None));
+    assert!(found[0].unwrap()[0] != found[1].unwrap()[0] && found[0].unwrap()[1] != found[1].unwrap()[1]);
+}
+
+#[test]
+fn a_topology_that_cannot_be_says_what_is_wrong() {
+    let told = |text: &str| Site::parse("c.toml", text).unwrap_err().to_string();
+    let vc = "[[vc]]\nname = \"a\"\nnodes = 3\n";
+    for (topology, rest, what) in [
+        ("levels = [\"rack\"]", "", "c.toml, line 2: [topology] needs `sizes`"),
+        ("levels = [\"rack\"]\nsizes = [0]", "", "one size above 0"),
+        ("levels = [\"rack\"]\nsizes = [2, 3]", "", "one size above 0"),
+        ("levels = [\"node\"]\nsizes = [2]", "", "is called `node`"),
+        (
+            "levels = [\"rack\"]\nsizes = [2]",
+            "topology = { rack = \"r1\" }\n",
+            "c.toml, line 5: where nodes lie is said by",
+        ),
+        ("levels = [\"rack\"]", "topology = { rak = \"r1\" }\n", "`rak` is no level of [topology]; there are rack"),
+        ("levels = [\"block\", \"rack\"]", "topology = { rack = \"r1\" }\n", "does not say which block"),
+    ] {
+        let message = told(&format!("[topology]\n{topology}\n{vc}{rest}"));
+        assert!(message.contains(what), "{topology}: {message}");
+    }
+    assert!(
+        told(&format!("{vc}topology = {{ rack = \"r1\" }}\n"))
+            .contains("line 2: a `topology` of nodes needs the levels")
+    );
+    assert!(
+        told("[[pool]]\nname = \"p\"\nnodes = 1\n[[vc]]\nname = \"a\"\npool = \"p\"\ntopology = { rack = \"r1\" }\n")
+            .contains("described with the pool")
+    );
+}

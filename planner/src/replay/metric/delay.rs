@@ -9,7 +9,8 @@
 //! 4. **head of line**: it would fit, but waits: behind others, for the next decision, or for a place its own placement
 //!    rule likes better.
 //!
-//! Where there are limits by QOS, a fifth comes before all of these: **limit**, the job is over one ([`super::limit`] says which). In the words of `squeue` the
+//! Where there are limits by QOS, a fifth comes before all of these: **limit**, the job is over one ([`super::limit`] says which). A job that asks for blocks or racks waits for
+//! **fragmentation** if too few nodes have room for its pods, and for the **topology** if enough have, but not near enough to each other ([`super::near`]). In the words of `squeue` the
 //! first three of the list are *Resources*, and the fourth is *Priority*.
 //!
 //! Over all counted jobs that were not rejected, from their submission (or time 0) to the last end; a job that never started
@@ -45,6 +46,8 @@ pub enum Cause {
     HeadOfLine,
     /// It was over a limit of its QOS or partition; only where there are such limits.
     Limit,
+    /// Its pods would have found nodes, but not within one domain as it asks; only where jobs ask for blocks or racks.
+    Topology,
 }
 
 impl Cause {
@@ -59,12 +62,14 @@ impl Cause {
             Self::Fragmentation => "fragmentation",
             Self::HeadOfLine => "head of line",
             Self::Limit => "limit",
+            Self::Topology => "topology",
         }
     }
 
-    /// All causes there can be, with or without limits.
-    fn known(limited: bool) -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().chain(limited.then_some(Self::Limit))
+    /// All causes with whether there can be any: with limits, and where jobs ask for blocks or racks.
+    fn known(limited: bool, asking: bool) -> impl Iterator<Item = (Self, bool)> {
+        let further = [(Self::Limit, limited), (Self::Topology, asking)];
+        Self::ALL.into_iter().map(|cause| (cause, true)).chain(further)
     }
 }
 
@@ -164,15 +169,16 @@ impl Sum {
         }
     }
 
-    fn delay(&self, limited: bool) -> Delay {
+    fn delay(&self, (limited, asking): (bool, bool)) -> Delay {
         let all: i128 = self.gpu_wait.iter().sum();
-        let causes = Cause::known(limited).zip(self.main).zip(self.wait_ms.iter().zip(&self.gpu_wait));
+        let causes = Cause::known(limited, asking).zip(self.main).zip(self.wait_ms.iter().zip(&self.gpu_wait));
+        let causes = causes.filter(|(((_, there), _), _)| *there);
         Delay {
             jobs: self.jobs,
             wait_hours: hours(self.wait_ms.iter().sum()),
             gpu_wait_hours: hours(all) / 1000.0,
             causes: causes
-                .map(|((cause, jobs), (wait, gpu_wait))| CauseTotal {
+                .map(|(((cause, _), jobs), (wait, gpu_wait))| CauseTotal {
                     cause,
                     jobs,
                     wait_hours: hours(*wait),
@@ -207,7 +213,7 @@ impl DelayByCause {
             }
         }
         let waited = |sum: &&Sum| sum.jobs > 0;
-        let limited = cluster.limits.is_some();
+        let limited = (cluster.limits.is_some(), workload.has_requests());
         Self {
             all: all.delay(limited),
             by_size: SizeClass::ALL

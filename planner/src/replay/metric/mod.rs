@@ -9,6 +9,7 @@
 //! | [`delay`] | waiting by cause |
 //! | [`quota`] | what queues did with their quotas in cohorts |
 //! | [`limit`] | which limits by QOS jobs waited for |
+//! | [`near`] | whether jobs lay in one block or rack |
 //! | [`fair`] | Jain index, finish-time ratio |
 //! | [`timeline`] | quantities over time for charts |
 //!
@@ -31,6 +32,7 @@ pub mod delay;
 pub mod fair;
 pub mod group;
 pub mod limit;
+pub mod near;
 pub mod quota;
 mod share;
 mod state;
@@ -47,6 +49,7 @@ pub use delay::{Cause, DelayByCause};
 pub use fair::{Fairness, jain};
 pub use group::{DurationClass, GroupFigures, OfDuration, OfName, OfSize, Slowdown, Times};
 pub use limit::LimitWait;
+pub use near::TopologyUse;
 pub use quota::QuotaUse;
 pub use share::Standing;
 pub use timeline::{Series, Timeline};
@@ -147,6 +150,10 @@ pub struct Metrics {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub by_account: Vec<OfName>,
+    /// What became of the jobs that ask for blocks, racks or the like, by what they ask.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub topology: Vec<TopologyUse>,
     /// Where accounts and users stand at the end, where shares of accounts count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
@@ -196,6 +203,7 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
     let mut use_of = Totals::new(span);
     let sweep::Walked { causes, quotas, limits } =
         sweep::walk(workload, cluster, schedule, &times, span, |from, to, now| use_of.add(from, to, now));
+    let far_ms: Vec<i64> = causes.iter().map(|causes| causes[sweep::TOPOLOGY]).collect();
     let ends: Vec<Option<i64>> = (0..workload.len()).map(|job| schedule.end_ms(job)).collect();
 
     let figures =
@@ -245,6 +253,7 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
         limits,
         by_qos: by_qos.unwrap_or_default(),
         by_account: by_account.unwrap_or_default(),
+        topology: near::uses(workload, cluster, schedule, &times, &far_ms),
         shares: share::standings(workload, cluster, schedule),
     };
     let charts = Charts { timeline: use_of.timeline(span.0), wait_by_size: wait_curves(workload, &times) };

@@ -193,6 +193,24 @@ impl State {
         self.cluster_free(Shape::default())
     }
 
+    /// The most GPUs on a node of a pool that a shape may use, in service or not.
+    pub(super) fn largest(&self, pool: usize, shape: Shape) -> u32 {
+        self.of(pool, shape).map_or(0, |free| free.largest)
+    }
+
+    /// Nodes of a pool that take jobs and that a shape may use. O(nodes).
+    pub(super) fn nodes_of(&self, pool: usize, shape: Shape) -> impl Iterator<Item = usize> + '_ {
+        let wanted = shape.gpu_type.map(|_| slot_of(shape));
+        let usable =
+            move |node: &Node| node.pool == pool && node.is_eligible() && (wanted.is_none() || node.slot == wanted);
+        self.nodes.iter().enumerate().filter(move |(_, node)| usable(node)).map(|(at, _)| at)
+    }
+
+    /// GPUs of a node that no job touches.
+    pub(super) fn free_gpus(&self, node: usize) -> u32 {
+        self.nodes.get(node).map_or(0, Node::free_gpus)
+    }
+
     /// Whether the consolidated rule would find nodes in a pool now.
     pub(super) fn fits(&self, pool: usize, shape: Shape) -> bool {
         self.of(pool, shape).is_some_and(|free| free.fits(shape))

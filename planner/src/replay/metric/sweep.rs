@@ -14,6 +14,7 @@
 //! the second VC that comes at 10 s waits 90 s for quota. Had the VCs one pool, it would not wait.
 
 use super::limit::{LimitWait, Reasons};
+use super::near::{Nearby, Verdict};
 use super::quota::{Queues, QuotaUse};
 use super::state::State;
 use super::times::JobTimes;
@@ -24,13 +25,14 @@ use crate::sim::workload::{Shape, Workload};
 /// Sizes of gangs whose room is kept, GPUs: a node, two nodes and eight of the usual ones.
 pub(super) const GANGS: [u32; 3] = [8, 16, 64];
 
-/// Causes, in the order of [`Cause::ALL`](super::delay::Cause::ALL), and limits.
-pub(super) const CAUSES: usize = 5;
+/// Causes, in the order of [`Cause::ALL`](super::delay::Cause::ALL), limits and the topology.
+pub(super) const CAUSES: usize = 6;
 const CAPACITY: usize = 0;
 const QUOTA: usize = 1;
 const FRAGMENTATION: usize = 2;
 const HEAD_OF_LINE: usize = 3;
 const LIMIT: usize = 4;
+pub(super) const TOPOLOGY: usize = 5;
 
 /// What happens, in the order of the engine within an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,6 +111,8 @@ struct Walk<'a> {
     queues: Option<Queues<'a>>,
     /// Limits by QOS and account, if the cluster has them: jobs of a class then share these and the user as well.
     reasons: Option<Reasons<'a>>,
+    /// Blocks and racks, if jobs ask for such.
+    nearby: Option<Nearby>,
 }
 
 /// What a walk finds.
@@ -197,6 +201,7 @@ impl<'a> Walk<'a> {
             now: Moment::default(),
             queues: Queues::of(cluster),
             reasons,
+            nearby: Nearby::of(workload, cluster),
         }
     }
 
@@ -364,11 +369,15 @@ impl<'a> Walk<'a> {
             let over = quota.is_some_and(|quota| used + amount > quota)
                 || self.queues.as_ref().is_some_and(|queues| queues.lacks(class.vc, shape));
             let limited = reasons.as_mut().is_some_and(|reasons| reasons.judge(*ix, self.workload, pool.at));
+            let near = shape.request.zip(self.nearby.as_ref());
+            let near = near.map(|(request, nearby)| nearby.judge(state, pool_ix, shape, request));
             class.cause = if limited {
                 LIMIT
             } else if over || state.pool_free(pool_ix, shape) < amount {
                 QUOTA
-            } else if state.fits(pool_ix, shape) {
+            } else if near == Some(Verdict::Far) {
+                TOPOLOGY
+            } else if near.map_or_else(|| state.fits(pool_ix, shape), |near| near == Verdict::Fits) {
                 HEAD_OF_LINE
             } else {
                 FRAGMENTATION

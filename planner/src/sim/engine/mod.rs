@@ -25,6 +25,7 @@ mod wait;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
+use std::sync::Arc;
 
 pub(super) use admission::Admission;
 use event::Event;
@@ -41,6 +42,7 @@ use super::place::{Ask, Placer};
 use super::policy::{Compat, Order, Placement, Policy, Preemption, Scan};
 use super::power::{Record, Supervisor};
 use super::schedule::{Outcome, Piece, Schedule, Segment, Stop};
+use super::topology::Domains;
 use super::workload::{Shape, Workload};
 use crate::error::{Error, Result};
 
@@ -99,6 +101,7 @@ fn replay(
 ) -> Result<Schedule> {
     cluster.validate()?;
     workload.validate(cluster.vcs.len())?;
+    workload.check_requests(cluster.topology.as_ref())?;
     policy.validate(workload)?;
     policy.goes_with(cluster)?;
     if policy.compat == Compat::Helios && matches!(policy.order, Order::Srtf | Order::Tiresias(_)) {
@@ -268,6 +271,9 @@ impl<'a> Run<'a> {
             return Err(Error::Cluster(format!("pool {pool} does not exist")));
         };
         let whole = Nodes::new(spec, first);
+        let domains = cluster.topology.as_ref().filter(|_| workload.has_requests());
+        let domains = domains.map(|topology| Arc::new(Domains::of(topology, first, whole.len())));
+        let whole = whole.within(domains);
         let outages = cluster.outages.iter().any(|outage| (first..first + whole.len()).contains(&outage.node));
         let backfill = policy.scan.backfills();
         let dismisses = cluster.limits.as_ref().is_some_and(Limits::preempts);

@@ -20,6 +20,8 @@
 //! | spread | no pieces: GPU by GPU on the node with the most free GPUs left |
 //! | random | no pieces: eligible nodes in rising order of [`draw`]`(seed, job, node)`, each filled up; under [`Compat::Helios`](super::Compat) in order of index |
 //!
+//! **Requests.** A job of whole GPUs that asks for blocks, racks or the like is placed by none of these rules, but as the module `place::domain` says.
+//!
 //! `spread`, `random` and `locality` after its timeout need only as many free GPUs as the job has, wherever they are.
 //!
 //! **Parts of a GPU.** A job of a part of a GPU fits on a node that has a shared GPU with enough left, or a free GPU. There it takes the shared
@@ -42,6 +44,7 @@
 //! of 12 takes the second and cannot have 4 of the third's 5 under buddy cells unless they are an aligned block.
 
 mod buddy;
+mod domain;
 mod fragmentation;
 mod packed;
 mod part;
@@ -105,6 +108,9 @@ impl Placer {
         if shape.amount() > nodes.eligible_free() * 1000 {
             return false;
         }
+        if let Some(request) = shape.request {
+            return domain::place(nodes, shape, request, pieces);
+        }
         match self.rule {
             Placement::Spread => scattered::spread(nodes, shape, pieces),
             Placement::Random if self.helios => scattered::fill(nodes, shape, nodes.eligible(), pieces),
@@ -132,6 +138,9 @@ impl Placer {
         }
         if shape.amount() > nodes.eligible_free() * 1000 {
             return false;
+        }
+        if let Some(request) = shape.request {
+            return domain::fits(nodes, shape, request);
         }
         let scattered = matches!(self.rule, Placement::Spread | Placement::Random)
             || (matches!(self.rule, Placement::Locality(_)) && ask.relaxed);

@@ -14,6 +14,9 @@ impl Pool<'_> {
     }
 
     pub(super) fn place_as(&self, view: &View, job: usize, shape: Shape, relaxed: bool) -> Option<Vec<Piece>> {
+        if let Some(request) = shape.request {
+            return self.place_near(view, shape, request);
+        }
         let is_type = |node: usize, wanted: Option<u16>| wanted.is_none() || self.nodes[node].gpu_type == wanted;
         let eligible: Vec<usize> =
             (0..view.len()).filter(|node| view[*node].1 && is_type(*node, shape.gpu_type)).collect();

@@ -1,12 +1,13 @@
-//! Quotas of queues as Kueue's objects have them: ClusterQueues, Cohorts, ResourceFlavors, priority classes and its Configuration.
+//! Quotas of queues as Kueue's objects have them: ClusterQueues, Cohorts, ResourceFlavors, Topologies, priority classes and its Configuration.
 //!
 //! Read are the versions v1beta1 and v1beta2 of the group `kueue.x-k8s.io`, from YAML documents or what `kubectl get … -o yaml` and `-o json` print. A ClusterQueue is a VC of the replay, of
 //! its `resourceGroups` the one that covers GPUs counts (processors, if jobs compete for these). A ResourceFlavor stands for the nodes whose GPU type one of its node labels, or its name, says; letters and
-//! digits alone are compared, in either case. A job's priority is the `value` of its WorkloadPriorityClass or PriorityClass, else 0. Fair sharing is on if a Configuration of the file has it.
+//! digits alone are compared, in either case. Labels of Node objects say where nodes lie ([`node`]). A job's priority is the `value` of its WorkloadPriorityClass or PriorityClass, else 0. Fair sharing is on if a Configuration of the file has it.
 //!
 //! What is not replayed is said in a note: other resources, admission checks, a queue on hold, slices of GPUs. O(bytes). Worked example: `nominalQuota: 9` of `nvidia.com/gpu` and `borrowingLimit: 1`
 //! let a queue use 10 GPUs if its cohort has one to lend.
 
+mod node;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
@@ -18,6 +19,7 @@ use tracecast_analytics::ingest::quantity::{is_gpu, is_slice, quantity};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 
+use self::node::LabelledNode;
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Vc};
 use crate::sim::cohort::{Cohorts, FairPreemption, Flavor, Member, QueueRules, Queueing, Quota, Reclaim, Within};
@@ -34,10 +36,9 @@ const MOST_WEIGHT: f64 = 1e6;
 /// The group of Kueue's objects.
 const GROUP: &str = "kueue.x-k8s.io/";
 /// Kinds of that group that say nothing of quotas.
-const OTHER_KINDS: [&str; 8] = [
+const OTHER_KINDS: [&str; 7] = [
     "LocalQueue",
     "Workload",
-    "Topology",
     "AdmissionCheck",
     "ProvisioningRequestConfig",
     "MultiKueueConfig",
@@ -51,8 +52,8 @@ const PREEMPTION_FIELDS: [&str; 3] = ["withinClusterQueue", "reclaimWithinCohort
 /// How an amount is mended.
 const QUANTITY: &str = "write a quantity such as 8";
 /// Kinds of objects that are read for quotas.
-const KINDS: [&str; 6] =
-    ["ClusterQueue", "Cohort", "ResourceFlavor", "WorkloadPriorityClass", "PriorityClass", "Configuration"];
+const KINDS: [&str; 7] =
+    ["ClusterQueue", "Cohort", "ResourceFlavor", "Topology", "WorkloadPriorityClass", "PriorityClass", "Configuration"];
 
 /// Quotas of a flavor and resource as written.
 #[derive(Debug, Clone)]
@@ -86,6 +87,12 @@ pub struct QuotaFile {
     cohorts: BTreeMap<String, Cohort>,
     /// Values of node labels by flavor.
     labels: BTreeMap<String, Vec<String>>,
+    /// The Topology of flavors that name one.
+    topology_of: BTreeMap<String, String>,
+    /// Labels of the levels of each Topology.
+    topologies: BTreeMap<String, Vec<String>>,
+    /// Node objects with GPUs: their labels say where nodes lie.
+    nodes: Vec<LabelledNode>,
     priorities: BTreeMap<String, i32>,
     fair: Option<FairPreemption>,
     notes: Vec<String>,
@@ -159,7 +166,7 @@ impl QuotaFile {
             return Err(Error::File {
                 file: file.to_owned(),
                 line: 1,
-                what: "there is no ClusterQueue; export with `kubectl get clusterqueues,cohorts,resourceflavors,workloadpriorityclasses -o yaml`".to_owned(),
+                what: "there is no ClusterQueue; export with `kubectl get clusterqueues,cohorts,resourceflavors,topologies,nodes,workloadpriorityclasses -o yaml`".to_owned(),
             });
         }
         if !others.is_empty() {
@@ -179,6 +186,10 @@ impl QuotaFile {
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let file = self.file.clone();
         let place = Place { file: &file, line: document.line, what: format!("{kind} {name}").trim_end().to_owned() };
+        if kind == "Node" {
+            self.nodes.extend(LabelledNode::of(object));
+            return Ok(());
+        }
         if kind == "ConfigMap" {
             return self.config_map(object, &place, others);
         }
@@ -219,6 +230,18 @@ impl QuotaFile {
                 let labels = object.pointer("/spec/nodeLabels").and_then(Value::as_object);
                 let values = labels.into_iter().flatten().filter_map(|(_, value)| value.as_str().map(str::to_owned));
                 self.labels.insert(name.to_owned(), values.collect());
+                if let Some(topology) = place.text(object, "/spec/topologyName")? {
+                    self.topology_of.insert(name.to_owned(), topology);
+                }
+            }
+            "Topology" => {
+                let levels = object.pointer("/spec/levels").and_then(Value::as_array).into_iter().flatten();
+                let label = |level: &Value| level.get("nodeLabel").and_then(Value::as_str).map(str::to_owned);
+                let labels: Option<Vec<String>> = levels.map(label).collect();
+                let labels = labels.filter(|labels| !labels.is_empty());
+                let labels =
+                    labels.ok_or_else(|| place.wrong("spec.levels is no list of levels with a nodeLabel each"))?;
+                self.topologies.insert(name.to_owned(), labels);
             }
             "Configuration" => self.configuration(object, &place)?,
             _ => {
@@ -366,7 +389,8 @@ impl QuotaFile {
         notes.extend(assumed);
         notes.extend(self.notes.iter().cloned());
         let vcs = self.queues.iter().map(|queue| Vc::new(queue.name.clone(), 0)).collect();
-        let cluster = Cluster { vcs, cohorts: Some(cohorts), ..cluster.pooled() };
+        let mut cluster = Cluster { vcs, cohorts: Some(cohorts), ..cluster.pooled() };
+        self.locate(&mut cluster, resource, notes)?;
         let (gpus, nominal) = (cluster.largest().1, self.nominal_gpus());
         notes.push(format!(
             "Queues are ClusterQueues: their quotas, not nodes of their own, divide one pool of {} {}.",

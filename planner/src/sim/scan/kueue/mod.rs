@@ -30,7 +30,9 @@
 //! by the flavors' order. The search ends at a flavor that fits without borrowing; that fits with it, unless `whenCanBorrow` is `TryNextFlavor`; or that can be had by stopping others, if
 //! `whenCanPreempt` is not, and neither is `whenCanBorrow` or it would not borrow once they have stopped.
 //!
-//! What differs from Kueue: nodes are part of admission, as under its topology-aware scheduling, where Kueue without it would admit the job and leave its pods pending; who is stopped is gone at once, and who stopped it
+//! Where jobs ask for blocks or racks, *finds nodes* means: as they ask (the module `place::domain`), after others have stopped as well.
+//!
+//! What differs from Kueue: nodes are part of admission, as under its topology-aware scheduling, where Kueue without it would admit the job and leave its pods pending; a job that asks for a block or rack is admitted with any flavor, whether that names a `Topology` or not; who is stopped is gone at once, and who stopped it
 //! starts in the same moment; flavors are tried from the first in each cycle; a job that was stopped a hundred times is left alone, so that a replay ends.
 //!
 //! O(queues × flavors) nominations a cycle, and O(running + nodes) for one that looks for jobs to stop. Worked example: queues a and b of 4 GPUs each in one cohort of 8 GPUs; b runs 8 jobs of 1 GPU,

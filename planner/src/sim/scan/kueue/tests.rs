@@ -1,7 +1,9 @@
 //! Kueue's documented examples, and a few more, worked out by hand.
 
 use crate::sim::cohort::{Cohorts, FairPreemption, Flavor, Member, QueueRules, Queueing, Quota, Reclaim, Within};
-use crate::sim::{Cluster, Policy, Preemption, Scan, Schedule, Shape, Workload, simulate};
+use crate::sim::{
+    Cluster, Outcome, Policy, Preemption, Scan, Schedule, Shape, Topology, TopologyRequest, Workload, simulate,
+};
 
 /// A queue under test.
 #[derive(Clone)]
@@ -243,6 +245,49 @@ fn fair_sharing_stops_who_has_more_until_the_shares_are_even() {
     let schedule = replay(&jobs(&list), &cluster(1, &queues, Some(FairPreemption::Both)));
     assert_eq!(schedule.preemptions[..4], [0, 0, 1, 1]);
     assert_eq!(starts(&schedule)[4..], [10, 11, 510]);
+}
+
+/// Two racks of two nodes of 8. Jobs of priority 0 and 8 GPUs take nodes 0, 1 and 2; the first ends at 5 s. At 10 s comes a job of priority 5 and 16 GPUs.
+fn beside_two_racks(request: Option<TopologyRequest>, within: Within) -> Schedule {
+    let mut all = cluster(4, &[with(32, |rules| rules.within = within)], None);
+    all.topology = Some(Topology::regular(vec!["rack".to_owned()], &[2], 4).unwrap());
+    let mut list = jobs(&[(0, 0, 5, 8, 0), (0, 0, 100, 8, 0), (0, 0, 200, 8, 0), (0, 10, 50, 16, 5)]);
+    let last = usize::from(list.shape[3]);
+    list.shapes[last].request = request;
+    replay(&list, &all)
+}
+
+#[test]
+fn a_place_in_a_rack_is_part_of_admission() {
+    let last = |request, within| {
+        let schedule = beside_two_racks(request, within);
+        (starts(&schedule)[3], schedule.preemptions)
+    };
+    // Nodes 0 and 3 are free at 10 s: enough, but in two racks. At 100 s the first rack is free.
+    let rack = Some(TopologyRequest::required(0));
+    assert_eq!(last(None, Within::Never), (10, vec![0; 4]));
+    assert_eq!(last(Some(TopologyRequest::preferred(0)), Within::Never), (10, vec![0; 4]));
+    assert_eq!(last(rack, Within::Never), (100, vec![0; 4]));
+    // If it may stop others, it stops for a rack the job that was submitted last, and no other.
+    assert_eq!(last(rack, Within::LowerPriority), (10, vec![0, 0, 1, 0]));
+    assert_eq!(last(Some(TopologyRequest::preferred(0)), Within::LowerPriority), (10, vec![0; 4]));
+}
+
+#[test]
+fn a_job_that_no_rack_can_take_is_rejected() {
+    let mut all = cluster(4, &[queue(32)], None);
+    all.topology = Some(Topology::regular(vec!["rack".to_owned()], &[2], 4).unwrap());
+    let mut list = jobs(&[(0, 0, 5, 24, 0), (0, 0, 5, 25, 0)]);
+    list.shapes[0].request = Some(TopologyRequest::required(0));
+    list.shapes[1].request = Some(TopologyRequest::preferred(0));
+    let schedule = replay(&list, &all);
+    assert_eq!(schedule.outcome, [Outcome::Rejected, Outcome::Finished]);
+    // A topology that is not there, and a level that it does not have, are refused.
+    let policy = Policy { scan: Scan::Kueue, ..Policy::default() };
+    let told = |jobs: &Workload, cluster: &Cluster| simulate(jobs, cluster, &policy).unwrap_err().to_string();
+    assert!(told(&list, &Cluster { topology: None, ..all.clone() }).contains("no topology"));
+    list.shapes[0].request = Some(TopologyRequest::required(2));
+    assert!(told(&list, &all).contains("a level that the topology does not have"));
 }
 
 #[test]

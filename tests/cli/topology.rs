@@ -1,0 +1,160 @@
+//! `simulate --topology`, as a user meets it.
+
+use super::simulate::{data, quietly};
+use super::*;
+
+/// Four nodes of 8 GPUs. Three jobs of a node run to 100, 200 and 300 s; one of two nodes comes at 10 s and runs 50 s.
+const JOBS: &str = "\
+job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue
+a,ua,va,8,4,1,COMPLETED,2020-04-01 00:00:00,2020-04-01 00:00:00,2020-04-01 00:01:40,100,0
+b,ub,va,8,4,1,COMPLETED,2020-04-01 00:00:00,2020-04-01 00:00:00,2020-04-01 00:03:20,200,0
+c,uc,va,8,4,1,COMPLETED,2020-04-01 00:00:00,2020-04-01 00:00:00,2020-04-01 00:05:00,300,0
+d,ud,va,16,4,2,COMPLETED,2020-04-01 00:00:10,2020-04-01 00:01:40,2020-04-01 00:02:30,50,90
+";
+const NODES: &str = "[[vc]]\nname = \"va\"\nnodes = 4\ngpus_per_node = 8\n";
+const RACKS: &str = "[topology]\nlevels = [\"rack\"]\nsizes = [2]\n\n";
+
+fn queue(rest: &str) -> String {
+    format!(
+        "kind: ClusterQueue\nmetadata: {{name: va}}\nspec:\n  resourceGroups:\n  - flavors:\n    - name: any\n      resources:\n      - {{name: nvidia.com/gpu, nominalQuota: 32}}\n---\nkind: ResourceFlavor\nmetadata: {{name: any}}\n{rest}"
+    )
+}
+const FLAVOR: &str = "spec: {topologyName: site}\n---\nkind: Topology\nmetadata: {name: site}\nspec:\n  levels:\n  - nodeLabel: example.com/topology-rack\n  - nodeLabel: kubernetes.io/hostname\n";
+
+fn wait(metrics: &serde_json::Value) -> f64 {
+    // Three of four jobs wait for nothing.
+    4.0 * metrics["overall"]["wait_s"]["mean"].as_f64().unwrap()
+}
+
+/// What it says, in one line.
+fn said(arguments: &[&str]) -> String {
+    let output = quietly(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+    stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn refused(arguments: &[&str], what: &[&str]) {
+    let output = quietly(arguments);
+    let message = stderr(&output);
+    assert!(!output.status.success() && stdout(&output).is_empty(), "{arguments:?}");
+    assert!(what.iter().all(|what| message.contains(what)), "{arguments:?}: {message}");
+}
+
+#[test]
+fn a_job_that_requires_a_rack_waits_for_one() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", JOBS);
+    let nodes = folder.file("cluster.toml", &format!("{RACKS}{NODES}"));
+    folder.file("queues.yaml", &queue(FLAVOR));
+    let compare = folder.file(
+        "compare.toml",
+        "[[scenario]]\nname = \"anywhere\"\n\n[[scenario]]\nname = \"required\"\ntopology = \"required:rack:16\"\n\n[[scenario]]\nname = \"preferred\"\ntopology = \"preferred:rack:16\"\n\n[[scenario]]\nname = \"kueue\"\ntopology = \"required:example.com/topology-rack:16\"\nquota = \"queues.yaml\"\n",
+    );
+    let found = data(&[&jobs, "--cluster", &nodes, "--recorded", "fifo/skip", "--compare", &compare]);
+    let of = |at: usize| found["others"][at]["metrics"].clone();
+    // At 100 s nodes 0 and 3 are free, at 200 s the first rack is.
+    assert_eq!([wait(&found["metrics"]), wait(&of(0)), wait(&of(1)), wait(&of(2))], [90.0, 190.0, 90.0, 190.0]);
+    // How well the record is met has nothing to do with what jobs are made to ask.
+    assert_eq!(found["fidelity"], data(&[&jobs, "--cluster", &nodes, "--recorded", "fifo/skip"])["fidelity"]);
+    // Who asks for nothing is counted as well: by chance, d lay in two racks.
+    let anywhere = &found["metrics"]["topology"][0];
+    assert_eq!(
+        (&anywhere["request"], &anywhere["on_several_nodes"], &anywhere["in_one_domain"]),
+        (&"nothing".into(), &1.into(), &0.into())
+    );
+    let required = &of(0)["topology"][0];
+    assert_eq!(
+        (&required["request"], &required["jobs"], &required["waited"]),
+        (&"requires one rack".into(), &1.into(), &1.into())
+    );
+    assert!((required["wait_hours"].as_f64().unwrap() * 3600.0 - 100.0).abs() < 1e-6);
+    assert_eq!((&required["in_one_domain"], &of(1)["topology"][0]["in_one_domain"]), (&1.into(), &0.into()));
+    let causes = of(0)["delay"]["all"]["causes"].clone();
+    assert!(
+        causes.as_array().unwrap().iter().any(|cause| cause["cause"] == "topology" && cause["jobs"] == 1),
+        "{causes}"
+    );
+    // Under Kueue the other jobs are unconstrained, as their queue's flavor names a Topology.
+    assert_eq!((&of(2)["topology"][1]["request"], &of(2)["topology"][1]["jobs"]), (&"anywhere".into(), &3.into()));
+    let text = said(&[&jobs, "--cluster", &nodes, "--scan", "skip", "--topology", "required:rack:16"]);
+    assert!(text.contains("Blocks and racks") && text.contains("1 of 1 (100.0 %) lay in one domain"), "{text}");
+    assert!(text.contains("The nodes lie in 2 racks. What jobs ask: requires one rack (1 job)"), "{text}");
+}
+
+#[test]
+fn the_sample_s_racks_are_compared() {
+    let compare = "datasets/clusters/sample_topology/compare.toml";
+    let found = data(&["datasets/sample", "--recorded", "fifo/skip", "--compare", compare]);
+    assert_eq!(found["fidelity"]["verdict"], "exact");
+    let replays = [&found["metrics"], &found["others"][0]["metrics"], &found["others"][1]["metrics"]];
+    // As the guide has it.
+    let near = replays.map(|of| of["topology"][0]["in_one_domain"].as_u64().unwrap());
+    assert_eq!(near, [154, 475, 535]);
+    let of_large = |of: &serde_json::Value| {
+        let sizes = of["by_size"].as_array().unwrap();
+        sizes.iter().find(|of| of["size"] == ">8").unwrap()["wait_s"]["mean"].as_f64().unwrap()
+    };
+    let [anywhere, preferred, required] = replays.map(of_large);
+    // What is preferred costs nothing here; what is required more than doubles the wait.
+    assert!((anywhere - preferred).abs() < 1.0 && required > 2.0 * anywhere, "{anywhere} {preferred} {required}");
+}
+
+#[test]
+fn what_no_rack_can_take_is_rejected_and_said() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", JOBS);
+    let nodes = folder.file("cluster.toml", &format!("{}{NODES}", RACKS.replace("[2]", "[1]")));
+    let found = data(&[&jobs, "--cluster", &nodes, "--scan", "skip", "--topology", "required:rack:16"]);
+    assert_eq!(
+        (&found["metrics"]["overall"]["rejected"], &found["metrics"]["topology"][0]["rejected"]),
+        (&1.into(), &1.into())
+    );
+    let text = said(&[&jobs, "--cluster", &nodes, "--scan", "skip", "--topology", "required:rack:16"]);
+    assert!(text.contains("One job is too large for any domain and never runs."), "{text}");
+}
+
+#[test]
+fn rules_that_mean_nothing_are_refused_with_a_remedy() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", JOBS);
+    let (nodes, racks) = (folder.file("nodes.toml", NODES), folder.file("racks.toml", &format!("{RACKS}{NODES}")));
+    refused(&[&jobs, "--cluster", &racks, "--topology", "rack"], &["--topology", "required:rack:16"]);
+    refused(&[&jobs, "--cluster", &racks, "--topology", "required:block"], &["`block`", "there are rack, node"]);
+    refused(&[&jobs, "--cluster", &nodes, "--topology", "required:rack"], &["which nodes lie together", "[topology]"]);
+    refused(&[&jobs, "--cluster", &racks, "--topology", "required:rack", "--scan", "slurm"], &["slurm", "--topology"]);
+    refused(&[&jobs, "--cluster", &racks, "--topology", "required:rack", "--compat", "helios"], &["--topology"]);
+    let wrong = folder.file("wrong.toml", &format!("[topology]\nlevels = [\"rack\"]\n{NODES}"));
+    refused(&[&jobs, "--cluster", &wrong], &["wrong.toml, line 2", "sizes"]);
+}
+
+#[test]
+fn a_topology_of_kueue_s_that_no_node_has_is_said() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", JOBS);
+    let nodes = folder.file("cluster.toml", NODES);
+    let with = folder.file("with.yaml", &queue(FLAVOR));
+    let text = said(&[&jobs, "--cluster", &nodes, "--quota", &with]);
+    assert!(text.contains("Nothing says which nodes lie together in the Topology site (example.com/topology-rack, kubernetes.io/hostname)"), "{text}");
+    // With the Node objects it is known, without a word on it in the cluster file.
+    let node = |rack: &str| {
+        format!(
+            "---\nkind: Node\nmetadata:\n  labels: {{example.com/topology-rack: {rack}}}\nstatus:\n  allocatable: {{nvidia.com/gpu: \"8\"}}\n"
+        )
+    };
+    let labelled = ["r1", "r2", "r1", "r2"].map(node).concat();
+    let nodes_too = folder.file("nodes.yaml", &format!("{}{labelled}", queue(FLAVOR)));
+    let asks =
+        [&jobs, "--cluster", &nodes, "--quota", &nodes_too, "--topology", "required:example.com/topology-rack:16"];
+    let text = said(&asks);
+    assert!(
+        text.contains("Where nodes lie is what the labels of the Node objects in") && text.contains("lie in 2 racks"),
+        "{text}"
+    );
+    assert_eq!(data(&asks)["metrics"]["topology"][0]["request"], "requires one rack");
+    let without = folder.file("without.yaml", &queue("spec: {topologyName: site}\n"));
+    let text = said(&[&jobs, "--cluster", &nodes, "--quota", &without]);
+    assert!(text.contains("a Topology that the file does not have: site"), "{text}");
+    let broken = folder
+        .file("broken.yaml", &queue("spec: {}\n---\nkind: Topology\nmetadata: {name: site}\nspec: {levels: []}\n"));
+    refused(&[&jobs, "--cluster", &nodes, "--quota", &broken], &["broken.yaml", "Topology site", "nodeLabel"]);
+}
