@@ -189,6 +189,7 @@ pub mod cluster;
 pub mod cohort;
 mod engine;
 pub mod helios;
+pub mod kai;
 pub mod key;
 pub mod limit;
 mod nodes;
