@@ -32,6 +32,7 @@ impl Cluster {
             gpu_types: self.gpu_types.clone(),
             outages,
             cohorts: None,
+            kai: None,
             limits: None,
         }
     }
