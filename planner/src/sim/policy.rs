@@ -349,7 +349,9 @@ impl Policy {
             let there = if self.scan == Scan::Kai { cluster.kai.is_some() } else { cluster.cohorts.is_some() };
             return match there {
                 true => Ok(()),
-                false => Err(Error::Policy(format!("the scan `{scheduler}` needs the quotas of its queues (--quota)"))),
+                false => Err(Error::Policy(format!(
+                    "the scan `{scheduler}` needs the quotas of its queues (--quota, with objects of that scheduler)"
+                ))),
             };
         }
         if cluster.limits.is_some() {

@@ -1,4 +1,4 @@
-//! Who uses, borrows and waits within quotas of cohorts: figures of each queue under Kueue's admission.
+//! Who uses, borrows and waits within quotas of cohorts: figures of each queue under Kueue's admission; under KAI's queues see [`super::kai`].
 //!
 //! Of a queue at a moment, with n its nominal quota and u what its jobs hold of a flavor, and w what its waiting jobs ask for: it *borrows* Σ max(0, u − n), leaves Σ max(0, n − u) of its own
 //! *idle* (sums over flavors), and is *owed* as much of w as is idle: what it waits for although it is its own. The figures are means over the window of the replay. A job waits for quota if no flavor of its queue has
@@ -9,6 +9,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::kai::FairQueues;
 use crate::sim::cluster::{Cluster, Group};
 use crate::sim::cohort::{Cohorts, Usage};
 use crate::sim::schedule::Piece;
@@ -29,6 +30,14 @@ pub struct QuotaUse {
     pub idle_gpus: f64,
     /// What of that its waiting jobs asked for: it waited although it was within its own quota.
     pub owed_gpus: f64,
+    /// Its fair share, under KAI's queues.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default)]
+    pub fair_gpus: Option<f64>,
+    /// What its waiting jobs asked for of what it did not have of its fair share, under KAI's queues.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default)]
+    pub short_gpus: Option<f64>,
     /// Jobs that were stopped for others, counted each time.
     pub stopped: u64,
 }
@@ -42,9 +51,74 @@ struct Integrals {
     owed: u128,
 }
 
-/// Quotas in a walk through a schedule.
+/// Queues in a walk through a schedule.
 #[derive(Debug)]
-pub(super) struct Queues<'a> {
+pub(super) enum Queues<'a> {
+    /// Kueue's.
+    Cohorts(InCohorts<'a>),
+    /// KAI's.
+    Fair(Box<FairQueues<'a>>),
+}
+
+impl<'a> Queues<'a> {
+    /// Of a cluster, if it has any.
+    pub(super) fn of(cluster: &'a Cluster) -> Option<Self> {
+        let fair = || Some(Self::Fair(Box::new(FairQueues::of(cluster.kai.as_ref()?))));
+        InCohorts::of(cluster).map(Self::Cohorts).or_else(fair)
+    }
+
+    /// A job of `queue` takes or gives back what it holds.
+    pub(super) fn hold(&mut self, queue: u16, pieces: &[Piece], take: bool) {
+        match self {
+            Self::Cohorts(queues) => queues.hold(queue, pieces, take),
+            Self::Fair(queues) => queues.hold(queue, pieces.iter().map(|piece| piece.amount()).sum(), take),
+        }
+    }
+
+    /// A job of `queue` joins those that wait, or leaves them.
+    pub(super) fn wait(&mut self, queue: usize, amount: u64, joins: bool) {
+        match self {
+            Self::Cohorts(queues) => queues.wait(queue, amount, joins),
+            Self::Fair(queues) => queues.wait(queue, amount, joins),
+        }
+    }
+
+    /// A job of `queue` was stopped for another.
+    pub(super) fn stop(&mut self, queue: u16) {
+        match self {
+            Self::Cohorts(queues) => queues.stop(queue),
+            Self::Fair(queues) => queues.stop(queue),
+        }
+    }
+
+    /// Whether quota alone keeps a job of `queue` from starting.
+    pub(super) fn lacks(&self, queue: usize, shape: Shape) -> bool {
+        match self {
+            Self::Cohorts(queues) => queues.lacks(queue, shape),
+            Self::Fair(queues) => queues.lacks(queue, shape.amount()),
+        }
+    }
+
+    /// Nothing happens from `since` to `to`, with so many thousandths of GPUs in service; what was before `from` is not counted.
+    pub(super) fn pass(&mut self, since: i64, to: i64, from: i64, in_service: u64) {
+        match self {
+            Self::Cohorts(queues) => queues.pass(u128::from((to - since.max(from)).max(0).unsigned_abs())),
+            Self::Fair(queues) => queues.pass(to, from, in_service),
+        }
+    }
+
+    /// The figures, over a window of so many milliseconds.
+    pub(super) fn figures(&self, window_ms: i64) -> Vec<QuotaUse> {
+        match self {
+            Self::Cohorts(queues) => queues.figures(window_ms),
+            Self::Fair(queues) => queues.figures(window_ms),
+        }
+    }
+}
+
+/// Quotas in cohorts.
+#[derive(Debug)]
+pub(super) struct InCohorts<'a> {
     cohorts: &'a Cohorts,
     usage: Usage,
     groups: &'a [Group],
@@ -54,9 +128,9 @@ pub(super) struct Queues<'a> {
     stopped: Vec<u64>,
 }
 
-impl<'a> Queues<'a> {
+impl<'a> InCohorts<'a> {
     /// Of a cluster, if it has cohorts.
-    pub(super) fn of(cluster: &'a Cluster) -> Option<Self> {
+    fn of(cluster: &'a Cluster) -> Option<Self> {
         let cohorts = cluster.cohorts.as_ref()?;
         let queues = cohorts.rules().len();
         Some(Self {
@@ -70,7 +144,7 @@ impl<'a> Queues<'a> {
     }
 
     /// A job of `queue` takes or gives back what it holds.
-    pub(super) fn hold(&mut self, queue: u16, pieces: &[Piece], take: bool) {
+    fn hold(&mut self, queue: u16, pieces: &[Piece], take: bool) {
         let amount: u64 = pieces.iter().map(|piece| piece.amount()).sum();
         let mut left = pieces.first().map_or(0, |piece| piece.node);
         let of_node = self.groups.iter().find(|group| {
@@ -94,21 +168,21 @@ impl<'a> Queues<'a> {
     }
 
     /// A job of `queue` joins those that wait, or leaves them.
-    pub(super) fn wait(&mut self, queue: usize, amount: u64, joins: bool) {
+    fn wait(&mut self, queue: usize, amount: u64, joins: bool) {
         if let Some(waiting) = self.waiting.get_mut(queue) {
             *waiting = if joins { *waiting + amount } else { waiting.saturating_sub(amount) };
         }
     }
 
     /// A job of `queue` was stopped for another.
-    pub(super) fn stop(&mut self, queue: u16) {
+    fn stop(&mut self, queue: u16) {
         if let Some(stopped) = self.stopped.get_mut(usize::from(queue)) {
             *stopped += 1;
         }
     }
 
     /// Whether quota alone keeps a job of `queue` from starting: no flavor has enough.
-    pub(super) fn lacks(&self, queue: usize, shape: Shape) -> bool {
+    fn lacks(&self, queue: usize, shape: Shape) -> bool {
         let Some(rules) = self.cohorts.rules().get(queue) else { return false };
         !rules.flavors.iter().any(|flavor| {
             self.cohorts.suits(*flavor, shape.gpu_type)
@@ -122,7 +196,7 @@ impl<'a> Queues<'a> {
     }
 
     /// Time passes and nothing happens.
-    pub(super) fn pass(&mut self, dt: u128) {
+    fn pass(&mut self, dt: u128) {
         for queue in 0..self.totals.len() {
             let waiting = self.waiting[queue];
             let (mut held, mut borrowed, mut idle) = (0, 0, 0);
@@ -142,7 +216,7 @@ impl<'a> Queues<'a> {
     }
 
     /// The figures, over a window of so many milliseconds.
-    pub(super) fn figures(&self, window_ms: i64) -> Vec<QuotaUse> {
+    fn figures(&self, window_ms: i64) -> Vec<QuotaUse> {
         let mean = |total: u128| if window_ms > 0 { total as f64 / window_ms as f64 / 1000.0 } else { 0.0 };
         let of = |(queue, total): (usize, &Integrals)| QuotaUse {
             name: self.cohorts.members()[queue].name.clone(),
@@ -151,6 +225,8 @@ impl<'a> Queues<'a> {
             borrowed_gpus: mean(total.borrowed),
             idle_gpus: mean(total.idle),
             owed_gpus: mean(total.owed),
+            fair_gpus: None,
+            short_gpus: None,
             stopped: self.stopped[queue],
         };
         self.totals.iter().enumerate().map(of).collect()
