@@ -29,11 +29,12 @@ impl Answer {
     }
 }
 
-/// Who borrowed most, and who was owed most.
+/// Who borrowed most, who was owed most, and whose share fell shortest.
 fn finding(quotas: &[QuotaUse]) -> String {
     let most = |of: fn(&QuotaUse) -> f64| {
         quotas
             .iter()
+            .filter(|queue| !queue.above)
             .max_by(|a, b| of(a).total_cmp(&of(b)))
             .filter(|queue| of(queue) >= 0.05)
             .map(|queue| (queue, of(queue)))
@@ -59,7 +60,14 @@ fn finding(quotas: &[QuotaUse]) -> String {
             )
         },
     );
-    borrowed + &owed
+    let starved = most(|queue| queue.short_gpus.unwrap_or(0.0)).map_or_else(String::new, |(queue, gpus)| {
+        format!(
+            " {} starved most: {} GPUs on average of its fair share were not there for its waiting jobs.",
+            queue.name,
+            format::float(gpus, 1)
+        )
+    });
+    borrowed + &owed + &starved
 }
 
 fn table(quotas: &[QuotaUse]) -> ReportTable {

@@ -123,6 +123,7 @@ impl<'a> FairQueues<'a> {
         let mean = |total: u128| if window_ms > 0 { total as f64 / window_ms as f64 / 1000.0 } else { 0.0 };
         let of = |(at, total): (usize, &Integrals)| QuotaUse {
             name: self.tree.queues()[at].name.clone(),
+            above: at >= self.tree.leaves(),
             nominal_gpus: mean(total.nominal),
             used_gpus: mean(total.used),
             borrowed_gpus: mean(total.borrowed),

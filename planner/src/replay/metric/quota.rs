@@ -20,6 +20,10 @@ use crate::sim::workload::Shape;
 pub struct QuotaUse {
     /// The queue.
     pub name: String,
+    /// Whether it stands above other queues, under KAI's.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub above: bool,
     /// Its own quota.
     pub nominal_gpus: f64,
     /// What its jobs held.
@@ -220,6 +224,7 @@ impl<'a> InCohorts<'a> {
         let mean = |total: u128| if window_ms > 0 { total as f64 / window_ms as f64 / 1000.0 } else { 0.0 };
         let of = |(queue, total): (usize, &Integrals)| QuotaUse {
             name: self.cohorts.members()[queue].name.clone(),
+            above: false,
             nominal_gpus: self.nominal(queue) as f64 / 1000.0,
             used_gpus: mean(total.used),
             borrowed_gpus: mean(total.borrowed),

@@ -42,6 +42,8 @@ const SPEC_FIELDS: [&str; 6] =
 const RESOURCE_FIELDS: [&str; 3] = ["quota", "limit", "overQuotaWeight"];
 /// A century, ms: no length of time is longer.
 const LONGEST_MS: f64 = 3.2e12;
+/// The shortest window, and time between two measurements, ms.
+const SHORTEST_MS: i64 = 1000;
 
 /// What a queue has of a resource, thousandths of a GPU or processor.
 #[derive(Debug, Clone, Copy)]
@@ -186,8 +188,8 @@ impl KaiFile {
         // Off if it is nothing, as KAI takes it.
         let half_life_ms = of("halfLifePeriod")?.filter(|half_life| *half_life > 0);
         let fetch_ms = of("fetchInterval")?.unwrap_or(UsageRule::WEEK.fetch_ms);
-        if size_ms == 0 || fetch_ms == 0 {
-            return Err(place.wrong("windowSize and fetchInterval are longer than nothing"));
+        if size_ms.min(fetch_ms) < SHORTEST_MS {
+            return Err(place.wrong("windowSize and fetchInterval are a second at least"));
         }
         self.rules.usage = Some(UsageRule { window, half_life_ms, fetch_ms });
         Ok(())
@@ -548,7 +550,7 @@ items:
         };
         has(
             refused("{parentQueue: all}", "{parentQueue: none}"),
-            &["q.yaml, line 19", "Queue speech", "none is not in the file"],
+            &["q.yaml, line 20", "Queue speech", "none is not in the file"],
         );
         has(
             refused(
@@ -568,6 +570,6 @@ items:
         has(refused("windowType: tumbling", "windowType: cron"), &["cron"]);
         has(refused("windowType: tumbling", "windowType: weekly"), &["sliding, tumbling"]);
         has(refused("\"2026-01-05T00:00:00Z\"", "soon"), &["tumblingWindowStartTime"]);
-        has(refused("windowSize: 1w", "windowSize: 0s"), &["longer than nothing"]);
+        has(refused("windowSize: 1w", "windowSize: 0s"), &["a second at least"]);
     }
 }
