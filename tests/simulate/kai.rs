@@ -3,7 +3,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use tracecast_planner::sim::kai::{Hierarchy, KaiQueue, KaiRules, UsageRule, Window};
+use tracecast_planner::sim::kai::{Hierarchy, KaiQueue, KaiRules, UsageRule, UsageWindow};
 use tracecast_planner::sim::{
     Cluster, Outcome, Placement, Policy, Pool, Preemption, Scan, Schedule, Shape, Vc, Workload, simulate,
 };
@@ -91,11 +91,11 @@ fn tree(random: &mut ChaCha8Rng, leaves: usize) -> Hierarchy {
     }
     let usage = random.random_bool(0.6).then(|| UsageRule {
         window: match random.random_range(0..3) {
-            0 => Window::Tumbling {
+            0 => UsageWindow::Tumbling {
                 start_ms: random.random_range(-30..60) * 1000,
                 size_ms: random.random_range(1..100) * 1000,
             },
-            _ => Window::Sliding { size_ms: random.random_range(1..200) * 1000 },
+            _ => UsageWindow::Sliding { size_ms: random.random_range(1..200) * 1000 },
         },
         half_life_ms: random.random_bool(0.5).then(|| random.random_range(1..60) * 1000),
         fetch_ms: pick(random, &[500, 1000, 5000, 7000, 60_000]),

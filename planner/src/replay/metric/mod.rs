@@ -32,6 +32,7 @@ pub mod fair;
 pub mod group;
 mod kai;
 pub mod limit;
+mod queues;
 pub mod quota;
 mod share;
 mod state;

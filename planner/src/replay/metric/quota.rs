@@ -1,4 +1,4 @@
-//! Who uses, borrows and waits within quotas of cohorts: figures of each queue under Kueue's admission; under KAI's queues see [`super::kai`].
+//! Who uses, borrows and waits within quotas of cohorts: figures of each queue under Kueue's admission; under KAI's queues see the module `kai`.
 //!
 //! Of a queue at a moment, with n its nominal quota and u what its jobs hold of a flavor, and w what its waiting jobs ask for: it *borrows* Σ max(0, u − n), leaves Σ max(0, n − u) of its own
 //! *idle* (sums over flavors), and is *owed* as much of w as is idle: what it waits for although it is its own. The figures are means over the window of the replay. A job waits for quota if no flavor of its queue has
@@ -9,7 +9,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::kai::FairQueues;
 use crate::sim::cluster::{Cluster, Group};
 use crate::sim::cohort::{Cohorts, Usage};
 use crate::sim::schedule::Piece;
@@ -55,71 +54,6 @@ struct Integrals {
     owed: u128,
 }
 
-/// Queues in a walk through a schedule.
-#[derive(Debug)]
-pub(super) enum Queues<'a> {
-    /// Kueue's.
-    Cohorts(InCohorts<'a>),
-    /// KAI's.
-    Fair(Box<FairQueues<'a>>),
-}
-
-impl<'a> Queues<'a> {
-    /// Of a cluster, if it has any.
-    pub(super) fn of(cluster: &'a Cluster) -> Option<Self> {
-        let fair = || Some(Self::Fair(Box::new(FairQueues::of(cluster.kai.as_ref()?))));
-        InCohorts::of(cluster).map(Self::Cohorts).or_else(fair)
-    }
-
-    /// A job of `queue` takes or gives back what it holds.
-    pub(super) fn hold(&mut self, queue: u16, pieces: &[Piece], take: bool) {
-        match self {
-            Self::Cohorts(queues) => queues.hold(queue, pieces, take),
-            Self::Fair(queues) => queues.hold(queue, pieces.iter().map(|piece| piece.amount()).sum(), take),
-        }
-    }
-
-    /// A job of `queue` joins those that wait, or leaves them.
-    pub(super) fn wait(&mut self, queue: usize, amount: u64, joins: bool) {
-        match self {
-            Self::Cohorts(queues) => queues.wait(queue, amount, joins),
-            Self::Fair(queues) => queues.wait(queue, amount, joins),
-        }
-    }
-
-    /// A job of `queue` was stopped for another.
-    pub(super) fn stop(&mut self, queue: u16) {
-        match self {
-            Self::Cohorts(queues) => queues.stop(queue),
-            Self::Fair(queues) => queues.stop(queue),
-        }
-    }
-
-    /// Whether quota alone keeps a job of `queue` from starting.
-    pub(super) fn lacks(&self, queue: usize, shape: Shape) -> bool {
-        match self {
-            Self::Cohorts(queues) => queues.lacks(queue, shape),
-            Self::Fair(queues) => queues.lacks(queue, shape.amount()),
-        }
-    }
-
-    /// Nothing happens from `since` to `to`, with so many thousandths of GPUs in service; what was before `from` is not counted.
-    pub(super) fn pass(&mut self, since: i64, to: i64, from: i64, in_service: u64) {
-        match self {
-            Self::Cohorts(queues) => queues.pass(u128::from((to - since.max(from)).max(0).unsigned_abs())),
-            Self::Fair(queues) => queues.pass(to, from, in_service),
-        }
-    }
-
-    /// The figures, over a window of so many milliseconds.
-    pub(super) fn figures(&self, window_ms: i64) -> Vec<QuotaUse> {
-        match self {
-            Self::Cohorts(queues) => queues.figures(window_ms),
-            Self::Fair(queues) => queues.figures(window_ms),
-        }
-    }
-}
-
 /// Quotas in cohorts.
 #[derive(Debug)]
 pub(super) struct InCohorts<'a> {
@@ -134,7 +68,7 @@ pub(super) struct InCohorts<'a> {
 
 impl<'a> InCohorts<'a> {
     /// Of a cluster, if it has cohorts.
-    fn of(cluster: &'a Cluster) -> Option<Self> {
+    pub(super) fn of(cluster: &'a Cluster) -> Option<Self> {
         let cohorts = cluster.cohorts.as_ref()?;
         let queues = cohorts.rules().len();
         Some(Self {
@@ -148,7 +82,7 @@ impl<'a> InCohorts<'a> {
     }
 
     /// A job of `queue` takes or gives back what it holds.
-    fn hold(&mut self, queue: u16, pieces: &[Piece], take: bool) {
+    pub(super) fn hold(&mut self, queue: u16, pieces: &[Piece], take: bool) {
         let amount: u64 = pieces.iter().map(|piece| piece.amount()).sum();
         let mut left = pieces.first().map_or(0, |piece| piece.node);
         let of_node = self.groups.iter().find(|group| {
@@ -172,21 +106,21 @@ impl<'a> InCohorts<'a> {
     }
 
     /// A job of `queue` joins those that wait, or leaves them.
-    fn wait(&mut self, queue: usize, amount: u64, joins: bool) {
+    pub(super) fn wait(&mut self, queue: usize, amount: u64, joins: bool) {
         if let Some(waiting) = self.waiting.get_mut(queue) {
             *waiting = if joins { *waiting + amount } else { waiting.saturating_sub(amount) };
         }
     }
 
     /// A job of `queue` was stopped for another.
-    fn stop(&mut self, queue: u16) {
+    pub(super) fn stop(&mut self, queue: u16) {
         if let Some(stopped) = self.stopped.get_mut(usize::from(queue)) {
             *stopped += 1;
         }
     }
 
     /// Whether quota alone keeps a job of `queue` from starting: no flavor has enough.
-    fn lacks(&self, queue: usize, shape: Shape) -> bool {
+    pub(super) fn lacks(&self, queue: usize, shape: Shape) -> bool {
         let Some(rules) = self.cohorts.rules().get(queue) else { return false };
         !rules.flavors.iter().any(|flavor| {
             self.cohorts.suits(*flavor, shape.gpu_type)
@@ -200,7 +134,7 @@ impl<'a> InCohorts<'a> {
     }
 
     /// Time passes and nothing happens.
-    fn pass(&mut self, dt: u128) {
+    pub(super) fn pass(&mut self, dt: u128) {
         for queue in 0..self.totals.len() {
             let waiting = self.waiting[queue];
             let (mut held, mut borrowed, mut idle) = (0, 0, 0);
@@ -220,7 +154,7 @@ impl<'a> InCohorts<'a> {
     }
 
     /// The figures, over a window of so many milliseconds.
-    fn figures(&self, window_ms: i64) -> Vec<QuotaUse> {
+    pub(super) fn figures(&self, window_ms: i64) -> Vec<QuotaUse> {
         let mean = |total: u128| if window_ms > 0 { total as f64 / window_ms as f64 / 1000.0 } else { 0.0 };
         let of = |(queue, total): (usize, &Integrals)| QuotaUse {
             name: self.cohorts.members()[queue].name.clone(),

@@ -14,7 +14,8 @@
 //! the second VC that comes at 10 s waits 90 s for quota. Had the VCs one pool, it would not wait.
 
 use super::limit::{LimitWait, Reasons};
-use super::quota::{Queues, QuotaUse};
+use super::queues::Queues;
+use super::quota::QuotaUse;
 use super::state::State;
 use super::times::JobTimes;
 use crate::sim::cluster::Cluster;

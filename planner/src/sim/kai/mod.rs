@@ -30,7 +30,7 @@ mod tests;
 pub(crate) mod usage;
 
 use division::{Claim, divide};
-pub use usage::{UsageRule, Window};
+pub use usage::{UsageRule, UsageWindow};
 
 use crate::error::{Error, Result};
 

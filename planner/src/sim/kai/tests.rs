@@ -2,7 +2,7 @@
 
 use super::division::{Claim, divide};
 use super::usage::{ONE, Usage};
-use super::{Hierarchy, KaiQueue, KaiRules, UsageRule, Window};
+use super::{Hierarchy, KaiQueue, KaiRules, UsageRule, UsageWindow};
 
 /// (quota, request, weight, limit, priority), GPUs.
 type Written = (Option<u64>, u64, u64, Option<u64>, i32);
@@ -151,7 +151,7 @@ fn a_tree_that_is_none_is_refused() {
 #[test]
 fn usage_is_a_part_of_what_was_in_service() {
     let hour = 3_600_000;
-    let rule = UsageRule { window: Window::Sliding { size_ms: 10 * hour }, ..UsageRule::WEEK };
+    let rule = UsageRule { window: UsageWindow::Sliding { size_ms: 10 * hour }, ..UsageRule::WEEK };
     let close = |found: u64, ratio: f64| assert!((found as f64 / ONE as f64 - ratio).abs() < 1e-9, "{found} {ratio}");
     let mut usage = Usage::new(rule, 2);
     usage.serve(0, 10_000);
@@ -178,7 +178,7 @@ fn usage_decays_and_windows_tumble() {
     let minute = 60_000;
     let close = |found: u64, ratio: f64| assert!((found as f64 / ONE as f64 - ratio).abs() < 1e-9, "{found} {ratio}");
     let rule = UsageRule {
-        window: Window::Sliding { size_ms: 100 * minute },
+        window: UsageWindow::Sliding { size_ms: 100 * minute },
         half_life_ms: Some(10 * minute),
         fetch_ms: minute,
     };
@@ -194,7 +194,7 @@ fn usage_decays_and_windows_tumble() {
     close(usage.known(110 * minute)[0], 0.0);
 
     let rule = UsageRule {
-        window: Window::Tumbling { start_ms: 5 * minute, size_ms: 10 * minute },
+        window: UsageWindow::Tumbling { start_ms: 5 * minute, size_ms: 10 * minute },
         half_life_ms: None,
         fetch_ms: minute,
     };

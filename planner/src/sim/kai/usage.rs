@@ -22,7 +22,7 @@ const MOST: f64 = 256.0;
 
 /// Which time counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Window {
+pub enum UsageWindow {
     /// The last so many milliseconds.
     Sliding {
         /// Milliseconds.
@@ -41,7 +41,7 @@ pub enum Window {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UsageRule {
     /// The window.
-    pub window: Window,
+    pub window: UsageWindow,
     /// The time after which usage is worth half, milliseconds; usage does not decay if `None`.
     pub half_life_ms: Option<i64>,
     /// How often usage is measured, milliseconds.
@@ -51,11 +51,11 @@ pub struct UsageRule {
 impl UsageRule {
     /// KAI's own window: a week that slides, without decay, measured each minute.
     pub const WEEK: Self =
-        Self { window: Window::Sliding { size_ms: 7 * 86_400_000 }, half_life_ms: None, fetch_ms: 60_000 };
+        Self { window: UsageWindow::Sliding { size_ms: 7 * 86_400_000 }, half_life_ms: None, fetch_ms: 60_000 };
 
     /// Checks that times are longer than nothing.
     pub(super) fn validate(&self) -> Result<()> {
-        let (Window::Sliding { size_ms } | Window::Tumbling { size_ms, .. }) = self.window;
+        let (UsageWindow::Sliding { size_ms } | UsageWindow::Tumbling { size_ms, .. }) = self.window;
         if size_ms <= 0 || self.fetch_ms <= 0 || self.half_life_ms.is_some_and(|half_life| half_life <= 0) {
             return Err(Error::Cluster(
                 "a window, a half-life and a fetch interval of usage are longer than nothing".to_owned(),
@@ -67,9 +67,9 @@ impl UsageRule {
     /// Where the window begins at `now`.
     pub fn begin_ms(&self, now: i64) -> i64 {
         let begin = match self.window {
-            Window::Sliding { size_ms } => now.saturating_sub(size_ms),
-            Window::Tumbling { start_ms, .. } if start_ms >= now => now,
-            Window::Tumbling { start_ms, size_ms } => start_ms + (now - start_ms - 1) / size_ms * size_ms,
+            UsageWindow::Sliding { size_ms } => now.saturating_sub(size_ms),
+            UsageWindow::Tumbling { start_ms, .. } if start_ms >= now => now,
+            UsageWindow::Tumbling { start_ms, size_ms } => start_ms + (now - start_ms - 1) / size_ms * size_ms,
         };
         begin.max(0)
     }

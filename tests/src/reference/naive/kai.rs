@@ -220,7 +220,7 @@ impl Pool<'_> {
     /// The queues just below the last one that both leaves share: of the first, and of the second.
     fn part_at(tree: &Hierarchy, one: usize, other: usize) -> (usize, usize) {
         let (ours, theirs) = (Self::way(tree, one), Self::way(tree, other));
-        let below = |way: &[usize], others: &[usize]| *way.iter().filter(|at| !others.contains(at)).last().unwrap();
+        let below = |way: &[usize], others: &[usize]| *way.iter().rfind(|at| !others.contains(at)).unwrap();
         (below(&ours, &theirs), below(&theirs, &ours))
     }
 
@@ -270,7 +270,7 @@ impl Pool<'_> {
                 let over = Self::allocatable(tree, due, theirs).is_some_and(|most| held > most);
                 let owed = quota(ours).is_none_or(|own| self.holds(tree, ours, &[]) + self.amount(job) <= own);
                 let lends = quota(theirs).is_some_and(|own| held > own);
-                if !over && !(owed && lends) {
+                if !(over || owed && lends) {
                     continue;
                 }
             }

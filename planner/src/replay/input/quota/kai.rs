@@ -17,7 +17,7 @@ use tracecast_analytics::time::parse_with_offset;
 use super::{MOST_COUNTED, MOST_QUEUES, Place};
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Vc};
-use crate::sim::kai::{Hierarchy, KaiQueue, KaiRules, UsageRule, Window};
+use crate::sim::kai::{Hierarchy, KaiQueue, KaiRules, UsageRule, UsageWindow};
 use crate::yaml::read::Document;
 
 /// The group of KAI's queues.
@@ -175,13 +175,13 @@ impl KaiFile {
         let size_ms = of("windowSize")?.unwrap_or(7 * 86_400_000);
         let kind = place.word(object, &at("windowType"), &["sliding", "tumbling", "cron"])?.unwrap_or(0);
         let window = match kind {
-            0 => Window::Sliding { size_ms },
+            0 => UsageWindow::Sliding { size_ms },
             1 => {
                 let start = place.text(object, &at("tumblingWindowStartTime"))?;
                 let start = start.as_deref().and_then(parse_with_offset);
                 let what = "a tumbling window needs its tumblingWindowStartTime, such as 2026-01-05T00:00:00Z";
                 self.start = Some(Start(start.ok_or_else(|| place.wrong(what))?));
-                Window::Tumbling { start_ms: 0, size_ms }
+                UsageWindow::Tumbling { start_ms: 0, size_ms }
             }
             _ => return Err(place.wrong("a window by `cron` is not replayed; write `sliding` or `tumbling`")),
         };
@@ -268,7 +268,7 @@ impl KaiFile {
             });
         }
         let mut rules = self.rules.clone();
-        if let (Some(UsageRule { window: Window::Tumbling { start_ms, .. }, .. }), Some(Start(at))) =
+        if let (Some(UsageRule { window: UsageWindow::Tumbling { start_ms, .. }, .. }), Some(Start(at))) =
             (&mut rules.usage, self.start)
         {
             *start_ms = at.saturating_sub(origin_ms).clamp(-(LONGEST_MS as i64), LONGEST_MS as i64);
@@ -325,7 +325,7 @@ impl KaiFile {
             ));
         }
         if let Some(usage) = &tree.rules().usage {
-            let (Window::Sliding { size_ms } | Window::Tumbling { size_ms, .. }) = usage.window;
+            let (UsageWindow::Sliding { size_ms } | UsageWindow::Tumbling { size_ms, .. }) = usage.window;
             let hours = |ms: i64| format::duration(ms as f64 / 1000.0);
             let decay = usage
                 .half_life_ms
@@ -505,7 +505,7 @@ items:
         assert_eq!((speech.quota, speech.limit, speech.weight_milli, speech.priority), (Some(0), Some(0), 0, 100));
         assert_eq!((all.quota, all.limit, all.created, speech.created, vision.created), (None, None, 0, 1, 2));
         let usage = UsageRule {
-            window: Window::Tumbling { start_ms: -60_000, size_ms: 7 * 86_400_000 },
+            window: UsageWindow::Tumbling { start_ms: -60_000, size_ms: 7 * 86_400_000 },
             half_life_ms: Some(600_000),
             fetch_ms: 60_000,
         };

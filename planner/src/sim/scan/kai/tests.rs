@@ -1,6 +1,6 @@
 //! KAI's documented examples, and a few more, worked out by hand.
 
-use crate::sim::kai::{Hierarchy, KaiQueue, KaiRules, UsageRule, Window};
+use crate::sim::kai::{Hierarchy, KaiQueue, KaiRules, UsageRule, UsageWindow};
 use crate::sim::{Cluster, Policy, Preemption, Scan, Schedule, Shape, Workload, simulate};
 
 /// A queue under test, with a quota in GPUs.
@@ -145,7 +145,7 @@ fn with_time_based_share_two_queues_take_turns() {
     let list = [(0, 0, 1800, 16, 50), (1, 0, 1800, 16, 50)];
     let without = replay(&jobs(&list), &plain(2, &[queue(0), queue(0)]));
     assert_eq!(starts(&without), [[0], [1800]]);
-    let rule = UsageRule { window: Window::Sliding { size_ms: 600_000 }, ..UsageRule::WEEK };
+    let rule = UsageRule { window: UsageWindow::Sliding { size_ms: 600_000 }, ..UsageRule::WEEK };
     let rules = KaiRules { usage: Some(rule), ..KaiRules::default() };
     let with = replay(&jobs(&list), &cluster(2, &[queue(0), queue(0)], &[], rules.clone()));
     let found = starts(&with);

@@ -2,7 +2,7 @@
 //!
 //! Worked number: see that page.
 
-use tracecast_planner::sim::kai::{Hierarchy, UsageRule, Window};
+use tracecast_planner::sim::kai::{Hierarchy, UsageRule, UsageWindow};
 
 use super::super::{Phase, Pool};
 
@@ -121,8 +121,8 @@ impl Pool<'_> {
     fn used_share(&self, tree: &Hierarchy, rule: UsageRule, queue: usize) -> i128 {
         let end = self.now / rule.fetch_ms * rule.fetch_ms;
         let begin = match rule.window {
-            Window::Sliding { size_ms } => end - size_ms,
-            Window::Tumbling { start_ms, size_ms } => {
+            UsageWindow::Sliding { size_ms } => end - size_ms,
+            UsageWindow::Tumbling { start_ms, size_ms } => {
                 let mut begin = start_ms.min(end);
                 while begin + size_ms < end {
                     begin += size_ms;
