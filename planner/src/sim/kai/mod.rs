@@ -5,7 +5,7 @@
 //!
 //! **Request.** A leaf requests what its jobs that run or wait ask for; a queue above, what the queues below it request. What of a request is at most the limit is *wanted*.
 //!
-//! **Fair share** ([`division`]). The GPUs in service are divided among the top queues, what each gets among the queues below it, and so on:
+//! **Fair share** (module `division`). The GPUs in service are divided among the top queues, what each gets among the queues below it, and so on:
 //!
 //! 1. Each queue gets its quota, as far as it wants it. (Quotas that add up to more than there is are all given: then nothing is left.)
 //! 2. What is left goes to the queues of the highest priority first. Among these it is divided in rounds: queue i, which wants more, is due the part Pᵢ/ΣP of what is left, where
@@ -14,7 +14,7 @@
 //! 3. What these roundings left goes to those that were rounded down, one GPU each (the last may get less), the largest remainder of its last rounding first, then the queue that was created first, then by name.
 //!    Then comes the next priority.
 //!
-//! **Usage** ([`usage`]). Uᵢ is what the queue's jobs held in a window of time, over what was in service in it, each worth half as much for every half-life that has passed since. It is
+//! **Usage** (module `usage`). Uᵢ is what the queue's jobs held in a window of time, over what was in service in it, each worth half as much for every half-life that has passed since. It is
 //! known as of the last multiple of the fetch interval. Nothing was used before the replay began.
 //!
 //! Worked numbers, KAI's own: two queues of quota 2 want 10 GPUs each, with weights 1 and 4, of 11. After the quotas 7 are left: the first is due 1.4 and gets 1, the second 5.6 and gets 5; the last GPU goes
