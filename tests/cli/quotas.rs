@@ -1,4 +1,4 @@
-//! `simulate --quota`, as a user meets it.
+//! `simulate --quota`, as a user meets it: Kueue's quotas, and KAI's queues.
 
 use super::simulate::{data, quietly};
 use super::*;
@@ -144,4 +144,123 @@ fn what_is_wrong_with_quotas_is_told() {
         (Some(2), Some(1))
     );
     assert!(found["subject"]["left_out"][0]["reason"].as_str().unwrap().contains("no ClusterQueue"));
+}
+
+/// KAI's queues of the same names below one, each with a quota of 4 GPUs and a limit.
+fn fair_queues(limit: &str, rest: &str) -> String {
+    let queue = |name: &str, parent: &str, gpus: &str| {
+        format!(
+            "apiVersion: scheduling.run.ai/v2\nkind: Queue\nmetadata: {{name: {name}}}\nspec:\n{parent}  resources:\n    gpu: {{{gpus}, overQuotaWeight: 1}}\n---\n"
+        )
+    };
+    let below = |name: &str| queue(name, "  parentQueue: all\n", &format!("quota: 4, limit: {limit}"));
+    queue("all", "", "quota: 8, limit: -1") + &below("va") + &below("vb") + rest
+}
+
+#[test]
+fn under_kai_s_queues_what_is_over_the_share_is_reclaimed() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", JOBS);
+    let nodes = folder.file("cluster.toml", NODE);
+    folder.file("open.yaml", &fair_queues("-1", ""));
+    folder.file("shut.yaml", &fair_queues("4", ""));
+    let patient = "apiVersion: kai.scheduler/v1\nkind: SchedulingShard\nmetadata: {name: default}\nspec:\n  minRuntime: {reclaimMinRuntime: 1h}\n";
+    folder.file("patient.yaml", &fair_queues("-1", patient));
+    let compare = folder.file(
+        "compare.toml",
+        "[[scenario]]\nname = \"open\"\nquota = \"open.yaml\"\n\n[[scenario]]\nname = \"shut\"\nquota = \"shut.yaml\"\n\n[[scenario]]\nname = \"patient\"\nquota = \"patient.yaml\"\n",
+    );
+    let found = data(&[&jobs, "--cluster", &nodes, "--recorded", "fifo/skip", "--compare", &compare]);
+    let wait = |metrics: &serde_json::Value, vc: &str| {
+        let of = metrics["by_vc"].as_array().unwrap().iter().find(|of| of["name"] == vc).unwrap();
+        of["wait_s"]["mean"].as_f64().unwrap()
+    };
+    // vb is over its share of 4 when va's job comes: its last job stops at 10 s and starts anew at 60 s.
+    let open = &found["metrics"];
+    assert_eq!((wait(open, "va"), wait(open, "vb")), (0.0, 25.0));
+    // Within its limit vb runs one job after the other.
+    let shut = &found["others"][0]["metrics"];
+    assert_eq!((wait(shut, "va"), wait(shut, "vb")), (0.0, 49.5));
+    // Who runs an hour at least is not stopped.
+    let patient = &found["others"][1]["metrics"];
+    assert_eq!((wait(patient, "va"), wait(patient, "vb")), (90.0, 0.0));
+    let queues = patient["quotas"].as_array().unwrap();
+    let of = |at: usize, field: &str| queues[at][field].as_f64().unwrap();
+    assert_eq!((queues[2]["name"].as_str(), queues[2]["above"].as_bool()), (Some("all"), Some(true)));
+    // va starves for 90 of the 150 s, in which its 4 GPUs are with vb.
+    assert!((of(0, "short_gpus") - 4.0 * 90.0 / 150.0).abs() < 0.05, "{queues:?}");
+    assert!(of(1, "borrowed_gpus") > 2.0 && open["quotas"][1]["stopped"].as_u64() == Some(1), "{queues:?}");
+    let alone = quietly(&[&jobs, "--cluster", &nodes, "--quota", &folder.file("q.yaml", &fair_queues("-1", ""))]);
+    let text = stdout(&alone);
+    assert!(text.contains("fair shares of queues as KAI's") && text.contains("Fair share"), "{text}");
+}
+
+#[test]
+fn the_sample_s_queues_under_kai_are_compared() {
+    let compare = "datasets/clusters/sample_kai/compare.toml";
+    let found = data(&["datasets/sample", "--recorded", "fifo/skip", "--compare", compare]);
+    assert_eq!(found["fidelity"]["verdict"], "exact");
+    let stopped = |metrics: &serde_json::Value| -> u64 {
+        let queues = metrics["quotas"].as_array().unwrap().iter().filter(|queue| queue["above"].is_null());
+        queues.map(|queue| queue["stopped"].as_u64().unwrap()).sum()
+    };
+    let all = [&found["metrics"], &found["others"][0]["metrics"], &found["others"][1]["metrics"]];
+    // As the guide has it.
+    assert_eq!(all.map(stopped), [280, 215, 190]);
+    let mean = |metrics: &serde_json::Value| metrics["overall"]["wait_s"]["mean"].as_f64().unwrap();
+    assert!(all.iter().all(|metrics| mean(metrics) < 3600.0 / 4.0));
+}
+
+#[test]
+fn the_plan_for_kai_is_replayed() {
+    let folder = Folder::new();
+    let out = folder.path("queues");
+    let plan = ["plan", "queues", "datasets/sample", "--scan", "skip", "--emit", "kai", "--emit-to", &out, "--quiet"];
+    let output = tracecast(&plan);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found = data(&["datasets/sample", "--quota", &format!("{out}/kai.yaml"), "--recorded", "fifo/skip"]);
+    let queues = found["metrics"]["quotas"].as_array().unwrap();
+    assert_eq!(queues.iter().filter(|queue| queue["above"].is_null()).count(), 6);
+    assert!(queues.iter().all(|queue| queue["fair_gpus"].is_f64()), "{queues:?}");
+}
+
+#[test]
+fn what_is_wrong_with_kai_s_queues_is_told() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", JOBS);
+    let nodes = folder.file("cluster.toml", NODE);
+    let refused = |text: &str, arguments: &[&str]| {
+        let file = folder.file("wrong.yaml", text);
+        let output = quietly(&[&[&jobs, "--cluster", &nodes, "--quota", &file], arguments].concat());
+        assert!(stdout(&output).is_empty());
+        (output.status.code().unwrap(), stderr(&output))
+    };
+    let good = fair_queues("-1", "");
+    let told = |text: &str, code: i32, words: &[&str]| {
+        let (found, message) = refused(text, &[]);
+        assert!(found == code && words.iter().all(|word| message.contains(word)), "{found} {message}");
+    };
+    told(
+        &good.replace("parentQueue: all", "parentQueue: none"),
+        1,
+        &["wrong.yaml, line 8", "Queue va", "parentQueue none is not in the file"],
+    );
+    told(&good.replace("quota: 4", "quota: -3"), 1, &["Queue va", "quota of gpu is -3", "-1 for no bound"]);
+    told(&good.replace("spec:\n  resources", "spec:\n  parentQueue: all\n  resources"), 1, &["its own parent"]);
+    told(&good.replace("quota: 4,", "qouta: 4,"), 1, &["no field `qouta`"]);
+    told(&(good.clone() + &good), 1, &["there twice"]);
+    // Of another scheduler.
+    let (code, message) = refused(&good, &["--scan", "kueue"]);
+    assert!(code == 2 && message.contains("`kueue` needs the quotas"), "{code} {message}");
+    let (code, message) = refused(&queues("stopPolicy: None"), &["--scan", "kai"]);
+    assert!(code == 2 && message.contains("`kai` needs the quotas"), "{code} {message}");
+    // A VC without a queue, or with one above others, is left out and that is said; a queue without a limit runs nothing.
+    let others = folder.file("others.yaml", &good.replace("{name: va}", "{name: vc}"));
+    let found = data(&[&jobs, "--cluster", &nodes, "--quota", &others]);
+    let left = &found["subject"]["left_out"][0];
+    assert_eq!((found["subject"]["jobs"].as_u64(), left["jobs"].as_u64()), (Some(2), Some(1)));
+    assert!(left["reason"].as_str().unwrap().contains("no queue of the quotas"), "{left}");
+    let shut = folder.file("shut.yaml", &good.replace("quota: 4, limit: -1", "quota: 4"));
+    let found = data(&[&jobs, "--cluster", &nodes, "--quota", &shut]);
+    assert!(found["subject"]["notes"].to_string().contains("run nothing: va, vb"), "{}", found["subject"]["notes"]);
 }

@@ -15,7 +15,7 @@ use super::naive::fates;
 /// Cases that are always run; `TRACECAST_CASES=300000` for a longer look.
 const CASES: u64 = 20_000;
 
-fn pick<T: Clone>(random: &mut ChaCha8Rng, from: &[T]) -> T {
+pub(super) fn pick<T: Clone>(random: &mut ChaCha8Rng, from: &[T]) -> T {
     from[random.random_range(0..from.len())].clone()
 }
 
@@ -156,7 +156,7 @@ fn borrowed(workload: &Workload, cluster: &Cluster, schedule: &Schedule) -> usiz
 }
 
 /// The first moment at which engine and reference differ, and what they say of the jobs that differ then; `None` if they are alike.
-fn difference(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Option<(i64, String)> {
+pub(super) fn difference(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Option<(i64, String)> {
     let found = match simulate(workload, cluster, policy) {
         Ok(schedule) => fates(&schedule),
         Err(error) => return Some((i64::MIN, format!("{error}"))),
@@ -174,7 +174,7 @@ fn difference(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Option
 }
 
 /// The same case with as few jobs, outages and changes of size as still differ.
-fn shrunk(workload: &Workload, cluster: &Cluster, policy: &Policy) -> (Workload, Cluster) {
+pub(super) fn shrunk(workload: &Workload, cluster: &Cluster, policy: &Policy) -> (Workload, Cluster) {
     let (mut workload, mut cluster) = (workload.clone(), cluster.clone());
     let differs = |workload: &Workload, cluster: &Cluster| difference(workload, cluster, policy).is_some();
     loop {

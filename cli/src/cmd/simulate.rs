@@ -19,7 +19,7 @@ use tracecast_planner::replay::input::{
 use tracecast_planner::replay::shard::{self, Shard, Stored};
 use tracecast_planner::replay::study::{self, Named, OtherCluster, Study};
 use tracecast_planner::replay::{Scenario, output as csv_output};
-use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Scan, Schedule};
+use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Schedule};
 
 use crate::args::{Reading, TIMES, duration, resource, window};
 use crate::cmd::answer::Answering;
@@ -32,9 +32,6 @@ use crate::{early, output, source};
 const EXAMPLE: &str = "\
 Example, the bundled sample with the shortest job first and EASY backfill:
   tracecast simulate datasets/sample --recorded fifo/skip --order sjf --scan easy";
-
-/// The scan under which quotas hold.
-const KUEUE: &str = "kueue";
 
 /// What a scenario writes that has no limits, or whose jobs ask nothing of the topology.
 const NO_LIMITS: &str = "none";
@@ -83,10 +80,11 @@ pub(crate) struct Jobs {
     /// records. If it records none, the command prints a file to start from.
     #[arg(long, value_name = "TOML")]
     pub(crate) cluster: Option<PathBuf>,
-    /// Quotas of queues, as the objects of Kueue (YAML or JSON): admission is then Kueue's
+    /// Quotas of queues, as the objects of Kueue or KAI (YAML or JSON): scheduling is then theirs
     ///
     /// The file holds ClusterQueues and what goes with them, as `kubectl get clusterqueues,cohorts,resourceflavors,topologies,nodes,workloadpriorityclasses -o yaml` prints
-    /// it. Each VC of the jobs is the ClusterQueue of its name. All nodes are one pool that the quotas divide, and --scan is kueue unless it is given.
+    /// it, or KAI's queues and configuration, as `kubectl get queues.scheduling.run.ai,schedulingshards,priorityclasses -o yaml` prints them. Each VC of the jobs is the
+    /// queue of its name. All nodes are one pool that the quotas divide, and --scan is kueue or kai unless it is given.
     #[arg(long, value_name = "YAML")]
     pub(crate) quota: Option<PathBuf>,
     /// Limits by QOS, account and partition, as Slurm has them: a TOML file, or the output of sacctmgr and scontrol
@@ -188,6 +186,7 @@ pub(crate) struct PolicyArguments {
     ///   conservative  backfill in which every waiting job has a reservation
     ///   slurm         backfill as Slurm's plugin plans it
     ///   kueue         admission as Kueue's, within the quotas of --quota
+    ///   kai           fair shares of queues as KAI's, with the queues of --quota
     #[arg(long, visible_alias = "scheduler", value_name = "SCAN", verbatim_doc_comment)]
     pub(crate) scan: Option<String>,
     /// Rule that chooses the nodes of a job [default: consolidate; anywhere if jobs compete for processors or nodes]
@@ -210,7 +209,7 @@ pub(crate) struct PolicyArguments {
     /// Write never, requeue, helios, tiresias, or three costs such as 7s,30s,60s. A cost is the time that a preemption adds to the run of a
     /// job: of 1 GPU, of 2 to 8 GPUs, and of more. The name helios stands for 7s,30s,60s, and tiresias for 40s,40s,60s. With requeue a job
     /// loses what it did since its last checkpoint. Where the cluster file guarantees GPUs to VCs, only jobs that borrow beyond them are
-    /// preempted. Preemption needs --scan strict, skip or kueue. Under kueue the quotas say who is preempted, and the default is requeue.
+    /// preempted. Preemption needs --scan strict, skip, kueue or kai. Under kueue and kai the quotas say who is preempted, and the default is requeue.
     #[arg(long, value_name = "COST")]
     pub(crate) preempt: Option<String>,
     /// Run time that the scheduler knows of a job: true, requested or predicted [default: that of --recorded, else true]
@@ -316,9 +315,11 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let mut subject = Subject::of(&title, &trace, &loaded);
     for named in &scenarios {
         let place = named.cluster.and_then(|at| places.get(at)).unwrap_or(&usual);
-        if place.quota.is_some() && named.policy.scan != Scan::Kueue {
+        let own = named.cluster.and_then(|at| others_files.get(at)).map_or(&options.quotas, |files| &files.1);
+        let heeds = own.as_ref().and_then(|quotas| quotas.scan().scheduler());
+        if let Some(heeds) = heeds.filter(|_| place.quota.is_some() && named.policy.scan.scheduler().is_none()) {
             subject.notes.push(format!(
-                "{}: the quotas do not hold under this scan, so all VCs share one pool without any; --scan kueue heeds them.",
+                "{}: the quotas do not hold under this scan, so all VCs share one pool without any; --scan {heeds} heeds them.",
                 named.name
             ));
         }
@@ -375,9 +376,7 @@ type SiteRead = (Option<Site>, Option<Arc<QuotaFile>>, Option<Arc<LimitFile>>, O
 /// Nodes, quotas and limits that files name.
 fn files_of(place: &SiteFiles) -> Result<SiteRead> {
     let site = place.cluster.as_deref().map(source::site).transpose()?;
-    let read = |path: &PathBuf| -> Result<Arc<QuotaFile>> {
-        Ok(Arc::new(QuotaFile::parse(&path.display().to_string(), &source::text(path)?)?))
-    };
+    let read = |path: &PathBuf| -> Result<Arc<QuotaFile>> { Ok(Arc::new(quota_file(path)?)) };
     let limits = |path: &PathBuf| -> Result<Arc<LimitFile>> {
         Ok(Arc::new(LimitFile::parse(&path.display().to_string(), &source::text(path)?)?))
     };
@@ -387,6 +386,15 @@ fn files_of(place: &SiteFiles) -> Result<SiteRead> {
     let quotas = place.quota.as_ref().map(read).transpose()?;
     let topology = place.topology.as_ref().map(rules).transpose()?;
     Ok((site, quotas, place.limits.as_ref().map(limits).transpose()?, topology))
+}
+
+fn quota_file(path: &Path) -> Result<QuotaFile> {
+    Ok(QuotaFile::parse(&path.display().to_string(), &source::text(path)?)?)
+}
+
+/// The scan under which the quotas of a file hold.
+fn scan_of(path: &Path) -> Result<Option<String>> {
+    Ok(quota_file(path)?.scan().scheduler().map(str::to_owned))
 }
 
 /// More work, if it was asked.
@@ -468,9 +476,9 @@ fn scenarios(request: &Simulate) -> Result<(Vec<Named>, SiteFiles, Vec<SiteFiles
         recorded.estimate = None;
     }
     let mut given = given(&request.policy);
-    if given.scan.is_none() && request.jobs.quota.is_some() {
+    if let Some(quota) = request.jobs.quota.as_ref().filter(|_| given.scan.is_none()) {
         // Quotas are there to hold, whatever the cluster had.
-        given.scan = Some(KUEUE.to_owned());
+        given.scan = scan_of(quota)?;
     }
     let given = given.or(&recorded);
     let asked = match &request.comparison.compare {
@@ -478,13 +486,14 @@ fn scenarios(request: &Simulate) -> Result<(Vec<Named>, SiteFiles, Vec<SiteFiles
         Some(file) if Path::new(file).is_file() => {
             let path = Path::new(file);
             let read = Scenario::parse_file(&path.display().to_string(), &source::text(path)?)?;
-            let governed = |mut scenario: Scenario| {
-                if scenario.scan.is_none() && scenario.quota.is_some() {
-                    scenario.scan = Some(KUEUE.to_owned());
+            let folder = path.parent().unwrap_or(Path::new(""));
+            let governed = |mut scenario: Scenario| -> Result<Scenario> {
+                if let Some(quota) = scenario.quota.as_ref().filter(|_| scenario.scan.is_none()) {
+                    scenario.scan = scan_of(&folder.join(quota))?;
                 }
-                scenario.or(&given)
+                Ok(scenario.or(&given))
             };
-            read.into_iter().map(governed).collect()
+            read.into_iter().map(governed).collect::<Result<Vec<_>>>()?
         }
         Some(list) if list.ends_with(".toml") => {
             bail!("{list}: there is no such file; name a file of scenarios (TOML), or orders such as fifo,sjf")

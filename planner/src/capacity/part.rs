@@ -70,6 +70,7 @@ impl Part {
                     vcs,
                     gpu_types: cluster.gpu_types.clone(),
                     cohorts: None,
+                    kai: None,
                     topology: None,
                     limits: None,
                 },

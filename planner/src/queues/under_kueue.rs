@@ -48,7 +48,7 @@ fn replayed(answer: &QueuesAnswer, loaded: &Loaded, today: &Policy) -> Result<Op
         return Ok(None);
     };
     let file = QuotaFile::parse("kueue.yaml", &text)?;
-    let cluster = file.govern(&loaded.cluster, Resource::Gpus, &mut Vec::new())?;
+    let cluster = file.govern(&loaded.cluster, Resource::Gpus, loaded.workload.origin_ms, &mut Vec::new())?;
     let queue_of = |vc: &str| {
         let name = slug(vc);
         cluster.vcs.iter().position(|queue| Some(&queue.name) == name.as_ref())

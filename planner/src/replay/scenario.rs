@@ -197,6 +197,7 @@ impl Scenario {
             "conservative" => Scan::Conservative,
             "slurm" => Scan::Slurm,
             "kueue" => Scan::Kueue,
+            "kai" => Scan::Kai,
             other => return Err(unknown("scan", other, &SCANS)),
         };
         let placement = parse_placement(&given(&self.place))?;
@@ -215,7 +216,7 @@ impl Scenario {
             ("", Order::Srtf) if helios => Preemption::HELIOS,
             ("", Order::Tiresias(_)) if helios => Preemption::TIRESIAS,
             // Its queues say whether jobs are stopped; they lose what they did.
-            ("", _) if scan == Scan::Kueue => Preemption::Requeue,
+            ("", _) if scan.scheduler().is_some() => Preemption::Requeue,
             ("" | "never", _) => Preemption::Never,
             ("helios", _) => Preemption::HELIOS,
             ("tiresias", _) => Preemption::TIRESIAS,
@@ -271,7 +272,7 @@ pub const ORDERS: [&str; 18] = [
 ];
 
 /// Names of the scans.
-pub const SCANS: [&str; 6] = ["strict", "skip", "easy", "conservative", "slurm", "kueue"];
+pub const SCANS: [&str; 7] = ["strict", "skip", "easy", "conservative", "slurm", "kueue", "kai"];
 
 /// Names of the placement rules.
 pub const PLACEMENTS: [&str; 10] =
@@ -448,6 +449,7 @@ impl Policy {
                 Scan::Conservative => "conservative backfill",
                 Scan::Slurm => "backfill as Slurm plans it",
                 Scan::Kueue => "admission as Kueue's",
+                Scan::Kai => "fair shares of queues as KAI's",
             }
             .to_owned(),
         );

@@ -330,7 +330,7 @@ impl<'a> Study<'a> {
             return Err(Error::NoScenario("there is no scenario"));
         };
         // What was is held against the nodes there were, not against those of the what-if.
-        let own = self.recorded.compat == Compat::None && self.recorded.scan != Scan::Kueue;
+        let own = self.recorded.compat == Compat::None && self.recorded.scan.scheduler().is_none();
         let before = self.loaded.recorded_cluster.as_ref().filter(|_| own);
         // Nor is it held against what jobs are made to ask.
         let asks = workload.has_requests();
@@ -466,23 +466,27 @@ fn without_effect(named: &Named) -> Option<String> {
     })
 }
 
-/// The policy a cluster is taken to have had if nobody says: FIFO, strict (or Kueue's admission, as `like`), consolidated, imitating what `like` imitates.
+/// The policy a cluster is taken to have had if nobody says: FIFO, strict (or Kueue's admission or KAI's, as `like`), consolidated, imitating what `like` imitates.
 pub fn usual(like: &Policy) -> Policy {
     let order = Order::Fifo;
     let (scan, preemption) = match like.scan {
-        Scan::Kueue => (like.scan, like.preemption),
+        Scan::Kueue | Scan::Kai => (like.scan, like.preemption),
         _ => (Scan::Strict, Preemption::Never),
     };
     let interval_ms = if like.compat == Compat::Helios { None } else { like.interval_ms };
     Policy { order, scan, preemption, interval_ms, compat: like.compat, ..Policy::default() }
 }
 
-/// The cluster with what a policy heeds of it: quotas in cohorts only if it is Kueue's.
+/// The cluster with what a policy heeds of it: quotas in cohorts only if it is Kueue's, fair shares only if it is KAI's.
 fn governing<'c>(cluster: &'c Cluster, policy: &Policy) -> Cow<'c, Cluster> {
-    if cluster.cohorts.is_none() || policy.scan == Scan::Kueue {
+    let idle = |there: bool, scan: Scan| there && policy.scan != scan;
+    if !idle(cluster.cohorts.is_some(), Scan::Kueue) && !idle(cluster.kai.is_some(), Scan::Kai) {
         return Cow::Borrowed(cluster);
     }
-    Cow::Owned(Cluster { cohorts: None, ..cluster.clone() })
+    let mut cluster = cluster.clone();
+    cluster.cohorts = cluster.cohorts.filter(|_| policy.scan == Scan::Kueue);
+    cluster.kai = cluster.kai.filter(|_| policy.scan == Scan::Kai);
+    Cow::Owned(cluster)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! Worked number: a VC of 12 nodes of 8 GPUs is a pool with one group of 12, 96 GPUs.
 
 use super::cohort::Cohorts;
+use super::kai::Hierarchy;
 use super::limit::Limits;
 use super::topology::Topology;
 use crate::error::{Error, Result};
@@ -98,6 +99,8 @@ pub struct Cluster {
     pub outages: Vec<Outage>,
     /// Quotas of its VCs in cohorts, which hold under [`Scan::Kueue`](super::Scan::Kueue).
     pub cohorts: Option<Cohorts>,
+    /// Queues with fair shares, which hold under [`Scan::Kai`](super::Scan::Kai).
+    pub kai: Option<Hierarchy>,
     /// Limits by QOS, account and partition, which hold under every other scan.
     pub limits: Option<Limits>,
     /// Blocks, racks or the like that its nodes lie in.
@@ -226,6 +229,11 @@ impl Cluster {
             if cohorts.flavors().iter().any(|flavor| flavor.gpu_type.is_some_and(|known| usize::from(known) >= types)) {
                 return wrong("a flavor's GPU type is unknown".to_owned());
             }
+        }
+        if let Some(tree) = &self.kai
+            && (tree.leaves() != self.vcs.len() || self.vcs.iter().any(|vc| vc.pool != 0))
+        {
+            return wrong("under KAI's queues every VC is a leaf of the tree, and all queue for one pool".to_owned());
         }
         for outage in &self.outages {
             if u64::from(outage.node) >= nodes || outage.to_ms <= outage.from_ms {

@@ -66,12 +66,23 @@ pub enum Scan {
     Slurm,
     /// Kueue's admission: a head of every queue a cycle, within quotas in cohorts.
     Kueue,
+    /// KAI's cycles: by fair shares of queues in a tree.
+    Kai,
 }
 
 impl Scan {
     /// Whether it reserves for jobs that wait, and so decides by how long jobs are expected to run.
     pub fn backfills(self) -> bool {
         matches!(self, Self::Easy | Self::Conservative | Self::Slurm)
+    }
+
+    /// The scheduler of Kubernetes whose objects say how queues share, if it is one.
+    pub fn scheduler(self) -> Option<&'static str> {
+        match self {
+            Self::Kueue => Some("kueue"),
+            Self::Kai => Some("kai"),
+            Self::Strict | Self::Skip | Self::Easy | Self::Conservative | Self::Slurm => None,
+        }
     }
 }
 
@@ -276,8 +287,8 @@ impl Policy {
         if preempts && self.scan.backfills() {
             return wrong("backfill reserves for jobs that run on; use the scan `strict` or `skip` with preemption");
         }
-        // Who is requeued is a matter of guarantees, and of quotas under Kueue.
-        let by_keys = self.scan != Scan::Kueue && self.preemption != Preemption::Requeue;
+        // Who is requeued is a matter of guarantees, and of quotas under Kueue and KAI.
+        let by_keys = self.scan.scheduler().is_none() && self.preemption != Preemption::Requeue;
         if preempts && by_keys && self.order.drifts() && self.interval_ms.is_none() && self.compat == Compat::None {
             return wrong("this order changes all the time, so preemption needs a decision interval (--interval 60s)");
         }
@@ -334,15 +345,18 @@ impl Policy {
     /// # Errors
     /// Says which two things do not go together.
     pub fn goes_with(&self, cluster: &Cluster) -> Result<()> {
-        if self.scan == Scan::Kueue && cluster.limits.is_some() {
-            return Err(Error::Policy(
-                "limits by QOS are Slurm's; the scan `kueue` does not know them (limits = \"none\")".to_owned(),
-            ));
-        }
-        if self.scan == Scan::Kueue {
-            return match cluster.cohorts {
-                Some(_) => Ok(()),
-                None => Err(Error::Policy("the scan `kueue` needs the quotas of its queues (--quota)".to_owned())),
+        if let Some(scheduler) = self.scan.scheduler() {
+            if cluster.limits.is_some() {
+                return Err(Error::Policy(format!(
+                    "limits by QOS are Slurm's; the scan `{scheduler}` does not know them (limits = \"none\")"
+                )));
+            }
+            let there = if self.scan == Scan::Kai { cluster.kai.is_some() } else { cluster.cohorts.is_some() };
+            return match there {
+                true => Ok(()),
+                false => Err(Error::Policy(format!(
+                    "the scan `{scheduler}` needs the quotas of its queues (--quota, with objects of that scheduler)"
+                ))),
             };
         }
         if cluster.limits.is_some() {

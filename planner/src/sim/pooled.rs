@@ -32,6 +32,7 @@ impl Cluster {
             gpu_types: self.gpu_types.clone(),
             outages,
             cohorts: None,
+            kai: None,
             limits: None,
             topology: self.topology.as_ref().map(|topology| topology.renumbered(&places)),
         }

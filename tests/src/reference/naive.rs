@@ -7,6 +7,7 @@
 //! Worked number: see the tests, which take the contract's own example.
 
 mod domain;
+mod kai;
 mod key;
 mod kueue;
 mod limit;
@@ -123,6 +124,8 @@ struct Pool<'a> {
     running_since: Vec<i64>,
     /// The same with their expected ends, where the backfill is Slurm's.
     ends_elsewhere: Vec<(i64, usize)>,
+    /// Under KAI's queues: how many GPUs were in service from when on.
+    served: Vec<(i64, u64)>,
 }
 
 /// Replays; one fate a job.
@@ -179,6 +182,7 @@ fn replay_with(
             held_elsewhere: Vec::new(),
             running_since: vec![0; workload.len()],
             ends_elsewhere: Vec::new(),
+            served: Vec::new(),
         };
         for (group, spec) in spec.groups.iter().enumerate() {
             for _ in 0..spec.most_nodes() {
@@ -230,11 +234,13 @@ impl Pool<'_> {
     /// Replays the pool alone.
     pub(super) fn run(&mut self) {
         self.prepare();
+        self.serve();
         let interval = self.policy.interval_ms;
         while let Some(now) = self.next_instant() {
             self.now = now;
             let is_powers = self.power_instants(self.last).contains(&now);
             let happened = self.happen(now);
+            self.serve();
             if happened {
                 self.note(now);
             }
@@ -242,6 +248,7 @@ impl Pool<'_> {
             if decides {
                 self.due = None;
                 let stopped = self.decide();
+                self.serve();
                 let waits = !self.in_phase(Phase::Waiting).is_empty() && (self.has_more() || self.moved);
                 match interval {
                     Some(every) if waits => self.note(now + every),
@@ -304,7 +311,11 @@ impl Pool<'_> {
             }
             self.submitted[usize::from(self.workload.shape[job])] += 1;
             self.jobs[job].phase = Phase::Waiting;
-            let found = if self.cohorts().is_some() { self.flavored(job) } else { self.fits(job) };
+            let found = match self.hierarchy() {
+                Some(tree) => self.fits_without(tree, job, &[]),
+                None if self.cohorts().is_some() => self.flavored(job),
+                None => self.fits(job),
+            };
             match found {
                 Some(pieces) => self.start(job, pieces),
                 None => self.note(0),
@@ -617,6 +628,9 @@ impl Pool<'_> {
     pub(super) fn is_possible(&self, job: usize) -> bool {
         if let Some(cohorts) = self.cohorts() {
             return self.is_ever_admitted(cohorts, job);
+        }
+        if let Some(tree) = self.hierarchy() {
+            return self.could_have(tree, job) && self.place(&self.empty(true), job, true).is_some();
         }
         let most = self.cluster.vcs[self.vc(job)].quota_milli.iter().map(|(_, amount)| *amount).max();
         most.is_none_or(|most| self.shape(job).amount() <= most) && self.place(&self.empty(true), job, true).is_some()

@@ -1,6 +1,6 @@
 //! What queues did with their quotas, told to people: who borrowed, who was owed GPUs of its own, whose jobs were stopped.
 //!
-//! Under Kueue's admission only. Worked number: see [`QuotaUse`].
+//! Under Kueue's admission and KAI's queues only. Worked number: see [`QuotaUse`].
 
 use tracecast_analytics::report::format;
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section};
@@ -14,20 +14,27 @@ impl Answer {
         let of = |metrics: &Metrics| {
             (!metrics.quotas.is_empty()).then(|| (finding(&metrics.quotas), table(&metrics.quotas)))
         };
-        Some(
-            self.by_replay(Section::new("quotas", "Quotas"), of)?
+        let section = self
+            .by_replay(Section::new("quotas", "Quotas"), of)?
                 .with_definition("GPUs are means over the time of the replay. Borrowed: held beyond the queue's own quota. Idle: its own, not used by its jobs; others may have had it.")
                 .with_definition("Owed: what waiting jobs asked for although it was idle of the queue's own quota. A queue that is owed GPUs waits for what others have borrowed, or for nodes.")
-                .with_definition("Stopped: jobs of the queue that others preempted, counted each time."),
-        )
+                .with_definition("Stopped: jobs of the queue that others preempted, counted each time.");
+        let is_fair = |metrics: &Metrics| metrics.quotas.iter().any(|queue| queue.fair_gpus.is_some());
+        let any = is_fair(&self.metrics) || self.others.iter().any(|other| is_fair(&other.metrics));
+        Some(match any {
+            true => section
+                .with_definition("Fair share: what KAI would give the queue of what runs and waits. Short: what waiting jobs asked for of what the queue did not have of it. A queue that is short starves; one that borrows can be reclaimed from."),
+            false => section,
+        })
     }
 }
 
-/// Who borrowed most, and who was owed most.
+/// Who borrowed most, who was owed most, and whose share fell shortest.
 fn finding(quotas: &[QuotaUse]) -> String {
     let most = |of: fn(&QuotaUse) -> f64| {
         quotas
             .iter()
+            .filter(|queue| !queue.above)
             .max_by(|a, b| of(a).total_cmp(&of(b)))
             .filter(|queue| of(queue) >= 0.05)
             .map(|queue| (queue, of(queue)))
@@ -53,16 +60,27 @@ fn finding(quotas: &[QuotaUse]) -> String {
             )
         },
     );
-    borrowed + &owed
+    let starved = most(|queue| queue.short_gpus.unwrap_or(0.0)).map_or_else(String::new, |(queue, gpus)| {
+        format!(
+            " {} starved most: {} GPUs on average of its fair share were not there for its waiting jobs.",
+            queue.name,
+            format::float(gpus, 1)
+        )
+    });
+    borrowed + &owed + &starved
 }
 
 fn table(quotas: &[QuotaUse]) -> ReportTable {
-    let columns = ["Own quota", "Used", "Borrowed", "Idle", "Owed"].map(Column::number);
-    let columns = [Column::text("Queue")].into_iter().chain(columns).chain([Column::number("Stopped")]).collect();
+    let is_fair = quotas.iter().any(|queue| queue.fair_gpus.is_some());
+    let names = ["Own quota", "Used", "Borrowed", "Idle", "Owed"].into_iter();
+    let shares = ["Fair share", "Short"].into_iter().filter(|_| is_fair);
+    let columns = names.chain(shares).chain(["Stopped"]).map(Column::number);
+    let columns = [Column::text("Queue")].into_iter().chain(columns).collect();
     let mut table = ReportTable::new("By queue", columns);
     for queue in quotas {
         let gpus = [queue.nominal_gpus, queue.used_gpus, queue.borrowed_gpus, queue.idle_gpus, queue.owed_gpus];
-        let cells = gpus.map(|value| Cell::Float { value, digits: 1 });
+        let shares = [queue.fair_gpus, queue.short_gpus].into_iter().filter(|_| is_fair).map(Option::unwrap_or_default);
+        let cells = gpus.into_iter().chain(shares).map(|value| Cell::Float { value, digits: 1 });
         let stopped = Cell::Int(i64::try_from(queue.stopped).unwrap_or(i64::MAX));
         table.rows.push([queue.name.as_str().into()].into_iter().chain(cells).chain([stopped]).collect());
     }

@@ -19,6 +19,7 @@ use super::recorded;
 use super::site::Site;
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Pool, Vc};
+use crate::sim::policy::Scan;
 use crate::sim::workload::{Shape, UNKNOWN_USER, Warm, Workload};
 
 /// Most GPUs a job may ask for.
@@ -151,10 +152,10 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
             // With no VC anywhere, and a file that names one, that is the cluster.
             let vc = named.or_else(|| nameless.clone()).ok_or("the VC is unknown")?;
             if !names.contains(&vc) {
-                return Err(if options.quotas.is_some() {
-                    "the VC is no ClusterQueue of the quotas"
-                } else {
-                    "the VC is not in the cluster"
+                return Err(match options.quotas.as_ref().map(|quotas| quotas.scan()) {
+                    Some(Scan::Kai) => "the VC is no queue of the quotas, or one above others",
+                    Some(_) => "the VC is no ClusterQueue of the quotas",
+                    None => "the VC is not in the cluster",
                 });
             }
             if options.vcs.as_ref().is_some_and(|wanted| !wanted.contains(&vc)) {
@@ -198,7 +199,7 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         },
     };
     let cluster = match &options.quotas {
-        Some(quotas) => quotas.govern(&cluster, resource, &mut notes)?,
+        Some(quotas) => quotas.govern(&cluster, resource, origin_ms, &mut notes)?,
         None => cluster,
     };
     if !without.is_empty() {
@@ -291,24 +292,25 @@ fn in_order(mut cluster: Cluster, names: &[String]) -> Cluster {
 /// Gives each job the priority of its class.
 fn prioritise(loaded: &mut Loaded, trace: &Trace, quotas: &QuotaFile) {
     let mut unknown: BTreeSet<String> = BTreeSet::new();
+    let usual = quotas.usual_priority();
     let of = |row: &u32| {
-        let Some(class) = trace.jobs.qos.get(*row as usize) else { return 0 };
+        let Some(class) = trace.jobs.qos.get(*row as usize) else { return usual };
         quotas.priority(class).unwrap_or_else(|| {
             unknown.insert(class.to_owned());
-            0
+            usual
         })
     };
     loaded.workload.priority = loaded.rows.iter().map(of).collect();
-    if quotas.ranks() && loaded.workload.priority.iter().all(|priority| *priority == 0) {
+    if quotas.ranks() && loaded.workload.priority.iter().all(|priority| *priority == usual) {
         loaded.notes.push(format!(
-            "No job names a priority class that {} gives a value, so all have priority 0.",
+            "No job names a priority class that {} gives a value, so all have priority {usual}.",
             quotas.file()
         ));
     }
     if !unknown.is_empty() {
         let list: Vec<String> = unknown.into_iter().take(5).collect();
         loaded.notes.push(format!(
-            "{} has no value for these priority classes of jobs, which count as 0: {}.",
+            "{} has no value for these priority classes of jobs, which count as {usual}: {}.",
             quotas.file(),
             list.join(", ")
         ));
@@ -412,7 +414,7 @@ fn before(
     let names: Vec<String> = cluster.vcs.iter().map(|vc| vc.name.clone()).collect();
     let Some(found) = recorded::cluster(trace, &names, origin_ms, resource, None)? else { return Ok(None) };
     let mut found = found;
-    if cluster.cohorts.is_some() {
+    if cluster.cohorts.is_some() || cluster.kai.is_some() {
         // Queues are VCs, those without nodes and jobs of their own as well.
         found.cluster = in_order(found.cluster, &names);
     }

@@ -7,7 +7,7 @@
 //! | [`times`] | wait, JCT and held time of each job |
 //! | [`group`] | the figures of a group of jobs |
 //! | [`delay`] | waiting by cause |
-//! | [`quota`] | what queues did with their quotas in cohorts |
+//! | [`quota`] | what queues did with their quotas in cohorts, or with KAI's fair shares |
 //! | [`limit`] | which limits by QOS jobs waited for |
 //! | [`near`] | whether jobs lay in one block or rack |
 //! | [`fair`] | Jain index, finish-time ratio |
@@ -31,8 +31,10 @@
 pub mod delay;
 pub mod fair;
 pub mod group;
+mod kai;
 pub mod limit;
 pub mod near;
+mod queues;
 pub mod quota;
 mod share;
 mod state;
@@ -134,7 +136,7 @@ pub struct Metrics {
     pub by_duration: Vec<OfDuration>,
     /// Why jobs waited.
     pub delay: DelayByCause,
-    /// What each queue did with its quota, under Kueue's admission.
+    /// What each queue did with its quota, under Kueue's admission, or with its fair share, under KAI's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub quotas: Vec<QuotaUse>,

@@ -1,4 +1,4 @@
-//! Who uses, borrows and waits within quotas of cohorts: figures of each queue under Kueue's admission.
+//! Who uses, borrows and waits within quotas of cohorts: figures of each queue under Kueue's admission; under KAI's queues see the module `kai`.
 //!
 //! Of a queue at a moment, with n its nominal quota and u what its jobs hold of a flavor, and w what its waiting jobs ask for: it *borrows* Σ max(0, u − n), leaves Σ max(0, n − u) of its own
 //! *idle* (sums over flavors), and is *owed* as much of w as is idle: what it waits for although it is its own. The figures are means over the window of the replay. A job waits for quota if no flavor of its queue has
@@ -19,6 +19,10 @@ use crate::sim::workload::Shape;
 pub struct QuotaUse {
     /// The queue.
     pub name: String,
+    /// Whether it stands above other queues, under KAI's.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub above: bool,
     /// Its own quota.
     pub nominal_gpus: f64,
     /// What its jobs held.
@@ -29,6 +33,14 @@ pub struct QuotaUse {
     pub idle_gpus: f64,
     /// What of that its waiting jobs asked for: it waited although it was within its own quota.
     pub owed_gpus: f64,
+    /// Its fair share, under KAI's queues.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default)]
+    pub fair_gpus: Option<f64>,
+    /// What its waiting jobs asked for of what it did not have of its fair share, under KAI's queues.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default)]
+    pub short_gpus: Option<f64>,
     /// Jobs that were stopped for others, counted each time.
     pub stopped: u64,
 }
@@ -42,9 +54,9 @@ struct Integrals {
     owed: u128,
 }
 
-/// Quotas in a walk through a schedule.
+/// Quotas in cohorts.
 #[derive(Debug)]
-pub(super) struct Queues<'a> {
+pub(super) struct InCohorts<'a> {
     cohorts: &'a Cohorts,
     usage: Usage,
     groups: &'a [Group],
@@ -54,7 +66,7 @@ pub(super) struct Queues<'a> {
     stopped: Vec<u64>,
 }
 
-impl<'a> Queues<'a> {
+impl<'a> InCohorts<'a> {
     /// Of a cluster, if it has cohorts.
     pub(super) fn of(cluster: &'a Cluster) -> Option<Self> {
         let cohorts = cluster.cohorts.as_ref()?;
@@ -146,11 +158,14 @@ impl<'a> Queues<'a> {
         let mean = |total: u128| if window_ms > 0 { total as f64 / window_ms as f64 / 1000.0 } else { 0.0 };
         let of = |(queue, total): (usize, &Integrals)| QuotaUse {
             name: self.cohorts.members()[queue].name.clone(),
+            above: false,
             nominal_gpus: self.nominal(queue) as f64 / 1000.0,
             used_gpus: mean(total.used),
             borrowed_gpus: mean(total.borrowed),
             idle_gpus: mean(total.idle),
             owed_gpus: mean(total.owed),
+            fair_gpus: None,
+            short_gpus: None,
             stopped: self.stopped[queue],
         };
         self.totals.iter().enumerate().map(of).collect()

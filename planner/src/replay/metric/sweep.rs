@@ -15,7 +15,8 @@
 
 use super::limit::{LimitWait, Reasons};
 use super::near::{Nearby, Verdict};
-use super::quota::{Queues, QuotaUse};
+use super::queues::Queues;
+use super::quota::QuotaUse;
 use super::state::State;
 use super::times::JobTimes;
 use crate::sim::cluster::Cluster;
@@ -150,9 +151,9 @@ pub(super) fn walk(
             walk.pass(at - last);
             if at > from {
                 visit(last.max(from), at, &walk.now);
-                walk.pass_quotas(at - last.max(from));
             }
         }
+        walk.pass_quotas(last.max(0), at, from);
         instant.clear();
         instant.extend(now.iter().map(|(_, event)| *event));
         walk.happen(at, &instant);
@@ -161,7 +162,7 @@ pub(super) fn walk(
     if last > i64::MIN && to > last {
         walk.pass(to - last);
         visit(last.max(from), to, &walk.now);
-        walk.pass_quotas(to - last.max(from));
+        walk.pass_quotas(last, to, from);
     }
     walk.finish(to);
     let quotas = walk.queues.as_ref().map_or_else(Vec::new, |queues| queues.figures(to - from));
@@ -206,9 +207,9 @@ impl<'a> Walk<'a> {
     }
 
     /// Time of the window passes for the figures of quotas.
-    fn pass_quotas(&mut self, dt: i64) {
+    fn pass_quotas(&mut self, since: i64, to: i64, from: i64) {
         if let Some(queues) = &mut self.queues {
-            queues.pass(u128::from(dt.max(0).unsigned_abs()));
+            queues.pass(since, to, from, self.now.in_service);
         }
     }
 

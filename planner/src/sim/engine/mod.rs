@@ -14,6 +14,7 @@ mod dismiss;
 mod event;
 mod guarantee;
 mod joint;
+mod kai;
 #[cfg(test)]
 mod laws;
 mod power;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 
 pub(super) use admission::Admission;
 use event::Event;
+pub(super) use kai::{Held, Queues};
 use power::Power;
 use service::Service;
 pub(super) use wait::{Queue, Ranking};
@@ -85,8 +87,8 @@ pub fn simulate_powered(
     if policy.compat != Compat::None {
         return Err(Error::Policy("nodes sleep in no compatible replay: leave out the compatibility".to_owned()));
     }
-    if policy.scan == Scan::Kueue {
-        return Err(Error::Policy("nodes do not sleep under the scan `kueue`; use `strict` or `skip`".to_owned()));
+    if let Some(scheduler) = policy.scan.scheduler() {
+        return Err(Error::Policy(format!("nodes do not sleep under the scan `{scheduler}`; use `strict` or `skip`")));
     }
     let mut record = Record::new(cluster);
     let schedule = replay(workload, cluster, policy, Some((supervisor, &mut record)))?;
@@ -223,6 +225,8 @@ pub(super) struct Run<'a> {
     pub(super) guaranteed: bool,
     /// Quotas in cohorts, under the scan `kueue`.
     pub(super) admission: Option<Box<Admission<'a>>>,
+    /// Queues with fair shares, under the scan `kai`.
+    pub(super) kai: Option<Box<Queues<'a>>>,
     /// What is at work under limits by QOS and account; lent from pool to pool.
     ledger: Option<Box<Ledger<'a>>>,
     /// Jobs of all pools that run, by expected end, under limits and where the scan looks at them; lent from pool to pool.
@@ -321,6 +325,7 @@ impl<'a> Run<'a> {
                 .as_ref()
                 .filter(|_| policy.scan == Scan::Kueue)
                 .map(|cohorts| Box::new(Admission::new(cohorts, workload.len()))),
+            kai: cluster.kai.as_ref().filter(|_| policy.scan == Scan::Kai).map(|tree| Box::new(Queues::new(tree))),
             ledger: None,
             all_expected: BTreeSet::new(),
             pool,
@@ -379,7 +384,7 @@ impl<'a> Run<'a> {
     }
 
     /// Whether anything runs or is to come: otherwise, who still waits would wait for ever.
-    fn has_more(&self) -> bool {
+    pub(super) fn has_more(&self) -> bool {
         self.to_come > 0 || self.arrived < self.jobs.len()
     }
 
@@ -522,7 +527,7 @@ impl<'a> Run<'a> {
 
     /// A job is submitted: it is counted, or rejected.
     fn admit(&mut self, job: u32) -> bool {
-        if !self.is_possible(job) || self.is_denied(job) {
+        if !self.is_possible(job) || !self.kai_could(job) || self.is_denied(job) {
             self.schedule.outcome[job as usize] = Outcome::Rejected;
             return false;
         }
@@ -551,6 +556,7 @@ impl<'a> Run<'a> {
             }),
             None => {
                 let quota = self.cluster.vcs[usize::from(vc)].quota_milli.iter().map(|(_, amount)| *amount).max();
+                let quota = quota.filter(|_| self.kai.is_none());
                 quota.is_none_or(|quota| amount <= quota) && placed(self.ask(job))
             }
         };
@@ -595,8 +601,8 @@ impl<'a> Run<'a> {
 
     /// Whether its VC's quota allows a job.
     pub(super) fn fits_quota(&self, job: u32) -> bool {
-        if self.admission.is_some() {
-            // Its quotas are those of cohorts.
+        if self.admission.is_some() || self.kai.is_some() {
+            // Its quotas are those of cohorts, or of KAI's queues.
             return true;
         }
         let vc = usize::from(self.workload.vc[job as usize]);
@@ -621,8 +627,12 @@ impl<'a> Run<'a> {
     /// Whether a running segment has lasted longer than it takes to pay for its job's last preemption. Only then may it be preempted:
     /// jobs that took turns any sooner would never get anywhere.
     pub(super) fn has_progressed(&self, segment: &Segment) -> bool {
-        let owed_ms = self.past.get(segment.job as usize).map_or(0, |past| past.owed_ms);
-        self.now - segment.start_ms > owed_ms
+        self.now >= self.useful_ms(segment)
+    }
+
+    /// From when on it has.
+    pub(super) fn useful_ms(&self, segment: &Segment) -> i64 {
+        segment.start_ms + self.past.get(segment.job as usize).map_or(0, |past| past.owed_ms) + 1
     }
 
     /// Since when a job runs; `None` if it does not.

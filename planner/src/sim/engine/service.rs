@@ -69,7 +69,7 @@ impl Service {
     }
 
     /// GPUs of nodes that have not failed and are there, draining ones included.
-    pub(super) fn gpus(&self, nodes: &Nodes) -> u64 {
+    pub(in crate::sim) fn gpus(&self, nodes: &Nodes) -> u64 {
         let there = |(node, state): (u32, &State)| {
             if state.place != Place::Away && state.failures == 0 { u64::from(nodes.size(node)) } else { 0 }
         };

@@ -35,7 +35,7 @@ impl Ranking {
             || (policy.scan == Scan::Easy && policy.placement == Placement::Random);
         let ranks = policy.order.is_fixed()
             && policy.preemption == Preemption::Never
-            && !matches!(policy.scan, Scan::Conservative | Scan::Slurm | Scan::Kueue)
+            && !matches!(policy.scan, Scan::Conservative | Scan::Slurm | Scan::Kueue | Scan::Kai)
             && cluster.outages.is_empty()
             && !(0..cluster.pools.len()).any(|pool| cluster.guarantees(pool))
             && cluster.limits.is_none()

@@ -7,6 +7,7 @@
 mod conservative;
 mod dismiss;
 mod easy;
+mod kai;
 mod kueue;
 mod loose;
 mod preempt;
@@ -85,6 +86,7 @@ impl Run<'_> {
         match (&self.queue, self.policy.scan) {
             (_, Scan::Conservative | Scan::Slurm) | (Queue::Loose(_), Scan::Easy) => self.walk().map(|_| ()),
             (_, Scan::Kueue) => self.walk_kueue(),
+            (_, Scan::Kai) => self.walk_kai(),
             (Queue::Ranked(..), Scan::Strict) => self.walk_strict(),
             (Queue::Ranked(..), Scan::Skip) => self.walk_skip(),
             (Queue::Ranked(..), Scan::Easy) => self.walk_easy(),

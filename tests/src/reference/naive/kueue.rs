@@ -53,11 +53,11 @@ impl Pool<'_> {
         self.jobs.iter_mut().for_each(|job| job.aside = false);
     }
 
-    fn priority(&self, job: usize) -> i64 {
+    pub(super) fn priority(&self, job: usize) -> i64 {
         self.workload.priority.get(job).copied().map_or(0, i64::from)
     }
 
-    fn amount(&self, job: usize) -> i128 {
+    pub(super) fn amount(&self, job: usize) -> i128 {
         i128::from(self.shape(job).amount())
     }
 

@@ -256,7 +256,7 @@ impl Pool<'_> {
                     return self.look_slurm(job, &mut walk.kept);
                 }
             }
-            Scan::Kueue => unreachable!("limits do not hold under Kueue's admission"),
+            Scan::Kueue | Scan::Kai => unreachable!("limits do not hold under Kueue's admission and KAI's"),
         }
         false
     }

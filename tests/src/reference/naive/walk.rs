@@ -23,6 +23,7 @@ impl Pool<'_> {
             }
             Scan::Slurm => self.slurm(&queue),
             Scan::Kueue => return self.kueue(),
+            Scan::Kai => return self.kai(),
         }
         false
     }

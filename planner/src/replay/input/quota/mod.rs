@@ -1,4 +1,4 @@
-//! Quotas of queues as Kueue's objects have them: ClusterQueues, Cohorts, ResourceFlavors, Topologies, priority classes and its Configuration.
+//! Quotas of queues as Kueue's objects have them: ClusterQueues, Cohorts, ResourceFlavors, Topologies, priority classes and its Configuration; or as KAI's have them ([`kai`]), if the file holds such.
 //!
 //! Read are the versions v1beta1 and v1beta2 of the group `kueue.x-k8s.io`, from YAML documents or what `kubectl get … -o yaml` and `-o json` print. A ClusterQueue is a VC of the replay, of
 //! its `resourceGroups` the one that covers GPUs counts (processors, if jobs compete for these). A ResourceFlavor stands for the nodes whose GPU type one of its node labels, or its name, says; letters and
@@ -7,6 +7,7 @@
 //! What is not replayed is said in a note: other resources, admission checks, a queue on hold, slices of GPUs. O(bytes). Worked example: `nominalQuota: 9` of `nvidia.com/gpu` and `borrowingLimit: 1`
 //! let a queue use 10 GPUs if its cohort has one to lend.
 
+mod kai;
 mod node;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -19,10 +20,12 @@ use tracecast_analytics::ingest::quantity::{is_gpu, is_slice, quantity};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 
+use self::kai::{JOB_PRIORITY, KaiFile, is_kai};
 use self::node::LabelledNode;
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Vc};
 use crate::sim::cohort::{Cohorts, FairPreemption, Flavor, Member, QueueRules, Queueing, Quota, Reclaim, Within};
+use crate::sim::policy::Scan;
 use crate::yaml::read::{Document, documents};
 
 /// The most of anything, such as bytes of memory.
@@ -96,6 +99,8 @@ pub struct QuotaFile {
     priorities: BTreeMap<String, i32>,
     fair: Option<FairPreemption>,
     notes: Vec<String>,
+    /// What the file says if its queues are KAI's; all else is empty then.
+    kai: Option<KaiFile>,
 }
 
 /// An object of the file, for messages.
@@ -159,14 +164,19 @@ impl QuotaFile {
     pub fn parse(file: &str, text: &str) -> Result<Self> {
         let mut found = Self { file: file.to_owned(), ..Self::default() };
         let mut others: BTreeMap<String, usize> = BTreeMap::new();
-        for document in documents(file, text)? {
-            found.take(&document, &mut others)?;
+        let documents = documents(file, text)?;
+        if is_kai(&documents) {
+            found.kai = Some(KaiFile::parse(file, &documents)?);
+            return Ok(found);
+        }
+        for document in &documents {
+            found.take(document, &mut others)?;
         }
         if found.queues.is_empty() {
             return Err(Error::File {
                 file: file.to_owned(),
                 line: 1,
-                what: "there is no ClusterQueue; export with `kubectl get clusterqueues,cohorts,resourceflavors,topologies,nodes,workloadpriorityclasses -o yaml`".to_owned(),
+                what: "there is no ClusterQueue; export with `kubectl get clusterqueues,cohorts,resourceflavors,topologies,nodes,workloadpriorityclasses -o yaml`, or KAI's queues with `kubectl get queues.scheduling.run.ai -o yaml`".to_owned(),
             });
         }
         if !others.is_empty() {
@@ -347,19 +357,30 @@ impl QuotaFile {
         &self.file
     }
 
+    /// The scan under which its quotas hold.
+    pub fn scan(&self) -> Scan {
+        if self.kai.is_some() { Scan::Kai } else { Scan::Kueue }
+    }
+
     /// Whether it gives priority classes their values.
     pub fn ranks(&self) -> bool {
-        !self.priorities.is_empty()
+        self.kai.as_ref().map_or(!self.priorities.is_empty(), KaiFile::ranks)
     }
 
-    /// Names of its ClusterQueues.
+    /// Names of its ClusterQueues, or of KAI's queues that jobs wait in.
     pub fn names(&self) -> Vec<String> {
-        self.queues.iter().map(|queue| queue.name.clone()).collect()
+        let own = || self.queues.iter().map(|queue| queue.name.clone()).collect();
+        self.kai.as_ref().map_or_else(own, KaiFile::names)
     }
 
-    /// The priority of a class; `None` if the file does not know it.
+    /// The priority of a class; `None` if it is not known.
     pub fn priority(&self, class: &str) -> Option<i32> {
-        self.priorities.get(class).copied()
+        self.kai.as_ref().map_or_else(|| self.priorities.get(class).copied(), |kai| kai.priority(class))
+    }
+
+    /// The priority of a job of no class, or of one that is not known.
+    pub fn usual_priority(&self) -> i32 {
+        if self.kai.is_some() { JOB_PRIORITY } else { 0 }
     }
 
     /// Whether a flavor that queues try is one of these GPU types.
@@ -370,17 +391,29 @@ impl QuotaFile {
 
     /// GPUs that all queues and cohorts have of their own.
     pub fn nominal_gpus(&self) -> f64 {
+        if let Some(kai) = &self.kai {
+            return kai.nominal_gpus();
+        }
         let all =
             self.queues.iter().map(|queue| &queue.quotas).chain(self.cohorts.values().map(|cohort| &cohort.quotas));
         let gpus = all.flatten().filter(|written| counts(&written.resource, Resource::Gpus));
         gpus.map(|written| written.quota.nominal as f64 / 1000.0).sum()
     }
 
-    /// The cluster with all its nodes in one pool, the file's queues as its VCs, and their quotas of `resource`; what is assumed is added to `notes`.
+    /// The cluster with all its nodes in one pool, the file's queues as its VCs, and their quotas of `resource`, time 0 being `origin_ms`; what is assumed is added to `notes`.
     ///
     /// # Errors
     /// If no queue has a quota of the resource.
-    pub fn govern(&self, cluster: &Cluster, resource: Resource, notes: &mut Vec<String>) -> Result<Cluster> {
+    pub fn govern(
+        &self,
+        cluster: &Cluster,
+        resource: Resource,
+        origin_ms: i64,
+        notes: &mut Vec<String>,
+    ) -> Result<Cluster> {
+        if let Some(kai) = &self.kai {
+            return kai.govern(cluster, resource, origin_ms, notes);
+        }
         let (cohorts, assumed) = self.tree(&cluster.gpu_types, resource)?;
         if cohorts.flavors().is_empty() {
             let what = format!("no queue has a quota of {}", resource.many());

@@ -82,7 +82,7 @@ fn what_kueue_says_becomes_rules_and_quotas() {
     assert_eq!((file.priority("urgent"), file.priority("other")), (Some(1000), None));
     assert_eq!(file.nominal_gpus(), 28.0);
     let mut notes = Vec::new();
-    let found = file.govern(&cluster(&["V100", "nvidia_a100_sxm4_80gb"]), Resource::Gpus, &mut notes).unwrap();
+    let found = file.govern(&cluster(&["V100", "nvidia_a100_sxm4_80gb"]), Resource::Gpus, 0, &mut notes).unwrap();
     let cohorts = found.cohorts.as_ref().unwrap();
     let flavors: Vec<_> = cohorts.flavors().iter().map(|flavor| (flavor.name.as_str(), flavor.gpu_type)).collect();
     assert_eq!(flavors, [("v100", Some(0)), ("big", Some(1))]);
@@ -110,7 +110,7 @@ fn what_kueue_says_becomes_rules_and_quotas() {
     assert_eq!(cohorts.fair(), None);
     assert!(notes.iter().any(|note| note.contains("1 × LocalQueue")), "{notes:?}");
     // Processors have quotas of their own.
-    let cpus = file.govern(&cluster(&["V100"]), Resource::Cpus, &mut notes).unwrap();
+    let cpus = file.govern(&cluster(&["V100"]), Resource::Cpus, 0, &mut notes).unwrap();
     assert_eq!(cpus.cohorts.unwrap().members()[0].quotas[0].unwrap().nominal, 40_000);
 }
 
@@ -166,6 +166,6 @@ fn what_is_wrong_is_told_with_its_line_and_object() {
     assert!(told("").contains("no ClusterQueue"));
     let cpu_only = "kind: ClusterQueue\nmetadata: {name: a}\nspec:\n  resourceGroups:\n  - flavors:\n    - name: any\n      resources:\n      - {name: cpu, nominalQuota: 40}\n";
     let file = QuotaFile::parse("q.yaml", cpu_only).unwrap();
-    let error = file.govern(&cluster(&["V100"]), Resource::Gpus, &mut Vec::new()).unwrap_err().to_string();
+    let error = file.govern(&cluster(&["V100"]), Resource::Gpus, 0, &mut Vec::new()).unwrap_err().to_string();
     assert!(error.contains("no queue has a quota of GPUs"), "{error}");
 }

@@ -1,0 +1,575 @@
+//! Queues as KAI's objects have them: Queues, the SchedulingShard that says how they share, and priority classes.
+//!
+//! Read are Queues of the group `scheduling.run.ai` as `kubectl get queues.scheduling.run.ai -o yaml` prints them. A queue without queues below it is a VC of the replay; of its `resources` those of what jobs compete for count, `gpu`
+//! (or `cpu`, in thousandths). What is not written is what KAI takes it for: a quota, a limit and a weight of 0, and a priority of 100. −1 is unlimited. Of a SchedulingShard are read `kValue`, `usageDBConfig` (which switches time-based share
+//! on), `minRuntime` and the arguments of the plugin proportion. Of equals the queue with the earlier `creationTimestamp` comes first, one without before all others, then by name. A job's priority is the `value` of its PriorityClass, or of the classes that
+//! come with KAI (train 50, build-preemptible 75, build 100, inference 125), else 50.
+//!
+//! O(bytes). Worked example: `gpu: {quota: 4, limit: -1, overQuotaWeight: 2}` is 4 GPUs that the queue is due, and of those beyond the quotas twice as many as a queue of weight 1 gets.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use tracecast_analytics::report::format;
+use tracecast_analytics::schema::Resource;
+use tracecast_analytics::time::parse_with_offset;
+
+use super::{MOST_COUNTED, MOST_QUEUES, Place};
+use crate::error::{Error, Result};
+use crate::sim::cluster::{Cluster, Vc};
+use crate::sim::kai::{Hierarchy, KaiQueue, KaiRules, UsageRule, UsageWindow};
+use crate::yaml::read::Document;
+
+/// The group of KAI's queues.
+const GROUP: &str = "scheduling.run.ai/";
+/// The group of what configures KAI.
+const SHARD_GROUP: &str = "kai.scheduler/";
+/// How the queues are exported.
+const EXPORT: &str = "export all of them with `kubectl get queues.scheduling.run.ai -o yaml`";
+/// The priority of a queue that has none, and of a job.
+const QUEUE_PRIORITY: i32 = 100;
+/// Priority of a job without a class.
+pub(super) const JOB_PRIORITY: i32 = 50;
+/// Classes that come with KAI.
+const CLASSES: [(&str, i32); 4] =
+    [("train", JOB_PRIORITY), ("build-preemptible", 75), ("build", 100), ("inference", 125)];
+/// The most of a weight, and of kValue.
+const MOST_WEIGHT: f64 = 1e6;
+const MOST_FACTOR: f64 = 1e3;
+/// Fields of a queue's `spec`, and of a resource.
+const SPEC_FIELDS: [&str; 6] =
+    ["displayName", "parentQueue", "priority", "resources", "preemptMinRuntime", "reclaimMinRuntime"];
+const RESOURCE_FIELDS: [&str; 3] = ["quota", "limit", "overQuotaWeight"];
+/// A century, ms: no length of time is longer.
+const LONGEST_MS: f64 = 3.2e12;
+/// The shortest window, and time between two measurements, ms.
+const SHORTEST_MS: i64 = 1000;
+
+/// What a queue has of a resource, thousandths of a GPU or processor.
+#[derive(Debug, Clone, Copy)]
+struct Amounts {
+    quota: Option<u64>,
+    limit: Option<u64>,
+    weight_milli: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Written {
+    name: String,
+    line: u64,
+    parent: Option<String>,
+    created: Option<String>,
+    priority: i32,
+    gpus: Amounts,
+    cpus: Amounts,
+    reclaim_min_ms: Option<i64>,
+    preempt_min_ms: Option<i64>,
+}
+
+/// When windows of usage begin that tumble, ms since the Unix epoch.
+#[derive(Debug, Clone, Copy)]
+struct Start(i64);
+
+/// A checked file of KAI's queues.
+#[derive(Debug, Clone, Default)]
+pub(super) struct KaiFile {
+    file: String,
+    queues: Vec<Written>,
+    rules: KaiRules,
+    start: Option<Start>,
+    has_shard: bool,
+    priorities: BTreeMap<String, i32>,
+    notes: Vec<String>,
+}
+
+/// Whether a file holds queues of KAI.
+pub(super) fn is_kai(documents: &[Document]) -> bool {
+    documents.iter().any(|document| of_group(&document.content, GROUP))
+}
+
+fn of_group(object: &Value, group: &str) -> bool {
+    object.get("apiVersion").and_then(Value::as_str).is_some_and(|version| version.starts_with(group))
+}
+
+impl KaiFile {
+    /// Reads the objects of a file called `file`.
+    pub(super) fn parse(file: &str, documents: &[Document]) -> Result<Self> {
+        let mut found = Self { file: file.to_owned(), ..Self::default() };
+        let mut others: BTreeMap<String, usize> = BTreeMap::new();
+        for document in documents {
+            let object = &document.content;
+            let kind = object.get("kind").and_then(Value::as_str).unwrap_or("object without a kind");
+            let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            let place = Place { file, line: document.line, what: format!("{kind} {name}").trim_end().to_owned() };
+            if kind == "Queue" && of_group(object, GROUP) {
+                let queue = queue(name, object, &place)?;
+                if found.queues.iter().any(|other| other.name == name) {
+                    return Err(place.wrong("it is there twice"));
+                }
+                if found.queues.len() >= MOST_QUEUES {
+                    return Err(place.wrong(format!("there are more than {MOST_QUEUES} queues")));
+                }
+                found.queues.push(queue);
+            } else if kind == "SchedulingShard" && of_group(object, SHARD_GROUP) {
+                if std::mem::replace(&mut found.has_shard, true) {
+                    return Err(place.wrong("there is another SchedulingShard; leave the one whose nodes are replayed"));
+                }
+                found.shard(object, &place)?;
+            } else if kind == "PriorityClass" {
+                let value = object.get("value").and_then(Value::as_i64).and_then(|value| i32::try_from(value).ok());
+                let value = value.ok_or_else(|| place.wrong("its `value` is no whole number of 32 bits"))?;
+                found.priorities.insert(name.to_owned(), value);
+            } else {
+                *others.entry(kind.to_owned()).or_default() += 1;
+            }
+        }
+        if !others.is_empty() {
+            let list: Vec<String> = others.iter().map(|(kind, count)| format!("{count} × {kind}")).collect();
+            found
+                .notes
+                .push(format!("Objects of {file} that say nothing of KAI's queues are not read: {}.", list.join(", ")));
+        }
+        // What can be wrong with the tree is wrong for all resources.
+        found.tree(Resource::Gpus, 0)?;
+        Ok(found)
+    }
+
+    /// What a SchedulingShard says.
+    fn shard(&mut self, object: &Value, place: &Place<'_>) -> Result<()> {
+        let number = |pointers: &[&str], what: &str, least: f64| -> Result<Option<u64>> {
+            let Some(value) = pointers.iter().find_map(|at| object.pointer(at)).filter(|value| !value.is_null()) else {
+                return Ok(None);
+            };
+            let parsed = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
+            match parsed.filter(|number| (least..=MOST_FACTOR).contains(number)) {
+                Some(number) => Ok(Some((number * 1000.0).round() as u64)),
+                None => Err(place.wrong(format!("{what} is {value}; write a number from {least} to {MOST_FACTOR}"))),
+            }
+        };
+        let argument = |name: &str| format!("/spec/plugins/proportion/arguments/{name}");
+        let (plain, own) = ("/spec/kValue", argument("kValue"));
+        if let Some(k) = number(&[&own, plain], "kValue", 0.0)? {
+            self.rules.k_milli = k;
+        }
+        // The documentation and the program call it differently.
+        let names = [argument("reclaimerUtilizationMultiplier"), argument("relcaimerSaturationMultiplier")];
+        if let Some(times) = number(&[&names[0], &names[1]], "the multiplier of saturation", 1.0)? {
+            self.rules.saturation_milli = times;
+        }
+        for alpha in ["queuePriorityInQuotaReclaim", "steadyFairShareReclaim"] {
+            let value = object.pointer(&argument(alpha));
+            if value.is_some_and(|value| value.as_bool() == Some(true) || value.as_str() == Some("true")) {
+                self.notes.push(format!("{alpha} is on; it is not replayed."));
+            }
+        }
+        let least = |field: &str| period(object, &format!("/spec/minRuntime/{field}"), place);
+        self.rules.reclaim_min_ms = least("reclaimMinRuntime")?.unwrap_or(0);
+        self.rules.preempt_min_ms = least("preemptMinRuntime")?.unwrap_or(0);
+        let is_on =
+            object.pointer("/spec/usageDBConfig/clientType").and_then(Value::as_str).is_some_and(|of| !of.is_empty());
+        if !is_on {
+            return Ok(());
+        }
+        let at = |field: &str| format!("/spec/usageDBConfig/usageParams/{field}");
+        let of = |field: &str| period(object, &at(field), place);
+        let size_ms = of("windowSize")?.unwrap_or(7 * 86_400_000);
+        let kind = place.word(object, &at("windowType"), &["sliding", "tumbling", "cron"])?.unwrap_or(0);
+        let window = match kind {
+            0 => UsageWindow::Sliding { size_ms },
+            1 => {
+                let start = place.text(object, &at("tumblingWindowStartTime"))?;
+                let start = start.as_deref().and_then(parse_with_offset);
+                let what = "a tumbling window needs its tumblingWindowStartTime, such as 2026-01-05T00:00:00Z";
+                self.start = Some(Start(start.ok_or_else(|| place.wrong(what))?));
+                UsageWindow::Tumbling { start_ms: 0, size_ms }
+            }
+            _ => return Err(place.wrong("a window by `cron` is not replayed; write `sliding` or `tumbling`")),
+        };
+        // Off if it is nothing, as KAI takes it.
+        let half_life_ms = of("halfLifePeriod")?.filter(|half_life| *half_life > 0);
+        let fetch_ms = of("fetchInterval")?.unwrap_or(UsageRule::WEEK.fetch_ms);
+        if size_ms.min(fetch_ms) < SHORTEST_MS {
+            return Err(place.wrong("windowSize and fetchInterval are a second at least"));
+        }
+        self.rules.usage = Some(UsageRule { window, half_life_ms, fetch_ms });
+        Ok(())
+    }
+
+    /// Whether a queue has others below it.
+    fn is_above(&self, name: &str) -> bool {
+        self.queues.iter().any(|queue| queue.parent.as_deref() == Some(name))
+    }
+
+    /// Names of the queues that jobs wait in.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.queues.iter().filter(|queue| !self.is_above(&queue.name)).map(|queue| queue.name.clone()).collect()
+    }
+
+    /// Whether the file gives priority classes their values.
+    pub(super) fn ranks(&self) -> bool {
+        !self.priorities.is_empty()
+    }
+
+    /// The priority of a class.
+    pub(super) fn priority(&self, class: &str) -> Option<i32> {
+        let known = || CLASSES.iter().find(|(name, _)| *name == class).map(|(_, value)| *value);
+        self.priorities.get(class).copied().or_else(known)
+    }
+
+    /// GPUs that the top queues, or the leaves, deserve, whichever is more.
+    pub(super) fn nominal_gpus(&self) -> f64 {
+        let sum = |of: &dyn Fn(&Written) -> bool| -> f64 {
+            self.queues
+                .iter()
+                .filter(|queue| of(queue))
+                .filter_map(|queue| queue.gpus.quota)
+                .map(|own| own as f64 / 1e3)
+                .sum()
+        };
+        sum(&|queue| queue.parent.is_none()).max(sum(&|queue| !self.is_above(&queue.name)))
+    }
+
+    /// The queues as a tree, time 0 being `origin_ms`.
+    fn tree(&self, resource: Resource, origin_ms: i64) -> Result<Hierarchy> {
+        let wrong = |line: u64, what: String| Err(Error::File { file: self.file.clone(), line, what });
+        let mut order: Vec<&Written> = self.queues.iter().filter(|queue| !self.is_above(&queue.name)).collect();
+        let leaves = order.len();
+        order.extend(self.queues.iter().filter(|queue| self.is_above(&queue.name)));
+        let mut created: Vec<(&Option<String>, &str)> =
+            order.iter().map(|queue| (&queue.created, queue.name.as_str())).collect();
+        created.sort_unstable();
+        let mut queues = Vec::with_capacity(order.len());
+        for queue in &order {
+            let parent = match &queue.parent {
+                None => None,
+                Some(parent) => match order.iter().position(|other| other.name == *parent) {
+                    Some(at) => u16::try_from(at).ok(),
+                    None => {
+                        let name = &queue.name;
+                        return wrong(
+                            queue.line,
+                            format!("Queue {name}: its parentQueue {parent} is not in the file; {EXPORT}"),
+                        );
+                    }
+                },
+            };
+            let amounts = if resource == Resource::Cpus { queue.cpus } else { queue.gpus };
+            let rank = created.iter().position(|(_, name)| *name == queue.name).unwrap_or(0);
+            queues.push(KaiQueue {
+                name: queue.name.clone(),
+                parent,
+                quota: amounts.quota,
+                limit: amounts.limit,
+                weight_milli: amounts.weight_milli,
+                priority: queue.priority,
+                created: u32::try_from(rank).unwrap_or(u32::MAX),
+                reclaim_min_ms: queue.reclaim_min_ms,
+                preempt_min_ms: queue.preempt_min_ms,
+            });
+        }
+        let mut rules = self.rules.clone();
+        if let (Some(UsageRule { window: UsageWindow::Tumbling { start_ms, .. }, .. }), Some(Start(at))) =
+            (&mut rules.usage, self.start)
+        {
+            *start_ms = at.saturating_sub(origin_ms).clamp(-(LONGEST_MS as i64), LONGEST_MS as i64);
+        }
+        Hierarchy::new(queues, leaves, rules).or_else(|error| wrong(1, error.to_string()))
+    }
+
+    /// The cluster with all its nodes in one pool, the file's leaves as its VCs, and their shares of `resource`; what is assumed is added to `notes`.
+    pub(super) fn govern(
+        &self,
+        cluster: &Cluster,
+        resource: Resource,
+        origin_ms: i64,
+        notes: &mut Vec<String>,
+    ) -> Result<Cluster> {
+        if resource == Resource::Nodes {
+            let what = format!("no queue has a quota of {}", resource.many());
+            return Err(Error::File { file: self.file.clone(), line: 1, what });
+        }
+        let tree = self.tree(resource, origin_ms)?;
+        notes.extend(self.notes.iter().cloned());
+        let vcs = self.names().into_iter().map(|name| Vc::new(name, 0)).collect();
+        let cluster = Cluster { vcs, kai: Some(tree), ..cluster.pooled() };
+        notes.extend(self.told(&cluster, resource));
+        Ok(cluster)
+    }
+
+    /// What is said of the queues.
+    fn told(&self, cluster: &Cluster, resource: Resource) -> Vec<String> {
+        let Some(tree) = &cluster.kai else { return Vec::new() };
+        let all = cluster.largest().1;
+        let mut notes = vec![format!(
+            "Queues are KAI's: their shares, not nodes of their own, divide one pool of {} {}.",
+            format::integer(all as i64),
+            resource.many()
+        )];
+        let top = tree.below(None).iter().filter_map(|at| tree.queues()[usize::from(*at)].quota);
+        let quotas: u64 = top.sum();
+        if quotas > all * 1000 {
+            notes.push(format!(
+                "The quotas of the top queues add up to {} {}, more than there are: little is left to be divided by weight.",
+                format::float(quotas as f64 / 1000.0, 0),
+                resource.many()
+            ));
+        }
+        let shut: Vec<&str> = (0..tree.leaves() as u16)
+            .filter(|leaf| tree.path(*leaf).any(|at| tree.queues()[usize::from(at)].limit == Some(0)))
+            .map(|leaf| tree.queues()[usize::from(leaf)].name.as_str())
+            .collect();
+        if !shut.is_empty() {
+            notes.push(format!(
+                "KAI takes a limit that is not written for 0, so that these queues run nothing: {}. Write `limit: -1` for none.",
+                shut.join(", ")
+            ));
+        }
+        if let Some(usage) = &tree.rules().usage {
+            let (UsageWindow::Sliding { size_ms } | UsageWindow::Tumbling { size_ms, .. }) = usage.window;
+            let hours = |ms: i64| format::duration(ms as f64 / 1000.0);
+            let decay = usage
+                .half_life_ms
+                .map_or_else(String::new, |half_life| format!(" with a half-life of {}", hours(half_life)));
+            notes.push(format!(
+                "Time-based share is on: what queues used in a window of {}{decay} counts with kValue {}. Nothing is known of before the replay.",
+                hours(size_ms),
+                tree.rules().k_milli as f64 / 1000.0
+            ));
+        }
+        notes
+    }
+}
+
+/// A length of time as Kubernetes and Prometheus write it, such as 10m, 1h30m or 7d, in milliseconds.
+fn period(object: &Value, pointer: &str, place: &Place<'_>) -> Result<Option<i64>> {
+    let Some(text) = place.text(object, pointer)? else { return Ok(None) };
+    match milliseconds(&text) {
+        Some(ms) => Ok(Some(ms)),
+        None => Err(place.wrong(format!("{pointer} is \"{text}\"; write a length of time such as 10m, 1h30m or 168h"))),
+    }
+}
+
+fn milliseconds(text: &str) -> Option<i64> {
+    let mut rest = text.trim();
+    if rest == "0" {
+        return Some(0);
+    }
+    let mut total = 0.0;
+    let mut parts = 0;
+    while !rest.is_empty() {
+        let split = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, after) = rest.split_at(split);
+        let end = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
+        let (unit, later) = after.split_at(end);
+        let factor = match unit {
+            "ms" => 1.0,
+            "s" => 1e3,
+            "m" => 60e3,
+            "h" => 3_600e3,
+            "d" => 86_400e3,
+            "w" => 7.0 * 86_400e3,
+            "y" => 365.0 * 86_400e3,
+            _ => return None,
+        };
+        total += number.parse::<f64>().ok()? * factor;
+        (parts, rest) = (parts + 1, later);
+    }
+    (parts > 0 && (0.0..=LONGEST_MS).contains(&total)).then_some(total.round() as i64)
+}
+
+fn queue(name: &str, object: &Value, place: &Place<'_>) -> Result<Written> {
+    if name.is_empty() {
+        return Err(place.wrong("it has no metadata.name"));
+    }
+    place.fields(object.get("spec"), "spec", &SPEC_FIELDS)?;
+    let priority = match object.pointer("/spec/priority") {
+        None | Some(Value::Null) => QUEUE_PRIORITY,
+        Some(value) => {
+            let number = value.as_i64().and_then(|value| i32::try_from(value).ok());
+            number.ok_or_else(|| place.wrong(format!("spec.priority is {value}; write a whole number")))?
+        }
+    };
+    Ok(Written {
+        name: name.to_owned(),
+        line: place.line,
+        parent: place.text(object, "/spec/parentQueue")?,
+        created: place.text(object, "/metadata/creationTimestamp")?,
+        priority,
+        gpus: amounts(object, "gpu", 1000.0, place)?,
+        cpus: amounts(object, "cpu", 1.0, place)?,
+        reclaim_min_ms: period(object, "/spec/reclaimMinRuntime", place)?,
+        preempt_min_ms: period(object, "/spec/preemptMinRuntime", place)?,
+    })
+}
+
+/// What a queue has of a resource, of which one is so many thousandths of what is counted.
+fn amounts(object: &Value, resource: &str, milli: f64, place: &Place<'_>) -> Result<Amounts> {
+    let of = object.pointer(&format!("/spec/resources/{resource}"));
+    place.fields(of, &format!("resources.{resource}"), &RESOURCE_FIELDS)?;
+    let number = |field: &str| -> Result<f64> {
+        match of.and_then(|of| of.get(field)) {
+            None | Some(Value::Null) => Ok(0.0),
+            Some(value) => value.as_f64().ok_or_else(|| {
+                place.wrong(format!("{field} of {resource} is {value}; write a number such as 8, or -1 for no bound"))
+            }),
+        }
+    };
+    let bounded = |field: &str| -> Result<Option<u64>> {
+        let value = number(field)?;
+        if value == -1.0 {
+            return Ok(None);
+        }
+        match (value * milli).round() {
+            thousandths if (0.0..=MOST_COUNTED * 1000.0).contains(&thousandths) => Ok(Some(thousandths as u64)),
+            _ => {
+                Err(place.wrong(format!("{field} of {resource} is {value}; write a number from 0, or -1 for no bound")))
+            }
+        }
+    };
+    let weight = number("overQuotaWeight")?;
+    if !(0.0..=MOST_WEIGHT).contains(&weight) {
+        return Err(
+            place.wrong(format!("overQuotaWeight of {resource} is {weight}; write a number from 0 to {MOST_WEIGHT}"))
+        );
+    }
+    Ok(Amounts { quota: bounded("quota")?, limit: bounded("limit")?, weight_milli: (weight * 1000.0).round() as u64 })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::QuotaFile;
+    use super::*;
+
+    const QUEUES: &str = "apiVersion: v1
+kind: List
+items:
+- apiVersion: scheduling.run.ai/v2
+  kind: Queue
+  metadata: {name: all}
+  spec:
+    resources:
+      gpu: {quota: -1, limit: -1, overQuotaWeight: 1}
+- apiVersion: scheduling.run.ai/v2
+  kind: Queue
+  metadata: {name: vision, creationTimestamp: \"2026-01-02T00:00:00Z\"}
+  spec:
+    parentQueue: all
+    priority: 200
+    reclaimMinRuntime: 1h30m
+    resources:
+      cpu: {quota: 2000, limit: -1, overQuotaWeight: 1}
+      gpu: {quota: 4, limit: 10.5, overQuotaWeight: 2}
+- apiVersion: scheduling.run.ai/v2
+  kind: Queue
+  metadata: {name: speech, creationTimestamp: \"2026-01-01T00:00:00Z\"}
+  spec: {parentQueue: all}
+- apiVersion: kai.scheduler/v1
+  kind: SchedulingShard
+  metadata: {name: default}
+  spec:
+    kValue: 0.5
+    minRuntime: {preemptMinRuntime: 5m}
+    usageDBConfig:
+      clientType: prometheus
+      usageParams: {halfLifePeriod: 10m, windowSize: 1w, windowType: tumbling, tumblingWindowStartTime: \"2026-01-05T00:00:00Z\"}
+- apiVersion: scheduling.k8s.io/v1
+  kind: PriorityClass
+  metadata: {name: urgent}
+  value: 90
+- kind: ConfigMap
+  metadata: {name: other}
+";
+
+    fn governed(text: &str) -> (Cluster, Vec<String>) {
+        let file = QuotaFile::parse("q.yaml", text).unwrap();
+        let mut notes = Vec::new();
+        let cluster = Cluster::of_vcs(&[("vision", 2, 8), ("speech", 0, 8)]);
+        let origin_ms = parse_with_offset("2026-01-05T00:01:00Z").unwrap();
+        (file.govern(&cluster, Resource::Gpus, origin_ms, &mut notes).unwrap(), notes)
+    }
+
+    #[test]
+    fn what_kai_says_becomes_a_tree() {
+        let (cluster, notes) = governed(QUEUES);
+        let names: Vec<&str> = cluster.vcs.iter().map(|vc| vc.name.as_str()).collect();
+        assert_eq!(names, ["vision", "speech"]);
+        let tree = cluster.kai.unwrap();
+        let (vision, speech, all) = (&tree.queues()[0], &tree.queues()[1], &tree.queues()[2]);
+        assert_eq!(
+            (vision.quota, vision.limit, vision.weight_milli, vision.priority),
+            (Some(4000), Some(10_500), 2000, 200)
+        );
+        assert_eq!((vision.parent, vision.reclaim_min_ms, vision.preempt_min_ms), (Some(2), Some(5_400_000), None));
+        // What is not written is nothing.
+        assert_eq!((speech.quota, speech.limit, speech.weight_milli, speech.priority), (Some(0), Some(0), 0, 100));
+        assert_eq!((all.quota, all.limit, all.created, speech.created, vision.created), (None, None, 0, 1, 2));
+        let usage = UsageRule {
+            window: UsageWindow::Tumbling { start_ms: -60_000, size_ms: 7 * 86_400_000 },
+            half_life_ms: Some(600_000),
+            fetch_ms: 60_000,
+        };
+        let rules = KaiRules { k_milli: 500, usage: Some(usage), preempt_min_ms: 300_000, ..KaiRules::default() };
+        assert_eq!(tree.rules(), &rules);
+        let told = notes.join("\n");
+        assert!(
+            told.contains("1 × ConfigMap") && told.contains("run nothing: speech") && told.contains("kValue 0.5"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn priorities_are_those_of_classes() {
+        let file = QuotaFile::parse("q.yaml", QUEUES).unwrap();
+        let of = |class: &str| file.priority(class);
+        assert_eq!((of("urgent"), of("inference"), of("normal")), (Some(90), Some(125), None));
+        assert_eq!((file.usual_priority(), file.names()), (50, vec!["vision".to_owned(), "speech".to_owned()]));
+    }
+
+    #[test]
+    fn lengths_of_time() {
+        let of = milliseconds;
+        assert_eq!(
+            (of("10m"), of("1h30m"), of("1w2d"), of("0")),
+            (Some(600_000), Some(5_400_000), Some(777_600_000), Some(0))
+        );
+        assert_eq!(
+            (of("10"), of(""), of("-5m"), of("5 m"), of("1.2.3s"), of("1e9y")),
+            (None, None, None, None, None, None)
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        let refused = |from: &str, to: &str| {
+            assert!(QUEUES.contains(from), "{from}");
+            QuotaFile::parse("q.yaml", &QUEUES.replace(from, to)).unwrap_err().to_string()
+        };
+        let has = |message: String, words: &[&str]| {
+            assert!(words.iter().all(|word| message.contains(word)), "{message}");
+        };
+        has(
+            refused("{parentQueue: all}", "{parentQueue: none}"),
+            &["q.yaml, line 20", "Queue speech", "none is not in the file"],
+        );
+        has(
+            refused(
+                "  spec:\n    resources:\n      gpu: {quota: -1",
+                "  spec:\n    parentQueue: all\n    resources:\n      gpu: {quota: -1",
+            ),
+            &["is its own parent"],
+        );
+        has(refused("quota: 4", "quota: -4"), &["line 10", "Queue vision", "quota of gpu is -4", "-1"]);
+        has(refused("overQuotaWeight: 2", "overQuotaWeight: -2"), &["overQuotaWeight of gpu is -2"]);
+        has(refused("limit: 10.5", "limit: many"), &["limit of gpu is \"many\""]);
+        has(refused("limit: 10.5", "limits: 10.5"), &["no field `limits`"]);
+        has(refused("priority: 200", "priority: high"), &["spec.priority"]);
+        has(refused("reclaimMinRuntime: 1h30m", "reclaimMinRuntime: soon"), &["\"soon\"", "1h30m"]);
+        has(refused("name: speech", "name: vision"), &["there twice"]);
+        has(refused("kValue: 0.5", "kValue: -1"), &["SchedulingShard default", "kValue is -1"]);
+        has(refused("windowType: tumbling", "windowType: cron"), &["cron"]);
+        has(refused("windowType: tumbling", "windowType: weekly"), &["sliding, tumbling"]);
+        has(refused("\"2026-01-05T00:00:00Z\"", "soon"), &["tumblingWindowStartTime"]);
+        has(refused("windowSize: 1w", "windowSize: 0s"), &["a second at least"]);
+    }
+}

@@ -1,0 +1,308 @@
+//! KAI's queues in the engine against the naive reference: trees with quotas, limits, weights and priorities, firm jobs, minimum runtimes, saturation and usage of the
+//! past, on clusters that shrink and fail; and what must hold of every replay.
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use tracecast_planner::sim::kai::{Hierarchy, KaiQueue, KaiRules, UsageRule, UsageWindow};
+use tracecast_planner::sim::{
+    Cluster, Outcome, Placement, Policy, Pool, Preemption, Scan, Schedule, Shape, Vc, Workload, simulate,
+};
+use tracecast_tests::reference::naive;
+
+use super::cases;
+use super::kueue::{difference, pick, shrunk};
+use super::naive::fates;
+
+/// Cases that are always run; `TRACECAST_CASES=300000` for a longer look.
+const CASES: u64 = 10_000;
+
+/// A replay of [`cases::draw`], with all its nodes in one pool and its jobs in a tree of queues; valid by construction.
+fn draw(seed: u64) -> (Workload, Cluster, Policy) {
+    let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x6b_6169);
+    let (mut workload, mut cluster, mut policy) = cases::draw(seed);
+    let groups = cluster.pools.drain(..).flat_map(|pool| pool.groups).collect();
+    cluster.pools = vec![Pool { groups }];
+    let leaves = random.random_range(1..=4);
+    cluster.vcs.iter_mut().for_each(|vc| vc.pool = 0);
+    for at in cluster.vcs.len()..leaves {
+        cluster.vcs.push(Vc::new(format!("more{at}"), 0));
+    }
+    cluster.vcs.truncate(leaves);
+    workload.vc.iter_mut().for_each(|vc| *vc = random.random_range(0..leaves) as u16);
+    if random.random_bool(0.7) {
+        let classes =
+            pick(&mut random, &[&[50] as &[i32], &[50, 75], &[50, 50, 100], &[50, 75, 100, 125], &[1, 2, 3, 4]]);
+        workload.priority = (0..workload.len()).map(|_| pick(&mut random, classes)).collect();
+    }
+    // Smaller jobs, or most would be rejected.
+    let divisor = pick(&mut random, &[1, 2, 4, 4]);
+    for shape in workload.shapes.iter_mut().filter(|shape| shape.nodes == 0) {
+        shape.gpus = shape.gpus.div_ceil(divisor);
+    }
+    cluster.kai = Some(tree(&mut random, leaves));
+    policy.scan = Scan::Kai;
+    policy.preemption = pick(
+        &mut random,
+        &[
+            Preemption::Never,
+            Preemption::Requeue,
+            Preemption::Requeue,
+            Preemption::Checkpoint { one_ms: 0, node_ms: 2000, many_ms: 10_000 },
+            Preemption::Checkpoint { one_ms: 1000, node_ms: 5000, many_ms: 10_000 },
+        ],
+    );
+    workload.validate(leaves).unwrap();
+    cluster.validate().unwrap();
+    policy.validate(&workload).unwrap();
+    policy.goes_with(&cluster).unwrap();
+    (workload, cluster, policy)
+}
+
+fn tree(random: &mut ChaCha8Rng, leaves: usize) -> Hierarchy {
+    let above: usize = random.random_range(0..=3);
+    let halves = random.random_bool(0.2);
+    let generous = random.random_bool(0.3);
+    let prioritised = random.random_bool(0.4);
+    let patient = random.random_bool(0.3);
+    let mut queues: Vec<KaiQueue> = Vec::new();
+    for at in 0..leaves + above {
+        let unit = if halves { 500 } else { 1000 };
+        let most = if generous { 24 } else { 8 };
+        let is_leaf = at < leaves;
+        // A queue's parent is one after the leaves and, of those above, one before it.
+        let parent = if is_leaf {
+            (above > 0 && random.random_bool(0.8)).then(|| leaves + random.random_range(0..above))
+        } else {
+            (at > leaves && random.random_bool(0.6)).then(|| random.random_range(leaves..at))
+        };
+        let least =
+            |random: &mut ChaCha8Rng| (patient && random.random_bool(0.4)).then(|| random.random_range(0..=6) * 5000);
+        queues.push(KaiQueue {
+            name: format!("queue{at}"),
+            parent: parent.map(|parent| parent as u16),
+            quota: (!random.random_bool(0.1)).then(|| random.random_range(0..=most) * unit),
+            limit: random.random_bool(0.3).then(|| random.random_range(0..=16) * unit),
+            weight_milli: pick(random, &[0, 500, 1000, 1000, 1000, 2000, 3000]),
+            priority: if prioritised { random.random_range(99..=101) } else { 100 },
+            created: random.random_range(0..3),
+            reclaim_min_ms: least(random),
+            preempt_min_ms: least(random),
+        });
+    }
+    let usage = random.random_bool(0.6).then(|| UsageRule {
+        window: match random.random_range(0..3) {
+            0 => UsageWindow::Tumbling {
+                start_ms: random.random_range(-30..60) * 1000,
+                size_ms: random.random_range(1..100) * 1000,
+            },
+            _ => UsageWindow::Sliding { size_ms: random.random_range(1..200) * 1000 },
+        },
+        half_life_ms: random.random_bool(0.5).then(|| random.random_range(1..60) * 1000),
+        fetch_ms: pick(random, &[500, 1000, 5000, 7000, 60_000]),
+    });
+    let rules = KaiRules {
+        k_milli: pick(random, &[0, 500, 1000, 1000, 2000]),
+        usage,
+        saturation_milli: pick(random, &[1000, 1000, 1200, 2000]),
+        reclaim_min_ms: if patient { random.random_range(0..=3) * 10_000 } else { 0 },
+        preempt_min_ms: if patient { random.random_range(0..=3) * 10_000 } else { 0 },
+    };
+    Hierarchy::new(queues, leaves, rules).unwrap()
+}
+
+/// A case in a few lines.
+fn told(workload: &Workload, cluster: &Cluster, policy: &Policy) -> String {
+    let job = |job: usize| {
+        let warm = if workload.warm.iter().any(|warm| warm.job as usize == job) { " warm" } else { "" };
+        let priority = workload.priority.get(job).copied().unwrap_or(0);
+        let (submit, run) = (workload.submit_ms[job], workload.run_ms[job]);
+        format!(
+            "job {job}{warm}: {submit} runs {run}, queue {}, priority {priority}, {:?}",
+            workload.vc[job],
+            workload.shape_of(job)
+        )
+    };
+    let jobs: Vec<String> = (0..workload.len()).map(job).collect();
+    let tree = cluster.kai.as_ref().unwrap();
+    let queues: Vec<String> = tree.queues().iter().map(|queue| format!("{queue:?}")).collect();
+    format!(
+        "{policy:?}\n{:?} {:?}\n{:?}\n{}\n{}",
+        cluster.pools,
+        cluster.outages,
+        tree.rules(),
+        queues.join("\n"),
+        jobs.join("\n")
+    )
+}
+
+/// What a queue and those below it hold at the start of a segment, of jobs that are such.
+fn held(
+    workload: &Workload,
+    tree: &Hierarchy,
+    schedule: &Schedule,
+    at: usize,
+    queue: u16,
+    such: impl Fn(u32) -> bool,
+) -> u64 {
+    let started = &schedule.segments[at];
+    let runs =
+        schedule.segments[..=at].iter().enumerate().filter(|(ix, other)| *ix == at || other.end_ms > started.start_ms);
+    runs.map(|(_, other)| other.job)
+        .filter(|job| such(*job) && tree.path(workload.vc[*job as usize]).any(|above| above == queue))
+        .map(|job| workload.shape_of(job as usize).amount())
+        .sum()
+}
+
+/// No queue holds more than its limit, nor more than its quota with firm jobs.
+fn keeps_bounds(workload: &Workload, cluster: &Cluster, schedule: &Schedule) -> bool {
+    let tree = cluster.kai.as_ref().unwrap();
+    let is_firm = |job: u32| workload.priority.get(job as usize).is_some_and(|priority| *priority >= 100);
+    (0..schedule.segments.len()).all(|at| {
+        tree.path(workload.vc[schedule.segments[at].job as usize]).all(|queue| {
+            let of = &tree.queues()[usize::from(queue)];
+            of.limit.is_none_or(|limit| held(workload, tree, schedule, at, queue, |_| true) <= limit)
+                && of.quota.is_none_or(|quota| held(workload, tree, schedule, at, queue, is_firm) <= quota)
+        })
+    })
+}
+
+#[test]
+fn thousands_of_small_cases_are_scheduled_alike() {
+    let number =
+        |name: &str, otherwise: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise);
+    let (count, first) = (number("TRACECAST_CASES", CASES), number("TRACECAST_SEED", 0));
+    let (mut segments, mut preemptions, mut timed, mut rejected, mut differ, mut broken) = (0, 0, 0, 0, 0, 0);
+    for seed in first..first + count {
+        let (workload, cluster, policy) = draw(seed);
+        let schedule = match simulate(&workload, &cluster, &policy) {
+            Ok(schedule) => schedule,
+            Err(error) => {
+                println!("{seed} {error:?}");
+                differ += 1;
+                continue;
+            }
+        };
+        let (found, expected) = (fates(&schedule), naive::replay(&workload, &cluster, &policy));
+        if found != expected {
+            differ += 1;
+            if differ < 5 {
+                let (workload, cluster) = shrunk(&workload, &cluster, &policy);
+                let (at, what) = difference(&workload, &cluster, &policy).unwrap();
+                println!(
+                    "== seed {seed}, {} jobs, at {at}\n{what}\n{}",
+                    workload.len(),
+                    told(&workload, &cluster, &policy)
+                );
+            }
+        }
+        if !keeps_bounds(&workload, &cluster, &schedule) {
+            broken += 1;
+            println!("seed {seed}: a queue is over its bounds");
+        }
+        segments += schedule.segments.len();
+        let stopped = schedule.preemptions.iter().sum::<u32>();
+        preemptions += stopped;
+        timed += u32::from(stopped > 0 && cluster.kai.as_ref().unwrap().rules().usage.is_some());
+        rejected += schedule.outcome.iter().filter(|outcome| **outcome == Outcome::Rejected).count();
+    }
+    println!(
+        "{count} cases, {differ} differ, {broken} over bounds, {segments} segments, {rejected} rejected, {preemptions} preemptions, {timed} cases of time-based share with preemptions"
+    );
+    assert_eq!((differ, broken), (0, 0));
+    // Jobs are stopped, and usage counts, or nothing was tested.
+    assert!(count < 1000 || u64::from(preemptions) * 10 > count && u64::from(timed) * 50 > count);
+}
+
+/// What happens after a moment changes nothing before it: later jobs may be anything, of any queue.
+#[test]
+fn no_decision_depends_on_what_comes_after() {
+    let mut preemptions = 0;
+    for seed in 0..2000 {
+        let (workload, cluster, policy) = draw(seed);
+        if policy.placement == Placement::Fragmentation {
+            // It knows the shapes of all jobs.
+            continue;
+        }
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let moment = workload.submit_ms[random.random_range(0..workload.len())].max(1);
+        let mut other = workload.clone();
+        for job in (0..workload.len()).filter(|job| workload.submit_ms[*job] >= moment) {
+            other.run_ms[job] *= random.random_range(0..4);
+            other.vc[job] = random.random_range(0..cluster.vcs.len()) as u16;
+            other.shape[job] = random.random_range(0..workload.shapes.len()) as u16;
+            if let Some(priority) = other.priority.get_mut(job) {
+                *priority = random.random_range(0..150);
+            }
+        }
+        let before = |workload: &Workload| {
+            let schedule = simulate(workload, &cluster, &policy).unwrap();
+            let stopped: u32 = schedule.preemptions.iter().sum();
+            let early = schedule.segments.iter().filter(|segment| segment.start_ms < moment);
+            let ends = |end_ms: i64| if end_ms < moment { end_ms } else { moment };
+            let early: Vec<_> = early
+                .map(|segment| {
+                    (segment.job, segment.start_ms, ends(segment.end_ms), schedule.pieces_of(segment).to_vec())
+                })
+                .collect();
+            (early, stopped)
+        };
+        let ((one, stopped), (two, _)) = (before(&workload), before(&other));
+        assert_eq!(one, two, "seed {seed}, before {moment}");
+        preemptions += stopped;
+    }
+    assert!(preemptions > 100);
+}
+
+/// Queues that hold no more than their quotas lose nothing to others, on the level where they part.
+#[test]
+fn who_is_within_its_quota_is_never_reclaimed_from() {
+    let mut stopped = 0;
+    for seed in 0..3000 {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let leaves = random.random_range(2..=4);
+        let mut workload = Workload::default();
+        let mut now = 0;
+        for _ in 0..random.random_range(5..30) {
+            now += random.random_range(0..20) * 1000;
+            workload.push(now, random.random_range(1..100) * 1000, Shape::whole(random.random_range(1..=4)));
+            *workload.vc.last_mut().unwrap() = random.random_range(0..leaves) as u16;
+        }
+        let mut cluster = Cluster::of_vcs(&[("all", 1, 8)]);
+        cluster.vcs = (0..leaves).map(|at| Vc::new(format!("vc{at}"), 0)).collect();
+        let built = tree(&mut random, leaves);
+        // All at the top: the level where any two part is their own.
+        let queues: Vec<KaiQueue> =
+            built.queues()[..leaves].iter().map(|queue| KaiQueue { parent: None, ..queue.clone() }).collect();
+        let tree = Hierarchy::new(queues, leaves, built.rules().clone()).unwrap();
+        cluster.kai = Some(tree.clone());
+        let policy = Policy { scan: Scan::Kai, preemption: Preemption::Requeue, ..Policy::default() };
+        let schedule = simulate(&workload, &cluster, &policy).unwrap();
+        for (at, segment) in schedule.segments.iter().enumerate() {
+            if segment.stop != tracecast_planner::sim::Stop::Preempted {
+                continue;
+            }
+            stopped += 1;
+            // The most that the queue can have held when its job was stopped: with what started at this moment, and what was stopped at it.
+            let leaf = workload.vc[segment.job as usize];
+            let at_ms = segment.end_ms;
+            let there = schedule.segments.iter().enumerate().filter(|(ix, other)| {
+                *ix == at
+                    || (other.start_ms <= at_ms && other.end_ms > at_ms)
+                    || (other.start_ms < at_ms && other.end_ms == at_ms && other.stop == segment.stop)
+            });
+            let held: u64 = there
+                .filter(|(_, other)| workload.vc[other.job as usize] == leaf)
+                .map(|(_, other)| workload.shape_of(other.job as usize).amount())
+                .sum();
+            let quota = tree.queues()[usize::from(leaf)].quota;
+            let limit = tree.queues()[usize::from(leaf)].limit;
+            // (Where a limit lies below the quota, what is over the limit is over.)
+            assert!(
+                quota.is_none_or(|quota| held > quota.min(limit.unwrap_or(u64::MAX))),
+                "seed {seed}, job {}",
+                segment.job
+            );
+        }
+    }
+    assert!(stopped > 1000, "{stopped}");
+}
