@@ -103,7 +103,7 @@ pub struct Cluster {
     pub kai: Option<Hierarchy>,
     /// Limits by QOS, account and partition, which hold under every other scan.
     pub limits: Option<Limits>,
-    /// Blocks, racks or the like that its nodes lie in.
+    /// Blocks, racks or the like that its nodes lie in. A plan may have fewer nodes than it names, or more, which then lie in none.
     pub topology: Option<Topology>,
 }
 
@@ -214,9 +214,6 @@ impl Cluster {
             if [&vc.quota_milli, &vc.guarantee_milli].iter().any(|amounts| !amounts.is_sorted_by(|a, b| a.0 < b.0)) {
                 return wrong(format!("VC {}: its quotas or guarantees are not in order of time", vc.name));
             }
-        }
-        if self.topology.as_ref().is_some_and(|topology| topology.nodes() as u64 > nodes) {
-            return wrong("the topology is of more nodes than there are".to_owned());
         }
         if self.limits.as_ref().is_some_and(|limits| limits.partitions().len() != self.vcs.len()) {
             return wrong("limits are of other partitions than there are".to_owned());
