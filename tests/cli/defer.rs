@@ -477,6 +477,7 @@ fn what_cannot_be_planned_is_refused() {
     assert!(said(&["--minimise", "price", "--carbon", &carbon]).contains("--energy-price"));
     assert!(said(&["--carbon", &carbon, "--max-wait", "8d"]).contains("--max-wait is from 1h to 7d"));
     assert!(said(&["--carbon", &carbon, "--max-wait", "2h", "--mean-wait", "3h"]).contains("--mean-wait is longer"));
+    assert!(said(&["--carbon", &carbon, "--class-by", "limit"]).contains("no job records a time limit"));
     assert!(said(&["--carbon", &carbon, "--carbon-shift", "3d"]).contains("write whole weeks"));
     assert!(said(&["--carbon", &carbon, "--gpu-kw", "0"]).contains("kW"));
     assert!(said(&["--carbon", &carbon, "--reserved", "3"]).contains("--prices"));

@@ -111,6 +111,28 @@ fn what_no_rack_can_take_is_rejected_and_said() {
     );
     let text = said(&[&jobs, "--cluster", &nodes, "--scan", "skip", "--topology", "required:rack:16"]);
     assert!(text.contains("One job is too large for any domain and never runs."), "{text}");
+    // Whose longest job never runs is no rival, however short the others wait.
+    let compare = "[[scenario]]\nname = \"all\"\n\n[[scenario]]\nname = \"small\"\ntopology = \"required:rack:16\"\n";
+    let compare = folder.file("compare.toml", compare);
+    let text = said(&[&jobs, "--cluster", &nodes, "--recorded", "fifo/skip", "--compare", &compare]);
+    assert!(text.contains("Jobs that never start or end are more under small (1 more)"), "{text}");
+    assert!(text.contains("all has the least mean wait") && text.contains("fewer jobs end"), "{text}");
+}
+
+/// Of four nodes two lie in no rack. The job of two nodes may lie anywhere, and finds two of those at 100 s; it waits for a rack until 200 s.
+#[test]
+fn nodes_in_no_rack_take_no_job_that_asks_and_that_is_said() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", JOBS);
+    let group = |rack: &str| format!("[[pool]]\nname = \"va\"\nnodes = 2\ngpus_per_node = 8\n{rack}\n");
+    let nodes = format!("[topology]\nlevels = [\"rack\"]\n\n{}{}", group("topology = { rack = \"r1\" }"), group(""));
+    let nodes = folder.file("cluster.toml", &nodes);
+    let asks = ["--scan", "skip", "--topology", "unconstrained:16"];
+    let found = data(&[&[&jobs, "--cluster", &nodes][..], &asks].concat());
+    let used = found["metrics"]["topology"][0].clone();
+    assert!((used["wait_hours"].as_f64().unwrap() * 3600.0 - 100.0).abs() < 1e-6, "{used}");
+    let text = said(&[&[&jobs, "--cluster", &nodes][..], &asks].concat());
+    assert!(text.contains("2 nodes lie in no domain, and take none of these jobs"), "{text}");
 }
 
 #[test]
@@ -119,6 +141,7 @@ fn rules_that_mean_nothing_are_refused_with_a_remedy() {
     let jobs = folder.file("cluster_log.csv", JOBS);
     let (nodes, racks) = (folder.file("nodes.toml", NODES), folder.file("racks.toml", &format!("{RACKS}{NODES}")));
     refused(&[&jobs, "--cluster", &racks, "--topology", "rack"], &["--topology", "required:rack:16"]);
+    refused(&[&jobs, "--cluster", &racks, "--topology", "required:rack:9:32"], &["one least number of GPUs"]);
     refused(&[&jobs, "--cluster", &racks, "--topology", "required:block"], &["`block`", "there are rack, node"]);
     refused(&[&jobs, "--cluster", &nodes, "--topology", "required:rack"], &["which nodes lie together", "[topology]"]);
     refused(&[&jobs, "--cluster", &racks, "--topology", "required:rack", "--scan", "slurm"], &["slurm", "--topology"]);

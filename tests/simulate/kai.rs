@@ -17,7 +17,7 @@ use super::naive::fates;
 const CASES: u64 = 10_000;
 
 /// A replay of [`cases::draw`], with all its nodes in one pool and its jobs in a tree of queues; valid by construction.
-fn draw(seed: u64) -> (Workload, Cluster, Policy) {
+pub(super) fn draw(seed: u64) -> (Workload, Cluster, Policy) {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x6b_6169);
     let (mut workload, mut cluster, mut policy) = cases::draw(seed);
     let groups = cluster.pools.drain(..).flat_map(|pool| pool.groups).collect();

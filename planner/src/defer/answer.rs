@@ -486,6 +486,12 @@ impl DeferAnswer {
         let class_by = request.class_by.unwrap_or_else(|| DeferClassBy::of(&facts, &all));
         let taking = DeferTaking { predicted_s: &predicted_s, class_by, shift_ms, most_ms: terms.most_ms, prices };
         let taken = DeferJobs::of(&facts, &all, &hours.series, &taking);
+        if class_by == DeferClassBy::Limit && taken.without_class == taken.jobs.len() as u64 && taken.without_class > 0
+        {
+            return Err(Error::NothingToEvaluate(
+                "no job records a time limit, so none could wait by it; leave --class-by out, or give --class-by predicted".to_owned(),
+            ));
+        }
         let known = DeferJobs::of(&facts, &jobs.unwaited(trace_split.split_ms()), &hours.series, &taking);
         let earlier = earlier_jobs(&known.jobs, &split, terms.most_ms);
         let later = later_jobs(&taken.jobs, &split);

@@ -76,7 +76,7 @@ pub struct RentedWay {
     pub steps: f64,
     /// Within which time it must be done, seconds.
     pub deadline_s: Option<f64>,
-    /// The way; none where no way keeps the deadline, or limits and budget leave none for all jobs.
+    /// The way; none where no way keeps the deadline, or none was found for all jobs within limits and budget.
     pub way: Option<RentWay>,
     /// The least time in which any way would be done, seconds; none where it runs on nothing that is offered.
     pub fastest_s: Option<f64>,
@@ -93,11 +93,14 @@ pub struct RentSum {
     pub mean_time_s: f64,
     /// Time of the longest, seconds.
     pub longest_s: f64,
+    /// Whether it is within the limits of the offers and the budget.
+    pub is_possible: bool,
 }
 
 impl RentSum {
-    fn of(ways: &[RentOption]) -> Self {
+    fn of(ways: &[RentOption], bounds: &RentBounds<'_>) -> Self {
         Self {
+            is_possible: bounds.hold(ways),
             cost: ways.iter().map(|way| way.cost).sum(),
             mean_time_s: ways.iter().map(|way| way.time_s).sum::<f64>() / ways.len().max(1) as f64,
             longest_s: ways.iter().map(|way| way.time_s).fold(0.0, f64::max),
@@ -113,7 +116,7 @@ pub enum InstancesVerdict {
     Chosen,
     /// Some jobs have none that keeps the deadline; the others have one.
     SomeTooLate,
-    /// Limits of offers or the budget leave no way for all jobs.
+    /// Within the limits of offers and the budget no way was found for all jobs.
     NotWithinLimits,
     /// No job has a way.
     None,
@@ -136,11 +139,13 @@ pub struct InstancesAnswer {
     pub verdict: InstancesVerdict,
     /// Jobs, in the order in which they were named.
     pub jobs: Vec<RentedWay>,
+    /// No choice is better by more than this share of what is to be least; none without a plan.
+    pub gap: Option<f64>,
     /// What those with a way come to.
     pub plan: Option<RentSum>,
-    /// The same jobs on what costs least an hour and keeps each deadline, whatever the limits.
+    /// The same jobs on what costs least an hour and keeps each deadline, each by itself.
     pub least_an_hour: Option<RentSum>,
-    /// The same jobs as fast as they can be, whatever the limits.
+    /// The same jobs as fast as they can be, each by itself.
     pub fastest: Option<RentSum>,
     /// How far forecasts are off, on hidden numbers of GPUs.
     pub scaling: Vec<ScalingScore>,
@@ -200,7 +205,8 @@ impl InstancesAnswer {
         let can: Vec<Vec<RentOption>> =
             tried.iter().map(|(ways, _)| ways.clone()).filter(|ways| !ways.is_empty()).collect();
         let bounds = RentBounds { offers, budget: *budget };
-        let taken = if can.is_empty() { None } else { choose(&can, *goal, &bounds)? };
+        let choice = if can.is_empty() { None } else { choose(&can, *goal, &bounds)? };
+        let (taken, gap) = choice.map_or((None, None), |choice| (Some(choice.ways), Some(choice.gap)));
         let verdict = match &taken {
             _ if can.is_empty() => InstancesVerdict::None,
             None => InstancesVerdict::NotWithinLimits,
@@ -220,7 +226,7 @@ impl InstancesAnswer {
         let told: Vec<RentedWay> = told.collect();
         let each = |of: &dyn Fn(&[RentOption]) -> Option<RentOption>| {
             let ways: Option<Vec<RentOption>> = can.iter().map(|ways| of(ways)).collect();
-            ways.filter(|ways| !ways.is_empty()).map(|ways| RentSum::of(&ways))
+            ways.filter(|ways| !ways.is_empty()).map(|ways| RentSum::of(&ways, &bounds))
         };
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
@@ -230,15 +236,17 @@ impl InstancesAnswer {
             budget: *budget,
             verdict,
             jobs: told,
-            plan: taken.as_ref().map(|ways| RentSum::of(ways)),
+            gap,
+            plan: taken.as_ref().map(|ways| RentSum::of(ways, &bounds)),
             least_an_hour: each(&|ways| heldout::least_an_hour(ways, offers)),
             fastest: each(&|ways| best(ways, RentGoal::Time)),
             scaling: heldout::scaling_scores(&table, &hidden),
+            notes: Vec::new(),
             test: heldout::test(&table, &hidden, offers, terms),
-            notes: notes(&table, request),
             action: String::new(),
             recommendation: None,
         };
+        answer.notes = notes(&table, request, answer.test.is_some());
         answer.action = answer.act();
         answer.recommendation = answer.recommend();
         Ok(answer)
@@ -246,7 +254,7 @@ impl InstancesAnswer {
 
     /// Share of the cost on what costs least an hour that is saved.
     fn saved(&self) -> Option<f64> {
-        let (plan, naive) = (self.plan?, self.least_an_hour?);
+        let (plan, naive) = (self.plan?, self.least_an_hour.filter(|naive| naive.is_possible)?);
         (naive.cost > 0.0).then(|| 1.0 - plan.cost / naive.cost)
     }
 
@@ -301,7 +309,7 @@ impl InstancesAnswer {
 }
 
 /// What was assumed.
-fn notes(table: &ScalingTable, request: &InstancesRequest) -> Vec<String> {
+fn notes(table: &ScalingTable, request: &InstancesRequest, is_tested: bool) -> Vec<String> {
     let InstancesRequest { offers, terms, .. } = request;
     let mut notes = vec![
         format!(
@@ -313,12 +321,14 @@ fn notes(table: &ScalingTable, request: &InstancesRequest) -> Vec<String> {
             "A job has one instance, as throughputs are mostly measured within one machine; --most-instances lets it have more.".to_owned()
         } else {
             format!(
-                "A job has up to {} instances, and the throughputs are taken to hold across machines: they do only if they were measured so.",
+                "**A job has up to {} instances, and the throughputs are taken to hold across machines**: they do only if they were measured so. Gavel's are of one machine; across machines they are often several times lower.",
                 terms.most_instances
             )
         },
-        if terms.forecasts {
-            "A job may use numbers of GPUs that were not measured: their throughput is forecast.".to_owned()
+        if terms.forecasts && !is_tested {
+            "A job may use numbers of GPUs that were not measured: their throughput is forecast. **Nothing tests these forecasts**: no job type was measured on three numbers of GPUs of one type. A type measured on one number alone is not forecast.".to_owned()
+        } else if terms.forecasts {
+            "A job may use numbers of GPUs that were not measured: their throughput is forecast. A type measured on one number alone is not forecast.".to_owned()
         } else {
             "A job uses numbers of GPUs that were measured for its type, and no others; --forecasts allows more."
                 .to_owned()

@@ -6,9 +6,13 @@
 //! Σ_j Σ_o of an offer and market instances_jo·x_jo ≤ its limit: all jobs run at the same time
 //! ```
 //!
-//! Without a limit or budget that binds, each job takes its best way alone. Else a mixed-integer programme is solved, without the ways that another of the same offer and market beats in cost, time and instances.
+//! Without a limit or budget that binds, each job takes its best way alone. Else the programme is solved, without the ways that another of the same offer and market beats in cost, time and instances: exactly for up to 16 jobs.
+//! For more it is solved in shares first. These leave hardly more jobs divided among ways than there are limits; the others keep their way, and the programme is solved in whole ways for the divided jobs and some more. What the
+//! shares come to is a bound, and the **gap** to it is told. If that finds nothing, more jobs are opened, 64 at most.
 //!
-//! O(ways), or as slow as the programme. Worked example: two jobs cost 10 on instances of which there is one, and 12 and 15 elsewhere. The job that would pay 15 takes it: 12 + 10.
+//! O(ways), or as slow as the programmes. Worked example: two jobs cost 10 on instances of which there is one, and 12 and 15 elsewhere. The job that would pay 15 takes it: 12 + 10.
+
+use std::cmp::Ordering;
 
 use good_lp::{Expression, Solution as _, Variable, constraint, variable, variables};
 use schemars::JsonSchema;
@@ -18,6 +22,10 @@ use super::option::{RentMarket, RentOption};
 use crate::error::Result;
 use crate::fleet::offers::FleetOffers;
 use crate::plan::programme::solved_if_possible;
+
+/// Jobs whose ways are chosen exactly, at first and at most.
+const CORE: usize = 16;
+const MOST_CORE: usize = 64;
 
 /// What is to be least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -75,12 +83,15 @@ impl RentBounds<'_> {
     }
 }
 
-/// The best of some ways for one job; of equal ones the cheaper, then the faster, then the one with fewer instances, then the first.
+/// The best of some ways for one job; of equal ones the cheaper, then the faster, then the one with fewer instances, then the first. Costs that differ by the last bits of a float are equal.
 pub fn best(options: &[RentOption], goal: RentGoal) -> Option<RentOption> {
     let key = |option: &RentOption| (goal.of(option), option.cost, option.time_s, option.instances);
     options.iter().copied().min_by(|a, b| {
         let (a, b) = (key(a), key(b));
-        a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2)).then(a.3.cmp(&b.3))
+        let order = |a: f64, b: f64| {
+            if (a - b).abs() <= 1e-9 * a.abs().max(b.abs()) { Ordering::Equal } else { a.total_cmp(&b) }
+        };
+        order(a.0, b.0).then(order(a.1, b.1)).then(order(a.2, b.2)).then(a.3.cmp(&b.3))
     })
 }
 
@@ -95,47 +106,127 @@ fn unbeaten(options: &[RentOption]) -> Vec<RentOption> {
     options.iter().filter(|option| !options.iter().any(|other| beats(other, option))).copied().collect()
 }
 
-/// A way for each job; `None` if limits and budget leave none.
+/// A way for each job, and how far from the best that may be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RentChoice {
+    /// Ways, in order of the jobs.
+    pub ways: Vec<RentOption>,
+    /// No choice is better by more than this share of its goal.
+    pub gap: f64,
+}
+
+/// What is left of limits and budget for some jobs.
+struct Left {
+    limits: Vec<(usize, RentMarket, f64)>,
+    budget: Option<f64>,
+}
+
+impl Left {
+    fn of(bounds: &RentBounds<'_>, taken: &[RentOption]) -> Self {
+        let used = |offer: usize, market: RentMarket| -> u32 {
+            taken.iter().filter(|way| way.offer == offer && way.market == market).map(|way| way.instances).sum()
+        };
+        let left = |(offer, market, limit): (usize, RentMarket, u32)| {
+            (offer, market, f64::from(limit) - f64::from(used(offer, market)))
+        };
+        let cost: f64 = taken.iter().map(|way| way.cost).sum();
+        Self {
+            limits: bounds.limited().into_iter().map(left).collect(),
+            budget: bounds.budget.map(|budget| budget - cost),
+        }
+    }
+}
+
+/// Shares of the ways of each job, or whole ways: the least of the goal within what is left; `None` if there is none.
+fn programme(jobs: &[&Vec<RentOption>], goal: RentGoal, left: &Left, whole: bool) -> Result<Option<Vec<Vec<f64>>>> {
+    let mut vars = variables!();
+    let mut share = || vars.add(if whole { variable().binary() } else { variable().min(0.0) });
+    let ways: Vec<Vec<(RentOption, Variable)>> =
+        jobs.iter().map(|options| options.iter().map(|option| (*option, share())).collect()).collect();
+    let all = || ways.iter().flatten();
+    // Goals and costs are of the order of 1, so that the solver's tolerances mean the same for cents and for millions.
+    let most = |of: &dyn Fn(&RentOption) -> f64| all().map(|(option, _)| of(option)).fold(f64::MIN_POSITIVE, f64::max);
+    let (goal_scale, cost_scale) = (most(&|option| goal.of(option)), most(&|option| option.cost));
+    let sum = |of: &dyn Fn(&RentOption) -> f64| all().map(|(option, var)| *var * of(option)).sum::<Expression>();
+    let one = |options: &Vec<(RentOption, Variable)>| {
+        constraint!(options.iter().map(|(_, var)| Expression::from(*var)).sum::<Expression>() == 1.0)
+    };
+    let mut rows: Vec<good_lp::Constraint> = ways.iter().map(one).collect();
+    for (offer, market, limit) in &left.limits {
+        let of = |option: &RentOption| {
+            if option.offer == *offer && option.market == *market { f64::from(option.instances) } else { 0.0 }
+        };
+        rows.push(constraint!(sum(&of) <= *limit));
+    }
+    if let Some(budget) = left.budget {
+        rows.push(constraint!(sum(&|option| option.cost / cost_scale) <= budget / cost_scale));
+    }
+    let least = sum(&|option| goal.of(option) / goal_scale);
+    let Some(found) = solved_if_possible(vars.minimise(least), rows, "instances")? else { return Ok(None) };
+    Ok(Some(ways.iter().map(|options| options.iter().map(|(_, var)| found.value(*var)).collect()).collect()))
+}
+
+/// The way with the greatest share.
+fn greatest(options: &[RentOption], shares: &[f64]) -> Option<RentOption> {
+    options.iter().zip(shares).max_by(|a, b| a.1.total_cmp(b.1)).map(|(option, _)| *option)
+}
+
+/// A way for each job; `None` if limits and budget leave none, or none was found.
 ///
 /// # Errors
 /// If the solver fails, which no input should bring about.
-pub fn choose(jobs: &[Vec<RentOption>], goal: RentGoal, bounds: &RentBounds<'_>) -> Result<Option<Vec<RentOption>>> {
+pub fn choose(jobs: &[Vec<RentOption>], goal: RentGoal, bounds: &RentBounds<'_>) -> Result<Option<RentChoice>> {
     let Some(alone) = jobs.iter().map(|options| best(options, goal)).collect::<Option<Vec<_>>>() else {
         return Ok(None);
     };
     if bounds.hold(&alone) {
-        return Ok(Some(alone));
+        return Ok(Some(RentChoice { ways: alone, gap: 0.0 }));
     }
     let kept: Vec<Vec<RentOption>> = jobs.iter().map(|options| unbeaten(options)).collect();
-    let mut vars = variables!();
-    let ways: Vec<Vec<(RentOption, Variable)>> = kept
-        .iter()
-        .map(|options| options.iter().map(|option| (*option, vars.add(variable().binary()))).collect())
-        .collect();
-    let all = || ways.iter().flatten();
-    // Goals are of the order of 1, so that the solver's tolerances mean the same for cents and for millions.
-    let scale =
-        alone.iter().map(|option| goal.of(option)).sum::<f64>().max(f64::MIN_POSITIVE) / alone.len().max(1) as f64;
-    let sum = |of: &dyn Fn(&RentOption) -> f64| all().map(|(option, var)| *var * of(option)).sum::<Expression>();
-    let mut rows: Vec<good_lp::Constraint> = ways
-        .iter()
-        .map(|options| constraint!(options.iter().map(|(_, var)| Expression::from(*var)).sum::<Expression>() == 1.0))
-        .collect();
-    for (offer, market, limit) in bounds.limited() {
-        let of = |option: &RentOption| {
-            if option.offer == offer && option.market == market { f64::from(option.instances) } else { 0.0 }
-        };
-        rows.push(constraint!(sum(&of) <= f64::from(limit)));
-    }
-    if let Some(budget) = bounds.budget {
-        rows.push(constraint!(sum(&|option| option.cost / budget) <= 1.0));
-    }
-    let least = sum(&|option| goal.of(option) / scale);
-    let Some(found) = solved_if_possible(vars.minimise(least), rows, "instances")? else { return Ok(None) };
-    let taken = |options: &Vec<(RentOption, Variable)>| {
-        options.iter().max_by(|a, b| found.value(a.1).total_cmp(&found.value(b.1))).map(|(option, _)| *option)
+    let all: Vec<&Vec<RentOption>> = kept.iter().collect();
+    let Some(shares) = programme(&all, goal, &Left::of(bounds, &[]), false)? else { return Ok(None) };
+    let relaxed = |(options, shares): (&Vec<RentOption>, &Vec<f64>)| -> f64 {
+        options.iter().zip(shares).map(|(option, share)| goal.of(option) * share).sum()
     };
-    Ok(ways.iter().map(taken).collect::<Option<Vec<_>>>().filter(|taken| bounds.hold(taken)))
+    let bound: f64 = kept.iter().zip(&shares).map(relaxed).sum();
+    // Jobs that are divided among ways come first; then those that lose least by another way.
+    let is_divided = |at: usize| shares.get(at).is_some_and(|shares| shares.iter().all(|share| *share < 1.0 - 1e-6));
+    let loss = |at: usize| {
+        let mut goals: Vec<f64> = kept.get(at).into_iter().flatten().map(|option| goal.of(option)).collect();
+        goals.sort_by(f64::total_cmp);
+        goals.get(1).map_or(f64::INFINITY, |second| second - goals.first().copied().unwrap_or(0.0))
+    };
+    let mut order: Vec<usize> = (0..kept.len()).collect();
+    order.sort_by(|a, b| is_divided(*b).cmp(&is_divided(*a)).then(loss(*a).total_cmp(&loss(*b))).then(a.cmp(b)));
+    let divided = order.iter().filter(|at| is_divided(**at)).count();
+    let mut core = CORE.max(divided);
+    loop {
+        let mut open: Vec<usize> = order.iter().take(core).copied().collect();
+        open.sort_unstable();
+        let is_open = |at: usize| open.binary_search(&at).is_ok();
+        let mut ways: Vec<Option<RentOption>> =
+            kept.iter().zip(&shares).map(|(options, of)| greatest(options, of)).collect();
+        let held: Vec<RentOption> =
+            ways.iter().enumerate().filter(|(at, _)| !is_open(*at)).filter_map(|(_, way)| *way).collect();
+        let some: Vec<&Vec<RentOption>> = open.iter().filter_map(|at| kept.get(*at)).collect();
+        if let Some(found) = programme(&some, goal, &Left::of(bounds, &held), true)? {
+            for (at, (options, shares)) in open.iter().zip(some.iter().zip(&found)) {
+                if let Some(way) = ways.get_mut(*at) {
+                    *way = greatest(options, shares);
+                }
+            }
+            if let Some(ways) = ways.into_iter().collect::<Option<Vec<_>>>().filter(|ways| bounds.hold(ways)) {
+                let value: f64 = ways.iter().map(|way| goal.of(way)).sum();
+                let exact = core >= kept.len();
+                let gap = if exact || value <= 0.0 { 0.0 } else { (1.0 - bound / value).max(0.0) };
+                return Ok(Some(RentChoice { ways, gap }));
+            }
+        }
+        if core >= kept.len() || core >= MOST_CORE {
+            return Ok(None);
+        }
+        core = (core * 2).min(kept.len());
+    }
 }
 
 #[cfg(test)]
@@ -159,18 +250,39 @@ mod tests {
         let offers = offers();
         let bounds = RentBounds { offers: &offers, budget: None };
         let jobs = [vec![way(1, 2, 1.0, 10.0), way(0, 1, 2.0, 12.0)], vec![way(1, 2, 1.0, 10.0), way(0, 1, 2.0, 15.0)]];
-        let taken = choose(&jobs, RentGoal::Cost, &bounds).unwrap().unwrap();
+        let taken = choose(&jobs, RentGoal::Cost, &bounds).unwrap().unwrap().ways;
         assert_eq!((taken[0].cost, taken[1].cost), (12.0, 10.0));
         // Both at once are beyond the limit, and nothing else is there.
         let jobs = [vec![way(1, 2, 1.0, 10.0)], vec![way(1, 2, 1.0, 10.0)]];
         assert_eq!(choose(&jobs, RentGoal::Cost, &bounds).unwrap(), None);
         // A budget of 25 buys one of two jobs the faster way: that which gains more.
         let jobs = [vec![way(0, 1, 8.0, 10.0), way(0, 2, 5.0, 15.0)], vec![way(0, 1, 9.0, 10.0), way(0, 2, 2.0, 15.0)]];
-        let budget =
-            |budget| choose(&jobs, RentGoal::Time, &RentBounds { offers: &offers, budget: Some(budget) }).unwrap();
+        let budget = |budget| {
+            choose(&jobs, RentGoal::Time, &RentBounds { offers: &offers, budget: Some(budget) })
+                .unwrap()
+                .map(|found| found.ways)
+        };
         assert_eq!(budget(25.0).unwrap().iter().map(|way| way.time_s).collect::<Vec<_>>(), [8.0, 2.0]);
         assert_eq!(budget(30.0).unwrap().iter().map(|way| way.time_s).collect::<Vec<_>>(), [5.0, 2.0]);
         assert_eq!(budget(19.0), None);
+    }
+
+    #[test]
+    fn many_jobs_are_within_the_gap_that_is_told() {
+        // 300 jobs that are worth from 1 to 300 hours less on two instances of one GPU, for 10 more each; the budget has room for a hundred such.
+        let jobs: Vec<Vec<RentOption>> =
+            (1..=300).map(|at| vec![way(0, 1, 400.0, 10.0), way(0, 2, 400.0 - f64::from(at), 20.0)]).collect();
+        let offers = offers();
+        let bounds = RentBounds { offers: &offers, budget: Some(4_005.0) };
+        let found = choose(&jobs, RentGoal::Time, &bounds).unwrap().unwrap();
+        let faster: Vec<bool> = found.ways.iter().map(|way| way.instances == 2).collect();
+        assert!(faster[..200].iter().all(|faster| !faster) && faster[200..].iter().all(|faster| *faster));
+        // In shares the 201st would be half faster: 100 of 94,950 hours.
+        assert!((found.gap - 100.0 / 94_950.0).abs() < 1e-6, "{}", found.gap);
+        assert_eq!(
+            choose(&jobs, RentGoal::Time, &RentBounds { offers: &offers, budget: Some(2_999.0) }).unwrap(),
+            None
+        );
     }
 
     proptest! {
@@ -196,8 +308,8 @@ mod tests {
             let least = all.iter().filter(|taken| bounds.hold(taken)).map(|taken| worth(taken)).reduce(f64::min);
             let found = choose(&jobs, goal, &bounds).unwrap();
             prop_assert_eq!(found.is_some(), least.is_some());
-            if let (Some(found), Some(least)) = (found, least) {
-                prop_assert!(bounds.hold(&found));
+            if let (Some(RentChoice { ways: found, gap }), Some(least)) = (found, least) {
+                prop_assert!(bounds.hold(&found) && gap == 0.0);
                 prop_assert!((worth(&found) - least).abs() < 1e-6, "{} {}", worth(&found), least);
             }
         }

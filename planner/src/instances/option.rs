@@ -161,7 +161,9 @@ pub fn options(
 /// Those of which no other is as fast and as cheap, the cheapest first.
 pub fn front(options: &[RentOption]) -> Vec<RentOption> {
     let mut sorted = options.to_vec();
-    sorted.sort_by(|a, b| a.cost.total_cmp(&b.cost).then(a.time_s.total_cmp(&b.time_s)));
+    sorted.sort_by(|a, b| {
+        a.cost.total_cmp(&b.cost).then(a.time_s.total_cmp(&b.time_s)).then(a.instances.cmp(&b.instances))
+    });
     let mut least = f64::INFINITY;
     sorted.retain(|option| {
         let is_faster = option.time_s < least;

@@ -96,7 +96,9 @@ pub(super) fn notes(
             format::counted(taken.without_class, "job", "jobs")
         ),
         DeferClassBy::Limit => "Classes are of time limits, which a scheduler knows.".to_owned(),
-        DeferClassBy::Predicted => "Classes are of predicted runs.".to_owned(),
+        DeferClassBy::Predicted => {
+            "Classes are of predicted runs. Lines for Slurm go by time limits: --class-by limit tests that.".to_owned()
+        }
     });
     if taken.without_value > 0 {
         notes.push(format!(

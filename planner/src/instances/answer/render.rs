@@ -43,18 +43,21 @@ impl InstancesAnswer {
                 format::duration(fastest_s),
                 format::duration(deadline_s)
             ),
-            _ => format!("{} runs on nothing that is offered", job.job),
+            (Some(fastest_s), None) => format!("{} needs at least {}", job.job, format::duration(fastest_s)),
+            (None, _) => format!(
+                "{} was measured on no number of GPUs that an offer has (--most-instances allows several instances)",
+                job.job
+            ),
         };
         let mut said = late.iter().take(NAMED).map(of_late).collect::<Vec<_>>().join("; ");
         if late.len() > NAMED {
             said += &format!("; and {} more", late.len() - NAMED);
         }
-        let late =
-            if late.is_empty() { String::new() } else { format!(" No way keeps the deadline of these: {said}.") };
+        let late = if late.is_empty() { String::new() } else { format!(" No way was found for these: {said}.") };
         let Some(plan) = self.plan else {
             return match self.verdict {
                 InstancesVerdict::NotWithinLimits => format!(
-                    "**No plan**: each job has a way by itself, and there is none for all of them within the limits of the offers{}. Allow more, or give jobs more time.{late}",
+                    "**No plan**: no choice for all jobs was found within the limits of the offers{}. Allow more, or give jobs more time.{late}",
                     self.budget.map_or_else(String::new, |budget| format!(" and a budget of {}", self.money(budget)))
                 ),
                 _ => format!("**No plan.**{late}"),
@@ -73,14 +76,14 @@ impl InstancesAnswer {
             format!("the longest done after {}", format::duration(plan.longest_s))
         };
         let least = match self.goal {
-            RentGoal::Cost => "the least cost",
-            RentGoal::Time => "the least time",
+            RentGoal::Cost => "cost",
+            RentGoal::Time => "mean time",
         };
-        format!(
-            "**Rent {}**: {}, {time}; {least} that was found possible.{late}",
-            each.join("; "),
-            self.money(plan.cost)
-        )
+        let proved = match self.gap.filter(|gap| *gap > 1e-6) {
+            None => format!("no choice has a lower {least}"),
+            Some(gap) => format!("no choice has a {least} that is lower by more than {}", format::percent(gap)),
+        };
+        format!("**Rent {}**: {}, {time}; {proved}.{late}", each.join("; "), self.money(plan.cost))
     }
 
     /// The answer as a report.
@@ -91,13 +94,15 @@ impl InstancesAnswer {
         );
         report.summary = vec![self.action.clone()];
         if let (Some(plan), Some(naive)) = (self.plan, self.least_an_hour) {
+            let mean = if self.jobs.len() > 1 { " on average" } else { "" };
             let against = |other: RentSum| {
-                format!("{} and {} on average", self.money(other.cost), format::duration(other.mean_time_s))
+                let beyond = if other.is_possible { "" } else { " (beyond limits or budget)" };
+                format!("{} and {}{mean}{beyond}", self.money(other.cost), format::duration(other.mean_time_s))
             };
             let fastest =
                 self.fastest.map_or_else(String::new, |fastest| format!("; as fast as possible {}", against(fastest)));
             report.summary.push(format!(
-                "The plan costs {}. On what costs least an hour and keeps each deadline the same jobs cost {}{fastest}.",
+                "The plan takes {}. On what costs least an hour and keeps each deadline the same jobs take {}{fastest}.",
                 against(plan),
                 against(naive)
             ));

@@ -35,6 +35,8 @@ pub(super) struct Shown<'a> {
 enum Standing {
     /// It knows how long jobs run: a bound and no rival.
     Oracle,
+    /// More of its jobs never end than under another, so that its waits are of fewer jobs: no rival.
+    FewerEnd,
     /// Another beats it; the days that make most of that.
     Beaten(Option<Episode>),
     /// Another waits less by one episode; and by how much, in seconds a job, without it.
@@ -49,12 +51,38 @@ impl Answer {
         self.others.len() > if self.yardstick.is_some() { 2 } else { 0 }
     }
 
+    /// Jobs that never end, as they are rejected or stranded, beyond those under the policy with the fewest; by replay.
+    fn never_end(&self) -> Vec<u64> {
+        let replays = self.replays();
+        let never = |replay: &Shown<'_>| {
+            let all = &replay.metrics.overall.group;
+            all.jobs.saturating_sub(all.finished)
+        };
+        let fewest = replays.iter().map(never).min().unwrap_or(0);
+        replays.iter().map(|replay| never(replay) - fewest).collect()
+    }
+
+    /// That jobs never end under some policies and do under others.
+    fn never_end_sentence(&self) -> Option<String> {
+        let replays = self.replays();
+        let more = replays.iter().zip(self.never_end()).filter(|(_, more)| *more > 0);
+        let said: Vec<String> =
+            more.map(|(replay, more)| format!("{} ({} more)", replay.name, format::count(more))).collect();
+        (!said.is_empty()).then(|| {
+            format!(
+                "**Jobs that never start or end are more under {}** than under the others. Its waits are of the jobs that are left, so it is not called best and beats none.",
+                said.join(", ")
+            )
+        })
+    }
+
     /// What a comparison says first: who waits least, who is beaten, who is fairest, and what that is worth.
     pub(super) fn comparison_summary(&self) -> Vec<String> {
         let replays = self.replays();
         let mean = |replay: &Shown<'_>| replay.metrics.overall.group.wait.map_or(f64::INFINITY, |wait| wait.mean_s);
         let least = |oracle: bool| {
-            let of = replays.iter().filter(|replay| replay.oracle == oracle && mean(replay).is_finite());
+            let ends = replays.iter().zip(self.never_end()).filter(|(_, more)| *more == 0).map(|(replay, _)| replay);
+            let of = ends.filter(|replay| replay.oracle == oracle && mean(replay).is_finite());
             of.min_by(|a, b| mean(a).total_cmp(&mean(b)))
         };
         let against = |name: &str| {
@@ -91,7 +119,7 @@ impl Answer {
         let place = if self.fidelity.verdict == Verdict::FarOff { 0 } else { summary.len() };
         summary.insert(place, format!("**{}**", self.fidelity.sentence()));
         summary.extend(self.true_runs_sentence());
-        let first = [self.unequal_failures_sentence(), self.other_nodes_sentence()];
+        let first = [self.never_end_sentence(), self.unequal_failures_sentence(), self.other_nodes_sentence()];
         summary.splice(0..0, first.into_iter().flatten());
         summary
     }
@@ -161,11 +189,19 @@ impl Answer {
                 p95_wait_s: wait.map_or(f64::INFINITY, |wait| wait.p95_s),
             }
         };
-        let standing = |this: &Shown<'_>| {
+        let never_end = self.never_end();
+        let standing = |(this, more): (&Shown<'_>, &u64)| {
             if this.oracle {
                 return Standing::Oracle;
             }
-            let rivals = replays.iter().filter(|other| !other.oracle && merit(other).dominates(&merit(this)));
+            if *more > 0 {
+                return Standing::FewerEnd;
+            }
+            let rivals = replays
+                .iter()
+                .zip(&never_end)
+                .filter(|(other, more)| **more == 0 && !other.oracle && merit(other).dominates(&merit(this)));
+            let rivals = rivals.map(|(other, _)| other);
             let pairs = rivals.filter_map(|other| PairedWait::find(&self.pairs, this.name, other.name));
             // Where the jobs cannot tell two waits apart, neither beats the other.
             let clear: Vec<PairedWait> = pairs.filter(|pair| pair.mean_wait_s.low > 0.0).collect();
@@ -179,15 +215,17 @@ impl Answer {
                 None => Standing::Beaten(pair.episode),
             }
         };
-        replays.iter().map(standing).collect()
+        replays.iter().zip(&never_end).map(standing).collect()
     }
 
     /// The same in words.
     fn beaten_sentence(&self) -> String {
         let replays = self.replays();
         let all: Vec<(&str, Standing)> = replays.iter().map(|replay| replay.name).zip(self.standings()).collect();
-        let oracles = all.iter().filter(|(_, standing)| *standing == Standing::Oracle).count();
-        let except = if oracles > 0 { " Oracles are left aside here: they are bounds." } else { "" };
+        let oracles =
+            all.iter().filter(|(_, standing)| matches!(standing, Standing::Oracle | Standing::FewerEnd)).count();
+        let has_oracle = all.iter().any(|(_, standing)| *standing == Standing::Oracle);
+        let except = if has_oracle { " Oracles are left aside here: they are bounds." } else { "" };
         if all.len() - oracles < 2 {
             let estimates = if replays.iter().any(|replay| replay.oracle && replay.known_by_run.is_some()) {
                 "Too many jobs have no time limit for `--estimate requested`; `--predictions` gives each a prediction."
@@ -268,7 +306,8 @@ impl Answer {
     /// Who treats users most alike, with how alike that is.
     fn fairest_sentence(&self) -> Option<String> {
         let replays = self.replays();
-        let choices = replays.iter().filter(|replay| !replay.oracle);
+        let ends = replays.iter().zip(self.never_end()).filter(|(_, more)| *more == 0).map(|(replay, _)| replay);
+        let choices = ends.filter(|replay| !replay.oracle);
         let known = choices.filter_map(|replay| Some((replay.name, replay.metrics.overall.fairness.jain_users?)));
         let known: Vec<(&str, f64)> = known.collect();
         let (name, most) = known.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -313,6 +352,7 @@ impl Answer {
                 Column::number("Mean JCT"),
                 Column::number("Slowdown"),
                 Column::number("GPUs used"),
+                Column::with_unit("Lost", "GPU-h"),
                 Column::number("Jain"),
                 Column::number("Preemptions"),
                 Column::text("Beaten"),
@@ -327,10 +367,12 @@ impl Answer {
                 Cell::opt(all.group.jct, |jct| Cell::Duration(jct.mean_s)),
                 Cell::opt(all.group.bounded_slowdown, |slowdown| Cell::Float { value: slowdown.mean, digits: 1 }),
                 Cell::opt(all.utilisation, Cell::Percent),
+                Cell::Compact(all.lost_gpu_hours),
                 Cell::opt(all.fairness.jain_users, |value| Cell::Float { value, digits: 3 }),
                 Cell::Int(all.group.preemptions as i64),
                 match standing {
                     Standing::Oracle => "oracle",
+                    Standing::FewerEnd => "fewer jobs end",
                     Standing::Beaten(_) => "yes",
                     Standing::Once(..) => "in one episode",
                     Standing::Unbeaten => "no",
@@ -380,6 +422,9 @@ impl Answer {
         let section = section.with_definition(
             "Episode: the days in a row, a quarter of the record and at most a week, whose submissions make the greatest part of a difference of mean waits. Where they make more \
              than half of it, the interval says little, as such days may not come again.",
+        );
+        let section = section.with_definition(
+            "GPUs used: share of the GPU time in service that jobs held, what was lost included. Lost: GPU time held beyond the jobs' true runs, by stops, repeats and failures.",
         );
         Some(section.with_definition(format!(
             "Differences are taken job by job over {} jobs that end under every policy ({} do not); intervals by moving-block bootstrap ({} resamples, blocks of {} jobs).",

@@ -203,9 +203,19 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         None => cluster,
     };
     if !without.is_empty() {
+        let is_of = |row: &usize| trace.jobs.vc.get(*row).is_some_and(|vc| !names.iter().any(|name| name == vc));
+        let jobs = (0..trace.jobs.len()).filter(is_of).count() as u64;
+        let queue = match options.quotas.as_ref().map(|quotas| quotas.scan()) {
+            Some(Scan::Kai) => "queue that runs jobs",
+            _ => "ClusterQueue",
+        };
         notes.insert(
             0,
-            format!("**No ClusterQueue is called {}**: the jobs of these VCs are left out.", without.join(", ")),
+            format!(
+                "**No {queue} is called {}**: {} of these VCs are left out, so that waits are of the others alone. Letters in either case differ.",
+                without.join(", "),
+                format::counted(jobs, "job", "jobs")
+            ),
         );
     }
     let index: BTreeMap<&str, u16> = (0u16..).zip(&cluster.vcs).map(|(at, vc)| (vc.name.as_str(), at)).collect();

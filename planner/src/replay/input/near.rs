@@ -76,6 +76,11 @@ impl TopologyRules {
                     let (level, pods) = slices.rsplit_once('/').ok_or_else(|| wrong(rule, REMEDY))?;
                     let pods = pods.parse().ok().filter(|pods| *pods > 0).ok_or_else(|| wrong(rule, REMEDY))?;
                     found.slices = Some((level.to_owned(), pods));
+                } else if found.least_gpus > 0 {
+                    return Err(wrong(
+                        rule,
+                        "write one least number of GPUs; a rule for larger jobs ends where the next begins, such as required:rack:9,unconstrained:33",
+                    ));
                 } else {
                     found.least_gpus = part.parse().map_err(|_| wrong(rule, REMEDY))?;
                 }
@@ -198,11 +203,12 @@ pub(super) fn ask(
         format::counted(topology.count(level) as u64, name, &format!("{name}s"))
     };
     let levels: Vec<String> = (0..topology.node_level()).map(level).collect();
-    let mut note = format!("The nodes lie in {}. What jobs ask: {}.", levels.join(" and "), told.join("; "));
+    let asked = if told.is_empty() { "nothing: no rule reaches a job".to_owned() } else { told.join("; ") };
+    let mut note = format!("The nodes lie in {}. What jobs ask: {asked}.", levels.join(" and "));
     let outside = topology.nodes().saturating_sub(topology.placed()) as u64;
     if outside > 0 {
         let nodes = format::counted(outside, "node lies in no domain, and takes", "nodes lie in no domain, and take");
-        note.push_str(&format!(" {nodes} none of these jobs."));
+        note.push_str(&format!(" **{nodes} none of these jobs**, those that may lie anywhere among them."));
     }
     let mut notes = vec![note];
     if unsliced > 0 {

@@ -119,9 +119,10 @@ impl Nearby {
         let mut wider = vec![0usize; room.len()];
         let mut all = 0;
         for node in state.nodes_of(pool, shape) {
-            let Some(of) = self.domain(inner, node) else { continue };
             let here = state.free_gpus(node) / each;
             all += here;
+            // A node that lies in no domain takes none, which is for the topology's sake.
+            let Some(of) = self.domain(inner, node) else { continue };
             if let Some(room) = room.get_mut(of) {
                 *room += here;
                 wider[of] = level.and_then(|level| self.domain(level, node)).unwrap_or(0);

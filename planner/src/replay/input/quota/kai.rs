@@ -82,6 +82,34 @@ pub(super) struct KaiFile {
     notes: Vec<String>,
 }
 
+/// Fields of a SchedulingShard that are read.
+const SHARD_FIELDS: [&str; 15] = [
+    "kValue",
+    "usageDBConfig",
+    "clientType",
+    "usageParams",
+    "windowSize",
+    "windowType",
+    "halfLifePeriod",
+    "fetchInterval",
+    "tumblingWindowStartTime",
+    "minRuntime",
+    "reclaimMinRuntime",
+    "preemptMinRuntime",
+    "plugins",
+    "proportion",
+    "arguments",
+];
+
+/// A field, at any depth, that is one of a SchedulingShard but for the case of its letters; and as it is written right.
+fn miswritten(value: &Value) -> Option<(&str, &'static str)> {
+    let fields = value.as_object()?;
+    fields.iter().find_map(|(name, inner)| {
+        let known = SHARD_FIELDS.into_iter().find(|known| *known != name && known.eq_ignore_ascii_case(name));
+        known.map(|known| (name.as_str(), known)).or_else(|| miswritten(inner))
+    })
+}
+
 /// Whether a file holds queues of KAI.
 pub(super) fn is_kai(documents: &[Document]) -> bool {
     documents.iter().any(|document| of_group(&document.content, GROUP))
@@ -134,8 +162,11 @@ impl KaiFile {
         Ok(found)
     }
 
-    /// What a SchedulingShard says.
+    /// What a SchedulingShard says. It has many fields that say nothing of shares, so only those are refused that differ from one that does in the case of letters.
     fn shard(&mut self, object: &Value, place: &Place<'_>) -> Result<()> {
+        if let Some((found, known)) = object.pointer("/spec").and_then(miswritten) {
+            return Err(place.wrong(format!("`{found}` is no field of it; write `{known}`")));
+        }
         let number = |pointers: &[&str], what: &str, least: f64| -> Result<Option<u64>> {
             let Some(value) = pointers.iter().find_map(|at| object.pointer(at)).filter(|value| !value.is_null()) else {
                 return Ok(None);
@@ -567,6 +598,7 @@ items:
         has(refused("reclaimMinRuntime: 1h30m", "reclaimMinRuntime: soon"), &["\"soon\"", "1h30m"]);
         has(refused("name: speech", "name: vision"), &["there twice"]);
         has(refused("kValue: 0.5", "kValue: -1"), &["SchedulingShard default", "kValue is -1"]);
+        has(refused("kValue: 0.5", "kvalue: 0.5"), &["SchedulingShard default", "`kvalue` is no field", "`kValue`"]);
         has(refused("windowType: tumbling", "windowType: cron"), &["cron"]);
         has(refused("windowType: tumbling", "windowType: weekly"), &["sliding, tumbling"]);
         has(refused("\"2026-01-05T00:00:00Z\"", "soon"), &["tumblingWindowStartTime"]);
