@@ -326,7 +326,7 @@ fn a_table_delays_the_jobs_that_wait() {
     let tasks = "{ script = \"x\", tres_per_task = \"gres/gpu:1\", num_tasks = 4, time_limit = 120, begin_time = 0 }";
     assert_eq!(of(EVENING, tasks), "0 nil");
     let said = job("gres/gpu:1", ", admin_comment = \"seen\"");
-    assert_eq!(of(EVENING, &said), "1588413600 seen tracecast-defer");
+    assert_eq!(of(EVENING, &said), "1588413600 tracecast-defer seen");
     let notes = std::fs::read_to_string(out.join("NOTES.txt")).unwrap();
     assert!(notes.contains("defer_job_submit.lua") && !notes.contains("defer_release.sh"), "{notes}");
     // A later begin time of the user's own is kept.
@@ -345,7 +345,7 @@ fn a_limit_holds_jobs_until_a_clean_hour_comes() {
     let script = std::fs::read_to_string(out.join("defer_release.sh")).unwrap();
     let open_until = folder.path("open_until");
     folder.file("defer_release.sh", &script.replace("/var/spool/slurm/defer_open_until", &open_until));
-    let jobs = "JobId=7 JobName=a JobState=PENDING Priority=1 AdminComment=tracecast-defer Nice=0\nJobId=8 JobName=b JobState=PENDING Priority=1 Nice=0\nJobId=9 JobName=c JobState=RUNNING Priority=1 AdminComment=tracecast-defer Nice=0\n";
+    let jobs = "JobId=7 JobName=a JobState=PENDING Priority=1 AdminComment=tracecast-defer cost_center=42 Nice=0\nJobId=8 JobName=b JobState=PENDING Priority=1 Nice=0\nJobId=9 JobName=c JobState=RUNNING Priority=1 AdminComment=tracecast-defer Nice=0\n";
     let listed = folder.file("jobs.txt", jobs);
     let started = folder.path("started.txt");
     folder.file(

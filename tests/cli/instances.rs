@@ -96,7 +96,8 @@ fn what_to_rent_is_written() {
     assert!(output.status.success(), "{}", stderr(&output));
     let read = |name: &str| std::fs::read_to_string(PathBuf::from(&to).join(name)).unwrap();
     assert!(
-        read("instances.csv").contains("nightly,vision,example.4v100,on demand,1,4,7.716,92.59,USD"),
+        read("instances.csv")
+            .contains("nightly,vision,1000000,10.000,example.4v100,,on demand,1,4,measured,7.716,92.59,USD"),
         "{}",
         read("instances.csv")
     );
@@ -107,13 +108,12 @@ fn what_to_rent_is_written() {
     let output = asked(&folder, &["--run", "vision=1000000", "--deadline", "1h", "--emit-to", &none]);
     assert!(output.status.success() && stdout(&output).contains("No plan"), "{}", stdout(&output));
     assert!(!PathBuf::from(&none).exists());
-    // Two jobs of one name have one file.
+    // Several of one type are told apart.
     let output = asked(&folder, &["--run", "text=5", "--run", "text=6", "--emit", "skypilot", "--emit-to", &none]);
-    assert!(
-        !output.status.success() && stderr(&output).contains("two jobs would be written as text.yaml"),
-        "{}",
-        stderr(&output)
-    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    let names: Vec<bool> =
+        ["text--1.yaml", "text--2.yaml"].iter().map(|name| PathBuf::from(&none).join(name).exists()).collect();
+    assert_eq!(names, [true, true]);
 }
 
 #[test]
@@ -149,6 +149,7 @@ fn choices_on_gavels_throughputs() {
         let number = |name: &str| rule[name].as_u64().unwrap();
         println!("{rule}");
         assert!(rule["cost_over_known"].as_f64().unwrap() >= 1.0 - 1e-9 && number("found_none") == 0, "{rule}");
+        assert!(rule["measured_only_there"].as_f64().unwrap() >= 1.0 - 1e-9, "{rule}");
         assert!(
             number("missed") == 0
                 || !["measured_only", "all_known", "fastest"].contains(&rule["rule"].as_str().unwrap()),

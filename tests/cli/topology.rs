@@ -124,7 +124,7 @@ fn what_no_rack_can_take_is_rejected_and_said() {
 fn nodes_in_no_rack_take_no_job_that_asks_and_that_is_said() {
     let folder = Folder::new();
     let jobs = folder.file("cluster_log.csv", JOBS);
-    let group = |rack: &str| format!("[[pool]]\nname = \"va\"\nnodes = 2\ngpus_per_node = 8\n{rack}\n");
+    let group = |rack: &str| format!("[[vc]]\nname = \"va\"\nnodes = 2\ngpus_per_node = 8\n{rack}\n");
     let nodes = format!("[topology]\nlevels = [\"rack\"]\n\n{}{}", group("topology = { rack = \"r1\" }"), group(""));
     let nodes = folder.file("cluster.toml", &nodes);
     let asks = ["--scan", "skip", "--topology", "unconstrained:16"];

@@ -81,7 +81,7 @@ fn install(lab: &Lab, folder: &Path, files: &[Emitted]) {
     let to_add: Vec<&str> = notes
         .lines()
         .map(str::trim)
-        .filter(|line| line.contains("pcall(dofile") || *line == "if is_read then defer(job_desc) end")
+        .filter(|line| line.contains("pcall(dofile") || line.starts_with("if is_read and "))
         .collect();
     assert_eq!(to_add.len(), 2, "{notes}");
     let script = format!(

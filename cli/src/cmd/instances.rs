@@ -126,11 +126,18 @@ pub(crate) fn plan(asked: &PlanInstances, quiet: bool) -> Result<()> {
     let jobs = match &asked.jobs {
         Some(path) => job::read(path, &source::text(path)?, &table, deadline_s)?,
         None => {
-            let jobs: Vec<RentedJob> = asked
+            let mut jobs: Vec<RentedJob> = asked
                 .run
                 .iter()
                 .map(|text| job::of_text(&table, text, deadline_s))
                 .collect::<tracecast_planner::error::Result<_>>()?;
+            // Several of one type are told apart by their number.
+            let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
+            for (at, job) in jobs.iter_mut().enumerate() {
+                if names.iter().filter(|name| **name == job.name).count() > 1 {
+                    job.name = format!("{} #{}", job.name, at + 1);
+                }
+            }
             jobs
         }
     };

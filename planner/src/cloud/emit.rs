@@ -12,7 +12,7 @@ use crate::plan::Emitted;
 use crate::yaml::stream;
 
 /// The place of a zone as SkyPilot writes it, if it is named as AWS names its zones.
-fn infra(zone: &str) -> Option<String> {
+pub(crate) fn infra(zone: &str) -> Option<String> {
     let region = zone.strip_suffix(|letter: char| letter.is_ascii_lowercase())?;
     let mut parts = region.split('-');
     let (area, place, number) = (parts.next()?, parts.next()?, parts.next_back()?);

@@ -184,7 +184,7 @@ fn hold(until: &str) -> String {
     format!(
         "    local said = job_desc.admin_comment\n    \
          job_desc.begin_time = {until}\n    \
-         job_desc.admin_comment = (said and said ~= \"\" and said .. \" \" or \"\") .. \"{MARK}\"\n    \
+         job_desc.admin_comment = \"{MARK}\" .. (said and said ~= \"\" and \" \" .. said or \"\")\n    \
          if slurm and slurm.log_user then\n      \
          slurm.log_user(\"held for a better hour, until %s at the latest; --comment={AT_ONCE} starts it at once\", os.date(\"%Y-%m-%d %H:%M\", job_desc.begin_time))\n    \
          end\n"
@@ -279,9 +279,9 @@ fn install(day: &NextDay, with_limit: bool) -> String {
         "How to set what `tracecast plan defer` wrote for the day from {} on\n\n\
          1. Copy the files to /etc/slurm. In slurm_job_submit of job_submit.lua (JobSubmitPlugins=lua), add once, and run scontrol reconfigure:\n\n       \
          local is_read, defer = pcall(dofile, \"/etc/slurm/defer_job_submit.lua\")\n       \
-         if is_read then defer(job_desc) end\n\n   \
-         It reads the file for each job, so a file written anew needs no reconfigure, and without the file every job starts at once.\n\
-         2. Each day, a little before {} UTC, with hours up to then: the same tracecast command with --emit-to, and the files copied over.\n\
+         if is_read and type(defer) == \"function\" then pcall(defer, job_desc) end\n\n   \
+         It reads the file for each job, so a file written anew needs no reconfigure, and without the file, or with half of it, every job starts at once.\n\
+         2. Each day, a little before {} UTC, with hours up to then: the same tracecast command with --emit-to; copy each file under another name into /etc/slurm first, and then mv it over the old one, so that nobody reads half of it.\n\
          {hourly}\n\
          To undo: take the lines out of job_submit.lua. What waits has {MARK} in its AdminComment; scontrol update JobId=... StartTime=now starts it. What is held starts when its longest wait is over, whatever happens.\n\
          To try first: slurm.conf of a test cluster; a test of this project has a Slurm 22.05 hold and start jobs with these files.\n",
@@ -323,7 +323,7 @@ fn release(answer: &DeferAnswer, day: &NextDay, limit: &NextLimit) -> String {
          fi\n\
          if awk -v value=\"$1\" -v limit=\"$limit\" 'BEGIN {{ exit !(value + 0 <= limit + 0) }}'; then\n  \
          echo $(( (now / 3600 + 1) * 3600 )) > {OPEN_UNTIL} || exit 1\n  \
-         scontrol -o show jobs | awk '/ JobState=PENDING / && / AdminComment=[^=]*{MARK}( |$)/ {{ sub(\"JobId=\", \"\", $1); print $1 }}' | {{\n    \
+         scontrol -o show jobs | awk '/ JobState=PENDING / && / AdminComment={MARK}( |$)/ {{ sub(\"JobId=\", \"\", $1); print $1 }}' | {{\n    \
          failed=0\n    \
          while read -r job; do\n      \
          scontrol update \"JobId=$job\" StartTime=now || failed=1\n    \

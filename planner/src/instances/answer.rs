@@ -46,6 +46,8 @@ pub struct RentWay {
     pub instance: String,
     /// Its GPU type.
     pub gpu: String,
+    /// Its zone, if the offer has one.
+    pub zone: Option<String>,
     /// Terms.
     pub market: RentMarket,
     /// Instances.
@@ -170,6 +172,7 @@ fn named(option: &RentOption, offers: &FleetOffers) -> RentWay {
     RentWay {
         instance: offer.map_or_else(String::new, |offer| offer.name.clone()),
         gpu: offer.map_or_else(String::new, |offer| offer.gpu.clone()),
+        zone: offer.and_then(|offer| offer.zone.clone()),
         market: option.market,
         instances: option.instances,
         gpus: option.gpus,
@@ -190,7 +193,7 @@ impl InstancesAnswer {
         let InstancesRequest { jobs, offers, terms, goal, budget } = request;
         let table = ScalingTable::of(rates);
         if offered_types(&table, offers).is_empty() {
-            let measured = table.gpu_types().into_iter().collect::<Vec<_>>().join(", ");
+            let measured = table.gpu_types().join(", ");
             return Err(Error::Malformed {
                 what: "GPU type that is offered and measured",
                 found: offers.pools.iter().map(|pool| pool.gpu.as_str()).collect::<Vec<_>>().join(", "),
@@ -200,8 +203,9 @@ impl InstancesAnswer {
             });
         }
         let hidden = table.hidden();
+        let choices = table.choices(&hidden);
         let tried: Vec<(Vec<RentOption>, Option<f64>)> =
-            jobs.iter().map(|job| options(job, &table, &table.choice(&hidden, &job.job_type), offers, terms)).collect();
+            jobs.iter().map(|job| options(job, &table, &choices.of(&job.job_type), offers, terms)).collect();
         let can: Vec<Vec<RentOption>> =
             tried.iter().map(|(ways, _)| ways.clone()).filter(|ways| !ways.is_empty()).collect();
         let bounds = RentBounds { offers, budget: *budget };
@@ -240,9 +244,9 @@ impl InstancesAnswer {
             plan: taken.as_ref().map(|ways| RentSum::of(ways, &bounds)),
             least_an_hour: each(&|ways| heldout::least_an_hour(ways, offers)),
             fastest: each(&|ways| best(ways, RentGoal::Time)),
-            scaling: heldout::scaling_scores(&table, &hidden),
+            scaling: heldout::scaling_scores(&choices, &hidden),
             notes: Vec::new(),
-            test: heldout::test(&table, &hidden, offers, terms),
+            test: heldout::test(&table, &choices, offers, terms),
             action: String::new(),
             recommendation: None,
         };
@@ -336,10 +340,11 @@ fn notes(table: &ScalingTable, request: &InstancesRequest, is_tested: bool) -> V
         "All jobs run at the same time, so each limit of an offer is shared among them.".to_owned(),
     ];
     if terms.spot {
-        notes.push("Spot is for jobs without a deadline. Its times and costs are means over interruptions; `plan cloud` guarantees deadlines on spot.".to_owned());
+        notes.push("Spot is for jobs without a deadline. Its times and costs are means over interruptions; `plan cloud` guarantees deadlines on spot. Several instances are taken to be there or away together, and each to be interrupted by itself.".to_owned());
     }
     let offered = offered_types(table, offers);
-    let missing: Vec<&str> = table.gpu_types().into_iter().filter(|gpu| !offered.contains(gpu)).collect();
+    let missing = table.gpu_types().iter().map(String::as_str).filter(|gpu| !offered.contains(gpu));
+    let missing: Vec<&str> = missing.collect();
     if !missing.is_empty() {
         notes.push(format!("Nothing is offered of {}, which the throughputs know.", missing.join(", ")));
     }

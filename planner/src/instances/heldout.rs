@@ -13,19 +13,20 @@
 //! | fastest | as with margin | the fastest |
 //! | all known | everything | the cheapest that keeps it |
 //!
-//! A way **misses** if it takes longer than the deadline in truth. Costs are over that of *all known*, of those cases in which the rule kept the deadline.
+//! A way **misses** if it takes longer than the deadline in truth. Costs are over that of *all known*, of those cases in which the rule kept the deadline, with what *measured only* pays in the same cases beside it: rules keep other cases, and those with tight deadlines cost more.
 //!
 //! O(job types × offers). Worked example: of 10 cases a rule finds a way in 9, misses 1, and pays 1.10 times what all known pays in the other 8.
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::stats::sum;
-use tracecast_predictors::interference::table::family_of_name;
 
 use super::choose::{RentGoal, best};
 use super::job::RentedJob;
 use super::option::{RentMarket, RentOption, RentTerms, billed, gpu_of, offered_types, options};
-use super::scaling::{HiddenRate, KnownRate, RateBasis, ScalingChoice, ScalingModel, ScalingTable};
+use super::scaling::{HiddenRate, KnownRate, RateBasis, ScalingChoice, ScalingChoices, ScalingModel, ScalingTable};
 use crate::fleet::offers::FleetOffers;
 
 /// Time of the fastest way, seconds.
@@ -90,8 +91,10 @@ pub struct RentRuleScore {
     pub found_none: u64,
     /// Of those with a deadline in which it found a way: in how many that took longer.
     pub missed: u64,
-    /// Mean cost over that of all known, where the deadline was kept; none without such a case.
+    /// Mean cost over that of all known, of the cases in which it kept the deadline, and so did measured numbers alone; none without such a case.
     pub cost_over_known: Option<f64>,
+    /// The same of measured numbers alone in the same cases.
+    pub measured_only_there: Option<f64>,
 }
 
 /// The test of choices.
@@ -119,7 +122,7 @@ pub struct ScalingScore {
 }
 
 /// How far forecasts of hidden rates are off, by each way and by what is chosen.
-pub fn scaling_scores(table: &ScalingTable, hidden: &[HiddenRate]) -> Vec<ScalingScore> {
+pub fn scaling_scores(choices: &ScalingChoices, hidden: &[HiddenRate]) -> Vec<ScalingScore> {
     let mut found = Vec::new();
     for basis in [RateBasis::Inside, RateBasis::Beyond] {
         let such: Vec<&HiddenRate> = hidden.iter().filter(|rate| rate.basis == basis).collect();
@@ -129,7 +132,7 @@ pub fn scaling_scores(table: &ScalingTable, hidden: &[HiddenRate]) -> Vec<Scalin
                 found.push(ScalingScore { model, basis, hidden: errors.len() as u64, mean_error, margin_kept });
             }
         };
-        let choices: Vec<ScalingChoice> = such.iter().map(|rate| table.choice(hidden, &rate.job)).collect();
+        let choices: Vec<ScalingChoice> = such.iter().map(|rate| choices.of(&rate.job)).collect();
         let errors = such.iter().zip(&choices).map(|(rate, choice)| off(rate, choice.model(basis))).collect();
         let kept = such
             .iter()
@@ -151,62 +154,89 @@ struct RentCase<'a> {
 }
 
 /// Tests choices on the job types of a table; `None` where no job type was measured on three numbers of GPUs of an offered type.
-pub fn test(table: &ScalingTable, hidden: &[HiddenRate], offers: &FleetOffers, terms: &RentTerms) -> Option<RentTest> {
+pub fn test(
+    table: &ScalingTable,
+    choices: &ScalingChoices,
+    offers: &FleetOffers,
+    terms: &RentTerms,
+) -> Option<RentTest> {
     let terms = RentTerms { spot: false, forecasts: true, ..*terms };
     let offered = offered_types(table, offers);
     let several = |job: &&str| offered.iter().any(|gpu| table.points(gpu, job).len() >= 3);
-    let jobs: Vec<&str> = table.jobs().into_iter().filter(several).collect();
-    if jobs.is_empty() {
+    let families = table.by_family();
+    let of_family = |family: &'_ ScalingTable| family.jobs().into_iter().filter(several).map(str::to_owned).collect();
+    let jobs: Vec<(&ScalingTable, Vec<String>)> = families.values().map(|family| (family, of_family(family))).collect();
+    let job_types: usize = jobs.iter().map(|(_, names)| names.len()).sum();
+    if job_types == 0 {
         return None;
     }
-    let truth = |job: &str, option: &RentOption| {
-        let gpu = gpu_of(table, offers, offers.instances.get(option.offer)?)?;
+    let truth = |family: &ScalingTable, job: &str, option: &RentOption| {
+        let gpu = gpu_of(family, offers, offers.instances.get(option.offer)?)?;
         let bare = ScalingChoice::bare(ScalingModel::Between);
-        table.rate(gpu, job, option.gpus, &bare).filter(|rate| rate.basis == RateBasis::Measured)
+        family.rate(gpu, job, option.gpus, &bare).filter(|rate| rate.basis == RateBasis::Measured)
     };
-    let mut scores: Vec<(RentRuleScore, Vec<f64>)> = RentRule::ALL
+    // Of each rule the score, and in which cases it paid how many times what all known pays.
+    let mut scores: Vec<(RentRuleScore, BTreeMap<u64, f64>)> = RentRule::ALL
         .iter()
         .map(|rule| {
-            (RentRuleScore { rule: *rule, cases: 0, found_none: 0, missed: 0, cost_over_known: None }, Vec::new())
+            (
+                RentRuleScore {
+                    rule: *rule,
+                    cases: 0,
+                    found_none: 0,
+                    missed: 0,
+                    cost_over_known: None,
+                    measured_only_there: None,
+                },
+                BTreeMap::new(),
+            )
         })
         .collect();
-    for name in &jobs {
-        let known = table.without(family_of_name(name), |points, gpus| {
-            let ends = [points.first(), points.last()].into_iter().flatten();
-            !ends.map(|point| point.0).any(|end| end == gpus)
-        });
-        let choice = table.choice(hidden, name);
-        let fastest = offered.iter().flat_map(|gpu| table.points(gpu, name)).map(|point| point.1).fold(0.0, f64::max);
-        for deadline in DEADLINES {
-            let deadline_s = deadline.map(|times| times * DAY_S + terms.start_s);
-            let job = RentedJob {
-                name: (*name).to_owned(),
-                job_type: (*name).to_owned(),
-                steps: fastest * DAY_S,
-                deadline_s,
-            };
-            let case = RentCase { job, known: &known, choice };
-            let of_truth = |option: &RentOption| Some(judged(&case.job, option, &truth(name, option)?, offers, &terms));
-            let all = chosen(RentRule::AllKnown, &case, table, (offers, &terms), &|option| of_truth(option).is_some());
-            let Some((_, least)) = all.and_then(|option| of_truth(&option)) else { continue };
-            for (score, ratios) in &mut scores {
-                score.cases += 1;
-                let way = chosen(score.rule, &case, table, (offers, &terms), &|option| of_truth(option).is_some());
-                let Some((time_s, cost)) = way.and_then(|option| of_truth(&option)) else {
-                    score.found_none += 1;
-                    continue;
+    let mut number = 0;
+    for (family, names) in &jobs {
+        let known = family.ends();
+        for name in names {
+            let fastest =
+                offered.iter().flat_map(|gpu| family.points(gpu, name)).map(|point| point.1).fold(0.0, f64::max);
+            for deadline in DEADLINES {
+                let deadline_s = deadline.map(|times| times * DAY_S + terms.start_s);
+                let job = RentedJob { name: name.clone(), job_type: name.clone(), steps: fastest * DAY_S, deadline_s };
+                let case = RentCase { job, known: &known, choice: choices.of(name) };
+                let of_truth = |option: &RentOption| {
+                    Some(judged(&case.job, option, &truth(family, name, option)?, offers, &terms))
                 };
-                if deadline_s.is_some_and(|deadline_s| time_s > deadline_s * (1.0 + 1e-9)) {
-                    score.missed += 1;
-                } else {
-                    ratios.push(cost / least);
+                let is_known = |option: &RentOption| truth(family, name, option).is_some();
+                let all = chosen(RentRule::AllKnown, &case, family, (offers, &terms), &is_known);
+                let Some((_, least)) = all.and_then(|option| of_truth(&option)) else { continue };
+                number += 1;
+                for (score, ratios) in &mut scores {
+                    score.cases += 1;
+                    let way = chosen(score.rule, &case, family, (offers, &terms), &is_known);
+                    let Some((time_s, cost)) = way.and_then(|option| of_truth(&option)) else {
+                        score.found_none += 1;
+                        continue;
+                    };
+                    if deadline_s.is_some_and(|deadline_s| time_s > deadline_s * (1.0 + 1e-9)) {
+                        score.missed += 1;
+                    } else {
+                        ratios.insert(number, cost / least);
+                    }
                 }
             }
         }
     }
-    let rules =
-        scores.into_iter().map(|(score, ratios)| RentRuleScore { cost_over_known: sum::mean(&ratios), ..score });
-    Some(RentTest { job_types: jobs.len() as u64, rules: rules.collect() })
+    let measured = scores.iter().find(|(score, _)| score.rule == RentRule::MeasuredOnly);
+    let measured = measured.map(|(_, ratios)| ratios.clone()).unwrap_or_default();
+    let told = |(score, ratios): (RentRuleScore, BTreeMap<u64, f64>)| {
+        let both: Vec<(f64, f64)> =
+            ratios.iter().filter_map(|(case, own)| Some((*own, *measured.get(case)?))).collect();
+        RentRuleScore {
+            cost_over_known: sum::mean(&both.iter().map(|pair| pair.0).collect::<Vec<_>>()),
+            measured_only_there: sum::mean(&both.iter().map(|pair| pair.1).collect::<Vec<_>>()),
+            ..score
+        }
+    };
+    Some(RentTest { job_types: job_types as u64, rules: scores.into_iter().map(told).collect() })
 }
 
 /// Time and cost of a way in truth.
@@ -271,7 +301,7 @@ mod tests {
     fn scores(rates: &[(&str, &str, u32, f64)]) -> Vec<RentRuleScore> {
         let rates: Vec<_> = rates.iter().map(|(gpu, job, gpus, speed)| rate(gpu, job, *gpus, *speed)).collect();
         let table = ScalingTable::of(&rates);
-        test(&table, &table.hidden(), &offers(), &TERMS).map_or_else(Vec::new, |test| test.rules)
+        test(&table, &table.choices(&table.hidden()), &offers(), &TERMS).map_or_else(Vec::new, |test| test.rules)
     }
 
     fn of(scores: &[RentRuleScore], rule: RentRule) -> RentRuleScore {
@@ -301,7 +331,7 @@ mod tests {
         let rates =
             [("a", 1, 10.0), ("a", 4, 12.0), ("a", 8, 80.0)].map(|(job, gpus, speed)| rate("v", job, gpus, speed));
         let table = ScalingTable::of(&rates);
-        let found = test(&table, &table.hidden(), &offers, &TERMS).unwrap().rules;
+        let found = test(&table, &table.choices(&table.hidden()), &offers, &TERMS).unwrap().rules;
         // In proportion four make 40 steps a second, so that two days and four would do; they make 12, and take 6.7 days.
         assert_eq!(of(&found, RentRule::InProportion).missed, 2);
         // With the margin of who knows nothing of errors, a half, four days seem enough, and are not.

@@ -105,7 +105,11 @@ pub fn read(path: &Path, text: &str, table: &ScalingTable, deadline_s: Option<f6
                 Some(ms as f64 / 1e3)
             }
         };
-        found.push(RentedJob { name: row.name("job")?.to_owned(), job_type, steps, deadline_s });
+        let name = row.name("job")?;
+        if found.iter().any(|other| other.name == name) {
+            return Err(row.wrong(format!("`{name}` stands in the file twice"), "give each job a name of its own"));
+        }
+        found.push(RentedJob { name: name.to_owned(), job_type, steps, deadline_s });
         if found.len() > MOST_JOBS {
             return Err(row.wrong(format!("there are more than {MOST_JOBS} jobs"), "take a part of them"));
         }

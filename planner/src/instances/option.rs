@@ -87,10 +87,13 @@ pub fn billed(instances: u32, price_per_h: f64, time_s: f64, bill_s: f64) -> f64
     f64::from(instances) * price_per_h * units * bill_s / 3600.0
 }
 
-/// The throughputs' name of an offer's GPU type.
+/// The throughputs' name of an offer's GPU type: that of the offer itself, else one of the names that it serves as well.
 pub(super) fn gpu_of<'t>(table: &'t ScalingTable, offers: &FleetOffers, offer: &InstanceOffer) -> Option<&'t str> {
     let pool = offers.pools.get(offers.pool_of(&offer.gpu)?)?;
-    table.gpu_types().into_iter().find(|gpu| pool.names.iter().any(|name| name.eq_ignore_ascii_case(gpu)))
+    let types = table.gpu_types();
+    let own = types.iter().find(|gpu| offer.gpu.eq_ignore_ascii_case(gpu));
+    let serves = |gpu: &&String| pool.names.iter().any(|name| name.eq_ignore_ascii_case(gpu));
+    own.or_else(|| types.iter().find(serves)).map(String::as_str)
 }
 
 /// GPU types that are offered and were measured, as the throughputs name them.
@@ -243,5 +246,15 @@ pub(super) mod tests {
         assert_eq!(billed(2, 3.0, 3_600.0, 3_600.0), 6.0);
         assert_eq!(billed(2, 3.0, 3_601.0, 3_600.0), 12.0);
         assert_eq!(billed(1, 3.6, 0.5, 1.0), 0.001);
+    }
+
+    #[test]
+    fn an_offer_is_of_its_own_gpu_type_before_others_that_it_serves() {
+        let table = ScalingTable::of(&[rate("A100", "a", 1, 10.0), rate("a100-80gb", "a", 1, 20.0)]);
+        let text = "[[instance]]\nname = \"one\"\ngpu = \"A100-80GB\"\nalso = [\"A100\"]\ngpus = 1\non_demand = 3.0\n";
+        let offers = FleetOffers::parse("o.toml", text).unwrap();
+        assert_eq!(gpu_of(&table, &offers, &offers.instances[0]), Some("a100-80gb"));
+        let older = ScalingTable::of(&[rate("A100", "a", 1, 10.0)]);
+        assert_eq!(gpu_of(&older, &offers, &offers.instances[0]), Some("A100"));
     }
 }

@@ -116,6 +116,17 @@ pub enum RateBasis {
     Beyond,
 }
 
+impl RateBasis {
+    /// In words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Inside => "forecast between",
+            Self::Beyond => "forecast beyond",
+        }
+    }
+}
+
 /// How fast, and how that is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KnownRate {
@@ -127,11 +138,25 @@ pub struct KnownRate {
     pub basis: RateBasis,
 }
 
+/// What is chosen for each family.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScalingChoices(BTreeMap<String, ScalingChoice>);
+
+impl ScalingChoices {
+    /// That of a job type; of a family that is not known, a line between neighbours without a margin.
+    pub fn of(&self, job: &str) -> ScalingChoice {
+        let found = self.0.get(family_of_name(job));
+        found.copied().unwrap_or_else(|| ScalingChoice::bare(ScalingModel::Between))
+    }
+}
+
 /// The rates of job types on GPU types, and forecasts of others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScalingTable {
     /// By GPU type and job type: measured numbers of GPUs in rising order, with steps a second above 0.
     measured: BTreeMap<(String, String), Vec<(u32, f64)>>,
+    /// GPU types, each once.
+    gpu_types: Vec<String>,
 }
 
 /// A number of GPUs that was hidden and forecast from the rest.
@@ -229,7 +254,18 @@ impl ScalingTable {
             points.sort_by_key(|(gpus, _)| *gpus);
             points.dedup_by_key(|(gpus, _)| *gpus);
         }
-        Self { measured }
+        Self::with(measured)
+    }
+
+    fn with(measured: BTreeMap<(String, String), Vec<(u32, f64)>>) -> Self {
+        // Keys are in order of GPU types.
+        let mut gpu_types: Vec<String> = Vec::new();
+        for (gpu, _) in measured.keys() {
+            if gpu_types.last() != Some(gpu) {
+                gpu_types.push(gpu.clone());
+            }
+        }
+        Self { measured, gpu_types }
     }
 
     /// Job types, each once.
@@ -238,8 +274,8 @@ impl ScalingTable {
     }
 
     /// GPU types, each once.
-    pub fn gpu_types(&self) -> BTreeSet<&str> {
-        self.measured.keys().map(|(gpu, _)| gpu.as_str()).collect()
+    pub fn gpu_types(&self) -> &[String] {
+        &self.gpu_types
     }
 
     /// Measured numbers of GPUs of a job type, with steps a second.
@@ -247,14 +283,23 @@ impl ScalingTable {
         self.measured.get(&(gpu.to_owned(), job.to_owned())).map_or(&[], Vec::as_slice)
     }
 
-    /// The same table without some numbers of GPUs of a family.
-    pub fn without(&self, family: &str, is_hidden: impl Fn(&[(u32, f64)], u32) -> bool) -> Self {
-        let mut measured = self.measured.clone();
-        for (_, points) in measured.iter_mut().filter(|((_, job), _)| family_of_name(job) == family) {
-            let all = points.clone();
-            points.retain(|(gpus, _)| !is_hidden(&all, *gpus));
+    /// The rates of each family of job types, as a table of its own. O(rates).
+    pub fn by_family(&self) -> BTreeMap<&str, Self> {
+        let mut found: BTreeMap<&str, BTreeMap<(String, String), Vec<(u32, f64)>>> = BTreeMap::new();
+        for (key, points) in &self.measured {
+            found.entry(family_of_name(&key.1)).or_default().insert(key.clone(), points.clone());
         }
-        Self { measured }
+        found.into_iter().map(|(family, measured)| (family, Self::with(measured))).collect()
+    }
+
+    /// The same table with the least and the greatest number of GPUs alone.
+    pub fn ends(&self) -> Self {
+        let mut measured = self.measured.clone();
+        for points in measured.values_mut() {
+            let ends = [points.first(), points.last()].map(|end| end.map(|end| end.0));
+            points.retain(|(gpus, _)| ends.contains(&Some(*gpus)));
+        }
+        Self::with(measured)
     }
 
     /// How fast a job type runs on some GPUs; `None` where it was not measured on that type, or that is further than a forecast may reach.
@@ -265,7 +310,7 @@ impl ScalingTable {
         }
         let (least, most) = (points.first()?.0, points.last()?.0);
         let basis = if gpus < most { RateBasis::Inside } else { RateBasis::Beyond };
-        if gpus < least || gpus > FURTHEST * most || points.len() < 2 {
+        if gpus < least || gpus > most.saturating_mul(FURTHEST) || points.len() < 2 {
             return None;
         }
         let steps_per_s = choice.model(basis).rate(points, gpus)?;
@@ -287,11 +332,14 @@ impl ScalingTable {
         found
     }
 
-    /// What is chosen for a job type, on the hidden rates of other families.
-    pub fn choice(&self, hidden: &[HiddenRate], job: &str) -> ScalingChoice {
-        let family = family_of_name(job);
-        let others: Vec<&HiddenRate> = hidden.iter().filter(|rate| family_of_name(&rate.job) != family).collect();
-        ScalingChoice::of(&others)
+    /// What is chosen for the job types of each family, on the hidden rates of the others. O(families × hidden rates).
+    pub fn choices(&self, hidden: &[HiddenRate]) -> ScalingChoices {
+        let of = |family: &str| {
+            let others: Vec<&HiddenRate> = hidden.iter().filter(|rate| family_of_name(&rate.job) != family).collect();
+            (family.to_owned(), ScalingChoice::of(&others))
+        };
+        let families: BTreeSet<&str> = self.measured.keys().map(|(_, job)| family_of_name(job)).collect();
+        ScalingChoices(families.into_iter().map(of).collect())
     }
 }
 
@@ -353,13 +401,15 @@ pub(super) mod tests {
         let table = ScalingTable::of(&rates);
         let hidden = table.hidden();
         assert_eq!(hidden.len(), 9);
-        assert_eq!(table.choice(&hidden, "a (batch 1)").model(RateBasis::Inside), ScalingModel::Share);
+        let choices = table.choices(&hidden);
+        assert_eq!(choices.of("a (batch 1)").model(RateBasis::Inside), ScalingModel::Share);
         // All ways are exact on what is in proportion, but three errors are too few for a margin.
-        let of_b = table.choice(&hidden, "b (batch 1)");
+        let of_b = choices.of("b (batch 1)");
         assert_eq!((of_b.margin(RateBasis::Inside), of_b.margin(RateBasis::Measured)), (0.5, 1.0));
-        let none = table.without("b", |points, gpus| gpus > points[0].0 && gpus < points[points.len() - 1].0);
-        assert_eq!(none.points("v", "b (batch 2)").iter().map(|point| point.0).collect::<Vec<_>>(), [1, 8]);
-        assert_eq!(none.points("v", "a (batch 1)").len(), 4);
+        let of_b = &table.by_family()["b"];
+        assert_eq!((of_b.jobs().len(), of_b.points("v", "a (batch 1)").len()), (2, 0));
+        let ends = of_b.ends();
+        assert_eq!(ends.points("v", "b (batch 2)").iter().map(|point| point.0).collect::<Vec<_>>(), [1, 8]);
     }
 
     proptest! {

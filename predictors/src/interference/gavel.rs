@@ -12,6 +12,8 @@ use serde_json::{Map, Value};
 use super::table::{JobProfile, Quantity, SharedPair, SharingTable, Speeds, batch_of_name};
 use crate::error::{Error, Result};
 
+/// Most GPUs of a gang.
+const MOST_GPUS: u32 = 4_096;
 /// GPU types measured on servers apart, whose single-GPU figures are those of the type itself.
 const APART: &str = "_unconsolidated";
 
@@ -32,7 +34,7 @@ pub struct GangRate {
 fn key(text: &str) -> Option<(&str, u32)> {
     let inner = text.strip_prefix("('")?.strip_suffix(')')?;
     let (name, gpus) = inner.rsplit_once("', ")?;
-    Some((name, gpus.parse().ok()?))
+    Some((name, gpus.parse().ok().filter(|gpus| (1..=MOST_GPUS).contains(gpus))?))
 }
 
 /// What is wrong with a file, and on which line if that is known.

@@ -5,7 +5,6 @@
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 
 use super::super::option::RentMarket;
-use super::super::scaling::RateBasis;
 use super::{InstancesAnswer, InstancesVerdict, RentGoal, RentSum, RentWay, RentedWay};
 use crate::plan::money::money;
 
@@ -18,14 +17,6 @@ const SHOWN: usize = 10;
 fn rented(way: &RentWay) -> String {
     let spot = if way.market == RentMarket::Spot { " on spot" } else { "" };
     format!("{} × {}{spot} ({} × {})", way.instances, way.instance, way.gpus, way.gpu)
-}
-
-fn basis(basis: RateBasis) -> &'static str {
-    match basis {
-        RateBasis::Measured => "measured",
-        RateBasis::Inside => "forecast between",
-        RateBasis::Beyond => "forecast beyond",
-    }
 }
 
 impl InstancesAnswer {
@@ -133,7 +124,7 @@ impl InstancesAnswer {
             way.market.in_words().into(),
             Cell::Int(i64::from(way.gpus)),
             Cell::Compact(way.steps_per_s),
-            basis(way.basis).into(),
+            way.basis.in_words().into(),
             Cell::Duration(way.time_s),
             Cell::float(way.cost, 2),
         ]
@@ -190,7 +181,7 @@ impl InstancesAnswer {
         for score in &self.scaling {
             scaling.rows.push(vec![
                 score.model.map_or("chosen on other families", |model| model.name()).into(),
-                basis(score.basis).trim_start_matches("forecast ").into(),
+                score.basis.in_words().trim_start_matches("forecast ").into(),
                 Cell::Int(score.hidden as i64),
                 Cell::Percent(score.mean_error),
                 Cell::opt(score.margin_kept, Cell::Percent),
@@ -208,6 +199,7 @@ impl InstancesAnswer {
                     Column::number("Found none"),
                     Column::number("Missed the deadline"),
                     Column::number("Cost over all known"),
+                    Column::number("Measured only, there"),
                 ],
             );
             for score in &test.rules {
@@ -217,10 +209,11 @@ impl InstancesAnswer {
                     Cell::Int(score.found_none as i64),
                     Cell::Int(score.missed as i64),
                     Cell::opt(score.cost_over_known, |value| Cell::Float { value, digits: 3 }),
+                    Cell::opt(score.measured_only_there, |value| Cell::Float { value, digits: 3 }),
                 ]);
             }
             section = section.with_table(rules).with_definition(
-                "Each job type was measured on several numbers of GPUs; those between the least and the greatest were hidden, with those of its family. It makes what the fastest way makes in a day, without a deadline and within 4, 2 and 1.2 days. Costs are of the cases in which the rule kept the deadline.",
+                "Each job type was measured on several numbers of GPUs; those between the least and the greatest were hidden, with those of its family. It makes what the fastest way makes in a day, without a deadline and within 4, 2 and 1.2 days. Costs are of the cases in which the rule kept the deadline; the last column is what the cheapest of what is measured costs in the same cases.",
             );
         }
         Some(section)

@@ -74,6 +74,9 @@ impl TopologyRules {
                 if let Some(slices) = part.strip_prefix("slices=") {
                     // A label holds a slash of its own.
                     let (level, pods) = slices.rsplit_once('/').ok_or_else(|| wrong(rule, REMEDY))?;
+                    if found.slices.is_some() {
+                        return Err(wrong(rule, "write one slices="));
+                    }
                     let pods = pods.parse().ok().filter(|pods| *pods > 0).ok_or_else(|| wrong(rule, REMEDY))?;
                     found.slices = Some((level.to_owned(), pods));
                 } else if found.least_gpus > 0 {
