@@ -150,11 +150,13 @@ impl ScalingChoices {
     }
 }
 
+/// By GPU type and job type: measured numbers of GPUs in rising order, with steps a second above 0.
+type Measured = BTreeMap<(String, String), Vec<(u32, f64)>>;
+
 /// The rates of job types on GPU types, and forecasts of others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScalingTable {
-    /// By GPU type and job type: measured numbers of GPUs in rising order, with steps a second above 0.
-    measured: BTreeMap<(String, String), Vec<(u32, f64)>>,
+    measured: Measured,
     /// GPU types, each once.
     gpu_types: Vec<String>,
 }
@@ -246,7 +248,7 @@ impl ScalingChoice {
 impl ScalingTable {
     /// Of rates; those of 0 say that nothing runs.
     pub fn of(rates: &[GangRate]) -> Self {
-        let mut measured: BTreeMap<(String, String), Vec<(u32, f64)>> = BTreeMap::new();
+        let mut measured: Measured = BTreeMap::new();
         for rate in rates.iter().filter(|rate| rate.steps_per_s > 0.0) {
             measured.entry((rate.gpu.clone(), rate.job.clone())).or_default().push((rate.gpus, rate.steps_per_s));
         }
@@ -257,7 +259,7 @@ impl ScalingTable {
         Self::with(measured)
     }
 
-    fn with(measured: BTreeMap<(String, String), Vec<(u32, f64)>>) -> Self {
+    fn with(measured: Measured) -> Self {
         // Keys are in order of GPU types.
         let mut gpu_types: Vec<String> = Vec::new();
         for (gpu, _) in measured.keys() {
@@ -285,7 +287,7 @@ impl ScalingTable {
 
     /// The rates of each family of job types, as a table of its own. O(rates).
     pub fn by_family(&self) -> BTreeMap<&str, Self> {
-        let mut found: BTreeMap<&str, BTreeMap<(String, String), Vec<(u32, f64)>>> = BTreeMap::new();
+        let mut found: BTreeMap<&str, Measured> = BTreeMap::new();
         for (key, points) in &self.measured {
             found.entry(family_of_name(&key.1)).or_default().insert(key.clone(), points.clone());
         }
