@@ -6,7 +6,7 @@
 //! Jobs of one VC, shape, QOS, association and user (and of one time limit, where GPU time is limited) share their fate, but for those that are held. What they wait for is found at every instant.
 //! O(waiting classes) for each.
 //!
-//! [`members`] says which QOS and which account a job belongs to, for the figures of each.
+//! `members` says which QOS and which account a job belongs to, for the figures of each.
 //!
 //! Worked number: a QOS allows 8 GPUs. While 8 run, two jobs of 4 GPUs wait for an hour: QOSGrpGRES has 2 jobs, 2 job-hours and 8 GPU-hours.
 
