@@ -71,13 +71,17 @@ pub(super) fn lie(cluster: &Cluster, nodes: &[LabelledNode], labels: &[String]) 
     let mut domains = Vec::new();
     for group in cluster.pools.iter().flat_map(|pool| &pool.groups) {
         let gpu_type = group.gpu_type.and_then(|at| cluster.gpu_types.get(usize::from(at)));
-        for _ in 0..group.most_nodes() {
-            let of_size = |node: &&LabelledNode| node.gpus == group.gpus_per_node;
-            let typed = left.iter().position(|node| of_size(node) && gpu_type.is_none_or(|known| node.is_of(known)));
-            // Of a type that no label says, any will do that is of no other one.
-            let of_none = |node: &&LabelledNode| !cluster.gpu_types.iter().any(|known| node.is_of(known));
-            let found = typed.or_else(|| left.iter().position(|node| of_size(node) && of_none(node)));
-            let path = found.and_then(|at| left.remove(at).path(&labels));
+        let is_typed = |node: &LabelledNode| gpu_type.is_none_or(|known| node.is_of(known));
+        // Of a type that no label says, any will do that is of no other one.
+        let is_of_none = |node: &LabelledNode| !cluster.gpu_types.iter().any(|known| node.is_of(known));
+        let of_size = left.iter().enumerate().filter(|(_, node)| node.gpus == group.gpus_per_node);
+        let (typed, others): (Vec<_>, Vec<_>) = of_size.partition(|(_, node)| is_typed(node));
+        let none = others.into_iter().filter(|(_, node)| is_of_none(node));
+        let nodes = group.most_nodes() as usize;
+        let taken: Vec<(usize, &LabelledNode)> =
+            typed.into_iter().chain(none).take(nodes).map(|(at, node)| (at, *node)).collect();
+        for at in 0..nodes {
+            let path = taken.get(at).and_then(|(_, node)| node.path(&labels));
             domains.push(path.map(|path| {
                 let number = |depth: usize| {
                     let next = known.len() as u32;
@@ -86,6 +90,9 @@ pub(super) fn lie(cluster: &Cluster, nodes: &[LabelledNode], labels: &[String]) 
                 (1..=path.len()).map(number).collect::<Vec<u32>>()
             }));
         }
+        let gone: BTreeSet<usize> = taken.iter().map(|(at, _)| *at).collect();
+        let stay = left.iter().enumerate().filter(|(at, _)| !gone.contains(at)).map(|(_, node)| *node);
+        left = stay.collect();
     }
     Topology::new(labels.iter().map(|label| name(label).to_owned()).collect(), domains).map(Some)
 }
