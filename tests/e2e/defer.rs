@@ -93,17 +93,6 @@ fn install(lab: &Lab, folder: &Path, files: &[Emitted]) {
     lab.run(&["lua", file.to_str().unwrap()]);
 }
 
-/// Submits a short job as a user; its number, and what the user was told.
-fn submit(lab: &Lab, extra: &[&str]) -> (String, String) {
-    let mut arguments = vec!["-u", "u1", "--", "sbatch", "--parsable", "-A", "research", "-D", "/", "-o", "/dev/null"];
-    arguments.extend(extra);
-    arguments.extend(["--wrap", "sleep 1"]);
-    let Output { status, stdout, stderr } = lab.command("runuser").args(&arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&stderr).into_owned();
-    assert!(status.success(), "{said}");
-    (String::from_utf8_lossy(&stdout).trim().to_owned(), said)
-}
-
 /// A moment as `scontrol` shows it in UTC.
 fn shown(at_s: i64) -> String {
     tracecast_analytics::time::format_rfc3339(at_s * 1_000).replace('Z', "")
@@ -126,7 +115,7 @@ fn jobs_are_held_and_started_in_a_clean_hour() {
 
     // A table: what is submitted now begins with the first clean hour.
     install(&lab, folder.path(), &emitted(folder.path(), first_h, true));
-    let (job, said) = submit(&lab, &of_two_hours);
+    let (job, said) = lab.submit_as("u1", &of_two_hours);
     let told = |job: &str| format!("{}\n{}", lab.output("scontrol", &["show", "job", job]), lab.controller_log());
     assert!(is_held(&job) && said.contains("held for a better hour"), "{said}\n{}", told(&job));
     assert_eq!(field(&lab, &job, "EligibleTime"), Some(shown((first_h + CLEAN.0) * HOUR_S)));
@@ -135,18 +124,18 @@ fn jobs_are_held_and_started_in_a_clean_hour() {
     // A limit: it may wait for a day, until the script is told of a clean hour.
     install(&lab, folder.path(), &emitted(folder.path(), first_h, false));
     let before = now_s();
-    let (held, said) = submit(&lab, &of_two_hours);
+    let (held, said) = lab.submit_as("u1", &of_two_hours);
     assert!(is_held(&held) && said.contains("held for a better hour"), "{said}");
     let eligible = field(&lab, &held, "EligibleTime").unwrap();
     assert!((before..=now_s() + 1).any(|at| shown(at + 24 * HOUR_S) == eligible), "{eligible}");
     // Who says so, has no limit, asks for no GPU, or names a begin time starts at once, or then.
     let free: [&[&str]; 3] = [&["--gres=gpu:1", "-t", "120", "--comment=start-now"], &["--gres=gpu:1"], &["-t", "120"]];
     for extra in free {
-        let (job, _) = submit(&lab, extra);
+        let (job, _) = lab.submit_as("u1", extra);
         assert!(!is_held(&job), "{extra:?}");
         lab.wait_for_start(&job);
     }
-    let (later, _) = submit(&lab, &["--gres=gpu:1", "-t", "120", "--begin=now+2hours"]);
+    let (later, _) = lab.submit_as("u1", &["--gres=gpu:1", "-t", "120", "--begin=now+2hours"]);
     assert!(!is_held(&later));
 
     let release = |value: &str| {
@@ -160,7 +149,7 @@ fn jobs_are_held_and_started_in_a_clean_hour() {
     lab.wait_for_start(&held);
     assert_eq!(field(&lab, &later, "JobState").as_deref(), Some("PENDING"), "a begin time of its own is kept");
     // For the rest of the clean hour nobody is held.
-    let (job, _) = submit(&lab, &of_two_hours);
+    let (job, _) = lab.submit_as("u1", &of_two_hours);
     assert!(!is_held(&job));
     lab.wait_for_start(&job);
     lab.output("scancel", &[&later]);

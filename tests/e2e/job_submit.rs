@@ -28,13 +28,9 @@ fn install(lab: &Lab, folder: &Path, options: &ScriptOptions) {
     lab.run(&["lua", file.to_str().unwrap()]);
 }
 
-/// Submits a short job as its user would, not as root for the user, and gives its number.
+/// Submits a short job as its user would, and gives its number.
 fn submit(lab: &Lab, user: &str, name: &str, extra: &[&str]) -> String {
-    let mut arguments = vec!["-u", user, "--", "sbatch", "--parsable", "-A", "research", "-D", "/", "-o", "/dev/null"];
-    arguments.extend(["-J", name]);
-    arguments.extend(extra);
-    arguments.extend(["--wrap", "sleep 1"]);
-    lab.output("runuser", &arguments).trim().to_owned()
+    lab.submit_as(user, &[&["-J", name], extra].concat()).0
 }
 
 /// A field of `scontrol show job`, `None` where it is not shown or empty.

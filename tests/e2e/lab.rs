@@ -95,6 +95,18 @@ impl Lab {
         self.output("sbatch", &arguments).trim().to_owned()
     }
 
+    /// Submits a job of a second as its user would, not as root for the user: its number, and what the user was told.
+    pub(crate) fn submit_as(&self, user: &str, extra: &[&str]) -> (String, String) {
+        let mut arguments =
+            vec!["-u", user, "--", "sbatch", "--parsable", "-A", "research", "-D", "/", "-o", "/dev/null"];
+        arguments.extend(extra);
+        arguments.extend(["--wrap", "sleep 1"]);
+        let Output { status, stdout, stderr } = self.command("runuser").args(&arguments).output().unwrap();
+        let told = String::from_utf8_lossy(&stderr).into_owned();
+        assert!(status.success(), "runuser {arguments:?}: {told}");
+        (String::from_utf8(stdout).unwrap().trim().to_owned(), told)
+    }
+
     /// What `sacct` says of all jobs, once it is written to `file` and read by our reader.
     pub(crate) fn accounting(&self, file: &Path) -> Trace {
         // The accounting daemon is a moment behind the controller.

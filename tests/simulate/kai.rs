@@ -5,57 +5,30 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tracecast_planner::sim::kai::{Hierarchy, KaiQueue, KaiRules, UsageRule, UsageWindow};
 use tracecast_planner::sim::{
-    Cluster, Outcome, Placement, Policy, Pool, Preemption, Scan, Schedule, Shape, Vc, Workload, simulate,
+    Cluster, Outcome, Placement, Policy, Preemption, Scan, Schedule, Shape, Vc, Workload, simulate,
 };
 use tracecast_tests::reference::naive;
 
-use super::cases;
-use super::kueue::{difference, pick, shrunk};
+use super::kueue::{self, difference, pick, shrunk};
 use super::naive::fates;
 
 /// Cases that are always run; `TRACECAST_CASES=300000` for a longer look.
 const CASES: u64 = 10_000;
 
-/// A replay of [`cases::draw`], with all its nodes in one pool and its jobs in a tree of queues; valid by construction.
+/// A case in a tree of KAI's queues; valid by construction.
 pub(super) fn draw(seed: u64) -> (Workload, Cluster, Policy) {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x6b_6169);
-    let (mut workload, mut cluster, mut policy) = cases::draw(seed);
-    let groups = cluster.pools.drain(..).flat_map(|pool| pool.groups).collect();
-    cluster.pools = vec![Pool { groups }];
-    let leaves = random.random_range(1..=4);
-    cluster.vcs.iter_mut().for_each(|vc| vc.pool = 0);
-    for at in cluster.vcs.len()..leaves {
-        cluster.vcs.push(Vc::new(format!("more{at}"), 0));
-    }
-    cluster.vcs.truncate(leaves);
-    workload.vc.iter_mut().for_each(|vc| *vc = random.random_range(0..leaves) as u16);
+    let (mut workload, mut cluster, mut policy, leaves) = kueue::queued(&mut random, seed);
     if random.random_bool(0.7) {
         let classes =
             pick(&mut random, &[&[50] as &[i32], &[50, 75], &[50, 50, 100], &[50, 75, 100, 125], &[1, 2, 3, 4]]);
         workload.priority = (0..workload.len()).map(|_| pick(&mut random, classes)).collect();
     }
-    // Smaller jobs, or most would be rejected.
-    let divisor = pick(&mut random, &[1, 2, 4, 4]);
-    for shape in workload.shapes.iter_mut().filter(|shape| shape.nodes == 0) {
-        shape.gpus = shape.gpus.div_ceil(divisor);
-    }
+    kueue::smaller(&mut random, &mut workload);
     cluster.kai = Some(tree(&mut random, leaves));
     policy.scan = Scan::Kai;
-    policy.preemption = pick(
-        &mut random,
-        &[
-            Preemption::Never,
-            Preemption::Requeue,
-            Preemption::Requeue,
-            Preemption::Checkpoint { one_ms: 0, node_ms: 2000, many_ms: 10_000 },
-            Preemption::Checkpoint { one_ms: 1000, node_ms: 5000, many_ms: 10_000 },
-        ],
-    );
-    workload.validate(leaves).unwrap();
-    cluster.validate().unwrap();
-    policy.validate(&workload).unwrap();
-    policy.goes_with(&cluster).unwrap();
-    (workload, cluster, policy)
+    policy.preemption = kueue::preemption(&mut random);
+    kueue::checked(workload, cluster, policy)
 }
 
 fn tree(random: &mut ChaCha8Rng, leaves: usize) -> Hierarchy {
@@ -112,17 +85,7 @@ fn tree(random: &mut ChaCha8Rng, leaves: usize) -> Hierarchy {
 
 /// A case in a few lines.
 fn told(workload: &Workload, cluster: &Cluster, policy: &Policy) -> String {
-    let job = |job: usize| {
-        let warm = if workload.warm.iter().any(|warm| warm.job as usize == job) { " warm" } else { "" };
-        let priority = workload.priority.get(job).copied().unwrap_or(0);
-        let (submit, run) = (workload.submit_ms[job], workload.run_ms[job]);
-        format!(
-            "job {job}{warm}: {submit} runs {run}, queue {}, priority {priority}, {:?}",
-            workload.vc[job],
-            workload.shape_of(job)
-        )
-    };
-    let jobs: Vec<String> = (0..workload.len()).map(job).collect();
+    let jobs = kueue::told_jobs(workload);
     let tree = cluster.kai.as_ref().unwrap();
     let queues: Vec<String> = tree.queues().iter().map(|queue| format!("{queue:?}")).collect();
     format!(
@@ -131,7 +94,7 @@ fn told(workload: &Workload, cluster: &Cluster, policy: &Policy) -> String {
         cluster.outages,
         tree.rules(),
         queues.join("\n"),
-        jobs.join("\n")
+        jobs
     )
 }
 

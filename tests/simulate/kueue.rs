@@ -19,10 +19,9 @@ pub(super) fn pick<T: Clone>(random: &mut ChaCha8Rng, from: &[T]) -> T {
     from[random.random_range(0..from.len())].clone()
 }
 
-/// A replay of [`cases::draw`], with all its nodes in one pool and its jobs in queues with quotas; valid by construction.
-pub(crate) fn draw(seed: u64) -> (Workload, Cluster, Policy) {
-    let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x6b75_6575);
-    let (mut workload, mut cluster, mut policy) = cases::draw(seed);
+/// A case of [`cases::draw`] with all its nodes in one pool, and its jobs in some queues.
+pub(super) fn queued(random: &mut ChaCha8Rng, seed: u64) -> (Workload, Cluster, Policy, usize) {
+    let (mut workload, mut cluster, policy) = cases::draw(seed);
     // Nodes are numbered over all pools, so that outages still name the same ones.
     let groups = cluster.pools.drain(..).flat_map(|pool| pool.groups).collect();
     cluster.pools = vec![Pool { groups }];
@@ -34,19 +33,21 @@ pub(crate) fn draw(seed: u64) -> (Workload, Cluster, Policy) {
     }
     cluster.vcs.truncate(queues);
     workload.vc.iter_mut().for_each(|vc| *vc = random.random_range(0..queues) as u16);
-    if random.random_bool(0.7) {
-        let levels = random.random_range(1..=4);
-        workload.priority = (0..workload.len()).map(|_| random.random_range(0..levels) - 1).collect();
-    }
-    // Smaller jobs, or most would be rejected.
-    let divisor = pick(&mut random, &[1, 2, 4, 4]);
+    (workload, cluster, policy, queues)
+}
+
+/// Smaller jobs, or most would be rejected.
+pub(super) fn smaller(random: &mut ChaCha8Rng, workload: &mut Workload) {
+    let divisor = pick(random, &[1, 2, 4, 4]);
     for shape in workload.shapes.iter_mut().filter(|shape| shape.nodes == 0) {
         shape.gpus = shape.gpus.div_ceil(divisor);
     }
-    cluster.cohorts = Some(cohorts(&mut random, queues));
-    policy.scan = Scan::Kueue;
-    policy.preemption = pick(
-        &mut random,
+}
+
+/// What becomes of a job that is stopped.
+pub(super) fn preemption(random: &mut ChaCha8Rng) -> Preemption {
+    pick(
+        random,
         &[
             Preemption::Never,
             Preemption::Requeue,
@@ -54,12 +55,31 @@ pub(crate) fn draw(seed: u64) -> (Workload, Cluster, Policy) {
             Preemption::Checkpoint { one_ms: 0, node_ms: 2000, many_ms: 10_000 },
             Preemption::Checkpoint { one_ms: 1000, node_ms: 5000, many_ms: 10_000 },
         ],
-    );
-    workload.validate(queues).unwrap();
+    )
+}
+
+/// The case, if it is valid.
+pub(super) fn checked(workload: Workload, cluster: Cluster, policy: Policy) -> (Workload, Cluster, Policy) {
+    workload.validate(cluster.vcs.len()).unwrap();
     cluster.validate().unwrap();
     policy.validate(&workload).unwrap();
     policy.goes_with(&cluster).unwrap();
     (workload, cluster, policy)
+}
+
+/// A case in queues with quotas; valid by construction.
+pub(crate) fn draw(seed: u64) -> (Workload, Cluster, Policy) {
+    let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x6b75_6575);
+    let (mut workload, mut cluster, mut policy, queues) = queued(&mut random, seed);
+    if random.random_bool(0.7) {
+        let levels = random.random_range(1..=4);
+        workload.priority = (0..workload.len()).map(|_| random.random_range(0..levels) - 1).collect();
+    }
+    smaller(&mut random, &mut workload);
+    cluster.cohorts = Some(cohorts(&mut random, queues));
+    policy.scan = Scan::Kueue;
+    policy.preemption = preemption(&mut random);
+    checked(workload, cluster, policy)
 }
 
 fn cohorts(random: &mut ChaCha8Rng, queues: usize) -> Cohorts {
@@ -209,8 +229,8 @@ pub(super) fn shrunk(workload: &Workload, cluster: &Cluster, policy: &Policy) ->
     }
 }
 
-/// A case in a few lines.
-fn told(workload: &Workload, cluster: &Cluster, policy: &Policy) -> String {
+/// The jobs of a case, a line for each.
+pub(super) fn told_jobs(workload: &Workload) -> String {
     let job = |job: usize| {
         let warm = if workload.warm.iter().any(|warm| warm.job as usize == job) { " warm" } else { "" };
         let priority = workload.priority.get(job).copied().unwrap_or(0);
@@ -221,7 +241,12 @@ fn told(workload: &Workload, cluster: &Cluster, policy: &Policy) -> String {
             workload.shape_of(job)
         )
     };
-    let jobs: Vec<String> = (0..workload.len()).map(job).collect();
+    (0..workload.len()).map(job).collect::<Vec<String>>().join("\n")
+}
+
+/// A case in a few lines.
+fn told(workload: &Workload, cluster: &Cluster, policy: &Policy) -> String {
+    let jobs = told_jobs(workload);
     let cohorts = cluster.cohorts.as_ref().unwrap();
     let member = |at: usize| format!("{at}: {:?} {:?}", cohorts.members()[at], cohorts.rules().get(at));
     let members: Vec<String> = (0..cohorts.members().len()).map(member).collect();
@@ -232,7 +257,7 @@ fn told(workload: &Workload, cluster: &Cluster, policy: &Policy) -> String {
         cohorts.flavors(),
         cohorts.fair(),
         members.join("\n"),
-        jobs.join("\n")
+        jobs
     )
 }
 

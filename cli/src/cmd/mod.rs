@@ -36,6 +36,7 @@ mod serve;
 mod serving;
 mod sharing;
 mod simulate;
+mod simulate_site;
 mod spot;
 mod spot_traces;
 mod synth;

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use clap::{ArgGroup, Args};
@@ -13,9 +12,7 @@ use tracecast_analytics::time::Zone;
 use tracecast_planner::Error as PlannerError;
 use tracecast_planner::replay::answer::Subject;
 use tracecast_planner::replay::growth::{Growth, team::Team};
-use tracecast_planner::replay::input::{
-    Column, LimitFile, Loaded, Matched, Options, QuotaFile, Site, TopologyRules, load,
-};
+use tracecast_planner::replay::input::{Column, Loaded, Matched, Options, load};
 use tracecast_planner::replay::shard::{self, Shard, Stored};
 use tracecast_planner::replay::study::{self, Named, OtherCluster, Study};
 use tracecast_planner::replay::{Scenario, output as csv_output};
@@ -23,6 +20,7 @@ use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Schedule};
 
 use crate::args::{Reading, TIMES, duration, resource, window};
 use crate::cmd::answer::Answering;
+use crate::cmd::simulate_site::{QuotaFiles, SiteFiles, SiteRead};
 use crate::cmd::{answer, describe};
 use crate::exit::Usage;
 use crate::progress::Steps;
@@ -284,7 +282,8 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     }
     let window = window(&request.jobs.from, &request.jobs.to)?;
     let shard = request.comparison.shard.as_deref().map(str::parse::<Shard>).transpose()?;
-    let (scenarios, usual, places) = scenarios(request)?;
+    let mut quota_files = QuotaFiles::default();
+    let (scenarios, usual, places) = scenarios(request, &mut quota_files)?;
     let recorded = recorded(request, &scenarios)?;
     let Jobs { scale, add, draws, .. } = &request.jobs;
     let growth = growth(*scale, add.as_deref(), *draws, &request.policy)?;
@@ -292,8 +291,8 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         // The study says the same, but only when all is replayed.
         return Err(Usage(study::ONE_CLUSTER.to_owned()).into());
     }
-    let (site, quotas, limits, topology) = files_of(&usual)?;
-    let others_files = places.iter().map(files_of).collect::<Result<Vec<_>>>()?;
+    let SiteRead { site, quotas, limits, topology } = usual.read(&mut quota_files)?;
+    let others_files = places.iter().map(|place| place.read(&mut quota_files)).collect::<Result<Vec<_>>>()?;
     let files = files(request)?;
     let trace = source::open_whole(&request.sources, &request.reading, quiet, NEEDED)?;
     let title = describe::title(&trace, &request.sources);
@@ -315,7 +314,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let mut subject = Subject::of(&title, &trace, &loaded);
     for named in &scenarios {
         let place = named.cluster.and_then(|at| places.get(at)).unwrap_or(&usual);
-        let own = named.cluster.and_then(|at| others_files.get(at)).map_or(&options.quotas, |files| &files.1);
+        let own = named.cluster.and_then(|at| others_files.get(at)).map_or(&options.quotas, |files| &files.quotas);
         let heeds = own.as_ref().and_then(|quotas| quotas.scan().scheduler());
         if let Some(heeds) = heeds.filter(|_| place.quota.is_some() && named.policy.scan.scheduler().is_none()) {
             subject.notes.push(format!(
@@ -325,7 +324,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         }
     }
     let mut others = Vec::with_capacity(places.len());
-    for (place, (site, quotas, limits, topology)) in places.iter().zip(others_files) {
+    for (place, SiteRead { site, quotas, limits, topology }) in places.iter().zip(others_files) {
         let name = place.phrase(&usual);
         let options = Options { quotas, limits, topology, ..options.clone() };
         let jobs = load(&trace, site.as_ref(), &options).with_context(|| format!("a scenario {name}"))?;
@@ -370,33 +369,6 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     checked.write(request.charts.as_deref(), quiet, || found.report(), || answer::json(&found, "the answer"))
 }
 
-/// What files say of nodes, quotas and limits, and what jobs ask of the topology.
-type SiteRead = (Option<Site>, Option<Arc<QuotaFile>>, Option<Arc<LimitFile>>, Option<Arc<TopologyRules>>);
-
-/// Nodes, quotas and limits that files name.
-fn files_of(place: &SiteFiles) -> Result<SiteRead> {
-    let site = place.cluster.as_deref().map(source::site).transpose()?;
-    let read = |path: &PathBuf| -> Result<Arc<QuotaFile>> { Ok(Arc::new(quota_file(path)?)) };
-    let limits = |path: &PathBuf| -> Result<Arc<LimitFile>> {
-        Ok(Arc::new(LimitFile::parse(&path.display().to_string(), &source::text(path)?)?))
-    };
-    let rules = |text: &String| -> Result<Arc<TopologyRules>> {
-        TopologyRules::parse(text).map(Arc::new).map_err(|error| Usage(format!("--topology: {error}")).into())
-    };
-    let quotas = place.quota.as_ref().map(read).transpose()?;
-    let topology = place.topology.as_ref().map(rules).transpose()?;
-    Ok((site, quotas, place.limits.as_ref().map(limits).transpose()?, topology))
-}
-
-fn quota_file(path: &Path) -> Result<QuotaFile> {
-    Ok(QuotaFile::parse(&path.display().to_string(), &source::text(path)?)?)
-}
-
-/// The scan under which the quotas of a file hold.
-fn scan_of(path: &Path) -> Result<Option<String>> {
-    Ok(quota_file(path)?.scan().scheduler().map(str::to_owned))
-}
-
 /// More work, if it was asked.
 pub(crate) fn growth(
     scale: Option<f64>,
@@ -435,39 +407,8 @@ pub(crate) fn given(policy: &PolicyArguments) -> Scenario {
     }
 }
 
-/// Files that say where the jobs of scenarios run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct SiteFiles {
-    cluster: Option<PathBuf>,
-    quota: Option<PathBuf>,
-    limits: Option<PathBuf>,
-    topology: Option<String>,
-}
-
-impl SiteFiles {
-    /// What is said of scenarios that have these, where the others have those of `usual`.
-    fn phrase(&self, usual: &Self) -> String {
-        let nodes = self.cluster.as_ref().filter(|_| self.cluster != usual.cluster);
-        let quotas = self.quota.as_ref().filter(|_| self.quota != usual.quota);
-        let limits = self.limits.as_ref().filter(|_| self.limits != usual.limits);
-        let of = [("on the nodes of", nodes), ("within the quotas of", quotas), ("under the limits of", limits)];
-        let mut said: Vec<String> =
-            of.iter().filter_map(|(what, path)| Some(format!("{what} {}", (*path)?.display()))).collect();
-        if self.limits.is_none() && usual.limits.is_some() {
-            said.push("without limits".to_owned());
-        }
-        if self.topology != usual.topology {
-            said.push(match &self.topology {
-                Some(rules) => format!("asking for {rules}"),
-                None => "asking nothing of the topology".to_owned(),
-            });
-        }
-        said.join(" and ")
-    }
-}
-
 /// The scenarios asked for, where most of them run, and where the others do.
-fn scenarios(request: &Simulate) -> Result<(Vec<Named>, SiteFiles, Vec<SiteFiles>)> {
+fn scenarios(request: &Simulate, quotas: &mut QuotaFiles) -> Result<(Vec<Named>, SiteFiles, Vec<SiteFiles>)> {
     let predictions = request.jobs.predictions.is_some();
     // What the cluster had is what is replayed, but for what is asked for.
     let mut recorded = recorded_switches(request)?;
@@ -478,7 +419,7 @@ fn scenarios(request: &Simulate) -> Result<(Vec<Named>, SiteFiles, Vec<SiteFiles
     let mut given = given(&request.policy);
     if let Some(quota) = request.jobs.quota.as_ref().filter(|_| given.scan.is_none()) {
         // Quotas are there to hold, whatever the cluster had.
-        given.scan = scan_of(quota)?;
+        given.scan = quotas.scan_of(quota)?;
     }
     let given = given.or(&recorded);
     let asked = match &request.comparison.compare {
@@ -487,13 +428,13 @@ fn scenarios(request: &Simulate) -> Result<(Vec<Named>, SiteFiles, Vec<SiteFiles
             let path = Path::new(file);
             let read = Scenario::parse_file(&path.display().to_string(), &source::text(path)?)?;
             let folder = path.parent().unwrap_or(Path::new(""));
-            let governed = |mut scenario: Scenario| -> Result<Scenario> {
+            let mut governed = |mut scenario: Scenario| -> Result<Scenario> {
                 if let Some(quota) = scenario.quota.as_ref().filter(|_| scenario.scan.is_none()) {
-                    scenario.scan = scan_of(&folder.join(quota))?;
+                    scenario.scan = quotas.scan_of(&folder.join(quota))?;
                 }
                 Ok(scenario.or(&given))
             };
-            read.into_iter().map(governed).collect::<Result<Vec<_>>>()?
+            read.into_iter().map(&mut governed).collect::<Result<Vec<_>>>()?
         }
         Some(list) if list.ends_with(".toml") => {
             bail!("{list}: there is no such file; name a file of scenarios (TOML), or orders such as fifo,sjf")

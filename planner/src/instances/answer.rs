@@ -11,10 +11,10 @@ use serde::Serialize;
 use tracecast_analytics::report::format;
 use tracecast_predictors::interference::rates::GangRate;
 
-use super::choose::{RentBounds, RentGoal, best, choose};
+use super::choose::{RentBounds, RentGoal, best, choose, least_an_hour};
 use super::heldout::{self, RentTest, ScalingScore};
 use super::job::RentedJob;
-use super::option::{RentMarket, RentOption, RentTerms, front, offered_types, options};
+use super::option::{RentOption, RentTerms, front, offered_types, options};
 use super::scaling::{RateBasis, ScalingTable};
 use crate::error::{Error, Result};
 use crate::fleet::offers::FleetOffers;
@@ -39,7 +39,7 @@ pub struct InstancesRequest {
     pub budget: Option<f64>,
 }
 
-/// A way to run a job.
+/// A way to run a job, with the names of its offer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RentWay {
     /// The offer.
@@ -48,22 +48,17 @@ pub struct RentWay {
     pub gpu: String,
     /// Its zone, if the offer has one.
     pub zone: Option<String>,
-    /// Terms.
-    pub market: RentMarket,
-    /// Instances.
-    pub instances: u32,
-    /// GPUs that the job uses, at most those of the instances.
-    pub gpus: u32,
-    /// Steps a second.
-    pub steps_per_s: f64,
-    /// How that is known.
-    pub basis: RateBasis,
-    /// Expected time to the end, with the start, seconds.
-    pub time_s: f64,
-    /// The same with the margin of forecasts, seconds: what the deadline goes by.
-    pub safe_s: f64,
-    /// Expected cost.
-    pub cost: f64,
+    /// The way.
+    #[serde(flatten)]
+    pub option: RentOption,
+}
+
+impl RentWay {
+    fn of(option: &RentOption, offers: &FleetOffers) -> Option<Self> {
+        let offer = offers.instances.get(option.offer)?;
+        let (instance, gpu, zone) = (offer.name.clone(), offer.gpu.clone(), offer.zone.clone());
+        Some(Self { instance, gpu, zone, option: *option })
+    }
 }
 
 /// What is planned for a job.
@@ -166,24 +161,6 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(InstancesAnswer).to_value()
 }
 
-/// A way with the names of its offer.
-fn named(option: &RentOption, offers: &FleetOffers) -> RentWay {
-    let offer = offers.instances.get(option.offer);
-    RentWay {
-        instance: offer.map_or_else(String::new, |offer| offer.name.clone()),
-        gpu: offer.map_or_else(String::new, |offer| offer.gpu.clone()),
-        zone: offer.and_then(|offer| offer.zone.clone()),
-        market: option.market,
-        instances: option.instances,
-        gpus: option.gpus,
-        steps_per_s: option.steps_per_s,
-        basis: option.basis,
-        time_s: option.time_s,
-        safe_s: option.safe_s,
-        cost: option.cost,
-    }
-}
-
 impl InstancesAnswer {
     /// Plans.
     ///
@@ -223,9 +200,9 @@ impl InstancesAnswer {
             job_type: job.job_type.clone(),
             steps: job.steps,
             deadline_s: job.deadline_s,
-            way: if ways.is_empty() { None } else { next.next().map(|way| named(way, offers)) },
+            way: if ways.is_empty() { None } else { next.next().and_then(|way| RentWay::of(way, offers)) },
             fastest_s: *fastest_s,
-            front: front(ways).iter().map(|way| named(way, offers)).collect(),
+            front: front(ways).iter().filter_map(|way| RentWay::of(way, offers)).collect(),
         });
         let told: Vec<RentedWay> = told.collect();
         let each = |of: &dyn Fn(&[RentOption]) -> Option<RentOption>| {
@@ -242,7 +219,7 @@ impl InstancesAnswer {
             jobs: told,
             gap,
             plan: taken.as_ref().map(|ways| RentSum::of(ways, &bounds)),
-            least_an_hour: each(&|ways| heldout::least_an_hour(ways, offers)),
+            least_an_hour: each(&|ways| least_an_hour(ways, offers)),
             fastest: each(&|ways| best(ways, RentGoal::Time)),
             scaling: heldout::scaling_scores(&choices, &hidden),
             notes: Vec::new(),
@@ -264,7 +241,7 @@ impl InstancesAnswer {
 
     /// Whether a way that was taken rests on a forecast of its throughput.
     fn rests_on_forecasts(&self) -> bool {
-        self.jobs.iter().filter_map(|job| job.way.as_ref()).any(|way| way.basis != RateBasis::Measured)
+        self.jobs.iter().filter_map(|job| job.way.as_ref()).any(|way| way.option.basis != RateBasis::Measured)
     }
 
     fn recommend(&self) -> Option<Recommendation> {
@@ -384,14 +361,14 @@ mod tests {
         // One GPU costs 83.33 and takes 27.8 h; the K80 costs 1 an hour and 138.89 in all.
         let free = answer(vec![job(1e6, None)], RentGoal::Cost, None);
         let way = free.jobs[0].way.as_ref().unwrap();
-        assert_eq!((way.instance.as_str(), way.gpus, free.verdict), ("one", 1, InstancesVerdict::Chosen));
+        assert_eq!((way.instance.as_str(), way.option.gpus, free.verdict), ("one", 1, InstancesVerdict::Chosen));
         assert!((free.saved().unwrap() - (1.0 - 83.333 / 138.889)).abs() < 1e-3);
         assert!(free.action.contains("one") && free.recommendation.is_some(), "{}", free.action);
         // Faster costs more: the front goes on to eight GPUs.
-        assert_eq!(free.jobs[0].front.iter().map(|way| way.gpus).collect::<Vec<_>>(), [1, 8]);
+        assert_eq!(free.jobs[0].front.iter().map(|way| way.option.gpus).collect::<Vec<_>>(), [1, 8]);
         // Within a day it is the eight, whatever is preferred.
         let day = answer(vec![job(1e6, Some(24.0))], RentGoal::Cost, None);
-        assert_eq!(day.jobs[0].way.as_ref().unwrap().gpus, 8);
+        assert_eq!(day.jobs[0].way.as_ref().unwrap().option.gpus, 8);
         assert!(day.recommendation.is_none(), "what costs least an hour is the same there");
         // Nothing makes it within an hour.
         let hour = answer(vec![job(1e6, Some(1.0))], RentGoal::Cost, None);
@@ -408,7 +385,7 @@ mod tests {
         assert_eq!((mixed.verdict, mixed.jobs[1].way.is_none()), (InstancesVerdict::SomeTooLate, true));
         // Eight GPUs cost 111.11 a job and one 83.33: a budget of 200 buys one of two jobs the eight.
         let fast = answer(vec![job(1e6, None), job(1e6, None)], RentGoal::Time, Some(200.0));
-        let mut gpus: Vec<u32> = fast.jobs.iter().map(|job| job.way.as_ref().unwrap().gpus).collect();
+        let mut gpus: Vec<u32> = fast.jobs.iter().map(|job| job.way.as_ref().unwrap().option.gpus).collect();
         gpus.sort_unstable();
         assert_eq!(gpus, [1, 8]);
         assert_eq!(answer(three, RentGoal::Time, Some(10.0)).plan, None);

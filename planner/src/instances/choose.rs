@@ -47,6 +47,11 @@ impl RentGoal {
     }
 }
 
+/// Instances of an offer that some ways take.
+fn used(taken: &[RentOption], offer: usize, market: RentMarket) -> u32 {
+    taken.iter().filter(|way| way.offer == offer && way.market == market).map(|way| way.instances).sum()
+}
+
 /// Most of what can be had.
 #[derive(Debug, Clone, Copy)]
 pub struct RentBounds<'a> {
@@ -57,28 +62,17 @@ pub struct RentBounds<'a> {
 }
 
 impl RentBounds<'_> {
-    fn limit(&self, offer: usize, market: RentMarket) -> Option<u32> {
-        let offer = self.offers.instances.get(offer)?;
-        match market {
-            RentMarket::OnDemand => offer.on_demand_limit,
-            RentMarket::Spot => offer.spot.as_ref()?.limit,
-        }
-    }
-
     /// Offers and markets that are limited.
     fn limited(&self) -> Vec<(usize, RentMarket, u32)> {
-        let places = 0..self.offers.instances.len();
-        let all = places.flat_map(|offer| [RentMarket::OnDemand, RentMarket::Spot].map(|market| (offer, market)));
-        all.filter_map(|(offer, market)| Some((offer, market, self.limit(offer, market)?))).collect()
+        let all = self.offers.instances.iter().enumerate();
+        let each = all.flat_map(|of| [RentMarket::OnDemand, RentMarket::Spot].map(|market| (of, market)));
+        each.filter_map(|((at, offer), market)| Some((at, market, market.limit(offer)?))).collect()
     }
 
     /// Whether ways that were taken are within them.
     pub fn hold(&self, taken: &[RentOption]) -> bool {
-        let used = |offer: usize, market: RentMarket| -> u32 {
-            taken.iter().filter(|way| way.offer == offer && way.market == market).map(|way| way.instances).sum()
-        };
         let cost: f64 = taken.iter().map(|way| way.cost).sum();
-        self.limited().iter().all(|(offer, market, limit)| used(*offer, *market) <= *limit)
+        self.limited().iter().all(|(offer, market, limit)| used(taken, *offer, *market) <= *limit)
             && self.budget.is_none_or(|budget| cost <= budget * (1.0 + 1e-9))
     }
 }
@@ -93,6 +87,15 @@ pub fn best(options: &[RentOption], goal: RentGoal) -> Option<RentOption> {
         };
         order(a.0, b.0).then(order(a.1, b.1)).then(order(a.2, b.2)).then(a.3.cmp(&b.3))
     })
+}
+
+/// What costs least an hour; of equal ones the cheapest.
+pub fn least_an_hour(ways: &[RentOption], offers: &FleetOffers) -> Option<RentOption> {
+    let hour = |option: &RentOption| {
+        let price = offers.instances.get(option.offer).and_then(|offer| option.market.price(offer));
+        price.unwrap_or(f64::INFINITY) * f64::from(option.instances)
+    };
+    ways.iter().copied().min_by(|a, b| hour(a).total_cmp(&hour(b)).then(a.cost.total_cmp(&b.cost)))
 }
 
 /// Ways that no other of the same offer and market beats.
@@ -123,11 +126,8 @@ struct Left {
 
 impl Left {
     fn of(bounds: &RentBounds<'_>, taken: &[RentOption]) -> Self {
-        let used = |offer: usize, market: RentMarket| -> u32 {
-            taken.iter().filter(|way| way.offer == offer && way.market == market).map(|way| way.instances).sum()
-        };
         let left = |(offer, market, limit): (usize, RentMarket, u32)| {
-            (offer, market, f64::from(limit) - f64::from(used(offer, market)))
+            (offer, market, f64::from(limit) - f64::from(used(taken, offer, market)))
         };
         let cost: f64 = taken.iter().map(|way| way.cost).sum();
         Self {

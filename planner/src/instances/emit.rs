@@ -50,12 +50,12 @@ pub fn list(answer: &InstancesAnswer) -> Result<Emitted> {
             Some(way) => [
                 way.instance.clone(),
                 way.zone.clone().unwrap_or_default(),
-                way.market.in_words().to_owned(),
-                way.instances.to_string(),
-                way.gpus.to_string(),
-                way.basis.in_words().to_owned(),
-                hours(way.time_s),
-                format!("{:.2}", way.cost),
+                way.option.market.in_words().to_owned(),
+                way.option.instances.to_string(),
+                way.option.gpus.to_string(),
+                way.option.basis.in_words().to_owned(),
+                hours(way.option.time_s),
+                format!("{:.2}", way.option.cost),
                 answer.currency.clone(),
             ],
         };
@@ -84,21 +84,21 @@ pub fn sky_pilot(answer: &InstancesAnswer) -> Result<Vec<Emitted>> {
             "{}: {} at {:.4} steps a second ({}), about {:.2} h and {:.2} {}.",
             job.job,
             job.job_type,
-            way.steps_per_s,
-            way.basis.in_words(),
-            way.time_s / 3600.0,
-            way.cost,
+            way.option.steps_per_s,
+            way.option.basis.in_words(),
+            way.option.time_s / 3600.0,
+            way.option.cost,
             answer.currency
         );
-        let mut resources = json!({ "instance_type": way.instance, "use_spot": way.market == RentMarket::Spot });
+        let mut resources = json!({ "instance_type": way.instance, "use_spot": way.option.market == RentMarket::Spot });
         if let (Some(place), Some(fields)) = (way.zone.as_deref().and_then(infra), resources.as_object_mut()) {
             fields.insert("infra".to_owned(), place.into());
         }
         let document = json!({
             "name": name,
-            "num_nodes": way.instances,
+            "num_nodes": way.option.instances,
             "resources": resources,
-            "run": format!("# Put your command here. It uses {}.\n", format::counted(u64::from(way.gpus), "GPU", "GPUs")),
+            "run": format!("# Put your command here. It uses {}.\n", format::counted(u64::from(way.option.gpus), "GPU", "GPUs")),
         });
         let comment: String = what.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
         found.push((file, stream(&[(comment, document)])));

@@ -23,7 +23,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::stats::sum;
 
-use super::choose::{RentGoal, best};
+use super::choose::{RentGoal, best, least_an_hour};
 use super::job::RentedJob;
 use super::option::{RentMarket, RentOption, RentTerms, billed, gpu_of, offered_types, options};
 use super::scaling::{HiddenRate, KnownRate, RateBasis, ScalingChoice, ScalingChoices, ScalingModel, ScalingTable};
@@ -248,7 +248,7 @@ fn judged(
     terms: &RentTerms,
 ) -> (f64, f64) {
     let time_s = terms.start_s + job.steps / truth.steps_per_s;
-    let price = offers.instances.get(option.offer).and_then(|offer| offer.on_demand).unwrap_or(f64::NAN);
+    let price = offers.instances.get(option.offer).and_then(|offer| option.market.price(offer)).unwrap_or(f64::NAN);
     (time_s, billed(option.instances, price, time_s, terms.bill_s))
 }
 
@@ -276,19 +276,6 @@ fn chosen(
         RentRule::Fastest => best(&ways, RentGoal::Time),
         _ => best(&ways, RentGoal::Cost),
     }
-}
-
-/// What costs least an hour; of equal ones the cheapest.
-pub fn least_an_hour(ways: &[RentOption], offers: &FleetOffers) -> Option<RentOption> {
-    let hour = |option: &RentOption| {
-        let offer = offers.instances.get(option.offer);
-        let price = match option.market {
-            RentMarket::OnDemand => offer.and_then(|offer| offer.on_demand),
-            RentMarket::Spot => offer.and_then(|offer| offer.spot.as_ref()).map(|spot| spot.price),
-        };
-        price.unwrap_or(f64::INFINITY) * f64::from(option.instances)
-    };
-    ways.iter().copied().min_by(|a, b| hour(a).total_cmp(&hour(b)).then(a.cost.total_cmp(&b.cost)))
 }
 
 #[cfg(test)]

@@ -30,11 +30,8 @@ pub struct RentedJob {
     pub deadline_s: Option<f64>,
 }
 
-/// A job type of the throughputs, or what is near it.
-///
-/// # Errors
-/// If there is none of that name.
-pub fn known_type(table: &ScalingTable, name: &str) -> Result<String> {
+/// A job type of the throughputs; what to name instead if there is none of that name.
+fn known_type(table: &ScalingTable, name: &str) -> std::result::Result<String, String> {
     let jobs = table.jobs();
     if jobs.contains(name) {
         return Ok(name.to_owned());
@@ -42,11 +39,10 @@ pub fn known_type(table: &ScalingTable, name: &str) -> Result<String> {
     let plain = |name: &str| name.to_lowercase().split_whitespace().collect::<String>();
     let wanted = plain(name);
     let near: Vec<&str> = jobs.iter().filter(|known| plain(known).contains(&wanted)).copied().collect();
-    let remedy = match near.as_slice() {
+    Err(match near.as_slice() {
         [] => format!("name one of {}", some(&jobs.into_iter().collect::<Vec<_>>())),
         near => format!("did you mean {}?", some(near)),
-    };
-    Err(Error::Malformed { what: "job type of the throughputs", found: excerpt(name), remedy })
+    })
 }
 
 /// The first of some names.
@@ -69,7 +65,11 @@ pub fn of_text(table: &ScalingTable, text: &str, deadline_s: Option<f64>) -> Res
     let (name, steps) = text.rsplit_once('=').ok_or_else(malformed)?;
     let steps = steps.trim().parse::<f64>().ok().filter(|steps| *steps > 0.0 && *steps <= MOST_STEPS);
     let steps = steps.ok_or_else(malformed)?;
-    let job_type = known_type(table, name.trim())?;
+    let job_type = known_type(table, name.trim()).map_err(|remedy| Error::Malformed {
+        what: "job type of the throughputs",
+        found: excerpt(name),
+        remedy,
+    })?;
     Ok(RentedJob { name: job_type.clone(), job_type, steps, deadline_s })
 }
 
@@ -86,8 +86,10 @@ pub fn read(path: &Path, text: &str, table: &ScalingTable, deadline_s: Option<f6
     }
     let mut found: Vec<RentedJob> = Vec::new();
     sheet.rows(|row| {
-        let job_type = row.name("type")?;
-        let job_type = known_type(table, job_type).map_err(|error| row.wrong(error.to_string(), "see above"))?;
+        let written = row.name("type")?;
+        let job_type = known_type(table, written).map_err(|remedy| {
+            row.wrong(format!("`{}` is no job type of the throughputs", excerpt(written)), &remedy)
+        })?;
         let steps = row.number("steps")?.filter(|steps| *steps > 0.0 && *steps <= MOST_STEPS);
         let steps = steps.ok_or_else(|| {
             row.wrong("column `steps` is empty or not above 0".to_owned(), "write how many steps the job makes")
@@ -151,10 +153,9 @@ mod tests {
         assert!(told(&format!("{head}a,LM,0,\n")).contains("`steps` is empty or not above 0"));
         assert!(told(&format!("{head}a,LM,1,soon\n")).contains("`deadline` holds `soon`"));
         assert!(told(head).contains("there is no job"));
-        assert!(
-            of_text(&table(), "LM", None).unwrap_err().to_string().contains("TYPE")
-                || of_text(&table(), "LM", None).is_err()
-        );
-        assert!(of_text(&table(), "LM=-1", None).is_err());
+        for text in ["LM", "LM=-1"] {
+            let told = of_text(&table(), text, None).unwrap_err().to_string();
+            assert!(told.contains(text) && told.contains("write its type and its steps"), "{told}");
+        }
     }
 }

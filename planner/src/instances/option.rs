@@ -38,6 +38,22 @@ impl RentMarket {
             Self::Spot => "spot",
         }
     }
+
+    /// What an hour of an instance costs; `None` where it is not sold so.
+    pub fn price(self, offer: &InstanceOffer) -> Option<f64> {
+        match self {
+            Self::OnDemand => offer.on_demand,
+            Self::Spot => offer.spot.as_ref().map(|spot| spot.price),
+        }
+    }
+
+    /// Most instances that can be had; `None` without a limit.
+    pub fn limit(self, offer: &InstanceOffer) -> Option<u32> {
+        match self {
+            Self::OnDemand => offer.on_demand_limit,
+            Self::Spot => offer.spot.as_ref()?.limit,
+        }
+    }
 }
 
 /// How jobs are run and billed.
@@ -58,15 +74,17 @@ pub struct RentTerms {
 }
 
 /// A way to run a job.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct RentOption {
     /// The offer, a place in [`FleetOffers::instances`].
+    #[serde(skip)]
+    #[schemars(skip)]
     pub offer: usize,
     /// Terms.
     pub market: RentMarket,
     /// Instances.
     pub instances: u32,
-    /// GPUs that it uses, at most those of the instances.
+    /// GPUs that the job uses, at most those of the instances.
     pub gpus: u32,
     /// Steps a second.
     pub steps_per_s: f64,
@@ -74,7 +92,7 @@ pub struct RentOption {
     pub basis: RateBasis,
     /// Expected time to the end, with the start, seconds.
     pub time_s: f64,
-    /// The same with the margin of forecasts: what deadlines go by.
+    /// The same with the margin of forecasts, seconds: what the deadline goes by.
     pub safe_s: f64,
     /// Expected cost.
     pub cost: f64,

@@ -132,6 +132,25 @@ impl Topology {
         Self::new(levels, (0..nodes).map(of).collect())
     }
 
+    /// Where each node lies by name, the widest level first. A name is of one domain only within the same wider one.
+    ///
+    /// # Errors
+    /// As [`Topology::new`].
+    pub fn of_names(levels: Vec<String>, paths: &[Option<Vec<&str>>]) -> Result<Self> {
+        let mut known: BTreeMap<&[&str], u32> = BTreeMap::new();
+        let mut domains = Vec::with_capacity(paths.len());
+        for path in paths {
+            domains.push(path.as_ref().map(|path| {
+                let number = |depth: usize| {
+                    let next = known.len() as u32;
+                    *known.entry(&path[..depth]).or_insert(next)
+                };
+                (1..=path.len()).map(number).collect::<Vec<u32>>()
+            }));
+        }
+        Self::new(levels, domains)
+    }
+
     /// Names of the levels, the widest first, without the node.
     pub fn levels(&self) -> &[String] {
         &self.levels

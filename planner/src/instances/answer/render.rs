@@ -15,8 +15,8 @@ const SHOWN: usize = 10;
 
 /// `1 × example.8a100 (8 A100-80GB)`.
 fn rented(way: &RentWay) -> String {
-    let spot = if way.market == RentMarket::Spot { " on spot" } else { "" };
-    format!("{} × {}{spot} ({} × {})", way.instances, way.instance, way.gpus, way.gpu)
+    let spot = if way.option.market == RentMarket::Spot { " on spot" } else { "" };
+    format!("{} × {}{spot} ({} × {})", way.option.instances, way.instance, way.option.gpus, way.gpu)
 }
 
 impl InstancesAnswer {
@@ -120,13 +120,13 @@ impl InstancesAnswer {
     fn cells(&self, name: &str, way: &RentWay) -> Vec<Cell> {
         vec![
             name.into(),
-            format!("{} × {}", way.instances, way.instance).into(),
-            way.market.in_words().into(),
-            Cell::Int(i64::from(way.gpus)),
-            Cell::Compact(way.steps_per_s),
-            way.basis.in_words().into(),
-            Cell::Duration(way.time_s),
-            Cell::float(way.cost, 2),
+            format!("{} × {}", way.option.instances, way.instance).into(),
+            way.option.market.in_words().into(),
+            Cell::Int(i64::from(way.option.gpus)),
+            Cell::Compact(way.option.steps_per_s),
+            way.option.basis.in_words().into(),
+            Cell::Duration(way.option.time_s),
+            Cell::float(way.option.cost, 2),
         ]
     }
 

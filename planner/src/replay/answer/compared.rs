@@ -62,6 +62,16 @@ impl Answer {
         replays.iter().map(|replay| never(replay) - fewest).collect()
     }
 
+    /// The replays under which no more jobs never end than under another.
+    fn all_end(&self) -> Vec<Shown<'_>> {
+        self.replays()
+            .into_iter()
+            .zip(self.never_end())
+            .filter(|(_, more)| *more == 0)
+            .map(|(replay, _)| replay)
+            .collect()
+    }
+
     /// That jobs never end under some policies and do under others.
     fn never_end_sentence(&self) -> Option<String> {
         let replays = self.replays();
@@ -78,11 +88,10 @@ impl Answer {
 
     /// What a comparison says first: who waits least, who is beaten, who is fairest, and what that is worth.
     pub(super) fn comparison_summary(&self) -> Vec<String> {
-        let replays = self.replays();
+        let ends = self.all_end();
         let mean = |replay: &Shown<'_>| replay.metrics.overall.group.wait.map_or(f64::INFINITY, |wait| wait.mean_s);
         let least = |oracle: bool| {
-            let ends = replays.iter().zip(self.never_end()).filter(|(_, more)| *more == 0).map(|(replay, _)| replay);
-            let of = ends.filter(|replay| replay.oracle == oracle && mean(replay).is_finite());
+            let of = ends.iter().filter(|replay| replay.oracle == oracle && mean(replay).is_finite());
             of.min_by(|a, b| mean(a).total_cmp(&mean(b)))
         };
         let against = |name: &str| {
@@ -305,9 +314,8 @@ impl Answer {
 
     /// Who treats users most alike, with how alike that is.
     fn fairest_sentence(&self) -> Option<String> {
-        let replays = self.replays();
-        let ends = replays.iter().zip(self.never_end()).filter(|(_, more)| *more == 0).map(|(replay, _)| replay);
-        let choices = ends.filter(|replay| !replay.oracle);
+        let ends = self.all_end();
+        let choices = ends.iter().filter(|replay| !replay.oracle);
         let known = choices.filter_map(|replay| Some((replay.name, replay.metrics.overall.fairness.jain_users?)));
         let known: Vec<(&str, f64)> = known.collect();
         let (name, most) = known.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;

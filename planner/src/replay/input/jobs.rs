@@ -112,6 +112,10 @@ impl Reasons {
         let entry = self.0.entry(reason).or_insert_with(|| (0, key.to_owned()));
         entry.0 += 1;
     }
+
+    fn jobs(&self, reason: &str) -> u64 {
+        self.0.get(reason).map_or(0, |found| found.0 as u64)
+    }
 }
 
 /// Makes the workload and the cluster of `trace`; the cluster is that of `site`, else the trace's own.
@@ -142,6 +146,12 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         [.., last] if shared && last == NO_VC => Some(NO_VC.to_owned()),
         _ => None,
     };
+    // What a queue is called, and why a job of no VC that is there is left out.
+    let (queue, no_place) = match options.quotas.as_ref().map(|quotas| quotas.scan()) {
+        Some(Scan::Kai) => ("queue that runs jobs", "the VC is no queue of the quotas, or one above others"),
+        Some(_) => ("ClusterQueue", "the VC is no ClusterQueue of the quotas"),
+        None => ("VC", "the VC is not in the cluster"),
+    };
     let mut kept: Vec<Kept> = Vec::new();
     let record_end_ms = facts.record_end.unwrap_or(i64::MIN);
     let cut_short = failure::cut_short(trace, record_end_ms);
@@ -152,11 +162,7 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
             // With no VC anywhere, and a file that names one, that is the cluster.
             let vc = named.or_else(|| nameless.clone()).ok_or("the VC is unknown")?;
             if !names.contains(&vc) {
-                return Err(match options.quotas.as_ref().map(|quotas| quotas.scan()) {
-                    Some(Scan::Kai) => "the VC is no queue of the quotas, or one above others",
-                    Some(_) => "the VC is no ClusterQueue of the quotas",
-                    None => "the VC is not in the cluster",
-                });
+                return Err(no_place);
             }
             if options.vcs.as_ref().is_some_and(|wanted| !wanted.contains(&vc)) {
                 return Err("of another VC than asked for");
@@ -203,18 +209,12 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         None => cluster,
     };
     if !without.is_empty() {
-        let is_of = |row: &usize| trace.jobs.vc.get(*row).is_some_and(|vc| !names.iter().any(|name| name == vc));
-        let jobs = (0..trace.jobs.len()).filter(is_of).count() as u64;
-        let queue = match options.quotas.as_ref().map(|quotas| quotas.scan()) {
-            Some(Scan::Kai) => "queue that runs jobs",
-            _ => "ClusterQueue",
-        };
         notes.insert(
             0,
             format!(
                 "**No {queue} is called {}**: {} of these VCs are left out, so that waits are of the others alone. Letters in either case differ.",
                 without.join(", "),
-                format::counted(jobs, "job", "jobs")
+                format::counted(reasons.jobs(no_place), "job", "jobs")
             ),
         );
     }

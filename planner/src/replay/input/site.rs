@@ -327,21 +327,12 @@ impl Site {
                     .to_owned(),
             )),
             (None, Some(_)) => {
-                // Names are of one domain only within the same wider one.
-                let mut known: BTreeMap<Vec<&str>, u32> = BTreeMap::new();
-                let mut domains = Vec::new();
+                let mut paths = Vec::new();
                 for (group, lie) in cluster.pools.iter().flat_map(|pool| &pool.groups).zip(lie.iter().flatten()) {
                     let of = lie.domains.map(|of| self.path(lie.at, levels, of)).transpose()?;
-                    let of = of.map(|path| {
-                        let number = |depth: usize| {
-                            let next = known.len() as u32;
-                            *known.entry(path[..depth].to_vec()).or_insert(next)
-                        };
-                        (1..=path.len()).map(number).collect::<Vec<u32>>()
-                    });
-                    domains.extend((0..group.most_nodes()).map(|_| of.clone()));
+                    paths.extend((0..group.most_nodes()).map(|_| of.clone()));
                 }
-                Topology::new(levels.clone(), domains).map(Some).map_err(placed)
+                Topology::of_names(levels.clone(), &paths).map(Some).map_err(placed)
             }
         }
     }

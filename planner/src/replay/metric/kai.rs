@@ -7,7 +7,7 @@
 
 use super::quota::QuotaUse;
 use crate::sim::kai::Hierarchy;
-use crate::sim::kai::usage::Usage;
+use crate::sim::kai::held::KaiState;
 
 /// Integrals over time, thousandths of GPUs × milliseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,11 +24,9 @@ struct Integrals {
 /// Queues in a walk through a schedule.
 #[derive(Debug)]
 pub(super) struct FairQueues<'a> {
-    tree: &'a Hierarchy,
-    usage: Option<Usage>,
+    state: KaiState<'a>,
     now: i64,
     /// By queue, thousandths of GPUs.
-    held: Vec<u64>,
     waiting: Vec<u64>,
     totals: Vec<Integrals>,
     stopped: Vec<u64>,
@@ -38,10 +36,8 @@ impl<'a> FairQueues<'a> {
     pub(super) fn of(tree: &'a Hierarchy) -> Self {
         let count = tree.queues().len();
         Self {
-            tree,
-            usage: tree.rules().usage.map(|rule| Usage::new(rule, count)),
+            state: KaiState::new(tree),
             now: 0,
-            held: vec![0; count],
             waiting: vec![0; count],
             totals: vec![Integrals::default(); count],
             stopped: vec![0; count],
@@ -50,19 +46,13 @@ impl<'a> FairQueues<'a> {
 
     /// A job of a leaf takes or gives back what it holds.
     pub(super) fn hold(&mut self, leaf: u16, amount: u64, take: bool) {
-        let by = i64::try_from(amount).unwrap_or(i64::MAX);
-        for queue in self.tree.path(leaf) {
-            let held = &mut self.held[usize::from(queue)];
-            *held = if take { *held + amount } else { held.saturating_sub(amount) };
-            if let Some(usage) = &mut self.usage {
-                usage.hold(queue, self.now, if take { by } else { -by });
-            }
-        }
+        // Whether it could be stopped matters to no figure.
+        self.state.hold(self.now, leaf, amount, false, take);
     }
 
     /// A job of a leaf joins those that wait, or leaves them.
     pub(super) fn wait(&mut self, leaf: usize, amount: u64, joins: bool) {
-        for queue in self.tree.path(leaf as u16) {
+        for queue in self.state.tree.path(leaf as u16) {
             let waiting = &mut self.waiting[usize::from(queue)];
             *waiting = if joins { *waiting + amount } else { waiting.saturating_sub(amount) };
         }
@@ -70,33 +60,29 @@ impl<'a> FairQueues<'a> {
 
     /// A job of a leaf was stopped for another.
     pub(super) fn stop(&mut self, leaf: u16) {
-        self.tree.path(leaf).for_each(|queue| self.stopped[usize::from(queue)] += 1);
+        self.state.tree.path(leaf).for_each(|queue| self.stopped[usize::from(queue)] += 1);
     }
 
     /// Whether a limit alone keeps a job of a leaf from starting.
     pub(super) fn lacks(&self, leaf: usize, amount: u64) -> bool {
-        self.tree.path(leaf as u16).any(|queue| {
-            let limit = self.tree.queues()[usize::from(queue)].limit;
-            limit.is_some_and(|limit| self.held[usize::from(queue)] + amount > limit)
-        })
+        !self.state.held.allows(self.state.tree, leaf as u16, amount, false)
     }
 
     /// Nothing happens until `to`; what was before `from` is not counted.
     pub(super) fn pass(&mut self, to: i64, from: i64, in_service: u64) {
-        if let Some(usage) = &mut self.usage {
-            usage.serve(self.now, in_service);
-        }
-        let requests: Vec<u64> = self.held.iter().zip(&self.waiting).map(|(held, waiting)| held + waiting).collect();
+        self.state.serve(self.now, in_service);
+        let requests: Vec<u64> =
+            self.state.held.all.iter().zip(&self.waiting).map(|(held, waiting)| held + waiting).collect();
         while self.now < to {
             let (now, mut next) = (self.now, to);
             let mut used: &[u64] = &[];
-            if let Some(usage) = &mut self.usage {
+            if let Some(usage) = &mut self.state.usage {
                 next = next.min(usage.next_ms(now));
                 used = usage.known(now);
             }
             let dt = u128::from(next.saturating_sub(now.max(from)).max(0).unsigned_abs());
             if dt > 0 {
-                let fair = self.tree.fair_shares(in_service, &requests, used);
+                let fair = self.state.tree.fair_shares(in_service, &requests, used);
                 self.count(&fair, in_service, dt);
             }
             self.now = next;
@@ -105,8 +91,8 @@ impl<'a> FairQueues<'a> {
 
     fn count(&mut self, fair: &[u64], in_service: u64, dt: u128) {
         for (at, total) in self.totals.iter_mut().enumerate() {
-            let (held, waiting, fair) = (self.held[at], self.waiting[at], fair.get(at).copied().unwrap_or(0));
-            let nominal = self.tree.queues()[at].quota.unwrap_or(in_service);
+            let (held, waiting, fair) = (self.state.held.all[at], self.waiting[at], fair.get(at).copied().unwrap_or(0));
+            let nominal = self.state.tree.queues()[at].quota.unwrap_or(in_service);
             let idle = nominal.saturating_sub(held);
             total.nominal += u128::from(nominal) * dt;
             total.used += u128::from(held) * dt;
@@ -122,8 +108,8 @@ impl<'a> FairQueues<'a> {
     pub(super) fn figures(&self, window_ms: i64) -> Vec<QuotaUse> {
         let mean = |total: u128| if window_ms > 0 { total as f64 / window_ms as f64 / 1000.0 } else { 0.0 };
         let of = |(at, total): (usize, &Integrals)| QuotaUse {
-            name: self.tree.queues()[at].name.clone(),
-            above: at >= self.tree.leaves(),
+            name: self.state.tree.queues()[at].name.clone(),
+            above: at >= self.state.tree.leaves(),
             nominal_gpus: mean(total.nominal),
             used_gpus: mean(total.used),
             borrowed_gpus: mean(total.borrowed),
@@ -141,25 +127,16 @@ impl<'a> FairQueues<'a> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use crate::replay::metric::evaluate;
-    use crate::sim::kai::{Hierarchy, KaiQueue, KaiRules};
+    use crate::sim::kai::tests::queue;
+    use crate::sim::kai::{Hierarchy, KaiRules};
     use crate::sim::{Cluster, Policy, Scan, Shape, Workload, simulate};
 
     /// On a node of 4, a has a quota of 1 and b of 2, at equal weights. b holds 3 for 2 h; a's job of 2 comes at 1 h and waits until 2 h, then runs for 1 h.
     #[test]
     fn fair_shares_and_what_is_short_of_them_are_means_over_the_window() {
-        let queue = |name: &str, quota: u64| KaiQueue {
-            name: name.to_owned(),
-            parent: None,
-            quota: Some(quota * 1000),
-            limit: None,
-            weight_milli: 1000,
-            priority: 100,
-            created: 0,
-            reclaim_min_ms: None,
-            preempt_min_ms: None,
-        };
         let mut cluster = Cluster::of_vcs(&[("a", 1, 4), ("b", 0, 4)]).pooled();
-        cluster.kai = Some(Hierarchy::new(vec![queue("a", 1), queue("b", 2)], 2, KaiRules::default()).unwrap());
+        cluster.kai =
+            Some(Hierarchy::new(vec![queue("a", None, 1), queue("b", None, 2)], 2, KaiRules::default()).unwrap());
         let hour = 3_600_000;
         let mut jobs = Workload::default();
         jobs.push(0, 2 * hour, Shape::whole(3));

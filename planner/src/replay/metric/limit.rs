@@ -196,17 +196,22 @@ impl<'a> Reasons<'a> {
 /// Groups that each job is in one of: their names, and the number of its group by job.
 pub(super) type Members = (Vec<String>, Vec<usize>);
 
-/// The QOSs, and the accounts that jobs are charged to, with the jobs of each; jobs without one are in a last group. O(jobs × depth).
-pub(super) fn members(workload: &Workload, limits: &Limits) -> (Members, Members) {
-    let jobs = 0..workload.len();
-    let mut qos: Vec<String> = limits.qos().iter().map(|qos| qos.name.clone()).collect();
-    let of_qos = jobs.clone().map(|job| workload.qos_of(job).map_or(qos.len(), usize::from)).collect();
-    qos.push("(without QOS)".to_owned());
+/// The QOSs, and the accounts that jobs are charged to, with the jobs of each; jobs without one are in a last group. No groups of what limits do not describe. O(jobs × depth).
+pub(super) fn members(workload: &Workload, limits: &Limits) -> [Members; 2] {
     let all = limits.associations();
-    let mut accounts: Vec<String> = all.iter().map(|of| of.name.clone()).collect();
     let is_account = |at: &usize| all.get(*at).is_some_and(|of| !of.is_user);
-    let account = |job| limits.path(workload.association_of(job)).find(is_account);
-    let of_account = jobs.map(|job| account(job).unwrap_or(accounts.len())).collect();
-    accounts.push("(of no account described)".to_owned());
-    ((qos, of_qos), (accounts, of_account))
+    let account = |job: usize| limits.path(workload.association_of(job)).find(is_account);
+    let qos = |job: usize| workload.qos_of(job).map(usize::from);
+    let of = |mut names: Vec<String>, rest: &str, group: &dyn Fn(usize) -> Option<usize>| {
+        if names.is_empty() {
+            return Members::default();
+        }
+        let groups = (0..workload.len()).map(|job| group(job).unwrap_or(names.len())).collect();
+        names.push(rest.to_owned());
+        (names, groups)
+    };
+    [
+        of(limits.qos().iter().map(|qos| qos.name.clone()).collect(), "(without QOS)", &qos),
+        of(all.iter().map(|of| of.name.clone()).collect(), "(of no account described)", &account),
+    ]
 }

@@ -224,13 +224,9 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
     let named = |names: &mut dyn Iterator<Item = &String>, groups: Vec<Option<GroupFigures>>| -> Vec<OfName> {
         names.zip(groups).filter_map(|(name, group)| Some(OfName { name: name.clone(), group: group? })).collect()
     };
-    let bound = cluster.limits.as_ref();
-    let bound = bound.map(|of| (of, limit::members(workload, of)));
-    let of_members =
-        |(names, of): &limit::Members| named(&mut names.iter(), figures(names.len(), &|job| of.get(job).copied()));
-    let by_qos = bound.as_ref().filter(|(of, _)| !of.qos().is_empty()).map(|(_, (qos, _))| of_members(qos));
-    let by_account =
-        bound.as_ref().filter(|(of, _)| !of.associations().is_empty()).map(|(_, (_, accounts))| of_members(accounts));
+    let bound = cluster.limits.as_ref().map(|limits| limit::members(workload, limits)).unwrap_or_default();
+    let [by_qos, by_account] = bound
+        .map(|(names, of): limit::Members| named(&mut names.iter(), figures(names.len(), &|job| of.get(job).copied())));
     let sizes = SizeClass::ALL.into_iter().zip(figures(SizeClass::ALL.len(), &size));
     let durations = DurationClass::ALL.into_iter().zip(figures(DurationClass::ALL.len(), &duration));
     let metrics = Metrics {
@@ -253,8 +249,8 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
         delay: DelayByCause::of(workload, cluster, &times, &causes),
         quotas,
         limits,
-        by_qos: by_qos.unwrap_or_default(),
-        by_account: by_account.unwrap_or_default(),
+        by_qos,
+        by_account,
         topology: near::uses(workload, cluster, schedule, &times, &far_ms),
         shares: share::standings(workload, cluster, schedule),
     };

@@ -30,12 +30,12 @@ use std::sync::Arc;
 
 pub(super) use admission::Admission;
 use event::Event;
-pub(super) use kai::{Held, Queues};
 use power::Power;
 use service::Service;
 pub(super) use wait::{Queue, Ranking};
 
 use super::cluster::Cluster;
+use super::kai::held::KaiState;
 use super::key::Key;
 use super::limit::{Ledger, Limits};
 use super::nodes::Nodes;
@@ -226,7 +226,7 @@ pub(super) struct Run<'a> {
     /// Quotas in cohorts, under the scan `kueue`.
     pub(super) admission: Option<Box<Admission<'a>>>,
     /// Queues with fair shares, under the scan `kai`.
-    pub(super) kai: Option<Box<Queues<'a>>>,
+    pub(super) kai: Option<Box<KaiState<'a>>>,
     /// What is at work under limits by QOS and account; lent from pool to pool.
     ledger: Option<Box<Ledger<'a>>>,
     /// Jobs of all pools that run, by expected end, under limits and where the scan looks at them; lent from pool to pool.
@@ -325,7 +325,7 @@ impl<'a> Run<'a> {
                 .as_ref()
                 .filter(|_| policy.scan == Scan::Kueue)
                 .map(|cohorts| Box::new(Admission::new(cohorts, workload.len()))),
-            kai: cluster.kai.as_ref().filter(|_| policy.scan == Scan::Kai).map(|tree| Box::new(Queues::new(tree))),
+            kai: cluster.kai.as_ref().filter(|_| policy.scan == Scan::Kai).map(|tree| Box::new(KaiState::new(tree))),
             ledger: None,
             all_expected: BTreeSet::new(),
             pool,

@@ -24,9 +24,10 @@
 //! Differences: fractions are exact here, where KAI computes in floating point; the usage is an exact integral, to 2⁻³² of the window's capacity, where KAI sums samples; GPUs alone are divided, not processors and memory.
 
 pub(crate) mod division;
+pub(crate) mod held;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod usage;
 
 use division::{Claim, divide};

@@ -96,7 +96,8 @@ fn who_used_more_is_due_less() {
     assert_eq!(divide(16_000, &[quota, Claim { rank: (1, 1), ..with(0.0) }], 1000), [4000, 12_000]);
 }
 
-fn queue(name: &str, parent: Option<u16>, quota: u64) -> KaiQueue {
+/// A queue with a quota in GPUs, and nothing else that matters.
+pub(crate) fn queue(name: &str, parent: Option<u16>, quota: u64) -> KaiQueue {
     KaiQueue {
         name: name.to_owned(),
         parent,

@@ -19,6 +19,9 @@ use super::key::Key;
 use super::policy::{Compat, Order, Preemption, Scan};
 use crate::error::Result;
 
+/// How often a job is stopped at most under the schedulers of Kubernetes, so that a replay ends.
+const MOST_PREEMPTIONS: u32 = 100;
+
 /// Why a job did not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {

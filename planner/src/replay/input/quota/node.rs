@@ -67,8 +67,7 @@ pub(super) fn lie(cluster: &Cluster, nodes: &[LabelledNode], labels: &[String]) 
     let mut left: Vec<&LabelledNode> = nodes.iter().collect();
     // Those without the labels come last.
     left.sort_by_key(|node| (node.path(&labels).is_none(), node.path(&labels)));
-    let mut known: BTreeMap<Vec<&str>, u32> = BTreeMap::new();
-    let mut domains = Vec::new();
+    let mut paths = Vec::new();
     for group in cluster.pools.iter().flat_map(|pool| &pool.groups) {
         let gpu_type = group.gpu_type.and_then(|at| cluster.gpu_types.get(usize::from(at)));
         let is_typed = |node: &LabelledNode| gpu_type.is_none_or(|known| node.is_of(known));
@@ -80,21 +79,12 @@ pub(super) fn lie(cluster: &Cluster, nodes: &[LabelledNode], labels: &[String]) 
         let nodes = group.most_nodes() as usize;
         let taken: Vec<(usize, &LabelledNode)> =
             typed.into_iter().chain(none).take(nodes).map(|(at, node)| (at, *node)).collect();
-        for at in 0..nodes {
-            let path = taken.get(at).and_then(|(_, node)| node.path(&labels));
-            domains.push(path.map(|path| {
-                let number = |depth: usize| {
-                    let next = known.len() as u32;
-                    *known.entry(path[..depth].to_vec()).or_insert(next)
-                };
-                (1..=path.len()).map(number).collect::<Vec<u32>>()
-            }));
-        }
+        paths.extend((0..nodes).map(|at| taken.get(at).and_then(|(_, node)| node.path(&labels))));
         let gone: BTreeSet<usize> = taken.iter().map(|(at, _)| *at).collect();
         let stay = left.iter().enumerate().filter(|(at, _)| !gone.contains(at)).map(|(_, node)| *node);
         left = stay.collect();
     }
-    Topology::new(labels.iter().map(|label| name(label).to_owned()).collect(), domains).map(Some)
+    Topology::of_names(labels.iter().map(|label| name(label).to_owned()).collect(), &paths).map(Some)
 }
 
 impl QuotaFile {

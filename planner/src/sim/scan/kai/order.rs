@@ -5,7 +5,8 @@
 use std::cmp::{Ordering, Reverse};
 
 use super::Lines;
-use crate::sim::engine::{Queues, Run};
+use crate::sim::engine::Run;
+use crate::sim::kai::held::KaiState;
 
 /// What is due to whom in a cycle.
 #[derive(Debug, Clone)]
@@ -62,7 +63,7 @@ pub(super) struct Standing {
 
 impl Shares {
     /// Where a queue stands that would hold `with` of its allocatable share, and would hold `quota` of its quota.
-    pub(super) fn standing(&self, kai: &Queues<'_>, queue: u16, with: u64, quota: u64) -> Standing {
+    pub(super) fn standing(&self, kai: &KaiState<'_>, queue: u16, with: u64, quota: u64) -> Standing {
         let (of, at) = (&kai.tree.queues()[usize::from(queue)], usize::from(queue));
         let (held, fair) = (kai.held.all[at], self.fair[at]);
         let allocatable = kai.tree.allocatable(queue, fair);
@@ -91,7 +92,7 @@ impl Run<'_> {
     }
 
     /// The next job of the queues below one. O(queues below it).
-    fn first_below(&self, kai: &Queues<'_>, shares: &Shares, lines: &Lines, above: Option<u16>) -> Option<u32> {
+    fn first_below(&self, kai: &KaiState<'_>, shares: &Shares, lines: &Lines, above: Option<u16>) -> Option<u32> {
         let next = |queue: u16| match lines.get(usize::from(queue)) {
             Some(line) => line.front().copied(),
             None => self.first_below(kai, shares, lines, Some(queue)),

@@ -1,21 +1,11 @@
 //! KAI's documented examples, and a few more, worked out by hand.
 
-use crate::sim::kai::{Hierarchy, KaiQueue, KaiRules, UsageRule, UsageWindow};
+use crate::sim::kai::{Hierarchy, KaiQueue, KaiRules, UsageRule, UsageWindow, tests};
 use crate::sim::{Cluster, Policy, Preemption, Scan, Schedule, Shape, Workload, simulate};
 
 /// A queue under test, with a quota in GPUs.
 fn queue(quota: u64) -> KaiQueue {
-    KaiQueue {
-        name: String::new(),
-        parent: None,
-        quota: Some(quota * 1000),
-        limit: None,
-        weight_milli: 1000,
-        priority: 100,
-        created: 0,
-        reclaim_min_ms: None,
-        preempt_min_ms: None,
-    }
+    tests::queue("", None, quota)
 }
 
 /// Leaves, then queues above them, on one node for every 8 GPUs.

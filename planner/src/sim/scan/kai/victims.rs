@@ -12,14 +12,13 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
+use super::super::MOST_PREEMPTIONS;
 use super::order::Shares;
 use super::{Lines, Stage};
-use crate::sim::engine::{Held, Queues, Run};
+use crate::sim::engine::Run;
+use crate::sim::kai::held::{Held, KaiState};
 use crate::sim::nodes::Nodes;
 use crate::sim::place::Ask;
-
-/// How often a job is stopped at most.
-const MOST_PREEMPTIONS: u32 = 100;
 
 /// Whom a job would stop.
 #[derive(Debug, Default)]
@@ -32,7 +31,7 @@ pub(super) struct Search {
 /// What would be if jobs were stopped for one.
 struct Trial<'r, 'a> {
     run: &'r Run<'a>,
-    kai: &'r Queues<'a>,
+    kai: &'r KaiState<'a>,
     shares: &'r Shares,
     stage: Stage,
     job: u32,

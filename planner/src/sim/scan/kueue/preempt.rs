@@ -16,14 +16,12 @@
 
 use std::cmp::Reverse;
 
+use super::super::MOST_PREEMPTIONS;
 use crate::sim::cohort::{Cohorts, Reclaim, Usage, Within};
 use crate::sim::engine::Run;
 use crate::sim::nodes::Nodes;
 use crate::sim::place::Ask;
 use crate::sim::schedule::Segment;
-
-/// How often a job is stopped at most.
-const MOST_PREEMPTIONS: u32 = 100;
 
 /// A running job that might be stopped.
 #[derive(Debug, Clone, Copy)]
