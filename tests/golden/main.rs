@@ -6,6 +6,7 @@ mod acme;
 mod alibaba_spot;
 mod any_bytes;
 mod aws_spot;
+mod azure_spot;
 mod dcgm;
 mod electricity_maps;
 mod helios;

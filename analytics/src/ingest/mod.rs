@@ -61,6 +61,7 @@ static READERS: &[&dyn Reader] = &[
     &telemetry::Ipmi,
     &market::SkyCatalog,
     &market::AwsSpot,
+    &market::AzureSpot,
     &market::ElectricityMaps,
     &market::SkyTrace,
     &slurm::SacctText,

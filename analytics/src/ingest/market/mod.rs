@@ -1,11 +1,13 @@
 //! What the world outside a cluster offers: instance prices, spot availability, carbon intensity of the grid.
 
 mod aws_spot;
+mod azure_spot;
 mod electricity_maps;
 mod sky_catalog;
 mod sky_trace;
 
 pub(super) use aws_spot::AwsSpot;
+pub(super) use azure_spot::AzureSpot;
 pub(super) use electricity_maps::ElectricityMaps;
 pub(super) use sky_catalog::SkyCatalog;
 pub(super) use sky_trace::SkyTrace;
