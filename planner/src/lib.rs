@@ -32,6 +32,7 @@ pub mod error;
 pub mod fleet;
 pub mod instances;
 pub mod mig;
+pub mod moves;
 pub mod one_gpu;
 pub mod plan;
 pub mod pooling;

@@ -34,7 +34,9 @@ fn the_real_tables_hold_each_cell_once() {
         .sum();
     let trace = read(&paths).unwrap();
     assert_eq!(trace.prices.ts.len(), expected);
-    assert!((0..expected).all(|row| trace.prices.gpus.get(row).is_some() && trace.prices.usd_per_h.get(row) > Some(0.0)));
+    assert!(
+        (0..expected).all(|row| trace.prices.gpus.get(row).is_some() && trace.prices.usd_per_h.get(row) > Some(0.0))
+    );
     let zones: std::collections::BTreeSet<_> = (0..expected).filter_map(|row| trace.prices.zone.get(row)).collect();
     assert_eq!(zones.into_iter().collect::<Vec<_>>(), ["us_east", "us_north_central", "us_south_central"]);
 }

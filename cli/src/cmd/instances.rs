@@ -37,6 +37,36 @@ pub(crate) enum Emit {
     Skypilot,
 }
 
+/// The jobs that are to run.
+#[derive(Debug, Args)]
+pub(crate) struct RunJobs {
+    /// A job: its type in the throughputs, and the steps that it makes; may be given several times
+    #[arg(long, value_name = "TYPE=STEPS", action = ArgAction::Append, required_unless_present = "jobs", help_heading = "Jobs")]
+    pub(crate) run: Vec<String>,
+    /// Jobs: a CSV with the columns job, type and steps, and deadline if there is one
+    #[arg(long, value_name = "CSV", conflicts_with = "run", help_heading = "Jobs")]
+    pub(crate) jobs: Option<PathBuf>,
+}
+
+impl RunJobs {
+    /// Reads them; `deadline_s` is of those that name none.
+    pub(crate) fn read(&self, table: &ScalingTable, deadline_s: Option<f64>) -> Result<Vec<RentedJob>> {
+        if let Some(path) = &self.jobs {
+            return Ok(job::read(path, &source::text(path)?, table, deadline_s)?);
+        }
+        let of_text = |text: &String| job::of_text(table, text, deadline_s);
+        let mut jobs: Vec<RentedJob> = self.run.iter().map(of_text).collect::<tracecast_planner::error::Result<_>>()?;
+        // Several of one type are told apart by their number.
+        let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
+        for (at, job) in jobs.iter_mut().enumerate() {
+            if names.iter().filter(|name| **name == job.name).count() > 1 {
+                job.name = format!("{} #{}", job.name, at + 1);
+            }
+        }
+        Ok(jobs)
+    }
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, one job with a deadline, at invented prices:
@@ -56,12 +86,8 @@ pub(crate) struct PlanInstances {
     /// Billing unit: times are rounded up to it
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s", help_heading = "Prices")]
     pub(crate) bill_by: i64,
-    /// A job: its type in the throughputs, and the steps that it makes; may be given several times
-    #[arg(long, value_name = "TYPE=STEPS", action = ArgAction::Append, required_unless_present = "jobs", help_heading = "Jobs")]
-    pub(crate) run: Vec<String>,
-    /// Jobs: a CSV with the columns job, type and steps, and deadline if there is one
-    #[arg(long, value_name = "CSV", conflicts_with = "run", help_heading = "Jobs")]
-    pub(crate) jobs: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) asked: RunJobs,
     /// Within which time a job must be done, such as 24h [default: none, but for jobs of a file that have one]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Jobs")]
     pub(crate) deadline: Option<i64>,
@@ -123,24 +149,7 @@ pub(crate) fn plan(asked: &PlanInstances, quiet: bool) -> Result<()> {
     let rates = rates::rates(&asked.throughputs)?;
     let table = ScalingTable::of(&rates);
     let deadline_s = asked.deadline.map(|ms| ms as f64 / 1e3);
-    let jobs = match &asked.jobs {
-        Some(path) => job::read(path, &source::text(path)?, &table, deadline_s)?,
-        None => {
-            let mut jobs: Vec<RentedJob> = asked
-                .run
-                .iter()
-                .map(|text| job::of_text(&table, text, deadline_s))
-                .collect::<tracecast_planner::error::Result<_>>()?;
-            // Several of one type are told apart by their number.
-            let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
-            for (at, job) in jobs.iter_mut().enumerate() {
-                if names.iter().filter(|name| **name == job.name).count() > 1 {
-                    job.name = format!("{} #{}", job.name, at + 1);
-                }
-            }
-            jobs
-        }
-    };
+    let jobs = asked.asked.read(&table, deadline_s)?;
     let offers = source::offers(&asked.prices)?;
     let of_trace = |offer: &&InstanceOffer| offer.spot.as_ref().is_some_and(|spot| spot.trace.is_some());
     if let Some(offer) = offers.instances.iter().find(of_trace).filter(|_| asked.spot) {

@@ -13,7 +13,7 @@ use crate::exit::Usage;
 use crate::source;
 
 /// Why these commands take no `--where`.
-const NO_JOBS: &str = "the sources hold no jobs, but when spot could be had";
+pub(crate) const NO_JOBS: &str = "the sources hold no jobs, but when spot could be had";
 
 /// Which traces.
 #[derive(Debug, Args)]

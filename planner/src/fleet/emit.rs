@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::answer::{BoughtAs, FleetAnswer, FleetMixRow};
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
+use crate::plan::emitted::table;
 use crate::plan::slug::slug;
 use crate::yaml::stream;
 
@@ -24,8 +25,6 @@ const SPOT_TAINT: &str = "tracecast.dev/spot";
 /// # Errors
 /// If it cannot be written as CSV, which no answer should bring about.
 pub fn purchases(answer: &FleetAnswer) -> Result<Emitted> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let failed = |error: &dyn std::fmt::Display| Error::Defect(format!("the purchase list is no CSV: {error}"));
     let price = format!("price_per_hour_{}", answer.currency.to_lowercase());
     // A commitment beyond the horizon is paid to its end within it.
     let cost = format!("cost_per_month_of_horizon_{}", answer.currency.to_lowercase());
@@ -42,10 +41,9 @@ pub fn purchases(answer: &FleetAnswer) -> Result<Emitted> {
         &price,
         &cost,
     ];
-    writer.write_record(head).map_err(|error| failed(&error))?;
-    for row in answer.mix.iter().filter(|row| row.count != Some(0)) {
+    let rows = answer.mix.iter().filter(|row| row.count != Some(0)).map(|row| {
         let number = |value: f64| format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').to_owned();
-        let cells = [
+        [
             row.gpu.clone(),
             row.offer.clone(),
             row.zone.clone().unwrap_or_default(),
@@ -57,13 +55,9 @@ pub fn purchases(answer: &FleetAnswer) -> Result<Emitted> {
             number(row.gpus_per_instance),
             number(row.price_per_h),
             format!("{:.2}", row.cost_per_month),
-        ];
-        let safe = cells.map(|cell| tracecast_analytics::report::markup::csv_text(&cell));
-        writer.write_record(safe).map_err(|error| failed(&error))?;
-    }
-    let bytes = writer.into_inner().map_err(|error| failed(&error))?;
-    let text = String::from_utf8(bytes).map_err(|error| failed(&error))?;
-    Ok(("fleet-purchases.csv".to_owned(), text))
+        ]
+    });
+    table("fleet-purchases.csv", head, rows)
 }
 
 /// Node pools for Karpenter: `karpenter-nodepools.yaml`.

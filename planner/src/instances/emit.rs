@@ -9,9 +9,9 @@ use tracecast_analytics::report::format;
 use super::answer::InstancesAnswer;
 use super::option::RentMarket;
 use crate::cloud::emit::infra;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::Emitted;
-use crate::plan::slug::slug;
+use crate::plan::emitted::{table, task_names};
 use crate::yaml::stream;
 
 /// The list: `instances.csv`, with a line for each job, one that has no way among them.
@@ -19,8 +19,6 @@ use crate::yaml::stream;
 /// # Errors
 /// If it cannot be written, which no input should bring about.
 pub fn list(answer: &InstancesAnswer) -> Result<Emitted> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let broken = |what: String| Error::Defect(format!("the list of instances cannot be written: {what}"));
     let head = [
         "job",
         "type",
@@ -36,16 +34,15 @@ pub fn list(answer: &InstancesAnswer) -> Result<Emitted> {
         "expected_cost",
         "currency",
     ];
-    writer.write_record(head).map_err(|error| broken(error.to_string()))?;
-    for job in &answer.jobs {
+    let rows = answer.jobs.iter().map(|job| {
         let hours = |seconds: f64| format!("{:.3}", seconds / 3600.0);
-        let own = [
+        let [name, job_type, steps, deadline] = [
             job.job.clone(),
             job.job_type.clone(),
             job.steps.to_string(),
             job.deadline_s.map_or_else(String::new, hours),
         ];
-        let way = match &job.way {
+        let [instance, zone, terms, instances, gpus, basis, time, cost, currency] = match &job.way {
             None => ["none", "", "", "", "", "", "", "", ""].map(str::to_owned),
             Some(way) => [
                 way.instance.clone(),
@@ -59,10 +56,9 @@ pub fn list(answer: &InstancesAnswer) -> Result<Emitted> {
                 answer.currency.clone(),
             ],
         };
-        writer.write_record(own.into_iter().chain(way)).map_err(|error| broken(error.to_string()))?;
-    }
-    let bytes = writer.into_inner().map_err(|error| broken(error.to_string()))?;
-    Ok(("instances.csv".to_owned(), String::from_utf8(bytes).map_err(|error| broken(error.to_string()))?))
+        [name, job_type, steps, deadline, instance, zone, terms, instances, gpus, basis, time, cost, currency]
+    });
+    table("instances.csv", head, rows)
 }
 
 /// A SkyPilot task for each job with a way.
@@ -71,15 +67,8 @@ pub fn list(answer: &InstancesAnswer) -> Result<Emitted> {
 /// If two jobs have names that cannot be told apart in file names.
 pub fn sky_pilot(answer: &InstancesAnswer) -> Result<Vec<Emitted>> {
     let mut found: Vec<Emitted> = Vec::new();
-    for (at, job) in answer.jobs.iter().enumerate() {
-        let Some(way) = &job.way else { continue };
-        let name = slug(&job.job).unwrap_or_else(|| format!("job-{}", at + 1));
-        let file = format!("{name}.yaml");
-        if found.iter().any(|(other, _)| *other == file) {
-            return Err(Error::NotEmitted(format!(
-                "two jobs would be written as {file}; give each a name of its own in letters and digits"
-            )));
-        }
+    let with_way = || answer.jobs.iter().filter_map(|job| Some((job, job.way.as_ref()?)));
+    for ((job, way), name) in with_way().zip(task_names(with_way().map(|(job, _)| job.job.as_str()))?) {
         let what = format!(
             "{}: {} at {:.4} steps a second ({}), about {:.2} h and {:.2} {}.",
             job.job,
@@ -101,7 +90,7 @@ pub fn sky_pilot(answer: &InstancesAnswer) -> Result<Vec<Emitted>> {
             "run": format!("# Put your command here. It uses {}.\n", format::counted(u64::from(way.option.gpus), "GPU", "GPUs")),
         });
         let comment: String = what.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-        found.push((file, stream(&[(comment, document)])));
+        found.push((format!("{name}.yaml"), stream(&[(comment, document)])));
     }
     Ok(found)
 }

@@ -2,6 +2,9 @@
 //!
 //! O(length). Worked example: with the mark `#`, the line `a job` with a break in its name stays one comment, `# a job`.
 
+use tracecast_analytics::report::markup::csv_text;
+
+use super::slug::slug;
 use crate::error::{Error, Result};
 
 /// A file that a plan emits: its name and content.
@@ -41,12 +44,50 @@ pub(crate) fn check_namespace(namespace: &str) -> Result<()> {
     check_name("namespace", namespace, "-", "give one such as gpu-operator")
 }
 
+/// A CSV: its head and its rows. No cell begins as a formula of a spreadsheet does.
+///
+/// # Errors
+/// If it cannot be written, which no input should bring about.
+pub(crate) fn table<const N: usize>(
+    name: &str,
+    head: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> Result<Emitted> {
+    let broken = |what: String| Error::Defect(format!("{name} cannot be written: {what}"));
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(head).map_err(|error| broken(error.to_string()))?;
+    for row in rows {
+        writer.write_record(row.map(|cell| csv_text(&cell))).map_err(|error| broken(error.to_string()))?;
+    }
+    let bytes = writer.into_inner().map_err(|error| broken(error.to_string()))?;
+    Ok((name.to_owned(), String::from_utf8(bytes).map_err(|error| broken(error.to_string()))?))
+}
+
+/// What the tasks of jobs are called: the jobs' names in small letters and digits, `job-1` where that leaves nothing.
+///
+/// # Errors
+/// If two would be called the same, as each is a file.
+pub(crate) fn task_names<'n>(jobs: impl IntoIterator<Item = &'n str>) -> Result<Vec<String>> {
+    let mut found: Vec<String> = Vec::new();
+    for (at, job) in jobs.into_iter().enumerate() {
+        let name = slug(job).unwrap_or_else(|| format!("job-{}", at + 1));
+        if found.contains(&name) {
+            return Err(Error::NotEmitted(format!(
+                "two jobs would be written as {name}.yaml; give each a name of its own in letters and digits"
+            )));
+        }
+        found.push(name);
+    }
+    Ok(found)
+}
+
 /// Lines as comments that begin with `mark`. What comes from the user's files stays on its line.
 pub(crate) fn comments(mark: &str, lines: &[String]) -> String {
     lines.iter().map(|line| format!("{mark} {}\n", line.replace(['\n', '\r'], " "))).collect()
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -57,6 +98,14 @@ mod tests {
         assert!(told(check_namespace("gpu operator")).contains("gpu operator"));
         assert!(told(check_namespace("")).contains("give one such as gpu-operator"));
         assert!(told(check_gpus_per_node(0)).contains("give at least 1"));
+    }
+
+    #[test]
+    fn tables_and_tasks() {
+        let row = ["a, b".to_owned(), "1".to_owned()];
+        assert_eq!(table("x.csv", ["name", "n"], [row]).unwrap().1, "name,n\n\"a, b\",1\n");
+        assert_eq!(task_names(["Big run", "…"]).unwrap(), ["big-run", "job-2"]);
+        assert!(task_names(["a b", "A-b"]).unwrap_err().to_string().contains("a-b.yaml"));
     }
 
     #[test]
