@@ -73,6 +73,7 @@ mod instances;
 mod interference;
 mod limits;
 mod mig;
+mod moves;
 mod overwrite;
 mod pairs;
 mod pipes;
@@ -561,6 +562,7 @@ fn schemas_are_the_published_ones() {
         ("plan-cloud", "planner/schema/plan-cloud-1.schema.json"),
         ("plan-fleet", "planner/schema/plan-fleet-1.schema.json"),
         ("plan-instances", "planner/schema/plan-instances-1.schema.json"),
+        ("plan-moves", "planner/schema/plan-moves-1.schema.json"),
         ("plan-burst", "planner/schema/plan-burst-1.schema.json"),
         ("plan-defer", "planner/schema/plan-defer-1.schema.json"),
         ("plan-serving", "planner/schema/plan-serving-1.schema.json"),
