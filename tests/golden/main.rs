@@ -28,5 +28,6 @@ mod sge;
 mod sky_availability;
 mod sky_catalog;
 mod sources;
+mod spot_log;
 mod supercloud;
 mod swf;

@@ -64,6 +64,7 @@ static READERS: &[&dyn Reader] = &[
     &market::AzureSpot,
     &market::ElectricityMaps,
     &market::SkyTrace,
+    &market::SpotLog,
     &slurm::SacctText,
     &slurm::SacctJson,
     &batch::Pbs,

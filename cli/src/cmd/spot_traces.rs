@@ -20,7 +20,7 @@ pub(crate) const NO_JOBS: &str = "the sources hold no jobs, but when spot could 
 pub(crate) struct SpotTraces {
     /// Traces of spot availability, one file for each zone: files, folders or patterns
     ///
-    /// A trace is JSON as SkyPilot writes it, also compressed (.json.gz): `{"metadata": {"gap_seconds": 300}, "data": [1, 0, …]}`.
+    /// A trace is JSON as SkyPilot writes it, also compressed (.json.gz): `{"metadata": {"gap_seconds": 300}, "data": [1, 0, …]}`. A log of a script that keeps spot instances is one trace for each zone and instance type.
     #[arg(required = true, value_name = "TRACE")]
     pub(crate) traces: Vec<PathBuf>,
     #[command(flatten)]
@@ -96,11 +96,12 @@ pub(crate) fn series(
             return Err(Usage(what).into());
         }
         let trace = source::open_whole(std::slice::from_ref(path), reading, quiet, NO_JOBS)?;
-        let mut zone = SpotSeries::of(&trace, name.clone(), gap)?;
-        if let Some(book) = &book {
-            book.price(&mut zone, begins_ms)?;
+        for mut zone in SpotSeries::all(&trace, name, gap)? {
+            if let Some(book) = &book {
+                book.price(&mut zone, zone.begins_ms.or(begins_ms))?;
+            }
+            series.push(zone);
         }
-        series.push(zone);
     }
     let title = match series.as_slice() {
         [one] => one.name.clone(),

@@ -5,8 +5,11 @@
 //! what the user says instead (the traces of October 2022 carry a wrong one). A sample that could not be read has nothing, as nobody knows that it had
 //! something.
 //!
+//! A [log](SpotSeries::all) of several zones and instance types, whose samples are as far apart as its script took, is a series for each of them. Their ticks begin together and are as long as samples are mostly apart; a tick has what the last sample before it said, if that is no older than three ticks.
+//!
 //! O(samples). Worked example: counts 16, 12, 0, 16 are up, down, down, up for a job that needs 16, and up, up, down, up for one that needs 4.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use tracecast_analytics::Trace;
@@ -35,6 +38,8 @@ pub struct SpotSeries {
     pub counts: Vec<f64>,
     /// Ticks without a sample, in order, which count as none to be had.
     pub unread: Vec<usize>,
+    /// When the first tick begins, milliseconds since 1970, where the source says it.
+    pub begins_ms: Option<i64>,
     /// Prices tick by tick, if known.
     pub price: Option<ZonePrice>,
     /// What the file says on-demand costs, dollars an hour.
@@ -99,11 +104,73 @@ impl SpotSeries {
             tick_ms: gap_ms.unwrap_or(told_ms),
             counts,
             unread,
+            begins_ms: None,
             price,
             list_price: ZonePrice::listed(trace),
             sources: trace.sources.clone(),
             name,
         })
+    }
+
+    /// All series of a source read on its own: one, or one for each zone and instance type of a log.
+    ///
+    /// # Errors
+    /// As [`SpotSeries::of`], or if a log has hardly a sample.
+    pub fn all(trace: &Trace, name: &str, gap_ms: Option<i64>) -> Result<Vec<Self>> {
+        let table = &trace.availability;
+        if table.ts.iter().next().is_none() || table.gap_s.iter().any(|gap| gap.is_some()) {
+            return Ok(vec![Self::of(trace, name.to_owned(), gap_ms)?]);
+        }
+        let mut logs: BTreeMap<(Option<&str>, Option<&str>), Vec<(i64, f64)>> = BTreeMap::new();
+        for (row, (ts, count)) in table.ts.iter().zip(table.count.iter()).enumerate() {
+            let (Some(ts), Some(count)) = (ts, count) else { continue };
+            // Of instances that never were, nobody knows what they are.
+            if table.instance.get(row).is_some() {
+                logs.entry((table.zone.get(row), table.instance.get(row))).or_default().push((ts, count));
+            }
+        }
+        logs.values_mut().for_each(|samples| samples.sort_by_key(|(ts, _)| *ts));
+        let mut gaps: Vec<i64> = logs
+            .values()
+            .flat_map(|samples| samples.windows(2).map(|pair| pair[1].0 - pair[0].0))
+            .filter(|gap| *gap > 0)
+            .collect();
+        gaps.sort_unstable();
+        let (Some(mostly_ms), Some(begins_ms)) =
+            (gaps.get(gaps.len() / 2), logs.values().filter_map(|samples| samples.first()).map(|(ts, _)| *ts).min())
+        else {
+            return Err(Error::SpotTrace {
+                file: name.to_owned(),
+                found: "it holds hardly a sample of spot availability".to_owned(),
+                remedy: "name a log of several rounds",
+            });
+        };
+        let tick_ms = gap_ms.unwrap_or(mostly_ms / 1000 * 1000).max(1000);
+        let series = logs.into_iter().map(|((zone, instance), samples)| {
+            let last_ms = samples.last().map_or(begins_ms, |(ts, _)| *ts);
+            let ticks = usize::try_from(((last_ms - begins_ms) / tick_ms).min(MOST_TICKS)).unwrap_or(0) + 1;
+            let known = (0..ticks).map(|tick| {
+                let at_ms = begins_ms + tick as i64 * tick_ms;
+                let after = samples.partition_point(|(ts, _)| *ts <= at_ms);
+                let sample = after.checked_sub(1).and_then(|at| samples.get(at));
+                sample.filter(|(ts, _)| at_ms - ts <= 3 * tick_ms).map(|(_, count)| *count)
+            });
+            let known: Vec<Option<f64>> = known.collect();
+            let named: Vec<&str> = [zone, instance].into_iter().flatten().collect();
+            Self {
+                name: format!("{name}: {}", named.join(" ")),
+                zone: zone.map(str::to_owned),
+                instance: instance.map(str::to_owned),
+                tick_ms,
+                unread: (0..ticks).filter(|tick| known[*tick].is_none()).collect(),
+                counts: known.into_iter().map(|count| count.unwrap_or(0.0)).collect(),
+                begins_ms: Some(begins_ms),
+                price: None,
+                list_price: None,
+                sources: trace.sources.clone(),
+            }
+        });
+        Ok(series.collect())
     }
 
     /// Whether at least `need` instances can be had, at a price that is known if prices are, tick by tick.
@@ -128,7 +195,7 @@ impl SpotSeries {
         }
     }
 
-    /// As what models of spot learn from, if its first sample was taken at `begins_ms`. A tick that could not be read is unknown there.
+    /// As what models of spot learn from, if its first sample was taken at `begins_ms` and the source does not say when. A tick that could not be read is unknown there.
     pub fn record(&self, begins_ms: Option<i64>) -> SpotRecord {
         let mut counts: Vec<Option<u32>> = self.counts.iter().map(|count| Some(count.max(0.0) as u32)).collect();
         for tick in &self.unread {
@@ -137,7 +204,7 @@ impl SpotSeries {
         SpotRecord {
             name: self.name.clone(),
             tick_ms: self.tick_ms,
-            begins_ms,
+            begins_ms: self.begins_ms.or(begins_ms),
             counts,
             prices: self.price.as_ref().map_or_else(Vec::new, |price| price.spot.clone()),
         }
@@ -209,6 +276,38 @@ mod tests {
         assert_eq!(series.supply(14, false), Supply { lanes: 1, up: vec![1, 0, 0, 1] });
         let other = SpotSeries::of(&trace(&[(0, 16.0), (500, 12.0)]), "a".to_owned(), Some(60_000)).unwrap();
         assert_eq!(other.span_ms(), 120_000);
+    }
+
+    /// Rounds of a minute; the second zone is first seen in the second round, and is not asked in the fourth to seventh.
+    #[test]
+    fn a_log_is_a_series_for_each_zone_and_type() {
+        let mut log = Trace::default();
+        let mut sample = |zone: &str, s: i64, count: f64| {
+            log.availability.push(AvailabilityRow {
+                zone: Some(zone.into()),
+                instance: Some("V100:1".into()),
+                ts: Some(1_600_000_000_000 + s * 1000),
+                gap_s: None,
+                count: Some(count),
+            });
+        };
+        (0..9).for_each(|round| sample("a", round * 60, f64::from(u8::from(round != 2))));
+        [(61, 1.0), (121, 0.0), (500, 1.0)].into_iter().for_each(|(s, count)| sample("b", s, count));
+        let found = SpotSeries::all(&log, "log", None).unwrap();
+        assert_eq!(
+            found.iter().map(|series| series.name.as_str()).collect::<Vec<_>>(),
+            ["log: a V100:1", "log: b V100:1"]
+        );
+        let (a, b) = (&found[0], &found[1]);
+        assert_eq!((a.tick_ms, a.begins_ms), (60_000, Some(1_600_000_000_000)));
+        assert_eq!(a.counts, [1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
+        // At 120 s the sample of 61 s holds; that of 121 s until 301 s.
+        assert_eq!(
+            (b.counts.as_slice(), b.unread.as_slice()),
+            (&[0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0][..], &[0, 1, 6, 7, 8][..])
+        );
+        assert_eq!(a.record(Some(7)).begins_ms, Some(1_600_000_000_000));
+        assert_eq!(SpotSeries::all(&trace(&[(0, 16.0), (500, 12.0)]), "a", None).unwrap().len(), 1);
     }
 
     #[test]

@@ -270,6 +270,7 @@ mod tests {
             tick_ms: 3_600_000,
             counts: vec![count; 30],
             unread: Vec::new(),
+            begins_ms: None,
             price: None,
             list_price: None,
             sources: Vec::new(),

@@ -137,6 +137,7 @@ mod tests {
             tick_ms: HOUR,
             counts: vec![2.0; 200],
             unread: Vec::new(),
+            begins_ms: None,
             price: None,
             list_price: None,
             sources: Vec::new(),

@@ -466,6 +466,7 @@ pub(super) mod tests {
             tick_ms: HOUR,
             counts: vec![1.0; 3],
             unread: Vec::new(),
+            begins_ms: None,
             price: None,
             list_price,
             sources: Vec::new(),

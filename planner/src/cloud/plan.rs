@@ -521,6 +521,7 @@ mod tests {
             tick_ms: 1_800_000,
             counts: (0..1920).map(|tick| f64::from(u8::from(tick / 6 % 2 == 0))).collect(),
             unread: Vec::new(),
+            begins_ms: None,
             price: None,
             list_price: None,
             sources: Vec::new(),

@@ -247,6 +247,7 @@ mod tests {
             tick_ms: 60_000,
             counts: vec![1.0; 3],
             unread: Vec::new(),
+            begins_ms: None,
             price: None,
             list_price: Some(3.0),
             sources: Vec::new(),

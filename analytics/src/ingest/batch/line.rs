@@ -21,7 +21,7 @@ pub(super) const TOO_FEW_FIELDS: Reason = Reason {
 const LOOKED_AT: usize = 20;
 
 /// Whether most of the first lines that hold something and are no comment are records, as `is_record` tells them.
-pub(super) fn mostly_records(head: &Head, is_record: impl Fn(&str) -> bool) -> bool {
+pub(in crate::ingest) fn mostly_records(head: &Head, is_record: impl Fn(&str) -> bool) -> bool {
     let lines = head.text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
     let (mut records, mut others) = (0, 0);
     for line in lines.take(LOOKED_AT) {
@@ -34,7 +34,7 @@ pub(super) fn mostly_records(head: &Head, is_record: impl Fn(&str) -> bool) -> b
 ///
 /// # Errors
 /// When the file cannot be opened or is empty.
-pub(super) fn each_record(
+pub(in crate::ingest) fn each_record(
     file: &SourceFile,
     options: &ReadOptions<'_>,
     trace: &mut Trace,

@@ -4,7 +4,7 @@
 //! and placements, the same way for all three, and `line` reads the lines of all three.
 
 mod job;
-mod line;
+pub(super) mod line;
 mod lsf;
 mod pbs;
 mod sge;

@@ -5,9 +5,11 @@ mod azure_spot;
 mod electricity_maps;
 mod sky_catalog;
 mod sky_trace;
+mod spot_log;
 
 pub(super) use aws_spot::AwsSpot;
 pub(super) use azure_spot::AzureSpot;
 pub(super) use electricity_maps::ElectricityMaps;
 pub(super) use sky_catalog::SkyCatalog;
 pub(super) use sky_trace::SkyTrace;
+pub(super) use spot_log::SpotLog;

@@ -78,7 +78,7 @@ impl Labels {
 
 /// The moment a file name holds: ten digits (seconds since 1970), thirteen (milliseconds), or a date and a time of day
 /// in `zone`, with or without separators. A date alone is no moment.
-pub(super) fn moment_in_name(name: &str, zone: &Zone) -> Option<i64> {
+pub(in crate::ingest) fn moment_in_name(name: &str, zone: &Zone) -> Option<i64> {
     let groups: Vec<&str> = name.split(|c: char| !c.is_ascii_digit()).filter(|group| !group.is_empty()).collect();
     for (ix, group) in groups.iter().enumerate() {
         let number = || group.parse::<f64>().ok();

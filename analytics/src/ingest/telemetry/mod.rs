@@ -13,5 +13,6 @@ mod prometheus;
 
 pub(super) use dcgm::Dcgm;
 pub(super) use ipmi::Ipmi;
+pub(super) use label::moment_in_name;
 pub(super) use nvidia_smi::NvidiaSmi;
 pub(super) use prometheus::Prometheus;

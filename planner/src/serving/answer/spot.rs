@@ -46,6 +46,7 @@ mod tests {
             tick_ms: 60_000,
             counts: vec![8.0, 8.0, 0.0],
             unread: Vec::new(),
+            begins_ms: None,
             price: None,
             list_price: None,
             sources: Vec::new(),
