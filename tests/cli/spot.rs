@@ -45,6 +45,41 @@ fn a_regular_zone_is_trained_and_asked() {
     assert!(stderr(&tracecast(&train)).contains("add --force"));
 }
 
+/// A log of a script that keeps instances is a trace for each zone and instance type, with its own dates.
+#[test]
+fn a_log_of_instances_is_a_trace_for_each_zone() {
+    let folder = Folder::new();
+    let mut log = String::new();
+    for round in 0..600 {
+        let (day, hour, minute) = (1 + round / 144, round / 6 % 24, round % 6 * 10);
+        let mut line =
+            |s: u32, what: &str| log += &format!("[2024-03-{day:02}T{hour:02}:{minute:02}:{s:02}Z] {what}\n");
+        if round == 0 {
+            line(0, "Created instance i-1 with 1 GPU(s) of type v100 in zone us-east-1a");
+            line(1, "Created instance i-2 with 8 GPU(s) of type k80 in zone us-east-1b");
+        }
+        line(2, &format!("Instance i-1 {}running in zone us-east-1a", if round % 36 < 18 { "" } else { "not " }));
+        line(
+            3,
+            &format!(
+                "Instance i-2 {}running in zone us-east-1b",
+                if (200..260).contains(&round) { "not " } else { "" }
+            ),
+        );
+    }
+    let (source, model) = (folder.file("keeper.log", &log), folder.path("spot.tcm"));
+    let trained =
+        of(&tracecast(&["train", "spot", &source, "--regions", "together", "--out", &model, "--format", "json"]));
+    let zones: Vec<(&str, f64)> = trained["zones"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|zone| (zone["zone"].as_str().unwrap(), zone["up_share"].as_f64().unwrap()))
+        .collect();
+    assert_eq!((zones[0].0, zones[1].0), ("us-east-1a V100:1", "us-east-1b K80:8"));
+    assert!((zones[0].1 - 0.5).abs() < 0.03 && (zones[1].1 - 0.9).abs() < 0.01, "{zones:?}");
+}
+
 /// The same answer on one thread and on several, and as text.
 #[test]
 fn a_back_test_is_the_same_on_any_number_of_threads() {

@@ -97,8 +97,12 @@ pub(crate) fn series(
         }
         let trace = source::open_whole(std::slice::from_ref(path), reading, quiet, NO_JOBS)?;
         for mut zone in SpotSeries::all(&trace, name, gap)? {
+            if paths.len() > 1 && zone.name != *name {
+                zone.name = format!("{name}: {}", zone.name);
+            }
             if let Some(book) = &book {
-                book.price(&mut zone, zone.begins_ms.or(begins_ms))?;
+                let first_ms = zone.begins_ms.or(begins_ms);
+                book.price(&mut zone, first_ms)?;
             }
             series.push(zone);
         }

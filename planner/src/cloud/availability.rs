@@ -112,7 +112,7 @@ impl SpotSeries {
         })
     }
 
-    /// All series of a source read on its own: one, or one for each zone and instance type of a log.
+    /// All series of a source read on its own: one called `name`, or one for each zone and instance type of a log, called after them.
     ///
     /// # Errors
     /// As [`SpotSeries::of`], or if a log has hardly a sample.
@@ -158,7 +158,7 @@ impl SpotSeries {
             let known: Vec<Option<f64>> = known.collect();
             let named: Vec<&str> = [zone, instance].into_iter().flatten().collect();
             Self {
-                name: format!("{name}: {}", named.join(" ")),
+                name: named.join(" "),
                 zone: zone.map(str::to_owned),
                 instance: instance.map(str::to_owned),
                 tick_ms,
@@ -294,10 +294,7 @@ mod tests {
         (0..9).for_each(|round| sample("a", round * 60, f64::from(u8::from(round != 2))));
         [(61, 1.0), (121, 0.0), (500, 1.0)].into_iter().for_each(|(s, count)| sample("b", s, count));
         let found = SpotSeries::all(&log, "log", None).unwrap();
-        assert_eq!(
-            found.iter().map(|series| series.name.as_str()).collect::<Vec<_>>(),
-            ["log: a V100:1", "log: b V100:1"]
-        );
+        assert_eq!(found.iter().map(|series| series.name.as_str()).collect::<Vec<_>>(), ["a V100:1", "b V100:1"]);
         let (a, b) = (&found[0], &found[1]);
         assert_eq!((a.tick_ms, a.begins_ms), (60_000, Some(1_600_000_000_000)));
         assert_eq!(a.counts, [1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
