@@ -113,6 +113,29 @@ impl<'a> Sheet<'a> {
         names.iter().all(|name| self.columns.iter().any(|column| column == name))
     }
 
+    /// Refuses a column that is hardly any but one of `optional` in other letters, such as `dead_line` or `deadline_h` for `deadline`: other columns are passed over, and so would this be.
+    ///
+    /// # Errors
+    /// If there is one, with the name that is read.
+    pub fn misspelt(&self, optional: &[&str]) -> Result<()> {
+        let plain = |name: &str| name.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
+        for column in self.columns.iter().filter(|column| !optional.contains(&column.as_str())) {
+            let is_meant = |name: &&&str| {
+                let (written, read) = (plain(column), plain(name));
+                written.starts_with(&read) || (read.len() >= 6 && strsim::damerau_levenshtein(&written, &read) <= 2)
+            };
+            if let Some(name) = optional.iter().filter(|name| !self.has(&[**name])).find(is_meant) {
+                return Err(Error::Measured {
+                    file: self.file.clone(),
+                    line: Some(1),
+                    found: format!("column `{column}` is not read, and there is no column `{name}`"),
+                    remedy: format!("call it {name} if that is meant, or give it a name that is less alike"),
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Names of its columns, in lower case.
     pub(crate) fn columns(&self) -> &[String] {
         &self.columns
@@ -241,6 +264,20 @@ pub(crate) mod tests {
             sheet.other("name another").to_string(),
             "rows.csv, line 1: its columns are job, jobs; name another"
         );
+    }
+
+    #[test]
+    fn a_column_in_other_letters_is_refused() {
+        let told = |head: &str| {
+            let path = Path::new("jobs.csv");
+            Sheet::open(path, head).unwrap().misspelt(&["deadline", "user"]).map_err(|error| error.to_string())
+        };
+        for head in ["job,dead_line\n", "job,Deadlin\n", "job,deadline_h\n", "job,deadline (s)\n"] {
+            assert!(told(head).unwrap_err().contains("call it deadline"), "{head}");
+        }
+        for head in ["job,deadline\n", "job,deadline,deadline_h\n", "job,note,gpus\n", "job,uses\n"] {
+            assert_eq!(told(head), Ok(()), "{head}");
+        }
     }
 
     #[test]

@@ -121,7 +121,7 @@ impl SpotSeries {
         if table.ts.iter().next().is_none() || table.gap_s.iter().any(|gap| gap.is_some()) {
             return Ok(vec![Self::of(trace, name.to_owned(), gap_ms)?]);
         }
-        let mut logs: BTreeMap<(Option<&str>, Option<&str>), Vec<(i64, f64)>> = BTreeMap::new();
+        let mut logs: BTreeMap<_, Vec<(i64, f64)>> = BTreeMap::new();
         for (row, (ts, count)) in table.ts.iter().zip(table.count.iter()).enumerate() {
             let (Some(ts), Some(count)) = (ts, count) else { continue };
             // Of instances that never were, nobody knows what they are.

@@ -1,6 +1,6 @@
 //! The jobs to run: what each is, how many steps it makes, and by when.
 //!
-//! **CSV**: columns `job,type,steps`, and `deadline` if there is one: the time within which a job must be done, such as `24h`, or empty. `type` is a job type of the throughputs. Other columns are passed over.
+//! **CSV**: columns `job,type,steps`, and `deadline` if there is one: the time within which a job must be done, such as `24h`, or empty. `type` is a job type of the throughputs. Other columns are passed over, but for one that is `deadline` misspelt.
 //!
 //! O(bytes). Worked example: `train-7,ResNet-18 (batch size 64),2000000,24h` makes two million steps within a day.
 
@@ -84,6 +84,7 @@ pub fn read(path: &Path, text: &str, table: &ScalingTable, deadline_s: Option<f6
             .other("name a file of jobs with the columns job, type and steps, and deadline if there is one")
             .into());
     }
+    sheet.misspelt(&["deadline"])?;
     let mut found: Vec<RentedJob> = Vec::new();
     sheet.rows(|row| {
         let written = row.name("type")?;
@@ -147,6 +148,7 @@ mod tests {
         let told = |text: &str| read(Path::new("j.csv"), text, &table(), None).unwrap_err().to_string();
         let head = "job,type,steps,deadline\n";
         assert!(told("job,steps\na,1\n").contains("job, type and steps"));
+        assert!(told("job,type,steps,dead_line\na,LM,1,1h\n").contains("call it deadline"));
         let near = told(&format!("{head}a,resnet-18,1,\n"));
         assert!(near.contains("line 2") && near.contains("did you mean `ResNet-18 (batch size 64)`?"), "{near}");
         assert!(told(&format!("{head}a,BERT,1,\n")).contains("name one of `LM`, `ResNet-18 (batch size 64)`"));

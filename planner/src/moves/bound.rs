@@ -133,9 +133,9 @@ mod tests {
     /// 10 h at 1.00, or 5 h there and 5 h in the other zone at 0.50: 7.50. A start of 6 min is paid on both, and an egress where the regions differ.
     #[test]
     fn the_best_schedule_is_found_where_there_is_one() {
-        let quotes: (&[(i64, f64)], &[(i64, f64)]) = (&[(0, 1.0)], &[(0, 2.0), (5, 0.5)]);
-        let near = history(&[("us-east-1a", quotes.0), ("us-east-1b", quotes.1)], 10);
-        let far = history(&[("us-east-1a", quotes.0), ("eu-west-1b", quotes.1)], 12);
+        let (steady, falling) = ([(0, 1.0)], [(0, 2.0), (5, 0.5)]);
+        let near = history(&[("us-east-1a", &steady[..]), ("us-east-1b", &falling[..])], 10);
+        let far = history(&[("us-east-1a", &steady[..]), ("eu-west-1b", &falling[..])], 12);
         let ten = job(10.0, &[10.0, 10.0]);
         assert!((bound(&near, &ten, 0, &TERMS) - 7.5).abs() < 1e-6);
         let paid = MoveTerms { start_ms: HOUR / 10, egress_usd: 0.25, ..TERMS };

@@ -151,9 +151,10 @@ pub fn run(
     let (mut usd, mut moves) = (0.0, 0);
     loop {
         let speed = job.on(here)?;
-        let done_ms = at_ms + starting_ms + (left / speed * 1e3).ceil() as i64;
+        // A conversion of floats saturates.
+        let done_ms = (at_ms + starting_ms).saturating_add((left / speed * 1e3).ceil() as i64);
         let check_ms = rule.moving.map_or(i64::MAX, |moving| {
-            let check_ms = (moving.check_s * 1e3) as i64;
+            let check_ms = ((moving.check_s * 1e3) as i64).max(1);
             begin_ms + ((at_ms - begin_ms) / check_ms + 1) * check_ms
         });
         let until_ms = done_ms.min(check_ms);
@@ -219,9 +220,9 @@ mod tests {
 
     #[test]
     fn a_move_must_save_its_start_its_egress_and_its_margin() {
-        let quotes: (&[(i64, f64)], &[(i64, f64)]) = (&[(0, 1.0)], &[(0, 2.0), (1, 0.9)]);
-        let near = history(&[("us-east-1a", quotes.0), ("us-east-1b", quotes.1)], 100);
-        let far = history(&[("us-east-1a", quotes.0), ("eu-west-1b", quotes.1)], 100);
+        let (steady, falling) = ([(0, 1.0)], [(0, 2.0), (1, 0.9)]);
+        let near = history(&[("us-east-1a", &steady[..]), ("us-east-1b", &falling[..])], 100);
+        let far = history(&[("us-east-1a", &steady[..]), ("eu-west-1b", &falling[..])], 100);
         let terms = MoveTerms { egress_usd: 1.0, ..TERMS };
         let ten = job(10.0, &[10.0, 10.0]);
         let moves = |prices: &PriceHistory, rule: MoveRule| run(prices, &ten, 0, &rule, &terms).unwrap().moves;
@@ -251,6 +252,7 @@ mod tests {
         assert!(run(&prices, &job(9.9, &[10.0]), 0, &MoveRule::STAY, &TERMS).is_some());
         assert!(run(&prices, &job(9.95, &[10.0]), 0, &MoveRule::STAY, &TERMS).is_none());
         assert!(run(&prices, &job(1.0, &[10.0]), -1, &MoveRule::STAY, &TERMS).is_none());
+        assert!(run(&prices, &job(1e15, &[1e-9]), 0, &every(1, 0.0), &TERMS).is_none());
     }
 
     /// Drawn prices of three or four places in two regions over three days.

@@ -97,7 +97,9 @@ fn longest_ms(history: &PriceHistory, job: &PricedJob, (from_ms, to_ms): (i64, i
     let places = moments.flat_map(|at_ms| {
         [FirstPlace::OnAverage, FirstPlace::Now].map(|place| first(history, job, at_ms, place, terms))
     });
-    let times = places.flatten().filter_map(|offer| Some((job.steps / job.on(offer)? * 1e3) as i64 + terms.start_ms));
+    let times = places
+        .flatten()
+        .filter_map(|offer| Some(((job.steps / job.on(offer)? * 1e3) as i64).saturating_add(terms.start_ms)));
     times.max().unwrap_or(0)
 }
 
