@@ -75,6 +75,36 @@ fn policies_stand_beside_each_other_and_above_the_bound() {
 }
 
 #[test]
+fn users_who_submit_in_bursts_are_told_of() {
+    let folder = Folder::new();
+    let bursts = ["--users", "3", "--burst", "3", "--rate", "12", "--seeds", "2", "--format", "json"];
+    let output = run(&drawn(&folder), &bursts);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    let rows = answer["policies"].as_array().unwrap();
+    // The three policies between users come to the ten others.
+    assert_eq!(rows.len(), 13);
+    assert!(answer["drawn"].as_str().unwrap().contains("in bursts of 3 by 3 users"), "{}", answer["drawn"]);
+    for row in rows {
+        let had = |name: &str| row["users"][name]["value"].as_f64().unwrap();
+        assert!(0.0 < had("had_least") && had("had_least") <= had("had_mean"), "{row}");
+        assert!(had("had_mean") <= had("had_most") && had("had_most") <= 1.0, "{row}");
+        assert!(had("shortest_jct_s") <= had("longest_jct_s"), "{row}");
+    }
+    // A partition keeps GPUs for users who have nothing to do.
+    let of = |policy: &str| rows.iter().find(|row| row["policy"] == policy).unwrap()["mean_jct_s"]["value"].as_f64();
+    assert!(of("partition") > of("karma") && of("partition") > of("user_max_min"));
+    let all = run(&drawn(&folder), &[&bursts[..], &["--policies", "karma", "--alpha", "1"]].concat());
+    let none = run(&drawn(&folder), &[&bursts[..], &["--policies", "karma", "--alpha", "0"]].concat());
+    assert_ne!(stdout(&all), stdout(&none));
+    let text = stdout(&run(&drawn(&folder), &bursts[..8]));
+    assert!(text.contains("What each user gets"), "{text}");
+    // Without users there is nothing of them.
+    let output = stdout(&run(&drawn(&folder), &["--seeds", "1", "--format", "json"]));
+    assert!(!output.contains("\"users\""), "{output}");
+}
+
+#[test]
 fn jobs_of_a_file_as_text() {
     let folder = Folder::new();
     folder.file("rates.csv", RATES);
@@ -106,6 +136,11 @@ fn what_is_wrong_is_told() {
     assert!(told(&["--gpus", "v100=2", "--draw", "4", "--policies", "lottery"]).1.contains("fifo_aware"));
     assert!(told(&["--gpus", "v100=2", "--draw", "4", "--policies", "fifo,fifo"]).1.contains("named twice"));
     assert!(told(&["--gpus", "v100=2", "--draw", "4", "--policies", "allox"]).1.contains("jobs of one GPU"));
+    let (code, text) = told(&["--gpus", "v100=2", "--draw", "4", "--policies", "karma"]);
+    assert!(code == Some(2) && text.contains("`user`") && text.contains("--users"), "{text}");
+    assert!(told(&["--gpus", "v100=2", "--draw", "4", "--users", "3"]).1.contains("--rate"));
+    assert!(told(&["--gpus", "v100=2", "--draw", "4", "--alpha", "1.5"]).1.contains("between 0 and 1"));
+    assert!(told(&["--gpus", "v100=2", "--draw", "4", "--burst", "NaN"]).1.contains("--burst"));
     assert!(told(&["--gpus", "v100=2", "--draw", "4", "--restart", "6min"]).1.contains("less than a round"));
     // One V100 has no room for a gang of two, on which d insists.
     let (code, text) = told(&["--gpus", "v100=1,k80=1", "--jobs", &jobs]);

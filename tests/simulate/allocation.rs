@@ -24,8 +24,11 @@ fn fleet() -> Option<TypedFleet> {
 fn answer(fleet: &TypedFleet, jobs: usize, runs: DrawnRuns, policies: &[P]) -> AllocationAnswer {
     let request = AllocationRequest {
         policies: policies.to_vec(),
-        jobs: AllocationJobs::Drawn(JobDraw { jobs, per_hour: None, runs, gangs: true }, (1..=4).collect()),
-        options: RoundOptions { round_ms: 360_000, restart_ms: 0, per_node: None },
+        jobs: AllocationJobs::Drawn(
+            JobDraw { jobs, per_hour: None, runs, gangs: true, ..JobDraw::default() },
+            (1..=4).collect(),
+        ),
+        options: RoundOptions::default(),
     };
     AllocationAnswer::of(fleet, "gavel".to_owned(), &request, &|| {}).unwrap()
 }
@@ -82,18 +85,15 @@ fn programmes_on_gavels_throughputs_are_feasible_and_proved() {
     let gpus = fleet.gpus();
     let room = GangRoom { gpus: fleet.pools.iter().map(|pool| pool.gpus).collect(), per_node: None };
     for seed in 0..4 {
-        let what = JobDraw { jobs: 100, per_hour: None, runs: DrawnRuns::Simulation, gangs: true };
+        let what =
+            JobDraw { jobs: 100, per_hour: None, runs: DrawnRuns::Simulation, gangs: true, ..JobDraw::default() };
         let jobs = draw(&fleet, &what, seed).unwrap();
         let active: Vec<ActiveJob<'_>> = jobs
             .iter()
             .enumerate()
             .map(|(number, job)| ActiveJob {
-                kind: &fleet.kinds[job.kind],
-                weight: 1.0,
                 since_s: 600.0 * number as f64,
-                remaining: job.steps,
-                attained_gpu_s: 0.0,
-                on: None,
+                ..ActiveJob::of(&fleet.kinds[job.kind], job.steps)
             })
             .collect();
         for policy in [P::MaxMinAware, P::FinishTimeAware, P::Makespan] {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use tracecast_planner::allocation::answer::{AllocationAnswer, AllocationJobs, AllocationRequest};
-use tracecast_planner::allocation::job::{self, DrawnRuns, JobDraw};
+use tracecast_planner::allocation::job::{self, DrawnRuns, JobDraw, UserDraw};
 use tracecast_planner::allocation::matching::MOST_GPUS;
 use tracecast_planner::allocation::policy::AllocationPolicy;
 use tracecast_planner::allocation::pool::{self, GpuPool, TypedFleet};
@@ -65,10 +65,16 @@ pub(crate) struct BacktestAllocation {
     /// Draw jobs of one GPU only
     #[arg(long, conflicts_with = "jobs", help_heading = "Jobs")]
     pub(crate) single_gpu: bool,
+    /// Users of the drawn jobs, who submit in bursts
+    #[arg(long, value_name = "USERS", value_parser = clap::value_parser!(u32).range(2..=1000), requires = "rate", conflicts_with = "jobs", help_heading = "Jobs")]
+    pub(crate) users: Option<u32>,
+    /// Jobs that a user submits at once
+    #[arg(long, value_name = "JOBS", value_parser = clap::value_parser!(u32).range(1..=10_000), default_value = "8", conflicts_with = "jobs", help_heading = "Jobs")]
+    pub(crate) burst: u32,
     /// How many times jobs are drawn: seeds 1, 2 and so on
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000), conflicts_with = "jobs", help_heading = "Jobs")]
     pub(crate) seeds: u64,
-    /// Policies to compare, separated by commas [default: all; allox only where every job has one GPU and the fleet at most 256]
+    /// Policies to compare, separated by commas [default: all that apply; allox only where every job has one GPU and the fleet at most 256, and the last three only where jobs have users]
     ///
     ///   fifo               in order of submission, on any type
     ///   fifo_aware         the same, each on the fastest type with room
@@ -81,6 +87,9 @@ pub(crate) struct BacktestAllocation {
     ///   makespan           the least time until all are done
     ///   allox              the matching of jobs and GPUs with the least sum of times
     ///   trading            equal shares, then trades of fast for slow GPU time
+    ///   partition          each user within its fair share
+    ///   user_max_min       max-min fairness between users, round by round
+    ///   karma              the same, by credits that users earn when they leave GPUs to others
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = AllocationPolicy::named, help_heading = "Policies", verbatim_doc_comment)]
     pub(crate) policies: Vec<AllocationPolicy>,
     /// Length of a round: who has which GPUs changes only between rounds
@@ -89,8 +98,15 @@ pub(crate) struct BacktestAllocation {
     /// Time that a checkpoint and a restart take when a job is stopped or moved
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s", help_heading = "Policies")]
     pub(crate) restart: i64,
+    /// Part of a user's fair share that karma guarantees, from 0 to 1
+    #[arg(long, value_name = "PART", value_parser = part, default_value = "0.5", help_heading = "Policies")]
+    pub(crate) alpha: f64,
     #[command(flatten)]
     pub(crate) answering: Answering,
+}
+
+fn part(text: &str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|part: &f64| (0.0..=1.0).contains(part)).ok_or("write a part between 0 and 1")
 }
 
 fn rate(text: &str) -> Result<f64, &'static str> {
@@ -122,6 +138,7 @@ pub(crate) fn backtest(asked: &BacktestAllocation, quiet: bool) -> Result<()> {
                     Runs::Hours => DrawnRuns::Hours,
                 },
                 gangs: !asked.single_gpu,
+                users: asked.users.map(|users| UserDraw { users, burst: asked.burst }),
             };
             AllocationJobs::Drawn(what, (1..=asked.seeds).collect())
         }
@@ -133,14 +150,25 @@ pub(crate) fn backtest(asked: &BacktestAllocation, quiet: bool) -> Result<()> {
         AllocationJobs::Drawn(what, _) => !what.gangs,
     };
     let matched = single && fleet.gpus().iter().sum::<f64>() <= MOST_GPUS as f64;
+    let users = match &jobs {
+        AllocationJobs::Listed(jobs) => jobs.iter().any(|job| job.user.is_some()),
+        AllocationJobs::Drawn(what, _) => what.users.is_some(),
+    };
+    let applies =
+        |policy: &AllocationPolicy| (matched || *policy != AllocationPolicy::Allox) && (users || !policy.by_user());
     let policies = if asked.policies.is_empty() {
-        AllocationPolicy::ALL.into_iter().filter(|policy| matched || *policy != AllocationPolicy::Allox).collect()
+        AllocationPolicy::ALL.into_iter().filter(applies).collect()
     } else {
         asked.policies.clone()
     };
     let sets = if let AllocationJobs::Drawn(_, seeds) = &jobs { seeds.len() } else { 1 };
     let steps = Steps::new(quiet, "replaying policies", sets * policies.len());
-    let options = RoundOptions { round_ms: asked.round, restart_ms: asked.restart, per_node: asked.gpus_per_node };
+    let options = RoundOptions {
+        round_ms: asked.round,
+        restart_ms: asked.restart,
+        per_node: asked.gpus_per_node,
+        alpha: asked.alpha,
+    };
     let request = AllocationRequest { policies, jobs, options };
     let answer = AllocationAnswer::of(&fleet, title, &request, &|| steps.step())?;
     drop(steps);

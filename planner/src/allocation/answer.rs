@@ -7,6 +7,8 @@
 //! O(seeds × policies) replays, in parallel. Worked example: mean completion times of 10 h under FIFO, 7 h under the best policy without types and 4 h under the best with them: of the 6 h saved, half come
 //! from taking turns and half from types.
 
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -40,6 +42,22 @@ pub struct AllocationFigure {
     pub high: Option<f64>,
 }
 
+/// How users fared.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "AllocationUsers_{F}")]
+pub struct AllocationUsers<F> {
+    /// Of the GPU time that a user's jobs asked for, from submission to end, the share that they had: the least of a user.
+    pub had_least: F,
+    /// The mean over users.
+    pub had_mean: F,
+    /// The greatest of a user.
+    pub had_most: F,
+    /// Mean time from submission to end of the user with the greatest, seconds.
+    pub longest_jct_s: F,
+    /// Of the user with the least, seconds.
+    pub shortest_jct_s: F,
+}
+
 /// What a policy did to one set of jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AllocationRun {
@@ -67,6 +85,9 @@ pub struct AllocationRun {
     pub allocations: u64,
     /// Programmes solved for them.
     pub programmes: u64,
+    /// How users fared; only where jobs are of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub users: Option<AllocationUsers<f64>>,
     /// Time that they took on this machine, seconds, in all and at most: never the same twice, so in no answer.
     #[serde(skip)]
     #[schemars(skip)]
@@ -98,6 +119,9 @@ pub struct AllocationRow {
     pub restarts_per_job: f64,
     /// Mean time over that under the first policy, less 1.
     pub against_first: AllocationFigure,
+    /// How users fared; only where jobs are of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub users: Option<AllocationUsers<AllocationFigure>>,
 }
 
 /// What no schedule undercuts.
@@ -227,6 +251,13 @@ impl AllocationAnswer {
             return Err(Error::NoJobs("there is no job to replay".to_owned()));
         };
         let count = first.len();
+        let by_user = policies.iter().find(|policy| policy.by_user());
+        if let Some(policy) = by_user.filter(|_| first.iter().all(|job| job.user.is_none())) {
+            return Err(Error::Policy(format!(
+                "{} gives GPUs to users, and no job has one; give jobs a column `user`, or draw them with `--users 6 --rate 6`",
+                policy.name()
+            )));
+        }
         let cases: Vec<(usize, AllocationPolicy)> =
             (0..sets.len()).flat_map(|set| policies.iter().map(move |policy| (set, *policy))).collect();
         let replays: Vec<AllocationRun> = cases
@@ -307,8 +338,47 @@ fn run(
         restarts: found.restarts,
         allocations: found.allocations,
         programmes: found.programmes,
+        users: users(fleet, jobs, found),
         allocating_s: found.allocating_s,
     }
+}
+
+/// How users fared, if there are several.
+fn users(fleet: &TypedFleet, jobs: &[GangJob], found: &AllocationReplay) -> Option<AllocationUsers<f64>> {
+    /// Sums over the jobs of a user.
+    #[derive(Default)]
+    struct Sums {
+        jobs: f64,
+        took_s: f64,
+        asked_gpu_s: f64,
+        had_gpu_s: f64,
+    }
+    let mut of: BTreeMap<Option<&str>, Sums> = BTreeMap::new();
+    let gpus = |job: &GangJob| fleet.kinds.get(job.kind).map_or(0.0, |kind| f64::from(kind.gpus));
+    for (job, end_ms) in jobs.iter().zip(&found.ends_ms) {
+        let took_s = (end_ms - job.submit_ms) as f64 / 1e3;
+        let sums = of.entry(job.user.as_deref()).or_default();
+        sums.jobs += 1.0;
+        sums.took_s += took_s;
+        sums.asked_gpu_s += gpus(job) * took_s;
+    }
+    for stint in &found.stints {
+        let Some(job) = jobs.get(stint.job) else { continue };
+        let sums = of.entry(job.user.as_deref()).or_default();
+        sums.had_gpu_s += gpus(job) * (stint.to_ms - stint.from_ms) as f64 / 1e3;
+    }
+    if of.len() < 2 {
+        return None;
+    }
+    let had = || of.values().map(|sums| sums.had_gpu_s / sums.asked_gpu_s.max(1e-9));
+    let took = || of.values().map(|sums| sums.took_s / sums.jobs);
+    Some(AllocationUsers {
+        had_least: had().fold(f64::INFINITY, f64::min),
+        had_mean: interval::average(had()),
+        had_most: had().fold(0.0, f64::max),
+        longest_jct_s: took().fold(0.0, f64::max),
+        shortest_jct_s: took().fold(f64::INFINITY, f64::min),
+    })
 }
 
 /// A figure over sets of jobs.
@@ -339,8 +409,18 @@ fn row(at: usize, jobs: usize, tried: &[Tried<'_>]) -> Option<AllocationRow> {
     for end in [Some(&mut against_first.value), against_first.low.as_mut(), against_first.high.as_mut()] {
         end.into_iter().for_each(|end| *end -= 1.0);
     }
+    let by_user = |of: fn(&AllocationUsers<f64>) -> f64| over(tried, &|set| set.runs.get(at)?.users.as_ref().map(of));
+    let users =
+        tried.iter().all(|set| set.runs.get(at).is_some_and(|run| run.users.is_some())).then(|| AllocationUsers {
+            had_least: by_user(|users| users.had_least),
+            had_mean: by_user(|users| users.had_mean),
+            had_most: by_user(|users| users.had_most),
+            longest_jct_s: by_user(|users| users.longest_jct_s),
+            shortest_jct_s: by_user(|users| users.shortest_jct_s),
+        });
     Some(AllocationRow {
         policy,
+        users,
         knows_types: policy.knows_types(),
         mean_jct_s: figure(|run| run.mean_jct_s),
         p50_jct_s: figure(|run| run.p50_jct_s),

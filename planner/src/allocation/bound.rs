@@ -135,14 +135,14 @@ mod tests {
         let fleet = TypedFleet::of(pools("v100=4,p100=4,k80=4").unwrap(), &rates).unwrap();
         for seed in 0..6 {
             let per_hour = (seed % 2 == 0).then_some(8.0);
-            let what = JobDraw { jobs: 30, per_hour, runs: DrawnRuns::Hours, gangs: seed < 4 };
+            let what = JobDraw { jobs: 30, per_hour, runs: DrawnRuns::Hours, gangs: seed < 4, ..JobDraw::default() };
             let jobs = draw(&fleet, &what, seed).unwrap();
             let least = bound(&fleet, &jobs).unwrap();
             for policy in AllocationPolicy::ALL {
                 if policy == AllocationPolicy::Allox && seed < 4 {
                     continue;
                 }
-                let options = RoundOptions { round_ms: 60_000, restart_ms: 0, per_node: None };
+                let options = RoundOptions { round_ms: 60_000, ..RoundOptions::default() };
                 let found = replay(&fleet, &jobs, policy, &options).unwrap();
                 let took = |(end, job): (&i64, &GangJob)| (end - job.submit_ms) as f64 / 1e3;
                 let mean = found.ends_ms.iter().zip(&jobs).map(took).sum::<f64>() / jobs.len() as f64;

@@ -8,6 +8,8 @@
 //! in 80 % of the jobs and between 3 and 4 in the others; arrivals as a Poisson process, or all at once. [`DrawnRuns::Hours`] draws runs of a whole number of hours from one to four, as the
 //! traces of Gavel's physical cluster have them.
 //!
+//! **Drawn users** ([`UserDraw`]) submit in bursts, so that what each asks for goes up and down: bursts come as a Poisson process, each of so many jobs, all submitted at once. Users take turns in an order that is drawn anew each time all have had theirs, so that all ask for about as much in the end. Types, sizes and runs are those of the same seed without users.
+//!
 //! O(jobs × kinds). Worked example: a run of 100 minutes at 4 steps a second on a V100 is a job of 24,000 steps.
 
 use rand::{RngExt, SeedableRng};
@@ -50,6 +52,15 @@ pub enum DrawnRuns {
     Hours,
 }
 
+/// Users of drawn jobs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UserDraw {
+    /// How many.
+    pub users: u32,
+    /// Jobs that one submits at once, 1 or more.
+    pub burst: u32,
+}
+
 /// What to draw.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct JobDraw {
@@ -61,12 +72,21 @@ pub struct JobDraw {
     pub runs: DrawnRuns,
     /// Whether some have several GPUs.
     pub gangs: bool,
+    /// Users who submit in bursts, `None` if jobs come one by one and are nobody's.
+    pub users: Option<UserDraw>,
+}
+
+impl Default for JobDraw {
+    /// As Gavel's simulator draws 96 jobs, all there at once.
+    fn default() -> Self {
+        Self { jobs: 96, per_hour: None, runs: DrawnRuns::Simulation, gangs: true, users: None }
+    }
 }
 
 /// Draws jobs; the same seed gives the same.
 ///
 /// # Errors
-/// If no job type runs on the first GPU type.
+/// If no job type runs on the first GPU type, or users are to submit jobs that are all there at once.
 pub fn draw(fleet: &TypedFleet, what: &JobDraw, seed: u64) -> Result<Vec<GangJob>> {
     let reference =
         |kind: usize| fleet.kinds.get(kind).and_then(|kind| kind.steps_per_s.first()).copied().unwrap_or(0.0);
@@ -78,6 +98,9 @@ pub fn draw(fleet: &TypedFleet, what: &JobDraw, seed: u64) -> Result<Vec<GangJob
         return Err(Error::NoJobs(format!(
             "no job of one GPU runs on {first}, by which drawn jobs are measured; name another GPU type first"
         )));
+    }
+    if what.users.is_some() && what.per_hour.is_none() {
+        return Err(Error::Policy("users submit over time; say how many jobs come in an hour (`--rate 6`)".to_owned()));
     }
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut at_s = 0.0;
@@ -113,7 +136,29 @@ pub fn draw(fleet: &TypedFleet, what: &JobDraw, seed: u64) -> Result<Vec<GangJob
             user: None,
         });
     }
+    if let Some((users, rate)) = what.users.zip(what.per_hour) {
+        submit_in_bursts(&mut found, &users, rate, seed);
+    }
     Ok(found)
+}
+
+/// Gives jobs users and times of submission, from a stream of random numbers of their own.
+fn submit_in_bursts(jobs: &mut [GangJob], what: &UserDraw, per_hour: f64, seed: u64) {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    random.set_stream(1);
+    let (mut at_s, mut turns) = (0.0, Vec::new());
+    for (number, burst) in jobs.chunks_mut(what.burst.max(1) as usize).enumerate() {
+        if turns.is_empty() {
+            turns.extend(1..=what.users);
+        }
+        let user = turns.swap_remove(random.random_range(0..turns.len()));
+        let gap: f64 = random.random();
+        at_s += if number == 0 { 0.0 } else { -(1.0 - gap).ln() * 3600.0 * f64::from(what.burst) / per_hour };
+        for job in burst {
+            job.submit_ms = (at_s * 1e3) as i64;
+            job.user = Some(format!("u{user}"));
+        }
+    }
 }
 
 /// A row of the CSV.
@@ -218,7 +263,8 @@ mod tests {
 
     #[test]
     fn jobs_are_drawn_alike_from_a_seed() {
-        let what = JobDraw { jobs: 500, per_hour: Some(2.0), runs: DrawnRuns::Simulation, gangs: true };
+        let what =
+            JobDraw { jobs: 500, per_hour: Some(2.0), runs: DrawnRuns::Simulation, gangs: true, ..JobDraw::default() };
         let jobs = draw(&fleet(), &what, 7).unwrap();
         assert_eq!(jobs, draw(&fleet(), &what, 7).unwrap());
         assert_ne!(jobs, draw(&fleet(), &what, 8).unwrap());
@@ -237,6 +283,25 @@ mod tests {
                 .iter()
                 .all(|job| job.submit_ms == 0 && (run_min(job) / 60.0 - (run_min(job) / 60.0).round()).abs() < 1e-6)
         );
+    }
+
+    #[test]
+    fn users_submit_in_bursts() {
+        let single = JobDraw { jobs: 4000, per_hour: Some(6.0), gangs: true, ..JobDraw::default() };
+        let users = JobDraw { users: Some(UserDraw { users: 5, burst: 8 }), ..single };
+        let (alone, jobs) = (draw(&fleet(), &single, 3).unwrap(), draw(&fleet(), &users, 3).unwrap());
+        // The jobs are the same, and as many come in an hour.
+        assert!(alone.iter().zip(&jobs).all(|(a, b)| (a.kind, a.steps) == (b.kind, b.steps)));
+        assert!(jobs.is_sorted_by_key(|job| job.submit_ms));
+        let rate = 4000.0 / (jobs.last().unwrap().submit_ms as f64 / 3.6e6);
+        assert!((5.0..7.2).contains(&rate), "{rate}");
+        let bursts = 1 + jobs.windows(2).filter(|two| two[0].submit_ms < two[1].submit_ms).count();
+        assert_eq!(bursts, 500);
+        for user in 1..=5 {
+            assert_eq!(jobs.iter().filter(|job| job.user.as_deref() == Some(&format!("u{user}"))).count(), 800);
+        }
+        let told = draw(&fleet(), &JobDraw { per_hour: None, ..users }, 3).unwrap_err().to_string();
+        assert!(told.contains("--rate"), "{told}");
     }
 
     #[test]

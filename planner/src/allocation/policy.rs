@@ -16,10 +16,13 @@
 //! | `makespan` | minimises the greatest `r_j / speed_j`: `need_j = r_j` | yes | `min_total_duration` |
 //! | `allox` | the matching of jobs with places in the queues of GPUs that makes the sum of completion times least; jobs of one GPU | yes | `allox` |
 //! | `trading` | equal shares, and then trades of fast GPU time for more slow time between those whom it serves most and least | yes | |
+//! | `partition` | every user has at most its fair share of the GPUs | | |
+//! | `user_max_min` | max-min fairness between users, of each round alone | | |
+//! | `karma` | the same with credits that users earn by leaving GPUs to others | | |
 //!
 //! t_j is the time since submission and r_j the steps left. The needs go into the [programme](super::programme). **Finish-time fairness** is the objective of Themis (Mahajan et al., NSDI 2020); for a given ρ it is the programme with
 //! `need_j = r_j / (ρ·D_j − t_j)`, where `D_j = t_j + r_j / E_j`. The equal share shows that ρ = 1 can be had. The z at some ρ gives a smaller ρ that can be had, the worst ratio of that allocation, and one that cannot be undercut, `min_j (τ_j + (ρ − τ_j) / z)` with
-//! `τ_j = t_j / D_j`; the search ends when the two are within a thousandth. AlloX (Le et al., EuroSys 2020) and the trades of Gandiva-fair (Chaudhary et al., EuroSys 2020) stand in [`super::matching`] and [`super::trade`]. Dominant resource fairness divides one resource
+//! `τ_j = t_j / D_j`; the search ends when the two are within a thousandth. AlloX (Le et al., EuroSys 2020) and the trades of Gandiva-fair (Chaudhary et al., EuroSys 2020) stand in [`super::matching`] and [`super::trade`]; the three policies between users, which remember earlier rounds, in [`super::user`] and [`super::karma`]. Dominant resource fairness divides one resource
 //! here, GPUs, and is then `max_min`.
 //!
 //! Worked example: as in the [programme](super::programme), three jobs on a V100 and a K80: `max_min` gives each two thirds of its time, half of that on each type; `max_min_aware` gives each 1.2 times the steps of that.
@@ -65,11 +68,17 @@ pub enum AllocationPolicy {
     Allox,
     /// Gandiva-fair: equal shares with trades.
     Trading,
+    /// Each user within its fair share.
+    Partition,
+    /// Max-min fairness between users, round by round.
+    UserMaxMin,
+    /// Karma: the same with credits.
+    Karma,
 }
 
 impl AllocationPolicy {
     /// All of them, as they are listed.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Fifo,
         Self::FifoAware,
         Self::Las,
@@ -81,9 +90,12 @@ impl AllocationPolicy {
         Self::Makespan,
         Self::Allox,
         Self::Trading,
+        Self::Partition,
+        Self::UserMaxMin,
+        Self::Karma,
     ];
     /// Their names.
-    pub const NAMES: [&'static str; 11] = [
+    pub const NAMES: [&'static str; 14] = [
         "fifo",
         "fifo_aware",
         "las",
@@ -95,6 +107,9 @@ impl AllocationPolicy {
         "makespan",
         "allox",
         "trading",
+        "partition",
+        "user_max_min",
+        "karma",
     ];
 
     /// Its name.
@@ -115,12 +130,22 @@ impl AllocationPolicy {
 
     /// Whether it knows how fast a job is on each type.
     pub fn knows_types(self) -> bool {
-        !matches!(self, Self::Fifo | Self::Las | Self::MaxMin | Self::FinishTime)
+        !matches!(self, Self::Fifo | Self::Las | Self::MaxMin | Self::FinishTime) && !self.by_user()
+    }
+
+    /// Whether it gives GPUs to users, and remembers them from round to round ([`super::user`]).
+    pub fn by_user(self) -> bool {
+        matches!(self, Self::Partition | Self::UserMaxMin | Self::Karma)
+    }
+
+    /// Whether there may be rounds in which nobody has a GPU though somebody waits.
+    pub fn may_idle(self) -> bool {
+        self == Self::Partition
     }
 
     /// Whether it decides anew every round, and not only when a job comes or ends.
     pub fn every_round(self) -> bool {
-        matches!(self, Self::Las | Self::LasAware)
+        matches!(self, Self::Las | Self::LasAware) || self.by_user()
     }
 }
 
@@ -136,7 +161,7 @@ pub enum Allocated {
 /// The allocation of a policy to the jobs that are there.
 ///
 /// # Errors
-/// If a solver fails, which no input should bring about.
+/// If the policy remembers earlier rounds, so that it decides in a [replay](super::replay()) alone, or a solver fails, which no input should bring about.
 pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangRoom) -> Result<Allocated> {
     use AllocationPolicy as P;
     let gpus: &[f64] = &room.gpus.iter().copied().map(f64::from).collect::<Vec<f64>>();
@@ -160,6 +185,9 @@ pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangR
             levelled(&claims(active, &needs), gpus)?
         }
         P::Trading => Levelled { shares: traded(active, gpus), ..Levelled::default() },
+        P::Partition | P::UserMaxMin | P::Karma => {
+            return Err(Error::Defect(format!("{} remembers users, and was asked without them", policy.name())));
+        }
     }))
 }
 

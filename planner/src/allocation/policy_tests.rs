@@ -123,7 +123,7 @@ proptest! {
         }
         let gpus: Vec<f64> = gpus.into_iter().map(f64::from).collect();
         for policy in AllocationPolicy::ALL {
-            if policy == AllocationPolicy::Allox && kinds.iter().any(|kind| kind.gpus > 1) {
+            if policy == AllocationPolicy::Allox && kinds.iter().any(|kind| kind.gpus > 1) || policy.by_user() {
                 continue;
             }
             let found = shares(policy, &active, &gpus);

@@ -5,6 +5,7 @@
 //! 1. Rounds begin at whole multiples of the round's length from time 0. A job that comes within a round waits for the next; where nobody is there, rounds are passed over.
 //! 2. At the beginning of a round the policy sees the jobs that were submitted by then and are not done, and nothing of others. It allocates anew if a job came or ended since its last allocation, or every round
 //!    if it [asks for that](AllocationPolicy::every_round). Jobs of one user divide the weight of each of them by their number.
+//!    Policies between users see in every round which users have come so far, and remember them ([`super::user`]).
 //! 3. Who gets which type for the round is what the policy says, or, where it gives [shares](Allocated::Shares) of time, the contract of [`super::rounds`].
 //! 4. A job makes the steps of its gang on that type, from the beginning of the round on. If it ran before, and not on that type in the round just before, a restart comes first, in which it
 //!    holds its GPUs and makes no steps.
@@ -24,6 +25,7 @@ use super::matching::MOST_GPUS;
 use super::policy::{Allocated, AllocationPolicy, allocate};
 use super::pool::TypedFleet;
 use super::rounds::{Credit, GangRoom, RoundJob, choose};
+use super::user::UserShares;
 use crate::error::{Error, Result};
 
 /// Most rounds of a replay.
@@ -33,7 +35,7 @@ const LEFT_MS: f64 = 1e-6;
 const LEFT_SHARE: f64 = 1e-12;
 
 /// How a replay goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RoundOptions {
     /// Length of a round, milliseconds.
     pub round_ms: i64,
@@ -41,6 +43,15 @@ pub struct RoundOptions {
     pub restart_ms: i64,
     /// GPUs of a node, `None` if gangs may lie anywhere within a type.
     pub per_node: Option<u32>,
+    /// The part of a user's fair share that `karma` guarantees, 0 to 1.
+    pub alpha: f64,
+}
+
+impl Default for RoundOptions {
+    /// Rounds of 6 min, moves that cost nothing, gangs that lie anywhere, and half of a fair share guaranteed.
+    fn default() -> Self {
+        Self { round_ms: 360_000, restart_ms: 0, per_node: None, alpha: 0.5 }
+    }
 }
 
 /// Rounds in a row that a job had on one type.
@@ -104,6 +115,9 @@ pub fn replay(
     if options.round_ms <= 0 || !(0..options.round_ms).contains(&options.restart_ms) {
         return Err(Error::Policy("a restart must take less than a round, and a round more than nothing".to_owned()));
     }
+    if !(0.0..=1.0).contains(&options.alpha) {
+        return Err(Error::Policy("the guaranteed part of a fair share must lie between 0 and 1".to_owned()));
+    }
     if !jobs.is_sorted_by_key(|job| job.submit_ms) {
         return Err(Error::Defect("jobs to allocate GPUs to are not in order of submission".to_owned()));
     }
@@ -143,6 +157,8 @@ pub fn replay(
     let mut last: Vec<Option<usize>> = vec![None; jobs.len()];
     let (mut active, mut next): (Vec<usize>, usize) = (Vec::new(), 0);
     let mut allocated = Allocated::Types(Vec::new());
+    let owners = owners(jobs);
+    let mut users = policy.by_user().then(|| UserShares::new(policy, options.alpha));
     let mut equal: Vec<f64> = Vec::new();
     let (mut now, mut changed, mut rounds_gone) = (0i64, false, 0u64);
     loop {
@@ -168,10 +184,15 @@ pub fn replay(
                     remaining: state[*job].remaining,
                     attained_gpu_s: state[*job].attained_gpu_s,
                     on: state[*job].on,
+                    user: owners[*job].0,
+                    user_weight: owners[*job].1,
                 })
                 .collect();
             let began = Instant::now();
-            allocated = allocate(policy, &seen, &room)?;
+            allocated = match &mut users {
+                Some(users) => Allocated::Types(users.round(&seen, &room)),
+                None => allocate(policy, &seen, &room)?,
+            };
             let took_s = began.elapsed().as_secs_f64();
             found.allocating_s = (found.allocating_s.0 + took_s, found.allocating_s.1.max(took_s));
             found.allocations += 1;
@@ -207,7 +228,7 @@ pub fn replay(
                 given
             }
         };
-        if given.iter().all(Option::is_none) {
+        if given.iter().all(Option::is_none) && !policy.may_idle() {
             return Err(Error::Defect(format!("{}: no job has a GPU in a round", policy.name())));
         }
         let end = now + options.round_ms;
@@ -263,6 +284,17 @@ fn weights(jobs: &[GangJob], active: &[usize]) -> Vec<f64> {
     }
     let share = |job: &usize| jobs[*job].user.as_deref().and_then(|user| of.get(user)).copied().unwrap_or(1.0);
     active.iter().map(|job| jobs[*job].weight / share(job)).collect()
+}
+
+/// The user of each job, numbered in the order in which they come, and what it weighs: as much as its first job. Jobs without one are one user's.
+fn owners(jobs: &[GangJob]) -> Vec<(usize, f64)> {
+    let mut known: BTreeMap<Option<&str>, (usize, f64)> = BTreeMap::new();
+    let mut found = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let next = known.len();
+        found.push(*known.entry(job.user.as_deref()).or_insert((next, job.weight)));
+    }
+    found
 }
 
 /// Adds a stint, to the one before of the same job if it goes on on the same type.

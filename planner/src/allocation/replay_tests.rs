@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 
-use super::super::job::{DrawnRuns, JobDraw, draw};
+use super::super::job::{DrawnRuns, JobDraw, UserDraw, draw};
 use super::super::pool::pools;
 use super::super::pool::tests::rate;
 use super::*;
 
-const SIX_MIN: RoundOptions = RoundOptions { round_ms: 360_000, restart_ms: 0, per_node: None };
+const SIX_MIN: RoundOptions = RoundOptions { round_ms: 360_000, restart_ms: 0, per_node: None, alpha: 0.5 };
 
 fn fleet() -> TypedFleet {
     let mut rates = Vec::new();
@@ -141,9 +141,10 @@ proptest! {
         per_node in proptest::option::of(2u32..5),
     ) {
         let fleet = fleet();
-        let what = JobDraw { jobs: count, per_hour, runs: DrawnRuns::Hours, gangs: true };
+        let users = per_hour.map(|_| UserDraw { users: 3, burst: 2 });
+        let what = JobDraw { jobs: count, per_hour, runs: DrawnRuns::Hours, users, ..JobDraw::default() };
         let jobs = draw(&fleet, &what, seed).unwrap();
-        let options = RoundOptions { round_ms: 360_000, restart_ms: restart, per_node };
+        let options = RoundOptions { restart_ms: restart, per_node, ..SIX_MIN };
         for policy in AllocationPolicy::ALL {
             if policy == AllocationPolicy::Allox && jobs.iter().any(|job| fleet.kinds[job.kind].gpus > 1) {
                 continue;
@@ -157,9 +158,12 @@ proptest! {
     fn jobs_that_come_later_change_nothing_before(seed in any::<u64>(), cut in 4usize..16) {
         // The same jobs up to one, others after it: until then nothing differs.
         let fleet = fleet();
-        let what = JobDraw { jobs: 20, per_hour: Some(6.0), runs: DrawnRuns::Hours, gangs: true };
+        let users = Some(UserDraw { users: 4, burst: 2 });
+        let what = JobDraw { jobs: 20, per_hour: Some(6.0), runs: DrawnRuns::Hours, users, ..JobDraw::default() };
         let jobs = draw(&fleet, &what, seed).unwrap();
+        // Jobs of one burst come together.
         let from = jobs[cut].submit_ms;
+        let cut = jobs.partition_point(|job| job.submit_ms < from);
         let mut other: Vec<GangJob> = jobs[..cut].to_vec();
         other.extend(draw(&fleet, &what, seed ^ 1).unwrap().into_iter().map(|job| GangJob { submit_ms: job.submit_ms + from, ..job }));
         for policy in AllocationPolicy::ALL.into_iter().filter(|policy| *policy != AllocationPolicy::Allox) {

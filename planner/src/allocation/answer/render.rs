@@ -20,6 +20,14 @@ pub(super) fn drawn_in_words(what: &JobDraw, fleet: &TypedFleet, seeds: &[u64]) 
     let come = what
         .per_hour
         .map_or_else(|| "all there at once".to_owned(), |rate| format!("{} an hour", format::compact(rate)));
+    let come = match &what.users {
+        Some(users) => format!(
+            "{come} in bursts of {} by {}",
+            users.burst,
+            format::counted(u64::from(users.users), "user", "users")
+        ),
+        None => come,
+    };
     let gangs = if what.gangs { "of 1, 2, 4 or 8 GPUs" } else { "of one GPU" };
     format!(
         "{} {gangs}, {come}, {runs} on {first}; {}",
@@ -122,7 +130,9 @@ impl AllocationAnswer {
             format::duration(self.limits.makespan_s.value)
         ));
         report.notes.clone_from(&self.notes);
-        report.sections = vec![self.times(), self.fairness(), self.runs_section()];
+        report.sections = vec![self.times(), self.fairness()];
+        report.sections.extend(self.users());
+        report.sections.push(self.runs_section());
         report
     }
 
@@ -193,6 +203,36 @@ impl AllocationAnswer {
             .with_table(table)
             .with_definition("The **finish-time ratio** of a job is its time from submission to end over the time that it takes alone on its equal share of every GPU type: above 1, it would have been better off with a share of its own. What the equal share is depends on how many others are there, under that policy.")
             .with_definition("**Held**: the share of a type's GPU time until the last end in which a job had it. A slow type that is held all the time may be no gain.")
+    }
+
+    fn users(&self) -> Option<Section> {
+        let mut table = ReportTable::new(
+            "Users by policy",
+            vec![
+                Column::text("Policy"),
+                Column::text("Worst-off user had"),
+                Column::text("Mean"),
+                Column::text("Best-off user had"),
+                Column::text("Longest mean of a user (h)"),
+                Column::text("Shortest (h)"),
+            ],
+        );
+        for (row, users) in self.policies.iter().filter_map(|row| Some((row, row.users?))) {
+            let share = |figure: &AllocationFigure| -> Cell { told(figure, &format::percent).into() };
+            let hours = |figure: &AllocationFigure| -> Cell {
+                told(figure, &|seconds| format::float(seconds / 3600.0, 2)).into()
+            };
+            table.rows.push(vec![
+                row.policy.name().into(),
+                share(&users.had_least),
+                share(&users.had_mean),
+                share(&users.had_most),
+                hours(&users.longest_jct_s),
+                hours(&users.shortest_jct_s),
+            ]);
+        }
+        let section = Section::new("allocation-users", "What each user gets").with_definition("**Had**: of the GPU time that a user's jobs asked for, all GPUs of each from its submission to its end, the share in which they held GPUs. A user who asks now and then may get more of what it asks for than one who asks all the time, and be treated fairly.");
+        (!table.rows.is_empty()).then(|| section.with_table(table))
     }
 
     fn runs_section(&self) -> Section {
