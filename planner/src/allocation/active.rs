@@ -24,12 +24,27 @@ pub struct ActiveJob<'a> {
     pub user: usize,
     /// What its user weighs.
     pub user_weight: f64,
+    /// Its number, in order of submission of all jobs.
+    pub job: usize,
+    /// Seconds until its deadline, below 0 if that has passed; `None` if it has none.
+    pub due_s: Option<f64>,
 }
 
 impl<'a> ActiveJob<'a> {
     /// A job that was just submitted and is like all others, with so many steps to make.
     pub fn of(kind: &'a JobKind, remaining: f64) -> Self {
-        Self { kind, weight: 1.0, since_s: 0.0, remaining, attained_gpu_s: 0.0, on: None, user: 0, user_weight: 1.0 }
+        Self {
+            kind,
+            weight: 1.0,
+            since_s: 0.0,
+            remaining,
+            attained_gpu_s: 0.0,
+            on: None,
+            user: 0,
+            user_weight: 1.0,
+            job: 0,
+            due_s: None,
+        }
     }
 
     /// GPUs of the gang.
@@ -58,7 +73,8 @@ pub(super) mod tests {
     }
 
     pub(in super::super) fn active(kinds: &[JobKind]) -> Vec<ActiveJob<'_>> {
-        kinds.iter().map(|kind| ActiveJob::of(kind, 1000.0)).collect()
+        let of = |(job, kind)| ActiveJob { job, ..ActiveJob::of(kind, 1000.0) };
+        kinds.iter().enumerate().map(of).collect()
     }
 
     #[test]

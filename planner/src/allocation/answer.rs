@@ -58,6 +58,26 @@ pub struct AllocationUsers<F> {
     pub shortest_jct_s: F,
 }
 
+/// What became of deadlines.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "AllocationDeadlines_{F}")]
+pub struct AllocationDeadlines<F> {
+    /// Share of the jobs with deadlines that missed them.
+    pub missed: F,
+    /// By how much those that did were late on average, seconds; 0 if none was.
+    pub late_s: F,
+    /// Mean time from submission to end of the jobs with deadlines, seconds.
+    pub due_jct_s: F,
+    /// Of those without, seconds; 0 if all have one.
+    pub best_effort_jct_s: F,
+    /// Share of the jobs with deadlines that were admitted; only under a policy that admits jobs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admitted: Option<F>,
+    /// Share of the admitted ones that were late all the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broken: Option<F>,
+}
+
 /// What a policy did to one set of jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AllocationRun {
@@ -88,6 +108,9 @@ pub struct AllocationRun {
     /// How users fared; only where jobs are of several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users: Option<AllocationUsers<f64>>,
+    /// What became of deadlines; only where jobs have some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadlines: Option<AllocationDeadlines<f64>>,
     /// Time that they took on this machine, seconds, in all and at most: never the same twice, so in no answer.
     #[serde(skip)]
     #[schemars(skip)]
@@ -122,6 +145,9 @@ pub struct AllocationRow {
     /// How users fared; only where jobs are of several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users: Option<AllocationUsers<AllocationFigure>>,
+    /// What became of deadlines; only where jobs have some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadlines: Option<AllocationDeadlines<AllocationFigure>>,
 }
 
 /// What no schedule undercuts.
@@ -131,6 +157,9 @@ pub struct AllocationLimits {
     pub mean_jct_s: AllocationFigure,
     /// Of the makespan, seconds.
     pub makespan_s: AllocationFigure,
+    /// Of the share of missed deadlines; only where jobs have some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missed: Option<AllocationFigure>,
 }
 
 /// What to do, and what it rests on.
@@ -219,6 +248,8 @@ struct Tried<'a> {
     runs: &'a [AllocationRun],
     least_jct_s: f64,
     least_makespan_s: f64,
+    /// Deadlines that must be missed, and all deadlines.
+    least_missed: (f64, f64),
 }
 
 impl AllocationAnswer {
@@ -251,6 +282,15 @@ impl AllocationAnswer {
             return Err(Error::NoJobs("there is no job to replay".to_owned()));
         };
         let count = first.len();
+        let by_deadline = policies.iter().find(|policy| policy.by_deadline());
+        if let Some(policy) =
+            by_deadline.filter(|_| sets.iter().all(|(_, jobs)| jobs.iter().all(|job| job.due_ms.is_none())))
+        {
+            return Err(Error::Policy(format!(
+                "{} is for deadlines, and no job has one; give jobs a column `deadline_s`, or draw some with `--deadlines 0.5:1.5-4`",
+                policy.name()
+            )));
+        }
         let by_user = policies.iter().find(|policy| policy.by_user());
         if let Some(policy) = by_user.filter(|_| first.iter().all(|job| job.user.is_none())) {
             return Err(Error::Policy(format!(
@@ -275,7 +315,13 @@ impl AllocationAnswer {
             .map(|((_, jobs), runs)| {
                 let least = bound(fleet, jobs)?;
                 let first_s = jobs.first().map_or(0.0, |job| job.submit_ms as f64 / 1e3);
-                Ok(Tried { runs, least_jct_s: least.mean_s, least_makespan_s: least.makespan_s - first_s })
+                let dues = jobs.iter().filter(|job| job.due_ms.is_some()).count();
+                Ok(Tried {
+                    runs,
+                    least_jct_s: least.mean_s,
+                    least_makespan_s: least.makespan_s - first_s,
+                    least_missed: (least.late as f64, dues as f64),
+                })
             })
             .collect::<Result<Vec<Tried<'_>>>>()?;
         let advice = advice(policies, &tried);
@@ -295,6 +341,9 @@ impl AllocationAnswer {
             limits: AllocationLimits {
                 mean_jct_s: over(&tried, &|set| Some(set.least_jct_s)),
                 makespan_s: over(&tried, &|set| Some(set.least_makespan_s)),
+                missed: tried.iter().any(|set| set.least_missed.1 > 0.0).then(|| {
+                    over(&tried, &|set| Some(set.least_missed.0 / set.least_missed.1).filter(|share| share.is_finite()))
+                }),
             },
             runs: replays,
             action: String::new(),
@@ -339,6 +388,7 @@ fn run(
         allocations: found.allocations,
         programmes: found.programmes,
         users: users(fleet, jobs, found),
+        deadlines: deadlines(jobs, found),
         allocating_s: found.allocating_s,
     }
 }
@@ -381,6 +431,34 @@ fn users(fleet: &TypedFleet, jobs: &[GangJob], found: &AllocationReplay) -> Opti
     })
 }
 
+/// What became of deadlines, if there are some.
+fn deadlines(jobs: &[GangJob], found: &AllocationReplay) -> Option<AllocationDeadlines<f64>> {
+    let ends: Vec<(usize, &GangJob, i64)> =
+        jobs.iter().zip(&found.ends_ms).enumerate().map(|(at, (job, end))| (at, job, *end)).collect();
+    let took = |due: bool| {
+        let of = ends.iter().filter(move |(_, job, _)| job.due_ms.is_some() == due);
+        interval::average(of.map(|(_, job, end)| (end - job.submit_ms) as f64 / 1e3))
+    };
+    let dues: Vec<(usize, f64)> =
+        ends.iter().filter_map(|(at, job, end)| Some((*at, (end - job.due_ms?) as f64 / 1e3))).collect();
+    if dues.is_empty() {
+        return None;
+    }
+    let share = |of: &dyn Fn(&(usize, f64)) -> bool, part: &dyn Fn(&(usize, f64)) -> bool| {
+        interval::average(dues.iter().filter(|due| of(due)).map(|due| f64::from(u8::from(part(due)))))
+    };
+    let late = |due: &(usize, f64)| due.1 > 0.0;
+    let admits = |due: &(usize, f64)| found.admitted.as_ref().is_some_and(|admitted| admitted.contains(&due.0));
+    Some(AllocationDeadlines {
+        missed: share(&|_| true, &late),
+        late_s: interval::average(dues.iter().filter(|due| late(due)).map(|due| due.1)),
+        due_jct_s: took(true),
+        best_effort_jct_s: took(false),
+        admitted: found.admitted.as_ref().map(|_| share(&|_| true, &admits)),
+        broken: found.admitted.as_ref().map(|_| share(&admits, &late)),
+    })
+}
+
 /// A figure over sets of jobs.
 fn over(tried: &[Tried<'_>], of: &dyn Fn(&Tried<'_>) -> Option<f64>) -> AllocationFigure {
     ratio(tried, &|set| Some((of(set)?, 1.0)))
@@ -418,9 +496,24 @@ fn row(at: usize, jobs: usize, tried: &[Tried<'_>]) -> Option<AllocationRow> {
             longest_jct_s: by_user(|users| users.longest_jct_s),
             shortest_jct_s: by_user(|users| users.shortest_jct_s),
         });
+    let by_deadline = |of: &dyn Fn(&AllocationDeadlines<f64>) -> Option<f64>| {
+        over(tried, &|set| of(set.runs.get(at)?.deadlines.as_ref()?))
+    };
+    let told = |of: &dyn Fn(&AllocationDeadlines<f64>) -> bool| {
+        tried.iter().any(|set| set.runs.get(at).and_then(|run| run.deadlines.as_ref()).is_some_and(of))
+    };
+    let deadlines = told(&|_| true).then(|| AllocationDeadlines {
+        missed: by_deadline(&|dues| Some(dues.missed)),
+        late_s: by_deadline(&|dues| Some(dues.late_s)),
+        due_jct_s: by_deadline(&|dues| Some(dues.due_jct_s)),
+        best_effort_jct_s: by_deadline(&|dues| Some(dues.best_effort_jct_s)),
+        admitted: told(&|dues| dues.admitted.is_some()).then(|| by_deadline(&|dues| dues.admitted)),
+        broken: told(&|dues| dues.broken.is_some()).then(|| by_deadline(&|dues| dues.broken)),
+    });
     Some(AllocationRow {
         policy,
         users,
+        deadlines,
         knows_types: policy.knows_types(),
         mean_jct_s: figure(|run| run.mean_jct_s),
         p50_jct_s: figure(|run| run.p50_jct_s),

@@ -19,10 +19,12 @@
 //! | `partition` | every user has at most its fair share of the GPUs | | |
 //! | `user_max_min` | max-min fairness between users, of each round alone | | |
 //! | `karma` | the same with credits that users earn by leaving GPUs to others | | |
+//! | `edf` | the nearest deadline first, on the fastest type with room; then jobs without one, or whose deadline has passed, in order of submission; who does not fit is passed over | yes | |
+//! | `chronus` | jobs whose deadlines can be met are admitted and get leases by a programme; the others run in the gaps | yes | |
 //!
 //! t_j is the time since submission and r_j the steps left. The needs go into the [programme](super::programme). **Finish-time fairness** is the objective of Themis (Mahajan et al., NSDI 2020); for a given ρ it is the programme with
 //! `need_j = r_j / (ρ·D_j − t_j)`, where `D_j = t_j + r_j / E_j`. The equal share shows that ρ = 1 can be had. The z at some ρ gives a smaller ρ that can be had, the worst ratio of that allocation, and one that cannot be undercut, `min_j (τ_j + (ρ − τ_j) / z)` with
-//! `τ_j = t_j / D_j`; the search ends when the two are within a thousandth. AlloX (Le et al., EuroSys 2020) and the trades of Gandiva-fair (Chaudhary et al., EuroSys 2020) stand in [`super::matching`] and [`super::trade`]; the three policies between users, which remember earlier rounds, in [`super::user`] and [`super::karma`]. Dominant resource fairness divides one resource
+//! `τ_j = t_j / D_j`; the search ends when the two are within a thousandth. AlloX (Le et al., EuroSys 2020) and the trades of Gandiva-fair (Chaudhary et al., EuroSys 2020) stand in [`super::matching`] and [`super::trade`]; the three policies between users, which remember earlier rounds, in [`super::user`] and [`super::karma`], and Chronus in [`super::lease`]. Only `edf` and `chronus` know deadlines. Dominant resource fairness divides one resource
 //! here, GPUs, and is then `max_min`.
 //!
 //! Worked example: as in the [programme](super::programme), three jobs on a V100 and a K80: `max_min` gives each two thirds of its time, half of that on each type; `max_min_aware` gives each 1.2 times the steps of that.
@@ -74,11 +76,15 @@ pub enum AllocationPolicy {
     UserMaxMin,
     /// Karma: the same with credits.
     Karma,
+    /// Earliest deadline first, best effort in the gaps.
+    Edf,
+    /// Chronus: admission and leases for jobs with deadlines.
+    Chronus,
 }
 
 impl AllocationPolicy {
     /// All of them, as they are listed.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Fifo,
         Self::FifoAware,
         Self::Las,
@@ -93,9 +99,11 @@ impl AllocationPolicy {
         Self::Partition,
         Self::UserMaxMin,
         Self::Karma,
+        Self::Edf,
+        Self::Chronus,
     ];
     /// Their names.
-    pub const NAMES: [&'static str; 14] = [
+    pub const NAMES: [&'static str; 16] = [
         "fifo",
         "fifo_aware",
         "las",
@@ -110,6 +118,8 @@ impl AllocationPolicy {
         "partition",
         "user_max_min",
         "karma",
+        "edf",
+        "chronus",
     ];
 
     /// Its name.
@@ -138,6 +148,16 @@ impl AllocationPolicy {
         matches!(self, Self::Partition | Self::UserMaxMin | Self::Karma)
     }
 
+    /// Whether it knows deadlines.
+    pub fn by_deadline(self) -> bool {
+        matches!(self, Self::Edf | Self::Chronus)
+    }
+
+    /// Whether it remembers earlier rounds, so that it decides in a [replay](super::replay()) alone.
+    pub fn remembers(self) -> bool {
+        self.by_user() || self == Self::Chronus
+    }
+
     /// Whether there may be rounds in which nobody has a GPU though somebody waits.
     pub fn may_idle(self) -> bool {
         self == Self::Partition
@@ -145,7 +165,7 @@ impl AllocationPolicy {
 
     /// Whether it decides anew every round, and not only when a job comes or ends.
     pub fn every_round(self) -> bool {
-        matches!(self, Self::Las | Self::LasAware) || self.by_user()
+        matches!(self, Self::Las | Self::LasAware | Self::Edf) || self.remembers()
     }
 }
 
@@ -171,7 +191,9 @@ pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangR
     };
     let all = [gpus.iter().sum()];
     Ok(Allocated::Shares(match policy {
-        P::Fifo | P::FifoAware | P::Las | P::LasAware => return Ok(Allocated::Types(in_order(policy, active, room))),
+        P::Fifo | P::FifoAware | P::Las | P::LasAware | P::Edf => {
+            return Ok(Allocated::Types(in_order(policy, active, room)));
+        }
         P::Allox => return Ok(Allocated::Types(matched(active, gpus))),
         P::MaxMin => spread(active, gpus, levelled(&pooled(active, gpus, &equal()), &all)?),
         P::MaxMinAware => levelled(&claims(active, &equal()), gpus)?,
@@ -185,8 +207,8 @@ pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangR
             levelled(&claims(active, &needs), gpus)?
         }
         P::Trading => Levelled { shares: traded(active, gpus), ..Levelled::default() },
-        P::Partition | P::UserMaxMin | P::Karma => {
-            return Err(Error::Defect(format!("{} remembers users, and was asked without them", policy.name())));
+        P::Partition | P::UserMaxMin | P::Karma | P::Chronus => {
+            return Err(Error::Defect(format!("{} remembers rounds, and was asked without any", policy.name())));
         }
     }))
 }
@@ -258,16 +280,19 @@ fn finish_time(
     Ok(found)
 }
 
-/// Jobs one by one on one type each: in order of submission or of attained service.
+/// Jobs one by one on one type each: in order of submission, of attained service or of deadlines.
 fn in_order(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangRoom) -> Vec<Option<usize>> {
     use AllocationPolicy as P;
     let mut open = room.open();
     let mut found = vec![None; active.len()];
     let mut order: Vec<usize> = (0..active.len()).collect();
     let attained = |at: &usize| active.get(*at).map_or(0.0, |job| job.attained_gpu_s / job.weight);
+    let due =
+        |at: &usize| active.get(*at).and_then(|job| job.due_s.filter(|due_s| *due_s > 0.0)).unwrap_or(f64::INFINITY);
     match policy {
         // Who runs goes on, before anybody else is let in.
         P::Fifo => order.sort_by_key(|at| (active.get(*at).is_none_or(|job| job.on.is_none()), *at)),
+        P::Edf => order.sort_by(|a, b| due(a).total_cmp(&due(b)).then(a.cmp(b))),
         P::Las | P::LasAware => order.sort_by(|a, b| attained(a).total_cmp(&attained(b)).then(a.cmp(b))),
         _ => {}
     }

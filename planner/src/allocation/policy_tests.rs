@@ -64,6 +64,18 @@ fn orders_give_one_type_each() {
 }
 
 #[test]
+fn the_nearest_deadline_comes_first() {
+    let kinds = vec![kind(1, &[1.0, 4.0]); 4];
+    let mut jobs = active(&kinds);
+    for (job, due_s) in jobs.iter_mut().zip([None, Some(900.0), Some(-5.0), Some(800.0)]) {
+        job.due_s = due_s;
+    }
+    // The last is due first and has the fast GPU, then the second; the first and the third, whose deadline has passed, wait in order of submission.
+    assert_eq!(types(AllocationPolicy::Edf, &jobs, &[1.0, 1.0]), [None, Some(0), None, Some(1)]);
+    assert_eq!(types(AllocationPolicy::Edf, &jobs, &[2.0, 1.0]), [Some(0), Some(0), None, Some(1)]);
+}
+
+#[test]
 fn allox_matches_the_sum_of_completion_times() {
     // 1 h or 4 h, 2 h or 3 h: the second may as well wait for the V100, but not the first on the K80.
     let kinds = [kind(1, &[4.0, 1.0]), kind(1, &[3.0, 2.0])];
@@ -123,7 +135,7 @@ proptest! {
         }
         let gpus: Vec<f64> = gpus.into_iter().map(f64::from).collect();
         for policy in AllocationPolicy::ALL {
-            if policy == AllocationPolicy::Allox && kinds.iter().any(|kind| kind.gpus > 1) || policy.by_user() {
+            if policy == AllocationPolicy::Allox && kinds.iter().any(|kind| kind.gpus > 1) || policy.remembers() {
                 continue;
             }
             let found = shares(policy, &active, &gpus);

@@ -16,11 +16,12 @@
 //!
 //! O(rounds × pairs log pairs + allocations × programme). Worked example: in rounds of 6 min a job of 1,000 steps at 2 steps a second, submitted at 0:01, begins at 6:00, and ends at 14:20.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::active::{ActiveJob, equal_shares};
 use super::job::GangJob;
+use super::lease::Leases;
 use super::matching::MOST_GPUS;
 use super::policy::{Allocated, AllocationPolicy, allocate};
 use super::pool::TypedFleet;
@@ -45,12 +46,14 @@ pub struct RoundOptions {
     pub per_node: Option<u32>,
     /// The part of a user's fair share that `karma` guarantees, 0 to 1.
     pub alpha: f64,
+    /// Rounds of a lease under `chronus`.
+    pub lease_rounds: u32,
 }
 
 impl Default for RoundOptions {
-    /// Rounds of 6 min, moves that cost nothing, gangs that lie anywhere, and half of a fair share guaranteed.
+    /// Rounds of 6 min, moves that cost nothing, gangs that lie anywhere, and half of a fair share guaranteed, and leases of three rounds.
     fn default() -> Self {
-        Self { round_ms: 360_000, restart_ms: 0, per_node: None, alpha: 0.5 }
+        Self { round_ms: 360_000, restart_ms: 0, per_node: None, alpha: 0.5, lease_rounds: 3 }
     }
 }
 
@@ -80,6 +83,8 @@ pub struct AllocationReplay {
     pub stints: Vec<Stint>,
     /// GPU-milliseconds held of each type.
     pub held_ms: Vec<i64>,
+    /// Jobs that were admitted for their deadlines, by number; `None` under a policy that admits nobody.
+    pub admitted: Option<BTreeSet<usize>>,
     /// Starts on other GPUs than in the round before, or after a pause.
     pub restarts: u64,
     /// Allocations that were made.
@@ -118,6 +123,9 @@ pub fn replay(
     if !(0.0..=1.0).contains(&options.alpha) {
         return Err(Error::Policy("the guaranteed part of a fair share must lie between 0 and 1".to_owned()));
     }
+    if options.lease_rounds == 0 {
+        return Err(Error::Policy("a lease must last a round or more".to_owned()));
+    }
     if !jobs.is_sorted_by_key(|job| job.submit_ms) {
         return Err(Error::Defect("jobs to allocate GPUs to are not in order of submission".to_owned()));
     }
@@ -146,6 +154,7 @@ pub fn replay(
         ratios: vec![0.0; jobs.len()],
         stints: Vec::new(),
         held_ms: vec![0; gpus.len()],
+        admitted: None,
         restarts: 0,
         allocations: 0,
         programmes: 0,
@@ -159,6 +168,9 @@ pub fn replay(
     let mut allocated = Allocated::Types(Vec::new());
     let owners = owners(jobs);
     let mut users = policy.by_user().then(|| UserShares::new(policy, options.alpha));
+    let seconds = |ms: i64| ms as f64 / 1e3;
+    let lease_s = seconds(options.round_ms) * f64::from(options.lease_rounds);
+    let mut leases = (policy == AllocationPolicy::Chronus).then(|| Leases::new(lease_s, seconds(options.restart_ms)));
     let mut equal: Vec<f64> = Vec::new();
     let (mut now, mut changed, mut rounds_gone) = (0i64, false, 0u64);
     loop {
@@ -186,12 +198,15 @@ pub fn replay(
                     on: state[*job].on,
                     user: owners[*job].0,
                     user_weight: owners[*job].1,
+                    job: *job,
+                    due_s: jobs[*job].due_ms.map(|due_ms| seconds(due_ms - now)),
                 })
                 .collect();
             let began = Instant::now();
-            allocated = match &mut users {
-                Some(users) => Allocated::Types(users.round(&seen, &room)),
-                None => allocate(policy, &seen, &room)?,
+            allocated = match (&mut users, &mut leases) {
+                (Some(users), _) => Allocated::Types(users.round(&seen, &room)),
+                (_, Some(leases)) => Allocated::Types(leases.round(seconds(now), &seen, &room)?),
+                _ => allocate(policy, &seen, &room)?,
             };
             let took_s = began.elapsed().as_secs_f64();
             found.allocating_s = (found.allocating_s.0 + took_s, found.allocating_s.1.max(took_s));
@@ -272,6 +287,10 @@ pub fn replay(
             active.retain(|job| state[*job].remaining > 0.0);
         }
         now = end;
+    }
+    if let Some(leases) = leases {
+        found.programmes = leases.programmes();
+        found.admitted = Some(leases.admitted().clone());
     }
     Ok(found)
 }

@@ -2,12 +2,15 @@
 
 use proptest::prelude::*;
 
-use super::super::job::{DrawnRuns, JobDraw, UserDraw, draw};
+use super::super::job::{DeadlineDraw, DrawnRuns, JobDraw, UserDraw, draw};
 use super::super::pool::pools;
 use super::super::pool::tests::rate;
 use super::*;
 
-const SIX_MIN: RoundOptions = RoundOptions { round_ms: 360_000, restart_ms: 0, per_node: None, alpha: 0.5 };
+const SIX_MIN: RoundOptions =
+    RoundOptions { round_ms: 360_000, restart_ms: 0, per_node: None, alpha: 0.5, lease_rounds: 3 };
+
+const DEADLINES: Option<DeadlineDraw> = Some(DeadlineDraw { share: 0.5, runs: (1.2, 3.0) });
 
 fn fleet() -> TypedFleet {
     let mut rates = Vec::new();
@@ -22,7 +25,7 @@ fn fleet() -> TypedFleet {
 }
 
 fn job(kind: usize, submit_ms: i64, steps: f64) -> GangJob {
-    GangJob { name: "j".into(), kind, submit_ms, steps, weight: 1.0, user: None }
+    GangJob { name: "j".into(), kind, submit_ms, steps, weight: 1.0, user: None, due_ms: None }
 }
 
 #[test]
@@ -78,6 +81,24 @@ fn types_decide_where_jobs_run() {
     // Apart, b on the K80 and a on the V100, both end after an hour. Blindly in order, b has the V100, and a eight hours of the K80.
     assert_eq!(found.ends_ms, [3_600_000, 3_600_000]);
     assert_eq!(replay(&fleet, &jobs, AllocationPolicy::Fifo, &SIX_MIN).unwrap().ends_ms, [1_800_000, 28_800_000]);
+}
+
+#[test]
+fn deadlines_and_who_is_admitted() {
+    // One GPU, rounds of 6 min, leases of one round. a runs an hour and has time; b, c and d come with it, run half an hour and are due after 66 min: two of them can be in time.
+    let fleet = TypedFleet::of(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 1.0)]).unwrap();
+    let due = |steps: f64, due_ms: Option<i64>| GangJob { due_ms, ..job(0, 0, steps) };
+    let short = due(1800.0, Some(3_960_000));
+    let jobs = [due(3600.0, None), short.clone(), short.clone(), short];
+    let options = RoundOptions { lease_rounds: 1, ..SIX_MIN };
+    let found = replay(&fleet, &jobs, AllocationPolicy::Chronus, &options).unwrap();
+    assert_eq!(found.admitted, Some(BTreeSet::from([1, 2])));
+    assert!(found.ends_ms[1..3].iter().all(|end| *end <= 3_960_000), "{:?}", found.ends_ms);
+    // The first has what is left over of the first 66 min, and goes on before the third, which came after it.
+    assert_eq!((found.ends_ms[0], found.ends_ms[3]), (7_200_000, 9_000_000));
+    // By deadlines alone two are in time as well, and the third, once late, comes after the first.
+    let found = replay(&fleet, &jobs, AllocationPolicy::Edf, &SIX_MIN).unwrap();
+    assert_eq!((found.ends_ms, found.admitted), (vec![7_560_000, 1_800_000, 3_600_000, 9_000_000], None));
 }
 
 #[test]
@@ -142,7 +163,7 @@ proptest! {
     ) {
         let fleet = fleet();
         let users = per_hour.map(|_| UserDraw { users: 3, burst: 2 });
-        let what = JobDraw { jobs: count, per_hour, runs: DrawnRuns::Hours, users, ..JobDraw::default() };
+        let what = JobDraw { jobs: count, per_hour, runs: DrawnRuns::Hours, users, deadlines: DEADLINES, ..JobDraw::default() };
         let jobs = draw(&fleet, &what, seed).unwrap();
         let options = RoundOptions { restart_ms: restart, per_node, ..SIX_MIN };
         for policy in AllocationPolicy::ALL {
@@ -159,7 +180,7 @@ proptest! {
         // The same jobs up to one, others after it: until then nothing differs.
         let fleet = fleet();
         let users = Some(UserDraw { users: 4, burst: 2 });
-        let what = JobDraw { jobs: 20, per_hour: Some(6.0), runs: DrawnRuns::Hours, users, ..JobDraw::default() };
+        let what = JobDraw { jobs: 20, per_hour: Some(6.0), runs: DrawnRuns::Hours, users, deadlines: DEADLINES, ..JobDraw::default() };
         let jobs = draw(&fleet, &what, seed).unwrap();
         // Jobs of one burst come together.
         let from = jobs[cut].submit_ms;
