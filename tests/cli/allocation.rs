@@ -91,9 +91,13 @@ fn users_who_submit_in_bursts_are_told_of() {
         assert!(had("had_mean") <= had("had_most") && had("had_most") <= 1.0, "{row}");
         assert!(had("shortest_jct_s") <= had("longest_jct_s"), "{row}");
     }
-    let all = run(&drawn(&folder), &[&bursts[..], &["--policies", "karma", "--alpha", "1"]].concat());
-    let none = run(&drawn(&folder), &[&bursts[..], &["--policies", "karma", "--alpha", "0"]].concat());
-    assert_ne!(stdout(&all), stdout(&none));
+    let mut busy = drawn(&folder);
+    busy.iter_mut().filter(|argument| *argument == "12").for_each(|jobs| "60".clone_into(jobs));
+    let with = |alpha: &str| {
+        let more = ["--users", "6", "--burst", "4", "--rate", "6", "--seeds", "1", "--policies", "karma", "--alpha"];
+        stdout(&run(&busy, &[&more[..], &[alpha, "--format", "json"]].concat()))
+    };
+    assert_ne!(with("0"), with("1"));
     let text = stdout(&run(&drawn(&folder), &bursts[..8]));
     assert!(text.contains("What each user gets"), "{text}");
     // A partition keeps one of two GPUs for a user who has nothing to do: four jobs of an hour take four hours, and two under the others.
@@ -118,14 +122,15 @@ fn deadlines_are_told_of_beside_a_bound() {
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
     let rows = answer["policies"].as_array().unwrap();
-    // The two policies that know deadlines come to the ten others.
-    assert_eq!(rows.len(), 12);
+    // The three policies that know deadlines come to the ten others.
+    assert_eq!(rows.len(), 13);
     let drawn_in_words = answer["drawn"].as_str().unwrap();
     assert!(drawn_in_words.contains("50.0 % with deadlines 1.20 to 3.00 runs alone"), "{drawn_in_words}");
     let share = |value: &Value| value["value"].as_f64().unwrap();
     for row in rows {
         let missed = share(&row["deadlines"]["missed"]);
-        assert!(missed <= 1.0 && missed >= share(&answer["limits"]["missed"]), "{row}");
+        // The bound is for the GPUs that jobs ask for, which one policy changes.
+        assert!(missed <= 1.0 && (row["policy"] == "genie" || missed >= share(&answer["limits"]["missed"])), "{row}");
         let admits = row["policy"] == "chronus";
         assert_eq!(row["deadlines"]["admitted"] != Value::Null, admits, "{row}");
     }
@@ -144,8 +149,10 @@ fn deadlines_are_told_of_beside_a_bound() {
     let listed = ["backtest", "allocation", &rates, "--gpus", "v100=2", "--jobs", &jobs, "--quiet", "--format", "json"];
     let listed = json(&stdout(&tracecast(&listed)));
     for row in listed["policies"].as_array().unwrap() {
-        assert_eq!(share(&row["deadlines"]["missed"]), 0.5, "{row}");
-        assert!(share(&row["deadlines"]["late_s"]) >= 300.0, "{row}");
+        // On two GPUs it would not be, and one policy gives it two.
+        let late = if row["policy"] == "genie" { (0.0, 0.0) } else { (0.5, 300.0) };
+        assert_eq!(share(&row["deadlines"]["missed"]), late.0, "{row}");
+        assert!(share(&row["deadlines"]["late_s"]) >= late.1, "{row}");
     }
     assert_eq!(share(&listed["limits"]["missed"]), 0.0);
 }

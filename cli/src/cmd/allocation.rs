@@ -77,7 +77,7 @@ pub(crate) struct BacktestAllocation {
     /// How many times jobs are drawn: seeds 1, 2 and so on
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000), conflicts_with = "jobs", help_heading = "Jobs")]
     pub(crate) seeds: u64,
-    /// Policies to compare, separated by commas [default: all that apply; allox only where every job has one GPU and the fleet at most 256, partition, user_max_min and karma only where jobs have users, edf and chronus only where some have deadlines]
+    /// Policies to compare, separated by commas [default: all that apply; allox only where every job has one GPU and the fleet at most 256, partition, user_max_min and karma only where jobs have users, edf, genie and chronus only where some have deadlines]
     ///
     ///   fifo               in order of submission, on any type
     ///   fifo_aware         the same, each on the fastest type with room
@@ -94,6 +94,7 @@ pub(crate) struct BacktestAllocation {
     ///   user_max_min       max-min fairness between users, round by round
     ///   karma              the same, by credits that users earn when they leave GPUs to others
     ///   edf                the nearest deadline first, the others in the gaps
+    ///   genie              the fewest GPUs with which a deadline is met, who can wait least first
     ///   chronus            jobs whose deadlines can be met are admitted and get leases, the others run in the gaps
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = AllocationPolicy::named, help_heading = "Policies", verbatim_doc_comment)]
     pub(crate) policies: Vec<AllocationPolicy>,

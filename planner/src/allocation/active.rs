@@ -20,6 +20,8 @@ pub struct ActiveJob<'a> {
     pub attained_gpu_s: f64,
     /// The type that it had in the round before.
     pub on: Option<usize>,
+    /// GPUs that it had then, or the last time that it ran; 0 if it never did.
+    pub had_gpus: u32,
     /// Its user, numbered from 0 in the order in which users come.
     pub user: usize,
     /// What its user weighs.
@@ -40,6 +42,7 @@ impl<'a> ActiveJob<'a> {
             remaining,
             attained_gpu_s: 0.0,
             on: None,
+            had_gpus: 0,
             user: 0,
             user_weight: 1.0,
             job: 0,

@@ -1,7 +1,7 @@
 //! The answer of `backtest allocation`, as JSON (`backtest-allocation/1`): policies beside each other on the same jobs, and a bound that no schedule undercuts.
 //!
 //! Drawn jobs are drawn once a seed. A figure is then the mean over the seeds, and its interval where 95 % of 1,000 draws of the seeds with replacement lie; policies are compared on the same draws. Jobs from a file are one set, and
-//! figures of them have no interval. What is **advised** is the policy that knows types with the least mean completion time, beside the best of those that know none. With four seeds or more, both are chosen on the first half
+//! figures of them have no interval. What is **advised** is the policy that knows types with the least mean completion time, beside the best of those that know none; one that changes how many GPUs jobs have is no candidate. With four seeds or more, both are chosen on the first half
 //! of the seeds, and what the advice says of them is of the other half; with fewer they are chosen on what they are told of, and the answer says so.
 //!
 //! O(seeds × policies) replays, in parallel. Worked example: mean completion times of 10 h under FIFO, 7 h under the best policy without types and 4 h under the best with them: of the 6 h saved, half come
@@ -415,7 +415,7 @@ fn users(fleet: &TypedFleet, jobs: &[GangJob], found: &AllocationReplay) -> Opti
     for stint in &found.stints {
         let Some(job) = jobs.get(stint.job) else { continue };
         let sums = of.entry(job.user.as_deref()).or_default();
-        sums.had_gpu_s += gpus(job) * (stint.to_ms - stint.from_ms) as f64 / 1e3;
+        sums.had_gpu_s += f64::from(stint.gpus) * (stint.to_ms - stint.from_ms) as f64 / 1e3;
     }
     if of.len() < 2 {
         return None;
@@ -533,8 +533,9 @@ fn advice(policies: &[AllocationPolicy], tried: &[Tried<'_>]) -> Option<Allocati
     let (choose, told) = if chosen_apart { tried.split_at(tried.len() / 2) } else { (tried, tried) };
     let best = |knows: bool| {
         let mean = |at: usize| interval::average(choose.iter().filter_map(|set| Some(set.runs.get(at)?.mean_jct_s)));
-        let places =
-            (0..policies.len()).filter(|at| policies.get(*at).is_some_and(|policy| policy.knows_types() == knows));
+        // Who has other GPUs than it asked for is no fair comparison.
+        let may = |policy: &AllocationPolicy| policy.knows_types() == knows && !policy.resizes();
+        let places = (0..policies.len()).filter(|at| policies.get(*at).is_some_and(may));
         places.min_by(|a, b| mean(*a).total_cmp(&mean(*b)))
     };
     let (typed, blind) = (best(true)?, best(false)?);
@@ -572,6 +573,9 @@ fn notes(fleet: &TypedFleet, jobs: usize, request: &AllocationRequest) -> Vec<St
             "{} of the throughputs run nowhere on this fleet: they are larger than any type on which they run, or were measured on others.",
             format::counted(fleet.nowhere as u64, "kind of job", "kinds of job")
         ));
+    }
+    if request.policies.iter().any(|policy| policy.resizes()) {
+        notes.push("genie changes how many GPUs a job has. The bounds are for the GPUs that jobs ask for, so they do not hold for it.".to_owned());
     }
     if jobs > PART {
         notes.push(format!(

@@ -10,12 +10,28 @@
 
 use std::collections::BinaryHeap;
 
-use super::bound::Work;
-
 /// Most moments from which on jobs are counted.
 const MOMENTS: usize = 400;
 /// Ends are told in whole milliseconds.
 const TICK_S: f64 = 1e-3;
+
+/// A number in a heap, in its order.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Work(pub(super) f64);
+
+impl Eq for Work {}
+
+impl PartialOrd for Work {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Work {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
 
 /// A job with a deadline.
 #[derive(Debug, Clone, Copy, PartialEq)]

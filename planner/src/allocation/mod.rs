@@ -14,6 +14,7 @@
 pub mod active;
 pub mod answer;
 pub mod bound;
+pub mod genie;
 pub mod job;
 pub mod karma;
 pub mod late;

@@ -20,11 +20,12 @@
 //! | `user_max_min` | max-min fairness between users, of each round alone | | |
 //! | `karma` | the same with credits that users earn by leaving GPUs to others | | |
 //! | `edf` | the nearest deadline first, on the fastest type with room; then jobs without one, or whose deadline has passed, in order of submission; who does not fit is passed over | yes | |
+//! | `genie` | jobs with deadlines get the fewest GPUs that meet them, who can wait least first; the others what they asked for | yes | |
 //! | `chronus` | jobs whose deadlines can be met are admitted and get leases by a programme; the others run in the gaps | yes | |
 //!
 //! t_j is the time since submission and r_j the steps left. The needs go into the [programme](super::programme). **Finish-time fairness** is the objective of Themis (Mahajan et al., NSDI 2020); for a given ρ it is the programme with
 //! `need_j = r_j / (ρ·D_j − t_j)`, where `D_j = t_j + r_j / E_j`. The equal share shows that ρ = 1 can be had. The z at some ρ gives a smaller ρ that can be had, the worst ratio of that allocation, and one that cannot be undercut, `min_j (τ_j + (ρ − τ_j) / z)` with
-//! `τ_j = t_j / D_j`; the search ends when the two are within a thousandth. AlloX (Le et al., EuroSys 2020) and the trades of Gandiva-fair (Chaudhary et al., EuroSys 2020) stand in [`super::matching`] and [`super::trade`]; the three policies between users, which remember earlier rounds, in [`super::user`] and [`super::karma`], and Chronus in [`super::lease`]. Only `edf` and `chronus` know deadlines. Dominant resource fairness divides one resource
+//! `τ_j = t_j / D_j`; the search ends when the two are within a thousandth. AlloX (Le et al., EuroSys 2020) and the trades of Gandiva-fair (Chaudhary et al., EuroSys 2020) stand in [`super::matching`] and [`super::trade`]; the three policies between users, which remember earlier rounds, in [`super::user`] and [`super::karma`], GENIE in [`super::genie`] and Chronus in [`super::lease`]. Only `edf`, `genie` and `chronus` know deadlines, and only `genie` changes how many GPUs a job has. Dominant resource fairness divides one resource
 //! here, GPUs, and is then `max_min`.
 //!
 //! Worked example: as in the [programme](super::programme), three jobs on a V100 and a K80: `max_min` gives each two thirds of its time, half of that on each type; `max_min_aware` gives each 1.2 times the steps of that.
@@ -78,13 +79,15 @@ pub enum AllocationPolicy {
     Karma,
     /// Earliest deadline first, best effort in the gaps.
     Edf,
+    /// GENIE: the fewest GPUs that meet a deadline.
+    Genie,
     /// Chronus: admission and leases for jobs with deadlines.
     Chronus,
 }
 
 impl AllocationPolicy {
     /// All of them, as they are listed.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Fifo,
         Self::FifoAware,
         Self::Las,
@@ -100,10 +103,11 @@ impl AllocationPolicy {
         Self::UserMaxMin,
         Self::Karma,
         Self::Edf,
+        Self::Genie,
         Self::Chronus,
     ];
     /// Their names.
-    pub const NAMES: [&'static str; 16] = [
+    pub const NAMES: [&'static str; 17] = [
         "fifo",
         "fifo_aware",
         "las",
@@ -119,6 +123,7 @@ impl AllocationPolicy {
         "user_max_min",
         "karma",
         "edf",
+        "genie",
         "chronus",
     ];
 
@@ -150,7 +155,12 @@ impl AllocationPolicy {
 
     /// Whether it knows deadlines.
     pub fn by_deadline(self) -> bool {
-        matches!(self, Self::Edf | Self::Chronus)
+        matches!(self, Self::Edf | Self::Genie | Self::Chronus)
+    }
+
+    /// Whether it changes how many GPUs a job has, so that bounds for the GPUs that were asked for do not hold for it.
+    pub fn resizes(self) -> bool {
+        self == Self::Genie
     }
 
     /// Whether it remembers earlier rounds, so that it decides in a [replay](super::replay()) alone.
@@ -176,12 +186,14 @@ pub enum Allocated {
     Shares(Levelled),
     /// The type that each job has, round after round.
     Types(Vec<Option<usize>>),
+    /// The kind, which says how many GPUs, and the type that each job has, round after round.
+    Gangs(Vec<Option<(usize, usize)>>),
 }
 
 /// The allocation of a policy to the jobs that are there.
 ///
 /// # Errors
-/// If the policy remembers earlier rounds, so that it decides in a [replay](super::replay()) alone, or a solver fails, which no input should bring about.
+/// If the policy remembers earlier rounds or changes gangs, so that it decides in a [replay](super::replay()) alone, or a solver fails, which no input should bring about.
 pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangRoom) -> Result<Allocated> {
     use AllocationPolicy as P;
     let gpus: &[f64] = &room.gpus.iter().copied().map(f64::from).collect::<Vec<f64>>();
@@ -207,8 +219,8 @@ pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangR
             levelled(&claims(active, &needs), gpus)?
         }
         P::Trading => Levelled { shares: traded(active, gpus), ..Levelled::default() },
-        P::Partition | P::UserMaxMin | P::Karma | P::Chronus => {
-            return Err(Error::Defect(format!("{} remembers rounds, and was asked without any", policy.name())));
+        P::Partition | P::UserMaxMin | P::Karma | P::Chronus | P::Genie => {
+            return Err(Error::Defect(format!("{} was asked outside of a replay", policy.name())));
         }
     }))
 }

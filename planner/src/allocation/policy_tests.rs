@@ -15,6 +15,7 @@ fn shares(policy: AllocationPolicy, jobs: &[ActiveJob<'_>], gpus: &[f64]) -> Lev
     let all = |at: Option<usize>| (0..gpus.len()).map(|other| f64::from(u8::from(at == Some(other)))).collect();
     match allocated(policy, jobs, gpus) {
         Allocated::Shares(found) => found,
+        Allocated::Gangs(_) => panic!("{policy:?} changes gangs"),
         Allocated::Types(found) => Levelled { shares: found.into_iter().map(all).collect(), ..Levelled::default() },
     }
 }
@@ -135,7 +136,7 @@ proptest! {
         }
         let gpus: Vec<f64> = gpus.into_iter().map(f64::from).collect();
         for policy in AllocationPolicy::ALL {
-            if policy == AllocationPolicy::Allox && kinds.iter().any(|kind| kind.gpus > 1) || policy.remembers() {
+            if policy == AllocationPolicy::Allox && kinds.iter().any(|kind| kind.gpus > 1) || policy.remembers() || policy.resizes() {
                 continue;
             }
             let found = shares(policy, &active, &gpus);

@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::active::{ActiveJob, equal_shares};
+use super::genie::chosen;
 use super::job::GangJob;
 use super::lease::Leases;
 use super::matching::MOST_GPUS;
@@ -64,6 +65,8 @@ pub struct Stint {
     pub job: usize,
     /// The type.
     pub at: usize,
+    /// GPUs.
+    pub gpus: u32,
     /// From when on.
     pub from_ms: i64,
     /// Until when.
@@ -101,7 +104,8 @@ struct Progress {
     remaining: f64,
     attained_gpu_s: f64,
     on: Option<usize>,
-    ran: bool,
+    /// GPUs that it last had, 0 if it never ran.
+    gpus: u32,
     /// Equal share × milliseconds, and the milliseconds.
     shared_ms: f64,
     there_ms: f64,
@@ -196,6 +200,7 @@ pub fn replay(
                     remaining: state[*job].remaining,
                     attained_gpu_s: state[*job].attained_gpu_s,
                     on: state[*job].on,
+                    had_gpus: state[*job].gpus,
                     user: owners[*job].0,
                     user_weight: owners[*job].1,
                     job: *job,
@@ -206,6 +211,9 @@ pub fn replay(
             allocated = match (&mut users, &mut leases) {
                 (Some(users), _) => Allocated::Types(users.round(&seen, &room)),
                 (_, Some(leases)) => Allocated::Types(leases.round(seconds(now), &seen, &room)?),
+                _ if policy == AllocationPolicy::Genie => {
+                    Allocated::Gangs(chosen(&seen, &fleet.kinds, &room, seconds(options.restart_ms)))
+                }
                 _ => allocate(policy, &seen, &room)?,
             };
             let took_s = began.elapsed().as_secs_f64();
@@ -225,8 +233,10 @@ pub fn replay(
             let longest = active.iter().copied().max_by(|a, b| rounds_alone(*a).total_cmp(&rounds_alone(*b)));
             return Err(endless(longest.unwrap_or(0)));
         }
-        let given = match &allocated {
-            Allocated::Types(types) => types.clone(),
+        let asked = |(job, at): (&usize, Option<usize>)| at.map(|at| (jobs[*job].kind, at));
+        let given: Vec<Option<(usize, usize)>> = match &allocated {
+            Allocated::Gangs(gangs) => gangs.clone(),
+            Allocated::Types(types) => active.iter().zip(types.iter().copied()).map(asked).collect(),
             Allocated::Shares(levelled) => {
                 let round: Vec<RoundJob<'_>> = active
                     .iter()
@@ -240,19 +250,19 @@ pub fn replay(
                     .collect();
                 let given = choose(&round, &credit, &room, policy.knows_types());
                 credit.count(&round, &given);
-                given
+                active.iter().zip(given).map(asked).collect()
             }
         };
         if given.iter().all(Option::is_none) && !policy.may_idle() {
             return Err(Error::Defect(format!("{}: no job has a GPU in a round", policy.name())));
         }
         let end = now + options.round_ms;
-        for ((job, at), equal) in active.iter().copied().zip(given).zip(&equal) {
+        for ((job, gang), equal) in active.iter().copied().zip(given).zip(&equal) {
             let mut there_ms = options.round_ms;
             let progress = &mut state[job];
-            if let Some(at) = at {
-                let speed = kinds[job].steps_per_s[at];
-                let restarted = progress.ran && progress.on != Some(at);
+            if let Some((kind, at)) = gang {
+                let (gpus, speed) = (fleet.kinds[kind].gpus, fleet.kinds[kind].steps_per_s[at]);
+                let restarted = progress.gpus > 0 && (progress.on, progress.gpus) != (Some(at), gpus);
                 found.restarts += u64::from(restarted);
                 let from = now + if restarted { options.restart_ms } else { 0 };
                 let left_ms = LEFT_MS + LEFT_SHARE * jobs[job].steps / speed * 1e3;
@@ -264,13 +274,13 @@ pub fn replay(
                 };
                 progress.remaining =
                     if to < end || takes_ms <= (end - from) as f64 { 0.0 } else { progress.remaining - steps };
-                progress.attained_gpu_s += f64::from(kinds[job].gpus) * (to - now) as f64 / 1e3;
-                found.held_ms[at] += i64::from(kinds[job].gpus) * (to - now);
+                progress.attained_gpu_s += f64::from(gpus) * (to - now) as f64 / 1e3;
+                found.held_ms[at] += i64::from(gpus) * (to - now);
                 there_ms = to - now;
-                push(&mut found.stints, &mut last, Stint { job, at, from_ms: now, to_ms: to, steps });
-                progress.ran = true;
+                push(&mut found.stints, &mut last, Stint { job, at, gpus, from_ms: now, to_ms: to, steps });
+                progress.gpus = gpus;
             }
-            progress.on = at;
+            progress.on = gang.map(|(_, at)| at);
             progress.shared_ms += equal * there_ms as f64;
             progress.there_ms += there_ms as f64;
             if progress.remaining <= 0.0 {
@@ -319,7 +329,9 @@ fn owners(jobs: &[GangJob]) -> Vec<(usize, f64)> {
 /// Adds a stint, to the one before of the same job if it goes on on the same type.
 fn push(stints: &mut Vec<Stint>, last: &mut [Option<usize>], new: Stint) {
     let before = last[new.job].and_then(|at| stints.get_mut(at));
-    if let Some(before) = before.filter(|before| before.at == new.at && before.to_ms == new.from_ms) {
+    if let Some(before) =
+        before.filter(|before| (before.at, before.gpus) == (new.at, new.gpus) && before.to_ms == new.from_ms)
+    {
         before.to_ms = new.to_ms;
         before.steps += new.steps;
         return;

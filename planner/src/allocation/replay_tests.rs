@@ -102,6 +102,34 @@ fn deadlines_and_who_is_admitted() {
 }
 
 #[test]
+fn genie_takes_as_many_gpus_as_a_deadline_needs() {
+    // 3,600 steps at 1 a second on one GPU, which it asks for, and 1.8 on two. With 35 min it needs both, and ends after 2,000 s; with an hour one is enough.
+    let rates = [rate("v100", "a", 1, 1.0), rate("v100", "a", 2, 1.8)];
+    let fleet = TypedFleet::of(pools("v100=2").unwrap(), &rates).unwrap();
+    let one = fleet.kind("a", 1).unwrap();
+    let of = |due_ms: i64, options: &RoundOptions| {
+        let jobs = [GangJob { due_ms: Some(due_ms), ..job(one, 0, 3600.0) }];
+        let found = replay(&fleet, &jobs, AllocationPolicy::Genie, options).unwrap();
+        (found.ends_ms[0], found.held_ms[0], found.stints.len())
+    };
+    assert_eq!(of(2_100_000, &SIX_MIN), (2_000_000, 4_000_000, 1));
+    assert_eq!(of(3_600_000, &SIX_MIN), (3_600_000, 3_600_000, 1));
+    // A second job takes one of the GPUs after a round: 3,240 steps are left for the first on one GPU, if its deadline allows, and a restart comes first where it had two.
+    let jobs = |due_ms: i64| {
+        [
+            GangJob { due_ms: Some(due_ms), ..job(one, 0, 3600.0) },
+            GangJob { due_ms: Some(2_000_000), ..job(one, 200_000, 1500.0) },
+        ]
+    };
+    let slow = RoundOptions { restart_ms: 60_000, ..SIX_MIN };
+    let found = replay(&fleet, &jobs(3_600_000), AllocationPolicy::Genie, &slow).unwrap();
+    assert_eq!((found.ends_ms, found.restarts), (vec![3_600_000, 1_860_000], 0));
+    // With 35 min the first can wait for less time than the second all along, so it keeps both.
+    let found = replay(&fleet, &jobs(2_100_000), AllocationPolicy::Genie, &slow).unwrap();
+    assert_eq!((found.ends_ms[0], found.restarts), (2_000_000, 0));
+}
+
+#[test]
 fn what_floats_leave_over_is_no_round() {
     // 2,520 steps at 0.7 a second are 3,600 s, ten rounds; ten times 252 falls short of 2,520 by 5.7e-14.
     let fleet = TypedFleet::of(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 0.7)]).unwrap();
@@ -136,14 +164,15 @@ fn check(fleet: &TypedFleet, jobs: &[GangJob], found: &AllocationReplay, options
         assert!(of.iter().all(|stint| stint.from_ms >= job.submit_ms && stint.to_ms <= found.ends_ms[number]));
         assert_eq!(of.last().unwrap().to_ms, found.ends_ms[number]);
         for stint in &of {
-            let most = fleet.kinds[job.kind].steps_per_s[stint.at] * (stint.to_ms - stint.from_ms) as f64 / 1e3;
+            let kind = &fleet.kinds[fleet.kind(&fleet.kinds[job.kind].job, stint.gpus).unwrap()];
+            let most = kind.steps_per_s[stint.at] * (stint.to_ms - stint.from_ms) as f64 / 1e3;
             assert!(stint.steps <= most * (1.0 + 1e-9) && stint.from_ms % options.round_ms == 0);
         }
     }
     // At the beginning of each stint its type has no more GPUs held than there are.
     for (at, pool) in fleet.pools.iter().enumerate() {
         let on: Vec<&Stint> = found.stints.iter().filter(|stint| stint.at == at).collect();
-        let gpus = |stint: &Stint| fleet.kinds[jobs[stint.job].kind].gpus;
+        let gpus = |stint: &Stint| stint.gpus;
         for moment in on.iter().map(|stint| stint.from_ms) {
             let held: u32 =
                 on.iter().filter(|stint| (stint.from_ms..stint.to_ms).contains(&moment)).map(|stint| gpus(stint)).sum();

@@ -274,7 +274,7 @@ impl AllocationAnswer {
         Some(
             Section::new("allocation-deadlines", "Who is late")
                 .with_table(table)
-                .with_definition("**Missed**: the share of the jobs with deadlines that ended after them. **Late by**: by how much those did on average. **Admitted**: the share of the jobs with deadlines to which the policy promised that they would be in time. Policies other than `edf` and `chronus` know no deadlines.")
+                .with_definition("**Missed**: the share of the jobs with deadlines that ended after them. **Late by**: by how much those did on average. **Admitted**: the share of the jobs with deadlines to which the policy promised that they would be in time. Policies other than `edf`, `genie` and `chronus` know no deadlines.")
                 .with_definition("The **bound** is no policy: no schedule, whatever it knows of the future, misses a smaller share. Gangs are cut for it, and nobody waits for a round."),
         )
     }
