@@ -3,7 +3,7 @@
 //! After Chronus (Gao et al., `SoCC` 2021), whose authors publish their scheduler; what is ours is said. The contract:
 //!
 //! 1. A **lease** is a fixed number of rounds. Leases begin at whole multiples of their length from time 0; after a time with nobody there, one begins with the first job and ends with the others, though the programme counts it whole. Who holds one has GPUs of one type until it ends, or the job does.
-//! 2. When a lease begins, jobs with deadlines that came since the last one are looked at, in order of submission. A job is **admitted** if the programme below leaves no more work undone at deadlines with it than without it. What is refused stays refused. A refused job, a job that waits to be looked at, and an admitted one whose
+//! 2. When a lease begins, jobs with deadlines that came since the last one are looked at, in order of submission. A job is **admitted** if the programme below leaves no more work undone at deadlines with it than without it. What is refused stays refused. A programme holds at most [`MOST_TASKS`] jobs; who comes beyond is looked at when a later lease begins. A refused job, a job that waits to be looked at, and an admitted one whose
 //!    deadline has passed are **best effort**, as jobs without a deadline are.
 //! 3. The programme then says which admitted job has which type for the lease that begins. For this it aims a lease before each deadline, or as near to it as the job alone on its fastest type can be (ours, as gangs fit in parts and not whole).
 //! 4. In every round, what is not leased goes to best-effort jobs in order of submission, each onto the fastest type with room, and then to admitted jobs without a lease, the nearest deadline first. Who does not fit is passed over.
@@ -20,7 +20,7 @@
 //! So deadlines come first, then little GPU time, and GPU time now costs half of GPU time later, so that little is put off. Time after this lease is counted as parts of leases and in periods (ours: the original has one binary for each job and lease, which the solver here is not made for). The binaries of the lease that begins are found by diving: the relaxation is solved, the largest part of a
 //! lease is made a whole one if there is room and none if there is not, and so on. That is no proof of an optimum. Gangs may fit in parts and not whole, so an admitted job may be late all the same; the answer says how many are.
 //!
-//! O(programmes), a job to admit and a few a lease. Worked example: one GPU, leases of 1 h. a needs 2 h and has 3; b needs 1 h and has 2. Both are admitted: a + b need the GPU for 3 h, b by the second, a by the third. c needs 1 h within 3 and is refused, as 4 h of work do not fit in 3 h.
+//! O(programmes): about one for all who come together, log many for each who is refused, and a few a lease. Worked example: one GPU, leases of 1 h. a needs 2 h and has 3; b needs 1 h and has 2. Both are admitted: a + b need the GPU for 3 h, b by the second, a by the third. c needs 1 h within 3 and is refused, as 4 h of work do not fit in 3 h.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,6 +43,8 @@ const SPARE: f64 = 1.0;
 const NONE: f64 = 1e-6;
 /// A speed more than this many times what a job has left is as good as one this large.
 const FAST: f64 = 1e4;
+/// Most jobs in a programme.
+pub const MOST_TASKS: usize = 96;
 /// Most programmes of one dive.
 const DIVES: usize = 48;
 
@@ -119,29 +121,44 @@ impl Leases {
             .collect();
         let new: Vec<&ActiveJob<'_>> =
             active.iter().filter(in_time).filter(|job| !self.seen.contains(&job.job)).collect();
-        let before = if new.is_empty() { None } else { self.solve(&tasks, &gpus, &[])? };
-        let mut undone = before.map_or(0.0, |found| found.undone);
-        for job in new {
+        let mut hopeful = Vec::new();
+        for job in new.into_iter().take(MOST_TASKS.saturating_sub(tasks.len())) {
             self.seen.insert(job.job);
             let task = self.task(job);
             let alone = task.gains.iter().copied().fold(0.0, f64::max) * task.due;
-            if alone < 1.0 - NONE {
-                continue;
-            }
-            tasks.push((job.job, task));
-            let with = self.solve(&tasks, &gpus, &[])?.map_or(f64::INFINITY, |found| found.undone);
-            if with > undone + NONE {
-                tasks.pop();
-            } else {
-                undone = with;
-                self.admitted.insert(job.job);
-            }
+            hopeful.extend((alone >= 1.0 - NONE).then_some((job.job, task)));
         }
+        self.admit(&mut tasks, &hopeful, &gpus)?;
         for (_, task) in &mut tasks {
             let alone = 1.0 / task.gains.iter().copied().fold(0.0, f64::max);
             task.due = task.due.min((task.due - SPARE).max(alone));
         }
         self.held = self.dive(&tasks, &gpus)?;
+        Ok(())
+    }
+
+    /// Adds to `tasks` whom of `new` the programme has room for. What it has room for together it has room for one by one, so halves are looked at only where the whole does not fit.
+    fn admit(&mut self, tasks: &mut Vec<(usize, Task)>, new: &[(usize, Task)], gpus: &[f64]) -> Result<()> {
+        if new.is_empty() {
+            return Ok(());
+        }
+        let mut undone = self.solve(tasks, gpus, &[])?.map_or(0.0, |found| found.undone);
+        let mut blocks = vec![new];
+        while let Some(block) = blocks.pop() {
+            let before = tasks.len();
+            tasks.extend_from_slice(block);
+            let with = self.solve(tasks, gpus, &[])?.map_or(f64::INFINITY, |found| found.undone);
+            if with <= undone + NONE {
+                undone = with;
+                self.admitted.extend(block.iter().map(|(job, _)| *job));
+                continue;
+            }
+            tasks.truncate(before);
+            if block.len() > 1 {
+                let (first, second) = block.split_at(block.len() / 2);
+                blocks.extend([second, first]);
+            }
+        }
         Ok(())
     }
 

@@ -66,6 +66,21 @@ fn what_cannot_be_in_time_alone_is_refused() {
 }
 
 #[test]
+fn a_programme_holds_so_many_jobs_and_others_wait_to_be_looked_at() {
+    let kinds = vec![kind(1, &[1.0]); MOST_TASKS + 10];
+    let mut jobs = active(&kinds);
+    jobs.iter_mut().for_each(|job| (job.remaining, job.due_s) = (HOUR, Some(9.0 * HOUR)));
+    let mut leases = Leases::new(HOUR, 0.0);
+    // There is room for all, so all that are looked at are admitted by one programme after the one without them.
+    leases.round(0.0, &jobs, &room(&[200])).unwrap();
+    assert_eq!((leases.admitted().len(), leases.seen.len()), (MOST_TASKS, MOST_TASKS));
+    assert!(leases.programmes() < 6, "{}", leases.programmes());
+    let left: Vec<ActiveJob<'_>> = jobs.split_off(MOST_TASKS);
+    leases.round(HOUR, &left, &room(&[200])).unwrap();
+    assert_eq!(leases.admitted().len(), MOST_TASKS + 10);
+}
+
+#[test]
 fn periods_end_at_deadlines() {
     let task = |due: f64| (0, Task { gpus: 1.0, gains: vec![1.0], due });
     assert_eq!(periods(&[task(0.5), task(3.0), task(2.0), task(3.0)]), [(0.0, 1.0), (1.0, 2.0), (2.0, 3.0)]);
