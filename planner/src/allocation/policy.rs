@@ -163,7 +163,7 @@ impl AllocationPolicy {
         self == Self::Genie
     }
 
-    /// Whether it remembers earlier rounds, so that it decides in a [replay](super::replay()) alone.
+    /// Whether it remembers earlier rounds, so that it decides in a [replay](mod@super::replay) alone.
     pub fn remembers(self) -> bool {
         self.by_user() || self == Self::Chronus
     }
@@ -193,7 +193,7 @@ pub enum Allocated {
 /// The allocation of a policy to the jobs that are there.
 ///
 /// # Errors
-/// If the policy remembers earlier rounds or changes gangs, so that it decides in a [replay](super::replay()) alone, or a solver fails, which no input should bring about.
+/// If the policy remembers earlier rounds or changes gangs, so that it decides in a [replay](mod@super::replay) alone, or a solver fails, which no input should bring about.
 pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangRoom) -> Result<Allocated> {
     use AllocationPolicy as P;
     let gpus: &[f64] = &room.gpus.iter().copied().map(f64::from).collect::<Vec<f64>>();
