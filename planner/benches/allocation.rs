@@ -35,17 +35,14 @@ fn fleet(gpus: u32) -> TypedFleet {
 }
 
 fn jobs(fleet: &TypedFleet, jobs: usize) -> Vec<GangJob> {
-    draw(fleet, &JobDraw { jobs, per_hour: None, runs: DrawnRuns::Hours, gangs: true }, 1).unwrap()
+    draw(fleet, &JobDraw { jobs, per_hour: None, runs: DrawnRuns::Hours, gangs: true, ..JobDraw::default() }, 1)
+        .unwrap()
 }
 
 fn active<'a>(fleet: &'a TypedFleet, jobs: &[GangJob]) -> Vec<ActiveJob<'a>> {
     let of = |(number, job): (usize, &GangJob)| ActiveJob {
-        kind: &fleet.kinds[job.kind],
-        weight: 1.0,
         since_s: 60.0 * number as f64,
-        remaining: job.steps,
-        attained_gpu_s: 0.0,
-        on: None,
+        ..ActiveJob::of(&fleet.kinds[job.kind], job.steps)
     };
     jobs.iter().enumerate().map(of).collect()
 }
@@ -77,6 +74,6 @@ fn split(bencher: divan::Bencher<'_, '_>) {
 fn replay_96(bencher: divan::Bencher<'_, '_>) {
     let fleet = fleet(8);
     let jobs = jobs(&fleet, 96);
-    let options = RoundOptions { round_ms: 360_000, restart_ms: 0, per_node: None };
+    let options = RoundOptions::default();
     bencher.bench_local(|| replay(&fleet, &jobs, AllocationPolicy::MaxMinAware, &options).unwrap().programmes);
 }

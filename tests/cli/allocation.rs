@@ -75,6 +75,89 @@ fn policies_stand_beside_each_other_and_above_the_bound() {
 }
 
 #[test]
+fn users_who_submit_in_bursts_are_told_of() {
+    let folder = Folder::new();
+    let bursts = ["--users", "3", "--burst", "3", "--rate", "12", "--seeds", "2", "--format", "json"];
+    let output = run(&drawn(&folder), &bursts);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    let rows = answer["policies"].as_array().unwrap();
+    // The three policies between users come to the ten others.
+    assert_eq!(rows.len(), 13);
+    assert!(answer["drawn"].as_str().unwrap().contains("in bursts of 3 by 3 users"), "{}", answer["drawn"]);
+    for row in rows {
+        let had = |name: &str| row["users"][name]["value"].as_f64().unwrap();
+        assert!(0.0 < had("had_least") && had("had_least") <= had("had_mean"), "{row}");
+        assert!(had("had_mean") <= had("had_most") && had("had_most") <= 1.0, "{row}");
+        assert!(had("shortest_jct_s") <= had("longest_jct_s"), "{row}");
+    }
+    let mut busy = drawn(&folder);
+    busy.iter_mut().filter(|argument| *argument == "12").for_each(|jobs| "60".clone_into(jobs));
+    let with = |alpha: &str| {
+        let more = ["--users", "6", "--burst", "4", "--rate", "6", "--seeds", "1", "--policies", "karma", "--alpha"];
+        stdout(&run(&busy, &[&more[..], &[alpha, "--format", "json"]].concat()))
+    };
+    assert_ne!(with("0"), with("1"));
+    let text = stdout(&run(&drawn(&folder), &bursts[..8]));
+    assert!(text.contains("What each user gets"), "{text}");
+    // A partition keeps one of two GPUs for a user who has nothing to do: four jobs of an hour take four hours, and two under the others.
+    let jobs = "job,type,submit_s,gpus,steps,user\na,text,0,1,10800,u\nb,text,0,1,10800,u\nc,text,0,1,10800,u\nd,text,0,1,10800,u\ne,text,0,1,3,v\n";
+    let (rates, jobs) = (folder.file("rates.csv", RATES), folder.file("users.csv", jobs));
+    let policies = "partition,user_max_min,karma";
+    let two = ["backtest", "allocation", &rates, "--gpus", "v100=2", "--jobs", &jobs, "--policies", policies];
+    let two = json(&stdout(&tracecast(&[&two[..], &["--quiet", "--format", "json"]].concat())));
+    let ends: Vec<f64> =
+        two["runs"].as_array().unwrap().iter().map(|run| run["makespan_s"].as_f64().unwrap()).collect();
+    assert!(ends[0] >= 4.0 * 3600.0 && ends[1..].iter().all(|end| *end <= 2.5 * 3600.0), "{ends:?}");
+    // Without users there is nothing of them.
+    let output = stdout(&run(&drawn(&folder), &["--seeds", "1", "--format", "json"]));
+    assert!(!output.contains("\"users\""), "{output}");
+}
+
+#[test]
+fn deadlines_are_told_of_beside_a_bound() {
+    let folder = Folder::new();
+    let due = ["--deadlines", "0.5:1.2-3", "--seeds", "2", "--format", "json"];
+    let output = run(&drawn(&folder), &due);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    let rows = answer["policies"].as_array().unwrap();
+    // The three policies that know deadlines come to the ten others.
+    assert_eq!(rows.len(), 13);
+    let drawn_in_words = answer["drawn"].as_str().unwrap();
+    assert!(drawn_in_words.contains("50.0 % with deadlines 1.20 to 3.00 runs alone"), "{drawn_in_words}");
+    let share = |value: &Value| value["value"].as_f64().unwrap();
+    for row in rows {
+        let missed = share(&row["deadlines"]["missed"]);
+        // The bound is for the GPUs that jobs ask for, which one policy changes.
+        assert!(missed <= 1.0 && (row["policy"] == "genie" || missed >= share(&answer["limits"]["missed"])), "{row}");
+        let admits = row["policy"] == "chronus";
+        assert_eq!(row["deadlines"]["admitted"] != Value::Null, admits, "{row}");
+    }
+    let again = run(&drawn(&folder), &[&due[..], &["--threads", "1"]].concat());
+    assert_eq!(stdout(&again), stdout(&output));
+    // The jobs are those without deadlines, so policies that do not know them do the same.
+    let without = json(&stdout(&run(&drawn(&folder), &["--seeds", "2", "--format", "json"])));
+    assert_eq!(without["policies"][0]["mean_jct_s"], rows[0]["mean_jct_s"]);
+    assert!(without["limits"]["missed"].is_null() && without["policies"][0]["deadlines"].is_null());
+    let text = stdout(&run(&drawn(&folder), &due[..4]));
+    assert!(text.contains("Who is late") && text.contains("chronus"), "{text}");
+    // Of a file: a has 7,200 s for two hours of work on its fastest type, and is late for the round that it waits.
+    let jobs =
+        "job,type,submit_s,gpus,steps,deadline_s\na,vision,60,1,57600,7200\nb,text,0,1,21600,36000\nc,text,0,1,900,\n";
+    let (rates, jobs) = (folder.file("rates.csv", RATES), folder.file("due.csv", jobs));
+    let listed = ["backtest", "allocation", &rates, "--gpus", "v100=2", "--jobs", &jobs, "--quiet", "--format", "json"];
+    let listed = json(&stdout(&tracecast(&listed)));
+    for row in listed["policies"].as_array().unwrap() {
+        // On two GPUs it would not be, and one policy gives it two.
+        let late = if row["policy"] == "genie" { (0.0, 0.0) } else { (0.5, 300.0) };
+        assert_eq!(share(&row["deadlines"]["missed"]), late.0, "{row}");
+        assert!(share(&row["deadlines"]["late_s"]) >= late.1, "{row}");
+    }
+    assert_eq!(share(&listed["limits"]["missed"]), 0.0);
+}
+
+#[test]
 fn jobs_of_a_file_as_text() {
     let folder = Folder::new();
     folder.file("rates.csv", RATES);
@@ -106,12 +189,26 @@ fn what_is_wrong_is_told() {
     assert!(told(&["--gpus", "v100=2", "--draw", "4", "--policies", "lottery"]).1.contains("fifo_aware"));
     assert!(told(&["--gpus", "v100=2", "--draw", "4", "--policies", "fifo,fifo"]).1.contains("named twice"));
     assert!(told(&["--gpus", "v100=2", "--draw", "4", "--policies", "allox"]).1.contains("jobs of one GPU"));
+    let (code, text) = told(&["--gpus", "v100=2", "--draw", "4", "--policies", "karma"]);
+    assert!(code == Some(2) && text.contains("`user`") && text.contains("--users"), "{text}");
+    let (code, text) = told(&["--gpus", "v100=2", "--draw", "4", "--policies", "fifo,edf"]);
+    assert!(code == Some(2) && text.contains("`deadline_s`") && text.contains("--deadlines"), "{text}");
+    for deadlines in ["0.5", "0:2", "0.5:0.9", "0.5:3-2", "NaN:2", "0.5:2-inf"] {
+        let (code, text) = told(&["--gpus", "v100=2", "--draw", "4", "--deadlines", deadlines]);
+        assert!(code == Some(2) && text.contains("0.5:1.5-4"), "{deadlines}: {text}");
+    }
+    assert!(told(&["--gpus", "v100=2", "--draw", "4", "--lease", "0"]).1.contains("--lease"));
+    assert!(told(&["--gpus", "v100=2", "--draw", "4", "--users", "3"]).1.contains("--rate"));
+    assert!(told(&["--gpus", "v100=2", "--draw", "4", "--alpha", "1.5"]).1.contains("between 0 and 1"));
+    assert!(told(&["--gpus", "v100=2", "--draw", "4", "--burst", "NaN"]).1.contains("--burst"));
     assert!(told(&["--gpus", "v100=2", "--draw", "4", "--restart", "6min"]).1.contains("less than a round"));
     // One V100 has no room for a gang of two, on which d insists.
     let (code, text) = told(&["--gpus", "v100=1,k80=1", "--jobs", &jobs]);
     assert!(code == Some(1) && text.contains("jobs.csv, line 5") && text.contains("2 GPUs of no type"), "{text}");
     let bad = folder.file("bad.csv", "job,type,submit_s,gpus,steps\na,vision,0,1,inf\n");
     assert!(told(&["--gpus", "v100=1", "--jobs", &bad]).1.contains("line 2: `steps` is `inf`"));
+    let late = folder.file("late.csv", "job,type,submit_s,gpus,steps,deadline_s\na,vision,0,1,9,0\n");
+    assert!(told(&["--gpus", "v100=1", "--jobs", &late]).1.contains("line 2: `deadline_s` is `0`"));
     let none = folder.file("none.csv", "job,type,submit_s,gpus,steps\n");
     assert_eq!(told(&["--gpus", "v100=1", "--jobs", &none]).0, Some(5));
     let still = folder.file("still.csv", "gpu_type,job,gpus,steps_per_s\nv100,a,1,0\n");

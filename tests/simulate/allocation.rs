@@ -5,7 +5,7 @@
 
 use tracecast_planner::allocation::active::ActiveJob;
 use tracecast_planner::allocation::answer::{AllocationAnswer, AllocationJobs, AllocationRequest, AllocationRow};
-use tracecast_planner::allocation::job::{DrawnRuns, JobDraw, draw};
+use tracecast_planner::allocation::job::{DeadlineDraw, DrawnRuns, JobDraw, draw};
 use tracecast_planner::allocation::policy::{Allocated, AllocationPolicy, allocate};
 use tracecast_planner::allocation::pool::{TypedFleet, pools};
 use tracecast_planner::allocation::programme::{Claim, dual, levelled};
@@ -24,8 +24,11 @@ fn fleet() -> Option<TypedFleet> {
 fn answer(fleet: &TypedFleet, jobs: usize, runs: DrawnRuns, policies: &[P]) -> AllocationAnswer {
     let request = AllocationRequest {
         policies: policies.to_vec(),
-        jobs: AllocationJobs::Drawn(JobDraw { jobs, per_hour: None, runs, gangs: true }, (1..=4).collect()),
-        options: RoundOptions { round_ms: 360_000, restart_ms: 0, per_node: None },
+        jobs: AllocationJobs::Drawn(
+            JobDraw { jobs, per_hour: None, runs, gangs: true, ..JobDraw::default() },
+            (1..=4).collect(),
+        ),
+        options: RoundOptions::default(),
     };
     AllocationAnswer::of(fleet, "gavel".to_owned(), &request, &|| {}).unwrap()
 }
@@ -77,23 +80,54 @@ fn gavels_order_of_policies_on_its_throughputs() {
 }
 
 #[test]
+fn deadlines_on_gavels_throughputs() {
+    let Some(fleet) = fleet() else { return };
+    let of = |deadlines: DeadlineDraw| {
+        let what = JobDraw {
+            jobs: 160,
+            per_hour: Some(6.0),
+            runs: DrawnRuns::Hours,
+            deadlines: Some(deadlines),
+            ..JobDraw::default()
+        };
+        let request = AllocationRequest {
+            policies: vec![P::MaxMinAware, P::Edf, P::Genie, P::Chronus],
+            jobs: AllocationJobs::Drawn(what, (3..=5).collect()),
+            options: RoundOptions::default(),
+        };
+        let found = AllocationAnswer::of(&fleet, "gavel".to_owned(), &request, &|| {}).unwrap();
+        let bound = found.limits.missed.unwrap().value;
+        let missed = request.policies.iter().map(|policy| {
+            let dues = found.row(*policy).unwrap().deadlines.unwrap();
+            println!("{deadlines:?} {:14} missed {:.3}, bound {bound:.3}", policy.name(), dues.missed.value);
+            assert!(policy.resizes() || dues.missed.value >= bound);
+            dues.missed.value
+        });
+        missed.collect::<Vec<f64>>()
+    };
+    // Where half of the jobs have deadlines with room, all that know them keep nearly all, and who does not know them many less.
+    let [blind, rest @ ..]: [f64; 4] = of(DeadlineDraw { share: 0.5, runs: (1.5, 4.0) }).try_into().unwrap();
+    assert!(blind > 0.05 && rest.iter().all(|missed| *missed < 0.02), "{blind} {rest:?}");
+    // Where not all can be in time, admission misses fewer than the nearest deadline first.
+    let [_, edf, _, chronus]: [f64; 4] = of(DeadlineDraw { share: 1.0, runs: (1.2, 2.0) }).try_into().unwrap();
+    assert!(chronus < 0.9 * edf, "{chronus} {edf}");
+}
+
+#[test]
 fn programmes_on_gavels_throughputs_are_feasible_and_proved() {
     let Some(fleet) = fleet() else { return };
     let gpus = fleet.gpus();
     let room = GangRoom { gpus: fleet.pools.iter().map(|pool| pool.gpus).collect(), per_node: None };
     for seed in 0..4 {
-        let what = JobDraw { jobs: 100, per_hour: None, runs: DrawnRuns::Simulation, gangs: true };
+        let what =
+            JobDraw { jobs: 100, per_hour: None, runs: DrawnRuns::Simulation, gangs: true, ..JobDraw::default() };
         let jobs = draw(&fleet, &what, seed).unwrap();
         let active: Vec<ActiveJob<'_>> = jobs
             .iter()
             .enumerate()
             .map(|(number, job)| ActiveJob {
-                kind: &fleet.kinds[job.kind],
-                weight: 1.0,
                 since_s: 600.0 * number as f64,
-                remaining: job.steps,
-                attained_gpu_s: 0.0,
-                on: None,
+                ..ActiveJob::of(&fleet.kinds[job.kind], job.steps)
             })
             .collect();
         for policy in [P::MaxMinAware, P::FinishTimeAware, P::Makespan] {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use tracecast_planner::allocation::answer::{AllocationAnswer, AllocationJobs, AllocationRequest};
-use tracecast_planner::allocation::job::{self, DrawnRuns, JobDraw};
+use tracecast_planner::allocation::job::{self, DeadlineDraw, DrawnRuns, JobDraw, UserDraw};
 use tracecast_planner::allocation::matching::MOST_GPUS;
 use tracecast_planner::allocation::policy::AllocationPolicy;
 use tracecast_planner::allocation::pool::{self, GpuPool, TypedFleet};
@@ -43,7 +43,7 @@ pub(crate) struct BacktestAllocation {
     /// GPUs of a node, so that gangs are put onto nodes [default: gangs lie anywhere within a type]
     #[arg(long, value_name = "GPUS", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Fleet")]
     pub(crate) gpus_per_node: Option<u32>,
-    /// Jobs: a CSV with the columns job, type, submit_s, gpus and steps, and weight and user if there are any
+    /// Jobs: a CSV with the columns job, type, submit_s, gpus and steps, and weight, user and deadline_s if there are any
     #[arg(long, value_name = "CSV", required_unless_present = "draw", conflicts_with = "draw", help_heading = "Jobs")]
     pub(crate) jobs: Option<PathBuf>,
     /// Number of jobs to draw in place of a file
@@ -65,10 +65,19 @@ pub(crate) struct BacktestAllocation {
     /// Draw jobs of one GPU only
     #[arg(long, conflicts_with = "jobs", help_heading = "Jobs")]
     pub(crate) single_gpu: bool,
+    /// Users of the drawn jobs, who submit in bursts
+    #[arg(long, value_name = "USERS", value_parser = clap::value_parser!(u32).range(2..=1000), requires = "rate", conflicts_with = "jobs", help_heading = "Jobs")]
+    pub(crate) users: Option<u32>,
+    /// Jobs that a user submits at once
+    #[arg(long, value_name = "JOBS", value_parser = clap::value_parser!(u32).range(1..=10_000), default_value = "8", conflicts_with = "jobs", help_heading = "Jobs")]
+    pub(crate) burst: u32,
+    /// Share of the drawn jobs with a deadline, and how many times its run alone on its fastest GPU type a job has until then, such as 0.5:1.5, or 0.5:1.5-4 for evenly drawn multiples
+    #[arg(long, value_name = "SHARE:RUNS", value_parser = deadlines, conflicts_with = "jobs", help_heading = "Jobs")]
+    pub(crate) deadlines: Option<DeadlineDraw>,
     /// How many times jobs are drawn: seeds 1, 2 and so on
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000), conflicts_with = "jobs", help_heading = "Jobs")]
     pub(crate) seeds: u64,
-    /// Policies to compare, separated by commas [default: all; allox only where every job has one GPU and the fleet at most 256]
+    /// Policies to compare, separated by commas [default: all that apply; allox only where every job has one GPU and the fleet at most 256, partition, user_max_min and karma only where jobs have users, edf, genie and chronus only where some have deadlines]
     ///
     ///   fifo               in order of submission, on any type
     ///   fifo_aware         the same, each on the fastest type with room
@@ -81,6 +90,12 @@ pub(crate) struct BacktestAllocation {
     ///   makespan           the least time until all are done
     ///   allox              the matching of jobs and GPUs with the least sum of times
     ///   trading            equal shares, then trades of fast for slow GPU time
+    ///   partition          each user within its fair share
+    ///   user_max_min       max-min fairness between users, round by round
+    ///   karma              the same, by credits that users earn when they leave GPUs to others
+    ///   edf                the nearest deadline first, the others in the gaps
+    ///   genie              the fewest GPUs with which a deadline is met, who can wait least first
+    ///   chronus            jobs whose deadlines can be met are admitted and get leases, the others run in the gaps
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = AllocationPolicy::named, help_heading = "Policies", verbatim_doc_comment)]
     pub(crate) policies: Vec<AllocationPolicy>,
     /// Length of a round: who has which GPUs changes only between rounds
@@ -89,8 +104,29 @@ pub(crate) struct BacktestAllocation {
     /// Time that a checkpoint and a restart take when a job is stopped or moved
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s", help_heading = "Policies")]
     pub(crate) restart: i64,
+    /// Part of a user's fair share that karma guarantees, from 0 to 1
+    #[arg(long, value_name = "PART", value_parser = part, default_value = "0.5", help_heading = "Policies")]
+    pub(crate) alpha: f64,
+    /// Rounds of a lease under chronus: jobs are admitted, and GPUs given to them, when one begins
+    #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u32).range(1..=1000), default_value = "3", help_heading = "Policies")]
+    pub(crate) lease: u32,
     #[command(flatten)]
     pub(crate) answering: Answering,
+}
+
+fn deadlines(text: &str) -> Result<DeadlineDraw, &'static str> {
+    const HOW: &str = "write a share and a multiple of the run alone, 1 or more, such as 0.5:1.5 or 0.5:1.5-4";
+    let number = |text: &str, least: f64, most: f64| {
+        text.trim().parse().ok().filter(|number: &f64| (least..=most).contains(number)).ok_or(HOW)
+    };
+    let (share, runs) = text.split_once(':').ok_or(HOW)?;
+    let (from, to) = runs.split_once('-').unwrap_or((runs, runs));
+    let from = number(from, 1.0, 1e3)?;
+    Ok(DeadlineDraw { share: number(share, 1e-6, 1.0)?, runs: (from, number(to, from, 1e3)?) })
+}
+
+fn part(text: &str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|part: &f64| (0.0..=1.0).contains(part)).ok_or("write a part between 0 and 1")
 }
 
 fn rate(text: &str) -> Result<f64, &'static str> {
@@ -122,6 +158,8 @@ pub(crate) fn backtest(asked: &BacktestAllocation, quiet: bool) -> Result<()> {
                     Runs::Hours => DrawnRuns::Hours,
                 },
                 gangs: !asked.single_gpu,
+                deadlines: asked.deadlines,
+                users: asked.users.map(|users| UserDraw { users, burst: asked.burst }),
             };
             AllocationJobs::Drawn(what, (1..=asked.seeds).collect())
         }
@@ -133,14 +171,33 @@ pub(crate) fn backtest(asked: &BacktestAllocation, quiet: bool) -> Result<()> {
         AllocationJobs::Drawn(what, _) => !what.gangs,
     };
     let matched = single && fleet.gpus().iter().sum::<f64>() <= MOST_GPUS as f64;
+    let users = match &jobs {
+        AllocationJobs::Listed(jobs) => jobs.iter().any(|job| job.user.is_some()),
+        AllocationJobs::Drawn(what, _) => what.users.is_some(),
+    };
+    let dues = match &jobs {
+        AllocationJobs::Listed(jobs) => jobs.iter().any(|job| job.due_ms.is_some()),
+        AllocationJobs::Drawn(what, _) => what.deadlines.is_some(),
+    };
+    let applies = |policy: &AllocationPolicy| {
+        (matched || *policy != AllocationPolicy::Allox)
+            && (users || !policy.by_user())
+            && (dues || !policy.by_deadline())
+    };
     let policies = if asked.policies.is_empty() {
-        AllocationPolicy::ALL.into_iter().filter(|policy| matched || *policy != AllocationPolicy::Allox).collect()
+        AllocationPolicy::ALL.into_iter().filter(applies).collect()
     } else {
         asked.policies.clone()
     };
     let sets = if let AllocationJobs::Drawn(_, seeds) = &jobs { seeds.len() } else { 1 };
     let steps = Steps::new(quiet, "replaying policies", sets * policies.len());
-    let options = RoundOptions { round_ms: asked.round, restart_ms: asked.restart, per_node: asked.gpus_per_node };
+    let options = RoundOptions {
+        round_ms: asked.round,
+        restart_ms: asked.restart,
+        per_node: asked.gpus_per_node,
+        alpha: asked.alpha,
+        lease_rounds: asked.lease,
+    };
     let request = AllocationRequest { policies, jobs, options };
     let answer = AllocationAnswer::of(&fleet, title, &request, &|| steps.step())?;
     drop(steps);

@@ -20,9 +20,36 @@ pub struct ActiveJob<'a> {
     pub attained_gpu_s: f64,
     /// The type that it had in the round before.
     pub on: Option<usize>,
+    /// GPUs that it had then, or the last time that it ran; 0 if it never did.
+    pub had_gpus: u32,
+    /// Its user, numbered from 0 in the order in which users come.
+    pub user: usize,
+    /// What its user weighs.
+    pub user_weight: f64,
+    /// Its number, in order of submission of all jobs.
+    pub job: usize,
+    /// Seconds until its deadline, below 0 if that has passed; `None` if it has none.
+    pub due_s: Option<f64>,
 }
 
-impl ActiveJob<'_> {
+impl<'a> ActiveJob<'a> {
+    /// A job that was just submitted and is like all others, with so many steps to make.
+    pub fn of(kind: &'a JobKind, remaining: f64) -> Self {
+        Self {
+            kind,
+            weight: 1.0,
+            since_s: 0.0,
+            remaining,
+            attained_gpu_s: 0.0,
+            on: None,
+            had_gpus: 0,
+            user: 0,
+            user_weight: 1.0,
+            job: 0,
+            due_s: None,
+        }
+    }
+
     /// GPUs of the gang.
     pub fn gpus(&self) -> f64 {
         f64::from(self.kind.gpus)
@@ -49,8 +76,8 @@ pub(super) mod tests {
     }
 
     pub(in super::super) fn active(kinds: &[JobKind]) -> Vec<ActiveJob<'_>> {
-        let of = |kind| ActiveJob { kind, weight: 1.0, since_s: 0.0, remaining: 1000.0, attained_gpu_s: 0.0, on: None };
-        kinds.iter().map(of).collect()
+        let of = |(job, kind)| ActiveJob { job, ..ActiveJob::of(kind, 1000.0) };
+        kinds.iter().enumerate().map(of).collect()
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! The answer of `backtest allocation`, as JSON (`backtest-allocation/1`): policies beside each other on the same jobs, and a bound that no schedule undercuts.
 //!
 //! Drawn jobs are drawn once a seed. A figure is then the mean over the seeds, and its interval where 95 % of 1,000 draws of the seeds with replacement lie; policies are compared on the same draws. Jobs from a file are one set, and
-//! figures of them have no interval. What is **advised** is the policy that knows types with the least mean completion time, beside the best of those that know none. With four seeds or more, both are chosen on the first half
+//! figures of them have no interval. What is **advised** is the policy that knows types with the least mean completion time, beside the best of those that know none; one that changes how many GPUs jobs have is no candidate. With four seeds or more, both are chosen on the first half
 //! of the seeds, and what the advice says of them is of the other half; with fewer they are chosen on what they are told of, and the answer says so.
 //!
 //! O(seeds × policies) replays, in parallel. Worked example: mean completion times of 10 h under FIFO, 7 h under the best policy without types and 4 h under the best with them: of the 6 h saved, half come
 //! from taking turns and half from types.
+
+use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -40,6 +42,42 @@ pub struct AllocationFigure {
     pub high: Option<f64>,
 }
 
+/// How users fared.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "AllocationUsers_{F}")]
+pub struct AllocationUsers<F> {
+    /// Of the GPU time that a user's jobs asked for, from submission to end, the share that they had: the least of a user.
+    pub had_least: F,
+    /// The mean over users.
+    pub had_mean: F,
+    /// The greatest of a user.
+    pub had_most: F,
+    /// Mean time from submission to end of the user with the greatest, seconds.
+    pub longest_jct_s: F,
+    /// Of the user with the least, seconds.
+    pub shortest_jct_s: F,
+}
+
+/// What became of deadlines.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "AllocationDeadlines_{F}")]
+pub struct AllocationDeadlines<F> {
+    /// Share of the jobs with deadlines that missed them.
+    pub missed: F,
+    /// By how much those that did were late on average, seconds; 0 if none was.
+    pub late_s: F,
+    /// Mean time from submission to end of the jobs with deadlines, seconds.
+    pub due_jct_s: F,
+    /// Of those without, seconds; 0 if all have one.
+    pub best_effort_jct_s: F,
+    /// Share of the jobs with deadlines that were admitted; only under a policy that admits jobs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admitted: Option<F>,
+    /// Share of the admitted ones that were late all the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broken: Option<F>,
+}
+
 /// What a policy did to one set of jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AllocationRun {
@@ -67,6 +105,12 @@ pub struct AllocationRun {
     pub allocations: u64,
     /// Programmes solved for them.
     pub programmes: u64,
+    /// How users fared; only where jobs are of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub users: Option<AllocationUsers<f64>>,
+    /// What became of deadlines; only where jobs have some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadlines: Option<AllocationDeadlines<f64>>,
     /// Time that they took on this machine, seconds, in all and at most: never the same twice, so in no answer.
     #[serde(skip)]
     #[schemars(skip)]
@@ -98,6 +142,12 @@ pub struct AllocationRow {
     pub restarts_per_job: f64,
     /// Mean time over that under the first policy, less 1.
     pub against_first: AllocationFigure,
+    /// How users fared; only where jobs are of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub users: Option<AllocationUsers<AllocationFigure>>,
+    /// What became of deadlines; only where jobs have some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadlines: Option<AllocationDeadlines<AllocationFigure>>,
 }
 
 /// What no schedule undercuts.
@@ -107,6 +157,9 @@ pub struct AllocationLimits {
     pub mean_jct_s: AllocationFigure,
     /// Of the makespan, seconds.
     pub makespan_s: AllocationFigure,
+    /// Of the share of missed deadlines; only where jobs have some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missed: Option<AllocationFigure>,
 }
 
 /// What to do, and what it rests on.
@@ -195,6 +248,8 @@ struct Tried<'a> {
     runs: &'a [AllocationRun],
     least_jct_s: f64,
     least_makespan_s: f64,
+    /// Deadlines that must be missed, and all deadlines.
+    least_missed: (f64, f64),
 }
 
 impl AllocationAnswer {
@@ -227,6 +282,22 @@ impl AllocationAnswer {
             return Err(Error::NoJobs("there is no job to replay".to_owned()));
         };
         let count = first.len();
+        let by_deadline = policies.iter().find(|policy| policy.by_deadline());
+        if let Some(policy) =
+            by_deadline.filter(|_| sets.iter().all(|(_, jobs)| jobs.iter().all(|job| job.due_ms.is_none())))
+        {
+            return Err(Error::Policy(format!(
+                "{} is for deadlines, and no job has one; give jobs a column `deadline_s`, or draw some with `--deadlines 0.5:1.5-4`",
+                policy.name()
+            )));
+        }
+        let by_user = policies.iter().find(|policy| policy.by_user());
+        if let Some(policy) = by_user.filter(|_| first.iter().all(|job| job.user.is_none())) {
+            return Err(Error::Policy(format!(
+                "{} gives GPUs to users, and no job has one; give jobs a column `user`, or draw them with `--users 6 --rate 6`",
+                policy.name()
+            )));
+        }
         let cases: Vec<(usize, AllocationPolicy)> =
             (0..sets.len()).flat_map(|set| policies.iter().map(move |policy| (set, *policy))).collect();
         let replays: Vec<AllocationRun> = cases
@@ -244,7 +315,13 @@ impl AllocationAnswer {
             .map(|((_, jobs), runs)| {
                 let least = bound(fleet, jobs)?;
                 let first_s = jobs.first().map_or(0.0, |job| job.submit_ms as f64 / 1e3);
-                Ok(Tried { runs, least_jct_s: least.mean_s, least_makespan_s: least.makespan_s - first_s })
+                let dues = jobs.iter().filter(|job| job.due_ms.is_some()).count();
+                Ok(Tried {
+                    runs,
+                    least_jct_s: least.mean_s,
+                    least_makespan_s: least.makespan_s - first_s,
+                    least_missed: (least.late as f64, dues as f64),
+                })
             })
             .collect::<Result<Vec<Tried<'_>>>>()?;
         let advice = advice(policies, &tried);
@@ -264,6 +341,9 @@ impl AllocationAnswer {
             limits: AllocationLimits {
                 mean_jct_s: over(&tried, &|set| Some(set.least_jct_s)),
                 makespan_s: over(&tried, &|set| Some(set.least_makespan_s)),
+                missed: tried.iter().any(|set| set.least_missed.1 > 0.0).then(|| {
+                    over(&tried, &|set| Some(set.least_missed.0 / set.least_missed.1).filter(|share| share.is_finite()))
+                }),
             },
             runs: replays,
             action: String::new(),
@@ -307,8 +387,76 @@ fn run(
         restarts: found.restarts,
         allocations: found.allocations,
         programmes: found.programmes,
+        users: users(fleet, jobs, found),
+        deadlines: deadlines(jobs, found),
         allocating_s: found.allocating_s,
     }
+}
+
+/// How users fared, if there are several.
+fn users(fleet: &TypedFleet, jobs: &[GangJob], found: &AllocationReplay) -> Option<AllocationUsers<f64>> {
+    /// Sums over the jobs of a user.
+    #[derive(Default)]
+    struct Sums {
+        jobs: f64,
+        took_s: f64,
+        asked_gpu_s: f64,
+        had_gpu_s: f64,
+    }
+    let mut of: BTreeMap<Option<&str>, Sums> = BTreeMap::new();
+    let gpus = |job: &GangJob| fleet.kinds.get(job.kind).map_or(0.0, |kind| f64::from(kind.gpus));
+    for (job, end_ms) in jobs.iter().zip(&found.ends_ms) {
+        let took_s = (end_ms - job.submit_ms) as f64 / 1e3;
+        let sums = of.entry(job.user.as_deref()).or_default();
+        sums.jobs += 1.0;
+        sums.took_s += took_s;
+        sums.asked_gpu_s += gpus(job) * took_s;
+    }
+    for stint in &found.stints {
+        let Some(job) = jobs.get(stint.job) else { continue };
+        let sums = of.entry(job.user.as_deref()).or_default();
+        sums.had_gpu_s += f64::from(stint.gpus) * (stint.to_ms - stint.from_ms) as f64 / 1e3;
+    }
+    if of.len() < 2 {
+        return None;
+    }
+    let had = || of.values().map(|sums| sums.had_gpu_s / sums.asked_gpu_s.max(1e-9));
+    let took = || of.values().map(|sums| sums.took_s / sums.jobs);
+    Some(AllocationUsers {
+        had_least: had().fold(f64::INFINITY, f64::min),
+        had_mean: interval::average(had()),
+        had_most: had().fold(0.0, f64::max),
+        longest_jct_s: took().fold(0.0, f64::max),
+        shortest_jct_s: took().fold(f64::INFINITY, f64::min),
+    })
+}
+
+/// What became of deadlines, if there are some.
+fn deadlines(jobs: &[GangJob], found: &AllocationReplay) -> Option<AllocationDeadlines<f64>> {
+    let ends: Vec<(usize, &GangJob, i64)> =
+        jobs.iter().zip(&found.ends_ms).enumerate().map(|(at, (job, end))| (at, job, *end)).collect();
+    let took = |due: bool| {
+        let of = ends.iter().filter(move |(_, job, _)| job.due_ms.is_some() == due);
+        interval::average(of.map(|(_, job, end)| (end - job.submit_ms) as f64 / 1e3))
+    };
+    let dues: Vec<(usize, f64)> =
+        ends.iter().filter_map(|(at, job, end)| Some((*at, (end - job.due_ms?) as f64 / 1e3))).collect();
+    if dues.is_empty() {
+        return None;
+    }
+    let share = |of: &dyn Fn(&(usize, f64)) -> bool, part: &dyn Fn(&(usize, f64)) -> bool| {
+        interval::average(dues.iter().filter(|due| of(due)).map(|due| f64::from(u8::from(part(due)))))
+    };
+    let late = |due: &(usize, f64)| due.1 > 0.0;
+    let admits = |due: &(usize, f64)| found.admitted.as_ref().is_some_and(|admitted| admitted.contains(&due.0));
+    Some(AllocationDeadlines {
+        missed: share(&|_| true, &late),
+        late_s: interval::average(dues.iter().filter(|due| late(due)).map(|due| due.1)),
+        due_jct_s: took(true),
+        best_effort_jct_s: took(false),
+        admitted: found.admitted.as_ref().map(|_| share(&|_| true, &admits)),
+        broken: found.admitted.as_ref().map(|_| share(&admits, &late)),
+    })
 }
 
 /// A figure over sets of jobs.
@@ -339,8 +487,33 @@ fn row(at: usize, jobs: usize, tried: &[Tried<'_>]) -> Option<AllocationRow> {
     for end in [Some(&mut against_first.value), against_first.low.as_mut(), against_first.high.as_mut()] {
         end.into_iter().for_each(|end| *end -= 1.0);
     }
+    let by_user = |of: fn(&AllocationUsers<f64>) -> f64| over(tried, &|set| set.runs.get(at)?.users.as_ref().map(of));
+    let users =
+        tried.iter().all(|set| set.runs.get(at).is_some_and(|run| run.users.is_some())).then(|| AllocationUsers {
+            had_least: by_user(|users| users.had_least),
+            had_mean: by_user(|users| users.had_mean),
+            had_most: by_user(|users| users.had_most),
+            longest_jct_s: by_user(|users| users.longest_jct_s),
+            shortest_jct_s: by_user(|users| users.shortest_jct_s),
+        });
+    let by_deadline = |of: &dyn Fn(&AllocationDeadlines<f64>) -> Option<f64>| {
+        over(tried, &|set| of(set.runs.get(at)?.deadlines.as_ref()?))
+    };
+    let told = |of: &dyn Fn(&AllocationDeadlines<f64>) -> bool| {
+        tried.iter().any(|set| set.runs.get(at).and_then(|run| run.deadlines.as_ref()).is_some_and(of))
+    };
+    let deadlines = told(&|_| true).then(|| AllocationDeadlines {
+        missed: by_deadline(&|dues| Some(dues.missed)),
+        late_s: by_deadline(&|dues| Some(dues.late_s)),
+        due_jct_s: by_deadline(&|dues| Some(dues.due_jct_s)),
+        best_effort_jct_s: by_deadline(&|dues| Some(dues.best_effort_jct_s)),
+        admitted: told(&|dues| dues.admitted.is_some()).then(|| by_deadline(&|dues| dues.admitted)),
+        broken: told(&|dues| dues.broken.is_some()).then(|| by_deadline(&|dues| dues.broken)),
+    });
     Some(AllocationRow {
         policy,
+        users,
+        deadlines,
         knows_types: policy.knows_types(),
         mean_jct_s: figure(|run| run.mean_jct_s),
         p50_jct_s: figure(|run| run.p50_jct_s),
@@ -360,8 +533,9 @@ fn advice(policies: &[AllocationPolicy], tried: &[Tried<'_>]) -> Option<Allocati
     let (choose, told) = if chosen_apart { tried.split_at(tried.len() / 2) } else { (tried, tried) };
     let best = |knows: bool| {
         let mean = |at: usize| interval::average(choose.iter().filter_map(|set| Some(set.runs.get(at)?.mean_jct_s)));
-        let places =
-            (0..policies.len()).filter(|at| policies.get(*at).is_some_and(|policy| policy.knows_types() == knows));
+        // Who has other GPUs than it asked for is no fair comparison.
+        let may = |policy: &AllocationPolicy| policy.knows_types() == knows && !policy.resizes();
+        let places = (0..policies.len()).filter(|at| policies.get(*at).is_some_and(may));
         places.min_by(|a, b| mean(*a).total_cmp(&mean(*b)))
     };
     let (typed, blind) = (best(true)?, best(false)?);
@@ -399,6 +573,9 @@ fn notes(fleet: &TypedFleet, jobs: usize, request: &AllocationRequest) -> Vec<St
             "{} of the throughputs run nowhere on this fleet: they are larger than any type on which they run, or were measured on others.",
             format::counted(fleet.nowhere as u64, "kind of job", "kinds of job")
         ));
+    }
+    if request.policies.iter().any(|policy| policy.resizes()) {
+        notes.push("genie changes how many GPUs a job has. The bounds are for the GPUs that jobs ask for, so they do not hold for it.".to_owned());
     }
     if jobs > PART {
         notes.push(format!(

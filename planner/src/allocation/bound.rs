@@ -5,7 +5,7 @@
 //! neither sum nor makespan can be less. The worths are the prices of the [programme](super::programme) of least makespan. No job is faster than alone on its fastest type
 //! either, so a bound is the greater of the two.
 //!
-//! Gangs count as if they could be cut, and nobody waits for a round: the bound may lie well below what can be had. O(jobs log jobs) beside one programme.
+//! Deadlines that must be missed are counted in [`super::late`]. Gangs count as if they could be cut, and nobody waits for a round: the bound may lie well below what can be had. O(jobs log jobs) beside one programme.
 //!
 //! Worked example: one V100; two jobs of 1 h and 3 h, both there at once, take 1 + 4 = 5 h of completion time, and 4 h in all.
 
@@ -13,6 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::job::GangJob;
+use super::late::{Due, Work, least_late};
 use super::pool::TypedFleet;
 use super::programme::{Claim, PART, dual};
 use crate::error::Result;
@@ -24,24 +25,8 @@ pub struct AllocationBound {
     pub mean_s: f64,
     /// Time from 0 to the last end, seconds.
     pub makespan_s: f64,
-}
-
-/// A number in the heap, in its order.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Work(f64);
-
-impl Eq for Work {}
-
-impl PartialOrd for Work {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Work {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
+    /// Jobs that miss their deadlines ([`super::late`]).
+    pub late: usize,
 }
 
 /// The bounds of some jobs in order of submission.
@@ -74,7 +59,12 @@ pub fn bound(fleet: &TypedFleet, jobs: &[GangJob]) -> Result<AllocationBound> {
     let count = jobs.len().max(1) as f64;
     let fastest = claims.iter().map(alone).sum::<f64>();
     let latest = claims.iter().zip(&submits).map(|(claim, submit)| submit + alone(claim)).fold(0.0, f64::max);
-    Ok(AllocationBound { mean_s: sum.max(fastest) / count, makespan_s: last.max(latest) })
+    let due = |((job, claim), work): ((&GangJob, &Claim), &f64)| {
+        let (submit_s, due_s) = (job.submit_ms as f64 / 1e3, job.due_ms? as f64 / 1e3);
+        Some(Due { submit_s, due_s, work_s: *work, alone_s: alone(claim) })
+    };
+    let dues: Vec<Due> = jobs.iter().zip(&claims).zip(&works).filter_map(due).collect();
+    Ok(AllocationBound { late: least_late(&dues), mean_s: sum.max(fastest) / count, makespan_s: last.max(latest) })
 }
 
 /// Sum of the times from submission to end, and the last end, on one machine that serves the least remaining work first.
@@ -107,7 +97,7 @@ fn shortest_first(submits: &[f64], works: &[f64]) -> (f64, f64) {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::job::{DrawnRuns, JobDraw, draw};
+    use super::super::job::{DeadlineDraw, DrawnRuns, JobDraw, draw};
     use super::super::policy::AllocationPolicy;
     use super::super::pool::pools;
     use super::super::pool::tests::rate;
@@ -117,7 +107,15 @@ mod tests {
     #[test]
     fn the_worked_example() {
         let fleet = TypedFleet::of(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 1.0)]).unwrap();
-        let job = |steps: f64| GangJob { name: "j".into(), kind: 0, submit_ms: 0, steps, weight: 1.0, user: None };
+        let job = |steps: f64| GangJob {
+            name: "j".into(),
+            kind: 0,
+            submit_ms: 0,
+            steps,
+            weight: 1.0,
+            user: None,
+            due_ms: None,
+        };
         let found = bound(&fleet, &[job(3600.0), job(10_800.0)]).unwrap();
         assert!((found.mean_s - 9_000.0).abs() < 1e-3 && (found.makespan_s - 14_400.0).abs() < 1e-3, "{found:?}");
         // The second comes after half an hour and is done first if it is short: 1 h + half an hour, and half an hour.
@@ -134,16 +132,28 @@ mod tests {
         }
         let fleet = TypedFleet::of(pools("v100=4,p100=4,k80=4").unwrap(), &rates).unwrap();
         for seed in 0..6 {
+            let deadlines = Some(DeadlineDraw { share: 0.5, runs: (1.1, 2.0) });
             let per_hour = (seed % 2 == 0).then_some(8.0);
-            let what = JobDraw { jobs: 30, per_hour, runs: DrawnRuns::Hours, gangs: seed < 4 };
+            let what = JobDraw {
+                jobs: 30,
+                per_hour,
+                runs: DrawnRuns::Hours,
+                gangs: seed < 4,
+                deadlines,
+                ..JobDraw::default()
+            };
             let jobs = draw(&fleet, &what, seed).unwrap();
+            let late = |ends: &[i64]| {
+                jobs.iter().zip(ends).filter(|(job, end)| job.due_ms.is_some_and(|due| **end > due)).count()
+            };
             let least = bound(&fleet, &jobs).unwrap();
-            for policy in AllocationPolicy::ALL {
+            for policy in AllocationPolicy::ALL.into_iter().filter(|policy| !policy.resizes()) {
                 if policy == AllocationPolicy::Allox && seed < 4 {
                     continue;
                 }
-                let options = RoundOptions { round_ms: 60_000, restart_ms: 0, per_node: None };
+                let options = RoundOptions { round_ms: 60_000, ..RoundOptions::default() };
                 let found = replay(&fleet, &jobs, policy, &options).unwrap();
+                assert!(late(&found.ends_ms) >= least.late, "{policy:?}: {least:?}");
                 let took = |(end, job): (&i64, &GangJob)| (end - job.submit_ms) as f64 / 1e3;
                 let mean = found.ends_ms.iter().zip(&jobs).map(took).sum::<f64>() / jobs.len() as f64;
                 let last = *found.ends_ms.iter().max().unwrap() as f64 / 1e3;

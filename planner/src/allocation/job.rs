@@ -1,12 +1,14 @@
 //! Jobs with steps to make: from a CSV, or drawn as Gavel draws them.
 //!
-//! **CSV**: columns `job,type,submit_s,gpus,steps`, and `weight` and `user` if there are any. `type` is a job type of the throughputs. Jobs of one user share the weight of one job
-//! evenly while they are there. Other columns are passed over.
+//! **CSV**: columns `job,type,submit_s,gpus,steps`, and `weight`, `user` and `deadline_s` if there are any. `type` is a job type of the throughputs. Jobs of one user share the weight of one job
+//! evenly while they are there. `deadline_s` says how many seconds after its submission a job is to be done. Other columns are passed over.
 //!
 //! **Drawn**, as the generator of Gavel's simulator (Narayanan et al., OSDI 2020) has it: the job type evenly; 1, 2, 4 or 8 GPUs with probabilities 0.7, 0.1, 0.15 and 0.05 (a type that was
 //! not measured on several has one, and a gang that does not run takes the next smaller one that does); the run on the first GPU type of the fleet 10^u minutes, where u is uniform between 1.5 and 3
 //! in 80 % of the jobs and between 3 and 4 in the others; arrivals as a Poisson process, or all at once. [`DrawnRuns::Hours`] draws runs of a whole number of hours from one to four, as the
 //! traces of Gavel's physical cluster have them.
+//!
+//! **Drawn users** ([`UserDraw`]) submit in bursts, so that what each asks for goes up and down: bursts come as a Poisson process, each of so many jobs, all submitted at once. Users take turns in an order that is drawn anew each time all have had theirs, so that all ask for about as much in the end. Types, sizes and runs are those of the same seed without users. **Drawn deadlines** ([`DeadlineDraw`]) lie a multiple of the run alone on the fastest type after the submission; they too change nothing else.
 //!
 //! O(jobs × kinds). Worked example: a run of 100 minutes at 4 steps a second on a V100 is a job of 24,000 steps.
 
@@ -15,7 +17,7 @@ use rand_chacha::ChaCha8Rng;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::pool::TypedFleet;
+use super::pool::{JobKind, TypedFleet};
 use crate::error::{Error, Result, excerpt};
 
 /// Most jobs.
@@ -38,6 +40,8 @@ pub struct GangJob {
     pub weight: f64,
     /// Whose it is.
     pub user: Option<String>,
+    /// By when it is to be done, milliseconds; `None` if it is best effort.
+    pub due_ms: Option<i64>,
 }
 
 /// How long drawn jobs run.
@@ -48,6 +52,24 @@ pub enum DrawnRuns {
     Simulation,
     /// One to four hours.
     Hours,
+}
+
+/// Users of drawn jobs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UserDraw {
+    /// How many.
+    pub users: u32,
+    /// Jobs that one submits at once, 1 or more.
+    pub burst: u32,
+}
+
+/// Deadlines of drawn jobs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DeadlineDraw {
+    /// Share of the jobs that have one.
+    pub share: f64,
+    /// The time from submission to deadline is drawn evenly between these two multiples of the run alone on the fastest type.
+    pub runs: (f64, f64),
 }
 
 /// What to draw.
@@ -61,12 +83,23 @@ pub struct JobDraw {
     pub runs: DrawnRuns,
     /// Whether some have several GPUs.
     pub gangs: bool,
+    /// Users who submit in bursts, `None` if jobs come one by one and are nobody's.
+    pub users: Option<UserDraw>,
+    /// Deadlines, `None` if no job has one.
+    pub deadlines: Option<DeadlineDraw>,
+}
+
+impl Default for JobDraw {
+    /// As Gavel's simulator draws 96 jobs, all there at once.
+    fn default() -> Self {
+        Self { jobs: 96, per_hour: None, runs: DrawnRuns::Simulation, gangs: true, users: None, deadlines: None }
+    }
 }
 
 /// Draws jobs; the same seed gives the same.
 ///
 /// # Errors
-/// If no job type runs on the first GPU type.
+/// If no job type runs on the first GPU type, or users are to submit jobs that are all there at once.
 pub fn draw(fleet: &TypedFleet, what: &JobDraw, seed: u64) -> Result<Vec<GangJob>> {
     let reference =
         |kind: usize| fleet.kinds.get(kind).and_then(|kind| kind.steps_per_s.first()).copied().unwrap_or(0.0);
@@ -78,6 +111,9 @@ pub fn draw(fleet: &TypedFleet, what: &JobDraw, seed: u64) -> Result<Vec<GangJob
         return Err(Error::NoJobs(format!(
             "no job of one GPU runs on {first}, by which drawn jobs are measured; name another GPU type first"
         )));
+    }
+    if what.users.is_some() && what.per_hour.is_none() {
+        return Err(Error::Policy("users submit over time; say how many jobs come in an hour (`--rate 6`)".to_owned()));
     }
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut at_s = 0.0;
@@ -111,9 +147,50 @@ pub fn draw(fleet: &TypedFleet, what: &JobDraw, seed: u64) -> Result<Vec<GangJob
             steps: (reference(kind) * run_s).floor().max(1.0),
             weight: 1.0,
             user: None,
+            due_ms: None,
         });
     }
+    if let Some((users, rate)) = what.users.zip(what.per_hour) {
+        submit_in_bursts(&mut found, &users, rate, seed);
+    }
+    if let Some(deadlines) = what.deadlines {
+        set_deadlines(&mut found, fleet, &deadlines, seed);
+    }
     Ok(found)
+}
+
+/// Gives jobs users and times of submission, from a stream of random numbers of their own.
+fn submit_in_bursts(jobs: &mut [GangJob], what: &UserDraw, per_hour: f64, seed: u64) {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    random.set_stream(1);
+    let (mut at_s, mut turns) = (0.0, Vec::new());
+    for (number, burst) in jobs.chunks_mut(what.burst.max(1) as usize).enumerate() {
+        if turns.is_empty() {
+            turns.extend(1..=what.users);
+        }
+        let user = turns.swap_remove(random.random_range(0..turns.len()));
+        let gap: f64 = random.random();
+        at_s += if number == 0 { 0.0 } else { -(1.0 - gap).ln() * 3600.0 * f64::from(what.burst) / per_hour };
+        for job in burst {
+            job.submit_ms = (at_s * 1e3) as i64;
+            job.user = Some(format!("u{user}"));
+        }
+    }
+}
+
+/// Gives some jobs deadlines, from a stream of random numbers of their own.
+fn set_deadlines(jobs: &mut [GangJob], fleet: &TypedFleet, what: &DeadlineDraw, seed: u64) {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    random.set_stream(2);
+    let (least, most) = what.runs;
+    for job in jobs {
+        let (has, part): (f64, f64) = (random.random(), random.random());
+        let fastest = fleet.kinds.get(job.kind).map_or(0.0, JobKind::fastest);
+        if has < what.share && fastest > 0.0 {
+            let until_s = job.steps / fastest * (least + (most - least) * part);
+            job.due_ms = Some(job.submit_ms + (until_s * 1e3).ceil() as i64);
+        }
+    }
 }
 
 /// A row of the CSV.
@@ -183,11 +260,19 @@ pub fn read(file: &str, text: &str, fleet: &TypedFleet) -> Result<Vec<GangJob>> 
             row.number("weight", (1e-6, 1e6), "write a weight above 0, or leave it empty")?
         };
         let user = row.cell("user");
+        let submit_ms =
+            (row.number("submit_s", (0.0, LATEST_S), "write seconds from the beginning, 0 or more")? * 1e3) as i64;
+        let due_ms = if row.cell("deadline_s").is_empty() {
+            None
+        } else {
+            let remedy = "write seconds after the submission, above 0, or leave it empty";
+            Some(submit_ms + (row.number("deadline_s", (1e-3, LATEST_S), remedy)? * 1e3) as i64)
+        };
         found.push(GangJob {
             name: row.cell("job").to_owned(),
             kind,
-            submit_ms: (row.number("submit_s", (0.0, LATEST_S), "write seconds from the beginning, 0 or more")? * 1e3)
-                as i64,
+            submit_ms,
+            due_ms,
             steps: row.number("steps", (1e-9, 1e18), "write the steps that the job makes, above 0")?,
             weight,
             user: (!user.is_empty()).then(|| user.to_owned()),
@@ -218,7 +303,8 @@ mod tests {
 
     #[test]
     fn jobs_are_drawn_alike_from_a_seed() {
-        let what = JobDraw { jobs: 500, per_hour: Some(2.0), runs: DrawnRuns::Simulation, gangs: true };
+        let what =
+            JobDraw { jobs: 500, per_hour: Some(2.0), runs: DrawnRuns::Simulation, gangs: true, ..JobDraw::default() };
         let jobs = draw(&fleet(), &what, 7).unwrap();
         assert_eq!(jobs, draw(&fleet(), &what, 7).unwrap());
         assert_ne!(jobs, draw(&fleet(), &what, 8).unwrap());
@@ -240,11 +326,51 @@ mod tests {
     }
 
     #[test]
+    fn users_submit_in_bursts() {
+        let single = JobDraw { jobs: 4000, per_hour: Some(6.0), gangs: true, ..JobDraw::default() };
+        let users = JobDraw { users: Some(UserDraw { users: 5, burst: 8 }), ..single };
+        let (alone, jobs) = (draw(&fleet(), &single, 3).unwrap(), draw(&fleet(), &users, 3).unwrap());
+        // The jobs are the same, and as many come in an hour.
+        assert!(alone.iter().zip(&jobs).all(|(a, b)| (a.kind, a.steps) == (b.kind, b.steps)));
+        assert!(jobs.is_sorted_by_key(|job| job.submit_ms));
+        let rate = 4000.0 / (jobs.last().unwrap().submit_ms as f64 / 3.6e6);
+        assert!((5.0..7.2).contains(&rate), "{rate}");
+        let bursts = 1 + jobs.windows(2).filter(|two| two[0].submit_ms < two[1].submit_ms).count();
+        assert_eq!(bursts, 500);
+        for user in 1..=5 {
+            assert_eq!(jobs.iter().filter(|job| job.user.as_deref() == Some(&format!("u{user}"))).count(), 800);
+        }
+        let told = draw(&fleet(), &JobDraw { per_hour: None, ..users }, 3).unwrap_err().to_string();
+        assert!(told.contains("--rate"), "{told}");
+    }
+
+    #[test]
+    fn deadlines_are_multiples_of_runs_alone() {
+        let none = JobDraw { jobs: 2000, ..JobDraw::default() };
+        let some = JobDraw { deadlines: Some(DeadlineDraw { share: 0.25, runs: (1.5, 4.0) }), ..none };
+        let (none, some) = (draw(&fleet(), &none, 5).unwrap(), draw(&fleet(), &some, 5).unwrap());
+        assert!(none.iter().zip(&some).all(|(a, b)| GangJob { due_ms: None, ..b.clone() } == *a));
+        let multiple = |job: &GangJob| {
+            let alone_s = job.steps / fleet().kinds[job.kind].fastest();
+            Some((job.due_ms? - job.submit_ms) as f64 / 1e3 / alone_s)
+        };
+        let multiples: Vec<f64> = some.iter().filter_map(multiple).collect();
+        assert!((400..600).contains(&multiples.len()), "{}", multiples.len());
+        assert!(multiples.iter().all(|multiple| (1.5..=4.001).contains(multiple)));
+        assert!(multiples.iter().any(|multiple| *multiple < 1.7) && multiples.iter().any(|multiple| *multiple > 3.8));
+    }
+
+    #[test]
     fn a_csv_is_read_and_what_is_wrong_is_told() {
         let head = "job,type,submit_s,gpus,steps,weight,user\n";
         let jobs = read("j.csv", &format!("{head}x,a,60,2,100,,\ny,b,0,1,5.5,2,u\n"), &fleet()).unwrap();
         assert_eq!((jobs[0].name.as_str(), jobs[0].weight, jobs[1].submit_ms), ("y", 2.0, 60_000));
         assert_eq!(jobs[0].user.as_deref(), Some("u"));
+        let due =
+            read("j.csv", "job,type,submit_s,gpus,steps,deadline_s\nx,a,60,1,5,90\ny,a,60,1,5,\n", &fleet()).unwrap();
+        assert_eq!((due[0].due_ms, due[1].due_ms), (Some(150_000), None));
+        let late = read("j.csv", "job,type,submit_s,gpus,steps,deadline_s\nx,a,60,1,5,-1\n", &fleet());
+        assert!(late.unwrap_err().to_string().contains("j.csv, line 2: `deadline_s` is `-1`"));
         let told = |row: &str| read("j.csv", &format!("{head}{row}\n"), &fleet()).unwrap_err().to_string();
         assert!(told("x,c,0,1,5,,").contains("j.csv, line 2: `c` is no job type"));
         assert!(told("x,a,0,8,5,,").contains("runs on 8 GPUs of no type here"));

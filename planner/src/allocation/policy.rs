@@ -16,10 +16,16 @@
 //! | `makespan` | minimises the greatest `r_j / speed_j`: `need_j = r_j` | yes | `min_total_duration` |
 //! | `allox` | the matching of jobs with places in the queues of GPUs that makes the sum of completion times least; jobs of one GPU | yes | `allox` |
 //! | `trading` | equal shares, and then trades of fast GPU time for more slow time between those whom it serves most and least | yes | |
+//! | `partition` | every user has at most its fair share of the GPUs | | |
+//! | `user_max_min` | max-min fairness between users, of each round alone | | |
+//! | `karma` | the same with credits that users earn by leaving GPUs to others | | |
+//! | `edf` | the nearest deadline first, on the fastest type with room; then jobs without one, or whose deadline has passed, in order of submission; who does not fit is passed over | yes | |
+//! | `genie` | jobs with deadlines get the fewest GPUs that meet them, who can wait least first; the others what they asked for | yes | |
+//! | `chronus` | jobs whose deadlines can be met are admitted and get leases by a programme; the others run in the gaps | yes | |
 //!
 //! t_j is the time since submission and r_j the steps left. The needs go into the [programme](super::programme). **Finish-time fairness** is the objective of Themis (Mahajan et al., NSDI 2020); for a given ρ it is the programme with
 //! `need_j = r_j / (ρ·D_j − t_j)`, where `D_j = t_j + r_j / E_j`. The equal share shows that ρ = 1 can be had. The z at some ρ gives a smaller ρ that can be had, the worst ratio of that allocation, and one that cannot be undercut, `min_j (τ_j + (ρ − τ_j) / z)` with
-//! `τ_j = t_j / D_j`; the search ends when the two are within a thousandth. AlloX (Le et al., EuroSys 2020) and the trades of Gandiva-fair (Chaudhary et al., EuroSys 2020) stand in [`super::matching`] and [`super::trade`]. Dominant resource fairness divides one resource
+//! `τ_j = t_j / D_j`; the search ends when the two are within a thousandth. AlloX (Le et al., EuroSys 2020) and the trades of Gandiva-fair (Chaudhary et al., EuroSys 2020) stand in [`super::matching`] and [`super::trade`]; the three policies between users, which remember earlier rounds, in [`super::user`] and [`super::karma`], GENIE in [`super::genie`] and Chronus in [`super::lease`]. Only `edf`, `genie` and `chronus` know deadlines, and only `genie` changes how many GPUs a job has. Dominant resource fairness divides one resource
 //! here, GPUs, and is then `max_min`.
 //!
 //! Worked example: as in the [programme](super::programme), three jobs on a V100 and a K80: `max_min` gives each two thirds of its time, half of that on each type; `max_min_aware` gives each 1.2 times the steps of that.
@@ -65,11 +71,23 @@ pub enum AllocationPolicy {
     Allox,
     /// Gandiva-fair: equal shares with trades.
     Trading,
+    /// Each user within its fair share.
+    Partition,
+    /// Max-min fairness between users, round by round.
+    UserMaxMin,
+    /// Karma: the same with credits.
+    Karma,
+    /// Earliest deadline first, best effort in the gaps.
+    Edf,
+    /// GENIE: the fewest GPUs that meet a deadline.
+    Genie,
+    /// Chronus: admission and leases for jobs with deadlines.
+    Chronus,
 }
 
 impl AllocationPolicy {
     /// All of them, as they are listed.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 17] = [
         Self::Fifo,
         Self::FifoAware,
         Self::Las,
@@ -81,9 +99,15 @@ impl AllocationPolicy {
         Self::Makespan,
         Self::Allox,
         Self::Trading,
+        Self::Partition,
+        Self::UserMaxMin,
+        Self::Karma,
+        Self::Edf,
+        Self::Genie,
+        Self::Chronus,
     ];
     /// Their names.
-    pub const NAMES: [&'static str; 11] = [
+    pub const NAMES: [&'static str; 17] = [
         "fifo",
         "fifo_aware",
         "las",
@@ -95,6 +119,12 @@ impl AllocationPolicy {
         "makespan",
         "allox",
         "trading",
+        "partition",
+        "user_max_min",
+        "karma",
+        "edf",
+        "genie",
+        "chronus",
     ];
 
     /// Its name.
@@ -115,12 +145,37 @@ impl AllocationPolicy {
 
     /// Whether it knows how fast a job is on each type.
     pub fn knows_types(self) -> bool {
-        !matches!(self, Self::Fifo | Self::Las | Self::MaxMin | Self::FinishTime)
+        !matches!(self, Self::Fifo | Self::Las | Self::MaxMin | Self::FinishTime) && !self.by_user()
+    }
+
+    /// Whether it gives GPUs to users, and remembers them from round to round ([`super::user`]).
+    pub fn by_user(self) -> bool {
+        matches!(self, Self::Partition | Self::UserMaxMin | Self::Karma)
+    }
+
+    /// Whether it knows deadlines.
+    pub fn by_deadline(self) -> bool {
+        matches!(self, Self::Edf | Self::Genie | Self::Chronus)
+    }
+
+    /// Whether it changes how many GPUs a job has, so that bounds for the GPUs that were asked for do not hold for it.
+    pub fn resizes(self) -> bool {
+        self == Self::Genie
+    }
+
+    /// Whether it remembers earlier rounds, so that it decides in a [replay](mod@super::replay) alone.
+    pub fn remembers(self) -> bool {
+        self.by_user() || self == Self::Chronus
+    }
+
+    /// Whether there may be rounds in which nobody has a GPU though somebody waits.
+    pub fn may_idle(self) -> bool {
+        self == Self::Partition
     }
 
     /// Whether it decides anew every round, and not only when a job comes or ends.
     pub fn every_round(self) -> bool {
-        matches!(self, Self::Las | Self::LasAware)
+        matches!(self, Self::Las | Self::LasAware | Self::Edf) || self.remembers()
     }
 }
 
@@ -131,12 +186,14 @@ pub enum Allocated {
     Shares(Levelled),
     /// The type that each job has, round after round.
     Types(Vec<Option<usize>>),
+    /// The kind, which says how many GPUs, and the type that each job has, round after round.
+    Gangs(Vec<Option<(usize, usize)>>),
 }
 
 /// The allocation of a policy to the jobs that are there.
 ///
 /// # Errors
-/// If a solver fails, which no input should bring about.
+/// If the policy remembers earlier rounds or changes gangs, so that it decides in a [replay](mod@super::replay) alone, or a solver fails, which no input should bring about.
 pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangRoom) -> Result<Allocated> {
     use AllocationPolicy as P;
     let gpus: &[f64] = &room.gpus.iter().copied().map(f64::from).collect::<Vec<f64>>();
@@ -146,7 +203,9 @@ pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangR
     };
     let all = [gpus.iter().sum()];
     Ok(Allocated::Shares(match policy {
-        P::Fifo | P::FifoAware | P::Las | P::LasAware => return Ok(Allocated::Types(in_order(policy, active, room))),
+        P::Fifo | P::FifoAware | P::Las | P::LasAware | P::Edf => {
+            return Ok(Allocated::Types(in_order(policy, active, room)));
+        }
         P::Allox => return Ok(Allocated::Types(matched(active, gpus))),
         P::MaxMin => spread(active, gpus, levelled(&pooled(active, gpus, &equal()), &all)?),
         P::MaxMinAware => levelled(&claims(active, &equal()), gpus)?,
@@ -160,6 +219,9 @@ pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangR
             levelled(&claims(active, &needs), gpus)?
         }
         P::Trading => Levelled { shares: traded(active, gpus), ..Levelled::default() },
+        P::Partition | P::UserMaxMin | P::Karma | P::Chronus | P::Genie => {
+            return Err(Error::Defect(format!("{} was asked outside of a replay", policy.name())));
+        }
     }))
 }
 
@@ -230,16 +292,19 @@ fn finish_time(
     Ok(found)
 }
 
-/// Jobs one by one on one type each: in order of submission or of attained service.
+/// Jobs one by one on one type each: in order of submission, of attained service or of deadlines.
 fn in_order(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangRoom) -> Vec<Option<usize>> {
     use AllocationPolicy as P;
     let mut open = room.open();
     let mut found = vec![None; active.len()];
     let mut order: Vec<usize> = (0..active.len()).collect();
     let attained = |at: &usize| active.get(*at).map_or(0.0, |job| job.attained_gpu_s / job.weight);
+    let due =
+        |at: &usize| active.get(*at).and_then(|job| job.due_s.filter(|due_s| *due_s > 0.0)).unwrap_or(f64::INFINITY);
     match policy {
         // Who runs goes on, before anybody else is let in.
         P::Fifo => order.sort_by_key(|at| (active.get(*at).is_none_or(|job| job.on.is_none()), *at)),
+        P::Edf => order.sort_by(|a, b| due(a).total_cmp(&due(b)).then(a.cmp(b))),
         P::Las | P::LasAware => order.sort_by(|a, b| attained(a).total_cmp(&attained(b)).then(a.cmp(b))),
         _ => {}
     }

@@ -15,6 +15,7 @@ fn shares(policy: AllocationPolicy, jobs: &[ActiveJob<'_>], gpus: &[f64]) -> Lev
     let all = |at: Option<usize>| (0..gpus.len()).map(|other| f64::from(u8::from(at == Some(other)))).collect();
     match allocated(policy, jobs, gpus) {
         Allocated::Shares(found) => found,
+        Allocated::Gangs(_) => panic!("{policy:?} changes gangs"),
         Allocated::Types(found) => Levelled { shares: found.into_iter().map(all).collect(), ..Levelled::default() },
     }
 }
@@ -61,6 +62,18 @@ fn orders_give_one_type_each() {
     }
     assert_eq!(types(P::LasAware, &jobs, &gpus), [Some(0), Some(1), None, Some(1)]);
     assert_eq!(types(P::Las, &jobs, &gpus), [Some(1), Some(0), None, Some(1)]);
+}
+
+#[test]
+fn the_nearest_deadline_comes_first() {
+    let kinds = vec![kind(1, &[1.0, 4.0]); 4];
+    let mut jobs = active(&kinds);
+    for (job, due_s) in jobs.iter_mut().zip([None, Some(900.0), Some(-5.0), Some(800.0)]) {
+        job.due_s = due_s;
+    }
+    // The last is due first and has the fast GPU, then the second; the first and the third, whose deadline has passed, wait in order of submission.
+    assert_eq!(types(AllocationPolicy::Edf, &jobs, &[1.0, 1.0]), [None, Some(0), None, Some(1)]);
+    assert_eq!(types(AllocationPolicy::Edf, &jobs, &[2.0, 1.0]), [Some(0), Some(0), None, Some(1)]);
 }
 
 #[test]
@@ -123,7 +136,7 @@ proptest! {
         }
         let gpus: Vec<f64> = gpus.into_iter().map(f64::from).collect();
         for policy in AllocationPolicy::ALL {
-            if policy == AllocationPolicy::Allox && kinds.iter().any(|kind| kind.gpus > 1) {
+            if policy == AllocationPolicy::Allox && kinds.iter().any(|kind| kind.gpus > 1) || policy.remembers() || policy.resizes() {
                 continue;
             }
             let found = shares(policy, &active, &gpus);

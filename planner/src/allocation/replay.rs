@@ -5,6 +5,7 @@
 //! 1. Rounds begin at whole multiples of the round's length from time 0. A job that comes within a round waits for the next; where nobody is there, rounds are passed over.
 //! 2. At the beginning of a round the policy sees the jobs that were submitted by then and are not done, and nothing of others. It allocates anew if a job came or ended since its last allocation, or every round
 //!    if it [asks for that](AllocationPolicy::every_round). Jobs of one user divide the weight of each of them by their number.
+//!    Policies between users see in every round which users have come so far, and remember them ([`super::user`]).
 //! 3. Who gets which type for the round is what the policy says, or, where it gives [shares](Allocated::Shares) of time, the contract of [`super::rounds`].
 //! 4. A job makes the steps of its gang on that type, from the beginning of the round on. If it ran before, and not on that type in the round just before, a restart comes first, in which it
 //!    holds its GPUs and makes no steps.
@@ -15,15 +16,18 @@
 //!
 //! O(rounds × pairs log pairs + allocations × programme). Worked example: in rounds of 6 min a job of 1,000 steps at 2 steps a second, submitted at 0:01, begins at 6:00, and ends at 14:20.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use super::active::{ActiveJob, equal_shares};
+use super::genie::chosen;
 use super::job::GangJob;
+use super::lease::Leases;
 use super::matching::MOST_GPUS;
 use super::policy::{Allocated, AllocationPolicy, allocate};
 use super::pool::TypedFleet;
 use super::rounds::{Credit, GangRoom, RoundJob, choose};
+use super::user::UserShares;
 use crate::error::{Error, Result};
 
 /// Most rounds of a replay.
@@ -33,7 +37,7 @@ const LEFT_MS: f64 = 1e-6;
 const LEFT_SHARE: f64 = 1e-12;
 
 /// How a replay goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RoundOptions {
     /// Length of a round, milliseconds.
     pub round_ms: i64,
@@ -41,6 +45,17 @@ pub struct RoundOptions {
     pub restart_ms: i64,
     /// GPUs of a node, `None` if gangs may lie anywhere within a type.
     pub per_node: Option<u32>,
+    /// The part of a user's fair share that `karma` guarantees, 0 to 1.
+    pub alpha: f64,
+    /// Rounds of a lease under `chronus`.
+    pub lease_rounds: u32,
+}
+
+impl Default for RoundOptions {
+    /// Rounds of 6 min, moves that cost nothing, gangs that lie anywhere, and half of a fair share guaranteed, and leases of three rounds.
+    fn default() -> Self {
+        Self { round_ms: 360_000, restart_ms: 0, per_node: None, alpha: 0.5, lease_rounds: 3 }
+    }
 }
 
 /// Rounds in a row that a job had on one type.
@@ -50,6 +65,8 @@ pub struct Stint {
     pub job: usize,
     /// The type.
     pub at: usize,
+    /// GPUs.
+    pub gpus: u32,
     /// From when on.
     pub from_ms: i64,
     /// Until when.
@@ -69,6 +86,8 @@ pub struct AllocationReplay {
     pub stints: Vec<Stint>,
     /// GPU-milliseconds held of each type.
     pub held_ms: Vec<i64>,
+    /// Jobs that were admitted for their deadlines, by number; `None` under a policy that admits nobody.
+    pub admitted: Option<BTreeSet<usize>>,
     /// Starts on other GPUs than in the round before, or after a pause.
     pub restarts: u64,
     /// Allocations that were made.
@@ -85,7 +104,8 @@ struct Progress {
     remaining: f64,
     attained_gpu_s: f64,
     on: Option<usize>,
-    ran: bool,
+    /// GPUs that it last had, 0 if it never ran.
+    gpus: u32,
     /// Equal share × milliseconds, and the milliseconds.
     shared_ms: f64,
     there_ms: f64,
@@ -103,6 +123,12 @@ pub fn replay(
 ) -> Result<AllocationReplay> {
     if options.round_ms <= 0 || !(0..options.round_ms).contains(&options.restart_ms) {
         return Err(Error::Policy("a restart must take less than a round, and a round more than nothing".to_owned()));
+    }
+    if !(0.0..=1.0).contains(&options.alpha) {
+        return Err(Error::Policy("the guaranteed part of a fair share must lie between 0 and 1".to_owned()));
+    }
+    if options.lease_rounds == 0 {
+        return Err(Error::Policy("a lease must last a round or more".to_owned()));
     }
     if !jobs.is_sorted_by_key(|job| job.submit_ms) {
         return Err(Error::Defect("jobs to allocate GPUs to are not in order of submission".to_owned()));
@@ -132,6 +158,7 @@ pub fn replay(
         ratios: vec![0.0; jobs.len()],
         stints: Vec::new(),
         held_ms: vec![0; gpus.len()],
+        admitted: None,
         restarts: 0,
         allocations: 0,
         programmes: 0,
@@ -143,6 +170,11 @@ pub fn replay(
     let mut last: Vec<Option<usize>> = vec![None; jobs.len()];
     let (mut active, mut next): (Vec<usize>, usize) = (Vec::new(), 0);
     let mut allocated = Allocated::Types(Vec::new());
+    let owners = owners(jobs);
+    let mut users = policy.by_user().then(|| UserShares::new(policy, options.alpha));
+    let seconds = |ms: i64| ms as f64 / 1e3;
+    let lease_s = seconds(options.round_ms) * f64::from(options.lease_rounds);
+    let mut leases = (policy == AllocationPolicy::Chronus).then(|| Leases::new(lease_s, seconds(options.restart_ms)));
     let mut equal: Vec<f64> = Vec::new();
     let (mut now, mut changed, mut rounds_gone) = (0i64, false, 0u64);
     loop {
@@ -168,10 +200,22 @@ pub fn replay(
                     remaining: state[*job].remaining,
                     attained_gpu_s: state[*job].attained_gpu_s,
                     on: state[*job].on,
+                    had_gpus: state[*job].gpus,
+                    user: owners[*job].0,
+                    user_weight: owners[*job].1,
+                    job: *job,
+                    due_s: jobs[*job].due_ms.map(|due_ms| seconds(due_ms - now)),
                 })
                 .collect();
             let began = Instant::now();
-            allocated = allocate(policy, &seen, &room)?;
+            allocated = match (&mut users, &mut leases) {
+                (Some(users), _) => Allocated::Types(users.round(&seen, &room)),
+                (_, Some(leases)) => Allocated::Types(leases.round(seconds(now), &seen, &room)?),
+                _ if policy == AllocationPolicy::Genie => {
+                    Allocated::Gangs(chosen(&seen, &fleet.kinds, &room, seconds(options.restart_ms)))
+                }
+                _ => allocate(policy, &seen, &room)?,
+            };
             let took_s = began.elapsed().as_secs_f64();
             found.allocating_s = (found.allocating_s.0 + took_s, found.allocating_s.1.max(took_s));
             found.allocations += 1;
@@ -189,8 +233,10 @@ pub fn replay(
             let longest = active.iter().copied().max_by(|a, b| rounds_alone(*a).total_cmp(&rounds_alone(*b)));
             return Err(endless(longest.unwrap_or(0)));
         }
-        let given = match &allocated {
-            Allocated::Types(types) => types.clone(),
+        let asked = |(job, at): (&usize, Option<usize>)| at.map(|at| (jobs[*job].kind, at));
+        let given: Vec<Option<(usize, usize)>> = match &allocated {
+            Allocated::Gangs(gangs) => gangs.clone(),
+            Allocated::Types(types) => active.iter().zip(types.iter().copied()).map(asked).collect(),
             Allocated::Shares(levelled) => {
                 let round: Vec<RoundJob<'_>> = active
                     .iter()
@@ -204,19 +250,19 @@ pub fn replay(
                     .collect();
                 let given = choose(&round, &credit, &room, policy.knows_types());
                 credit.count(&round, &given);
-                given
+                active.iter().zip(given).map(asked).collect()
             }
         };
-        if given.iter().all(Option::is_none) {
+        if given.iter().all(Option::is_none) && !policy.may_idle() {
             return Err(Error::Defect(format!("{}: no job has a GPU in a round", policy.name())));
         }
         let end = now + options.round_ms;
-        for ((job, at), equal) in active.iter().copied().zip(given).zip(&equal) {
+        for ((job, gang), equal) in active.iter().copied().zip(given).zip(&equal) {
             let mut there_ms = options.round_ms;
             let progress = &mut state[job];
-            if let Some(at) = at {
-                let speed = kinds[job].steps_per_s[at];
-                let restarted = progress.ran && progress.on != Some(at);
+            if let Some((kind, at)) = gang {
+                let (gpus, speed) = (fleet.kinds[kind].gpus, fleet.kinds[kind].steps_per_s[at]);
+                let restarted = progress.gpus > 0 && (progress.on, progress.gpus) != (Some(at), gpus);
                 found.restarts += u64::from(restarted);
                 let from = now + if restarted { options.restart_ms } else { 0 };
                 let left_ms = LEFT_MS + LEFT_SHARE * jobs[job].steps / speed * 1e3;
@@ -228,13 +274,13 @@ pub fn replay(
                 };
                 progress.remaining =
                     if to < end || takes_ms <= (end - from) as f64 { 0.0 } else { progress.remaining - steps };
-                progress.attained_gpu_s += f64::from(kinds[job].gpus) * (to - now) as f64 / 1e3;
-                found.held_ms[at] += i64::from(kinds[job].gpus) * (to - now);
+                progress.attained_gpu_s += f64::from(gpus) * (to - now) as f64 / 1e3;
+                found.held_ms[at] += i64::from(gpus) * (to - now);
                 there_ms = to - now;
-                push(&mut found.stints, &mut last, Stint { job, at, from_ms: now, to_ms: to, steps });
-                progress.ran = true;
+                push(&mut found.stints, &mut last, Stint { job, at, gpus, from_ms: now, to_ms: to, steps });
+                progress.gpus = gpus;
             }
-            progress.on = at;
+            progress.on = gang.map(|(_, at)| at);
             progress.shared_ms += equal * there_ms as f64;
             progress.there_ms += there_ms as f64;
             if progress.remaining <= 0.0 {
@@ -252,6 +298,10 @@ pub fn replay(
         }
         now = end;
     }
+    if let Some(leases) = leases {
+        found.programmes = leases.programmes();
+        found.admitted = Some(leases.admitted().clone());
+    }
     Ok(found)
 }
 
@@ -265,10 +315,23 @@ fn weights(jobs: &[GangJob], active: &[usize]) -> Vec<f64> {
     active.iter().map(|job| jobs[*job].weight / share(job)).collect()
 }
 
+/// The user of each job, numbered in the order in which they come, and what it weighs: as much as its first job. Jobs without one are one user's.
+fn owners(jobs: &[GangJob]) -> Vec<(usize, f64)> {
+    let mut known: BTreeMap<Option<&str>, (usize, f64)> = BTreeMap::new();
+    let mut found = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let next = known.len();
+        found.push(*known.entry(job.user.as_deref()).or_insert((next, job.weight)));
+    }
+    found
+}
+
 /// Adds a stint, to the one before of the same job if it goes on on the same type.
 fn push(stints: &mut Vec<Stint>, last: &mut [Option<usize>], new: Stint) {
     let before = last[new.job].and_then(|at| stints.get_mut(at));
-    if let Some(before) = before.filter(|before| before.at == new.at && before.to_ms == new.from_ms) {
+    if let Some(before) =
+        before.filter(|before| (before.at, before.gpus) == (new.at, new.gpus) && before.to_ms == new.from_ms)
+    {
         before.to_ms = new.to_ms;
         before.steps += new.steps;
         return;

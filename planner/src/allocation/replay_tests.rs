@@ -2,12 +2,15 @@
 
 use proptest::prelude::*;
 
-use super::super::job::{DrawnRuns, JobDraw, draw};
+use super::super::job::{DeadlineDraw, DrawnRuns, JobDraw, UserDraw, draw};
 use super::super::pool::pools;
 use super::super::pool::tests::rate;
 use super::*;
 
-const SIX_MIN: RoundOptions = RoundOptions { round_ms: 360_000, restart_ms: 0, per_node: None };
+const SIX_MIN: RoundOptions =
+    RoundOptions { round_ms: 360_000, restart_ms: 0, per_node: None, alpha: 0.5, lease_rounds: 3 };
+
+const DEADLINES: Option<DeadlineDraw> = Some(DeadlineDraw { share: 0.5, runs: (1.2, 3.0) });
 
 fn fleet() -> TypedFleet {
     let mut rates = Vec::new();
@@ -22,7 +25,7 @@ fn fleet() -> TypedFleet {
 }
 
 fn job(kind: usize, submit_ms: i64, steps: f64) -> GangJob {
-    GangJob { name: "j".into(), kind, submit_ms, steps, weight: 1.0, user: None }
+    GangJob { name: "j".into(), kind, submit_ms, steps, weight: 1.0, user: None, due_ms: None }
 }
 
 #[test]
@@ -81,6 +84,52 @@ fn types_decide_where_jobs_run() {
 }
 
 #[test]
+fn deadlines_and_who_is_admitted() {
+    // One GPU, rounds of 6 min, leases of one round. a runs an hour and has time; b, c and d come with it, run half an hour and are due after 66 min: two of them can be in time.
+    let fleet = TypedFleet::of(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 1.0)]).unwrap();
+    let due = |steps: f64, due_ms: Option<i64>| GangJob { due_ms, ..job(0, 0, steps) };
+    let short = due(1800.0, Some(3_960_000));
+    let jobs = [due(3600.0, None), short.clone(), short.clone(), short];
+    let options = RoundOptions { lease_rounds: 1, ..SIX_MIN };
+    let found = replay(&fleet, &jobs, AllocationPolicy::Chronus, &options).unwrap();
+    assert_eq!(found.admitted, Some(BTreeSet::from([1, 2])));
+    assert!(found.ends_ms[1..3].iter().all(|end| *end <= 3_960_000), "{:?}", found.ends_ms);
+    // The first has what is left over of the first 66 min, and goes on before the third, which came after it.
+    assert_eq!((found.ends_ms[0], found.ends_ms[3]), (7_200_000, 9_000_000));
+    // By deadlines alone two are in time as well, and the third, once late, comes after the first.
+    let found = replay(&fleet, &jobs, AllocationPolicy::Edf, &SIX_MIN).unwrap();
+    assert_eq!((found.ends_ms, found.admitted), (vec![7_560_000, 1_800_000, 3_600_000, 9_000_000], None));
+}
+
+#[test]
+fn genie_takes_as_many_gpus_as_a_deadline_needs() {
+    // 3,600 steps at 1 a second on one GPU, which it asks for, and 1.8 on two. With 35 min it needs both, and ends after 2,000 s; with an hour one is enough.
+    let rates = [rate("v100", "a", 1, 1.0), rate("v100", "a", 2, 1.8)];
+    let fleet = TypedFleet::of(pools("v100=2").unwrap(), &rates).unwrap();
+    let one = fleet.kind("a", 1).unwrap();
+    let of = |due_ms: i64, options: &RoundOptions| {
+        let jobs = [GangJob { due_ms: Some(due_ms), ..job(one, 0, 3600.0) }];
+        let found = replay(&fleet, &jobs, AllocationPolicy::Genie, options).unwrap();
+        (found.ends_ms[0], found.held_ms[0], found.stints.len())
+    };
+    assert_eq!(of(2_100_000, &SIX_MIN), (2_000_000, 4_000_000, 1));
+    assert_eq!(of(3_600_000, &SIX_MIN), (3_600_000, 3_600_000, 1));
+    // A second job takes one of the GPUs after a round: 3,240 steps are left for the first on one GPU, if its deadline allows, and a restart comes first where it had two.
+    let jobs = |due_ms: i64| {
+        [
+            GangJob { due_ms: Some(due_ms), ..job(one, 0, 3600.0) },
+            GangJob { due_ms: Some(2_000_000), ..job(one, 200_000, 1500.0) },
+        ]
+    };
+    let slow = RoundOptions { restart_ms: 60_000, ..SIX_MIN };
+    let found = replay(&fleet, &jobs(3_600_000), AllocationPolicy::Genie, &slow).unwrap();
+    assert_eq!((found.ends_ms, found.restarts), (vec![3_600_000, 1_860_000], 0));
+    // With 35 min the first can wait for less time than the second all along, so it keeps both.
+    let found = replay(&fleet, &jobs(2_100_000), AllocationPolicy::Genie, &slow).unwrap();
+    assert_eq!((found.ends_ms[0], found.restarts), (2_000_000, 0));
+}
+
+#[test]
 fn what_floats_leave_over_is_no_round() {
     // 2,520 steps at 0.7 a second are 3,600 s, ten rounds; ten times 252 falls short of 2,520 by 5.7e-14.
     let fleet = TypedFleet::of(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 0.7)]).unwrap();
@@ -115,14 +164,15 @@ fn check(fleet: &TypedFleet, jobs: &[GangJob], found: &AllocationReplay, options
         assert!(of.iter().all(|stint| stint.from_ms >= job.submit_ms && stint.to_ms <= found.ends_ms[number]));
         assert_eq!(of.last().unwrap().to_ms, found.ends_ms[number]);
         for stint in &of {
-            let most = fleet.kinds[job.kind].steps_per_s[stint.at] * (stint.to_ms - stint.from_ms) as f64 / 1e3;
+            let kind = &fleet.kinds[fleet.kind(&fleet.kinds[job.kind].job, stint.gpus).unwrap()];
+            let most = kind.steps_per_s[stint.at] * (stint.to_ms - stint.from_ms) as f64 / 1e3;
             assert!(stint.steps <= most * (1.0 + 1e-9) && stint.from_ms % options.round_ms == 0);
         }
     }
     // At the beginning of each stint its type has no more GPUs held than there are.
     for (at, pool) in fleet.pools.iter().enumerate() {
         let on: Vec<&Stint> = found.stints.iter().filter(|stint| stint.at == at).collect();
-        let gpus = |stint: &Stint| fleet.kinds[jobs[stint.job].kind].gpus;
+        let gpus = |stint: &Stint| stint.gpus;
         for moment in on.iter().map(|stint| stint.from_ms) {
             let held: u32 =
                 on.iter().filter(|stint| (stint.from_ms..stint.to_ms).contains(&moment)).map(|stint| gpus(stint)).sum();
@@ -141,9 +191,10 @@ proptest! {
         per_node in proptest::option::of(2u32..5),
     ) {
         let fleet = fleet();
-        let what = JobDraw { jobs: count, per_hour, runs: DrawnRuns::Hours, gangs: true };
+        let users = per_hour.map(|_| UserDraw { users: 3, burst: 2 });
+        let what = JobDraw { jobs: count, per_hour, runs: DrawnRuns::Hours, users, deadlines: DEADLINES, ..JobDraw::default() };
         let jobs = draw(&fleet, &what, seed).unwrap();
-        let options = RoundOptions { round_ms: 360_000, restart_ms: restart, per_node };
+        let options = RoundOptions { restart_ms: restart, per_node, ..SIX_MIN };
         for policy in AllocationPolicy::ALL {
             if policy == AllocationPolicy::Allox && jobs.iter().any(|job| fleet.kinds[job.kind].gpus > 1) {
                 continue;
@@ -157,9 +208,12 @@ proptest! {
     fn jobs_that_come_later_change_nothing_before(seed in any::<u64>(), cut in 4usize..16) {
         // The same jobs up to one, others after it: until then nothing differs.
         let fleet = fleet();
-        let what = JobDraw { jobs: 20, per_hour: Some(6.0), runs: DrawnRuns::Hours, gangs: true };
+        let users = Some(UserDraw { users: 4, burst: 2 });
+        let what = JobDraw { jobs: 20, per_hour: Some(6.0), runs: DrawnRuns::Hours, users, deadlines: DEADLINES, ..JobDraw::default() };
         let jobs = draw(&fleet, &what, seed).unwrap();
+        // Jobs of one burst come together.
         let from = jobs[cut].submit_ms;
+        let cut = jobs.partition_point(|job| job.submit_ms < from);
         let mut other: Vec<GangJob> = jobs[..cut].to_vec();
         other.extend(draw(&fleet, &what, seed ^ 1).unwrap().into_iter().map(|job| GangJob { submit_ms: job.submit_ms + from, ..job }));
         for policy in AllocationPolicy::ALL.into_iter().filter(|policy| *policy != AllocationPolicy::Allox) {

@@ -20,9 +20,23 @@ pub(super) fn drawn_in_words(what: &JobDraw, fleet: &TypedFleet, seeds: &[u64]) 
     let come = what
         .per_hour
         .map_or_else(|| "all there at once".to_owned(), |rate| format!("{} an hour", format::compact(rate)));
+    let come = match &what.users {
+        Some(users) => format!(
+            "{come} in bursts of {} by {}",
+            users.burst,
+            format::counted(u64::from(users.users), "user", "users")
+        ),
+        None => come,
+    };
+    let dues = what.deadlines.map_or_else(String::new, |dues| {
+        let (least, most) = dues.runs;
+        let multiple = |of: f64| format::float(of, 2);
+        let runs = if least < most { format!("{} to {}", multiple(least), multiple(most)) } else { multiple(least) };
+        format!(", {} with deadlines {runs} runs alone after submission", format::percent(dues.share))
+    });
     let gangs = if what.gangs { "of 1, 2, 4 or 8 GPUs" } else { "of one GPU" };
     format!(
-        "{} {gangs}, {come}, {runs} on {first}; {}",
+        "{} {gangs}, {come}, {runs} on {first}{dues}; {}",
         format::counted(what.jobs as u64, "job", "jobs"),
         format::counted(seeds.len() as u64, "seed", "seeds")
     )
@@ -122,7 +136,10 @@ impl AllocationAnswer {
             format::duration(self.limits.makespan_s.value)
         ));
         report.notes.clone_from(&self.notes);
-        report.sections = vec![self.times(), self.fairness(), self.runs_section()];
+        report.sections = vec![self.times(), self.fairness()];
+        report.sections.extend(self.users());
+        report.sections.extend(self.deadlines());
+        report.sections.push(self.runs_section());
         report
     }
 
@@ -193,6 +210,73 @@ impl AllocationAnswer {
             .with_table(table)
             .with_definition("The **finish-time ratio** of a job is its time from submission to end over the time that it takes alone on its equal share of every GPU type: above 1, it would have been better off with a share of its own. What the equal share is depends on how many others are there, under that policy.")
             .with_definition("**Held**: the share of a type's GPU time until the last end in which a job had it. A slow type that is held all the time may be no gain.")
+    }
+
+    fn users(&self) -> Option<Section> {
+        let mut table = ReportTable::new(
+            "Users by policy",
+            vec![
+                Column::text("Policy"),
+                Column::text("Worst-off user had"),
+                Column::text("Mean"),
+                Column::text("Best-off user had"),
+                Column::text("Longest mean of a user (h)"),
+                Column::text("Shortest (h)"),
+            ],
+        );
+        for (row, users) in self.policies.iter().filter_map(|row| Some((row, row.users?))) {
+            let share = |figure: &AllocationFigure| -> Cell { told(figure, &format::percent).into() };
+            let hours = |figure: &AllocationFigure| -> Cell {
+                told(figure, &|seconds| format::float(seconds / 3600.0, 2)).into()
+            };
+            table.rows.push(vec![
+                row.policy.name().into(),
+                share(&users.had_least),
+                share(&users.had_mean),
+                share(&users.had_most),
+                hours(&users.longest_jct_s),
+                hours(&users.shortest_jct_s),
+            ]);
+        }
+        let section = Section::new("allocation-users", "What each user gets").with_definition("**Had**: of the GPU time that a user's jobs asked for, all GPUs of each from its submission to its end, the share in which they held GPUs. A user who asks now and then may get more of what it asks for than one who asks all the time, and be treated fairly.");
+        (!table.rows.is_empty()).then(|| section.with_table(table))
+    }
+
+    fn deadlines(&self) -> Option<Section> {
+        let mut table = ReportTable::new(
+            "Deadlines by policy",
+            vec![
+                Column::text("Policy"),
+                Column::text("Missed"),
+                Column::text("Late by (h)"),
+                Column::text("Mean with deadline (h)"),
+                Column::text("Mean of best effort (h)"),
+                Column::text("Admitted"),
+                Column::text("Of these late"),
+            ],
+        );
+        let share = |figure: &AllocationFigure| -> Cell { told(figure, &format::percent).into() };
+        let hours =
+            |figure: &AllocationFigure| -> Cell { told(figure, &|seconds| format::float(seconds / 3600.0, 2)).into() };
+        for (row, dues) in self.policies.iter().filter_map(|row| Some((row, row.deadlines?))) {
+            table.rows.push(vec![
+                row.policy.name().into(),
+                share(&dues.missed),
+                hours(&dues.late_s),
+                hours(&dues.due_jct_s),
+                hours(&dues.best_effort_jct_s),
+                dues.admitted.as_ref().map_or_else(|| "".into(), share),
+                dues.broken.as_ref().map_or_else(|| "".into(), share),
+            ]);
+        }
+        let missed = self.limits.missed.as_ref()?;
+        table.rows.push(vec!["(bound)".into(), share(missed), "".into(), "".into(), "".into(), "".into(), "".into()]);
+        Some(
+            Section::new("allocation-deadlines", "Who is late")
+                .with_table(table)
+                .with_definition("**Missed**: the share of the jobs with deadlines that ended after them. **Late by**: by how much those did on average. **Admitted**: the share of the jobs with deadlines to which the policy promised that they would be in time. Policies other than `edf`, `genie` and `chronus` know no deadlines.")
+                .with_definition("The **bound** is no policy: no schedule, whatever it knows of the future, misses a smaller share. Gangs are cut for it, and nobody waits for a round."),
+        )
     }
 
     fn runs_section(&self) -> Section {
