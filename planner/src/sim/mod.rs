@@ -188,7 +188,9 @@
 
 pub mod cluster;
 pub mod cohort;
+pub(crate) mod divided;
 mod engine;
+pub(crate) mod forest;
 pub mod helios;
 pub mod kai;
 pub mod key;
@@ -199,10 +201,12 @@ pub mod place;
 pub mod policy;
 mod pooled;
 pub mod power;
+mod ratio;
 mod scan;
 pub mod schedule;
 pub(crate) mod spent;
 pub mod topology;
+pub mod volcano;
 pub mod weights;
 pub mod workload;
 
