@@ -3,7 +3,9 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use tracecast_planner::sim::volcano::{Eviction, JobOrder, Plugin, Reclaim, VolcanoQueue, VolcanoQueues, VolcanoRules};
+use tracecast_planner::sim::volcano::{
+    Eviction, JobOrder, Plugin, ReclaimFrom, VolcanoQueue, VolcanoQueues, VolcanoRules,
+};
 use tracecast_planner::sim::{Cluster, Order, Outcome, Placement, Policy, Scan, Schedule, Workload, simulate};
 use tracecast_tests::reference::naive;
 
@@ -68,7 +70,7 @@ fn queues(random: &mut ChaCha8Rng, leaves: usize) -> VolcanoQueues {
     }
     let (priority, drf) = (JobOrder::Priority, JobOrder::Drf);
     let orders: &[&[JobOrder]] = &[&[priority, drf], &[priority, drf], &[drf, priority], &[priority], &[drf], &[]];
-    let (over, any) = (Eviction::Reclaim(Reclaim::Over), Eviction::Reclaim(Reclaim::Any));
+    let (over, any) = (Eviction::Reclaim(ReclaimFrom::Over), Eviction::Reclaim(ReclaimFrom::Any));
     let preempt = Eviction::Preempt;
     let evictions: &[&[Eviction]] = &[
         &[],

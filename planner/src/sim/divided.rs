@@ -22,7 +22,7 @@ pub(crate) fn is_firm(priority: i32) -> bool {
 #[derive(Debug)]
 pub(crate) enum Divided<'a> {
     /// KAI's.
-    Kai(KaiState<'a>),
+    Kai(Box<KaiState<'a>>),
     /// Volcano's.
     Volcano(VolcanoState<'a>),
 }
@@ -31,7 +31,7 @@ impl<'a> Divided<'a> {
     /// Those of a cluster that hold under a scan.
     pub(crate) fn under(cluster: &'a Cluster, scan: Scan) -> Option<Self> {
         match scan {
-            Scan::Kai => cluster.kai.as_ref().map(|tree| Self::Kai(KaiState::new(tree))),
+            Scan::Kai => cluster.kai.as_ref().map(|tree| Self::Kai(Box::new(KaiState::new(tree)))),
             Scan::Volcano => cluster.volcano.as_ref().map(|tree| Self::Volcano(VolcanoState::new(tree))),
             _ => None,
         }

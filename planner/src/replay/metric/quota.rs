@@ -23,7 +23,7 @@ pub struct QuotaUse {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     pub above: bool,
-    /// Its own quota.
+    /// Its own quota; under Volcano's queues the part of its weight in all weights, or what it is said to deserve.
     pub nominal_gpus: f64,
     /// What its jobs held.
     pub used_gpus: f64,

@@ -11,7 +11,7 @@ use crate::sim::volcano::state::VolcanoState;
 impl<'a> Run<'a> {
     /// The queues, if they are KAI's.
     pub(in crate::sim) fn kai(&self) -> Option<&KaiState<'a>> {
-        match self.divided.as_deref() {
+        match self.divided.as_ref() {
             Some(Divided::Kai(kai)) => Some(kai),
             _ => None,
         }
@@ -19,7 +19,7 @@ impl<'a> Run<'a> {
 
     /// The queues, if they are Volcano's.
     pub(in crate::sim) fn volcano(&self) -> Option<&VolcanoState<'a>> {
-        match self.divided.as_deref() {
+        match self.divided.as_ref() {
             Some(Divided::Volcano(volcano)) => Some(volcano),
             _ => None,
         }

@@ -7,25 +7,8 @@ use std::collections::BTreeMap;
 
 use super::Run;
 use super::queue::{Entry, Ranked};
-use super::wait::{Queue, Ranking};
+use super::wait::{Line, Queue, Ranking};
 use crate::sim::key::Key;
-
-/// A line of a VC.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::sim) struct Line {
-    class: u32,
-    /// What its jobs ask for, an index into the shapes.
-    pub(in crate::sim) shape: u16,
-    /// Whether they may spread.
-    pub(in crate::sim) relaxed: bool,
-}
-
-impl Line {
-    /// Of a class whose jobs do not spread.
-    pub(super) fn of(class: u32, shape: u16) -> Self {
-        Self { class, shape, relaxed: false }
-    }
-}
 
 /// Who has which rank.
 enum Ranks<'a> {

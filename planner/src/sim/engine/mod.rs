@@ -31,10 +31,10 @@ use std::sync::Arc;
 
 pub(super) use admission::Admission;
 use event::Event;
-pub(super) use line::{Line, Lines};
+pub(super) use line::Lines;
 use power::Power;
 use service::Service;
-pub(super) use wait::{Queue, Ranking};
+pub(super) use wait::{Line, Queue, Ranking};
 
 use super::cluster::Cluster;
 use super::divided::Divided;
@@ -228,7 +228,7 @@ pub(super) struct Run<'a> {
     /// Quotas in cohorts, under the scan `kueue`.
     pub(super) admission: Option<Box<Admission<'a>>>,
     /// Queues that divide the cluster, under the scans `kai` and `volcano`.
-    pub(super) divided: Option<Box<Divided<'a>>>,
+    pub(super) divided: Option<Divided<'a>>,
     /// What is at work under limits by QOS and account; lent from pool to pool.
     ledger: Option<Box<Ledger<'a>>>,
     /// Jobs of all pools that run, by expected end, under limits and where the scan looks at them; lent from pool to pool.
@@ -327,7 +327,7 @@ impl<'a> Run<'a> {
                 .as_ref()
                 .filter(|_| policy.scan == Scan::Kueue)
                 .map(|cohorts| Box::new(Admission::new(cohorts, workload.len()))),
-            divided: Divided::under(cluster, policy.scan).map(Box::new),
+            divided: Divided::under(cluster, policy.scan),
             ledger: None,
             all_expected: BTreeSet::new(),
             pool,

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use super::line::Line;
 use super::queue::{Entry, Ranked};
 use crate::sim::cluster::Cluster;
 use crate::sim::order::Keys;
@@ -13,6 +12,16 @@ use crate::sim::policy::{Compat, Order, Placement, Policy, Preemption, Scan};
 use crate::sim::schedule::{NO_SEGMENT, Outcome, Schedule};
 use crate::sim::volcano::VolcanoQueues;
 use crate::sim::workload::Workload;
+
+/// A line of a VC.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::sim) struct Line {
+    pub(super) class: u32,
+    /// What its jobs ask for, an index into the shapes.
+    pub(in crate::sim) shape: u16,
+    /// Whether they may spread.
+    pub(in crate::sim) relaxed: bool,
+}
 
 /// Ranks and classes of all jobs, under an order that is fixed.
 #[derive(Debug)]
@@ -76,7 +85,7 @@ impl Ranking {
                 let count = &mut classes[usize::from(cluster.vcs[usize::from(*vc)].pool)];
                 *count += 1;
                 let class = *count as u32 - 1;
-                lines[usize::from(*vc)].push(Line::of(class, shape));
+                lines[usize::from(*vc)].push(Line { class, shape, relaxed: false });
                 class
             })
         });

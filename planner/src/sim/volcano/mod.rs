@@ -28,6 +28,8 @@ pub(crate) mod tests;
 use super::forest::Forest;
 use crate::error::{Error, Result};
 
+/// The most of an amount, thousandths of GPUs.
+const MOST_MILLI: u64 = 10_000_000_000;
 /// Millionths in a thousandth.
 pub(crate) const FINE: u64 = 1000;
 
@@ -74,7 +76,7 @@ pub enum JobOrder {
 
 /// From whom queues reclaim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reclaim {
+pub enum ReclaimFrom {
     /// From queues that hold more than they deserve.
     Over,
     /// From any: where no plugin that knows what queues deserve is asked.
@@ -85,7 +87,7 @@ pub enum Reclaim {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Eviction {
     /// Jobs of other queues.
-    Reclaim(Reclaim),
+    Reclaim(ReclaimFrom),
     /// Jobs of lower priority of the same queue.
     Preempt,
 }
@@ -131,6 +133,10 @@ impl VolcanoQueues {
             let most = queue.capability.unwrap_or(u64::MAX);
             if queue.weight == 0 {
                 return wrong(queue, "its weight is at least 1");
+            }
+            let amounts = [queue.deserved, Some(queue.guarantee), queue.capability];
+            if amounts.into_iter().flatten().any(|amount| amount > MOST_MILLI) {
+                return wrong(queue, "an amount of it is above 10,000,000 GPUs");
             }
             if queue.guarantee > most || queue.deserved.is_some_and(|deserved| deserved > most) {
                 return wrong(queue, "what it deserves, and its guarantee, are at most its capability");

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use tracecast_planner::sim::volcano::{Eviction, JobOrder, Plugin, Reclaim, VolcanoQueues};
+use tracecast_planner::sim::volcano::{Eviction, JobOrder, Plugin, ReclaimFrom, VolcanoQueues};
 use tracecast_planner::sim::{Key, Piece, Preemption, Scan, Stop};
 
 use super::{Phase, Place, Pool};
@@ -261,8 +261,8 @@ impl Pool<'_> {
         let over = |queue: usize, gone: &[usize]| Self::is_more(due, queue, self.has_now(tree, queue, gone));
         let may_lose = |other: usize, gone: &[usize]| match eviction {
             Eviction::Preempt => self.vc(other) == leaf && self.priority(other) < self.priority(job),
-            Eviction::Reclaim(Reclaim::Any) => self.vc(other) != leaf && of(self.vc(other)).reclaimable,
-            Eviction::Reclaim(Reclaim::Over) => {
+            Eviction::Reclaim(ReclaimFrom::Any) => self.vc(other) != leaf && of(self.vc(other)).reclaimable,
+            Eviction::Reclaim(ReclaimFrom::Over) => {
                 self.vc(other) != leaf && of(self.vc(other)).reclaimable && over(self.vc(other), gone)
             }
         };
@@ -298,7 +298,8 @@ impl Pool<'_> {
             let other = near.into_iter().find(|other| self.vc(*other) == from)?;
             open.retain(|job| *job != other);
             let left = self.has_now(tree, from, &gone) - self.amount(other);
-            let is_guarded = eviction == Eviction::Reclaim(Reclaim::Over) && tree.rules().plugin == Plugin::Capacity;
+            let is_guarded =
+                eviction == Eviction::Reclaim(ReclaimFrom::Over) && tree.rules().plugin == Plugin::Capacity;
             if !is_guarded || i128::from(of(from).guarantee) <= left {
                 gone.push(other);
             }

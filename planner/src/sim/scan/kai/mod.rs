@@ -101,7 +101,7 @@ impl Run<'_> {
     fn shares(&mut self, waiting: &[u32]) -> Option<Shares> {
         let (now, total) = (self.now, self.service.gpus(&self.nodes) * 1000);
         let workload = self.workload;
-        let Some(Divided::Kai(kai)) = self.divided.as_deref_mut() else { return None };
+        let Some(Divided::Kai(kai)) = self.divided.as_mut() else { return None };
         let mut requests: Vec<u64> = kai.held.all.iter().take(kai.tree.leaves()).copied().collect();
         for job in waiting {
             let leaf = usize::from(workload.vc[*job as usize]);

@@ -102,7 +102,7 @@ impl<'a> Run<'a> {
         let Some(line) = lines.of(leaf).get(at).copied() else { return };
         lines.take(line, rank);
         let amount = self.amount_of(line);
-        if let Some(Divided::Volcano(volcano)) = self.divided.as_deref_mut() {
+        if let Some(Divided::Volcano(volcano)) = self.divided.as_mut() {
             volcano.wait(leaf, amount, false);
         }
         heads.extend(lines.head(line).map(|rank| Reverse((rank, at))));

@@ -1,9 +1,9 @@
 //! Volcano's documented examples, and a few more, worked out by hand.
 
-use crate::sim::volcano::{Eviction, JobOrder, Plugin, Reclaim, VolcanoQueue, VolcanoQueues, VolcanoRules, tests};
+use crate::sim::volcano::{Eviction, JobOrder, Plugin, ReclaimFrom, VolcanoQueue, VolcanoQueues, VolcanoRules, tests};
 use crate::sim::{Cluster, Policy, Preemption, Scan, Schedule, Shape, Workload, simulate};
 
-const RECLAIM: Eviction = Eviction::Reclaim(Reclaim::Over);
+const RECLAIM: Eviction = Eviction::Reclaim(ReclaimFrom::Over);
 
 fn weighing(weight: u32) -> VolcanoQueue {
     VolcanoQueue { weight, ..tests::queue("") }
@@ -149,14 +149,14 @@ fn guarantees_are_not_reclaimed() {
     assert_eq!((found.preemptions.clone(), starts(&found)), (vec![0; 4], vec![vec![0], vec![1], vec![10], vec![60]]));
 }
 
-/// Below c lie a and b, beside d. a's job takes from b, which shares c with it, before d, which is further over.
+/// Below d lie a and b, beside c. a's job takes from b, which shares d with it, before c, which is further over; of b's jobs the larger is first, by drf.
 #[test]
 fn who_is_nearest_is_reclaimed_from_first() {
     let below = |gpus: u64| VolcanoQueue { parent: Some(3), ..deserving(gpus) };
     let list = [(1, 0, 100, 2, 0), (1, 0, 100, 1, 0), (2, 0, 100, 5, 0), (0, 10, 50, 1, 0)];
     let rules = rules(Plugin::Capacity, &[RECLAIM]);
     let all = cluster(1, &[below(2), below(2), deserving(2)], &[deserving(4)], rules);
-    assert_eq!(replay(&jobs(&list), &all).preemptions, [0, 1, 0, 0]);
+    assert_eq!(replay(&jobs(&list), &all).preemptions, [1, 0, 0, 0]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::sim::nodes::Nodes;
 use crate::sim::place::Ask;
 use crate::sim::volcano::deserved::Due;
 use crate::sim::volcano::state::{VolcanoState, change};
-use crate::sim::volcano::{Eviction, JobOrder, Plugin, Reclaim};
+use crate::sim::volcano::{Eviction, JobOrder, Plugin, ReclaimFrom};
 
 /// What a job brings to the order of running jobs, first the least.
 type Rank = ([i64; 2], Key, u32);
@@ -77,14 +77,15 @@ impl Trial<'_, '_> {
 
     /// Whether a queue may lose jobs at this turn.
     fn may_lose(&self, leaf: u16) -> bool {
-        self.eviction != Eviction::Reclaim(Reclaim::Over)
+        self.eviction != Eviction::Reclaim(ReclaimFrom::Over)
             || self.due.is_over(usize::from(leaf), self.held[usize::from(leaf)])
     }
 
     /// Whether a queue may lose this job.
     fn may_lose_job(&self, leaf: u16, job: u32) -> bool {
         let tree = self.volcano.tree;
-        let is_guarded = self.eviction == Eviction::Reclaim(Reclaim::Over) && tree.rules().plugin == Plugin::Capacity;
+        let is_guarded =
+            self.eviction == Eviction::Reclaim(ReclaimFrom::Over) && tree.rules().plugin == Plugin::Capacity;
         let left = self.held[usize::from(leaf)].saturating_sub(self.run.shape(job).amount());
         !is_guarded || tree.queues()[usize::from(leaf)].guarantee <= left
     }
@@ -135,12 +136,12 @@ impl Run<'_> {
     }
 
     /// Whether jobs of a queue might be stopped for one of another.
-    fn may_reclaim_from(&self, volcano: &VolcanoState<'_>, due: &Due, reclaim: Reclaim, leaf: u16) -> bool {
+    fn may_reclaim_from(&self, volcano: &VolcanoState<'_>, due: &Due, reclaim: ReclaimFrom, leaf: u16) -> bool {
         let at = usize::from(leaf);
         let held = volcano.held[at];
         let is_such = match reclaim {
-            Reclaim::Over => due.is_over(at, held),
-            Reclaim::Any => held > 0,
+            ReclaimFrom::Over => due.is_over(at, held),
+            ReclaimFrom::Any => held > 0,
         };
         is_such && volcano.tree.queues()[at].reclaimable
     }

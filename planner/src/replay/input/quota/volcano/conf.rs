@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::super::{Place, miswritten};
 use crate::error::Result;
-use crate::sim::volcano::{Eviction, JobOrder, Plugin, Reclaim, VolcanoRules};
+use crate::sim::volcano::{Eviction, JobOrder, Plugin, ReclaimFrom, VolcanoRules};
 
 /// Actions there are.
 const ACTIONS: [&str; 10] = [
@@ -69,7 +69,7 @@ impl Conf {
     /// What is usual: Volcano's own configuration, or that of its guide to the plugin capacity.
     pub(super) fn usual(deserves: bool, has_parents: bool) -> Self {
         let (plugin, evictions) = match deserves {
-            true => (Plugin::Capacity, vec![Eviction::Reclaim(Reclaim::Over)]),
+            true => (Plugin::Capacity, vec![Eviction::Reclaim(ReclaimFrom::Over)]),
             false => (Plugin::Proportion, Vec::new()),
         };
         let actions =
@@ -192,10 +192,10 @@ impl Conf {
                             notes.push("The action reclaim stops nobody: the plugin gang, in the tier of the plugin of the queues, protects whole gangs. Set its enableReclaimable to false, or use the action gangreclaim.".to_owned());
                             continue;
                         }
-                        Answer::Such => Eviction::Reclaim(Reclaim::Over),
+                        Answer::Such => Eviction::Reclaim(ReclaimFrom::Over),
                         Answer::Anybody => {
                             notes.push("The action reclaim takes from any reclaimable queue, within what it deserves or not: conformance decides in a tier in which the plugin of the queues is not asked.".to_owned());
-                            Eviction::Reclaim(Reclaim::Any)
+                            Eviction::Reclaim(ReclaimFrom::Any)
                         }
                     }
                 }
@@ -203,7 +203,7 @@ impl Conf {
                     notes.push("The action gangreclaim stops nobody: it asks the plugin capacity.".to_owned());
                     continue;
                 }
-                "gangreclaim" => Eviction::Reclaim(Reclaim::Over),
+                "gangreclaim" => Eviction::Reclaim(ReclaimFrom::Over),
                 "preempt" => {
                     let asked = asked(tiers, |plugin| match plugin.name.as_str() {
                         "priority" if plugin.preemptable => Some(Answer::Such),

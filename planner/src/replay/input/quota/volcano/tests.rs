@@ -1,6 +1,6 @@
 use super::super::QuotaFile;
 use super::*;
-use crate::sim::volcano::{Eviction, JobOrder, Reclaim};
+use crate::sim::volcano::{Eviction, JobOrder, ReclaimFrom};
 
 const QUEUES: &str = "apiVersion: v1
 kind: List
@@ -96,7 +96,7 @@ fn what_volcano_says_becomes_a_tree() {
     let rules = VolcanoRules {
         plugin: Plugin::Capacity,
         order: vec![JobOrder::Priority, JobOrder::Drf],
-        evictions: vec![Eviction::Reclaim(Reclaim::Over)],
+        evictions: vec![Eviction::Reclaim(ReclaimFrom::Over)],
     };
     assert_eq!(tree.rules(), &rules);
     let told = notes.join("\n");
@@ -132,7 +132,7 @@ fn the_tiers_say_who_is_stopped() {
         let (cluster, notes) = governed(&(QUEUES.to_owned() + &conf(actions, gang, plugin)));
         (cluster.volcano.unwrap().rules().evictions.clone(), notes.join("\n"))
     };
-    let (over, any) = (Eviction::Reclaim(Reclaim::Over), Eviction::Reclaim(Reclaim::Any));
+    let (over, any) = (Eviction::Reclaim(ReclaimFrom::Over), Eviction::Reclaim(ReclaimFrom::Any));
     let no = "        enablePreemptable: false\n";
     // gang protects whole gangs in its tier; the next one is asked about queues, not about priorities.
     let (found, told) = evictions("allocate, preempt, reclaim", "", PROPORTION);
