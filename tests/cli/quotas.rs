@@ -1,4 +1,4 @@
-//! `simulate --quota`, as a user meets it: Kueue's quotas, and KAI's queues.
+//! `simulate --quota`, as a user meets it: Kueue's quotas, and the queues of KAI and Volcano.
 
 use super::simulate::{data, quietly};
 use super::*;
@@ -263,4 +263,127 @@ fn what_is_wrong_with_kai_s_queues_is_told() {
     let shut = folder.file("shut.yaml", &good.replace("quota: 4, limit: -1", "quota: 4"));
     let found = data(&[&jobs, "--cluster", &nodes, "--quota", &shut]);
     assert!(found["subject"]["notes"].to_string().contains("run nothing: va, vb"), "{}", found["subject"]["notes"]);
+}
+
+/// Volcano's queues of the same names, each with what it deserves or weighs, and the plugin and actions of the scheduler.
+fn volcano_queues(spec: &str, plugin: &str, actions: &str) -> String {
+    let queue = |name: &str| {
+        format!(
+            "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n---\n"
+        )
+    };
+    let conf = format!(
+        "kind: ConfigMap\nmetadata: {{name: volcano-scheduler-configmap}}\ndata:\n  volcano-scheduler.conf: |\n    actions: \"{actions}\"\n    tiers:\n    - plugins:\n      - name: priority\n      - name: gang\n        enablePreemptable: false\n    - plugins:\n      - name: drf\n      - name: {plugin}\n"
+    );
+    queue("va") + &queue("vb") + &conf
+}
+
+#[test]
+fn under_volcano_s_queues_what_is_beyond_is_reclaimed() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", JOBS);
+    let nodes = folder.file("cluster.toml", NODE);
+    let (deserved, weight) = ("deserved: {nvidia.com/gpu: 4}", "weight: 2");
+    folder.file("capacity.yaml", &volcano_queues(deserved, "capacity", "allocate, reclaim"));
+    folder.file("weights.yaml", &volcano_queues(weight, "proportion", "allocate, reclaim"));
+    folder.file("stays.yaml", &volcano_queues(deserved, "capacity", "allocate, backfill"));
+    let capped = "deserved: {nvidia.com/gpu: 4}, capability: {nvidia.com/gpu: 4}";
+    folder.file("capped.yaml", &volcano_queues(capped, "capacity", "allocate"));
+    let scenario = |name: &str| format!("[[scenario]]\nname = \"{name}\"\nquota = \"{name}.yaml\"\n\n");
+    let all = ["capacity", "weights", "stays", "capped"].map(scenario).concat();
+    let compare = folder.file("compare.toml", &all);
+    let found = data(&[&jobs, "--cluster", &nodes, "--recorded", "fifo/skip", "--compare", &compare]);
+    let wait = |metrics: &serde_json::Value, vc: &str| {
+        let of = metrics["by_vc"].as_array().unwrap().iter().find(|of| of["name"] == vc).unwrap();
+        of["wait_s"]["mean"].as_f64().unwrap()
+    };
+    let other = |at: usize| &found["others"][at]["metrics"];
+    // vb holds more than it deserves when va's job comes, by what is said or by weight: its last job stops at 10 s and starts anew at 60 s.
+    for metrics in [&found["metrics"], other(0)] {
+        assert_eq!((wait(metrics, "va"), wait(metrics, "vb")), (0.0, 25.0));
+        assert_eq!(metrics["quotas"][1]["stopped"].as_u64(), Some(1));
+    }
+    let stays = other(1);
+    assert_eq!((wait(stays, "va"), wait(stays, "vb")), (90.0, 0.0));
+    assert_eq!((wait(other(2), "va"), wait(other(2), "vb")), (0.0, 49.5));
+    let of = |at: usize, field: &str| stays["quotas"][at][field].as_f64().unwrap();
+    // va starves for 90 of the 150 s, in which its 4 GPUs are with vb; vb is overused for 99 or 100 of them.
+    assert!((of(0, "short_gpus") - 4.0 * 90.0 / 150.0).abs() < 0.05, "{stays}");
+    assert!((of(1, "overused_ratio") - 99.0 / 150.0).abs() < 0.02 && of(0, "overused_ratio") == 0.0, "{stays}");
+    assert!(of(1, "borrowed_gpus") > 2.0);
+    let file = folder.file("q.yaml", &volcano_queues(deserved, "capacity", "allocate"));
+    let text = stdout(&quietly(&[&jobs, "--cluster", &nodes, "--quota", &file]));
+    let said = ["what queues deserve as Volcano's", "vb was overused most", "va starved most", "vb borrowed most"];
+    assert!(said.iter().all(|said| text.contains(said)), "{text}");
+}
+
+#[test]
+fn the_sample_s_queues_under_volcano_are_compared() {
+    let compare = "datasets/clusters/sample_volcano/compare.toml";
+    let found = data(&["datasets/sample", "--recorded", "fifo/skip", "--compare", compare]);
+    assert_eq!(found["fidelity"]["verdict"], "exact");
+    let stopped = |metrics: &serde_json::Value| -> u64 {
+        metrics["quotas"].as_array().unwrap().iter().map(|queue| queue["stopped"].as_u64().unwrap()).sum()
+    };
+    let all = [&found["metrics"], &found["others"][0]["metrics"], &found["others"][1]["metrics"]];
+    // As the guide has it.
+    assert_eq!(all.map(stopped), [63, 66, 0]);
+    let own = |metrics: &serde_json::Value| -> f64 {
+        metrics["quotas"].as_array().unwrap().iter().map(|queue| queue["nominal_gpus"].as_f64().unwrap()).sum()
+    };
+    assert!((own(all[0]) - 320.0).abs() < 1.0, "{}", own(all[0]));
+}
+
+#[test]
+fn the_plan_for_volcano_is_replayed() {
+    let folder = Folder::new();
+    let out = folder.path("queues");
+    let plan =
+        ["plan", "queues", "datasets/sample", "--scan", "skip", "--emit", "volcano", "--emit-to", &out, "--quiet"];
+    let output = tracecast(&plan);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found = data(&["datasets/sample", "--quota", &format!("{out}/volcano.yaml"), "--recorded", "fifo/skip"]);
+    let queues = found["metrics"]["quotas"].as_array().unwrap();
+    assert_eq!(queues.len(), 6);
+    assert!(queues.iter().all(|queue| queue["overused_ratio"].is_f64()), "{queues:?}");
+    let notes = found["subject"]["notes"].to_string();
+    assert!(notes.contains("plugin capacity") && notes.contains("No volcano-scheduler.conf"), "{notes}");
+}
+
+#[test]
+fn what_is_wrong_with_volcano_s_queues_is_told() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", JOBS);
+    let nodes = folder.file("cluster.toml", NODE);
+    let refused = |text: &str, arguments: &[&str]| {
+        let file = folder.file("wrong.yaml", text);
+        let output = quietly(&[&[&jobs, "--cluster", &nodes, "--quota", &file], arguments].concat());
+        assert!(stdout(&output).is_empty());
+        (output.status.code().unwrap(), stderr(&output))
+    };
+    let good = volcano_queues("deserved: {nvidia.com/gpu: 4}", "capacity", "allocate, reclaim");
+    let told = |text: &str, code: i32, words: &[&str]| {
+        let (found, message) = refused(text, &[]);
+        assert!(found == code && words.iter().all(|word| message.contains(word)), "{found} {message}");
+    };
+    let tree = good.replace("      - name: capacity", "      - name: capacity\n        enableHierarchy: true");
+    let below = |parent: &str| tree.replacen("spec: {deserved", &format!("spec: {{parent: {parent}, deserved"), 1);
+    told(&below("none"), 1, &["wrong.yaml, line 1", "Queue va", "parent none is not in the file"]);
+    told(&below("va"), 1, &["its own parent"]);
+    told(&good.replace("gpu: 4", "gpu: four"), 1, &["Queue va", "\"four\"", "quantity"]);
+    told(&good.replace("spec: {", "spec: {weight: -1, "), 1, &["Queue va", "spec.weight is -1"]);
+    told(&good.replace("- name: drf", "- name: proportion"), 1, &["proportion and capacity are both on"]);
+    told(&good.replace("deserved:", "deserve:"), 1, &["no field `deserve`"]);
+    told(&(good.clone() + "---\n" + &good), 1, &["there twice"]);
+    // Of another scheduler.
+    let (code, message) = refused(&good, &["--scan", "kai"]);
+    assert!(code == 2 && message.contains("`kai` needs the quotas"), "{code} {message}");
+    let (code, message) = refused(&queues("stopPolicy: None"), &["--scan", "volcano"]);
+    assert!(code == 2 && message.contains("`volcano` needs the quotas"), "{code} {message}");
+    // A VC without a queue is left out, and that is said.
+    let others = folder.file("others.yaml", &good.replace("{name: va}", "{name: vc}"));
+    let found = data(&[&jobs, "--cluster", &nodes, "--quota", &others]);
+    let left = &found["subject"]["left_out"][0];
+    assert_eq!((found["subject"]["jobs"].as_u64(), left["jobs"].as_u64()), (Some(2), Some(1)));
+    assert!(left["reason"].as_str().unwrap().contains("no queue of the quotas"), "{left}");
 }

@@ -19,3 +19,4 @@ mod resim;
 mod shares;
 mod sharing;
 mod topology;
+mod volcano;

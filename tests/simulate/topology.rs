@@ -6,7 +6,7 @@ use tracecast_planner::sim::{Cluster, Nearness, Policy, Schedule, Topology, Topo
 use tracecast_tests::reference::naive;
 
 use super::naive::fates;
-use super::{cases, kai, kueue};
+use super::{cases, kai, kueue, volcano};
 
 /// Cases that are always run; `TRACECAST_CASES=300000` for a longer look.
 const CASES: u64 = 4_000;
@@ -122,4 +122,9 @@ fn thousands_of_small_cases_lie_alike_under_other_scans() {
 #[test]
 fn kais_queues_are_alike_where_jobs_ask_for_racks() {
     alike(CASES / 2, kai::draw);
+}
+
+#[test]
+fn volcanos_queues_are_alike_where_jobs_ask_for_racks() {
+    alike(CASES / 2, volcano::draw);
 }

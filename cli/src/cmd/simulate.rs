@@ -78,11 +78,12 @@ pub(crate) struct Jobs {
     /// records. If it records none, the command prints a file to start from.
     #[arg(long, value_name = "TOML")]
     pub(crate) cluster: Option<PathBuf>,
-    /// Quotas of queues, as the objects of Kueue or KAI (YAML or JSON): scheduling is then theirs
+    /// Quotas of queues, as the objects of Kueue, KAI or Volcano (YAML or JSON): scheduling is then theirs
     ///
     /// The file holds ClusterQueues and what goes with them, as `kubectl get clusterqueues,cohorts,resourceflavors,topologies,nodes,workloadpriorityclasses -o yaml` prints
-    /// it, or KAI's queues and configuration, as `kubectl get queues.scheduling.run.ai,schedulingshards,priorityclasses -o yaml` prints them. Each VC of the jobs is the
-    /// queue of its name. All nodes are one pool that the quotas divide, and --scan is kueue or kai unless it is given.
+    /// it, or KAI's queues and configuration, as `kubectl get queues.scheduling.run.ai,schedulingshards,priorityclasses -o yaml` prints them, or Volcano's queues (`kubectl get
+    /// queues.scheduling.volcano.sh,priorityclasses -o yaml`) and the ConfigMap of its scheduler. Each VC of the jobs is the
+    /// queue of its name. All nodes are one pool that the quotas divide, and --scan is kueue, kai or volcano unless it is given.
     #[arg(long, value_name = "YAML")]
     pub(crate) quota: Option<PathBuf>,
     /// Limits by QOS, account and partition, as Slurm has them: a TOML file, or the output of sacctmgr and scontrol
@@ -185,6 +186,7 @@ pub(crate) struct PolicyArguments {
     ///   slurm         backfill as Slurm's plugin plans it
     ///   kueue         admission as Kueue's, within the quotas of --quota
     ///   kai           fair shares of queues as KAI's, with the queues of --quota
+    ///   volcano       what queues deserve as Volcano's, with the queues of --quota
     #[arg(long, visible_alias = "scheduler", value_name = "SCAN", verbatim_doc_comment)]
     pub(crate) scan: Option<String>,
     /// Rule that chooses the nodes of a job [default: consolidate; anywhere if jobs compete for processors or nodes]
@@ -207,7 +209,7 @@ pub(crate) struct PolicyArguments {
     /// Write never, requeue, helios, tiresias, or three costs such as 7s,30s,60s. A cost is the time that a preemption adds to the run of a
     /// job: of 1 GPU, of 2 to 8 GPUs, and of more. The name helios stands for 7s,30s,60s, and tiresias for 40s,40s,60s. With requeue a job
     /// loses what it did since its last checkpoint. Where the cluster file guarantees GPUs to VCs, only jobs that borrow beyond them are
-    /// preempted. Preemption needs --scan strict, skip, kueue or kai. Under kueue and kai the quotas say who is preempted, and the default is requeue.
+    /// preempted. Preemption needs --scan strict, skip, kueue, kai or volcano. Under the last three the quotas say who is preempted, and the default is requeue.
     #[arg(long, value_name = "COST")]
     pub(crate) preempt: Option<String>,
     /// Run time that the scheduler knows of a job: true, requested or predicted [default: that of --recorded, else true]

@@ -71,6 +71,7 @@ impl Part {
                     gpu_types: cluster.gpu_types.clone(),
                     cohorts: None,
                     kai: None,
+                    volcano: None,
                     topology: None,
                     limits: None,
                 },

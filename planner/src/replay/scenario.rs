@@ -198,6 +198,7 @@ impl Scenario {
             "slurm" => Scan::Slurm,
             "kueue" => Scan::Kueue,
             "kai" => Scan::Kai,
+            "volcano" => Scan::Volcano,
             other => return Err(unknown("scan", other, &SCANS)),
         };
         let placement = parse_placement(&given(&self.place))?;
@@ -272,7 +273,7 @@ pub const ORDERS: [&str; 18] = [
 ];
 
 /// Names of the scans.
-pub const SCANS: [&str; 7] = ["strict", "skip", "easy", "conservative", "slurm", "kueue", "kai"];
+pub const SCANS: [&str; 8] = ["strict", "skip", "easy", "conservative", "slurm", "kueue", "kai", "volcano"];
 
 /// Names of the placement rules.
 pub const PLACEMENTS: [&str; 10] =
@@ -450,6 +451,7 @@ impl Policy {
                 Scan::Slurm => "backfill as Slurm plans it",
                 Scan::Kueue => "admission as Kueue's",
                 Scan::Kai => "fair shares of queues as KAI's",
+                Scan::Volcano => "what queues deserve as Volcano's",
             }
             .to_owned(),
         );

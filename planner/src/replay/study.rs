@@ -466,26 +466,30 @@ fn without_effect(named: &Named) -> Option<String> {
     })
 }
 
-/// The policy a cluster is taken to have had if nobody says: FIFO, strict (or Kueue's admission or KAI's, as `like`), consolidated, imitating what `like` imitates.
+/// The policy a cluster is taken to have had if nobody says: FIFO, strict (or as Kueue, KAI or Volcano have it, as `like`), consolidated, imitating what `like` imitates.
 pub fn usual(like: &Policy) -> Policy {
     let order = Order::Fifo;
     let (scan, preemption) = match like.scan {
-        Scan::Kueue | Scan::Kai => (like.scan, like.preemption),
+        Scan::Kueue | Scan::Kai | Scan::Volcano => (like.scan, like.preemption),
         _ => (Scan::Strict, Preemption::Never),
     };
     let interval_ms = if like.compat == Compat::Helios { None } else { like.interval_ms };
     Policy { order, scan, preemption, interval_ms, compat: like.compat, ..Policy::default() }
 }
 
-/// The cluster with what a policy heeds of it: quotas in cohorts only if it is Kueue's, fair shares only if it is KAI's.
+/// The cluster with what a policy heeds of it: quotas in cohorts only if it is Kueue's, fair shares only if it is KAI's, and so on.
 fn governing<'c>(cluster: &'c Cluster, policy: &Policy) -> Cow<'c, Cluster> {
     let idle = |there: bool, scan: Scan| there && policy.scan != scan;
-    if !idle(cluster.cohorts.is_some(), Scan::Kueue) && !idle(cluster.kai.is_some(), Scan::Kai) {
+    if !idle(cluster.cohorts.is_some(), Scan::Kueue)
+        && !idle(cluster.kai.is_some(), Scan::Kai)
+        && !idle(cluster.volcano.is_some(), Scan::Volcano)
+    {
         return Cow::Borrowed(cluster);
     }
     let mut cluster = cluster.clone();
     cluster.cohorts = cluster.cohorts.filter(|_| policy.scan == Scan::Kueue);
     cluster.kai = cluster.kai.filter(|_| policy.scan == Scan::Kai);
+    cluster.volcano = cluster.volcano.filter(|_| policy.scan == Scan::Volcano);
     Cow::Owned(cluster)
 }
 

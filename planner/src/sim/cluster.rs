@@ -8,6 +8,7 @@ use super::cohort::Cohorts;
 use super::kai::Hierarchy;
 use super::limit::Limits;
 use super::topology::Topology;
+use super::volcano::VolcanoQueues;
 use crate::error::{Error, Result};
 
 /// GPUs a node may have: one bit each.
@@ -101,6 +102,8 @@ pub struct Cluster {
     pub cohorts: Option<Cohorts>,
     /// Queues with fair shares, which hold under [`Scan::Kai`](super::Scan::Kai).
     pub kai: Option<Hierarchy>,
+    /// Queues as Volcano has them, which hold under [`Scan::Volcano`](super::Scan::Volcano).
+    pub volcano: Option<VolcanoQueues>,
     /// Limits by QOS, account and partition, which hold under every other scan.
     pub limits: Option<Limits>,
     /// Blocks, racks or the like that its nodes lie in. A plan may have fewer nodes than it names, or more, which then lie in none.
@@ -227,10 +230,9 @@ impl Cluster {
                 return wrong("a flavor's GPU type is unknown".to_owned());
             }
         }
-        if let Some(tree) = &self.kai
-            && (tree.leaves() != self.vcs.len() || self.vcs.iter().any(|vc| vc.pool != 0))
-        {
-            return wrong("under KAI's queues every VC is a leaf of the tree, and all queue for one pool".to_owned());
+        let leaves = self.kai.iter().map(Hierarchy::leaves).chain(self.volcano.iter().map(VolcanoQueues::leaves));
+        if leaves.into_iter().any(|leaves| leaves != self.vcs.len() || self.vcs.iter().any(|vc| vc.pool != 0)) {
+            return wrong("under KAI's and Volcano's queues every VC is a leaf, and all queue for one pool".to_owned());
         }
         for outage in &self.outages {
             if u64::from(outage.node) >= nodes || outage.to_ms <= outage.from_ms {

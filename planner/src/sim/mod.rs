@@ -41,7 +41,7 @@
 //!
 //! # Limits
 //!
-//! A cluster may have limits by QOS, account and partition ([`limit`]), under every scan but `kueue` and `kai`; they do not go together with guarantees. A job that is over a limit at its turn in a walk is passed
+//! A cluster may have limits by QOS, account and partition ([`limit`]), under every scan but `kueue`, `kai` and `volcano`; they do not go together with guarantees. A job that is over a limit at its turn in a walk is passed
 //! over, whatever the scan: it holds up nobody, is no head, gets no reservation, and does not count for [`Policy::depth`]. What started before it in the walk counts. Reservations and shadow times know
 //! nothing of limits. One that is over a limit with nothing else at work is *held*, or rejected at its submission. A held job waits for ever, but is not in the queue: nothing happens
 //! for it. (So it counts where an order asks who waits.) A job that runs at time 0 is put on its nodes only if it is over no limit, like any other; pool after pool.
@@ -88,6 +88,7 @@
 //! * **slurm**: conservative backfill with the coarseness of Slurm's plugin, and its own choice of nodes; see the module `scan::slurm`.
 //! * **kueue**: admission in cycles within quotas in cohorts ([`cohort`]), and its own rules of who is stopped; see the module `scan::kueue`. Quotas, guarantees and preemption as below do not apply.
 //! * **kai**: cycles by the fair shares of queues in a tree ([`kai`]), perhaps by what they used in the past, and its own rules of who is stopped; see the module `scan::kai`. The same does not apply.
+//! * **volcano**: sessions by what queues deserve ([`volcano`]), and its own rules of who is stopped; see the module `scan::volcano`. The same does not apply.
 //!
 //! The *expected end* of a running job is its start plus its estimate less what it had done before, plus the cost of
 //! preemptions still to be paid, at least 1 ms after the start. A job that outlives it is expected to end 1 min later, then 15 min, 30 min, 1, 2, 5, 10,
@@ -188,7 +189,9 @@
 
 pub mod cluster;
 pub mod cohort;
+pub(crate) mod divided;
 mod engine;
+pub(crate) mod forest;
 pub mod helios;
 pub mod kai;
 pub mod key;
@@ -199,10 +202,12 @@ pub mod place;
 pub mod policy;
 mod pooled;
 pub mod power;
+mod ratio;
 mod scan;
 pub mod schedule;
 pub(crate) mod spent;
 pub mod topology;
+pub mod volcano;
 pub mod weights;
 pub mod workload;
 

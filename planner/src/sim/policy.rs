@@ -68,6 +68,8 @@ pub enum Scan {
     Kueue,
     /// KAI's cycles: by fair shares of queues in a tree.
     Kai,
+    /// Volcano's sessions: by what queues deserve.
+    Volcano,
 }
 
 impl Scan {
@@ -81,6 +83,7 @@ impl Scan {
         match self {
             Self::Kueue => Some("kueue"),
             Self::Kai => Some("kai"),
+            Self::Volcano => Some("volcano"),
             Self::Strict | Self::Skip | Self::Easy | Self::Conservative | Self::Slurm => None,
         }
     }
@@ -287,7 +290,7 @@ impl Policy {
         if preempts && self.scan.backfills() {
             return wrong("backfill reserves for jobs that run on; use the scan `strict` or `skip` with preemption");
         }
-        // Who is requeued is a matter of guarantees, and of quotas under Kueue and KAI.
+        // Who is requeued is a matter of guarantees, and of quotas under Kueue, KAI and Volcano.
         let by_keys = self.scan.scheduler().is_none() && self.preemption != Preemption::Requeue;
         if preempts && by_keys && self.order.drifts() && self.interval_ms.is_none() && self.compat == Compat::None {
             return wrong("this order changes all the time, so preemption needs a decision interval (--interval 60s)");
@@ -351,7 +354,11 @@ impl Policy {
                     "limits by QOS are Slurm's; the scan `{scheduler}` does not know them (limits = \"none\")"
                 )));
             }
-            let there = if self.scan == Scan::Kai { cluster.kai.is_some() } else { cluster.cohorts.is_some() };
+            let there = match self.scan {
+                Scan::Kai => cluster.kai.is_some(),
+                Scan::Volcano => cluster.volcano.is_some(),
+                _ => cluster.cohorts.is_some(),
+            };
             return match there {
                 true => Ok(()),
                 false => Err(Error::Policy(format!(

@@ -33,6 +33,7 @@ impl Cluster {
             outages,
             cohorts: None,
             kai: None,
+            volcano: None,
             limits: None,
             topology: self.topology.as_ref().map(|topology| topology.renumbered(&places)),
         }

@@ -97,7 +97,7 @@ pub struct Workload {
     pub charge: Vec<u64>,
     /// Score of an external order, lowest first; empty without one.
     pub score: Vec<f64>,
-    /// Priority, highest first, under [`Scan::Kueue`](super::Scan::Kueue) and [`Scan::Kai`](super::Scan::Kai); empty if all have the same.
+    /// Priority, highest first, under [`Scan::Kueue`](super::Scan::Kueue), [`Scan::Kai`](super::Scan::Kai) and [`Scan::Volcano`](super::Scan::Volcano); empty if all have the same.
     pub priority: Vec<i32>,
     /// The distinct shapes.
     pub shapes: Vec<Shape>,

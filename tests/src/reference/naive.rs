@@ -15,6 +15,7 @@ mod place;
 mod power;
 mod share;
 mod slurm;
+mod volcano;
 mod walk;
 
 pub use power::{Powered, replay_powered};
@@ -314,6 +315,9 @@ impl Pool<'_> {
             let found = match self.hierarchy() {
                 Some(tree) => self.fits_without(tree, job, &[]),
                 None if self.cohorts().is_some() => self.flavored(job),
+                None if self.volcano_queues().is_some() => {
+                    self.volcano_queues().and_then(|tree| self.capable(tree, job))
+                }
                 None => self.fits(job),
             };
             match found {
@@ -631,6 +635,9 @@ impl Pool<'_> {
         }
         if let Some(tree) = self.hierarchy() {
             return self.could_have(tree, job) && self.place(&self.empty(true), job, true).is_some();
+        }
+        if let Some(tree) = self.volcano_queues() {
+            return self.could_be_capable(tree, job) && self.place(&self.empty(true), job, true).is_some();
         }
         let most = self.cluster.vcs[self.vc(job)].quota_milli.iter().map(|(_, amount)| *amount).max();
         most.is_none_or(|most| self.shape(job).amount() <= most) && self.place(&self.empty(true), job, true).is_some()

@@ -1,6 +1,6 @@
-//! What queues did with their quotas, told to people: who borrowed, who was owed GPUs of its own, whose jobs were stopped.
+//! What queues did with their quotas, told to people: who borrowed, who was owed GPUs of its own, who starved or was overused, whose jobs were stopped.
 //!
-//! Under Kueue's admission and KAI's queues only. Worked number: see [`QuotaUse`].
+//! Under Kueue's admission, and KAI's and Volcano's queues only. Worked number: see [`QuotaUse`].
 
 use tracecast_analytics::report::format;
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section};
@@ -19,14 +19,32 @@ impl Answer {
                 .with_definition("GPUs are means over the time of the replay. Borrowed: held beyond the queue's own quota. Idle: its own, not used by its jobs; others may have had it.")
                 .with_definition("Owed: what waiting jobs asked for although it was idle of the queue's own quota. A queue that is owed GPUs waits for what others have borrowed, or for nodes.")
                 .with_definition("Stopped: jobs of the queue that others preempted, counted each time.");
-        let is_fair = |metrics: &Metrics| metrics.quotas.iter().any(|queue| queue.fair_gpus.is_some());
-        let any = is_fair(&self.metrics) || self.others.iter().any(|other| is_fair(&other.metrics));
-        Some(match any {
-            true => section
-                .with_definition("Fair share: what KAI would give the queue of what runs and waits. Short: what waiting jobs asked for of what the queue did not have of it. A queue that is short starves; one that borrows can be reclaimed from."),
-            false => section,
-        })
+        let any = |such: fn(&QuotaUse) -> bool| {
+            let has = |metrics: &Metrics| metrics.quotas.iter().any(such);
+            has(&self.metrics) || self.others.iter().any(|other| has(&other.metrics))
+        };
+        let mut section = section;
+        if any(is_kais) {
+            section = section
+                .with_definition("Fair share: what KAI would give the queue of what runs and waits. Short: what waiting jobs asked for of what the queue did not have of it. A queue that is short starves; one that borrows can be reclaimed from.");
+        }
+        if any(is_volcanos) {
+            section = section
+                .with_definition("Own quota, under Volcano: the part of its weight in all weights (plugin proportion), or what the queue deserves (plugin capacity). Deserved: what it deserves of what runs and waits. Short: what waiting jobs asked for of what the queue did not have of it. A queue that is short starves.")
+                .with_definition("Overused: the part of the time in which the queue held more than it deserved, so that others could reclaim from it.");
+        }
+        Some(section)
     }
+}
+
+/// Whether a queue is one of KAI's.
+fn is_kais(queue: &QuotaUse) -> bool {
+    queue.fair_gpus.is_some() && queue.overused_ratio.is_none()
+}
+
+/// Whether a queue is one of Volcano's.
+fn is_volcanos(queue: &QuotaUse) -> bool {
+    queue.overused_ratio.is_some()
 }
 
 /// Who borrowed most, who was owed most, and whose share fell shortest.
@@ -62,19 +80,30 @@ fn finding(quotas: &[QuotaUse]) -> String {
     );
     let starved = most(|queue| queue.short_gpus.unwrap_or(0.0)).map_or_else(String::new, |(queue, gpus)| {
         format!(
-            " {} starved most: {} GPUs on average of its fair share were not there for its waiting jobs.",
+            " {} starved most: {} GPUs on average of {} were not there for its waiting jobs.",
             queue.name,
-            format::float(gpus, 1)
+            format::float(gpus, 1),
+            if is_volcanos(queue) { "what it deserved" } else { "its fair share" }
         )
     });
-    borrowed + &owed + &starved
+    let overused = most(|queue| queue.overused_ratio.unwrap_or(0.0)).map_or_else(String::new, |(queue, ratio)| {
+        format!(
+            " {} was overused most: {} of the time it held more than it deserved.",
+            queue.name,
+            format::percent(ratio)
+        )
+    });
+    borrowed + &owed + &starved + &overused
 }
 
 fn table(quotas: &[QuotaUse]) -> ReportTable {
     let is_fair = quotas.iter().any(|queue| queue.fair_gpus.is_some());
+    let is_volcanos = quotas.iter().any(is_volcanos);
     let names = ["Own quota", "Used", "Borrowed", "Idle", "Owed"].into_iter();
-    let shares = ["Fair share", "Short"].into_iter().filter(|_| is_fair);
-    let columns = names.chain(shares).chain(["Stopped"]).map(Column::number);
+    let share = if is_volcanos { "Deserved" } else { "Fair share" };
+    let shares = [share, "Short"].into_iter().filter(|_| is_fair);
+    let over = ["Overused"].into_iter().filter(|_| is_volcanos);
+    let columns = names.chain(shares).chain(over).chain(["Stopped"]).map(Column::number);
     let columns = [Column::text("Queue")].into_iter().chain(columns).collect();
     let mut table = ReportTable::new("By queue", columns);
     for queue in quotas {
@@ -82,7 +111,8 @@ fn table(quotas: &[QuotaUse]) -> ReportTable {
         let shares = [queue.fair_gpus, queue.short_gpus].into_iter().filter(|_| is_fair).map(Option::unwrap_or_default);
         let cells = gpus.into_iter().chain(shares).map(|value| Cell::Float { value, digits: 1 });
         let stopped = Cell::Int(i64::try_from(queue.stopped).unwrap_or(i64::MAX));
-        table.rows.push([queue.name.as_str().into()].into_iter().chain(cells).chain([stopped]).collect());
+        let over = queue.overused_ratio.filter(|_| is_volcanos).map(Cell::share);
+        table.rows.push([queue.name.as_str().into()].into_iter().chain(cells).chain(over).chain([stopped]).collect());
     }
     table
 }

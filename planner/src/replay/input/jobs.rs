@@ -148,7 +148,9 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     };
     // What a queue is called, and why a job of no VC that is there is left out.
     let (queue, no_place) = match options.quotas.as_ref().map(|quotas| quotas.scan()) {
-        Some(Scan::Kai) => ("queue that runs jobs", "the VC is no queue of the quotas, or one above others"),
+        Some(Scan::Kai | Scan::Volcano) => {
+            ("queue that runs jobs", "the VC is no queue of the quotas, or one above others")
+        }
         Some(_) => ("ClusterQueue", "the VC is no ClusterQueue of the quotas"),
         None => ("VC", "the VC is not in the cluster"),
     };
@@ -424,7 +426,7 @@ fn before(
     let names: Vec<String> = cluster.vcs.iter().map(|vc| vc.name.clone()).collect();
     let Some(found) = recorded::cluster(trace, &names, origin_ms, resource, None)? else { return Ok(None) };
     let mut found = found;
-    if cluster.cohorts.is_some() || cluster.kai.is_some() {
+    if cluster.cohorts.is_some() || cluster.kai.is_some() || cluster.volcano.is_some() {
         // Queues are VCs, those without nodes and jobs of their own as well.
         found.cluster = in_order(found.cluster, &names);
     }

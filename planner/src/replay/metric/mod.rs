@@ -7,7 +7,7 @@
 //! | [`times`] | wait, JCT and held time of each job |
 //! | [`group`] | the figures of a group of jobs |
 //! | [`delay`] | waiting by cause |
-//! | [`quota`] | what queues did with their quotas in cohorts, or with KAI's fair shares |
+//! | [`quota`] | what queues did with their quotas in cohorts, or with shares of KAI's and Volcano's |
 //! | [`limit`] | which limits by QOS jobs waited for |
 //! | [`near`] | whether jobs lay in one block or rack |
 //! | [`fair`] | Jain index, finish-time ratio |
@@ -29,9 +29,9 @@
 //! While a job runs, its node's other GPUs are free beside it, so fragmentation is 1.
 
 pub mod delay;
+mod divided;
 pub mod fair;
 pub mod group;
-mod kai;
 pub mod limit;
 pub mod near;
 mod queues;
@@ -136,7 +136,7 @@ pub struct Metrics {
     pub by_duration: Vec<OfDuration>,
     /// Why jobs waited.
     pub delay: DelayByCause,
-    /// What each queue did with its quota, under Kueue's admission, or with its fair share, under KAI's.
+    /// What each queue did with its quota, under Kueue's admission, or with its share, under KAI's and Volcano's queues.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub quotas: Vec<QuotaUse>,

@@ -1,8 +1,8 @@
-//! The queues of a cluster in a walk through a schedule, whoever's they are: Kueue's, within quotas in cohorts, or KAI's, with fair shares.
+//! The queues of a cluster in a walk through a schedule, whoever's they are: Kueue's, within quotas in cohorts, or KAI's and Volcano's, which divide the cluster.
 //!
-//! Worked numbers: see [`super::quota`] and [`super::kai`]. O(1) beside what they take.
+//! Worked numbers: see [`super::quota`] and [`super::divided`]. O(1) beside what they take.
 
-use super::kai::FairQueues;
+use super::divided::DividedQueues;
 use super::quota::{InCohorts, QuotaUse};
 use crate::sim::cluster::Cluster;
 use crate::sim::schedule::Piece;
@@ -13,22 +13,22 @@ use crate::sim::workload::Shape;
 pub(super) enum Queues<'a> {
     /// Kueue's.
     Cohorts(InCohorts<'a>),
-    /// KAI's.
-    Fair(Box<FairQueues<'a>>),
+    /// KAI's or Volcano's.
+    Divided(Box<DividedQueues<'a>>),
 }
 
 impl<'a> Queues<'a> {
     /// Of a cluster, if it has any.
     pub(super) fn of(cluster: &'a Cluster) -> Option<Self> {
-        let fair = || Some(Self::Fair(Box::new(FairQueues::of(cluster.kai.as_ref()?))));
-        InCohorts::of(cluster).map(Self::Cohorts).or_else(fair)
+        let divided = || DividedQueues::of(cluster).map(|queues| Self::Divided(Box::new(queues)));
+        InCohorts::of(cluster).map(Self::Cohorts).or_else(divided)
     }
 
     /// A job of `queue` takes or gives back what it holds.
     pub(super) fn hold(&mut self, queue: u16, pieces: &[Piece], take: bool) {
         match self {
             Self::Cohorts(queues) => queues.hold(queue, pieces, take),
-            Self::Fair(queues) => queues.hold(queue, pieces.iter().map(|piece| piece.amount()).sum(), take),
+            Self::Divided(queues) => queues.hold(queue, pieces.iter().map(|piece| piece.amount()).sum(), take),
         }
     }
 
@@ -36,7 +36,7 @@ impl<'a> Queues<'a> {
     pub(super) fn wait(&mut self, queue: usize, amount: u64, joins: bool) {
         match self {
             Self::Cohorts(queues) => queues.wait(queue, amount, joins),
-            Self::Fair(queues) => queues.wait(queue, amount, joins),
+            Self::Divided(queues) => queues.wait(queue, amount, joins),
         }
     }
 
@@ -44,7 +44,14 @@ impl<'a> Queues<'a> {
     pub(super) fn stop(&mut self, queue: u16) {
         match self {
             Self::Cohorts(queues) => queues.stop(queue),
-            Self::Fair(queues) => queues.stop(queue),
+            Self::Divided(queues) => queues.stop(queue),
+        }
+    }
+
+    /// What happened now is told, with so many thousandths of GPUs in service.
+    pub(super) fn settle(&mut self, in_service: u64) {
+        if let Self::Divided(queues) = self {
+            queues.settle(in_service);
         }
     }
 
@@ -52,7 +59,7 @@ impl<'a> Queues<'a> {
     pub(super) fn lacks(&self, queue: usize, shape: Shape) -> bool {
         match self {
             Self::Cohorts(queues) => queues.lacks(queue, shape),
-            Self::Fair(queues) => queues.lacks(queue, shape.amount()),
+            Self::Divided(queues) => queues.lacks(queue, shape.amount()),
         }
     }
 
@@ -60,7 +67,7 @@ impl<'a> Queues<'a> {
     pub(super) fn pass(&mut self, since: i64, to: i64, from: i64, in_service: u64) {
         match self {
             Self::Cohorts(queues) => queues.pass(u128::from((to - since.max(from)).max(0).unsigned_abs())),
-            Self::Fair(queues) => queues.pass(to, from, in_service),
+            Self::Divided(queues) => queues.pass(to, from, in_service),
         }
     }
 
@@ -68,7 +75,7 @@ impl<'a> Queues<'a> {
     pub(super) fn figures(&self, window_ms: i64) -> Vec<QuotaUse> {
         match self {
             Self::Cohorts(queues) => queues.figures(window_ms),
-            Self::Fair(queues) => queues.figures(window_ms),
+            Self::Divided(queues) => queues.figures(window_ms),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who uses, borrows and waits within quotas of cohorts: figures of each queue under Kueue's admission; under KAI's queues see the module `kai`.
+//! Who uses, borrows and waits within quotas of cohorts: figures of each queue under Kueue's admission; under KAI's and Volcano's queues see the module `divided`.
 //!
 //! Of a queue at a moment, with n its nominal quota and u what its jobs hold of a flavor, and w what its waiting jobs ask for: it *borrows* Σ max(0, u − n), leaves Σ max(0, n − u) of its own
 //! *idle* (sums over flavors), and is *owed* as much of w as is idle: what it waits for although it is its own. The figures are means over the window of the replay. A job waits for quota if no flavor of its queue has
@@ -19,11 +19,11 @@ use crate::sim::workload::Shape;
 pub struct QuotaUse {
     /// The queue.
     pub name: String,
-    /// Whether it stands above other queues, under KAI's.
+    /// Whether it stands above other queues, under KAI's and Volcano's.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     pub above: bool,
-    /// Its own quota.
+    /// Its own quota; under Volcano's queues the part of its weight in all weights, or what it is said to deserve.
     pub nominal_gpus: f64,
     /// What its jobs held.
     pub used_gpus: f64,
@@ -33,14 +33,18 @@ pub struct QuotaUse {
     pub idle_gpus: f64,
     /// What of that its waiting jobs asked for: it waited although it was within its own quota.
     pub owed_gpus: f64,
-    /// Its fair share, under KAI's queues.
+    /// Its fair share, under KAI's queues; under Volcano's what it deserved of what ran and waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default)]
     pub fair_gpus: Option<f64>,
-    /// What its waiting jobs asked for of what it did not have of its fair share, under KAI's queues.
+    /// What its waiting jobs asked for of what it did not have of its fair share, under KAI's and Volcano's queues.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default)]
     pub short_gpus: Option<f64>,
+    /// The part of the time in which it held more than it deserved, under Volcano's queues.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default)]
+    pub overused_ratio: Option<f64>,
     /// Jobs that were stopped for others, counted each time.
     pub stopped: u64,
 }
@@ -166,6 +170,7 @@ impl<'a> InCohorts<'a> {
             owed_gpus: mean(total.owed),
             fair_gpus: None,
             short_gpus: None,
+            overused_ratio: None,
             stopped: self.stopped[queue],
         };
         self.totals.iter().enumerate().map(of).collect()

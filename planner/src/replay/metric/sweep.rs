@@ -354,6 +354,9 @@ impl<'a> Walk<'a> {
     /// Finds anew what the classes of a pool wait for.
     fn judge(&mut self, pool_ix: usize) {
         let Some(pool) = self.pools.get_mut(pool_ix) else { return };
+        if let Some(queues) = &mut self.queues {
+            queues.settle(self.now.in_service);
+        }
         pool.touched = false;
         let mut fragmented = false;
         let (classes, state, reasons) = (&mut self.classes, &self.state, &mut self.reasons);

@@ -50,7 +50,7 @@ impl Run<'_> {
         if let Some(admission) = &mut self.admission {
             admission.start(job, self.workload.vc[at], amount)?;
         }
-        self.kai_start(job, amount)?;
+        self.queue_start(job, amount)?;
         for piece in pieces {
             let was_empty = self.power.is_some() && self.nodes.is_empty(self.nodes.local(piece.node));
             self.nodes.take(piece)?;
@@ -111,7 +111,7 @@ impl Run<'_> {
         if let Some(admission) = &mut self.admission {
             admission.stop(record.job, vc as u16, amount);
         }
-        self.kai_stop(record.job, amount);
+        self.queue_stop(record.job, amount);
         let first = record.first_piece as usize;
         for piece in &self.schedule.pieces[first..first + record.pieces as usize] {
             self.nodes.give(piece);
@@ -258,7 +258,7 @@ impl Run<'_> {
         if self.traits.uses_keys {
             self.keys.in_service(self.service.gpus(&self.nodes));
         }
-        self.kai_service();
+        self.queue_service();
         self.power_service();
     }
 

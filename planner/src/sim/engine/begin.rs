@@ -90,7 +90,7 @@ impl Run<'_> {
         let Some(cohorts) = self.admission.as_ref().map(|admission| admission.cohorts) else {
             return self.over_limit(job).is_none()
                 && self.fits_quota(job)
-                && self.kai_allows(job)
+                && self.queue_allows(job)
                 && self.placer.place(&self.nodes, self.ask(job), pieces);
         };
         let flavor = cohorts.rules()[usize::from(vc)].flavors.iter().copied().find(|flavor| {

@@ -183,6 +183,7 @@ impl Run<'_> {
     pub(super) fn join(&mut self, job: u32) {
         let held = self.cluster.limits.as_ref().is_some_and(|limits| limits.alone(self.workload, job).0.is_some());
         if !held {
+            self.queue_join(job);
             self.queue.insert(job);
         }
     }

@@ -11,12 +11,13 @@ mod action;
 mod admission;
 mod begin;
 mod dismiss;
+mod divided;
 mod event;
 mod guarantee;
 mod joint;
-mod kai;
 #[cfg(test)]
 mod laws;
+mod line;
 mod power;
 mod queue;
 mod service;
@@ -30,12 +31,13 @@ use std::sync::Arc;
 
 pub(super) use admission::Admission;
 use event::Event;
+pub(super) use line::Lines;
 use power::Power;
 use service::Service;
-pub(super) use wait::{Queue, Ranking};
+pub(super) use wait::{Line, Queue, Ranking};
 
 use super::cluster::Cluster;
-use super::kai::held::KaiState;
+use super::divided::Divided;
 use super::key::Key;
 use super::limit::{Ledger, Limits};
 use super::nodes::Nodes;
@@ -225,8 +227,8 @@ pub(super) struct Run<'a> {
     pub(super) guaranteed: bool,
     /// Quotas in cohorts, under the scan `kueue`.
     pub(super) admission: Option<Box<Admission<'a>>>,
-    /// Queues with fair shares, under the scan `kai`.
-    pub(super) kai: Option<Box<KaiState<'a>>>,
+    /// Queues that divide the cluster, under the scans `kai` and `volcano`.
+    pub(super) divided: Option<Divided<'a>>,
     /// What is at work under limits by QOS and account; lent from pool to pool.
     ledger: Option<Box<Ledger<'a>>>,
     /// Jobs of all pools that run, by expected end, under limits and where the scan looks at them; lent from pool to pool.
@@ -325,7 +327,7 @@ impl<'a> Run<'a> {
                 .as_ref()
                 .filter(|_| policy.scan == Scan::Kueue)
                 .map(|cohorts| Box::new(Admission::new(cohorts, workload.len()))),
-            kai: cluster.kai.as_ref().filter(|_| policy.scan == Scan::Kai).map(|tree| Box::new(KaiState::new(tree))),
+            divided: Divided::under(cluster, policy.scan),
             ledger: None,
             all_expected: BTreeSet::new(),
             pool,
@@ -527,7 +529,7 @@ impl<'a> Run<'a> {
 
     /// A job is submitted: it is counted, or rejected.
     fn admit(&mut self, job: u32) -> bool {
-        if !self.is_possible(job) || !self.kai_could(job) || self.is_denied(job) {
+        if !self.is_possible(job) || !self.queue_could(job) || self.is_denied(job) {
             self.schedule.outcome[job as usize] = Outcome::Rejected;
             return false;
         }
@@ -556,7 +558,7 @@ impl<'a> Run<'a> {
             }),
             None => {
                 let quota = self.cluster.vcs[usize::from(vc)].quota_milli.iter().map(|(_, amount)| *amount).max();
-                let quota = quota.filter(|_| self.kai.is_none());
+                let quota = quota.filter(|_| self.divided.is_none());
                 quota.is_none_or(|quota| amount <= quota) && placed(self.ask(job))
             }
         };
@@ -601,8 +603,8 @@ impl<'a> Run<'a> {
 
     /// Whether its VC's quota allows a job.
     pub(super) fn fits_quota(&self, job: u32) -> bool {
-        if self.admission.is_some() || self.kai.is_some() {
-            // Its quotas are those of cohorts, or of KAI's queues.
+        if self.admission.is_some() || self.divided.is_some() {
+            // Its quotas are those of cohorts, or of KAI's or Volcano's queues.
             return true;
         }
         let vc = usize::from(self.workload.vc[job as usize]);

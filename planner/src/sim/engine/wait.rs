@@ -10,7 +10,18 @@ use crate::sim::cluster::Cluster;
 use crate::sim::order::Keys;
 use crate::sim::policy::{Compat, Order, Placement, Policy, Preemption, Scan};
 use crate::sim::schedule::{NO_SEGMENT, Outcome, Schedule};
+use crate::sim::volcano::VolcanoQueues;
 use crate::sim::workload::Workload;
+
+/// A line of a VC.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::sim) struct Line {
+    pub(super) class: u32,
+    /// What its jobs ask for, an index into the shapes.
+    pub(in crate::sim) shape: u16,
+    /// Whether they may spread.
+    pub(in crate::sim) relaxed: bool,
+}
 
 /// Ranks and classes of all jobs, under an order that is fixed.
 #[derive(Debug)]
@@ -25,6 +36,8 @@ pub(in crate::sim) struct Ranking {
     estimate_ms: Vec<i64>,
     /// Classes of each pool.
     classes: Vec<usize>,
+    /// Those of each VC.
+    lines: Vec<Vec<Line>>,
 }
 
 impl Ranking {
@@ -33,11 +46,13 @@ impl Ranking {
     pub(in crate::sim) fn new(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Option<Self> {
         let personal = matches!(policy.placement, Placement::Locality(_))
             || (policy.scan == Scan::Easy && policy.placement == Placement::Random);
+        // Volcano's walk takes back who was stopped, or failed with a node.
+        let takes_back = policy.scan == Scan::Volcano;
         let ranks = policy.order.is_fixed()
-            && policy.preemption == Preemption::Never
+            && (policy.preemption == Preemption::Never || takes_back)
             && !matches!(policy.scan, Scan::Conservative | Scan::Slurm | Scan::Kueue | Scan::Kai)
-            && cluster.outages.is_empty()
-            && !(0..cluster.pools.len()).any(|pool| cluster.guarantees(pool))
+            && (cluster.outages.is_empty() || takes_back)
+            && (takes_back || !(0..cluster.pools.len()).any(|pool| cluster.guarantees(pool)))
             && cluster.limits.is_none()
             && !personal;
         if !ranks {
@@ -48,7 +63,14 @@ impl Ranking {
         // The compatible QSSF sorts by GPUs each second before it sorts by priority.
         let helios = policy.compat == Compat::Helios && policy.order == Order::Qssf;
         let gpus = |job: u32| if helios { workload.shapes[usize::from(workload.shape[job as usize])].gpus } else { 0 };
-        keyed.sort_unstable_by_key(|(key, job)| (*key, gpus(*job), workload.submit_ms[*job as usize], *job));
+        let by_priority = takes_back && cluster.volcano.as_ref().is_some_and(VolcanoQueues::orders_by_priority);
+        let priority = |job: u32| match workload.priority.get(job as usize) {
+            Some(priority) if by_priority => -i64::from(*priority),
+            _ => 0,
+        };
+        keyed.sort_unstable_by_key(|(key, job)| {
+            (priority(*job), *key, gpus(*job), workload.submit_ms[*job as usize], *job)
+        });
         let jobs: Vec<u32> = keyed.into_iter().map(|(_, job)| job).collect();
         let mut rank = vec![0; workload.len()];
         for (at, job) in (0u32..).zip(&jobs) {
@@ -56,12 +78,15 @@ impl Ranking {
         }
         let mut classes = vec![0; cluster.pools.len()];
         let mut known = BTreeMap::new();
+        let mut lines = vec![Vec::new(); cluster.vcs.len()];
         let class = workload.vc.iter().zip(&workload.shape).map(|(vc, shape)| {
             let shape = if policy.scan == Scan::Strict { 0 } else { *shape };
             *known.entry((*vc, shape)).or_insert_with(|| {
                 let count = &mut classes[usize::from(cluster.vcs[usize::from(*vc)].pool)];
                 *count += 1;
-                *count as u32 - 1
+                let class = *count as u32 - 1;
+                lines[usize::from(*vc)].push(Line { class, shape, relaxed: false });
+                class
             })
         });
         let class = class.collect();
@@ -70,7 +95,12 @@ impl Ranking {
         } else {
             Vec::new()
         };
-        Some(Self { jobs, rank, class, estimate_ms, classes })
+        Some(Self { jobs, rank, class, estimate_ms, classes, lines })
+    }
+
+    /// The classes of each VC.
+    pub(super) fn lines(&self) -> &[Vec<Line>] {
+        &self.lines
     }
 
     /// The job with a rank.

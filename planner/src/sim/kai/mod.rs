@@ -33,12 +33,8 @@ pub(crate) mod usage;
 use division::{Claim, divide};
 pub use usage::{UsageRule, UsageWindow};
 
+use super::forest::Forest;
 use crate::error::{Error, Result};
-
-/// Queues there may be.
-const MOST_QUEUES: usize = 10_000;
-/// Levels of queues there may be.
-const HIGHEST: usize = 64;
 
 /// A queue: a leaf, which is a VC, or one above others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,10 +85,8 @@ impl Default for KaiRules {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
     queues: Vec<KaiQueue>,
-    leaves: usize,
+    forest: Forest,
     rules: KaiRules,
-    children: Vec<Vec<u16>>,
-    top: Vec<u16>,
 }
 
 impl Hierarchy {
@@ -102,9 +96,6 @@ impl Hierarchy {
     /// If a parent is no queue above others, or queues are each other's parents; if a rule is out of its bounds.
     pub fn new(queues: Vec<KaiQueue>, leaves: usize, rules: KaiRules) -> Result<Self> {
         let wrong = |what: String| Err(Error::Cluster(what));
-        if queues.len() > MOST_QUEUES || leaves > queues.len() {
-            return wrong(format!("there are {} queues; at most {MOST_QUEUES} can be replayed", queues.len()));
-        }
         if rules.k_milli > 1_000_000 || !(1000..=1_000_000).contains(&rules.saturation_milli) {
             return wrong("kValue is at most 1000, and the multiplier of saturation from 1 to 1000".to_owned());
         }
@@ -116,28 +107,13 @@ impl Hierarchy {
         if let Some(usage) = &rules.usage {
             usage.validate()?;
         }
-        let mut children = vec![Vec::new(); queues.len()];
-        let mut top = Vec::new();
-        for (at, queue) in (0u16..).zip(&queues) {
-            if queue.weight_milli > 1_000_000_000 {
-                return wrong(format!("queue {}: its weight is above 1,000,000", queue.name));
-            }
-            match queue.parent.map(usize::from) {
-                None => top.push(at),
-                Some(parent) if parent >= leaves && parent < queues.len() => children[parent].push(at),
-                Some(_) => return wrong(format!("queue {}: its parent is no queue above others", queue.name)),
-            }
+        if let Some(queue) = queues.iter().find(|queue| queue.weight_milli > 1_000_000_000) {
+            return wrong(format!("queue {}: its weight is above 1,000,000", queue.name));
         }
-        let found = Self { queues, leaves, rules, children, top };
-        for at in 0..found.queues.len() {
-            if found.path(at as u16).nth(HIGHEST).is_some() {
-                let name = &found.queues[at].name;
-                return wrong(format!(
-                    "queue {name} is its own parent, over others or not, or more than {HIGHEST} queues lie above it"
-                ));
-            }
-        }
-        Ok(found)
+        let members: Vec<(&str, Option<u16>)> =
+            queues.iter().map(|queue| (queue.name.as_str(), queue.parent)).collect();
+        let forest = Forest::new(&members, leaves)?;
+        Ok(Self { queues, forest, rules })
     }
 
     /// All queues, the leaves first.
@@ -147,7 +123,7 @@ impl Hierarchy {
 
     /// How many of them are leaves.
     pub fn leaves(&self) -> usize {
-        self.leaves
+        self.forest.leaves()
     }
 
     /// What holds for all.
@@ -155,28 +131,24 @@ impl Hierarchy {
         &self.rules
     }
 
+    /// Which lies above which.
+    pub(crate) fn forest(&self) -> &Forest {
+        &self.forest
+    }
+
     /// A queue and those above it, the nearest first.
     pub fn path(&self, queue: u16) -> impl Iterator<Item = u16> + '_ {
-        std::iter::successors(Some(queue), |at| self.queues[usize::from(*at)].parent)
+        self.forest.path(queue)
     }
 
     /// The queues below one; the top queues for `None`.
     pub fn below(&self, queue: Option<u16>) -> &[u16] {
-        match queue {
-            Some(queue) => &self.children[usize::from(queue)],
-            None => &self.top,
-        }
+        self.forest.below(queue)
     }
 
     /// Where two leaves part: the queue above (or at) each of them just below the last that both share. O(depth).
     pub fn parted(&self, one: u16, other: u16) -> (u16, u16) {
-        let path = |leaf: u16| -> Vec<u16> {
-            let mut path: Vec<u16> = self.path(leaf).collect();
-            path.reverse();
-            path
-        };
-        let (a, b) = (path(one), path(other));
-        a.iter().zip(&b).find(|(a, b)| a != b).map_or((one, other), |(a, b)| (*a, *b))
+        self.forest.parted(one, other)
     }
 
     /// How long a job of a queue runs before one of another may stop it, and before one of its own may, milliseconds: what the queue nearest
@@ -192,19 +164,13 @@ impl Hierarchy {
 
     /// What each queue requests if its leaves request so much. O(leaves × depth).
     pub fn requests(&self, of_leaves: &[u64]) -> Vec<u64> {
-        let mut requests = vec![0u64; self.queues.len()];
-        for (leaf, amount) in (0u16..).zip(of_leaves) {
-            for at in self.path(leaf) {
-                requests[usize::from(at)] += amount;
-            }
-        }
-        requests
+        self.forest.sums(of_leaves)
     }
 
     /// The fair share of each queue of `total`, with these requests and this usage in units of 2⁻³², by queue. O(queues²) at most.
     pub fn fair_shares(&self, total: u64, requests: &[u64], usage: &[u64]) -> Vec<u64> {
         let mut shares = vec![0; self.queues.len()];
-        let mut open: Vec<(u64, &[u16])> = vec![(total, &self.top)];
+        let mut open: Vec<(u64, &[u16])> = vec![(total, self.below(None))];
         while let Some((total, members)) = open.pop() {
             let claim = |at: &u16| {
                 let queue = &self.queues[usize::from(*at)];

@@ -11,8 +11,10 @@ mod kai;
 mod kueue;
 mod loose;
 mod preempt;
+mod rehearsal;
 mod slurm;
 mod strict;
+mod volcano;
 
 use super::engine::{Action, Queue, Run};
 use super::key::Key;
@@ -90,6 +92,7 @@ impl Run<'_> {
             (_, Scan::Conservative | Scan::Slurm) | (Queue::Loose(_), Scan::Easy) => self.walk().map(|_| ()),
             (_, Scan::Kueue) => self.walk_kueue(),
             (_, Scan::Kai) => self.walk_kai(),
+            (_, Scan::Volcano) => self.walk_volcano(),
             (Queue::Ranked(..), Scan::Strict) => self.walk_strict(),
             (Queue::Ranked(..), Scan::Skip) => self.walk_skip(),
             (Queue::Ranked(..), Scan::Easy) => self.walk_easy(),

@@ -256,7 +256,9 @@ impl Pool<'_> {
                     return self.look_slurm(job, &mut walk.kept);
                 }
             }
-            Scan::Kueue | Scan::Kai => unreachable!("limits do not hold under Kueue's admission and KAI's"),
+            Scan::Kueue | Scan::Kai | Scan::Volcano => {
+                unreachable!("limits do not hold under the schedulers of Kubernetes")
+            }
         }
         false
     }

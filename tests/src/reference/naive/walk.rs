@@ -24,6 +24,7 @@ impl Pool<'_> {
             Scan::Slurm => self.slurm(&queue),
             Scan::Kueue => return self.kueue(),
             Scan::Kai => return self.kai(),
+            Scan::Volcano => return self.volcano(),
         }
         false
     }

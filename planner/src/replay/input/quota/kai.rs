@@ -18,7 +18,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::parse_with_offset;
 
-use super::{MOST_COUNTED, MOST_QUEUES, Place};
+use super::{MOST_COUNTED, MOST_QUEUES, Place, miswritten, of_group, priority_class};
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Vc};
 use crate::sim::kai::{Hierarchy, KaiQueue, KaiRules, UsageRule, UsageWindow};
@@ -105,22 +105,9 @@ const SHARD_FIELDS: [&str; 15] = [
     "arguments",
 ];
 
-/// A field, at any depth, that is one of a SchedulingShard but for the case of its letters; and as it is written right.
-fn miswritten(value: &Value) -> Option<(&str, &'static str)> {
-    let fields = value.as_object()?;
-    fields.iter().find_map(|(name, inner)| {
-        let known = SHARD_FIELDS.into_iter().find(|known| *known != name && known.eq_ignore_ascii_case(name));
-        known.map(|known| (name.as_str(), known)).or_else(|| miswritten(inner))
-    })
-}
-
 /// Whether a file holds queues of KAI.
 pub(super) fn is_kai(documents: &[Document]) -> bool {
     documents.iter().any(|document| of_group(&document.content, GROUP))
-}
-
-fn of_group(object: &Value, group: &str) -> bool {
-    object.get("apiVersion").and_then(Value::as_str).is_some_and(|version| version.starts_with(group))
 }
 
 impl KaiFile {
@@ -148,9 +135,7 @@ impl KaiFile {
                 }
                 found.shard(object, &place)?;
             } else if kind == "PriorityClass" {
-                let value = object.get("value").and_then(Value::as_i64).and_then(|value| i32::try_from(value).ok());
-                let value = value.ok_or_else(|| place.wrong("its `value` is no whole number of 32 bits"))?;
-                found.priorities.insert(name.to_owned(), value);
+                found.priorities.insert(name.to_owned(), priority_class(object, &place)?);
             } else {
                 *others.entry(kind.to_owned()).or_default() += 1;
             }
@@ -168,7 +153,7 @@ impl KaiFile {
 
     /// What a SchedulingShard says. It has many fields that say nothing of shares, so only those are refused that differ from one that does in the case of letters.
     fn shard(&mut self, object: &Value, place: &Place<'_>) -> Result<()> {
-        if let Some((found, known)) = object.pointer("/spec").and_then(miswritten) {
+        if let Some((found, known)) = object.pointer("/spec").and_then(|spec| miswritten(spec, &SHARD_FIELDS)) {
             return Err(place.wrong(format!("`{found}` is no field of it; write `{known}`")));
         }
         let number = |pointers: &[&str], what: &str, least: f64| -> Result<Option<u64>> {

@@ -1,4 +1,4 @@
-//! Quotas of queues as Kueue's objects have them: ClusterQueues, Cohorts, ResourceFlavors, Topologies, priority classes and its Configuration; or as KAI's have them ([`kai`]), if the file holds such.
+//! Quotas of queues as Kueue's objects have them: ClusterQueues, Cohorts, ResourceFlavors, Topologies, priority classes and its Configuration; or as those of KAI ([`kai`]) or Volcano ([`volcano`]) have them, if the file holds such.
 //!
 //! Read are the versions v1beta1 and v1beta2 of the group `kueue.x-k8s.io`, from YAML documents or what `kubectl get … -o yaml` and `-o json` print. A ClusterQueue is a VC of the replay, of
 //! its `resourceGroups` the one that covers GPUs counts (processors, if jobs compete for these). A ResourceFlavor stands for the nodes whose GPU type one of its node labels, or its name, says; letters and
@@ -7,11 +7,13 @@
 //! What is not replayed is said in a note: other resources, admission checks, a queue on hold, slices of GPUs. O(bytes). Worked example: `nominalQuota: 9` of `nvidia.com/gpu` and `borrowingLimit: 1`
 //! let a queue use 10 GPUs if its cohort has one to lend.
 
+mod divided;
 mod kai;
 mod node;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
+mod volcano;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +22,7 @@ use tracecast_analytics::ingest::quantity::{is_gpu, is_slice, quantity};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 
-use self::kai::{JOB_PRIORITY, KaiFile, is_kai};
+use self::divided::DividedFile;
 use self::node::LabelledNode;
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Vc};
@@ -99,8 +101,8 @@ pub struct QuotaFile {
     priorities: BTreeMap<String, i32>,
     fair: Option<FairPreemption>,
     notes: Vec<String>,
-    /// What the file says if its queues are KAI's; all else is empty then.
-    kai: Option<KaiFile>,
+    /// What the file says if its queues are KAI's or Volcano's; all else is empty then.
+    divided: Option<DividedFile>,
 }
 
 /// An object of the file, for messages.
@@ -165,8 +167,8 @@ impl QuotaFile {
         let mut found = Self { file: file.to_owned(), ..Self::default() };
         let mut others: BTreeMap<String, usize> = BTreeMap::new();
         let documents = documents(file, text)?;
-        if is_kai(&documents) {
-            found.kai = Some(KaiFile::parse(file, &documents)?);
+        found.divided = DividedFile::parse(file, &documents)?;
+        if found.divided.is_some() {
             return Ok(found);
         }
         for document in &documents {
@@ -176,7 +178,7 @@ impl QuotaFile {
             return Err(Error::File {
                 file: file.to_owned(),
                 line: 1,
-                what: "there is no ClusterQueue; export with `kubectl get clusterqueues,cohorts,resourceflavors,topologies,nodes,workloadpriorityclasses -o yaml`, or KAI's queues with `kubectl get queues.scheduling.run.ai -o yaml`".to_owned(),
+                what: "there is no ClusterQueue; export with `kubectl get clusterqueues,cohorts,resourceflavors,topologies,nodes,workloadpriorityclasses -o yaml`, or KAI's queues with `kubectl get queues.scheduling.run.ai -o yaml`, or Volcano's with `kubectl get queues.scheduling.volcano.sh -o yaml`".to_owned(),
             });
         }
         if !others.is_empty() {
@@ -255,9 +257,7 @@ impl QuotaFile {
             }
             "Configuration" => self.configuration(object, &place)?,
             _ => {
-                let value = object.get("value").and_then(Value::as_i64).and_then(|value| i32::try_from(value).ok());
-                let value = value.ok_or_else(|| place.wrong("its `value` is no whole number of 32 bits"))?;
-                self.priorities.insert(name.to_owned(), value);
+                self.priorities.insert(name.to_owned(), priority_class(object, &place)?);
             }
         }
         Ok(())
@@ -359,28 +359,28 @@ impl QuotaFile {
 
     /// The scan under which its quotas hold.
     pub fn scan(&self) -> Scan {
-        if self.kai.is_some() { Scan::Kai } else { Scan::Kueue }
+        self.divided.as_ref().map_or(Scan::Kueue, DividedFile::scan)
     }
 
     /// Whether it gives priority classes their values.
     pub fn ranks(&self) -> bool {
-        self.kai.as_ref().map_or(!self.priorities.is_empty(), KaiFile::ranks)
+        self.divided.as_ref().map_or(!self.priorities.is_empty(), DividedFile::ranks)
     }
 
-    /// Names of its ClusterQueues, or of KAI's queues that jobs wait in.
+    /// Names of its ClusterQueues, or of KAI's or Volcano's queues that jobs wait in.
     pub fn names(&self) -> Vec<String> {
         let own = || self.queues.iter().map(|queue| queue.name.clone()).collect();
-        self.kai.as_ref().map_or_else(own, KaiFile::names)
+        self.divided.as_ref().map_or_else(own, DividedFile::names)
     }
 
     /// The priority of a class; `None` if it is not known.
     pub fn priority(&self, class: &str) -> Option<i32> {
-        self.kai.as_ref().map_or_else(|| self.priorities.get(class).copied(), |kai| kai.priority(class))
+        self.divided.as_ref().map_or_else(|| self.priorities.get(class).copied(), |file| file.priority(class))
     }
 
     /// The priority of a job of no class, or of one that is not known.
     pub fn usual_priority(&self) -> i32 {
-        if self.kai.is_some() { JOB_PRIORITY } else { 0 }
+        self.divided.as_ref().map_or(0, DividedFile::usual_priority)
     }
 
     /// Whether a flavor that queues try is one of these GPU types.
@@ -391,8 +391,8 @@ impl QuotaFile {
 
     /// GPUs that all queues and cohorts have of their own.
     pub fn nominal_gpus(&self) -> f64 {
-        if let Some(kai) = &self.kai {
-            return kai.nominal_gpus();
+        if let Some(file) = &self.divided {
+            return file.nominal_gpus();
         }
         let all =
             self.queues.iter().map(|queue| &queue.quotas).chain(self.cohorts.values().map(|cohort| &cohort.quotas));
@@ -411,8 +411,8 @@ impl QuotaFile {
         origin_ms: i64,
         notes: &mut Vec<String>,
     ) -> Result<Cluster> {
-        if let Some(kai) = &self.kai {
-            return kai.govern(cluster, resource, origin_ms, notes);
+        if let Some(file) = &self.divided {
+            return file.govern(cluster, resource, origin_ms, notes);
         }
         let (cohorts, assumed) = self.tree(&cluster.gpu_types, resource)?;
         if cohorts.flavors().is_empty() {
@@ -546,6 +546,28 @@ pub(crate) fn is_of_type<'a>(flavor: &'a str, labels: impl Iterator<Item = &'a s
     };
     let wanted = plain(gpu_type);
     labels.chain([flavor]).any(|said| plain(said) == wanted)
+}
+
+/// Whether an object is of a group of Kubernetes' API.
+fn of_group(object: &Value, group: &str) -> bool {
+    object.get("apiVersion").and_then(Value::as_str).is_some_and(|version| version.starts_with(group))
+}
+
+/// The value of a priority class.
+fn priority_class(object: &Value, place: &Place<'_>) -> Result<i32> {
+    let value = object.get("value").and_then(Value::as_i64).and_then(|value| i32::try_from(value).ok());
+    value.ok_or_else(|| place.wrong("its `value` is no whole number of 32 bits"))
+}
+
+/// A field, at any depth, that is one of those known but for the case of its letters; and as it is written right.
+fn miswritten<'v>(value: &'v Value, known: &[&'static str]) -> Option<(&'v str, &'static str)> {
+    if let Some(items) = value.as_array() {
+        return items.iter().find_map(|item| miswritten(item, known));
+    }
+    value.as_object()?.iter().find_map(|(name, inner)| {
+        let right = known.iter().find(|known| *known != name && known.eq_ignore_ascii_case(name));
+        right.map(|right| (name.as_str(), *right)).or_else(|| miswritten(inner, known))
+    })
 }
 
 /// Whether an amount of a resource is one of what jobs compete for.

@@ -43,6 +43,7 @@ use order::Shares;
 
 use super::{Refusal, Refused};
 use crate::error::{Error, Result};
+use crate::sim::divided::Divided;
 use crate::sim::engine::{Action, Queue, Run};
 use crate::sim::key::Key;
 use crate::sim::policy::Preemption;
@@ -88,7 +89,7 @@ impl Run<'_> {
         if self.policy.interval_ms.is_some() || self.queue.len() == 0 {
             return Ok(());
         }
-        let measured = self.kai.as_ref().and_then(|kai| kai.usage.as_ref()).map(|usage| usage.next_ms(self.now));
+        let measured = self.divided.as_ref().and_then(|queues| queues.changes_ms(self.now));
         let stops = self.policy.preemption != Preemption::Never;
         if let Some(at) = wake.into_iter().chain(measured.filter(|_| stops && self.has_more())).min() {
             self.due(at);
@@ -99,7 +100,8 @@ impl Run<'_> {
     /// Shares as they are now, with these jobs waiting.
     fn shares(&mut self, waiting: &[u32]) -> Option<Shares> {
         let (now, total) = (self.now, self.service.gpus(&self.nodes) * 1000);
-        let (workload, kai) = (self.workload, self.kai.as_mut()?);
+        let workload = self.workload;
+        let Some(Divided::Kai(kai)) = self.divided.as_mut() else { return None };
         let mut requests: Vec<u64> = kai.held.all.iter().take(kai.tree.leaves()).copied().collect();
         for job in waiting {
             let leaf = usize::from(workload.vc[*job as usize]);
@@ -131,7 +133,7 @@ impl Run<'_> {
         let mut left: Lines = vec![VecDeque::new(); lines.len()];
         let mut refused = Refused::default();
         while let Some(job) = self.next_job(shares, &mut lines) {
-            let starts = self.kai_allows(job) && !self.is_full() && !refused.holds(self, job);
+            let starts = self.queue_allows(job) && !self.is_full() && !refused.holds(self, job);
             let result = if starts { self.try_start(job)? } else { Err(Refusal::Quota) };
             if result.is_err() {
                 if starts {

@@ -2,11 +2,12 @@
 //!
 //! O(queues) for the next job. Worked example: two queues of quota 4 hold 4 and 2 of 8 GPUs, and both have jobs of 2: the second would be within its quota with it and comes first.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 
 use super::Lines;
 use crate::sim::engine::Run;
 use crate::sim::kai::held::KaiState;
+use crate::sim::ratio::Ratio;
 
 /// What is due to whom in a cycle.
 #[derive(Debug, Clone)]
@@ -15,37 +16,6 @@ pub(super) struct Shares {
     pub(super) fair: Vec<u64>,
     /// In service, thousandths.
     pub(super) total: u64,
-}
-
-/// A fraction, compared exactly.
-#[derive(Debug, Clone, Copy)]
-struct Ratio(u64, u64);
-
-impl Ratio {
-    fn cross(self, other: Self) -> (u128, u128) {
-        (u128::from(self.0) * u128::from(other.1), u128::from(other.0) * u128::from(self.1))
-    }
-}
-
-impl PartialEq for Ratio {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Ratio {}
-
-impl PartialOrd for Ratio {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Ratio {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let (a, b) = self.cross(*other);
-        a.cmp(&b)
-    }
 }
 
 /// What queues are ordered by, first the least.
@@ -86,7 +56,7 @@ impl Shares {
 impl Run<'_> {
     /// Takes the next job out of the lines.
     pub(super) fn next_job(&self, shares: &Shares, lines: &mut Lines) -> Option<u32> {
-        let kai = self.kai.as_ref()?;
+        let kai = self.kai()?;
         let job = self.first_below(kai, shares, lines, None)?;
         lines[usize::from(self.workload.vc[job as usize])].pop_front()
     }

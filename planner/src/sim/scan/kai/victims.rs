@@ -13,6 +13,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use super::super::MOST_PREEMPTIONS;
+use super::super::rehearsal::Rehearsal;
 use super::order::Shares;
 use super::{Lines, Stage};
 use crate::sim::engine::Run;
@@ -46,24 +47,6 @@ struct Trial<'r, 'a> {
 impl Trial<'_, '_> {
     fn leaf_of(&self, job: u32) -> u16 {
         self.run.workload.vc[job as usize]
-    }
-
-    fn take_out(&mut self, job: u32) {
-        let Some(segment) = self.run.schedule.last_segment(job as usize) else { return };
-        for piece in self.run.schedule.pieces_of(segment) {
-            self.nodes.give(piece);
-        }
-        let leaf = self.leaf_of(job);
-        self.held.remove(self.kai.tree, leaf, self.run.shape(job).amount(), self.run.is_firm(job));
-    }
-
-    /// `false` if its GPUs are gone.
-    fn put_back(&mut self, job: u32) -> bool {
-        let Some(segment) = self.run.schedule.last_segment(job as usize) else { return false };
-        let back = self.run.schedule.pieces_of(segment).iter().all(|piece| self.nodes.retake(piece).is_ok());
-        let leaf = self.leaf_of(job);
-        self.held.add(self.kai.tree, leaf, self.run.shape(job).amount(), self.run.is_firm(job));
-        back
     }
 
     /// Whether a job may be stopped at its turn.
@@ -100,12 +83,6 @@ impl Trial<'_, '_> {
                 !is_involved || their_fair == 0 || with * multiplier * their_fair < u128::from(held) * fair * 1000
             })
         })
-    }
-
-    fn fits(&self) -> bool {
-        self.held.allows(self.kai.tree, self.leaf, self.amount, self.run.is_firm(self.job))
-            && (self.stage == Stage::Preempt || self.keeps_order())
-            && self.run.placer.fits(&self.nodes, self.ask)
     }
 
     /// The last job of those in `lines` below a queue, the last of each leaf in front.
@@ -146,21 +123,40 @@ impl Trial<'_, '_> {
         if !fits {
             return Vec::new();
         }
-        for at in (0..self.out.len().saturating_sub(1)).rev() {
-            let job = self.out.remove(at);
-            if !self.put_back(job) || !self.fits() {
-                self.take_out(job);
-                self.out.insert(at, job);
-            }
-        }
+        self.spare();
         self.out
+    }
+}
+
+impl Rehearsal for Trial<'_, '_> {
+    fn out(&mut self) -> &mut Vec<u32> {
+        &mut self.out
+    }
+
+    fn take_out(&mut self, job: u32) {
+        self.run.lift(&mut self.nodes, job);
+        let leaf = self.leaf_of(job);
+        self.held.remove(self.kai.tree, leaf, self.run.shape(job).amount(), self.run.is_firm(job));
+    }
+
+    fn put_back(&mut self, job: u32) -> bool {
+        let back = self.run.lower(&mut self.nodes, job);
+        let leaf = self.leaf_of(job);
+        self.held.add(self.kai.tree, leaf, self.run.shape(job).amount(), self.run.is_firm(job));
+        back
+    }
+
+    fn fits(&self) -> bool {
+        self.held.allows(self.kai.tree, self.leaf, self.amount, self.run.is_firm(self.job))
+            && (self.stage == Stage::Preempt || self.keeps_order())
+            && self.run.placer.fits(&self.nodes, self.ask)
     }
 }
 
 impl Run<'_> {
     /// Whom to stop for a job in a stage.
     pub(super) fn victims_of(&self, stage: Stage, shares: &Shares, job: u32) -> Search {
-        let Some(kai) = &self.kai else { return Search::default() };
+        let Some(kai) = self.kai() else { return Search::default() };
         let (leaf, amount, firm) = (self.workload.vc[job as usize], self.shape(job).amount(), self.is_firm(job));
         let at = usize::from(leaf);
         let quota = kai.tree.queues()[at].quota;

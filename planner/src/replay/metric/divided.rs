@@ -1,13 +1,22 @@
-//! Who is over its quota, borrows or starves under KAI's queues: figures of each queue, leaf or above others.
+//! Who is over its quota, borrows or starves under queues that divide the cluster, KAI's or Volcano's: figures of each queue, leaf or above others.
 //!
-//! Of a queue at a moment, with n its quota (all in service if it is unlimited), f its fair share ([`crate::sim::kai`], from what runs, waits and was used up to then), u what its jobs hold and w what its waiting jobs ask for: it *borrows* max(0, u − n), leaves
+//! Of a queue at a moment, with n its own, f its fair share of what runs and waits, u what its jobs hold and w what its waiting jobs ask for: it *borrows* max(0, u − n), leaves
 //! max(0, n − u) *idle*, is *owed* as much of w as is idle, and is *short* of as much of w as its fair share exceeds what it holds. The figures are means over the window of the replay. In service are nodes that take jobs, and what jobs hold on others.
+//!
+//! | queues | its own | its fair share |
+//! |---|---|---|
+//! | KAI's | its quota, all in service if it is unlimited | as KAI divides ([`crate::sim::kai`]), with what was used up to then |
+//! | Volcano's, plugin `proportion` | its weight's part of all in service, of the weights of all queues | what it deserves ([`crate::sim::volcano`]) |
+//! | Volcano's, plugin `capacity` | what it deserves | the same, at most what its jobs ask for |
+//!
+//! Under Volcano's queues a queue is *overused* while it holds more than it deserves: it can be reclaimed from. That is told as a part of the window.
 //!
 //! O(queues²) for each instant, and for each measurement of usage. Worked number: a queue of quota 4 and fair share 6 holds 3 GPUs for an hour in which a job of 8 waits: it is owed 1 GPU, and 3 short of its fair share.
 
 use super::quota::QuotaUse;
-use crate::sim::kai::Hierarchy;
-use crate::sim::kai::held::KaiState;
+use crate::sim::cluster::Cluster;
+use crate::sim::divided::{Divided, Entitlement};
+use crate::sim::volcano::deserved::Due;
 
 /// Integrals over time, thousandths of GPUs × milliseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,40 +28,47 @@ struct Integrals {
     owed: u128,
     fair: u128,
     short: u128,
+    /// Milliseconds in which it was overused.
+    over: u128,
 }
 
 /// Queues in a walk through a schedule.
 #[derive(Debug)]
-pub(super) struct FairQueues<'a> {
-    state: KaiState<'a>,
+pub(super) struct DividedQueues<'a> {
+    state: Divided<'a>,
     now: i64,
     /// By queue, thousandths of GPUs.
     waiting: Vec<u64>,
     totals: Vec<Integrals>,
     stopped: Vec<u64>,
+    /// What is due to whom now, where that bounds who may start.
+    due: Option<Due>,
 }
 
-impl<'a> FairQueues<'a> {
-    pub(super) fn of(tree: &'a Hierarchy) -> Self {
-        let count = tree.queues().len();
-        Self {
-            state: KaiState::new(tree),
+impl<'a> DividedQueues<'a> {
+    /// Of a cluster, if it has such.
+    pub(super) fn of(cluster: &'a Cluster) -> Option<Self> {
+        let state = Divided::of(cluster)?;
+        let count = state.forest().len();
+        Some(Self {
+            state,
             now: 0,
             waiting: vec![0; count],
             totals: vec![Integrals::default(); count],
             stopped: vec![0; count],
-        }
+            due: None,
+        })
     }
 
     /// A job of a leaf takes or gives back what it holds.
     pub(super) fn hold(&mut self, leaf: u16, amount: u64, take: bool) {
         // Whether it could be stopped matters to no figure.
-        self.state.hold(self.now, leaf, amount, false, take);
+        self.state.hold(self.now, leaf, amount, 0, take);
     }
 
     /// A job of a leaf joins those that wait, or leaves them.
     pub(super) fn wait(&mut self, leaf: usize, amount: u64, joins: bool) {
-        for queue in self.state.tree.path(leaf as u16) {
+        for queue in self.state.forest().path(leaf as u16) {
             let waiting = &mut self.waiting[usize::from(queue)];
             *waiting = if joins { *waiting + amount } else { waiting.saturating_sub(amount) };
         }
@@ -60,47 +76,45 @@ impl<'a> FairQueues<'a> {
 
     /// A job of a leaf was stopped for another.
     pub(super) fn stop(&mut self, leaf: u16) {
-        self.state.tree.path(leaf).for_each(|queue| self.stopped[usize::from(queue)] += 1);
+        self.state.forest().path(leaf).for_each(|queue| self.stopped[usize::from(queue)] += 1);
     }
 
-    /// Whether a limit alone keeps a job of a leaf from starting.
+    /// What happened now is told, with so many thousandths of GPUs in service.
+    pub(super) fn settle(&mut self, in_service: u64) {
+        self.due = self.state.due(in_service, &self.waiting);
+    }
+
+    /// Whether its queue alone keeps a job of a leaf from starting.
     pub(super) fn lacks(&self, leaf: usize, amount: u64) -> bool {
-        !self.state.held.allows(self.state.tree, leaf as u16, amount, false)
+        !self.state.may_start(self.due.as_ref(), leaf as u16, amount)
     }
 
     /// Nothing happens until `to`; what was before `from` is not counted.
     pub(super) fn pass(&mut self, to: i64, from: i64, in_service: u64) {
         self.state.serve(self.now, in_service);
-        let requests: Vec<u64> =
-            self.state.held.all.iter().zip(&self.waiting).map(|(held, waiting)| held + waiting).collect();
         while self.now < to {
-            let (now, mut next) = (self.now, to);
-            let mut used: &[u64] = &[];
-            if let Some(usage) = &mut self.state.usage {
-                next = next.min(usage.next_ms(now));
-                used = usage.known(now);
-            }
+            let (now, next) = (self.now, self.state.changes_ms(self.now).map_or(to, |at| at.min(to)));
             let dt = u128::from(next.saturating_sub(now.max(from)).max(0).unsigned_abs());
             if dt > 0 {
-                let fair = self.state.tree.fair_shares(in_service, &requests, used);
-                self.count(&fair, in_service, dt);
+                let due = self.state.entitlements(now, in_service, &self.waiting);
+                self.count(&due, dt);
             }
             self.now = next;
         }
     }
 
-    fn count(&mut self, fair: &[u64], in_service: u64, dt: u128) {
-        for (at, total) in self.totals.iter_mut().enumerate() {
-            let (held, waiting, fair) = (self.state.held.all[at], self.waiting[at], fair.get(at).copied().unwrap_or(0));
-            let nominal = self.state.tree.queues()[at].quota.unwrap_or(in_service);
-            let idle = nominal.saturating_sub(held);
-            total.nominal += u128::from(nominal) * dt;
+    fn count(&mut self, due: &[Entitlement], dt: u128) {
+        for ((at, total), due) in self.totals.iter_mut().enumerate().zip(due) {
+            let (held, waiting) = (self.state.held()[at], self.waiting[at]);
+            let idle = due.own.saturating_sub(held);
+            total.nominal += u128::from(due.own) * dt;
             total.used += u128::from(held) * dt;
-            total.borrowed += u128::from(held.saturating_sub(nominal)) * dt;
+            total.borrowed += u128::from(held.saturating_sub(due.own)) * dt;
             total.idle += u128::from(idle) * dt;
             total.owed += u128::from(waiting.min(idle)) * dt;
-            total.fair += u128::from(fair) * dt;
-            total.short += u128::from(waiting.min(fair.saturating_sub(held))) * dt;
+            total.fair += u128::from(due.fair) * dt;
+            total.short += u128::from(waiting.min(due.fair.saturating_sub(held))) * dt;
+            total.over += if due.is_over { dt } else { 0 };
         }
     }
 
@@ -108,8 +122,8 @@ impl<'a> FairQueues<'a> {
     pub(super) fn figures(&self, window_ms: i64) -> Vec<QuotaUse> {
         let mean = |total: u128| if window_ms > 0 { total as f64 / window_ms as f64 / 1000.0 } else { 0.0 };
         let of = |(at, total): (usize, &Integrals)| QuotaUse {
-            name: self.state.tree.queues()[at].name.clone(),
-            above: at >= self.state.tree.leaves(),
+            name: self.state.name(at).to_owned(),
+            above: at >= self.state.forest().leaves(),
             nominal_gpus: mean(total.nominal),
             used_gpus: mean(total.used),
             borrowed_gpus: mean(total.borrowed),
@@ -117,6 +131,7 @@ impl<'a> FairQueues<'a> {
             owed_gpus: mean(total.owed),
             fair_gpus: Some(mean(total.fair)),
             short_gpus: Some(mean(total.short)),
+            overused_ratio: self.state.tells_over().then(|| mean(total.over) * 1000.0),
             stopped: self.stopped[at],
         };
         self.totals.iter().enumerate().map(of).collect()
