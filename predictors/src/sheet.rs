@@ -55,6 +55,26 @@ fn text_up_to(path: &Path, longest: u64) -> Result<String> {
     })
 }
 
+/// A column that is hardly any but one of `optional` in other letters, such as `dead_line` or `deadline_h` for `deadline`, and which: other columns are passed over, and so would this be.
+pub fn misspelt<'c, 'o>(
+    columns: impl Iterator<Item = &'c str> + Clone,
+    optional: &[&'o str],
+) -> Option<(&'c str, &'o str)> {
+    let plain = |name: &str| name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    let is_there = |name: &str| columns.clone().any(|column| column.eq_ignore_ascii_case(name));
+    let missing = || optional.iter().filter(|name| !is_there(name));
+    let others = columns.clone().filter(|column| !optional.iter().any(|name| column.eq_ignore_ascii_case(name)));
+    others.into_iter().find_map(|column| {
+        let written = plain(column);
+        let is_meant = |name: &&&str| {
+            let read = plain(name);
+            let begins = written.starts_with(&read) || (written.len() >= 6 && read.starts_with(&written));
+            begins || (read.len() >= 6 && strsim::damerau_levenshtein(&written, &read) <= 2)
+        };
+        missing().find(is_meant).map(|name| (column, *name))
+    })
+}
+
 /// A CSV file being read: its columns and where it is.
 #[derive(Debug)]
 pub struct Sheet<'a> {
@@ -113,27 +133,19 @@ impl<'a> Sheet<'a> {
         names.iter().all(|name| self.columns.iter().any(|column| column == name))
     }
 
-    /// Refuses a column that is hardly any but one of `optional` in other letters, such as `dead_line` or `deadline_h` for `deadline`: other columns are passed over, and so would this be.
+    /// As [`misspelt`], of its columns.
     ///
     /// # Errors
     /// If there is one, with the name that is read.
     pub fn misspelt(&self, optional: &[&str]) -> Result<()> {
-        let plain = |name: &str| name.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
-        for column in self.columns.iter().filter(|column| !optional.contains(&column.as_str())) {
-            let is_meant = |name: &&&str| {
-                let (written, read) = (plain(column), plain(name));
-                written.starts_with(&read) || (read.len() >= 6 && strsim::damerau_levenshtein(&written, &read) <= 2)
-            };
-            if let Some(name) = optional.iter().filter(|name| !self.has(&[**name])).find(is_meant) {
-                return Err(Error::Measured {
-                    file: self.file.clone(),
-                    line: Some(1),
-                    found: format!("column `{column}` is not read, and there is no column `{name}`"),
-                    remedy: format!("call it {name} if that is meant, or give it a name that is less alike"),
-                });
-            }
-        }
-        Ok(())
+        let columns = self.columns.iter().map(String::as_str);
+        let Some((column, name)) = misspelt(columns, optional) else { return Ok(()) };
+        Err(Error::Measured {
+            file: self.file.clone(),
+            line: Some(1),
+            found: format!("column `{column}` is not read, and there is no column `{name}`"),
+            remedy: format!("call it {name} if that is meant, or give it a name that is less alike"),
+        })
     }
 
     /// Names of its columns, in lower case.
@@ -272,6 +284,10 @@ pub(crate) mod tests {
             let path = Path::new("jobs.csv");
             Sheet::open(path, head).unwrap().misspelt(&["deadline", "user"]).map_err(|error| error.to_string())
         };
+        assert_eq!(
+            misspelt(["job", "Deadline"].into_iter(), &["user", "deadline_s"]),
+            Some(("Deadline", "deadline_s"))
+        );
         for head in ["job,dead_line\n", "job,Deadlin\n", "job,deadline_h\n", "job,deadline (s)\n"] {
             assert!(told(head).unwrap_err().contains("call it deadline"), "{head}");
         }

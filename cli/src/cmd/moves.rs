@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{ArgAction, Args, ValueEnum};
+use tracecast_analytics::time::HOUR_MS;
 use tracecast_planner::instances::scaling::ScalingTable;
 use tracecast_planner::moves::answer::{MovesAnswer, MovesRequest};
 use tracecast_planner::moves::emit;
@@ -94,8 +95,6 @@ fn price(text: &str) -> Result<f64, &'static str> {
     within(text, (0.0, 100.0), "write dollars a gigabyte from 0 to 100")
 }
 
-const HOUR_MS: i64 = 3_600_000;
-
 impl PlanMoves {
     /// The times between checks, seconds, in rising order.
     fn checks_s(&self) -> Result<Vec<f64>> {
@@ -125,7 +124,7 @@ pub(crate) fn plan(asked: &PlanMoves, quiet: bool) -> Result<()> {
     let jobs = asked.asked.read(&table, None)?;
     let trace = source::open_whole(&asked.history, &asked.reading, quiet, NO_JOBS)?;
     let title = asked.history.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
-    let history = PriceHistory::of(&trace, &title, &table)?.within(&asked.zones)?;
+    let history = PriceHistory::of(&trace, &title, &table, &asked.zones)?;
     let two_thirds_ms = history.begins_ms + (history.ends_ms - history.begins_ms) / 3 * 2;
     let split_ms = asked.test_from.unwrap_or((two_thirds_ms / HOUR_MS + 1) * HOUR_MS);
     if !(history.begins_ms..history.ends_ms).contains(&split_ms) {

@@ -28,6 +28,9 @@ pub(crate) struct SpotTraces {
     /// Time between the samples of every trace, such as 300s [default: gap_seconds of each file]
     #[arg(long, value_name = "TIME", value_parser = gap)]
     pub(crate) gap: Option<i64>,
+    /// Of logs, take only the traces of these instances, such as V100:1, separated by commas [default: all]
+    #[arg(long, value_name = "GPU:COUNT", value_delimiter = ',')]
+    pub(crate) instance: Vec<String>,
 }
 
 /// Prices beside the traces.
@@ -71,7 +74,22 @@ impl SpotTraces {
         begins_ms: Option<i64>,
         quiet: bool,
     ) -> Result<(Vec<SpotSeries>, String)> {
-        series((&self.traces, &self.reading, self.gap), prices, begins_ms, quiet)
+        let (mut found, title) = series((&self.traces, &self.reading, self.gap), prices, begins_ms, quiet)?;
+        if self.instance.is_empty() {
+            return Ok((found, title));
+        }
+        let mut known: Vec<String> = found.iter().filter_map(|zone| zone.instance.clone()).collect();
+        known.sort_unstable();
+        known.dedup();
+        let is_asked = |of: &str| self.instance.iter().any(|asked| asked.eq_ignore_ascii_case(of));
+        found.retain(|zone| zone.instance.as_deref().is_some_and(is_asked));
+        if found.is_empty() {
+            let what =
+                format!("--instance: no trace is of {}; there are {}", self.instance.join(", "), known.join(", "));
+            return Err(Usage(what).into());
+        }
+        let title = titled(&found);
+        Ok((found, title))
     }
 }
 
@@ -107,9 +125,14 @@ pub(crate) fn series(
             series.push(zone);
         }
     }
-    let title = match series.as_slice() {
+    let title = titled(&series);
+    Ok((series, title))
+}
+
+/// What traces are called together.
+fn titled(series: &[SpotSeries]) -> String {
+    match series {
         [one] => one.name.clone(),
         several => format!("{} traces", several.len()),
-    };
-    Ok((series, title))
+    }
 }

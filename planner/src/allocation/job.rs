@@ -16,6 +16,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracecast_predictors::sheet;
 
 use super::pool::{JobKind, TypedFleet};
 use crate::error::{Error, Result, excerpt};
@@ -236,6 +237,14 @@ pub fn read(file: &str, text: &str, fleet: &TypedFleet) -> Result<Vec<GangJob>> 
                 format!("there is no column `{column}`; the first line needs job,type,submit_s,gpus,steps"),
             ));
         }
+    }
+    if let Some((column, name)) = sheet::misspelt(head.iter(), &["weight", "user", "deadline_s"]) {
+        return Err(bad(
+            1,
+            format!(
+                "column `{column}` is not read; call it {name} if that is meant, or give it a name that is less alike"
+            ),
+        ));
     }
     let mut found = Vec::new();
     for record in reader.records() {

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! So deadlines come first, then little GPU time, and GPU time now costs half of GPU time later, so that little is put off. Time after this lease is counted as parts of leases and in periods (ours: the original has one binary for each job and lease, which the solver here is not made for). The binaries of the lease that begins are found by diving: the relaxation is solved, the largest part of a
-//! lease is made a whole one if there is room and none if there is not, and so on. That is no proof of an optimum. Gangs may fit in parts and not whole, so an admitted job may be late all the same; the answer says how many are.
+//! lease is made a whole one if there is room and none if there is not, and so on. That is no proof of an optimum. Gangs may fit in parts and not whole, and what a job leaves of its lease when it ends is a gap for best-effort jobs, so an admitted job may be late all the same; the answer says how many are.
 //!
 //! O(programmes): about one for all who come together, log many for each who is refused, and a few a lease. Worked example: one GPU, leases of 1 h. a needs 2 h and has 3; b needs 1 h and has 2. Both are admitted: a + b need the GPU for 3 h, b by the second, a by the third. c needs 1 h within 3 and is refused, as 4 h of work do not fit in 3 h.
 

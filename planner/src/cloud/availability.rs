@@ -5,7 +5,7 @@
 //! what the user says instead (the traces of October 2022 carry a wrong one). A sample that could not be read has nothing, as nobody knows that it had
 //! something.
 //!
-//! A [log](SpotSeries::all) of several zones and instance types, whose samples are as far apart as its script took, is a series for each of them. Their ticks begin together and are as long as samples are mostly apart; a tick has what the last sample before it said, if that is no older than three ticks.
+//! A [log](SpotSeries::all) of several zones and instance types, whose samples are as far apart as its script took, is a series for each of them. Their ticks begin together and are as long as rounds are mostly apart (samples within a minute are of one round); a tick has what the last sample before it said, if that is no older than three ticks.
 //!
 //! O(samples). Worked example: counts 16, 12, 0, 16 are up, down, down, up for a job that needs 16, and up, up, down, up for one that needs 4.
 
@@ -22,6 +22,9 @@ use crate::error::{Error, Result};
 
 /// Most ticks of a trace: 16 years of minutes.
 const MOST_TICKS: i64 = 1 << 23;
+
+/// Samples of a log that are closer to each other are of one round, milliseconds.
+const SAME_ROUND_MS: i64 = 60_000;
 
 /// Spot availability of a zone.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,43 +115,43 @@ impl SpotSeries {
         })
     }
 
-    /// All series of a source read on its own: one called `name`, or one for each zone and instance type of a log, called after them.
+    /// All series of a source read on its own: one called `name`, or one for each zone and instance type of a log, called after them. Failures of which the log names no zone, and instances that never were and are of unknown type, are in none.
     ///
     /// # Errors
-    /// As [`SpotSeries::of`], or if a log has hardly a sample.
+    /// As [`SpotSeries::of`], or if a log has hardly a round, or more of them than a trace may have.
     pub fn all(trace: &Trace, name: &str, gap_ms: Option<i64>) -> Result<Vec<Self>> {
         let table = &trace.availability;
         if table.ts.iter().next().is_none() || table.gap_s.iter().any(|gap| gap.is_some()) {
             return Ok(vec![Self::of(trace, name.to_owned(), gap_ms)?]);
         }
-        let mut logs: BTreeMap<_, Vec<(i64, f64)>> = BTreeMap::new();
+        let wrong = |found: String, remedy: &'static str| Error::SpotTrace { file: name.to_owned(), found, remedy };
+        let mut logs: BTreeMap<(&str, &str), Vec<(i64, f64)>> = BTreeMap::new();
         for (row, (ts, count)) in table.ts.iter().zip(table.count.iter()).enumerate() {
-            let (Some(ts), Some(count)) = (ts, count) else { continue };
-            // Of instances that never were, nobody knows what they are.
-            if table.instance.get(row).is_some() {
-                logs.entry((table.zone.get(row), table.instance.get(row))).or_default().push((ts, count));
+            let (Some(zone), Some(instance)) = (table.zone.get(row), table.instance.get(row)) else { continue };
+            if let (Some(ts), Some(count)) = (ts, count) {
+                logs.entry((zone, instance)).or_default().push((ts, count));
             }
         }
         logs.values_mut().for_each(|samples| samples.sort_by_key(|(ts, _)| *ts));
-        let mut gaps: Vec<i64> = logs
-            .values()
-            .flat_map(|samples| samples.windows(2).map(|pair| pair[1].0 - pair[0].0))
-            .filter(|gap| *gap > 0)
-            .collect();
-        gaps.sort_unstable();
-        let (Some(mostly_ms), Some(begins_ms)) =
-            (gaps.get(gaps.len() / 2), logs.values().filter_map(|samples| samples.first()).map(|(ts, _)| *ts).min())
-        else {
-            return Err(Error::SpotTrace {
-                file: name.to_owned(),
-                found: "it holds hardly a sample of spot availability".to_owned(),
-                remedy: "name a log of several rounds",
-            });
+        // Whoever is lost and got again in one round gives several samples, some seconds apart.
+        let apart = |samples: &Vec<(i64, f64)>| -> Vec<i64> {
+            samples.windows(2).map(|pair| pair[1].0 - pair[0].0).filter(|gap| *gap >= SAME_ROUND_MS).collect()
         };
-        let tick_ms = gap_ms.unwrap_or(mostly_ms / 1000 * 1000).max(1000);
+        let mut gaps: Vec<i64> = logs.values().flat_map(apart).collect();
+        gaps.sort_unstable();
+        let first = logs.values().filter_map(|samples| samples.first()).map(|(ts, _)| *ts).min();
+        let (Some(mostly_ms), Some(begins_ms)) = (gaps.get(gaps.len() / 2), first) else {
+            let found = "it holds hardly a round in which spot availability was asked for".to_owned();
+            return Err(wrong(found, "name a log of several rounds"));
+        };
+        let tick_ms = gap_ms.unwrap_or(mostly_ms / 1000 * 1000).max(1);
+        let last = logs.values().filter_map(|samples| samples.last()).map(|(ts, _)| *ts).max().unwrap_or(begins_ms);
+        if (last - begins_ms) / tick_ms >= MOST_TICKS {
+            return Err(wrong(format!("it has more than {MOST_TICKS} ticks"), "cut it into files of a year"));
+        }
         let series = logs.into_iter().map(|((zone, instance), samples)| {
             let last_ms = samples.last().map_or(begins_ms, |(ts, _)| *ts);
-            let ticks = usize::try_from(((last_ms - begins_ms) / tick_ms).min(MOST_TICKS)).unwrap_or(0) + 1;
+            let ticks = usize::try_from((last_ms - begins_ms) / tick_ms).unwrap_or(0) + 1;
             let known = (0..ticks).map(|tick| {
                 let at_ms = begins_ms + tick as i64 * tick_ms;
                 let after = samples.partition_point(|(ts, _)| *ts <= at_ms);
@@ -156,11 +159,10 @@ impl SpotSeries {
                 sample.filter(|(ts, _)| at_ms - ts <= 3 * tick_ms).map(|(_, count)| *count)
             });
             let known: Vec<Option<f64>> = known.collect();
-            let named: Vec<&str> = [zone, instance].into_iter().flatten().collect();
             Self {
-                name: named.join(" "),
-                zone: zone.map(str::to_owned),
-                instance: instance.map(str::to_owned),
+                name: format!("{zone} {instance}"),
+                zone: Some(zone.to_owned()),
+                instance: Some(instance.to_owned()),
                 tick_ms,
                 unread: (0..ticks).filter(|tick| known[*tick].is_none()).collect(),
                 counts: known.into_iter().map(|count| count.unwrap_or(0.0)).collect(),
@@ -291,6 +293,8 @@ mod tests {
                 count: Some(count),
             });
         };
+        // In the third round the instance of the first zone is lost, asked for again, and not got.
+        [125, 130].into_iter().for_each(|s| sample("a", s, 0.0));
         (0..9).for_each(|round| sample("a", round * 60, f64::from(u8::from(round != 2))));
         [(61, 1.0), (121, 0.0), (500, 1.0)].into_iter().for_each(|(s, count)| sample("b", s, count));
         let found = SpotSeries::all(&log, "log", None).unwrap();

@@ -11,6 +11,7 @@
 //! quote came twice and one was set aside.
 
 use tracecast_analytics::Trace;
+use tracecast_analytics::time::HOUR_MS;
 
 /// A spot price from a moment on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -130,7 +131,7 @@ impl PriceSteps {
     /// Dollars of an instance between two moments; nothing if the price is not known at the first.
     pub fn cost(&self, from_ms: i64, to_ms: i64) -> Option<f64> {
         self.standing(from_ms)?;
-        Some(self.between(from_ms, to_ms).map(|(length_ms, price)| length_ms as f64 / 3.6e6 * price).sum())
+        Some(self.between(from_ms, to_ms).map(|(length_ms, price)| length_ms as f64 / HOUR_MS as f64 * price).sum())
     }
 
     /// The moments of the first and the last quote.

@@ -1,7 +1,7 @@
 //! The answer of `plan moves`: where each job begins now, whether it is worth moving it as prices change, and at which prices.
 //!
 //! What is told: for each job the cheapest place at the last prices, and below which price each other place would be worth a move under the rule; the rules on later starts; and how often each place was the cheapest. A rule that moves is recommended if the interval of what it saves excludes none and it saves
-//! [`WORTH`] of the cost of staying.
+//! [`WORTH`](crate::plan::recommendation::WORTH) of the cost of staying.
 //!
 //! O(trial). Worked example: staying costs 100, moving once a day 96 (94 to 98): 4 % is too little to be recommended, and the answer says so.
 
@@ -14,12 +14,11 @@ use tracecast_analytics::time::format_rfc3339;
 
 use super::bound::GRID_MS;
 use super::market::{PriceHistory, PricedJob};
-use super::run::{FirstPlace, MoveRule, MoveTerms, first, rest};
-use super::trial::{MoveScore, MoveTrial, TrialPlan, trial};
+use super::run::{FirstPlace, MoveRule, MoveTerms, egress, first, rest};
+use super::trial::{MoveTrial, TrialPlan, trial};
 use crate::error::Result;
 use crate::instances::job::RentedJob;
 use crate::instances::scaling::ScalingTable;
-use crate::plan::recommendation::WORTH;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
 
 /// Version of the answer; a change that breaks its readers raises it.
@@ -60,7 +59,7 @@ pub struct Place {
     pub usd: f64,
     /// Its time there, seconds.
     pub time_s: f64,
-    /// Dollars an hour below which a job that has just begun at the cheapest place moves here under the rule; nothing for that place, and where the rule does not move.
+    /// Dollars an hour below which a job that has just begun at the cheapest place moves here under the rule; nothing for that place, and where the advice is to stay.
     pub move_below_usd_per_h: Option<f64>,
 }
 
@@ -140,7 +139,7 @@ impl MovesAnswer {
         let MovesRequest { jobs, terms, trial: plan } = request;
         let priced: Vec<PricedJob> = jobs.iter().map(|job| history.job(job, table)).collect::<Result<_>>()?;
         let trial = trial(history, &priced, plan, terms);
-        let rule = trial.as_ref().map_or(MoveRule::STAY, |trial| trial.chosen);
+        let rule = trial.as_ref().filter(|trial| trial.worth().is_some()).map_or(MoveRule::STAY, |trial| trial.chosen);
         let placed = jobs.iter().zip(&priced).map(|(job, priced)| placed(history, job, priced, &rule, terms)).collect();
         let cheapest = priced.iter().flat_map(|job| cheapest(history, job, terms)).collect();
         let mut answer = Self {
@@ -163,23 +162,9 @@ impl MovesAnswer {
         Ok(answer)
     }
 
-    /// What the chosen rule and the bound cost on the later part.
-    fn later(&self) -> Option<(&MoveScore, &MoveScore)> {
-        let trial = self.trial.as_ref()?;
-        let of = |rule: Option<MoveRule>| trial.scores.iter().find(|score| score.rule == rule);
-        Some((of(Some(trial.chosen))?, of(None)?))
-    }
-
-    /// The chosen rule's score, if it moves and saves enough, beyond its interval.
-    fn worth(&self) -> Option<&MoveScore> {
-        let (chosen, _) = self.later()?;
-        let moves = chosen.rule.is_some_and(|rule| rule.moving.is_some());
-        (moves && chosen.share.value <= 1.0 - WORTH && chosen.share.high < 1.0).then_some(chosen)
-    }
-
     fn recommend(&self) -> Option<Recommendation> {
-        let chosen = self.worth()?;
-        let (_, bound) = self.later()?;
+        let trial = self.trial.as_ref()?;
+        let (chosen, bound) = (trial.worth()?, trial.score(None)?);
         let less = |share: f64| 100.0 * (share - 1.0);
         let longer = chosen.time_share.filter(|share| *share > 1.005);
         let harmed = longer.map(|share| Harm {
@@ -229,18 +214,15 @@ fn placed(
     let here = first(history, priced, now_ms, FirstPlace::Now, terms);
     // What a job that has just started at the cheapest place would pay for the rest there.
     let stay = here.and_then(|here| rest(history, priced, here, now_ms, priced.steps, 0));
-    let region = here.and_then(|here| history.offers.get(here)).map(|offer| offer.region.as_str());
     let place = |at: usize| {
         let offer = history.offers.get(at)?;
         let (quoted_ms, usd_per_h) = offer.price.standing(now_ms)?;
         let (steps_per_s, gpus) = priced.speed.get(at).copied().flatten()?;
         let time_s = terms.start_ms as f64 / 1e3 + priced.steps / steps_per_s;
-        let egress = if Some(offer.region.as_str()) == region { 0.0 } else { terms.egress_usd };
-        let below = rule
-            .moving
-            .zip(stay)
-            .filter(|_| Some(at) != here)
-            .map(|(moving, stay)| (((1.0 - moving.margin) * stay - egress) / (time_s / 3600.0)).max(0.0));
+        let below = rule.moving.zip(stay).zip(here).filter(|(_, here)| at != *here).map(|((moving, stay), here)| {
+            let most = (1.0 - moving.margin) * stay - egress(history, here, at, terms);
+            (most / (time_s / 3600.0)).max(0.0)
+        });
         (now_ms - quoted_ms <= terms.trusted_ms).then(|| Place {
             provider: offer.provider.clone(),
             zone: offer.zone.clone(),

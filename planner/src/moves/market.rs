@@ -6,7 +6,7 @@
 //!
 //! O(quotes log quotes). Worked example: quotes of `p3.2xlarge` in `us-east-1a` and `us-east-1b` are two offers of one V100 in one region.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tracecast_analytics::Trace;
 
@@ -76,18 +76,30 @@ impl PricedJob {
 }
 
 impl PriceHistory {
-    /// Of a source that was read, for the GPU types of the throughputs; `name` is what the source is called.
+    /// Of a source that was read, for the GPU types of the throughputs; `name` is what the source is called. Of its zones those count that begin with one of `zones`; all of them if there is none.
     ///
     /// # Errors
-    /// If it holds no spot price of an instance whose GPUs were measured.
-    pub fn of(trace: &Trace, name: &str, table: &ScalingTable) -> Result<Self> {
+    /// If it holds no spot price of an instance whose GPUs were measured, or a name is that of no zone.
+    pub fn of(trace: &Trace, name: &str, table: &ScalingTable, zones: &[String]) -> Result<Self> {
         let prices = &trace.prices;
+        let named: BTreeSet<&str> = (0..prices.ts.len()).filter_map(|row| prices.zone.get(row)).collect();
+        let is_named = |asked: &String| named.iter().any(|zone| zone.starts_with(asked.as_str()));
+        if let Some(unknown) = zones.iter().find(|asked| !is_named(asked)) {
+            return Err(Error::Malformed {
+                what: "zone with prices",
+                found: unknown.clone(),
+                remedy: format!("there are {}", named.into_iter().collect::<Vec<_>>().join(", ")),
+            });
+        }
         let mut quotes: BTreeMap<(&str, &str, &str), Vec<Quote>> = BTreeMap::new();
         let mut gpus: BTreeMap<(&str, &str), (String, u32)> = BTreeMap::new();
         let mut aside: Vec<String> = Vec::new();
         for row in 0..prices.ts.len() {
             let (Some("spot"), Some(at_ms)) = (prices.kind.get(row), prices.ts.get(row)) else { continue };
             let (Some(zone), Some(instance)) = (prices.zone.get(row), prices.instance.get(row)) else { continue };
+            if !zones.is_empty() && !zones.iter().any(|asked| zone.starts_with(asked.as_str())) {
+                continue;
+            }
             let provider = prices.provider.get(row).unwrap_or_default();
             let measured = |gpu: &str| table.gpu_types().iter().find(|known| known.eq_ignore_ascii_case(gpu)).cloned();
             let number = prices.gpus.get(row).filter(|gpus| *gpus >= 1.0 && gpus.fract() == 0.0);
@@ -129,7 +141,7 @@ impl PriceHistory {
                 what: "history of prices of the same weeks",
                 found: name.to_owned(),
                 remedy: format!(
-                    "the prices of {} do not overlap in time; name one provider",
+                    "the prices of {} do not overlap in time; name one provider, or zones of one",
                     spans.into_keys().collect::<Vec<_>>().join(" and ")
                 ),
             });
@@ -150,27 +162,6 @@ impl PriceHistory {
             });
         }
         Ok(found)
-    }
-
-    /// The offers whose zone begins with one of some names; all of them without names.
-    ///
-    /// # Errors
-    /// If a name is that of no zone.
-    pub fn within(mut self, zones: &[String]) -> Result<Self> {
-        let is_of = |offer: &PricedOffer, zone: &String| offer.zone.starts_with(zone.as_str());
-        if let Some(unknown) = zones.iter().find(|zone| !self.offers.iter().any(|offer| is_of(offer, zone))) {
-            let mut known: Vec<&str> = self.offers.iter().map(|offer| offer.zone.as_str()).collect();
-            known.dedup();
-            return Err(Error::Malformed {
-                what: "zone with prices",
-                found: unknown.clone(),
-                remedy: format!("there are {}", known.join(", ")),
-            });
-        }
-        if !zones.is_empty() {
-            self.offers.retain(|offer| zones.iter().any(|zone| is_of(offer, zone)));
-        }
-        Ok(self)
     }
 
     /// How fast a job is on each offer: with the number of GPUs that is fastest of those that were measured and that the instance has.
@@ -202,11 +193,10 @@ impl PriceHistory {
 #[allow(clippy::unwrap_used)]
 pub(super) mod tests {
     use tracecast_analytics::schema::PriceRow;
+    use tracecast_analytics::time::HOUR_MS;
     use tracecast_predictors::interference::rates::GangRate;
 
     use super::*;
-
-    pub(in super::super) const HOUR: i64 = 3_600_000;
 
     /// Offers of given prices at given hours, each in the region of its zone.
     pub(in super::super) fn history(offers: &[(&str, &[(i64, f64)])], hours: i64) -> PriceHistory {
@@ -217,12 +207,14 @@ pub(super) mod tests {
             instance: "x".to_owned(),
             gpu: "v100".to_owned(),
             gpus: 1,
-            price: PriceSteps::of(quotes.iter().map(|(hour, usd)| Quote { at_ms: hour * HOUR, usd_per_h: Some(*usd) })),
+            price: PriceSteps::of(
+                quotes.iter().map(|(hour, usd)| Quote { at_ms: hour * HOUR_MS, usd_per_h: Some(*usd) }),
+            ),
         };
         PriceHistory {
             offers: offers.iter().map(offer).collect(),
             begins_ms: 0,
-            ends_ms: hours * HOUR,
+            ends_ms: hours * HOUR_MS,
             audit: QuoteAudit::default(),
             aside: Vec::new(),
         }
@@ -246,7 +238,7 @@ pub(super) mod tests {
                 instance: Some((*instance).into()),
                 gpu_type: Some((*gpu).into()),
                 gpus: Some(*gpus),
-                ts: Some(hour * HOUR),
+                ts: Some(hour * HOUR_MS),
                 usd_per_h: Some(*usd),
                 kind: Some("spot".into()),
                 ..PriceRow::default()
@@ -269,20 +261,21 @@ pub(super) mod tests {
             ("aws", "us-east-1b", "p3.16xlarge", "V100", 8.0, 2, 7.0),
             ("aws", "us-east-1b", "p4d.24xlarge", "A100", 8.0, 2, 9.0),
         ]);
-        let found = PriceHistory::of(&trace, "prices.json", &table()).unwrap();
+        let found = PriceHistory::of(&trace, "prices.json", &table(), &[]).unwrap();
         assert_eq!(
             found.offers.iter().map(PricedOffer::name).collect::<Vec<_>>(),
             ["p3.8xlarge in us-east-1a", "p3.16xlarge in us-east-1b"]
         );
         assert_eq!(
             (found.begins_ms, found.ends_ms, found.aside.as_slice()),
-            (0, 9 * HOUR, &["p4d.24xlarge".to_owned()][..])
+            (0, 9 * HOUR_MS, &["p4d.24xlarge".to_owned()][..])
         );
         let asked = RentedJob { name: "a".to_owned(), job_type: "LM".to_owned(), steps: 1.0, deadline_s: None };
         // Four GPUs are slower than one.
-        assert_eq!(found.job(&asked, &table()).unwrap().speed, [Some((10.0, 1)), Some((60.0, 8))]);
-        assert_eq!(found.clone().within(&["us-east-1b".to_owned()]).unwrap().offers.len(), 1);
-        let told = found.within(&["eu".to_owned()]).unwrap_err().to_string();
+        assert_eq!(found.job(&asked, &table(), &[]).unwrap().speed, [Some((10.0, 1)), Some((60.0, 8))]);
+        let one = PriceHistory::of(&trace, "prices.json", &table(), &["us-east-1b".to_owned()]).unwrap();
+        assert_eq!((one.offers.len(), one.begins_ms), (1, 2 * HOUR_MS));
+        let told = PriceHistory::of(&trace, "prices.json", &table(), &["eu".to_owned()]).unwrap_err().to_string();
         assert!(told.contains("`eu`") && told.contains("us-east-1a, us-east-1b"), "{told}");
     }
 
@@ -296,11 +289,11 @@ pub(super) mod tests {
             azure,
             ("azure", "us_east", "NC6", "K80", 1.0, 12, 0.3),
         ]);
-        let found = PriceHistory::of(&trace, "x", &table()).unwrap();
-        assert_eq!((found.begins_ms, found.ends_ms), (5 * HOUR, 12 * HOUR));
-        let told = PriceHistory::of(&priced(&[aws, azure]), "x", &table()).unwrap_err().to_string();
+        let found = PriceHistory::of(&trace, "x", &table(), &[]).unwrap();
+        assert_eq!((found.begins_ms, found.ends_ms), (5 * HOUR_MS, 12 * HOUR_MS));
+        let told = PriceHistory::of(&priced(&[aws, azure]), "x", &table(), &[]).unwrap_err().to_string();
         assert!(told.contains("aws and azure do not overlap"), "{told}");
-        let told = PriceHistory::of(&priced(&[("aws", "z", "p4d", "A100", 8.0, 0, 1.0)]), "x", &table())
+        let told = PriceHistory::of(&priced(&[("aws", "z", "p4d", "A100", 8.0, 0, 1.0)]), "x", &table(), &[])
             .unwrap_err()
             .to_string();
         assert!(told.contains("k80, v100") && told.contains("p4d"), "{told}");

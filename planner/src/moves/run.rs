@@ -120,6 +120,12 @@ pub fn first(
     least(history, at_ms, terms, figure).map(|(offer, _)| offer)
 }
 
+/// What a move from one place to another costs beside its start.
+pub fn egress(history: &PriceHistory, from: usize, to: usize, terms: &MoveTerms) -> f64 {
+    let region = |offer: usize| history.offers.get(offer).map(|offer| offer.region.as_str());
+    if region(from) == region(to) { 0.0 } else { terms.egress_usd }
+}
+
 /// Where else the rest of a job would cost least, and what; nothing where there is nothing else.
 pub fn elsewhere(
     history: &PriceHistory,
@@ -129,11 +135,9 @@ pub fn elsewhere(
     left: f64,
     terms: &MoveTerms,
 ) -> Option<(usize, f64)> {
-    let region = history.offers.get(here).map(|offer| offer.region.as_str());
     let figure = |offer: usize| {
-        let moved =
-            if history.offers.get(offer).map(|offer| offer.region.as_str()) == region { 0.0 } else { terms.egress_usd };
-        (offer != here).then(|| rest(history, job, offer, at_ms, left, terms.start_ms))?.map(|usd| usd + moved)
+        let moved = (offer != here).then(|| rest(history, job, offer, at_ms, left, terms.start_ms))?;
+        moved.map(|usd| usd + egress(history, here, offer, terms))
     };
     least(history, at_ms, terms, figure)
 }
@@ -174,10 +178,7 @@ pub fn run(
         if let Some((next, least)) = elsewhere(history, job, here, at_ms, left, terms)
             && least < (1.0 - margin) * stay
         {
-            let region = |offer: usize| history.offers.get(offer).map(|offer| offer.region.as_str());
-            if region(next) != region(here) {
-                usd += terms.egress_usd;
-            }
+            usd += egress(history, here, next, terms);
             (here, starting_ms) = (next, terms.start_ms);
             moves += 1;
         }
@@ -190,11 +191,13 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
+    use tracecast_analytics::time::HOUR_MS;
+
     use super::super::bound::bound;
-    use super::super::market::tests::{HOUR, history, job};
+    use super::super::market::tests::{history, job};
     use super::*;
 
-    const TERMS: MoveTerms = MoveTerms { start_ms: 360_000, egress_usd: 0.0, trusted_ms: 1000 * HOUR };
+    const TERMS: MoveTerms = MoveTerms { start_ms: 360_000, egress_usd: 0.0, trusted_ms: 1000 * HOUR_MS };
 
     fn every(hours: i64, margin: f64) -> MoveRule {
         MoveRule { first: FirstPlace::Now, moving: Some(Moving { check_s: hours as f64 * 3600.0, margin }) }
@@ -215,7 +218,7 @@ mod tests {
         // A start of 6 min is paid at the beginning, at 1.00, and after the move, at 0.50; at the check 10 h have gone by, and 9.9 h of work.
         let moved = run(&prices, &long, 0, &every(10, 0.0), &TERMS).unwrap();
         assert_eq!(usd(Some(moved)), 10.0 + 0.5 * 10.2);
-        assert_eq!(moved.time_ms, 20 * HOUR + 2 * TERMS.start_ms);
+        assert_eq!(moved.time_ms, 20 * HOUR_MS + 2 * TERMS.start_ms);
     }
 
     #[test]
@@ -229,9 +232,9 @@ mod tests {
         // The rest is 9.1 h for 9.10 here, and 9.2 h for 8.28 there: 9 % less. The egress makes that 9.28.
         assert_eq!([moves(&near, every(1, 0.05)), moves(&near, every(1, 0.1)), moves(&far, every(1, 0.0))], [1, 0, 0]);
         // Nothing begins at an old price.
-        let old = MoveTerms { trusted_ms: HOUR / 2, ..TERMS };
+        let old = MoveTerms { trusted_ms: HOUR_MS / 2, ..TERMS };
         let stale = history(&[("us-east-1a", &[(0, 1.0), (1, 1.0), (2, 1.0)]), ("us-east-1b", &[(0, 0.5)])], 100);
-        assert_eq!(first(&stale, &ten, HOUR, FirstPlace::Now, &old), Some(0));
+        assert_eq!(first(&stale, &ten, HOUR_MS, FirstPlace::Now, &old), Some(0));
         assert_eq!(first(&stale, &ten, 0, FirstPlace::Now, &old), Some(1));
     }
 
@@ -242,8 +245,8 @@ mod tests {
         assert_eq!(first(&prices, &job(10.0, &[10.0, 20.0]), 0, FirstPlace::Now, &terms), Some(1));
         let on_average = history(&[("us-east-1a", &[(0, 1.0)]), ("us-east-1b", &[(0, 3.0), (9, 0.5)])], 100);
         let even = job(10.0, &[10.0, 10.0]);
-        assert_eq!(first(&on_average, &even, 10 * HOUR, FirstPlace::OnAverage, &terms), Some(0));
-        assert_eq!(first(&on_average, &even, 10 * HOUR, FirstPlace::Now, &terms), Some(1));
+        assert_eq!(first(&on_average, &even, 10 * HOUR_MS, FirstPlace::OnAverage, &terms), Some(0));
+        assert_eq!(first(&on_average, &even, 10 * HOUR_MS, FirstPlace::Now, &terms), Some(1));
     }
 
     #[test]
@@ -280,7 +283,7 @@ mod tests {
             let terms = MoveTerms {
                 start_ms: i64::from(random.random_range(0..=6)) * 600_000,
                 egress_usd: f64::from(random.random_range(0..=2)) / 2.0,
-                trusted_ms: 1000 * HOUR,
+                trusted_ms: 1000 * HOUR_MS,
             };
             let least = bound(&prices, &job, 0, &terms);
             let stay = MoveRule { first: FirstPlace::OnAverage, moving: None };
@@ -300,12 +303,12 @@ mod tests {
         for seed in 0..200 {
             let mut random = ChaCha8Rng::seed_from_u64(seed);
             let (prices, job) = drawn(&mut random);
-            let at_ms = i64::from(random.random_range(1..40)) * HOUR;
+            let at_ms = i64::from(random.random_range(1..40)) * HOUR_MS;
             let mut other = prices.clone();
             for offer in &mut other.offers {
                 let known: Vec<(i64, f64)> =
-                    (0..=at_ms / HOUR).filter_map(|hour| offer.price.standing(hour * HOUR)).collect();
-                let later = (1..10).map(|hour| (at_ms + hour * HOUR, f64::from(random.random_range(1..=50)) / 10.0));
+                    (0..=at_ms / HOUR_MS).filter_map(|hour| offer.price.standing(hour * HOUR_MS)).collect();
+                let later = (1..10).map(|hour| (at_ms + hour * HOUR_MS, f64::from(random.random_range(1..=50)) / 10.0));
                 let quotes = known.into_iter().chain(later);
                 offer.price = crate::cloud::price::PriceSteps::of(
                     quotes.map(|(at_ms, usd)| crate::cloud::price::Quote { at_ms, usd_per_h: Some(usd) }),

@@ -14,7 +14,8 @@ use serde::Serialize;
 use super::bound::bound;
 use super::market::{PriceHistory, PricedJob};
 use super::run::{FirstPlace, MoveRule, MoveRun, MoveTerms, Moving, first, run};
-use crate::plan::interval::{average, drawn};
+use crate::plan::interval::{average, drawn, ratio};
+use crate::plan::recommendation::WORTH;
 use crate::plan::window::spread;
 use crate::replay::compare::IntervalEstimate;
 
@@ -66,6 +67,19 @@ pub struct MoveTrial {
     pub earlier_share: f64,
     /// The later part, rule by rule; for each time between checks with the margin that was best on the earlier part.
     pub scores: Vec<MoveScore>,
+}
+
+impl MoveTrial {
+    /// What a rule costs on the later part; the bound without one.
+    pub fn score(&self, rule: Option<MoveRule>) -> Option<&MoveScore> {
+        self.scores.iter().find(|score| score.rule == rule)
+    }
+
+    /// The chosen rule's score, if it moves and saves enough, beyond its interval.
+    pub fn worth(&self) -> Option<&MoveScore> {
+        let chosen = self.score(Some(self.chosen)).filter(|_| self.chosen.moving.is_some())?;
+        (chosen.share.value <= 1.0 - WORTH && chosen.share.high < 1.0).then_some(chosen)
+    }
 }
 
 /// All rules: two that stay, and those that move.
@@ -158,7 +172,7 @@ fn shares(tried: &[Tried], figure: &dyn Fn(&Tried) -> Option<f64>) -> (IntervalE
     let [share] = drawn(of_start.len(), &|held| {
         let (sum, count) =
             held.filter_map(|start| of_start.get(start)).fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        [crate::plan::interval::ratio(sum, count)]
+        [ratio(sum, count)]
     });
     (share, worst)
 }
@@ -226,13 +240,15 @@ pub fn trial(history: &PriceHistory, jobs: &[PricedJob], plan: &TrialPlan, terms
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::market::tests::{HOUR, history, job};
+    use tracecast_analytics::time::HOUR_MS;
+
+    use super::super::market::tests::{history, job};
     use super::*;
 
-    const TERMS: MoveTerms = MoveTerms { start_ms: 0, egress_usd: 0.0, trusted_ms: 1000 * HOUR };
+    const TERMS: MoveTerms = MoveTerms { start_ms: 0, egress_usd: 0.0, trusted_ms: 1000 * HOUR_MS };
 
     fn tried(prices: &PriceHistory, hours: f64) -> Option<MoveTrial> {
-        let plan = TrialPlan { split_ms: 240 * HOUR, starts: 10, checks_s: vec![3600.0, 86_400.0] };
+        let plan = TrialPlan { split_ms: 240 * HOUR_MS, starts: 10, checks_s: vec![3600.0, 86_400.0] };
         trial(prices, &[job(hours, &[10.0, 10.0])], &plan, &TERMS)
     }
 
@@ -263,7 +279,7 @@ mod tests {
     fn a_job_longer_than_a_part_is_not_tried() {
         let prices = history(&[("us-east-1a", &[(0, 1.0)]), ("us-east-1b", &[(0, 1.1)])], 480);
         assert!(tried(&prices, 300.0).is_none());
-        let plan = TrialPlan { split_ms: 240 * HOUR, starts: 4, checks_s: vec![3600.0] };
+        let plan = TrialPlan { split_ms: 240 * HOUR_MS, starts: 4, checks_s: vec![3600.0] };
         let jobs = [job(10.0, &[10.0, 10.0]), PricedJob { name: "long".to_owned(), ..job(300.0, &[10.0, 10.0]) }];
         let found = trial(&prices, &jobs, &plan, &TERMS).unwrap();
         assert_eq!((found.later, found.too_long), (4, vec!["long".to_owned()]));

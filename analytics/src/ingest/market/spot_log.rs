@@ -10,7 +10,7 @@
 //! | `Zone: us-west1-b, GPU type: nvidia-tesla-v100, Number of GPUs: 8, Price per hour: $6.808` | a price, of the moment in the file's name |
 //!
 //! Each of the first four is a sample of availability, 1 or 0, of a zone and of instances with so many GPUs of a type (`V100:8`). Samples are as far apart as the script took, so none has a gap. What an instance is, only its creation tells, wherever in the file that stands: one that was never created is of
-//! unknown type. A failure without a zone counts for each zone in which instances of that type were lost and not got again; before any was, for none.
+//! unknown type. A failure without a zone counts for each zone in which instances of that type were lost and not got again; before any was, its sample has no zone.
 //!
 //! A row of the ledger is one line. O(lines). Worked example: created at 10:00, running at 10:11, not running at 10:22: 1, 1, 0.
 
@@ -37,7 +37,7 @@ fn of_gpus(gpu: &str, gpus: &str) -> Option<(String, f64)> {
 
 /// What a line says.
 #[derive(Debug, Clone, PartialEq)]
-enum Said {
+enum Event {
     Created { name: String, gpus: String, zone: String },
     Running { name: String, zone: String },
     Gone { name: String, zone: String },
@@ -47,7 +47,7 @@ enum Said {
 }
 
 /// A line, and its moment if it has one.
-fn parse(line: &str) -> Option<(Option<i64>, Said)> {
+fn parse(line: &str) -> Option<(Option<i64>, Event)> {
     let line = line.trim();
     if let Some(rest) = line.strip_prefix("Zone: ") {
         let mut parts = rest.split(", ");
@@ -56,25 +56,25 @@ fn parse(line: &str) -> Option<(Option<i64>, Said)> {
         let gpus = parts.next()?.strip_prefix("Number of GPUs: ")?;
         let usd_per_h = parts.next()?.strip_prefix("Price per hour: $")?.to_owned();
         let (gpu, gpus) = of_gpus(gpu, gpus)?;
-        return Some((None, Said::Price { zone: zone.to_owned(), gpu, gpus, usd_per_h }));
+        return Some((None, Event::Price { zone: zone.to_owned(), gpu, gpus, usd_per_h }));
     }
     let (time, rest) = line.strip_prefix('[')?.split_once("] ")?;
     let words: Vec<&str> = rest.split_whitespace().collect();
     let label = |gpu: &str, gpus: &str| of_gpus(gpu, gpus).map(|(gpu, gpus)| format!("{gpu}:{gpus}"));
     let said = match words.as_slice() {
         ["Created", "instance", name, "with", gpus, "GPU(s)", "of", "type", gpu, "in", "zone", zone] => {
-            Said::Created { name: (*name).to_owned(), gpus: label(gpu, gpus)?, zone: (*zone).to_owned() }
+            Event::Created { name: (*name).to_owned(), gpus: label(gpu, gpus)?, zone: (*zone).to_owned() }
         }
         ["Instance", name, "running", "in", "zone", zone] => {
-            Said::Running { name: (*name).to_owned(), zone: (*zone).to_owned() }
+            Event::Running { name: (*name).to_owned(), zone: (*zone).to_owned() }
         }
         ["Instance", name, "not", "running", "in", "zone", zone] => {
-            Said::Gone { name: (*name).to_owned(), zone: (*zone).to_owned() }
+            Event::Gone { name: (*name).to_owned(), zone: (*zone).to_owned() }
         }
         ["Instance", "with", gpus, "GPU(s)", "of", "type", gpu, "creation", "failed"] => {
-            Said::Failed { gpus: label(gpu, gpus)? }
+            Event::Failed { gpus: label(gpu, gpus)? }
         }
-        ["Instance", _, "creation", "failed"] | ["Successfully", "deleted", "instance", _] => Said::Nothing,
+        ["Instance", _, "creation", "failed"] | ["Successfully", "deleted", "instance", _] => Event::Nothing,
         _ => return None,
     };
     Some((Some(parse_with_offset(time)?), said))
@@ -123,19 +123,19 @@ fn read_file(file: &SourceFile, options: &ReadOptions<'_>, trace: &mut Trace) ->
             return;
         };
         match (ts.or(named_ms), said) {
-            (Some(ts), Said::Created { name, gpus, zone }) => {
+            (Some(ts), Event::Created { name, gpus, zone }) => {
                 is_up.insert((gpus.clone(), zone.clone()), true);
                 types.insert(name.clone(), gpus);
                 samples.push((ts, Some(zone), name, 1.0));
             }
-            (Some(ts), Said::Running { name, zone }) => samples.push((ts, Some(zone), name, 1.0)),
-            (Some(ts), Said::Gone { name, zone }) => {
+            (Some(ts), Event::Running { name, zone }) => samples.push((ts, Some(zone), name, 1.0)),
+            (Some(ts), Event::Gone { name, zone }) => {
                 if let Some(gpus) = types.get(&name) {
                     is_up.insert((gpus.clone(), zone.clone()), false);
                 }
                 samples.push((ts, Some(zone), name, 0.0));
             }
-            (Some(ts), Said::Failed { gpus }) => {
+            (Some(ts), Event::Failed { gpus }) => {
                 // Such a line names no instance: the type stands for it.
                 types.insert(gpus.clone(), gpus.clone());
                 let lost = is_up.iter().filter(|((of, _), up)| *of == gpus && !**up).map(|((_, zone), _)| zone.clone());
@@ -146,7 +146,7 @@ fn read_file(file: &SourceFile, options: &ReadOptions<'_>, trace: &mut Trace) ->
                     samples.extend(zones.into_iter().map(|zone| (ts, Some(zone), gpus.clone(), 0.0)));
                 }
             }
-            (_, Said::Price { zone, gpu, gpus, usd_per_h }) => {
+            (_, Event::Price { zone, gpu, gpus, usd_per_h }) => {
                 trace.prices.push(PriceRow {
                     provider: Some("gcp".into()),
                     zone: Some(zone.as_str().into()),
@@ -159,7 +159,7 @@ fn read_file(file: &SourceFile, options: &ReadOptions<'_>, trace: &mut Trace) ->
                     ..PriceRow::default()
                 });
             }
-            (None, _) | (_, Said::Nothing) => {}
+            (None, _) | (_, Event::Nothing) => {}
         }
         trace.ledger.keep(audit);
     })?;
@@ -186,12 +186,12 @@ mod tests {
     #[test]
     fn lines_say_what_they_say() {
         let of = |line: &str| parse(line).map(|(_, said)| said);
-        let gone = Said::Gone { name: "i-1".to_owned(), zone: "us-east-1c".to_owned() };
+        let gone = Event::Gone { name: "i-1".to_owned(), zone: "us-east-1c".to_owned() };
         assert_eq!(of("[2020-03-15T10:42:48.000Z] Instance i-1 not running in zone us-east-1c"), Some(gone));
-        let failed = Said::Failed { gpus: "K80:8".to_owned() };
+        let failed = Event::Failed { gpus: "K80:8".to_owned() };
         assert_eq!(of("[2020-03-15T10:43:22.000Z] Instance with 8 GPU(s) of type k80 creation failed"), Some(failed));
         let price =
-            Said::Price { zone: "z".to_owned(), gpu: "V100".to_owned(), gpus: 8.0, usd_per_h: "6.8".to_owned() };
+            Event::Price { zone: "z".to_owned(), gpu: "V100".to_owned(), gpus: 8.0, usd_per_h: "6.8".to_owned() };
         assert_eq!(of("Zone: z, GPU type: nvidia-tesla-v100, Number of GPUs: 8, Price per hour: $6.8"), Some(price));
         for odd in
             ["[soon] Instance i-1 running in zone z", "Instance i-1 running", "Zone: z", "[2020-03-15T10:43:22Z] Hello"]

@@ -258,15 +258,18 @@ impl AllocationAnswer {
         let share = |figure: &AllocationFigure| -> Cell { told(figure, &format::percent).into() };
         let hours =
             |figure: &AllocationFigure| -> Cell { told(figure, &|seconds| format::float(seconds / 3600.0, 2)).into() };
+        let known = |figure: &Option<AllocationFigure>, cell: &dyn Fn(&AllocationFigure) -> Cell| -> Cell {
+            figure.as_ref().map_or_else(|| "".into(), cell)
+        };
         for (row, dues) in self.policies.iter().filter_map(|row| Some((row, row.deadlines?))) {
             table.rows.push(vec![
                 row.policy.name().into(),
                 share(&dues.missed),
-                hours(&dues.late_s),
+                known(&dues.late_s, &hours),
                 hours(&dues.due_jct_s),
-                hours(&dues.best_effort_jct_s),
-                dues.admitted.as_ref().map_or_else(|| "".into(), share),
-                dues.broken.as_ref().map_or_else(|| "".into(), share),
+                known(&dues.best_effort_jct_s, &hours),
+                known(&dues.admitted, &share),
+                known(&dues.broken, &share),
             ]);
         }
         let missed = self.limits.missed.as_ref()?;
@@ -274,7 +277,7 @@ impl AllocationAnswer {
         Some(
             Section::new("allocation-deadlines", "Who is late")
                 .with_table(table)
-                .with_definition("**Missed**: the share of the jobs with deadlines that ended after them. **Late by**: by how much those did on average. **Admitted**: the share of the jobs with deadlines to which the policy promised that they would be in time. Policies other than `edf`, `genie` and `chronus` know no deadlines.")
+                .with_definition("**Missed**: the share of the jobs with deadlines that ended after them. **Late by**: by how much those did on average, over the sets of jobs in which some did. **Admitted**: the share of the jobs with deadlines to which the policy promised that they would be in time. Policies other than `edf`, `genie` and `chronus` know no deadlines.")
                 .with_definition("The **bound** is no policy: no schedule, whatever it knows of the future, misses a smaller share. Gangs are cut for it, and nobody waits for a round."),
         )
     }

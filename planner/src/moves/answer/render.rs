@@ -26,7 +26,7 @@ fn moving_in_words(moving: &Moving) -> String {
 
 fn rule_in_words(rule: Option<&MoveRule>) -> String {
     match rule {
-        None => "no schedule costs less (a bound that knows all prices)".to_owned(),
+        None => "no schedule of hourly moves costs less (a bound that knows all prices)".to_owned(),
         Some(MoveRule { first: FirstPlace::OnAverage, .. }) => {
             "cheapest at the mean prices so far, and stay".to_owned()
         }
@@ -53,13 +53,15 @@ impl MovesAnswer {
             places.push(format!("and so on for {} more", self.jobs.len() - NAMED));
         }
         let begin = format!("**Begin {}.**", places.join("; "));
-        let Some((chosen, _)) = self.later() else {
+        let Some((trial, chosen)) =
+            self.trial.as_ref().and_then(|trial| Some((trial, trial.score(Some(trial.chosen))?)))
+        else {
             return format!(
                 "{begin} Whether to move later could not be tested: the history is too short for these jobs."
             );
         };
         let saved = 1.0 - chosen.share.value;
-        match (self.worth(), chosen.rule.and_then(|rule| rule.moving)) {
+        match (trial.worth(), chosen.rule.and_then(|rule| rule.moving)) {
             (Some(_), Some(moving)) => format!(
                 "{begin} Then **{}**: on later prices that cost {} less than staying.",
                 moving_in_words(&moving),

@@ -149,9 +149,10 @@ impl VolcanoFile {
             let deserves = self.queues.iter().any(|queue| queue.gpus.deserved.or(queue.cpus.deserved).is_some());
             let conf = Conf::usual(deserves, has_parents);
             self.notes.push(format!(
-                "No volcano-scheduler.conf is in {}: taken are the plugin {} and the actions {}. Add its ConfigMap to name others.",
+                "No volcano-scheduler.conf is in {}: taken are the plugin {}{} and the actions {}. Add its ConfigMap to name others.",
                 self.file,
                 if deserves { "capacity, as queues have `deserved`," } else { "proportion" },
+                if conf.is_tree { " with `enableHierarchy: true`, as they have a `parent`," } else { "" },
                 conf.actions(),
             ));
             conf
@@ -383,6 +384,13 @@ fn told(cluster: &Cluster, resource: Resource) -> Vec<String> {
             format::float(deserved as f64 / 1000.0, 0)
         ));
     }
+    let guaranteed: u64 = leaves.iter().map(|queue| queue.guarantee).sum();
+    if guaranteed > all * 1000 {
+        notes.push(format!(
+            "The queues are guaranteed {} {many}, more than there are: others are kept from what is guaranteed, whether it is used or not.",
+            format::float(guaranteed as f64 / 1000.0, 0)
+        ));
+    }
     let shut: Vec<&str> =
         leaves.iter().filter(|queue| queue.capability == Some(0)).map(|queue| queue.name.as_str()).collect();
     if !shut.is_empty() {
@@ -402,15 +410,31 @@ fn configuration(object: &Value, place: &Place<'_>) -> Result<Option<Conf>> {
         return Ok(None);
     }
     let texts = object.get("data").and_then(Value::as_object).into_iter().flatten();
-    for (name, text) in texts.filter_map(|(name, text)| Some((name, text.as_str()?))) {
+    let mut found: Vec<(&str, Value)> = Vec::new();
+    for (name, text) in texts.filter_map(|(name, text)| Some((name.as_str(), text.as_str()?))) {
         if !text.contains("tiers") && !text.contains("actions") {
             continue;
         }
         let Ok(inner) = documents(place.file, text) else {
             return Err(place.wrong(format!("its {name} is no YAML")));
         };
-        if let Some(conf) = inner.iter().map(|document| &document.content).find(|content| is_conf(content)) {
-            return Conf::parse(conf, place).map(Some);
+        found
+            .extend(inner.into_iter().map(|document| (name, document.content)).filter(|(_, content)| is_conf(content)));
+    }
+    // Volcano's own name for it; a ConfigMap may keep others beside it.
+    if let Some(own) = found.iter().position(|(name, _)| *name == "volcano-scheduler.conf") {
+        found.swap(0, own);
+        found.truncate(1);
+    }
+    match found.as_slice() {
+        [] => {}
+        [(_, conf)] => return Conf::parse(conf, place).map(Some),
+        several => {
+            let names: Vec<&str> = several.iter().map(|(name, _)| *name).collect();
+            return Err(place.wrong(format!(
+                "it holds several configurations, {}, and none is called volcano-scheduler.conf; keep the one that the scheduler reads",
+                names.join(" and ")
+            )));
         }
     }
     Ok(None)
