@@ -128,7 +128,11 @@ pub(crate) fn plan(asked: &PlanMoves, quiet: bool) -> Result<()> {
     let two_thirds_ms = history.begins_ms + (history.ends_ms - history.begins_ms) / 3 * 2;
     let split_ms = asked.test_from.unwrap_or((two_thirds_ms / HOUR_MS + 1) * HOUR_MS);
     if !(history.begins_ms..history.ends_ms).contains(&split_ms) {
-        return Err(Usage("--test-from: write a time within the history of prices".to_owned()).into());
+        let what = match asked.test_from {
+            Some(_) => "--test-from: write a time within the history of prices",
+            None => "the history of prices is shorter than an hour or two; give one of some weeks",
+        };
+        return Err(Usage(what.to_owned()).into());
     }
     let request = MovesRequest {
         jobs,

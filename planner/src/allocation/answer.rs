@@ -580,7 +580,7 @@ fn notes(fleet: &TypedFleet, jobs: usize, request: &AllocationRequest) -> Vec<St
         ));
     }
     if request.policies.iter().any(|policy| policy.resizes()) {
-        notes.push("genie changes how many GPUs a job has. The bounds are for the GPUs that jobs ask for, so they do not hold for it.".to_owned());
+        notes.push("genie changes how many GPUs a job has. The bounds are for the GPUs that jobs ask for, so they do not hold for it, and it is no candidate for the advice.".to_owned());
     }
     if jobs > PART {
         notes.push(format!(

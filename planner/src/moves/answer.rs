@@ -73,7 +73,7 @@ pub struct PlacedJob {
     pub job_type: String,
     /// Its steps.
     pub steps: f64,
-    /// The cheapest place at the last prices; nothing where no price is recent enough.
+    /// The cheapest place at the last prices, or at the mean prices if that is advised; nothing where no price is recent enough.
     pub place: Option<Place>,
     /// The next cheapest, at most five.
     pub others: Vec<Place>,
@@ -211,7 +211,7 @@ fn placed(
     terms: &MoveTerms,
 ) -> PlacedJob {
     let now_ms = history.ends_ms;
-    let here = first(history, priced, now_ms, FirstPlace::Now, terms);
+    let here = first(history, priced, now_ms, rule.first, terms);
     // What a job that has just started at the cheapest place would pay for the rest there.
     let stay = here.and_then(|here| rest(history, priced, here, now_ms, priced.steps, 0));
     let place = |at: usize| {

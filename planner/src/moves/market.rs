@@ -136,6 +136,13 @@ impl PriceHistory {
         }
         found.begins_ms = spans.values().map(|span| span.0).max().unwrap_or(0);
         found.ends_ms = spans.values().map(|span| span.1).min().unwrap_or(0);
+        if spans.len() == 1 && found.begins_ms >= found.ends_ms {
+            return Err(Error::Malformed {
+                what: "history of prices",
+                found: name.to_owned(),
+                remedy: "it holds prices of one moment; give those of some weeks".to_owned(),
+            });
+        }
         if !found.offers.is_empty() && found.begins_ms >= found.ends_ms {
             return Err(Error::Malformed {
                 what: "history of prices of the same weeks",

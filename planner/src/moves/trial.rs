@@ -75,16 +75,18 @@ impl MoveTrial {
         self.scores.iter().find(|score| score.rule == rule)
     }
 
-    /// The chosen rule's score, if it moves and saves enough, beyond its interval.
+    /// The chosen rule's score, if it is another than to stay where it costs least now and saves enough of that, beyond its interval; a rule that moves must not cost more than beginning at the cheapest mean price and staying, as else the place saves and not the moves.
     pub fn worth(&self) -> Option<&MoveScore> {
-        let chosen = self.score(Some(self.chosen)).filter(|_| self.chosen.moving.is_some())?;
-        (chosen.share.value <= 1.0 - WORTH && chosen.share.high < 1.0).then_some(chosen)
+        let chosen = self.score(Some(self.chosen)).filter(|_| self.chosen != MoveRule::STAY)?;
+        let on_average = self.score(Some(MoveRule { first: FirstPlace::OnAverage, moving: None }))?;
+        let is_best = chosen.share.value <= on_average.share.value;
+        (is_best && chosen.share.value <= 1.0 - WORTH && chosen.share.high < 1.0).then_some(chosen)
     }
 }
 
 /// All rules: two that stay, and those that move.
 fn rules(checks_s: &[f64]) -> Vec<MoveRule> {
-    let stays = [FirstPlace::OnAverage, FirstPlace::Now];
+    let stays = [FirstPlace::Now, FirstPlace::OnAverage];
     let moving = checks_s.iter().rev().flat_map(|check_s| MARGINS.map(|margin| Moving { check_s: *check_s, margin }));
     let stays = stays.map(|first| MoveRule { first, moving: None });
     stays.into_iter().chain(moving.map(|moving| MoveRule { first: FirstPlace::Now, moving: Some(moving) })).collect()
@@ -195,8 +197,7 @@ pub fn trial(history: &PriceHistory, jobs: &[PricedJob], plan: &TrialPlan, terms
         found.map(|(at, _)| at)
     };
     // Staying stands first, and rules that check least often before others.
-    let from_now = |rule: &MoveRule| rule.first == FirstPlace::Now;
-    let chosen = best(&from_now)?;
+    let chosen = best(&|_| true)?;
     let mut shown: Vec<usize> =
         (0..rules.len()).filter(|at| rules.get(*at).is_some_and(|rule| rule.moving.is_none())).collect();
     for check_s in plan.checks_s.iter().rev() {

@@ -16,6 +16,9 @@ use super::score::ChanceScore;
 /// Version of the JSON.
 pub const SCHEMA: &str = "backtest-spot/1";
 
+/// Fewest days that are drawn anew for an interval that is believed.
+const FEWEST_DAYS: usize = 5;
+
 /// A back-test of spot, and what it rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SpotBacktestAnswer {
@@ -196,9 +199,16 @@ impl SpotBacktestAnswer {
             SpotTarget::Through => "Enough spot through the horizon, where there is enough now",
         };
         Section::new(named(target), title)
-            .with_finding(format!(
-                "At {better} of {all} horizons the chosen model is better than the shares of persistence beyond doubt, and at {worse} it is worse."
-            ))
+            .with_finding(if self.days < FEWEST_DAYS {
+                format!(
+                    "These forecasts are of {}: too few to say where the chosen model is better than the shares of persistence.",
+                    format::counted(self.days as u64, "day", "days")
+                )
+            } else {
+                format!(
+                    "At {better} of {all} horizons the chosen model is better than the shares of persistence beyond doubt, and at {worse} it is worse."
+                )
+            })
             .with_chart(chart)
             .with_table(table)
     }

@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tracecast_analytics::time::format_rfc3339;
 
 use super::backtest::{SpotModel, SpotTestOptions, choose};
 use super::factor::HOURS;
@@ -151,7 +152,7 @@ fn correlation(one: &SpotRecord, other: &SpotRecord, need: u32) -> Option<f64> {
     (spread > 0.0).then(|| (both - a * b) / spread)
 }
 
-/// That records of one time have ticks of one length and names of their own.
+/// That records of one time begin together, if that is known, and have ticks of one length.
 ///
 /// # Errors
 /// If they do not.
@@ -163,6 +164,16 @@ pub fn check_together(records: &[SpotRecord]) -> Result<()> {
         return Err(Error::Setting(format!(
             "zones of one time have ticks of one length, and these have {} (ms); leave out --regions together, or tell the time between samples with --gap",
             ticks.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
+        )));
+    }
+    let mut begun = records.iter().filter_map(|record| record.begins_ms.map(|begins_ms| (begins_ms, &record.name)));
+    if let Some((first_ms, first)) = begun.next()
+        && let Some((other_ms, other)) = begun.find(|(begins_ms, _)| *begins_ms != first_ms)
+    {
+        return Err(Error::Setting(format!(
+            "zones of one time begin together, and {first} begins at {}, {other} at {}; leave out --regions together, or name logs of one time",
+            format_rfc3339(first_ms),
+            format_rfc3339(other_ms)
         )));
     }
     Ok(())

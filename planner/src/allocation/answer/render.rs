@@ -6,6 +6,7 @@
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 
 use super::super::job::{DrawnRuns, JobDraw};
+use super::super::policy::AllocationPolicy;
 use super::super::pool::{self, TypedFleet};
 use super::{AllocationAnswer, AllocationFigure, AllocationRun};
 use crate::plan::recommendation::{WORTH, worth};
@@ -60,7 +61,7 @@ impl AllocationAnswer {
     pub(super) fn advised(&self) -> String {
         let fleet = pool::in_words(&self.pools);
         let Some(advice) = &self.advice else {
-            return "**No advice**: name a policy that knows types and one that does not (`--policies`).".to_owned();
+            return "**No advice on GPU types**: name a policy that knows types and one that does not (`--policies`); `genie` counts for neither, as it changes how many GPUs jobs have.".to_owned();
         };
         let (typed, blind) = (advice.policy.name(), advice.blind.name());
         let saving = advice.saving.value;
@@ -73,8 +74,9 @@ impl AllocationAnswer {
                 format::percent(WORTH)
             );
         }
+        let how = if self.pools.len() > 1 { "Let the allocation know GPU types, as" } else { "Serve jobs as" };
         let mut said = format!(
-            "**Let the allocation know GPU types, as `{typed}` does**: on {fleet}, that cuts the mean time from submission to end by {}, from {} under `{blind}`, the best rule without types, to {}.",
+            "**{how} `{typed}` does**: on {fleet}, that cuts the mean time from submission to end by {}, from {} under `{blind}`, the best rule without types, to {}.",
             told(&advice.saving, &format::percent),
             time(&advice.blind_jct_s),
             time(&advice.jct_s)
@@ -105,6 +107,43 @@ impl AllocationAnswer {
         )
     }
 
+    /// Who misses the fewest deadlines, and what the advice does to them.
+    fn late_in_words(&self) -> Option<String> {
+        let missed: Vec<(&str, &AllocationFigure)> = (self.policies.iter())
+            .filter_map(|row| Some((row.policy.name(), &row.deadlines.as_ref()?.missed)))
+            .collect();
+        let least = missed.iter().min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
+        let advised = self.advice.as_ref().map(|advice| advice.policy.name()).filter(|policy| *policy != least.0);
+        let advised = advised.and_then(|policy| missed.iter().find(|(name, _)| *name == policy));
+        let beside = advised.map_or_else(String::new, |(name, share)| {
+            format!(" **`{name}`, which stands above for its mean time, misses {}**: it knows no deadlines, or gives them up.", told(share, &format::percent))
+        });
+        Some(format!(
+            "Deadlines: `{}` misses the fewest of these jobs' deadlines, {}.{beside}",
+            least.0,
+            told(least.1, &format::percent)
+        ))
+    }
+
+    /// Under which policy between users the worst-off user has most.
+    fn users_in_words(&self) -> Option<String> {
+        let of = |policy: AllocationPolicy| self.row(policy)?.users.as_ref();
+        let between = [AllocationPolicy::Karma, AllocationPolicy::UserMaxMin, AllocationPolicy::Partition];
+        let had: Vec<String> = between
+            .into_iter()
+            .filter_map(|policy| {
+                let users = of(policy)?;
+                Some(format!("{} under `{}`", told(&users.had_least, &format::percent), policy.name()))
+            })
+            .collect();
+        (had.len() > 1).then(|| {
+            format!(
+                "Users: of the GPU time that the worst-off user asked for it had {}. A difference within these intervals is none.",
+                had.join(", ")
+            )
+        })
+    }
+
     /// The answer as a report.
     pub fn report(&self) -> Report {
         let what = self.drawn.clone().unwrap_or_else(|| format::counted(self.jobs as u64, "job", "jobs"));
@@ -130,6 +169,8 @@ impl AllocationAnswer {
                 advice.blind.name()
             ));
         }
+        report.summary.extend(self.late_in_words());
+        report.summary.extend(self.users_in_words());
         report.summary.push(format!(
             "No schedule, whatever it knows of the future, has a mean time below {} or ends before {} (a relaxed bound: gangs are cut, and nobody waits for a round).",
             format::duration(self.limits.mean_jct_s.value),

@@ -60,26 +60,36 @@ impl MovesAnswer {
                 "{begin} Whether to move later could not be tested: the history is too short for these jobs."
             );
         };
-        let saved = 1.0 - chosen.share.value;
-        match (trial.worth(), chosen.rule.and_then(|rule| rule.moving)) {
-            (Some(_), Some(moving)) => format!(
-                "{begin} Then **{}**: on later prices that cost {} less than staying.",
-                moving_in_words(&moving),
-                format::percent(saved)
+        let untested = match trial.too_long.as_slice() {
+            [] => String::new(),
+            [one] => format!(" {one} is longer than the later prices, so nothing of this is tested for it."),
+            several => format!(
+                " {} are longer than the later prices, so nothing of this is tested for them.",
+                several.join(", ")
             ),
-            (_, None) => format!("{begin} Then **stay there**: on earlier prices no rule that moves cost less."),
-            (None, Some(moving)) => {
-                let came = if saved >= 0.0 {
-                    format!("{} less", format::percent(saved))
-                } else {
-                    format!("{} more", format::percent(-saved))
-                };
-                format!(
-                    "{begin} Then **stay there**: the rule that was best on earlier prices ({}) cost {came} than staying on later ones, which is not worth its moves.",
-                    moving_in_words(&moving)
-                )
+        };
+        let saved = 1.0 - chosen.share.value;
+        let came = if saved >= 0.0 {
+            format!("{} less", format::percent(saved))
+        } else {
+            format!("{} more", format::percent(-saved))
+        };
+        let said = match (trial.worth(), chosen.rule.and_then(|rule| rule.moving)) {
+            (Some(_), Some(moving)) => {
+                format!("Then **{}**: on later prices that cost {came} than staying.", moving_in_words(&moving))
             }
-        }
+            (Some(_), None) => format!(
+                "These are the cheapest **at the mean prices so far**. **Stay there**: on later prices that cost {came} than beginning where it was cheapest at the moment."
+            ),
+            (None, _) if trial.chosen == MoveRule::STAY => {
+                "Then **stay there**: on earlier prices no other rule cost less.".to_owned()
+            }
+            (None, _) => format!(
+                "Then **stay there**: the rule that was best on earlier prices ({}) cost {came} than that on later ones, which is not worth it.",
+                rule_in_words(chosen.rule.as_ref())
+            ),
+        };
+        format!("{begin} {said}{untested}")
     }
 
     /// The answer as a report.
@@ -183,6 +193,7 @@ impl MovesAnswer {
                         format!(" **Not tested**, as they are longer than the later part: {}.", trial.too_long.join(", "))
                     }
                 ))
+                .with_definition("The bound may leave out the start and a part of the last hour, so it can be below what the best schedule costs also where prices stand still.")
                 .with_definition("For each time between checks the margin is shown that was best on the earlier part. Time: from start to end over that of staying. Starts overlap in time, so the interval is narrower than that of other months would be."),
         )
     }

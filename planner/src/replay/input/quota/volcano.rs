@@ -161,6 +161,14 @@ impl VolcanoFile {
         if has_parents && !self.is_tree {
             self.notes.push("Queues have a `parent`; it counts under the plugin capacity with `enableHierarchy: true` alone, so all are equal here.".to_owned());
         }
+        let deserves = self.queues.iter().any(|queue| queue.gpus.deserved.or(queue.cpus.deserved).is_some());
+        let weighs = self.queues.iter().any(|queue| queue.weight != 1);
+        match conf.rules.plugin {
+            Plugin::Capacity if !deserves => self.notes.push("No queue has an amount of GPUs (or cpu) that it deserves, so under the plugin capacity each deserves nothing; weights count under the plugin proportion alone.".to_owned()),
+            Plugin::Capacity if weighs => self.notes.push("Weights of queues count under the plugin proportion alone, and are not read under capacity.".to_owned()),
+            Plugin::Proportion if deserves => self.notes.push("Under the plugin proportion weights say what queues deserve; their `deserved` counts under the plugin capacity alone, and is not read.".to_owned()),
+            _ => {}
+        }
         self.rules = conf.rules;
         self.notes.extend(conf.notes);
         if self.kinds.len() > 1 {
@@ -229,6 +237,12 @@ impl VolcanoFile {
         }
         if let Some(strategy) = text("/spec/dequeueStrategy").filter(|strategy| *strategy != "traverse") {
             self.notes.push(format!("The dequeueStrategy {strategy} of queue {name} is not replayed, but `traverse`."));
+        }
+        let bare = object.pointer("/spec/guarantee").and_then(Value::as_object);
+        if bare.is_some_and(|guarantee| !guarantee.is_empty() && !guarantee.contains_key("resource")) {
+            self.notes.push(format!(
+                "The guarantee of queue {name} is not read: its amounts must stand in `guarantee.resource`."
+            ));
         }
         if object.pointer("/spec/affinity").is_some_and(|affinity| !affinity.is_null()) {
             self.notes.push(format!("The affinity of queue {name} is not replayed: its jobs run on all nodes."));
