@@ -266,6 +266,7 @@ pub(super) mod tests {
             ("aws", "us-east-1a", "p3.8xlarge", "V100", 4.0, 0, 3.0),
             ("aws", "us-east-1a", "p3.8xlarge", "V100", 4.0, 9, 4.0),
             ("aws", "us-east-1b", "p3.16xlarge", "V100", 8.0, 2, 7.0),
+            ("aws", "us-east-1b", "p3.16xlarge", "V100", 8.0, 5, 7.5),
             ("aws", "us-east-1b", "p4d.24xlarge", "A100", 8.0, 2, 9.0),
         ]);
         let found = PriceHistory::of(&trace, "prices.json", &table(), &[]).unwrap();
@@ -279,7 +280,7 @@ pub(super) mod tests {
         );
         let asked = RentedJob { name: "a".to_owned(), job_type: "LM".to_owned(), steps: 1.0, deadline_s: None };
         // Four GPUs are slower than one.
-        assert_eq!(found.job(&asked, &table(), &[]).unwrap().speed, [Some((10.0, 1)), Some((60.0, 8))]);
+        assert_eq!(found.job(&asked, &table()).unwrap().speed, [Some((10.0, 1)), Some((60.0, 8))]);
         let one = PriceHistory::of(&trace, "prices.json", &table(), &["us-east-1b".to_owned()]).unwrap();
         assert_eq!((one.offers.len(), one.begins_ms), (1, 2 * HOUR_MS));
         let told = PriceHistory::of(&trace, "prices.json", &table(), &["eu".to_owned()]).unwrap_err().to_string();
