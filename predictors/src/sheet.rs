@@ -57,14 +57,14 @@ fn text_up_to(path: &Path, longest: u64) -> Result<String> {
 
 /// A column that is hardly any but one of `optional` in other letters, such as `dead_line` or `deadline_h` for `deadline`, and which: other columns are passed over, and so would this be.
 pub fn misspelt<'c, 'o>(
-    columns: impl Iterator<Item = &'c str> + Clone,
+    columns: &(impl Iterator<Item = &'c str> + Clone),
     optional: &[&'o str],
 ) -> Option<(&'c str, &'o str)> {
     let plain = |name: &str| name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
     let is_there = |name: &str| columns.clone().any(|column| column.eq_ignore_ascii_case(name));
     let missing = || optional.iter().filter(|name| !is_there(name));
-    let others = columns.clone().filter(|column| !optional.iter().any(|name| column.eq_ignore_ascii_case(name)));
-    others.into_iter().find_map(|column| {
+    let mut others = columns.clone().filter(|column| !optional.iter().any(|name| column.eq_ignore_ascii_case(name)));
+    others.find_map(|column| {
         let written = plain(column);
         let is_meant = |name: &&&str| {
             let read = plain(name);
@@ -139,7 +139,7 @@ impl<'a> Sheet<'a> {
     /// If there is one, with the name that is read.
     pub fn misspelt(&self, optional: &[&str]) -> Result<()> {
         let columns = self.columns.iter().map(String::as_str);
-        let Some((column, name)) = misspelt(columns, optional) else { return Ok(()) };
+        let Some((column, name)) = misspelt(&columns, optional) else { return Ok(()) };
         Err(Error::Measured {
             file: self.file.clone(),
             line: Some(1),
@@ -285,7 +285,7 @@ pub(crate) mod tests {
             Sheet::open(path, head).unwrap().misspelt(&["deadline", "user"]).map_err(|error| error.to_string())
         };
         assert_eq!(
-            misspelt(["job", "Deadline"].into_iter(), &["user", "deadline_s"]),
+            misspelt(&["job", "Deadline"].into_iter(), &["user", "deadline_s"]),
             Some(("Deadline", "deadline_s"))
         );
         for head in ["job,dead_line\n", "job,Deadlin\n", "job,deadline_h\n", "job,deadline (s)\n"] {

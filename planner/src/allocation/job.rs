@@ -238,7 +238,7 @@ pub fn read(file: &str, text: &str, fleet: &TypedFleet) -> Result<Vec<GangJob>> 
             ));
         }
     }
-    if let Some((column, name)) = sheet::misspelt(head.iter(), &["weight", "user", "deadline_s"]) {
+    if let Some((column, name)) = sheet::misspelt(&head.iter(), &["weight", "user", "deadline_s"]) {
         return Err(bad(
             1,
             format!(
