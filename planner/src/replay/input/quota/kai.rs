@@ -18,6 +18,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::parse_with_offset;
 
+use super::listed::{self, ListedQueue, QueuePlace};
 use super::{MOST_COUNTED, MOST_QUEUES, Place, miswritten, of_group, priority_class};
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Vc};
@@ -59,10 +60,7 @@ struct Amounts {
 
 #[derive(Debug, Clone)]
 struct Written {
-    name: String,
-    line: u64,
-    parent: Option<String>,
-    created: Option<String>,
+    listed: ListedQueue,
     priority: i32,
     gpus: Amounts,
     cpus: Amounts,
@@ -122,7 +120,7 @@ impl KaiFile {
             let place = Place { file, line: document.line, what: format!("{kind} {name}").trim_end().to_owned() };
             if kind == "Queue" && of_group(object, GROUP) {
                 let queue = queue(name, object, &place)?;
-                if found.queues.iter().any(|other| other.name == name) {
+                if found.queues.iter().any(|other| other.listed.name == name) {
                     return Err(place.wrong("it is there twice"));
                 }
                 if found.queues.len() >= MOST_QUEUES {
@@ -216,13 +214,13 @@ impl KaiFile {
     }
 
     /// Whether a queue has others below it.
-    fn is_above(&self, name: &str) -> bool {
-        self.queues.iter().any(|queue| queue.parent.as_deref() == Some(name))
+    fn is_above(&self, queue: &Written) -> bool {
+        listed::is_above(self.queues.iter().map(|queue| &queue.listed), &queue.listed.name)
     }
 
     /// Names of the queues that jobs wait in.
     pub(super) fn names(&self) -> Vec<String> {
-        self.queues.iter().filter(|queue| !self.is_above(&queue.name)).map(|queue| queue.name.clone()).collect()
+        self.queues.iter().filter(|queue| !self.is_above(queue)).map(|queue| queue.listed.name.clone()).collect()
     }
 
     /// Whether the file gives priority classes their values.
@@ -246,43 +244,26 @@ impl KaiFile {
                 .map(|own| own as f64 / 1e3)
                 .sum()
         };
-        sum(&|queue| queue.parent.is_none()).max(sum(&|queue| !self.is_above(&queue.name)))
+        sum(&|queue| queue.listed.parent.is_none()).max(sum(&|queue| !self.is_above(queue)))
     }
 
     /// The queues as a tree, time 0 being `origin_ms`.
     fn tree(&self, resource: Resource, origin_ms: i64) -> Result<Hierarchy> {
         let wrong = |line: u64, what: String| Err(Error::File { file: self.file.clone(), line, what });
-        let mut order: Vec<&Written> = self.queues.iter().filter(|queue| !self.is_above(&queue.name)).collect();
-        let leaves = order.len();
-        order.extend(self.queues.iter().filter(|queue| self.is_above(&queue.name)));
-        let mut created: Vec<(&Option<String>, &str)> =
-            order.iter().map(|queue| (&queue.created, queue.name.as_str())).collect();
-        created.sort_unstable();
-        let mut queues = Vec::with_capacity(order.len());
-        for queue in &order {
-            let parent = match &queue.parent {
-                None => None,
-                Some(parent) => match order.iter().position(|other| other.name == *parent) {
-                    Some(at) => u16::try_from(at).ok(),
-                    None => {
-                        let name = &queue.name;
-                        return wrong(
-                            queue.line,
-                            format!("Queue {name}: its parentQueue {parent} is not in the file; {EXPORT}"),
-                        );
-                    }
-                },
-            };
+        let listed: Vec<&ListedQueue> = self.queues.iter().map(|queue| &queue.listed).collect();
+        let (places, leaves) = listed::places(&self.file, &listed, "parentQueue", EXPORT)?;
+        let mut queues = Vec::with_capacity(places.len());
+        for QueuePlace { at, parent, created } in places {
+            let queue = &self.queues[at];
             let amounts = if resource == Resource::Cpus { queue.cpus } else { queue.gpus };
-            let rank = created.iter().position(|(_, name)| *name == queue.name).unwrap_or(0);
             queues.push(KaiQueue {
-                name: queue.name.clone(),
+                name: queue.listed.name.clone(),
                 parent,
                 quota: amounts.quota,
                 limit: amounts.limit,
                 weight_milli: amounts.weight_milli,
                 priority: queue.priority,
-                created: u32::try_from(rank).unwrap_or(u32::MAX),
+                created,
                 reclaim_min_ms: queue.reclaim_min_ms,
                 preempt_min_ms: queue.preempt_min_ms,
             });
@@ -398,9 +379,7 @@ fn milliseconds(text: &str) -> Option<i64> {
 }
 
 fn queue(name: &str, object: &Value, place: &Place<'_>) -> Result<Written> {
-    if name.is_empty() {
-        return Err(place.wrong("it has no metadata.name"));
-    }
+    let listed = ListedQueue::of(name, place.text(object, "/spec/parentQueue")?, object, place)?;
     place.fields(object.get("spec"), "spec", &SPEC_FIELDS)?;
     let priority = match object.pointer("/spec/priority") {
         None | Some(Value::Null) => QUEUE_PRIORITY,
@@ -410,10 +389,7 @@ fn queue(name: &str, object: &Value, place: &Place<'_>) -> Result<Written> {
         }
     };
     Ok(Written {
-        name: name.to_owned(),
-        line: place.line,
-        parent: place.text(object, "/spec/parentQueue")?,
-        created: place.text(object, "/metadata/creationTimestamp")?,
+        listed,
         priority,
         gpus: amounts(object, "gpu", 1000.0, place)?,
         cpus: amounts(object, "cpu", 1.0, place)?,

@@ -9,6 +9,7 @@
 
 mod divided;
 mod kai;
+mod listed;
 mod node;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

@@ -19,6 +19,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 
 use self::conf::Conf;
+use super::listed::{self, ListedQueue, QueuePlace};
 use super::{MOST, MOST_COUNTED, MOST_QUEUES, Place, counts, of_group, priority_class};
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Vc};
@@ -57,10 +58,7 @@ struct Amounts {
 
 #[derive(Debug, Clone)]
 struct Written {
-    name: String,
-    line: u64,
-    parent: Option<String>,
-    created: Option<String>,
+    listed: ListedQueue,
     weight: u32,
     priority: i32,
     reclaimable: bool,
@@ -74,8 +72,6 @@ pub(super) struct VolcanoFile {
     file: String,
     queues: Vec<Written>,
     rules: VolcanoRules,
-    /// Whether queues lie below each other.
-    is_tree: bool,
     priorities: BTreeMap<String, i32>,
     usual: i32,
     notes: Vec<String>,
@@ -144,9 +140,9 @@ impl VolcanoFile {
 
     /// What holds for all queues: as configured, or as is usual for such queues.
     fn configure(&mut self, conf: Option<Conf>) {
-        let has_parents = self.queues.iter().any(|queue| queue.parent.is_some());
+        let has_parents = self.queues.iter().any(|queue| queue.listed.parent.is_some());
+        let deserves = self.queues.iter().any(|queue| queue.gpus.deserved.or(queue.cpus.deserved).is_some());
         let conf = conf.unwrap_or_else(|| {
-            let deserves = self.queues.iter().any(|queue| queue.gpus.deserved.or(queue.cpus.deserved).is_some());
             let conf = Conf::usual(deserves, has_parents);
             self.notes.push(format!(
                 "No volcano-scheduler.conf is in {}: taken are the plugin {}{} and the actions {}. Add its ConfigMap to name others.",
@@ -157,11 +153,10 @@ impl VolcanoFile {
             ));
             conf
         });
-        self.is_tree = conf.is_tree && has_parents;
-        if has_parents && !self.is_tree {
+        if has_parents && !conf.is_tree {
+            self.queues.iter_mut().for_each(|queue| queue.listed.parent = None);
             self.notes.push("Queues have a `parent`; it counts under the plugin capacity with `enableHierarchy: true` alone, so all are equal here.".to_owned());
         }
-        let deserves = self.queues.iter().any(|queue| queue.gpus.deserved.or(queue.cpus.deserved).is_some());
         let weighs = self.queues.iter().any(|queue| queue.weight != 1);
         match conf.rules.plugin {
             Plugin::Capacity if !deserves => self.notes.push("No queue has an amount of GPUs (or cpu) that it deserves, so under the plugin capacity each deserves nothing; weights count under the plugin proportion alone.".to_owned()),
@@ -181,14 +176,11 @@ impl VolcanoFile {
     }
 
     fn take(&mut self, name: &str, object: &Value, place: &Place<'_>) -> Result<()> {
-        if name.is_empty() {
-            return Err(place.wrong("it has no metadata.name"));
-        }
         place.fields(object.get("spec"), "spec", &SPEC_FIELDS)?;
         if name == ROOT {
             return Ok(());
         }
-        if self.queues.iter().any(|other| other.name == name) {
+        if self.queues.iter().any(|other| other.listed.name == name) {
             return Err(place.wrong("it is there twice"));
         }
         if self.queues.len() >= MOST_QUEUES {
@@ -215,10 +207,7 @@ impl VolcanoFile {
         self.say(name, object);
         let parent = place.text(object, "/spec/parent")?.filter(|parent| parent != ROOT);
         let queue = Written {
-            name: name.to_owned(),
-            line: place.line,
-            parent,
-            created: place.text(object, "/metadata/creationTimestamp")?,
+            listed: ListedQueue::of(name, parent, object, place)?,
             weight: weight.unsigned_abs(),
             priority: number("priority", 0, i32::MIN)?,
             reclaimable,
@@ -282,13 +271,13 @@ impl VolcanoFile {
     }
 
     /// Whether a queue has others below it.
-    fn is_above(&self, name: &str) -> bool {
-        self.is_tree && self.queues.iter().any(|queue| queue.parent.as_deref() == Some(name))
+    fn is_above(&self, queue: &Written) -> bool {
+        listed::is_above(self.queues.iter().map(|queue| &queue.listed), &queue.listed.name)
     }
 
     /// Names of the queues that jobs wait in.
     pub(super) fn names(&self) -> Vec<String> {
-        self.queues.iter().filter(|queue| !self.is_above(&queue.name)).map(|queue| queue.name.clone()).collect()
+        self.queues.iter().filter(|queue| !self.is_above(queue)).map(|queue| queue.listed.name.clone()).collect()
     }
 
     /// Whether the file gives priority classes their values.
@@ -308,48 +297,31 @@ impl VolcanoFile {
 
     /// GPUs that the queues that jobs wait in deserve, or are guaranteed.
     pub(super) fn nominal_gpus(&self) -> f64 {
-        let leaves = self.queues.iter().filter(|queue| !self.is_above(&queue.name));
+        let leaves = self.queues.iter().filter(|queue| !self.is_above(queue));
         leaves.filter_map(|queue| queue.gpus.deserved.or(queue.gpus.guarantee)).map(|own| own as f64 / 1e3).sum()
     }
 
     /// The queues, of which those that jobs wait in are first.
     fn tree(&self, resource: Resource) -> Result<VolcanoQueues> {
         let wrong = |line: u64, what: String| Err(Error::File { file: self.file.clone(), line, what });
-        let mut order: Vec<&Written> = self.queues.iter().filter(|queue| !self.is_above(&queue.name)).collect();
-        let leaves = order.len();
-        order.extend(self.queues.iter().filter(|queue| self.is_above(&queue.name)));
-        let mut created: Vec<(&Option<String>, &str)> =
-            order.iter().map(|queue| (&queue.created, queue.name.as_str())).collect();
-        created.sort_unstable();
-        let mut queues = Vec::with_capacity(order.len());
-        for queue in &order {
-            let parent = match queue.parent.as_ref().filter(|_| self.is_tree) {
-                None => None,
-                Some(parent) => match order.iter().position(|other| other.name == *parent) {
-                    Some(at) => u16::try_from(at).ok(),
-                    None => {
-                        let name = &queue.name;
-                        return wrong(
-                            queue.line,
-                            format!("Queue {name}: its parent {parent} is not in the file; {EXPORT}"),
-                        );
-                    }
-                },
-            };
+        let listed: Vec<&ListedQueue> = self.queues.iter().map(|queue| &queue.listed).collect();
+        let (places, leaves) = listed::places(&self.file, &listed, "parent", EXPORT)?;
+        let mut queues = Vec::with_capacity(places.len());
+        for QueuePlace { at, parent, created } in places {
+            let queue = &self.queues[at];
             let of = if resource == Resource::Cpus { queue.cpus } else { queue.gpus };
             let (guarantee, most) = (of.guarantee.unwrap_or(0), of.capability.unwrap_or(u64::MAX));
             if of.deserved.is_some_and(|deserved| deserved > most || deserved < guarantee) || guarantee > most {
-                let name = &queue.name;
+                let ListedQueue { name, line, .. } = &queue.listed;
                 return wrong(
-                    queue.line,
+                    *line,
                     format!(
                         "Queue {name}: its guarantee is above its deserved, or either above its capability; Volcano refuses such a queue"
                     ),
                 );
             }
-            let rank = created.iter().position(|(_, name)| *name == queue.name).unwrap_or(0);
             queues.push(VolcanoQueue {
-                name: queue.name.clone(),
+                name: queue.listed.name.clone(),
                 parent,
                 weight: queue.weight,
                 deserved: of.deserved,
@@ -357,7 +329,7 @@ impl VolcanoFile {
                 capability: of.capability,
                 reclaimable: queue.reclaimable,
                 priority: queue.priority,
-                created: u32::try_from(rank).unwrap_or(u32::MAX),
+                created,
             });
         }
         VolcanoQueues::new(queues, leaves, self.rules.clone()).or_else(|error| wrong(1, error.to_string()))
