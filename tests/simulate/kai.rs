@@ -4,13 +4,9 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tracecast_planner::sim::kai::{Hierarchy, KaiQueue, KaiRules, UsageRule, UsageWindow};
-use tracecast_planner::sim::{
-    Cluster, Outcome, Placement, Policy, Preemption, Scan, Schedule, Shape, Vc, Workload, simulate,
-};
-use tracecast_tests::reference::naive;
+use tracecast_planner::sim::{Cluster, Outcome, Policy, Preemption, Scan, Schedule, Shape, Vc, Workload, simulate};
 
-use super::kueue::{self, difference, pick, shrunk};
-use super::naive::fates;
+use super::kueue::{self, pick};
 
 /// Cases that are always run; `TRACECAST_CASES=300000` for a longer look.
 const CASES: u64 = 10_000;
@@ -131,33 +127,12 @@ fn keeps_bounds(workload: &Workload, cluster: &Cluster, schedule: &Schedule) -> 
 
 #[test]
 fn thousands_of_small_cases_are_scheduled_alike() {
-    let number =
-        |name: &str, otherwise: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise);
-    let (count, first) = (number("TRACECAST_CASES", CASES), number("TRACECAST_SEED", 0));
+    let seeds = kueue::seeds(CASES);
+    let count = seeds.end - seeds.start;
     let (mut segments, mut preemptions, mut timed, mut rejected, mut differ, mut broken) = (0, 0, 0, 0, 0, 0);
-    for seed in first..first + count {
+    for seed in seeds {
         let (workload, cluster, policy) = draw(seed);
-        let schedule = match simulate(&workload, &cluster, &policy) {
-            Ok(schedule) => schedule,
-            Err(error) => {
-                println!("{seed} {error:?}");
-                differ += 1;
-                continue;
-            }
-        };
-        let (found, expected) = (fates(&schedule), naive::replay(&workload, &cluster, &policy));
-        if found != expected {
-            differ += 1;
-            if differ < 5 {
-                let (workload, cluster) = shrunk(&workload, &cluster, &policy);
-                let (at, what) = difference(&workload, &cluster, &policy).unwrap();
-                println!(
-                    "== seed {seed}, {} jobs, at {at}\n{what}\n{}",
-                    workload.len(),
-                    told(&workload, &cluster, &policy)
-                );
-            }
-        }
+        let Some(schedule) = kueue::alike(seed, (&workload, &cluster, &policy), &mut differ, told) else { continue };
         if !keeps_bounds(&workload, &cluster, &schedule) {
             broken += 1;
             println!("seed {seed}: a queue is over its bounds");
@@ -176,44 +151,9 @@ fn thousands_of_small_cases_are_scheduled_alike() {
     assert!(count < 1000 || u64::from(preemptions) * 10 > count && u64::from(timed) * 50 > count);
 }
 
-/// What happens after a moment changes nothing before it: later jobs may be anything, of any queue.
 #[test]
 fn no_decision_depends_on_what_comes_after() {
-    let mut preemptions = 0;
-    for seed in 0..2000 {
-        let (workload, cluster, policy) = draw(seed);
-        if policy.placement == Placement::Fragmentation {
-            // It knows the shapes of all jobs.
-            continue;
-        }
-        let mut random = ChaCha8Rng::seed_from_u64(seed);
-        let moment = workload.submit_ms[random.random_range(0..workload.len())].max(1);
-        let mut other = workload.clone();
-        for job in (0..workload.len()).filter(|job| workload.submit_ms[*job] >= moment) {
-            other.run_ms[job] *= random.random_range(0..4);
-            other.vc[job] = random.random_range(0..cluster.vcs.len()) as u16;
-            other.shape[job] = random.random_range(0..workload.shapes.len()) as u16;
-            if let Some(priority) = other.priority.get_mut(job) {
-                *priority = random.random_range(0..150);
-            }
-        }
-        let before = |workload: &Workload| {
-            let schedule = simulate(workload, &cluster, &policy).unwrap();
-            let stopped: u32 = schedule.preemptions.iter().sum();
-            let early = schedule.segments.iter().filter(|segment| segment.start_ms < moment);
-            let ends = |end_ms: i64| if end_ms < moment { end_ms } else { moment };
-            let early: Vec<_> = early
-                .map(|segment| {
-                    (segment.job, segment.start_ms, ends(segment.end_ms), schedule.pieces_of(segment).to_vec())
-                })
-                .collect();
-            (early, stopped)
-        };
-        let ((one, stopped), (two, _)) = (before(&workload), before(&other));
-        assert_eq!(one, two, "seed {seed}, before {moment}");
-        preemptions += stopped;
-    }
-    assert!(preemptions > 100);
+    assert!(kueue::later_jobs_change_nothing(draw, 0..150) > 100);
 }
 
 /// Queues that hold no more than their quotas lose nothing to others, on the level where they part.

@@ -1,12 +1,16 @@
 //! Kueue's admission in the engine against the naive reference: trees of cohorts, borrowing and lending limits, flavors, priorities, every rule
 //! of who is stopped, and fair sharing, on clusters that shrink and fail.
 
+use std::ops::Range;
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tracecast_planner::sim::cohort::{
     Cohorts, FairPreemption, Flavor, Member, QueueRules, Queueing, Quota, Reclaim, Within,
 };
-use tracecast_planner::sim::{Cluster, Outcome, Policy, Pool, Preemption, Scan, Schedule, Vc, Workload, simulate};
+use tracecast_planner::sim::{
+    Cluster, Outcome, Placement, Policy, Pool, Preemption, Scan, Schedule, Vc, Workload, simulate,
+};
 use tracecast_tests::reference::naive::{self, Fate};
 
 use super::cases;
@@ -229,6 +233,82 @@ pub(super) fn shrunk(workload: &Workload, cluster: &Cluster, policy: &Policy) ->
     }
 }
 
+/// Seeds of the cases to look at: `otherwise` many, if `TRACECAST_CASES` and `TRACECAST_SEED` name no others.
+pub(super) fn seeds(otherwise: u64) -> Range<u64> {
+    let number =
+        |name: &str, otherwise: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise);
+    let first = number("TRACECAST_SEED", 0);
+    first..first + number("TRACECAST_CASES", otherwise)
+}
+
+/// A case in the engine, and beside it in the reference; `differ` counts those that do not, of which the first four are shown by `told`, made smaller. No schedule if the engine makes none.
+pub(super) fn alike(
+    seed: u64,
+    (workload, cluster, policy): (&Workload, &Cluster, &Policy),
+    differ: &mut u64,
+    told: impl Fn(&Workload, &Cluster, &Policy) -> String,
+) -> Option<Schedule> {
+    let schedule = match simulate(workload, cluster, policy) {
+        Ok(schedule) => schedule,
+        Err(error) => {
+            println!("{seed} {error:?}");
+            *differ += 1;
+            return None;
+        }
+    };
+    if fates(&schedule) != naive::replay(workload, cluster, policy) {
+        *differ += 1;
+        if *differ < 5 {
+            let (workload, cluster) = shrunk(workload, cluster, policy);
+            let (at, what) = difference(&workload, &cluster, policy).unwrap();
+            println!("== seed {seed}, {} jobs, at {at}\n{what}\n{}", workload.len(), told(&workload, &cluster, policy));
+        }
+    }
+    Some(schedule)
+}
+
+/// What happens after a moment changes nothing before it: later jobs may be anything, of any queue, with a priority among `priorities`. How many preemptions there were.
+pub(super) fn later_jobs_change_nothing(
+    draw: impl Fn(u64) -> (Workload, Cluster, Policy),
+    priorities: Range<i32>,
+) -> u32 {
+    let mut preemptions = 0;
+    for seed in 0..2000 {
+        let (workload, cluster, policy) = draw(seed);
+        if policy.placement == Placement::Fragmentation {
+            // It knows the shapes of all jobs.
+            continue;
+        }
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let moment = workload.submit_ms[random.random_range(0..workload.len())].max(1);
+        let mut other = workload.clone();
+        for job in (0..workload.len()).filter(|job| workload.submit_ms[*job] >= moment) {
+            other.run_ms[job] *= random.random_range(0..4);
+            other.vc[job] = random.random_range(0..cluster.vcs.len()) as u16;
+            other.shape[job] = random.random_range(0..workload.shapes.len()) as u16;
+            if let Some(priority) = other.priority.get_mut(job) {
+                *priority = random.random_range(priorities.clone());
+            }
+        }
+        let before = |workload: &Workload| {
+            let schedule = simulate(workload, &cluster, &policy).unwrap();
+            let stopped: u32 = schedule.preemptions.iter().sum();
+            let early = schedule.segments.iter().filter(|segment| segment.start_ms < moment);
+            let ends = |end_ms: i64| if end_ms < moment { end_ms } else { moment };
+            let early: Vec<_> = early
+                .map(|segment| {
+                    (segment.job, segment.start_ms, ends(segment.end_ms), schedule.pieces_of(segment).to_vec())
+                })
+                .collect();
+            (early, stopped)
+        };
+        let ((one, stopped), (two, _)) = (before(&workload), before(&other));
+        assert_eq!(one, two, "seed {seed}, before {moment}");
+        preemptions += stopped;
+    }
+    preemptions
+}
+
 /// The jobs of a case, a line for each.
 pub(super) fn told_jobs(workload: &Workload) -> String {
     let job = |job: usize| {
@@ -263,31 +343,12 @@ fn told(workload: &Workload, cluster: &Cluster, policy: &Policy) -> String {
 
 #[test]
 fn thousands_of_small_cases_are_admitted_alike() {
-    let number =
-        |name: &str, otherwise: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise);
-    let (count, first) = (number("TRACECAST_CASES", CASES), number("TRACECAST_SEED", 0));
+    let seeds = seeds(CASES);
+    let count = seeds.end - seeds.start;
     let (mut segments, mut preemptions, mut loans, mut fair, mut rejected, mut differ) = (0, 0, 0, 0, 0, 0);
-    for seed in first..first + count {
+    for seed in seeds {
         let (workload, cluster, policy) = draw(seed);
-        let schedule = match simulate(&workload, &cluster, &policy) {
-            Ok(schedule) => schedule,
-            Err(error) => {
-                println!("{seed} {error:?}");
-                differ += 1;
-                continue;
-            }
-        };
-        let (found, expected) = (fates(&schedule), naive::replay(&workload, &cluster, &policy));
-        if found != expected {
-            differ += 1;
-            let (workload, cluster) = shrunk(&workload, &cluster, &policy);
-            let (at, what) = difference(&workload, &cluster, &policy).unwrap();
-            println!(
-                "== seed {seed}, {} jobs, at {at}\n{what}\n{}",
-                workload.len(),
-                told(&workload, &cluster, &policy)
-            );
-        }
+        let Some(schedule) = alike(seed, (&workload, &cluster, &policy), &mut differ, told) else { continue };
         segments += schedule.segments.len();
         let stopped = schedule.preemptions.iter().sum::<u32>();
         preemptions += stopped;

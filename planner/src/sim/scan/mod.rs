@@ -13,6 +13,9 @@ mod loose;
 mod preempt;
 mod rehearsal;
 mod slurm;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod story;
 mod strict;
 mod volcano;
 

@@ -1,7 +1,8 @@
 //! KAI's documented examples, and a few more, worked out by hand.
 
+use super::super::story::{self, jobs, name, pool, starts};
 use crate::sim::kai::{Hierarchy, KaiQueue, KaiRules, UsageRule, UsageWindow, tests};
-use crate::sim::{Cluster, Policy, Preemption, Scan, Schedule, Shape, Workload, simulate};
+use crate::sim::{Cluster, Policy, Scan, Schedule, Workload, simulate};
 
 /// A queue under test, with a quota in GPUs.
 fn queue(quota: u64) -> KaiQueue {
@@ -10,40 +11,19 @@ fn queue(quota: u64) -> KaiQueue {
 
 /// Leaves, then queues above them, on one node for every 8 GPUs.
 fn cluster(nodes: u32, leaves: &[KaiQueue], above: &[KaiQueue], rules: KaiRules) -> Cluster {
-    let name = |at: usize| char::from(b'a' + at as u8).to_string();
     let named = |(at, queue): (usize, &KaiQueue)| KaiQueue { name: name(at), created: at as u32, ..queue.clone() };
     let queues: Vec<KaiQueue> = leaves.iter().chain(above).enumerate().map(named).collect();
     let names: Vec<String> = (0..leaves.len()).map(name).collect();
-    let nodes_of: Vec<(&str, u32, u32)> =
-        names.iter().enumerate().map(|(at, name)| (name.as_str(), if at == 0 { nodes } else { 0 }, 8)).collect();
     let tree = Hierarchy::new(queues, leaves.len(), rules).unwrap();
-    Cluster { kai: Some(tree), ..Cluster::of_vcs(&nodes_of).pooled() }
+    Cluster { kai: Some(tree), ..pool(nodes, &names) }
 }
 
 fn plain(nodes: u32, leaves: &[KaiQueue]) -> Cluster {
     cluster(nodes, leaves, &[], KaiRules::default())
 }
 
-/// Jobs as (leaf, submitted at s, run s, GPUs, priority).
-fn jobs(list: &[(u16, i64, i64, u32, i32)]) -> Workload {
-    let mut workload = Workload::default();
-    for (leaf, submit, run, gpus, priority) in list {
-        workload.push(submit * 1000, run * 1000, Shape::whole(*gpus));
-        *workload.vc.last_mut().unwrap() = *leaf;
-        workload.priority.push(*priority);
-    }
-    workload
-}
-
 fn replay(jobs: &Workload, cluster: &Cluster) -> Schedule {
-    let policy = Policy { scan: Scan::Kai, preemption: Preemption::Requeue, ..Policy::default() };
-    simulate(jobs, cluster, &policy).unwrap()
-}
-
-/// When each job started, each time, seconds.
-fn starts(schedule: &Schedule) -> Vec<Vec<i64>> {
-    let of = |job: usize| schedule.segments.iter().filter(move |segment| segment.job as usize == job);
-    (0..schedule.outcome.len()).map(|job| of(job).map(|segment| segment.start_ms / 1000).collect()).collect()
+    story::replay(jobs, cluster, Scan::Kai, None)
 }
 
 #[test]

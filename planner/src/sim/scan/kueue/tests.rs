@@ -1,9 +1,8 @@
 //! Kueue's documented examples, and a few more, worked out by hand.
 
+use super::super::story::{self, jobs, name, pool};
 use crate::sim::cohort::{Cohorts, FairPreemption, Flavor, Member, QueueRules, Queueing, Quota, Reclaim, Within};
-use crate::sim::{
-    Cluster, Outcome, Policy, Preemption, Scan, Schedule, Shape, Topology, TopologyRequest, Workload, simulate,
-};
+use crate::sim::{Cluster, Outcome, Policy, Scan, Schedule, Topology, TopologyRequest, Workload, simulate};
 
 /// A queue under test.
 #[derive(Clone)]
@@ -29,7 +28,7 @@ fn with(gpus: u64, change: impl Fn(&mut QueueRules)) -> Queue {
 /// Queues of one cohort on one node for every 8 GPUs.
 fn cluster(nodes: u32, queues: &[Queue], fair: Option<FairPreemption>) -> Cluster {
     let count = queues.len() as u16;
-    let names: Vec<String> = (0..count).map(|at| char::from(b'a' + at as u8).to_string()).collect();
+    let names: Vec<String> = (0..queues.len()).map(name).collect();
     let milli = |gpus: Option<u64>| gpus.map(|gpus| gpus * 1000);
     let mut members: Vec<Member> = queues
         .iter()
@@ -48,21 +47,8 @@ fn cluster(nodes: u32, queues: &[Queue], fair: Option<FairPreemption>) -> Cluste
     members.push(Member { name: "all".to_owned(), parent: None, quotas: vec![None], weight_milli: 1000 });
     let rules = queues.iter().map(|queue| queue.rules.clone()).collect();
     let flavors = vec![Flavor { name: "default".to_owned(), gpu_type: None }];
-    let nodes_of: Vec<(&str, u32, u32)> =
-        names.iter().enumerate().map(|(at, name)| (name.as_str(), if at == 0 { nodes } else { 0 }, 8)).collect();
     let cohorts = Cohorts::new(flavors, members, rules, fair).unwrap();
-    Cluster { cohorts: Some(cohorts), ..Cluster::of_vcs(&nodes_of).pooled() }
-}
-
-/// Jobs as (queue, submitted at s, run s, GPUs, priority).
-fn jobs(list: &[(u16, i64, i64, u32, i32)]) -> Workload {
-    let mut workload = Workload::default();
-    for (queue, submit, run, gpus, priority) in list {
-        workload.push(submit * 1000, run * 1000, Shape::whole(*gpus));
-        *workload.vc.last_mut().unwrap() = *queue;
-        workload.priority.push(*priority);
-    }
-    workload
+    Cluster { cohorts: Some(cohorts), ..pool(nodes, &names) }
 }
 
 fn replay(jobs: &Workload, cluster: &Cluster) -> Schedule {
@@ -70,8 +56,7 @@ fn replay(jobs: &Workload, cluster: &Cluster) -> Schedule {
 }
 
 fn replay_every(jobs: &Workload, cluster: &Cluster, interval_ms: Option<i64>) -> Schedule {
-    let policy = Policy { scan: Scan::Kueue, preemption: Preemption::Requeue, interval_ms, ..Policy::default() };
-    simulate(jobs, cluster, &policy).unwrap()
+    story::replay(jobs, cluster, Scan::Kueue, interval_ms)
 }
 
 /// When each job first started, seconds.

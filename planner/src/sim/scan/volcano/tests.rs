@@ -1,7 +1,8 @@
 //! Volcano's documented examples, and a few more, worked out by hand.
 
+use super::super::story::{self, jobs, name, pool, starts};
 use crate::sim::volcano::{Eviction, JobOrder, Plugin, ReclaimFrom, VolcanoQueue, VolcanoQueues, VolcanoRules, tests};
-use crate::sim::{Cluster, Policy, Preemption, Scan, Schedule, Shape, Workload, simulate};
+use crate::sim::{Cluster, Policy, Scan, Schedule, Workload, simulate};
 
 const RECLAIM: Eviction = Eviction::Reclaim(ReclaimFrom::Over);
 
@@ -20,37 +21,16 @@ fn rules(plugin: Plugin, evictions: &[Eviction]) -> VolcanoRules {
 
 /// Leaves, then queues above them, on nodes of 8 GPUs.
 fn cluster(nodes: u32, leaves: &[VolcanoQueue], above: &[VolcanoQueue], rules: VolcanoRules) -> Cluster {
-    let name = |at: usize| char::from(b'a' + at as u8).to_string();
     let named =
         |(at, queue): (usize, &VolcanoQueue)| VolcanoQueue { name: name(at), created: at as u32, ..queue.clone() };
     let queues: Vec<VolcanoQueue> = leaves.iter().chain(above).enumerate().map(named).collect();
     let names: Vec<String> = (0..leaves.len()).map(name).collect();
-    let nodes_of: Vec<(&str, u32, u32)> =
-        names.iter().enumerate().map(|(at, name)| (name.as_str(), if at == 0 { nodes } else { 0 }, 8)).collect();
     let tree = VolcanoQueues::new(queues, leaves.len(), rules).unwrap();
-    Cluster { volcano: Some(tree), ..Cluster::of_vcs(&nodes_of).pooled() }
-}
-
-/// Jobs as (leaf, submitted at s, run s, GPUs, priority).
-fn jobs(list: &[(u16, i64, i64, u32, i32)]) -> Workload {
-    let mut workload = Workload::default();
-    for (leaf, submit, run, gpus, priority) in list {
-        workload.push(submit * 1000, run * 1000, Shape::whole(*gpus));
-        *workload.vc.last_mut().unwrap() = *leaf;
-        workload.priority.push(*priority);
-    }
-    workload
+    Cluster { volcano: Some(tree), ..pool(nodes, &names) }
 }
 
 fn replay(jobs: &Workload, cluster: &Cluster) -> Schedule {
-    let policy = Policy { scan: Scan::Volcano, preemption: Preemption::Requeue, ..Policy::default() };
-    simulate(jobs, cluster, &policy).unwrap()
-}
-
-/// When each job started, each time, seconds.
-fn starts(schedule: &Schedule) -> Vec<Vec<i64>> {
-    let of = |job: usize| schedule.segments.iter().filter(move |segment| segment.job as usize == job);
-    (0..schedule.outcome.len()).map(|job| of(job).map(|segment| segment.start_ms / 1000).collect()).collect()
+    story::replay(jobs, cluster, Scan::Volcano, None)
 }
 
 /// Of 8 GPUs queues of weights 1 and 2 hold 2 and 5 in jobs of one GPU: a third of one stays free for neither.
