@@ -24,9 +24,7 @@ fn queues(rest: &str) -> String {
 
 #[test]
 fn what_was_lent_is_taken_back_as_the_quotas_say() {
-    let folder = Folder::new();
-    let jobs = folder.file("cluster_log.csv", JOBS);
-    let nodes = folder.file("cluster.toml", NODE);
+    let (folder, jobs, nodes) = site();
     folder.file("stays.yaml", &queues("preemption: {reclaimWithinCohort: Never}"));
     folder.file("taken.yaml", &queues("preemption: {reclaimWithinCohort: Any}"));
     let compare = folder.file(
@@ -120,9 +118,7 @@ fn the_plan_for_kueue_is_replayed_as_kueue_would() {
 
 #[test]
 fn what_is_wrong_with_quotas_is_told() {
-    let folder = Folder::new();
-    let jobs = folder.file("cluster_log.csv", JOBS);
-    let nodes = folder.file("cluster.toml", NODE);
+    let (folder, jobs, nodes) = site();
     let refused = |arguments: &[&str]| {
         let output = quietly(&[&[&jobs, "--cluster", &nodes], arguments].concat());
         assert!(stdout(&output).is_empty());
@@ -159,9 +155,7 @@ fn fair_queues(limit: &str, rest: &str) -> String {
 
 #[test]
 fn under_kai_s_queues_what_is_over_the_share_is_reclaimed() {
-    let folder = Folder::new();
-    let jobs = folder.file("cluster_log.csv", JOBS);
-    let nodes = folder.file("cluster.toml", NODE);
+    let (folder, jobs, nodes) = site();
     folder.file("open.yaml", &fair_queues("-1", ""));
     folder.file("shut.yaml", &fair_queues("4", ""));
     let patient = "apiVersion: kai.scheduler/v1\nkind: SchedulingShard\nmetadata: {name: default}\nspec:\n  minRuntime: {reclaimMinRuntime: 1h}\n";
@@ -211,14 +205,42 @@ fn the_sample_s_queues_under_kai_are_compared() {
     assert!(all.iter().all(|metrics| mean(metrics) < 3600.0 / 4.0));
 }
 
-#[test]
-fn the_plan_for_kai_is_replayed() {
+/// A folder with jobs and a node, and their files.
+fn site() -> (Folder, String, String) {
+    let folder = Folder::new();
+    let (jobs, nodes) = (folder.file("cluster_log.csv", JOBS), folder.file("cluster.toml", NODE));
+    (folder, jobs, nodes)
+}
+
+/// The exit code and the message of jobs on a node within a file of queues that is refused.
+fn refused(text: &str, arguments: &[&str]) -> (i32, String) {
+    let (folder, jobs, nodes) = site();
+    let file = folder.file("wrong.yaml", text);
+    let output = quietly(&[&[&jobs, "--cluster", &nodes, "--quota", &file], arguments].concat());
+    assert!(stdout(&output).is_empty());
+    (output.status.code().unwrap(), stderr(&output))
+}
+
+/// That a file of queues is refused with this code, in these words.
+fn told(text: &str, code: i32, words: &[&str]) {
+    let (found, message) = refused(text, &[]);
+    assert!(found == code && words.iter().all(|word| message.contains(word)), "{found} {message}");
+}
+
+/// The sample within the queues that `plan queues` writes for a scheduler.
+fn planned(scheduler: &str) -> serde_json::Value {
     let folder = Folder::new();
     let out = folder.path("queues");
-    let plan = ["plan", "queues", "datasets/sample", "--scan", "skip", "--emit", "kai", "--emit-to", &out, "--quiet"];
+    let plan =
+        ["plan", "queues", "datasets/sample", "--scan", "skip", "--emit", scheduler, "--emit-to", &out, "--quiet"];
     let output = tracecast(&plan);
     assert!(output.status.success(), "{}", stderr(&output));
-    let found = data(&["datasets/sample", "--quota", &format!("{out}/kai.yaml"), "--recorded", "fifo/skip"]);
+    data(&["datasets/sample", "--quota", &format!("{out}/{scheduler}.yaml"), "--recorded", "fifo/skip"])
+}
+
+#[test]
+fn the_plan_for_kai_is_replayed() {
+    let found = planned("kai");
     let queues = found["metrics"]["quotas"].as_array().unwrap();
     assert_eq!(queues.iter().filter(|queue| queue["above"].is_null()).count(), 6);
     assert!(queues.iter().all(|queue| queue["fair_gpus"].is_f64()), "{queues:?}");
@@ -226,20 +248,8 @@ fn the_plan_for_kai_is_replayed() {
 
 #[test]
 fn what_is_wrong_with_kai_s_queues_is_told() {
-    let folder = Folder::new();
-    let jobs = folder.file("cluster_log.csv", JOBS);
-    let nodes = folder.file("cluster.toml", NODE);
-    let refused = |text: &str, arguments: &[&str]| {
-        let file = folder.file("wrong.yaml", text);
-        let output = quietly(&[&[&jobs, "--cluster", &nodes, "--quota", &file], arguments].concat());
-        assert!(stdout(&output).is_empty());
-        (output.status.code().unwrap(), stderr(&output))
-    };
+    let (folder, jobs, nodes) = site();
     let good = fair_queues("-1", "");
-    let told = |text: &str, code: i32, words: &[&str]| {
-        let (found, message) = refused(text, &[]);
-        assert!(found == code && words.iter().all(|word| message.contains(word)), "{found} {message}");
-    };
     told(
         &good.replace("parentQueue: all", "parentQueue: none"),
         1,
@@ -280,9 +290,7 @@ fn volcano_queues(spec: &str, plugin: &str, actions: &str) -> String {
 
 #[test]
 fn under_volcano_s_queues_what_is_beyond_is_reclaimed() {
-    let folder = Folder::new();
-    let jobs = folder.file("cluster_log.csv", JOBS);
-    let nodes = folder.file("cluster.toml", NODE);
+    let (folder, jobs, nodes) = site();
     let (deserved, weight) = ("deserved: {nvidia.com/gpu: 4}", "weight: 2");
     folder.file("capacity.yaml", &volcano_queues(deserved, "capacity", "allocate, reclaim"));
     folder.file("weights.yaml", &volcano_queues(weight, "proportion", "allocate, reclaim"));
@@ -336,13 +344,7 @@ fn the_sample_s_queues_under_volcano_are_compared() {
 
 #[test]
 fn the_plan_for_volcano_is_replayed() {
-    let folder = Folder::new();
-    let out = folder.path("queues");
-    let plan =
-        ["plan", "queues", "datasets/sample", "--scan", "skip", "--emit", "volcano", "--emit-to", &out, "--quiet"];
-    let output = tracecast(&plan);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let found = data(&["datasets/sample", "--quota", &format!("{out}/volcano.yaml"), "--recorded", "fifo/skip"]);
+    let found = planned("volcano");
     let queues = found["metrics"]["quotas"].as_array().unwrap();
     assert_eq!(queues.len(), 6);
     assert!(queues.iter().all(|queue| queue["overused_ratio"].is_f64()), "{queues:?}");
@@ -352,20 +354,8 @@ fn the_plan_for_volcano_is_replayed() {
 
 #[test]
 fn what_is_wrong_with_volcano_s_queues_is_told() {
-    let folder = Folder::new();
-    let jobs = folder.file("cluster_log.csv", JOBS);
-    let nodes = folder.file("cluster.toml", NODE);
-    let refused = |text: &str, arguments: &[&str]| {
-        let file = folder.file("wrong.yaml", text);
-        let output = quietly(&[&[&jobs, "--cluster", &nodes, "--quota", &file], arguments].concat());
-        assert!(stdout(&output).is_empty());
-        (output.status.code().unwrap(), stderr(&output))
-    };
+    let (folder, jobs, nodes) = site();
     let good = volcano_queues("deserved: {nvidia.com/gpu: 4}", "capacity", "allocate, reclaim");
-    let told = |text: &str, code: i32, words: &[&str]| {
-        let (found, message) = refused(text, &[]);
-        assert!(found == code && words.iter().all(|word| message.contains(word)), "{found} {message}");
-    };
     let tree = good.replace("      - name: capacity", "      - name: capacity\n        enableHierarchy: true");
     let below = |parent: &str| tree.replacen("spec: {deserved", &format!("spec: {{parent: {parent}, deserved"), 1);
     told(&below("none"), 1, &["wrong.yaml, line 1", "Queue va", "parent none is not in the file"]);

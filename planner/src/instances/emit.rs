@@ -11,8 +11,7 @@ use super::option::RentMarket;
 use crate::cloud::emit::infra;
 use crate::error::Result;
 use crate::plan::Emitted;
-use crate::plan::emitted::{table, task_names};
-use crate::yaml::stream;
+use crate::plan::emitted::{table, task, task_names};
 
 /// The list: `instances.csv`, with a line for each job, one that has no way among them.
 ///
@@ -89,8 +88,7 @@ pub fn sky_pilot(answer: &InstancesAnswer) -> Result<Vec<Emitted>> {
             "resources": resources,
             "run": format!("# Put your command here. It uses {}.\n", format::counted(u64::from(way.option.gpus), "GPU", "GPUs")),
         });
-        let comment: String = what.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-        found.push((format!("{name}.yaml"), stream(&[(comment, document)])));
+        found.push(task(&name, &what, document));
     }
     Ok(found)
 }

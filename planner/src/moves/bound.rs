@@ -1,6 +1,6 @@
 //! What no schedule of moves undercuts, all prices known.
 //!
-//! A schedule begins anywhere, moves at whole hours from the start on, as often as it likes, and makes S steps before the history ends. For any λ ≥ 0 dollars a step, its cost is at least
+//! A schedule begins anywhere, moves at whole hours from the start on, as often as it likes, and makes S steps within a time. For any λ ≥ 0 dollars a step, its cost is at least
 //!
 //! ```text
 //! L(λ) = λ·S + min over all paths, of any length, of Σ (price · time + egress − λ · steps)
@@ -12,6 +12,7 @@
 //! O(λ × hours × offers). Worked example: one offer at 1.00 an hour and 10 steps a second for ever, and 36,000 steps without a start: for λ up to 1/36,000 dollars the empty path is best and L = 36,000·λ, so the bound is 1.00, which is what the job costs.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use tracecast_analytics::time::HOUR_MS;
 
@@ -32,9 +33,10 @@ struct Lane {
     region: usize,
 }
 
-/// Dollars below which no schedule of hourly moves makes the job from a start on; 0 if nothing is known.
-pub fn bound(history: &PriceHistory, job: &PricedJob, begin_ms: i64, terms: &MoveTerms) -> f64 {
-    let hours = usize::try_from(((history.ends_ms - begin_ms).max(0) + GRID_MS - 1) / GRID_MS).unwrap_or(0);
+/// Dollars below which no schedule of hourly moves makes the job within a time, from its beginning on; 0 if nothing is known.
+pub fn bound(history: &PriceHistory, job: &PricedJob, within_ms: &Range<i64>, terms: &MoveTerms) -> f64 {
+    let (begin_ms, length_ms) = (within_ms.start, within_ms.end - within_ms.start);
+    let hours = usize::try_from((length_ms.max(0) + GRID_MS - 1) / GRID_MS).unwrap_or(0);
     let regions: Vec<&str> = history.offers.iter().map(|offer| offer.region.as_str()).collect();
     let lanes: Vec<Lane> = (history.offers.iter().enumerate())
         .filter_map(|(at, offer)| {
@@ -129,7 +131,7 @@ mod tests {
     #[test]
     fn the_worked_example() {
         let prices = history(&[("us-east-1a", &[(0, 1.0)])], 50);
-        assert!((bound(&prices, &job(1.0, &[10.0]), 0, &TERMS) - 1.0).abs() < 1e-6);
+        assert!((bound(&prices, &job(1.0, &[10.0]), &(0..50 * HOUR_MS), &TERMS) - 1.0).abs() < 1e-6);
     }
 
     /// 10 h at 1.00, or 5 h there and 5 h in the other zone at 0.50: 7.50. A start of 6 min is paid on both, and an egress where the regions differ.
@@ -139,9 +141,9 @@ mod tests {
         let near = history(&[("us-east-1a", &steady[..]), ("us-east-1b", &falling[..])], 10);
         let far = history(&[("us-east-1a", &steady[..]), ("eu-west-1b", &falling[..])], 12);
         let ten = job(10.0, &[10.0, 10.0]);
-        assert!((bound(&near, &ten, 0, &TERMS) - 7.5).abs() < 1e-6);
+        assert!((bound(&near, &ten, &(0..10 * HOUR_MS), &TERMS) - 7.5).abs() < 1e-6);
         let paid = MoveTerms { start_ms: HOUR_MS / 10, egress_usd: 0.25, ..TERMS };
-        let least = bound(&far, &ten, 0, &paid);
+        let least = bound(&far, &ten, &(0..12 * HOUR_MS), &paid);
         // The two hours that are left after it let the bound sink below what is made, as paths of another length count.
         // Made: 4.9 h of work by 5 h, a start at 0.50, and 5.1 h of work at 0.50, with the egress.
         let made = 5.0 + 0.25 + 0.5 * 5.2;

@@ -10,8 +10,7 @@ use crate::cloud::emit::infra;
 use crate::cloud::market::region_of;
 use crate::error::Result;
 use crate::plan::Emitted;
-use crate::plan::emitted::{table, task_names};
-use crate::yaml::stream;
+use crate::plan::emitted::{table, task, task_names};
 
 /// The list: `moves.csv`.
 ///
@@ -89,8 +88,7 @@ pub fn sky_pilot(answer: &MovesAnswer) -> Result<Vec<Emitted>> {
             answer.to,
             if moves { "moves.csv says when to move" } else { "it stays there to its end" }
         );
-        let comment: String = what.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-        found.push((format!("{name}.yaml"), stream(&[(comment, document)])));
+        found.push(task(&name, &what, document));
     }
     Ok(found)
 }

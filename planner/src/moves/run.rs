@@ -4,6 +4,8 @@
 //!
 //! O(checks × offers × log quotes). Worked example: a job of 20 h at 1.00 an hour, checked every 10 h; at the first check another zone of the same region costs 0.50, and starts in 6 min: 10.00 and 10.1 h at 0.50 are 15.05, 4.95 less than staying.
 
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -142,14 +144,15 @@ pub fn elsewhere(
     least(history, at_ms, terms, figure)
 }
 
-/// Runs a job from a start; nothing if it has nowhere to begin, or does not end before the history does.
+/// Runs a job from the beginning of a time on; nothing if it has nowhere to begin, or does not end within that time.
 pub fn run(
     history: &PriceHistory,
     job: &PricedJob,
-    begin_ms: i64,
+    within_ms: &Range<i64>,
     rule: &MoveRule,
     terms: &MoveTerms,
 ) -> Option<MoveRun> {
+    let begin_ms = within_ms.start;
     let mut here = first(history, job, begin_ms, rule.first, terms)?;
     let (mut at_ms, mut starting_ms, mut left) = (begin_ms, terms.start_ms, job.steps);
     let (mut usd, mut moves) = (0.0, 0);
@@ -162,7 +165,7 @@ pub fn run(
             begin_ms + ((at_ms - begin_ms) / check_ms + 1) * check_ms
         });
         let until_ms = done_ms.min(check_ms);
-        if until_ms > history.ends_ms {
+        if until_ms > within_ms.end {
             return None;
         }
         usd += history.offers.get(here)?.price.cost(at_ms, until_ms)?;
@@ -199,6 +202,10 @@ mod tests {
 
     const TERMS: MoveTerms = MoveTerms { start_ms: 360_000, egress_usd: 0.0, trusted_ms: 1000 * HOUR_MS };
 
+    const ALL: Range<i64> = 0..100 * HOUR_MS;
+    const TEN: Range<i64> = 0..10 * HOUR_MS;
+    const DAYS: Range<i64> = 0..72 * HOUR_MS;
+
     fn every(hours: i64, margin: f64) -> MoveRule {
         MoveRule { first: FirstPlace::Now, moving: Some(Moving { check_s: hours as f64 * 3600.0, margin }) }
     }
@@ -212,11 +219,11 @@ mod tests {
         let terms = MoveTerms { start_ms: 0, ..TERMS };
         let prices = history(&[("us-east-1a", &[(0, 1.0)]), ("us-east-1b", &[(0, 2.0), (5, 0.5)])], 100);
         let long = job(20.0, &[10.0, 10.0]);
-        assert_eq!(usd(run(&prices, &long, 0, &MoveRule::STAY, &terms)), 20.0);
-        let moved = run(&prices, &long, 0, &every(10, 0.0), &terms);
+        assert_eq!(usd(run(&prices, &long, &ALL, &MoveRule::STAY, &terms)), 20.0);
+        let moved = run(&prices, &long, &ALL, &every(10, 0.0), &terms);
         assert_eq!((usd(moved), moved.unwrap().moves), (15.0, 1));
         // A start of 6 min is paid at the beginning, at 1.00, and after the move, at 0.50; at the check 10 h have gone by, and 9.9 h of work.
-        let moved = run(&prices, &long, 0, &every(10, 0.0), &TERMS).unwrap();
+        let moved = run(&prices, &long, &ALL, &every(10, 0.0), &TERMS).unwrap();
         assert_eq!(usd(Some(moved)), 10.0 + 0.5 * 10.2);
         assert_eq!(moved.time_ms, 20 * HOUR_MS + 2 * TERMS.start_ms);
     }
@@ -228,7 +235,7 @@ mod tests {
         let far = history(&[("us-east-1a", &steady[..]), ("eu-west-1b", &falling[..])], 100);
         let terms = MoveTerms { egress_usd: 1.0, ..TERMS };
         let ten = job(10.0, &[10.0, 10.0]);
-        let moves = |prices: &PriceHistory, rule: MoveRule| run(prices, &ten, 0, &rule, &terms).unwrap().moves;
+        let moves = |prices: &PriceHistory, rule: MoveRule| run(prices, &ten, &ALL, &rule, &terms).unwrap().moves;
         // The rest is 9.1 h for 9.10 here, and 9.2 h for 8.28 there: 9 % less. The egress makes that 9.28.
         assert_eq!([moves(&near, every(1, 0.05)), moves(&near, every(1, 0.1)), moves(&far, every(1, 0.0))], [1, 0, 0]);
         // Nothing begins at an old price.
@@ -252,10 +259,10 @@ mod tests {
     #[test]
     fn a_run_ends_within_the_history_or_not_at_all() {
         let prices = history(&[("us-east-1a", &[(0, 1.0)])], 10);
-        assert!(run(&prices, &job(9.9, &[10.0]), 0, &MoveRule::STAY, &TERMS).is_some());
-        assert!(run(&prices, &job(9.95, &[10.0]), 0, &MoveRule::STAY, &TERMS).is_none());
-        assert!(run(&prices, &job(1.0, &[10.0]), -1, &MoveRule::STAY, &TERMS).is_none());
-        assert!(run(&prices, &job(1e15, &[1e-9]), 0, &every(1, 0.0), &TERMS).is_none());
+        assert!(run(&prices, &job(9.9, &[10.0]), &TEN, &MoveRule::STAY, &TERMS).is_some());
+        assert!(run(&prices, &job(9.95, &[10.0]), &TEN, &MoveRule::STAY, &TERMS).is_none());
+        assert!(run(&prices, &job(1.0, &[10.0]), &(-1..TEN.end), &MoveRule::STAY, &TERMS).is_none());
+        assert!(run(&prices, &job(1e15, &[1e-9]), &TEN, &every(1, 0.0), &TERMS).is_none());
     }
 
     /// Drawn prices of three or four places in two regions over three days.
@@ -285,10 +292,10 @@ mod tests {
                 egress_usd: f64::from(random.random_range(0..=2)) / 2.0,
                 trusted_ms: 1000 * HOUR_MS,
             };
-            let least = bound(&prices, &job, 0, &terms);
+            let least = bound(&prices, &job, &DAYS, &terms);
             let stay = MoveRule { first: FirstPlace::OnAverage, moving: None };
             for rule in [MoveRule::STAY, stay, every(1, 0.0), every(3, 0.0), every(1, 0.1), every(24, 0.05)] {
-                let Some(run) = run(&prices, &job, 0, &rule, &terms) else { continue };
+                let Some(run) = run(&prices, &job, &DAYS, &rule, &terms) else { continue };
                 assert!(least <= run.usd * (1.0 + 1e-9), "seed {seed}, {rule:?}: {least} above {}", run.usd);
                 tried += 1;
                 near += usize::from(run.usd < 1.02 * least);

@@ -84,7 +84,7 @@ impl MoveTrial {
     }
 }
 
-/// All rules: two that stay, and those that move.
+/// All rules: [to stay](MoveRule::STAY) first, then to stay at the cheapest mean price, and those that move.
 fn rules(checks_s: &[f64]) -> Vec<MoveRule> {
     let stays = [FirstPlace::Now, FirstPlace::OnAverage];
     let moving = checks_s.iter().rev().flat_map(|check_s| MARGINS.map(|margin| Moving { check_s: *check_s, margin }));
@@ -102,8 +102,9 @@ struct Tried {
 }
 
 impl Tried {
-    fn stay(&self, rules: &[MoveRule]) -> Option<&MoveRun> {
-        self.runs.get(rules.iter().position(|rule| *rule == MoveRule::STAY)?)
+    /// The run that all others are held against.
+    fn stay(&self) -> Option<&MoveRun> {
+        self.runs.first()
     }
 }
 
@@ -127,14 +128,12 @@ fn part(
     (rules, starts, bounded): (&[MoveRule], usize, bool),
     terms: &MoveTerms,
 ) -> (Vec<Tried>, usize) {
-    // What comes after the part is not there for it.
-    let cut = PriceHistory { ends_ms: to_ms, ..history.clone() };
     let minutes = |ms: i64| usize::try_from(ms / 60_000).unwrap_or(0);
     let tasks: Vec<(usize, &PricedJob, usize, i64)> = jobs
         .iter()
         .enumerate()
         .flat_map(|(at, job)| {
-            let longest = minutes(longest_ms(&cut, job, (from_ms, to_ms), terms)) + 1;
+            let longest = minutes(longest_ms(history, job, (from_ms, to_ms), terms)) + 1;
             let windows = spread(&(0..minutes(to_ms - from_ms)), longest, starts);
             let begins = windows.into_iter().map(|window| from_ms + window.ahead.start as i64 * 60_000);
             begins.enumerate().map(|(start, begin_ms)| (at, job, start, begin_ms)).collect::<Vec<_>>()
@@ -143,9 +142,12 @@ fn part(
     let tried: Vec<Option<Tried>> = tasks
         .par_iter()
         .map(|(at, job, start, begin_ms)| {
-            let runs: Option<Vec<MoveRun>> = rules.iter().map(|rule| run(&cut, job, *begin_ms, rule, terms)).collect();
+            // What comes after the part is not there for it.
+            let within_ms = *begin_ms..to_ms;
+            let runs: Option<Vec<MoveRun>> =
+                rules.iter().map(|rule| run(history, job, &within_ms, rule, terms)).collect();
             runs.map(|runs| {
-                let bound = bounded.then(|| bound(&cut, job, *begin_ms, terms));
+                let bound = bounded.then(|| bound(history, job, &within_ms, terms));
                 Tried { job: *at, start: *start, runs, bound }
             })
         })
@@ -188,7 +190,7 @@ pub fn trial(history: &PriceHistory, jobs: &[PricedJob], plan: &TrialPlan, terms
     if earlier.is_empty() || later.is_empty() {
         return None;
     }
-    let share = |tried: &Tried, usd: f64| tried.stay(&rules).filter(|stay| stay.usd > 0.0).map(|stay| usd / stay.usd);
+    let share = |tried: &Tried, usd: f64| tried.stay().filter(|stay| stay.usd > 0.0).map(|stay| usd / stay.usd);
     let of_rule = |tried: &Tried, at: usize| share(tried, tried.runs.get(at)?.usd);
     let earlier_shares: Vec<f64> = (0..rules.len()).map(|at| mean_of(&earlier, |tried| of_rule(tried, at))).collect();
     let best = |of: &dyn Fn(&MoveRule) -> bool| {
@@ -208,7 +210,7 @@ pub fn trial(history: &PriceHistory, jobs: &[PricedJob], plan: &TrialPlan, terms
         .map(|at| {
             let (share, worst_share) = shares(&later, &|tried| of_rule(tried, at));
             let time = |tried: &Tried| {
-                let (of, stay) = (tried.runs.get(at)?, tried.stay(&rules)?);
+                let (of, stay) = (tried.runs.get(at)?, tried.stay()?);
                 Some(of.time_ms as f64 / stay.time_ms.max(1) as f64)
             };
             MoveScore {

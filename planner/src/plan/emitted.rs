@@ -2,10 +2,12 @@
 //!
 //! O(length). Worked example: with the mark `#`, the line `a job` with a break in its name stays one comment, `# a job`.
 
+use serde_json::Value;
 use tracecast_analytics::report::markup::csv_text;
 
 use super::slug::slug;
 use crate::error::{Error, Result};
+use crate::yaml::stream;
 
 /// A file that a plan emits: its name and content.
 pub type Emitted = (String, String);
@@ -79,6 +81,12 @@ pub(crate) fn task_names<'n>(jobs: impl IntoIterator<Item = &'n str>) -> Result<
         found.push(name);
     }
     Ok(found)
+}
+
+/// The file of a task, and what it is for as a comment on one line.
+pub(crate) fn task(name: &str, what: &str, document: Value) -> Emitted {
+    let comment = what.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    (format!("{name}.yaml"), stream(&[(comment, document)]))
 }
 
 /// Lines as comments that begin with `mark`. What comes from the user's files stays on its line.
