@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
-use clap::ValueEnum;
 use tracecast_analytics::report::{format, text::TextOptions};
 use tracecast_analytics::storage;
 
@@ -79,23 +78,6 @@ pub(crate) fn emitted(folder: &Path, files: &[(impl AsRef<str>, String)], quiet:
     let files = format::counted(files.len() as u64, "file", "files");
     say(quiet, &format!("tracecast: {files} in {}", folder.display()));
     Ok(())
-}
-
-/// Writes the files of a plan into a folder, if one is named: by all emitters where none is asked for. Where it is `refused`, says that nothing is written, and why.
-pub(crate) fn emit_or_refuse<E: ValueEnum, N: AsRef<str> + Clone>(
-    folder: Option<&Path>,
-    asked: &[E],
-    refused: Option<String>,
-    of: impl Fn(&E) -> Result<Vec<(N, String)>>,
-    quiet: bool,
-) -> Result<()> {
-    let Some(folder) = folder else { return Ok(()) };
-    if let Some(why) = refused {
-        say(quiet, &format!("tracecast: nothing is written to --emit-to, as {}", why.replace("**", "")));
-        return Ok(());
-    }
-    let asked = if asked.is_empty() { E::value_variants() } else { asked };
-    emitted(folder, &asked.iter().map(of).collect::<Result<Vec<_>>>()?.concat(), quiet)
 }
 
 /// The error as one of the system, so that a closed stdout is known for what it is.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 use tracecast_analytics::Trace;
 use tracecast_analytics::audit::factors::{Hourly, Method};
 use tracecast_analytics::schema::Table as _;
@@ -18,10 +18,11 @@ use tracecast_planner::defer::series::{HourSeries, HourValue};
 use crate::args::{Reading, TIMES, duration, within};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
+use crate::cmd::emitting::{Audience, Emitting};
 use crate::cmd::simulate::predictions;
 use crate::exit::Usage;
 use crate::progress::Clock;
-use crate::{output, source};
+use crate::source;
 
 /// What is to be low.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -48,6 +49,11 @@ pub(crate) enum Emit {
     Table,
     /// Lines for Slurm's job_submit.lua, and a script that starts what waits if the plan is a limit
     Slurm,
+}
+
+impl Audience for Emit {
+    const WHAT: &'static str =
+        "Write the starts for these, separated by commas: table, slurm [default: both, if --emit-to is given]";
 }
 
 #[derive(Debug, Args)]
@@ -120,20 +126,8 @@ pub(crate) struct PlanDefer {
     /// Choose on the jobs before this time, and tell what comes after [default: where a third of the weeks is left]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
-    /// Write the starts for these, separated by commas: table, slurm [default: both, if --emit-to is given]
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHO",
-        value_delimiter = ',',
-        requires = "emit_to",
-        action = ArgAction::Append,
-        help_heading = "Configuration"
-    )]
-    pub(crate) emit: Vec<Emit>,
-    /// Folder into which they are written
-    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
-    pub(crate) emit_to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) emitting: Emitting<Emit>,
     #[command(flatten)]
     pub(crate) answering: Answering,
     /// Write each chart of the answer into this folder, as SVG and as PNG
@@ -210,7 +204,7 @@ fn hours(asked: &PlanDefer, trace: &Trace) -> Result<(DeferHours, Option<(HourSe
 pub(crate) fn plan(asked: &PlanDefer, quiet: bool) -> Result<()> {
     use tracecast_analytics::time::{DAY_MS, HOUR_MS};
     let checked = asked.answering.check("plan-defer", &[])?;
-    asked.answering.replacing.folders([&asked.emit_to, &asked.charts])?;
+    asked.answering.replacing.folders([&asked.emitting.emit_to, &asked.charts])?;
     if !(HOUR_MS..=7 * DAY_MS).contains(&asked.max_wait) {
         let what = "--max-wait is from 1h to 7d: intensities are by the hour, and nothing is known of hours far ahead";
         return Err(Usage(what.to_owned()).into());
@@ -269,6 +263,6 @@ pub(crate) fn plan(asked: &PlanDefer, quiet: bool) -> Result<()> {
             Emit::Slurm => emit::slurm(&answer)?,
         })
     };
-    output::emit_or_refuse(asked.emit_to.as_deref(), &asked.emit, refused, file, quiet)?;
+    asked.emitting.write(refused, file, quiet)?;
     checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 #[cfg(feature = "query")]
 use tracecast_analytics::Trace;
 use tracecast_analytics::time::{Window, Written, Zone};
@@ -18,9 +18,10 @@ use tracecast_planner::fleet::offers::FleetOffers;
 use crate::args::{Reading, TIMES, duration, within};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
+use crate::cmd::emitting::{Audience, Emitting};
 use crate::exit::Usage;
 use crate::progress::Clock;
-use crate::{output, source};
+use crate::source;
 
 /// Why the plan takes no part of the jobs.
 const NEEDED: &str = "the fleet serves all jobs; name those that may run on spot with --spot-where";
@@ -43,6 +44,11 @@ pub(crate) enum Emit {
     Purchases,
     /// Karpenter: NodePools (karpenter.sh/v1)
     Karpenter,
+}
+
+impl Audience for Emit {
+    const WHAT: &'static str =
+        "Write the mix for these, separated by commas: purchases, karpenter [default: both, if --emit-to is given]";
 }
 
 #[derive(Debug, Args)]
@@ -92,20 +98,8 @@ pub(crate) struct PlanFleet {
     /// Choose the mix on the jobs before this time, and price it on what comes after [default: where a third of the weeks is left]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
-    /// Write the mix for these, separated by commas: purchases, karpenter [default: both, if --emit-to is given]
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHO",
-        value_delimiter = ',',
-        requires = "emit_to",
-        action = ArgAction::Append,
-        help_heading = "Configuration"
-    )]
-    pub(crate) emit: Vec<Emit>,
-    /// Folder into which they are written
-    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
-    pub(crate) emit_to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) emitting: Emitting<Emit>,
     #[command(flatten)]
     pub(crate) answering: Answering,
     /// Write each chart of the answer into this folder, as SVG and as PNG
@@ -174,7 +168,7 @@ fn marked(asked: &PlanFleet, trace: &Trace) -> Result<Option<(Flexible, String)>
 
 pub(crate) fn plan(asked: &PlanFleet, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-fleet", &[])?;
-    asked.answering.replacing.folders([&asked.emit_to, &asked.charts])?;
+    asked.answering.replacing.folders([&asked.emitting.emit_to, &asked.charts])?;
     if asked.checkpoint_cost <= 0 {
         return Err(Usage("--checkpoint-cost 0: a checkpoint takes time; write 5min".to_owned()).into());
     }
@@ -217,6 +211,6 @@ pub(crate) fn plan(asked: &PlanFleet, quiet: bool) -> Result<()> {
             Emit::Karpenter => vec![emit::karpenter(&answer)?],
         })
     };
-    output::emit_or_refuse(asked.emit_to.as_deref(), &asked.emit, refused, file, quiet)?;
+    asked.emitting.write(refused, file, quiet)?;
     checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -16,8 +16,9 @@ use tracecast_predictors::interference::rates;
 
 use crate::args::{duration, within};
 use crate::cmd::answer::{self, Answering};
+use crate::cmd::emitting::{Audience, Emitting};
 use crate::exit::Usage;
-use crate::{output, source};
+use crate::source;
 
 /// What is to be least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -35,6 +36,12 @@ pub(crate) enum Emit {
     List,
     /// SkyPilot: a task for each job
     Skypilot,
+}
+
+impl Audience for Emit {
+    const WHAT: &'static str =
+        "Write what to rent for these, separated by commas: list, skypilot [default: both, if --emit-to is given]";
+    const FOLDER: &'static str = "Folder into which it is written";
 }
 
 /// The jobs that are to run.
@@ -116,20 +123,8 @@ pub(crate) struct PlanInstances {
     /// Most cost of all jobs together
     #[arg(long, value_name = "AMOUNT", value_parser = amount, help_heading = "Choice")]
     pub(crate) budget: Option<f64>,
-    /// Write what to rent for these, separated by commas: list, skypilot [default: both, if --emit-to is given]
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHO",
-        value_delimiter = ',',
-        requires = "emit_to",
-        action = ArgAction::Append,
-        help_heading = "Configuration"
-    )]
-    pub(crate) emit: Vec<Emit>,
-    /// Folder into which it is written
-    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
-    pub(crate) emit_to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) emitting: Emitting<Emit>,
     #[command(flatten)]
     pub(crate) answering: Answering,
 }
@@ -140,7 +135,7 @@ fn amount(text: &str) -> Result<f64, &'static str> {
 
 pub(crate) fn plan(asked: &PlanInstances, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-instances", &[])?;
-    asked.answering.replacing.folders([&asked.emit_to])?;
+    asked.answering.replacing.folders([&asked.emitting.emit_to])?;
     for (option, ms) in [("--bill-by", Some(asked.bill_by)), ("--deadline", asked.deadline)] {
         if ms.is_some_and(|ms| ms < 1_000) {
             return Err(Usage(format!("{option}: write a time of at least 1s")).into());
@@ -190,6 +185,6 @@ pub(crate) fn plan(asked: &PlanInstances, quiet: bool) -> Result<()> {
             Emit::Skypilot => emit::sky_pilot(&answer)?,
         })
     };
-    output::emit_or_refuse(asked.emit_to.as_deref(), &asked.emit, refused, file, quiet)?;
+    asked.emitting.write(refused, file, quiet)?;
     checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -15,6 +15,7 @@ mod config;
 mod decide;
 mod defer;
 mod describe;
+mod emitting;
 mod fleet;
 mod formats;
 mod ingest;

@@ -15,10 +15,11 @@ use tracecast_predictors::interference::rates;
 
 use crate::args::{Reading, duration, within};
 use crate::cmd::answer::{self, Answering};
+use crate::cmd::emitting::{Audience, Emitting};
 use crate::cmd::instances::RunJobs;
 use crate::cmd::spot_traces::{NO_JOBS, moment};
 use crate::exit::Usage;
-use crate::{output, source};
+use crate::source;
 
 /// Who reads the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -27,6 +28,11 @@ pub(crate) enum Emit {
     List,
     /// SkyPilot: a task for each job, at the place where it begins
     Skypilot,
+}
+
+impl Audience for Emit {
+    const WHAT: &'static str = "Write where jobs begin and move for these, separated by commas: list, skypilot [default: both, if --emit-to is given]";
+    const FOLDER: &'static str = "Folder into which it is written";
 }
 
 #[derive(Debug, Args)]
@@ -67,20 +73,8 @@ pub(crate) struct PlanMoves {
     /// Where the later part begins, such as 2020-03-01T00:00:00Z [default: after two thirds of the history]
     #[arg(long, value_name = "TIME", value_parser = moment, help_heading = "Test")]
     pub(crate) test_from: Option<i64>,
-    /// Write where jobs begin and move for these, separated by commas: list, skypilot [default: both, if --emit-to is given]
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHO",
-        value_delimiter = ',',
-        requires = "emit_to",
-        action = ArgAction::Append,
-        help_heading = "Configuration"
-    )]
-    pub(crate) emit: Vec<Emit>,
-    /// Folder into which it is written
-    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
-    pub(crate) emit_to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) emitting: Emitting<Emit>,
     #[command(flatten)]
     pub(crate) reading: Reading,
     #[command(flatten)]
@@ -114,7 +108,7 @@ impl PlanMoves {
 
 pub(crate) fn plan(asked: &PlanMoves, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-moves", &[])?;
-    asked.answering.replacing.folders([&asked.emit_to])?;
+    asked.answering.replacing.folders([&asked.emitting.emit_to])?;
     let checks_s = asked.checks_s()?;
     if !(0..=HOUR_MS).contains(&asked.start) {
         return Err(Usage("--start: write a time of at most 1h".to_owned()).into());
@@ -152,6 +146,6 @@ pub(crate) fn plan(asked: &PlanMoves, quiet: bool) -> Result<()> {
         })
     };
     let refused = nowhere.then(|| answer.action.clone());
-    output::emit_or_refuse(asked.emit_to.as_deref(), &asked.emit, refused, file, quiet)?;
+    asked.emitting.write(refused, file, quiet)?;
     checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 use tracecast_analytics::ingest::{self, SourceFile};
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_planner::cloud::availability::SpotSeries;
@@ -15,9 +15,10 @@ use tracecast_planner::serving::target::ServingTarget;
 
 use crate::args::{Reading, duration};
 use crate::cmd::answer::{self, Answering};
+use crate::cmd::emitting::{Audience, Emitting};
 use crate::exit::Usage;
 use crate::progress::Clock;
-use crate::{output, source};
+use crate::source;
 
 /// Why a trace of spot takes no part of its samples.
 const NO_JOBS: &str = "availability belongs to no job";
@@ -29,6 +30,11 @@ pub(crate) enum Emit {
     Keda,
     /// SkyServe: the service section of its file
     Skyserve,
+}
+
+impl Audience for Emit {
+    const WHAT: &'static str =
+        "Write the setting for these, separated by commas: keda, skyserve [default: both, if --emit-to is given]";
 }
 
 #[derive(Debug, Args)]
@@ -72,20 +78,8 @@ pub(crate) struct PlanServing {
     /// Choose settings on the requests before this time, and report on those after it [default: the middle of the log]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
-    /// Write the setting for these, separated by commas: keda, skyserve [default: both, if --emit-to is given]
-    #[arg(
-        long,
-        value_enum,
-        value_name = "WHO",
-        value_delimiter = ',',
-        requires = "emit_to",
-        action = ArgAction::Append,
-        help_heading = "Configuration"
-    )]
-    pub(crate) emit: Vec<Emit>,
-    /// Folder into which they are written
-    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
-    pub(crate) emit_to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) emitting: Emitting<Emit>,
     #[command(flatten)]
     pub(crate) answering: Answering,
     /// Write each chart of the answer into this folder, as SVG and as PNG
@@ -117,7 +111,7 @@ fn title(files: &[SourceFile]) -> String {
 
 pub(crate) fn plan(asked: &PlanServing, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-serving", &[])?;
-    asked.answering.replacing.folders([&asked.emit_to, &asked.charts])?;
+    asked.answering.replacing.folders([&asked.emitting.emit_to, &asked.charts])?;
     let window = Window::new(["--eval-from", "the end"], asked.eval_from.as_ref(), None)?;
     let table = asked.service.display().to_string();
     let service = ReplicaService::parse(&table, &source::text(&asked.service)?)?;
@@ -153,6 +147,6 @@ pub(crate) fn plan(asked: &PlanServing, quiet: bool) -> Result<()> {
             Emit::Skyserve => vec![emit::skyserve(&answer)?],
         })
     };
-    output::emit_or_refuse(asked.emit_to.as_deref(), &asked.emit, refused, file, quiet)?;
+    asked.emitting.write(refused, file, quiet)?;
     checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }
