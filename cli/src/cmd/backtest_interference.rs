@@ -36,7 +36,7 @@ impl LeaveOut {
 Example, Gavel's measurements, each family of models left out in turn:
   tracecast backtest interference simulation_throughputs.json.gz --hold-out family")]
 pub(crate) struct BacktestInterference {
-    /// Measured pairs: CSV, Gavel's throughputs (JSON), or step times on MIG slices (CSV)
+    /// Measured pairs: CSV, Gavel's throughputs (JSON), Lucid's table (CSV), or step times on MIG slices (CSV)
     ///
     /// A CSV of pairs has the columns gpu_type, job_a, job_b, speed_a and speed_b. A speed is the share of the speed alone. It is empty or 0 where the
     /// two jobs did not fit. A CSV of slices has the columns model, batch, mig_profile and step_s_median.

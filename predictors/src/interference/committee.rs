@@ -29,7 +29,7 @@ pub const LEVELS: [f64; 5] = [0.05, 0.1, 0.5, 0.9, 0.95];
 /// The slowest speed that is forecast.
 pub(super) const SLOWEST: f64 = 0.02;
 /// Priors drawn, and from how many effects on fewer.
-const DRAWN: [(usize, u64); 3] = [(150, 32), (260, 12), (usize::MAX, 6)];
+const DRAWN: [(usize, u64); 3] = [(150, 32), (400, 12), (usize::MAX, 6)];
 /// Spreads that 80 and 90 % intervals reach where nothing could be left out: those of a normal distribution, and half more.
 const UNTESTED: (f64, f64) = (1.92, 2.47);
 
@@ -109,7 +109,7 @@ pub(super) fn drawn(effects: usize) -> u64 {
 }
 
 /// Most folds of families, and from how many effects on fewer.
-const FOLDS: [(usize, usize); 2] = [(260, 16), (usize::MAX, 8)];
+const FOLDS: [(usize, usize); 2] = [(400, 16), (usize::MAX, 8)];
 
 /// Most folds of families of a model of so many effects.
 pub(super) fn folds(effects: usize) -> usize {

@@ -1,7 +1,7 @@
 //! What loads cost: a part of the speed that more load never raises, whatever is known.
 //!
 //! With x the own load and y the partner's (shares, see [`super::alone::LOADS`]), a speed falls by Σ β h(x, y) with β ≥ 0 over the terms y, x,
-//! max(0, x + y − ½), max(0, x + y − 1), max(0, x + y − 1½) and 1 − min(1, 1 / (x + y)) of each load. Every term rises with x and with y, so the speed of
+//! max(0, x + y − 1), max(0, x + y − 1½) and 1 − min(1, 1 / (x + y)) of each load. Every term rises with x and with y, so the speed of
 //! either job never rises with any load of either. The last is what two jobs lose that take turns on a full resource. A load that is unknown is taken to be
 //! the mean of those known; loads that nobody knows have no terms. O(loads) a pair.
 //!
@@ -10,7 +10,7 @@
 use super::alone::{Alone, LOADS, Loads};
 
 /// Terms a load.
-pub(super) const TERMS: usize = 6;
+pub(super) const TERMS: usize = 5;
 
 /// The terms of pairs.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +46,7 @@ impl LoadTerms {
             let (x, y) = (own.unwrap_or(*usual).max(0.0), beside.unwrap_or(*usual).max(0.0));
             let sum = x + y;
             let lost = if sum > 1.0 { 1.0 - 1.0 / sum } else { 0.0 };
-            terms.extend([y, x, (sum - 0.5).max(0.0), (sum - 1.0).max(0.0), (sum - 1.5).max(0.0), lost]);
+            terms.extend([y, x, (sum - 1.0).max(0.0), (sum - 1.5).max(0.0), lost]);
         }
         terms
     }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A **normalised speed** is the speed beside another job over the speed alone: 1 is no slowdown, 0.5 is half as fast. [`table`] holds what was measured,
-//! [`read`] and [`gavel`] fill it, [`effects`] is the model, [`committee`] chooses its priors and makes its intervals hold, `memory` says what does not
+//! [`read`], [`gavel`] and [`lucid`] fill it, [`effects`] is the model, [`committee`] chooses its priors and makes its intervals hold, `memory` says what does not
 //! fit, [`backtest`] tests all of it on families and GPU types that were left out. [`predictor`] is the model in one file, [`share`] what it answers. [`mod@slice`] is about MIG, [`rates`] about gangs alone.
 //!
 //! Worked number: alone a job makes 4.8 steps a second, beside another 2.4: its normalised speed is 0.5.
@@ -22,6 +22,7 @@ pub mod committee;
 pub mod effects;
 pub mod gavel;
 mod load;
+pub mod lucid;
 mod memory;
 pub mod predictor;
 pub mod rates;

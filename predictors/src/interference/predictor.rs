@@ -30,8 +30,8 @@ use crate::model_file::Format;
 /// The file.
 const FORMAT: Format = Format {
     name: "tracecast-sharing-model",
-    version: 1,
-    oldest: 1,
+    version: 2,
+    oldest: 2,
     longest: 1 << 30,
     of: "sharing",
     command: "tracecast train interference",

@@ -1,4 +1,4 @@
-//! Pairs and profiles from files: the documented CSV forms, Gavel's JSON ([`super::gavel`]) and MISO's table of profiles.
+//! Pairs and profiles from files: the documented CSV forms, Gavel's JSON ([`super::gavel`]), Lucid's tables ([`super::lucid`]) and MISO's table of profiles.
 //!
 //! **Pairs**: columns `gpu_type,job_a,job_b,speed_a,speed_b`; a speed is the share of the speed alone, both empty or one 0 where the pair did not fit;
 //! one empty speed beside a number is a mistake.
@@ -14,6 +14,7 @@ use std::path::Path;
 use tracecast_analytics::ingest::SourceFile;
 
 use super::gavel;
+use super::lucid::{self, LUCID_GPU, LucidJob};
 use super::table::{JobProfile, Quantity, RestsOn, SharedPair, SharingTable, Speeds};
 use crate::error::{Error, Result};
 use crate::sheet::{Sheet, SheetRow, text, unreadable};
@@ -42,7 +43,7 @@ pub(super) fn quantity(row: &SheetRow<'_>, column: &str, quantity: Quantity) -> 
 }
 
 /// A speed in a cell; `None` where the cell is empty, or it is 0.
-fn speed(row: &SheetRow<'_>, column: &str) -> Result<Option<f64>> {
+pub(super) fn speed(row: &SheetRow<'_>, column: &str) -> Result<Option<f64>> {
     let speed = row.number(column)?;
     if let Some(fast) = speed.filter(|speed| *speed > FASTEST) {
         return Err(row.wrong(
@@ -53,7 +54,7 @@ fn speed(row: &SheetRow<'_>, column: &str) -> Result<Option<f64>> {
     Ok(speed.filter(|speed| *speed > 0.0))
 }
 
-/// All that files say of sharing: pairs (CSV or Gavel's JSON), and profiles where there is a file of them.
+/// All that files say of sharing: pairs (CSV, Gavel's JSON or Lucid's table), and profiles where there is a file of them.
 ///
 /// # Errors
 /// If a file cannot be read, or is not what it should be; the error says where, and what would mend it.
@@ -87,6 +88,9 @@ pub fn sharing(pairs: &Path, profiles: Option<&Path>) -> Result<SharingTable> {
 
 fn read_pairs(path: &Path, content: &str, table: &mut SharingTable) -> Result<()> {
     let sheet = Sheet::open(path, content)?;
+    if lucid::has_pairs(&sheet) {
+        return lucid::pairs(sheet, table);
+    }
     let needed = ["gpu_type", "job_a", "job_b", "speed_a", "speed_b"];
     if !sheet.has(&needed) {
         return Err(
@@ -117,7 +121,8 @@ pub fn is_profiles(path: &Path) -> Result<bool> {
     let columns: Vec<String> = head.first_line().split(',').map(|column| column.trim().to_ascii_lowercase()).collect();
     let has = |wanted: [&str; 2]| wanted.iter().all(|name| columns.iter().any(|column| column == name));
     let quantity = |column: &String| Quantity::of_column(column).is_some_and(|quantity| quantity != Quantity::Batch);
-    Ok((has(["gpu_type", "job"]) || has(["model", "batch"])) && columns.iter().any(quantity))
+    Ok((has(["gpu_type", "job"]) || has(["model", "batch"]) || has(["model", "batchsize"]))
+        && columns.iter().any(quantity))
 }
 
 /// A row of a file of profiles.
@@ -157,15 +162,16 @@ pub(super) fn quantities<'c, P: PartialEq>(
     Ok(found)
 }
 
-/// Calls `each` with every row of a file of profiles: the documented form, or MISO's. Returns the columns that nothing is done with.
+/// Calls `each` with every row of a file of profiles: the documented form, MISO's or Lucid's. Returns the columns that nothing is done with.
 ///
 /// # Errors
 /// If the file cannot be read, or is not what it should be.
 pub fn profile_rows(path: &Path, mut each: impl FnMut(ProfileRow)) -> Result<Vec<String>> {
     let content = text(path)?;
     let sheet = Sheet::open(path, &content)?;
-    let is_miso = sheet.has(&["model", "batch"]) && !sheet.has(&["job"]);
-    if !is_miso && !sheet.has(&["gpu_type", "job"]) {
+    let is_lucid = sheet.has(&lucid::JOB) && !sheet.has(&["job"]);
+    let is_miso = sheet.has(&["model", "batch"]) && !sheet.has(&["job"]) && !is_lucid;
+    if !is_miso && !is_lucid && !sheet.has(&["gpu_type", "job"]) {
         return Err(
             sheet.other("name a file of profiles with the columns gpu_type, job, family and any of those in the guide")
         );
@@ -173,16 +179,21 @@ pub fn profile_rows(path: &Path, mut each: impl FnMut(ProfileRow)) -> Result<Vec
     let known = quantities(&sheet, |column| Some(((), column)))?;
     // The last three say what a row rests on, where telemetry or a forecast wrote it.
     let named = ["gpu_type", "job", "family", "model", JOBS, READINGS, FORECAST];
-    let is_passed = |column: &&String| !named.contains(&column.as_str()) && Quantity::of_column(column).is_none();
+    let is_named = |column: &str| named.contains(&column) || (is_lucid && lucid::JOB.contains(&column));
+    let is_passed = |column: &&String| !is_named(column) && Quantity::of_column(column).is_none();
     let passed: Vec<String> = sheet.columns().iter().filter(is_passed).cloned().collect();
     sheet.rows(|row| {
-        let (gpu_type, job) = if is_miso {
-            (MISO_GPU.to_owned(), miso_job(row.name("model")?, row.name("batch")?))
-        } else {
-            (row.name("gpu_type")?.to_owned(), row.name("job")?.to_owned())
-        };
         let filled = |column: &str| Some(row.cell(column)).filter(|cell| !cell.is_empty()).map(str::to_owned);
         let mut profile = JobProfile::default();
+        let (gpu_type, job, family) = if is_lucid {
+            let job = LucidJob::of(row, "")?;
+            profile = job.profile();
+            (LUCID_GPU.to_owned(), job.name, Some(job.family))
+        } else if is_miso {
+            (MISO_GPU.to_owned(), miso_job(row.name("model")?, row.name("batch")?), filled("family"))
+        } else {
+            (row.name("gpu_type")?.to_owned(), row.name("job")?.to_owned(), filled("family"))
+        };
         for (column, (), of) in &known {
             profile.set(*of, quantity(row, column, *of)?);
         }
@@ -194,7 +205,7 @@ pub fn profile_rows(path: &Path, mut each: impl FnMut(ProfileRow)) -> Result<Vec
         });
         let forecast = forecast.collect::<Result<_>>()?;
         let rests_on = RestsOn { jobs: filled(JOBS), readings: filled(READINGS) };
-        each(ProfileRow { gpu_type, job, family: filled("family"), profile, forecast, rests_on });
+        each(ProfileRow { gpu_type, job, family, profile, forecast, rests_on });
         Ok(())
     })?;
     Ok(passed)
@@ -206,7 +217,7 @@ pub(crate) fn passed_over(path: &Path, columns: &[String]) -> Option<String> {
     (!columns.is_empty()).then(told)
 }
 
-/// Adds profiles to a table: the documented form, or MISO's.
+/// Adds profiles to a table: the documented form, MISO's or Lucid's.
 ///
 /// # Errors
 /// If the file cannot be read, or is not what it should be.

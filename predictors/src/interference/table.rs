@@ -89,7 +89,7 @@ impl Quantity {
         Self::ALL.into_iter().find(known).or(match name {
             "gpu_util_pct" | "gpu_util" | "sm_util" | "utilization" => Some(Self::SmUtilPct),
             "mem_util" | "gmem_util" | "gmem_util_pct" => Some(Self::MemUtilPct),
-            "memory_used" | "memory_used_mb" | "gmem_mb" => Some(Self::MemoryMb),
+            "memory_used" | "memory_used_mb" | "gmem_mb" | "gmem" => Some(Self::MemoryMb),
             "batch_size" => Some(Self::Batch),
             _ => None,
         })
