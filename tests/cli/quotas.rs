@@ -50,6 +50,30 @@ fn what_was_lent_is_taken_back_as_the_quotas_say() {
 }
 
 #[test]
+fn queues_without_jobs_and_jobs_without_the_others_are_told() {
+    let (folder, jobs, nodes) = site();
+    let queues = folder
+        .file("three.yaml", &(queues("stopPolicy: None") + &queues("stopPolicy: None").replace("name: v", "name: w")));
+    let told = |rest: &[&str]| {
+        let asked = [&jobs, "--cluster", &nodes, "--recorded", "fifo/skip", "--quota", &queues];
+        stdout(&quietly(&[&asked[..], rest].concat())).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let all = told(&[]);
+    assert!(
+        all.contains("No job that is replayed is of wa (4 GPUs), wb (4 GPUs): all of that counts as idle"),
+        "{all}"
+    );
+    // Two jobs of vb that do not wait, and one of va that waits 90 s, as nobody is stopped for it.
+    assert!(all.contains("va 1 1 min 30 s 4.0") && all.contains("vb 2 0 s 4.0") && all.contains("wa 0 – 4.0"), "{all}");
+    assert!(!all.contains("on the nodes of all queues"));
+    let one = told(&["--vcs", "va"]);
+    assert!(
+        one.contains("Only jobs of va are replayed, on the nodes of all queues") && one.contains("va 1 0 s 4.0"),
+        "{one}"
+    );
+}
+
+#[test]
 fn the_sample_s_quotas_are_compared() {
     let compare = "datasets/clusters/sample_queues/compare.toml";
     let found = data(&["datasets/sample", "--recorded", "fifo/skip", "--compare", compare]);

@@ -6,13 +6,16 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section};
 
 use super::Answer;
-use crate::replay::metric::{Metrics, QuotaUse};
+use crate::replay::metric::{GroupFigures, Metrics, QuotaUse};
+
+/// Queues without jobs that are named.
+const LISTED: usize = 5;
 
 impl Answer {
     /// The section, a table for each replay with quotas.
     pub(super) fn quota_section(&self) -> Option<Section> {
         let of = |metrics: &Metrics| {
-            (!metrics.quotas.is_empty()).then(|| (finding(&metrics.quotas), table(&metrics.quotas)))
+            (!metrics.quotas.is_empty()).then(|| (finding(&metrics.quotas) + &unused(metrics), table(metrics)))
         };
         let section = self
             .by_replay(Section::new("quotas", "Quotas"), of)?
@@ -96,23 +99,51 @@ fn finding(quotas: &[QuotaUse]) -> String {
     borrowed + &owed + &starved + &overused
 }
 
-fn table(quotas: &[QuotaUse]) -> ReportTable {
+/// The waits of a queue's own jobs; nothing if it has none.
+fn jobs_of<'m>(queue: &QuotaUse, metrics: &'m Metrics) -> Option<&'m GroupFigures> {
+    metrics.by_vc.iter().find(|vc| !queue.above && vc.name == queue.name).map(|vc| &vc.group)
+}
+
+/// The queues that have a quota and no job, as what is idle of theirs says nothing of their users.
+fn unused(metrics: &Metrics) -> String {
+    let without: Vec<String> = metrics
+        .quotas
+        .iter()
+        .filter(|queue| !queue.above && queue.nominal_gpus > 0.0 && jobs_of(queue, metrics).is_none())
+        .map(|queue| format!("{} ({} GPUs)", queue.name, format::float(queue.nominal_gpus, 0)))
+        .collect();
+    if without.is_empty() {
+        return String::new();
+    }
+    let rest = without.len().saturating_sub(LISTED);
+    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    let listed = without.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    format!(" No job that is replayed is of {listed}{more}: all of that counts as idle, and others may have it.")
+}
+
+fn table(metrics: &Metrics) -> ReportTable {
+    let quotas = &metrics.quotas;
     let is_fair = quotas.iter().any(|queue| queue.fair_gpus.is_some());
     let is_volcanos = quotas.iter().any(is_volcanos);
     let names = ["Own quota", "Used", "Borrowed", "Idle", "Owed"].into_iter();
     let share = if is_volcanos { "Deserved" } else { "Fair share" };
     let shares = [share, "Short"].into_iter().filter(|_| is_fair);
     let over = ["Overused"].into_iter().filter(|_| is_volcanos);
-    let columns = names.chain(shares).chain(over).chain(["Stopped"]).map(Column::number);
+    let numbers = ["Jobs", "Mean wait"].into_iter().chain(names);
+    let columns = numbers.chain(shares).chain(over).chain(["Stopped"]).map(Column::number);
     let columns = [Column::text("Queue")].into_iter().chain(columns).collect();
     let mut table = ReportTable::new("By queue", columns);
     for queue in quotas {
         let gpus = [queue.nominal_gpus, queue.used_gpus, queue.borrowed_gpus, queue.idle_gpus, queue.owed_gpus];
         let shares = [queue.fair_gpus, queue.short_gpus].into_iter().filter(|_| is_fair).map(Option::unwrap_or_default);
         let cells = gpus.into_iter().chain(shares).map(|value| Cell::Float { value, digits: 1 });
-        let stopped = Cell::Int(i64::try_from(queue.stopped).unwrap_or(i64::MAX));
         let over = queue.overused_ratio.filter(|_| is_volcanos).map(Cell::share);
-        table.rows.push([queue.name.as_str().into()].into_iter().chain(cells).chain(over).chain([stopped]).collect());
+        let group = jobs_of(queue, metrics);
+        let count = |jobs: u64| Cell::Int(i64::try_from(jobs).unwrap_or(i64::MAX));
+        let jobs = if queue.above { Cell::Missing } else { count(group.map_or(0, |group| group.jobs)) };
+        let wait = Cell::opt(group.and_then(|group| group.wait), |wait| Cell::Duration(wait.mean_s));
+        let own = [queue.name.as_str().into(), jobs, wait];
+        table.rows.push(own.into_iter().chain(cells).chain(over).chain([count(queue.stopped)]).collect());
     }
     table
 }

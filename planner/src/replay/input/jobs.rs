@@ -220,6 +220,15 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
             ),
         );
     }
+    if let (Some(_), Some(wanted)) = (&options.quotas, &options.vcs) {
+        notes.insert(
+            0,
+            format!(
+                "**Only jobs of {} are replayed, on the nodes of all queues**: the jobs of the others take none of them, so waits are shorter than they were.",
+                wanted.join(", ")
+            ),
+        );
+    }
     let index: BTreeMap<&str, u16> = (0u16..).zip(&cluster.vcs).map(|(at, vc)| (vc.name.as_str(), at)).collect();
     kept.retain(|job| {
         let known = index.contains_key(job.vc.as_str());

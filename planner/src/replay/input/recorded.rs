@@ -196,7 +196,8 @@ fn by_vc_capacity(trace: &Trace, names: &[String], origin_ms: i64) -> Option<Rec
     let nodes_only = (0..capacity.len()).any(|ix| {
         capacity.scope.get(ix) == Some("vc") && capacity.gpus.get(ix).is_none() && capacity.nodes.get(ix).is_some()
     });
-    let mut basis = "Sizes of VCs over time are the trace's own; every VC has its nodes to itself.".to_owned();
+    let mut basis =
+        "Sizes of VCs over time are the trace's own; in the record every VC has its nodes to itself.".to_owned();
     if nodes_only {
         basis.push_str(&format!(
             " They are given in nodes, which are taken to have {usual} GPUs each; say otherwise with --cluster."

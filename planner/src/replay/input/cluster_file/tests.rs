@@ -82,7 +82,7 @@ fn sizes_as_of_the_last_moment() {
         text(&sized(), &Wanted::default()),
         "\
 # The cluster of log as of 2020-09-13T16:26:40Z, for --cluster.
-# Sizes of VCs over time are the trace's own; every VC has its nodes to itself.
+# Sizes of VCs over time are the trace's own; in the record every VC has its nodes to itself.
 # How many GPUs a node has is not recorded: 8 each are assumed.
 # The source does not say which GPU models they are: add gpu_type if jobs ask for types.
 
