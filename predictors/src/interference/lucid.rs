@@ -7,7 +7,6 @@
 //!
 //! O(bytes). Worked example: `VGG,CIFAR-10,64,1` is the job type `VGG on CIFAR-10, mixed precision (batch size 64)`.
 
-use super::read::speed;
 use super::table::{JobProfile, Quantity, SharedPair, SharingTable, Speeds};
 use crate::error::Result;
 use crate::sheet::{Sheet, SheetRow};
@@ -76,7 +75,7 @@ pub(super) fn pairs(sheet: Sheet<'_>, table: &mut SharingTable) -> Result<()> {
             Ok(at)
         };
         let (a, b) = (place("1")?, place("2")?);
-        let speeds = speed(row, "speed1")?.zip(speed(row, "speed2")?).map(|(a, b)| Speeds { a, b });
+        let speeds = Speeds::of(row, ["speed1", "speed2"])?;
         found.push(SharedPair { gpu, a, b, speeds });
         Ok(())
     })?;

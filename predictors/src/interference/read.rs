@@ -19,8 +19,6 @@ use super::table::{JobProfile, Quantity, RestsOn, SharedPair, SharingTable, Spee
 use crate::error::{Error, Result};
 use crate::sheet::{Sheet, SheetRow, text, unreadable};
 
-/// A speed above this is a mistake: the measurement alone, or a column in other units.
-const FASTEST: f64 = 10.0;
 /// GPU type of MISO's tables, which name none.
 pub const MISO_GPU: &str = "a100";
 /// The column of profiles that names what of a row is a forecast.
@@ -40,18 +38,6 @@ pub(super) fn quantity(row: &SheetRow<'_>, column: &str, quantity: Quantity) -> 
         return Err(row.wrong(format!("column `{column}` holds {value}"), "write percent, from 0 to 100"));
     }
     Ok(value)
-}
-
-/// A speed in a cell; `None` where the cell is empty, or it is 0.
-pub(super) fn speed(row: &SheetRow<'_>, column: &str) -> Result<Option<f64>> {
-    let speed = row.number(column)?;
-    if let Some(fast) = speed.filter(|speed| *speed > FASTEST) {
-        return Err(row.wrong(
-            format!("column `{column}` holds {fast}, which is more than {FASTEST} times the speed alone"),
-            "write speeds as shares of the speed alone, such as 0.85",
-        ));
-    }
-    Ok(speed.filter(|speed| *speed > 0.0))
 }
 
 /// All that files say of sharing: pairs (CSV, Gavel's JSON or Lucid's table), and profiles where there is a file of them.
@@ -104,7 +90,7 @@ fn read_pairs(path: &Path, content: &str, table: &mut SharingTable) -> Result<()
         if row.cell("speed_a").is_empty() != row.cell("speed_b").is_empty() {
             return Err(row.wrong("one of the two speeds is empty".to_owned(), "write both, or leave both empty"));
         }
-        let speeds = speed(row, "speed_a")?.zip(speed(row, "speed_b")?).map(|(a, b)| Speeds { a, b });
+        let speeds = Speeds::of(row, ["speed_a", "speed_b"])?;
         found.push(SharedPair { gpu, a, b, speeds });
         Ok(())
     })?;

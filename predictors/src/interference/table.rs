@@ -11,6 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use crate::error::Result;
+use crate::sheet::SheetRow;
+
 /// Something known of a job type alone on a GPU type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Quantity {
@@ -148,6 +151,30 @@ pub struct Speeds {
     pub a: f64,
     /// Of the second.
     pub b: f64,
+}
+
+/// A speed above this is a mistake: the measurement alone, or a column in other units.
+const FASTEST: f64 = 10.0;
+
+impl Speeds {
+    /// The speeds in two cells of a row; `None` where one is empty or 0, as the pair did not fit.
+    ///
+    /// # Errors
+    /// If a cell holds no number of at least 0, or one that is no share of the speed alone.
+    pub(super) fn of(row: &SheetRow<'_>, columns: [&str; 2]) -> Result<Option<Self>> {
+        let speed = |column: &str| {
+            let speed = row.number(column)?;
+            if let Some(fast) = speed.filter(|speed| *speed > FASTEST) {
+                return Err(row.wrong(
+                    format!("column `{column}` holds {fast}, which is more than {FASTEST} times the speed alone"),
+                    "write speeds as shares of the speed alone, such as 0.85",
+                ));
+            }
+            Ok(speed.filter(|speed| *speed > 0.0))
+        };
+        let [a, b] = columns.map(speed);
+        Ok(a?.zip(b?).map(|(a, b)| Self { a, b }))
+    }
 }
 
 /// Two job types on one GPU, measured.
