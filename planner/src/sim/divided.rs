@@ -76,9 +76,20 @@ impl<'a> Divided<'a> {
 
     /// A job of a leaf joins those that wait.
     pub(crate) fn join(&mut self, leaf: u16, amount: u64) {
-        if let Self::Volcano(volcano) = self {
-            volcano.wait(leaf, amount, true);
-        }
+        self.wait(leaf, amount, true);
+    }
+
+    /// A job of a leaf that waited has started.
+    pub(crate) fn leave(&mut self, leaf: u16, amount: u64) {
+        self.wait(leaf, amount, false);
+    }
+
+    fn wait(&mut self, leaf: u16, amount: u64, joins: bool) {
+        let waiting = match self {
+            Self::Kai(kai) => &mut kai.waiting[usize::from(leaf)],
+            Self::Volcano(volcano) => &mut volcano.waiting[usize::from(leaf)],
+        };
+        *waiting = if joins { *waiting + amount } else { waiting.saturating_sub(amount) };
     }
 
     /// So many thousandths of GPUs are in service from `now`.

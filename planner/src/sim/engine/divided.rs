@@ -2,7 +2,7 @@
 //!
 //! O(depth of the tree) for a start or an end. Worked number: see [`crate::sim::divided`].
 
-use super::Run;
+use super::{Line, Run};
 use crate::error::{Error, Result};
 use crate::sim::divided::{self, Divided};
 use crate::sim::kai::held::KaiState;
@@ -69,6 +69,18 @@ impl<'a> Run<'a> {
         if let Some(queues) = &mut self.divided {
             queues.join(leaf, amount);
         }
+    }
+
+    /// A job of a leaf that waited has started.
+    pub(super) fn queue_leave(&mut self, leaf: u16, amount: u64) {
+        if let Some(queues) = &mut self.divided {
+            queues.leave(leaf, amount);
+        }
+    }
+
+    /// What a job of a line asks for, thousandths.
+    pub(in crate::sim) fn amount_of(&self, line: Line) -> u64 {
+        self.workload.shapes.get(usize::from(line.shape)).map_or(0, |shape| shape.amount())
     }
 
     /// Nodes have come or gone.

@@ -9,6 +9,7 @@ use super::Run;
 use super::queue::{Entry, Ranked};
 use super::wait::{Line, Queue, Ranking};
 use crate::sim::key::Key;
+use crate::sim::policy::Scan;
 
 /// Who has which rank.
 enum Ranks<'a> {
@@ -37,6 +38,11 @@ impl Lines<'_> {
         self.ranked.head(line.class)
     }
 
+    /// The first rank of at least `from` in a line; only under KAI.
+    pub(in crate::sim) fn next(&self, line: Line, from: u32) -> Option<u32> {
+        self.ranked.next(line.class, from)
+    }
+
     /// The job with a rank.
     pub(in crate::sim) fn job(&self, rank: u32) -> u32 {
         match &self.ranks {
@@ -45,7 +51,7 @@ impl Lines<'_> {
         }
     }
 
-    /// Takes the head of a line, which has this rank, out.
+    /// Takes the job of a line that has this rank out; but under KAI it must be the head.
     pub(in crate::sim) fn take(&mut self, line: Line, rank: u32) {
         self.ranked.remove(line.class, rank);
     }
@@ -68,22 +74,31 @@ impl<'a> Run<'a> {
         let mut ranked: Vec<_> = jobs.into_iter().map(rank).collect();
         ranked.sort_unstable();
         let jobs: Vec<u32> = ranked.into_iter().map(|(_, _, job)| job).collect();
-        let mut known: BTreeMap<(u16, u16, bool), u32> = BTreeMap::new();
+        let mut known: BTreeMap<(u16, u16, bool, bool), u32> = BTreeMap::new();
         let mut lines = vec![Vec::new(); self.cluster.vcs.len()];
+        let is_kai = self.policy.scan == Scan::Kai;
         let class = |job: &u32| {
             let (vc, shape) = (self.workload.vc[*job as usize], self.workload.shape[*job as usize]);
             let (next, relaxed) = (known.len() as u32, self.ask(*job).relaxed);
-            *known.entry((vc, shape, relaxed)).or_insert_with(|| {
-                lines[usize::from(vc)].push(Line { class: next, shape, relaxed });
+            let firm = is_kai && self.is_firm(*job);
+            *known.entry((vc, shape, relaxed, firm)).or_insert_with(|| {
+                lines[usize::from(vc)].push(Line { class: next, shape, relaxed, firm });
                 next
             })
         };
         let classes: Vec<u32> = jobs.iter().map(class).collect();
-        let mut ranked = Ranked::new(known.len(), false, &[]);
-        for (rank, class) in (0u32..).zip(classes) {
-            ranked.insert(rank, Entry { class, estimate_ms: 0 });
+        let members: Vec<(u32, u32)> = (0u32..).zip(classes).collect();
+        let mut ranked = Ranked::new(known.len(), is_kai, &members);
+        for (rank, class) in &members {
+            ranked.insert(*rank, Entry { class: *class, estimate_ms: 0 });
         }
         Lines { ranked, ranks: Ranks::Sorted { jobs, lines } }
+    }
+
+    /// The job of a leaf's line that has this rank has started.
+    pub(in crate::sim) fn leave_line(&mut self, lines: &mut Lines<'a>, leaf: u16, line: Line, rank: u32) {
+        lines.take(line, rank);
+        self.queue_leave(leaf, self.amount_of(line));
     }
 
     /// Puts back who still waits, beside those who joined since.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::queue::{Entry, Ranked};
 use crate::sim::cluster::Cluster;
+use crate::sim::divided::is_firm;
 use crate::sim::order::Keys;
 use crate::sim::policy::{Compat, Order, Placement, Policy, Preemption, Scan};
 use crate::sim::schedule::{NO_SEGMENT, Outcome, Schedule};
@@ -21,6 +22,8 @@ pub(in crate::sim) struct Line {
     pub(in crate::sim) shape: u16,
     /// Whether they may spread.
     pub(in crate::sim) relaxed: bool,
+    /// Whether KAI would not stop them.
+    pub(in crate::sim) firm: bool,
 }
 
 /// Ranks and classes of all jobs, under an order that is fixed.
@@ -46,11 +49,11 @@ impl Ranking {
     pub(in crate::sim) fn new(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Option<Self> {
         let personal = matches!(policy.placement, Placement::Locality(_))
             || (policy.scan == Scan::Easy && policy.placement == Placement::Random);
-        // Volcano's walk takes back who was stopped, or failed with a node.
-        let takes_back = policy.scan == Scan::Volcano;
+        // These walks take back who was stopped, or failed with a node.
+        let takes_back = matches!(policy.scan, Scan::Volcano | Scan::Kai);
         let ranks = policy.order.is_fixed()
             && (policy.preemption == Preemption::Never || takes_back)
-            && !matches!(policy.scan, Scan::Conservative | Scan::Slurm | Scan::Kueue | Scan::Kai)
+            && !matches!(policy.scan, Scan::Conservative | Scan::Slurm | Scan::Kueue)
             && (cluster.outages.is_empty() || takes_back)
             && (takes_back || !(0..cluster.pools.len()).any(|pool| cluster.guarantees(pool)))
             && cluster.limits.is_none()
@@ -63,7 +66,9 @@ impl Ranking {
         // The compatible QSSF sorts by GPUs each second before it sorts by priority.
         let helios = policy.compat == Compat::Helios && policy.order == Order::Qssf;
         let gpus = |job: u32| if helios { workload.shapes[usize::from(workload.shape[job as usize])].gpus } else { 0 };
-        let by_priority = takes_back && cluster.volcano.as_ref().is_some_and(VolcanoQueues::orders_by_priority);
+        let is_kai = policy.scan == Scan::Kai;
+        let volcanos = || takes_back && cluster.volcano.as_ref().is_some_and(VolcanoQueues::orders_by_priority);
+        let by_priority = is_kai || volcanos();
         let priority = |job: u32| match workload.priority.get(job as usize) {
             Some(priority) if by_priority => -i64::from(*priority),
             _ => 0,
@@ -79,13 +84,14 @@ impl Ranking {
         let mut classes = vec![0; cluster.pools.len()];
         let mut known = BTreeMap::new();
         let mut lines = vec![Vec::new(); cluster.vcs.len()];
-        let class = workload.vc.iter().zip(&workload.shape).map(|(vc, shape)| {
+        let class = workload.vc.iter().zip(&workload.shape).enumerate().map(|(job, (vc, shape))| {
             let shape = if policy.scan == Scan::Strict { 0 } else { *shape };
-            *known.entry((*vc, shape)).or_insert_with(|| {
+            let firm = is_kai && is_firm(workload.priority.get(job).copied().unwrap_or(0));
+            *known.entry((*vc, shape, firm)).or_insert_with(|| {
                 let count = &mut classes[usize::from(cluster.vcs[usize::from(*vc)].pool)];
                 *count += 1;
                 let class = *count as u32 - 1;
-                lines[usize::from(*vc)].push(Line { class, shape, relaxed: false });
+                lines[usize::from(*vc)].push(Line { class, shape, relaxed: false, firm });
                 class
             })
         });

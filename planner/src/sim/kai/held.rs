@@ -50,6 +50,8 @@ pub(crate) fn is_within(tree: &Hierarchy, leaf: u16, firm: bool, held: impl Fn(u
 pub(crate) struct KaiState<'a> {
     pub(crate) tree: &'a Hierarchy,
     pub(crate) held: Held,
+    /// What the waiting jobs of each leaf ask for, thousandths.
+    pub(crate) waiting: Vec<u64>,
     pub(crate) usage: Option<Usage>,
 }
 
@@ -57,7 +59,8 @@ impl<'a> KaiState<'a> {
     pub(crate) fn new(tree: &'a Hierarchy) -> Self {
         let count = tree.queues().len();
         let held = Held { all: vec![0; count], firm: vec![0; count] };
-        Self { tree, held, usage: tree.rules().usage.map(|rule| Usage::new(rule, count)) }
+        let waiting = vec![0; tree.leaves()];
+        Self { tree, held, waiting, usage: tree.rules().usage.map(|rule| Usage::new(rule, count)) }
     }
 
     /// A job of a leaf takes `amount` from `now`, or gives it back.

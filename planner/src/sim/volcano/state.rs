@@ -44,12 +44,6 @@ impl<'a> VolcanoState<'a> {
         }
     }
 
-    /// A job of a leaf joins those that wait, or leaves them.
-    pub(crate) fn wait(&mut self, leaf: u16, amount: u64, joins: bool) {
-        let waiting = &mut self.waiting[usize::from(leaf)];
-        *waiting = if joins { *waiting + amount } else { waiting.saturating_sub(amount) };
-    }
-
     /// The lowest priority of a leaf's jobs that run.
     pub(crate) fn lowest(&self, leaf: u16) -> Option<i32> {
         self.running[usize::from(leaf)].keys().next().copied()

@@ -27,7 +27,9 @@
 //! What differs from KAI: who is stopped is gone at once, and who stopped it starts in the same moment; jobs are gangs, stopped whole; nothing is moved to make room (consolidation), nor are jobs that are reclaimed put elsewhere in the same cycle; the
 //! order in which sets of jobs to stop are tried is simpler; usage is exact, and none from before the replay. Of the alpha features neither reclaim within quotas by queue priority nor steady fair shares are replayed.
 //!
-//! O(waiting × queues) a cycle, and O(running × queues + nodes) for a job for which others might stop. Worked example, KAI's story of two queues: 16 GPUs, two queues without quotas, jobs of 16 GPUs. Without time-based share both are due 8 GPUs: whoever
+//! Jobs that a stage passes over change nothing, but who stands in front of a queue says where it stands. So jobs wait in lines (those of a leaf that ask for the same and are as firm), and [`order`] finds the next job of a line that was not in vain without
+//! looking at those before it. O(lines × log) for each job that is tried, with lines at most a few for each queue, whatever the number of waiting jobs; where the order of jobs changes while they wait they are sorted, O(waiting × log). O(running × queues + nodes) for a job for which
+//! others might stop. Worked example, KAI's story of two queues: 16 GPUs, two queues without quotas, jobs of 16 GPUs. Without time-based share both are due 8 GPUs: whoever
 //! runs is over its share, but the other's job asks for more than its share, and waits. With it, the fair share of the queue that runs sinks to 0 and that of the other rises to 16: the running job is stopped, and they take turns.
 
 mod order;
@@ -37,16 +39,14 @@ mod tests;
 mod victims;
 
 use std::cmp::Reverse;
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
-use order::Shares;
-
-use super::{Refusal, Refused};
 use crate::error::{Error, Result};
 use crate::sim::divided::Divided;
-use crate::sim::engine::{Action, Queue, Run};
+use crate::sim::engine::{Action, Line, Lines, Run};
 use crate::sim::key::Key;
 use crate::sim::policy::Preemption;
+use order::{Passed, Shares};
 
 /// For whom jobs are stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,35 +57,22 @@ enum Stage {
     Preempt,
 }
 
-/// Jobs of each leaf, the first in front.
-type Lines = Vec<VecDeque<u32>>;
-
-impl Run<'_> {
+impl<'a> Run<'a> {
     /// One of KAI's cycles.
     pub(super) fn walk_kai(&mut self) -> Result<()> {
-        let Queue::Loose(waiting) = &mut self.queue else { return Ok(()) };
-        let waiting = std::mem::take(waiting);
-        let Some(shares) = self.shares(&waiting) else {
-            self.queue = Queue::Loose(waiting);
-            return Ok(());
-        };
-        let mut lines = self.kai_lines(waiting);
-        if !self.is_full() {
-            lines = self.allocate(&shares, lines)?;
-        }
+        let Some(shares) = self.shares() else { return Ok(()) };
+        let mut lines = self.take_lines(true);
+        self.allocate(&shares, &mut lines)?;
         let mut wake: Option<i64> = None;
         if self.policy.preemption != Preemption::Never {
-            let stopped = self.queue.len();
             for stage in [Stage::Reclaim, Stage::Preempt] {
-                lines = self.stop_for(stage, &shares, lines, &mut wake)?;
+                self.stop_for(stage, &shares, &mut lines, &mut wake)?;
             }
-            if self.queue.len() > stopped {
+            if self.queue.len() > 0 {
                 wake = Some(self.now + 1000);
             }
         }
-        for job in lines.into_iter().flatten() {
-            self.queue.insert(job);
-        }
+        self.put_lines(lines);
         if self.policy.interval_ms.is_some() || self.queue.len() == 0 {
             return Ok(());
         }
@@ -97,16 +84,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Shares as they are now, with these jobs waiting.
-    fn shares(&mut self, waiting: &[u32]) -> Option<Shares> {
+    /// Shares as they are now.
+    fn shares(&mut self) -> Option<Shares> {
         let (now, total) = (self.now, self.service.gpus(&self.nodes) * 1000);
-        let workload = self.workload;
         let Some(Divided::Kai(kai)) = self.divided.as_mut() else { return None };
-        let mut requests: Vec<u64> = kai.held.all.iter().take(kai.tree.leaves()).copied().collect();
-        for job in waiting {
-            let leaf = usize::from(workload.vc[*job as usize]);
-            requests[leaf] += workload.shape_of(*job as usize).amount();
-        }
+        let requests: Vec<u64> = kai.held.all.iter().zip(&kai.waiting).map(|(held, waiting)| held + waiting).collect();
         let usage = kai.usage.as_mut().map_or(&[][..], |usage| usage.known(now));
         let fair = kai.tree.fair_shares(total, &kai.tree.requests(&requests), usage);
         Some(Shares { fair, total })
@@ -117,50 +99,59 @@ impl Run<'_> {
         (Reverse(self.priority(job)), self.key(job), job)
     }
 
-    /// Jobs by leaf, in order.
-    fn kai_lines(&self, jobs: Vec<u32>) -> Lines {
-        let mut ranked: Vec<_> = jobs.into_iter().map(|job| self.kai_rank(job)).collect();
-        ranked.sort_unstable();
-        let mut lines = vec![VecDeque::new(); self.cluster.vcs.len()];
-        for (_, _, job) in ranked {
-            lines[usize::from(self.workload.vc[job as usize])].push_back(job);
-        }
-        lines
-    }
-
-    /// Starts what fits; who waits on.
-    fn allocate(&mut self, shares: &Shares, mut lines: Lines) -> Result<Lines> {
-        let mut left: Lines = vec![VecDeque::new(); lines.len()];
-        let mut refused = Refused::default();
-        while let Some(job) = self.next_job(shares, &mut lines) {
-            let starts = self.queue_allows(job) && !self.is_full() && !refused.holds(self, job);
-            let result = if starts { self.try_start(job)? } else { Err(Refusal::Quota) };
-            if result.is_err() {
-                if starts {
-                    refused.insert(self, job);
+    /// Starts what fits.
+    fn allocate(&mut self, shares: &Shares, lines: &mut Lines<'a>) -> Result<()> {
+        let mut passed = Passed::new(self.cluster.vcs.len());
+        while !self.is_full() {
+            // Nothing is given back before the end, so that who cannot start now cannot later.
+            self.refuse_who_cannot_start(lines, &mut passed);
+            let Some(next) = self.next_job(shares, lines, &passed, &|_, _| true) else { break };
+            passed.pass(&next);
+            match self.try_start(lines.job(next.rank))? {
+                Ok(()) => self.leave_line(lines, next.leaf, next.line, next.rank),
+                Err(_) => {
+                    for (at, line) in lines.of(next.leaf).iter().enumerate() {
+                        if (line.shape, line.relaxed) == (next.line.shape, next.line.relaxed) {
+                            passed.refuse(next.leaf, at);
+                        }
+                    }
                 }
-                left[usize::from(self.workload.vc[job as usize])].push_back(job);
             }
         }
-        Ok(left)
+        Ok(())
     }
 
-    /// Stops jobs for others; who waits on. `wake` is when someone could be stopped who cannot be yet.
-    fn stop_for(&mut self, stage: Stage, shares: &Shares, mut lines: Lines, wake: &mut Option<i64>) -> Result<Lines> {
-        let mut left: Lines = vec![VecDeque::new(); lines.len()];
-        let mut refused = [Refused::default(), Refused::default()];
-        while let Some(job) = self.next_job(shares, &mut lines) {
-            let alike = usize::from(self.is_firm(job));
-            let is_new = !refused[alike].holds(self, job);
-            if is_new && self.stop_and_start(stage, shares, job, wake)? {
-                continue;
+    /// Passes over the lines whose queue may not have their jobs, or for which there are no nodes.
+    fn refuse_who_cannot_start(&self, lines: &Lines<'_>, passed: &mut Passed) {
+        // What was asked of the nodes: shape, and whether jobs may spread.
+        let mut asked: BTreeMap<(u16, bool), bool> = BTreeMap::new();
+        for leaf in 0..self.cluster.vcs.len() as u16 {
+            for (at, line) in lines.of(leaf).iter().enumerate() {
+                let Some(rank) = lines.head(*line).filter(|_| !passed.is_refused(leaf, at)) else { continue };
+                let job = lines.job(rank);
+                let fits = || self.placer.fits(&self.nodes, self.ask(job));
+                if !self.queue_allows(job) || !*asked.entry((line.shape, line.relaxed)).or_insert_with(fits) {
+                    passed.refuse(leaf, at);
+                }
             }
-            if is_new {
-                refused[alike].insert(self, job);
-            }
-            left[usize::from(self.workload.vc[job as usize])].push_back(job);
         }
-        Ok(left)
+    }
+
+    /// Stops jobs for others. `wake` is when someone could be stopped who cannot be yet.
+    fn stop_for(&mut self, stage: Stage, shares: &Shares, lines: &mut Lines<'a>, wake: &mut Option<i64>) -> Result<()> {
+        let mut passed = Passed::new(self.cluster.vcs.len());
+        loop {
+            let may = |leaf: u16, line: Line| self.may_stop_others(stage, shares, leaf, line);
+            let Some(next) = self.next_job(shares, lines, &passed, &may) else { return Ok(()) };
+            // Who came before it was in vain, although nobody had to be asked.
+            passed.refuse_passed(lines, &next);
+            passed.pass(&next);
+            if self.stop_and_start(stage, shares, lines.job(next.rank), wake)? {
+                self.leave_line(lines, next.leaf, next.line, next.rank);
+            } else {
+                passed.refuse(next.leaf, next.at);
+            }
+        }
     }
 
     /// Starts a job if jobs that may be stopped for it make room.

@@ -14,12 +14,15 @@ use std::collections::VecDeque;
 
 use super::super::MOST_PREEMPTIONS;
 use super::super::rehearsal::Rehearsal;
+use super::Stage;
 use super::order::Shares;
-use super::{Lines, Stage};
-use crate::sim::engine::Run;
+use crate::sim::engine::{Line, Run};
 use crate::sim::kai::held::{Held, KaiState};
 use crate::sim::nodes::Nodes;
 use crate::sim::place::Ask;
+
+/// Jobs of each leaf that may be stopped, the last of its order in front.
+type Stacks = Vec<VecDeque<u32>>;
 
 /// Whom a job would stop.
 #[derive(Debug, Default)]
@@ -86,7 +89,7 @@ impl Trial<'_, '_> {
     }
 
     /// The last job of those in `lines` below a queue, the last of each leaf in front.
-    fn last_below(&self, lines: &Lines, above: Option<u16>) -> Option<u32> {
+    fn last_below(&self, lines: &Stacks, above: Option<u16>) -> Option<u32> {
         let next = |queue: u16| match lines.get(usize::from(queue)) {
             Some(line) => line.front().copied(),
             None => self.last_below(lines, Some(queue)),
@@ -106,7 +109,7 @@ impl Trial<'_, '_> {
     }
 
     /// Those to stop, if there are enough.
-    fn solve(mut self, mut lines: Lines) -> Vec<u32> {
+    fn solve(mut self, mut lines: Stacks) -> Vec<u32> {
         let mut fits = false;
         while let Some(other) = self.last_below(&lines, None) {
             lines[usize::from(self.leaf_of(other))].pop_front();
@@ -154,17 +157,20 @@ impl Rehearsal for Trial<'_, '_> {
 }
 
 impl Run<'_> {
-    /// Whom to stop for a job in a stage.
+    /// Whether others may be stopped for jobs of a line at all.
+    pub(super) fn may_stop_others(&self, stage: Stage, shares: &Shares, leaf: u16, line: Line) -> bool {
+        let Some(kai) = self.kai() else { return false };
+        let (at, amount) = (usize::from(leaf), self.amount_of(line));
+        let quota = kai.tree.queues()[at].quota;
+        let is_beyond_quota = line.firm && quota.is_some_and(|quota| kai.held.firm[at] + amount > quota);
+        let is_beyond_share = stage == Stage::Reclaim && kai.held.all[at] + amount > shares.fair[at];
+        !is_beyond_quota && !is_beyond_share
+    }
+
+    /// Whom to stop in a stage for a job of a line for which others may be.
     pub(super) fn victims_of(&self, stage: Stage, shares: &Shares, job: u32) -> Search {
         let Some(kai) = self.kai() else { return Search::default() };
-        let (leaf, amount, firm) = (self.workload.vc[job as usize], self.shape(job).amount(), self.is_firm(job));
-        let at = usize::from(leaf);
-        let quota = kai.tree.queues()[at].quota;
-        let is_beyond_quota = firm && quota.is_some_and(|quota| kai.held.firm[at] + amount > quota);
-        let is_beyond_share = stage == Stage::Reclaim && kai.held.all[at] + amount > shares.fair[at];
-        if is_beyond_quota || is_beyond_share {
-            return Search::default();
-        }
+        let (leaf, amount) = (self.workload.vc[job as usize], self.shape(job).amount());
         let mut later_ms: Option<i64> = None;
         let mut ranked = Vec::new();
         for segment in self.running.iter().map(|segment| &self.schedule.segments[*segment as usize]) {
@@ -190,7 +196,7 @@ impl Run<'_> {
             return Search { victims: Vec::new(), later_ms };
         }
         ranked.sort_unstable();
-        let mut lines: Lines = vec![VecDeque::new(); self.cluster.vcs.len()];
+        let mut lines: Stacks = vec![VecDeque::new(); self.cluster.vcs.len()];
         for Reverse((_, _, other)) in ranked {
             lines[usize::from(self.workload.vc[other as usize])].push_back(other);
         }

@@ -37,7 +37,6 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use super::Refusal;
 use crate::error::{Error, Result};
-use crate::sim::divided::Divided;
 use crate::sim::engine::{Action, Line, Lines, Run};
 use crate::sim::policy::Preemption;
 use crate::sim::volcano::Eviction;
@@ -76,11 +75,6 @@ impl<'a> Run<'a> {
         of.filter_map(|(at, line)| Some(Reverse((lines.head(*line)?, at)))).collect()
     }
 
-    /// What a job of a line asks for, thousandths.
-    fn amount_of(&self, line: Line) -> u64 {
-        self.workload.shapes.get(usize::from(line.shape)).map_or(0, |shape| shape.amount())
-    }
-
     /// Whether a queue may have a job of a line now.
     fn may_have(&self, due: &Due, leaf: u16, line: Line) -> bool {
         self.volcano().is_some_and(|volcano| volcano.tree.may_have(due, &volcano.held, leaf, self.amount_of(line)))
@@ -100,11 +94,7 @@ impl<'a> Run<'a> {
     /// A job that was the head of a line has started.
     fn started(&mut self, lines: &mut Lines<'a>, heads: &mut Heads, (leaf, at, rank): (u16, usize, u32)) {
         let Some(line) = lines.of(leaf).get(at).copied() else { return };
-        lines.take(line, rank);
-        let amount = self.amount_of(line);
-        if let Some(Divided::Volcano(volcano)) = self.divided.as_mut() {
-            volcano.wait(leaf, amount, false);
-        }
+        self.leave_line(lines, leaf, line, rank);
         heads.extend(lines.head(line).map(|rank| Reverse((rank, at))));
     }
 
