@@ -150,8 +150,9 @@ fn processors_on_gavels_throughputs() {
         }
         assert!(host(P::Synergy).speed.value > host(P::Proportional).speed.value);
         assert!(host(P::Synergy).of_most.unwrap().value <= 1.0 + 1e-6);
-        // Who asks for all or nothing leaves GPUs idle; the two others never do for want of processors.
-        assert!(host(P::SynergyGreedy).idle.value > 0.0 && host(P::SynergyGreedy).speed.value > 0.99);
+        // Who asks for all or nothing is fast and leaves GPUs idle; the two others never do for want of processors. Gangs of 8 have a node and no more, so nobody is at full speed throughout.
+        assert!(host(P::SynergyGreedy).idle.value > 0.0);
+        assert!(host(P::SynergyGreedy).speed.value > host(P::Synergy).speed.value);
         assert_eq!((host(P::Synergy).idle.value, host(P::Proportional).idle.value), (0.0, 0.0));
         let mean = |policy: P| found.row(policy).unwrap().mean_jct_s.value;
         assert!(mean(P::Synergy) < mean(P::Proportional));

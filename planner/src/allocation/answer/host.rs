@@ -9,8 +9,9 @@ use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 use super::render::{time, told};
 use super::{AllocationAnswer, AllocationFigure, AllocationJobs, AllocationRequest, AllocationRun, Tried, over, ratio};
 use crate::allocation::host::{HostOrder, HostUse};
+use crate::allocation::node::HostNeeds;
 use crate::allocation::policy::AllocationPolicy;
-use crate::allocation::pool::TypedFleet;
+use crate::allocation::pool::{GpuPool, TypedFleet};
 use crate::allocation::replay::AllocationReplay;
 use crate::error::{Error, Result};
 use crate::plan::interval;
@@ -69,6 +70,8 @@ pub struct AllocationHostAdvice {
     pub proportional_jct_s: AllocationFigure,
     /// Under `synergy`, seconds.
     pub synergy_jct_s: AllocationFigure,
+    /// Under `synergy_greedy`, seconds; none where that was not replayed.
+    pub greedy_jct_s: Option<AllocationFigure>,
     /// What `synergy` saves of the mean time, a share of that under `proportional`.
     pub saving: AllocationFigure,
 }
@@ -166,7 +169,7 @@ pub(super) fn over_sets(at: usize, tried: &[Tried<'_>]) -> Option<AllocationHost
 /// What the whole answer says of processors and memory.
 pub(super) fn whole(fleet: &TypedFleet, request: &AllocationRequest, tried: &[Tried<'_>]) -> Option<AllocationHost> {
     let host = fleet.host.as_ref()?;
-    let node = |(pool, node): (&crate::allocation::pool::GpuPool, &crate::allocation::node::HostNeeds)| {
+    let node = |(pool, node): (&GpuPool, &HostNeeds)| {
         let gpus = host.gpus_per_node.min(pool.gpus);
         let part = f64::from(gpus) / f64::from(host.gpus_per_node);
         AllocationNode { gpu: pool.name.clone(), gpus, cpus: node.cpus * part, memory_gb: node.memory_gb * part }
@@ -174,11 +177,17 @@ pub(super) fn whole(fleet: &TypedFleet, request: &AllocationRequest, tried: &[Tr
     let at = |policy: AllocationPolicy| request.policies.iter().position(|other| *other == policy);
     let advice = at(AllocationPolicy::Proportional).zip(at(AllocationPolicy::Synergy)).map(|(before, after)| {
         let mean = |at: usize| over(tried, &|set| Some(set.runs.get(at)?.mean_jct_s));
+        let greedy = at(AllocationPolicy::SynergyGreedy).map(mean);
         let saving = ratio(tried, &|set| {
             let (before, after) = (set.runs.get(before)?.mean_jct_s, set.runs.get(after)?.mean_jct_s);
             Some((before - after, before))
         });
-        AllocationHostAdvice { proportional_jct_s: mean(before), synergy_jct_s: mean(after), saving }
+        AllocationHostAdvice {
+            proportional_jct_s: mean(before),
+            synergy_jct_s: mean(after),
+            greedy_jct_s: greedy,
+            saving,
+        }
     });
     let (sensitivity, invented) = sensitivity(fleet, request);
     Some(AllocationHost {
@@ -249,16 +258,25 @@ impl AllocationAnswer {
             time(&advice.proportional_jct_s),
             told(&advice.saving, &format::percent)
         );
+        let greedy = advice.greedy_jct_s.filter(|greedy| greedy.value < advice.synergy_jct_s.value);
+        let greedy = greedy.map_or_else(String::new, |greedy| {
+            format!(
+                " `synergy_greedy` has {}: where jobs want more processors or memory than there are, it lets some wait so that others are at full speed.",
+                time(&greedy)
+            )
+        });
         let invented = if host.invented {
             " The classes of jobs are invented, so measure before you buy or change anything for it."
         } else {
             ""
         };
         Some(if worth(saving, advice.saving.low.unwrap_or(saving), 1.0) {
-            format!("**Divide processors and memory by what jobs make of them, as `synergy` does**: {times}.{invented}")
+            format!(
+                "**Divide processors and memory by what jobs make of them, as `synergy` does**: {times}.{greedy}{invented}"
+            )
         } else {
             format!(
-                "**Leave each GPU its share of processors and memory**: {times}; a change is worth it from {} on, if that is sure.{invented}",
+                "**Leave each GPU its share of processors and memory**: {times}; a change is worth it from {} on, if that is sure.{greedy}{invented}",
                 format::percent(WORTH)
             )
         })
