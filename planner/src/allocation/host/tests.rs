@@ -90,8 +90,11 @@ fn amounts_are_by_type() {
     }
 }
 
+/// Nodes and GPUs, and what each GPU has.
+type Lies = (Vec<(usize, u32)>, HostNeeds);
+
 /// The contract of [`super::tune`] word by word: what is free is counted anew each time, and whether all fit is always tried.
-fn naive(fleet: &HostFleet, room: &GangRoom, jobs: &[Seated]) -> Vec<(Vec<(usize, u32)>, HostNeeds)> {
+fn naive(fleet: &HostFleet, room: &GangRoom, jobs: &[Seated]) -> Vec<Lies> {
     let (share, k) = (room.share(0), room.gpus_of_node(0));
     let base = |job: &Seated| if let HostUse::Exactly(needs) = job.host { needs } else { share };
     let best = |job: &Seated| fleet.best(job.host, job.gpus, 0, room);
@@ -104,11 +107,11 @@ fn naive(fleet: &HostFleet, room: &GangRoom, jobs: &[Seated]) -> Vec<(Vec<(usize
         [f64::from(job.gpus), base(job).cpus, base(job).memory_gb, all.cpus, all.memory_gb]
     };
     order.sort_by(|a, b| key(*b).partial_cmp(&key(*a)).unwrap().then(a.cmp(b)));
-    let mut lying: Vec<Option<(Vec<(usize, u32)>, HostNeeds)>> = vec![None; jobs.len()];
-    let free = |lying: &[Option<(Vec<(usize, u32)>, HostNeeds)>], bases: bool| -> Vec<OpenNode> {
+    let mut lying: Vec<Option<Lies>> = vec![None; jobs.len()];
+    let free = |lying: &[Option<Lies>], bases: bool| -> Vec<OpenNode> {
         let mut nodes = all.clone();
         for (job, held) in jobs.iter().zip(lying) {
-            for (parts, needs) in held.iter() {
+            if let Some((parts, needs)) = held {
                 parts.iter().for_each(|(at, gpus)| nodes[*at].take(*gpus, if bases { base(job) } else { *needs }));
             }
         }
