@@ -9,7 +9,7 @@ use tracecast_planner::allocation::job::{DrawnRuns, GangJob, JobDraw, draw};
 use tracecast_planner::allocation::policy::{AllocationPolicy, allocate};
 use tracecast_planner::allocation::pool::{GpuPool, TypedFleet};
 use tracecast_planner::allocation::replay::{RoundOptions, replay};
-use tracecast_planner::allocation::rounds::GangRoom;
+use tracecast_planner::allocation::room::GangRoom;
 use tracecast_predictors::interference::rates::GangRate;
 
 fn main() {
@@ -51,7 +51,7 @@ fn one(bencher: divan::Bencher<'_, '_>, policy: AllocationPolicy, count: usize) 
     let fleet = fleet(count as u32 / 8);
     let jobs = jobs(&fleet, count);
     let active = active(&fleet, &jobs);
-    let room = GangRoom { gpus: fleet.pools.iter().map(|pool| pool.gpus).collect(), per_node: None };
+    let room = GangRoom { gpus: fleet.pools.iter().map(|pool| pool.gpus).collect(), per_node: None, host: None };
     bencher.bench_local(|| allocate(policy, &active, &room).unwrap());
 }
 

@@ -159,6 +159,93 @@ fn deadlines_are_told_of_beside_a_bound() {
 }
 
 #[test]
+fn processors_and_memory_are_divided() {
+    let folder = Folder::new();
+    let nodes = ["--gpus-per-node", "2", "--cpus-per-node", "6", "--memory-per-node", "100"];
+    let drawn_with = |more: &[&str]| run(&drawn(&folder), &[&nodes[..], more].concat());
+    let output = drawn_with(&["--classes", "30:60:10", "--seeds", "2", "--format", "json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    let rows = answer["policies"].as_array().unwrap();
+    // The three that divide come to the ten others; there are no users for drf.
+    assert_eq!(rows.len(), 13);
+    let row = |name: &str| rows.iter().find(|row| row["policy"] == name).unwrap();
+    let number = |value: &Value| value["value"].as_f64().unwrap();
+    for row in rows {
+        let host = &row["host"];
+        assert!((0.0..=1.0 + 1e-9).contains(&number(&host["speed"])) && number(&host["slower"]) == 0.0, "{row}");
+        assert_eq!(host["of_most"].is_object(), row["policy"] == "synergy", "{row}");
+        assert!(number(&row["mean_jct_s"]) >= number(&answer["limits"]["mean_jct_s"]), "{row}");
+    }
+    assert!(number(&row("synergy")["host"]["of_most"]) <= 1.0 + 1e-6);
+    assert_eq!(row("proportional")["mean_jct_s"], row("las_aware")["mean_jct_s"]);
+    // Nobody takes invented numbers for measured ones.
+    assert_eq!(answer["host"]["invented"], true);
+    assert!(answer["notes"].to_string().contains("invented") && answer["drawn"].as_str().unwrap().contains("invented"));
+    let again = drawn_with(&["--classes", "30:60:10", "--seeds", "2", "--format", "json", "--threads", "1"]);
+    assert_eq!(stdout(&again), stdout(&output));
+    let text = stdout(&drawn_with(&["--classes", "30:60:10", "--seeds", "2"]));
+    assert!(text.contains("What each policy makes of processors and memory") && text.contains("invented"), "{text}");
+    // Where no job depends on them, and where nodes have none, nothing of times differs.
+    let nothing = json(&stdout(&drawn_with(&["--seeds", "2", "--format", "json"])));
+    let plain = run(&drawn(&folder), &["--gpus-per-node", "2", "--seeds", "2", "--format", "json"]);
+    let plain = stdout(&plain);
+    assert!(!plain.contains("\"host\""), "{plain}");
+    let plain = json(&plain);
+    for (with, without) in nothing["policies"].as_array().unwrap().iter().zip(plain["policies"].as_array().unwrap()) {
+        assert_eq!((&with["policy"], &with["mean_jct_s"]), (&without["policy"], &without["mean_jct_s"]));
+    }
+    // drf comes with users.
+    let users =
+        ["--users", "3", "--burst", "3", "--rate", "12", "--seeds", "1", "--classes", "1:0:0", "--format", "json"];
+    let users = json(&stdout(&drawn_with(&users)));
+    let drf = users["policies"].as_array().unwrap().iter().find(|row| row["policy"] == "drf").unwrap();
+    assert!(number(&drf["host"]["dominant"]["least"]) <= number(&drf["host"]["dominant"]["most"]), "{drf}");
+}
+
+#[test]
+fn speeds_by_a_table_are_those_of_the_worked_example() {
+    let folder = Folder::new();
+    let rates = folder.file("rates.csv", RATES);
+    // Of 6 processors for 2 GPUs, vision is at full speed with 4, and text with 1. Each runs for 2 h at full speed.
+    let table = folder.file("table.csv", "job,cpus,memory_gb,speed\nvision,4,,10\ntext,1,,7\n");
+    let jobs = folder.file("two.csv", "job,type,submit_s,gpus,steps\na,vision,0,1,57600\nb,text,0,1,21600\n");
+    let node = ["--gpus-per-node", "2", "--cpus-per-node", "v100=6", "--memory-per-node", "100"];
+    let asked = ["backtest", "allocation", &rates, "--gpus", "v100=2", "--quiet", "--format", "json", "--jobs"];
+    let all = |jobs: &str, more: &[&str]| tracecast(&[&asked[..], &[jobs], &node[..], more].concat());
+    let policies = ["--host-table", &table, "--policies", "las_aware,proportional,synergy_greedy,synergy"];
+    let answer = json(&stdout(&all(&jobs, &policies)));
+    let means: Vec<f64> =
+        answer["runs"].as_array().unwrap().iter().map(|run| run["mean_jct_s"].as_f64().unwrap()).collect();
+    // 7,200 / 0.75 and 7,200; both at full speed.
+    assert_eq!(means, [8400.0, 8400.0, 7200.0, 7200.0]);
+    assert_eq!(answer["host"]["invented"], false);
+    let saving = answer["host"]["advice"]["saving"]["value"].as_f64().unwrap();
+    assert!((saving - 1.0 / 7.0).abs() < 1e-9 && answer["host"]["nodes"][0]["cpus"] == 6.0, "{answer}");
+    // Who needs exact amounts waits until they are there: two that need 4 of 6 processors run one after the other, whatever the policy.
+    let jobs = folder.file("exact.csv", "job,type,submit_s,gpus,steps,cpus\na,text,0,1,21600,4\nb,text,0,1,21600,4\n");
+    for policy in ["fifo", "max_min", "proportional", "synergy_greedy", "synergy"] {
+        let answer = json(&stdout(&all(&jobs, &["--policies", policy])));
+        assert_eq!(answer["runs"][0]["makespan_s"], 14400.0, "{policy}");
+    }
+    let much = folder.file("much.csv", "job,type,submit_s,gpus,steps,cpus\na,text,0,1,21600,7\n");
+    let told = stderr(&all(&much, &[]));
+    assert!(told.contains("much.csv, line 2") && told.contains("7 processors"), "{told}");
+    let bad = folder.file("bad.csv", "job,cpus,memory_gb,speed\nvision,1,,2\nvision,2,,1\n");
+    let told = stderr(&all(&jobs, &["--host-table", &bad]));
+    assert!(told.contains("bad.csv, line 2") && told.contains("slower"), "{told}");
+    let other = folder.file("other.csv", "job,cpus,memory_gb,speed\nvideo,1,,2\n");
+    assert!(stderr(&all(&jobs, &["--host-table", &other])).contains("no job type of the throughputs"));
+    let bare = ["backtest", "allocation", &rates, "--gpus", "v100=2", "--draw", "4", "--quiet"];
+    let told = |more: &[&str]| stderr(&tracecast(&[&bare[..], more].concat()));
+    assert!(told(&["--policies", "synergy"]).contains("--cpus-per-node 24"));
+    assert!(told(&["--classes", "20:70:10"]).contains("--cpus-per-node"));
+    assert!(told(&["--gpus-per-node", "2", "--cpus-per-node", "8"]).contains("--memory-per-node"));
+    let wrong = ["--gpus-per-node", "2", "--cpus-per-node", "k80=8", "--memory-per-node", "9"];
+    assert!(told(&wrong).contains("name each type of --gpus once"));
+}
+
+#[test]
 fn jobs_of_a_file_as_text() {
     let folder = Folder::new();
     folder.file("rates.csv", RATES);

@@ -5,12 +5,15 @@
 
 use tracecast_planner::allocation::active::ActiveJob;
 use tracecast_planner::allocation::answer::{AllocationAnswer, AllocationJobs, AllocationRequest, AllocationRow};
+use tracecast_planner::allocation::host::class::ClassDraw;
+use tracecast_planner::allocation::host::{HostFleet, HostOrder};
 use tracecast_planner::allocation::job::{DeadlineDraw, DrawnRuns, JobDraw, draw};
+use tracecast_planner::allocation::node::HostNeeds;
 use tracecast_planner::allocation::policy::{Allocated, AllocationPolicy, allocate};
 use tracecast_planner::allocation::pool::{TypedFleet, pools};
 use tracecast_planner::allocation::programme::{Claim, dual, levelled};
 use tracecast_planner::allocation::replay::RoundOptions;
-use tracecast_planner::allocation::rounds::GangRoom;
+use tracecast_planner::allocation::room::GangRoom;
 use tracecast_predictors::interference::rates;
 use tracecast_tests::real_trace;
 
@@ -114,10 +117,53 @@ fn deadlines_on_gavels_throughputs() {
 }
 
 #[test]
+fn processors_on_gavels_throughputs() {
+    let Some(fleet) = fleet() else { return };
+    let node = HostNeeds { cpus: 24.0, memory_gb: 500.0 };
+    let fleet = TypedFleet { host: Some(HostFleet::of(8, vec![node; 3], Vec::new()).unwrap().with_classes()), ..fleet };
+    let what = JobDraw {
+        jobs: 120,
+        per_hour: Some(8.0),
+        runs: DrawnRuns::Hours,
+        classes: Some(ClassDraw::named("50:0:50").unwrap()),
+        ..JobDraw::default()
+    };
+    for host_order in [HostOrder::Fifo, HostOrder::Las, HostOrder::Srtf] {
+        let request = AllocationRequest {
+            policies: vec![P::Proportional, P::SynergyGreedy, P::Synergy],
+            jobs: AllocationJobs::Drawn(what, (1..=3).collect()),
+            options: RoundOptions { per_node: Some(8), host_order, ..RoundOptions::default() },
+        };
+        let found = AllocationAnswer::of(&fleet, "gavel".to_owned(), &request, &|| {}).unwrap();
+        let host = |policy: P| found.row(policy).unwrap().host.unwrap();
+        for row in &found.policies {
+            let host = row.host.unwrap();
+            println!(
+                "{host_order:?} {:15} mean {:8.0} speed {:.3} of most {:?} idle {:.3}",
+                row.policy.name(),
+                row.mean_jct_s.value,
+                host.speed.value,
+                host.of_most.map(|of_most| of_most.value),
+                host.idle.value
+            );
+            assert_eq!(host.slower.value, 0.0);
+        }
+        assert!(host(P::Synergy).speed.value > host(P::Proportional).speed.value);
+        assert!(host(P::Synergy).of_most.unwrap().value <= 1.0 + 1e-6);
+        // Who asks for all or nothing is fast and leaves GPUs idle; the two others never do for want of processors. Gangs of 8 have a node and no more, so nobody is at full speed throughout.
+        assert!(host(P::SynergyGreedy).idle.value > 0.0);
+        assert!(host(P::SynergyGreedy).speed.value > host(P::Synergy).speed.value);
+        assert_eq!((host(P::Synergy).idle.value, host(P::Proportional).idle.value), (0.0, 0.0));
+        let mean = |policy: P| found.row(policy).unwrap().mean_jct_s.value;
+        assert!(mean(P::Synergy) < mean(P::Proportional));
+    }
+}
+
+#[test]
 fn programmes_on_gavels_throughputs_are_feasible_and_proved() {
     let Some(fleet) = fleet() else { return };
     let gpus = fleet.gpus();
-    let room = GangRoom { gpus: fleet.pools.iter().map(|pool| pool.gpus).collect(), per_node: None };
+    let room = GangRoom { gpus: fleet.pools.iter().map(|pool| pool.gpus).collect(), per_node: None, host: None };
     for seed in 0..4 {
         let what =
             JobDraw { jobs: 100, per_hour: None, runs: DrawnRuns::Simulation, gangs: true, ..JobDraw::default() };

@@ -5,8 +5,11 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use tracecast_planner::allocation::answer::{AllocationAnswer, AllocationJobs, AllocationRequest};
+use tracecast_planner::allocation::host::class::ClassDraw;
+use tracecast_planner::allocation::host::{self, HostFleet, HostOrder, HostUse, table};
 use tracecast_planner::allocation::job::{self, DeadlineDraw, DrawnRuns, JobDraw, UserDraw};
 use tracecast_planner::allocation::matching::MOST_GPUS;
+use tracecast_planner::allocation::node::HostNeeds;
 use tracecast_planner::allocation::policy::AllocationPolicy;
 use tracecast_planner::allocation::pool::{self, GpuPool, TypedFleet};
 use tracecast_planner::allocation::replay::RoundOptions;
@@ -17,6 +20,27 @@ use crate::cmd::answer::{self, Answering};
 use crate::exit::Usage;
 use crate::progress::Steps;
 use crate::{output, source};
+
+/// Who is let into a round first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Order {
+    /// In order of submission
+    Fifo,
+    /// Least attained GPU time
+    Las,
+    /// Shortest remaining time
+    Srtf,
+}
+
+impl From<Order> for HostOrder {
+    fn from(order: Order) -> Self {
+        match order {
+            Order::Fifo => Self::Fifo,
+            Order::Las => Self::Las,
+            Order::Srtf => Self::Srtf,
+        }
+    }
+}
 
 /// How long drawn jobs run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -43,7 +67,23 @@ pub(crate) struct BacktestAllocation {
     /// GPUs of a node, so that gangs are put onto nodes [default: gangs lie anywhere within a type]
     #[arg(long, value_name = "GPUS", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Fleet")]
     pub(crate) gpus_per_node: Option<u32>,
-    /// Jobs: a CSV with the columns job, type, submit_s, gpus and steps, and weight, user and deadline_s if there are any
+    /// Processors of a node, such as 24, or v100=24,k80=16: how many a job holds then counts
+    ///
+    /// A last node with fewer GPUs has fewer processors and less memory in proportion.
+    #[arg(long, value_name = "CPUS", requires = "gpus_per_node", requires = "memory_per_node", help_heading = "Fleet")]
+    pub(crate) cpus_per_node: Option<String>,
+    /// Memory of a node in GB, such as 500, or v100=500,k80=250
+    #[arg(long, value_name = "GB", requires = "gpus_per_node", requires = "cpus_per_node", help_heading = "Fleet")]
+    pub(crate) memory_per_node: Option<String>,
+    /// How fast jobs are by processors and memory: a CSV with the columns job, cpus, memory_gb and speed, where job is a job type of the throughputs, and cpus and memory_gb are for each of its GPUs
+    ///
+    /// Speeds may be in any unit: the greatest of a job is its full speed. A job that is not in it does not depend on them.
+    #[arg(long, value_name = "CSV", requires = "cpus_per_node", help_heading = "Jobs")]
+    pub(crate) host_table: Option<PathBuf>,
+    /// Invented classes for drawn jobs, where nothing was measured: shares of image, language and speech models, such as 20:70:10, which want many processors, hardly any, and some
+    #[arg(long, value_name = "I:L:S", value_parser = ClassDraw::named, requires = "cpus_per_node", conflicts_with_all = ["jobs", "host_table"], help_heading = "Jobs")]
+    pub(crate) classes: Option<ClassDraw>,
+    /// Jobs: a CSV with the columns job, type, submit_s, gpus and steps, and weight, user, deadline_s, cpus and memory_gb if there are any
     #[arg(long, value_name = "CSV", required_unless_present = "draw", conflicts_with = "draw", help_heading = "Jobs")]
     pub(crate) jobs: Option<PathBuf>,
     /// Number of jobs to draw in place of a file
@@ -77,7 +117,7 @@ pub(crate) struct BacktestAllocation {
     /// How many times jobs are drawn: seeds 1, 2 and so on
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000), conflicts_with = "jobs", help_heading = "Jobs")]
     pub(crate) seeds: u64,
-    /// Policies to compare, separated by commas [default: all that apply; allox only where every job has one GPU and the fleet at most 256, partition, user_max_min and karma only where jobs have users, edf, genie and chronus only where some have deadlines]
+    /// Policies to compare, separated by commas [default: all that apply; allox only where every job has one GPU and the fleet at most 256, partition, user_max_min and karma only where jobs have users, edf, genie and chronus only where some have deadlines, proportional, synergy_greedy, synergy and drf only with --cpus-per-node, drf only with users]
     ///
     ///   fifo               in order of submission, on any type
     ///   fifo_aware         the same, each on the fastest type with room
@@ -93,9 +133,13 @@ pub(crate) struct BacktestAllocation {
     ///   partition          each user within its fair share
     ///   user_max_min       max-min fairness between users, round by round
     ///   karma              the same, by credits that users earn when they leave GPUs to others
+    ///   drf                dominant shares of GPUs, processors and memory made equal between users
     ///   edf                the nearest deadline first, the others in the gaps
     ///   genie              the fewest GPUs with which a deadline is met, who can wait least first
     ///   chronus            jobs whose deadlines can be met are admitted and get leases, the others run in the gaps
+    ///   proportional       in the order of --host-order, with the GPUs' share of processors and memory
+    ///   synergy_greedy     the same order, each with all that makes it fast, or passed over
+    ///   synergy            the same order, each with all that makes it fast where it fits, and never slower than by its share
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = AllocationPolicy::named, help_heading = "Policies", verbatim_doc_comment)]
     pub(crate) policies: Vec<AllocationPolicy>,
     /// Length of a round: who has which GPUs changes only between rounds
@@ -110,6 +154,9 @@ pub(crate) struct BacktestAllocation {
     /// Rounds of a lease under chronus: jobs are admitted, and GPUs given to them, when one begins
     #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u32).range(1..=1000), default_value = "3", help_heading = "Policies")]
     pub(crate) lease: u32,
+    /// Order in which proportional, synergy_greedy and synergy let jobs into a round
+    #[arg(long, value_enum, value_name = "ORDER", default_value = "las", help_heading = "Policies")]
+    pub(crate) host_order: Order,
     #[command(flatten)]
     pub(crate) answering: Answering,
 }
@@ -133,6 +180,60 @@ fn rate(text: &str) -> Result<f64, &'static str> {
     text.parse().ok().filter(|rate: &f64| (1e-3..=1e6).contains(rate)).ok_or("write jobs an hour, above 0")
 }
 
+/// Processors and memory of the nodes, if they count.
+fn hosts(asked: &BacktestAllocation, fleet: &TypedFleet) -> Result<Option<HostFleet>> {
+    let nodes = asked.gpus_per_node.zip(asked.cpus_per_node.as_deref()).zip(asked.memory_per_node.as_deref());
+    let Some(((gpus, cpus), memory)) = nodes else { return Ok(None) };
+    let types: Vec<&str> = fleet.pools.iter().map(|pool| pool.name.as_str()).collect();
+    let (cpus, memory) = (host::by_type(cpus, &types)?, host::by_type(memory, &types)?);
+    let nodes = cpus.into_iter().zip(memory).map(|(cpus, memory_gb)| HostNeeds { cpus, memory_gb }).collect();
+    let tables = match &asked.host_table {
+        Some(path) => {
+            let file = path.display().to_string();
+            let tables = table::read(&file, &source::text(path)?)?;
+            if !tables.iter().any(|table| fleet.kinds.iter().any(|kind| kind.job == table.job)) {
+                return Err(Usage(format!("--host-table: {file} has no job type of the throughputs")).into());
+            }
+            tables
+        }
+        None => Vec::new(),
+    };
+    let hosts = HostFleet::of(gpus, nodes, tables)?;
+    Ok(Some(if asked.classes.is_some() { hosts.with_classes() } else { hosts }))
+}
+
+/// The policies that are asked for, or all that apply.
+fn policies(asked: &BacktestAllocation, fleet: &TypedFleet, jobs: &AllocationJobs) -> Vec<AllocationPolicy> {
+    if !asked.policies.is_empty() {
+        return asked.policies.clone();
+    }
+    let single = match jobs {
+        AllocationJobs::Listed(jobs) => {
+            jobs.iter().all(|job| fleet.kinds.get(job.kind).is_some_and(|kind| kind.gpus == 1))
+        }
+        AllocationJobs::Drawn(what, _) => !what.gangs,
+    };
+    // Nor does the matching know what else jobs need.
+    let exact =
+        matches!(jobs, AllocationJobs::Listed(jobs) if jobs.iter().any(|job| matches!(job.host, HostUse::Exactly(_))));
+    let matched = !exact && single && fleet.gpus().iter().sum::<f64>() <= MOST_GPUS as f64;
+    let users = match jobs {
+        AllocationJobs::Listed(jobs) => jobs.iter().any(|job| job.user.is_some()),
+        AllocationJobs::Drawn(what, _) => what.users.is_some(),
+    };
+    let dues = match jobs {
+        AllocationJobs::Listed(jobs) => jobs.iter().any(|job| job.due_ms.is_some()),
+        AllocationJobs::Drawn(what, _) => what.deadlines.is_some(),
+    };
+    let applies = |policy: &AllocationPolicy| {
+        (matched || *policy != AllocationPolicy::Allox)
+            && (users || !policy.by_user())
+            && (dues || !policy.by_deadline())
+            && (fleet.host.is_some() || !policy.by_host())
+    };
+    AllocationPolicy::ALL.into_iter().filter(applies).collect()
+}
+
 pub(crate) fn backtest(asked: &BacktestAllocation, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("backtest-allocation", &[])?;
     if !(1_000..=86_400_000).contains(&asked.round) {
@@ -142,7 +243,8 @@ pub(crate) fn backtest(asked: &BacktestAllocation, quiet: bool) -> Result<()> {
         return Err(Usage("--restart: a restart must take less than a round".to_owned()).into());
     }
     let pools: Vec<GpuPool> = pool::pools(&asked.gpus)?;
-    let fleet = TypedFleet::of(pools, &rates::rates(&asked.throughputs)?)?;
+    let mut fleet = TypedFleet::of(pools, &rates::rates(&asked.throughputs)?)?;
+    fleet.host = hosts(asked, &fleet)?;
     let mut title = asked.throughputs.display().to_string();
     let jobs = match (&asked.jobs, asked.draw) {
         (Some(path), _) => {
@@ -159,36 +261,13 @@ pub(crate) fn backtest(asked: &BacktestAllocation, quiet: bool) -> Result<()> {
                 },
                 gangs: !asked.single_gpu,
                 deadlines: asked.deadlines,
+                classes: asked.classes,
                 users: asked.users.map(|users| UserDraw { users, burst: asked.burst }),
             };
             AllocationJobs::Drawn(what, (1..=asked.seeds).collect())
         }
     };
-    let single = match &jobs {
-        AllocationJobs::Listed(jobs) => {
-            jobs.iter().all(|job| fleet.kinds.get(job.kind).is_some_and(|kind| kind.gpus == 1))
-        }
-        AllocationJobs::Drawn(what, _) => !what.gangs,
-    };
-    let matched = single && fleet.gpus().iter().sum::<f64>() <= MOST_GPUS as f64;
-    let users = match &jobs {
-        AllocationJobs::Listed(jobs) => jobs.iter().any(|job| job.user.is_some()),
-        AllocationJobs::Drawn(what, _) => what.users.is_some(),
-    };
-    let dues = match &jobs {
-        AllocationJobs::Listed(jobs) => jobs.iter().any(|job| job.due_ms.is_some()),
-        AllocationJobs::Drawn(what, _) => what.deadlines.is_some(),
-    };
-    let applies = |policy: &AllocationPolicy| {
-        (matched || *policy != AllocationPolicy::Allox)
-            && (users || !policy.by_user())
-            && (dues || !policy.by_deadline())
-    };
-    let policies = if asked.policies.is_empty() {
-        AllocationPolicy::ALL.into_iter().filter(applies).collect()
-    } else {
-        asked.policies.clone()
-    };
+    let policies = policies(asked, &fleet, &jobs);
     let sets = if let AllocationJobs::Drawn(_, seeds) = &jobs { seeds.len() } else { 1 };
     let steps = Steps::new(quiet, "replaying policies", sets * policies.len());
     let options = RoundOptions {
@@ -197,6 +276,7 @@ pub(crate) fn backtest(asked: &BacktestAllocation, quiet: bool) -> Result<()> {
         per_node: asked.gpus_per_node,
         alpha: asked.alpha,
         lease_rounds: asked.lease,
+        host_order: asked.host_order.into(),
     };
     let request = AllocationRequest { policies, jobs, options };
     let answer = AllocationAnswer::of(&fleet, title, &request, &|| steps.step())?;

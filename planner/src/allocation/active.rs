@@ -2,6 +2,8 @@
 //!
 //! O(jobs). Worked example: of three jobs of one GPU each on two GPUs, the equal share of each is two thirds of its time; of one job alone it is all of it.
 
+use super::host::JobAsks;
+use super::node::Gang;
 use super::pool::JobKind;
 use super::programme::Claim;
 
@@ -30,6 +32,8 @@ pub struct ActiveJob<'a> {
     pub job: usize,
     /// Seconds until its deadline, below 0 if that has passed; `None` if it has none.
     pub due_s: Option<f64>,
+    /// What it asks of nodes, `None` if processors and memory do not count.
+    pub asks: Option<&'a JobAsks>,
 }
 
 impl<'a> ActiveJob<'a> {
@@ -47,12 +51,23 @@ impl<'a> ActiveJob<'a> {
             user_weight: 1.0,
             job: 0,
             due_s: None,
+            asks: None,
         }
     }
 
     /// GPUs of the gang.
     pub fn gpus(&self) -> f64 {
         f64::from(self.kind.gpus)
+    }
+
+    /// Its gang on a type, by its best demand of processors and memory or by what it needs.
+    pub fn gang(&self, at: usize, best: bool) -> Gang {
+        self.asks.map_or(self.kind.gpus.into(), |asks| asks.gang(self.kind.gpus, at, best))
+    }
+
+    /// A gang of another size of it, by what it needs.
+    pub(super) fn gang_of(&self, gpus: u32) -> Gang {
+        Gang { gpus, needs: self.asks.and_then(|asks| asks.base) }
     }
 
     /// The same claim with another need.

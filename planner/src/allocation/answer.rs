@@ -7,8 +7,6 @@
 //! O(seeds × policies) replays, in parallel. Worked example: mean completion times of 10 h under FIFO, 7 h under the best policy without types and 4 h under the best with them: of the 6 h saved, half come
 //! from taking turns and half from types.
 
-use std::collections::BTreeMap;
-
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,7 +22,14 @@ use super::replay::{AllocationReplay, RoundOptions, replay};
 use crate::error::{Error, Result};
 use crate::plan::interval;
 
+mod deadlines;
+mod host;
 mod render;
+mod users;
+
+pub use deadlines::AllocationDeadlines;
+pub use host::{AllocationDominant, AllocationHost, AllocationHostAdvice, AllocationHostUse, AllocationNode};
+pub use users::AllocationUsers;
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "backtest-allocation/1";
@@ -40,42 +45,6 @@ pub struct AllocationFigure {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-}
-
-/// How users fared.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "AllocationUsers_{F}")]
-pub struct AllocationUsers<F> {
-    /// Of the GPU time that a user's jobs asked for, from submission to end, the share that they had: the least of a user.
-    pub had_least: F,
-    /// The mean over users.
-    pub had_mean: F,
-    /// The greatest of a user.
-    pub had_most: F,
-    /// Mean time from submission to end of the user with the greatest, seconds.
-    pub longest_jct_s: F,
-    /// Of the user with the least, seconds.
-    pub shortest_jct_s: F,
-}
-
-/// What became of deadlines.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "AllocationDeadlines_{F}")]
-pub struct AllocationDeadlines<F> {
-    /// Share of the jobs with deadlines that missed them.
-    pub missed: F,
-    /// By how much those that did were late on average, seconds; nothing if none was.
-    pub late_s: Option<F>,
-    /// Mean time from submission to end of the jobs with deadlines, seconds.
-    pub due_jct_s: F,
-    /// Of those without, seconds; nothing if all have one.
-    pub best_effort_jct_s: Option<F>,
-    /// Share of the jobs with deadlines that were admitted; only under a policy that admits jobs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub admitted: Option<F>,
-    /// Share of the admitted ones that were late all the same; nothing if none was admitted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub broken: Option<F>,
 }
 
 /// What a policy did to one set of jobs.
@@ -111,6 +80,9 @@ pub struct AllocationRun {
     /// What became of deadlines; only where jobs have some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadlines: Option<AllocationDeadlines<f64>>,
+    /// What became of processors and memory; only where nodes have them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<AllocationHostUse<f64>>,
     /// Time that they took on this machine, seconds, in all and at most: never the same twice, so in no answer.
     #[serde(skip)]
     #[schemars(skip)]
@@ -148,6 +120,9 @@ pub struct AllocationRow {
     /// What became of deadlines; only where jobs have some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadlines: Option<AllocationDeadlines<AllocationFigure>>,
+    /// What became of processors and memory; only where nodes have them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<AllocationHostUse<AllocationFigure>>,
 }
 
 /// What no schedule undercuts.
@@ -204,6 +179,9 @@ pub struct AllocationAnswer {
     pub restart_s: f64,
     /// GPUs of a node, if gangs are put onto nodes.
     pub gpus_per_node: Option<u32>,
+    /// Processors and memory of nodes; only where they count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<AllocationHost>,
     /// Policies, in the order asked for.
     pub policies: Vec<AllocationRow>,
     /// What none can undercut.
@@ -300,15 +278,17 @@ impl AllocationAnswer {
         }
         let cases: Vec<(usize, AllocationPolicy)> =
             (0..sets.len()).flat_map(|set| policies.iter().map(move |policy| (set, *policy))).collect();
-        let replays: Vec<AllocationRun> = cases
+        host::check(fleet, policies)?;
+        let replays: Vec<(AllocationRun, Vec<i64>)> = cases
             .par_iter()
             .map(|(set, policy)| {
                 let (seed, jobs) = sets.get(*set).ok_or_else(|| Error::Defect("a set of jobs is gone".to_owned()))?;
                 let found = replay(fleet, jobs, *policy, &request.options)?;
                 step();
-                Ok(run(fleet, jobs, *seed, *policy, &found))
+                Ok((run(fleet, jobs, *seed, *policy, &found), found.ends_ms))
             })
             .collect::<Result<_>>()?;
+        let replays = host::with_later(replays, policies);
         let tried = sets
             .iter()
             .zip(replays.chunks(policies.len()))
@@ -325,6 +305,7 @@ impl AllocationAnswer {
             })
             .collect::<Result<Vec<Tried<'_>>>>()?;
         let advice = advice(policies, &tried);
+        let host = host::whole(fleet, request, &tried);
         let mut answer = Self {
             schema: SCHEMA,
             title,
@@ -337,6 +318,7 @@ impl AllocationAnswer {
             round_s: request.options.round_ms as f64 / 1e3,
             restart_s: request.options.restart_ms as f64 / 1e3,
             gpus_per_node: request.options.per_node,
+            host,
             policies: (0..policies.len()).filter_map(|at| row(at, count, &tried)).collect(),
             limits: AllocationLimits {
                 mean_jct_s: over(&tried, &|set| Some(set.least_jct_s)),
@@ -387,77 +369,11 @@ fn run(
         restarts: found.restarts,
         allocations: found.allocations,
         programmes: found.programmes,
-        users: users(fleet, jobs, found),
-        deadlines: deadlines(jobs, found),
+        users: users::of(fleet, jobs, found),
+        deadlines: deadlines::of(jobs, found),
+        host: host::of(fleet, span_ms, found),
         allocating_s: found.allocating_s,
     }
-}
-
-/// How users fared, if there are several.
-fn users(fleet: &TypedFleet, jobs: &[GangJob], found: &AllocationReplay) -> Option<AllocationUsers<f64>> {
-    /// Sums over the jobs of a user.
-    #[derive(Default)]
-    struct Sums {
-        jobs: f64,
-        took_s: f64,
-        asked_gpu_s: f64,
-        had_gpu_s: f64,
-    }
-    let mut of: BTreeMap<Option<&str>, Sums> = BTreeMap::new();
-    let gpus = |job: &GangJob| fleet.kinds.get(job.kind).map_or(0.0, |kind| f64::from(kind.gpus));
-    for (job, end_ms) in jobs.iter().zip(&found.ends_ms) {
-        let took_s = (end_ms - job.submit_ms) as f64 / 1e3;
-        let sums = of.entry(job.user.as_deref()).or_default();
-        sums.jobs += 1.0;
-        sums.took_s += took_s;
-        sums.asked_gpu_s += gpus(job) * took_s;
-    }
-    for stint in &found.stints {
-        let Some(job) = jobs.get(stint.job) else { continue };
-        let sums = of.entry(job.user.as_deref()).or_default();
-        sums.had_gpu_s += f64::from(stint.gpus) * (stint.to_ms - stint.from_ms) as f64 / 1e3;
-    }
-    if of.len() < 2 {
-        return None;
-    }
-    let had = || of.values().map(|sums| sums.had_gpu_s / sums.asked_gpu_s.max(1e-9));
-    let took = || of.values().map(|sums| sums.took_s / sums.jobs);
-    Some(AllocationUsers {
-        had_least: had().fold(f64::INFINITY, f64::min),
-        had_mean: interval::average(had()),
-        had_most: had().fold(0.0, f64::max),
-        longest_jct_s: took().fold(0.0, f64::max),
-        shortest_jct_s: took().fold(f64::INFINITY, f64::min),
-    })
-}
-
-/// What became of deadlines, if there are some.
-fn deadlines(jobs: &[GangJob], found: &AllocationReplay) -> Option<AllocationDeadlines<f64>> {
-    let ends: Vec<(usize, &GangJob, i64)> =
-        jobs.iter().zip(&found.ends_ms).enumerate().map(|(at, (job, end))| (at, job, *end)).collect();
-    let mean = |values: Vec<f64>| (!values.is_empty()).then(|| interval::average(values.into_iter()));
-    let took = |due: bool| {
-        let of = ends.iter().filter(|(_, job, _)| job.due_ms.is_some() == due);
-        mean(of.map(|(_, job, end)| (end - job.submit_ms) as f64 / 1e3).collect())
-    };
-    let dues: Vec<(usize, f64)> =
-        ends.iter().filter_map(|(at, job, end)| Some((*at, (end - job.due_ms?) as f64 / 1e3))).collect();
-    if dues.is_empty() {
-        return None;
-    }
-    let share = |of: &dyn Fn(&(usize, f64)) -> bool, part: &dyn Fn(&(usize, f64)) -> bool| {
-        mean(dues.iter().filter(|due| of(due)).map(|due| f64::from(u8::from(part(due)))).collect())
-    };
-    let late = |due: &(usize, f64)| due.1 > 0.0;
-    let admits = |due: &(usize, f64)| found.admitted.as_ref().is_some_and(|admitted| admitted.contains(&due.0));
-    Some(AllocationDeadlines {
-        missed: share(&|_| true, &late)?,
-        late_s: mean(dues.iter().filter(|due| late(due)).map(|due| due.1).collect()),
-        due_jct_s: took(true)?,
-        best_effort_jct_s: took(false),
-        admitted: found.admitted.as_ref().and_then(|_| share(&|_| true, &admits)),
-        broken: found.admitted.as_ref().and_then(|_| share(&admits, &late)),
-    })
 }
 
 /// A figure over sets of jobs.
@@ -488,37 +404,11 @@ fn row(at: usize, jobs: usize, tried: &[Tried<'_>]) -> Option<AllocationRow> {
     for end in [Some(&mut against_first.value), against_first.low.as_mut(), against_first.high.as_mut()] {
         end.into_iter().for_each(|end| *end -= 1.0);
     }
-    let by_user = |of: fn(&AllocationUsers<f64>) -> f64| over(tried, &|set| set.runs.get(at)?.users.as_ref().map(of));
-    let users =
-        tried.iter().all(|set| set.runs.get(at).is_some_and(|run| run.users.is_some())).then(|| AllocationUsers {
-            had_least: by_user(|users| users.had_least),
-            had_mean: by_user(|users| users.had_mean),
-            had_most: by_user(|users| users.had_most),
-            longest_jct_s: by_user(|users| users.longest_jct_s),
-            shortest_jct_s: by_user(|users| users.shortest_jct_s),
-        });
-    let by_deadline = |of: &dyn Fn(&AllocationDeadlines<f64>) -> Option<f64>| {
-        over(tried, &|set| of(set.runs.get(at)?.deadlines.as_ref()?))
-    };
-    let told = |of: &dyn Fn(&AllocationDeadlines<f64>) -> bool| {
-        tried.iter().any(|set| set.runs.get(at).and_then(|run| run.deadlines.as_ref()).is_some_and(of))
-    };
-    // Sets of jobs in which there is none of the kind say nothing of it.
-    let known = |of: &dyn Fn(&AllocationDeadlines<f64>) -> Option<f64>| {
-        told(&|dues| of(dues).is_some()).then(|| by_deadline(of))
-    };
-    let deadlines = told(&|_| true).then(|| AllocationDeadlines {
-        missed: by_deadline(&|dues| Some(dues.missed)),
-        late_s: known(&|dues| dues.late_s),
-        due_jct_s: by_deadline(&|dues| Some(dues.due_jct_s)),
-        best_effort_jct_s: known(&|dues| dues.best_effort_jct_s),
-        admitted: known(&|dues| dues.admitted),
-        broken: known(&|dues| dues.broken),
-    });
     Some(AllocationRow {
         policy,
-        users,
-        deadlines,
+        users: users::over_sets(at, tried),
+        deadlines: deadlines::over_sets(at, tried),
+        host: host::over_sets(at, tried),
         knows_types: policy.knows_types(),
         mean_jct_s: figure(|run| run.mean_jct_s),
         p50_jct_s: figure(|run| run.p50_jct_s),
@@ -539,7 +429,8 @@ fn advice(policies: &[AllocationPolicy], tried: &[Tried<'_>]) -> Option<Allocati
     let best = |knows: bool| {
         let mean = |at: usize| interval::average(choose.iter().filter_map(|set| Some(set.runs.get(at)?.mean_jct_s)));
         // Who has other GPUs than it asked for is no fair comparison.
-        let may = |policy: &AllocationPolicy| policy.knows_types() == knows && !policy.resizes();
+        // Nor is it one of types alone who divides processors and memory.
+        let may = |policy: &AllocationPolicy| policy.knows_types() == knows && !policy.resizes() && !policy.by_host();
         let places = (0..policies.len()).filter(|at| policies.get(*at).is_some_and(may));
         places.min_by(|a, b| mean(*a).total_cmp(&mean(*b)))
     };
@@ -579,6 +470,7 @@ fn notes(fleet: &TypedFleet, jobs: usize, request: &AllocationRequest) -> Vec<St
             format::counted(fleet.nowhere as u64, "kind of job", "kinds of job")
         ));
     }
+    notes.extend(host::notes(fleet, request));
     if request.policies.iter().any(|policy| policy.resizes()) {
         notes.push("genie changes how many GPUs a job has. The bounds are for the GPUs that jobs ask for, so they do not hold for it, and it is no candidate for the advice.".to_owned());
     }

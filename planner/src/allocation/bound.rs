@@ -97,6 +97,7 @@ fn shortest_first(submits: &[f64], works: &[f64]) -> (f64, f64) {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::host::HostUse;
     use super::super::job::{DeadlineDraw, DrawnRuns, JobDraw, draw};
     use super::super::policy::AllocationPolicy;
     use super::super::pool::pools;
@@ -115,6 +116,7 @@ mod tests {
             weight: 1.0,
             user: None,
             due_ms: None,
+            host: HostUse::Any,
         };
         let found = bound(&fleet, &[job(3600.0), job(10_800.0)]).unwrap();
         assert!((found.mean_s - 9_000.0).abs() < 1e-3 && (found.makespan_s - 14_400.0).abs() < 1e-3, "{found:?}");

@@ -12,7 +12,7 @@
 
 use super::active::ActiveJob;
 use super::pool::JobKind;
-use super::rounds::GangRoom;
+use super::room::GangRoom;
 
 /// A number of GPUs and a type: the place of the kind, that of the type, and steps a second.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -61,8 +61,10 @@ pub fn chosen(
             choices.retain(|choice| choice.gpus == job.kind.gpus);
             choices.sort_by(|a, b| b.speed.total_cmp(&a.speed));
         }
-        *slot =
-            choices.into_iter().find(|choice| open.take(choice.at, choice.gpus)).map(|choice| (choice.kind, choice.at));
+        *slot = choices
+            .into_iter()
+            .find(|choice| open.take(choice.at, job.gang_of(choice.gpus)))
+            .map(|choice| (choice.kind, choice.at));
     }
     found
 }
@@ -83,7 +85,7 @@ mod tests {
     use super::*;
 
     fn room(gpus: &[u32]) -> GangRoom {
-        GangRoom { gpus: gpus.to_vec(), per_node: None }
+        GangRoom { gpus: gpus.to_vec(), per_node: None, host: None }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Jobs with steps to make: from a CSV, or drawn as Gavel draws them.
 //!
-//! **CSV**: columns `job,type,submit_s,gpus,steps`, and `weight`, `user` and `deadline_s` if there are any. `type` is a job type of the throughputs. Jobs of one user share the weight of one job
-//! evenly while they are there. `deadline_s` says how many seconds after its submission a job is to be done. Other columns are passed over.
+//! **CSV**: columns `job,type,submit_s,gpus,steps`, and `weight`, `user`, `deadline_s`, `cpus` and `memory_gb` if there are any. `type` is a job type of the throughputs. Jobs of one user share the weight of one job
+//! evenly while they are there. `deadline_s` says how many seconds after its submission a job is to be done. Where nodes have processors and memory, `cpus` and `memory_gb` say what the whole job needs, and it runs with exactly these. Other columns are passed over.
 //!
 //! **Drawn**, as the generator of Gavel's simulator (Narayanan et al., OSDI 2020) has it: the job type evenly; 1, 2, 4 or 8 GPUs with probabilities 0.7, 0.1, 0.15 and 0.05 (a type that was
 //! not measured on several has one, and a gang that does not run takes the next smaller one that does); the run on the first GPU type of the fleet 10^u minutes, where u is uniform between 1.5 and 3
@@ -18,6 +18,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_predictors::sheet;
 
+use super::host::HostUse;
+use super::host::class::ClassDraw;
+use super::node::{Gang, HostNeeds};
 use super::pool::{JobKind, TypedFleet};
 use crate::error::{Error, Result, excerpt};
 
@@ -43,6 +46,8 @@ pub struct GangJob {
     pub user: Option<String>,
     /// By when it is to be done, milliseconds; `None` if it is best effort.
     pub due_ms: Option<i64>,
+    /// How it depends on processors and memory.
+    pub host: HostUse,
 }
 
 /// How long drawn jobs run.
@@ -88,12 +93,22 @@ pub struct JobDraw {
     pub users: Option<UserDraw>,
     /// Deadlines, `None` if no job has one.
     pub deadlines: Option<DeadlineDraw>,
+    /// Invented classes of jobs that depend on processors and memory, `None` if the tables of job types say so.
+    pub classes: Option<ClassDraw>,
 }
 
 impl Default for JobDraw {
     /// As Gavel's simulator draws 96 jobs, all there at once.
     fn default() -> Self {
-        Self { jobs: 96, per_hour: None, runs: DrawnRuns::Simulation, gangs: true, users: None, deadlines: None }
+        Self {
+            jobs: 96,
+            per_hour: None,
+            runs: DrawnRuns::Simulation,
+            gangs: true,
+            users: None,
+            deadlines: None,
+            classes: None,
+        }
     }
 }
 
@@ -149,6 +164,7 @@ pub fn draw(fleet: &TypedFleet, what: &JobDraw, seed: u64) -> Result<Vec<GangJob
             weight: 1.0,
             user: None,
             due_ms: None,
+            host: fleet.host.as_ref().map_or(HostUse::Any, |host| host.of_type(job)),
         });
     }
     if let Some((users, rate)) = what.users.zip(what.per_hour) {
@@ -156,6 +172,14 @@ pub fn draw(fleet: &TypedFleet, what: &JobDraw, seed: u64) -> Result<Vec<GangJob
     }
     if let Some(deadlines) = what.deadlines {
         set_deadlines(&mut found, fleet, &deadlines, seed);
+    }
+    if let Some(classes) = what.classes {
+        let first = fleet.host.as_ref().and_then(|host| host.classes);
+        let first = first.ok_or_else(|| {
+            Error::Policy("classes of jobs depend on processors and memory; say what a node has of them".to_owned())
+        })?;
+        let uses = classes.draw(found.len(), first, seed);
+        found.iter_mut().zip(uses).for_each(|(job, host)| job.host = host);
     }
     Ok(found)
 }
@@ -220,6 +244,35 @@ impl JobRow<'_> {
     }
 }
 
+impl JobRow<'_> {
+    /// How the job depends on processors and memory: what it needs, or else by the table of its type.
+    fn host(&self, fleet: &TypedFleet, job: &str, gpus: f64) -> Result<HostUse> {
+        let Some(host) = &fleet.host else { return Ok(HostUse::Any) };
+        let needs = |name: &str| {
+            let remedy = "write what the whole job needs, above 0, or leave it empty";
+            let empty = self.cell(name).is_empty();
+            if empty { Ok(None) } else { self.number(name, (1e-9, 1e9), remedy).map(|all| Some(all / gpus)) }
+        };
+        let (cpus, memory_gb) = (needs("cpus")?, needs("memory_gb")?);
+        if cpus.is_none() && memory_gb.is_none() {
+            return Ok(host.of_type(job));
+        }
+        let each = HostNeeds { cpus: cpus.unwrap_or(0.0), memory_gb: memory_gb.unwrap_or(0.0) };
+        let room = fleet.room(None);
+        let runs = fleet.kind(job, gpus as u32).and_then(|kind| fleet.kinds.get(kind));
+        let fits = |at: usize| {
+            let gang = Gang { gpus: gpus as u32, needs: Some(each) };
+            let speed = runs.and_then(|kind| kind.steps_per_s.get(at)).copied().unwrap_or(0.0);
+            speed > 0.0 && room.open().take(at, gang)
+        };
+        if !(0..fleet.pools.len()).any(fits) {
+            let told = format!("{} processors and {} GB", each.cpus * gpus, each.memory_gb * gpus);
+            return Err(self.wrong(format!("`{job}` needs {told}, which no node has on which it runs; give it less")));
+        }
+        Ok(HostUse::Exactly(each))
+    }
+}
+
 /// Reads jobs from the text of a CSV, in order of submission.
 ///
 /// # Errors
@@ -238,7 +291,8 @@ pub fn read(file: &str, text: &str, fleet: &TypedFleet) -> Result<Vec<GangJob>> 
             ));
         }
     }
-    if let Some((column, name)) = sheet::misspelt(&head.iter(), &["weight", "user", "deadline_s"]) {
+    if let Some((column, name)) = sheet::misspelt(&head.iter(), &["weight", "user", "deadline_s", "cpus", "memory_gb"])
+    {
         return Err(bad(
             1,
             format!(
@@ -282,6 +336,7 @@ pub fn read(file: &str, text: &str, fleet: &TypedFleet) -> Result<Vec<GangJob>> 
             kind,
             submit_ms,
             due_ms,
+            host: row.host(fleet, job, gpus)?,
             steps: row.number("steps", (1e-9, 1e18), "write the steps that the job makes, above 0")?,
             weight,
             user: (!user.is_empty()).then(|| user.to_owned()),

@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use good_lp::{Expression, Solution as _, Variable, constraint, variable, variables};
 
 use super::active::ActiveJob;
-use super::rounds::GangRoom;
+use super::room::GangRoom;
 use crate::error::Result;
 use crate::plan::programme::solved_if_possible;
 
@@ -285,7 +285,7 @@ impl Leases {
         let mut open = room.open();
         let mut found = vec![None; active.len()];
         for (job, slot) in active.iter().zip(&mut found) {
-            *slot = self.held.get(&job.job).copied().filter(|at| open.take(*at, job.kind.gpus));
+            *slot = self.held.get(&job.job).copied().filter(|at| open.take(*at, job.gang(*at, false)));
         }
         let waits = |job: &ActiveJob<'_>| job.due_s.filter(|due_s| *due_s > 0.0 && self.admitted.contains(&job.job));
         let mut order: Vec<(f64, usize)> =
@@ -295,7 +295,7 @@ impl Leases {
             let (Some(job), Some(slot)) = (active.get(at), found.get_mut(at)) else { continue };
             if slot.is_none() {
                 let types = open.types(&job.kind.steps_per_s, true);
-                *slot = types.into_iter().find(|at| open.take(*at, job.kind.gpus));
+                *slot = types.into_iter().find(|at| open.take(*at, job.gang(*at, false)));
             }
         }
         found

@@ -8,7 +8,7 @@ use super::*;
 const HOUR: f64 = 3600.0;
 
 fn room(gpus: &[u32]) -> GangRoom {
-    GangRoom { gpus: gpus.to_vec(), per_node: None }
+    GangRoom { gpus: gpus.to_vec(), per_node: None, host: None }
 }
 
 #[test]

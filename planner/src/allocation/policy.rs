@@ -21,12 +21,16 @@
 //! | `karma` | the same with credits that users earn by leaving GPUs to others | | |
 //! | `edf` | the nearest deadline first, on the fastest type with room; then jobs without one, or whose deadline has passed, in order of submission; who does not fit is passed over | yes | |
 //! | `genie` | jobs with deadlines get the fewest GPUs that meet them, who can wait least first; the others what they asked for | yes | |
+//! | `drf` | dominant shares of GPUs, processors and memory are made equal between users | | |
 //! | `chronus` | jobs whose deadlines can be met are admitted and get leases by a programme; the others run in the gaps | yes | |
+//! | `proportional` | in an order that is asked for, on the fastest type with room, with the GPUs' share of processors and memory | yes | |
+//! | `synergy_greedy` | the same order, with the best demand of these; who does not fit is passed over | yes | |
+//! | `synergy` | as `proportional`, with the best demand where it fits, and never slower | yes | |
 //!
 //! t_j is the time since submission and r_j the steps left. The needs go into the [programme](super::programme). **Finish-time fairness** is the objective of Themis (Mahajan et al., NSDI 2020); for a given ρ it is the programme with
 //! `need_j = r_j / (ρ·D_j − t_j)`, where `D_j = t_j + r_j / E_j`. The equal share shows that ρ = 1 can be had. The z at some ρ gives a smaller ρ that can be had, the worst ratio of that allocation, and one that cannot be undercut, `min_j (τ_j + (ρ − τ_j) / z)` with
-//! `τ_j = t_j / D_j`; the search ends when the two are within a thousandth. AlloX (Le et al., EuroSys 2020) and the trades of Gandiva-fair (Chaudhary et al., EuroSys 2020) stand in [`super::matching`] and [`super::trade`]; the three policies between users, which remember earlier rounds, in [`super::user`] and [`super::karma`], GENIE in [`super::genie`] and Chronus in [`super::lease`]. Only `edf`, `genie` and `chronus` know deadlines, and only `genie` changes how many GPUs a job has. Dominant resource fairness divides one resource
-//! here, GPUs, and is then `max_min`.
+//! `τ_j = t_j / D_j`; the search ends when the two are within a thousandth. AlloX (Le et al., EuroSys 2020) and the trades of Gandiva-fair (Chaudhary et al., EuroSys 2020) stand in [`super::matching`] and [`super::trade`]; the three policies between users, which remember earlier rounds, in [`super::user`] and [`super::karma`], GENIE in [`super::genie`] and Chronus in [`super::lease`]. Only `edf`, `genie` and `chronus` know deadlines, and only `genie` changes how many GPUs a job has. `drf` and the last three are about processors and memory, and stand in [`super::host`]; under all others a job holds its GPUs' share of these. Where GPUs alone count, dominant resource fairness of jobs
+//! is `max_min`.
 //!
 //! Worked example: as in the [programme](super::programme), three jobs on a V100 and a K80: `max_min` gives each two thirds of its time, half of that on each type; `max_min_aware` gives each 1.2 times the steps of that.
 
@@ -34,9 +38,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::active::{ActiveJob, equal_shares};
+use super::host::HostOrder;
+use super::host::divide::Division;
 use super::matching::matched;
 use super::programme::{Claim, Levelled, level_alone, levelled};
-use super::rounds::GangRoom;
+use super::room::GangRoom;
 use super::trade::traded;
 use crate::error::{Error, Result};
 
@@ -77,17 +83,25 @@ pub enum AllocationPolicy {
     UserMaxMin,
     /// Karma: the same with credits.
     Karma,
+    /// Dominant resource fairness between users.
+    Drf,
     /// Earliest deadline first, best effort in the gaps.
     Edf,
     /// GENIE: the fewest GPUs that meet a deadline.
     Genie,
     /// Chronus: admission and leases for jobs with deadlines.
     Chronus,
+    /// In an order, with GPUs' shares of processors and memory.
+    Proportional,
+    /// The same order with best demands of these, who does not fit passed over.
+    SynergyGreedy,
+    /// Synergy: the same order with best demands where they fit, and never less than the share is worth.
+    Synergy,
 }
 
 impl AllocationPolicy {
     /// All of them, as they are listed.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 21] = [
         Self::Fifo,
         Self::FifoAware,
         Self::Las,
@@ -102,12 +116,16 @@ impl AllocationPolicy {
         Self::Partition,
         Self::UserMaxMin,
         Self::Karma,
+        Self::Drf,
         Self::Edf,
         Self::Genie,
         Self::Chronus,
+        Self::Proportional,
+        Self::SynergyGreedy,
+        Self::Synergy,
     ];
     /// Their names.
-    pub const NAMES: [&'static str; 17] = [
+    pub const NAMES: [&'static str; 21] = [
         "fifo",
         "fifo_aware",
         "las",
@@ -122,9 +140,13 @@ impl AllocationPolicy {
         "partition",
         "user_max_min",
         "karma",
+        "drf",
         "edf",
         "genie",
         "chronus",
+        "proportional",
+        "synergy_greedy",
+        "synergy",
     ];
 
     /// Its name.
@@ -150,7 +172,7 @@ impl AllocationPolicy {
 
     /// Whether it gives GPUs to users, and remembers them from round to round ([`super::user`]).
     pub fn by_user(self) -> bool {
-        matches!(self, Self::Partition | Self::UserMaxMin | Self::Karma)
+        matches!(self, Self::Partition | Self::UserMaxMin | Self::Karma | Self::Drf)
     }
 
     /// Whether it knows deadlines.
@@ -158,14 +180,33 @@ impl AllocationPolicy {
         matches!(self, Self::Edf | Self::Genie | Self::Chronus)
     }
 
+    /// Whether it is about processors and memory ([`super::host`]).
+    pub fn by_host(self) -> bool {
+        self == Self::Drf || self.by_host_order()
+    }
+
+    /// Whether it lets jobs into rounds by the order that is [asked for](super::replay::RoundOptions::host_order).
+    pub fn by_host_order(self) -> bool {
+        matches!(self, Self::Proportional | Self::SynergyGreedy | Self::Synergy)
+    }
+
+    /// How it divides processors and memory.
+    pub fn division(self) -> Division {
+        match self {
+            Self::Synergy => Division::Tuned,
+            Self::SynergyGreedy | Self::Drf => Division::Best,
+            _ => Division::Shares,
+        }
+    }
+
     /// Whether it changes how many GPUs a job has, so that bounds for the GPUs that were asked for do not hold for it.
     pub fn resizes(self) -> bool {
         self == Self::Genie
     }
 
-    /// Whether it remembers earlier rounds, so that it decides in a [replay](mod@super::replay) alone.
+    /// Whether it remembers earlier rounds or goes by options of the replay, so that it decides in a [replay](mod@super::replay) alone.
     pub fn remembers(self) -> bool {
-        self.by_user() || self == Self::Chronus
+        self.by_user() || self.by_host_order() || self == Self::Chronus
     }
 
     /// Whether there may be rounds in which nobody has a GPU though somebody waits.
@@ -203,9 +244,12 @@ pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangR
     };
     let all = [gpus.iter().sum()];
     Ok(Allocated::Shares(match policy {
-        P::Fifo | P::FifoAware | P::Las | P::LasAware | P::Edf => {
-            return Ok(Allocated::Types(in_order(policy, active, room)));
+        P::Fifo => return Ok(Allocated::Types(in_order(First::Running, (false, false), active, room))),
+        P::FifoAware => return Ok(Allocated::Types(in_order(First::Submitted, (true, false), active, room))),
+        P::Las | P::LasAware => {
+            return Ok(Allocated::Types(in_order(First::LeastServed, (policy.knows_types(), false), active, room)));
         }
+        P::Edf => return Ok(Allocated::Types(in_order(First::NearestDue, (true, false), active, room))),
         P::Allox => return Ok(Allocated::Types(matched(active, gpus))),
         P::MaxMin => spread(active, gpus, levelled(&pooled(active, gpus, &equal()), &all)?),
         P::MaxMinAware => levelled(&claims(active, &equal()), gpus)?,
@@ -219,7 +263,15 @@ pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangR
             levelled(&claims(active, &needs), gpus)?
         }
         P::Trading => Levelled { shares: traded(active, gpus), ..Levelled::default() },
-        P::Partition | P::UserMaxMin | P::Karma | P::Chronus | P::Genie => {
+        P::Partition
+        | P::UserMaxMin
+        | P::Karma
+        | P::Drf
+        | P::Chronus
+        | P::Genie
+        | P::Proportional
+        | P::SynergyGreedy
+        | P::Synergy => {
             return Err(Error::Defect(format!("{} was asked outside of a replay", policy.name())));
         }
     }))
@@ -292,29 +344,61 @@ fn finish_time(
     Ok(found)
 }
 
-/// Jobs one by one on one type each: in order of submission, of attained service or of deadlines.
-fn in_order(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangRoom) -> Vec<Option<usize>> {
-    use AllocationPolicy as P;
+/// Who comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum First {
+    /// Who runs, and then who was submitted first; nobody comes before one who does not fit.
+    Running,
+    /// Who was submitted first; nobody comes before one who does not fit.
+    Submitted,
+    /// Who has had least GPU time over its weight.
+    LeastServed,
+    /// Who is due first.
+    NearestDue,
+    /// Who is done first, alone on its fastest type.
+    ShortestLeft,
+}
+
+impl From<HostOrder> for First {
+    fn from(order: HostOrder) -> Self {
+        match order {
+            HostOrder::Fifo => Self::Submitted,
+            HostOrder::Las => Self::LeastServed,
+            HostOrder::Srtf => Self::ShortestLeft,
+        }
+    }
+}
+
+/// Jobs one by one on one type each, on the fastest with room if types are `known`, and by their `best` demands of processors and memory or by what they need.
+pub(super) fn in_order(
+    first: First,
+    (known, best): (bool, bool),
+    active: &[ActiveJob<'_>],
+    room: &GangRoom,
+) -> Vec<Option<usize>> {
     let mut open = room.open();
     let mut found = vec![None; active.len()];
     let mut order: Vec<usize> = (0..active.len()).collect();
     let attained = |at: &usize| active.get(*at).map_or(0.0, |job| job.attained_gpu_s / job.weight);
+    let left = |at: &usize| active.get(*at).map_or(0.0, |job| job.remaining / job.kind.fastest());
     let due =
         |at: &usize| active.get(*at).and_then(|job| job.due_s.filter(|due_s| *due_s > 0.0)).unwrap_or(f64::INFINITY);
-    match policy {
+    match first {
         // Who runs goes on, before anybody else is let in.
-        P::Fifo => order.sort_by_key(|at| (active.get(*at).is_none_or(|job| job.on.is_none()), *at)),
-        P::Edf => order.sort_by(|a, b| due(a).total_cmp(&due(b)).then(a.cmp(b))),
-        P::Las | P::LasAware => order.sort_by(|a, b| attained(a).total_cmp(&attained(b)).then(a.cmp(b))),
-        _ => {}
+        First::Running => order.sort_by_key(|at| (active.get(*at).is_none_or(|job| job.on.is_none()), *at)),
+        First::Submitted => {}
+        First::NearestDue => order.sort_by(|a, b| due(a).total_cmp(&due(b)).then(a.cmp(b))),
+        First::LeastServed => order.sort_by(|a, b| attained(a).total_cmp(&attained(b)).then(a.cmp(b))),
+        First::ShortestLeft => order.sort_by(|a, b| left(a).total_cmp(&left(b)).then(a.cmp(b))),
     }
     for at in order {
         let (Some(job), Some(slot)) = (active.get(at), found.get_mut(at)) else { continue };
-        let mut types = open.types(&job.kind.steps_per_s, policy.knows_types());
+        let mut types = open.types(&job.kind.steps_per_s, known);
         // The type that it has comes first.
-        types.sort_by_key(|other| policy.knows_types() || job.on != Some(*other));
-        *slot = types.into_iter().find(|at| open.take(*at, job.kind.gpus));
-        if slot.is_none() && matches!(policy, P::Fifo | P::FifoAware) {
+        types.sort_by_key(|other| known || job.on != Some(*other));
+        *slot = types.into_iter().find(|at| open.take(*at, job.gang(*at, best)));
+        // Best demands are passed over where they do not fit, whatever the order.
+        if slot.is_none() && !best && matches!(first, First::Running | First::Submitted) {
             break;
         }
     }

@@ -7,7 +7,12 @@ use super::super::pool::JobKind;
 use super::*;
 
 fn allocated(policy: AllocationPolicy, jobs: &[ActiveJob<'_>], gpus: &[f64]) -> Allocated {
-    allocate(policy, jobs, &GangRoom { gpus: gpus.iter().map(|gpus| *gpus as u32).collect(), per_node: None }).unwrap()
+    allocate(
+        policy,
+        jobs,
+        &GangRoom { gpus: gpus.iter().map(|gpus| *gpus as u32).collect(), per_node: None, host: None },
+    )
+    .unwrap()
 }
 
 /// The shares of each job; who has a type has all of its time there.

@@ -9,6 +9,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_predictors::interference::rates::GangRate;
 
+use super::host::HostFleet;
+use super::room::GangRoom;
 use crate::error::{Error, Result, excerpt};
 
 /// Most GPUs of a type.
@@ -90,6 +92,8 @@ pub struct TypedFleet {
     pub kinds: Vec<JobKind>,
     /// Kinds of the file that run nowhere on this fleet.
     pub nowhere: usize,
+    /// Processors and memory of its nodes, `None` if they do not count.
+    pub host: Option<HostFleet>,
 }
 
 impl TypedFleet {
@@ -128,12 +132,19 @@ impl TypedFleet {
         if kinds.is_empty() {
             return Err(Error::NoJobs("no job of the throughputs runs on these GPUs".to_owned()));
         }
-        Ok(Self { nowhere: all - kinds.len(), pools, kinds })
+        Ok(Self { nowhere: all - kinds.len(), pools, kinds, host: None })
     }
 
     /// The kind of a job type with so many GPUs.
     pub fn kind(&self, job: &str, gpus: u32) -> Option<usize> {
         self.kinds.iter().position(|kind| kind.job == job && kind.gpus == gpus)
+    }
+
+    /// Room on it for gangs, on nodes of so many GPUs if these count.
+    pub fn room(&self, per_node: Option<u32>) -> GangRoom {
+        let per_node = self.host.as_ref().map(|host| host.gpus_per_node).or(per_node);
+        let gpus = self.pools.iter().map(|pool| pool.gpus).collect();
+        GangRoom { gpus, per_node, host: self.host.as_ref().map(HostFleet::shares) }
     }
 
     /// GPUs of each type.

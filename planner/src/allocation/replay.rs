@@ -9,6 +9,7 @@
 //! 3. Who gets which type for the round is what the policy says, or, where it gives [shares](Allocated::Shares) of time, the contract of [`super::rounds`].
 //! 4. A job makes the steps of its gang on that type, from the beginning of the round on. If it ran before, and not on that type in the round just before, a restart comes first, in which it
 //!    holds its GPUs and makes no steps.
+//!    Where nodes have processors and memory, its steps are its throughput times the speed of what it holds of these in the round ([`super::host`]).
 //! 5. A job whose steps are made ends at that moment, to the millisecond, rounded up (but for what sums of floats leave over). Its GPUs are free from the next round on.
 //!
 //! The **finish-time ratio** of a job is its time from submission to end over the time that it takes alone on its equal share ([`super::policy`]): its steps over (the mean of its equal share while it was there × its mean speed over the
@@ -21,12 +22,17 @@ use std::time::Instant;
 
 use super::active::{ActiveJob, equal_shares};
 use super::genie::chosen;
+use super::host::divide::Division;
+use super::host::tally::{HostRounds, HostTally, InRound};
+use super::host::{HostOrder, HostUse, JobAsks, Seated};
 use super::job::GangJob;
 use super::lease::Leases;
 use super::matching::MOST_GPUS;
-use super::policy::{Allocated, AllocationPolicy, allocate};
+use super::node::Gang;
+use super::policy::{Allocated, AllocationPolicy, First, allocate, in_order};
 use super::pool::TypedFleet;
-use super::rounds::{Credit, GangRoom, RoundJob, choose};
+use super::room::GangRoom;
+use super::rounds::{Credit, RoundJob, choose};
 use super::user::UserShares;
 use crate::error::{Error, Result};
 
@@ -49,12 +55,21 @@ pub struct RoundOptions {
     pub alpha: f64,
     /// Rounds of a lease under `chronus`.
     pub lease_rounds: u32,
+    /// Order in which `proportional`, `synergy_greedy` and `synergy` let jobs into a round.
+    pub host_order: HostOrder,
 }
 
 impl Default for RoundOptions {
-    /// Rounds of 6 min, moves that cost nothing, gangs that lie anywhere, and half of a fair share guaranteed, and leases of three rounds.
+    /// Rounds of 6 min, moves that cost nothing, gangs that lie anywhere, and half of a fair share guaranteed, leases of three rounds, and least attained service first.
     fn default() -> Self {
-        Self { round_ms: 360_000, restart_ms: 0, per_node: None, alpha: 0.5, lease_rounds: 3 }
+        Self {
+            round_ms: 360_000,
+            restart_ms: 0,
+            per_node: None,
+            alpha: 0.5,
+            lease_rounds: 3,
+            host_order: HostOrder::default(),
+        }
     }
 }
 
@@ -86,6 +101,8 @@ pub struct AllocationReplay {
     pub stints: Vec<Stint>,
     /// GPU-milliseconds held of each type.
     pub held_ms: Vec<i64>,
+    /// What became of processors and memory, `None` if they do not count.
+    pub host: Option<HostTally>,
     /// Jobs that were admitted for their deadlines, by number; `None` under a policy that admits nobody.
     pub admitted: Option<BTreeSet<usize>>,
     /// Starts on other GPUs than in the round before, or after a pause.
@@ -152,12 +169,27 @@ pub fn replay(
     if let Some(job) = (0..jobs.len()).find(|job| rounds_alone(*job) > MOST_ROUNDS as f64) {
         return Err(endless(job));
     }
-    let room = GangRoom { gpus: fleet.pools.iter().map(|pool| pool.gpus).collect(), per_node: options.per_node };
+    if policy == AllocationPolicy::Allox && jobs.iter().any(|job| matches!(job.host, HostUse::Exactly(_))) {
+        return Err(Error::Policy(
+            "allox knows no processors and memory; leave it out where jobs need some".to_owned(),
+        ));
+    }
+    let room = fleet.room(options.per_node);
+    let gpus_alone = GangRoom { host: None, ..room.clone() };
+    let mut host = fleet.host.as_ref().map(HostRounds::new);
+    let asks: Vec<Option<JobAsks>> = jobs
+        .iter()
+        .zip(&kinds)
+        .map(|(job, kind)| Some(JobAsks::of(fleet.host.as_ref()?, job.host, kind.gpus, &room)))
+        .collect();
+    // GPUs that the policy would have used in the round if GPUs alone counted.
+    let mut usable: Option<u32> = None;
     let mut found = AllocationReplay {
         ends_ms: vec![0; jobs.len()],
         ratios: vec![0.0; jobs.len()],
         stints: Vec::new(),
         held_ms: vec![0; gpus.len()],
+        host: None,
         admitted: None,
         restarts: 0,
         allocations: 0,
@@ -205,8 +237,17 @@ pub fn replay(
                     user_weight: owners[*job].1,
                     job: *job,
                     due_s: jobs[*job].due_ms.map(|due_ms| seconds(due_ms - now)),
+                    asks: asks[*job].as_ref(),
                 })
                 .collect();
+            let order = (First::from(options.host_order), policy.division() == Division::Best);
+            usable = (host.is_some() && policy.by_host()).then(|| {
+                let types = match &users {
+                    Some(users) => users.clone().round(&seen, &gpus_alone),
+                    None => in_order(order.0, (true, false), &seen, &gpus_alone),
+                };
+                seen.iter().zip(types).filter(|(_, given)| given.is_some()).map(|(job, _)| job.kind.gpus).sum()
+            });
             let began = Instant::now();
             allocated = match (&mut users, &mut leases) {
                 (Some(users), _) => Allocated::Types(users.round(&seen, &room)),
@@ -214,6 +255,7 @@ pub fn replay(
                 _ if policy == AllocationPolicy::Genie => {
                     Allocated::Gangs(chosen(&seen, &fleet.kinds, &room, seconds(options.restart_ms)))
                 }
+                _ if policy.by_host_order() => Allocated::Types(in_order(order.0, (true, order.1), &seen, &room)),
                 _ => allocate(policy, &seen, &room)?,
             };
             let took_s = began.elapsed().as_secs_f64();
@@ -243,7 +285,7 @@ pub fn replay(
                     .zip(&levelled.shares)
                     .map(|(job, shares)| RoundJob {
                         job: *job,
-                        gpus: kinds[*job].gpus,
+                        gang: Gang { gpus: kinds[*job].gpus, needs: asks[*job].as_ref().and_then(|asks| asks.base) },
                         speeds: &kinds[*job].steps_per_s,
                         shares,
                     })
@@ -256,12 +298,28 @@ pub fn replay(
         if given.iter().all(Option::is_none) && !policy.may_idle() {
             return Err(Error::Defect(format!("{}: no job has a GPU in a round", policy.name())));
         }
+        let held = match &mut host {
+            Some(host) => {
+                let of = |(job, gang): (&usize, &Option<(usize, usize)>)| InRound {
+                    on: gang.map(|(_, at)| at),
+                    seated: Seated { gpus: gang.map_or(0, |(kind, _)| fleet.kinds[kind].gpus), host: jobs[*job].host },
+                    user: owners[*job].0,
+                };
+                let round: Vec<InRound> = active.iter().zip(&given).map(of).collect();
+                let used: u32 = round.iter().map(|job| job.seated.gpus).sum();
+                let idle = usable.map_or(0, |usable| usable.saturating_sub(used));
+                host.tally.idle_gpu_ms += f64::from(idle) * options.round_ms as f64;
+                host.round(&round, &room, policy.division())?
+            }
+            None => Vec::new(),
+        };
         let end = now + options.round_ms;
-        for ((job, gang), equal) in active.iter().copied().zip(given).zip(&equal) {
+        for (place, ((job, gang), equal)) in active.iter().copied().zip(given).zip(&equal).enumerate() {
             let mut there_ms = options.round_ms;
             let progress = &mut state[job];
             if let Some((kind, at)) = gang {
-                let (gpus, speed) = (fleet.kinds[kind].gpus, fleet.kinds[kind].steps_per_s[at]);
+                let part = held.get(place).map_or(1.0, |held| held.speed);
+                let (gpus, speed) = (fleet.kinds[kind].gpus, fleet.kinds[kind].steps_per_s[at] * part);
                 let restarted = progress.gpus > 0 && (progress.on, progress.gpus) != (Some(at), gpus);
                 found.restarts += u64::from(restarted);
                 let from = now + if restarted { options.restart_ms } else { 0 };
@@ -277,6 +335,9 @@ pub fn replay(
                 progress.attained_gpu_s += f64::from(gpus) * (to - now) as f64 / 1e3;
                 found.held_ms[at] += i64::from(gpus) * (to - now);
                 there_ms = to - now;
+                if let Some(host) = &mut host {
+                    host.count(gpus, there_ms, part);
+                }
                 push(&mut found.stints, &mut last, Stint { job, at, gpus, from_ms: now, to_ms: to, steps });
                 progress.gpus = gpus;
             }
@@ -298,6 +359,7 @@ pub fn replay(
         }
         now = end;
     }
+    found.host = host.map(|host| host.tally);
     if let Some(leases) = leases {
         found.programmes = leases.programmes();
         found.admitted = Some(leases.admitted().clone());

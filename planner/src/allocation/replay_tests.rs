@@ -2,13 +2,20 @@
 
 use proptest::prelude::*;
 
+use super::super::host::{HostOrder, HostUse};
 use super::super::job::{DeadlineDraw, DrawnRuns, JobDraw, UserDraw, draw};
 use super::super::pool::pools;
 use super::super::pool::tests::rate;
 use super::*;
 
-const SIX_MIN: RoundOptions =
-    RoundOptions { round_ms: 360_000, restart_ms: 0, per_node: None, alpha: 0.5, lease_rounds: 3 };
+const SIX_MIN: RoundOptions = RoundOptions {
+    round_ms: 360_000,
+    restart_ms: 0,
+    per_node: None,
+    alpha: 0.5,
+    lease_rounds: 3,
+    host_order: HostOrder::Las,
+};
 
 const DEADLINES: Option<DeadlineDraw> = Some(DeadlineDraw { share: 0.5, runs: (1.2, 3.0) });
 
@@ -25,7 +32,7 @@ fn fleet() -> TypedFleet {
 }
 
 fn job(kind: usize, submit_ms: i64, steps: f64) -> GangJob {
-    GangJob { name: "j".into(), kind, submit_ms, steps, weight: 1.0, user: None, due_ms: None }
+    GangJob { name: "j".into(), kind, submit_ms, steps, weight: 1.0, user: None, due_ms: None, host: HostUse::Any }
 }
 
 #[test]

@@ -3,13 +3,13 @@ use proptest::prelude::*;
 use super::*;
 
 fn room(gpus: &[u32], per_node: Option<u32>) -> GangRoom {
-    GangRoom { gpus: gpus.to_vec(), per_node }
+    GangRoom { gpus: gpus.to_vec(), per_node, host: None }
 }
 
 #[test]
 fn the_worked_example() {
     let shares = [[0.75], [0.25]];
-    let job = |job: usize| RoundJob { job, gpus: 1, speeds: &[1.0], shares: &shares[job] };
+    let job = |job: usize| RoundJob { job, gang: 1.into(), speeds: &[1.0], shares: &shares[job] };
     let jobs = [job(0), job(1)];
     let mut credit = Credit::new(2, 1);
     let mut had = String::new();
@@ -55,8 +55,8 @@ fn naive(
     let mut given = vec![None; jobs.len()];
     let fits = |given: &[Option<usize>], place: usize, at: usize| {
         let mut gangs: Vec<u32> =
-            (0..jobs.len()).filter(|other| given[*other] == Some(at)).map(|other| jobs[other].gpus).collect();
-        gangs.push(jobs[place].gpus);
+            (0..jobs.len()).filter(|other| given[*other] == Some(at)).map(|other| jobs[other].gang.gpus).collect();
+        gangs.push(jobs[place].gang.gpus);
         room.fits(at, &gangs)
     };
     let mut done: Vec<(usize, usize)> = Vec::new();
@@ -93,7 +93,7 @@ fn naive(
         looked[place] = true;
         let free = |at: usize| {
             let used: u32 =
-                (0..jobs.len()).filter(|other| given[*other] == Some(at)).map(|other| jobs[other].gpus).sum();
+                (0..jobs.len()).filter(|other| given[*other] == Some(at)).map(|other| jobs[other].gang.gpus).sum();
             f64::from(room.gpus[at] - used)
         };
         let mut best: Option<(f64, usize)> = None;
@@ -121,7 +121,7 @@ proptest! {
             let share = |(share, speed): &(u32, u32)| if *speed > 0 { f64::from(*share) / 32.0 } else { 0.0 };
             (1 << size, of.iter().map(|(_, speed)| f64::from(*speed)).collect(), of.iter().map(share).collect())
         }).collect();
-        let jobs: Vec<RoundJob<'_>> = table.iter().enumerate().map(|(job, (gpus, speeds, shares))| RoundJob { job, gpus: *gpus, speeds, shares }).collect();
+        let jobs: Vec<RoundJob<'_>> = table.iter().enumerate().map(|(job, (gpus, speeds, shares))| RoundJob { job, gang: (*gpus).into(), speeds, shares }).collect();
         let room = room(&gpus, per_node);
         let mut credit = Credit::new(jobs.len(), 3);
         let mut rounds: Vec<Vec<Option<usize>>> = Vec::new();
@@ -129,7 +129,7 @@ proptest! {
             let given = choose(&jobs, &credit, &room, knows_types);
             prop_assert_eq!(&given, &naive(&jobs, &rounds, &room, knows_types));
             for (at, gpus) in room.gpus.iter().enumerate() {
-                let used: u32 = jobs.iter().zip(&given).filter(|(_, given)| **given == Some(at)).map(|(job, _)| job.gpus).sum();
+                let used: u32 = jobs.iter().zip(&given).filter(|(_, given)| **given == Some(at)).map(|(job, _)| job.gang.gpus).sum();
                 prop_assert!(used <= *gpus);
             }
             prop_assert!(jobs.iter().zip(&given).all(|(job, given)| given.is_none_or(|at| job.speeds[at] > 0.0)));
@@ -143,7 +143,7 @@ proptest! {
         // One GPU, all of its time given away: over many rounds each job has its share.
         let all: u32 = parts.iter().sum();
         let shares: Vec<[f64; 1]> = parts.iter().map(|part| [f64::from(*part) / f64::from(all)]).collect();
-        let jobs: Vec<RoundJob<'_>> = shares.iter().enumerate().map(|(job, shares)| RoundJob { job, gpus: 1, speeds: &[1.0], shares }).collect();
+        let jobs: Vec<RoundJob<'_>> = shares.iter().enumerate().map(|(job, shares)| RoundJob { job, gang: 1.into(), speeds: &[1.0], shares }).collect();
         let mut credit = Credit::new(jobs.len(), 1);
         let mut had = vec![0u32; jobs.len()];
         for _ in 0..400 {

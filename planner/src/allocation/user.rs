@@ -1,6 +1,6 @@
 //! Users' GPUs, made of whole gangs: which job of which user has which type in the round that begins.
 //!
-//! Three policies give GPUs to users and not to jobs. All take part from the submission of their first job to the end, also in rounds in which they have none; jobs without a user are one user together. A user weighs what its first job weighs. Its **demand** is the GPUs of its jobs that are
+//! Four policies give GPUs to users and not to jobs. All take part from the submission of their first job to the end, also in rounds in which they have none; jobs without a user are one user together. A user weighs what its first job weighs. Its **demand** is the GPUs of its jobs that are
 //! there, at most those of the fleet.
 //!
 //! | name | GPUs of a user in a round |
@@ -8,8 +8,9 @@
 //! | `partition` | at most its fair share, whatever others leave |
 //! | `user_max_min` | max-min fairness of this round alone |
 //! | `karma` | by credits that remember earlier rounds ([`super::karma`]) |
+//! | `drf` | by dominant shares of GPUs, processors and memory, in whole gangs from the beginning ([`super::drf`]) |
 //!
-//! These are parts of GPUs, all types alike. Gangs are made of them so:
+//! Those of the first three are parts of GPUs, all types alike. Gangs are made of them so:
 //!
 //! 1. Each user has a **balance** in GPU rounds, to which its GPUs of the round are added, up to as much as the fleet has.
 //! 2. Again and again the user with the greatest balance above 0 (of equals, the one that came first) puts its next job, in order of submission, onto a type with room: the one that the job had in the round before, or that with most free GPUs. The job's GPUs are taken off the balance. A job without room is passed over.
@@ -20,9 +21,10 @@
 //! O(jobs · types · log) a round. Worked example: 8 GPUs; a has one gang of eight, b eight jobs of one. Each is given 4. In the first round a comes first, has all, and then owes 4; in the second b has 8 on its balance and all of its jobs run. So they take turns.
 
 use super::active::ActiveJob;
+use super::drf::Drf;
 use super::karma::{Asking, Karma, MANY, max_min, partition};
 use super::policy::AllocationPolicy;
-use super::rounds::GangRoom;
+use super::room::GangRoom;
 
 /// A balance up to this is none: what sums of floats leave over.
 const LEAST_BALANCE: f64 = 1e-6;
@@ -34,16 +36,20 @@ pub struct UserShares {
     karma: Karma,
     weights: Vec<f64>,
     balances: Vec<f64>,
+    drf: Drf,
 }
 
 impl UserShares {
     /// Nobody yet; `alpha` is the part of a fair share that `karma` guarantees.
     pub fn new(policy: AllocationPolicy, alpha: f64) -> Self {
-        Self { policy, karma: Karma::new(alpha, MANY), weights: Vec::new(), balances: Vec::new() }
+        Self { policy, karma: Karma::new(alpha, MANY), weights: Vec::new(), balances: Vec::new(), drf: Drf::default() }
     }
 
     /// The type of each job in the round that begins. Users are numbered from 0 in the order in which they come.
     pub fn round(&mut self, active: &[ActiveJob<'_>], room: &GangRoom) -> Vec<Option<usize>> {
+        if self.policy == AllocationPolicy::Drf {
+            return self.drf.round(active, room);
+        }
         let all: f64 = room.gpus.iter().copied().map(f64::from).sum();
         let mut users: Vec<Asking> =
             self.weights.iter().map(|weight| Asking { weight: *weight, demand: 0.0 }).collect();
@@ -76,7 +82,7 @@ impl UserShares {
             let (Some(job), Some(slot)) = (active.get(at), found.get_mut(at)) else { return false };
             let mut types = open.types(&job.kind.steps_per_s, false);
             types.sort_by_key(|other| job.on != Some(*other));
-            *slot = types.into_iter().find(|at| open.take(*at, job.kind.gpus));
+            *slot = types.into_iter().find(|at| open.take(*at, job.gang(*at, false)));
             slot.is_some()
         };
         let mut queues: Vec<Vec<usize>> = vec![Vec::new(); self.balances.len()];
@@ -119,7 +125,7 @@ mod tests {
     use super::*;
 
     fn room(gpus: &[u32]) -> GangRoom {
-        GangRoom { gpus: gpus.to_vec(), per_node: None }
+        GangRoom { gpus: gpus.to_vec(), per_node: None, host: None }
     }
 
     #[test]

@@ -35,16 +35,20 @@ pub(super) fn drawn_in_words(what: &JobDraw, fleet: &TypedFleet, seeds: &[u64]) 
         let runs = if least < most { format!("{} to {}", multiple(least), multiple(most)) } else { multiple(least) };
         format!(", {} with deadlines {runs} runs alone after submission", format::percent(dues.share))
     });
+    let classes = what.classes.map_or_else(String::new, |classes| {
+        let [image, language, speech] = classes.shares.map(format::percent);
+        format!(", of invented classes ({image} image, {language} language, {speech} speech models)")
+    });
     let gangs = if what.gangs { "of 1, 2, 4 or 8 GPUs" } else { "of one GPU" };
     format!(
-        "{} {gangs}, {come}, {runs} on {first}{dues}; {}",
+        "{} {gangs}, {come}, {runs} on {first}{dues}{classes}; {}",
         format::counted(what.jobs as u64, "job", "jobs"),
         format::counted(seeds.len() as u64, "seed", "seeds")
     )
 }
 
 /// A figure and its interval, by how a number is told.
-fn told(figure: &AllocationFigure, number: &dyn Fn(f64) -> String) -> String {
+pub(super) fn told(figure: &AllocationFigure, number: &dyn Fn(f64) -> String) -> String {
     match (figure.low, figure.high) {
         (Some(low), Some(high)) => format!("{} ({} to {})", number(figure.value), number(low), number(high)),
         _ => number(figure.value),
@@ -52,7 +56,7 @@ fn told(figure: &AllocationFigure, number: &dyn Fn(f64) -> String) -> String {
 }
 
 /// Seconds as a length of time, in a sentence.
-fn time(figure: &AllocationFigure) -> String {
+pub(super) fn time(figure: &AllocationFigure) -> String {
     told(figure, &format::duration)
 }
 
@@ -61,6 +65,9 @@ impl AllocationAnswer {
     pub(super) fn advised(&self) -> String {
         let fleet = pool::in_words(&self.pools);
         let Some(advice) = &self.advice else {
+            if let Some(said) = self.host_in_words() {
+                return said;
+            }
             return "**No advice on GPU types**: name a policy that knows types and one that does not (`--policies`); `genie` counts for neither, as it changes how many GPUs jobs have.".to_owned();
         };
         let (typed, blind) = (advice.policy.name(), advice.blind.name());
@@ -152,6 +159,7 @@ impl AllocationAnswer {
             format!("{}, rounds of {}; {what}", pool::in_words(&self.pools), format::duration(self.round_s)),
         );
         report.summary = vec![self.action.clone()];
+        report.summary.extend(self.host_in_words().filter(|said| *said != self.action));
         if let Some(advice) = &self.advice {
             let chosen = if advice.chosen_apart {
                 "Both policies were chosen on the first half of the seeds, and these figures are of the other half."
@@ -178,6 +186,7 @@ impl AllocationAnswer {
         ));
         report.notes.clone_from(&self.notes);
         report.sections = vec![self.times(), self.fairness()];
+        report.sections.extend(self.host_section());
         report.sections.extend(self.users());
         report.sections.extend(self.deadlines());
         report.sections.push(self.runs_section());
