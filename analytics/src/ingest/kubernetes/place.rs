@@ -62,7 +62,8 @@ impl Levels {
         if labels.is_empty() {
             row.repair(NO_LEVELS, "levels", &meta.name);
         }
-        labels.retain(|label| **label != *HOSTNAME);
+        let mut met = BTreeSet::new();
+        labels.retain(|label| **label != *HOSTNAME && met.insert(label.clone()));
         Self { meta, labels }
     }
 }

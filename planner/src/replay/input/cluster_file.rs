@@ -32,6 +32,8 @@ const WIDTH: usize = 100;
 const MOST_OUTAGE_S: f64 = 4e9;
 /// What the pool of all nodes is called.
 const POOL: &str = "cluster";
+/// What begins the line that says where nodes of a table lie.
+const LIES: &str = "\ntopology =";
 /// Processors of a node where nobody says.
 const CPUS_PER_NODE: f64 = 64.0;
 
@@ -149,7 +151,7 @@ fn lie(levels: &[String], path: &[String]) -> String {
     let key = |level: &String| if bare(level) { level.clone() } else { quoted(level) };
     let pairs: Vec<String> =
         levels.iter().zip(path).map(|(level, domain)| format!("{} = {}", key(level), quoted(domain))).collect();
-    format!("topology = {{ {} }}\n", pairs.join(", "))
+    format!("{} {{ {} }}\n", LIES.trim_start(), pairs.join(", "))
 }
 
 /// What of amounts in order of time holds at a moment; the first holds from the beginning.
@@ -172,9 +174,7 @@ impl Writer<'_> {
         let cluster = &self.found.cluster;
         comment(text, &self.found.basis);
         self.assumptions(text);
-        if let Some(located) = &self.found.located {
-            levels(&located.levels, text);
-        }
+        let begin = text.len();
         let shared = cluster.pools.len() == 1 && cluster.vcs.len() > 1;
         let quotas = cluster.vcs.iter().any(|vc| !vc.quota_milli.is_empty());
         let mut without = Vec::new();
@@ -211,6 +211,18 @@ impl Writer<'_> {
         self.idle_vcs(text);
         if self.wanted.over_time {
             self.outages(cluster, text);
+        }
+        if let Some(located) = &self.found.located {
+            let mut said = String::new();
+            if text.get(begin..).is_some_and(|tables| tables.contains(LIES)) {
+                levels(&located.levels, &mut said);
+            } else {
+                comment(
+                    &mut said,
+                    "Which nodes lie together is left out, as it is not known which of them there were when.",
+                );
+            }
+            text.insert_str(begin, &said);
         }
         Ok(())
     }
@@ -367,13 +379,17 @@ impl Writer<'_> {
             return;
         }
         let names: Vec<String> = idle.iter().map(|name| (*name).to_owned()).collect();
-        let Ok(Some(found)) = recorded::cluster(self.trace, &names, 0, self.resource, None) else { return };
+        let Ok(Some(mut found)) = recorded::cluster(self.trace, &names, 0, self.resource, None) else { return };
+        if self.wanted.places.is_some() && found.locate(self.trace, self.wanted.places.as_ref()).is_err() {
+            return;
+        }
+        let of_idle = Writer { found: &found, ..*self };
         let mut tables = String::new();
         for (at, vc) in found.cluster.vcs.iter().enumerate() {
             if !vc.quota_milli.is_empty() {
-                self.sharing(vc, &mut tables);
+                of_idle.sharing(vc, &mut tables);
             } else if found.cluster.pools.len() == found.cluster.vcs.len() && !self.is_gone(vc) {
-                self.groups(&found.cluster, at, "vc", &vc.name, &mut tables);
+                of_idle.groups(&found.cluster, at, "vc", &vc.name, &mut tables);
             }
         }
         if tables.is_empty() {

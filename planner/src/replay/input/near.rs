@@ -204,7 +204,10 @@ impl<'t> OwnRequests<'t> {
             let rule = Rule::parse(text).ok().filter(|rule| rule.least_gpus == 0);
             let rule =
                 rule.ok_or_else(|| "not of the form required:LEVEL, preferred:LEVEL or unconstrained".to_owned())?;
-            rule.request(topology).map_err(|error| error.to_string())
+            rule.request(topology).map_err(|error| match error {
+                Error::Cluster(what) => what,
+                other => other.to_string(),
+            })
         };
         match self.read.entry(text).or_insert_with(read) {
             Ok(request) => {

@@ -12,7 +12,7 @@ use super::failure;
 use super::near::HOSTNAME;
 use crate::error::Result;
 use crate::sim::cluster::Cluster;
-use crate::sim::topology::Topology;
+use crate::sim::topology::{MOST_LEVELS, NODE, Topology};
 
 /// What labels of levels often have before the name of the level.
 const BEFORE: &str = "topology-";
@@ -46,7 +46,7 @@ impl NodePlaces {
         trace.nodes.place.iter().flatten().any(has)
     }
 
-    /// Those of the machine list of a trace; `None` if it says nothing of them. Nodes with other levels than the first count as lying nowhere.
+    /// Those of the machine list of a trace; `None` if it says nothing of them. Nodes with other levels than the first count as lying nowhere, and of more levels than there may be the narrowest are taken.
     pub(super) fn of_trace(trace: &Trace) -> Option<Self> {
         let nodes = &trace.nodes;
         let read = |row: usize| {
@@ -56,13 +56,14 @@ impl NodePlaces {
         };
         let (_, first) = (0..nodes.len()).find_map(read)?;
         let labels: Vec<&str> = first.iter().map(|(label, _)| *label).collect();
+        let wider = labels.len().saturating_sub(MOST_LEVELS - 1);
         let alike =
             |(_, pairs): &(&str, Vec<(&str, &str)>)| pairs.iter().map(|(label, _)| *label).eq(labels.iter().copied());
         let path = |(node, pairs): (&str, Vec<(&str, &str)>)| {
-            (node.to_owned(), pairs.into_iter().map(|(_, domain)| domain.to_owned()).collect())
+            (node.to_owned(), pairs.into_iter().skip(wider).map(|(_, domain)| domain.to_owned()).collect())
         };
         let of = (0..nodes.len()).filter_map(read).filter(alike).map(path).collect();
-        Some(Self { basis: "the trace's machine list".to_owned(), levels: names(&labels), of })
+        Some(Self { basis: "the trace's machine list".to_owned(), levels: names(&labels[wider..]), of })
     }
 
     /// Where the nodes of a cluster lie that is the trace's own; `None` if none of its nodes is known.
@@ -105,7 +106,8 @@ fn names(labels: &[&str]) -> Vec<String> {
         let rest = plain.rsplit_once(BEFORE).map(|(_, rest)| rest).filter(|rest| !rest.is_empty());
         rest.map_or_else(|| plain.clone(), str::to_owned)
     };
-    let differ = |names: &[String]| (1..names.len()).all(|at| !names[..at].contains(&names[at]));
+    // Nor may one be called as the node is.
+    let differ = |names: &[String]| (0..names.len()).all(|at| names[at] != NODE && !names[..at].contains(&names[at]));
     let short: Vec<String> = labels.iter().map(short).collect();
     let plain: Vec<String> = labels.iter().map(plain).collect();
     [short, plain]
@@ -154,6 +156,16 @@ mod tests {
     }
 
     #[test]
+    fn of_too_many_levels_the_narrowest_are_taken() {
+        let mut trace = Trace::default();
+        let place: Vec<String> = (0..9).map(|level| format!("l{level}=d{level}")).collect();
+        let node = NodeRow { node: Some("n".into()), place: Some(place.join(",").into()), ..NodeRow::default() };
+        trace.nodes.push(node);
+        let places = NodePlaces::of_trace(&trace).unwrap();
+        assert_eq!((places.levels.len(), places.levels[0].as_str(), places.of["n"][0].as_str()), (7, "l2", "d2"));
+    }
+
+    #[test]
     fn levels_are_called_as_their_labels_end() {
         assert_eq!(
             names(&["cloud.google.com/gce-topology-block", "a/topology-rack", "zone"]),
@@ -161,5 +173,6 @@ mod tests {
         );
         assert_eq!(names(&["a/topology-rack", "b/x-topology-rack"]), ["topology-rack", "x-topology-rack"]);
         assert_eq!(names(&["a/rack", "b/rack"]), ["a/rack", "b/rack"]);
+        assert_eq!(names(&["a/topology-node"]), ["topology-node"]);
     }
 }

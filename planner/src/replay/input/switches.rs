@@ -14,6 +14,7 @@ use tracecast_analytics::ingest::slurm::hostlist::{self, HostlistError};
 
 use super::place::NodePlaces;
 use crate::error::{Error, Result};
+use crate::sim::topology::MOST_LEVELS;
 
 /// Most nodes of a list, and most switches.
 const MOST: usize = 1_000_000;
@@ -66,6 +67,14 @@ impl NodePlaces {
                 return Err(reading.wrong(first.line, "it holds switches beside blocks; leave either".to_owned()));
             }
         };
+        if levels.len() >= MOST_LEVELS {
+            let what = format!(
+                "it has {} levels of switches or blocks, and {} are the most; leave out the highest",
+                levels.len(),
+                MOST_LEVELS - 1
+            );
+            return Err(reading.wrong(1, what));
+        }
         Ok(Self { basis: file.to_owned(), levels, of })
     }
 }
@@ -378,6 +387,19 @@ mod tests {
         ] {
             let message = told(text);
             assert!(message.contains(&format!("t.conf, line {line}")) && message.contains(what), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn there_may_be_no_more_levels_than_a_topology_has() {
+        let tower = |switches: usize| {
+            let above = (1..switches).map(|at| format!("SwitchName=s{at} Switches=s{}\n", at - 1));
+            ["SwitchName=s0 Nodes=n1\n".to_owned()].into_iter().chain(above).collect::<String>()
+        };
+        assert_eq!(read(&tower(7)).levels.first().map(String::as_str), Some("tier7"));
+        for switches in [8, 40] {
+            let message = NodePlaces::of_slurm("t.conf", &tower(switches)).unwrap_err().to_string();
+            assert!(message.contains("t.conf, line 1") && !message.contains("cluster.toml"), "{message}");
         }
     }
 
