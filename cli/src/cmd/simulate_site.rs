@@ -35,7 +35,10 @@ impl SiteFiles {
         if self.topology != usual.topology {
             said.push(match &self.topology {
                 Some(rules) if rules == "none" => "asking nothing of the topology".to_owned(),
-                Some(rules) => format!("asking for {rules}"),
+                Some(rules) => match rules.strip_prefix("none,") {
+                    Some(rules) => format!("asking for {}, whatever jobs asked themselves", rules.trim()),
+                    None => format!("asking for {rules}"),
+                },
                 None => "asking of the topology what jobs asked themselves".to_owned(),
             });
         }

@@ -197,9 +197,9 @@ impl Reading<'_> {
             return Err(self.wrong(part.line, what));
         }
         if is_switch {
-            self.switches.push(part)
+            self.switches.push(part);
         } else {
-            self.blocks.push(part)
+            self.blocks.push(part);
         }
         Ok(())
     }
