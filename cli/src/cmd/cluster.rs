@@ -42,7 +42,7 @@ pub(crate) struct Cluster {
     pub(crate) resource: Option<Resource>,
     /// Where nodes lie: Slurm's topology.conf, or what `scontrol show topology` prints [default: as the trace says]
     ///
-    /// Switches make the levels leaf, spine and core of [topology], blocks the level block. If the trace records no nodes, those of this file are the cluster's.
+    /// Switches make the levels leaf, spine and core of `[topology]`, blocks the level block. If the trace records no nodes, those of this file are the cluster's.
     #[arg(long, value_name = "FILE")]
     pub(crate) topology_file: Option<PathBuf>,
     /// Labels of Kubernetes nodes that say where these lie, the widest level first: example.com/block,example.com/rack
