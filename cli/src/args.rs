@@ -10,7 +10,7 @@ use tracecast_analytics::time::{Window, Written, Zone};
 use crate::exit::Usage;
 
 /// How sources are read.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Reading {
     /// Reader to use for every file [default: recognised from each file]
     ///
@@ -47,6 +47,9 @@ pub(crate) struct Reading {
     #[cfg_attr(feature = "query", arg(long = "where", value_name = "SQL"))]
     #[cfg_attr(not(feature = "query"), arg(skip))]
     pub(crate) condition: Option<String>,
+    /// Labels of Kubernetes nodes that say where these lie, which one command lets be named.
+    #[arg(skip)]
+    pub(crate) node_labels: Vec<String>,
 }
 
 impl Reading {

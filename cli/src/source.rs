@@ -200,6 +200,7 @@ pub(crate) fn read_files(
         zone: reading.timezone.clone(),
         mapping,
         mappings,
+        node_labels: reading.node_labels.clone(),
         keep_quarantined: quarantine.is_some(),
         // Below, once what is wrong has been written out.
         strict: reading.strict && quarantine.is_none(),

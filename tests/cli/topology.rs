@@ -181,3 +181,98 @@ fn a_topology_of_kueue_s_that_no_node_has_is_said() {
         .file("broken.yaml", &queue("spec: {}\n---\nkind: Topology\nmetadata: {name: site}\nspec: {levels: []}\n"));
     refused(&[&jobs, "--cluster", &nodes, "--quota", &broken], &["broken.yaml", "Topology site", "nodeLabel"]);
 }
+
+/// A Workload that was admitted and finished; times in seconds after 10:00:00.
+fn workload(name: &str, (made, admitted, finished): (u32, u32, u32), (pods, gpus): (u32, u32), asks: &str) -> String {
+    let at = |second: u32| format!("2026-03-02T10:{:02}:{:02}Z", second / 60, second % 60);
+    let condition = |kind: &str, reason: &str, second: u32| {
+        format!(
+            r#"{{"type": "{kind}", "status": "True", "reason": "{reason}", "lastTransitionTime": "{}"}}"#,
+            at(second)
+        )
+    };
+    format!(
+        r#"{{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": {{"name": "{name}", "namespace": "lab", "uid": "{name}", "creationTimestamp": "{}"}},
+        "spec": {{"podSets": [{{"name": "main", "count": {pods}, "topologyRequest": {{{asks}}}, "template": {{"spec": {{"containers": [{{"resources": {{"requests": {{"nvidia.com/gpu": "{gpus}"}}}}}}]}}}}}}]}},
+        "status": {{"admission": {{"clusterQueue": "lab", "podSetAssignments": [{{"name": "main", "count": {pods}, "resourceUsage": {{"nvidia.com/gpu": "{}"}}}}]}}, "conditions": [{}, {}]}}}}"#,
+        at(made),
+        pods * gpus,
+        condition("Admitted", "Admitted", admitted),
+        condition("Finished", "Succeeded", finished)
+    )
+}
+
+/// Four nodes of 8 GPUs in two racks, and the jobs of [`JOBS`] as Kueue ran them: `d` of two pods requires a rack and waited for one until 200 s; `e` of one GPU asks for a level that there is not.
+fn dump(labelled: bool) -> String {
+    let node = |at: u32| {
+        let rack = if labelled { format!(r#""example.com/topology-rack": "r{}""#, at / 2) } else { String::new() };
+        format!(
+            r#"{{"apiVersion": "v1", "kind": "Node", "metadata": {{"name": "n{at}", "uid": "n{at}", "labels": {{{rack}}}}}, "status": {{"capacity": {{"nvidia.com/gpu": "8"}}}}}}"#
+        )
+    };
+    let topology = r#"{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Topology", "metadata": {"name": "site", "uid": "t"}, "spec": {"levels": [{"nodeLabel": "example.com/topology-rack"}, {"nodeLabel": "kubernetes.io/hostname"}]}}"#;
+    let mut items: Vec<String> = (0..4).map(node).chain([topology.to_owned()]).collect();
+    items.extend([
+        workload("a", (0, 0, 100), (1, 8), ""),
+        workload("b", (0, 0, 200), (1, 8), ""),
+        workload("c", (0, 0, 300), (1, 8), ""),
+        workload("d", (10, 200, 250), (2, 8), r#""required": "example.com/topology-rack""#),
+        workload("e", (250, 250, 260), (1, 1), r#""required": "example.com/zone""#),
+    ]);
+    format!(r#"{{"apiVersion": "v1", "kind": "List", "items": [{}]}}"#, items.join(",\n"))
+}
+
+#[test]
+fn what_jobs_asked_themselves_is_replayed() {
+    let folder = Folder::new();
+    let jobs = folder.file("dump.json", &dump(true));
+    let wait = |metrics: &serde_json::Value| (5.0 * metrics["overall"]["wait_s"]["mean"].as_f64().unwrap()).round();
+    let compare = folder.file(
+        "compare.toml",
+        "[[scenario]]\nname = \"as asked\"\n\n[[scenario]]\nname = \"nothing\"\ntopology = \"none\"\n\n[[scenario]]\nname = \"ruled\"\ntopology = \"none,preferred:rack:16\"\n\n[[scenario]]\nname = \"both\"\ntopology = \"unconstrained:1\"\n",
+    );
+    let found = data(&[&jobs, "--recorded", "fifo/skip", "--compare", &compare]);
+    let of = |at: usize| found["others"][at]["metrics"].clone();
+    // At 100 s the free nodes are of two racks, at 200 s of one.
+    assert_eq!([wait(&found["metrics"]), wait(&of(0)), wait(&of(1)), wait(&of(2))], [190.0, 90.0, 90.0, 190.0]);
+    assert_eq!(found["metrics"]["topology"][0]["request"], "requires one rack");
+    // What was is held against what jobs asked themselves: every start is met.
+    assert_eq!((&found["fidelity"]["jobs"], &found["fidelity"]["max_abs_error_s"]), (&5.into(), &0.0.into()));
+    let both = of(2)["topology"].clone();
+    assert_eq!(
+        (&both[0]["request"], &both[0]["jobs"], &both[1]["jobs"]),
+        (&"requires one rack".into(), &1.into(), &4.into())
+    );
+    let text = said(&[&jobs, "--scan", "skip"]);
+    assert!(
+        text.contains("1 job asked so themselves, as the trace records; --topology none leaves that out"),
+        "{text}"
+    );
+    assert!(text.contains("1 job asked for what the topology does not have"), "{text}");
+    assert!(text.contains("`example.com/zone`; there are rack, node"), "{text}");
+    let text = said(&[&jobs, "--scan", "skip", "--topology", "none"]);
+    assert!(!text.contains("asked so themselves"), "{text}");
+    // A trace folder holds the same.
+    let stored = folder.path("stored");
+    assert!(tracecast(&["ingest", &jobs, "--out", &stored]).status.success());
+    assert_eq!(data(&[&stored, "--scan", "skip"])["metrics"], data(&[&jobs, "--scan", "skip"])["metrics"]);
+    refused(&[&jobs, "--scan", "slurm"], &["slurm", "--topology none"]);
+    assert_eq!(wait(&data(&[&jobs, "--scan", "slurm", "--topology", "none"])["metrics"]), 90.0);
+}
+
+#[test]
+fn where_nothing_says_which_nodes_lie_together_requests_are_told_and_not_replayed() {
+    let folder = Folder::new();
+    let jobs = folder.file("dump.json", &dump(false));
+    let text = said(&[&jobs, "--scan", "skip"]);
+    assert!(text.contains("2 jobs asked how near their pods lie (required:example.com/topology-rack, 1 job; required:example.com/zone, 1 job)"), "{text}");
+    assert!(text.contains("so that counts for nothing"), "{text}");
+    assert!(!said(&[&jobs, "--scan", "skip", "--topology", "none"]).contains("asked how near"));
+    // A cluster file says it.
+    let nodes = folder.file(
+        "racks.toml",
+        &format!("{RACKS}[[pool]]\nname = \"p\"\nnodes = 4\ngpus_per_node = 8\n\n[[vc]]\nname = \"*\"\npool = \"p\"\n"),
+    );
+    let found = data(&[&jobs, "--scan", "skip", "--cluster", &nodes]);
+    assert_eq!((5.0 * found["metrics"]["overall"]["wait_s"]["mean"].as_f64().unwrap()).round(), 190.0);
+}

@@ -33,15 +33,15 @@ fn a_cluster_with_kueue() {
     assert_eq!(render(&read(&files.map(fixture)).unwrap()), render(&trace), "in the other order");
     insta::assert_snapshot!(render(&trace), @r"
     jobs (9 rows)
-      job_key=team-c/old account=team-c name=old job_type=Job state=timeout reported_state=DeadlineExceeded submit=2026-03-02 08:30:00 start=2026-03-02 08:30:10 end=2026-03-02 09:00:10 censored=0 attempts=1 req_gpus=4 alloc_gpus=4 run_s=1800
-      job_key=team-c/sweep account=team-c name=sweep job_type=Job gpu_type=NVIDIA-A100-SXM4-80GB state=completed reported_state=Complete submit=2026-03-02 09:59:50 start=2026-03-02 10:00:05 end=2026-03-02 11:00:00 censored=0 attempts=2 req_gpus=2 alloc_nodes=1 alloc_gpus=2 nodes_hostlist=n1 time_limit_s=7200 run_s=3535 exit_code=0
-      job_key=team-a/job-train-1a2b3 account=team-a vc=vision qos=high name=train job_type=Job gpu_type=NVIDIA-A100-SXM4-80GB state=completed reported_state=JobFinished submit=2026-03-02 10:00:00 start=2026-03-02 10:05:00 end=2026-03-02 11:05:00 censored=0 attempts=1 req_cpus=32 req_mem_bytes=137438953472 req_gpus=16 alloc_nodes=2 alloc_cpus=32 alloc_gpus=16 nodes_hostlist=n1,n2 run_s=3600 exit_code=0
-      job_key=team-b/job-long-d3e4f account=team-b vc=nlp name=long job_type=Job state=timeout reported_state=DeactivatedDueToMaximumExecutionTimeExceeded submit=2026-03-02 10:00:00 start=2026-03-02 10:10:00 end=2026-03-02 10:40:00 censored=0 attempts=1 req_gpus=1 time_limit_s=1800 run_s=1800
-      job_key=team-a/job-tune-4c5d6 account=team-a vc=vision qos=low name=tune job_type=PyTorchJob gpu_type=NVIDIA-A100-SXM4-80GB state=failed reported_state=Failed submit=2026-03-02 10:10:00 start=2026-03-02 10:15:00 end=2026-03-02 12:00:00 censored=0 attempts=2 req_cpus=2 req_mem_bytes=4294967296 req_gpus=4 alloc_nodes=1 alloc_cpus=2 alloc_gpus=4 nodes_hostlist=n2 run_s=4200 reported_run_s=4200 reported_attempts_s=4200 exit_code=1
-      job_key=team-c/serve-x1 account=team-c name=serve-x1 job_type=ReplicaSet gpu_type=NVIDIA-A100-SXM4-80GB state=running reported_state=Running submit=2026-03-02 11:10:00 start=2026-03-02 11:10:10 censored=1 attempts=1 req_gpus=1 alloc_nodes=1 alloc_gpus=1 nodes_hostlist=n1
-      job_key=team-c/serve-x2 account=team-c name=serve-x2 job_type=ReplicaSet state=pending reported_state=Pending submit=2026-03-02 11:10:00 censored=1 attempts=0 req_gpus=1
-      job_key=team-b/pod-slice-7e8f9 account=team-b vc=nlp name=slice job_type=Pod gpu_type=NVIDIA-H100-80GB-HBM3-MIG-1g.10gb state=running reported_state=Admitted submit=2026-03-02 11:30:00 start=2026-03-02 11:40:00 censored=1 attempts=1 req_gpus=2 alloc_nodes=1 alloc_gpus=2 nodes_hostlist=n3
-      job_key=team-b/job-later-a1b2c account=team-b vc=nlp name=later job_type=Job gpu_type=NVIDIA-A100-SXM4-80GB state=pending reported_state=Pending pending_reason=couldn't assign flavors submit=2026-03-02 12:00:00 censored=1 attempts=0 req_cpus=1 req_mem_bytes=2147483648 req_gpus=4
+      job_key=team-c/old account=team-c name=old job_type=Job state=timeout reported_state=DeadlineExceeded submit=2026-03-02 08:30:00 start=2026-03-02 08:30:10 end=2026-03-02 09:00:10 censored=0 attempts=1 req_gpus=4 pods=2 alloc_gpus=4 run_s=1800
+      job_key=team-c/sweep account=team-c name=sweep job_type=Job gpu_type=NVIDIA-A100-SXM4-80GB state=completed reported_state=Complete submit=2026-03-02 09:59:50 start=2026-03-02 10:00:05 end=2026-03-02 11:00:00 censored=0 attempts=2 req_gpus=2 pods=1 alloc_nodes=1 alloc_gpus=2 nodes_hostlist=n1 time_limit_s=7200 run_s=3535 exit_code=0
+      job_key=team-a/job-train-1a2b3 account=team-a vc=vision qos=high name=train job_type=Job gpu_type=NVIDIA-A100-SXM4-80GB state=completed reported_state=JobFinished submit=2026-03-02 10:00:00 start=2026-03-02 10:05:00 end=2026-03-02 11:05:00 censored=0 attempts=1 req_cpus=32 req_mem_bytes=137438953472 req_gpus=16 pods=2 alloc_nodes=2 alloc_cpus=32 alloc_gpus=16 nodes_hostlist=n1,n2 run_s=3600 exit_code=0
+      job_key=team-b/job-long-d3e4f account=team-b vc=nlp name=long job_type=Job state=timeout reported_state=DeactivatedDueToMaximumExecutionTimeExceeded submit=2026-03-02 10:00:00 start=2026-03-02 10:10:00 end=2026-03-02 10:40:00 censored=0 attempts=1 req_gpus=1 pods=1 time_limit_s=1800 run_s=1800
+      job_key=team-a/job-tune-4c5d6 account=team-a vc=vision qos=low name=tune job_type=PyTorchJob gpu_type=NVIDIA-A100-SXM4-80GB state=failed reported_state=Failed submit=2026-03-02 10:10:00 start=2026-03-02 10:15:00 end=2026-03-02 12:00:00 censored=0 attempts=2 req_cpus=2 req_mem_bytes=4294967296 req_gpus=4 pods=1 alloc_nodes=1 alloc_cpus=2 alloc_gpus=4 nodes_hostlist=n2 run_s=4200 reported_run_s=4200 reported_attempts_s=4200 exit_code=1
+      job_key=team-c/serve-x1 account=team-c name=serve-x1 job_type=ReplicaSet gpu_type=NVIDIA-A100-SXM4-80GB state=running reported_state=Running submit=2026-03-02 11:10:00 start=2026-03-02 11:10:10 censored=1 attempts=1 req_gpus=1 pods=1 alloc_nodes=1 alloc_gpus=1 nodes_hostlist=n1
+      job_key=team-c/serve-x2 account=team-c name=serve-x2 job_type=ReplicaSet state=pending reported_state=Pending submit=2026-03-02 11:10:00 censored=1 attempts=0 req_gpus=1 pods=1
+      job_key=team-b/pod-slice-7e8f9 account=team-b vc=nlp name=slice job_type=Pod gpu_type=NVIDIA-H100-80GB-HBM3-MIG-1g.10gb state=running reported_state=Admitted submit=2026-03-02 11:30:00 start=2026-03-02 11:40:00 censored=1 attempts=1 req_gpus=2 pods=1 alloc_nodes=1 alloc_gpus=2 nodes_hostlist=n3
+      job_key=team-b/job-later-a1b2c account=team-b vc=nlp name=later job_type=Job gpu_type=NVIDIA-A100-SXM4-80GB state=pending reported_state=Pending pending_reason=couldn't assign flavors submit=2026-03-02 12:00:00 censored=1 attempts=0 req_cpus=1 req_mem_bytes=2147483648 req_gpus=4 pods=4
     attempts (4 rows)
       job_key=team-c/sweep attempt=1 start=2026-03-02 10:00:05 end=2026-03-02 10:20:00 censored=0 end_reason=out_of_memory nodes_hostlist=n2 alloc_gpus=2
       job_key=team-c/sweep attempt=2 start=2026-03-02 10:21:00 end=2026-03-02 11:00:00 censored=0 end_reason=completed nodes_hostlist=n1 alloc_gpus=2
@@ -83,8 +83,8 @@ fn a_cluster_with_the_kai_scheduler() {
     let trace = conform("kubernetes", &["kubernetes/kai.json"]);
     insta::assert_snapshot!(render(&trace), @r"
     jobs (2 rows)
-      job_key=lab/pg-mpi-1 account=lab vc=research qos=train name=pg-mpi-1 job_type=PodGroup gpu_type=NVIDIA-L40S state=running reported_state=Running submit=2026-03-02 09:00:00 start=2026-03-02 09:01:00 censored=1 attempts=1 req_gpus=8 alloc_nodes=2 alloc_gpus=8 nodes_hostlist=k1,k2
-      job_key=lab/half account=lab vc=prod name=half job_type=Pod gpu_type=NVIDIA-L40S state=completed reported_state=Succeeded submit=2026-03-02 09:10:00 start=2026-03-02 09:11:00 end=2026-03-02 09:41:00 censored=0 attempts=1 req_gpus=0.5 alloc_nodes=1 alloc_gpus=0.5 nodes_hostlist=k1 run_s=1800 exit_code=0
+      job_key=lab/pg-mpi-1 account=lab vc=research qos=train name=pg-mpi-1 job_type=PodGroup gpu_type=NVIDIA-L40S state=running reported_state=Running submit=2026-03-02 09:00:00 start=2026-03-02 09:01:00 censored=1 attempts=1 req_gpus=8 pods=2 alloc_nodes=2 alloc_gpus=8 nodes_hostlist=k1,k2
+      job_key=lab/half account=lab vc=prod name=half job_type=Pod gpu_type=NVIDIA-L40S state=completed reported_state=Succeeded submit=2026-03-02 09:10:00 start=2026-03-02 09:11:00 end=2026-03-02 09:41:00 censored=0 attempts=1 req_gpus=0.5 pods=1 alloc_nodes=1 alloc_gpus=0.5 nodes_hostlist=k1 run_s=1800 exit_code=0
     placements (3 rows)
       job_key=lab/pg-mpi-1 attempt=1 node=k1 gpus=4
       job_key=lab/pg-mpi-1 attempt=1 node=k2 gpus=4
@@ -107,10 +107,10 @@ fn two_snapshots_in_either_order() {
     let trace = conform("kubernetes", &[first, second]);
     insta::assert_snapshot!(render(&trace), @r"
     jobs (4 rows)
-      job_key=snap/gone account=snap vc=snap name=gone job_type=Job state=unknown reported_state=Admitted submit=2026-03-03 10:00:00 start=2026-03-03 10:10:00 attempts=1 req_gpus=1 alloc_gpus=1
-      job_key=snap/moved account=snap vc=snap name=moved job_type=Job state=running reported_state=Admitted submit=2026-03-03 10:00:00 start=2026-03-03 10:05:00 censored=1 attempts=2 req_gpus=1 alloc_gpus=1
-      job_key=snap/same account=snap vc=snap name=same job_type=Job state=running reported_state=Admitted submit=2026-03-03 10:00:00 start=2026-03-03 10:20:00 censored=1 attempts=1 req_gpus=1 alloc_gpus=1
-      job_key=snap/told account=snap vc=snap name=told job_type=Job state=completed reported_state=Complete submit=2026-03-03 10:00:00 start=2026-03-03 10:15:00 end=2026-03-03 11:15:00 censored=0 attempts=1 req_gpus=1 alloc_gpus=1 run_s=3600
+      job_key=snap/gone account=snap vc=snap name=gone job_type=Job state=unknown reported_state=Admitted submit=2026-03-03 10:00:00 start=2026-03-03 10:10:00 attempts=1 req_gpus=1 pods=1 alloc_gpus=1
+      job_key=snap/moved account=snap vc=snap name=moved job_type=Job state=running reported_state=Admitted submit=2026-03-03 10:00:00 start=2026-03-03 10:05:00 censored=1 attempts=2 req_gpus=1 pods=1 alloc_gpus=1
+      job_key=snap/same account=snap vc=snap name=same job_type=Job state=running reported_state=Admitted submit=2026-03-03 10:00:00 start=2026-03-03 10:20:00 censored=1 attempts=1 req_gpus=1 pods=1 alloc_gpus=1
+      job_key=snap/told account=snap vc=snap name=told job_type=Job state=completed reported_state=Complete submit=2026-03-03 10:00:00 start=2026-03-03 10:15:00 end=2026-03-03 11:15:00 censored=0 attempts=1 req_gpus=1 pods=1 alloc_gpus=1 run_s=3600
     attempts (2 rows)
       job_key=snap/moved attempt=1 start=2026-03-03 10:05:00 end=2026-03-03 10:30:00 censored=0 end_reason=preempted alloc_gpus=1
       job_key=snap/moved attempt=2 start=2026-03-03 12:00:00 censored=1 alloc_gpus=1
@@ -127,6 +127,85 @@ fn two_snapshots_in_either_order() {
     };
     assert_eq!((start(&trace, "snap/moved"), start(&alone, "snap/moved")), (Some(true), Some(false)));
     assert_eq!((start(&trace, "snap/gone"), start(&alone, "snap/gone")), (Some(true), None));
+}
+
+/// What pods ask of the topology, and where nodes lie.
+///
+/// * `ring`: 4 pods of 4 GPUs in one block, each two in one rack; its pod set counts, and not what its template says. `star` says it in its template. Of `pair` the workers have 6 of 7 GPUs, so they count.
+/// * `both` requires and prefers, which Kueue refuses. A pod of `loose` has slices of `four`: it asks for none, and both pods prefer one block. `alone` may lie anywhere.
+/// * The Topology counts, and not the well-known zone; `n4` has no rack.
+#[test]
+fn what_pods_ask_of_the_topology_and_where_nodes_lie() {
+    let trace = conform("kubernetes", &["kubernetes/topology.json"]);
+    let jobs = &trace.jobs;
+    let of = |row: usize| (jobs.name.get(row), jobs.pods.get(row), jobs.topology.get(row));
+    let found: Vec<_> = (0..jobs.job_key.len()).map(of).collect();
+    assert_eq!(
+        found,
+        [
+            (
+                Some("ring"),
+                Some(4),
+                Some("required:cloud.example.com/topology-block:slices=cloud.example.com/topology-rack/2")
+            ),
+            (Some("star"), Some(2), Some("preferred:cloud.example.com/topology-rack")),
+            (Some("pair"), Some(4), Some("required:cloud.example.com/topology-rack")),
+            (Some("both"), Some(1), None),
+            (Some("loose"), Some(2), Some("preferred:cloud.example.com/topology-block")),
+            (Some("alone"), Some(2), Some("unconstrained")),
+        ]
+    );
+    let places: Vec<_> = trace.nodes.place.iter().collect();
+    let place = |rack: &'static str| {
+        Some(format!("cloud.example.com/topology-block=b1,cloud.example.com/topology-rack={rack}"))
+    };
+    assert_eq!(
+        places.iter().map(|place| place.map(str::to_owned)).collect::<Vec<_>>(),
+        [place("r1"), place("r2"), place("r1"), None]
+    );
+    assert_eq!((trace.ledger.count("topology_conflict"), trace.ledger.count("topology_slices")), (1, 1));
+    assert_eq!((trace.ledger.repaired, trace.ledger.quarantined), (2, 0));
+    let notes = trace.notes.join("\n");
+    assert!(notes.contains("pods of 1 job differ in how near to each other they ask to lie"), "{notes}");
+    assert!(notes.contains("(the levels of the Topology site). 1 node with GPUs lacks one"), "{notes}");
+}
+
+/// Thousands of pods, of which every second has a broken size of slices, every third names no label, and every fifth asks in two ways: all are jobs, and each of these is counted.
+#[test]
+fn pods_that_ask_for_what_cannot_be_are_counted_and_stay() {
+    let annotation = |of: &str, value: &str| format!(r#""kueue.x-k8s.io/podset-{of}": "{value}""#);
+    let pods: Vec<String> = (0..3_000)
+        .map(|at| {
+            let mut all = vec![annotation("required-topology", if at % 3 == 0 { "no label" } else { "example.com/rack" })];
+            if at % 2 == 0 {
+                all.push(annotation("slice-required-topology", "example.com/rack"));
+                all.push(annotation("slice-size", "-1"));
+            }
+            if at % 5 == 0 {
+                all.push(annotation("unconstrained-topology", "true"));
+            }
+            format!(
+                r#"{{"apiVersion": "v1", "kind": "Pod", "metadata": {{"name": "p{at}", "uid": "u{at}", "creationTimestamp": "2026-03-02T10:00:00Z", "annotations": {{{}}}}}, "spec": {{"nodeName": "n", "containers": [{{"resources": {{"limits": {{"nvidia.com/gpu": 1}}}}}}]}}, "status": {{"phase": "Running", "startTime": "2026-03-02T10:00:00Z"}}}}"#,
+                all.join(", ")
+            )
+        })
+        .collect();
+    let dir = tempfile::tempdir().unwrap();
+    let text = format!(r#"{{"apiVersion": "v1", "kind": "List", "items": [{}]}}"#, pods.join(","));
+    let trace = read(&[file(dir.path(), "pods.json", &text)]).unwrap();
+    assert_eq!((trace.jobs.job_key.len(), trace.ledger.quarantined), (3_000, 0));
+    let count = |reason: &str| trace.ledger.count(reason);
+    // Who names no label asks in one way only: of every fifth, two of three.
+    assert_eq!([count("topology_slices"), count("topology_request"), count("topology_conflict")], [1_500, 1_000, 400]);
+    let mut asked: std::collections::BTreeMap<Option<&str>, usize> = std::collections::BTreeMap::new();
+    for topology in trace.jobs.topology.iter() {
+        *asked.entry(topology).or_default() += 1;
+    }
+    // 2,000 name a label, of which 400 ask in two ways; 200 of the other 1,000 may lie anywhere.
+    assert_eq!(
+        asked.into_iter().collect::<Vec<_>>(),
+        [(None, 1_200), (Some("required:example.com/rack"), 1_600), (Some("unconstrained"), 200)]
+    );
 }
 
 /// `text` in a file of its own.
@@ -486,11 +565,11 @@ fn what_device_plugins_divide_is_counted_in_gpus() {
     let trace = conform("kubernetes", &["kubernetes/parts.json"]);
     insta::assert_snapshot!(render(&trace), @r"
     jobs (5 rows)
-      job_key=lab/job-sweep account=lab vc=lab name=sweep job_type=Job gpu_type=NVIDIA-A100-SXM4-40GB-MIG-1g.5gb state=running reported_state=Admitted submit=2026-03-02 09:00:00 start=2026-03-02 09:05:00 censored=1 attempts=1 req_gpus=1 alloc_gpus=1
-      job_key=lab/notebook account=lab name=notebook job_type=Pod gpu_type=Tesla-T4 state=running reported_state=Running submit=2026-03-02 09:10:00 start=2026-03-02 09:11:00 censored=1 attempts=1 req_gpus=0.25 alloc_nodes=1 alloc_gpus=0.25 nodes_hostlist=t1
-      job_key=lab/infer account=lab name=infer job_type=Pod gpu_type=NVIDIA-A100-SXM4-40GB-MIG-1g.5gb state=completed reported_state=Succeeded submit=2026-03-02 09:20:00 start=2026-03-02 09:21:00 end=2026-03-02 09:51:00 censored=0 attempts=1 req_gpus=0.285714 alloc_nodes=1 alloc_gpus=0.285714 nodes_hostlist=m1 run_s=1800 exit_code=0
-      job_key=lab/asks account=lab name=asks job_type=Pod gpu_type=Tesla-T4 state=pending reported_state=Pending submit=2026-03-02 09:30:00 censored=1 attempts=0 req_gpus=0.5
-      job_key=lab/train account=lab name=train job_type=Pod state=pending reported_state=Pending submit=2026-03-02 09:40:00 censored=1 attempts=0 req_gpus=8
+      job_key=lab/job-sweep account=lab vc=lab name=sweep job_type=Job gpu_type=NVIDIA-A100-SXM4-40GB-MIG-1g.5gb state=running reported_state=Admitted submit=2026-03-02 09:00:00 start=2026-03-02 09:05:00 censored=1 attempts=1 req_gpus=1 pods=7 alloc_gpus=1
+      job_key=lab/notebook account=lab name=notebook job_type=Pod gpu_type=Tesla-T4 state=running reported_state=Running submit=2026-03-02 09:10:00 start=2026-03-02 09:11:00 censored=1 attempts=1 req_gpus=0.25 pods=1 alloc_nodes=1 alloc_gpus=0.25 nodes_hostlist=t1
+      job_key=lab/infer account=lab name=infer job_type=Pod gpu_type=NVIDIA-A100-SXM4-40GB-MIG-1g.5gb state=completed reported_state=Succeeded submit=2026-03-02 09:20:00 start=2026-03-02 09:21:00 end=2026-03-02 09:51:00 censored=0 attempts=1 req_gpus=0.285714 pods=1 alloc_nodes=1 alloc_gpus=0.285714 nodes_hostlist=m1 run_s=1800 exit_code=0
+      job_key=lab/asks account=lab name=asks job_type=Pod gpu_type=Tesla-T4 state=pending reported_state=Pending submit=2026-03-02 09:30:00 censored=1 attempts=0 req_gpus=0.5 pods=1
+      job_key=lab/train account=lab name=train job_type=Pod state=pending reported_state=Pending submit=2026-03-02 09:40:00 censored=1 attempts=0 req_gpus=8 pods=1
     placements (2 rows)
       job_key=lab/notebook attempt=1 node=t1 gpus=0.25
       job_key=lab/infer attempt=1 node=m1 gpus=0.285714

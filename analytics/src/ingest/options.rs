@@ -37,6 +37,8 @@ pub struct ReadOptions<'a> {
     pub mapping: Option<PathBuf>,
     /// Mapping files of single sources.
     pub mappings: Vec<SourceMapping>,
+    /// Labels of Kubernetes nodes that say where these lie, the widest level first; if empty, those of `Topology` objects, else well-known ones.
+    pub node_labels: Vec<String>,
     /// Keep the text of quarantined rows, to write them out.
     pub keep_quarantined: bool,
     /// Make any quarantined row or damaged file an error.
@@ -54,6 +56,7 @@ impl std::fmt::Debug for ReadOptions<'_> {
             .field("zone", &self.zone)
             .field("mapping", &self.mapping)
             .field("mappings", &self.mappings)
+            .field("node_labels", &self.node_labels)
             .field("keep_quarantined", &self.keep_quarantined)
             .field("strict", &self.strict)
             .field("most_expansion", &self.most_expansion)
@@ -68,6 +71,7 @@ impl Default for ReadOptions<'_> {
             zone: None,
             mapping: None,
             mappings: Vec::new(),
+            node_labels: Vec::new(),
             keep_quarantined: false,
             strict: false,
             most_expansion: MOST_EXPANSION,

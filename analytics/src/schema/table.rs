@@ -261,6 +261,10 @@ tables! {
         req_mem_bytes: int,
         #[doc = "GPUs asked for; fractions are natural."]
         req_gpus: num,
+        #[doc = "Pods with GPUs that it is made of, where the source has pods; several may share a node."]
+        pods: int,
+        #[doc = "How near to each other its pods asked to lie: `required:LABEL`, `preferred:LABEL` or `unconstrained`, perhaps with `:slices=LABEL/PODS`."]
+        topology: label,
         #[doc = "Nodes given."]
         alloc_nodes: int,
         #[doc = "CPU cores given."]
@@ -340,6 +344,8 @@ tables! {
         mem_bytes: int,
         #[doc = "Virtual cluster or partition it belongs to."]
         vc: label,
+        #[doc = "Where it lies, the widest level first: `LEVEL=DOMAIN`, joined by commas."]
+        place: text,
         #[doc = "Power when idle, watts."]
         idle_w: num,
         #[doc = "Power at full load, watts."]

@@ -256,6 +256,7 @@ fn make(mut options: ManifestOptions, window: Option<Window<'_>>, strict: bool, 
         strict,
         max_expansion: tracecast_analytics::ingest::MOST_EXPANSION,
         condition: None,
+        node_labels: Vec::new(),
     };
     // The time audited needs the zone, which a trace folder tells before it is read and other sources after.
     let mut within = |zone: &Zone| -> Result<(Option<i64>, Option<i64>)> {

@@ -31,8 +31,11 @@ const EXAMPLE: &str = "\
 Example, the bundled sample with the shortest job first and EASY backfill:
   tracecast simulate datasets/sample --recorded fifo/skip --order sjf --scan easy";
 
-/// What a scenario writes that has no limits, or whose jobs ask nothing of the topology.
+/// What a scenario writes that has no limits.
 const NO_LIMITS: &str = "none";
+
+/// What stands for what jobs asked of the topology themselves, and no rule.
+const AS_RECORDED: &str = "as-recorded";
 
 /// Why a replay takes no part of the jobs.
 const NEEDED: &str = "jobs that share a cluster wait for each other, so a replay needs them all; --vcs replays some VCs on their own nodes";
@@ -93,9 +96,9 @@ pub(crate) struct Jobs {
     /// MaxWall and Fairshare (with --order multifactor:fair_share=1000) of accounts and of users in them; and MaxTime and the QOS of a partition. Each VC is the partition of its name. An order `multifactor` that names no weights has those of the file.
     #[arg(long, value_name = "FILE")]
     pub(crate) limits: Option<PathBuf>,
-    /// What jobs ask of the topology: required:LEVEL, preferred:LEVEL or unconstrained, such as required:rack:16 [default: nothing]
+    /// What jobs ask of the topology: required:LEVEL, preferred:LEVEL or unconstrained, such as required:rack:16 [default: what they asked themselves]
     ///
-    /// A job that requires a rack waits until one rack has room for all its nodes. One that prefers a rack takes the nearest wider level that has room, and
+    /// Where the trace records what a job asked (Kueue's topologyRequest and annotations), that comes first, and these rules are for the other jobs. The word none leaves out what jobs asked: none alone, or none,required:rack:16. The word as-recorded is what they asked, and no rule. A job that requires a rack waits until one rack has room for all its nodes. One that prefers a rack takes the nearest wider level that has room, and
     /// else as few blocks as it takes. A number says from how many GPUs on jobs ask this; several rules are separated by commas, and a job has the one with the most GPUs that it reaches:
     /// required:rack:2,preferred:block:65. With slices=LEVEL/PODS, groups of so many pods lie in one domain each: preferred:block:64:slices=rack/4. The section `[topology]` of --cluster says which nodes
     /// lie together. The level node is always there.
@@ -253,7 +256,7 @@ pub(crate) struct ComparisonArguments {
     /// Policies to compare on the same jobs, such as fifo,sjf/easy,qssf, or a file of scenarios (TOML)
     ///
     /// A policy is ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE. Each `[[scenario]]` of the file has a name, and may set order, scan, place, preempt, estimate, interval, depth, checkpoint, tenants,
-    /// compat, seed, topology (as --topology has it), cluster, quota and limits (files as those of --cluster, --quota and --limits, from the folder of this file; limits or topology = "none" for none). What a scenario or an order leaves open comes from the other options.
+    /// compat, seed, topology (as --topology has it), cluster, quota and limits (files as those of --cluster, --quota and --limits, from the folder of this file; limits = "none" for none). What a scenario or an order leaves open comes from the other options.
     #[arg(long, value_name = "POLICIES|TOML", conflicts_with = "order")]
     pub(crate) compare: Option<String>,
     /// Policy that the cluster had: ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE [default: fifo/strict/true]
@@ -309,7 +312,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         resource: request.jobs.resource,
         quotas,
         limits,
-        topology,
+        topology: Some(topology),
     };
     let mut loaded = load(&trace, site.as_ref(), &options)?;
     let columns = columns(files, &mut loaded)?;
@@ -328,7 +331,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let mut others = Vec::with_capacity(places.len());
     for (place, SiteRead { site, quotas, limits, topology }) in places.iter().zip(others_files) {
         let name = place.phrase(&usual);
-        let options = Options { quotas, limits, topology, ..options.clone() };
+        let options = Options { quotas, limits, topology: Some(topology), ..options.clone() };
         let jobs = load(&trace, site.as_ref(), &options).with_context(|| format!("a scenario {name}"))?;
         let other = OtherCluster::new(name, jobs, &loaded)?;
         let new = other.loaded.notes.iter().filter(|note| !loaded.notes.contains(note));
@@ -448,19 +451,19 @@ fn scenarios(request: &Simulate, quotas: &mut QuotaFiles) -> Result<(Vec<Named>,
         cluster: request.jobs.cluster.clone(),
         quota: request.jobs.quota.clone(),
         limits: request.jobs.limits.clone(),
-        topology: request.jobs.topology.clone().filter(|rules| rules != NO_LIMITS),
+        topology: request.jobs.topology.clone().filter(|rules| rules != AS_RECORDED),
     };
     let mut places: Vec<SiteFiles> = Vec::new();
     let folder = request.comparison.compare.as_deref().and_then(|file| Path::new(file).parent());
     for mut scenario in asked {
         let near = |file: String| folder.unwrap_or(Path::new("")).join(file);
         let lifted = scenario.limits.as_deref() == Some(NO_LIMITS);
-        let asks_nothing = scenario.topology.as_deref() == Some(NO_LIMITS);
+        let asks = scenario.topology.take();
         let own = SiteFiles {
             cluster: scenario.cluster.take().map(near),
             quota: scenario.quota.take().map(near),
             limits: scenario.limits.take().filter(|_| !lifted).map(near),
-            topology: scenario.topology.take().filter(|_| !asks_nothing),
+            topology: asks.clone().filter(|rules| rules != AS_RECORDED),
         };
         let policy = scenario.policy(predictions)?;
         policy.check_predictions(predictions).map_err(|error| of_scenario(&scenario.name, &error))?;
@@ -484,7 +487,7 @@ fn scenarios(request: &Simulate, quotas: &mut QuotaFiles) -> Result<(Vec<Named>,
             cluster: own.cluster.or_else(|| usual.cluster.clone()),
             quota: own.quota.or_else(|| usual.quota.clone()),
             limits: own.limits.or_else(|| usual.limits.clone().filter(|_| !lifted)),
-            topology: own.topology.or_else(|| usual.topology.clone().filter(|_| !asks_nothing)),
+            topology: if asks.is_some() { own.topology } else { usual.topology.clone() },
         };
         let cluster = (own != usual).then(|| {
             places.iter().position(|known| *known == own).unwrap_or_else(|| {

@@ -16,6 +16,7 @@ pub(super) struct SiteFiles {
     pub(super) cluster: Option<PathBuf>,
     pub(super) quota: Option<PathBuf>,
     pub(super) limits: Option<PathBuf>,
+    /// Rules, or `none`; nothing where what jobs asked themselves counts alone.
     pub(super) topology: Option<String>,
 }
 
@@ -33,8 +34,12 @@ impl SiteFiles {
         }
         if self.topology != usual.topology {
             said.push(match &self.topology {
-                Some(rules) => format!("asking for {rules}"),
-                None => "asking nothing of the topology".to_owned(),
+                Some(rules) if rules == "none" => "asking nothing of the topology".to_owned(),
+                Some(rules) => match rules.strip_prefix("none,") {
+                    Some(rules) => format!("asking for {}, whatever jobs asked themselves", rules.trim()),
+                    None => format!("asking for {rules}"),
+                },
+                None => "asking of the topology what jobs asked themselves".to_owned(),
             });
         }
         said.join(" and ")
@@ -51,7 +56,10 @@ impl SiteFiles {
         Ok(SiteRead {
             site: self.cluster.as_deref().map(source::site).transpose()?,
             quotas: self.quota.as_deref().map(|path| quotas.read(path)).transpose()?,
-            topology: self.topology.as_ref().map(rules).transpose()?,
+            topology: match &self.topology {
+                Some(text) => rules(text)?,
+                None => Arc::new(TopologyRules::as_recorded()),
+            },
             limits: self.limits.as_ref().map(limits).transpose()?,
         })
     }
@@ -62,7 +70,7 @@ pub(super) struct SiteRead {
     pub(super) site: Option<Site>,
     pub(super) quotas: Option<Arc<QuotaFile>>,
     pub(super) limits: Option<Arc<LimitFile>>,
-    pub(super) topology: Option<Arc<TopologyRules>>,
+    pub(super) topology: Arc<TopologyRules>,
 }
 
 /// Files of quotas, each read once: they may hold all objects of a cluster, and several scenarios may name one.

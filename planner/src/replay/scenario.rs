@@ -77,7 +77,7 @@ pub struct Scenario {
     /// File of the limits by QOS, account and partition, likewise; `none` for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<String>,
-    /// What its jobs ask of the topology, as rules; `none` for nothing.
+    /// What its jobs ask of the topology, as rules; `none` for nothing, `as-recorded` for what they asked themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<String>,
 }

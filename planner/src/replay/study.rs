@@ -332,8 +332,10 @@ impl<'a> Study<'a> {
         // What was is held against the nodes there were, not against those of the what-if.
         let own = self.recorded.compat == Compat::None && self.recorded.scan.scheduler().is_none();
         let before = self.loaded.recorded_cluster.as_ref().filter(|_| own);
-        // Nor is it held against what jobs are made to ask.
-        let asks = workload.has_requests();
+        // Nor is it held against what jobs are made to ask, but against what they asked themselves.
+        let by_itself = self.recorded.scan == Scan::Slurm || self.recorded.compat != Compat::None;
+        let asked = self.loaded.asked_themselves && before.is_none() && !by_itself;
+        let asks = workload.has_requests() && !asked;
         let same = if before.is_none() && !asks { self.place_of(&self.recorded, None) } else { None };
         // Where there is nothing to compare with, any schedule says so.
         let of = if recorded_start_ms.iter().any(Option::is_some) { same } else { Some(0) };

@@ -300,7 +300,7 @@ impl Policy {
         }
         if workload.has_requests() && (self.scan == Scan::Slurm || self.compat != Compat::None) {
             return wrong(
-                "jobs ask for blocks or racks, and the scan `slurm` and compatible replays choose nodes by themselves; use another scan, or leave --topology out",
+                "jobs ask for blocks or racks, and the scan `slurm` and compatible replays choose nodes by themselves; use another scan, or --topology none",
             );
         }
         if let Preemption::Checkpoint { one_ms, node_ms, many_ms } = self.preemption

@@ -182,6 +182,7 @@ pub(crate) fn machine(
             cpus: Some(gpus * f64::from(cluster.cpus_per_gpu) + f64::from(cluster.cpu_job_cores_per_node)),
             mem_bytes: Some(i64::from(cluster.mem_gib) * GIB),
             vc: vc_name(*vc),
+            place: None,
             idle_w,
             max_w,
             boot_s: Some(cluster.boot_s),

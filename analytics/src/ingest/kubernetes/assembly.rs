@@ -22,13 +22,14 @@ use super::note::{Counts, notes};
 use super::object::{Kind, Owner};
 use super::objects::Objects;
 use super::part::Divided;
+use super::place::Chosen;
 use super::pod::Pod;
 use super::quantity::{Amounts, without_dust};
 use super::queue::{PodGroup, Quotas};
 use super::store::Kept;
 use super::timeline::{Attempt, History, Latest, timeline};
 use super::workload::{Told, Workload};
-use crate::schema::{CapacityRow, JobRow, JobState};
+use crate::schema::{CapacityRow, JobRow, JobState, NodeRow};
 use crate::time::SECOND_MS;
 use crate::trace::Trace;
 
@@ -48,8 +49,8 @@ enum Source<'s, 'o> {
     Group(&'s Group<'o>),
 }
 
-/// Writes the trace; `divided` is what was counted in parts of GPUs.
-pub(super) fn assemble(objects: &Objects, divided: Divided, trace: &mut Trace) {
+/// Writes the trace; `divided` is what was counted in parts of GPUs, `node_labels` are those that say where nodes lie, if someone named them.
+pub(super) fn assemble(objects: &Objects, divided: Divided, node_labels: &[String], trace: &mut Trace) {
     let mut links = Links::of(objects);
     let groups = links.attach(objects);
     let registered = machines(&objects.nodes);
@@ -76,8 +77,9 @@ pub(super) fn assemble(objects: &Objects, divided: Divided, trace: &mut Trace) {
             Source::Work(work) => draft(work, objects, &machines, &queues, &mut counts),
             Source::Group(group) => {
                 let beside = queues.beside(group, &mut counts);
-                let (draft, [lost, by_controller]) = group.draft(objects, &machines, beside);
+                let (draft, [lost, by_controller, differs]) = group.draft(objects, &machines, beside);
                 counts.lost += u64::from(lost);
+                counts.differing += u64::from(differs);
                 counts.by_controller += u64::from(by_controller);
                 draft
             }
@@ -90,7 +92,9 @@ pub(super) fn assemble(objects: &Objects, divided: Divided, trace: &mut Trace) {
         taken.insert(key);
     }
     let quotas = quotas(objects);
-    push_machines(&nodes, &quotas, trace);
+    let chosen = Chosen::of(&nodes, &objects.topologies, node_labels);
+    push_machines(&nodes, &chosen, &quotas, trace);
+    trace.notes.extend(chosen.note(&nodes));
     notes(objects, &registered, &counts, &quotas, trace);
 }
 
@@ -249,6 +253,7 @@ fn draft<'o>(
     let workload = &work.kept.object;
     let meta = &workload.meta;
     counts.elastic += u64::from(workload.elastic);
+    counts.differing += u64::from(workload.differs);
     let (mut state, mut end, mut reported) = (workload.state, workload.end, workload.reported.as_deref());
     let gone =
         matches!(state, JobState::Running | JobState::Pending) && objects.documents.deleted(Kind::Workload, work.kept);
@@ -327,6 +332,8 @@ fn draft<'o>(
         req_cpus: workload.asked.as_ref().and_then(Amounts::cpus),
         req_mem_bytes: workload.asked.as_ref().and_then(Amounts::mem_bytes),
         req_gpus,
+        pods: workload.gpu_pods.and_then(|pods| i64::try_from(pods).ok()).filter(|pods| *pods > 0),
+        topology: workload.topology.as_deref().map(Cow::Borrowed),
         alloc_nodes: i64::try_from(nodes.len()).ok().filter(|_| complete),
         alloc_cpus: given.and_then(Amounts::cpus).filter(|_| begun),
         alloc_gpus: alloc_gpus.filter(|_| begun),
@@ -366,9 +373,9 @@ fn in_attempts<'o>(pods: &[&'o Pod], attempts: &[Attempt]) -> Vec<(usize, &'o Po
 }
 
 /// Writes the machine list, by name, and the quotas.
-fn push_machines(nodes: &[&Node], quotas: &Quotas<'_>, trace: &mut Trace) {
+fn push_machines(nodes: &[&Node], chosen: &Chosen<'_>, quotas: &Quotas<'_>, trace: &mut Trace) {
     for node in nodes {
-        trace.nodes.push(node.row());
+        trace.nodes.push(NodeRow { place: chosen.place(node).map(Cow::Owned), ..node.row() });
     }
     let gpus = nodes.iter().try_fold(0.0, |sum, node| Some(sum + node.gpus()?)).filter(|gpus| *gpus > 0.0);
     // Quotas are what VCs may use. What there is, the nodes say.

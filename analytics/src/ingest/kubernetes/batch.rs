@@ -12,6 +12,7 @@ use super::object::{Meta, condition, count, moment, tag, text};
 use super::pod::{asked, product};
 use super::quantity::Amounts;
 use super::store::Stored;
+use super::topology;
 use super::workload::stage;
 use crate::quality::RowAudit;
 use crate::schema::JobState;
@@ -34,6 +35,8 @@ pub(super) struct Job {
     pub(super) waits: Option<Box<str>>,
     pub(super) start: Option<i64>,
     pub(super) end: Option<i64>,
+    /// How near to each other its pods ask to lie.
+    pub(super) topology: Option<Box<str>>,
 }
 
 impl Job {
@@ -74,6 +77,7 @@ impl Job {
             waits: suspended.filter(|_| state == JobState::Pending).and_then(|condition| condition.said()),
             start: start.filter(|_| state != JobState::Pending),
             end,
+            topology: spec.get("template").and_then(|template| topology::annotated(template, row)),
             meta,
         }
     }

@@ -207,13 +207,30 @@ impl<'o> Group<'o> {
         pod.or_else(|| self.current_jobs().iter().find_map(|kept| kept.object.waits.as_deref()))
     }
 
-    /// The job, and whether it was lost and whether its start is only that of its controller. O(n log n) for n pods.
+    /// How near to each other its pods ask to lie, as most of them say, else as its Jobs do; and whether they differ in that.
+    fn topology(&self) -> (Option<&'o str>, bool) {
+        let mut asked: BTreeMap<Option<&'o str>, usize> = BTreeMap::new();
+        for kept in &self.pods {
+            *asked.entry(kept.object.topology.as_deref()).or_default() += 1;
+        }
+        if self.pods.is_empty() {
+            for kept in self.current_jobs() {
+                *asked.entry(kept.object.topology.as_deref()).or_default() += 1;
+            }
+        }
+        let differs = asked.len() > 1;
+        // Of equals the first by name.
+        let most = asked.into_iter().rev().max_by_key(|(_, many)| *many);
+        (most.and_then(|(text, _)| text), differs)
+    }
+
+    /// The job, and whether it was lost, whether its start is only that of its controller, and whether its pods differ in what they ask of the topology. O(n log n) for n pods.
     pub(super) fn draft(
         &self,
         objects: &Objects,
         machines: &Machines<'o>,
         beside: Beside<'o>,
-    ) -> (Draft<'o>, [bool; 2]) {
+    ) -> (Draft<'o>, [bool; 3]) {
         let fate = self.fate(objects);
         let order = |pod: &&'o Pod| (pod.start.unwrap_or(i64::MAX), pod.meta.created, pod.meta.uid.clone());
         let mut all: Vec<&'o Pod> = self.pods.iter().map(|kept| &kept.object).collect();
@@ -259,6 +276,10 @@ impl<'o> Group<'o> {
             let sum = jobs().map(of_job).try_fold(0.0, |sum, part| Some(sum + part?))?;
             if others.is_empty() { Some(sum) } else { Some(sum + peak(&others, of_pod)?) }
         };
+        let one = |_: &Pod| Some(1.0);
+        let pods_at_once =
+            if self.jobs.is_empty() { peak(&pods, one) } else { of_all(|job| Some(job.pods as f64), one) };
+        let (topology, differs) = self.topology();
         let (req_gpus, req_cpus, req_mem) = if self.jobs.is_empty() {
             (peak(&pods, Pod::gpus), peak(&pods, cpus), peak(&pods, memory))
         } else {
@@ -301,6 +322,8 @@ impl<'o> Group<'o> {
             req_cpus,
             req_mem_bytes: req_mem.map(|bytes| bytes as i64),
             req_gpus: req_gpus.map(without_dust),
+            pods: pods_at_once.map(|pods| pods as i64).filter(|pods| *pods > 0),
+            topology: topology.map(Cow::Borrowed),
             alloc_nodes: i64::try_from(nodes.len()).ok().filter(|nodes| *nodes > 0),
             alloc_cpus: given(|pod| pod.amounts.cpus()),
             alloc_gpus: alloc_gpus.map(without_dust),
@@ -312,7 +335,8 @@ impl<'o> Group<'o> {
         };
         let place = self.pods.first().map(|kept| kept.place).or_else(|| self.jobs.first().map(|kept| kept.place));
         let place = place.unwrap_or(Place { file: 0, line: 0, clean: true });
-        (Draft { row, attempts, pods: placed, gpus: None, place }, [fate.lost, of_controller && begun.is_some()])
+        let told = [fate.lost, of_controller && begun.is_some(), differs];
+        (Draft { row, attempts, pods: placed, gpus: None, place }, told)
     }
 }
 

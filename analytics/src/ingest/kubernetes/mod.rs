@@ -7,6 +7,7 @@
 //! * A [`pod`] with GPUs that belongs to a workload says where that ran and on which GPU model. Other pods with GPUs are jobs: those
 //!   of one owner (a `batch/v1` Job, a PyTorchJob, a JobSet, a PodGroup) are one job, a pod of a Deployment, a StatefulSet or of no
 //!   owner is one of its own. A `batch/v1` Job ([`batch`]) of which no workload and no pod is left is a job too.
+//! * What pods ask of the [`topology`] stands beside their job, and where a node lies ([`place`]) beside the node.
 //! * A [`node`] is a machine of the machine list. Where its GPUs are time-sliced or cut into slices, what is asked for is a [`part`] of a GPU.
 //!
 //! **What still runs**: a dump does not say when it was taken. What runs or waits in the latest copy of it is counted as running or
@@ -29,11 +30,13 @@ mod note;
 mod object;
 mod objects;
 mod part;
+mod place;
 mod pod;
 pub mod quantity;
 mod queue;
 mod store;
 mod timeline;
+mod topology;
 mod workload;
 
 use super::document;
@@ -48,7 +51,7 @@ use objects::{FileObjects, Objects};
 const REMEDY: &str = "export with `kubectl get … -o json`, and check that the command did not fail";
 
 /// Kinds of objects that are read, and lists of them.
-const KINDS: [&str; 12] = [
+const KINDS: [&str; 13] = [
     "Workload",
     "Pod",
     "Job",
@@ -59,6 +62,7 @@ const KINDS: [&str; 12] = [
     "ResourceFlavor",
     "Queue",
     "PodGroup",
+    "Topology",
     "Event",
     "List",
 ];
@@ -118,7 +122,7 @@ impl Reader for Kubernetes {
         trace.basis = TimeBasis::Utc;
         options.zone_or("UTC")?.name().clone_into(&mut trace.zone);
         let divided = part::apply(&mut objects);
-        assembly::assemble(&objects, divided, trace);
+        assembly::assemble(&objects, divided, &options.node_labels, trace);
         Ok(())
     }
 }

@@ -96,6 +96,11 @@ impl Node {
         if sliced { self.label.as_deref().map(unshared) } else { self.product.as_deref() }
     }
 
+    /// The value of a label.
+    pub(super) fn tagged(&self, key: &str) -> Option<&str> {
+        self.labels.iter().find(|(known, _)| **known == *key).map(|(_, value)| &**value)
+    }
+
     /// Whether the node has all of these labels.
     pub(super) fn has(&self, labels: &[(Box<str>, Box<str>)]) -> bool {
         labels.iter().all(|label| self.labels.contains(label))

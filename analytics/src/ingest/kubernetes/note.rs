@@ -27,6 +27,8 @@ pub(super) struct Counts {
     pub(super) elastic: u64,
     /// Jobs whose start is that of their controller.
     pub(super) by_controller: u64,
+    /// Jobs whose pods do not all ask to lie as near to each other.
+    pub(super) differing: u64,
     /// Jobs whose LocalQueue is not known.
     pub(super) without_queue: u64,
     /// What was counted in parts of GPUs.
@@ -94,6 +96,12 @@ pub(super) fn notes(
         say(format!(
             "no pod is left of {}: the start is when the controller took it up, and what pods waited after that counts as run.",
             jobs(counts.by_controller)
+        ));
+    }
+    if counts.differing > 0 {
+        say(format!(
+            "pods of {} differ in how near to each other they ask to lie: for the job counts what most of its GPUs ask.",
+            jobs(counts.differing)
         ));
     }
     if counts.without_queue > 0 {

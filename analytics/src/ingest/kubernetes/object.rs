@@ -26,6 +26,8 @@ pub(super) enum Kind {
     /// A queue of the KAI scheduler.
     Queue,
     PodGroup,
+    /// Labels that say where nodes lie, of Kueue or of the KAI scheduler.
+    Topology,
     Event,
     /// An entry of the API server's audit log, which calls itself an `Event` too and is no object.
     Audit,
@@ -53,6 +55,7 @@ impl Kind {
             "Job" if is(&["batch"]) => Self::Job,
             "Queue" if is(&["scheduling.run.ai"]) => Self::Queue,
             "PodGroup" => Self::PodGroup,
+            "Topology" if is(&["kueue.x-k8s.io", "kai.scheduler"]) => Self::Topology,
             _ => Self::Other,
         };
         Some((kind, word))
@@ -68,6 +71,7 @@ impl Kind {
             () if has("/spec/clusterQueue") => Self::LocalQueue,
             () if has("/spec/queueingStrategy") || has("/spec/namespaceSelector") => Self::ClusterQueue,
             () if has("/spec/nodeLabels") => Self::Flavor,
+            () if has("/spec/levels/0/nodeLabel") => Self::Topology,
             () if has("/auditID") => Self::Audit,
             () if has("/involvedObject") || has("/regarding") => Self::Event,
             () if has("/spec/template") && has("/spec/backoffLimit") => Self::Job,

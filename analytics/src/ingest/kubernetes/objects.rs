@@ -17,6 +17,7 @@ use serde_json::Value;
 use super::batch::Job;
 use super::node::Node;
 use super::object::{Kind, Meta, latest, text};
+use super::place::Levels;
 use super::pod::{Pod, with_gpus};
 use super::queue::{ClusterQueue, Flavor, LocalQueue, PodGroup, Queue};
 use super::store::{Documents, Open, Place, Store, Stored, Taken};
@@ -58,6 +59,7 @@ pub(super) struct Objects {
     pub(super) flavors: Store<Flavor>,
     pub(super) queues: Store<Queue>,
     pub(super) groups: Store<PodGroup>,
+    pub(super) topologies: Store<Levels>,
     /// Events that tell when an attempt began or ended.
     pub(super) events: Vec<WorkloadEvent>,
     /// Files by their number.
@@ -153,6 +155,7 @@ impl<'a> FileObjects<'a> {
             Kind::Flavor => Ok(put(&mut objects.flavors, Flavor::read(value, meta), taken, &row)),
             Kind::Queue => Ok(put(&mut objects.queues, Queue::read(value, meta), taken, &row)),
             Kind::PodGroup => Ok(put(&mut objects.groups, PodGroup::read(value, meta, &mut row), taken, &row)),
+            Kind::Topology => Ok(put(&mut objects.topologies, Levels::read(value, meta, &mut row), taken, &row)),
             Kind::Event => {
                 match WorkloadEvent::read(value, &mut row) {
                     Some(event) => objects.events.push(event),

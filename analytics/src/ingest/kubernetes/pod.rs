@@ -20,6 +20,7 @@ use serde_json::Value;
 use super::object::{Meta, condition, moment, tag, text};
 use super::quantity::{Amounts, quantity};
 use super::store::Stored;
+use super::topology;
 use crate::quality::{RowAudit, reason};
 use crate::schema::JobState;
 
@@ -79,6 +80,8 @@ pub(super) struct Pod {
     pub(super) exit_code: Option<i64>,
     /// Why it waits for a node.
     pub(super) waits: Option<Box<str>>,
+    /// How near to the other pods of its job it asks to lie.
+    pub(super) topology: Option<Box<str>>,
 }
 
 impl Pod {
@@ -116,6 +119,7 @@ impl Pod {
             end,
             exit_code,
             waits: scheduled.filter(|of| state == JobState::Pending && !of.holds).and_then(|of| of.said()),
+            topology: topology::annotated(object, row),
             amounts,
             fraction: shared.is_some(),
             meta,

@@ -9,6 +9,7 @@
 //! | state | reason of `Finished`: `Succeeded`, `Failed`; before Kueue 0.7 `JobFinished`, where the message says which |
 //! | GPUs asked for | pods of each `spec.podSets[]` times what its template asks for |
 //! | GPUs given | `status.admission.podSetAssignments[].resourceUsage`, the total of all pods |
+//! | how near its pods ask to lie | `spec.podSets[].topologyRequest`, else the annotations of its template ([`topology`]); of several pod sets, that with the most GPUs |
 //! | time limit | `spec.maximumExecutionTimeSeconds` |
 //! | why it still waits | message of the condition `QuotaReserved`, else of an admission check that is not ready, else of `Admitted` |
 //!
@@ -29,6 +30,7 @@ use super::pod::{asked, product};
 use super::quantity::{Amounts, is_gpu};
 use super::store::Stored;
 use super::timeline::History;
+use super::topology;
 use crate::quality::{Reason, RowAudit};
 use crate::schema::JobState;
 
@@ -62,6 +64,9 @@ pub(super) struct Workload {
     pub(super) flavors: Vec<Box<str>>,
     /// Whether a pod set may shrink (`minCount`).
     pub(super) elastic: bool,
+    /// How near to each other its pods ask to lie, and whether pod sets with GPUs differ in that.
+    pub(super) topology: Option<Box<str>>,
+    pub(super) differs: bool,
     pub(super) state: JobState,
     /// The source's own word for it.
     pub(super) reported: Option<Box<str>>,
@@ -124,6 +129,8 @@ impl Workload {
             selected: sets.selected,
             flavors: sets.flavors,
             elastic: sets.elastic,
+            topology: sets.topology,
+            differs: sets.differs,
             state,
             reported: owned(reported),
             waits,
@@ -230,12 +237,15 @@ struct Sets {
     selected: Vec<Box<str>>,
     flavors: Vec<Box<str>>,
     elastic: bool,
+    topology: Option<Box<str>>,
+    differs: bool,
 }
 
 impl Sets {
     fn read(spec: &Value, status: &Value, row: &mut RowAudit<'_>) -> Self {
         let mut sets = Self::default();
         let mut with_gpus: Vec<(&str, u64)> = Vec::new();
+        let mut most: Option<f64> = None;
         for set in spec.get("podSets").and_then(Value::as_array).into_iter().flatten() {
             let template = set.pointer("/template/spec").unwrap_or(&Value::Null);
             let each = asked(template, row);
@@ -243,6 +253,15 @@ impl Sets {
             if each.has_gpus() {
                 with_gpus.push((text(set.get("name")).unwrap_or("main"), many));
                 sets.selected.extend(product(template.get("nodeSelector")).map(Into::into));
+                let near = match set.get("topologyRequest").filter(|request| !request.is_null()) {
+                    Some(request) => topology::requested(request, row),
+                    None => set.get("template").and_then(|template| topology::annotated(template, row)),
+                };
+                sets.differs |= most.is_some() && sets.topology != near;
+                let gpus = each.gpus().unwrap_or(0.0) * many as f64;
+                if most.is_none_or(|most| gpus > most) {
+                    (most, sets.topology) = (Some(gpus), near);
+                }
             }
             sets.elastic |= set.get("minCount").is_some_and(|least| !least.is_null());
             sets.asked.get_or_insert_default().add(&each.times(many as f64));

@@ -3,9 +3,10 @@
 //! * **What there is** is what a replay without a file takes ([`super::recorded`]), at one moment (the last of the record, if none is asked
 //!   for), or with its sizes over time and its failures.
 //! * **VCs**: those that jobs name. Others whose size is known stand in comments, as a replay without a file has no nodes for them.
+//! * **Where nodes lie**: what the machine list of the trace says, or a file beside it ([`NodePlaces`]); nodes that lie together are an entry of their own.
 //! * **What the source does not say** is said in comments: what was assumed, rounded or left out.
 //! * A source that records no size at all: the fewest nodes that hold what ran at once at the busiest moment, as nodes of 8 GPUs, of 64
-//!   processors, or one by one.
+//!   processors, or one by one. Where a file says where nodes lie, its nodes are those of the cluster ([`named`]).
 //!
 //! O(jobs × log jobs + capacity). Worked example: a VC `vision` of 96 GPUs until 2020-09-10 and 112 from then on, with no word on nodes, is
 //! `nodes = 14`, `gpus_per_node = 8`; over time it is `nodes = 12`, `sizes = [{ at = "2020-09-10T00:00:00Z", nodes = 14 }]`.
@@ -19,6 +20,7 @@ use tracecast_analytics::schema::{Resource, Table};
 use tracecast_analytics::time::format_rfc3339;
 
 use super::jobs::vcs_of;
+use super::place::NodePlaces;
 use super::recorded::{self, Recorded, usual_node};
 use super::site::Site;
 use crate::error::{Error, Result};
@@ -30,6 +32,8 @@ const WIDTH: usize = 100;
 const MOST_OUTAGE_S: f64 = 4e9;
 /// What the pool of all nodes is called.
 const POOL: &str = "cluster";
+/// What begins the line that says where nodes of a table lie.
+const LIES: &str = "\ntopology =";
 /// Processors of a node where nobody says.
 const CPUS_PER_NODE: f64 = 64.0;
 
@@ -42,6 +46,8 @@ pub struct Wanted {
     pub over_time: bool,
     /// What jobs compete for; as the trace has it if `None`.
     pub resource: Option<Resource>,
+    /// Where nodes lie; as the machine list of the trace says if `None`.
+    pub places: Option<NodePlaces>,
 }
 
 /// The cluster of `trace`, read from what is called `source`, as the text of a cluster file.
@@ -68,9 +74,17 @@ pub fn cluster_file(trace: &Trace, source: &str, wanted: &Wanted) -> Result<Stri
         comment(&mut text, &each);
     }
     let names = vcs_of(trace);
-    match recorded::cluster(trace, &names, 0, resource, None)? {
-        Some(found) => Writer { trace, resource, wanted, at_ms, found: &found }.write(&mut text)?,
-        None => inferred(&facts, &names, resource, &mut text)?,
+    match (recorded::cluster(trace, &names, 0, resource, None)?, &wanted.places) {
+        (Some(mut found), places) => {
+            if let Some(places) = places {
+                found.locate(trace, Some(places))?;
+                found.located.as_ref().ok_or_else(|| named::unmatched(trace, places))?;
+                named::compare(trace, places, &mut text);
+            }
+            Writer { trace, resource, wanted, at_ms, found: &found }.write(&mut text)?;
+        }
+        (None, Some(places)) => named::write(&facts, &names, resource, places, &mut text)?,
+        (None, None) => inferred(&facts, &names, resource, &mut text)?,
     }
     // What is written can be read.
     Site::parse("cluster.toml", &text)?;
@@ -125,6 +139,21 @@ fn sized(nodes: u32, gpus_per_node: u32, gpu_type: Option<&str>) -> String {
     format!("nodes = {nodes}\ngpus_per_node = {gpus_per_node}\n{gpu_type}")
 }
 
+/// The levels of the topology.
+fn levels(levels: &[String], text: &mut String) {
+    let list: Vec<String> = levels.iter().map(|level| quoted(level)).collect();
+    text.push_str(&format!("\n[topology]\nlevels = [{}]\n", list.join(", ")));
+}
+
+/// The line of a group that says where its nodes lie.
+fn lie(levels: &[String], path: &[String]) -> String {
+    let bare = |level: &str| level.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    let key = |level: &String| if bare(level) { level.clone() } else { quoted(level) };
+    let pairs: Vec<String> =
+        levels.iter().zip(path).map(|(level, domain)| format!("{} = {}", key(level), quoted(domain))).collect();
+    format!("{} {{ {} }}\n", LIES.trim_start(), pairs.join(", "))
+}
+
 /// What of amounts in order of time holds at a moment; the first holds from the beginning.
 fn at<T: Copy>(amounts: &[(i64, T)], at_ms: Option<i64>) -> Option<T> {
     let many = at_ms.map_or(amounts.len(), |at_ms| amounts.partition_point(|(from, _)| *from <= at_ms));
@@ -145,6 +174,7 @@ impl Writer<'_> {
         let cluster = &self.found.cluster;
         comment(text, &self.found.basis);
         self.assumptions(text);
+        let begin = text.len();
         let shared = cluster.pools.len() == 1 && cluster.vcs.len() > 1;
         let quotas = cluster.vcs.iter().any(|vc| !vc.quota_milli.is_empty());
         let mut without = Vec::new();
@@ -181,6 +211,18 @@ impl Writer<'_> {
         self.idle_vcs(text);
         if self.wanted.over_time {
             self.outages(cluster, text);
+        }
+        if let Some(located) = &self.found.located {
+            let mut said = String::new();
+            if text.get(begin..).is_some_and(|tables| tables.contains(LIES)) {
+                levels(&located.levels, &mut said);
+            } else {
+                comment(
+                    &mut said,
+                    "Which nodes lie together is left out, as it is not known which of them there were when.",
+                );
+            }
+            text.insert_str(begin, &said);
         }
         Ok(())
     }
@@ -250,7 +292,10 @@ impl Writer<'_> {
     fn groups(&self, cluster: &Cluster, pool: usize, table: &str, name: &str, text: &mut String) -> bool {
         let groups = cluster.pools.get(pool).map_or(&[][..], |pool| &pool.groups);
         let mut any = false;
+        let mut next = cluster.first_nodes().get(pool).copied().unwrap_or(0);
         for group in groups {
+            let first = next;
+            next += group.most_nodes();
             let nodes = if self.wanted.over_time {
                 group.sizes.first().map(|(_, nodes)| *nodes)
             } else {
@@ -259,10 +304,18 @@ impl Writer<'_> {
             let Some(nodes) = nodes.filter(|nodes| *nodes > 0 || self.wanted.over_time) else { continue };
             any = true;
             let gpu_type = group.gpu_type.and_then(|at| cluster.gpu_types.get(usize::from(at)));
-            let of = sized(nodes, group.gpus_per_node, gpu_type.map(String::as_str));
+            let of = |nodes: u32| sized(nodes, group.gpus_per_node, gpu_type.map(String::as_str));
             text.push('\n');
             self.rounded(group, nodes, table, name, text);
-            text.push_str(&format!("[[{table}]]\nname = {}\n{of}", quoted(name)));
+            if let (Some(located), false) = (&self.found.located, self.changes(group)) {
+                let entries = located.together(first, nodes).into_iter().map(|(path, nodes)| {
+                    let lie = path.map_or_else(String::new, |path| lie(&located.levels, path));
+                    format!("[[{table}]]\nname = {}\n{}{lie}", quoted(name), of(nodes.len() as u32))
+                });
+                text.push_str(&entries.collect::<Vec<_>>().join("\n"));
+                continue;
+            }
+            text.push_str(&format!("[[{table}]]\nname = {}\n{}", quoted(name), of(nodes)));
             if self.wanted.over_time {
                 let size =
                     |(from, nodes): &(i64, u32)| format!("{{ at = \"{}\", nodes = {nodes} }}", format_rfc3339(*from));
@@ -326,13 +379,17 @@ impl Writer<'_> {
             return;
         }
         let names: Vec<String> = idle.iter().map(|name| (*name).to_owned()).collect();
-        let Ok(Some(found)) = recorded::cluster(self.trace, &names, 0, self.resource, None) else { return };
+        let Ok(Some(mut found)) = recorded::cluster(self.trace, &names, 0, self.resource, None) else { return };
+        if self.wanted.places.is_some() && found.locate(self.trace, self.wanted.places.as_ref()).is_err() {
+            return;
+        }
+        let of_idle = Writer { found: &found, ..*self };
         let mut tables = String::new();
         for (at, vc) in found.cluster.vcs.iter().enumerate() {
             if !vc.quota_milli.is_empty() {
-                self.sharing(vc, &mut tables);
+                of_idle.sharing(vc, &mut tables);
             } else if found.cluster.pools.len() == found.cluster.vcs.len() && !self.is_gone(vc) {
-                self.groups(&found.cluster, at, "vc", &vc.name, &mut tables);
+                of_idle.groups(&found.cluster, at, "vc", &vc.name, &mut tables);
             }
         }
         if tables.is_empty() {
@@ -346,9 +403,40 @@ impl Writer<'_> {
         }
     }
 
+    /// Whether the size of a group is written as one that changes; where which of its nodes lie is then not known.
+    fn changes(&self, group: &Group) -> bool {
+        self.wanted.over_time && group.sizes.len() > 1
+    }
+
+    /// The number that each node of a pool has in the file, where nodes that lie together follow each other.
+    fn renumbered(&self, cluster: &Cluster, pool: usize) -> Vec<u32> {
+        let groups = cluster.pools.get(pool).map_or(&[][..], |pool| &pool.groups);
+        let start = cluster.first_nodes().get(pool).copied().unwrap_or(0);
+        let (mut before, mut order) = (0, Vec::new());
+        for group in groups {
+            let count = group.most_nodes();
+            match &self.found.located {
+                Some(located) if !self.changes(group) => {
+                    let together = located.together(start + before, count).into_iter().flat_map(|(_, nodes)| nodes);
+                    order.extend(together.map(|node| before + node));
+                }
+                _ => order.extend(before..before + count),
+            }
+            before += count;
+        }
+        let mut places = vec![0; order.len()];
+        for (place, node) in (0u32..).zip(order) {
+            if let Some(of) = places.get_mut(node as usize) {
+                *of = place;
+            }
+        }
+        places
+    }
+
     /// The failures of nodes, one by one.
     fn outages(&self, cluster: &Cluster, text: &mut String) {
         let firsts = cluster.first_nodes();
+        let places: Vec<Vec<u32>> = (0..cluster.pools.len()).map(|pool| self.renumbered(cluster, pool)).collect();
         for Outage { node, from_ms, to_ms } in &cluster.outages {
             let pool = firsts.partition_point(|first| first <= node).saturating_sub(1);
             let of = match cluster.vcs.iter().find(|vc| usize::from(vc.pool) == pool) {
@@ -356,6 +444,7 @@ impl Writer<'_> {
                 _ => POOL,
             };
             let node = node - firsts.get(pool).copied().unwrap_or(0);
+            let node = places.get(pool).and_then(|places| places.get(node as usize)).copied().unwrap_or(node);
             let for_s = ((to_ms - from_ms) as f64 / 1e3).min(MOST_OUTAGE_S);
             let (of, at) = (quoted(of), format_rfc3339(*from_ms));
             text.push_str(&format!("\n[[outage]]\nof = {of}\nnode = {node}\nat = \"{at}\"\nfor_s = {for_s:?}\n"));
@@ -447,5 +536,6 @@ fn inferred(facts: &JobFacts<'_>, names: &[String], resource: Resource, text: &m
     Ok(())
 }
 
+mod named;
 #[cfg(test)]
 mod tests;

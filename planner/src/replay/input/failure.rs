@@ -32,9 +32,8 @@ fn downs(trace: &Trace) -> impl Iterator<Item = (&str, i64, i64)> {
     })
 }
 
-/// Adds the failures of `trace` to its own nodes; nodes are those of the inventory, in order, of each VC (or of all, where they
-/// belong to none). How many were added.
-pub(super) fn add(trace: &Trace, cluster: &mut Cluster, origin_ms: i64) -> usize {
+/// The number that each node of the inventory has in the trace's own cluster: nodes are those of the inventory, in order, of each VC (or of all, where they belong to none). O(nodes × groups).
+pub(super) fn numbers<'t>(trace: &'t Trace, cluster: &Cluster) -> HashMap<&'t str, u32> {
     let shared = cluster.pools.len() == 1 && cluster.vcs.len() > 1;
     let firsts = cluster.first_nodes();
     let pool_of: BTreeMap<&str, usize> =
@@ -60,6 +59,12 @@ pub(super) fn add(trace: &Trace, cluster: &mut Cluster, origin_ms: i64) -> usize
         }
         *rank += 1;
     }
+    numbers
+}
+
+/// Adds the failures of `trace` to its own nodes. How many were added.
+pub(super) fn add(trace: &Trace, cluster: &mut Cluster, origin_ms: i64) -> usize {
+    let numbers = numbers(trace, cluster);
     let outage = |(name, from, to): (&str, i64, i64)| {
         let (from_ms, to_ms) = (from.saturating_sub(origin_ms), to.saturating_sub(origin_ms));
         Some(Outage { node: *numbers.get(name)?, from_ms, to_ms })

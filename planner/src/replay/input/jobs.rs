@@ -55,7 +55,7 @@ pub struct Options {
     pub quotas: Option<Arc<QuotaFile>>,
     /// Limits by QOS, account and partition.
     pub limits: Option<Arc<LimitFile>>,
-    /// What jobs ask of the topology.
+    /// What jobs ask of the topology; if `None`, nothing, whatever they asked themselves.
     pub topology: Option<Arc<TopologyRules>>,
 }
 
@@ -87,6 +87,8 @@ pub struct Loaded {
     pub keys: Vec<String>,
     /// When each job started on the real cluster, milliseconds from time 0.
     pub recorded_start_ms: Vec<Option<i64>>,
+    /// Whether what jobs ask of the topology is what they asked themselves, and no rule: the recorded policy had to do with it, too.
+    pub asked_themselves: bool,
     /// Jobs that are not replayed.
     pub excluded: Vec<Excluded>,
     /// What was assumed, in words.
@@ -284,8 +286,7 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     // Under Kueue jobs are placed by the topology that all flavors of their queue name, whether they ask or not.
     let is_near = |vc: &Vc| options.quotas.as_ref().is_some_and(|quotas| quotas.is_near(&vc.name, resource));
     let implied: Vec<bool> = loaded.cluster.vcs.iter().map(is_near).collect();
-    let asked = near::ask(&mut loaded.workload, &loaded.cluster, options.topology.as_deref(), &implied)?;
-    loaded.notes.extend(asked);
+    near(&mut loaded, trace, options.topology.as_deref(), &implied)?;
     if let Some(limits) = &options.limits {
         limit(&mut loaded, trace, limits)?;
     }
@@ -308,6 +309,21 @@ fn in_order(mut cluster: Cluster, names: &[String]) -> Cluster {
         }));
     }
     Cluster { vcs, ..cluster }
+}
+
+/// Gives each job what it asks of the topology, by itself or by rules.
+fn near(loaded: &mut Loaded, trace: &Trace, rules: Option<&TopologyRules>, implied: &[bool]) -> Result<()> {
+    let none = TopologyRules::none();
+    let rules = rules.unwrap_or(&none);
+    let of = |row: &u32| {
+        let row = *row as usize;
+        near::Said { topology: trace.jobs.topology.get(row), pods: trace.jobs.pods.get(row) }
+    };
+    let said: Vec<near::Said<'_>> = loaded.rows.iter().map(of).collect();
+    let notes = near::ask(&mut loaded.workload, &loaded.cluster, rules, &said, implied)?;
+    loaded.notes.extend(notes);
+    loaded.asked_themselves = rules.is_as_recorded() && said.iter().any(|said| said.topology.is_some());
+    Ok(())
 }
 
 /// Gives each job the priority of its class.

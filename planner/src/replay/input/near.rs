@@ -1,11 +1,15 @@
-//! Which jobs ask for blocks or racks: rules such as `required:rack:16`, for traces that do not say.
+//! Which jobs ask for blocks or racks: what they asked themselves, as far as the trace says it, else rules such as `required:rack:16`.
 //!
 //! A rule is `required:LEVEL`, `preferred:LEVEL` or `unconstrained`, for all jobs, or with `:GPUS` for jobs of at least so many. `slices=LEVEL/PODS` adds groups of so many pods that lie in one domain each. Rules are separated by
 //! commas; a job has the one with the most GPUs that it reaches. Levels are those of the cluster's topology; a node label, as Kueue has it, stands for the level that it ends with.
 //!
-//! Under Kueue's quotas a job that no rule reaches asks for nothing as well, but where all flavors of its queue name a `Topology`: there it is unconstrained, as Kueue has it. Jobs of a part of one GPU ask for nothing.
+//! **What jobs asked themselves** (the column `topology` of a trace, in the words of a rule) comes before the rules, which are for those that did not ask. `none` before the rules, or alone, leaves what they asked out; `as-recorded` is what they asked, and no rule. Where a job asks for
+//! what the topology does not have, it counts as one that did not ask, and is told; where there is no topology, so are all. What a rule asks for and the topology lacks is an error, as someone typed it.
 //!
-//! O(jobs). Worked example: under `required:rack:2,preferred:block:65` a job of 1 GPU lies anywhere, one of 64 in one rack, one of 128 in one block if that can be.
+//! Under Kueue's quotas a job that asks for nothing, and that no rule reaches, has no request as well, but where all flavors of its queue name a `Topology`: there it is unconstrained, as Kueue has it. Jobs of a part of one GPU ask for nothing. A job with a request is made of the pods that the trace
+//! records, where it does.
+//!
+//! O(jobs). Worked example: under `required:rack:2,preferred:block:65` a job of 1 GPU lies anywhere, one of 64 in one rack, one of 128 in one block if that can be; one of 64 that asked for `preferred:example.com/block` itself lies in one block if that can be.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +23,11 @@ use crate::sim::workload::{Shape, Workload};
 
 /// How a rule is written.
 const REMEDY: &str = "write required:LEVEL, preferred:LEVEL or unconstrained, then perhaps :GPUS and :slices=LEVEL/PODS, such as required:rack:16";
+/// What leaves out what jobs asked themselves, and what takes that alone.
+const NONE: &str = "none";
+const AS_RECORDED: &str = "as-recorded";
+/// Requests that are named in a note.
+const LISTED: usize = 5;
 /// The label of the node itself.
 pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
 
@@ -38,66 +47,118 @@ struct Rule {
     slices: Option<(String, u16)>,
 }
 
-/// Rules that say what jobs ask of the topology.
+impl Rule {
+    /// A rule as it is written.
+    fn parse(rule: &str) -> Result<Self> {
+        let mut parts = rule.split(':').map(str::trim);
+        let mode = parts.next().unwrap_or_default();
+        let mut level =
+            || parts.next().filter(|level| !level.is_empty()).map(str::to_owned).ok_or_else(|| wrong(rule, REMEDY));
+        let mode = match mode {
+            "required" => Mode::Required(level()?),
+            "preferred" => Mode::Preferred(level()?),
+            "unconstrained" => Mode::Unconstrained,
+            _ => return Err(wrong(rule, REMEDY)),
+        };
+        let mut found = Self { mode, least_gpus: 0, slices: None };
+        for part in parts {
+            if let Some(slices) = part.strip_prefix("slices=") {
+                // A label holds a slash of its own.
+                let (level, pods) = slices.rsplit_once('/').ok_or_else(|| wrong(rule, REMEDY))?;
+                if found.slices.is_some() {
+                    return Err(wrong(rule, "write one slices="));
+                }
+                let pods = pods.parse().ok().filter(|pods| *pods > 0).ok_or_else(|| wrong(rule, REMEDY))?;
+                found.slices = Some((level.to_owned(), pods));
+            } else if found.least_gpus > 0 {
+                return Err(wrong(
+                    rule,
+                    "write one least number of GPUs; a rule for larger jobs ends where the next begins, such as required:rack:9,unconstrained:33",
+                ));
+            } else {
+                found.least_gpus = part.parse().map_err(|_| wrong(rule, REMEDY))?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// What it asks of a topology.
+    fn request(&self, topology: &Topology) -> Result<TopologyRequest> {
+        let level = |name: &str| {
+            level_of(topology, name).ok_or_else(|| {
+                let known: Vec<&str> = topology.levels().iter().map(String::as_str).chain([NODE]).collect();
+                Error::Cluster(format!("no level of the topology is called `{name}`; there are {}", known.join(", ")))
+            })
+        };
+        let (request, own) = match &self.mode {
+            Mode::Required(name) => (TopologyRequest::required(level(name)?), level(name)?),
+            Mode::Preferred(name) => (TopologyRequest::preferred(level(name)?), level(name)?),
+            Mode::Unconstrained => (TopologyRequest::unconstrained(), 0),
+        };
+        let Some((name, pods)) = &self.slices else { return Ok(request) };
+        let inner = level(name)?;
+        if inner < own {
+            return Err(Error::Cluster(format!(
+                "slices are to lie in one {}, which is wider than one {}, where the whole job is to lie",
+                topology.name(inner),
+                topology.name(own)
+            )));
+        }
+        Ok(request.sliced(inner, *pods))
+    }
+}
+
+/// A rule that cannot be read.
+fn wrong(found: &str, remedy: &str) -> Error {
+    Error::Malformed { what: "rule for the topology", found: found.to_owned(), remedy: remedy.to_owned() }
+}
+
+/// What jobs ask of the topology: whether what they asked themselves counts, and rules for the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopologyRules {
     text: String,
+    /// Whether what jobs asked themselves comes first.
+    heeds_jobs: bool,
     /// The one with the most GPUs last.
     rules: Vec<Rule>,
 }
 
 impl TopologyRules {
-    /// Rules as they are written.
+    /// What jobs asked themselves, and no rule.
+    pub fn as_recorded() -> Self {
+        Self { text: AS_RECORDED.to_owned(), heeds_jobs: true, rules: Vec::new() }
+    }
+
+    /// No request at all, whatever jobs asked themselves.
+    pub fn none() -> Self {
+        Self { text: NONE.to_owned(), heeds_jobs: false, rules: Vec::new() }
+    }
+
+    /// Rules as they are written; `none` before them, or alone, for jobs whose own requests do not count.
     ///
     /// # Errors
     /// If one is not of this form, or two are for the same jobs.
     pub fn parse(text: &str) -> Result<Self> {
-        let wrong = |found: &str, remedy: &str| Error::Malformed {
-            what: "rule for the topology",
-            found: found.to_owned(),
-            remedy: remedy.to_owned(),
-        };
-        let mut rules: Vec<Rule> = Vec::new();
-        for rule in text.split(',').map(str::trim) {
-            let mut parts = rule.split(':').map(str::trim);
-            let mode = parts.next().unwrap_or_default();
-            let mut level =
-                || parts.next().filter(|level| !level.is_empty()).map(str::to_owned).ok_or_else(|| wrong(rule, REMEDY));
-            let mode = match mode {
-                "required" => Mode::Required(level()?),
-                "preferred" => Mode::Preferred(level()?),
-                "unconstrained" => Mode::Unconstrained,
-                _ => return Err(wrong(rule, REMEDY)),
-            };
-            let mut found = Rule { mode, least_gpus: 0, slices: None };
-            for part in parts {
-                if let Some(slices) = part.strip_prefix("slices=") {
-                    // A label holds a slash of its own.
-                    let (level, pods) = slices.rsplit_once('/').ok_or_else(|| wrong(rule, REMEDY))?;
-                    if found.slices.is_some() {
-                        return Err(wrong(rule, "write one slices="));
-                    }
-                    let pods = pods.parse().ok().filter(|pods| *pods > 0).ok_or_else(|| wrong(rule, REMEDY))?;
-                    found.slices = Some((level.to_owned(), pods));
-                } else if found.least_gpus > 0 {
-                    return Err(wrong(
-                        rule,
-                        "write one least number of GPUs; a rule for larger jobs ends where the next begins, such as required:rack:9,unconstrained:33",
-                    ));
-                } else {
-                    found.least_gpus = part.parse().map_err(|_| wrong(rule, REMEDY))?;
-                }
+        let mut found = Self { text: text.to_owned(), ..Self::as_recorded() };
+        for (at, rule) in text.split(',').map(str::trim).enumerate() {
+            if at == 0 && (rule == NONE || rule == AS_RECORDED) {
+                found.heeds_jobs = rule == AS_RECORDED;
+                continue;
             }
-            if rules.iter().any(|other| other.least_gpus == found.least_gpus) {
+            if rule == NONE || rule == AS_RECORDED {
+                return Err(wrong(text, "write none or as-recorded before all rules, such as none,required:rack:16"));
+            }
+            let rule = Rule::parse(rule)?;
+            if found.rules.iter().any(|other| other.least_gpus == rule.least_gpus) {
                 return Err(wrong(
                     text,
                     "give each rule another least number of GPUs, such as required:rack:2,preferred:block:65",
                 ));
             }
-            rules.push(found);
+            found.rules.push(rule);
         }
-        rules.sort_by_key(|rule| rule.least_gpus);
-        Ok(Self { text: text.to_owned(), rules })
+        found.rules.sort_by_key(|rule| rule.least_gpus);
+        Ok(found)
     }
 
     /// What was written.
@@ -105,33 +166,113 @@ impl TopologyRules {
         &self.text
     }
 
+    /// Whether this is what jobs asked themselves, and nothing else.
+    pub fn is_as_recorded(&self) -> bool {
+        self.heeds_jobs && self.rules.is_empty()
+    }
+
     /// The requests of a topology, with the least number of GPUs of each.
     fn requests(&self, topology: &Topology) -> Result<Vec<(u32, TopologyRequest)>> {
-        let level = |name: &str| {
-            level_of(topology, name).ok_or_else(|| {
-                let known: Vec<&str> = topology.levels().iter().map(String::as_str).chain([NODE]).collect();
-                Error::Cluster(format!("no level of the topology is called `{name}`; there are {}", known.join(", ")))
+        self.rules.iter().map(|rule| Ok((rule.least_gpus, rule.request(topology)?))).collect()
+    }
+}
+
+/// What a job says of itself that bears on where its pods lie.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Said<'t> {
+    /// What it asked of the topology, in the words of a rule.
+    pub(super) topology: Option<&'t str>,
+    /// Pods it is made of.
+    pub(super) pods: Option<i64>,
+}
+
+/// What jobs asked themselves, each wording read once.
+#[derive(Debug, Default)]
+struct OwnRequests<'t> {
+    read: BTreeMap<&'t str, std::result::Result<TopologyRequest, String>>,
+    /// Jobs that have one.
+    met: u64,
+    /// Jobs that ask for what is not there, by their wording.
+    unmet: BTreeMap<&'t str, u64>,
+}
+
+impl<'t> OwnRequests<'t> {
+    /// What is asked in these words; `None` if there is no such thing, which is counted.
+    fn of(&mut self, text: &'t str, topology: &Topology) -> Option<TopologyRequest> {
+        let read = || {
+            // What a job asks for itself is not for jobs of another size.
+            let rule = Rule::parse(text).ok().filter(|rule| rule.least_gpus == 0);
+            let rule =
+                rule.ok_or_else(|| "not of the form required:LEVEL, preferred:LEVEL or unconstrained".to_owned())?;
+            rule.request(topology).map_err(|error| match error {
+                Error::Cluster(what) => what,
+                other => other.to_string(),
             })
         };
-        let of = |rule: &Rule| {
-            let (request, own) = match &rule.mode {
-                Mode::Required(name) => (TopologyRequest::required(level(name)?), level(name)?),
-                Mode::Preferred(name) => (TopologyRequest::preferred(level(name)?), level(name)?),
-                Mode::Unconstrained => (TopologyRequest::unconstrained(), 0),
-            };
-            let Some((name, pods)) = &rule.slices else { return Ok((rule.least_gpus, request)) };
-            let inner = level(name)?;
-            if inner < own {
-                return Err(Error::Cluster(format!(
-                    "slices are to lie in one {}, which is wider than one {}, where the whole job is to lie",
-                    topology.name(inner),
-                    topology.name(own)
-                )));
+        match self.read.entry(text).or_insert_with(read) {
+            Ok(request) => {
+                self.met += 1;
+                Some(*request)
             }
-            Ok((rule.least_gpus, request.sliced(inner, *pods)))
-        };
-        self.rules.iter().map(of).collect()
+            Err(_) => {
+                *self.unmet.entry(text).or_default() += 1;
+                None
+            }
+        }
     }
+
+    /// What there is to say of those that cannot be met.
+    fn note(&self) -> Option<String> {
+        let jobs: u64 = self.unmet.values().sum();
+        let why = |text: &str| match self.read.get(text) {
+            Some(Err(why)) => why.clone(),
+            _ => String::new(),
+        };
+        let listed = listed(&self.unmet, |text, jobs| format!("{text} ({jobs}; {})", why(text)));
+        let asked = format::counted(jobs, "job asked for what", "jobs asked for what");
+        let counts =
+            if jobs == 1 { "counts as one that asked for nothing" } else { "count as jobs that asked for nothing" };
+        (jobs > 0).then(|| {
+            format!("**{asked} the topology does not have**, and {counts}: {listed}. Kueue would admit none that asks for a level it does not know.")
+        })
+    }
+}
+
+/// Several of a level.
+fn many(level: &str) -> String {
+    match level {
+        "leaf" => "leaves".to_owned(),
+        _ if level.ends_with("ch") => format!("{level}es"),
+        _ => format!("{level}s"),
+    }
+}
+
+/// What was asked, with how many jobs did; what most asked first.
+fn listed(asked: &BTreeMap<&str, u64>, told: impl Fn(&str, String) -> String) -> String {
+    let mut order: Vec<(&str, u64)> = asked.iter().map(|(text, jobs)| (*text, *jobs)).collect();
+    order.sort_by_key(|(text, jobs)| (std::cmp::Reverse(*jobs), *text));
+    let each = order.iter().take(LISTED).map(|(text, jobs)| told(text, format::counted(*jobs, "job", "jobs")));
+    let mut list: Vec<String> = each.collect();
+    if order.len() > LISTED {
+        list.push("…".to_owned());
+    }
+    list.join("; ")
+}
+
+/// What to say of jobs that asked where nothing says which nodes lie together.
+fn unplaced(said: &[Said<'_>]) -> Option<String> {
+    let mut asked: BTreeMap<&str, u64> = BTreeMap::new();
+    for text in said.iter().filter_map(|said| said.topology) {
+        *asked.entry(text).or_default() += 1;
+    }
+    let jobs: u64 = asked.values().sum();
+    let list = listed(&asked, |text, jobs| format!("{text}, {jobs}"));
+    let what = format::counted(jobs, "job asked how near its pods lie", "jobs asked how near their pods lie");
+    (jobs > 0).then(|| {
+        format!(
+            "{what} ({list}), and nothing says which nodes lie together, so that counts for nothing: name a cluster file with [topology] (--cluster), as `tracecast cluster` writes from the labels of Node objects."
+        )
+    })
 }
 
 /// The level that is meant by a name or a node label.
@@ -148,41 +289,47 @@ pub(super) fn level_of(topology: &Topology, name: &str) -> Option<u8> {
     })
 }
 
-/// Gives jobs their requests, and says what they are. `implied` says of each VC whether its jobs are unconstrained where no rule reaches them.
+/// Gives jobs their requests, and says what they are. `said` is what each job says of itself; `implied` says of each VC whether its jobs are unconstrained where they ask for nothing and no rule reaches them.
 ///
 /// # Errors
 /// If there are rules and the cluster has no topology, or not a level that they name.
 pub(super) fn ask(
     workload: &mut Workload,
     cluster: &Cluster,
-    rules: Option<&TopologyRules>,
+    rules: &TopologyRules,
+    said: &[Said<'_>],
     implied: &[bool],
 ) -> Result<Vec<String>> {
     let Some(topology) = &cluster.topology else {
-        return match rules {
-            None => Ok(Vec::new()),
-            Some(rules) => Err(Error::Cluster(format!(
-                "jobs ask for {}, and nothing says which nodes lie together; add to the file of --cluster, for racks of 16 nodes and blocks of 4 racks:\n\n[topology]\nlevels = [\"block\", \"rack\"]\nsizes = [4, 16]",
-                rules.text
-            ))),
-        };
+        if rules.rules.is_empty() {
+            return Ok(unplaced(said).filter(|_| rules.heeds_jobs).into_iter().collect());
+        }
+        return Err(Error::Cluster(format!(
+            "jobs ask for {}, and nothing says which nodes lie together; add to the file of --cluster, for racks of 16 nodes and blocks of 4 racks:\n\n[topology]\nlevels = [\"block\", \"rack\"]\nsizes = [4, 16]",
+            rules.text
+        )));
     };
-    let requests = rules.map(|rules| rules.requests(topology)).transpose()?.unwrap_or_default();
-    if requests.is_empty() && !implied.contains(&true) {
+    let requests = rules.requests(topology)?;
+    let asked = rules.heeds_jobs && said.iter().any(|said| said.topology.is_some());
+    if requests.is_empty() && !asked && !implied.contains(&true) {
         return Ok(Vec::new());
     }
     let mut places: BTreeMap<Shape, u16> = BTreeMap::new();
     let mut shapes: Vec<Shape> = Vec::new();
     let (mut of_kinds, mut unsliced): (BTreeMap<TopologyRequest, u64>, u64) = (BTreeMap::new(), 0);
+    let mut own = OwnRequests::default();
     let largest = cluster.pools.iter().flat_map(|pool| &pool.groups).map(|group| group.gpus_per_node).max();
-    for (vc, at) in workload.vc.iter().zip(&mut workload.shape) {
+    for (job, (vc, at)) in workload.vc.iter().zip(&mut workload.shape).enumerate() {
         let mut shape = workload.shapes.get(usize::from(*at)).copied().unwrap_or_default();
-        let ruled = requests.iter().rev().find(|(least, _)| shape.gpus >= *least).map(|(_, request)| *request);
-        let otherwise = implied.get(usize::from(*vc)) == Some(&true);
-        let request = ruled.or_else(|| otherwise.then(TopologyRequest::unconstrained));
-        shape.request = request.filter(|_| shape.gpus > 0);
+        let Said { topology: wish, pods } = said.get(job).copied().unwrap_or_default();
+        let wish = wish.filter(|_| rules.heeds_jobs && shape.gpus > 0).and_then(|text| own.of(text, topology));
+        let ruled = || requests.iter().rev().find(|(least, _)| shape.gpus >= *least).map(|(_, request)| *request);
+        let otherwise = || (implied.get(usize::from(*vc)) == Some(&true)).then(TopologyRequest::unconstrained);
+        shape.request = wish.or_else(ruled).or_else(otherwise).filter(|_| shape.gpus > 0);
         if let Some(request) = shape.request {
             *of_kinds.entry(request).or_default() += 1;
+            let pods = pods.filter(|pods| shape.nodes == 0 && (1..=i64::from(shape.gpus)).contains(pods));
+            shape.nodes = pods.and_then(|pods| u16::try_from(pods).ok()).unwrap_or(shape.nodes);
             let (count, _) = shape.pods(largest.unwrap_or(0));
             let divides = request.slices.is_none_or(|slices| count.is_multiple_of(u32::from(slices.pods)));
             unsliced += u64::from(!divides);
@@ -203,17 +350,25 @@ pub(super) fn ask(
         .collect();
     let level = |level: u8| {
         let name = topology.name(level);
-        format::counted(topology.count(level) as u64, name, &format!("{name}s"))
+        format::counted(topology.count(level) as u64, name, &many(name))
     };
     let levels: Vec<String> = (0..topology.node_level()).map(level).collect();
-    let asked = if told.is_empty() { "nothing: no rule reaches a job".to_owned() } else { told.join("; ") };
-    let mut note = format!("The nodes lie in {}. What jobs ask: {asked}.", levels.join(" and "));
+    let what = if told.is_empty() { "nothing: no rule reaches a job".to_owned() } else { told.join("; ") };
+    let mut note = format!("The nodes lie in {}. What jobs ask: {what}.", levels.join(" and "));
+    if own.met > 0 {
+        let others = if requests.is_empty() { "" } else { ", and the rules are for the others" };
+        note.push_str(&format!(
+            " {} themselves, as the trace records{others}; --topology none leaves that out.",
+            format::counted(own.met, "job asked so", "jobs asked so")
+        ));
+    }
     let outside = topology.nodes().saturating_sub(topology.placed()) as u64;
     if outside > 0 {
         let nodes = format::counted(outside, "node lies in no domain, and takes", "nodes lie in no domain, and take");
         note.push_str(&format!(" **{nodes} none of these jobs**, those that may lie anywhere among them."));
     }
     let mut notes = vec![note];
+    notes.extend(own.note());
     if unsliced > 0 {
         let jobs = format::counted(unsliced, "job is", "jobs are");
         notes.push(format!(
@@ -277,7 +432,7 @@ mod tests {
         workload.push(0, 1, Shape::part(500));
         let cluster = Cluster { topology: Some(topology()), ..Cluster::of_vcs(&[("all", 8, 8)]) };
         let rules = TopologyRules::parse(text).unwrap();
-        let notes = ask(&mut workload, &cluster, Some(&rules), &[]).unwrap();
+        let notes = ask(&mut workload, &cluster, &rules, &[], &[]).unwrap();
         assert!(notes[0].starts_with("The nodes lie in 2 blocks and 4 racks. What jobs ask: "), "{notes:?}");
         (0..6).map(|job| workload.shape_of(job).request).collect()
     }
@@ -328,7 +483,63 @@ mod tests {
         assert!(told("required:rack:slices=block/2").contains("wider than one rack"));
         let (mut none, cluster) = (Workload::default(), Cluster::of_vcs(&[("all", 8, 8)]));
         let rules = TopologyRules::parse("required:rack").unwrap();
-        let message = ask(&mut none, &cluster, Some(&rules), &[]).unwrap_err().to_string();
+        let message = ask(&mut none, &cluster, &rules, &[], &[]).unwrap_err().to_string();
         assert!(message.contains("--cluster") && message.contains("[topology]"), "{message}");
+    }
+    /// Jobs of 8, 8, 16, 16, 16, 4 and half a GPU; what they asked themselves, and their pods.
+    const SAID: [(u32, Option<&str>, Option<i64>); 7] = [
+        (8, Some("required:example.com/topology-rack"), Some(4)),
+        (8, None, Some(2)),
+        (16, Some("preferred:block:slices=example.com/rack/2"), Some(4)),
+        (16, Some("required:example.com/zone"), None),
+        (16, Some("required:rack:9"), None),
+        (4, Some("preferred:kubernetes.io/hostname"), Some(99)),
+        (0, Some("required:rack"), Some(1)),
+    ];
+
+    fn said(rules: &str, topology: Option<Topology>) -> (Vec<(Option<TopologyRequest>, u16)>, Vec<String>) {
+        let mut workload = Workload::default();
+        for (gpus, _, _) in SAID {
+            workload.push(0, 1, if gpus > 0 { Shape::whole(gpus) } else { Shape::part(500) });
+        }
+        let said = SAID.map(|(_, topology, pods)| Said { topology, pods });
+        let cluster = Cluster { topology, ..Cluster::of_vcs(&[("all", 8, 8)]) };
+        let notes = ask(&mut workload, &cluster, &TopologyRules::parse(rules).unwrap(), &said, &[]).unwrap();
+        let of = |job: usize| (workload.shape_of(job).request, workload.shape_of(job).nodes);
+        ((0..SAID.len()).map(of).collect(), notes)
+    }
+
+    #[test]
+    fn what_a_job_asked_itself_comes_before_the_rules() {
+        let (rack, block, host) =
+            (TopologyRequest::required(1), TopologyRequest::preferred(0), TopologyRequest::preferred(2));
+        let own = [Some(rack), None, Some(block.sliced(1, 2)), None, None, Some(host), None];
+        let (found, notes) = said("as-recorded", Some(topology()));
+        assert_eq!(found.iter().map(|of| of.0).collect::<Vec<_>>(), own);
+        // Pods are those of the record, where it has some, and where there are no more than GPUs.
+        assert_eq!(found.iter().map(|of| of.1).collect::<Vec<_>>(), [4, 0, 4, 0, 0, 0, 0]);
+        assert!(notes[0].contains("3 jobs asked so themselves"), "{notes:?}");
+        assert!(notes[1].starts_with("**2 jobs asked for what the topology does not have**"), "{notes:?}");
+        assert!(
+            notes[1].contains("required:example.com/zone (1 job; ") && notes[1].contains("`example.com/zone`"),
+            "{notes:?}"
+        );
+        // Rules are for the others, those among them that asked for what is not there.
+        let ruled: Vec<_> = said("unconstrained:9", Some(topology())).0.iter().map(|of| of.0).collect();
+        let anywhere = Some(TopologyRequest::unconstrained());
+        assert_eq!(ruled, [own[0], None, own[2], anywhere, anywhere, own[5], None]);
+        let alone: Vec<_> = said("none,unconstrained:9", Some(topology())).0.iter().map(|of| of.0).collect();
+        assert_eq!(alone, [None, None, anywhere, anywhere, anywhere, None, None]);
+        assert_eq!(said("none", Some(topology())), (vec![(None, 0); 7], Vec::new()));
+    }
+
+    #[test]
+    fn without_a_topology_what_jobs_asked_is_told_and_counts_for_nothing() {
+        let (found, notes) = said("as-recorded", None);
+        assert_eq!(found, [(None, 0); 7]);
+        assert!(notes.len() == 1 && notes[0].starts_with("6 jobs asked how near their pods lie ("), "{notes:?}");
+        assert_eq!(said("none", None).1, Vec::<String>::new());
+        let misplaced = TopologyRules::parse("required:rack,none").unwrap_err().to_string();
+        assert!(misplaced.contains("none,required:rack:16"), "{misplaced}");
     }
 }

@@ -12,6 +12,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::{Resource, Table};
 
 use super::failure;
+use super::place::{Located, NodePlaces};
 use super::quota::QuotaFile;
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Group, MAX_GPUS_PER_NODE, Pool, Vc};
@@ -29,19 +30,32 @@ pub(super) struct Recorded {
     pub(super) basis: String,
     /// What the replay does with failures of nodes, in words; `None` where none is recorded.
     pub(super) failures: Option<String>,
+    /// Where its nodes lie, if that is known of any.
+    pub(super) located: Option<Located>,
 }
 
 impl Recorded {
     fn new(cluster: Cluster, basis: impl Into<String>) -> Self {
-        Self { cluster, basis: basis.into(), failures: None }
+        Self { cluster, basis: basis.into(), failures: None, located: None }
+    }
+
+    /// Says where its nodes lie, if `places` knows any of them; nothing else says it then.
+    pub(super) fn locate(&mut self, trace: &Trace, places: Option<&NodePlaces>) -> Result<()> {
+        let placed = |error| Error::Cluster(format!("where the nodes lie: {error}"));
+        self.located = places.and_then(|places| places.located(trace, &self.cluster));
+        self.cluster.topology = self.located.as_ref().map(Located::topology).transpose().map_err(placed)?;
+        Ok(())
     }
 
     /// What is known and what is done with it, in words.
     pub(super) fn in_words(&self) -> String {
-        match &self.failures {
-            Some(failures) => format!("{} {failures}", self.basis),
-            None => self.basis.clone(),
-        }
+        let lie = self.located.as_ref().map(|of| {
+            let apart = of.paths.iter().flatten().count();
+            let nodes = format::counted(apart as u64, "node lies", "nodes lie");
+            format!("Where {nodes} is known, by {}.", of.levels.join(" and "))
+        });
+        let said = [Some(self.basis.clone()), self.failures.clone(), lie];
+        said.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -81,6 +95,7 @@ pub(super) fn cluster(
             found.failures =
                 Some(format!("The trace's {failures} replayed: what runs there runs again from the beginning."));
         }
+        found.locate(trace, NodePlaces::of_trace(trace).as_ref())?;
         found.cluster.validate().map_err(|error| Error::Cluster(format!("as the trace has it: {error}")))?;
     }
     Ok(found)

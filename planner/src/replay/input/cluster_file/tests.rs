@@ -220,3 +220,51 @@ fn without_a_record_it_is_inferred_from_use_and_says_so() {
         "{file}"
     );
 }
+
+// n1 and n3 lie in rack r2, n2 and n4 in r1: in the file r1 comes first, so the failed n3, which is the third of the list, is the last.
+#[test]
+fn nodes_that_lie_together_are_an_entry_and_failures_follow_them() {
+    let node = |name: &'static str, rack: &'static str| NodeRow {
+        node: Some(name.into()),
+        gpus: Some(8.0),
+        vc: Some("va".into()),
+        place: Some(rack.into()),
+        ..NodeRow::default()
+    };
+    let down = CapacityRow { state: Some("down".into()), gpus: None, ..size("node", "n3", Some((1, 2)), 0.0) };
+    let nodes = [node("n1", "rack=r2"), node("n2", "rack=r1"), node("n3", "rack=r2"), node("n4", "rack=r1")];
+    let trace = trace(&[job("1", "va", 8.0, 0, 1)], &[down], &nodes);
+    let file = text(&trace, &over_time());
+    let entry = |rack: &str| {
+        format!("[[vc]]\nname = \"va\"\nnodes = 2\ngpus_per_node = 8\ntopology = {{ rack = \"{rack}\" }}\n")
+    };
+    assert!(file.contains("[topology]\nlevels = [\"rack\"]\n"), "{file}");
+    assert!(file.contains(&format!("{}\n{}", entry("r1"), entry("r2"))), "{file}");
+    assert!(file.contains("[[outage]]\nof = \"va\"\nnode = 3\n"), "{file}");
+    let [with, without] = both(&trace, &file);
+    let rack = |cluster: &Cluster, node: u32| cluster.topology.as_ref().unwrap().domain(node, 0);
+    let failed = |cluster: &Cluster| cluster.outages[0].node;
+    // The failed node lies with the same others.
+    assert_eq!((failed(&with), failed(&without)), (3, 2));
+    assert_eq!((rack(&with, 2) == rack(&with, 3), rack(&without, 0) == rack(&without, 2)), (true, true));
+}
+
+// The VC has 16 GPUs, and 32 from hour 1 on: which of its four nodes there were first is not known.
+#[test]
+fn nodes_whose_number_changes_lie_nowhere_over_time() {
+    let node = |name: &'static str, rack: &'static str| NodeRow {
+        node: Some(name.into()),
+        gpus: Some(8.0),
+        vc: Some("va".into()),
+        place: Some(rack.into()),
+        ..NodeRow::default()
+    };
+    let nodes = [node("n1", "rack=r2"), node("n2", "rack=r1"), node("n3", "rack=r2"), node("n4", "rack=r1")];
+    let sizes = [size("vc", "va", Some((0, 1)), 16.0), size("vc", "va", Some((1, 9)), 32.0)];
+    let trace = trace(&[job("1", "va", 8.0, 0, 2)], &sizes, &nodes);
+    let file = text(&trace, &over_time());
+    assert!(file.contains("sizes = [") && !file.contains("[topology]"), "{file}");
+    assert!(file.contains("it is not known which of them there were when"), "{file}");
+    let now = text(&trace, &Wanted::default());
+    assert!(now.contains("[topology]") && now.contains("topology = { rack = \"r1\" }"), "{now}");
+}
