@@ -188,6 +188,9 @@ fn processors_and_memory_are_divided() {
     assert!(text.contains("What each policy makes of processors and memory") && text.contains("invented"), "{text}");
     // Where no job depends on them, and where nodes have none, nothing of times differs.
     let nothing = json(&stdout(&drawn_with(&["--seeds", "2", "--format", "json"])));
+    let both = drawn_with(&["--seeds", "2", "--policies", "proportional,synergy", "--format", "json"]);
+    let action = json(&stdout(&both))["action"].to_string();
+    assert!(action.contains("Nothing is known of what jobs need") && action.contains("--host-table"), "{action}");
     let plain = run(&drawn(&folder), &["--gpus-per-node", "2", "--seeds", "2", "--format", "json"]);
     let plain = stdout(&plain);
     assert!(!plain.contains("\"host\""), "{plain}");
@@ -233,9 +236,18 @@ fn speeds_by_a_table_are_those_of_the_worked_example() {
     assert!(told.contains("much.csv, line 2") && told.contains("7 processors"), "{told}");
     let bad = folder.file("bad.csv", "job,cpus,memory_gb,speed\nvision,1,,2\nvision,2,,1\n");
     let told = stderr(&all(&jobs, &["--host-table", &bad]));
-    assert!(told.contains("bad.csv, line 2") && told.contains("slower"), "{told}");
+    assert!(told.contains("bad.csv, line 3") && told.contains("slower"), "{told}");
     let other = folder.file("other.csv", "job,cpus,memory_gb,speed\nvideo,1,,2\n");
-    assert!(stderr(&all(&jobs, &["--host-table", &other])).contains("no job type of the throughputs"));
+    let told = stderr(&all(&jobs, &["--host-table", &other]));
+    assert!(told.contains("no job type of the throughputs") && told.contains("`vision`"), "{told}");
+    // One that is misspelt beside one that is not is named.
+    let some = folder.file("some.csv", "job,cpus,memory_gb,speed\nvison,1,,2\ntext,1,,2\n");
+    let notes = json(&stdout(&all(&jobs, &["--host-table", &some])))["notes"].to_string();
+    assert!(notes.contains("`vison`") && notes.contains("2 of the 3 job types"), "{notes}");
+    assert!(notes.contains("by a table of 1 job type, and 2 jobs need exact amounts"), "{notes}");
+    // Where nodes have no processors, what jobs need of them does not count, and that is told.
+    let bare = tracecast(&[&asked[..], &[jobs.as_str()]].concat());
+    assert!(json(&stdout(&bare))["notes"].to_string().contains("of 2 jobs do not count"), "{}", stderr(&bare));
     let bare = ["backtest", "allocation", &rates, "--gpus", "v100=2", "--draw", "4", "--quiet"];
     let told = |more: &[&str]| stderr(&tracecast(&[&bare[..], more].concat()));
     assert!(told(&["--policies", "synergy"]).contains("--cpus-per-node 24"));

@@ -92,6 +92,12 @@ fn labels_of_nodes_say_where_they_lie() {
     assert_eq!(metrics(dump, Some(&path)), metrics(dump, None));
     let zones = file(&[dump, "--topology-labels", "topology.kubernetes.io/zone"]);
     assert!(zones.contains("levels = [\"zone\"]") && zones.contains("topology = { zone = \"z2\" }"), "{zones}");
+    let twice = file(&[dump, "--topology-labels", "topology.kubernetes.io/zone,topology.kubernetes.io/zone"]);
+    assert_eq!(twice, zones);
+    for labels in ["", "topology.kubernetes.io/zone,"] {
+        let empty = tracecast(&["cluster", dump, "--topology-labels", labels]);
+        assert!(!empty.status.success() && stderr(&empty).contains("a label is empty"), "{}", stderr(&empty));
+    }
     let none = tracecast(&["cluster", dump, "--topology-labels", "example.com/row"]);
     assert!(
         !none.status.success() && stderr(&none).contains("no node of the source has example.com/row"),
@@ -125,6 +131,9 @@ fn switches_of_slurm_say_where_nodes_lie() {
     assert_eq!(printed.replace("scontrol.txt", "tree.conf"), tree);
     let blocks = file(&[&source, "--topology-file", "tests/fixtures/slurm-topology/blocks.conf"]);
     assert!(blocks.contains("levels = [\"block4\", \"block\"]"), "{blocks}");
+    let printed = file(&[&source, "--topology-file", "tests/fixtures/slurm-topology/scontrol-blocks.txt"]);
+    let described = |text: &str| text.split_once("\n[topology]\n").unwrap().1.to_owned();
+    assert_eq!(described(&printed), described(&blocks));
     // Where partitions share a node, all share all.
     let shared = folder.file("shared.txt", &SACCT.replace("|n2\n", "|n[1,9]\n"));
     let text = file(&[&shared, "--topology-file", "tests/fixtures/slurm-topology/tree.conf"]);

@@ -156,6 +156,10 @@ fn what_is_wrong_with_quotas_is_told() {
         code == 1 && message.contains("wrong.yaml, line 1: ClusterQueue va") && message.contains("StrictFIFO"),
         "{code} {message}"
     );
+    // As it would be read, va and vb were no cohort.
+    let apart = folder.file("apart.yaml", &queues("stopPolicy: None").replace("cohortName:", "cohortNam:"));
+    let (code, message) = refused(&["--quota", &apart]);
+    assert!(code == 1 && message.contains("spec has no field `cohortNam`; there is cohortName"), "{code} {message}");
     let others = folder.file("others.yaml", &queues("stopPolicy: None").replace("name: va", "name: vc"));
     let found = data(&[&jobs, "--cluster", &nodes, "--quota", &others]);
     // va is no ClusterQueue there: its job is left out, and that is said.

@@ -132,7 +132,16 @@ fn nodes_in_no_rack_take_no_job_that_asks_and_that_is_said() {
     let used = found["metrics"]["topology"][0].clone();
     assert!((used["wait_hours"].as_f64().unwrap() * 3600.0 - 100.0).abs() < 1e-6, "{used}");
     let text = said(&[&[&jobs, "--cluster", &nodes][..], &asks].concat());
-    assert!(text.contains("2 nodes lie in no domain, and take none of these jobs"), "{text}");
+    assert!(
+        text.contains("2 nodes with 16 GPUs lie in no domain, so that no job that is placed by topology runs there")
+            && text.contains("not even one that may lie anywhere"),
+        "{text}"
+    );
+    assert!(
+        text.contains("not near enough to each other, or lie in no domain.")
+            && text.contains("a part of that wait may be for these GPUs"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -266,7 +275,7 @@ fn where_nothing_says_which_nodes_lie_together_requests_are_told_and_not_replaye
     let jobs = folder.file("dump.json", &dump(false));
     let text = said(&[&jobs, "--scan", "skip"]);
     assert!(text.contains("2 jobs asked how near their pods lie (required:example.com/topology-rack, 1 job; required:example.com/zone, 1 job)"), "{text}");
-    assert!(text.contains("so that counts for nothing"), "{text}");
+    assert!(text.contains("so that counts for nothing") && text.contains("--topology-labels A,B"), "{text}");
     assert!(!said(&[&jobs, "--scan", "skip", "--topology", "none"]).contains("asked how near"));
     // A cluster file says it.
     let nodes = folder.file(

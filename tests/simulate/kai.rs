@@ -28,7 +28,7 @@ pub(super) fn draw(seed: u64) -> (Workload, Cluster, Policy) {
 }
 
 fn tree(random: &mut ChaCha8Rng, leaves: usize) -> Hierarchy {
-    let above: usize = random.random_range(0..=3);
+    let above: usize = random.random_range(0..=5);
     let halves = random.random_bool(0.2);
     let generous = random.random_bool(0.3);
     let prioritised = random.random_bool(0.4);

@@ -67,12 +67,12 @@ pub(crate) struct BacktestAllocation {
     /// GPUs of a node, so that gangs are put onto nodes [default: gangs lie anywhere within a type]
     #[arg(long, value_name = "GPUS", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Fleet")]
     pub(crate) gpus_per_node: Option<u32>,
-    /// Processors of a node, such as 24, or v100=24,k80=16: how many a job holds then counts
+    /// Processors of a node, such as 24, or v100=24,k80=16: how many a job holds then counts; goes with --memory-per-node
     ///
     /// A last node with fewer GPUs has fewer processors and less memory in proportion.
     #[arg(long, value_name = "CPUS", requires = "gpus_per_node", requires = "memory_per_node", help_heading = "Fleet")]
     pub(crate) cpus_per_node: Option<String>,
-    /// Memory of a node in GB, such as 500, or v100=500,k80=250
+    /// Memory of a node in GB, such as 500, or v100=500,k80=250; goes with --cpus-per-node
     #[arg(long, value_name = "GB", requires = "gpus_per_node", requires = "cpus_per_node", help_heading = "Fleet")]
     pub(crate) memory_per_node: Option<String>,
     /// How fast jobs are by processors and memory: a CSV with the columns job, cpus, memory_gb and speed, where job is a job type of the throughputs, and cpus and memory_gb are for each of its GPUs
@@ -83,7 +83,7 @@ pub(crate) struct BacktestAllocation {
     /// Invented classes for drawn jobs, where nothing was measured: shares of image, language and speech models, such as 20:70:10, which want many processors, hardly any, and some
     #[arg(long, value_name = "I:L:S", value_parser = ClassDraw::named, requires = "cpus_per_node", conflicts_with_all = ["jobs", "host_table"], help_heading = "Jobs")]
     pub(crate) classes: Option<ClassDraw>,
-    /// Jobs: a CSV with the columns job, type, submit_s, gpus and steps, and weight, user, deadline_s, cpus and memory_gb if there are any
+    /// Jobs: a CSV with the columns job, type, submit_s, gpus and steps, and weight, user, deadline_s, cpus and memory_gb if there are any; the last two count with --cpus-per-node
     #[arg(long, value_name = "CSV", required_unless_present = "draw", conflicts_with = "draw", help_heading = "Jobs")]
     pub(crate) jobs: Option<PathBuf>,
     /// Number of jobs to draw in place of a file
@@ -138,7 +138,7 @@ pub(crate) struct BacktestAllocation {
     ///   genie              the fewest GPUs with which a deadline is met, who can wait least first
     ///   chronus            jobs whose deadlines can be met are admitted and get leases, the others run in the gaps
     ///   proportional       in the order of --host-order, with the GPUs' share of processors and memory
-    ///   synergy_greedy     the same order, each with all that makes it fast, or passed over
+    ///   synergy_greedy     the same order, each with all that makes it fast, passed over where processors or memory are too few
     ///   synergy            the same order, each with all that makes it fast where it fits, and never slower than by its share
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = AllocationPolicy::named, help_heading = "Policies", verbatim_doc_comment)]
     pub(crate) policies: Vec<AllocationPolicy>,
@@ -192,7 +192,13 @@ fn hosts(asked: &BacktestAllocation, fleet: &TypedFleet) -> Result<Option<HostFl
             let file = path.display().to_string();
             let tables = table::read(&file, &source::text(path)?)?;
             if !tables.iter().any(|table| fleet.kinds.iter().any(|kind| kind.job == table.job)) {
-                return Err(Usage(format!("--host-table: {file} has no job type of the throughputs")).into());
+                let mut types: Vec<&str> = fleet.kinds.iter().map(|kind| kind.job.as_str()).collect();
+                types.dedup();
+                let some = types.iter().take(5).map(|job| format!("`{job}`")).collect::<Vec<_>>().join(", ");
+                return Err(Usage(format!(
+                    "--host-table: {file} has no job type of the throughputs; name them as these do, such as {some}"
+                ))
+                .into());
             }
             tables
         }
@@ -216,7 +222,8 @@ fn policies(asked: &BacktestAllocation, fleet: &TypedFleet, jobs: &AllocationJob
     // Nor does the matching know what else jobs need.
     let exact =
         matches!(jobs, AllocationJobs::Listed(jobs) if jobs.iter().any(|job| matches!(job.host, HostUse::Exactly(_))));
-    let matched = !exact && single && fleet.gpus().iter().sum::<f64>() <= MOST_GPUS as f64;
+    let counts = exact && fleet.host.is_some();
+    let matched = !counts && single && fleet.gpus().iter().sum::<f64>() <= MOST_GPUS as f64;
     let users = match jobs {
         AllocationJobs::Listed(jobs) => jobs.iter().any(|job| job.user.is_some()),
         AllocationJobs::Drawn(what, _) => what.users.is_some(),

@@ -63,6 +63,11 @@ pub(crate) fn run(request: &Cluster, quiet: bool) -> Result<()> {
         Ok(NodePlaces::of_slurm(&path.display().to_string(), &source::text(path)?)?)
     };
     let places = request.topology_file.as_ref().map(slurm).transpose()?;
+    if request.topology_labels.iter().any(|label| label.trim().is_empty()) {
+        bail!(
+            "--topology-labels: a label is empty; name labels that nodes have, with a comma between each, such as example.com/block,example.com/rack"
+        );
+    }
     let reading = Reading { node_labels: request.topology_labels.clone(), ..request.reading.clone() };
     let trace = source::open_whole(&request.sources, &reading, quiet, NEEDED)?;
     if !request.topology_labels.is_empty() && !NodePlaces::has_labels(&trace, &request.topology_labels) {

@@ -27,7 +27,7 @@ mod host;
 mod render;
 mod users;
 
-pub use deadlines::AllocationDeadlines;
+pub use deadlines::{AllocationDeadlines, FewestMissed};
 pub use host::{AllocationDominant, AllocationHost, AllocationHostAdvice, AllocationHostUse, AllocationNode};
 pub use users::AllocationUsers;
 
@@ -192,6 +192,10 @@ pub struct AllocationAnswer {
     pub action: String,
     /// What that rests on; none where no policy with types stands beside one without.
     pub advice: Option<AllocationAdvice>,
+    /// Who misses the fewest deadlines; only where jobs have some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default)]
+    pub fewest_missed: Option<FewestMissed>,
     /// What was assumed.
     pub notes: Vec<String>,
 }
@@ -305,6 +309,7 @@ impl AllocationAnswer {
             })
             .collect::<Result<Vec<Tried<'_>>>>()?;
         let advice = advice(policies, &tried);
+        let fewest_missed = deadlines::fewest(policies, &tried, advice.as_ref().map(|advice| advice.policy));
         let host = host::whole(fleet, request, &tried);
         let mut answer = Self {
             schema: SCHEMA,
@@ -330,6 +335,7 @@ impl AllocationAnswer {
             runs: replays,
             action: String::new(),
             advice,
+            fewest_missed,
             notes: notes(fleet, count, request),
         };
         answer.action = answer.advised();
@@ -422,10 +428,18 @@ fn row(at: usize, jobs: usize, tried: &[Tried<'_>]) -> Option<AllocationRow> {
     })
 }
 
+/// The sets of jobs on which policies are chosen, those that figures are told of, and whether these are others.
+fn apart<'t, 'a>(tried: &'t [Tried<'a>]) -> (&'t [Tried<'a>], &'t [Tried<'a>], bool) {
+    if tried.len() < SEVERAL {
+        return (tried, tried, false);
+    }
+    let (choose, told) = tried.split_at(tried.len() / 2);
+    (choose, told, true)
+}
+
 /// The policy with types to take, beside the best without.
 fn advice(policies: &[AllocationPolicy], tried: &[Tried<'_>]) -> Option<AllocationAdvice> {
-    let chosen_apart = tried.len() >= SEVERAL;
-    let (choose, told) = if chosen_apart { tried.split_at(tried.len() / 2) } else { (tried, tried) };
+    let (choose, told, chosen_apart) = apart(tried);
     let best = |knows: bool| {
         let mean = |at: usize| interval::average(choose.iter().filter_map(|set| Some(set.runs.get(at)?.mean_jct_s)));
         // Who has other GPUs than it asked for is no fair comparison.

@@ -5,7 +5,7 @@
 //!
 //! Every round begins anew. Of users with the same share the one comes first that has had least so far, the sum of its dominant shares over rounds: otherwise the first of two who want the only GPU would keep it. That is ours, as in the paper who holds something keeps it.
 //!
-//! O(jobs · types · nodes) a round. Worked example (the paper's): 9 processors and 18 GB; a task of A takes 1 and 4, one of B 3 and 1. A, B, A, B, A: three tasks of A have 12 of 18 GB, two of B 6 of 9 processors, two thirds each.
+//! O(jobs² · types · nodes) a round, as each job that is tried has all gangs of the type put onto nodes anew ([`super::room`]). Worked example (the paper's): 9 processors and 18 GB; a task of A takes 1 and 4, one of B 3 and 1. A, B, A, B, A: three tasks of A have 12 of 18 GB, two of B 6 of 9 processors, two thirds each.
 
 use super::active::ActiveJob;
 use super::host::tally::Taken;

@@ -1,7 +1,7 @@
 //! Jobs with steps to make: from a CSV, or drawn as Gavel draws them.
 //!
 //! **CSV**: columns `job,type,submit_s,gpus,steps`, and `weight`, `user`, `deadline_s`, `cpus` and `memory_gb` if there are any. `type` is a job type of the throughputs. Jobs of one user share the weight of one job
-//! evenly while they are there. `deadline_s` says how many seconds after its submission a job is to be done. Where nodes have processors and memory, `cpus` and `memory_gb` say what the whole job needs, and it runs with exactly these. Other columns are passed over.
+//! evenly while they are there. `deadline_s` says how many seconds after its submission a job is to be done. Where nodes have processors and memory, `cpus` and `memory_gb` say what the whole job needs, and it runs with exactly these; elsewhere they do not count. Other columns are passed over.
 //!
 //! **Drawn**, as the generator of Gavel's simulator (Narayanan et al., OSDI 2020) has it: the job type evenly; 1, 2, 4 or 8 GPUs with probabilities 0.7, 0.1, 0.15 and 0.05 (a type that was
 //! not measured on several has one, and a gang that does not run takes the next smaller one that does); the run on the first GPU type of the fleet 10^u minutes, where u is uniform between 1.5 and 3
@@ -46,7 +46,7 @@ pub struct GangJob {
     pub user: Option<String>,
     /// By when it is to be done, milliseconds; `None` if it is best effort.
     pub due_ms: Option<i64>,
-    /// How it depends on processors and memory.
+    /// How it depends on processors and memory, which counts where the [fleet](TypedFleet::host) has some.
     pub host: HostUse,
 }
 
@@ -247,7 +247,6 @@ impl JobRow<'_> {
 impl JobRow<'_> {
     /// How the job depends on processors and memory: what it needs, or else by the table of its type.
     fn host(&self, fleet: &TypedFleet, job: &str, gpus: f64) -> Result<HostUse> {
-        let Some(host) = &fleet.host else { return Ok(HostUse::Any) };
         let needs = |name: &str| {
             let remedy = "write what the whole job needs, above 0, or leave it empty";
             let empty = self.cell(name).is_empty();
@@ -255,9 +254,13 @@ impl JobRow<'_> {
         };
         let (cpus, memory_gb) = (needs("cpus")?, needs("memory_gb")?);
         if cpus.is_none() && memory_gb.is_none() {
-            return Ok(host.of_type(job));
+            return Ok(fleet.host.as_ref().map_or(HostUse::Any, |host| host.of_type(job)));
         }
         let each = HostNeeds { cpus: cpus.unwrap_or(0.0), memory_gb: memory_gb.unwrap_or(0.0) };
+        // Kept, so that an answer can say that it does not count.
+        if fleet.host.is_none() {
+            return Ok(HostUse::Exactly(each));
+        }
         let room = fleet.room(None);
         let runs = fleet.kind(job, gpus as u32).and_then(|kind| fleet.kinds.get(kind));
         let fits = |at: usize| {
@@ -435,6 +438,13 @@ mod tests {
         assert_eq!((due[0].due_ms, due[1].due_ms), (Some(150_000), None));
         let late = read("j.csv", "job,type,submit_s,gpus,steps,deadline_s\nx,a,60,1,5,-1\n", &fleet());
         assert!(late.unwrap_err().to_string().contains("j.csv, line 2: `deadline_s` is `-1`"));
+        // What a job needs is read also where nodes have nothing of it.
+        let needs =
+            |cpus: &str| read("j.csv", &format!("job,type,submit_s,gpus,steps,cpus\nx,a,60,2,5,{cpus}\n"), &fleet());
+        let each = HostNeeds { cpus: 3.0, memory_gb: 0.0 };
+        assert_eq!(needs("6").unwrap()[0].host, HostUse::Exactly(each));
+        assert_eq!(needs("").unwrap()[0].host, HostUse::Any);
+        assert!(needs("six").unwrap_err().to_string().contains("j.csv, line 2: `cpus` is `six`"));
         let told = |row: &str| read("j.csv", &format!("{head}{row}\n"), &fleet()).unwrap_err().to_string();
         assert!(told("x,c,0,1,5,,").contains("j.csv, line 2: `c` is no job type"));
         assert!(told("x,a,0,8,5,,").contains("runs on 8 GPUs of no type here"));

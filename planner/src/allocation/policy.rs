@@ -24,7 +24,7 @@
 //! | `drf` | dominant shares of GPUs, processors and memory are made equal between users | | |
 //! | `chronus` | jobs whose deadlines can be met are admitted and get leases by a programme; the others run in the gaps | yes | |
 //! | `proportional` | in an order that is asked for, on the fastest type with room, with the GPUs' share of processors and memory | yes | |
-//! | `synergy_greedy` | the same order, with the best demand of these; who does not fit is passed over | yes | |
+//! | `synergy_greedy` | the same order, with the best demand of these; who finds too little of these is passed over | yes | |
 //! | `synergy` | as `proportional`, with the best demand where it fits, and never slower | yes | |
 //!
 //! t_j is the time since submission and r_j the steps left. The needs go into the [programme](super::programme). **Finish-time fairness** is the objective of Themis (Mahajan et al., NSDI 2020); for a given ρ it is the programme with
@@ -93,7 +93,7 @@ pub enum AllocationPolicy {
     Chronus,
     /// In an order, with GPUs' shares of processors and memory.
     Proportional,
-    /// The same order with best demands of these, who does not fit passed over.
+    /// The same order with best demands of these, who finds too little of these passed over.
     SynergyGreedy,
     /// Synergy: the same order with best demands where they fit, and never less than the share is worth.
     Synergy,
@@ -396,10 +396,13 @@ pub(super) fn in_order(
         let mut types = open.types(&job.kind.steps_per_s, known);
         // The type that it has comes first.
         types.sort_by_key(|other| known || job.on != Some(*other));
-        *slot = types.into_iter().find(|at| open.take(*at, job.gang(*at, best)));
-        // Best demands are passed over where they do not fit, whatever the order.
-        if slot.is_none() && !best && matches!(first, First::Running | First::Submitted) {
-            break;
+        *slot = types.iter().copied().find(|at| open.take(*at, job.gang(*at, best)));
+        if slot.is_none() && matches!(first, First::Running | First::Submitted) {
+            // Best demands of processors and memory are passed over where they do not fit; too few GPUs hold up everybody.
+            let narrow = best && types.iter().any(|at| open.has_gpus(*at, job.kind.gpus));
+            if !narrow {
+                break;
+            }
         }
     }
     found

@@ -9,7 +9,7 @@
 //! 3. Who gets which type for the round is what the policy says, or, where it gives [shares](Allocated::Shares) of time, the contract of [`super::rounds`].
 //! 4. A job makes the steps of its gang on that type, from the beginning of the round on. If it ran before, and not on that type in the round just before, a restart comes first, in which it
 //!    holds its GPUs and makes no steps.
-//!    Where nodes have processors and memory, its steps are its throughput times the speed of what it holds of these in the round ([`super::host`]).
+//!    Where nodes have processors and memory, its steps are its throughput times the speed of what it holds of these in the round ([`super::host`]). GPUs that the policy would have used, had GPUs alone counted, and does not, are idle for want of the two.
 //! 5. A job whose steps are made ends at that moment, to the millisecond, rounded up (but for what sums of floats leave over). Its GPUs are free from the next round on.
 //!
 //! The **finish-time ratio** of a job is its time from submission to end over the time that it takes alone on its equal share ([`super::policy`]): its steps over (the mean of its equal share while it was there × its mean speed over the
@@ -169,7 +169,8 @@ pub fn replay(
     if let Some(job) = (0..jobs.len()).find(|job| rounds_alone(*job) > MOST_ROUNDS as f64) {
         return Err(endless(job));
     }
-    if policy == AllocationPolicy::Allox && jobs.iter().any(|job| matches!(job.host, HostUse::Exactly(_))) {
+    let exact = |job: &GangJob| matches!(job.host, HostUse::Exactly(_));
+    if policy == AllocationPolicy::Allox && fleet.host.is_some() && jobs.iter().any(exact) {
         return Err(Error::Policy(
             "allox knows no processors and memory; leave it out where jobs need some".to_owned(),
         ));
@@ -182,8 +183,8 @@ pub fn replay(
         .zip(&kinds)
         .map(|(job, kind)| Some(JobAsks::of(fleet.host.as_ref()?, job.host, kind.gpus, &room)))
         .collect();
-    // GPUs that the policy would have used in the round if GPUs alone counted.
-    let mut usable: Option<u32> = None;
+    // GPUs that the policy would have used in the round if GPUs alone counted; they do where everybody takes its GPUs' share.
+    let (mut usable, mut narrow): (Option<u32>, bool) = (None, false);
     let mut found = AllocationReplay {
         ends_ms: vec![0; jobs.len()],
         ratios: vec![0.0; jobs.len()],
@@ -241,24 +242,32 @@ pub fn replay(
                 })
                 .collect();
             let order = (First::from(options.host_order), policy.division() == Division::Best);
-            usable = (host.is_some() && policy.by_host()).then(|| {
-                let types = match &users {
-                    Some(users) => users.clone().round(&seen, &gpus_alone),
-                    None => in_order(order.0, (true, false), &seen, &gpus_alone),
-                };
-                seen.iter().zip(types).filter(|(_, given)| given.is_some()).map(|(job, _)| job.kind.gpus).sum()
-            });
-            let began = Instant::now();
-            allocated = match (&mut users, &mut leases) {
-                (Some(users), _) => Allocated::Types(users.round(&seen, &room)),
-                (_, Some(leases)) => Allocated::Types(leases.round(seconds(now), &seen, &room)?),
-                _ if policy == AllocationPolicy::Genie => {
-                    Allocated::Gangs(chosen(&seen, &fleet.kinds, &room, seconds(options.restart_ms)))
-                }
-                _ if policy.by_host_order() => Allocated::Types(in_order(order.0, (true, order.1), &seen, &room)),
-                _ => allocate(policy, &seen, &room)?,
+            let decide = |users: &mut Option<UserShares>,
+                          leases: &mut Option<Leases>,
+                          room: &GangRoom|
+             -> Result<Allocated> {
+                Ok(match (users, leases) {
+                    (Some(users), _) => Allocated::Types(users.round(&seen, room)),
+                    (_, Some(leases)) => Allocated::Types(leases.round(seconds(now), &seen, room)?),
+                    _ if policy == AllocationPolicy::Genie => {
+                        Allocated::Gangs(chosen(&seen, &fleet.kinds, room, seconds(options.restart_ms)))
+                    }
+                    _ if policy.by_host_order() => Allocated::Types(in_order(order.0, (true, order.1), &seen, room)),
+                    _ => allocate(policy, &seen, room)?,
+                })
             };
+            narrow = host.is_some() && (order.1 || active.iter().any(|job| exact(&jobs[*job])));
+            let before = narrow.then(|| (users.clone(), leases.clone()));
+            let began = Instant::now();
+            allocated = decide(&mut users, &mut leases, &room)?;
             let took_s = began.elapsed().as_secs_f64();
+            // Shares of time come true in the round, where they are looked at.
+            usable = match (&allocated, before) {
+                (Allocated::Shares(_), _) | (_, None) => None,
+                (_, Some((mut users, mut leases))) => {
+                    Some(gpus_given(&decide(&mut users, &mut leases, &gpus_alone)?, &seen, fleet))
+                }
+            };
             found.allocating_s = (found.allocating_s.0 + took_s, found.allocating_s.1.max(took_s));
             found.allocations += 1;
             if let Allocated::Shares(levelled) = &allocated {
@@ -291,6 +300,11 @@ pub fn replay(
                     })
                     .collect();
                 let given = choose(&round, &credit, &room, policy.knows_types());
+                if narrow {
+                    let alone = choose(&round, &credit, &gpus_alone, policy.knows_types());
+                    let runs = round.iter().zip(alone).filter(|(_, on)| on.is_some());
+                    usable = Some(runs.map(|(job, _)| job.gang.gpus).sum());
+                }
                 credit.count(&round, &given);
                 active.iter().zip(given).map(asked).collect()
             }
@@ -365,6 +379,19 @@ pub fn replay(
         found.admitted = Some(leases.admitted().clone());
     }
     Ok(found)
+}
+
+/// GPUs that jobs have by what a policy says; none of shares of time, which say nothing of one round.
+fn gpus_given(allocated: &Allocated, seen: &[ActiveJob<'_>], fleet: &TypedFleet) -> u32 {
+    match allocated {
+        Allocated::Types(types) => {
+            seen.iter().zip(types).filter(|(_, on)| on.is_some()).map(|(job, _)| job.kind.gpus).sum()
+        }
+        Allocated::Gangs(gangs) => {
+            gangs.iter().flatten().filter_map(|(kind, _)| fleet.kinds.get(*kind)).map(|kind| kind.gpus).sum()
+        }
+        Allocated::Shares(_) => 0,
+    }
 }
 
 /// Weights of the jobs that are there, divided among those of one user.

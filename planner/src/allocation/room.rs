@@ -117,6 +117,17 @@ impl OpenRoom<'_> {
         true
     }
 
+    /// Whether a gang fits onto a type beside those that are there by GPUs alone.
+    pub(super) fn has_gpus(&self, at: usize, gpus: u32) -> bool {
+        let (Some(gangs), Some(free)) = (self.gangs.get(at), self.free.get(at)) else { return false };
+        if *free < gpus || self.room.per_node(at).is_none() {
+            return *free >= gpus;
+        }
+        let mut gangs = gangs.clone();
+        gangs.push(gpus);
+        self.room.fits(at, &gangs)
+    }
+
     /// The types on which a job runs, by its speeds: the fastest first, or the one with most free GPUs; equals in their order.
     pub(super) fn types(&self, speeds: &[f64], fastest: bool) -> Vec<usize> {
         let worth = |at: &usize| {

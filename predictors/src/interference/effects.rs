@@ -419,7 +419,7 @@ impl<'a> Lesson<'a> {
     }
 }
 
-/// Mean terms of the rows of each GPU type; of one without rows, the mean over the others.
+/// Mean terms of the rows of each GPU type; of one without rows, the plain mean over the others, however like it in pace they are.
 fn usual_terms(terms: &LoadTerms, alone: &Alone, rows: &[Directed], types: &[usize]) -> Vec<Vec<f64>> {
     let mean = |of: &mut dyn Iterator<Item = Vec<f64>>| {
         let (mut sums, mut count) = (vec![0.0; terms.count()], 0.0);

@@ -121,6 +121,7 @@ mod tests {
         assert!(line("UNet,Cells,1,16,1", "UNet,Cells,1,16,2").contains("line 2: column `amp2` holds `2`; write 1"));
         assert!(line("Food,1,32,0,0.9", "Food,1,many,0,0.9").contains("line 2: column `batchsize1` holds `many`"));
         assert!(line("0,0.9", "0,90").contains("shares of the speed alone"));
+        assert!(line("0,0.9", "0,").contains("line 2: one of the two speeds is empty"));
         assert!(line("UNet", "").contains("line 2: column `model2` is empty"));
     }
 }

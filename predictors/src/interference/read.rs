@@ -87,9 +87,6 @@ fn read_pairs(path: &Path, content: &str, table: &mut SharingTable) -> Result<()
     sheet.rows(|row| {
         let gpu = table.gpu_type(row.name("gpu_type")?);
         let (a, b) = (table.job(row.name("job_a")?), table.job(row.name("job_b")?));
-        if row.cell("speed_a").is_empty() != row.cell("speed_b").is_empty() {
-            return Err(row.wrong("one of the two speeds is empty".to_owned(), "write both, or leave both empty"));
-        }
         let speeds = Speeds::of(row, ["speed_a", "speed_b"])?;
         found.push(SharedPair { gpu, a, b, speeds });
         Ok(())

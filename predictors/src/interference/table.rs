@@ -157,10 +157,10 @@ pub struct Speeds {
 const FASTEST: f64 = 10.0;
 
 impl Speeds {
-    /// The speeds in two cells of a row; `None` where one is empty or 0, as the pair did not fit.
+    /// The speeds in two cells of a row; `None` where both are empty or one is 0, as the pair did not fit.
     ///
     /// # Errors
-    /// If a cell holds no number of at least 0, or one that is no share of the speed alone.
+    /// If one alone is empty, or a cell holds no number of at least 0, or one that is no share of the speed alone.
     pub(super) fn of(row: &SheetRow<'_>, columns: [&str; 2]) -> Result<Option<Self>> {
         let speed = |column: &str| {
             let speed = row.number(column)?;
@@ -172,6 +172,10 @@ impl Speeds {
             }
             Ok(speed.filter(|speed| *speed > 0.0))
         };
+        let [one, other] = columns;
+        if row.cell(one).is_empty() != row.cell(other).is_empty() {
+            return Err(row.wrong("one of the two speeds is empty".to_owned(), "write both, or leave both empty"));
+        }
         let [a, b] = columns.map(speed);
         Ok(a?.zip(b?).map(|(a, b)| Self { a, b }))
     }

@@ -207,20 +207,20 @@ impl<'o> Group<'o> {
         pod.or_else(|| self.current_jobs().iter().find_map(|kept| kept.object.waits.as_deref()))
     }
 
-    /// How near to each other its pods ask to lie, as most of them say, else as its Jobs do; and whether they differ in that.
+    /// How near to each other its pods ask to lie, as most of their GPUs ask, else as its Jobs do; and whether they differ in that.
     fn topology(&self) -> (Option<&'o str>, bool) {
-        let mut asked: BTreeMap<Option<&'o str>, usize> = BTreeMap::new();
+        let mut asked: BTreeMap<Option<&'o str>, f64> = BTreeMap::new();
         for kept in &self.pods {
-            *asked.entry(kept.object.topology.as_deref()).or_default() += 1;
+            *asked.entry(kept.object.topology.as_deref()).or_default() += kept.object.gpus().unwrap_or(0.0);
         }
         if self.pods.is_empty() {
             for kept in self.current_jobs() {
-                *asked.entry(kept.object.topology.as_deref()).or_default() += 1;
+                *asked.entry(kept.object.topology.as_deref()).or_default() += kept.object.asked.gpus().unwrap_or(0.0);
             }
         }
         let differs = asked.len() > 1;
         // Of equals the first by name.
-        let most = asked.into_iter().rev().max_by_key(|(_, many)| *many);
+        let most = asked.into_iter().rev().max_by(|(_, gpus), (_, others)| gpus.total_cmp(others));
         (most.and_then(|(text, _)| text), differs)
     }
 
@@ -420,6 +420,27 @@ mod tests {
         group.pods = store.iter().collect();
         let (draft, _) = group.draft(&objects, &Machines::default(), Beside::default());
         (draft.attempts.len(), draft.row.alloc_gpus, draft.row.run_s)
+    }
+
+    #[test]
+    fn of_pods_that_differ_counts_what_most_of_their_gpus_ask() {
+        let mut store = Store::default();
+        for (at, gpus, topology) in [(0, 1, "preferred:rack"), (1, 1, "preferred:rack"), (2, 8, "required:rack")] {
+            let object = json!({
+                "metadata": {"name": "p", "uid": format!("p{at}")},
+                "spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": gpus}}}]},
+                "status": {"phase": "Pending"}
+            });
+            let mut row = RowAudit::new("f", 1);
+            let meta = Meta::read(&object, Kind::Pod, &mut row).unwrap();
+            let mut pod = Pod::read(&object, meta, &mut row);
+            pod.topology = Some(topology.into());
+            let place = Place { file: 0, line: 1, clean: true };
+            store.take(pod, Taken { place, document: 0, latest: None, deleted: false });
+        }
+        let mut group = Group::new(Root { namespace: "n", name: "j", kind: "Job", uid: "j" });
+        group.pods = store.iter().collect();
+        assert_eq!(group.topology(), (Some("required:rack"), true));
     }
 
     // Were every attempt to look at every pod, this would be 6.4 billion steps.

@@ -94,7 +94,10 @@ impl<'o> Chosen<'o> {
     /// Of `nodes`, each once.
     pub(super) fn of(nodes: &[&'o Node], topologies: &'o Store<Levels>, named: &'o [String]) -> Self {
         if !named.is_empty() {
-            let labels = named.iter().map(String::as_str).filter(|label| *label != HOSTNAME).collect();
+            // Who names one twice means one level.
+            let mut met = BTreeSet::new();
+            let labels = named.iter().map(String::as_str).filter(|label| *label != HOSTNAME && met.insert(*label));
+            let labels = labels.collect();
             return Self { labels, basis: Basis::User };
         }
         let with_gpus: Vec<&Node> = nodes.iter().copied().filter(|node| node.gpus() != Some(0.0)).collect();
@@ -199,6 +202,8 @@ mod tests {
         );
         let named = ["zone".to_owned()];
         assert_eq!(Chosen::of(&nodes, &store, &named).place(nodes[1]).as_deref(), Some("zone=z"));
+        let twice = ["zone".to_owned(), "zone".to_owned()];
+        assert_eq!(Chosen::of(&nodes, &store, &twice).place(nodes[1]).as_deref(), Some("zone=z"));
     }
 
     // Four nodes: the zone is the same for all and a host has one node each, so only the block says something.

@@ -51,6 +51,10 @@ struct Asked<'v> {
 
 /// What a `topologyRequest` asks; `None` if it asks for nothing.
 pub(super) fn requested(request: &Value, row: &mut RowAudit<'_>) -> Option<Box<str>> {
+    if !request.is_object() {
+        row.repair(UNREADABLE, "topologyRequest", &request.to_string());
+        return None;
+    }
     let of = |key: &str| request.get(key).filter(|value| !value.is_null());
     let layer = of("podsetSliceRequiredTopologyConstraints").and_then(|layers| layers.get(0));
     let layer = |key: &str| layer.and_then(|layer| layer.get(key));
@@ -212,6 +216,9 @@ mod tests {
             assert_eq!(read(&request), (Some("required:block".to_owned()), vec!["topology_slices"]), "{size}");
         }
         assert_eq!(read(&json!({"podSetSliceSize": 4})), (None, vec!["topology_slices"]));
+        for request in [json!("rack"), json!(["rack"]), json!(true)] {
+            assert_eq!(read(&request), (None, vec!["topology_request"]), "{request}");
+        }
         for label in [json!(""), json!("a:b"), json!("a,b"), json!("a/b/c"), json!("a/"), json!(7), json!("é")] {
             assert_eq!(read(&json!({"required": label})), (None, vec!["topology_request"]), "{label}");
         }

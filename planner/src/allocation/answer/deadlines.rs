@@ -5,8 +5,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{AllocationFigure, Tried, over};
+use super::{AllocationFigure, Tried, apart, over};
 use crate::allocation::job::GangJob;
+use crate::allocation::policy::AllocationPolicy;
 use crate::allocation::replay::AllocationReplay;
 use crate::plan::interval;
 
@@ -28,6 +29,38 @@ pub struct AllocationDeadlines<F> {
     /// Share of the admitted ones that were late all the same; nothing if none was admitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broken: Option<F>,
+}
+
+/// Who misses the fewest deadlines.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct FewestMissed {
+    /// The policy.
+    pub policy: AllocationPolicy,
+    /// Share of the deadlines that are missed under it.
+    pub missed: AllocationFigure,
+    /// The same under the policy that is advised for its mean time; nothing if that is the same, or none is advised.
+    pub advised_missed: Option<AllocationFigure>,
+    /// Whether it was chosen on other seeds than these figures are of.
+    pub chosen_apart: bool,
+}
+
+/// Who misses the fewest deadlines, chosen as the advice is.
+pub(super) fn fewest(
+    policies: &[AllocationPolicy],
+    tried: &[Tried<'_>],
+    advised: Option<AllocationPolicy>,
+) -> Option<FewestMissed> {
+    let (choose, told, chosen_apart) = apart(tried);
+    let missed = |set: &Tried<'_>, at: usize| Some(set.runs.get(at)?.deadlines.as_ref()?.missed);
+    let known: Vec<usize> =
+        (0..policies.len()).filter(|at| tried.iter().any(|set| missed(set, *at).is_some())).collect();
+    let mean = |at: usize| interval::average(choose.iter().filter_map(|set| missed(set, at)));
+    let least = known.iter().copied().min_by(|a, b| mean(*a).total_cmp(&mean(*b)))?;
+    let over_told = |at: usize| over(told, &|set| missed(set, at));
+    let policy = *policies.get(least)?;
+    let other = advised.filter(|advised| *advised != policy);
+    let other = other.and_then(|advised| known.iter().copied().find(|at| policies.get(*at) == Some(&advised)));
+    Some(FewestMissed { policy, missed: over_told(least), advised_missed: other.map(over_told), chosen_apart })
 }
 
 /// What became of deadlines, if there are some.

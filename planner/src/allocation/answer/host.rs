@@ -8,14 +8,20 @@ use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 
 use super::render::{time, told};
 use super::{AllocationAnswer, AllocationFigure, AllocationJobs, AllocationRequest, AllocationRun, Tried, over, ratio};
-use crate::allocation::host::{HostOrder, HostUse};
+use crate::allocation::host::{HostFleet, HostOrder, HostUse};
+use crate::allocation::job::GangJob;
 use crate::allocation::node::HostNeeds;
 use crate::allocation::policy::AllocationPolicy;
 use crate::allocation::pool::{GpuPool, TypedFleet};
 use crate::allocation::replay::AllocationReplay;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, excerpt};
 use crate::plan::interval;
 use crate::plan::recommendation::{WORTH, worth};
+
+/// How jobs depend on processors and memory where nothing says so.
+const NOTHING: &str = "not at all";
+/// Most job types that a note names.
+const NAMED: usize = 5;
 
 /// Users' dominant shares of GPUs, processors and memory, the mean over the rounds in which a user had jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
@@ -215,33 +221,79 @@ fn sensitivity(fleet: &TypedFleet, request: &AllocationRequest) -> (String, bool
                 (format!("by invented classes, {image} image, {language} language and {speech} speech models"), true)
             }
             None if types > 0 => (table, false),
-            None => ("not at all".to_owned(), false),
+            None => (NOTHING.to_owned(), false),
         },
         AllocationJobs::Listed(jobs) => {
-            let exact = jobs.iter().filter(|job| matches!(job.host, HostUse::Exactly(_))).count();
-            let needs = format!("{} that need exact amounts", format::counted(exact as u64, "job", "jobs"));
+            let exact = exact(jobs);
+            let needs = format!("{} exact amounts", format::counted(exact, "job needs", "jobs need"));
             let said = match (types > 0, exact > 0) {
                 (true, true) => format!("{table}, and {needs}"),
                 (true, false) => table,
-                (false, true) => needs,
-                (false, false) => "not at all".to_owned(),
+                (false, true) => format!("only in that {needs}"),
+                (false, false) => NOTHING.to_owned(),
             };
             (said, false)
         }
     }
 }
 
+/// Jobs that need exact amounts of processors or memory.
+fn exact(jobs: &[GangJob]) -> u64 {
+    jobs.iter().filter(|job| matches!(job.host, HostUse::Exactly(_))).count() as u64
+}
+
 /// What was assumed.
 pub(super) fn notes(fleet: &TypedFleet, request: &AllocationRequest) -> Vec<String> {
-    if fleet.host.is_none() {
-        return Vec::new();
-    }
+    let Some(host) = &fleet.host else {
+        let exact = if let AllocationJobs::Listed(jobs) = &request.jobs { exact(jobs) } else { 0 };
+        let told = format!(
+            "The columns `cpus` and `memory_gb` of {} do not count: say what a node has by `--gpus-per-node`, `--cpus-per-node` and `--memory-per-node`.",
+            format::counted(exact, "job", "jobs")
+        );
+        return if exact > 0 { vec![told] } else { Vec::new() };
+    };
     let (said, invented) = sensitivity(fleet, request);
+    let said = if said == NOTHING {
+        "Nothing says how jobs depend on processors and memory, so here they do not.".to_owned()
+    } else {
+        format!("Jobs depend on processors and memory {said}.")
+    };
     let mut notes = vec![format!(
-        "Jobs depend on processors and memory {said}. Throughputs are taken for full speed. Policies that are not about processors and memory know nothing of them, and under them each GPU carries its share of the node."
+        "{said} Throughputs are taken for full speed. Policies that are not about processors and memory know nothing of them, and under them each GPU carries its share of the node."
     )];
+    notes.extend(table_notes(fleet, host));
     if invented {
         notes.push("**The classes of jobs are invented**: how much they depend on processors and memory was not measured. Give measured speeds by `--host-table`.".to_owned());
+    }
+    notes
+}
+
+/// Which job types of a table run nowhere here, and how many of those that run are not in it; nothing without a table.
+fn table_notes(fleet: &TypedFleet, host: &HostFleet) -> Vec<String> {
+    let tables = host.tables.get(..host.classes.unwrap_or(host.tables.len())).unwrap_or_default();
+    if tables.is_empty() {
+        return Vec::new();
+    }
+    let mut types: Vec<&str> = fleet.kinds.iter().map(|kind| kind.job.as_str()).collect();
+    types.dedup();
+    let unmatched: Vec<&str> =
+        tables.iter().map(|table| table.job.as_str()).filter(|job| !types.contains(job)).collect();
+    let mut notes = Vec::new();
+    if !unmatched.is_empty() {
+        let names: Vec<String> = unmatched.iter().take(NAMED).map(|job| format!("`{}`", excerpt(job))).collect();
+        notes.push(format!(
+            "**`--host-table` has {} that the throughputs of this fleet have not**, and which are left out: {}{}. Write job types as the throughputs name them.",
+            format::counted(unmatched.len() as u64, "job type", "job types"),
+            names.join(", "),
+            if unmatched.len() > NAMED { " and others" } else { "" }
+        ));
+    }
+    let free = types.iter().filter(|job| host.of_type(job) == HostUse::Any).count();
+    if free > 0 {
+        notes.push(format!(
+            "{free} of the {} that run here are not in `--host-table`, and are taken to depend on neither processors nor memory.",
+            format::counted(types.len() as u64, "job type", "job types")
+        ));
     }
     notes
 }
@@ -250,6 +302,9 @@ impl AllocationAnswer {
     /// How to divide processors and memory, in words.
     pub(super) fn host_in_words(&self) -> Option<String> {
         let host = self.host.as_ref()?;
+        if host.sensitivity == NOTHING {
+            return Some("**Nothing is known of what jobs need of processors and memory**, so how these are divided makes no difference here. Give measured speeds (`--host-table`), invented classes for drawn jobs (`--classes`), or the columns `cpus` and `memory_gb` of `--jobs`.".to_owned());
+        }
         let advice = host.advice.as_ref()?;
         let saving = advice.saving.value;
         let times = format!(
@@ -265,6 +320,7 @@ impl AllocationAnswer {
                 time(&greedy)
             )
         });
+        let seeds = if advice.saving.low.is_some() { " These figures are of all seeds." } else { "" };
         let invented = if host.invented {
             " The classes of jobs are invented, so measure before you buy or change anything for it."
         } else {
@@ -272,11 +328,11 @@ impl AllocationAnswer {
         };
         Some(if worth(saving, advice.saving.low.unwrap_or(saving), 1.0) {
             format!(
-                "**Divide processors and memory by what jobs make of them, as `synergy` does**: {times}.{greedy}{invented}"
+                "**Divide processors and memory by what jobs make of them, as `synergy` does**: {times}.{greedy}{seeds}{invented}"
             )
         } else {
             format!(
-                "**Leave each GPU its share of processors and memory**: {times}; a change is worth it from {} on, if that is sure.{greedy}{invented}",
+                "**Leave each GPU its share of processors and memory**: {times}; a change is worth it from {} on, if that is sure.{greedy}{seeds}{invented}",
                 format::percent(WORTH)
             )
         })

@@ -65,7 +65,8 @@ impl AllocationAnswer {
     pub(super) fn advised(&self) -> String {
         let fleet = pool::in_words(&self.pools);
         let Some(advice) = &self.advice else {
-            if let Some(said) = self.host_in_words() {
+            let divides = self.host.as_ref().is_some_and(|host| host.advice.is_some());
+            if let Some(said) = self.host_in_words().filter(|_| divides) {
                 return said;
             }
             return "**No advice on GPU types**: name a policy that knows types and one that does not (`--policies`); `genie` counts for neither, as it changes how many GPUs jobs have.".to_owned();
@@ -73,6 +74,15 @@ impl AllocationAnswer {
         let (typed, blind) = (advice.policy.name(), advice.blind.name());
         let saving = advice.saving.value;
         let sure = worth(saving, advice.saving.low.unwrap_or(saving), 1.0);
+        let several = self.pools.len() > 1;
+        if !sure && !several {
+            return format!(
+                "**Change nothing**: on {fleet}, where all GPUs are alike, `{typed}` has a mean time from submission to end of {}, and `{blind}` of {}; a change is worth it from {} on, if that is sure.",
+                time(&advice.jct_s),
+                time(&advice.blind_jct_s),
+                format::percent(WORTH)
+            );
+        }
         if !sure {
             return format!(
                 "**Change nothing for the sake of GPU types**: on {fleet}, `{typed}` has a mean time from submission to end of {}, and `{blind}`, which knows no types, of {}; a change is worth it from {} on, if that is sure.",
@@ -81,9 +91,13 @@ impl AllocationAnswer {
                 format::percent(WORTH)
             );
         }
-        let how = if self.pools.len() > 1 { "Let the allocation know GPU types, as" } else { "Serve jobs as" };
+        let (how, best) = if several {
+            ("Let the allocation know GPU types, as", "the best rule without types")
+        } else {
+            ("Serve jobs as", "the best of the rules that ignore types, which here are all alike")
+        };
         let mut said = format!(
-            "**{how} `{typed}` does**: on {fleet}, that cuts the mean time from submission to end by {}, from {} under `{blind}`, the best rule without types, to {}.",
+            "**{how} `{typed}` does**: on {fleet}, that cuts the mean time from submission to end by {}, from {} under `{blind}`, {best}, to {}.",
             told(&advice.saving, &format::percent),
             time(&advice.blind_jct_s),
             time(&advice.jct_s)
@@ -92,6 +106,9 @@ impl AllocationAnswer {
             let (turns, types) = (fifo.value - advice.blind_jct_s.value, advice.blind_jct_s.value - advice.jct_s.value);
             let (most, share) =
                 if types >= turns { ("knowing types", types) } else { ("sharing the GPUs in turns", turns) };
+            if !several {
+                return format!("{said} FIFO needs {}.", time(&fifo));
+            }
             said += &format!(
                 " FIFO needs {}; of what is saved over it, {} comes from {most}.",
                 time(&fifo),
@@ -116,20 +133,24 @@ impl AllocationAnswer {
 
     /// Who misses the fewest deadlines, and what the advice does to them.
     fn late_in_words(&self) -> Option<String> {
-        let missed: Vec<(&str, &AllocationFigure)> = (self.policies.iter())
-            .filter_map(|row| Some((row.policy.name(), &row.deadlines.as_ref()?.missed)))
-            .collect();
-        let least = missed.iter().min_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
-        let advised = self.advice.as_ref().map(|advice| advice.policy.name()).filter(|policy| *policy != least.0);
-        let advised = advised.and_then(|policy| missed.iter().find(|(name, _)| *name == policy));
-        let beside = advised.map_or_else(String::new, |(name, share)| {
-            format!(" **`{name}`, which stands above for its mean time, misses {}**: it knows no deadlines, or gives them up.", told(share, &format::percent))
+        let fewest = self.fewest_missed.as_ref()?;
+        let advised = self.advice.as_ref().zip(fewest.advised_missed);
+        let beside = advised.map_or_else(String::new, |(advice, missed)| {
+            format!(
+                " **`{}`, which stands above for its mean time, misses {}**: it knows no deadlines, or gives them up.",
+                advice.policy.name(),
+                told(&missed, &format::percent)
+            )
         });
-        Some(format!(
-            "Deadlines: `{}` misses the fewest of these jobs' deadlines, {}.{beside}",
-            least.0,
-            told(least.1, &format::percent)
-        ))
+        let (policy, missed) = (fewest.policy.name(), told(&fewest.missed, &format::percent));
+        let fewest = if fewest.chosen_apart {
+            format!(
+                "Deadlines: `{policy}` missed the fewest on the first half of the seeds, and {missed} on the other."
+            )
+        } else {
+            format!("Deadlines: `{policy}` misses the fewest of these jobs' deadlines, {missed}.")
+        };
+        Some(fewest + &beside)
     }
 
     /// Under which policy between users the worst-off user has most.
@@ -159,7 +180,6 @@ impl AllocationAnswer {
             format!("{}, rounds of {}; {what}", pool::in_words(&self.pools), format::duration(self.round_s)),
         );
         report.summary = vec![self.action.clone()];
-        report.summary.extend(self.host_in_words().filter(|said| *said != self.action));
         if let Some(advice) = &self.advice {
             let chosen = if advice.chosen_apart {
                 "Both policies were chosen on the first half of the seeds, and these figures are of the other half."
@@ -178,6 +198,7 @@ impl AllocationAnswer {
             ));
         }
         report.summary.extend(self.late_in_words());
+        report.summary.extend(self.host_in_words().filter(|said| *said != self.action));
         report.summary.extend(self.users_in_words());
         report.summary.push(format!(
             "No schedule, whatever it knows of the future, has a mean time below {} or ends before {} (a relaxed bound: gangs are cut, and nobody waits for a round).",

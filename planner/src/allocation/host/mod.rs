@@ -11,7 +11,7 @@
 //! | name | what a job holds | who is in the round |
 //! |---|---|---|
 //! | `proportional` | the GPUs' share of the node | by the order, if GPUs fit |
-//! | `synergy_greedy` | its best demand: the least with which it is at full speed | by the order, if all of it fits; who does not fit is passed over |
+//! | `synergy_greedy` | its best demand: the least with which it is at full speed | by the order, if all of it fits; who finds too few processors or too little memory is passed over |
 //! | `synergy` | its best demand if that fits, else what makes it as fast as its GPUs' share would ([`tune`]) | as under `proportional` |
 //!
 //! The orders are those of `fifo_aware` and `las_aware`, or the shortest remaining time first; every job takes the fastest type with room. All other policies know nothing of processors and memory, and their jobs hold their GPUs' shares. Under [`drf`](super::drf) users' jobs hold their best demands. Parts of a processor can be given.
@@ -56,7 +56,7 @@ pub enum HostUse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HostOrder {
-    /// In order of submission, until one does not fit.
+    /// In order of submission, until one does not fit; under `synergy_greedy` by its GPUs.
     Fifo,
     /// Least attained service first.
     #[default]

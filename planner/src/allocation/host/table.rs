@@ -143,7 +143,7 @@ impl Sensitivity {
 /// Reads tables from the text of a CSV, in order of their jobs.
 ///
 /// # Errors
-/// If a column is missing, a cell is no number that it may be, or a job's points are no table; with the line.
+/// If a column is missing, a cell is no number that it may be, or a job's points are no table; with the line, the job's first where no single one is wrong.
 pub fn read(file: &str, text: &str) -> Result<Vec<Sensitivity>> {
     let bad = |line: u64, what: String| Error::File { file: file.to_owned(), line, what };
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
@@ -156,8 +156,8 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Sensitivity>> {
     let (job, cpus, memory, speed) = (place("job")?, place("cpus")?, place("memory_gb")?, place("speed")?);
     /// Processors, memory and speed, with empty cells as they are.
     type Point = (Option<f64>, Option<f64>, f64);
-    /// A job's name, its first line, and its points.
-    type Points = (String, u64, Vec<Point>);
+    /// A job's name, and its points with their lines.
+    type Points = (String, Vec<(u64, Point)>);
     let mut found: Vec<Points> = Vec::new();
     for record in reader.records() {
         let record = record.map_err(|error| bad(line_of(&error), error.to_string()))?;
@@ -181,28 +181,37 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Sensitivity>> {
             amount(memory, "memory_gb")?,
             number(speed, "speed", 1e-9, "write how fast the job is there, above 0")?,
         );
-        match found.iter_mut().find(|(job, ..)| job == name) {
-            Some((.., points)) => points.push(point),
-            None => found.push((name.to_owned(), line, vec![point])),
+        match found.iter_mut().find(|(job, _)| job == name) {
+            Some((_, points)) => points.push((line, point)),
+            None => found.push((name.to_owned(), vec![(line, point)])),
         }
     }
     if found.is_empty() {
         return Err(Error::NoJobs(format!("{file}: there is no measured point in it")));
     }
-    let table = |(job, line, points): Points| {
-        let some = |has: &dyn Fn(&Point) -> bool| {
-            let count = points.iter().filter(|point| has(point)).count();
-            count == 0 || count == points.len()
-        };
-        if !some(&|point| point.0.is_some()) || !some(&|point| point.1.is_some()) {
+    let table = |(job, rows): Points| {
+        let (lines, points): (Vec<u64>, Vec<Point>) = rows.into_iter().unzip();
+        // The first line that is not as the first is.
+        let first = points.first().map(|point| (point.0.is_some(), point.1.is_some()));
+        let other = points.iter().position(|point| Some((point.0.is_some(), point.1.is_some())) != first);
+        let line = |at: Option<usize>| lines.get(at.unwrap_or(0)).copied().unwrap_or(0);
+        if other.is_some() {
             return Err(bad(
-                line,
+                line(other),
                 format!("`{job}` has cells that are empty and others that are not; fill all of its lines, or none"),
             ));
         }
         let of = |(cpus, memory, speed): &Point| (cpus.unwrap_or(0.0), memory.unwrap_or(0.0), *speed);
         let points: Vec<(f64, f64, f64)> = points.iter().map(of).collect();
-        Sensitivity::of(&job, &points).map_err(|what| bad(line, format!("`{job}`: {what}")))
+        // The first line with a point that is there already, or slower than one with no more; else the job's first.
+        let wrong = |(at, point): (usize, &(f64, f64, f64))| {
+            points.iter().enumerate().any(|(other, less)| {
+                let twice = other < at && (less.0, less.1) == (point.0, point.1);
+                twice || (less.0 <= point.0 && less.1 <= point.1 && less.2 > point.2)
+            })
+        };
+        let told = |what: String| bad(line(points.iter().enumerate().position(wrong)), format!("`{job}`: {what}"));
+        Sensitivity::of(&job, &points).map_err(told)
     };
     found.into_iter().map(table).collect()
 }
@@ -241,9 +250,11 @@ mod tests {
         assert!(told("a,1,10,0\n").contains("`speed` is `0`"));
         assert!(told("a,1,10,NaN\n").contains("`speed` is `NaN`"));
         assert!(told("a,1,10,1\na,2,20,1\n").contains("1 processors with 20 GB are missing"));
-        assert!(told("a,1,10,1\na,1,10,1\n").contains("there twice"));
-        assert!(told("a,1,10,1\na,2,10,0.5\n").contains("slower"));
-        assert!(told("a,1,10,1\na,2,,1\n").contains("fill all of its lines"));
+        assert!(told("a,1,10,1\na,1,10,1\n").contains("line 3: `a`: 1 processors with 10 GB are there twice"));
+        assert!(told("b,1,10,1\na,1,10,1\na,3,10,2\na,2,10,0.5\n").contains("t.csv, line 5: `a`: more"));
+        // The line that is slower with more, wherever it stands.
+        assert!(told("a,2,10,0.5\na,1,10,1\n").contains("t.csv, line 2: `a`: more"));
+        assert!(told("a,1,10,1\na,2,,1\n").contains("t.csv, line 3: `a` has cells"));
         assert!(told("").contains("no measured point"));
         assert!(read("t.csv", "job,cpus,speed\n").unwrap_err().to_string().contains("no column `memory_gb`"));
     }

@@ -299,6 +299,60 @@ const OPTIONS: RoundOptions = RoundOptions {
     host_order: HostOrder::Las,
 };
 
+/// A job of so many GPUs that is there from the beginning.
+fn listed(fleet: &TypedFleet, gpus: u32, host: HostUse) -> GangJob {
+    let kind = fleet.kind("a", gpus).unwrap();
+    GangJob { name: "j".to_owned(), kind, submit_ms: 0, steps: 20_000.0, weight: 1.0, user: None, due_ms: None, host }
+}
+
+#[test]
+fn gpus_are_idle_for_want_of_processors_under_every_policy() {
+    // Jobs that need 6 processors: two on a node of 4 GPUs, whatever the policy, and one on the last node of 2 GPUs and 8 processors.
+    let fleet = typed(Some(hosts(tables())));
+    let came = |host: HostUse, policy: AllocationPolicy| {
+        replay(&fleet, &vec![listed(&fleet, 1, host); 20], policy, &OPTIONS).unwrap()
+    };
+    let idle = |found: &AllocationReplay| found.host.as_ref().unwrap().idle_gpu_ms;
+    let exact = HostUse::Exactly(needs(6.0, 20.0));
+    for policy in AllocationPolicy::ALL.into_iter().filter(|policy| *policy != AllocationPolicy::Allox) {
+        assert!(idle(&came(exact, policy)) > 0.0, "{policy:?}");
+        assert_eq!(idle(&came(HostUse::Any, policy)), 0.0, "{policy:?}");
+    }
+    // One schedule under two names has one figure.
+    let [aware, proportional] =
+        [AllocationPolicy::LasAware, AllocationPolicy::Proportional].map(|policy| came(exact, policy));
+    assert_eq!(aware.stints, proportional.stints);
+    assert_eq!(idle(&aware), idle(&proportional));
+    // Seven of 14 GPUs run in the first round, while 20 jobs are there.
+    assert!(idle(&aware) >= 7.0 * OPTIONS.round_ms as f64);
+}
+
+#[test]
+fn in_order_of_submission_only_processors_and_memory_are_passed_over() {
+    let fleet = TypedFleet {
+        host: Some(HostFleet::of(4, vec![needs(12.0, 250.0)], vec![wants(5.0, 10.0), wants(1.0, 10.0)]).unwrap()),
+        ..TypedFleet::of(pools("v100=4").unwrap(), &[1u32, 2, 4].map(|gpus| rate("v100", "a", gpus, f64::from(gpus))))
+            .unwrap()
+    };
+    let fifo = RoundOptions { host_order: HostOrder::Fifo, ..OPTIONS };
+    let begun = |jobs: &[(u32, HostUse)], policy: AllocationPolicy| {
+        let jobs: Vec<GangJob> = jobs.iter().map(|(gpus, host)| listed(&fleet, *gpus, *host)).collect();
+        let found = replay(&fleet, &jobs, policy, &fifo).unwrap();
+        let first = |job: usize| found.stints.iter().find(|stint| stint.job == job).unwrap().from_ms;
+        (0..jobs.len()).map(first).collect::<Vec<i64>>()
+    };
+    // The second finds too few GPUs, so the third waits for it.
+    for policy in [AllocationPolicy::Proportional, AllocationPolicy::SynergyGreedy, AllocationPolicy::Synergy] {
+        let begun = begun(&[(2, HostUse::Any), (4, HostUse::Any), (1, HostUse::Any)], policy);
+        assert!(0 < begun[1] && begun[1] < begun[2], "{policy:?}: {begun:?}");
+    }
+    // The second finds 2 processors where it wants 5, and the third goes before it.
+    let jobs = [(2, HostUse::Table(0)), (1, HostUse::Table(0)), (1, HostUse::Table(1))];
+    let greedy = begun(&jobs, AllocationPolicy::SynergyGreedy);
+    assert!(greedy[0] == 0 && greedy[1] > 0 && greedy[2] == 0, "{greedy:?}");
+    assert_eq!(begun(&jobs, AllocationPolicy::Synergy), [0; 3]);
+}
+
 const ORDERS: [HostOrder; 3] = [HostOrder::Fifo, HostOrder::Las, HostOrder::Srtf];
 
 proptest! {

@@ -10,7 +10,7 @@
 //!
 //! Bases fit, as all were let into the round by them, and no floor is above its base, so 4 always ends. Nobody ends below its floor, so nobody is slower than by shares.
 //!
-//! O(jobs · nodes), and times the jobs left where sizes of gangs do not divide each other. Worked example: two nodes of 2 GPUs and 6 processors; a and b want 5 processors, c and d 1. By shares of 3 the first two have 0.6 of their speed. Here a takes node 1, b node 2, and c and d what is left beside them: all are at full speed.
+//! O(jobs · nodes + jobs²), as a job falls back at most once, and all jobs are looked at for that; up to O(jobs² · nodes²) where sizes of gangs do not divide each other or jobs have needs, as the jobs left are put onto nodes for each node that is tried. Worked example: two nodes of 2 GPUs and 6 processors; a and b want 5 processors, c and d 1. By shares of 3 the first two have 0.6 of their speed. Here a takes node 1, b node 2, and c and d what is left beside them: all are at full speed.
 
 use super::{HostFleet, HostUse, Seated};
 use crate::allocation::node::{HostNeeds, OpenNode, Parts, nodes, put};

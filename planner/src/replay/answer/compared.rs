@@ -1,6 +1,6 @@
 //! What is said of several replays of the same jobs: who waits least, who is beaten, and what of that may not come again.
 //!
-//! A policy is **beaten** if another that is no oracle waits less on average, beyond what the bootstrap calls chance, and at the 95 % quantile. Where one episode
+//! A policy is **beaten** if another that is no oracle waits less on average, beyond what the bootstrap calls chance, and no longer at the 95 % quantile. Where one episode
 //! ([`Episode`]) makes most of the difference it is beaten *in this record only*. What would make a comparison unfair comes before all that: failures of nodes that only some
 //! replays have, and a first replay on other nodes than the record's.
 //!
@@ -100,7 +100,12 @@ impl Answer {
                 let decisive = pair.episode.filter(|episode| pair.mean_wait_s.excludes(0.0) && episode.decides());
                 let mostly =
                     decisive.map_or_else(String::new, |episode| format!(", mostly from {}", self.period(&episode)));
-                format!(" against {}: {change}{mostly}", self.name)
+                // Means are of all jobs that end, the difference of fewer: the two need not agree.
+                let among = self.comparison.as_ref().filter(|comparison| comparison.left_out > 0);
+                let among = among.map_or_else(String::new, |comparison| {
+                    format!(" over the {} jobs that end under every policy", format::count(comparison.jobs))
+                });
+                format!(" against {}: {change}{among}{mostly}", self.name)
             })
         };
         // Only what can be had is called best.
@@ -263,7 +268,7 @@ impl Answer {
             let worst =
                 if worst.is_empty() { String::new() } else { format!(" Of the difference, {}.", worst.join("; ")) };
             said.push(format!(
-                "**{}** {are} beaten: another policy waits less both on average, beyond what chance would do, and at the 95 % quantile.{worst}",
+                "**{}** {are} beaten: another policy waits less on average, beyond what chance would do, and no longer at the 95 % quantile.{worst}",
                 shortened(&names)
             ));
         }
@@ -283,13 +288,13 @@ impl Answer {
                 }
             };
             said.push(format!(
-                "**{name}** is beaten in this record only: another policy waits less both on average and at the 95 % quantile, but mostly from {} ({how}), so it may not \
+                "**{name}** is beaten in this record only: another policy waits less on average and no longer at the 95 % quantile, but mostly from {} ({how}), so it may not \
                  come again.",
                 self.period(episode)
             ));
         }
         if said.is_empty() {
-            said.push("None is clearly beaten: none waits less than another both on average, beyond what chance would do, and at the 95 % quantile.".to_owned());
+            said.push("None is clearly beaten: none waits less than another on average, beyond what chance would do, and no longer at the 95 % quantile.".to_owned());
         }
         format!("{}{except}", said.join(" "))
     }

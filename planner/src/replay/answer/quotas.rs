@@ -110,7 +110,11 @@ fn unused(metrics: &Metrics) -> String {
         .quotas
         .iter()
         .filter(|queue| !queue.above && queue.nominal_gpus > 0.0 && jobs_of(queue, metrics).is_none())
-        .map(|queue| format!("{} ({} GPUs)", queue.name, format::float(queue.nominal_gpus, 0)))
+        .map(|queue| {
+            let (whole, gpus) = (queue.nominal_gpus.fract() == 0.0, queue.nominal_gpus);
+            let many = if gpus == 1.0 { "GPU" } else { "GPUs" };
+            format!("{} ({} {many})", queue.name, format::float(gpus, if whole { 0 } else { 1 }))
+        })
         .collect();
     if without.is_empty() {
         return String::new();

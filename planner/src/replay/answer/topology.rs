@@ -6,7 +6,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section};
 
 use super::Answer;
-use crate::replay::metric::near::NOTHING;
+use crate::replay::metric::near::{NOTHING, apart};
 use crate::replay::metric::{Metrics, TopologyUse};
 
 impl Answer {
@@ -18,7 +18,7 @@ impl Answer {
         Some(
             self.by_replay(Section::new("topology", "Blocks and racks"), of)?
                 .with_definition("So near: jobs on several nodes that lay in one domain when they ran last, of the level that they ask for; if they ask for none, of the narrowest, by chance.")
-                .with_definition("Waited for it: GPUs were free for all pods of the job, but not near enough to each other. Too large: no domain takes the job, even with all nodes in service and empty, so it is rejected.")
+                .with_definition("Waited for it: GPUs were free for all pods of the job, but not near enough to each other. Too large: no domain takes the job, even with all nodes in service and empty, although all nodes together could, so it is rejected. What is larger than the cluster, or over a quota, does not count.")
                 .with_definition("The wait is that of the jobs with this request that ended, whatever they waited for."),
         )
     }
@@ -46,17 +46,26 @@ fn finding(uses: &[TopologyUse]) -> String {
         1 => " **One job is too large for any domain and never runs.**".to_owned(),
         jobs => format!(" **{} jobs are too large for any domain and never run.**", format::count(jobs)),
     };
+    let outside = match asking.first().map_or((0, 0), |of| of.outside) {
+        (0, _) => String::new(),
+        (nodes, gpus) => format!(
+            " **{}: a part of that wait may be for these GPUs.**",
+            apart(nodes, gpus, "no job that is placed by topology runs there")
+        ),
+    };
     let hours: f64 = asking.iter().map(|of| of.gpu_wait_hours).sum();
     let waited = match total(|of| of.waited) {
         0 => "None waited for that while GPUs were free elsewhere.".to_owned(),
         jobs => format!(
-            "{} waited {} GPU-hours although GPUs were free for all their pods, as these were not near enough to each other.",
+            "{} waited {} GPU-hours although GPUs were free for all their pods, as these were not near enough to each other{}.",
             format::counted(jobs, "job", "jobs"),
-            format::compact(hours)
+            format::compact(hours),
+            if outside.is_empty() { "" } else { ", or lie in no domain" }
         ),
     };
+    let outside = if total(|of| of.waited) > 0 { outside } else { String::new() };
     format!(
-        "{} for a place. Of those that ran on several nodes, {} lay in one domain of the level asked for. {waited}{rejected}",
+        "{} for a place. Of those that ran on several nodes, {} lay in one domain of the level asked for. {waited}{outside}{rejected}",
         format::counted(total(|of| of.jobs), "job asks", "jobs ask"),
         part(total(|of| of.in_one_domain), total(|of| of.on_several_nodes)),
     )

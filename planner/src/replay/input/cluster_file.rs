@@ -53,7 +53,7 @@ pub struct Wanted {
 /// The cluster of `trace`, read from what is called `source`, as the text of a cluster file.
 ///
 /// # Errors
-/// If no VC has nodes at that moment, or the trace holds neither sizes nor jobs.
+/// If no VC has nodes at that moment, the trace holds neither sizes nor jobs, or places are given where processors or nodes are counted together.
 pub fn cluster_file(trace: &Trace, source: &str, wanted: &Wanted) -> Result<String> {
     let resource = wanted.resource.unwrap_or_else(|| Resource::of_jobs(&trace.jobs));
     let facts = JobFacts::of(trace);
@@ -77,6 +77,9 @@ pub fn cluster_file(trace: &Trace, source: &str, wanted: &Wanted) -> Result<Stri
     match (recorded::cluster(trace, &names, 0, resource, None)?, &wanted.places) {
         (Some(mut found), places) => {
             if let Some(places) = places {
+                if resource != Resource::Gpus {
+                    return Err(named::uncounted(resource, places));
+                }
                 found.locate(trace, Some(places))?;
                 found.located.as_ref().ok_or_else(|| named::unmatched(trace, places))?;
                 named::compare(trace, places, &mut text);

@@ -6,8 +6,8 @@
 //! **What jobs asked themselves** (the column `topology` of a trace, in the words of a rule) comes before the rules, which are for those that did not ask. `none` before the rules, or alone, leaves what they asked out; `as-recorded` is what they asked, and no rule. Where a job asks for
 //! what the topology does not have, it counts as one that did not ask, and is told; where there is no topology, so are all. What a rule asks for and the topology lacks is an error, as someone typed it.
 //!
-//! Under Kueue's quotas a job that asks for nothing, and that no rule reaches, has no request as well, but where all flavors of its queue name a `Topology`: there it is unconstrained, as Kueue has it. Jobs of a part of one GPU ask for nothing. A job with a request is made of the pods that the trace
-//! records, where it does.
+//! Under Kueue's quotas a job that asks for nothing, and that no rule reaches, has no request as well, but where all flavors of its queue name a `Topology`: there it is unconstrained, as Kueue has it. Jobs of a part of one GPU ask for nothing. A job with a request is made of as many pods as the trace
+//! records, where it asks for no number of nodes (as under `--gangs-as-recorded`). Pods are equal: 9 GPUs in 4 pods are 3 pods of 3.
 //!
 //! O(jobs). Worked example: under `required:rack:2,preferred:block:65` a job of 1 GPU lies anywhere, one of 64 in one rack, one of 128 in one block if that can be; one of 64 that asked for `preferred:example.com/block` itself lies in one block if that can be.
 
@@ -243,6 +243,8 @@ fn many(level: &str) -> String {
     match level {
         "leaf" => "leaves".to_owned(),
         _ if level.ends_with("ch") => format!("{level}es"),
+        // Of 36 nodes each: no one says block36s.
+        _ if level.ends_with(|last: char| last.is_ascii_digit()) => format!("domains of {level}"),
         _ => format!("{level}s"),
     }
 }
@@ -270,7 +272,7 @@ fn unplaced(said: &[Said<'_>]) -> Option<String> {
     let what = format::counted(jobs, "job asked how near its pods lie", "jobs asked how near their pods lie");
     (jobs > 0).then(|| {
         format!(
-            "{what} ({list}), and nothing says which nodes lie together, so that counts for nothing: name a cluster file with [topology] (--cluster), as `tracecast cluster` writes from the labels of Node objects."
+            "{what} ({list}), and nothing says which nodes lie together, so that counts for nothing: name the Topology objects (`kubectl get topologies -o json`) and the Node objects beside the dump, or a cluster file with [topology] (--cluster), as `tracecast cluster --topology-labels A,B` writes by the labels A and B of Node objects."
         )
     })
 }
@@ -362,10 +364,10 @@ pub(super) fn ask(
             format::counted(own.met, "job asked so", "jobs asked so")
         ));
     }
-    let outside = topology.nodes().saturating_sub(topology.placed()) as u64;
-    if outside > 0 {
-        let nodes = format::counted(outside, "node lies in no domain, and takes", "nodes lie in no domain, and take");
-        note.push_str(&format!(" **{nodes} none of these jobs**, those that may lie anywhere among them."));
+    let (nodes, gpus) = near::outside(cluster, topology);
+    if nodes > 0 {
+        let apart = near::apart(nodes, gpus, "no job that is placed by topology runs there");
+        note.push_str(&format!(" **{apart}**, not even one that may lie anywhere."));
     }
     let mut notes = vec![note];
     notes.extend(own.note());
@@ -455,6 +457,7 @@ mod tests {
         assert_eq!([of("rack"), of("cloud.provider.com/topology-rack"), of("example.com/rack")], [Some(1); 3]);
         assert_eq!([of("node"), of(HOSTNAME)], [Some(2); 2]);
         assert_eq!([of("crack"), of("zone"), of("topology-racks")], [None; 3]);
+        assert_eq!(["rack", "leaf", "block8"].map(many), ["racks", "leaves", "domains of block8"]);
     }
 
     #[test]

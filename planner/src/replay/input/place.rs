@@ -1,6 +1,6 @@
 //! Where the nodes of a trace lie, by their names: as its machine list says, or a file beside it ([`super::switches`]).
 //!
-//! The machine list writes `LABEL=DOMAIN,LABEL=DOMAIN`, the widest level first. A level is called as its label ends: `cloud.provider.com/topology-rack` and `gce-topology-rack` are `rack`.
+//! The machine list writes `LABEL=DOMAIN,LABEL=DOMAIN`, the widest level first. A level is called as its label ends: `cloud.provider.com/topology-rack` and `gce-topology-rack` are `rack`. The label `node` is `label-node`, as the node itself is a level.
 //! Nodes of a cluster have numbers and those of a trace have names; which is which, [`super::failure`] says. O(nodes × levels). Worked example: of three nodes of 8 GPUs n1 and n3 lie in rack r1, n2 in r2: the nodes 0, 1 and 2 lie in r1, r2 and r1.
 
 use std::collections::BTreeMap;
@@ -106,14 +106,32 @@ fn names(labels: &[&str]) -> Vec<String> {
         let rest = plain.rsplit_once(BEFORE).map(|(_, rest)| rest).filter(|rest| !rest.is_empty());
         rest.map_or_else(|| plain.clone(), str::to_owned)
     };
-    // Nor may one be called as the node is.
-    let differ = |names: &[String]| (0..names.len()).all(|at| names[at] != NODE && !names[..at].contains(&names[at]));
+    // Nor may one be called as the node is, or nothing.
+    let is_name = |name: &str| name != NODE && !name.is_empty();
+    let differ = |names: &[String]| (0..names.len()).all(|at| is_name(&names[at]) && !names[..at].contains(&names[at]));
     let short: Vec<String> = labels.iter().map(short).collect();
     let plain: Vec<String> = labels.iter().map(plain).collect();
-    [short, plain]
-        .into_iter()
-        .find(|names| differ(names))
-        .unwrap_or_else(|| labels.iter().map(|label| (*label).to_owned()).collect())
+    [short, plain].into_iter().find(|names| differ(names)).unwrap_or_else(|| whole(labels))
+}
+
+/// Labels as names of levels, in whole; what cannot be a name, or is one already, is written in another way.
+fn whole(labels: &[&str]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::with_capacity(labels.len());
+    for label in labels {
+        let begin = match *label {
+            NODE => "label-node",
+            "" => "label",
+            other => other,
+        };
+        let mut name = begin.to_owned();
+        let mut next = 2;
+        while names.contains(&name) {
+            name = format!("{begin}-{next}");
+            next += 1;
+        }
+        names.push(name);
+    }
+    names
 }
 
 #[cfg(test)]
@@ -174,5 +192,8 @@ mod tests {
         assert_eq!(names(&["a/topology-rack", "b/x-topology-rack"]), ["topology-rack", "x-topology-rack"]);
         assert_eq!(names(&["a/rack", "b/rack"]), ["a/rack", "b/rack"]);
         assert_eq!(names(&["a/topology-node"]), ["topology-node"]);
+        // Whatever a label is, there is a topology.
+        assert_eq!(names(&["zone", "node"]), ["zone", "label-node"]);
+        assert_eq!(names(&["a", "a", ""]), ["a", "a-2", "label"]);
     }
 }

@@ -41,7 +41,10 @@ impl Recorded {
 
     /// Says where its nodes lie, if `places` knows any of them; nothing else says it then.
     pub(super) fn locate(&mut self, trace: &Trace, places: Option<&NodePlaces>) -> Result<()> {
-        let placed = |error| Error::Cluster(format!("where the nodes lie: {error}"));
+        let placed = |error: Error| match error {
+            Error::Cluster(what) => Error::Cluster(format!("where the nodes lie: {what}")),
+            other => other,
+        };
         self.located = places.and_then(|places| places.located(trace, &self.cluster));
         self.cluster.topology = self.located.as_ref().map(Located::topology).transpose().map_err(placed)?;
         Ok(())

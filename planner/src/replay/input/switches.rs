@@ -1,8 +1,8 @@
 //! Where nodes lie in a Slurm cluster: `topology.conf`, or what `scontrol show topology` prints of it.
 //!
-//! * **`SwitchName=… Nodes=…`** is a leaf switch, **`SwitchName=… Switches=…`** one above others (its `Nodes`, which `scontrol` adds, say nothing new). The height of a switch is 1 if it has nodes, else one more than that of
+//! * **`SwitchName=… Nodes=…`** is a leaf switch, **`SwitchName=… Switches=…`** one above others (its `Nodes`, which `scontrol` adds, say nothing new: one that is on no leaf below is an error). The height of a switch is 1 if it has nodes, else one more than that of
 //!   the highest below it. Levels are `leaf` (1), `spine` (2), `core` (3), `tier4` and so on. Where a branch has no switch of a height, the next lower one stands for it.
-//! * **`BlockName=… Nodes=…`** is a block, the level `block`. `BlockSizes=18,36,72` makes levels of 2 and of 4 blocks that follow each other in the file, `block36` and `block72`, as the plugin topology/block joins them. What `scontrol` prints as `AggregatedBlock` repeats that.
+//! * **`BlockName=… Nodes=…`** is a block, the level `block`. `BlockSizes=18,36,72` makes levels of 2 and of 4 blocks that follow each other in the file, `block36` and `block72`, as the plugin topology/block joins them. `scontrol` prints no sizes, and `AggregatedBlock=b[0-1] BlockSize=36` for each that is joined: these make the same levels. A block that is in none of a level lies alone there, with those that a smaller one joins.
 //!
 //! As Slurm reads it: keys count in either case, blanks may stand around `=`, `#` begins a comment, and a line goes on behind a `\` at its end. Anything else is an error with its line: places that are wrong make a wrong replay. O(nodes × levels).
 //!
@@ -21,9 +21,11 @@ const MOST: usize = 1_000_000;
 /// Most switches above a node.
 const DEEPEST: usize = 32;
 /// Keys that say nothing of where nodes lie.
-const PASSED: [&str; 4] = ["linkspeed", "level", "blockindex", "blocksize"];
+const PASSED: [&str; 3] = ["linkspeed", "level", "blockindex"];
 /// What to give in place of a file that cannot be read.
 const REMEDY: &str = "give topology.conf, or what `scontrol show topology` prints";
+/// What to give in place of joined blocks that cannot be.
+const REMEDY_OF_BLOCKS: &str = "give topology.conf, whose BlockSizes say it";
 
 /// A switch or a block.
 #[derive(Debug, Clone, Default)]
@@ -31,8 +33,10 @@ struct Part {
     line: u64,
     name: String,
     nodes: Vec<String>,
-    /// Switches below it, by name.
+    /// Switches below it, or blocks that it joins, by name.
     below: Vec<String>,
+    /// Nodes of a block, as `scontrol` prints them; 0 if it does not say.
+    size: u64,
 }
 
 /// A file on its way.
@@ -40,6 +44,8 @@ struct Reading<'f> {
     file: &'f str,
     switches: Vec<Part>,
     blocks: Vec<Part>,
+    /// Blocks that are joined, as `scontrol` prints them.
+    joined: Vec<Part>,
     /// The line of each switch and block.
     known: BTreeMap<String, u64>,
     /// The sizes of blocks in nodes, with their line.
@@ -52,8 +58,14 @@ impl NodePlaces {
     /// # Errors
     /// Names the line and what would mend it: if a line is no switch or block, a list cannot be read, a node lies in two places, or switches make no tree.
     pub fn of_slurm(file: &str, text: &str) -> Result<Self> {
-        let mut reading =
-            Reading { file, switches: Vec::new(), blocks: Vec::new(), known: BTreeMap::new(), sizes: None };
+        let mut reading = Reading {
+            file,
+            switches: Vec::new(),
+            blocks: Vec::new(),
+            joined: Vec::new(),
+            known: BTreeMap::new(),
+            sizes: None,
+        };
         for (line, content) in lines(text) {
             reading.line(line, &content)?;
         }
@@ -146,7 +158,7 @@ impl Reading<'_> {
                     kind = match key.as_str() {
                         "switchname" => "SwitchName",
                         "blockname" => "BlockName",
-                        _ => return Ok(()),
+                        _ => "AggregatedBlock",
                     };
                     value.clone_into(&mut part.name);
                 }
@@ -158,6 +170,7 @@ impl Reading<'_> {
                     part.nodes = self.expanded(line, value)?;
                 }
                 "switches" => part.below = self.expanded(line, value)?,
+                "blocksize" => part.size = value.parse().unwrap_or(0),
                 "blocksizes" => {
                     let sizes: Option<Vec<u64>> =
                         value.split(',').map(|size| size.parse().ok().filter(|size| *size > 0)).collect();
@@ -175,13 +188,21 @@ impl Reading<'_> {
         }
         let name = part.name.clone();
         match kind {
-            "SwitchName" | "BlockName" if name.is_empty() => {
+            "SwitchName" | "BlockName" | "AggregatedBlock" if name.is_empty() => {
                 Err(self.wrong(line, format!("{kind} names nothing; write {kind}=NAME")))
             }
             "SwitchName" if part.nodes.is_empty() && part.below.is_empty() => {
                 Err(self.wrong(line, format!("switch {name} has no Nodes and no Switches; write one of them")))
             }
             "BlockName" if !has_nodes => Err(self.wrong(line, format!("block {name} has no Nodes; name them"))),
+            "AggregatedBlock" if part.size == 0 => {
+                Err(self.wrong(line, format!("AggregatedBlock={name} has no BlockSize above 0; {REMEDY_OF_BLOCKS}")))
+            }
+            "AggregatedBlock" => {
+                part.below = self.expanded(line, &name)?;
+                self.joined.push(part);
+                Ok(())
+            }
             "SwitchName" => self.put(part, true),
             "BlockName" => self.put(part, false),
             _ if !has_nodes && part.below.is_empty() => Ok(()),
@@ -219,7 +240,64 @@ impl Reading<'_> {
         Ok(of)
     }
 
+    /// The levels of joined blocks as `scontrol` prints them, the narrowest first: of each what it is called, and the first of those that a block is joined with, for each block of the file. O(blocks × levels).
+    fn printed(&self) -> Result<Vec<(String, Vec<String>)>> {
+        let index: BTreeMap<&str, usize> =
+            self.blocks.iter().enumerate().map(|(at, block)| (block.name.as_str(), at)).collect();
+        let mut of_size: BTreeMap<u64, Vec<&Part>> = BTreeMap::new();
+        for part in &self.joined {
+            of_size.entry(part.size).or_default().push(part);
+        }
+        let mut before: Vec<String> = self.blocks.iter().map(|block| block.name.clone()).collect();
+        let mut found = Vec::new();
+        for (size, parts) in of_size {
+            // Whom no one joins lies where it lay.
+            let mut domains = before.clone();
+            let mut in_line: Vec<Option<u64>> = vec![None; domains.len()];
+            for part in parts {
+                let Some(first) = part.below.first() else { continue };
+                for name in &part.below {
+                    let at = index.get(name.as_str()).copied().ok_or_else(|| {
+                        let what = format!("block {name}, which is joined here, is not described; {REMEDY_OF_BLOCKS}");
+                        self.wrong(part.line, what)
+                    })?;
+                    if let Some(line) = in_line.get_mut(at).and_then(|line| line.replace(part.line)) {
+                        let what = format!(
+                            "block {name} is joined to others of {size} nodes in line {line}, too; {REMEDY_OF_BLOCKS}"
+                        );
+                        return Err(self.wrong(part.line, what));
+                    }
+                    if let Some(domain) = domains.get_mut(at) {
+                        domain.clone_from(first);
+                    }
+                }
+            }
+            // What is together in a smaller one stays together.
+            let mut wider: BTreeMap<String, String> = BTreeMap::new();
+            for ((inner, outer), line) in before.iter().zip(&domains).zip(&in_line) {
+                if wider.insert(inner.clone(), outer.clone()).is_some_and(|other| other != *outer) {
+                    let what = format!("what is joined with block {inner} is parted here; {REMEDY_OF_BLOCKS}");
+                    return Err(self.wrong(line.unwrap_or(1), what));
+                }
+            }
+            found.push((format!("block{size}"), domains.clone()));
+            before = domains;
+        }
+        Ok(found)
+    }
+
     fn in_blocks(&self) -> Result<Found> {
+        // Who writes sizes has said all.
+        if self.sizes.is_none() && !self.joined.is_empty() {
+            let printed = self.printed()?;
+            let path = |at: usize, block: &Part| {
+                let wider = printed.iter().rev().filter_map(|(_, domains)| domains.get(at).cloned());
+                wider.chain([block.name.clone()]).collect::<Vec<String>>()
+            };
+            let of = self.nodes(self.blocks.iter().enumerate().map(|(at, block)| (block, path(at, block))))?;
+            let levels = printed.iter().rev().map(|(name, _)| name.clone()).chain(["block".to_owned()]);
+            return Ok((levels.collect(), of));
+        }
         let mut joined: Vec<(String, usize)> = Vec::new();
         if let Some((line, sizes)) = &self.sizes
             && let Some((base, wider)) = sizes.split_first()
@@ -246,6 +324,25 @@ impl Reading<'_> {
         };
         let of = self.nodes(self.blocks.iter().enumerate().map(|(at, block)| (block, path((at, block)))))?;
         Ok((joined.iter().map(|(name, _)| name.clone()).chain(["block".to_owned()]).collect(), of))
+    }
+
+    /// Checks that nodes of a switch above others are on leaves below it. `ways` are the leaves, with the switches above each.
+    fn no_nodes_of_their_own(&self, ways: &[(&Part, Vec<usize>)]) -> Result<()> {
+        let mut above: BTreeMap<&str, &[usize]> = BTreeMap::new();
+        for (leaf, up) in ways {
+            above.extend(leaf.nodes.iter().map(|node| (node.as_str(), up.as_slice())));
+        }
+        for (at, switch) in self.switches.iter().enumerate().filter(|(_, switch)| !switch.below.is_empty()) {
+            let is_below = |node: &&String| above.get(node.as_str()).is_some_and(|up| up.contains(&at));
+            if let Some(node) = switch.nodes.iter().find(|node| !is_below(node)) {
+                let what = format!(
+                    "node {node} of switch {} is on no switch below it; describe the switch that it is on, SwitchName=NAME Nodes={node}, and name that in Switches",
+                    switch.name
+                );
+                return Err(self.wrong(switch.line, what));
+            }
+        }
+        Ok(())
     }
 
     fn below_switches(&self) -> Result<Found> {
@@ -320,6 +417,7 @@ impl Reading<'_> {
             (1..=highest).rev().map(at).collect::<Vec<String>>()
         };
         let of = self.nodes(ways.iter().map(|(switch, up)| (*switch, path(up))))?;
+        self.no_nodes_of_their_own(&ways)?;
         Ok(((1..=highest).rev().map(name).collect(), of))
     }
 }
@@ -363,6 +461,14 @@ mod tests {
     }
 
     #[test]
+    fn joined_blocks_are_read_as_scontrol_prints_them() {
+        let conf = "BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockName=b3 Nodes=n[5-6]\nBlockName=b4 Nodes=n[7-8]\nBlockName=b5 Nodes=n[9-10]\nBlockSizes=2,4,8\n";
+        let printed = "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2 \nBlockName=b2 BlockIndex=1 Nodes=n[3-4] BlockSize=2 \nBlockName=b3 BlockIndex=2 Nodes=n[5-6] BlockSize=2 \nBlockName=b4 BlockIndex=3 Nodes=n[7-8] BlockSize=2 \nBlockName=b5 BlockIndex=4 Nodes=n[9-10] BlockSize=2 \nAggregatedBlock=b[1-2] BlockIndex=5 Nodes=n[1-4] BlockSize=4 \nAggregatedBlock=b[3-4] BlockIndex=6 Nodes=n[5-8] BlockSize=4 \nAggregatedBlock=b[1-4] BlockIndex=7 Nodes=n[1-8] BlockSize=8 \n";
+        assert_eq!(read(printed), read(conf));
+        assert_eq!([path(&read(printed), "n7"), path(&read(printed), "n9")], ["b1/b3/b4", "b5/b5/b5"]);
+    }
+
+    #[test]
     fn what_is_wrong_has_its_line_and_a_remedy() {
         let told = |text: &str| NodePlaces::of_slurm("t.conf", text).unwrap_err().to_string();
         for (text, line, what) in [
@@ -384,6 +490,20 @@ mod tests {
             ("BlockName=b Nodes=n1\nBlockSizes=4,6", 2, "multiple of the first"),
             ("BlockName=b Nodes=n1\nBlockSizes=four", 2, "such as 18,36,72"),
             ("BlockName=b", 1, "has no Nodes"),
+            ("SwitchName=s0 Nodes=n1\nSwitchName=t Switches=s0 Nodes=n[1-2]", 2, "node n2 of switch t"),
+            (
+                "SwitchName=s0 Nodes=n1\nSwitchName=s1 Nodes=n2\nSwitchName=t Switches=s0 Nodes=n2\nSwitchName=u Switches=s1",
+                3,
+                "node n2 of switch t",
+            ),
+            ("BlockName=b Nodes=n1\nAggregatedBlock=b Nodes=n1", 2, "no BlockSize"),
+            ("BlockName=b Nodes=n1\nAggregatedBlock=b,c BlockSize=4", 2, "block c"),
+            ("BlockName=b Nodes=n1\nAggregatedBlock=b BlockSize=4\nAggregatedBlock=b BlockSize=4", 3, "line 2"),
+            (
+                "BlockName=a Nodes=n1\nBlockName=b Nodes=n2\nBlockName=c Nodes=n3\nAggregatedBlock=a,b BlockSize=2\nAggregatedBlock=b,c BlockSize=4",
+                5,
+                "parted",
+            ),
         ] {
             let message = told(text);
             assert!(message.contains(&format!("t.conf, line {line}")) && message.contains(what), "{text}: {message}");
@@ -405,7 +525,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_panics(text in "((SwitchName|BlockName|Nodes|Switches|BlockSizes|=|s[0-3]|n\\[1-3\\]|,|2|#|\\\\|\n| ){0,4}){0,12}") {
+        fn no_text_panics(text in "((SwitchName|BlockName|AggregatedBlock|Nodes|Switches|BlockSizes|BlockSize|=|s[0-3]|n\\[1-3\\]|,|2|#|\\\\|\n| ){0,4}){0,12}") {
             if let Ok(places) = NodePlaces::of_slurm("t", &text) {
                 prop_assert!(places.of.values().all(|path| path.len() == places.levels.len()));
             }

@@ -1,6 +1,6 @@
 //! Whether jobs lay as near to each other as they asked, and how long they waited for that.
 //!
-//! Of the jobs with one [`TopologyRequest`], and of those with none where the cluster has a topology: how many there are; how many lay in one domain of the level that they asked for (of the narrowest with a name, if they asked for none), when they ran last; how many no domain could ever take; and how long they waited for
+//! Of the jobs with one [`TopologyRequest`], and of those with none where the cluster has a topology: how many there are; how many lay in one domain of the level that they asked for (of the narrowest with a name, if they asked for none), when they ran last; how many no domain could ever take, although the nodes of their pool could; and how long they waited for
 //! the cause *topology* ([`super::delay`]): their pods would have found GPUs, but not near enough to each other. A request that prefers, or that asks for nothing but slices, is spread in the end, so it waits for slices alone.
 //!
 //! O(nodes) for a class of jobs that wait, at each instant. Worked number: racks of two nodes of 8 GPUs, and one node of each is busy. A job of two nodes that requires a rack waits for the topology; one that prefers a rack starts,
@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracecast_analytics::report::format;
 use tracecast_analytics::stats::sum;
 
 use super::state::State;
@@ -37,7 +38,7 @@ pub struct TopologyUse {
     pub on_several_nodes: u64,
     /// Of the jobs on several nodes, those that lay in one domain of the level.
     pub in_one_domain: u64,
-    /// Jobs that could never run: with a request, those that no domain could take with all nodes in service and empty.
+    /// Jobs that were rejected and that no domain could take with all nodes in service and empty, although all nodes together could; 0 of jobs without a request.
     pub rejected: u64,
     /// Mean wait of those that ended, seconds.
     pub mean_wait_s: Option<f64>,
@@ -47,6 +48,9 @@ pub struct TopologyUse {
     pub wait_hours: f64,
     /// What they asked for × that time, GPU-hours.
     pub gpu_wait_hours: f64,
+    /// Nodes of the cluster that lie in no domain, and their GPUs; of all requests the same, and for people alone.
+    #[serde(skip)]
+    pub(crate) outside: (u64, u64),
 }
 
 /// A request in words.
@@ -154,7 +158,21 @@ struct Sum {
     gpu_wait: i128,
 }
 
-/// What became of requests, in their order; none without a topology. `waited_ms` is how long each job waited for the topology. O(jobs + pieces).
+/// Nodes that lie in no domain, with their GPUs and what follows from that, in words.
+pub(crate) fn apart(nodes: u64, gpus: u64, follows: &str) -> String {
+    let (gpus, lie) = (format::counted(gpus, "GPU", "GPUs"), if nodes == 1 { "lies" } else { "lie" });
+    format!("{} with {gpus} {lie} in no domain, so that {follows}", format::counted(nodes, "node", "nodes"))
+}
+
+/// Nodes of a cluster that lie in no domain, and their GPUs. O(nodes).
+pub(crate) fn outside(cluster: &Cluster, topology: &Topology) -> (u64, u64) {
+    let groups = cluster.pools.iter().flat_map(|pool| &pool.groups);
+    let gpus = groups.flat_map(|group| (0..group.most_nodes()).map(move |_| u64::from(group.gpus_per_node)));
+    let apart = (0u32..).zip(gpus).filter(|(node, _)| topology.domain(*node, 0).is_none());
+    apart.fold((0, 0), |(nodes, all), (_, gpus)| (nodes + 1, all + gpus))
+}
+
+/// What became of requests, in their order; none without a topology. `waited_ms` is how long each job waited for the topology. O(jobs + pieces + nodes × shapes that were rejected).
 pub(super) fn uses(
     workload: &Workload,
     cluster: &Cluster,
@@ -163,13 +181,25 @@ pub(super) fn uses(
     waited_ms: &[i64],
 ) -> Vec<TopologyUse> {
     let Some(topology) = &cluster.topology else { return Vec::new() };
+    let outside = outside(cluster, topology);
+    let nearby = Nearby::of(workload, cluster);
+    // Whether the topology alone refuses a shape in a pool: what is over a quota or larger than the cluster is refused without it.
+    let mut far: BTreeMap<(usize, Shape), bool> = BTreeMap::new();
+    let mut empty: Option<State> = None;
+    let mut is_far = |job: usize, shape: Shape| {
+        let (Some(nearby), Some(request)) = (&nearby, shape.request) else { return false };
+        let vc = workload.vc.get(job).and_then(|vc| cluster.vcs.get(usize::from(*vc)));
+        let Some(pool) = vc.map(|vc| usize::from(vc.pool)) else { return false };
+        let empty = empty.get_or_insert_with(|| State::new(cluster));
+        *far.entry((pool, shape)).or_insert_with(|| nearby.judge(empty, pool, shape, request) == Verdict::Far)
+    };
     // Those without a request come last.
     let mut sums: BTreeMap<(bool, Option<TopologyRequest>), Sum> = BTreeMap::new();
     for (job, waited) in waited_ms.iter().copied().enumerate().filter(|(job, _)| times.is_counted(*job)) {
         let shape = workload.shape_of(job);
         let sum = sums.entry((shape.request.is_none(), shape.request)).or_default();
         sum.jobs += 1;
-        sum.rejected += u64::from(times.outcome.get(job) == Some(&Outcome::Rejected));
+        sum.rejected += u64::from(times.outcome.get(job) == Some(&Outcome::Rejected) && is_far(job, shape));
         sum.waits_s
             .extend(times.jct_ms.get(job).copied().flatten().and(times.wait_ms(job)).map(|wait| wait as f64 / 1000.0));
         sum.waited += u64::from(waited > 0);
@@ -199,6 +229,7 @@ pub(super) fn uses(
         waited: sum.waited,
         wait_hours: hours(sum.wait_ms),
         gpu_wait_hours: hours(sum.gpu_wait) / 1000.0,
+        outside,
     };
     sums.into_iter().map(told).collect()
 }
@@ -255,6 +286,32 @@ mod tests {
             (without.len(), without[0].jobs, without[0].on_several_nodes, without[0].in_one_domain),
             (1, 4, 1, 0)
         );
+    }
+
+    /// Racks of two nodes of 8, and one node in no rack.
+    #[test]
+    fn too_large_is_what_the_topology_alone_refuses() {
+        let mut cluster = Cluster::of_vcs(&[("all", 5, 8)]);
+        let paths = [Some(vec![0]), Some(vec![0]), Some(vec![1]), Some(vec![1]), None];
+        cluster.topology = Some(Topology::new(vec!["rack".to_owned()], paths.to_vec()).unwrap());
+        assert_eq!(outside(&cluster, cluster.topology.as_ref().unwrap()), (1, 8));
+        let mut jobs = Workload::default();
+        // Of 16, 24 and 48 GPUs: a rack holds the first, the cluster the second, and nothing the third.
+        for gpus in [16, 24, 48] {
+            jobs.push(0, 1000, Shape { request: Some(TopologyRequest::required(0)), ..Shape::whole(gpus) });
+        }
+        // Racks hold 32 GPUs, and all nodes 40.
+        for gpus in [32, 40, 48] {
+            jobs.push(0, 1000, Shape { request: Some(TopologyRequest::unconstrained()), ..Shape::whole(gpus) });
+        }
+        jobs.push(0, 1000, Shape::whole(48));
+        let schedule = simulate(&jobs, &cluster, &Policy { scan: Scan::Skip, ..Policy::default() }).unwrap();
+        let uses = evaluate(&jobs, &cluster, &schedule, 1).unwrap().metrics.topology;
+        let of = |name: &str| uses.iter().find(|of| of.request == name).map(|of| (of.jobs, of.ran, of.rejected));
+        assert_eq!(of("requires one rack"), Some((3, 1, 1)));
+        assert_eq!(of("anywhere"), Some((3, 1, 1)));
+        assert_eq!(of(NOTHING), Some((1, 0, 0)));
+        assert_eq!(uses[0].outside, (1, 8));
     }
 
     #[test]

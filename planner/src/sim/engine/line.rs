@@ -51,7 +51,7 @@ impl Lines<'_> {
         }
     }
 
-    /// Takes the job of a line that has this rank out; but under KAI it must be the head.
+    /// Takes the job of a line that has this rank out: the head, but under KAI any.
     pub(in crate::sim) fn take(&mut self, line: Line, rank: u32) {
         self.ranked.remove(line.class, rank);
     }

@@ -36,6 +36,9 @@ pub use usage::{UsageRule, UsageWindow};
 use super::forest::Forest;
 use crate::error::{Error, Result};
 
+/// Levels of queues: to find the next job takes twice as long with each.
+const MOST_LEVELS: usize = 8;
+
 /// A queue: a leaf, which is a VC, or one above others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KaiQueue {
@@ -93,7 +96,7 @@ impl Hierarchy {
     /// The forest of `queues`: first the `leaves`, in the order of the cluster's VCs, then the queues above them.
     ///
     /// # Errors
-    /// If a parent is no queue above others, or queues are each other's parents; if a rule is out of its bounds.
+    /// If a parent is no queue above others, or queues are each other's parents; if they lie deeper than eight levels; if a rule is out of its bounds.
     pub fn new(queues: Vec<KaiQueue>, leaves: usize, rules: KaiRules) -> Result<Self> {
         let wrong = |what: String| Err(Error::Cluster(what));
         if rules.k_milli > 1_000_000 || !(1000..=1_000_000).contains(&rules.saturation_milli) {
@@ -113,6 +116,14 @@ impl Hierarchy {
         let members: Vec<(&str, Option<u16>)> =
             queues.iter().map(|queue| (queue.name.as_str(), queue.parent)).collect();
         let forest = Forest::new(&members, leaves)?;
+        let too_deep = (0..leaves as u16).find(|leaf| forest.path(*leaf).count() > MOST_LEVELS);
+        if let Some(queue) = too_deep.and_then(|leaf| queues.get(usize::from(leaf))) {
+            return wrong(format!(
+                "queue {}: more than {} queues lie above it; leave out some that divide nothing",
+                queue.name,
+                MOST_LEVELS - 1
+            ));
+        }
         Ok(Self { queues, forest, rules })
     }
 

@@ -135,6 +135,19 @@ fn minimum_runtimes_are_those_of_the_nearest_queue() {
     assert_eq!((of(0), of(1), of(2)), ((7, 5), (7, 3), (7, 3)));
 }
 
+/// A leaf below so many queues that lie in each other.
+#[test]
+fn queues_lie_at_most_seven_deep_above_a_leaf() {
+    let tree = |above: u16| {
+        let chain = (0..above).map(|at| queue("above", (at > 0).then_some(at), 4));
+        let queues: Vec<KaiQueue> = [queue("leaf", (above > 0).then_some(above), 4)].into_iter().chain(chain).collect();
+        Hierarchy::new(queues, 1, KaiRules::default())
+    };
+    assert!(tree(7).is_ok());
+    let told = tree(8).unwrap_err().to_string();
+    assert!(told.contains("queue leaf: more than 7 queues lie above it"), "{told}");
+}
+
 #[test]
 fn a_tree_that_is_none_is_refused() {
     let refused = |queues: Vec<KaiQueue>, leaves: usize| {

@@ -1,6 +1,6 @@
 //! The nodes that a file names, where the trace records none; and how those of a file and of a trace differ.
 //!
-//! A log of jobs names the nodes that they ran on, and a file of switches or blocks names all. So the cluster is made of these: where each node ran jobs of one VC alone, that VC has it to itself, and a node that ran none is left out; else all VCs share all. What a node holds is
+//! A log of jobs names the nodes that they ran on, and a file of switches or blocks names all. So the cluster is made of these: where each node ran jobs of one VC alone, that VC has it to itself, and a node that ran none is left out; else, or where jobs without a VC ran, all VCs share all. What a node holds is
 //! what the largest job held that ran on one node. O(jobs + nodes × log nodes).
 //!
 //! Worked example: a file with n1 to n4, jobs of `va` on n1 and n2, of `vb` on n3, of which the largest on one node held 4 GPUs: `va` has two nodes of 4 GPUs and `vb` one; n4 is left out.
@@ -40,6 +40,18 @@ pub(super) fn unmatched(trace: &Trace, places: &NodePlaces) -> Error {
     }
 }
 
+/// The cluster is as many processors or nodes as the trace says, and which of them are on which node it does not.
+pub(super) fn uncounted(resource: Resource, places: &NodePlaces) -> Error {
+    Error::File {
+        file: places.basis.clone(),
+        line: 1,
+        what: format!(
+            "the cluster is counted in {} of all nodes together, so none of them has a place; leave out --topology-file, or count GPUs (--resource gpus)",
+            resource.many()
+        ),
+    }
+}
+
 /// Says which nodes of the trace the file does not know, and the other way.
 pub(super) fn compare(trace: &Trace, places: &NodePlaces, text: &mut String) {
     let with_gpus = |row: &usize| trace.nodes.gpus.get(*row).is_none_or(|gpus| gpus > 0.0);
@@ -70,13 +82,13 @@ fn told(nodes: &[&str], one: &str, many: &str, text: &mut String) {
     }
 }
 
-/// VCs whose jobs ran on each node, by name.
-fn used<'t>(facts: &JobFacts<'t>, shared: &'t str) -> BTreeMap<String, BTreeSet<&'t str>> {
+/// VCs whose jobs ran on each node, by name; of jobs without one, the name that is none.
+fn used<'t>(facts: &JobFacts<'t>) -> BTreeMap<String, BTreeSet<&'t str>> {
     let trace = facts.trace;
     let mut lists: BTreeSet<(&str, &str)> = BTreeSet::new();
     for row in 0..trace.jobs.len() {
         if let Some(list) = trace.jobs.nodes_hostlist.get(row) {
-            lists.insert((list, trace.jobs.vc.get(row).unwrap_or(shared)));
+            lists.insert((list, trace.jobs.vc.get(row).unwrap_or_default()));
         }
     }
     let mut used: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
@@ -107,7 +119,7 @@ pub(super) fn write(
     places: &NodePlaces,
     text: &mut String,
 ) -> Result<()> {
-    let used = used(facts, POOL);
+    let used = used(facts);
     if !used.is_empty() && !used.keys().any(|node| places.of.contains_key(node)) {
         let (ran, named) = (used.keys().next(), places.of.keys().next());
         let name = |node: Option<&String>| node.map_or("none", String::as_str).to_owned();
@@ -149,7 +161,16 @@ pub(super) fn write(
         "nodes that jobs ran on are not in the file, and lie nowhere",
         text,
     );
-    let alone = used.values().all(|vcs| vcs.len() == 1) && !used.is_empty() && names.len() > 1;
+    // With one VC there is nothing to share.
+    let nameless = used.iter().filter(|(_, vcs)| names.len() > 1 && vcs.contains(""));
+    let strangers: Vec<&str> = nameless.map(|(node, _)| node.as_str()).collect();
+    told(
+        &strangers,
+        "node ran jobs without a VC, so all VCs share all nodes",
+        "nodes ran jobs without a VC, so all VCs share all nodes",
+        text,
+    );
+    let alone = used.values().all(|vcs| vcs.len() == 1) && !used.is_empty() && names.len() > 1 && strangers.is_empty();
     let all: BTreeSet<&str> = used.keys().chain(places.of.keys()).map(String::as_str).collect();
     let idle: Vec<&str> = all.iter().copied().filter(|node| alone && !used.contains_key(*node)).collect();
     told(&idle, "node of the file ran no job, and is left out", "nodes of the file ran no job, and are left out", text);

@@ -268,3 +268,30 @@ fn nodes_whose_number_changes_lie_nowhere_over_time() {
     let now = text(&trace, &Wanted::default());
     assert!(now.contains("[topology]") && now.contains("topology = { rack = \"r1\" }"), "{now}");
 }
+
+#[test]
+fn nodes_of_jobs_without_a_vc_are_there_for_all() {
+    let on = |key, vc: Option<&'static str>, node: &'static str| JobRow {
+        vc: vc.map(Into::into),
+        nodes_hostlist: Some(node.into()),
+        ..job(key, "", 4.0, 0, 1)
+    };
+    let jobs = [on("1", Some("va"), "n1"), on("2", Some("vb"), "n2"), on("3", None, "n3")];
+    let places = NodePlaces::of_slurm("t.conf", "SwitchName=s0 Nodes=n[1-3]").unwrap();
+    let wanted = Wanted { places: Some(places), ..Wanted::default() };
+    let shared = text(&trace(&jobs, &[], &[]), &wanted);
+    assert!(shared.contains("1 node ran jobs without a VC, so all VCs share all nodes: n3."), "{shared}");
+    assert!(shared.contains("[[pool]]\nname = \"cluster\"\nnodes = 3\n"), "{shared}");
+    let own = text(&trace(&jobs[..2], &[], &[]), &wanted);
+    assert!(!own.contains("without a VC") && own.contains("name = \"va\"\nnodes = 1\n"), "{own}");
+}
+
+#[test]
+fn places_of_nodes_that_are_counted_together_are_refused() {
+    let nodes = [NodeRow { node: Some("n1".into()), gpus: Some(8.0), ..NodeRow::default() }];
+    let places = NodePlaces::of_slurm("t.conf", "SwitchName=s0 Nodes=n1").unwrap();
+    let wanted = Wanted { resource: Some(Resource::Nodes), places: Some(places), ..Wanted::default() };
+    let failure = cluster_file(&trace(&[job("1", "va", 8.0, 0, 1)], &[], &nodes), "log", &wanted);
+    let message = failure.unwrap_err().to_string();
+    assert!(message.contains("t.conf") && message.contains("leave out --topology-file"), "{message}");
+}

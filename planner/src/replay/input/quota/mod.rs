@@ -22,6 +22,7 @@ use serde_json::Value;
 use tracecast_analytics::ingest::quantity::{is_gpu, is_slice, quantity};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
+use tracecast_predictors::sheet::misspelt;
 
 use self::divided::DividedFile;
 use self::node::LabelledNode;
@@ -55,6 +56,22 @@ const OTHER_KINDS: [&str; 7] = [
 const QUOTA_FIELDS: [&str; 4] = ["name", "nominalQuota", "borrowingLimit", "lendingLimit"];
 /// Fields of `preemption`.
 const PREEMPTION_FIELDS: [&str; 3] = ["withinClusterQueue", "reclaimWithinCohort", "borrowWithinCohort"];
+/// Fields of a queue.
+const QUEUE_FIELDS: [&str; 13] = [
+    "admissionChecks",
+    "admissionChecksStrategy",
+    "admissionScope",
+    "cohortName",
+    "cohort",
+    "concurrentAdmissionPolicy",
+    "fairSharing",
+    "flavorFungibility",
+    "namespaceSelector",
+    "preemption",
+    "queueingStrategy",
+    "resourceGroups",
+    "stopPolicy",
+];
 /// How an amount is mended.
 const QUANTITY: &str = "write a quantity such as 8";
 /// Kinds of objects that are read for quotas.
@@ -146,6 +163,15 @@ impl Place<'_> {
             .and_then(|object| object.keys().find(|key| !known.contains(&key.as_str())));
         match unknown {
             Some(key) => Err(self.wrong(format!("{what} has no field `{key}`; there are {}", known.join(", ")))),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses fields that are hardly any but one of those known in other letters; others may be of a later version.
+    fn misspelt(&self, value: Option<&Value>, what: &str, known: &[&str]) -> Result<()> {
+        let Some(object) = value.and_then(Value::as_object) else { return Ok(()) };
+        match misspelt(&object.keys().map(String::as_str), known) {
+            Some((key, meant)) => Err(self.wrong(format!("{what} has no field `{key}`; there is {meant}"))),
             None => Ok(()),
         }
     }
@@ -304,6 +330,7 @@ impl QuotaFile {
     }
 
     fn queue(&mut self, name: &str, object: &Value, place: &Place<'_>) -> Result<Queue> {
+        place.misspelt(object.get("spec"), "spec", &QUEUE_FIELDS)?;
         place.fields(object.pointer("/spec/preemption"), "spec.preemption", &PREEMPTION_FIELDS)?;
         let cohort = place.text(object, "/spec/cohortName")?;
         let cohort = if cohort.is_none() { place.text(object, "/spec/cohort")? } else { cohort };

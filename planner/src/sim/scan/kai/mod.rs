@@ -28,7 +28,7 @@
 //! order in which sets of jobs to stop are tried is simpler; usage is exact, and none from before the replay. Of the alpha features neither reclaim within quotas by queue priority nor steady fair shares are replayed.
 //!
 //! Jobs that a stage passes over change nothing, but who stands in front of a queue says where it stands. So jobs wait in lines (those of a leaf that ask for the same and are as firm), and [`order`] finds the next job of a line that was not in vain without
-//! looking at those before it. O(lines × log) for each job that is tried, with lines at most a few for each queue, whatever the number of waiting jobs; where the order of jobs changes while they wait they are sorted, O(waiting × log). O(running × queues + nodes) for a job for which
+//! looking at those before it. O(2^depth × lines × log + shapes × nodes) for each job that is tried, with lines at most a few for each queue, whatever the number of waiting jobs; where the order of jobs changes while they wait they are sorted, O(waiting × log). O(running × queues + nodes) for a job for which
 //! others might stop. Worked example, KAI's story of two queues: 16 GPUs, two queues without quotas, jobs of 16 GPUs. Without time-based share both are due 8 GPUs: whoever
 //! runs is over its share, but the other's job asks for more than its share, and waits. With it, the fair share of the queue that runs sinks to 0 and that of the other rises to 16: the running job is stopped, and they take turns.
 
@@ -109,13 +109,7 @@ impl<'a> Run<'a> {
             passed.pass(&next);
             match self.try_start(lines.job(next.rank))? {
                 Ok(()) => self.leave_line(lines, next.leaf, next.line, next.rank),
-                Err(_) => {
-                    for (at, line) in lines.of(next.leaf).iter().enumerate() {
-                        if (line.shape, line.relaxed) == (next.line.shape, next.line.relaxed) {
-                            passed.refuse(next.leaf, at);
-                        }
-                    }
-                }
+                Err(_) => passed.refuse(next.leaf, next.at),
             }
         }
         Ok(())
