@@ -315,3 +315,42 @@ fn what_is_wrong_is_told() {
     let output = tracecast(&["backtest", "allocation", &still, "--gpus", "v100=1", "--draw", "2"]);
     assert!(stderr(&output).contains("no job type runs"), "{}", stderr(&output));
 }
+
+/// Files of the form of Synergy's repository, with made-up numbers.
+#[test]
+fn synergy_s_tables_become_a_host_table() {
+    let folder = Folder::new();
+    let table = |first: &str| {
+        let rows: Vec<String> = (1..=9).map(|row| format!("[{first}, {row}, {row}, {row}, {row}]")).collect();
+        format!(
+            "class x:\n    def update_stats(self):\n        self.tput = np.array([\n{}\n])\n\n    #[2,2]\n",
+            rows.join(",\n")
+        )
+    };
+    folder.file("res18_1.py", &table("0.1"));
+    folder.file("res50_1.py", &table("1"));
+    let models = folder.path("");
+    let Some(output) = super::pairs::python(&["datasets/hosts/synergy.py", &models]) else { return };
+    assert!(output.status.success(), "{}", stderr(&output));
+    let written = stdout(&output);
+    let lines: Vec<&str> = written.lines().collect();
+    // A head, 45 points for each of nine types, and a line for each of ten that need one processor.
+    assert_eq!(lines.len(), 1 + 45 * 9 + 10);
+    assert!(lines.contains(&"\"ResNet-18 (batch size 16)\",9,20.83,0.1"), "{written}");
+    assert!(lines.contains(&"\"ResNet-50 (batch size 64)\",24,250,9"), "{written}");
+    let host = folder.file("host.csv", &written);
+    let rates = folder.file(
+        "gavel.csv",
+        "gpu_type,job,gpus,steps_per_s\nv100,ResNet-18 (batch size 16),1,8\nv100,LM (batch size 5),1,4\n",
+    );
+    let fleet = ["--gpus", "v100=8", "--gpus-per-node", "8", "--cpus-per-node", "24", "--memory-per-node", "500"];
+    let drawn = ["--draw", "12", "--seeds", "1", "--policies", "proportional,synergy", "--format", "json", "--quiet"];
+    let arguments = [&["backtest", "allocation", &rates, "--host-table", &host][..], &fleet, &drawn].concat();
+    let output = tracecast(&arguments);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let speed = json(&stdout(&output))["policies"][1]["host"]["speed"]["value"].as_f64().unwrap();
+    assert!(speed > 0.0 && speed <= 1.0, "{speed}");
+    folder.file("res18_1.py", "self.tput = np.array([[1, 2]])\n");
+    let Some(output) = super::pairs::python(&["datasets/hosts/synergy.py", &models]) else { return };
+    assert!(!output.status.success() && stderr(&output).contains("res18_1.py: its table is not of 9 by 5 numbers"));
+}

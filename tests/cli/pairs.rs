@@ -11,12 +11,12 @@ use super::*;
 
 /// `python3` with some arguments, in the repository's root; `None` (with a printed reason) where there is none.
 #[expect(clippy::print_stdout, reason = "the tests that call it say why they are skipped")]
-fn python(arguments: &[&str]) -> Option<Output> {
+pub(super) fn python(arguments: &[&str]) -> Option<Output> {
     let output =
         Command::new("python3").args(arguments).current_dir(root()).env("PYTHONDONTWRITEBYTECODE", "1").output();
     if output.is_err() {
         tracecast_tests::skipped::record("python3", false);
-        println!("skipped: python3 is absent, and datasets/pairs/measure.py cannot run");
+        println!("skipped: python3 is absent, and {} cannot run", arguments.first().unwrap_or(&"its script"));
     }
     output.ok()
 }
