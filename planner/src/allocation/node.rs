@@ -1,7 +1,6 @@
 //! Nodes with GPUs, processors and memory, and whether gangs fit onto them.
 //!
-//! Nodes have k GPUs, the last of a type maybe fewer; a smaller node has processors and memory in proportion. Gangs are put onto nodes by first fit, one after the other: a gang of k or more takes whole free nodes, and what is left of it, or a smaller gang, goes onto the first node with room. This is the rule of [`super::room`], and for
-//! gangs that ask for their GPUs' shares it is the same.
+//! Nodes have k GPUs, the last of a type maybe fewer; a smaller node has processors and memory in proportion. Gangs are put onto nodes by first fit, one after the other: a gang of k or more takes whole free nodes, and what is left of it, or a smaller gang, goes onto the first node with room. [`super::room`] asks so by GPUs alone, too.
 //!
 //! O(gangs · nodes). Worked example: two nodes of 4 GPUs and 8 processors; gangs of 2 GPUs with 6, 6 and 2 processors: the first has node 1, the second node 2, the third fits beside the first.
 
@@ -132,7 +131,7 @@ pub fn put(nodes: &mut [OpenNode], per_node: u32, gpus: u32, needs: HostNeeds) -
 }
 
 /// The order in which gangs are put onto nodes: the largest first, then by processors and memory, then in their own.
-pub fn largest_first(gangs: &[Gang], share: HostNeeds) -> Vec<usize> {
+fn largest_first(gangs: &[Gang], share: HostNeeds) -> Vec<usize> {
     let mut order: Vec<usize> = (0..gangs.len()).collect();
     let needs = |at: &usize| gangs.get(*at).map_or(share, |gang| gang.needs.unwrap_or(share));
     let gpus = |at: &usize| gangs.get(*at).map_or(0, |gang| gang.gpus);

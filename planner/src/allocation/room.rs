@@ -23,16 +23,13 @@ pub struct GangRoom {
 pub(super) struct OpenRoom<'a> {
     room: &'a GangRoom,
     free: Vec<u32>,
-    gangs: Vec<Vec<u32>>,
-    /// The same with what they need of nodes.
-    asked: Vec<Vec<Gang>>,
+    gangs: Vec<Vec<Gang>>,
 }
 
 impl GangRoom {
     /// With nobody in it.
     pub(super) fn open(&self) -> OpenRoom<'_> {
-        let none = self.gpus.len();
-        OpenRoom { room: self, free: self.gpus.clone(), gangs: vec![Vec::new(); none], asked: vec![Vec::new(); none] }
+        OpenRoom { room: self, free: self.gpus.clone(), gangs: vec![Vec::new(); self.gpus.len()] }
     }
 
     /// GPUs of a node of a type; none where gangs may lie anywhere in it.
@@ -59,31 +56,20 @@ impl GangRoom {
         node::fits(self.gpus.get(at).copied().unwrap_or(0), self.gpus_of_node(at), self.share(at), gangs)
     }
 
-    /// Whether gangs of these sizes fit on a type together.
+    /// Whether gangs of these sizes fit on a type together by GPUs alone.
     pub fn fits(&self, at: usize, gangs: &[u32]) -> bool {
         let gpus = self.gpus.get(at).copied().unwrap_or(0);
         let Some(per_node) = self.per_node(at) else {
             return gangs.iter().sum::<u32>() <= gpus;
         };
-        let mut nodes = vec![per_node; (gpus / per_node) as usize];
-        nodes.extend((gpus % per_node > 0).then_some(gpus % per_node));
-        let mut gangs = gangs.to_vec();
-        gangs.sort_unstable_by(|a, b| b.cmp(a));
-        gangs.into_iter().all(|gang| {
-            let mut left = gang;
-            for node in nodes.iter_mut().filter(|node| **node == per_node) {
-                if left < per_node {
-                    break;
-                }
-                *node = 0;
-                left -= per_node;
-            }
-            let room = if left >= per_node { None } else { nodes.iter_mut().find(|node| **node >= left) };
-            room.is_some_and(|node| {
-                *node -= left;
-                true
-            }) || left == 0
-        })
+        let alone: Vec<Gang> = gangs.iter().copied().map(Gang::from).collect();
+        node::fits(gpus, per_node, HostNeeds::default(), &alone)
+    }
+
+    /// Whether gangs fit on a type together, by GPUs and by what they need of nodes.
+    fn holds(&self, at: usize, gangs: &[Gang]) -> bool {
+        let sizes: Vec<u32> = gangs.iter().map(|gang| gang.gpus).collect();
+        self.fits(at, &sizes) && self.fits_nodes(at, gangs)
     }
 }
 
@@ -91,29 +77,18 @@ impl OpenRoom<'_> {
     /// Lets a gang onto a type, if it fits there beside those that are there.
     pub(super) fn take(&mut self, at: usize, gang: impl Into<Gang>) -> bool {
         let gang = gang.into();
-        let gpus = gang.gpus;
         let (Some(gangs), Some(free)) = (self.gangs.get_mut(at), self.free.get_mut(at)) else { return false };
-        let Some(asked) = self.asked.get_mut(at) else { return false };
-        if *free < gpus {
+        if *free < gang.gpus {
             return false;
         }
-        if self.room.per_node(at).is_some() {
-            gangs.push(gpus);
-            if !self.room.fits(at, gangs) {
-                gangs.pop();
-                return false;
-            }
+        gangs.push(gang);
+        // Where gangs may lie anywhere and need nothing but GPUs, the free ones say it all.
+        let by_nodes = self.room.per_node(at).is_some() || self.room.host.is_some();
+        if by_nodes && !self.room.holds(at, gangs) {
+            gangs.pop();
+            return false;
         }
-        if self.room.host.is_some() {
-            asked.push(gang);
-            if !self.room.fits_nodes(at, asked) {
-                asked.pop();
-                // Where gangs may lie anywhere, their sizes were not noted.
-                gangs.pop();
-                return false;
-            }
-        }
-        *free -= gpus;
+        *free -= gang.gpus;
         true
     }
 
@@ -123,9 +98,8 @@ impl OpenRoom<'_> {
         if *free < gpus || self.room.per_node(at).is_none() {
             return *free >= gpus;
         }
-        let mut gangs = gangs.clone();
-        gangs.push(gpus);
-        self.room.fits(at, &gangs)
+        let sizes: Vec<u32> = gangs.iter().map(|gang| gang.gpus).chain([gpus]).collect();
+        self.room.fits(at, &sizes)
     }
 
     /// The types on which a job runs, by its speeds: the fastest first, or the one with most free GPUs; equals in their order.

@@ -111,9 +111,10 @@ fn unused(metrics: &Metrics) -> String {
         .iter()
         .filter(|queue| !queue.above && queue.nominal_gpus > 0.0 && jobs_of(queue, metrics).is_none())
         .map(|queue| {
-            let (whole, gpus) = (queue.nominal_gpus.fract() == 0.0, queue.nominal_gpus);
+            let gpus = queue.nominal_gpus;
+            let digits = usize::from(gpus.fract() != 0.0);
             let many = if gpus == 1.0 { "GPU" } else { "GPUs" };
-            format!("{} ({} {many})", queue.name, format::float(gpus, if whole { 0 } else { 1 }))
+            format!("{} ({} {many})", queue.name, format::float(gpus, digits))
         })
         .collect();
     if without.is_empty() {

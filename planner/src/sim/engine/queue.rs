@@ -130,20 +130,13 @@ impl Ranked {
     pub(in crate::sim) fn head(&self, class: u32) -> Option<u32> {
         match &self.classes[class as usize] {
             Class::Heap(heap) => heap.peek().map(|Reverse(rank)| *rank),
-            Class::Tree { .. } => self.first(class, 0, ABSENT - 1),
+            Class::Tree { .. } => self.next(class, 0),
         }
     }
 
     /// The lowest rank of at least `from` that waits in a class; only where classes can be searched.
     pub(in crate::sim) fn next(&self, class: u32, from: u32) -> Option<u32> {
-        match &self.classes[class as usize] {
-            // Mostly all that waits lies behind: then no rank is looked for.
-            Class::Tree { ranks, estimates } => {
-                let head = ranks.get(estimates.first(0, ABSENT - 1)?).copied()?;
-                if head >= from { Some(head) } else { self.first(class, from, ABSENT - 1) }
-            }
-            Class::Heap(_) => None,
-        }
+        self.first(class, from, ABSENT - 1)
     }
 
     /// The lowest rank of at least `from` in a class whose estimate is at most `bound`; only where classes can be searched.

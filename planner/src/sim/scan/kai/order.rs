@@ -197,15 +197,6 @@ impl<'a> Run<'a> {
         such: &dyn Fn(u16, Line) -> bool,
     ) -> Option<Next> {
         let is_open = |leaf: u16, at: usize, line: Line| !passed.is_refused(leaf, at) && such(leaf, line);
-        let mut all = (0u16..).zip(&passed.from);
-        let waits = |(leaf, from): (u16, &u32)| {
-            let mut own = lines.of(leaf).iter().enumerate();
-            own.any(|(at, line)| is_open(leaf, at, *line) && lines.next(*line, *from).is_some())
-        };
-        // Mostly there is none, and then nobody asks for the order.
-        if !all.any(waits) {
-            return None;
-        }
         let until = vec![0; passed.from.len()];
         let mut merge = Merge { run: self, kai: self.kai()?, shares, lines, passed, until };
         let Front { leaf, at, line, rank, .. } = merge.first(None, &is_open).0?;
