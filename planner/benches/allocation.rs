@@ -26,7 +26,13 @@ fn fleet(gpus: u32) -> TypedFleet {
         for (gpu, speed) in ["fast", "middle", "slow"].into_iter().zip(speeds) {
             for gang in [1u32, 2, 4, 8] {
                 let steps_per_s = steps * speed * f64::from(gang).powf(random.random_range(0.6..1.0));
-                rates.push(GangRate { gpu: gpu.to_owned(), job: format!("job {job}"), gpus: gang, steps_per_s });
+                rates.push(GangRate {
+                    gpu: gpu.to_owned(),
+                    job: format!("job {job}"),
+                    gpus: gang,
+                    steps_per_s,
+                    apart_steps_per_s: None,
+                });
             }
         }
     }

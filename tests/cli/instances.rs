@@ -136,6 +136,29 @@ fn what_cannot_be_planned_is_refused() {
     assert!(!output.status.success() && stderr(&output).contains("the throughputs are of h100"), "{}", stderr(&output));
 }
 
+/// Four GPUs apart are slower than four together, so a job with a deadline goes to one machine, and the answer says what else would have come of it.
+#[test]
+fn several_instances_are_as_fast_as_measured_apart() {
+    let folder = Folder::new();
+    let apart = "gpu_type,job,gpus,steps_per_s,apart_steps_per_s\nv100,vision,1,10,\nv100,vision,4,36,12\np100,vision,1,4,\np100,vision,4,15,\n";
+    let file = folder.file("apart.csv", apart);
+    let head = ["plan", "instances", &file, "--prices", "datasets/offers/gpu_types.toml", "--start", "0s", "--quiet"];
+    let ask = |more: &[&str]| tracecast(&[&head[..], &["--run", "vision=1000000"], more].concat());
+    let output = ask(&["--deadline", "25h", "--most-instances", "4", "--format", "json"]);
+    let answer = json(&stdout(&output));
+    let way = &answer["jobs"][0]["way"];
+    // Four V100 in one machine take 7.7 h for 92.59; a machine each would take 23.1 h, for 277.78. Four P100, of which nothing was measured apart, 18.5 h, for 111.11.
+    assert_eq!((way["instance"].as_str(), cost(way)), (Some("example.4v100"), 92.59));
+    let notes = answer["notes"].to_string();
+    assert!(notes.contains("1 job type, such as vision on p100, are taken to hold across machines"), "{notes}");
+    let rules: Vec<&str> =
+        answer["across"]["rules"].as_array().unwrap().iter().map(|rule| rule["rule"].as_str().unwrap()).collect();
+    assert_eq!(rules, ["all_known", "as_on_one", "one_instance"]);
+    let text = stdout(&ask(&["--most-instances", "4"]));
+    assert!(text.contains("What taking one machine for several would cost"), "{text}");
+    assert!(!stdout(&ask(&[])).contains("What taking one machine"), "one instance has no such test");
+}
+
 /// On Gavel's throughputs, whatever prices are: nothing is cheaper than what knows all and keeps the deadline, and measured numbers of GPUs keep every deadline.
 #[test]
 fn choices_on_gavels_throughputs() {
@@ -163,6 +186,15 @@ fn choices_on_gavels_throughputs() {
         let held = score["margin_kept"].as_f64().unwrap();
         assert!((0.85..=1.0).contains(&held), "{score}");
     }
+    // On several machines the throughputs of one mislead.
+    let answer = json(&stdout(&tracecast(&[&head[..], &run, &["--most-instances", "8"]].concat())));
+    let rule = |at: usize| {
+        let rule = &answer["across"]["rules"][at];
+        println!("{rule}");
+        (rule["missed"].as_u64().unwrap(), rule["cost_over_known"].as_f64().unwrap())
+    };
+    assert_eq!(rule(0), (0, 1.0));
+    assert!(rule(1).0 > 0 && rule(2).0 == 0 && rule(2).1 >= 1.0, "{:?} {:?}", rule(1), rule(2));
 }
 
 #[test]

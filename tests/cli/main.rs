@@ -360,6 +360,8 @@ fn parts_of_an_answer_its_width_and_json_in_short() {
     assert!(part.contains("Job sizes") && part.contains("How long jobs wait"), "{part}");
     assert!(whole.contains("Load by VC") && !part.contains("Load by VC") && part.len() < whole.len() / 3, "{part}");
     assert!(whole.contains("Data quality") && !part.contains("Data quality"), "{part}");
+    let ledger = stdout(&tracecast(&["describe", sample, "--section", "data-quality"]));
+    assert!(ledger.contains("Data quality") && !ledger.contains("Job sizes"), "{ledger}");
     let unknown = tracecast(&["describe", sample, "--section", "sizes"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(stderr(&unknown).contains("no section `sizes`; it has ") && stderr(&unknown).contains("size"));

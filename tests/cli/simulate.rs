@@ -552,7 +552,11 @@ fn what_cannot_be_replayed_is_told_with_a_remedy() {
         (&[sample, "--shard", "1/2"], 2, &["--results"]),
         (&[sample, "--from", "yesterday"], 2, &["yesterday", "2017-10-03"]),
         (&[sample, "--max-run", "long"], 2, &["`long`", "7d"]),
-        (&[sample, "--vcs", "nowhere"], 5, &["no job is left", "another VC"]),
+        (
+            &[sample, "--vcs", "vision,nowhere"],
+            5,
+            &["no job is of the VC `nowhere`; the VCs of the jobs are", "vision"],
+        ),
         (&[sample, "--cluster", "no.toml"], 1, &["no.toml"]),
         (&[&source], 5, &["--cluster", "[[vc]]\nname = \"va\"\nnodes = "]),
         (&["no-such-trace.csv"], 1, &["no-such-trace.csv"]),

@@ -25,6 +25,8 @@ pub struct Report {
     pub changes: Option<Changes>,
     /// Sentences a reader should take away; `**bold**` is allowed.
     pub summary: Vec<String>,
+    /// The sentence of the summary without which no section may be read; `None` if each may be.
+    pub caution: Option<String>,
     /// What a reader must know of the source before believing a number of it, one sentence each.
     pub notes: Vec<String>,
     /// The analyses, in any order: writers order them by [`Report::available`].
@@ -51,20 +53,22 @@ impl Report {
         sections
     }
 
-    /// Keeps only the sections of these identifiers; what opens the report and where it comes from goes, its notes stay.
+    /// Keeps only the sections of these identifiers; what opens the report and where it comes from goes, its notes and what it cautions against stay.
     ///
     /// # Errors
     /// If there is no section of an identifier.
     pub fn keep(&mut self, ids: &[String]) -> Result<(), NoSection> {
-        if let Some(asked) = ids.iter().find(|id| self.sections.iter().all(|section| section.id != **id)) {
-            let known = self.sections.iter().map(|section| section.id.clone()).collect();
-            return Err(NoSection { asked: asked.clone(), known });
+        let quality = self.quality.as_ref().map(|_| QUALITY);
+        let known = || self.sections.iter().map(|section| section.id.as_str()).chain(quality);
+        if let Some(asked) = ids.iter().find(|id| known().all(|known| known != id.as_str())) {
+            return Err(NoSection { asked: asked.clone(), known: known().map(str::to_owned).collect() });
         }
         self.sections.retain(|section| ids.contains(&section.id));
         self.figures.clear();
-        self.summary.clear();
+        self.summary = self.caution.clone().into_iter().collect();
         self.provenance.clear();
-        (self.overview, self.changes, self.quality) = (None, None, None);
+        (self.overview, self.changes) = (None, None);
+        self.quality.take_if(|_| ids.iter().all(|id| id != QUALITY));
         Ok(())
     }
 
@@ -74,6 +78,9 @@ impl Report {
         self.sections.iter().filter(|s| s.unavailable.is_some()).collect()
     }
 }
+
+/// The identifier of the data-quality ledger, among those of sections.
+const QUALITY: &str = "data-quality";
 
 /// A section that a report does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -354,6 +361,24 @@ mod tests {
         let order: Vec<&str> = report.available().iter().map(|s| s.id.as_str()).collect();
         assert_eq!(order, ["c", "a", "d", "b", "e"]);
         assert_eq!(report.unavailable().len(), 1);
+    }
+
+    #[test]
+    fn what_a_section_may_not_be_read_without_stays_with_it() {
+        let caution = Some("far off".to_owned());
+        let mut report = Report::new("t", "s");
+        report.summary = vec!["far off".to_owned(), "waits are short".to_owned()];
+        report.quality = Some(ReportTable::new("ledger", Vec::new()));
+        report.sections = vec![Section::new("waits", "W"), Section::new("use", "U")];
+        let of = |caution: &Option<String>, ids: &[&str]| {
+            let mut kept = Report { caution: caution.clone(), ..report.clone() };
+            let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+            kept.keep(&ids).map(|()| (kept.summary, kept.sections.len(), kept.quality.is_some()))
+        };
+        assert_eq!(of(&caution, &["waits"]), Ok((vec!["far off".to_owned()], 1, false)));
+        assert_eq!(of(&None, &["use", "data-quality"]), Ok((Vec::new(), 1, true)));
+        let refused = of(&None, &["causes"]).unwrap_err();
+        assert_eq!(refused.known, ["waits", "use", "data-quality"]);
     }
 
     #[test]

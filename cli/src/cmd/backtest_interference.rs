@@ -34,7 +34,9 @@ impl LeaveOut {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, Gavel's measurements, each family of models left out in turn:
-  tracecast backtest interference simulation_throughputs.json.gz --hold-out family")]
+  tracecast backtest interference simulation_throughputs.json.gz --hold-out family
+
+How two jobs of your own would run together is what `tracecast predict interference` says, by the model that `tracecast train interference` writes.")]
 pub(crate) struct BacktestInterference {
     /// Measured pairs: CSV, Gavel's throughputs (JSON), Lucid's table (CSV), or step times on MIG slices (CSV)
     ///

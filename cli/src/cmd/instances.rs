@@ -79,7 +79,7 @@ impl RunJobs {
 Example, one job with a deadline, at invented prices:
   tracecast plan instances simulation_throughputs.json.gz --prices datasets/offers/gpu_types.toml --run \"ResNet-50 (batch size 64)=1000000\" --deadline 24h")]
 pub(crate) struct PlanInstances {
-    /// Throughputs: Gavel's JSON, or a CSV with the columns gpu_type, job, gpus and steps_per_s
+    /// Throughputs: Gavel's JSON, or a CSV with the columns gpu_type, job, gpus and steps_per_s, and perhaps apart_steps_per_s
     #[arg(value_name = "THROUGHPUTS")]
     pub(crate) throughputs: PathBuf,
     /// Offers file (TOML) as `plan fleet` reads it: instance types with their GPUs and prices
@@ -100,7 +100,7 @@ pub(crate) struct PlanInstances {
     pub(crate) deadline: Option<i64>,
     /// Most instances of one job
     ///
-    /// More than one asks for throughputs that were measured across machines.
+    /// On several a job is as fast as it was measured with each GPU on a machine of its own (`apart_steps_per_s`, or Gavel's unconsolidated rates). Where that was not measured, the throughputs of one machine are taken, and the answer says so.
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=512), help_heading = "Jobs")]
     pub(crate) most_instances: u32,
     /// Use numbers of GPUs that were not measured as well, by a forecast of their throughput

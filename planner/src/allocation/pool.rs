@@ -159,7 +159,7 @@ pub(super) mod tests {
     use super::*;
 
     pub(in super::super) fn rate(gpu: &str, job: &str, gpus: u32, steps_per_s: f64) -> GangRate {
-        GangRate { gpu: gpu.into(), job: job.into(), gpus, steps_per_s }
+        GangRate { gpu: gpu.into(), job: job.into(), gpus, steps_per_s, apart_steps_per_s: None }
     }
 
     #[test]

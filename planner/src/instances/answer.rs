@@ -6,16 +6,19 @@
 
 mod render;
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::format;
 use tracecast_predictors::interference::rates::GangRate;
 
+use super::across::{self, AcrossTest};
 use super::choose::{RentBounds, RentGoal, best, choose, least_an_hour};
 use super::heldout::{self, RentTest, ScalingScore};
 use super::job::RentedJob;
 use super::option::{RentOption, RentTerms, front, offered_types, options};
-use super::scaling::{RateBasis, ScalingTable};
+use super::scaling::ScalingTable;
 use crate::error::{Error, Result};
 use crate::fleet::offers::FleetOffers;
 use crate::plan::recommendation::WORTH;
@@ -148,6 +151,9 @@ pub struct InstancesAnswer {
     pub scaling: Vec<ScalingScore>,
     /// What choosing by forecasts costs; none where too little was measured to say.
     pub test: Option<RentTest>,
+    /// What taking throughputs of one machine for several costs; none where a job has one instance, or nothing was measured across machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub across: Option<AcrossTest>,
     /// What was assumed.
     pub notes: Vec<String>,
     /// What to do, in a sentence.
@@ -224,6 +230,7 @@ impl InstancesAnswer {
             scaling: heldout::scaling_scores(&choices, &hidden),
             notes: Vec::new(),
             test: heldout::test(&table, &choices, offers, terms),
+            across: across::test(&table, offers, terms),
             action: String::new(),
             recommendation: None,
         };
@@ -241,7 +248,7 @@ impl InstancesAnswer {
 
     /// Whether a way that was taken rests on a forecast of its throughput.
     fn rests_on_forecasts(&self) -> bool {
-        self.jobs.iter().filter_map(|job| job.way.as_ref()).any(|way| way.option.basis != RateBasis::Measured)
+        self.jobs.iter().filter_map(|job| job.way.as_ref()).any(|way| way.option.basis.is_forecast())
     }
 
     fn recommend(&self) -> Option<Recommendation> {
@@ -289,6 +296,39 @@ impl InstancesAnswer {
     }
 }
 
+/// What is assumed of several instances.
+fn on_several(table: &ScalingTable, request: &InstancesRequest) -> String {
+    let InstancesRequest { jobs, offers, terms, .. } = request;
+    let most = terms.most_instances;
+    if most == 1 {
+        return "A job has one instance, as throughputs are mostly measured within one machine; --most-instances lets it have more.".to_owned();
+    }
+    let types = offered_types(table, offers);
+    let asked: BTreeSet<&str> = jobs.iter().map(|job| job.job_type.as_str()).collect();
+    // Gangs of which it was not measured apart how fast they are.
+    let is_gang = |gpu: &str, job: &str| table.points(gpu, job).iter().any(|(gpus, _)| *gpus > 1);
+    let taken_on = |job: &'_ str| {
+        types
+            .iter()
+            .copied()
+            .find(|gpu| is_gang(gpu, job) && table.apart(gpu, job).is_empty())
+            .map(|gpu| (job.to_owned(), gpu))
+    };
+    let taken: Vec<(String, &str)> = asked.iter().filter_map(|job| taken_on(job)).collect();
+    let is_measured = asked.iter().any(|job| types.iter().any(|gpu| !table.apart(gpu, job).is_empty()));
+    let mut said = format!("A job has up to {most} instances.");
+    if is_measured {
+        said += " On several it is as fast as it was measured with each GPU on a machine of its own; machines of several GPUs may be faster than that.";
+    }
+    if let Some((job, gpu)) = taken.first() {
+        said += &format!(
+            " **The throughputs of {}, such as {job} on {gpu}, are taken to hold across machines**, where they are often several times lower; a column `apart_steps_per_s` says what was measured there.",
+            format::counted(taken.len() as u64, "job type", "job types")
+        );
+    }
+    said
+}
+
 /// What was assumed.
 fn notes(table: &ScalingTable, request: &InstancesRequest, is_tested: bool) -> Vec<String> {
     let InstancesRequest { offers, terms, .. } = request;
@@ -298,14 +338,7 @@ fn notes(table: &ScalingTable, request: &InstancesRequest, is_tested: bool) -> V
             format::duration(terms.start_s),
             format::duration(terms.bill_s)
         ),
-        if terms.most_instances == 1 {
-            "A job has one instance, as throughputs are mostly measured within one machine; --most-instances lets it have more.".to_owned()
-        } else {
-            format!(
-                "**A job has up to {} instances, and the throughputs are taken to hold across machines**: they do only if they were measured so. Gavel's are of one machine; across machines they are often several times lower.",
-                terms.most_instances
-            )
-        },
+        on_several(table, request),
         if terms.forecasts && !is_tested {
             "A job may use numbers of GPUs that were not measured: their throughput is forecast. **Nothing tests these forecasts**: no job type was measured on three numbers of GPUs of one type. A type measured on one number alone is not forecast.".to_owned()
         } else if terms.forecasts {

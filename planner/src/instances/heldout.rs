@@ -30,9 +30,9 @@ use super::scaling::{HiddenRate, KnownRate, RateBasis, ScalingChoice, ScalingCho
 use crate::fleet::offers::FleetOffers;
 
 /// Time of the fastest way, seconds.
-const DAY_S: f64 = 86_400.0;
+pub(super) const DAY_S: f64 = 86_400.0;
 /// Deadlines over the time of the fastest way; none is none.
-const DEADLINES: [Option<f64>; 4] = [None, Some(4.0), Some(2.0), Some(1.2)];
+pub(super) const DEADLINES: [Option<f64>; 4] = [None, Some(4.0), Some(2.0), Some(1.2)];
 
 /// A way to choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -173,7 +173,13 @@ pub fn test(
     let truth = |family: &ScalingTable, job: &str, option: &RentOption| {
         let gpu = gpu_of(family, offers, offers.instances.get(option.offer)?)?;
         let bare = ScalingChoice::bare(ScalingModel::Between);
-        family.rate(gpu, job, option.gpus, &bare).filter(|rate| rate.basis == RateBasis::Measured)
+        let rate = if option.instances > 1 {
+            let single = offers.instances.get(option.offer)?.gpus == 1;
+            family.across(gpu, job, (option.gpus, single), &bare)
+        } else {
+            family.rate(gpu, job, option.gpus, &bare)
+        };
+        rate.filter(|rate| !rate.basis.is_forecast())
     };
     // Of each rule the score, and in which cases it paid how many times what all known pays.
     let mut scores: Vec<(RentRuleScore, BTreeMap<u64, f64>)> = RentRule::ALL

@@ -1,6 +1,7 @@
 //! The ways to run a job: on which instances, how many, on demand or on spot, how long that takes and what it costs.
 //!
-//! A job may run on each number of GPUs that was measured on the offer's GPU type, and, with forecasts, on each number that whole instances have. It takes the fewest instances with so many GPUs, and pays for all of them.
+//! A job may run on each number of GPUs that was measured on the offer's GPU type, and, with forecasts, on each number that whole instances have. It takes the fewest instances with so many GPUs, and pays for all of them. On several instances
+//! it is as fast as it was measured with its GPUs on machines apart ([`ScalingTable::across`]).
 //!
 //! ```text
 //! time = start + steps / rate · stretch / available          cost = instances · price · time, rounded up to the billing unit
@@ -138,12 +139,18 @@ pub fn options(
         if terms.forecasts {
             numbers.extend((1..=terms.most_instances).map(|instances| instances * offer.gpus));
         }
+        numbers.extend(table.apart(gpu, &job.job_type).iter().map(|(gpus, _)| *gpus));
         numbers.retain(|gpus| *gpus <= most);
         numbers.sort_unstable();
         numbers.dedup();
         for gpus in numbers {
-            let Some(rate) = table.rate(gpu, &job.job_type, gpus, choice) else { continue };
             let instances = gpus.div_ceil(offer.gpus);
+            let rate = if instances > 1 {
+                table.across(gpu, &job.job_type, (gpus, offer.gpus == 1), choice)
+            } else {
+                table.rate(gpu, &job.job_type, gpus, choice)
+            };
+            let Some(rate) = rate.filter(|rate| terms.forecasts || !rate.basis.is_forecast()) else { continue };
             let run = |steps_per_s: f64| job.steps / steps_per_s;
             let of = |market, price: f64, time_s: f64, paid_s: f64, safe_s: f64| RentOption {
                 offer: at,

@@ -114,6 +114,8 @@ pub enum RateBasis {
     Inside,
     /// Above all measured numbers.
     Beyond,
+    /// On several machines, measured with each GPU on a machine of its own.
+    Apart,
 }
 
 impl RateBasis {
@@ -123,7 +125,13 @@ impl RateBasis {
             Self::Measured => "measured",
             Self::Inside => "forecast between",
             Self::Beyond => "forecast beyond",
+            Self::Apart => "measured apart",
         }
+    }
+
+    /// Whether it is a forecast.
+    pub fn is_forecast(self) -> bool {
+        matches!(self, Self::Inside | Self::Beyond)
     }
 }
 
@@ -157,6 +165,8 @@ type Measured = BTreeMap<(String, String), Vec<(u32, f64)>>;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScalingTable {
     measured: Measured,
+    /// The same with each GPU on a machine of its own; 0 where a gang does not run so.
+    apart: Measured,
     /// GPU types, each once.
     gpu_types: Vec<String>,
 }
@@ -241,7 +251,7 @@ impl ScalingChoice {
 
     /// What a forecast is multiplied by for deadlines.
     pub fn margin(&self, basis: RateBasis) -> f64 {
-        if basis == RateBasis::Measured { 1.0 } else { self.way(basis).1 }
+        if basis.is_forecast() { self.way(basis).1 } else { 1.0 }
     }
 }
 
@@ -252,14 +262,18 @@ impl ScalingTable {
         for rate in rates.iter().filter(|rate| rate.steps_per_s > 0.0) {
             measured.entry((rate.gpu.clone(), rate.job.clone())).or_default().push((rate.gpus, rate.steps_per_s));
         }
-        for points in measured.values_mut() {
+        let mut apart: Measured = BTreeMap::new();
+        for (rate, steps_per_s) in rates.iter().filter_map(|rate| Some((rate, rate.apart_steps_per_s?))) {
+            apart.entry((rate.gpu.clone(), rate.job.clone())).or_default().push((rate.gpus, steps_per_s));
+        }
+        for points in measured.values_mut().chain(apart.values_mut()) {
             points.sort_by_key(|(gpus, _)| *gpus);
             points.dedup_by_key(|(gpus, _)| *gpus);
         }
-        Self::with(measured)
+        Self::with(measured, apart)
     }
 
-    fn with(measured: Measured) -> Self {
+    fn with(measured: Measured, apart: Measured) -> Self {
         // Keys are in order of GPU types.
         let mut gpu_types: Vec<String> = Vec::new();
         for (gpu, _) in measured.keys() {
@@ -267,7 +281,12 @@ impl ScalingTable {
                 gpu_types.push(gpu.clone());
             }
         }
-        Self { measured, gpu_types }
+        Self { measured, apart, gpu_types }
+    }
+
+    /// The same table without what was measured on machines apart.
+    pub fn without_apart(&self) -> Self {
+        Self { apart: BTreeMap::new(), ..self.clone() }
     }
 
     /// Job types, each once.
@@ -285,23 +304,54 @@ impl ScalingTable {
         self.measured.get(&(gpu.to_owned(), job.to_owned())).map_or(&[], Vec::as_slice)
     }
 
+    /// Numbers of GPUs of which it was measured how fast a job type runs with each on a machine of its own, with steps a second; 0 where it does not.
+    pub fn apart(&self, gpu: &str, job: &str) -> &[(u32, f64)] {
+        self.apart.get(&(gpu.to_owned(), job.to_owned())).map_or(&[], Vec::as_slice)
+    }
+
     /// The rates of each family of job types, as a table of its own. O(rates).
     pub fn by_family(&self) -> BTreeMap<&str, Self> {
-        let mut found: BTreeMap<&str, Measured> = BTreeMap::new();
+        let mut found: BTreeMap<&str, (Measured, Measured)> = BTreeMap::new();
         for (key, points) in &self.measured {
-            found.entry(family_of_name(&key.1)).or_default().insert(key.clone(), points.clone());
+            found.entry(family_of_name(&key.1)).or_default().0.insert(key.clone(), points.clone());
         }
-        found.into_iter().map(|(family, measured)| (family, Self::with(measured))).collect()
+        for (key, points) in &self.apart {
+            found.entry(family_of_name(&key.1)).or_default().1.insert(key.clone(), points.clone());
+        }
+        found.into_iter().map(|(family, (measured, apart))| (family, Self::with(measured, apart))).collect()
     }
 
     /// The same table with the least and the greatest number of GPUs alone.
     pub fn ends(&self) -> Self {
-        let mut measured = self.measured.clone();
-        for points in measured.values_mut() {
+        let mut found = self.clone();
+        for (key, points) in &mut found.measured {
             let ends = [points.first(), points.last()].map(|end| end.map(|end| end.0));
             points.retain(|(gpus, _)| ends.contains(&Some(*gpus)));
+            if let Some(apart) = found.apart.get_mut(key) {
+                apart.retain(|(gpus, _)| ends.contains(&Some(*gpus)));
+            }
         }
-        Self::with(measured)
+        found
+    }
+
+    /// How fast a job type runs on some GPUs of several machines: as with each GPU on a machine of its own, which is exact where machines have one GPU (`single`), and else at most as on one machine. `None` where that was not measured. Of a job type of
+    /// which nothing was measured so on that GPU type, as on one machine.
+    pub fn across(
+        &self,
+        gpu: &str,
+        job: &str,
+        (gpus, single): (u32, bool),
+        choice: &ScalingChoice,
+    ) -> Option<KnownRate> {
+        let within = self.rate(gpu, job, gpus, choice);
+        let apart = self.apart(gpu, job);
+        if apart.is_empty() {
+            return within;
+        }
+        let (_, measured) = apart.iter().find(|(measured, rate)| *measured == gpus && *rate > 0.0)?;
+        let most = within.filter(|rate| !single && rate.basis == RateBasis::Measured);
+        let steps_per_s = most.map_or(*measured, |most| measured.min(most.steps_per_s));
+        Some(KnownRate { steps_per_s, safe_steps_per_s: steps_per_s, basis: RateBasis::Apart })
     }
 
     /// How fast a job type runs on some GPUs; `None` where it was not measured on that type, or that is further than a forecast may reach.
@@ -353,7 +403,35 @@ pub(super) mod tests {
     use super::*;
 
     pub(in crate::instances) fn rate(gpu: &str, job: &str, gpus: u32, steps_per_s: f64) -> GangRate {
-        GangRate { gpu: gpu.to_owned(), job: job.to_owned(), gpus, steps_per_s }
+        GangRate { gpu: gpu.to_owned(), job: job.to_owned(), gpus, steps_per_s, apart_steps_per_s: None }
+    }
+
+    #[test]
+    fn across_machines_it_is_as_measured_there() {
+        let apart =
+            |gpus, steps_per_s, apart| GangRate { apart_steps_per_s: Some(apart), ..rate("v", "a", gpus, steps_per_s) };
+        let rates = [
+            rate("v", "a", 1, 10.0),
+            apart(2, 18.0, 19.0),
+            apart(4, 30.0, 12.0),
+            apart(8, 60.0, 0.0),
+            rate("v", "b", 2, 5.0),
+        ];
+        let table = ScalingTable::of(&rates);
+        let choice = ScalingChoice::bare(ScalingModel::Between);
+        let of = |job: &str, gpus: u32, single: bool| {
+            table.across("v", job, (gpus, single), &choice).map(|rate| (rate.steps_per_s, rate.basis))
+        };
+        // Two that are apart were a little faster than two together: of machines with several GPUs nobody should count on it.
+        assert_eq!(of("a", 2, true), Some((19.0, RateBasis::Apart)));
+        assert_eq!(of("a", 2, false), Some((18.0, RateBasis::Apart)));
+        assert_eq!(of("a", 4, false), Some((12.0, RateBasis::Apart)));
+        // Eight do not run apart, and sixteen were not measured so.
+        assert_eq!([of("a", 8, true), of("a", 16, true)], [None; 2]);
+        // Of b nothing is known apart.
+        assert_eq!(of("b", 2, true), Some((5.0, RateBasis::Measured)));
+        assert_eq!(table.without_apart().across("v", "a", (8, true), &choice).map(|rate| rate.steps_per_s), Some(60.0));
+        assert_eq!((table.by_family()["a"].apart("v", "a").len(), table.ends().apart("v", "a").len()), (3, 1));
     }
 
     #[test]

@@ -255,8 +255,13 @@ pub(super) mod tests {
     }
 
     fn table() -> ScalingTable {
-        let rate =
-            |gpu: &str, gpus, steps_per_s| GangRate { gpu: gpu.to_owned(), job: "LM".to_owned(), gpus, steps_per_s };
+        let rate = |gpu: &str, gpus, steps_per_s| GangRate {
+            gpu: gpu.to_owned(),
+            job: "LM".to_owned(),
+            gpus,
+            steps_per_s,
+            apart_steps_per_s: None,
+        };
         ScalingTable::of(&[rate("v100", 1, 10.0), rate("v100", 4, 8.0), rate("v100", 8, 60.0), rate("k80", 1, 2.0)])
     }
 

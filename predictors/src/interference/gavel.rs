@@ -3,7 +3,7 @@
 //! The file is an object of GPU types; each holds job types named `('ResNet-18 (batch size 16)', 1)`, whose last number is how many GPUs the job has;
 //! each of those holds `null`, its steps a second alone, and for every other job type that shares its GPU a list of both jobs' steps a second. 0 says
 //! that the pair did not fit. [`read`] takes jobs of one GPU, [`alone`] what gangs of any size make alone. A normalised speed is the steps a second in the pair over those alone on that GPU type. GPU types
-//! that end in `_unconsolidated` repeat the others for one GPU, and are passed over. The batch size is what the name says.
+//! that end in `_unconsolidated` have each GPU of a gang on a server of its own: [`alone`] reads that of gangs, and their figures of one GPU, which repeat the others, are passed over. The batch size is what the name says.
 //!
 //! O(bytes). Worked number: alone 4.795 steps/s and beside its like 2.408 on a K80 give 0.502.
 
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 
 /// Most GPUs of a gang.
 const MOST_GPUS: u32 = 4_096;
-/// GPU types measured on servers apart, whose single-GPU figures are those of the type itself.
+/// What is behind the name of a GPU type where each GPU is on a server of its own.
 const APART: &str = "_unconsolidated";
 
 /// Steps a second of a gang alone on one GPU type.
@@ -26,8 +26,10 @@ pub struct GangRate {
     pub job: String,
     /// GPUs of the gang.
     pub gpus: u32,
-    /// Steps a second of the whole gang; 0 where it does not run.
+    /// Steps a second of the whole gang on one machine, or on as few as it takes; 0 where it does not run.
     pub steps_per_s: f64,
+    /// The same with each GPU on a machine of its own; unknown where that was not measured, and of one GPU.
+    pub apart_steps_per_s: Option<f64>,
 }
 
 /// Name and GPUs of a key such as `('A3C', 1)`.
@@ -59,13 +61,24 @@ fn types(file: &str, text: &str) -> Result<Map<String, Value>> {
 /// If it is no JSON of this form, or a gang has no steps a second of at least 0.
 pub fn alone(file: &str, text: &str) -> Result<Vec<GangRate>> {
     let mut found = Vec::new();
-    for (gpu, jobs) in types(file, text)?.iter().filter(|(name, _)| !name.ends_with(APART)) {
+    let types = types(file, text)?;
+    for (gpu, jobs) in types.iter().filter(|(name, _)| !name.ends_with(APART)) {
+        let apart_type = format!("{gpu}{APART}");
+        let rate = |gpu: &str, job_key: &str, shared: &Value| {
+            let rate = shared.get("null").and_then(Value::as_f64).filter(|rate| rate.is_finite() && *rate >= 0.0);
+            rate.ok_or_else(|| wrong(file, None, format!("`{gpu}` `{job_key}` holds no steps a second alone")))
+        };
         let at = |what: &str| wrong(file, None, format!("`{gpu}` {what}"));
         for (job_key, shared) in jobs.as_object().ok_or_else(|| at("holds no object of job types"))? {
             let (job, gpus) = key(job_key).ok_or_else(|| at(&format!("has a job type `{job_key}`")))?;
-            let rate = shared.get("null").and_then(Value::as_f64).filter(|rate| rate.is_finite() && *rate >= 0.0);
-            let steps_per_s = rate.ok_or_else(|| at(&format!("`{job_key}` holds no steps a second alone")))?;
-            found.push(GangRate { gpu: gpu.clone(), job: job.to_owned(), gpus, steps_per_s });
+            let apart = types.get(&apart_type).and_then(|jobs| jobs.get(job_key)).filter(|_| gpus > 1);
+            found.push(GangRate {
+                gpu: gpu.clone(),
+                job: job.to_owned(),
+                gpus,
+                steps_per_s: rate(gpu, job_key, shared)?,
+                apart_steps_per_s: apart.map(|apart| rate(&apart_type, job_key, apart)).transpose()?,
+            });
         }
     }
     Ok(found)

@@ -1,9 +1,9 @@
 //! How fast gangs of GPUs run alone: steps a second of a job type on so many GPUs of a type.
 //!
-//! Read are Gavel's JSON ([`super::gavel`]) or a CSV with the columns `gpu_type,job,gpus,steps_per_s`. The steps are those of the whole gang. 0 says that the gang does not run on
-//! that GPU type. Other columns are passed over. Any file may be compressed (`.gz`, `.zst`).
+//! Read are Gavel's JSON ([`super::gavel`]) or a CSV with the columns `gpu_type,job,gpus,steps_per_s`, and `apart_steps_per_s` if there is one: the same with each GPU on a machine of its own. The steps are those of the whole gang. 0 says that the gang does not run on
+//! that GPU type, an empty `apart_steps_per_s` that this was not measured. Other columns are passed over. Any file may be compressed (`.gz`, `.zst`).
 //!
-//! O(bytes). Worked example: `v100,ResNet-18,4,123.9` says that four V100 together make 123.9 steps a second.
+//! O(bytes). Worked example: `v100,ResNet-18,4,123.9,40.6` says that four V100 together make 123.9 steps a second on one machine, and 40.6 on four.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,6 +17,8 @@ use crate::sheet::{Sheet, text};
 const LARGEST_GANG: f64 = 4096.0;
 /// The columns of a CSV.
 const COLUMNS: [&str; 4] = ["gpu_type", "job", "gpus", "steps_per_s"];
+/// The column of machines apart.
+const APART: &str = "apart_steps_per_s";
 
 /// The rates in a file: CSV or Gavel's JSON.
 ///
@@ -39,8 +41,10 @@ fn of_csv(path: &Path, content: &str) -> Result<Vec<GangRate>> {
         return Err(sheet
             .other(&format!("name a file of throughputs with the columns {}, or Gavel's JSON", COLUMNS.join(", "))));
     }
+    sheet.misspelt(&[APART])?;
+    let has_apart = sheet.has(&[APART]);
     let mut found: Vec<GangRate> = Vec::new();
-    let mut seen: BTreeMap<(String, String, u32), f64> = BTreeMap::new();
+    let mut seen: BTreeMap<(String, String, u32), (f64, Option<f64>)> = BTreeMap::new();
     sheet.rows(|row| {
         let number = |name: &str| {
             row.number(name)?.ok_or_else(|| {
@@ -59,11 +63,20 @@ fn of_csv(path: &Path, content: &str) -> Result<Vec<GangRate>> {
             job: row.name("job")?.to_owned(),
             gpus: gpus as u32,
             steps_per_s: number("steps_per_s")?,
+            apart_steps_per_s: if has_apart { row.number(APART)? } else { None },
         };
+        if rate.gpus == 1 && rate.apart_steps_per_s.is_some() {
+            return Err(
+                row.wrong(format!("column `{APART}` is of one GPU"), "leave it empty: one GPU is on one machine")
+            );
+        }
         let of = (rate.gpu.clone(), rate.job.clone(), rate.gpus);
-        let before = seen.insert(of, rate.steps_per_s);
-        if let Some(before) = before.filter(|before| before.total_cmp(&rate.steps_per_s).is_ne()) {
-            let what = format!("it says {} steps a second, and an earlier line {}", rate.steps_per_s, before);
+        let said = (rate.steps_per_s, rate.apart_steps_per_s);
+        if let Some(before) = seen.insert(of, said).filter(|before| *before != said) {
+            let in_words = |(one, apart): (f64, Option<f64>)| {
+                format!("{one} steps a second{}", apart.map_or_else(String::new, |apart| format!(" and {apart} apart")))
+            };
+            let what = format!("it says {}, and an earlier line {}", in_words(said), in_words(before));
             return Err(row.wrong(what, "keep one line for each GPU type, job and number of GPUs"));
         }
         found.push(rate);
@@ -88,10 +101,18 @@ mod tests {
     fn a_csv_and_the_json_are_read() {
         let found = read("gpu_type,job,gpus,steps_per_s,note\nv100,a,1,4,x\nv100,a,2,7.5,\nk80,a,1,0,\n").unwrap();
         assert_eq!(found.len(), 3);
-        assert_eq!(found[1], GangRate { gpu: "v100".into(), job: "a".into(), gpus: 2, steps_per_s: 7.5 });
-        let found = read(r#"{"k80": {"('A', 1)": {"null": 4.0}, "('A', 4)": {"null": 0.0}}, "k80_unconsolidated": {"('A', 1)": {"null": 9.0}}}"#).unwrap();
-        assert_eq!(found.len(), 2);
-        assert_eq!((found[1].gpus, found[1].steps_per_s, found[0].steps_per_s), (4, 0.0, 4.0));
+        let of = |gpus: u32, steps_per_s: f64, apart_steps_per_s: Option<f64>| GangRate {
+            gpu: "v100".into(),
+            job: "a".into(),
+            gpus,
+            steps_per_s,
+            apart_steps_per_s,
+        };
+        assert_eq!(found[1], of(2, 7.5, None));
+        let found = read(r#"{"v100": {"('a', 1)": {"null": 4.0}, "('a', 4)": {"null": 0.0}}, "v100_unconsolidated": {"('a', 1)": {"null": 9.0}, "('a', 4)": {"null": 3.0}}}"#).unwrap();
+        assert_eq!(found, [of(1, 4.0, None), of(4, 0.0, Some(3.0))]);
+        let apart = "gpu_type,job,gpus,steps_per_s,apart_steps_per_s\nv100,a,1,4,\nv100,a,2,7.5,3\nv100,a,4,9,0\n";
+        assert_eq!(read(apart).unwrap(), [of(1, 4.0, None), of(2, 7.5, Some(3.0)), of(4, 9.0, Some(0.0))]);
     }
 
     #[test]
@@ -106,5 +127,17 @@ mod tests {
         assert!(told(&format!("{head}v100,a,1,0\n")).contains("no job type runs"));
         assert!(told(&format!("{head}v100,a,1,3\nv100,a,1,4\n")).contains("an earlier line 3"));
         assert!(told("{\"k80\": {\"('A', 1)\": {\"null\": \"fast\"}}}").contains("holds no steps a second alone"));
+        let apart = "gpu_type,job,gpus,steps_per_s,apart_steps_per_s\n";
+        assert!(told(&format!("{apart}v100,a,1,3,2\n")).contains("line 2: column `apart_steps_per_s` is of one GPU"));
+        assert!(
+            told(&format!("{apart}v100,a,2,3,2\nv100,a,2,3,1\n"))
+                .contains("an earlier line 3 steps a second and 2 apart")
+        );
+        assert!(
+            told("gpu_type,job,gpus,steps_per_s,apart_step_per_s\nv100,a,2,3,2\n")
+                .contains("call it apart_steps_per_s")
+        );
+        let json = r#"{"k80": {"('A', 2)": {"null": 1.0}}, "k80_unconsolidated": {"('A', 2)": {}}}"#;
+        assert!(told(json).contains("`k80_unconsolidated` `('A', 2)` holds no steps a second alone"));
     }
 }

@@ -9,6 +9,7 @@
 //!
 //! O(bytes). Worked example: `v100,a,b,0.8,0.5` says that `a` runs at 80 % of its speed beside `b`, and `b` at half of its own.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use tracecast_analytics::ingest::SourceFile;
@@ -233,6 +234,8 @@ pub fn read_measured(path: &Path, table: &mut SharingTable) -> Result<()> {
 /// How many profiles there are, and how many hold forecasts.
 fn add_profiles(path: &Path, table: &mut SharingTable, with_forecasts: bool) -> Result<(u64, u64)> {
     let (mut rows, mut forecasts) = (0, 0);
+    let mut read: BTreeMap<(usize, usize), JobProfile> = BTreeMap::new();
+    let mut others: Option<(u64, String)> = None;
     let passed = profile_rows(path, |mut row| {
         rows += 1;
         forecasts += u64::from(!row.forecast.is_empty());
@@ -245,8 +248,20 @@ fn add_profiles(path: &Path, table: &mut SharingTable, with_forecasts: bool) -> 
         }
         table.set_profile(gpu, job, &row.profile);
         table.set_rests_on(gpu, job, row.rests_on);
+        let before = read.entry((gpu, job)).or_default();
+        let differs = |of: &Quantity| before.get(*of).zip(row.profile.get(*of)).is_some_and(|(one, two)| one != two);
+        if Quantity::ALL.iter().any(differs) {
+            others.get_or_insert_with(|| (0, row.job.clone())).0 += 1;
+        }
+        Quantity::ALL.iter().for_each(|of| before.set(*of, row.profile.get(*of).or(before.get(*of))));
     })?;
     table.notes.extend(passed_over(path, &passed));
+    table.notes.extend(others.map(|(again, job)| {
+        format!(
+            "{}: {again} of {rows} rows say something else of a job type than a row before them, such as of {job}; the last counts.",
+            path.display()
+        )
+    }));
     Ok((rows, forecasts))
 }
 
@@ -293,6 +308,19 @@ mod tests {
         let mut table = SharingTable::new();
         let told = read_profiles(profiles.path(), &mut table).unwrap_err().to_string();
         assert!(told.contains("line 2: column `sm_util_pct` holds 140; write percent"), "{told}");
+    }
+
+    #[test]
+    fn a_job_type_that_two_rows_tell_differently_is_told() {
+        let rows = "gpu_type,job,sm_util_pct,memory_mb\nv100,a,40,\nv100,a,40,900\nk80,a,70,\n";
+        let read = |text: &str| {
+            let mut table = SharingTable::new();
+            read_profiles(file(text).path(), &mut table).unwrap();
+            (table.profile(0, 0).get(Quantity::SmUtilPct), table.notes)
+        };
+        assert_eq!(read(rows), (Some(40.0), Vec::new()));
+        let (last, notes) = read(&format!("{rows}v100,a,60,\n"));
+        assert!(last == Some(60.0) && notes[0].contains("1 of 4 rows say something else"), "{notes:?}");
     }
 
     #[test]

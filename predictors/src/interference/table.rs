@@ -2,7 +2,7 @@
 //!
 //! A **job type** is what is profiled, such as a model with a batch size; a **family** is what must be left out together when a model is tested, such as
 //! the model at all batch sizes. Anything about a job type may be unknown; zero is a number. A pair has the normalised speeds of both jobs, or did not fit.
-//! The order of a pair means nothing: the same pair in both orders, or twice, is one pair with the mean of its speeds.
+//! The order of a pair means nothing: the same pair in both orders, or twice, is one pair with the mean of its speeds; where these are far apart, a note says so.
 //!
 //! Memory: a number for each quantity, GPU type and job type. Worked example: 26 job types on three GPU types in all orders are 2,028 rows of a file
 //! and 3 × 26 × 27 / 2 = 1,053 pairs here.
@@ -155,6 +155,9 @@ pub struct Speeds {
 
 /// A speed above this is a mistake: the measurement alone, or a column in other units.
 const FASTEST: f64 = 10.0;
+
+/// Speeds of one pair that are further apart than this are told.
+const FAR: f64 = 0.1;
 
 impl Speeds {
     /// The speeds in two cells of a row; `None` where both are empty or one is 0, as the pair did not fit.
@@ -341,7 +344,8 @@ impl SharingTable {
         known.readings = told.readings.or_else(|| known.readings.take());
     }
 
-    /// Adds pairs as they were measured. The same pair again, in either order, counts as one with the mean of its speeds; it did not fit only if it never did.
+    /// Adds pairs as they were measured. The same pair again, in either order, counts as one with the mean of its speeds; it did not fit only if it never did. A note counts those
+    /// whose speeds are far apart, or that fitted and did not.
     pub fn add_pairs(&mut self, measured: impl IntoIterator<Item = SharedPair>) {
         let mut found: BTreeMap<(usize, usize, usize), Vec<Option<Speeds>>> = BTreeMap::new();
         for pair in std::mem::take(&mut self.pairs).into_iter().chain(measured) {
@@ -356,6 +360,7 @@ impl SharingTable {
             let speeds = if a == b { speeds.map(alike) } else { speeds };
             found.entry((pair.gpu, a, b)).or_default().push(speeds);
         }
+        self.notes.extend(self.disagreement(&found));
         self.pairs = found
             .into_iter()
             .map(|((gpu, a, b), all)| {
@@ -365,6 +370,30 @@ impl SharingTable {
                 SharedPair { gpu, a, b, speeds }
             })
             .collect();
+    }
+
+    /// How often the same pair was measured with another result, in a sentence; none if it never was.
+    fn disagreement(&self, found: &BTreeMap<(usize, usize, usize), Vec<Option<Speeds>>>) -> Option<String> {
+        let far = |all: &Vec<Option<Speeds>>| {
+            let ran = || all.iter().flatten();
+            let spread = |of: fn(&Speeds) -> f64| {
+                let (least, most) =
+                    ran().map(of).fold((f64::MAX, 0.0f64), |(least, most), s| (least.min(s), most.max(s)));
+                most - least
+            };
+            let fitted = ran().count();
+            fitted > 0 && (fitted < all.len() || spread(|s| s.a).max(spread(|s| s.b)) > FAR)
+        };
+        let mut differ = found.iter().filter(|(_, all)| far(all)).map(|(pair, _)| *pair);
+        let first = differ.next()?;
+        let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
+        Some(format!(
+            "Pairs that stand more than once, with speeds more than {FAR} apart or with and without a fit: {}, such as {} beside {} on {}. Each counts as one pair with the mean of its speeds.",
+            1 + differ.count(),
+            name(&self.jobs, first.1),
+            name(&self.jobs, first.2),
+            name(&self.gpu_types, first.0),
+        ))
     }
 
     /// The table with families that have a job, and in order of their names: what files name first must not matter.
@@ -434,6 +463,18 @@ mod tests {
         assert_eq!(pairs[0].speeds, Some(Speeds { a: 0.5, b: 0.5 }));
         let both = pairs[1].speeds.unwrap();
         assert!((both.a - 0.7).abs() < 1e-12 && (both.b - 0.6).abs() < 1e-12);
+    }
+
+    #[test]
+    fn results_of_one_pair_that_are_far_apart_are_told() {
+        let mut table = SharingTable::new();
+        let (gpu, a, b) = (table.gpu_type("v100"), table.job("a"), table.job("b"));
+        let pair = |a, b, x, y| SharedPair { gpu, a, b, speeds: Some(Speeds { a: x, b: y }) };
+        // The one is a job beside its like, so both speeds are their mean.
+        table.add_pairs([pair(a, b, 0.5, 0.8), pair(b, a, 0.8, 0.59), pair(a, a, 0.2, 0.9)]);
+        assert_eq!(table.notes, [String::new(); 0]);
+        table.add_pairs([pair(b, a, 0.6, 0.545), SharedPair { gpu, a, b: a, speeds: None }]);
+        assert!(table.notes[0].contains("without a fit: 2, such as a beside a on v100."), "{:?}", table.notes);
     }
 
     #[test]

@@ -156,7 +156,8 @@ impl AllocationAnswer {
     /// Under which policy between users the worst-off user has most.
     fn users_in_words(&self) -> Option<String> {
         let of = |policy: AllocationPolicy| self.row(policy)?.users.as_ref();
-        let between = [AllocationPolicy::Karma, AllocationPolicy::UserMaxMin, AllocationPolicy::Partition];
+        let between =
+            [AllocationPolicy::Karma, AllocationPolicy::UserMaxMin, AllocationPolicy::Drf, AllocationPolicy::Partition];
         let had: Vec<String> = between
             .into_iter()
             .filter_map(|policy| {

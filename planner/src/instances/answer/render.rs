@@ -101,6 +101,7 @@ impl InstancesAnswer {
         report.notes.clone_from(&self.notes);
         report.sections = vec![self.jobs_section(), self.front_section()];
         report.sections.extend(self.test_section());
+        report.sections.extend(self.across_section());
         report
     }
 
@@ -149,7 +150,7 @@ impl InstancesAnswer {
         Section::new("instances", "What to rent")
             .with_table(table)
             .with_definition("Time: from the order of the instances to the end of the job, as expected. Cost: of that time, in whole billing units, for all GPUs of the instances.")
-            .with_definition("Known: measured, or forecast between or beyond the numbers of GPUs that were measured. A deadline is held against the forecast with its margin.")
+            .with_definition("Known: measured, on one machine or on machines apart, or forecast between or beyond the numbers of GPUs that were measured. A deadline is held against the forecast with its margin.")
     }
 
     fn front_section(&self) -> Section {
@@ -216,6 +217,35 @@ impl InstancesAnswer {
                 "Each job type was measured on several numbers of GPUs; those between the least and the greatest were hidden, with those of its family. It makes what the fastest way makes in a day, without a deadline and within 4, 2 and 1.2 days. Costs are of the cases in which the rule kept the deadline; the last column is what the cheapest of what is measured costs in the same cases.",
             );
         }
+        Some(section)
+    }
+
+    fn across_section(&self) -> Option<Section> {
+        let test = self.across.as_ref()?;
+        let mut rules = ReportTable::new(
+            format!("Choices for {}", format::counted(test.job_types, "job type", "job types")),
+            vec![
+                Column::text("Throughput on several instances"),
+                Column::number("Cases"),
+                Column::number("Found none"),
+                Column::number("Missed the deadline"),
+                Column::number("On several"),
+                Column::number("Cost over the plan's"),
+            ],
+        );
+        for score in &test.rules {
+            rules.rows.push(vec![
+                score.rule.in_words().into(),
+                Cell::Int(score.cases as i64),
+                Cell::Int(score.found_none as i64),
+                Cell::Int(score.missed as i64),
+                Cell::Int(score.on_several as i64),
+                Cell::opt(score.cost_over_known, |value| Cell::Float { value, digits: 3 }),
+            ]);
+        }
+        let section = Section::new("across", "What taking one machine for several would cost").with_table(rules).with_definition(
+            "Job types that were measured with each GPU on a machine of its own, on instances of one GPU or on one instance. Each makes what the fastest way makes in a day, without a deadline and within 4, 2 and 1.2 days. Costs are of the cases in which the deadline was kept.",
+        );
         Some(section)
     }
 }

@@ -68,6 +68,9 @@ impl Answer {
             true => Section { title: format!("{}, under {}", section.title, self.name), ..section },
             false => section,
         }));
+        if self.fidelity.verdict == Verdict::FarOff {
+            report.caution = Some(format!("**{}**", self.fidelity.sentence()));
+        }
         report.provenance = self
             .subject
             .sources

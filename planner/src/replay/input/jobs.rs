@@ -29,6 +29,8 @@ const SUGGESTED_LOAD: f64 = 0.7;
 
 /// VCs that are named in a note.
 const LISTED: usize = 5;
+/// VCs that are named where one of them was meant.
+const MANY: usize = 20;
 
 /// What jobs without a VC are listed under.
 const NO_VC: &str = "no VC";
@@ -156,6 +158,13 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         Some(_) => ("ClusterQueue", "the VC is no ClusterQueue of the quotas"),
         None => ("VC", "the VC is not in the cluster"),
     };
+    let is_unknown = |vc: &&String| !known_vcs.contains(vc) && !names.contains(vc);
+    if let Some(unknown) = options.vcs.as_ref().and_then(|wanted| wanted.iter().find(is_unknown)) {
+        let known = known_vcs.iter().take(MANY).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = known_vcs.len().saturating_sub(MANY);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        return Err(Error::NoJobs(format!("no job is of the VC `{unknown}`; the VCs of the jobs are {known}{more}")));
+    }
     let mut kept: Vec<Kept> = Vec::new();
     let record_end_ms = facts.record_end.unwrap_or(i64::MIN);
     let cut_short = failure::cut_short(trace, record_end_ms);

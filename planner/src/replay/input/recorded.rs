@@ -244,7 +244,7 @@ fn within_quotas(trace: &Trace, names: &[String], origin_ms: i64) -> Option<Reco
         }
     }
     found.basis = "Nodes are the trace's own inventory. All VCs share them, each within the quota that the trace records, if any; \
-                   what one may borrow beyond it is not known."
+                   what one may borrow beyond it is not known. `simulate --quota` reads that from the objects of the queues."
         .to_owned();
     Some(found)
 }
