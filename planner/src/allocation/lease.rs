@@ -6,7 +6,7 @@
 //! 2. When a lease begins, jobs with deadlines that came since the last one are looked at, in order of submission. A job is **admitted** if the programme below leaves no more work undone at deadlines with it than without it. What is refused stays refused. A programme holds at most [`MOST_TASKS`] jobs; who comes beyond is looked at when a later lease begins. A refused job, a job that waits to be looked at, and an admitted one whose
 //!    deadline has passed are **best effort**, as jobs without a deadline are.
 //! 3. The programme then says which admitted job has which type for the lease that begins. For this it aims a lease before each deadline, or as near to it as the job alone on its fastest type can be (ours, as gangs fit in parts and not whole).
-//! 4. In every round, what is not leased goes to best-effort jobs in order of submission, each onto the fastest type with room, and then to admitted jobs without a lease, the nearest deadline first. Who does not fit is passed over.
+//! 4. In every round, what is not leased goes to admitted jobs without a lease, the nearest deadline first, and then to best-effort jobs in order of submission, each onto the fastest type with room. Who does not fit is passed over. (Ours: in the original the gaps are for best effort.)
 //!
 //! The **programme** is of admitted jobs i with r_i steps left, n_i GPUs, a speed of T_it steps a lease on type t (less what a restart takes), and D_i leases until the deadline. Time is cut into the lease that begins (p = 0) and at most [`PERIODS`] periods
 //! after it, which end at deadlines:
@@ -18,7 +18,7 @@
 //! ```
 //!
 //! So deadlines come first, then little GPU time, and GPU time now costs half of GPU time later, so that little is put off. Time after this lease is counted as parts of leases and in periods (ours: the original has one binary for each job and lease, which the solver here is not made for). The binaries of the lease that begins are found by diving: the relaxation is solved, the largest part of a
-//! lease is made a whole one if there is room and none if there is not, and so on. That is no proof of an optimum. Gangs may fit in parts and not whole, and what a job leaves of its lease when it ends is a gap for best-effort jobs, so an admitted job may be late all the same; the answer says how many are.
+//! lease is made a whole one if there is room and none if there is not, and so on. That is no proof of an optimum. Gangs may fit in parts and not whole, so an admitted job may be late all the same; the answer says how many are.
 //!
 //! O(programmes): about one for all who come together, log many for each who is refused, and a few a lease. Worked example: one GPU, leases of 1 h. a needs 2 h and has 3; b needs 1 h and has 2. Both are admitted: a + b need the GPU for 3 h, b by the second, a by the third. c needs 1 h within 3 and is refused, as 4 h of work do not fit in 3 h.
 
@@ -280,7 +280,7 @@ impl Leases {
         Ok(Some(found))
     }
 
-    /// Leases, and then the gaps.
+    /// Leases, and then the gaps: to those who were promised to be in time, and then to the others.
     fn place(&self, active: &[ActiveJob<'_>], room: &GangRoom) -> Vec<Option<usize>> {
         let mut open = room.open();
         let mut found = vec![None; active.len()];
@@ -289,7 +289,7 @@ impl Leases {
         }
         let waits = |job: &ActiveJob<'_>| job.due_s.filter(|due_s| *due_s > 0.0 && self.admitted.contains(&job.job));
         let mut order: Vec<(f64, usize)> =
-            active.iter().enumerate().map(|(at, job)| (waits(job).unwrap_or(f64::NEG_INFINITY), at)).collect();
+            active.iter().enumerate().map(|(at, job)| (waits(job).unwrap_or(f64::INFINITY), at)).collect();
         order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         for (_, at) in order {
             let (Some(job), Some(slot)) = (active.get(at), found.get_mut(at)) else { continue };

@@ -48,6 +48,22 @@ fn best_effort_runs_in_the_gaps_and_a_lease_is_kept() {
 }
 
 #[test]
+fn a_gap_is_for_those_who_were_promised_to_be_in_time() {
+    // One GPU. A job without a deadline came first; of two with deadlines one holds the lease. What that leaves is for the other.
+    let kinds = vec![kind(1, &[1.0]); 3];
+    let mut jobs = active(&kinds);
+    for (job, (hours, due)) in jobs.iter_mut().zip([(9.0, None), (0.5, Some(1.0)), (1.0, Some(3.0))]) {
+        (job.remaining, job.due_s) = (hours * HOUR, due.map(|due| due * HOUR));
+    }
+    let mut leases = Leases::new(HOUR, 0.0);
+    let first = leases.round(0.0, &jobs, &room(&[1])).unwrap();
+    assert_eq!((leases.admitted().len(), first[0], first.iter().flatten().count()), (2, None, 1));
+    let holder = first.iter().position(Option::is_some).unwrap();
+    jobs.remove(holder);
+    assert_eq!(leases.round(0.5 * HOUR, &jobs, &room(&[1])).unwrap(), [None, Some(0)]);
+}
+
+#[test]
 fn what_cannot_be_in_time_alone_is_refused() {
     let kinds = [kind(1, &[1.0])];
     let mut jobs = active(&kinds);
