@@ -22,7 +22,7 @@ use std::time::Instant;
 
 use super::active::{ActiveJob, equal_shares};
 use super::genie::chosen;
-use super::host::divide::Division;
+use super::host::divide::{Division, HostHeld};
 use super::host::tally::{HostRounds, HostTally, InRound};
 use super::host::{HostOrder, HostUse, JobAsks, Seated};
 use super::job::GangJob;
@@ -30,7 +30,7 @@ use super::lease::Leases;
 use super::matching::MOST_GPUS;
 use super::node::Gang;
 use super::policy::{Allocated, AllocationPolicy, First, allocate, in_order};
-use super::pool::TypedFleet;
+use super::pool::{JobKind, TypedFleet};
 use super::room::GangRoom;
 use super::rounds::{Credit, RoundJob, choose};
 use super::user::UserShares;
@@ -138,6 +138,56 @@ pub fn replay(
     policy: AllocationPolicy,
     options: &RoundOptions,
 ) -> Result<AllocationReplay> {
+    let kinds = checked(fleet, jobs, policy, options)?;
+    let mut course = Course::new(fleet, jobs, kinds, policy, options);
+    let (mut now, mut next, mut changed, mut rounds_gone) = (0i64, 0, false, 0u64);
+    loop {
+        if course.active.is_empty() {
+            let Some(job) = jobs.get(next) else { break };
+            let rounds = job.submit_ms.div_euclid(options.round_ms) + i64::from(job.submit_ms % options.round_ms > 0);
+            now = now.max(rounds * options.round_ms);
+        }
+        while jobs.get(next).is_some_and(|job| job.submit_ms <= now) {
+            course.active.push(next);
+            next += 1;
+            changed = true;
+        }
+        if changed || policy.every_round() {
+            course.allocate(now, changed)?;
+        }
+        rounds_gone += 1;
+        if rounds_gone > MOST_ROUNDS {
+            let alone = |job: &usize| rounds_alone(&jobs[*job], course.kinds[*job], options);
+            let longest = course.active.iter().copied().max_by(|a, b| alone(a).total_cmp(&alone(b)));
+            return Err(endless(&jobs[longest.unwrap_or(0)]));
+        }
+        let given = course.give()?;
+        let held = course.hold(&given)?;
+        changed = course.advance(now, &given, &held);
+        now += options.round_ms;
+    }
+    Ok(course.end())
+}
+
+/// Rounds that a job takes alone on its fastest type.
+fn rounds_alone(job: &GangJob, kind: &JobKind, options: &RoundOptions) -> f64 {
+    job.steps / kind.fastest() * 1e3 / options.round_ms as f64
+}
+
+fn endless(job: &GangJob) -> Error {
+    Error::Policy(format!(
+        "job `{}` would take the replay beyond {MOST_ROUNDS} rounds; give it fewer steps, or make rounds longer",
+        job.name
+    ))
+}
+
+/// The kind of each job, if what was asked goes together.
+fn checked<'a>(
+    fleet: &'a TypedFleet,
+    jobs: &[GangJob],
+    policy: AllocationPolicy,
+    options: &RoundOptions,
+) -> Result<Vec<&'a JobKind>> {
     if options.round_ms <= 0 || !(0..options.round_ms).contains(&options.restart_ms) {
         return Err(Error::Policy("a restart must take less than a round, and a round more than nothing".to_owned()));
     }
@@ -155,189 +205,266 @@ pub fn replay(
     if policy == AllocationPolicy::Allox && kinds.iter().any(|kind| kind.gpus > 1) {
         return Err(Error::Policy("allox is for jobs of one GPU; leave it out, or draw jobs without gangs".to_owned()));
     }
-    let gpus = fleet.gpus();
-    if policy == AllocationPolicy::Allox && gpus.iter().sum::<f64>() > MOST_GPUS as f64 {
+    if policy == AllocationPolicy::Allox && fleet.gpus().iter().sum::<f64>() > MOST_GPUS as f64 {
         return Err(Error::Policy(format!("allox is for fleets of at most {MOST_GPUS} GPUs; leave it out")));
     }
-    let endless = |job: usize| {
-        Error::Policy(format!(
-            "job `{}` would take the replay beyond {MOST_ROUNDS} rounds; give it fewer steps, or make rounds longer",
-            jobs[job].name
-        ))
-    };
-    let rounds_alone = |job: usize| jobs[job].steps / kinds[job].fastest() * 1e3 / options.round_ms as f64;
-    if let Some(job) = (0..jobs.len()).find(|job| rounds_alone(*job) > MOST_ROUNDS as f64) {
+    let takes_longest = |(job, kind): &(&GangJob, &&JobKind)| rounds_alone(job, kind, options) > MOST_ROUNDS as f64;
+    if let Some((job, _)) = jobs.iter().zip(&kinds).find(takes_longest) {
         return Err(endless(job));
     }
-    let exact = |job: &GangJob| matches!(job.host, HostUse::Exactly(_));
-    if policy == AllocationPolicy::Allox && fleet.host.is_some() && jobs.iter().any(exact) {
+    if policy == AllocationPolicy::Allox && fleet.host.is_some() && jobs.iter().any(asks_exactly) {
         return Err(Error::Policy(
             "allox knows no processors and memory; leave it out where jobs need some".to_owned(),
         ));
     }
-    let room = fleet.room(options.per_node);
-    let gpus_alone = GangRoom { host: None, ..room.clone() };
-    let mut host = fleet.host.as_ref().map(HostRounds::new);
-    let asks: Vec<Option<JobAsks>> = jobs
-        .iter()
-        .zip(&kinds)
-        .map(|(job, kind)| Some(JobAsks::of(fleet.host.as_ref()?, job.host, kind.gpus, &room)))
-        .collect();
-    // GPUs that the policy would have used in the round if GPUs alone counted; they do where everybody takes its GPUs' share.
-    let (mut usable, mut narrow): (Option<u32>, bool) = (None, false);
-    let mut found = AllocationReplay {
-        ends_ms: vec![0; jobs.len()],
-        ratios: vec![0.0; jobs.len()],
-        stints: Vec::new(),
-        held_ms: vec![0; gpus.len()],
-        host: None,
-        admitted: None,
-        restarts: 0,
-        allocations: 0,
-        programmes: 0,
-        allocating_s: (0.0, 0.0),
-    };
-    let mut state: Vec<Progress> =
-        jobs.iter().map(|job| Progress { remaining: job.steps, ..Progress::default() }).collect();
-    let mut credit = Credit::new(jobs.len(), gpus.len());
-    let mut last: Vec<Option<usize>> = vec![None; jobs.len()];
-    let (mut active, mut next): (Vec<usize>, usize) = (Vec::new(), 0);
-    let mut allocated = Allocated::Types(Vec::new());
-    let owners = owners(jobs);
-    let mut users = policy.by_user().then(|| UserShares::new(policy, options.alpha));
-    let seconds = |ms: i64| ms as f64 / 1e3;
-    let lease_s = seconds(options.round_ms) * f64::from(options.lease_rounds);
-    let mut leases = (policy == AllocationPolicy::Chronus).then(|| Leases::new(lease_s, seconds(options.restart_ms)));
-    let mut equal: Vec<f64> = Vec::new();
-    let (mut now, mut changed, mut rounds_gone) = (0i64, false, 0u64);
-    loop {
-        if active.is_empty() {
-            let Some(job) = jobs.get(next) else { break };
-            let rounds = job.submit_ms.div_euclid(options.round_ms) + i64::from(job.submit_ms % options.round_ms > 0);
-            now = now.max(rounds * options.round_ms);
+    Ok(kinds)
+}
+
+/// Whether a job says itself what it needs of processors and memory.
+fn asks_exactly(job: &GangJob) -> bool {
+    matches!(job.host, HostUse::Exactly(_))
+}
+
+/// Who decides, and what it remembers.
+#[derive(Clone)]
+struct Decider<'a> {
+    fleet: &'a TypedFleet,
+    policy: AllocationPolicy,
+    options: RoundOptions,
+    users: Option<UserShares>,
+    leases: Option<Leases>,
+}
+
+impl<'a> Decider<'a> {
+    fn new(fleet: &'a TypedFleet, policy: AllocationPolicy, options: &RoundOptions) -> Self {
+        let lease_s = seconds(options.round_ms) * f64::from(options.lease_rounds);
+        let leases = || Leases::new(lease_s, seconds(options.restart_ms));
+        Self {
+            fleet,
+            policy,
+            options: *options,
+            users: policy.by_user().then(|| UserShares::new(policy, options.alpha)),
+            leases: (policy == AllocationPolicy::Chronus).then(leases),
         }
-        while jobs.get(next).is_some_and(|job| job.submit_ms <= now) {
-            active.push(next);
-            next += 1;
-            changed = true;
-        }
-        if changed || policy.every_round() {
-            let weights = weights(jobs, &active);
-            let seen: Vec<ActiveJob<'_>> = active
-                .iter()
-                .zip(weights)
-                .map(|(job, weight)| ActiveJob {
-                    kind: kinds[*job],
-                    weight,
-                    since_s: (now - jobs[*job].submit_ms) as f64 / 1e3,
-                    remaining: state[*job].remaining,
-                    attained_gpu_s: state[*job].attained_gpu_s,
-                    on: state[*job].on,
-                    had_gpus: state[*job].gpus,
-                    user: owners[*job].0,
-                    user_weight: owners[*job].1,
-                    job: *job,
-                    due_s: jobs[*job].due_ms.map(|due_ms| seconds(due_ms - now)),
-                    asks: asks[*job].as_ref(),
-                })
-                .collect();
-            let order = (First::from(options.host_order), policy.division() == Division::Best);
-            let decide = |users: &mut Option<UserShares>,
-                          leases: &mut Option<Leases>,
-                          room: &GangRoom|
-             -> Result<Allocated> {
-                Ok(match (users, leases) {
-                    (Some(users), _) => Allocated::Types(users.round(&seen, room)),
-                    (_, Some(leases)) => Allocated::Types(leases.round(seconds(now), &seen, room)?),
-                    _ if policy == AllocationPolicy::Genie => {
-                        Allocated::Gangs(chosen(&seen, &fleet.kinds, room, seconds(options.restart_ms)))
-                    }
-                    _ if policy.by_host_order() => Allocated::Types(in_order(order.0, (true, order.1), &seen, room)),
-                    _ => allocate(policy, &seen, room)?,
-                })
-            };
-            narrow = host.is_some() && (order.1 || active.iter().any(|job| exact(&jobs[*job])));
-            let before = narrow.then(|| (users.clone(), leases.clone()));
-            let began = Instant::now();
-            allocated = decide(&mut users, &mut leases, &room)?;
-            let took_s = began.elapsed().as_secs_f64();
-            // Shares of time come true in the round, where they are looked at.
-            usable = match (&allocated, before) {
-                (Allocated::Shares(_), _) | (_, None) => None,
-                (_, Some((mut users, mut leases))) => {
-                    Some(gpus_given(&decide(&mut users, &mut leases, &gpus_alone)?, &seen, fleet))
-                }
-            };
-            found.allocating_s = (found.allocating_s.0 + took_s, found.allocating_s.1.max(took_s));
-            found.allocations += 1;
-            if let Allocated::Shares(levelled) = &allocated {
-                found.programmes += levelled.programmes;
+    }
+
+    /// Whether jobs may have more than their GPUs' share of processors and memory.
+    fn takes_best(&self) -> bool {
+        self.policy.division() == Division::Best
+    }
+
+    fn decide(&mut self, now: i64, seen: &[ActiveJob<'_>], room: &GangRoom) -> Result<Allocated> {
+        let (policy, options) = (self.policy, &self.options);
+        Ok(match (&mut self.users, &mut self.leases) {
+            (Some(users), _) => Allocated::Types(users.round(seen, room)),
+            (_, Some(leases)) => Allocated::Types(leases.round(seconds(now), seen, room)?),
+            _ if policy == AllocationPolicy::Genie => {
+                Allocated::Gangs(chosen(seen, &self.fleet.kinds, room, seconds(options.restart_ms)))
             }
-            equal = equal_shares(&seen, &gpus);
-            if changed {
-                credit.begin();
+            _ if policy.by_host_order() => {
+                let how = (true, policy.division() == Division::Best);
+                Allocated::Types(in_order(First::from(options.host_order), how, seen, room))
             }
-            changed = false;
+            _ => allocate(policy, seen, room)?,
+        })
+    }
+}
+
+/// A replay while it runs.
+struct Course<'a> {
+    fleet: &'a TypedFleet,
+    jobs: &'a [GangJob],
+    kinds: Vec<&'a JobKind>,
+    /// GPUs of each type.
+    gpus: Vec<f64>,
+    /// The user of each job, and what it weighs.
+    owners: Vec<(usize, f64)>,
+    asks: Vec<Option<JobAsks>>,
+    room: GangRoom,
+    /// The same where GPUs alone count.
+    gpus_alone: GangRoom,
+    decider: Decider<'a>,
+    host: Option<HostRounds<'a>>,
+    credit: Credit,
+    /// Jobs that are there and not done.
+    active: Vec<usize>,
+    state: Vec<Progress>,
+    /// What the policy said last, and the equal share of each active job then.
+    allocated: Allocated,
+    equal: Vec<f64>,
+    /// Whether processors and memory may keep the policy from a GPU, and, if so, GPUs that it would have used in the round if GPUs alone counted.
+    narrow: bool,
+    usable: Option<u32>,
+    /// The last stint of each job.
+    last: Vec<Option<usize>>,
+    found: AllocationReplay,
+}
+
+impl<'a> Course<'a> {
+    fn new(
+        fleet: &'a TypedFleet,
+        jobs: &'a [GangJob],
+        kinds: Vec<&'a JobKind>,
+        policy: AllocationPolicy,
+        options: &RoundOptions,
+    ) -> Self {
+        let (gpus, room) = (fleet.gpus(), fleet.room(options.per_node));
+        let asks = jobs.iter().zip(&kinds);
+        let asks = asks.map(|(job, kind)| Some(JobAsks::of(fleet.host.as_ref()?, job.host, kind.gpus, &room)));
+        let begun = |job: &GangJob| Progress { remaining: job.steps, ..Progress::default() };
+        Self {
+            owners: owners(jobs),
+            asks: asks.collect(),
+            gpus_alone: GangRoom { host: None, ..room.clone() },
+            room,
+            decider: Decider::new(fleet, policy, options),
+            host: fleet.host.as_ref().map(HostRounds::new),
+            credit: Credit::new(jobs.len(), gpus.len()),
+            active: Vec::new(),
+            state: jobs.iter().map(begun).collect(),
+            allocated: Allocated::Types(Vec::new()),
+            equal: Vec::new(),
+            narrow: false,
+            usable: None,
+            last: vec![None; jobs.len()],
+            found: AllocationReplay {
+                ends_ms: vec![0; jobs.len()],
+                ratios: vec![0.0; jobs.len()],
+                stints: Vec::new(),
+                held_ms: vec![0; gpus.len()],
+                host: None,
+                admitted: None,
+                restarts: 0,
+                allocations: 0,
+                programmes: 0,
+                allocating_s: (0.0, 0.0),
+            },
+            fleet,
+            jobs,
+            kinds,
+            gpus,
         }
-        rounds_gone += 1;
-        if rounds_gone > MOST_ROUNDS {
-            let longest = active.iter().copied().max_by(|a, b| rounds_alone(*a).total_cmp(&rounds_alone(*b)));
-            return Err(endless(longest.unwrap_or(0)));
+    }
+
+    /// Asks the policy anew; `changed` if a job came or ended since it was last asked.
+    fn allocate(&mut self, now: i64, changed: bool) -> Result<()> {
+        let weights = weights(self.jobs, &self.active);
+        let of = |(job, weight): (&usize, f64)| {
+            let (known, progress) = (&self.jobs[*job], &self.state[*job]);
+            ActiveJob {
+                kind: self.kinds[*job],
+                weight,
+                since_s: seconds(now - known.submit_ms),
+                remaining: progress.remaining,
+                attained_gpu_s: progress.attained_gpu_s,
+                on: progress.on,
+                had_gpus: progress.gpus,
+                user: self.owners[*job].0,
+                user_weight: self.owners[*job].1,
+                job: *job,
+                due_s: known.due_ms.map(|due_ms| seconds(due_ms - now)),
+                asks: self.asks[*job].as_ref(),
+            }
+        };
+        let seen: Vec<ActiveJob<'_>> = self.active.iter().zip(weights).map(of).collect();
+        let exact = || self.active.iter().any(|job| asks_exactly(&self.jobs[*job]));
+        self.narrow = self.host.is_some() && (self.decider.takes_best() || exact());
+        let before = self.narrow.then(|| self.decider.clone());
+        let began = Instant::now();
+        let allocated = self.decider.decide(now, &seen, &self.room)?;
+        let took_s = began.elapsed().as_secs_f64();
+        // Shares of time come true in the round, where they are looked at.
+        self.usable = match (&allocated, before) {
+            (Allocated::Shares(_), _) | (_, None) => None,
+            (_, Some(mut before)) => Some(gpus_given(&before.decide(now, &seen, &self.gpus_alone)?, &seen, self.fleet)),
+        };
+        let took = self.found.allocating_s;
+        self.found.allocating_s = (took.0 + took_s, took.1.max(took_s));
+        self.found.allocations += 1;
+        if let Allocated::Shares(levelled) = &allocated {
+            self.found.programmes += levelled.programmes;
         }
-        let asked = |(job, at): (&usize, Option<usize>)| at.map(|at| (jobs[*job].kind, at));
-        let given: Vec<Option<(usize, usize)>> = match &allocated {
+        self.equal = equal_shares(&seen, &self.gpus);
+        self.allocated = allocated;
+        if changed {
+            self.credit.begin();
+        }
+        Ok(())
+    }
+
+    /// Which kind each active job runs as in the round that begins, and on which type.
+    fn give(&mut self) -> Result<Vec<Option<(usize, usize)>>> {
+        let asked = |(job, at): (&usize, Option<usize>)| at.map(|at| (self.jobs[*job].kind, at));
+        let given: Vec<Option<(usize, usize)>> = match &self.allocated {
             Allocated::Gangs(gangs) => gangs.clone(),
-            Allocated::Types(types) => active.iter().zip(types.iter().copied()).map(asked).collect(),
+            Allocated::Types(types) => self.active.iter().zip(types.iter().copied()).map(asked).collect(),
             Allocated::Shares(levelled) => {
-                let round: Vec<RoundJob<'_>> = active
+                let gang = |job: usize| Gang {
+                    gpus: self.kinds[job].gpus,
+                    needs: self.asks[job].as_ref().and_then(|asks| asks.base),
+                };
+                let round: Vec<RoundJob<'_>> = self
+                    .active
                     .iter()
                     .zip(&levelled.shares)
                     .map(|(job, shares)| RoundJob {
                         job: *job,
-                        gang: Gang { gpus: kinds[*job].gpus, needs: asks[*job].as_ref().and_then(|asks| asks.base) },
-                        speeds: &kinds[*job].steps_per_s,
+                        gang: gang(*job),
+                        speeds: &self.kinds[*job].steps_per_s,
                         shares,
                     })
                     .collect();
-                let given = choose(&round, &credit, &room, policy.knows_types());
-                if narrow {
-                    let alone = choose(&round, &credit, &gpus_alone, policy.knows_types());
+                let knows_types = self.decider.policy.knows_types();
+                let given = choose(&round, &self.credit, &self.room, knows_types);
+                if self.narrow {
+                    let alone = choose(&round, &self.credit, &self.gpus_alone, knows_types);
                     let runs = round.iter().zip(alone).filter(|(_, on)| on.is_some());
-                    usable = Some(runs.map(|(job, _)| job.gang.gpus).sum());
+                    self.usable = Some(runs.map(|(job, _)| job.gang.gpus).sum());
                 }
-                credit.count(&round, &given);
-                active.iter().zip(given).map(asked).collect()
+                self.credit.count(&round, &given);
+                self.active.iter().zip(given).map(asked).collect()
             }
         };
-        if given.iter().all(Option::is_none) && !policy.may_idle() {
-            return Err(Error::Defect(format!("{}: no job has a GPU in a round", policy.name())));
+        if given.iter().all(Option::is_none) && !self.decider.policy.may_idle() {
+            return Err(Error::Defect(format!("{}: no job has a GPU in a round", self.decider.policy.name())));
         }
-        let held = match &mut host {
-            Some(host) => {
-                let of = |(job, gang): (&usize, &Option<(usize, usize)>)| InRound {
-                    on: gang.map(|(_, at)| at),
-                    seated: Seated { gpus: gang.map_or(0, |(kind, _)| fleet.kinds[kind].gpus), host: jobs[*job].host },
-                    user: owners[*job].0,
-                };
-                let round: Vec<InRound> = active.iter().zip(&given).map(of).collect();
-                let used: u32 = round.iter().map(|job| job.seated.gpus).sum();
-                let idle = usable.map_or(0, |usable| usable.saturating_sub(used));
-                host.tally.idle_gpu_ms += f64::from(idle) * options.round_ms as f64;
-                host.round(&round, &room, policy.division())?
-            }
-            None => Vec::new(),
+        Ok(given)
+    }
+
+    /// What of processors and memory each active job holds in the round; nothing where they do not count.
+    fn hold(&mut self, given: &[Option<(usize, usize)>]) -> Result<Vec<HostHeld>> {
+        let Some(host) = &mut self.host else { return Ok(Vec::new()) };
+        let of = |(job, gang): (&usize, &Option<(usize, usize)>)| InRound {
+            on: gang.map(|(_, at)| at),
+            seated: Seated {
+                gpus: gang.map_or(0, |(kind, _)| self.fleet.kinds[kind].gpus),
+                host: self.jobs[*job].host,
+            },
+            user: self.owners[*job].0,
         };
-        let end = now + options.round_ms;
-        for (place, ((job, gang), equal)) in active.iter().copied().zip(given).zip(&equal).enumerate() {
-            let mut there_ms = options.round_ms;
-            let progress = &mut state[job];
-            if let Some((kind, at)) = gang {
+        let round: Vec<InRound> = self.active.iter().zip(given).map(of).collect();
+        let used: u32 = round.iter().map(|job| job.seated.gpus).sum();
+        let idle = self.usable.map_or(0, |usable| usable.saturating_sub(used));
+        host.tally.idle_gpu_ms += f64::from(idle) * self.decider.options.round_ms as f64;
+        host.round(&round, &self.room, self.decider.policy.division())
+    }
+
+    /// Makes the steps of the round; whether a job ended in it.
+    fn advance(&mut self, now: i64, given: &[Option<(usize, usize)>], held: &[HostHeld]) -> bool {
+        let RoundOptions { round_ms, restart_ms, .. } = self.decider.options;
+        let end = now + round_ms;
+        let mut ended = false;
+        for (place, ((job, gang), equal)) in self.active.iter().copied().zip(given).zip(&self.equal).enumerate() {
+            let mut there_ms = round_ms;
+            let progress = &mut self.state[job];
+            if let Some((kind, at)) = *gang {
                 let part = held.get(place).map_or(1.0, |held| held.speed);
-                let (gpus, speed) = (fleet.kinds[kind].gpus, fleet.kinds[kind].steps_per_s[at] * part);
+                let kind = &self.fleet.kinds[kind];
+                let (gpus, speed) = (kind.gpus, kind.steps_per_s[at] * part);
                 let restarted = progress.gpus > 0 && (progress.on, progress.gpus) != (Some(at), gpus);
-                found.restarts += u64::from(restarted);
-                let from = now + if restarted { options.restart_ms } else { 0 };
-                let left_ms = LEFT_MS + LEFT_SHARE * jobs[job].steps / speed * 1e3;
+                self.found.restarts += u64::from(restarted);
+                let from = now + if restarted { restart_ms } else { 0 };
+                let left_ms = LEFT_MS + LEFT_SHARE * self.jobs[job].steps / speed * 1e3;
                 let takes_ms = (progress.remaining / speed * 1e3 - left_ms).ceil().max(1.0);
                 let (to, steps) = if takes_ms <= (end - from) as f64 {
                     (from + takes_ms as i64, progress.remaining)
@@ -346,39 +473,48 @@ pub fn replay(
                 };
                 progress.remaining =
                     if to < end || takes_ms <= (end - from) as f64 { 0.0 } else { progress.remaining - steps };
-                progress.attained_gpu_s += f64::from(gpus) * (to - now) as f64 / 1e3;
-                found.held_ms[at] += i64::from(gpus) * (to - now);
                 there_ms = to - now;
-                if let Some(host) = &mut host {
+                progress.attained_gpu_s += f64::from(gpus) * seconds(there_ms);
+                self.found.held_ms[at] += i64::from(gpus) * there_ms;
+                if let Some(host) = &mut self.host {
                     host.count(gpus, there_ms, part);
                 }
-                push(&mut found.stints, &mut last, Stint { job, at, gpus, from_ms: now, to_ms: to, steps });
+                let stint = Stint { job, at, gpus, from_ms: now, to_ms: to, steps };
+                push(&mut self.found.stints, &mut self.last, stint);
                 progress.gpus = gpus;
             }
             progress.on = gang.map(|(_, at)| at);
             progress.shared_ms += equal * there_ms as f64;
             progress.there_ms += there_ms as f64;
             if progress.remaining <= 0.0 {
-                let to = now + there_ms;
-                found.ends_ms[job] = to;
+                let (known, to) = (&self.jobs[job], now + there_ms);
+                self.found.ends_ms[job] = to;
                 let share = progress.shared_ms / progress.there_ms.max(1.0);
-                let mean = kinds[job].mean_speed(&gpus);
-                found.ratios[job] = (to - jobs[job].submit_ms) as f64 / 1e3 / (jobs[job].steps / (share * mean));
-                changed = true;
+                let mean = self.kinds[job].mean_speed(&self.gpus);
+                self.found.ratios[job] = seconds(to - known.submit_ms) / (known.steps / (share * mean));
+                ended = true;
             }
         }
-        if changed {
+        if ended {
             // The shares go with the jobs that stay; a new allocation follows.
-            active.retain(|job| state[*job].remaining > 0.0);
+            self.active.retain(|job| self.state[*job].remaining > 0.0);
         }
-        now = end;
+        ended
     }
-    found.host = host.map(|host| host.tally);
-    if let Some(leases) = leases {
-        found.programmes = leases.programmes();
-        found.admitted = Some(leases.admitted().clone());
+
+    /// What came of it.
+    fn end(self) -> AllocationReplay {
+        let mut found = AllocationReplay { host: self.host.map(|host| host.tally), ..self.found };
+        if let Some(leases) = self.decider.leases {
+            found.programmes = leases.programmes();
+            found.admitted = Some(leases.admitted().clone());
+        }
+        found
     }
-    Ok(found)
+}
+
+fn seconds(ms: i64) -> f64 {
+    ms as f64 / 1e3
 }
 
 /// GPUs that jobs have by what a policy says; none of shares of time, which say nothing of one round.
