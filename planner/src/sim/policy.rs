@@ -7,6 +7,7 @@
 use tracecast_analytics::schema::Resource;
 
 use super::cluster::{Cluster, Vc};
+use super::topology::Topology;
 use super::weights::Weights;
 use crate::error::{Error, Result};
 
@@ -278,6 +279,11 @@ impl Policy {
     pub fn on(self, resource: Resource) -> Self {
         let anywhere = resource != Resource::Gpus && self.placement == Placement::Consolidate;
         Self { placement: if anywhere { Placement::ANYWHERE } else { self.placement }, ..self }
+    }
+
+    /// Whether nodes are chosen by the switches that they hang on, as Slurm's topology/tree does.
+    pub(crate) fn heeds_switches(&self, topology: &Topology) -> bool {
+        self.scan == Scan::Slurm && topology.is_of_switches()
     }
 
     /// Checks the combination against the workload.

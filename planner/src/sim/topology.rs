@@ -14,6 +14,8 @@ use crate::error::{Error, Result};
 
 /// What the lowest level, the node itself, is called.
 pub const NODE: &str = "node";
+/// What the level of leaf switches of a Slurm cluster is called.
+pub const LEAF: &str = "leaf";
 /// Levels with a name there may be: Kueue allows eight, the node among them.
 pub const MOST_LEVELS: usize = 8;
 
@@ -154,6 +156,11 @@ impl Topology {
     /// Names of the levels, the widest first, without the node.
     pub fn levels(&self) -> &[String] {
         &self.levels
+    }
+
+    /// Whether the nodes hang on switches of a Slurm cluster: the narrowest level is called [`LEAF`].
+    pub fn is_of_switches(&self) -> bool {
+        self.levels.last().is_some_and(|level| level == LEAF)
     }
 
     /// The number of the level below all that have a name: the node.
