@@ -43,10 +43,12 @@ fn switches(random: &mut ChaCha8Rng, nodes: u32) -> Topology {
 /// A case of others under Slurm's backfill, on more nodes that hang on switches, and with more jobs of several nodes.
 fn draw(seed: u64) -> (Workload, Cluster, Policy) {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x7377_6974);
-    let (mut workload, mut cluster, mut policy) = if seed % 3 == 0 { limits::draw(seed) } else { cases::draw(seed) };
+    // Under limits jobs are stopped for others only where nodes are few.
+    let limited = seed % 3 == 0;
+    let (mut workload, mut cluster, mut policy) = if limited { limits::draw(seed) } else { cases::draw(seed) };
     (policy.scan, policy.preemption) = (Scan::Slurm, Preemption::Never);
     workload.origin_ms = 1_600_000_000_000 + seed as i64 % 7 * 9_500;
-    let factor = random.random_range(1..=4);
+    let factor = if limited { 1 } else { random.random_range(1..=4) };
     for (_, nodes) in cluster.pools.iter_mut().flat_map(|pool| &mut pool.groups).flat_map(|group| &mut group.sizes) {
         *nodes *= factor;
     }
@@ -54,7 +56,7 @@ fn draw(seed: u64) -> (Workload, Cluster, Policy) {
         if shape.milli > 0 {
             *shape = Shape::whole(1);
         }
-        if shape.nodes == 0 && random.random_bool(0.6) {
+        if shape.nodes == 0 && random.random_bool(if limited { 0.2 } else { 0.6 }) {
             shape.nodes = random.random_range(1..=6);
             shape.gpus = u32::from(shape.nodes) * [1, 2, 4, 4, 8][random.random_range(0..5)];
         }
