@@ -16,7 +16,7 @@ use tracecast_planner::replay::input::{Column, Loaded, Matched, Options, load, o
 use tracecast_planner::replay::shard::{self, Shard, Stored};
 use tracecast_planner::replay::study::{self, Named, OtherCluster, Study};
 use tracecast_planner::replay::{Scenario, output as csv_output};
-use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Schedule};
+use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Scan, Schedule};
 
 use crate::args::{Reading, TIMES, duration, resource, window};
 use crate::cmd::answer::Answering;
