@@ -44,7 +44,7 @@ fn switches(random: &mut ChaCha8Rng, nodes: u32) -> Topology {
 fn draw(seed: u64) -> (Workload, Cluster, Policy) {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x7377_6974);
     // Under limits jobs are stopped for others only where nodes are few.
-    let limited = seed % 3 == 0;
+    let limited = seed.is_multiple_of(3);
     let (mut workload, mut cluster, mut policy) = if limited { limits::draw(seed) } else { cases::draw(seed) };
     (policy.scan, policy.preemption) = (Scan::Slurm, Preemption::Never);
     workload.origin_ms = 1_600_000_000_000 + seed as i64 % 7 * 9_500;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use tracecast_planner::sim::Scan;
+use tracecast_planner::sim::{Scan, Topology};
 
 use super::Pool;
 
@@ -22,7 +22,7 @@ enum Better {
 impl Pool<'_> {
     pub(super) fn hangs_on_switches(&self) -> bool {
         let topology = self.cluster.topology.as_ref();
-        self.policy.scan == Scan::Slurm && topology.is_some_and(|topology| topology.is_of_switches())
+        self.policy.scan == Scan::Slurm && topology.is_some_and(Topology::is_of_switches)
     }
 
     /// Whether the job could run on all nodes there ever are.
