@@ -145,6 +145,31 @@ fn nodes_in_no_rack_take_no_job_that_asks_and_that_is_said() {
 }
 
 #[test]
+fn slurm_s_backfill_follows_switches_unless_that_is_turned_off() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", JOBS);
+    // Two networks of a leaf each: from the last on, a and b fill the second and c half of the first; d lies in one, and waits for b.
+    let leaves = folder.file("leaves.toml", &format!("{}{NODES}", RACKS.replace("rack", "leaf")));
+    let racks = folder.file("racks.toml", &format!("{RACKS}{NODES}"));
+    let compare = folder.file(
+        "compare.toml",
+        "[[scenario]]\nname = \"switches\"\n\n[[scenario]]\nname = \"none\"\ntopology = \"none\"\n",
+    );
+    let found = data(&[&jobs, "--cluster", &leaves, "--scan", "slurm", "--compare", &compare]);
+    assert_eq!([wait(&found["metrics"]), wait(&found["others"][0]["metrics"])], [190.0, 90.0]);
+    // Racks are no switches.
+    assert_eq!(wait(&data(&[&jobs, "--cluster", &racks, "--scan", "slurm"])["metrics"]), 90.0);
+    let arguments = [jobs.as_str(), "--cluster", &leaves, "--scan", "slurm"];
+    let text = said(&arguments);
+    assert!(text.contains("The nodes hang on 2 leaves") && text.contains("--topology none turns that off"), "{text}");
+    assert!(!said(&[&arguments[..], &["--topology", "none"]].concat()).contains("hang on"));
+    refused(
+        &[&arguments[..], &["--topology", "required:leaf"]].concat(),
+        &["--switches gives up after a delay", "leave out the rules of --topology"],
+    );
+}
+
+#[test]
 fn rules_that_mean_nothing_are_refused_with_a_remedy() {
     let folder = Folder::new();
     let jobs = folder.file("cluster_log.csv", JOBS);

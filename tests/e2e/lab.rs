@@ -14,7 +14,10 @@ static ONE: Mutex<()> = Mutex::new(());
 /// The lab; stopped however the test ends.
 pub(crate) struct Lab {
     home: PathBuf,
+    nodes: u32,
     scheduler: &'static str,
+    /// The switches that nodes hang on (`topology.conf`), if they do.
+    switches: Option<PathBuf>,
     _one: MutexGuard<'static, ()>,
 }
 
@@ -26,6 +29,11 @@ impl Lab {
 
     /// The same with other `SchedulerParameters`.
     pub(crate) fn with_scheduler(nodes: u32, scheduler: &'static str) -> Option<Self> {
+        Self::on_switches(nodes, scheduler, None)
+    }
+
+    /// The same with nodes on switches, of which Slurm is told by this `topology.conf`.
+    pub(crate) fn on_switches(nodes: u32, scheduler: &'static str, switches: Option<&Path>) -> Option<Self> {
         let wanted = std::env::var_os("TRACECAST_SLURM_LAB").is_some_and(|value| value == "1");
         tracecast_tests::skipped::record("a Slurm lab (root and TRACECAST_SLURM_LAB=1)", wanted);
         if !wanted {
@@ -34,9 +42,15 @@ impl Lab {
         }
         let home = std::env::temp_dir().join(format!("tracecast-slurm-{}", std::process::id()));
         // Another test that failed has stopped its lab all the same.
-        let lab = Self { home, scheduler, _one: ONE.lock().unwrap_or_else(PoisonError::into_inner) };
+        let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let lab = Self { home, nodes, scheduler, switches: switches.map(Path::to_owned), _one: one };
         lab.run(&["up", &nodes.to_string()]);
         Some(lab)
+    }
+
+    /// How many nodes it has.
+    pub(crate) fn nodes(&self) -> u32 {
+        self.nodes
     }
 
     /// Folder of its files.
@@ -52,6 +66,10 @@ impl Lab {
             .env("LAB_SCHEDULER", self.scheduler)
             .env("SLURM_CONF", self.home.join("slurm.conf"))
             .env("TZ", "UTC");
+        match &self.switches {
+            Some(file) => command.env("LAB_TOPOLOGY", file),
+            None => command.env_remove("LAB_TOPOLOGY"),
+        };
         command
     }
 

@@ -1,4 +1,4 @@
-//! A recording: the jobs of [`crate::workload`] run by a real Slurm of 4 nodes under backfill, as `sacct` has them.
+//! A recording: the jobs of [`crate::workload`] run by a real Slurm under backfill, as `sacct` has them.
 //!
 //! Times in `sacct` are whole seconds, the backfill looks at the queue every 2 s, and decisions feed on each other: two seconds more or less
 //! for one of the first jobs give another schedule. So that a recording says which look was the first to see a job, bursts are
@@ -43,7 +43,7 @@ pub(crate) fn record_bursts<T>(
     file: &Path,
 ) -> (Trace, usize) {
     for (name, script) in WARM_UP.iter().zip(["sleep 5", "sleep 1"]) {
-        lab.submit("u1", name, &["-N", "4", "--gres=gpu:8", "-t", "1"], script);
+        lab.submit("u1", name, &["-N", &lab.nodes().to_string(), "--gres=gpu:8", "-t", "1"], script);
     }
     // The second waits for the first, and the backfill looks while something waits.
     let mut look = next_look(lab, Instant::now());

@@ -18,5 +18,6 @@ mod queues;
 mod resim;
 mod shares;
 mod sharing;
+mod switches;
 mod topology;
 mod volcano;

@@ -12,11 +12,11 @@ use tracecast_analytics::time::Zone;
 use tracecast_planner::Error as PlannerError;
 use tracecast_planner::replay::answer::Subject;
 use tracecast_planner::replay::growth::{Growth, team::Team};
-use tracecast_planner::replay::input::{Column, Loaded, Matched, Options, load};
+use tracecast_planner::replay::input::{Column, Loaded, Matched, Options, load, of_switches};
 use tracecast_planner::replay::shard::{self, Shard, Stored};
 use tracecast_planner::replay::study::{self, Named, OtherCluster, Study};
 use tracecast_planner::replay::{Scenario, output as csv_output};
-use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Schedule};
+use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Scan, Schedule};
 
 use crate::args::{Reading, TIMES, duration, resource, window};
 use crate::cmd::answer::Answering;
@@ -98,7 +98,7 @@ pub(crate) struct Jobs {
     pub(crate) limits: Option<PathBuf>,
     /// What jobs ask of the topology: required:LEVEL, preferred:LEVEL or unconstrained, such as required:rack:16 [default: what they asked themselves]
     ///
-    /// Where the trace records what a job asked (Kueue's topologyRequest and annotations), that comes first, and these rules are for the other jobs. The word none leaves out what jobs asked: none alone, or none,required:rack:16. The word as-recorded is what they asked, and no rule. A job that requires a rack waits until one rack has room for all its nodes. One that prefers a rack takes the nearest wider level that has room, and
+    /// Where the trace records what a job asked (Kueue's topologyRequest and annotations), that comes first, and these rules are for the other jobs. The word none leaves out what jobs asked: none alone, or none,required:rack:16. None alone also turns off the switches by which the scan slurm chooses nodes, where the narrowest level is called leaf. The word as-recorded is what they asked, and no rule. A job that requires a rack waits until one rack has room for all its nodes. One that prefers a rack takes the nearest wider level that has room, and
     /// else as few blocks as it takes. A number says from how many GPUs on jobs ask this; several rules are separated by commas, and a job has the one with the most GPUs that it reaches:
     /// required:rack:2,preferred:block:65. With slices=LEVEL/PODS, groups of so many pods lie in one domain each: preferred:block:64:slices=rack/4. The section `[topology]` of --cluster says which nodes
     /// lie together. The level node is always there.
@@ -317,6 +317,9 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let mut loaded = load(&trace, site.as_ref(), &options)?;
     let columns = columns(files, &mut loaded)?;
     let mut subject = Subject::of(&title, &trace, &loaded);
+    if scenarios.iter().any(|named| named.policy.scan == Scan::Slurm) {
+        subject.notes.extend(of_switches(&loaded.cluster));
+    }
     for named in &scenarios {
         let place = named.cluster.and_then(|at| places.get(at)).unwrap_or(&usual);
         let own = named.cluster.and_then(|at| others_files.get(at)).map_or(&options.quotas, |files| &files.quotas);

@@ -85,7 +85,7 @@
 //!   begins now is a start. Nothing is remembered from one decision to the next. [`Policy::depth`] bounds the number of jobs
 //!   that are looked at.
 //!
-//! * **slurm**: conservative backfill with the coarseness of Slurm's plugin, and its own choice of nodes; see the module `scan::slurm`.
+//! * **slurm**: conservative backfill with the coarseness of Slurm's plugin, and its own choice of nodes, by switches if nodes hang on any; see the module `scan::slurm`.
 //! * **kueue**: admission in cycles within quotas in cohorts ([`cohort`]), and its own rules of who is stopped; see the module `scan::kueue`. Quotas, guarantees and preemption as below do not apply.
 //! * **kai**: cycles by the fair shares of queues in a tree ([`kai`]), perhaps by what they used in the past, and its own rules of who is stopped; see the module `scan::kai`. The same does not apply.
 //! * **volcano**: sessions by what queues deserve ([`volcano`]), and its own rules of who is stopped; see the module `scan::volcano`. The same does not apply.

@@ -7,6 +7,7 @@
 use tracecast_analytics::schema::Resource;
 
 use super::cluster::{Cluster, Vc};
+use super::topology::Topology;
 use super::weights::Weights;
 use crate::error::{Error, Result};
 
@@ -280,6 +281,11 @@ impl Policy {
         Self { placement: if anywhere { Placement::ANYWHERE } else { self.placement }, ..self }
     }
 
+    /// Whether nodes are chosen by the switches that they hang on, as Slurm's topology/tree does.
+    pub(crate) fn heeds_switches(&self, topology: &Topology) -> bool {
+        self.scan == Scan::Slurm && topology.is_of_switches()
+    }
+
     /// Checks the combination against the workload.
     ///
     /// # Errors
@@ -298,9 +304,14 @@ impl Policy {
         if self.scan == Scan::Slurm && workload.shapes.iter().any(|shape| shape.milli > 0) {
             return wrong("the scan `slurm` knows no parts of GPUs; use `conservative`");
         }
-        if workload.has_requests() && (self.scan == Scan::Slurm || self.compat != Compat::None) {
+        if workload.has_requests() && self.scan == Scan::Slurm {
             return wrong(
-                "jobs ask for blocks or racks, and the scan `slurm` and compatible replays choose nodes by themselves; use another scan, or --topology none",
+                "jobs ask for blocks or racks, and Slurm knows no such requests: its --switches gives up after a delay, and no record has it. The scan `slurm` chooses leaf switches by itself where the cluster file has them; leave out the rules of --topology, or use another scan. --topology none leaves out what jobs asked themselves, and the switches",
+            );
+        }
+        if workload.has_requests() && self.compat != Compat::None {
+            return wrong(
+                "jobs ask for blocks or racks, and compatible replays choose nodes by themselves; leave out the compatibility, or use --topology none",
             );
         }
         if let Preemption::Checkpoint { one_ms, node_ms, many_ms } = self.preemption

@@ -7,13 +7,15 @@
 //! Checked in O(nodes × levels). Worked number: 64 nodes in racks of 8 and blocks of 4 racks are 8 racks and 2 blocks; node 35 lies in rack 4, which is the first of
 //! block 1.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::error::{Error, Result};
 
 /// What the lowest level, the node itself, is called.
 pub const NODE: &str = "node";
+/// What the level of leaf switches of a Slurm cluster is called.
+pub const LEAF: &str = "leaf";
 /// Levels with a name there may be: Kueue allows eight, the node among them.
 pub const MOST_LEVELS: usize = 8;
 
@@ -75,6 +77,10 @@ pub struct Topology {
     levels: Vec<String>,
     /// Of each node, numbered over all pools, its domain of each level; `None` if it lies in none.
     domains: Vec<Option<Vec<u32>>>,
+    /// Whether Slurm's choice of nodes follows it.
+    followed: bool,
+    /// Switches that are not there: of each the level, and the domain, for which the switch of the same name below stands.
+    stood_for: BTreeSet<(u8, u32)>,
 }
 
 impl Topology {
@@ -110,7 +116,8 @@ impl Topology {
                 }
             }
         }
-        Ok(Self { levels, domains })
+        let followed = levels.last().is_some_and(|level| level == LEAF);
+        Ok(Self { levels, domains, followed, stood_for: BTreeSet::new() })
     }
 
     /// `nodes` nodes in order, of which `sizes[level]` make a domain: nodes for the narrowest level, domains of the next for the others.
@@ -132,28 +139,44 @@ impl Topology {
         Self::new(levels, (0..nodes).map(of).collect())
     }
 
-    /// Where each node lies by name, the widest level first. A name is of one domain only within the same wider one.
+    /// Where each node lies by name, the widest level first. A name is of one domain only within the same wider one. A domain called as the one below it is no switch of its own: that below stands for it.
     ///
     /// # Errors
     /// As [`Topology::new`].
     pub fn of_names(levels: Vec<String>, paths: &[Option<Vec<&str>>]) -> Result<Self> {
         let mut known: BTreeMap<&[&str], u32> = BTreeMap::new();
         let mut domains = Vec::with_capacity(paths.len());
+        let mut stood_for = BTreeSet::new();
         for path in paths {
             domains.push(path.as_ref().map(|path| {
                 let number = |depth: usize| {
                     let next = known.len() as u32;
                     *known.entry(&path[..depth]).or_insert(next)
                 };
-                (1..=path.len()).map(number).collect::<Vec<u32>>()
+                let numbers = (1..=path.len()).map(number).collect::<Vec<u32>>();
+                let pairs = (0u8..).zip(path.windows(2)).zip(&numbers);
+                stood_for
+                    .extend(pairs.filter(|((_, pair), _)| pair[0] == pair[1]).map(|((level, _), of)| (level, *of)));
+                numbers
             }));
         }
-        Self::new(levels, domains)
+        Ok(Self { stood_for, ..Self::new(levels, domains)? })
     }
 
     /// Names of the levels, the widest first, without the node.
     pub fn levels(&self) -> &[String] {
         &self.levels
+    }
+
+    /// Whether Slurm's choice of nodes follows it: the narrowest level is called [`LEAF`], and nobody turned that off.
+    pub fn is_of_switches(&self) -> bool {
+        self.followed
+    }
+
+    /// The same, not followed by Slurm's choice of nodes.
+    #[must_use]
+    pub fn unfollowed(self) -> Self {
+        Self { followed: false, ..self }
     }
 
     /// The number of the level below all that have a name: the node.
@@ -174,6 +197,11 @@ impl Topology {
         self.levels.iter().position(|level| level == name).map(|at| at as u8)
     }
 
+    /// Whether a domain of a level is no switch of its own, as one below stands for it.
+    pub fn is_stood_for(&self, level: u8, domain: u32) -> bool {
+        self.stood_for.contains(&(level, domain))
+    }
+
     /// The domain of a node at a level, the node itself at the lowest; `None` if it lies in none.
     pub fn domain(&self, node: u32, level: u8) -> Option<u32> {
         let of = self.domains.get(node as usize)?.as_ref()?;
@@ -183,7 +211,7 @@ impl Topology {
     /// How many domains there are of a level with a name.
     pub fn count(&self, level: u8) -> usize {
         let all = self.domains.iter().flatten().filter_map(|of| of.get(usize::from(level)));
-        all.collect::<std::collections::BTreeSet<_>>().len()
+        all.collect::<BTreeSet<_>>().len()
     }
 
     /// Nodes that the list knows of.
@@ -206,7 +234,7 @@ impl Topology {
                 to.clone_from(of);
             }
         }
-        Self { levels: self.levels.clone(), domains }
+        Self { domains, levels: self.levels.clone(), stood_for: self.stood_for.clone(), ..*self }
     }
 
     /// Checks what a job asks for.
@@ -240,6 +268,8 @@ pub(crate) struct Domains {
     within: Vec<Vec<u32>>,
     /// Nodes of the pool, in the order of the domains.
     nodes: Vec<u32>,
+    /// Domains of each level that are no switches of their own.
+    stood_for: BTreeSet<(usize, u32)>,
 }
 
 impl Domains {
@@ -261,6 +291,7 @@ impl Domains {
         }
         paths.sort_unstable();
         let mut within = Vec::with_capacity(levels);
+        let mut stood_for = BTreeSet::new();
         for level in 0..levels {
             let same = |a: &(Vec<u32>, u32), b: &(Vec<u32>, u32), depth: usize| a.0[..depth] == b.0[..depth];
             let mut starts = vec![0];
@@ -271,6 +302,10 @@ impl Domains {
                 if at > 0 && begins(level + 1) {
                     starts.push(below);
                 }
+                let own = topology.domain(first + path.1, level as u8);
+                if own.is_some_and(|own| topology.is_stood_for(level as u8, own)) {
+                    stood_for.insert((level, starts.len() as u32 - 1));
+                }
                 if level + 1 == levels || begins(level + 2) {
                     below += 1;
                 }
@@ -280,7 +315,7 @@ impl Domains {
             }
             within.push(starts);
         }
-        Self { within, nodes: paths.into_iter().map(|(_, node)| node).collect() }
+        Self { within, nodes: paths.into_iter().map(|(_, node)| node).collect(), stood_for }
     }
 
     /// The lowest level, the node.
@@ -291,6 +326,11 @@ impl Domains {
     /// How many there are of a level.
     pub(crate) fn count(&self, level: usize) -> usize {
         self.within.get(level).map_or(self.nodes.len(), |starts| starts.len() - 1)
+    }
+
+    /// Whether a domain of a level is no switch of its own, as one below stands for it.
+    pub(crate) fn is_stood_for(&self, level: usize, domain: u32) -> bool {
+        self.stood_for.contains(&(level, domain))
     }
 
     /// What lies in a domain at the level below.
@@ -341,6 +381,25 @@ mod tests {
         assert_eq!(domains.nodes(), [0, 3, 4, 1, 5]);
         assert_eq!((domains.below(0, 0), domains.below(0, 1)), (0..2, 2..3));
         assert_eq!((domains.below(1, 0), domains.below(1, 1), domains.below(1, 2)), (0..2, 2..3, 3..5));
+    }
+
+    /// The leaf s2 hangs on the core itself, beside the spine t: it stands for a spine that is not there.
+    #[test]
+    fn switches_are_followed_and_those_that_are_not_there_known() {
+        let switches = |levels: &[&str]| {
+            let paths = [["core", "t", "s1"], ["core", "s2", "s2"]].map(|path| Some(path.to_vec()));
+            Topology::of_names(named(levels), &paths).unwrap()
+        };
+        let topology = switches(&["core", "spine", "leaf"]);
+        let is_stood_for = |node: u32| {
+            let of = |level: u8| topology.is_stood_for(level, topology.domain(node, level).unwrap());
+            [0, 1, 2].map(of)
+        };
+        assert_eq!((is_stood_for(0), is_stood_for(1)), ([false; 3], [false, true, false]));
+        let domains = Domains::of(&topology, 0, 2);
+        assert_eq!([0, 1].map(|spine| domains.is_stood_for(1, spine)), [false, true]);
+        assert!(topology.is_of_switches() && topology.renumbered(&[1, 0]).is_of_switches());
+        assert!(!topology.unfollowed().is_of_switches() && !switches(&["core", "block", "rack"]).is_of_switches());
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod place;
 mod power;
 mod share;
 mod slurm;
+mod switches;
 mod volcano;
 mod walk;
 
@@ -640,7 +641,9 @@ impl Pool<'_> {
             return self.could_be_capable(tree, job) && self.place(&self.empty(true), job, true).is_some();
         }
         let most = self.cluster.vcs[self.vc(job)].quota_milli.iter().map(|(_, amount)| *amount).max();
-        most.is_none_or(|most| self.shape(job).amount() <= most) && self.place(&self.empty(true), job, true).is_some()
+        most.is_none_or(|most| self.shape(job).amount() <= most)
+            && self.place(&self.empty(true), job, true).is_some()
+            && self.has_a_network(job)
     }
 
     pub(super) fn fits(&self, job: usize) -> Option<Vec<Piece>> {

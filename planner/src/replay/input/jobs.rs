@@ -20,6 +20,7 @@ use super::site::Site;
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Pool, Vc};
 use crate::sim::policy::Scan;
+use crate::sim::topology::Topology;
 use crate::sim::workload::{Shape, UNKNOWN_USER, Warm, Workload};
 
 /// Most GPUs a job may ask for.
@@ -322,6 +323,9 @@ fn in_order(mut cluster: Cluster, names: &[String]) -> Cluster {
 
 /// Gives each job what it asks of the topology, by itself or by rules.
 fn near(loaded: &mut Loaded, trace: &Trace, rules: Option<&TopologyRules>, implied: &[bool]) -> Result<()> {
+    if rules.is_some_and(TopologyRules::is_none) {
+        loaded.cluster.topology = loaded.cluster.topology.take().map(Topology::unfollowed);
+    }
     let none = TopologyRules::none();
     let rules = rules.unwrap_or(&none);
     let of = |row: &u32| {

@@ -31,7 +31,7 @@ pub use jobs::{Excluded, Loaded, Options, load};
 pub(crate) use known::run_known_at;
 pub use last_two::{last_two, last_two_of};
 pub use limit::LimitFile;
-pub use near::TopologyRules;
+pub use near::{TopologyRules, of_switches};
 pub use place::NodePlaces;
 pub use quota::QuotaFile;
 pub(crate) use quota::is_of_type;

@@ -171,6 +171,11 @@ impl TopologyRules {
         self.heeds_jobs && self.rules.is_empty()
     }
 
+    /// Whether nothing counts, neither what jobs asked themselves nor a rule.
+    pub(super) fn is_none(&self) -> bool {
+        !self.heeds_jobs && self.rules.is_empty()
+    }
+
     /// The requests of a topology, with the least number of GPUs of each.
     fn requests(&self, topology: &Topology) -> Result<Vec<(u32, TopologyRequest)>> {
         self.rules.iter().map(|rule| Ok((rule.least_gpus, rule.request(topology)?))).collect()
@@ -291,6 +296,29 @@ pub(super) fn level_of(topology: &Topology, name: &str) -> Option<u8> {
     })
 }
 
+/// The switches that `--scan slurm` chooses nodes by, in words; `None` where the cluster has none, or they are not to be followed.
+pub fn of_switches(cluster: &Cluster) -> Option<String> {
+    let topology = cluster.topology.as_ref().filter(|topology| topology.is_of_switches())?;
+    let mut said = format!(
+        "The nodes hang on {}, and the scan `slurm` chooses nodes by these switches, as Slurm does with topology/tree; --topology none turns that off.",
+        levels(topology)
+    );
+    let (nodes, gpus) = near::outside(cluster, topology);
+    if nodes > 0 {
+        said.push_str(&format!(" **{}**.", near::apart(nodes, gpus, "no job runs there under that scan")));
+    }
+    Some(said)
+}
+
+/// How many domains there are of each level, in words.
+fn levels(topology: &Topology) -> String {
+    let level = |level: u8| {
+        let name = topology.name(level);
+        format::counted(topology.count(level) as u64, name, &many(name))
+    };
+    (0..topology.node_level()).map(level).collect::<Vec<_>>().join(" and ")
+}
+
 /// Gives jobs their requests, and says what they are. `said` is what each job says of itself; `implied` says of each VC whether its jobs are unconstrained where they ask for nothing and no rule reaches them.
 ///
 /// # Errors
@@ -350,13 +378,8 @@ pub(super) fn ask(
             format!("{} ({})", near::in_words(*request, topology), format::counted(*jobs, "job", "jobs"))
         })
         .collect();
-    let level = |level: u8| {
-        let name = topology.name(level);
-        format::counted(topology.count(level) as u64, name, &many(name))
-    };
-    let levels: Vec<String> = (0..topology.node_level()).map(level).collect();
     let what = if told.is_empty() { "nothing: no rule reaches a job".to_owned() } else { told.join("; ") };
-    let mut note = format!("The nodes lie in {}. What jobs ask: {what}.", levels.join(" and "));
+    let mut note = format!("The nodes lie in {}. What jobs ask: {what}.", levels(topology));
     if own.met > 0 {
         let others = if requests.is_empty() { "" } else { ", and the rules are for the others" };
         note.push_str(&format!(

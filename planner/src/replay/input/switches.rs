@@ -14,7 +14,7 @@ use tracecast_analytics::ingest::slurm::hostlist::{self, HostlistError};
 
 use super::place::NodePlaces;
 use crate::error::{Error, Result};
-use crate::sim::topology::MOST_LEVELS;
+use crate::sim::topology::{LEAF, MOST_LEVELS};
 
 /// Most nodes of a list, and most switches.
 const MOST: usize = 1_000_000;
@@ -402,7 +402,7 @@ impl Reading<'_> {
         }
         let highest = heights.iter().copied().max().unwrap_or(1);
         let name = |height: usize| match height {
-            1 => "leaf".to_owned(),
+            1 => LEAF.to_owned(),
             2 => "spine".to_owned(),
             3 => "core".to_owned(),
             _ => format!("tier{height}"),

@@ -46,7 +46,7 @@ use super::place::{Ask, Placer};
 use super::policy::{Compat, Order, Placement, Policy, Preemption, Scan};
 use super::power::{Record, Supervisor};
 use super::schedule::{Outcome, Piece, Schedule, Segment, Stop};
-use super::topology::Domains;
+use super::topology::{Domains, Topology};
 use super::workload::{Shape, Workload};
 use crate::error::{Error, Result};
 
@@ -206,7 +206,7 @@ pub(super) struct Run<'a> {
     /// Whether a shape (with its VC's largest quota) could ever run here, by VC and shape.
     possible: Vec<Option<bool>>,
     /// The pool with every node there ever is.
-    whole: Nodes,
+    pub(super) whole: Nodes,
     /// Running segments by expected end, where the scan looks at them.
     pub(super) expected: BTreeSet<(i64, u32)>,
     expected_end: Vec<(i64, u8)>,
@@ -277,7 +277,8 @@ impl<'a> Run<'a> {
             return Err(Error::Cluster(format!("pool {pool} does not exist")));
         };
         let whole = Nodes::new(spec, first);
-        let domains = cluster.topology.as_ref().filter(|_| workload.has_requests());
+        let matters = |topology: &&Topology| workload.has_requests() || policy.heeds_switches(topology);
+        let domains = cluster.topology.as_ref().filter(matters);
         let domains = domains.map(|topology| Arc::new(Domains::of(topology, first, whole.len())));
         let whole = whole.within(domains);
         let outages = cluster.outages.iter().any(|outage| (first..first + whole.len()).contains(&outage.node));
@@ -559,7 +560,7 @@ impl<'a> Run<'a> {
             None => {
                 let quota = self.cluster.vcs[usize::from(vc)].quota_milli.iter().map(|(_, amount)| *amount).max();
                 let quota = quota.filter(|_| self.divided.is_none());
-                quota.is_none_or(|quota| amount <= quota) && placed(self.ask(job))
+                quota.is_none_or(|quota| amount <= quota) && placed(self.ask(job)) && self.could_on_switches(job)
             }
         };
         self.possible[at] = Some(possible);

@@ -7,6 +7,7 @@
 //! * The earliest start of a job is looked for by taking running jobs away in order of their limits, in steps of 30 s that double.
 //! * A job goes to the run of neighbouring nodes that just suffices (the shortest, then the busiest); a job of one node to the node of
 //!   that run with most jobs. A job of *n* GPUs asks for *k* nodes with ⌈n/k⌉ each, k as it says or as few as have its GPUs.
+//! * Where the nodes hang on switches, a job goes to leaf after leaf of them instead: see the module `tree`.
 //!
 //! * Those of partitions on other nodes are in that list as well (only where limits make pools one, as otherwise they know nothing of each other): a step goes on past one that ends within it.
 //! * A job whose QOS stops others starts a decision after they have stopped: its nodes are kept whole until the end of this one. Where it waits for others as well, those it may stop are taken away first.
@@ -17,9 +18,12 @@
 //! Worked number: at 09:00:10 a job with a limit of 2 min that must wait for one whose limit ends at 09:01:05 is promised 09:01:05, and its
 //! nodes are kept from 09:01:00 to 09:03:00.
 
+mod tree;
+
 use crate::error::Result;
 use crate::sim::engine::{Action, Run};
 use crate::sim::nodes::{Nodes, lowest};
+use crate::sim::policy::Scan;
 use crate::sim::schedule::Piece;
 use crate::sim::workload::Shape;
 
@@ -118,7 +122,7 @@ impl Without {
     fn fit(&self, run: &Run<'_>, gang: Gang, allowed: &[bool]) -> Option<Vec<u32>> {
         let fits = |node: &u32| allowed[*node as usize] && self.nodes.free(*node) >= gang.each;
         let fitting: Vec<u32> = (0..run.nodes.len()).filter(fits).collect();
-        pick(&fitting, gang.nodes, &self.jobs)
+        choose(&self.nodes, &fitting, gang.nodes, &self.jobs)
     }
 }
 
@@ -127,6 +131,16 @@ impl Run<'_> {
     pub(super) fn begin_slurm(&self) -> Walk {
         let now_s = self.workload.origin_ms.saturating_add(self.now).div_euclid(1000);
         Walk { now_s, kept: Vec::new(), holders: self.holders(), stopped: false }
+    }
+
+    /// Whether one network of switches could have a job, where nodes hang on any.
+    pub(in crate::sim) fn could_on_switches(&self, job: u32) -> bool {
+        let (true, Some(domains)) = (self.policy.scan == Scan::Slurm, self.whole.domains()) else { return true };
+        let shape = self.shape(job);
+        let gang = Gang::of(shape, &self.whole);
+        let fits = |node: &u32| self.whole.is_type(*node, shape.gpu_type) && self.whole.size(*node) >= gang.each;
+        let fitting: Vec<u32> = (0..self.whole.len()).filter(fits).collect();
+        tree::pick(domains, &fitting, gang.nodes).is_some()
     }
 
     /// A job starts, or nodes are kept for it.
@@ -300,7 +314,7 @@ impl Run<'_> {
         let fitting = |nodes: &Nodes| -> Vec<u32> {
             (0..nodes.len()).filter(|node| allowed[*node as usize] && nodes.free(*node) >= gang.each).collect()
         };
-        if let Some(found) = pick(&fitting(&nodes), gang.nodes, &jobs) {
+        if let Some(found) = choose(&nodes, &fitting(&nodes), gang.nodes, &jobs) {
             return Some((now_s, found));
         }
         let gone = |holder: &&Holder| stops.contains(&holder.job);
@@ -311,7 +325,7 @@ impl Run<'_> {
             }
         }
         if !stops.is_empty()
-            && let Some(found) = pick(&fitting(&nodes), gang.nodes, &jobs)
+            && let Some(found) = choose(&nodes, &fitting(&nodes), gang.nodes, &jobs)
         {
             return Some((now_s, found));
         }
@@ -336,7 +350,7 @@ impl Run<'_> {
                 }
             }
             let last_s = last_s?;
-            if let Some(found) = pick(&fitting(&nodes), gang.nodes, &jobs) {
+            if let Some(found) = choose(&nodes, &fitting(&nodes), gang.nodes, &jobs) {
                 return Some((last_s.max(now_s + 1), found));
             }
             step_s *= 2;
@@ -360,6 +374,14 @@ fn next_release(kept: &[Kept], from_s: i64, nodes: u32) -> Option<i64> {
             before && !after
         })
     })
+}
+
+/// `count` of the fitting nodes (rising), by switches if they hang on any.
+fn choose(nodes: &Nodes, fitting: &[u32], count: usize, jobs: &[i64]) -> Option<Vec<u32>> {
+    match nodes.domains() {
+        Some(domains) => tree::pick(domains, fitting, count),
+        None => pick(fitting, count, jobs),
+    }
 }
 
 /// `count` of the fitting nodes (rising), by runs of neighbours; `jobs` run on each node.

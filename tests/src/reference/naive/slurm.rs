@@ -25,7 +25,7 @@ impl Pool<'_> {
     }
 
     /// How many nodes a job asks for, and how many GPUs of each.
-    fn gang(&self, job: usize) -> (usize, usize) {
+    pub(super) fn gang(&self, job: usize) -> (usize, usize) {
         let shape = self.shape(job);
         let of_type = (0..self.nodes.len()).filter(|node| self.is_type(*node, job));
         let largest = of_type.map(|node| self.sizes[node]).max().unwrap_or(0).max(1);
@@ -34,7 +34,7 @@ impl Pool<'_> {
         (nodes, gpus.div_ceil(nodes))
     }
 
-    fn is_type(&self, node: usize, job: usize) -> bool {
+    pub(super) fn is_type(&self, node: usize, job: usize) -> bool {
         self.shape(job).gpu_type.is_none_or(|wanted| self.nodes[node].gpu_type == Some(wanted))
     }
 
@@ -232,7 +232,7 @@ impl Pool<'_> {
     }
 
     /// Nodes for the job among the allowed, while `others` hold their GPUs.
-    fn fit_among(&self, job: usize, allowed: &[usize], others: &[usize]) -> Option<Vec<usize>> {
+    pub(super) fn fit_among(&self, job: usize, allowed: &[usize], others: &[usize]) -> Option<Vec<usize>> {
         let (wanted, each) = self.gang(job);
         let mut view: View = self.empty(true);
         for other in others {
@@ -247,6 +247,9 @@ impl Pool<'_> {
         };
         let mut fitting: Vec<usize> = allowed.iter().copied().filter(|node| free(*node) >= each).collect();
         fitting.sort_unstable();
+        if self.hangs_on_switches() {
+            return self.on_switches(&fitting, wanted);
+        }
         let mut chosen: Vec<usize> = Vec::new();
         while chosen.len() < wanted {
             // Stretches of neighbours among the nodes that are left.
