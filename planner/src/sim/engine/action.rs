@@ -41,6 +41,9 @@ impl Run<'_> {
         if amount != shape.amount() {
             return Err(Error::Action(format!("job {job} starts with {amount} thousandths of {}", shape.amount())));
         }
+        if pieces.iter().any(|piece| piece.host != shape.host_of(piece.gpus.count_ones())) {
+            return Err(Error::Action(format!("job {job} starts with other processors or memory than it asks for")));
+        }
         if !self.fits_quota(job) {
             return Err(Error::Action(format!("job {job} starts over the quota of its VC")));
         }

@@ -63,18 +63,24 @@ enum Turn {
     Wait,
 }
 
-/// How many nodes a job asks for, and how many GPUs on each.
+/// How many nodes a job asks for, and how many GPUs on each, with what these need beside them.
 #[derive(Clone, Copy)]
 struct Gang {
     nodes: usize,
     each: u32,
+    shape: Shape,
 }
 
 impl Gang {
     fn of(shape: Shape, nodes: &Nodes) -> Self {
         let largest = nodes.largest(shape.gpu_type).max(1);
         let count = if shape.nodes > 0 { u32::from(shape.nodes) } else { shape.gpus.div_ceil(largest) }.max(1);
-        Self { nodes: count as usize, each: shape.gpus.div_ceil(count) }
+        Self { nodes: count as usize, each: shape.gpus.div_ceil(count), shape }
+    }
+
+    /// Whether a node has room for its part.
+    fn fits(self, nodes: &Nodes, node: u32) -> bool {
+        nodes.room(node, self.shape) >= self.each
     }
 }
 
@@ -116,7 +122,7 @@ impl Without {
 
     /// Nodes for a gang among the allowed.
     fn fit(&self, run: &Run<'_>, gang: Gang, allowed: &[bool]) -> Option<Vec<u32>> {
-        let fits = |node: &u32| allowed[*node as usize] && self.nodes.free(*node) >= gang.each;
+        let fits = |node: &u32| allowed[*node as usize] && gang.fits(&self.nodes, *node);
         let fitting: Vec<u32> = (0..run.nodes.len()).filter(fits).collect();
         pick(&fitting, gang.nodes, &self.jobs)
     }
@@ -181,7 +187,7 @@ impl Run<'_> {
             left -= count;
             if count > 0 {
                 let gpus = lowest(self.nodes.free_bits(*node), count);
-                pieces.push(Piece { node: self.nodes.number(*node), milli: 0, gpus });
+                pieces.push(Piece { host: shape.host_of(count), ..Piece::whole(self.nodes.number(*node), gpus) });
             }
         }
         pieces
@@ -214,7 +220,7 @@ impl Run<'_> {
             };
             let at_s = at_s.max(from_s);
             if at_s <= now_s {
-                let fits = nodes.iter().all(|node| self.nodes.free(*node) >= gang.each);
+                let fits = nodes.iter().all(|node| gang.fits(&self.nodes, *node));
                 if fits {
                     return Turn::Start(nodes);
                 }
@@ -298,7 +304,7 @@ impl Run<'_> {
             }
         }
         let fitting = |nodes: &Nodes| -> Vec<u32> {
-            (0..nodes.len()).filter(|node| allowed[*node as usize] && nodes.free(*node) >= gang.each).collect()
+            (0..nodes.len()).filter(|node| allowed[*node as usize] && gang.fits(nodes, *node)).collect()
         };
         if let Some(found) = pick(&fitting(&nodes), gang.nodes, &jobs) {
             return Some((now_s, found));
