@@ -101,11 +101,11 @@ pub struct Loaded {
 }
 
 /// A job that is kept.
-pub(super) struct Kept {
-    pub(super) row: u32,
+struct Kept {
+    row: u32,
     submit_ms: i64,
     run_ms: i64,
-    pub(super) shape: Shape,
+    shape: Shape,
     vc: String,
     /// Whether it still ran when the record was taken.
     unfinished: bool,
@@ -279,7 +279,12 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     let of_file = site.is_some() && recorded_cluster.is_none();
     let nodes = (&mut cluster, recorded_cluster.as_mut());
     let counts = if resource == Resource::Gpus { wanted } else { Hosts::Ignored };
-    if host::settle(trace, &mut kept, nodes, (counts, of_file), &mut notes) && reasons.jobs(NO_GPU) > 0 {
+    let mut asking: Vec<host::Asking> = kept.iter().map(|job| (job.row, job.shape)).collect();
+    let decide = host::settle(trace, &mut asking, nodes, (counts, of_file), &mut notes);
+    for (job, (_, shape)) in kept.iter_mut().zip(asking) {
+        job.shape = shape;
+    }
+    if decide && reasons.jobs(NO_GPU) > 0 {
         let jobs = format::counted(reasons.jobs(NO_GPU), "job without a GPU is", "jobs without a GPU are");
         notes.push(format!("{jobs} not replayed, so that what these held of nodes with GPUs counts as free."));
     }

@@ -33,7 +33,8 @@ use serde::Serialize;
 use tracecast_analytics::facts::SizeClass;
 
 use super::group::DurationClass;
-use super::sweep::{CAUSES, asks_beside};
+use super::host::asks_beside;
+use super::sweep::CAUSES;
 use super::times::{JobTimes, hours};
 use crate::sim::cluster::Cluster;
 use crate::sim::workload::Workload;

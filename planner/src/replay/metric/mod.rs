@@ -33,6 +33,7 @@ pub mod delay;
 mod divided;
 pub mod fair;
 pub mod group;
+mod host;
 pub mod limit;
 pub mod near;
 mod queues;
@@ -244,7 +245,7 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
             utilisation: ratio(use_of.held, use_of.in_service),
             lost_gpu_hours: group::gpu_hours(lost(workload, &times)),
             fairness: fair::fairness(workload, cluster, &times, &ends, span.1),
-            fragmentation: use_of.fragmentation(span.1 - span.0, sweep::asks_beside(workload, cluster)),
+            fragmentation: use_of.fragmentation(span.1 - span.0, host::asks_beside(workload, cluster)),
         },
         by_size: sizes.filter_map(|(size, group)| Some(OfSize { size, group: group? })).collect(),
         by_vc: named(&mut cluster.vcs.iter().map(|vc| &vc.name), figures(cluster.vcs.len(), &vc)),

@@ -13,8 +13,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::host::Least;
 use crate::sim::cluster::{Cluster, MAX_GPUS_PER_NODE};
-use crate::sim::host::{HostNeed, HostRoom};
+use crate::sim::host::HostRoom;
 use crate::sim::schedule::Piece;
 use crate::sim::workload::Shape;
 
@@ -125,9 +126,6 @@ pub(super) enum Looked {
     /// Processors and memory as well.
     All,
 }
-
-/// What one GPU of a kind of job (or its part of one) takes, with the type of GPU that it must have.
-type Least = (Option<u16>, HostNeed);
 
 /// A group of equal nodes.
 #[derive(Debug, Clone, Copy)]
@@ -470,6 +468,7 @@ fn slot_of(shape: Shape) -> usize {
 mod tests {
     use super::*;
     use crate::sim::cluster::{Group, Pool, Vc};
+    use crate::sim::host::HostNeed;
 
     fn gpus(node: u32, mask: u64) -> Piece {
         Piece::whole(node, mask)

@@ -13,8 +13,7 @@
 //! Worked number: two VCs of 8 GPUs on nodes of their own, one empty, the other with jobs of 6 GPUs (0–100 s). A job of 4 of
 //! the second VC that comes at 10 s waits 90 s for quota. Had the VCs one pool, it would not wait.
 
-use std::collections::BTreeSet;
-
+use super::host::{asks_beside, least};
 use super::limit::{LimitWait, Reasons};
 use super::near::{Nearby, Verdict};
 use super::queues::Queues;
@@ -22,7 +21,6 @@ use super::quota::QuotaUse;
 use super::state::{Looked, State};
 use super::times::JobTimes;
 use crate::sim::cluster::Cluster;
-use crate::sim::host::HostNeed;
 use crate::sim::schedule::{Outcome, Schedule, Stop};
 use crate::sim::workload::{Shape, Workload};
 
@@ -123,32 +121,6 @@ struct Walk<'a> {
     nearby: Option<Nearby>,
     /// Whether processors or memory may keep a job from starting.
     hosted: bool,
-}
-
-/// Whether jobs ask for processors or memory where nodes have so much and no more.
-pub(super) fn asks_beside(workload: &Workload, cluster: &Cluster) -> bool {
-    workload.asks_hosts() && cluster.has_hosts()
-}
-
-/// By pool, what one GPU of each kind of counted job that was not rejected takes beside it; nothing where that does not matter.
-fn least(
-    workload: &Workload,
-    cluster: &Cluster,
-    schedule: &Schedule,
-    times: &JobTimes,
-) -> Vec<Vec<(Option<u16>, HostNeed)>> {
-    let mut asked = vec![BTreeSet::new(); cluster.pools.len()];
-    if asks_beside(workload, cluster) {
-        for job in (0..workload.len()).filter(|job| times.is_counted(*job)) {
-            let vc = workload.vc.get(job).and_then(|vc| cluster.vcs.get(usize::from(*vc)));
-            let asked = vc.and_then(|vc| asked.get_mut(usize::from(vc.pool)));
-            if let Some(asked) = asked.filter(|_| schedule.outcome.get(job) != Some(&Outcome::Rejected)) {
-                let shape = workload.shape_of(job);
-                asked.insert((shape.gpu_type, shape.host));
-            }
-        }
-    }
-    asked.into_iter().map(|asked| asked.into_iter().collect()).collect()
 }
 
 /// What a walk finds.

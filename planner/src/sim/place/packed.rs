@@ -26,11 +26,13 @@ pub(super) fn cut(shape: Shape, largest: u32) -> impl Iterator<Item = u32> {
 
 /// Places a job of whole GPUs by first, best or worst fit or consolidated.
 pub(super) fn place(rule: Placement, nodes: &Nodes, shape: Shape, pieces: &mut Vec<Piece>) -> bool {
-    let largest = nodes.largest(shape.gpu_type);
+    let (largest, bounded) = (nodes.largest(shape.gpu_type), nodes.bounds(shape));
     for size in cut(shape, largest) {
         let remainder = shape.nodes == 0 && shape.gpus > largest && size < largest;
         let can = |node: &u32| {
-            nodes.is_type(*node, shape.gpu_type) && !is_taken(nodes, pieces, *node) && nodes.holds(*node, shape, size)
+            nodes.is_type(*node, shape.gpu_type)
+                && !is_taken(nodes, pieces, *node)
+                && (!bounded || nodes.holds(*node, shape, size))
         };
         let exactly = |count: u32| nodes.with_free(count).find(can);
         let most = nodes.most();
