@@ -2,7 +2,8 @@
 //!
 //! Jobs are drawn from a fixed law (Poisson arrivals; 1, 2, 4, 8, 16, 32 GPUs for 68, 10, 9, 10, 2, 1 % of jobs; run times lognormal,
 //! median 10 min, mean about 75 min) for one pool of 10,000 GPUs (1,250 nodes of 8) at a load of 0.95. Each line is the least of
-//! some runs on one thread. With the argument `growth`, FIFO and EASY go on to ten million jobs.
+//! some runs on one thread. With the argument `growth`, FIFO and EASY go on to ten million jobs. With `hosts` only 100,000 jobs are replayed, with GPUs alone
+//! and with processors and memory, on nodes that always have enough of both and on nodes that often have not.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::path::{Path, PathBuf};
@@ -13,7 +14,9 @@ use rand_distr::{Distribution, Exp, LogNormal};
 use tracecast_analytics::ingest::{self, ReadOptions};
 use tracecast_analytics::time::parse_with_offset;
 use tracecast_planner::replay::input::{Options, load};
-use tracecast_planner::sim::{Cluster, Estimate, Order, Policy, Scan, Shape, Workload, simulate};
+use tracecast_planner::sim::{
+    Cluster, Estimate, HostNeed, HostRoom, Order, Placement, Policy, Scan, Shape, Workload, simulate,
+};
 
 const NODES: u32 = 1250;
 const LOAD: f64 = 0.95;
@@ -37,6 +40,43 @@ fn workload(jobs: usize, load: f64) -> Workload {
         workload.push((now * 1000.0) as i64, (run * 1000.0) as i64, Shape::whole(gpus));
     }
     workload
+}
+
+/// The same jobs, which ask for one of three amounts of processors and memory for each GPU, on nodes with so many cores.
+fn beside(workload: &Workload, cluster: &Cluster, cores: u32) -> (Workload, Cluster) {
+    let amounts = [(8, 60), (12, 90), (16, 40)];
+    let (mut workload, mut cluster) = (workload.clone(), cluster.clone());
+    let shapes = workload.shapes.len() as u16;
+    let of = |(cores, gib): (u32, u32)| HostNeed { cores_milli: cores * 1000, memory_mib: gib * 1024 };
+    workload.shapes = amounts
+        .iter()
+        .flat_map(|amount| workload.shapes.iter().map(|shape| Shape { host: of(*amount), ..*shape }))
+        .collect();
+    for (job, shape) in workload.shape.iter_mut().enumerate() {
+        *shape += shapes * (job % amounts.len()) as u16;
+    }
+    for group in cluster.pools.iter_mut().flat_map(|pool| &mut pool.groups) {
+        group.host = HostRoom { cores_milli: Some(cores * 1000), memory_mib: Some(768 * 1024) };
+    }
+    (workload, cluster)
+}
+
+/// 100,000 jobs with GPUs alone, and with processors and memory.
+fn hosts() {
+    let cluster = Cluster::of_vcs(&[("all", NODES, 8)]);
+    let jobs = workload(100_000, LOAD);
+    let roomy = beside(&jobs, &cluster, 128);
+    let short = beside(&jobs, &cluster, 100);
+    for (name, policy) in [
+        ("FIFO", Policy::default()),
+        ("FIFO, skip", Policy { scan: Scan::Skip, ..Policy::default() }),
+        ("EASY", Policy { scan: Scan::Easy, ..Policy::default() }),
+        ("FIFO, FGD", Policy { placement: Placement::Fragmentation, ..Policy::default() }),
+    ] {
+        measure(name, &jobs, &cluster, &policy, 5);
+        measure(&format!("{name}, 128 cores"), &roomy.0, &roomy.1, &policy, 5);
+        measure(&format!("{name}, 100 cores"), &short.0, &short.1, &policy, 5);
+    }
 }
 
 /// Most memory this process had, bytes.
@@ -91,6 +131,9 @@ fn philly() {
 }
 
 fn main() {
+    if std::env::args().any(|argument| argument == "hosts") {
+        return hosts();
+    }
     philly();
     let cluster = Cluster::of_vcs(&[("all", NODES, 8)]);
     let fifo = Policy::default();

@@ -69,6 +69,7 @@ mod demand;
 mod fleet;
 mod guide;
 mod hostile;
+mod hosts;
 mod instances;
 mod interference;
 mod limits;

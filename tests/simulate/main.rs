@@ -7,6 +7,7 @@ mod capacity;
 mod cases;
 mod fragmentation;
 mod helios;
+mod hosts;
 mod kai;
 mod kueue;
 mod limits;

@@ -67,7 +67,7 @@ fn rules(random: &mut ChaCha8Rng) -> Rules {
 }
 
 /// Drawn twice, the same twice.
-fn supervisor(seed: u64, cluster: &Cluster) -> Supervisor {
+pub(crate) fn supervisor(seed: u64, cluster: &Cluster) -> Supervisor {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x5eed);
     let rules = rules(&mut random);
     let controllers = cluster.pools.iter().map(|_| {

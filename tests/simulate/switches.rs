@@ -41,7 +41,7 @@ fn switches(random: &mut ChaCha8Rng, nodes: u32) -> Topology {
 }
 
 /// A case of others under Slurm's backfill, on more nodes that hang on switches, and with more jobs of several nodes.
-fn draw(seed: u64) -> (Workload, Cluster, Policy) {
+pub(super) fn draw(seed: u64) -> (Workload, Cluster, Policy) {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x7377_6974);
     // Under limits jobs are stopped for others only where nodes are few.
     let limited = seed.is_multiple_of(3);

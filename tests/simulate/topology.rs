@@ -46,7 +46,10 @@ fn request(random: &mut ChaCha8Rng, topology: &Topology) -> TopologyRequest {
 }
 
 /// A case of others with a topology, and with requests for most of its jobs; valid by construction.
-fn asking((mut workload, mut cluster, policy): (Workload, Cluster, Policy), seed: u64) -> (Workload, Cluster, Policy) {
+pub(crate) fn asking(
+    (mut workload, mut cluster, policy): (Workload, Cluster, Policy),
+    seed: u64,
+) -> (Workload, Cluster, Policy) {
     let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x7461_7300);
     // More and larger jobs of several pods, on more nodes, or few would lie in several domains.
     let factor = random.random_range(1..=4);

@@ -12,7 +12,7 @@ use tracecast_analytics::time::Zone;
 use tracecast_planner::Error as PlannerError;
 use tracecast_planner::replay::answer::Subject;
 use tracecast_planner::replay::growth::{Growth, team::Team};
-use tracecast_planner::replay::input::{Column, Loaded, Matched, Options, load, of_switches};
+use tracecast_planner::replay::input::{Column, Hosts, Loaded, Matched, Options, load, of_switches};
 use tracecast_planner::replay::shard::{self, Shard, Stored};
 use tracecast_planner::replay::study::{self, Named, OtherCluster, Study};
 use tracecast_planner::replay::{Scenario, output as csv_output};
@@ -36,6 +36,11 @@ const NO_LIMITS: &str = "none";
 
 /// What stands for what jobs asked of the topology themselves, and no rule.
 const AS_RECORDED: &str = "as-recorded";
+
+/// Whether processors and memory count, as it is written.
+fn hosts(text: &str) -> Result<Hosts, PlannerError> {
+    text.parse()
+}
 
 /// Why a replay takes no part of the jobs.
 const NEEDED: &str = "jobs that share a cluster wait for each other, so a replay needs them all; --vcs replays some VCs on their own nodes";
@@ -104,6 +109,12 @@ pub(crate) struct Jobs {
     /// lie together. The level node is always there.
     #[arg(long, value_name = "RULES")]
     pub(crate) topology: Option<String>,
+    /// Whether processors and memory count beside GPUs: none or as-recorded [default: as recorded, where jobs and nodes have them]
+    ///
+    /// A job then starts only on nodes that have its processors and memory as well as its GPUs. Jobs take what they were given or asked for, evenly over their GPUs. Nodes have what the machine list of the trace says, or the keys cpus_per_node and
+    /// memory_gib_per_node of --cluster. Whoever has no recorded processors or memory takes none. The word none replays GPUs alone.
+    #[arg(long, value_name = "WHICH", value_parser = hosts)]
+    pub(crate) hosts: Option<Hosts>,
     /// Replay jobs that were submitted at this time or later [default: from the first job]
     ///
     /// Jobs that were running or waiting at this time are replayed, too, except with --compat helios.
@@ -256,7 +267,7 @@ pub(crate) struct ComparisonArguments {
     /// Policies to compare on the same jobs, such as fifo,sjf/easy,qssf, or a file of scenarios (TOML)
     ///
     /// A policy is ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE. Each `[[scenario]]` of the file has a name, and may set order, scan, place, preempt, estimate, interval, depth, checkpoint, tenants,
-    /// compat, seed, topology (as --topology has it), cluster, quota and limits (files as those of --cluster, --quota and --limits, from the folder of this file; limits = "none" for none). What a scenario or an order leaves open comes from the other options.
+    /// compat, seed, topology (as --topology has it), hosts (as --hosts has it), cluster, quota and limits (files as those of --cluster, --quota and --limits, from the folder of this file; limits = "none" for none). What a scenario or an order leaves open comes from the other options.
     #[arg(long, value_name = "POLICIES|TOML", conflicts_with = "order")]
     pub(crate) compare: Option<String>,
     /// Policy that the cluster had: ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE [default: fifo/strict/true]
@@ -296,7 +307,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         // The study says the same, but only when all is replayed.
         return Err(Usage(study::ONE_CLUSTER.to_owned()).into());
     }
-    let SiteRead { site, quotas, limits, topology } = usual.read(&mut quota_files)?;
+    let SiteRead { site, quotas, limits, topology, hosts } = usual.read(&mut quota_files)?;
     let others_files = places.iter().map(|place| place.read(&mut quota_files)).collect::<Result<Vec<_>>>()?;
     let files = files(request)?;
     let trace = source::open_whole(&request.sources, &request.reading, quiet, NEEDED)?;
@@ -313,6 +324,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         quotas,
         limits,
         topology: Some(topology),
+        hosts,
     };
     let mut loaded = load(&trace, site.as_ref(), &options)?;
     let columns = columns(files, &mut loaded)?;
@@ -332,9 +344,9 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         }
     }
     let mut others = Vec::with_capacity(places.len());
-    for (place, SiteRead { site, quotas, limits, topology }) in places.iter().zip(others_files) {
+    for (place, SiteRead { site, quotas, limits, topology, hosts }) in places.iter().zip(others_files) {
         let name = place.phrase(&usual);
-        let options = Options { quotas, limits, topology: Some(topology), ..options.clone() };
+        let options = Options { quotas, limits, topology: Some(topology), hosts, ..options.clone() };
         let jobs = load(&trace, site.as_ref(), &options).with_context(|| format!("a scenario {name}"))?;
         let other = OtherCluster::new(name, jobs, &loaded)?;
         let new = other.loaded.notes.iter().filter(|note| !loaded.notes.contains(note));
@@ -412,6 +424,7 @@ pub(crate) fn given(policy: &PolicyArguments) -> Scenario {
         quota: None,
         limits: None,
         topology: None,
+        hosts: None,
     }
 }
 
@@ -455,6 +468,7 @@ fn scenarios(request: &Simulate, quotas: &mut QuotaFiles) -> Result<(Vec<Named>,
         quota: request.jobs.quota.clone(),
         limits: request.jobs.limits.clone(),
         topology: request.jobs.topology.clone().filter(|rules| rules != AS_RECORDED),
+        hosts: request.jobs.hosts.unwrap_or(Hosts::Usual),
     };
     let mut places: Vec<SiteFiles> = Vec::new();
     let folder = request.comparison.compare.as_deref().and_then(|file| Path::new(file).parent());
@@ -467,6 +481,12 @@ fn scenarios(request: &Simulate, quotas: &mut QuotaFiles) -> Result<(Vec<Named>,
             quota: scenario.quota.take().map(near),
             limits: scenario.limits.take().filter(|_| !lifted).map(near),
             topology: asks.clone().filter(|rules| rules != AS_RECORDED),
+            hosts: match scenario.hosts.take() {
+                Some(text) => {
+                    hosts(&text).map_err(|error| Usage(format!("scenario `{}`: hosts: {error}", scenario.name)))?
+                }
+                None => usual.hosts,
+            },
         };
         let policy = scenario.policy(predictions)?;
         policy.check_predictions(predictions).map_err(|error| of_scenario(&scenario.name, &error))?;
@@ -491,6 +511,7 @@ fn scenarios(request: &Simulate, quotas: &mut QuotaFiles) -> Result<(Vec<Named>,
             quota: own.quota.or_else(|| usual.quota.clone()),
             limits: own.limits.or_else(|| usual.limits.clone().filter(|_| !lifted)),
             topology: if asks.is_some() { own.topology } else { usual.topology.clone() },
+            hosts: own.hosts,
         };
         let cluster = (own != usual).then(|| {
             places.iter().position(|known| *known == own).unwrap_or_else(|| {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
-use tracecast_planner::replay::input::{LimitFile, QuotaFile, Site, TopologyRules};
+use tracecast_planner::replay::input::{Hosts, LimitFile, QuotaFile, Site, TopologyRules};
 
 use crate::exit::Usage;
 use crate::source;
@@ -18,6 +18,7 @@ pub(super) struct SiteFiles {
     pub(super) limits: Option<PathBuf>,
     /// Rules, or `none`; nothing where what jobs asked themselves counts alone.
     pub(super) topology: Option<String>,
+    pub(super) hosts: Hosts,
 }
 
 impl SiteFiles {
@@ -42,6 +43,12 @@ impl SiteFiles {
                 None => "asking of the topology what jobs asked themselves".to_owned(),
             });
         }
+        if self.hosts != usual.hosts {
+            said.push(match self.hosts {
+                Hosts::Ignored => "with GPUs alone".to_owned(),
+                Hosts::Usual | Hosts::AsRecorded => "with processors and memory beside GPUs".to_owned(),
+            });
+        }
         said.join(" and ")
     }
 
@@ -61,6 +68,7 @@ impl SiteFiles {
                 None => Arc::new(TopologyRules::as_recorded()),
             },
             limits: self.limits.as_ref().map(limits).transpose()?,
+            hosts: self.hosts,
         })
     }
 }
@@ -71,6 +79,7 @@ pub(super) struct SiteRead {
     pub(super) quotas: Option<Arc<QuotaFile>>,
     pub(super) limits: Option<Arc<LimitFile>>,
     pub(super) topology: Arc<TopologyRules>,
+    pub(super) hosts: Hosts,
 }
 
 /// Files of quotas, each read once: they may hold all objects of a cluster, and several scenarios may name one.

@@ -10,7 +10,7 @@
 //! estimate = "requested"
 //! ```
 //!
-//! A scenario may have a `cluster` of its own, a cluster file; likewise a `quota` and `limits`, and rules for the `topology`. Every other key but `name` has a default: FIFO, strict, consolidated, no preemption. Worked example: `multifactor:age=1000,max_age=7d`
+//! A scenario may have a `cluster` of its own, a cluster file; likewise a `quota` and `limits`, rules for the `topology`, and whether `hosts` count. Every other key but `name` has a default: FIFO, strict, consolidated, no preemption. Worked example: `multifactor:age=1000,max_age=7d`
 //! weighs the age alone, which counts fully after a week.
 
 use serde::{Deserialize, Serialize};
@@ -80,6 +80,9 @@ pub struct Scenario {
     /// What its jobs ask of the topology, as rules; `none` for nothing, `as-recorded` for what they asked themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<String>,
+    /// Whether processors and memory count beside GPUs: `none` or `as-recorded`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -130,6 +133,7 @@ impl Scenario {
             quota: text(self.quota, &other.quota),
             limits: text(self.limits, &other.limits),
             topology: text(self.topology, &other.topology),
+            hosts: text(self.hosts, &other.hosts),
         }
     }
 

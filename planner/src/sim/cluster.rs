@@ -5,6 +5,7 @@
 //! Worked number: a VC of 12 nodes of 8 GPUs is a pool with one group of 12, 96 GPUs.
 
 use super::cohort::Cohorts;
+use super::host::HostRoom;
 use super::kai::Hierarchy;
 use super::limit::Limits;
 use super::topology::Topology;
@@ -21,6 +22,8 @@ pub struct Group {
     pub gpus_per_node: u32,
     /// Their type, an index into [`Cluster::gpu_types`].
     pub gpu_type: Option<u16>,
+    /// Processors and memory of each.
+    pub host: HostRoom,
     /// How many there are: (from, nodes), in order of time; the first holds from the beginning, whatever its time.
     pub sizes: Vec<(i64, u32)>,
 }
@@ -28,7 +31,7 @@ pub struct Group {
 impl Group {
     /// `nodes` nodes of `gpus_per_node` GPUs, always.
     pub fn fixed(nodes: u32, gpus_per_node: u32) -> Self {
-        Self { gpus_per_node, gpu_type: None, sizes: vec![(0, nodes)] }
+        Self { gpus_per_node, gpu_type: None, host: HostRoom::default(), sizes: vec![(0, nodes)] }
     }
 
     /// The most nodes it ever has.
@@ -167,6 +170,11 @@ impl Cluster {
             }
         }
         (most.0.unsigned_abs(), most.1.unsigned_abs())
+    }
+
+    /// Whether it is known how many cores or how much memory any node has.
+    pub fn has_hosts(&self) -> bool {
+        self.pools.iter().flat_map(|pool| &pool.groups).any(|group| !group.host.is_unbounded())
     }
 
     /// The number of each pool's first node, over all pools. O(groups).

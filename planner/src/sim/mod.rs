@@ -16,6 +16,21 @@
 //! its pool with every node there ever is in service and empty and its VC's largest quota; nothing ever waits for it. A job
 //! that still waits when no event is left is *stranded*.
 //!
+//! # Processors and memory
+//!
+//! A node may have so many cores and so much memory ([`Group::host`]; what is unknown is without bound), and a shape may ask for both ([`Shape::host`]): of whole GPUs for each of them, of a part of a GPU for the part. A piece takes,
+//! on its node, its GPUs times what the shape asks for each, for as long as it holds them; a part what its shape asks. So a job's processors and memory are spread over its nodes as its GPUs are.
+//!
+//! The *room* of a node for a shape of whole GPUs is the least of: its GPUs that no job touches; ⌊cores left / cores for each⌋; ⌊memory left / memory for each⌋. What a shape asks nothing of, or a node has without bound, does not
+//! count. A node takes a piece of *p* GPUs only if its room is at least *p*, and a part only if cores, memory and a GPU that has enough left are all there. Wherever this page, or those of the modules it names, asks whether a node has enough free GPUs for a piece (or fills a node up),
+//! its room decides; which of the nodes that can take a piece is chosen still goes by free GPUs. What gives back, reserves, stops, drains, fails or sleeps does so with processors and memory as with GPUs;
+//! of several states, what is free throughout is the least left in any.
+//!
+//! A job that no empty nodes hold, with its processors and memory, is rejected at its submission. Quotas, guarantees, limits and shares count GPUs alone, and so do keys of orders.
+//!
+//! Amounts are whole thousandths of a core and whole MiB *for each GPU*. Whoever makes a workload rounds them down, so that a job never takes more than it asked for, and what ran together on a node still does. Worked example: a node of 8 GPUs with 64 cores runs a job of 2 GPUs with 24 cores each. A job of 3 GPUs with 5 cores each
+//! has room for min(6, ⌊16 / 5⌋) = 3 GPUs, and starts; then 1 core is left, and of the 3 GPUs that are still free a job with a core for each can have one.
+//!
 //! # Events
 //!
 //! The replay begins at time 0, in the state that sizes, quotas and outages of before 0 have left; jobs submitted before wait from 0 on. At one instant, in this order: ends;
@@ -193,6 +208,7 @@ pub(crate) mod divided;
 mod engine;
 pub(crate) mod forest;
 pub mod helios;
+pub mod host;
 pub mod kai;
 pub mod key;
 pub mod limit;
@@ -213,6 +229,7 @@ pub mod workload;
 
 pub use cluster::{Cluster, Group, Outage, Pool, Vc};
 pub use engine::{simulate, simulate_powered};
+pub use host::{HostNeed, HostRoom};
 pub use key::Key;
 pub use limit::Limits;
 pub use policy::{Compat, Estimate, Order, Placement, Policy, Preemption, Scan};

@@ -2,15 +2,18 @@
 //!
 //! Nodes are indexed by how many GPUs they have free, so that "the lowest node with exactly *f* free" costs a few word
 //! operations whatever the size of the pool; taking and giving GPUs cost O(1). Parts of GPUs are kept beside, on the nodes
-//! that have any. Every take is checked: a GPU that is not free, or a node that may not take a job, is refused.
+//! that have any, and so is what is left of processors and memory, where nodes have bounds of these. Every take is checked: a GPU that is not free,
+//! processors or memory that are not there, or a node that may not take a job, is refused.
 //!
 //! Worked number: 1,250 nodes are 20 words of 64 bits and one word above them, for each of 9 counts of free GPUs.
 
 use std::sync::Arc;
 
 use super::cluster::Pool;
+use super::host::HostRoom;
 use super::schedule::Piece;
 use super::topology::Domains;
+use super::workload::Shape;
 use crate::error::{Error, Result};
 
 /// Thousandths in a GPU.
@@ -89,6 +92,8 @@ pub(crate) struct Nodes {
     gpu_type: Vec<Option<u16>>,
     free: Vec<u64>,
     shared: Vec<Vec<Shared>>,
+    /// Processors and memory left on each; empty where no node has a bound.
+    host: Vec<HostRoom>,
     eligible: Vec<bool>,
     /// Eligible nodes by the number of free GPUs.
     by_free: Vec<Bits>,
@@ -111,13 +116,18 @@ impl Nodes {
             gpu_type: Vec::new(),
             free: Vec::new(),
             shared: Vec::new(),
+            host: Vec::new(),
             eligible: Vec::new(),
             by_free: Vec::new(),
             eligible_free: 0,
             largest: Vec::new(),
             domains: None,
         };
+        let bounded = pool.groups.iter().any(|group| !group.host.is_unbounded());
         for group in &pool.groups {
+            if bounded {
+                nodes.host.extend((0..group.most_nodes()).map(|_| group.host));
+            }
             for _ in 0..group.most_nodes() {
                 nodes.size.push(group.gpus_per_node as u8);
                 nodes.gpu_type.push(group.gpu_type);
@@ -194,6 +204,27 @@ impl Nodes {
     /// How many GPUs of a node no job touches.
     pub(crate) fn free(&self, node: u32) -> u32 {
         self.free_bits(node).count_ones()
+    }
+
+    /// Processors and memory left on a node.
+    pub(crate) fn host(&self, node: u32) -> HostRoom {
+        self.host.get(node as usize).copied().unwrap_or_default()
+    }
+
+    /// Whether processors or memory of nodes may keep a shape away that GPUs would not.
+    pub(crate) fn bounds(&self, shape: Shape) -> bool {
+        !self.host.is_empty() && !shape.host.is_none()
+    }
+
+    /// How many GPUs of a node a shape of whole GPUs could use: those that no job touches, as far as there are processors and memory for them.
+    pub(crate) fn room(&self, node: u32, shape: Shape) -> u32 {
+        let free = self.free(node);
+        if self.bounds(shape) { free.min(self.host(node).gpus(shape.host)) } else { free }
+    }
+
+    /// Whether a node has processors and memory for so many GPUs of a shape, or for its part of one.
+    pub(crate) fn holds(&self, node: u32, shape: Shape, gpus: u32) -> bool {
+        !self.bounds(shape) || self.host(node).holds(shape.host_of(gpus))
     }
 
     /// The shared GPUs of a node, by number.
@@ -299,12 +330,16 @@ impl Nodes {
         if node >= self.len() || piece.gpus == 0 {
             return refuse();
         }
+        if !self.host.is_empty() && !self.host(node).holds(piece.host) {
+            return Err(Error::Action(format!("node {} has no processors or memory for that", piece.node)));
+        }
         let free = self.free_bits(node);
         if piece.milli == 0 {
             if free & piece.gpus != piece.gpus {
                 return refuse();
             }
             self.set_free(node, free & !piece.gpus);
+            self.set_host(node, |left| left.less(piece.host));
             return Ok(());
         }
         let gpu = piece.gpus.trailing_zeros() as u8;
@@ -320,7 +355,14 @@ impl Nodes {
             }
             _ => return refuse(),
         }
+        self.set_host(node, |left| left.less(piece.host));
         Ok(())
+    }
+
+    fn set_host(&mut self, node: u32, how: impl FnOnce(HostRoom) -> HostRoom) {
+        if let Some(left) = self.host.get_mut(node as usize) {
+            *left = how(*left);
+        }
     }
 
     /// Gives back the GPUs of `piece`, which were taken.
@@ -329,6 +371,7 @@ impl Nodes {
         if node >= self.len() {
             return;
         }
+        self.set_host(node, |left| left.and(piece.host));
         let free = self.free_bits(node);
         if piece.milli == 0 {
             self.set_free(node, free | piece.gpus);
@@ -345,8 +388,11 @@ impl Nodes {
         }
     }
 
-    /// Keeps of every GPU only what is free here and in `other`, a state of the same nodes.
+    /// Keeps of every GPU, and of processors and memory, only what is free here and in `other`, a state of the same nodes.
     pub(crate) fn intersect(&mut self, other: &Self) {
+        for (mine, theirs) in self.host.iter_mut().zip(&other.host) {
+            *mine = mine.in_both(*theirs);
+        }
         for node in 0..self.len() {
             let at = node as usize;
             let (mine, theirs) = (self.free[at], other.free[at]);
@@ -393,7 +439,7 @@ pub(crate) fn lowest(bits: u64, count: u32) -> u64 {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::{Nodes, lowest};
-    use crate::sim::{Group, Piece, Pool};
+    use crate::sim::{Group, HostNeed, HostRoom, Piece, Pool, Shape};
 
     fn pool(nodes: u32) -> Nodes {
         Nodes::new(&Pool { groups: vec![Group::fixed(nodes, 8)] }, 10)
@@ -402,8 +448,8 @@ mod tests {
     #[test]
     fn nodes_are_found_by_what_they_have_free() {
         let mut nodes = pool(5000);
-        nodes.take(&Piece { node: 10, milli: 0, gpus: 0b111 }).unwrap();
-        nodes.take(&Piece { node: 10 + 4999, milli: 0, gpus: 0b101 }).unwrap();
+        nodes.take(&Piece::whole(10, 0b111)).unwrap();
+        nodes.take(&Piece::whole(10 + 4999, 0b101)).unwrap();
         assert_eq!(nodes.with_free(5).collect::<Vec<_>>(), [0]);
         assert_eq!(nodes.with_free(6).collect::<Vec<_>>(), [4999]);
         assert_eq!(nodes.with_free(8).next(), Some(1));
@@ -411,26 +457,26 @@ mod tests {
         nodes.set_eligible(0, false);
         assert_eq!(nodes.with_free(5).next(), None);
         assert_eq!(nodes.eligible_free(), 4999 * 8 - 2);
-        nodes.give(&Piece { node: 10, milli: 0, gpus: 0b111 });
+        nodes.give(&Piece::whole(10, 0b111));
         assert!(nodes.is_empty(0));
     }
 
     #[test]
     fn what_is_taken_cannot_be_taken_again() {
         let mut nodes = pool(1);
-        let piece = Piece { node: 10, milli: 0, gpus: 0b11 };
+        let piece = Piece::whole(10, 0b11);
         nodes.take(&piece).unwrap();
         assert!(nodes.take(&piece).is_err());
-        assert!(nodes.take(&Piece { node: 11, milli: 0, gpus: 1 }).is_err());
-        assert!(nodes.take(&Piece { node: 10, milli: 300, gpus: 1 }).is_err());
+        assert!(nodes.take(&Piece::whole(11, 1)).is_err());
+        assert!(nodes.take(&Piece { milli: 300, ..Piece::whole(10, 1) }).is_err());
         nodes.set_eligible(0, false);
-        assert!(nodes.take(&Piece { node: 10, milli: 0, gpus: 0b100 }).is_err());
+        assert!(nodes.take(&Piece::whole(10, 0b100)).is_err());
     }
 
     #[test]
     fn parts_share_a_gpu_until_it_is_full() {
         let mut nodes = pool(1);
-        let part = |milli| Piece { node: 10, milli, gpus: 0b10 };
+        let part = |milli| Piece { milli, ..Piece::whole(10, 0b10) };
         nodes.take(&part(600)).unwrap();
         assert_eq!((nodes.free(0), nodes.amount(0)), (7, 7400));
         assert!(nodes.take(&part(500)).is_err());
@@ -442,11 +488,34 @@ mod tests {
     }
 
     #[test]
+    fn processors_and_memory_go_with_gpus() {
+        let host = HostRoom { cores_milli: Some(64_000), memory_mib: None };
+        let mut nodes = Nodes::new(&Pool { groups: vec![Group { host, ..Group::fixed(1, 8) }] }, 10);
+        let shape =
+            |cores: u32| Shape { host: HostNeed { cores_milli: cores * 1000, memory_mib: 1 << 30 }, ..Shape::whole(1) };
+        let two = Piece { host: HostNeed { cores_milli: 48_000, memory_mib: 5 }, ..Piece::whole(10, 0b11) };
+        let before = nodes.clone();
+        nodes.take(&two).unwrap();
+        // 6 GPUs are free and 16 cores left; memory has no bound.
+        assert_eq!([1, 5, 20].map(|cores| nodes.room(0, shape(cores))), [6, 3, 0]);
+        assert_eq!(nodes.room(0, Shape::whole(1)), 6);
+        let three = Piece { gpus: 0b1100, ..two };
+        assert!(nodes.take(&three).is_err());
+        assert_eq!(nodes.free(0), 6);
+        // What is free throughout is the least that is left.
+        let mut throughout = before;
+        throughout.intersect(&nodes);
+        assert_eq!(throughout.host(0).cores_milli, Some(16_000));
+        nodes.give(&two);
+        assert_eq!((nodes.host(0), nodes.free(0)), (host, 8));
+    }
+
+    #[test]
     fn what_is_free_throughout_is_free_in_both_states() {
         let mut now = pool(1);
         let mut later = pool(1);
-        now.take(&Piece { node: 10, milli: 0, gpus: 0b1 }).unwrap();
-        later.take(&Piece { node: 10, milli: 250, gpus: 0b10 }).unwrap();
+        now.take(&Piece::whole(10, 0b1)).unwrap();
+        later.take(&Piece { milli: 250, ..Piece::whole(10, 0b10) }).unwrap();
         now.intersect(&later);
         assert_eq!((now.free_bits(0), now.amount(0)), (0b1111_1100, 6750));
     }

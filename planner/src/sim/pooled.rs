@@ -5,19 +5,25 @@
 use std::collections::BTreeMap;
 
 use super::cluster::{Cluster, Group, Outage, Pool, Vc};
+use super::host::HostRoom;
 
 impl Cluster {
     /// The nodes of all pools as one, which all VCs queue for, without quotas, guarantees, cohorts or limits. Groups of equal nodes become one group, so that a node
     /// that one VC hands over to another stays where it is. Nodes stay in their domains. O(groups × changes of size).
     #[must_use]
     pub fn pooled(&self) -> Self {
-        let mut alike: BTreeMap<(u32, Option<u16>), Vec<&Group>> = BTreeMap::new();
+        let mut alike: BTreeMap<(u32, Option<u16>, HostRoom), Vec<&Group>> = BTreeMap::new();
         for group in self.pools.iter().flat_map(|pool| &pool.groups) {
-            alike.entry((group.gpus_per_node, group.gpu_type)).or_default().push(group);
+            alike.entry((group.gpus_per_node, group.gpu_type, group.host)).or_default().push(group);
         }
         let groups: Vec<Group> = alike
             .into_iter()
-            .map(|((gpus_per_node, gpu_type), groups)| Group { gpus_per_node, gpu_type, sizes: together(&groups) })
+            .map(|((gpus_per_node, gpu_type, host), groups)| Group {
+                gpus_per_node,
+                gpu_type,
+                host,
+                sizes: together(&groups),
+            })
             .collect();
         let places = places(self, &groups);
         let outages = self
@@ -48,7 +54,7 @@ fn places(cluster: &Cluster, groups: &[Group]) -> Vec<u32> {
         let mut before = 0;
         for (group, seen) in groups.iter().zip(&mut seen) {
             let most = group.most_nodes();
-            if (group.gpus_per_node, group.gpu_type) == (old.gpus_per_node, old.gpu_type) {
+            if (group.gpus_per_node, group.gpu_type, group.host) == (old.gpus_per_node, old.gpu_type, old.host) {
                 for _ in 0..old.most_nodes() {
                     // A node that one VC handed over to another has a number in each.
                     places.push(before + *seen % most.max(1));
@@ -91,7 +97,7 @@ mod tests {
 
     #[test]
     fn nodes_that_vcs_hand_over_stay_in_the_pool() {
-        let group = |sizes: &[(i64, u32)]| Group { gpus_per_node: 8, gpu_type: None, sizes: sizes.to_vec() };
+        let group = |sizes: &[(i64, u32)]| Group { sizes: sizes.to_vec(), ..Group::fixed(0, 8) };
         // At 50 a hands two nodes to b.
         let (a, b) = (group(&[(5, 6), (50, 4)]), group(&[(0, 2), (50, 4), (90, 5)]));
         assert_eq!(together(&[&a, &b]), [(i64::MIN, 8), (90, 9)]);

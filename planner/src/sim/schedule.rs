@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::host::HostNeed;
+
 /// What became of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Outcome {
@@ -29,7 +31,7 @@ pub enum Stop {
     Failed,
 }
 
-/// GPUs of one node that a segment holds.
+/// GPUs of one node that a segment holds, with what it takes beside them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
     /// The node, numbered over all pools.
@@ -38,9 +40,17 @@ pub struct Piece {
     pub milli: u16,
     /// The GPUs, one bit each.
     pub gpus: u64,
+    /// Processors and memory of the node that it takes beside them.
+    #[serde(default, skip_serializing_if = "HostNeed::is_none")]
+    pub host: HostNeed,
 }
 
 impl Piece {
+    /// Whole GPUs of a node, and nothing beside.
+    pub fn whole(node: u32, gpus: u64) -> Self {
+        Self { node, milli: 0, gpus, host: HostNeed::default() }
+    }
+
     /// What it holds, in thousandths of a GPU.
     pub fn amount(self) -> u64 {
         if self.milli > 0 { u64::from(self.milli) } else { u64::from(self.gpus.count_ones()) * 1000 }

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::host::HostNeed;
 use super::topology::{Topology, TopologyRequest};
 use crate::error::{Error, Result};
 
@@ -27,6 +28,8 @@ pub struct Shape {
     pub gpu_type: Option<u16>,
     /// How near to each other its nodes are to be; `None` if the placement rule alone decides.
     pub request: Option<TopologyRequest>,
+    /// Processors and memory beside GPUs: for each of them, or for the part of one.
+    pub host: HostNeed,
 }
 
 impl Shape {
@@ -53,6 +56,11 @@ impl Shape {
         };
         let each = self.gpus.div_ceil(nodes.max(1)).max(1);
         (self.gpus.div_ceil(each), each)
+    }
+
+    /// What a piece of so many of its GPUs takes of a node beside them; of a part of a GPU, what the part does.
+    pub fn host_of(self, gpus: u32) -> HostNeed {
+        if self.milli > 0 { self.host } else { self.host.times(gpus) }
     }
 
     /// GPUs, as a real number.
@@ -131,6 +139,11 @@ impl Workload {
     pub fn shape_of(&self, job: usize) -> Shape {
         let at = self.shape.get(job).copied().unwrap_or(u16::MAX);
         self.shapes.get(usize::from(at)).copied().unwrap_or_default()
+    }
+
+    /// Whether any job asks for processors or memory beside GPUs. O(shapes).
+    pub fn asks_hosts(&self) -> bool {
+        self.shapes.iter().any(|shape| !shape.host.is_none())
     }
 
     /// Whether any job asks for blocks, racks or the like. O(shapes).

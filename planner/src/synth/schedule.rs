@@ -301,7 +301,7 @@ impl Slots {
         for ((at, name), sizes) in (0u16..).zip(&machine.vcs).zip(&self.sizes) {
             let since = |at_ms: i64| if at_ms == i64::MIN { at_ms } else { at_ms - from_ms };
             let sizes = sizes.iter().map(|(at_ms, nodes)| (since(*at_ms), *nodes)).collect();
-            let group = Group { gpus_per_node: machine.units_per_node.clamp(1, MAX_UNITS), gpu_type: None, sizes };
+            let group = Group { sizes, ..Group::fixed(0, machine.units_per_node.clamp(1, MAX_UNITS)) };
             cluster.pools.push(Pool { groups: vec![group] });
             cluster.vcs.push(Vc::new(name.clone(), at));
         }

@@ -81,6 +81,9 @@ enum Place {
 struct Node {
     group: usize,
     gpu_type: Option<u16>,
+    /// Thousandths of cores and MiB; none is as much as one likes.
+    cores: Option<u32>,
+    memory: Option<u32>,
     place: Place,
     failures: u32,
 }
@@ -95,7 +98,17 @@ enum Change {
 }
 
 /// GPUs by node of the pool, thousandths left of each, and whether the node takes jobs.
-type View = Vec<(Vec<u16>, bool)>;
+type View = Vec<(Vec<u16>, bool, Beside)>;
+
+/// Cores (thousandths) and memory (MiB) left on a node, far more than any job asks for where there is no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Beside {
+    cores: i64,
+    memory: i64,
+}
+
+/// As much as one likes.
+const BOUNDLESS: i64 = i64::MAX / 4;
 
 struct Pool<'a> {
     workload: &'a Workload,
@@ -188,7 +201,14 @@ fn replay_with(
         };
         for (group, spec) in spec.groups.iter().enumerate() {
             for _ in 0..spec.most_nodes() {
-                pool.nodes.push(Node { group, gpu_type: spec.gpu_type, place: Place::In, failures: 0 });
+                pool.nodes.push(Node {
+                    group,
+                    gpu_type: spec.gpu_type,
+                    cores: spec.host.cores_milli,
+                    memory: spec.host.memory_mib,
+                    place: Place::In,
+                    failures: 0,
+                });
                 pool.sizes.push(spec.gpus_per_node as usize);
             }
         }
@@ -555,7 +575,7 @@ impl Pool<'_> {
             }
         }
         let view = self.view();
-        for (node, (left, _)) in view.iter().enumerate() {
+        for (node, (left, ..)) in view.iter().enumerate() {
             if self.nodes[node].place == Place::Draining && left.iter().all(|left| *left == 1000) {
                 self.nodes[node].place = Place::Away;
             }
@@ -598,7 +618,11 @@ impl Pool<'_> {
         let takes =
             |at: usize, node: &Node| all || (node.place == Place::In && node.failures == 0 && self.is_powered(at));
         let nodes = self.nodes.iter().zip(&self.sizes).enumerate();
-        nodes.map(|(at, (node, size))| (vec![1000; *size], takes(at, node))).collect()
+        let beside = |node: &Node| Beside {
+            cores: node.cores.map_or(BOUNDLESS, i64::from),
+            memory: node.memory.map_or(BOUNDLESS, i64::from),
+        };
+        nodes.map(|(at, (node, size))| (vec![1000; *size], takes(at, node), beside(node))).collect()
     }
 
     pub(super) fn view(&self) -> View {
@@ -611,7 +635,10 @@ impl Pool<'_> {
 
     pub(super) fn take(&self, view: &mut View, pieces: &[Piece]) {
         for piece in pieces {
-            let node = &mut view[(piece.node - self.first) as usize].0;
+            let (node, _, beside) = &mut view[(piece.node - self.first) as usize];
+            beside.cores -= i64::from(piece.host.cores_milli);
+            beside.memory -= i64::from(piece.host.memory_mib);
+            assert!(beside.cores >= 0 && beside.memory >= 0, "processors or memory are given twice");
             for (gpu, left) in node.iter_mut().enumerate() {
                 if piece.gpus >> gpu & 1 == 1 {
                     let wants = if piece.milli == 0 { 1000 } else { piece.milli };

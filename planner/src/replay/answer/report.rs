@@ -114,6 +114,8 @@ impl Answer {
                 delay::Cause::HeadOfLine => "they stood behind others though they would have fitted",
                 delay::Cause::Limit => "a limit of their QOS, account or partition was reached",
                 delay::Cause::Topology => "free GPUs were not in one block or rack as they ask",
+                delay::Cause::Processors => "free GPUs were on nodes without enough free processors",
+                delay::Cause::Memory => "free GPUs were on nodes without enough free memory",
             };
             summary
                 .push(format!("{} of the GPU-hours jobs waited were waited because {what}.", format::percent(share)));
@@ -309,6 +311,10 @@ impl Answer {
         ] {
             table.rows.push(vec![name.into(), cell]);
         }
+        if let Some(value) = fragmentation.hostless_gpus {
+            let name = "GPUs free without processors or memory for any job, mean";
+            table.rows.push(vec![name.into(), Cell::Float { value, digits: 1 }]);
+        }
         let section = Section::new("use", "Use of the GPUs")
             .with_finding(finding)
             .with_chart(charts::in_use(self))
@@ -369,6 +375,9 @@ impl Answer {
             let mut table = ReportTable::new("By VC", columns);
             table.rows.extend(delay.by_vc.iter().map(|of| row(&of.vc, &of.delay)));
             section = section.with_table(table);
+        }
+        if self.metrics.overall.fragmentation.hostless_gpus.is_some() {
+            section = section.with_definition("Processors: nodes had its GPUs free, but not with the processors it asks for. Memory: they had these too, but not with its memory.");
         }
         section
             .with_definition("Capacity: the whole cluster had too few free GPUs. Quota: the job's VC had, while the cluster had enough.")

@@ -3,6 +3,7 @@
 //! * **What there is** is what a replay without a file takes ([`super::recorded`]), at one moment (the last of the record, if none is asked
 //!   for), or with its sizes over time and its failures.
 //! * **VCs**: those that jobs name. Others whose size is known stand in comments, as a replay without a file has no nodes for them.
+//! * **Processors and memory** of nodes, where the machine list has them; nodes that have others are an entry of their own.
 //! * **Where nodes lie**: what the machine list of the trace says, or a file beside it ([`NodePlaces`]); nodes that lie together are an entry of their own.
 //! * **What the source does not say** is said in comments: what was assumed, rounded or left out.
 //! * A source that records no size at all: the fewest nodes that hold what ran at once at the busiest moment, as nodes of 8 GPUs, of 64
@@ -25,6 +26,7 @@ use super::recorded::{self, Recorded, usual_node};
 use super::site::Site;
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Group, Outage, Vc};
+use crate::sim::host::HostRoom;
 
 /// Characters in a line of a comment.
 const WIDTH: usize = 100;
@@ -74,7 +76,7 @@ pub fn cluster_file(trace: &Trace, source: &str, wanted: &Wanted) -> Result<Stri
         comment(&mut text, &each);
     }
     let names = vcs_of(trace);
-    match (recorded::cluster(trace, &names, 0, resource, None)?, &wanted.places) {
+    match (recorded::cluster(trace, &names, 0, resource, None, true)?, &wanted.places) {
         (Some(mut found), places) => {
             if let Some(places) = places {
                 if resource != Resource::Gpus {
@@ -137,9 +139,15 @@ fn quoted(name: &str) -> String {
 }
 
 /// Lines of a table with the size of a group: `nodes` and what they are.
-fn sized(nodes: u32, gpus_per_node: u32, gpu_type: Option<&str>) -> String {
+fn sized(nodes: u32, gpus_per_node: u32, gpu_type: Option<&str>, host: HostRoom) -> String {
     let gpu_type = gpu_type.map_or_else(String::new, |name| format!("gpu_type = {}\n", quoted(name)));
-    format!("nodes = {nodes}\ngpus_per_node = {gpus_per_node}\n{gpu_type}")
+    let line = |key: &str, amount: Option<u32>, units: f64| match amount {
+        Some(amount) => format!("{key} = {}\n", f64::from(amount) / units),
+        None => String::new(),
+    };
+    let cpus = line("cpus_per_node", host.cores_milli, 1000.0);
+    let memory = line("memory_gib_per_node", host.memory_mib, 1024.0);
+    format!("nodes = {nodes}\ngpus_per_node = {gpus_per_node}\n{gpu_type}{cpus}{memory}")
 }
 
 /// The levels of the topology.
@@ -307,7 +315,7 @@ impl Writer<'_> {
             let Some(nodes) = nodes.filter(|nodes| *nodes > 0 || self.wanted.over_time) else { continue };
             any = true;
             let gpu_type = group.gpu_type.and_then(|at| cluster.gpu_types.get(usize::from(at)));
-            let of = |nodes: u32| sized(nodes, group.gpus_per_node, gpu_type.map(String::as_str));
+            let of = |nodes: u32| sized(nodes, group.gpus_per_node, gpu_type.map(String::as_str), group.host);
             text.push('\n');
             self.rounded(group, nodes, table, name, text);
             if let (Some(located), false) = (&self.found.located, self.changes(group)) {
@@ -382,7 +390,7 @@ impl Writer<'_> {
             return;
         }
         let names: Vec<String> = idle.iter().map(|name| (*name).to_owned()).collect();
-        let Ok(Some(mut found)) = recorded::cluster(self.trace, &names, 0, self.resource, None) else { return };
+        let Ok(Some(mut found)) = recorded::cluster(self.trace, &names, 0, self.resource, None, true) else { return };
         if self.wanted.places.is_some() && found.locate(self.trace, self.wanted.places.as_ref()).is_err() {
             return;
         }
@@ -531,7 +539,11 @@ fn inferred(facts: &JobFacts<'_>, names: &[String], resource: Resource, text: &m
             ),
         );
         let table = if alone { "vc" } else { "pool" };
-        text.push_str(&format!("[[{table}]]\nname = {}\n{}", quoted(name), sized(nodes, each as u32, None)));
+        text.push_str(&format!(
+            "[[{table}]]\nname = {}\n{}",
+            quoted(name),
+            sized(nodes, each as u32, None, HostRoom::default())
+        ));
     }
     if !alone {
         text.push_str(&format!("\n[[vc]]\nname = \"*\"\npool = {}\n", quoted(POOL)));

@@ -11,6 +11,7 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::ingest::slurm::hostlist;
 use tracecast_analytics::schema::{JobState, Table};
 
+use super::host;
 use crate::sim::cluster::{Cluster, Outage};
 
 /// State of a node that has failed, in `capacity`.
@@ -50,6 +51,7 @@ pub(super) fn numbers<'t>(trace: &'t Trace, cluster: &Cluster) -> HashMap<&'t st
         let is_own = |group: &crate::sim::Group| {
             f64::from(group.gpus_per_node) == gpus
                 && group.gpu_type.is_none_or(|at| type_of(at) == nodes.gpu_type.get(row))
+                && (group.host.is_unbounded() || group.host == host::room(trace, row))
         };
         let Some(at) = groups.iter().position(is_own) else { continue };
         let rank = ranks.entry((pool, at)).or_default();

@@ -12,6 +12,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::{Resource, Table};
 
 use super::failure::{self, Runs};
+use super::host::{self, Hosts};
 use super::limit::LimitFile;
 use super::near::{self, TopologyRules};
 use super::quota::QuotaFile;
@@ -35,6 +36,8 @@ const MANY: usize = 20;
 
 /// What jobs without a VC are listed under.
 const NO_VC: &str = "no VC";
+/// Why jobs without GPUs are left out.
+const NO_GPU: &str = "no GPU";
 
 /// Which jobs, and how exactly.
 #[derive(Debug, Clone, Default)]
@@ -60,6 +63,8 @@ pub struct Options {
     pub limits: Option<Arc<LimitFile>>,
     /// What jobs ask of the topology; if `None`, nothing, whatever they asked themselves.
     pub topology: Option<Arc<TopologyRules>>,
+    /// Whether processors and memory count beside GPUs.
+    pub hosts: Hosts,
 }
 
 /// Jobs that are left out, by reason.
@@ -132,6 +137,9 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     let mut reasons = Reasons::default();
     let mut rounded = 0usize;
     let resource = options.resource.unwrap_or_else(|| Resource::of_jobs(&trace.jobs));
+    // Who compares with the Helios simulator compares GPUs.
+    let wanted = if options.whole_seconds && options.hosts == Hosts::Usual { Hosts::Ignored } else { options.hosts };
+    let hosts = wanted != Hosts::Ignored;
     let known_vcs = vcs_of(trace);
     let mut names = site.map_or_else(|| known_vcs.clone(), |site| site.names(&known_vcs));
     // Where all VCs share everything, a job of none competes like any other.
@@ -210,7 +218,7 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
             let cluster = site.build(&names, origin_ms, horizon_ms.saturating_mul(2))?;
             (cluster, vec![format!("The cluster is that of {}.", site.file())])
         }
-        None => match recorded::cluster(trace, &with_nodes, origin_ms, resource, options.quotas.as_deref())? {
+        None => match recorded::cluster(trace, &with_nodes, origin_ms, resource, options.quotas.as_deref(), hosts)? {
             Some(found) => {
                 let notes = [found.in_words()].into_iter().chain(Capacity::assumption(trace)).collect();
                 (found.cluster, notes)
@@ -263,12 +271,13 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         let ask = format::counted(rounded as u64, "job asks", "jobs ask");
         notes.push(format!("{ask} for more than one GPU but no whole number; they get the next whole one."));
     }
-    let recorded_cluster = match (site, &options.quotas) {
+    let mut cluster = cluster;
+    let mut recorded_cluster = match (site, &options.quotas) {
         (None, None) => None,
         _ => {
             let wants = |job: &Kept| trace.jobs.gpu_type.get(job.row as usize).map(str::to_owned);
             let wanted = kept.iter().filter_map(wants).any(|wanted| cluster.gpu_types.contains(&wanted));
-            before(trace, &cluster, origin_ms, resource, wanted)?
+            before(trace, &cluster, origin_ms, resource, (wanted, hosts))?
         }
     };
     if recorded_cluster.is_some() {
@@ -276,6 +285,18 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
             "The recorded policy is replayed on the trace's own nodes, so that the replay is held against what was."
                 .to_owned(),
         );
+    }
+    let of_file = site.is_some() && recorded_cluster.is_none();
+    let nodes = (&mut cluster, recorded_cluster.as_mut());
+    let counts = if resource == Resource::Gpus { wanted } else { Hosts::Ignored };
+    let mut asking: Vec<host::Asking> = kept.iter().map(|job| (job.row, job.shape)).collect();
+    let decide = host::settle(trace, &mut asking, nodes, (counts, of_file), &mut notes);
+    for (job, (_, shape)) in kept.iter_mut().zip(asking) {
+        job.shape = shape;
+    }
+    if decide && reasons.jobs(NO_GPU) > 0 {
+        let jobs = format::counted(reasons.jobs(NO_GPU), "job without a GPU is", "jobs without a GPU are");
+        notes.push(format!("{jobs} not replayed, so that what these held of nodes with GPUs counts as free."));
     }
     if resource != Resource::Gpus {
         notes.insert(0, format!("Jobs compete for {} here; --resource says otherwise.", resource.many()));
@@ -459,10 +480,10 @@ fn before(
     cluster: &Cluster,
     origin_ms: i64,
     resource: Resource,
-    of_types: bool,
+    (of_types, hosts): (bool, bool),
 ) -> Result<Option<Cluster>> {
     let names: Vec<String> = cluster.vcs.iter().map(|vc| vc.name.clone()).collect();
-    let Some(found) = recorded::cluster(trace, &names, origin_ms, resource, None)? else { return Ok(None) };
+    let Some(found) = recorded::cluster(trace, &names, origin_ms, resource, None, hosts)? else { return Ok(None) };
     let mut found = found;
     if cluster.cohorts.is_some() || cluster.kai.is_some() || cluster.volcano.is_some() {
         // Queues are VCs, those without nodes and jobs of their own as well.
@@ -495,7 +516,7 @@ fn keep(
 ) -> std::result::Result<Kept, &'static str> {
     let jobs = &facts.trace.jobs;
     let (unknown, none, too_many) = match resource {
-        Resource::Gpus => ("the number of GPUs is unknown", "no GPU", "more than a million GPUs"),
+        Resource::Gpus => ("the number of GPUs is unknown", NO_GPU, "more than a million GPUs"),
         Resource::Cpus => ("the number of processors is unknown", "no processor", "more than a million processors"),
         Resource::Nodes => ("the number of nodes is unknown", "no node", "more than a million nodes"),
     };

@@ -14,6 +14,7 @@
 mod cluster_file;
 mod column;
 mod failure;
+mod host;
 mod jobs;
 mod known;
 mod last_two;
@@ -27,6 +28,7 @@ mod switches;
 
 pub use cluster_file::{Wanted, cluster_file};
 pub use column::{Column, Matched};
+pub use host::Hosts;
 pub use jobs::{Excluded, Loaded, Options, load};
 pub(crate) use known::run_known_at;
 pub use last_two::{last_two, last_two_of};

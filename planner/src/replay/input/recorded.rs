@@ -12,10 +12,12 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::{Resource, Table};
 
 use super::failure;
+use super::host;
 use super::place::{Located, NodePlaces};
 use super::quota::QuotaFile;
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Group, MAX_GPUS_PER_NODE, Pool, Vc};
+use crate::sim::host::HostRoom;
 
 /// The reader whose VCs are queues with quotas.
 const KUBERNETES: &str = "kubernetes";
@@ -62,13 +64,14 @@ impl Recorded {
     }
 }
 
-/// The cluster of `trace` with VCs `names`, time 0 being `origin_ms`; `None` if it says nothing of its size.
+/// The cluster of `trace` with VCs `names`, time 0 being `origin_ms`; `None` if it says nothing of its size. Its nodes have processors and memory if `hosts`.
 pub(super) fn cluster(
     trace: &Trace,
     names: &[String],
     origin_ms: i64,
     resource: Resource,
     quotas: Option<&QuotaFile>,
+    hosts: bool,
 ) -> Result<Option<Recorded>> {
     if resource != Resource::Gpus {
         let found = counted(trace, names, origin_ms, resource);
@@ -79,16 +82,16 @@ pub(super) fn cluster(
     }
     // What Kubernetes says of queues are quotas, not nodes; and flavors that are types of GPUs need nodes that have types.
     let inventory = quotas.and_then(|quotas| {
-        let found = pooled_nodes(trace, names)?;
+        let found = pooled_nodes(trace, names, hosts)?;
         let of_quotas = trace.sources.iter().any(|source| source.reader == KUBERNETES);
         (of_quotas || quotas.tells_types(&found.cluster.gpu_types)).then_some(found)
     });
     let found = inventory
-        .or_else(|| within_quotas(trace, names, origin_ms))
-        .or_else(|| by_vc_capacity(trace, names, origin_ms))
-        .or_else(|| by_vc_nodes(trace, names))
-        .or_else(|| pooled_nodes(trace, names))
-        .or_else(|| pooled_capacity(trace, names, origin_ms))
+        .or_else(|| within_quotas(trace, names, origin_ms, hosts))
+        .or_else(|| by_vc_capacity(trace, names, origin_ms, hosts))
+        .or_else(|| by_vc_nodes(trace, names, hosts))
+        .or_else(|| pooled_nodes(trace, names, hosts))
+        .or_else(|| pooled_capacity(trace, names, origin_ms, hosts))
         .or_else(|| nominal(trace, names, quotas?));
     let mut found = found;
     if let Some(found) = &mut found {
@@ -144,7 +147,7 @@ fn counted(trace: &Trace, names: &[String], origin_ms: i64, resource: Resource) 
     let each = if resource == Resource::Nodes { 1 } else { each };
     let sizes = sizes.into_iter().map(|(from, many)| (from, many / each)).collect();
     basis.push_str("; all VCs share all of them, without quotas.");
-    pooled(names, vec![Group { gpus_per_node: each, gpu_type: None, sizes }], Vec::new(), &basis)
+    pooled(names, vec![Group { sizes, ..Group::fixed(0, each) }], Vec::new(), &basis)
 }
 
 fn gcd(a: u32, b: u32) -> u32 {
@@ -199,15 +202,19 @@ fn group(intervals: &[(i64, f64, Option<f64>)], usual: u32) -> Option<Group> {
     let mut sizes: Vec<(i64, u32)> = intervals.iter().map(|(from, gpus, _)| (*from, nodes(*gpus))).collect();
     sizes.dedup_by_key(|(_, nodes)| *nodes);
     let largest = sizes.iter().map(|(_, nodes)| *nodes).max()?;
-    (largest > 0).then_some(Group { gpus_per_node, gpu_type: None, sizes })
+    (largest > 0).then_some(Group { sizes, ..Group::fixed(0, gpus_per_node) })
 }
 
-fn by_vc_capacity(trace: &Trace, names: &[String], origin_ms: i64) -> Option<Recorded> {
+fn by_vc_capacity(trace: &Trace, names: &[String], origin_ms: i64, hosts: bool) -> Option<Recorded> {
     let usual = usual_node(trace);
     let mut cluster = Cluster::default();
     for name in names {
         if let Some(group) = group(&intervals(trace, "vc", Some(name), origin_ms, usual), usual) {
-            push_own(&mut cluster, name, vec![group]);
+            // What its nodes have, if the list names them; else what all have.
+            let listed = (0..trace.nodes.len()).any(|row| trace.nodes.vc.get(row) == Some(name.as_str()));
+            let of = listed.then_some(name.as_str());
+            let host = if hosts { host::alike(trace, of) } else { HostRoom::default() };
+            push_own(&mut cluster, name, vec![Group { host, ..group }]);
         }
     }
     let capacity = &trace.capacity;
@@ -226,7 +233,7 @@ fn by_vc_capacity(trace: &Trace, names: &[String], origin_ms: i64) -> Option<Rec
 
 /// Nodes that all VCs share, each within its quota: the inventory names no VC, and `capacity` knows the GPUs of VCs beside those of the
 /// whole cluster. A VC without a quota, or with one of 0 (it lives on what others leave), has no bound.
-fn within_quotas(trace: &Trace, names: &[String], origin_ms: i64) -> Option<Recorded> {
+fn within_quotas(trace: &Trace, names: &[String], origin_ms: i64, hosts: bool) -> Option<Recorded> {
     let capacity = &trace.capacity;
     let scoped = |scope: &str| {
         let sized = |row: &usize| capacity.scope.get(*row) == Some(scope) && capacity.gpus.get(*row).is_some();
@@ -235,7 +242,7 @@ fn within_quotas(trace: &Trace, names: &[String], origin_ms: i64) -> Option<Reco
     if !scoped("vc") || !scoped("cluster") || !trace.nodes.vc.is_all_unknown() {
         return None;
     }
-    let mut found = pooled_nodes(trace, names)?;
+    let mut found = pooled_nodes(trace, names, hosts)?;
     for vc in &mut found.cluster.vcs {
         let quotas = intervals(trace, "vc", Some(&vc.name), origin_ms, 0);
         if quotas.iter().all(|(_, gpus, _)| *gpus > 0.0) {
@@ -254,12 +261,12 @@ fn push_own(cluster: &mut Cluster, name: &str, groups: Vec<Group>) {
     cluster.pools.push(Pool { groups });
 }
 
-/// Nodes with GPUs by (GPUs, type), of one VC or of all. New types are numbered in the order of the groups, as a file that lists these
+/// Nodes with GPUs by (GPUs, type), and by processors and memory if `hosts`, of one VC or of all. New types are numbered in the order of the groups, as a file that lists these
 /// groups numbers them.
-fn groups(trace: &Trace, vc: Option<&str>, types: &mut Vec<String>) -> Vec<Group> {
+fn groups(trace: &Trace, vc: Option<&str>, types: &mut Vec<String>, hosts: bool) -> Vec<Group> {
     let nodes = &trace.nodes;
     let mut met: Vec<&str> = Vec::new();
-    let mut counts: BTreeMap<(u32, Option<usize>), u32> = BTreeMap::new();
+    let mut counts: BTreeMap<(u32, Option<usize>, HostRoom), u32> = BTreeMap::new();
     for ix in 0..nodes.len() {
         if vc.is_some() && nodes.vc.get(ix) != vc {
             continue;
@@ -273,7 +280,8 @@ fn groups(trace: &Trace, vc: Option<&str>, types: &mut Vec<String>) -> Vec<Group
                 met.len() - 1
             })
         });
-        *counts.entry((gpus as u32, gpu_type)).or_default() += 1;
+        let host = if hosts { host::room(trace, ix) } else { HostRoom::default() };
+        *counts.entry((gpus as u32, gpu_type, host)).or_default() += 1;
     }
     let mut number = |name: &str| {
         let known = types.iter().position(|known| known == name);
@@ -282,17 +290,17 @@ fn groups(trace: &Trace, vc: Option<&str>, types: &mut Vec<String>) -> Vec<Group
             types.len() - 1
         }) as u16
     };
-    let group = |((gpus_per_node, gpu_type), nodes): ((u32, Option<usize>), u32)| {
+    let group = |((gpus_per_node, gpu_type, host), nodes): ((u32, Option<usize>, HostRoom), u32)| {
         let gpu_type = gpu_type.and_then(|at| met.get(at)).map(|name| number(name));
-        Group { gpus_per_node, gpu_type, sizes: vec![(i64::MIN, nodes)] }
+        Group { gpus_per_node, gpu_type, host, sizes: vec![(i64::MIN, nodes)] }
     };
     counts.into_iter().map(group).collect()
 }
 
-fn by_vc_nodes(trace: &Trace, names: &[String]) -> Option<Recorded> {
+fn by_vc_nodes(trace: &Trace, names: &[String], hosts: bool) -> Option<Recorded> {
     let mut cluster = Cluster::default();
     for name in names {
-        let groups = groups(trace, Some(name), &mut cluster.gpu_types);
+        let groups = groups(trace, Some(name), &mut cluster.gpu_types, hosts);
         if !groups.is_empty() {
             push_own(&mut cluster, name, groups);
         }
@@ -328,16 +336,17 @@ fn nominal(trace: &Trace, names: &[String], quotas: &QuotaFile) -> Option<Record
     pooled(names, vec![Group::fixed(nodes, usual)], Vec::new(), &basis)
 }
 
-fn pooled_nodes(trace: &Trace, names: &[String]) -> Option<Recorded> {
+fn pooled_nodes(trace: &Trace, names: &[String], hosts: bool) -> Option<Recorded> {
     let mut types = Vec::new();
-    let groups = groups(trace, None, &mut types);
+    let groups = groups(trace, None, &mut types, hosts);
     let basis = "Nodes are the trace's own inventory; it does not say which VC they belong to, so all VCs share all of them, without quotas.";
     pooled(names, groups, types, basis)
 }
 
-fn pooled_capacity(trace: &Trace, names: &[String], origin_ms: i64) -> Option<Recorded> {
+fn pooled_capacity(trace: &Trace, names: &[String], origin_ms: i64, hosts: bool) -> Option<Recorded> {
     let usual = usual_node(trace);
-    let group = group(&intervals(trace, "cluster", None, origin_ms, usual), usual)?;
+    let host = if hosts { host::alike(trace, None) } else { HostRoom::default() };
+    let group = Group { host, ..group(&intervals(trace, "cluster", None, origin_ms, usual), usual)? };
     let basis = "The trace knows how many GPUs the cluster has, not how VCs divide them, so all VCs share all of them, without quotas.";
     pooled(names, vec![group], Vec::new(), basis)
 }

@@ -6,6 +6,8 @@
 //! nodes = 12
 //! gpus_per_node = 8           # the default
 //! gpu_type = "A100"           # if jobs ask for types
+//! cpus_per_node = 96          # where processors and memory are to count beside GPUs; without bound if left out
+//! memory_gib_per_node = 1024   # 2³⁰ bytes each
 //! sizes = [{ at_s = 86400, nodes = 14 }, { at = "2020-09-10T00:00:00Z", nodes = 10 }]
 //!
 //! [[pool]]                    # nodes that several VCs share
@@ -46,6 +48,7 @@ use tracecast_analytics::time::parse_with_offset;
 
 use crate::error::{Error, Result, excerpt, line_of};
 use crate::sim::cluster::{Cluster, Group, Outage, Pool, Vc};
+use crate::sim::host::HostRoom;
 use crate::sim::topology::Topology;
 
 /// GPUs of a node if the file does not say.
@@ -69,6 +72,8 @@ struct VcEntry {
     nodes: Option<u32>,
     gpus_per_node: Option<u32>,
     gpu_type: Option<String>,
+    cpus_per_node: Option<f64>,
+    memory_gib_per_node: Option<f64>,
     #[serde(default)]
     sizes: Vec<Moment>,
     pool: Option<String>,
@@ -86,6 +91,8 @@ struct PoolEntry {
     nodes: u32,
     gpus_per_node: Option<u32>,
     gpu_type: Option<String>,
+    cpus_per_node: Option<f64>,
+    memory_gib_per_node: Option<f64>,
     #[serde(default)]
     sizes: Vec<Moment>,
     topology: Option<BTreeMap<String, String>>,
@@ -166,6 +173,7 @@ impl Site {
                         return Err(site.wrong(at, format!("VC {name}: there is no [[pool]] called `{pool}`")));
                     }
                     let described = vc.gpus_per_node.is_some() || vc.gpu_type.is_some() || vc.topology.is_some();
+                    let described = described || vc.cpus_per_node.is_some() || vc.memory_gib_per_node.is_some();
                     if described || !vc.sizes.is_empty() {
                         return Err(site.wrong(at, format!("VC {name}: nodes are described with the pool `{pool}`")));
                     }
@@ -241,6 +249,8 @@ impl Site {
             let at = entry.name.span().start;
             let nodes = (entry.nodes, entry.gpus_per_node, &entry.gpu_type);
             let group = self.group(&mut cluster.gpu_types, at, nodes, &entry.sizes, origin_ms)?;
+            let host = self.host(at, entry.cpus_per_node, entry.memory_gib_per_node)?;
+            let group = Group { host, ..group };
             let next = cluster.pools.len() as u16;
             let pool = *pools.entry(entry.name.get_ref().clone()).or_insert(next);
             if pool == next {
@@ -283,6 +293,8 @@ impl Site {
             for entry in entries {
                 let nodes = (entry.nodes.unwrap_or(0), entry.gpus_per_node, &entry.gpu_type);
                 let group = self.group(&mut cluster.gpu_types, at, nodes, &entry.sizes, origin_ms)?;
+                let host = self.host(at, entry.cpus_per_node, entry.memory_gib_per_node)?;
+                let group = Group { host, ..group };
                 cluster.pools[usize::from(pool)].groups.push(group);
                 lie[usize::from(pool)].push(Lie { at: entry.name.span().start, domains: entry.topology.as_ref() });
             }
@@ -376,7 +388,22 @@ impl Site {
         if !all.is_sorted_by(|a, b| a.0 < b.0) {
             return Err(self.wrong(at, "sizes must be in order of time".to_owned()));
         }
-        Ok(Group { gpus_per_node: gpus_per_node.unwrap_or(GPUS_PER_NODE), gpu_type, sizes: all })
+        Ok(Group { gpu_type, sizes: all, ..Group::fixed(0, gpus_per_node.unwrap_or(GPUS_PER_NODE)) })
+    }
+
+    /// Processors and memory of a node.
+    fn host(&self, at: usize, cpus: Option<f64>, memory_gib: Option<f64>) -> Result<HostRoom> {
+        let some = |key: &str, amount: Option<f64>, most: f64, units: f64| match amount {
+            Some(amount) if !(amount > 0.0 && amount <= most) => Err(self.wrong(
+                at,
+                format!("{key} = {amount} is none; write more than 0, or leave it out for as much as one likes"),
+            )),
+            amount => Ok(amount.map(|amount| (amount * units + 1e-6).floor() as u32)),
+        };
+        Ok(HostRoom {
+            cores_milli: some("cpus_per_node", cpus, 1e6, 1000.0)?,
+            memory_mib: some("memory_gib_per_node", memory_gib, 4e6, 1024.0)?,
+        })
     }
 
     /// A number of GPUs in thousandths.

@@ -196,14 +196,14 @@ fn the_cluster_of_the_trace() {
     // 96 GPUs are 12 nodes of 8, and 32 from an hour on are 4.
     let hour = 60 * MINUTE;
     let found = with(&[size(None, Some(96.0), None), size(Some(NOON + hour), Some(32.0), None)]).unwrap();
-    assert_eq!(groups(found), [Group { gpus_per_node: 8, gpu_type: None, sizes: vec![(i64::MIN, 12), (hour, 4)] }]);
+    assert_eq!(groups(found), [Group { sizes: vec![(i64::MIN, 12), (hour, 4)], ..Group::fixed(0, 8) }]);
     // 16 GPUs on 4 nodes are 4 each.
     let found = with(&[size(None, Some(16.0), Some(4.0))]).unwrap();
-    assert_eq!(groups(found), [Group { gpus_per_node: 4, gpu_type: None, sizes: vec![(i64::MIN, 4)] }]);
+    assert_eq!(groups(found), [Group { sizes: vec![(i64::MIN, 4)], ..Group::fixed(0, 4) }]);
     // Nodes alone are taken to have 8 each, and the reader is told.
     let found = with(&[size(None, None, Some(3.0))]).unwrap();
     assert!(found.notes.iter().any(|note| note.contains("taken to have 8 GPUs each")), "{:?}", found.notes);
-    assert_eq!(groups(found), [Group { gpus_per_node: 8, gpu_type: None, sizes: vec![(i64::MIN, 3)] }]);
+    assert_eq!(groups(found), [Group { sizes: vec![(i64::MIN, 3)], ..Group::fixed(0, 8) }]);
     // Nodes of no VC are shared by all.
     let mut inventory = trace(&jobs);
     for gpus in [4.0, 8.0, 8.0, 0.0] {

@@ -10,7 +10,13 @@
 //!    rule likes better.
 //!
 //! Where there are limits by QOS, a fifth comes before all of these: **limit**, the job is over one ([`super::limit`] says which). A job that asks for blocks or racks waits for
-//! **fragmentation** if too few nodes have room for its pods, and for the **topology** if enough have, but not near enough to each other ([`super::near`]). In the words of `squeue` the
+//! **fragmentation** if too few nodes have room for its pods, and for the **topology** if enough have, but not near enough to each other ([`super::near`]).
+//!
+//! Where jobs ask for processors and memory and nodes have so much of them, two more stand between fragmentation and head of line, for a job for which GPUs alone would do: **processors**, if the rule finds no nodes that have its GPUs with their processors, whatever the
+//! memory; **memory**, if it finds such, but none with the memory as well. So where both are short, processors count. Capacity, quota and fragmentation look at GPUs alone. Worked example: two nodes with 4 GPUs free each, one with 2 cores left, the other with 64 cores and 10 GiB. A job of 2 GPUs that
+//! asks for 8 cores and 16 GiB for each waits for memory: the second node has the cores. If it asks for 40 cores each, it waits for processors.
+//!
+//! In the words of `squeue` the
 //! first three of the list are *Resources*, and the fourth is *Priority*.
 //!
 //! Over all counted jobs that were not rejected, from their submission (or time 0) to the last end; a job that never started
@@ -27,6 +33,7 @@ use serde::Serialize;
 use tracecast_analytics::facts::SizeClass;
 
 use super::group::DurationClass;
+use super::host::asks_beside;
 use super::sweep::CAUSES;
 use super::times::{JobTimes, hours};
 use crate::sim::cluster::Cluster;
@@ -48,10 +55,14 @@ pub enum Cause {
     Limit,
     /// Its pods would have found nodes, but not within one domain as it asks; only where jobs ask for blocks or racks.
     Topology,
+    /// Nodes had its GPUs, but not with processors for them; only where processors and memory count.
+    Processors,
+    /// Nodes had its GPUs and processors for them, but not with memory as well; only where processors and memory count.
+    Memory,
 }
 
 impl Cause {
-    /// All causes but limits, in the order of the tests.
+    /// The causes that there always are, in the order of the tests.
     pub const ALL: [Self; 4] = [Self::Capacity, Self::Quota, Self::Fragmentation, Self::HeadOfLine];
 
     /// Name for people.
@@ -63,14 +74,29 @@ impl Cause {
             Self::HeadOfLine => "head of line",
             Self::Limit => "limit",
             Self::Topology => "topology",
+            Self::Processors => "processors",
+            Self::Memory => "memory",
         }
     }
 
-    /// All causes with whether there can be any: with limits, and where jobs ask for blocks or racks.
-    fn known(limited: bool, asking: bool) -> impl Iterator<Item = (Self, bool)> {
-        let further = [(Self::Limit, limited), (Self::Topology, asking)];
+    /// All causes with whether there can be any.
+    fn known(there: Further) -> impl Iterator<Item = (Self, bool)> {
+        let Further { limited, asking, hosted } = there;
+        let further =
+            [(Self::Limit, limited), (Self::Topology, asking), (Self::Processors, hosted), (Self::Memory, hosted)];
         Self::ALL.into_iter().map(|cause| (cause, true)).chain(further)
     }
+}
+
+/// Which causes there may be beside those that there always are.
+#[derive(Debug, Clone, Copy)]
+struct Further {
+    /// There are limits.
+    limited: bool,
+    /// Jobs ask for blocks or racks.
+    asking: bool,
+    /// Processors and memory count.
+    hosted: bool,
 }
 
 /// What one cause did.
@@ -169,9 +195,9 @@ impl Sum {
         }
     }
 
-    fn delay(&self, (limited, asking): (bool, bool)) -> Delay {
+    fn delay(&self, further: Further) -> Delay {
         let all: i128 = self.gpu_wait.iter().sum();
-        let causes = Cause::known(limited, asking).zip(self.main).zip(self.wait_ms.iter().zip(&self.gpu_wait));
+        let causes = Cause::known(further).zip(self.main).zip(self.wait_ms.iter().zip(&self.gpu_wait));
         let causes = causes.filter(|(((_, there), _), _)| *there);
         Delay {
             jobs: self.jobs,
@@ -213,27 +239,31 @@ impl DelayByCause {
             }
         }
         let waited = |sum: &&Sum| sum.jobs > 0;
-        let limited = (cluster.limits.is_some(), workload.has_requests());
+        let further = Further {
+            limited: cluster.limits.is_some(),
+            asking: workload.has_requests(),
+            hosted: asks_beside(workload, cluster),
+        };
         Self {
-            all: all.delay(limited),
+            all: all.delay(further),
             by_size: SizeClass::ALL
                 .into_iter()
                 .zip(&by_size)
                 .filter(|(_, sum)| waited(sum))
-                .map(|(size, sum)| DelayOfSize { size, delay: sum.delay(limited) })
+                .map(|(size, sum)| DelayOfSize { size, delay: sum.delay(further) })
                 .collect(),
             by_vc: cluster
                 .vcs
                 .iter()
                 .zip(&by_vc)
                 .filter(|(_, sum)| waited(sum))
-                .map(|(vc, sum)| DelayOfVc { vc: vc.name.clone(), delay: sum.delay(limited) })
+                .map(|(vc, sum)| DelayOfVc { vc: vc.name.clone(), delay: sum.delay(further) })
                 .collect(),
             by_duration: DurationClass::ALL
                 .into_iter()
                 .zip(&by_duration)
                 .filter(|(_, sum)| waited(sum))
-                .map(|(duration, sum)| DelayOfDuration { duration, delay: sum.delay(limited) })
+                .map(|(duration, sum)| DelayOfDuration { duration, delay: sum.delay(further) })
                 .collect(),
         }
     }

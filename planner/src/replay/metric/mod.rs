@@ -20,18 +20,20 @@
 //! * **Utilisation**: GPU time held / GPU time in service over the window. A node that drains is in service as far as jobs hold
 //!   it, one that failed is not.
 //! * **Fragmentation**: ∫ free GPUs on nodes that also hold a job / ∫ free GPUs. **Stranded GPUs**: time mean of the GPUs that
-//!   are free in pools in which a job waits for nothing but fragmentation. **Room**: time mean of the gangs of 8, 16 and 64 GPUs that would have fitted.
+//!   are free in pools in which a job waits for nothing but fragmentation. **GPUs without a host**, where processors and memory count: time mean of the GPUs that are free on nodes whose processors or memory left hold not one GPU of any kind of job submitted to the pool, counted and not rejected (of a part of a GPU:
+//!   not the part); jobs that must have another type of GPU do not count. So they stay free whatever waits. **Room**: time mean of the gangs of 8, 16 and 64 GPUs that would have fitted.
 //! * **Lost GPU time**: what finished jobs held beyond their true run (preemption's cost, work lost with a node).
 //!
 //! Complexity: O(n log n) for n jobs. Same output for the same schedule, whatever the thread count.
 //!
 //! Worked number: 8 GPUs, a job of 6 over 0–100 s and one of 4 over 100–150 s: utilisation (600 + 200) / (8 · 150) = 0.667.
-//! While a job runs, its node's other GPUs are free beside it, so fragmentation is 1.
+//! While a job runs, its node's other GPUs are free beside it, so fragmentation is 1. If the job of 6 takes all but 3 of the node's cores and every job asks for at least 4 for each GPU, 2 GPUs are without a host for 100 of 150 s: 1.33.
 
 pub mod delay;
 mod divided;
 pub mod fair;
 pub mod group;
+mod host;
 pub mod limit;
 pub mod near;
 mod queues;
@@ -78,6 +80,10 @@ pub struct Fragmentation {
     pub free_gpus: Option<f64>,
     /// Time mean of GPUs that were free where a job waited for nothing but fragmentation.
     pub stranded_gpus: Option<f64>,
+    /// Time mean of GPUs that were free on nodes whose processors or memory left hold not one GPU of any kind of job; left out where processors and memory do not count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default)]
+    pub hostless_gpus: Option<f64>,
     /// How many gangs of some sizes would have fitted; empty without jobs, and where jobs compete for processors or nodes.
     pub room: Vec<Room>,
 }
@@ -239,7 +245,7 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
             utilisation: ratio(use_of.held, use_of.in_service),
             lost_gpu_hours: group::gpu_hours(lost(workload, &times)),
             fairness: fair::fairness(workload, cluster, &times, &ends, span.1),
-            fragmentation: use_of.fragmentation(span.1 - span.0),
+            fragmentation: use_of.fragmentation(span.1 - span.0, host::asks_beside(workload, cluster)),
         },
         by_size: sizes.filter_map(|(size, group)| Some(OfSize { size, group: group? })).collect(),
         by_vc: named(&mut cluster.vcs.iter().map(|vc| &vc.name), figures(cluster.vcs.len(), &vc)),
@@ -329,6 +335,7 @@ struct Totals {
     free: u128,
     partly_free: u128,
     stranded: u128,
+    hostless: u128,
     /// By gang size: gangs that fit, gangs if all that is free lay together, and time in which none fits.
     room: [[u128; 3]; sweep::GANGS.len()],
     queue_jobs: Buckets,
@@ -346,6 +353,7 @@ impl Totals {
             free: 0,
             partly_free: 0,
             stranded: 0,
+            hostless: 0,
             room: [[0; 3]; sweep::GANGS.len()],
             queue_jobs: buckets.clone(),
             queue_gpus: buckets.clone(),
@@ -361,6 +369,7 @@ impl Totals {
         self.free += u128::from(now.free) * dt;
         self.partly_free += u128::from(now.partly_free) * dt;
         self.stranded += u128::from(now.stranded) * dt;
+        self.hostless += u128::from(now.hostless) * dt;
         for ([fit, together, none], (fits, would)) in self.room.iter_mut().zip(now.room) {
             *fit += u128::from(fits) * dt;
             *together += u128::from(would) * dt;
@@ -372,12 +381,13 @@ impl Totals {
         self.service.add(from, to, now.in_service);
     }
 
-    fn fragmentation(&self, window_ms: i64) -> Fragmentation {
+    fn fragmentation(&self, window_ms: i64, hosted: bool) -> Fragmentation {
         let mean = |total: u128| (window_ms > 0).then(|| total as f64 / window_ms as f64 / 1000.0);
         Fragmentation {
             partly_used_share: ratio(self.partly_free, self.free),
             free_gpus: mean(self.free),
             stranded_gpus: mean(self.stranded),
+            hostless_gpus: mean(self.hostless).filter(|_| hosted),
             room: self.room(window_ms),
         }
     }

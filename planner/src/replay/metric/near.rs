@@ -13,7 +13,7 @@ use serde::Serialize;
 use tracecast_analytics::report::format;
 use tracecast_analytics::stats::sum;
 
-use super::state::State;
+use super::state::{Looked, State};
 use super::times::{JobTimes, hours};
 use crate::sim::cluster::Cluster;
 use crate::sim::schedule::{Outcome, Schedule};
@@ -107,8 +107,9 @@ impl Nearby {
         Some(self.domains.get(level)?.get(node).copied().flatten()? as usize)
     }
 
-    /// What stands in the way of a shape in a pool. O(nodes).
-    pub(super) fn judge(&self, state: &State, pool: usize, shape: Shape, request: TopologyRequest) -> Verdict {
+    /// What stands in the way of a shape with a request in a pool. O(nodes).
+    pub(super) fn judge(&self, state: &State, pool: usize, shape: Shape, looked: Looked) -> Verdict {
+        let Some(request) = shape.request else { return Verdict::Fits };
         let (count, each) = shape.pods(state.largest(pool, shape));
         let lowest = self.counts.len().saturating_sub(1);
         let slices = request.slices.filter(|slices| slices.pods > 0 && count.is_multiple_of(u32::from(slices.pods)));
@@ -123,7 +124,7 @@ impl Nearby {
         let mut wider = vec![0usize; room.len()];
         let mut all = 0;
         for node in state.nodes_of(pool, shape) {
-            let here = state.free_gpus(node) / each;
+            let here = state.usable_gpus(node, shape, looked) / each;
             all += here;
             // A node that lies in no domain takes none, which is for the topology's sake.
             let Some(of) = self.domain(inner, node) else { continue };
@@ -187,11 +188,11 @@ pub(super) fn uses(
     let mut far: BTreeMap<(usize, Shape), bool> = BTreeMap::new();
     let mut empty: Option<State> = None;
     let mut is_far = |job: usize, shape: Shape| {
-        let (Some(nearby), Some(request)) = (&nearby, shape.request) else { return false };
+        let (Some(nearby), Some(_)) = (&nearby, shape.request) else { return false };
         let vc = workload.vc.get(job).and_then(|vc| cluster.vcs.get(usize::from(*vc)));
         let Some(pool) = vc.map(|vc| usize::from(vc.pool)) else { return false };
         let empty = empty.get_or_insert_with(|| State::new(cluster));
-        *far.entry((pool, shape)).or_insert_with(|| nearby.judge(empty, pool, shape, request) == Verdict::Far)
+        *far.entry((pool, shape)).or_insert_with(|| nearby.judge(empty, pool, shape, Looked::All) == Verdict::Far)
     };
     // Those without a request come last.
     let mut sums: BTreeMap<(bool, Option<TopologyRequest>), Sum> = BTreeMap::new();

@@ -4,14 +4,18 @@
 //! schedule as it is. Which nodes are in service follows the rules of [`crate::sim`] (sizes, failures). *Free* is what no
 //! job holds on nodes that take jobs; a GPU in parts counts with what is left of it.
 //!
-//! A change of one node costs O(1), a question O(GPUs a node).
+//! Where nodes have processors and memory and jobs ask for these, what is left of them is kept as well. A change of one node costs O(1) (there: O(kinds of jobs that ask for least)), a question O(GPUs a node), and one that processors
+//! and memory matter to O(nodes of the pool).
 //!
 //! Worked number: nodes with 3, 8 and 5 free GPUs, all of 8, have 16 free. A gang of 12 is a piece of 8 and one of 4 and
 //! fits; one of 16 is two pieces of 8 and does not.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
+use super::host::Least;
 use crate::sim::cluster::{Cluster, MAX_GPUS_PER_NODE};
+use crate::sim::host::HostRoom;
 use crate::sim::schedule::Piece;
 use crate::sim::workload::Shape;
 
@@ -32,6 +36,8 @@ struct Node {
     whole: u32,
     /// GPUs in parts: (number, thousandths held).
     shared: Vec<(u8, u64)>,
+    /// Processors and memory left.
+    host: HostRoom,
     place: Place,
     failures: u32,
 }
@@ -47,6 +53,15 @@ impl Node {
 
     fn free_gpus(&self) -> u32 {
         self.size.saturating_sub(self.whole).saturating_sub(self.shared.len() as u32)
+    }
+
+    /// Processors and memory left, as far as they are looked at.
+    fn left(&self, looked: Looked) -> HostRoom {
+        match looked {
+            Looked::Gpus => HostRoom::default(),
+            Looked::Processors => self.host.processors_alone(),
+            Looked::All => self.host,
+        }
     }
 }
 
@@ -95,18 +110,21 @@ impl Free {
             return self.nodes_with(1) > 0
                 || self.rests.last_key_value().is_some_and(|(most, _)| *most >= u64::from(shape.milli));
         }
-        let piece = match (shape.nodes, self.largest) {
-            (0, largest) if shape.gpus > largest => largest,
-            (0, _) => shape.gpus,
-            (nodes, _) => shape.gpus.div_ceil(u32::from(nodes)),
-        };
-        if piece == 0 {
-            return false;
-        }
-        let (full, rest) = (shape.gpus / piece, shape.gpus % piece);
+        let Some((piece, full, rest)) = cut(shape, self.largest) else { return false };
         // A node that takes a full piece could take the rest as well, so the rest needs one node more.
         self.nodes_with(piece) >= full && (rest == 0 || self.nodes_with(rest) > full)
     }
+}
+
+/// What of nodes is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Looked {
+    /// GPUs alone.
+    Gpus,
+    /// Processors as well.
+    Processors,
+    /// Processors and memory as well.
+    All,
 }
 
 /// A group of equal nodes.
@@ -121,6 +139,12 @@ struct Members {
 pub(super) struct State {
     nodes: Vec<Node>,
     groups: Vec<Members>,
+    /// Nodes of each pool.
+    pools: Vec<Range<usize>>,
+    /// By pool: what jobs ask for beside GPUs that ask for least; none where that does not matter.
+    least: Vec<Vec<Least>>,
+    /// Free on nodes whose processors or memory hold none of these, thousandths.
+    pub(super) hostless: u64,
     /// By pool, then slot: 0 is any type, 1 + t is type t.
     free: Vec<Vec<Free>>,
     /// Free in the whole cluster by slot, thousandths.
@@ -140,6 +164,9 @@ impl State {
         let mut state = Self {
             nodes: Vec::new(),
             groups: Vec::new(),
+            pools: Vec::new(),
+            least: vec![Vec::new(); cluster.pools.len()],
+            hostless: 0,
             free: vec![vec![Free::new(); slots]; cluster.pools.len()],
             cluster_free: vec![0; slots],
             partly_free: 0,
@@ -147,6 +174,7 @@ impl State {
             in_service: 0,
         };
         for (pool, spec) in cluster.pools.iter().enumerate() {
+            let first = state.nodes.len();
             for group in &spec.groups {
                 let slot = group.gpu_type.map(|known| usize::from(known) + 1);
                 let most = group.most_nodes() as usize;
@@ -163,14 +191,38 @@ impl State {
                         size: group.gpus_per_node,
                         whole: 0,
                         shared: Vec::new(),
+                        host: group.host,
                         place: Place::In,
                         failures: 0,
                     });
                     state.count(state.nodes.len() - 1, true);
                 }
             }
+            state.pools.push(first..state.nodes.len());
         }
         state
+    }
+
+    /// The same, where these kinds of jobs, by pool, are to find processors and memory.
+    pub(super) fn for_least(mut self, asked: Vec<Vec<Least>>) -> Self {
+        for ix in 0..self.nodes.len() {
+            self.count(ix, false);
+        }
+        self.least = asked.into_iter().map(least).collect();
+        for ix in 0..self.nodes.len() {
+            self.count(ix, true);
+        }
+        self
+    }
+
+    /// Free on a node whose processors or memory hold none of those that ask for least and may use it, thousandths.
+    fn hostless_of(&self, node: &Node) -> u64 {
+        let of_type = |of: &&Least| of.0.is_none_or(|wanted| node.slot == Some(usize::from(wanted) + 1));
+        let mut usable = self.least.get(node.pool).into_iter().flatten().filter(of_type).peekable();
+        if usable.peek().is_none() || usable.any(|(_, need)| node.host.holds(*need)) {
+            return 0;
+        }
+        (u64::from(node.size) * 1000).saturating_sub(node.held())
     }
 
     /// Free in the whole cluster on nodes a shape may use, thousandths.
@@ -201,14 +253,41 @@ impl State {
     /// Nodes of a pool that take jobs and that a shape may use. O(nodes).
     pub(super) fn nodes_of(&self, pool: usize, shape: Shape) -> impl Iterator<Item = usize> + '_ {
         let wanted = shape.gpu_type.map(|_| slot_of(shape));
-        let usable =
-            move |node: &Node| node.pool == pool && node.is_eligible() && (wanted.is_none() || node.slot == wanted);
-        self.nodes.iter().enumerate().filter(move |(_, node)| usable(node)).map(|(at, _)| at)
+        let usable = move |node: &Node| node.is_eligible() && (wanted.is_none() || node.slot == wanted);
+        let own = self.pools.get(pool).cloned().unwrap_or_default();
+        own.filter(move |at| self.nodes.get(*at).is_some_and(usable))
     }
 
-    /// GPUs of a node that no job touches.
-    pub(super) fn free_gpus(&self, node: usize) -> u32 {
-        self.nodes.get(node).map_or(0, Node::free_gpus)
+    /// GPUs of a node that a shape of whole GPUs could use.
+    pub(super) fn usable_gpus(&self, node: usize, shape: Shape, looked: Looked) -> u32 {
+        let Some(node) = self.nodes.get(node) else { return 0 };
+        node.free_gpus().min(node.left(looked).gpus(shape.host))
+    }
+
+    /// Whether the consolidated rule would find nodes in a pool now, processors and memory included. O(nodes of the pool).
+    pub(super) fn fits_beside(&self, pool: usize, shape: Shape, looked: Looked) -> bool {
+        if shape.host.is_none() || looked == Looked::Gpus {
+            return self.fits(pool, shape);
+        }
+        let mut nodes = self.nodes_of(pool, shape).filter_map(|at| self.nodes.get(at));
+        if shape.milli > 0 {
+            let gpu = |node: &Node| {
+                let rest = |(_, held): &(u8, u64)| *held + u64::from(shape.milli) <= 1000;
+                node.free_gpus() > 0 || node.shared.iter().any(rest)
+            };
+            return nodes.any(|node| gpu(node) && node.left(looked).holds(shape.host));
+        }
+        let Some((piece, full, rest)) = cut(shape, self.largest(pool, shape)) else { return false };
+        let (mut of_full, mut of_rest) = (0, 0);
+        for node in nodes {
+            let usable = node.free_gpus().min(node.left(looked).gpus(shape.host));
+            of_full += u32::from(usable >= piece);
+            of_rest += u32::from(usable >= rest);
+            if of_full >= full && (rest == 0 || of_rest > full) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Whether the consolidated rule would find nodes in a pool now.
@@ -224,6 +303,7 @@ impl State {
     /// A job takes a piece.
     pub(super) fn take(&mut self, piece: &Piece) {
         self.change(piece.node as usize, |node| {
+            node.host = node.host.less(piece.host);
             if piece.milli == 0 {
                 node.whole += piece.gpus.count_ones();
                 return;
@@ -239,6 +319,7 @@ impl State {
     /// A job gives a piece back.
     pub(super) fn give(&mut self, piece: &Piece) {
         self.change(piece.node as usize, |node| {
+            node.host = node.host.and(piece.host);
             if piece.milli == 0 {
                 node.whole = node.whole.saturating_sub(piece.gpus.count_ones());
             } else {
@@ -335,6 +416,8 @@ impl State {
         if held > 0 {
             apply(&mut self.partly_free, free);
         }
+        let hostless = self.hostless_of(node);
+        apply(&mut self.hostless, hostless);
         for slot in [Some(0), node.slot].into_iter().flatten() {
             if let Some(total) = self.cluster_free.get_mut(slot) {
                 apply(total, free);
@@ -356,6 +439,26 @@ impl State {
     }
 }
 
+/// The consolidated pieces of a shape of whole GPUs: GPUs of a full one, how many of these, and the rest. `largest` is *L*.
+fn cut(shape: Shape, largest: u32) -> Option<(u32, u32, u32)> {
+    let piece = match shape.nodes {
+        0 => shape.gpus.min(largest),
+        nodes => shape.gpus.div_ceil(u32::from(nodes)),
+    };
+    Some((piece, shape.gpus.checked_div(piece)?, shape.gpus.checked_rem(piece)?))
+}
+
+/// Of these those that ask for no less than another of them in both and may go nowhere else are left out. O(kinds²).
+fn least(mut asked: Vec<Least>) -> Vec<Least> {
+    asked.sort_unstable();
+    asked.dedup();
+    let dearer = |of: &Least, other: &Least| {
+        let more = of.1.cores_milli >= other.1.cores_milli && of.1.memory_mib >= other.1.memory_mib;
+        of != other && more && (other.0.is_none() || other.0 == of.0)
+    };
+    asked.iter().filter(|of| !asked.iter().any(|other| dearer(of, other))).copied().collect()
+}
+
 fn slot_of(shape: Shape) -> usize {
     shape.gpu_type.map_or(0, |known| usize::from(known) + 1)
 }
@@ -365,9 +468,10 @@ fn slot_of(shape: Shape) -> usize {
 mod tests {
     use super::*;
     use crate::sim::cluster::{Group, Pool, Vc};
+    use crate::sim::host::HostNeed;
 
     fn gpus(node: u32, mask: u64) -> Piece {
-        Piece { node, milli: 0, gpus: mask }
+        Piece::whole(node, mask)
     }
 
     #[test]
@@ -398,12 +502,12 @@ mod tests {
     #[test]
     fn parts_share_gpus() {
         let mut state = State::new(&Cluster::of_vcs(&[("all", 1, 2)]));
-        state.take(&Piece { node: 0, milli: 600, gpus: 0b01 });
-        state.take(&Piece { node: 0, milli: 700, gpus: 0b10 });
+        state.take(&Piece { milli: 600, ..gpus(0, 0b01) });
+        state.take(&Piece { milli: 700, ..gpus(0, 0b10) });
         // 0.4 and 0.3 are left: 0.7 in all, but no GPU has half of itself left.
         assert_eq!(state.free(), 700);
         assert!(state.fits(0, Shape::part(400)) && !state.fits(0, Shape::part(500)));
-        state.give(&Piece { node: 0, milli: 700, gpus: 0b10 });
+        state.give(&Piece { milli: 700, ..gpus(0, 0b10) });
         assert!(state.fits(0, Shape::part(999)) && state.fits(0, Shape::whole(1)) && !state.fits(0, Shape::whole(2)));
     }
 
@@ -450,5 +554,33 @@ mod tests {
         let of = |gpus, kind| Shape { gpu_type: Some(kind), ..Shape::whole(gpus) };
         assert_eq!((state.free(), state.cluster_free(of(1, 0)), state.pool_free(0, of(1, 1))), (12_000, 4_000, 8_000));
         assert!(state.fits(0, of(8, 1)) && !state.fits(0, of(8, 0)));
+    }
+    #[test]
+    fn gpus_need_processors_and_memory() {
+        let host = HostRoom { cores_milli: Some(64_000), memory_mib: Some(1000) };
+        let pool = Pool { groups: vec![Group { host, ..Group::fixed(2, 8) }] };
+        let cluster = Cluster { pools: vec![pool], vcs: vec![Vc::new("all", 0)], ..Cluster::default() };
+        let need = |cores: u32, memory_mib| HostNeed { cores_milli: cores * 1000, memory_mib };
+        let mut state =
+            State::new(&cluster).for_least(vec![vec![(None, need(4, 50)), (None, need(8, 50)), (None, need(2, 400))]]);
+        // Node 0: 2 GPUs with 31 cores each, so that 2 cores and 6 GPUs are left, node 1: 2 GPUs with 350 MiB each, so that 300 MiB are.
+        state.take(&Piece { host: need(62, 100), ..gpus(0, 0b11) });
+        assert_eq!(state.hostless, 0);
+        state.take(&Piece { host: need(8, 700), ..gpus(1, 0b11) });
+        let of = |gpus, cores, memory| Shape { host: need(cores, memory), ..Shape::whole(gpus) };
+        let fits = |shape, looked| state.fits_beside(0, shape, looked);
+        // 4 GPUs with 4 cores each: node 1 has the cores, and the memory for 50 MiB each, not for 100.
+        assert!(fits(of(4, 4, 50), Looked::All));
+        assert!(fits(of(4, 4, 100), Looked::Processors) && !fits(of(4, 4, 100), Looked::All));
+        assert!(fits(of(6, 10, 0), Looked::Gpus) && !fits(of(6, 10, 0), Looked::Processors));
+        // 12 GPUs are 8 and 4, and no node has 8 free; 6 and 6 need both nodes.
+        assert!(!fits(of(12, 0, 1), Looked::All) && fits(Shape { nodes: 2, ..of(12, 0, 1) }, Looked::All));
+        assert!(!fits(Shape { nodes: 2, ..of(12, 1, 1) }, Looked::All));
+        // Of node 0 the 2 cores that are left hold a GPU with 2 cores and 400 MiB. One core would not.
+        assert_eq!(state.hostless, 0);
+        state.take(&Piece { host: need(1, 0), ..gpus(0, 0b100) });
+        assert_eq!(state.hostless, 5000);
+        state.give(&Piece { host: need(1, 0), ..gpus(0, 0b100) });
+        assert_eq!(state.hostless, 0);
     }
 }

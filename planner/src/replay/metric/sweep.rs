@@ -13,11 +13,12 @@
 //! Worked number: two VCs of 8 GPUs on nodes of their own, one empty, the other with jobs of 6 GPUs (0–100 s). A job of 4 of
 //! the second VC that comes at 10 s waits 90 s for quota. Had the VCs one pool, it would not wait.
 
+use super::host::{asks_beside, least};
 use super::limit::{LimitWait, Reasons};
 use super::near::{Nearby, Verdict};
 use super::queues::Queues;
 use super::quota::QuotaUse;
-use super::state::State;
+use super::state::{Looked, State};
 use super::times::JobTimes;
 use crate::sim::cluster::Cluster;
 use crate::sim::schedule::{Outcome, Schedule, Stop};
@@ -26,14 +27,16 @@ use crate::sim::workload::{Shape, Workload};
 /// Sizes of gangs whose room is kept, GPUs: a node, two nodes and eight of the usual ones.
 pub(super) const GANGS: [u32; 3] = [8, 16, 64];
 
-/// Causes, in the order of [`Cause::ALL`](super::delay::Cause::ALL), limits and the topology.
-pub(super) const CAUSES: usize = 6;
+/// Causes, in the order of [`Cause::ALL`](super::delay::Cause::ALL), limits, the topology, processors and memory.
+pub(super) const CAUSES: usize = 8;
 const CAPACITY: usize = 0;
 const QUOTA: usize = 1;
 const FRAGMENTATION: usize = 2;
 const HEAD_OF_LINE: usize = 3;
 const LIMIT: usize = 4;
 pub(super) const TOPOLOGY: usize = 5;
+const PROCESSORS: usize = 6;
+const MEMORY: usize = 7;
 
 /// What happens, in the order of the engine within an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,6 +69,8 @@ pub(super) struct Moment {
     pub(super) partly_free: u64,
     /// Free in pools in which a job waits for nothing but fragmentation, thousandths.
     pub(super) stranded: u64,
+    /// Free on nodes whose processors or memory left hold not one GPU of any job, thousandths.
+    pub(super) hostless: u64,
     /// By size of [`GANGS`]: gangs that would fit, and that the free GPUs of each pool would make if they lay together.
     pub(super) room: [(u64, u64); GANGS.len()],
 }
@@ -114,6 +119,8 @@ struct Walk<'a> {
     reasons: Option<Reasons<'a>>,
     /// Blocks and racks, if jobs ask for such.
     nearby: Option<Nearby>,
+    /// Whether processors or memory may keep a job from starting.
+    hosted: bool,
 }
 
 /// What a walk finds.
@@ -135,7 +142,7 @@ pub(super) fn walk(
     (from, to): (i64, i64),
     mut visit: impl FnMut(i64, i64, &Moment),
 ) -> Walked {
-    let mut walk = Walk::new(workload, cluster, schedule);
+    let mut walk = Walk::new(workload, cluster, schedule, times);
     let events = walk.events(times);
     let mut last = i64::MIN;
     let mut rest = events.as_slice();
@@ -171,7 +178,7 @@ pub(super) fn walk(
 }
 
 impl<'a> Walk<'a> {
-    fn new(workload: &'a Workload, cluster: &'a Cluster, schedule: &'a Schedule) -> Self {
+    fn new(workload: &'a Workload, cluster: &'a Cluster, schedule: &'a Schedule, times: &JobTimes) -> Self {
         let shapes = workload.shapes.len();
         let class = |(vc, shape): (usize, usize)| Class {
             vc,
@@ -191,7 +198,8 @@ impl<'a> Walk<'a> {
             workload,
             cluster,
             schedule,
-            state: State::new(cluster),
+            state: State::new(cluster).for_least(least(workload, cluster, schedule, times)),
+            hosted: asks_beside(workload, cluster),
             classes,
             pools: vec![Pool::default(); cluster.pools.len()],
             used: vec![0; cluster.vcs.len()],
@@ -359,7 +367,7 @@ impl<'a> Walk<'a> {
         }
         pool.touched = false;
         let mut fragmented = false;
-        let (classes, state, reasons) = (&mut self.classes, &self.state, &mut self.reasons);
+        let (classes, state, reasons, hosted) = (&mut self.classes, &self.state, &mut self.reasons, self.hosted);
         pool.waiting.retain(|ix| {
             let Some(class) = classes.get_mut(*ix as usize) else { return false };
             if class.waiting == 0 {
@@ -373,18 +381,27 @@ impl<'a> Walk<'a> {
             let over = quota.is_some_and(|quota| used + amount > quota)
                 || self.queues.as_ref().is_some_and(|queues| queues.lacks(class.vc, shape));
             let limited = reasons.as_mut().is_some_and(|reasons| reasons.judge(*ix, self.workload, pool.at));
-            let near = shape.request.zip(self.nearby.as_ref());
-            let near = near.map(|(request, nearby)| nearby.judge(state, pool_ix, shape, request));
+            let nearby = self.nearby.as_ref().filter(|_| shape.request.is_some());
+            let near = nearby.map(|nearby| nearby.judge(state, pool_ix, shape, Looked::Gpus));
+            let fits = |looked: Looked| match nearby {
+                Some(nearby) => nearby.judge(state, pool_ix, shape, looked) == Verdict::Fits,
+                None => state.fits_beside(pool_ix, shape, looked),
+            };
+            let asks = hosted && !shape.host.is_none();
             class.cause = if limited {
                 LIMIT
             } else if over || state.pool_free(pool_ix, shape) < amount {
                 QUOTA
             } else if near == Some(Verdict::Far) {
                 TOPOLOGY
-            } else if near.map_or_else(|| state.fits(pool_ix, shape), |near| near == Verdict::Fits) {
-                HEAD_OF_LINE
-            } else {
+            } else if !near.map_or_else(|| state.fits(pool_ix, shape), |near| near == Verdict::Fits) {
                 FRAGMENTATION
+            } else if asks && !fits(Looked::Processors) {
+                PROCESSORS
+            } else if asks && !fits(Looked::All) {
+                MEMORY
+            } else {
+                HEAD_OF_LINE
             };
             fragmented |= class.cause == FRAGMENTATION;
             true
@@ -535,6 +552,7 @@ impl<'a> Walk<'a> {
         self.now.in_service = self.state.in_service;
         self.now.free = self.state.free();
         self.now.partly_free = self.state.partly_free;
+        self.now.hostless = self.state.hostless;
     }
 
     /// The end: whatever still waits has waited until now.
@@ -593,7 +611,7 @@ mod tests {
             let scan = if skip { Scan::Skip } else { Scan::Strict };
             let schedule = simulate(&workload, &cluster, &Policy { scan, ..Policy::default() }).unwrap();
             let times = JobTimes::of(&workload, &schedule).unwrap();
-            let mut walk = Walk::new(&workload, &cluster, &schedule);
+            let mut walk = Walk::new(&workload, &cluster, &schedule, &times);
             for (at, event) in walk.events(&times) {
                 if let Event::Start(segment) = event {
                     for piece in schedule.pieces_of(&schedule.segments[segment as usize]) {

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::sim::cluster::{Group, Outage, Pool, Vc};
+use crate::sim::host::{HostNeed, HostRoom};
 use crate::sim::policy::{Order, Placement, Policy, Preemption, Scan};
 use crate::sim::schedule::{NO_SEGMENT, Piece, Segment, Stop};
 use crate::sim::simulate;
@@ -20,7 +21,7 @@ fn schedule(jobs: usize, ran: &[Ran]) -> Schedule {
     for (at, Ran(job, start, end, node, gpus, stop)) in (0u32..).zip(ran) {
         let (ix, start_ms, end_ms) = (*job as usize, start * S, end * S);
         schedule.segments.push(Segment { job: *job, first_piece: at, pieces: 1, start_ms, end_ms, stop: *stop });
-        schedule.pieces.push(Piece { node: *node, milli: 0, gpus: *gpus });
+        schedule.pieces.push(Piece::whole(*node, *gpus));
         if schedule.last_segment[ix] == NO_SEGMENT {
             schedule.first_start_ms[ix] = start_ms;
         }
@@ -234,6 +235,45 @@ fn waiting_for_quota() {
     shared.vcs.push(Vc { quota_milli: vec![(0, 6_000), (70 * S, 16_000)], ..Vc::new("second", 0) });
     // The quota grows at 70, so B waits 10–70: of that 30–60 for capacity.
     assert_eq!(causes(&workload, &shared, &Policy::default()), [30.0, 30.0, 0.0, 0.0]);
+}
+
+/// A node of 8 GPUs with 64 cores and 1,000 MiB, and a job of 2 GPUs (0–100 s) that takes 48 cores and 800 MiB.
+#[test]
+fn waiting_for_processors_and_memory() {
+    let need = |cores: u32, memory_mib: u32| HostNeed { cores_milli: cores * 1000, memory_mib };
+    let mut workload = Workload::default();
+    // 10–100 s: 4 GPUs with 5 cores each lack processors; 2 with 8 cores and 150 MiB each lack memory alone; 3 with 6 cores and 100 MiB each lack both, and wait for processors.
+    for (submit, gpus, host) in
+        [(0, 2, need(24, 400)), (10, 4, need(5, 1)), (10, 2, need(8, 150)), (10, 3, need(6, 100))]
+    {
+        workload.push(submit * S, 100 * S, Shape { host, ..Shape::whole(gpus) });
+    }
+    let host = HostRoom { cores_milli: Some(64_000), memory_mib: Some(1000) };
+    let pools = vec![Pool { groups: vec![Group { host, ..Group::fixed(1, 8) }] }];
+    let cluster = Cluster { pools, vcs: vec![Vc::new("all", 0)], ..Cluster::default() };
+    let policy = Policy { scan: Scan::Skip, ..Policy::default() };
+    let plan = simulate(&workload, &cluster, &policy).unwrap();
+    let metrics = evaluate(&workload, &cluster, &plan, 5).unwrap().metrics;
+    // At 100 s the job of 4 starts (20 cores, 4 MiB), then that of 2 (16 cores, 300 MiB). Of that of 3 there are 2 GPUs free, until 200 s.
+    assert_eq!(cause(&metrics.delay.all, Cause::Processors), (1, 180.0));
+    assert_eq!(cause(&metrics.delay.all, Cause::Memory), (1, 90.0));
+    assert_eq!(cause(&metrics.delay.all, Cause::Capacity), (1, 100.0));
+    // Least is asked for by the jobs of 5 cores and 1 MiB (the others want more of both): 16 cores hold one at all times.
+    assert!(near(metrics.overall.fragmentation.hostless_gpus, 0.0));
+    // Alone, a job that leaves 4 of 64 cores beside 7 free GPUs, where one for 5 waits from 50 to 100 s: until 100 s no GPU of the 7 has a core for anyone.
+    let mut workload = Workload::default();
+    for (submit, host) in [(0, need(60, 1)), (50, need(5, 1))] {
+        workload.push(submit * S, 100 * S, Shape { host, ..Shape::whole(1) });
+    }
+    let plan = simulate(&workload, &cluster, &policy).unwrap();
+    let metrics = evaluate(&workload, &cluster, &plan, 5).unwrap().metrics;
+    assert_eq!(cause(&metrics.delay.all, Cause::Processors), (1, 50.0));
+    assert!(near(metrics.overall.fragmentation.hostless_gpus, 7.0 * 100.0 / 200.0));
+    // GPUs alone have no such causes, and no such GPUs.
+    workload.shapes.iter_mut().for_each(|shape| shape.host = HostNeed::default());
+    let plan = simulate(&workload, &cluster, &policy).unwrap();
+    let metrics = evaluate(&workload, &cluster, &plan, 5).unwrap().metrics;
+    assert!(metrics.overall.fragmentation.hostless_gpus.is_none() && metrics.delay.all.causes.len() == 4);
 }
 
 #[test]

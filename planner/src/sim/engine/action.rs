@@ -41,6 +41,10 @@ impl Run<'_> {
         if amount != shape.amount() {
             return Err(Error::Action(format!("job {job} starts with {amount} thousandths of {}", shape.amount())));
         }
+        let takes_other = |piece: &Piece| piece.host != shape.host_of(piece.gpus.count_ones());
+        if !shape.host.is_none() && pieces.iter().any(takes_other) {
+            return Err(Error::Action(format!("job {job} starts with other processors or memory than it asks for")));
+        }
         if !self.fits_quota(job) {
             return Err(Error::Action(format!("job {job} starts over the quota of its VC")));
         }

@@ -15,7 +15,8 @@ pub(super) fn place(nodes: &Nodes, shape: Shape, pieces: &mut Vec<Piece>) -> boo
         let mut best: Option<(u32, u32, u32)> = None;
         'search: for free in size..=nodes.most() {
             for node in nodes.with_free(free) {
-                if !nodes.is_type(node, shape.gpu_type) || is_taken(nodes, pieces, node) {
+                let can = nodes.is_type(node, shape.gpu_type) && nodes.holds(node, shape, size);
+                if !can || is_taken(nodes, pieces, node) {
                     continue;
                 }
                 if let Some((home, position)) = cell(nodes.free_bits(node), nodes.size(node), size) {
@@ -32,7 +33,7 @@ pub(super) fn place(nodes: &Nodes, shape: Shape, pieces: &mut Vec<Piece>) -> boo
         }
         let Some((_, node, position)) = best else { return false };
         let gpus = block(position, size) & nodes.free_bits(node);
-        pieces.push(Piece { node: nodes.number(node), milli: 0, gpus });
+        pieces.push(Piece { host: shape.host_of(size), ..Piece::whole(nodes.number(node), gpus) });
     }
     !pieces.is_empty()
 }

@@ -7,7 +7,7 @@
 //! **Pods.** A job of n GPUs that asks for k nodes is made of pods of g = ⌈n/k⌉ GPUs each, one that asks for none of k = ⌈n/L⌉ such; there are p = ⌈n/g⌉ of them. Pods may share a node. The last one has
 //! what is left, but a place for g GPUs is found for it.
 //!
-//! **Room.** A node that is eligible has room for ⌊free/g⌋ pods, any other for none; nodes that lie in no domain do not count. A domain has room for as many pods as its nodes together.
+//! **Room.** A node that is eligible has room for ⌊room/g⌋ pods (its room for the shape in GPUs: see [`crate::sim`]), any other for none; nodes that lie in no domain do not count. A domain has room for as many pods as its nodes together.
 //! Where the job has slices of s pods, a domain of their level has room for ⌊pods/s⌋ *slices*, a wider one for as many as the domains in it together, a narrower one for none (it is filled with pods). Without slices, or
 //! if p is no multiple of s, a slice is one pod, and its level the node.
 //!
@@ -111,7 +111,7 @@ impl<'n> Survey<'n> {
         let lowest = domains.lowest();
         let own = |node: &u32| {
             let usable = nodes.is_eligible(*node) && nodes.is_type(*node, shape.gpu_type);
-            let pods = if usable { nodes.free(*node) / wanted.each } else { 0 };
+            let pods = if usable { nodes.room(*node, shape) / wanted.each } else { 0 };
             Room { pods, slices: if lowest == wanted.slice_level { pods / wanted.slice } else { 0 } }
         };
         let mut room: Vec<Vec<Room>> = vec![domains.nodes().iter().map(own).collect()];
@@ -234,7 +234,7 @@ pub(super) fn place(nodes: &Nodes, shape: Shape, request: TopologyRequest, piece
         let count = (pods * wanted.each).min(left);
         left -= count;
         if count > 0 {
-            pieces.push(piece(nodes, node, count));
+            pieces.push(piece(nodes, node, shape, count));
         }
     }
     left == 0
@@ -273,7 +273,7 @@ mod tests {
         let mut nodes = Nodes::new(&pool, 0).within(Some(Arc::new(Domains::of(&topology, 0, count))));
         for (node, free) in (0u32..).zip(free) {
             if *free < size {
-                nodes.take(&Piece { node, milli: 0, gpus: (1 << (size - free)) - 1 }).unwrap();
+                nodes.take(&Piece::whole(node, (1 << (size - free)) - 1)).unwrap();
             }
         }
         nodes

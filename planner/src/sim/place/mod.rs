@@ -1,42 +1,42 @@
 //! Where a job goes: the placement rules.
 //!
 //! A node is *eligible* if it is in service, does not drain and has the GPU type asked for. *L* is the largest number of GPUs on any
-//! node, in service or not, of the pool's groups with that type (any group if none is asked for). *Free* is the number of a node's GPUs no job touches. All ties go to the lowest
+//! node, in service or not, of the pool's groups with that type (any group if none is asked for). *Free* is the number of a node's GPUs no job touches; its *room* is that, or less where processors or memory are short (see [`super`]). All ties go to the lowest
 //! node index. On a node the lowest free GPUs are taken, except by buddy cells.
 //!
 //! **Pieces.** A job of *n* whole GPUs is one piece if n ≤ L, else ⌊n/L⌋ pieces of L GPUs and, if anything is left, a last piece with the
 //! rest. A job that asks for k nodes is k pieces of ⌈n/k⌉ GPUs, the last ones smaller (12 on 2 is 6 + 6, 13 on 3 is 5 + 5 + 3); pieces that would be empty are left out. Pieces are placed in turn, each on
-//! an eligible node that has no other piece of the job and at least as many free GPUs. If one finds no node, the job does not fit.
+//! an eligible node that has no other piece of the job and at least as much room. If one finds no node, the job does not fit. Of the nodes with room:
 //!
 //! | rule | the node of a piece |
 //! |---|---|
 //! | first fit | the lowest index |
 //! | best fit | the least free |
 //! | worst fit | the most free |
-//! | consolidate | the least free; but the last, smaller piece of a job with n > L goes to a node with L free GPUs if there is one, else to the most free |
+//! | consolidate | the least free; but the last, smaller piece of a job with n > L goes to a node with L free GPUs if there is one with room, else to the most free |
 //! | fragmentation (FGD) | the least increase in fragmentation |
 //! | buddy | see below |
 //! | locality | as consolidate until the job has waited for its timeout since its submission, then node by node, most free first, each filled up |
-//! | spread | no pieces: GPU by GPU on the node with the most free GPUs left |
+//! | spread | no pieces: GPU by GPU on the node with the most free GPUs left, of those with room left |
 //! | random | no pieces: eligible nodes in rising order of [`draw`]`(seed, job, node)`, each filled up; under [`Compat::Helios`](super::Compat) in order of index |
 //!
 //! **Requests.** A job of whole GPUs that asks for blocks, racks or the like is placed by none of these rules, but as the module `place::domain` says.
 //!
-//! `spread`, `random` and `locality` after its timeout need only as many free GPUs as the job has, wherever they are.
+//! `spread`, `random` and `locality` after its timeout need only as much room as the job has GPUs, wherever it is; a node is filled up when its room is used.
 //!
-//! **Parts of a GPU.** A job of a part of a GPU fits on a node that has a shared GPU with enough left, or a free GPU. There it takes the shared
+//! **Parts of a GPU.** A job of a part of a GPU fits on a node that has a shared GPU with enough left, or a free GPU, and its processors and memory. There it takes the shared
 //! GPU with the least left that suffices (lowest index on ties), else the lowest free GPU, which becomes shared. For choosing the node, its
 //! free amount in thousandths, shared GPUs' rests included, takes the place of *free*: least for best fit, consolidate, buddy and locality
 //! (before and after the timeout), most for worst fit and spread; first fit and random take the first in their order that fits.
 //!
 //! **Fragmentation** (Weng et al., ATC 2023). The waste of a node for a shape m: if m asks for whole GPUs, with p = min(n, L_m) (L_m is L
 //! for m's GPU type): what its shared GPUs have left, and if it has fewer than p free GPUs, its free GPUs as well; if m asks for a part: what those of its shared GPUs
-//! have left on which m does not fit. A node of another type than m asks for wastes nothing for it. The fragmentation of a node is the sum over
+//! have left on which m does not fit. If the node's processors or memory left do not hold p GPUs of m, or its part, all is waste that its GPUs have left. A node of another type than m asks for wastes nothing for it. The fragmentation of a node is the sum over
 //! shapes of waste (thousandths of a GPU) × jobs of that shape submitted to the pool so far (rejected ones not counted), in whole numbers. The increase is
 //! what it would be with the piece on it (lowest free GPUs; parts as above) less what it is.
 //!
 //! **Buddy cells** (HiveD, Zhao et al., OSDI 2020). A node's cells are its aligned blocks of 1, 2, 4, … GPUs, as far as they lie within it, and
-//! the whole node. A piece of p GPUs needs a cell all of whose GPUs are free: of the next power of two at least p, or the whole node if that power
+//! the whole node. A piece of p GPUs needs room and a cell all of whose GPUs are free: of the next power of two at least p, or the whole node if that power
 //! exceeds the node's GPUs. The *home* of a cell is the largest free cell that contains it (of a power-of-two block as large as the node, the block). The piece takes the cell with the smallest home, then the
 //! lowest node index, then the lowest position, and of the cell its lowest p GPUs.
 //!
@@ -132,9 +132,7 @@ impl Placer {
     pub(crate) fn fits(&self, nodes: &Nodes, ask: Ask) -> bool {
         let shape = ask.shape;
         if shape.milli > 0 {
-            return nodes
-                .eligible()
-                .any(|node| nodes.is_type(node, shape.gpu_type) && part::fits(nodes, node, shape.milli));
+            return nodes.eligible().any(|node| nodes.is_type(node, shape.gpu_type) && part::fits(nodes, node, shape));
         }
         if shape.amount() > nodes.eligible_free() * 1000 {
             return false;
@@ -145,16 +143,16 @@ impl Placer {
         let scattered = matches!(self.rule, Placement::Spread | Placement::Random)
             || (matches!(self.rule, Placement::Locality(_)) && ask.relaxed);
         match self.rule {
-            _ if scattered && shape.gpu_type.is_none() => true,
-            // Free GPUs are enough for the other rules, whichever of them decides among the nodes.
+            _ if scattered && shape.gpu_type.is_none() && !nodes.bounds(shape) => true,
+            // Nodes with room are enough for the other rules, whichever of them decides among the nodes.
             _ if !scattered && self.rule != Placement::Buddy => packed::fits(nodes, shape),
             _ => self.place(nodes, ask, &mut Vec::new()),
         }
     }
 
     fn place_part(&self, nodes: &Nodes, ask: Ask, pieces: &mut Vec<Piece>) -> bool {
-        let Shape { milli, gpu_type, .. } = ask.shape;
-        let can = |node: &u32| nodes.is_type(*node, gpu_type) && part::fits(nodes, *node, milli);
+        let shape = ask.shape;
+        let can = |node: &u32| nodes.is_type(*node, shape.gpu_type) && part::fits(nodes, *node, shape);
         let node = match self.rule {
             Placement::FirstFit => nodes.eligible().find(can),
             Placement::Random if self.helios => nodes.eligible().find(can),
@@ -162,19 +160,20 @@ impl Placer {
             Placement::WorstFit | Placement::Spread => {
                 nodes.eligible().filter(can).max_by_key(|node| (nodes.amount(*node), std::cmp::Reverse(*node)))
             }
-            Placement::Fragmentation => fragmentation::node_of_part(nodes, ask.shape, &self.submitted),
+            Placement::Fragmentation => fragmentation::node_of_part(nodes, shape, &self.submitted),
             Placement::Consolidate | Placement::BestFit | Placement::Buddy | Placement::Locality(_) => {
                 nodes.eligible().filter(can).min_by_key(|node| (nodes.amount(*node), *node))
             }
         };
-        pieces.extend(node.and_then(|node| part::piece(nodes, node, milli)));
+        pieces.extend(node.and_then(|node| part::piece(nodes, node, shape)));
         !pieces.is_empty()
     }
 }
 
-/// `count` of the free GPUs of `node`, the lowest.
-fn piece(nodes: &Nodes, node: u32, count: u32) -> Piece {
-    Piece { node: nodes.number(node), milli: 0, gpus: lowest(nodes.free_bits(node), count) }
+/// `count` of the free GPUs of `node`, the lowest, for a shape of whole GPUs.
+fn piece(nodes: &Nodes, node: u32, shape: Shape, count: u32) -> Piece {
+    let gpus = lowest(nodes.free_bits(node), count);
+    Piece { host: shape.host_of(count), ..Piece::whole(nodes.number(node), gpus) }
 }
 
 /// Whether a job has a piece on `node` already.

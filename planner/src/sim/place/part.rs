@@ -5,16 +5,19 @@
 
 use crate::sim::nodes::Nodes;
 use crate::sim::schedule::Piece;
+use crate::sim::workload::Shape;
 
-/// Whether a node has room for a part.
-pub(super) fn fits(nodes: &Nodes, node: u32, milli: u16) -> bool {
-    nodes.free(node) > 0 || nodes.shared(node).iter().any(|gpu| gpu.left >= milli)
+/// Whether a node has room for a part, processors and memory included.
+pub(super) fn fits(nodes: &Nodes, node: u32, shape: Shape) -> bool {
+    let gpu = nodes.free(node) > 0 || nodes.shared(node).iter().any(|gpu| gpu.left >= shape.milli);
+    gpu && nodes.holds(node, shape, 0)
 }
 
 /// Where on a node a part goes.
-pub(super) fn piece(nodes: &Nodes, node: u32, milli: u16) -> Option<Piece> {
+pub(super) fn piece(nodes: &Nodes, node: u32, shape: Shape) -> Option<Piece> {
+    let milli = shape.milli;
     let tightest = nodes.shared(node).iter().filter(|gpu| gpu.left >= milli).min_by_key(|gpu| (gpu.left, gpu.gpu));
     let bits = nodes.free_bits(node);
     let gpus = tightest.map_or(bits & bits.wrapping_neg(), |gpu| 1 << gpu.gpu);
-    (gpus != 0).then(|| Piece { node: nodes.number(node), milli, gpus })
+    (gpus != 0).then(|| Piece { node: nodes.number(node), milli, gpus, host: shape.host_of(0) })
 }

@@ -31,15 +31,15 @@ pub(super) fn most_free_first(nodes: &Nodes) -> impl Iterator<Item = u32> + '_ {
     (1..=nodes.most()).rev().flat_map(|free| nodes.with_free(free))
 }
 
-/// Takes nodes in order, each filled up.
+/// Takes nodes in order, each filled up as far as it has room.
 pub(super) fn fill(nodes: &Nodes, shape: Shape, order: impl Iterator<Item = u32>, pieces: &mut Vec<Piece>) -> bool {
     let mut left = shape.gpus;
     for node in order {
-        let count = nodes.free(node).min(left);
+        let count = nodes.room(node, shape).min(left);
         if count == 0 || !nodes.is_type(node, shape.gpu_type) {
             continue;
         }
-        pieces.push(piece(nodes, node, count));
+        pieces.push(piece(nodes, node, shape, count));
         left -= count;
         if left == 0 {
             return true;
@@ -50,16 +50,21 @@ pub(super) fn fill(nodes: &Nodes, shape: Shape, order: impl Iterator<Item = u32>
 
 /// Takes GPU by GPU from the node with the most free left.
 pub(super) fn spread(nodes: &Nodes, shape: Shape, pieces: &mut Vec<Piece>) -> bool {
-    // All nodes that have the most free give one each, lowest first, and then have one less: so nodes are levelled down.
+    // All nodes that have the most free give one each, lowest first, and then have one less: so nodes are levelled down. A node whose room is
+    // used gives no more.
     let mut counts: Vec<(u32, u32)> = Vec::new();
+    let bounded = nodes.bounds(shape);
     let mut left = shape.gpus;
     for level in (1..=nodes.most()).rev() {
         let here = nodes.with_free(level).filter(|node| nodes.is_type(*node, shape.gpu_type));
         counts.extend(here.map(|node| (node, 0)));
         counts.sort_unstable();
-        for (_, count) in &mut counts {
+        for (node, count) in &mut counts {
             if left == 0 {
                 break;
+            }
+            if bounded && *count >= nodes.room(*node, shape) {
+                continue;
             }
             *count += 1;
             left -= 1;
@@ -68,6 +73,7 @@ pub(super) fn spread(nodes: &Nodes, shape: Shape, pieces: &mut Vec<Piece>) -> bo
             break;
         }
     }
-    pieces.extend(counts.iter().filter(|(_, count)| *count > 0).map(|(node, count)| piece(nodes, *node, *count)));
+    pieces
+        .extend(counts.iter().filter(|(_, count)| *count > 0).map(|(node, count)| piece(nodes, *node, shape, *count)));
     left == 0
 }

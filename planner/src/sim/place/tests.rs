@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::{Ask, Placer};
 use crate::sim::nodes::Nodes;
-use crate::sim::{Group, Piece, Placement, Policy, Pool, Shape};
+use crate::sim::{Group, HostNeed, HostRoom, Piece, Placement, Policy, Pool, Shape};
 
 const RULES: [Placement; 9] = [
     Placement::Consolidate,
@@ -21,10 +21,13 @@ const RULES: [Placement; 9] = [
 
 /// Nodes of 8 of which the given GPUs are busy.
 fn nodes(busy: &[u64]) -> Nodes {
-    let mut nodes = Nodes::new(&Pool { groups: vec![Group::fixed(busy.len() as u32, 8)] }, 0);
+    // What is busy takes none of it, so that GPUs alone decide unless a job asks for more than 2 cores or 50 MiB for each.
+    let host = HostRoom { cores_milli: Some(16_000), memory_mib: Some(400) };
+    let group = Group { host, ..Group::fixed(busy.len() as u32, 8) };
+    let mut nodes = Nodes::new(&Pool { groups: vec![group] }, 0);
     for (node, gpus) in (0u32..).zip(busy) {
         if *gpus != 0 {
-            nodes.take(&Piece { node, milli: 0, gpus: *gpus }).unwrap();
+            nodes.take(&Piece::whole(node, *gpus)).unwrap();
         }
     }
     nodes
@@ -96,7 +99,7 @@ fn whole_nodes_are_kept_for_those_that_need_them() {
 fn parts_go_to_the_tightest_gpu_that_has_room() {
     let mut nodes = nodes(&[0, 0]);
     for (gpu, milli) in [(0, 500), (1, 600)] {
-        nodes.take(&Piece { node: 0, milli, gpus: 1 << gpu }).unwrap();
+        nodes.take(&Piece { milli, ..Piece::whole(0, 1 << gpu) }).unwrap();
     }
     assert_eq!(placed(Placement::BestFit, &nodes, Shape::part(300), false), [(0, 0b10)]);
     assert_eq!(placed(Placement::BestFit, &nodes, Shape::part(450), false), [(0, 0b01)]);
@@ -114,13 +117,15 @@ proptest! {
         part in 0u16..1000,
         rule in prop::sample::select(RULES.to_vec()),
         relaxed in any::<bool>(),
+        asks in (0u32..4, 0u32..4),
     ) {
         let mut nodes = nodes(&busy.iter().map(|(gpus, _)| *gpus).collect::<Vec<_>>());
         for (node, (_, eligible)) in (0u32..).zip(&busy) {
             nodes.set_eligible(node, *eligible || node == 0);
         }
         let shape = if part > 500 { Shape::part(part - 500) } else { Shape { nodes: on.min(gpus as u16), ..Shape::whole(gpus) } };
-        let ask = Ask { job: 7, shape, relaxed };
+        let host = HostNeed { cores_milli: asks.0 * 1000, memory_mib: asks.1 * 30 };
+        let ask = Ask { job: 7, shape: Shape { host, ..shape }, relaxed };
         let placer = placer(rule);
         let mut pieces = Vec::new();
         let placed = placer.place(&nodes, ask, &mut pieces);

@@ -67,18 +67,24 @@ enum Turn {
     Wait,
 }
 
-/// How many nodes a job asks for, and how many GPUs on each.
+/// How many nodes a job asks for, and how many GPUs on each, with what these need beside them.
 #[derive(Clone, Copy)]
 struct Gang {
     nodes: usize,
     each: u32,
+    shape: Shape,
 }
 
 impl Gang {
     fn of(shape: Shape, nodes: &Nodes) -> Self {
         let largest = nodes.largest(shape.gpu_type).max(1);
         let count = if shape.nodes > 0 { u32::from(shape.nodes) } else { shape.gpus.div_ceil(largest) }.max(1);
-        Self { nodes: count as usize, each: shape.gpus.div_ceil(count) }
+        Self { nodes: count as usize, each: shape.gpus.div_ceil(count), shape }
+    }
+
+    /// Whether a node has room for its part.
+    fn fits(self, nodes: &Nodes, node: u32) -> bool {
+        nodes.room(node, self.shape) >= self.each
     }
 }
 
@@ -120,7 +126,7 @@ impl Without {
 
     /// Nodes for a gang among the allowed.
     fn fit(&self, run: &Run<'_>, gang: Gang, allowed: &[bool]) -> Option<Vec<u32>> {
-        let fits = |node: &u32| allowed[*node as usize] && self.nodes.free(*node) >= gang.each;
+        let fits = |node: &u32| allowed[*node as usize] && gang.fits(&self.nodes, *node);
         let fitting: Vec<u32> = (0..run.nodes.len()).filter(fits).collect();
         choose(&self.nodes, &fitting, gang.nodes, &self.jobs)
     }
@@ -138,7 +144,7 @@ impl Run<'_> {
         let (true, Some(domains)) = (self.policy.scan == Scan::Slurm, self.whole.domains()) else { return true };
         let shape = self.shape(job);
         let gang = Gang::of(shape, &self.whole);
-        let fits = |node: &u32| self.whole.is_type(*node, shape.gpu_type) && self.whole.size(*node) >= gang.each;
+        let fits = |node: &u32| self.whole.is_type(*node, shape.gpu_type) && gang.fits(&self.whole, *node);
         let fitting: Vec<u32> = (0..self.whole.len()).filter(fits).collect();
         tree::pick(domains, &fitting, gang.nodes).is_some()
     }
@@ -195,7 +201,7 @@ impl Run<'_> {
             left -= count;
             if count > 0 {
                 let gpus = lowest(self.nodes.free_bits(*node), count);
-                pieces.push(Piece { node: self.nodes.number(*node), milli: 0, gpus });
+                pieces.push(Piece { host: shape.host_of(count), ..Piece::whole(self.nodes.number(*node), gpus) });
             }
         }
         pieces
@@ -228,7 +234,7 @@ impl Run<'_> {
             };
             let at_s = at_s.max(from_s);
             if at_s <= now_s {
-                let fits = nodes.iter().all(|node| self.nodes.free(*node) >= gang.each);
+                let fits = nodes.iter().all(|node| gang.fits(&self.nodes, *node));
                 if fits {
                     return Turn::Start(nodes);
                 }
@@ -312,7 +318,7 @@ impl Run<'_> {
             }
         }
         let fitting = |nodes: &Nodes| -> Vec<u32> {
-            (0..nodes.len()).filter(|node| allowed[*node as usize] && nodes.free(*node) >= gang.each).collect()
+            (0..nodes.len()).filter(|node| allowed[*node as usize] && gang.fits(nodes, *node)).collect()
         };
         if let Some(found) = choose(&nodes, &fitting(&nodes), gang.nodes, &jobs) {
             return Some((now_s, found));

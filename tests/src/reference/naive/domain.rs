@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use tracecast_planner::sim::{Nearness, Piece, Shape, TopologyRequest};
 
+use super::place::{room, whole};
 use super::{Pool, View};
 
 type Way = Vec<usize>;
@@ -15,6 +16,7 @@ type Way = Vec<usize>;
 /// One job that looks for a place.
 struct Look<'v> {
     view: &'v View,
+    shape: Shape,
     /// Ways to the nodes that lie in domains, and whether each has the type asked for.
     nodes: Vec<(Way, bool)>,
     /// GPUs of a pod.
@@ -27,9 +29,8 @@ struct Look<'v> {
 impl Look<'_> {
     fn pods(&self, domain: &[usize]) -> usize {
         let room = |(way, usable): &(Way, bool)| {
-            let (left, eligible) = &self.view[way[way.len() - 1]];
-            let free = left.iter().filter(|left| **left == 1000).count();
-            if *usable && *eligible { free / self.each } else { 0 }
+            let node = way[way.len() - 1];
+            if *usable && self.view[node].1 { room(self.view, node, self.shape) / self.each } else { 0 }
         };
         self.nodes.iter().filter(|(way, _)| way.starts_with(domain)).map(room).sum()
     }
@@ -102,6 +103,7 @@ impl Pool<'_> {
         let sliced = request.slices.filter(|slices| pods.is_multiple_of(usize::from(slices.pods)));
         let look = Look {
             view,
+            shape,
             nodes: (0..view.len()).filter_map(|node| Some((way(node)?, is_type(node)))).collect(),
             each,
             slice: sliced.map_or(1, |slices| usize::from(slices.pods)),
@@ -155,9 +157,8 @@ impl Pool<'_> {
         let mut lacks = pods * each - wanted;
         for (node, pods) in nodes.into_iter().filter(|(_, pods)| *pods > 0) {
             let gpus = view[node].0.iter().enumerate().filter(|(_, left)| **left == 1000).take(pods * each - lacks);
-            let gpus = gpus.map(|(gpu, _)| 1u64 << gpu).sum();
             lacks = 0;
-            pieces.push(Piece { node: self.first + node as u32, milli: 0, gpus });
+            pieces.push(whole(self.first + node as u32, shape, gpus.map(|(gpu, _)| gpu)));
         }
         pieces.reverse();
         Some(pieces)

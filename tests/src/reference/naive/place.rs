@@ -4,9 +4,9 @@
 
 use std::cmp::Reverse;
 
-use tracecast_planner::sim::{Piece, Placement, Shape};
+use tracecast_planner::sim::{HostNeed, Piece, Placement, Shape};
 
-use super::{Pool, View};
+use super::{Beside, Pool, View};
 
 impl Pool<'_> {
     pub(super) fn place(&self, view: &View, job: usize, relaxed: bool) -> Option<Vec<Piece>> {
@@ -25,7 +25,8 @@ impl Pool<'_> {
         let rule = self.policy.placement;
         let relaxed = relaxed && matches!(rule, Placement::Locality(_));
         if shape.milli > 0 {
-            let fits = |node: &usize| view[*node].0.iter().any(|left| *left >= shape.milli);
+            let fits =
+                |node: &usize| view[*node].0.iter().any(|left| *left >= shape.milli) && has(view, *node, shape, 1);
             let amount = |node: usize| view[node].0.iter().map(|left| u64::from(*left)).sum::<u64>();
             let can: Vec<usize> = eligible.into_iter().filter(fits).collect();
             let node = match rule {
@@ -38,23 +39,25 @@ impl Pool<'_> {
                     let mut after = view[*node].0.clone();
                     let gpu = self.part_gpu(&after, shape.milli);
                     after[gpu] -= shape.milli;
-                    (self.waste(*node, &after) - self.waste(*node, &view[*node].0), *node)
+                    let (before, beside) = (&view[*node].0, view[*node].2);
+                    (self.waste(*node, &after, less(beside, shape, 1)) - self.waste(*node, before, beside), *node)
                 }),
                 _ => can.into_iter().min_by_key(|node| (amount(*node), *node)),
             }?;
             let gpu = self.part_gpu(&view[node].0, shape.milli);
-            return Some(vec![Piece { node: self.first + node as u32, milli: shape.milli, gpus: 1 << gpu }]);
+            let node = self.first + node as u32;
+            return Some(vec![Piece { node, milli: shape.milli, gpus: 1 << gpu, host: shape.host }]);
         }
         let wanted = shape.gpus as usize;
         let piece = |node: usize, count: usize| {
             let gpus = view[node].0.iter().enumerate().filter(|(_, left)| **left == 1000).take(count);
-            Piece { node: self.first + node as u32, milli: 0, gpus: gpus.map(|(gpu, _)| 1u64 << gpu).sum() }
+            whole(self.first + node as u32, shape, gpus.map(|(gpu, _)| gpu))
         };
         let fill = |order: Vec<usize>| {
             let mut left = wanted;
             let mut pieces = Vec::new();
             for node in order {
-                let count = free(node).min(left);
+                let count = room(view, node, shape).min(left);
                 if count > 0 {
                     pieces.push(piece(node, count));
                     left -= count;
@@ -65,10 +68,8 @@ impl Pool<'_> {
         if rule == Placement::Spread {
             let mut counts = vec![0; view.len()];
             for _ in 0..wanted {
-                let node = eligible.iter().copied().max_by_key(|node| (free(*node) - counts[*node], Reverse(*node)))?;
-                if free(node) == counts[node] {
-                    return None;
-                }
+                let can = eligible.iter().copied().filter(|node| room(view, *node, shape) > counts[*node]);
+                let node = can.max_by_key(|node| (free(*node) - counts[*node], Reverse(*node)))?;
                 counts[node] += 1;
             }
             return Some(
@@ -109,7 +110,8 @@ impl Pool<'_> {
         for size in &sizes {
             let rest = shape.nodes == 0 && wanted > l && *size < l;
             let unused = |node: &usize| !pieces.iter().any(|piece| piece.node == self.first + *node as u32);
-            let can: Vec<usize> = eligible.iter().copied().filter(|node| free(*node) >= *size).filter(unused).collect();
+            let can: Vec<usize> =
+                eligible.iter().copied().filter(|node| room(view, *node, shape) >= *size).filter(unused).collect();
             let next = match rule {
                 Placement::FirstFit => piece(can.first().copied()?, *size),
                 Placement::WorstFit => piece(can.into_iter().min_by_key(|node| (Reverse(free(*node)), *node))?, *size),
@@ -128,7 +130,11 @@ impl Pool<'_> {
                                 left -= 1;
                             }
                         }
-                        (self.waste(*node, &after) - self.waste(*node, &view[*node].0), *node)
+                        let (before, beside) = (&view[*node].0, view[*node].2);
+                        (
+                            self.waste(*node, &after, less(beside, shape, *size)) - self.waste(*node, before, beside),
+                            *node,
+                        )
                     };
                     piece(can.into_iter().min_by_key(increase)?, *size)
                 }
@@ -138,8 +144,7 @@ impl Pool<'_> {
                         Some((home, node, position))
                     });
                     let (_, node, position) = cells.min()?;
-                    let gpus = (position..position + size).map(|gpu| 1u64 << gpu).sum();
-                    Piece { node: self.first + node as u32, milli: 0, gpus }
+                    whole(self.first + node as u32, shape, position..position + size)
                 }
                 _ => piece(can.into_iter().min_by_key(|node| (free(*node), *node))?, *size),
             };
@@ -153,7 +158,7 @@ impl Pool<'_> {
         shared.min_by_key(|gpu| (left[*gpu], *gpu)).or_else(|| left.iter().position(|left| *left == 1000)).unwrap()
     }
 
-    pub(super) fn waste(&self, node: usize, left: &[u16]) -> i128 {
+    pub(super) fn waste(&self, node: usize, left: &[u16], beside: Beside) -> i128 {
         let mut waste = 0i128;
         for (shape, jobs) in self.workload.shapes.iter().zip(&self.submitted) {
             if shape.gpu_type.is_some() && shape.gpu_type != self.nodes[node].gpu_type {
@@ -161,21 +166,51 @@ impl Pool<'_> {
             }
             let shared = left.iter().filter(|left| **left < 1000).copied();
             let free = left.iter().filter(|left| **left == 1000).count();
-            let lost: i128 = if shape.milli > 0 {
+            let l = (0..self.nodes.len())
+                .filter(|other| shape.gpu_type.is_none() || self.nodes[*other].gpu_type == shape.gpu_type)
+                .map(|other| self.sizes[other])
+                .max()
+                .unwrap_or(0);
+            let needs = (shape.gpus as usize).min(l);
+            let all = left.iter().map(|left| i128::from(*left)).sum::<i128>();
+            let rest = less(beside, *shape, if shape.milli > 0 { 1 } else { needs });
+            let lost: i128 = if rest.cores < 0 || rest.memory < 0 {
+                all
+            } else if shape.milli > 0 {
                 shared.filter(|left| *left < shape.milli).map(i128::from).sum()
             } else {
-                let l = (0..self.nodes.len())
-                    .filter(|other| shape.gpu_type.is_none() || self.nodes[*other].gpu_type == shape.gpu_type)
-                    .map(|other| self.sizes[other])
-                    .max()
-                    .unwrap_or(0);
-                let needs = (shape.gpus as usize).min(l);
                 shared.map(i128::from).sum::<i128>() + if free < needs { free as i128 * 1000 } else { 0 }
             };
             waste += lost * i128::from(*jobs);
         }
         waste
     }
+}
+
+/// What is left beside GPUs once a shape has `times` what it asks for each GPU (or for its part, once).
+fn less(beside: Beside, shape: Shape, times: usize) -> Beside {
+    let of = |each: u32| i64::from(each) * times as i64;
+    Beside { cores: beside.cores - of(shape.host.cores_milli), memory: beside.memory - of(shape.host.memory_mib) }
+}
+
+/// Whether a node has that.
+fn has(view: &View, node: usize, shape: Shape, times: usize) -> bool {
+    let rest = less(view[node].2, shape, times);
+    rest.cores >= 0 && rest.memory >= 0
+}
+
+/// How many GPUs of a node a shape of whole GPUs could have: tried one by one.
+pub(super) fn room(view: &View, node: usize, shape: Shape) -> usize {
+    let free = view[node].0.iter().filter(|left| **left == 1000).count();
+    (0..=free).rev().find(|gpus| has(view, node, shape, *gpus)).unwrap_or(0)
+}
+
+/// GPUs of a node for a shape, with what they need beside.
+pub(super) fn whole(node: u32, shape: Shape, gpus: impl Iterator<Item = usize>) -> Piece {
+    let gpus: Vec<usize> = gpus.collect();
+    let many = gpus.len() as u32;
+    let host = HostNeed { cores_milli: shape.host.cores_milli * many, memory_mib: shape.host.memory_mib * many };
+    Piece { node, milli: 0, gpus: gpus.into_iter().map(|gpu| 1u64 << gpu).sum(), host }
 }
 
 /// Home and position of the best buddy cell for `size` GPUs.

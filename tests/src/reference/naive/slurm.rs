@@ -3,8 +3,7 @@
 //!
 //! Worked number: see that page.
 
-use tracecast_planner::sim::Piece;
-
+use super::place::{room, whole};
 use super::{Phase, Pool, View};
 
 /// Times that nodes are kept for begin and end on whole minutes.
@@ -54,8 +53,7 @@ impl Pool<'_> {
         let Some(nodes) = self.plan(job, kept) else { return false };
         let (_, each) = self.gang(job);
         let view = self.view();
-        let free = |node: &usize| view[*node].0.iter().filter(|left| **left == 1000).count();
-        if nodes.iter().any(|node| free(node) < each) {
+        if nodes.iter().any(|node| room(&view, *node, self.shape(job)) < each) {
             let Some((nodes, victims)) = self.victims_slurm(job, kept) else { return false };
             let now = self.second(self.now);
             let limit = (self.expected_ms(job) + 999) / 1000;
@@ -73,8 +71,7 @@ impl Pool<'_> {
             let gpus: Vec<usize> = free.take(each.min(left)).collect();
             left -= gpus.len();
             if !gpus.is_empty() {
-                let gpus = gpus.iter().map(|gpu| 1u64 << gpu).sum();
-                pieces.push(Piece { node: self.first + node as u32, milli: 0, gpus });
+                pieces.push(whole(self.first + node as u32, self.shape(job), gpus.into_iter()));
             }
         }
         self.start(job, pieces);
@@ -238,14 +235,14 @@ impl Pool<'_> {
         for other in others {
             self.take(&mut view, &self.jobs[*other].pieces);
         }
-        let free = |node: usize| view[node].0.iter().filter(|left| **left == 1000).count();
         let busy = |node: usize| {
             let on = |other: &&usize| {
                 self.jobs[**other].pieces.iter().any(|piece| (piece.node - self.first) as usize == node)
             };
             others.iter().filter(on).count() as i64
         };
-        let mut fitting: Vec<usize> = allowed.iter().copied().filter(|node| free(*node) >= each).collect();
+        let fits = |node: &usize| room(&view, *node, self.shape(job)) >= each;
+        let mut fitting: Vec<usize> = allowed.iter().copied().filter(fits).collect();
         fitting.sort_unstable();
         if self.hangs_on_switches() {
             return self.on_switches(&fitting, wanted);

@@ -204,8 +204,10 @@ impl Pool<'_> {
                 throughout = Some(match throughout {
                     None => view,
                     Some(mut known) => {
-                        for ((known, _), (view, _)) in known.iter_mut().zip(&view) {
+                        for ((known, _, beside), (view, _, other)) in known.iter_mut().zip(&view) {
                             known.iter_mut().zip(view).for_each(|(known, left)| *known = (*known).min(*left));
+                            beside.cores = beside.cores.min(other.cores);
+                            beside.memory = beside.memory.min(other.memory);
                         }
                         known
                     }

@@ -18,6 +18,7 @@ use super::{CPUS_PER_NODE, POOL, comment, levels, lie, quoted, sized};
 use crate::error::{Error, Result};
 use crate::replay::input::recorded::usual_node;
 use crate::sim::cluster::MAX_GPUS_PER_NODE;
+use crate::sim::host::HostRoom;
 
 /// Nodes of one job that are looked at.
 const MOST_NODES: usize = 100_000;
@@ -184,7 +185,11 @@ pub(super) fn write(
         }
         for ((_, path), nodes) in together {
             let lies = path.map_or_else(String::new, |path| lie(&places.levels, path));
-            text.push_str(&format!("\n[[{table}]]\nname = {}\n{}{lies}", quoted(name), sized(nodes, each, None)));
+            text.push_str(&format!(
+                "\n[[{table}]]\nname = {}\n{}{lies}",
+                quoted(name),
+                sized(nodes, each, None, HostRoom::default())
+            ));
         }
     };
     match names {

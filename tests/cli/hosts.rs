@@ -1,0 +1,91 @@
+//! `simulate --hosts`, as a user meets it.
+
+use super::simulate::{data, quietly};
+use super::*;
+
+/// A node of 8 GPUs with 64 cores. The first job takes 60 of them until 100 s; the second asks for 8 at 10 s, and started at 100 s though 7 GPUs were free. One without a GPU is not replayed.
+const PODS: &str = "\
+name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time
+p0,60000,1024,1,1000,,LS,Succeeded,0,100,0
+p1,8000,1024,1,1000,,LS,Succeeded,10,200,100
+p2,4000,1024,0,0,,LS,Succeeded,20,200,20
+";
+const NODES: &str = "sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,8,V100M32\n";
+
+fn wait_s(answer: &serde_json::Value) -> f64 {
+    2.0 * answer["metrics"]["overall"]["wait_s"]["mean"].as_f64().unwrap()
+}
+
+fn hours(answer: &serde_json::Value, cause: &str) -> Option<f64> {
+    let causes = answer["metrics"]["delay"]["all"]["causes"].as_array().unwrap();
+    causes.iter().find(|of| of["cause"] == cause).map(|of| of["wait_hours"].as_f64().unwrap())
+}
+
+#[test]
+fn gpus_wait_for_processors_as_they_did() {
+    let folder = Folder::new();
+    let (pods, nodes) = (folder.file("pods.csv", PODS), folder.file("nodes.csv", NODES));
+    let usual = data(&[&pods, &nodes]);
+    assert_eq!((wait_s(&usual), usual["fidelity"]["max_abs_error_s"].as_f64()), (90.0, Some(0.0)));
+    assert!((hours(&usual, "processors").unwrap() * 3600.0 - 90.0).abs() < 1e-6);
+    assert_eq!(hours(&usual, "memory"), Some(0.0));
+    // 4 cores are left beside 7 GPUs until 100 s, of 200 s, and nobody asks for less than 8.
+    let hostless = usual["metrics"]["overall"]["fragmentation"]["hostless_gpus"].as_f64().unwrap();
+    assert!((hostless - 7.0 * 100.0 / 200.0).abs() < 1e-9, "{hostless}");
+    assert_eq!(data(&[&pods, &nodes, "--hosts", "as-recorded"])["metrics"], usual["metrics"]);
+    let alone = data(&[&pods, &nodes, "--hosts", "none"]);
+    assert_eq!((wait_s(&alone), hours(&alone, "processors")), (0.0, None));
+    assert!(alone["metrics"]["overall"]["fragmentation"].get("hostless_gpus").is_none());
+    let report = stdout(&quietly(&[&pods, &nodes]));
+    let said = report.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("because free GPUs were on nodes without enough free processors"), "{said}");
+    assert!(said.contains("GPUs free without processors or memory for any job"), "{said}");
+    assert!(said.contains("1 job without a GPU is not replayed"), "{said}");
+}
+
+#[test]
+fn other_nodes_have_other_processors() {
+    let folder = Folder::new();
+    let (pods, nodes) = (folder.file("pods.csv", PODS), folder.file("nodes.csv", NODES));
+    let output = tracecast(&["cluster", &pods, &nodes]);
+    let text = stdout(&output);
+    assert!(text.contains("gpu_type = \"V100M32\"\ncpus_per_node = 64\nmemory_gib_per_node = 256\n"), "{text}");
+    let same = folder.file("same.toml", &text);
+    assert_eq!(wait_s(&data(&[&pods, &nodes, "--cluster", &same])), 90.0);
+    // With 68 cores both run at once. With memory for one job alone, the second waits for memory.
+    let more = folder.file("more.toml", &text.replace("cpus_per_node = 64", "cpus_per_node = 68"));
+    assert_eq!(wait_s(&data(&[&pods, &nodes, "--cluster", &more])), 0.0);
+    let less = text.replace("cpus_per_node = 64", "cpus_per_node = 68").replace("= 256", "= 1.5");
+    let less = data(&[&pods, &nodes, "--cluster", &folder.file("less.toml", &less)]);
+    assert_eq!((wait_s(&less), hours(&less, "processors")), (90.0, Some(0.0)));
+    assert!((hours(&less, "memory").unwrap() * 3600.0 - 90.0).abs() < 1e-6);
+    // A comparison has both.
+    let compare = "[[scenario]]\nname = \"as they are\"\n\n[[scenario]]\nname = \"GPUs alone\"\nhosts = \"none\"\n";
+    let both = data(&[&pods, &nodes, "--compare", &folder.file("compare.toml", compare)]);
+    let mean = |answer: &serde_json::Value| answer["metrics"]["overall"]["wait_s"]["mean"].as_f64();
+    assert_eq!((mean(&both), mean(&both["others"][0])), (Some(45.0), Some(0.0)));
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let folder = Folder::new();
+    let (pods, nodes) = (folder.file("pods.csv", PODS), folder.file("nodes.csv", NODES));
+    let refused = |arguments: &[&str], what: &str| {
+        let output = quietly(arguments);
+        let message = stderr(&output);
+        assert!(!output.status.success() && stdout(&output).is_empty() && message.contains(what), "{message}");
+    };
+    refused(&[&pods, &nodes, "--hosts", "some"], "write none or as-recorded");
+    let file = |line: &str| {
+        folder.file("wrong.toml", &format!("[[vc]]\nname = \"*\"\nnodes = 1\ngpu_type = \"V100M32\"\n{line}\n"))
+    };
+    refused(&[&pods, &nodes, "--cluster", &file("cpu_per_node = 64")], "cpu_per_node");
+    refused(&[&pods, &nodes, "--cluster", &file("memory_gib_per_node = 0")], "write more than 0");
+    let compare = folder.file("compare.toml", "[[scenario]]\nname = \"a\"\nhosts = \"all\"\n");
+    refused(&[&pods, &nodes, "--compare", &compare], "write none or as-recorded");
+    refused(&[&pods, &nodes, "--hosts", "as-recorded", "--compat", "helios"], "processors and memory");
+    // Nothing is said of processors: asked for, that is told.
+    let plain = folder.file("plain.toml", "[[vc]]\nname = \"*\"\nnodes = 1\n");
+    let output = quietly(&[&pods, "--cluster", &plain, "--hosts", "as-recorded"]);
+    assert!(stdout(&output).contains("No node says anything of processors or memory"), "{}", stderr(&output));
+}
