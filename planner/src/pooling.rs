@@ -31,7 +31,7 @@ use crate::error::Result;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, worth};
 use crate::replay::compare::{self, IntervalEstimate};
 use crate::replay::fidelity::Fidelity;
-use crate::replay::input::{Loaded, Options, load};
+use crate::replay::input::{Hosts, Loaded, Options, load};
 use crate::replay::metric::{JobTimes, Times};
 use crate::sim::{Cluster, Policy, Scan, Workload, simulate};
 
@@ -141,7 +141,7 @@ pub fn compare(trace: &Trace) -> std::result::Result<Pooling, String> {
         ));
     }
     // The message of a trace without capacity is a cluster file to start from: too long for one line.
-    let loaded = load(trace, None, &Options::default()).map_err(|error| {
+    let loaded = load(trace, None, &Options { hosts: Hosts::Usual, ..Options::default() }).map_err(|error| {
         let text = error.to_string();
         let first = text.lines().next().unwrap_or_default();
         match first.split_once("; write a file") {

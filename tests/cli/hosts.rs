@@ -89,3 +89,36 @@ fn what_cannot_be_is_refused() {
     let output = quietly(&[&pods, "--cluster", &plain, "--hosts", "as-recorded"]);
     assert!(stdout(&output).contains("No node says anything of processors or memory"), "{}", stderr(&output));
 }
+
+/// Every ten seconds a job of one GPU that takes half of a node's cores for 95 s: ten run at a time, on five nodes. GPUs alone would do with two.
+#[test]
+fn nodes_are_sized_for_processors_too() {
+    let folder = Folder::new();
+    let head = PODS.lines().next().unwrap();
+    let pods: String = (0..400)
+        .map(|job| (job, job * 10))
+        .map(|(job, at)| format!("p{job},32000,1024,1,1000,,LS,Succeeded,{at},{},{at}\n", at + 95))
+        .collect();
+    let nodes: String = (0..6).map(|node| format!("n{node},64000,262144,8,V100M32\n")).collect();
+    let (pods, nodes) = (
+        folder.file("pods.csv", &format!("{head}\n{pods}")),
+        folder.file("nodes.csv", &format!("sn,cpu_milli,memory_mib,gpu,model\n{nodes}")),
+    );
+    let plan = ["plan", "capacity", &pods, &nodes, "--scan", "skip", "--target-p95", "1s", "--quiet"];
+    let needed = |more: &[&str]| {
+        let output = tracecast(&[&plan[..], more, &["--format", "json"]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        json(&stdout(&output))["nodes"][0]["needed"]["value"].as_u64().unwrap()
+    };
+    assert_eq!((needed(&[]), needed(&["--hosts", "none"])), (5, 2));
+    let to = folder.path("out");
+    let output = tracecast(&[&plan[..], &["--emit", "cluster,slurm", "--emit-to", &to]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let read = |name: &str| std::fs::read_to_string(PathBuf::from(&to).join(name)).unwrap();
+    assert!(
+        read("cluster.toml").contains("cpus_per_node = 64\nmemory_gib_per_node = 256\n"),
+        "{}",
+        read("cluster.toml")
+    );
+    assert!(read("slurm-nodes.conf").contains("] CPUs=64 RealMemory=262144 Gres=gpu:"), "{}", read("slurm-nodes.conf"));
+}

@@ -16,7 +16,7 @@ use tracecast_planner::capacity::{AskedOfFaults, CapacityAnswer, CapacityRequest
 
 use crate::args::{Reading, TIMES, duration, resource};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanTimes};
+use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
 use crate::cmd::simulate::{PolicyArguments, growth};
 use crate::exit::Usage;
 use crate::output;
@@ -107,7 +107,7 @@ pub(crate) struct PlanCapacity {
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
     #[command(flatten)]
-    pub(crate) times: PlanTimes,
+    pub(crate) which: PlanJobs,
     #[command(flatten)]
     pub(crate) today: PolicyArguments,
     /// Write the recommended nodes for these, separated by commas: cluster, slurm
@@ -203,7 +203,7 @@ pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
         cluster: asked.cluster.as_deref(),
         resource: asked.resource,
         eval_from: asked.eval_from.as_ref(),
-        times: &asked.times,
+        jobs: &asked.which,
         policy: &asked.today,
     };
     let OpenedPlan { title, trace, mut loaded, subject, eval_from_ms, policy } = plan.open(NEEDED, quiet)?;

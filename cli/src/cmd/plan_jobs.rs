@@ -9,23 +9,28 @@ use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_planner::replay::answer::Subject;
-use tracecast_planner::replay::input::{Loaded, Options, last_two, load};
+use tracecast_planner::replay::input::{Hosts, Loaded, Options, last_two, load};
 use tracecast_planner::sim::Policy;
 
 use crate::args::{Reading, duration};
 use crate::cmd::describe;
-use crate::cmd::simulate::{PolicyArguments, given};
+use crate::cmd::simulate::{PolicyArguments, given, hosts};
 use crate::source;
 
-/// Which jobs a plan looks at.
+/// Which jobs a plan looks at, and what of them counts.
 #[derive(Debug, Args)]
-pub(crate) struct PlanTimes {
+pub(crate) struct PlanJobs {
     /// Use jobs submitted at this time or later [default: from the first job]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Jobs and nodes")]
     pub(crate) from: Option<Written>,
     /// Use only jobs that ran at most this long, such as 90s, 10m, 2h or 7d [default: all]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Jobs and nodes")]
     pub(crate) max_run: Option<i64>,
+    /// Whether processors and memory count beside GPUs: none or as-recorded [default: as recorded, where jobs and nodes have them]
+    ///
+    /// As in `tracecast simulate`. The keys cpus_per_node and memory_gib_per_node of --cluster say what nodes have. The word none plans by GPUs alone.
+    #[arg(long, value_name = "WHICH", value_parser = hosts, help_heading = "Jobs and nodes")]
+    pub(crate) hosts: Option<Hosts>,
     /// Use jobs submitted before this time, where a date includes that day [default: to the last job]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_to: Option<Written>,
@@ -38,7 +43,7 @@ pub(crate) struct PlanInput<'a> {
     pub(crate) cluster: Option<&'a Path>,
     pub(crate) resource: Option<Resource>,
     pub(crate) eval_from: Option<&'a Written>,
-    pub(crate) times: &'a PlanTimes,
+    pub(crate) jobs: &'a PlanJobs,
     pub(crate) policy: &'a PolicyArguments,
 }
 
@@ -56,7 +61,7 @@ pub(crate) struct OpenedPlan {
 impl PlanInput<'_> {
     /// Opens and loads. `needed` says why the plan takes no part of the jobs.
     pub(crate) fn open(&self, needed: &str, quiet: bool) -> Result<OpenedPlan> {
-        let PlanTimes { from, max_run, eval_to } = self.times;
+        let PlanJobs { from, max_run, hosts, eval_to } = self.jobs;
         let evaluated = Window::new(["--eval-from", "--eval-to"], self.eval_from, eval_to.as_ref())?;
         let all = Window::new(["--from", "--eval-to"], from.as_ref(), eval_to.as_ref())?;
         let policy = given(self.policy).policy(true)?;
@@ -65,7 +70,14 @@ impl PlanInput<'_> {
         let title = describe::title(&trace, self.sources);
         let zone = Zone::named(&trace.zone)?;
         let ((eval_from_ms, to_ms), (from_ms, _)) = (evaluated.resolve(&zone)?, all.resolve(&zone)?);
-        let options = Options { from_ms, to_ms, longest_ms: *max_run, resource: self.resource, ..Options::default() };
+        let options = Options {
+            from_ms,
+            to_ms,
+            longest_ms: *max_run,
+            resource: self.resource,
+            hosts: hosts.unwrap_or(Hosts::Usual),
+            ..Options::default()
+        };
         let mut loaded = load(&trace, site.as_ref(), &options)?;
         let subject = Subject::of(&title, &trace, &loaded);
         loaded.workload.predicted_s = last_two(&JobFacts::of(&trace), &loaded);

@@ -13,7 +13,7 @@ use tracecast_planner::queues::{self, Objective, QueuesRequest, search};
 
 use crate::args::{Reading, TIMES, resource};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanTimes};
+use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
 use crate::cmd::simulate::{PolicyArguments, predictions};
 use crate::exit::Usage;
 use crate::output;
@@ -102,7 +102,7 @@ pub(crate) struct PlanQueues {
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100_000), help_heading = "Evaluation")]
     pub(crate) replays: u32,
     #[command(flatten)]
-    pub(crate) times: PlanTimes,
+    pub(crate) which: PlanJobs,
     #[command(flatten)]
     pub(crate) today: PolicyArguments,
     /// Write the configuration of these, separated by commas: slurm, kueue, kai, volcano
@@ -175,7 +175,7 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
         cluster: asked.cluster.as_deref(),
         resource: asked.resource,
         eval_from: asked.eval_from.as_ref(),
-        times: &asked.times,
+        jobs: &asked.which,
         policy: &asked.today,
     };
     let OpenedPlan { title, trace, mut loaded, mut subject, eval_from_ms, policy: today } = plan.open(NEEDED, quiet)?;

@@ -38,7 +38,7 @@ const NO_LIMITS: &str = "none";
 const AS_RECORDED: &str = "as-recorded";
 
 /// Whether processors and memory count, as it is written.
-fn hosts(text: &str) -> Result<Hosts, PlannerError> {
+pub(crate) fn hosts(text: &str) -> Result<Hosts, PlannerError> {
     text.parse()
 }
 

@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
 use crate::replay::compare::{self, Difference};
 use crate::replay::fidelity::Fidelity;
-use crate::replay::input::{Loaded, Options, last_two, load};
+use crate::replay::input::{Hosts, Loaded, Options, last_two, load};
 use crate::replay::metric::{Evaluation, evaluate};
 use crate::sim::{Estimate, Order, Policy, Scan, Schedule, simulate};
 
@@ -163,7 +163,7 @@ pub fn look(trace: &Trace) -> std::result::Result<Found, String> {
         return Err("No job is known to have GPUs and a submission.".to_owned());
     };
     let part = |from_ms, to_ms| {
-        let mut loaded = load(trace, None, &Options { from_ms, to_ms, ..Options::default() })
+        let mut loaded = load(trace, None, &Options { from_ms, to_ms, hosts: Hosts::Usual, ..Options::default() })
             .map_err(|error| super::in_a_line(&error))?;
         loaded.workload.predicted_s = last_two(&facts, &loaded);
         if loaded.workload.len() < FEWEST_JOBS {

@@ -13,7 +13,7 @@ use tracecast_analytics::report::format;
 use crate::plan::Recommendation;
 use crate::pooling::Pooling;
 use crate::queues::{QueuesAnswer, QueuesRequest};
-use crate::replay::input::{Options, last_two, load};
+use crate::replay::input::{Hosts, Options, last_two, load};
 use crate::sim::{Policy, Scan};
 
 /// Jobs beyond which a report does not plan queues by itself.
@@ -35,7 +35,8 @@ pub(super) fn look(
     if !pooling.is_believed() || pooling.jobs > MOST_JOBS {
         return Ok((pooling.recommendation().map(with_command), told));
     }
-    let mut loaded = load(trace, None, &Options::default()).map_err(|error| super::in_a_line(&error))?;
+    let mut loaded = load(trace, None, &Options { hosts: Hosts::Usual, ..Options::default() })
+        .map_err(|error| super::in_a_line(&error))?;
     loaded.workload.predicted_s = last_two(&JobFacts::of(trace), &loaded);
     let request = QueuesRequest::of_list(None, Policy { scan, ..Policy::default() }.on(loaded.resource));
     let answer = QueuesAnswer::of(trace, &loaded, String::new(), &request, &|| ());

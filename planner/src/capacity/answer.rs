@@ -28,7 +28,7 @@ use crate::replay::answer::KnownByRun;
 use crate::replay::fidelity::Fidelity;
 use crate::replay::growth::Growth;
 use crate::replay::input::Loaded;
-use crate::sim::{Policy, simulate};
+use crate::sim::{Group, Policy, simulate};
 
 /// Version of the answer; a change that breaks its readers raises it.
 pub const SCHEMA: &str = "plan-capacity/1";
@@ -397,7 +397,7 @@ impl CapacityAnswer {
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
-            notes: loaded.notes.iter().cloned().chain(KnownByRun::note(&request.policy, &loaded.workload)).collect(),
+            notes: notes(loaded, request),
             target: TargetOfWaits {
                 p95_wait_s: request.target.all_s,
                 by_class: request.target.by_class.iter().map(|(class, s)| (class.id().to_owned(), *s)).collect(),
@@ -495,6 +495,19 @@ fn note(of: &SizedPart) -> Option<String> {
     Some(format!("{why}{}", if bought { "; what to have is the needed number itself, without a margin" } else { "" }))
 }
 
+/// What was assumed.
+fn notes(loaded: &Loaded, request: &CapacityRequest) -> Vec<String> {
+    let mut notes = loaded.notes.clone();
+    notes.extend(KnownByRun::note(&request.policy, &loaded.workload));
+    if request.kinds.is_some() && loaded.workload.asks_hosts() && loaded.cluster.has_hosts() {
+        notes.push(
+            "Nodes of a kind that the cluster does not have are taken to have processors and memory for any job."
+                .to_owned(),
+        );
+    }
+    notes
+}
+
 /// A row for each kind of nodes of a part.
 fn types(of: &SizedPart) -> Vec<NodesOfType> {
     let part = &of.part;
@@ -508,10 +521,14 @@ fn types(of: &SizedPart) -> Vec<NodesOfType> {
         None => Some(NotJudged::TooFewJobs),
     };
     let several = part.groups().len() > 1;
-    let row = |(at, group): (usize, &crate::sim::Group)| {
+    let row = |(at, group): (usize, &Group)| {
         let gpu_type = part.gpu_type(group).map(str::to_owned);
         let of_kind = |counts: &Vec<u32>| counts.get(at).copied().unwrap_or(0);
-        let kind = format!("{} × {}", group.gpus_per_node, gpu_type.as_deref().unwrap_or("GPU"));
+        let gpus = |group: &Group| (group.gpus_per_node, group.gpu_type);
+        // Processors and memory are told where nothing else tells two kinds apart.
+        let alike = part.groups().iter().filter(|other| gpus(other) == gpus(group)).count() > 1;
+        let host = if alike { group.host.in_words() } else { String::new() };
+        let kind = format!("{} × {}{host}", group.gpus_per_node, gpu_type.as_deref().unwrap_or("GPU"));
         NodesOfType {
             name: if several { format!("{} ({kind})", part.name) } else { part.name.clone() },
             vcs: part.vcs.clone(),

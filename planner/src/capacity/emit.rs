@@ -2,7 +2,7 @@
 //!
 //! **cluster.toml** has a `[[vc]]` for each VC with nodes of its own (one for each kind of them), and a `[[pool]]` for each that several VCs queue for, with
 //! their quotas and guarantees grown with the pool. With a [mix](super::mix) there is one for each kind of it; a kind apart is a `[[vc]]` of its own, with the jobs that are to
-//! be sent there as a comment. **slurm-nodes.conf** has a `NodeName` line for each kind of nodes; processors and memory are the
+//! be sent there as a comment. **slurm-nodes.conf** has a `NodeName` line for each kind of nodes; processors and memory that are not known are the
 //! operator's to add.
 //!
 //! O(parts). Worked example: a VC `vision` with 12 nodes of 8 GPUs is `NodeName=vision-[001-012] Gres=gpu:8 State=UNKNOWN`.
@@ -16,7 +16,8 @@ use crate::error::{Error, Result};
 use crate::plan::Emitted;
 use crate::plan::emitted::comments;
 use crate::plan::slug::{is_taken, slug};
-use crate::sim::Group;
+use crate::replay::input::cluster_file::sized;
+use crate::sim::{Group, HostRoom};
 
 fn head(answer: &CapacityAnswer) -> String {
     let mut lines = vec![answer.action.replace("**", "")];
@@ -66,10 +67,9 @@ fn kinds<'w>(of: &'w Written<'_>) -> impl Iterator<Item = (usize, &'w Group, u32
     counted.map(|(at, (group, nodes))| (at, group, *nodes)).filter(|(_, _, nodes)| of.all || *nodes > 0)
 }
 
-/// A kind of nodes as lines of TOML: nodes, GPUs and their type.
+/// A kind of nodes as lines of TOML.
 fn kind(part: &Part, group: &Group, nodes: u32) -> String {
-    let gpu_type = part.gpu_type(group).map_or_else(String::new, |name| format!("gpu_type = {}\n", quoted(name)));
-    format!("nodes = {nodes}\ngpus_per_node = {}\n{gpu_type}", group.gpus_per_node)
+    sized(nodes, group.gpus_per_node, part.gpu_type(group), group.host)
 }
 
 /// Who is to queue for a kind apart, as a comment; `more` says what is to be known of it.
@@ -114,6 +114,13 @@ pub fn cluster(answer: &CapacityAnswer) -> Emitted {
     ("cluster.toml".to_owned(), text)
 }
 
+/// Processors and memory of a node, as far as they are known: ` CPUs=96 RealMemory=393216`, the latter in MiB.
+fn host(host: HostRoom) -> String {
+    let cpus = host.cores_milli.map(|milli| format!(" CPUs={}", milli / 1000));
+    let memory = host.memory_mib.map(|mib| format!(" RealMemory={mib}"));
+    cpus.unwrap_or_default() + &memory.unwrap_or_default()
+}
+
 /// Lines for slurm.conf.
 ///
 /// # Errors
@@ -127,7 +134,7 @@ pub fn slurm(answer: &CapacityAnswer) -> Result<Emitted> {
         });
     }
     let mut text = head(answer);
-    text.push_str("# In place of the NodeName lines of slurm.conf; rename the nodes, and add CPUs and RealMemory.\n");
+    text.push_str("# In place of the NodeName lines of slurm.conf; rename the nodes, and add CPUs and RealMemory where they are missing.\n");
     let wrong = |found: String| Error::Malformed {
         what: "name of nodes",
         found,
@@ -160,7 +167,8 @@ pub fn slurm(answer: &CapacityAnswer) -> Result<Emitted> {
             let gpu_type =
                 part.gpu_type(group).map(named).transpose()?.map_or_else(String::new, |name| format!("{name}:"));
             text.push_str(&format!(
-                "NodeName={name}-[001-{count:03}] Gres=gpu:{gpu_type}{} State=UNKNOWN\n",
+                "NodeName={name}-[001-{count:03}]{} Gres=gpu:{gpu_type}{} State=UNKNOWN\n",
+                host(group.host),
                 group.gpus_per_node
             ));
         }

@@ -40,6 +40,13 @@ pub struct HostRoom {
 }
 
 impl HostRoom {
+    /// What it has, as the end of a sentence: `, 96 cores, 384 GiB`; nothing if all is unbounded.
+    pub fn in_words(self) -> String {
+        let cores = self.cores_milli.map(|milli| format!(", {} cores", f64::from(milli) / 1000.0));
+        let memory = self.memory_mib.map(|mib| format!(", {} GiB", (f64::from(mib) / 1024.0).round()));
+        cores.unwrap_or_default() + &memory.unwrap_or_default()
+    }
+
     /// Whether there is as much as one likes of both.
     pub fn is_unbounded(self) -> bool {
         self.cores_milli.is_none() && self.memory_mib.is_none()
@@ -107,5 +114,6 @@ mod tests {
         assert_eq!(HostRoom::default().gpus(each), u32::MAX);
         let later = HostRoom { cores_milli: Some(8000), memory_mib: Some(500_000) };
         assert_eq!(left.in_both(later), HostRoom { cores_milli: Some(8000), memory_mib: Some(400_000) });
+        assert_eq!((left.in_words().as_str(), HostRoom::default().in_words().as_str()), (", 96 cores, 391 GiB", ""));
     }
 }

@@ -138,8 +138,8 @@ fn quoted(name: &str) -> String {
     toml::Value::String(name.to_owned()).to_string()
 }
 
-/// Lines of a table with the size of a group: `nodes` and what they are.
-fn sized(nodes: u32, gpus_per_node: u32, gpu_type: Option<&str>, host: HostRoom) -> String {
+/// Lines of a table of a cluster file with the size of a group: `nodes` and what they are.
+pub(crate) fn sized(nodes: u32, gpus_per_node: u32, gpu_type: Option<&str>, host: HostRoom) -> String {
     let gpu_type = gpu_type.map_or_else(String::new, |name| format!("gpu_type = {}\n", quoted(name)));
     let line = |key: &str, amount: Option<u32>, units: f64| match amount {
         Some(amount) => format!("{key} = {}\n", f64::from(amount) / units),

@@ -11,8 +11,9 @@ use tracecast_analytics::facts::{Capacity, JobFacts};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::{Resource, Table};
 
-use super::failure::{self, Runs};
+use super::failure;
 use super::host::{self, Hosts};
+use super::kept::{Kept, NO_GPU, keep, suggestion};
 use super::limit::LimitFile;
 use super::near::{self, TopologyRules};
 use super::quota::QuotaFile;
@@ -24,11 +25,6 @@ use crate::sim::policy::Scan;
 use crate::sim::topology::Topology;
 use crate::sim::workload::{Shape, UNKNOWN_USER, Warm, Workload};
 
-/// Most GPUs a job may ask for.
-const MOST_GPUS: f64 = 1e6;
-/// Load for which nodes are suggested where nothing is known.
-const SUGGESTED_LOAD: f64 = 0.7;
-
 /// VCs that are named in a note.
 const LISTED: usize = 5;
 /// VCs that are named where one of them was meant.
@@ -36,8 +32,6 @@ const MANY: usize = 20;
 
 /// What jobs without a VC are listed under.
 const NO_VC: &str = "no VC";
-/// Why jobs without GPUs are left out.
-const NO_GPU: &str = "no GPU";
 
 /// Which jobs, and how exactly.
 #[derive(Debug, Clone, Default)]
@@ -101,17 +95,6 @@ pub struct Loaded {
     pub excluded: Vec<Excluded>,
     /// What was assumed, in words.
     pub notes: Vec<String>,
-}
-
-/// A job that is kept.
-struct Kept {
-    row: u32,
-    submit_ms: i64,
-    run_ms: i64,
-    shape: Shape,
-    vc: String,
-    /// Whether it still ran when the record was taken.
-    unfinished: bool,
 }
 
 #[derive(Default)]
@@ -506,77 +489,6 @@ pub(super) fn vcs_of(trace: &Trace) -> Vec<String> {
     names
 }
 
-/// The job of a row, if it can be replayed; its VC is filled in later.
-fn keep(
-    facts: &JobFacts<'_>,
-    row: usize,
-    (options, resource): (&Options, Resource),
-    cut_short: Option<Runs>,
-    rounded: &mut usize,
-) -> std::result::Result<Kept, &'static str> {
-    let jobs = &facts.trace.jobs;
-    let (unknown, none, too_many) = match resource {
-        Resource::Gpus => ("the number of GPUs is unknown", NO_GPU, "more than a million GPUs"),
-        Resource::Cpus => ("the number of processors is unknown", "no processor", "more than a million processors"),
-        Resource::Nodes => ("the number of nodes is unknown", "no node", "more than a million nodes"),
-    };
-    let gpus = resource.given(jobs, row).ok_or(unknown)?;
-    if gpus <= 0.0 {
-        return Err(none);
-    }
-    if gpus > MOST_GPUS {
-        return Err(too_many);
-    }
-    // Only GPUs are shared.
-    let gpus = if resource == Resource::Gpus { gpus } else { gpus.max(1.0) };
-    let submit_ms = jobs.submit.get(row).ok_or("the submission is unknown")?;
-    if options.to_ms.is_some_and(|to| submit_ms >= to) {
-        return Err("submitted after the window");
-    }
-    let unfinished = facts.is_censored(row);
-    if unfinished && options.whole_seconds {
-        return Err("still running when the record was taken");
-    }
-    let summed_s = jobs.reported_attempts_s.get(row).filter(|run| *run >= 0.0 && !unfinished);
-    let run_s = match cut_short {
-        Some(runs) => Some(runs.needs_ms() as f64 / 1000.0),
-        None => summed_s.or_else(|| facts.run_s(row)),
-    };
-    let run_s = run_s.ok_or("the run time is unknown (never started, or not recorded)")?;
-    let whole = |ms: i64| if options.whole_seconds { ms.div_euclid(1000) * 1000 } else { ms };
-    let run_ms = whole((run_s * 1000.0).round() as i64);
-    if options.longest_ms.is_some_and(|longest| run_ms > longest) {
-        return Err("ran longer than asked for");
-    }
-    if options.from_ms.is_some_and(|from| submit_ms < from) {
-        let from = options.from_ms.unwrap_or(submit_ms);
-        let end = jobs.end.get(row).or_else(|| facts.record_end.filter(|_| unfinished));
-        if options.whole_seconds || end.is_none_or(|end| end <= from) {
-            return Err("submitted before the window");
-        }
-    }
-    let mut shape = if gpus < 1.0 {
-        let milli = thousandths(gpus);
-        if milli >= 1000.0 { Shape::whole(1) } else { Shape::part(milli.max(1.0) as u16) }
-    } else {
-        *rounded += usize::from(gpus.fract() > 1e-9);
-        Shape::whole((gpus - 1e-9).ceil().max(1.0) as u32)
-    };
-    if options.gangs_as_recorded && shape.gpus > 0 {
-        let nodes = jobs.alloc_nodes.get(row).or_else(|| jobs.req_nodes.get(row)).unwrap_or(0);
-        if nodes > 0 && nodes <= i64::from(shape.gpus) {
-            shape.nodes = u16::try_from(nodes).unwrap_or(0);
-        }
-    }
-    Ok(Kept { row: row as u32, submit_ms: whole(submit_ms), run_ms, shape, vc: String::new(), unfinished })
-}
-
-/// A part of a GPU in thousandths, rounded down, so that seven sevenths fit on a GPU. What is within a thousandth of a whole one is one.
-fn thousandths(gpus: f64) -> f64 {
-    let milli = gpus * 1000.0 + 1e-3;
-    if milli > 999.01 { 1000.0 } else { milli.floor() }
-}
-
 /// Fills the columns; `kept` is in order of submission.
 fn fill(
     loaded: &mut Loaded,
@@ -658,48 +570,4 @@ fn in_words(reasons: &Reasons) -> String {
         })
         .collect();
     list.join("; ")
-}
-
-/// The same for processors or nodes, which all VCs share.
-fn shared_suggestion(kept: &[Kept], resource: Resource) -> String {
-    let first = kept.iter().map(|job| job.submit_ms).min().unwrap_or(0);
-    let last = kept.iter().map(|job| job.submit_ms).max().unwrap_or(0);
-    let span_s = ((last - first) as f64 / 1000.0).max(1.0);
-    let held: f64 = kept.iter().map(|job| job.shape.as_gpus() * job.run_ms as f64 / 1000.0).sum();
-    let largest = kept.iter().map(|job| job.shape.gpus).max().unwrap_or(1);
-    let many = (held / span_s / SUGGESTED_LOAD).ceil().max(f64::from(largest)).max(1.0);
-    let (nodes, each) = match resource {
-        Resource::Cpus => ((many / 64.0).ceil(), 64),
-        Resource::Gpus | Resource::Nodes => (many, 1),
-    };
-    format!(
-        "the trace does not say how many {} the cluster has; write a file with a [[pool]] and name it with --cluster. To start from, a load of {SUGGESTED_LOAD} (in this file `gpus_per_node` counts {} of a node, at most 64; split larger nodes):\n\n[[pool]]\nname = \"cluster\"\nnodes = {nodes}\ngpus_per_node = {each}\n\n[[vc]]\nname = \"*\"\npool = \"cluster\"\n",
-        resource.many(),
-        resource.many(),
-    )
-}
-
-/// A cluster file to start from, where nothing is known of the cluster's size.
-fn suggestion(kept: &[Kept], resource: Resource) -> String {
-    if resource != Resource::Gpus {
-        return shared_suggestion(kept, resource);
-    }
-    let first = kept.iter().map(|job| job.submit_ms).min().unwrap_or(0);
-    let last = kept.iter().map(|job| job.submit_ms).max().unwrap_or(0);
-    let span_s = ((last - first) as f64 / 1000.0).max(1.0);
-    let mut by_vc: BTreeMap<&str, (f64, u32)> = BTreeMap::new();
-    for job in kept {
-        let entry = by_vc.entry(job.vc.as_str()).or_default();
-        entry.0 += job.shape.as_gpus() * job.run_ms as f64 / 1000.0;
-        entry.1 = entry.1.max(job.shape.gpus);
-    }
-    let mut text = format!(
-        "the trace does not say how large it is; write a file with a [[vc]] each and name it with --cluster. To start from, nodes of 8 GPUs for a load of {SUGGESTED_LOAD}:\n"
-    );
-    for (name, (gpu_s, largest)) in by_vc {
-        let nodes = (gpu_s / span_s / SUGGESTED_LOAD / 8.0).ceil().max(f64::from(largest.div_ceil(8))).max(1.0);
-        let name = toml::Value::String(name.to_owned());
-        text.push_str(&format!("\n[[vc]]\nname = {name}\nnodes = {nodes}\ngpus_per_node = 8\n"));
-    }
-    text
 }

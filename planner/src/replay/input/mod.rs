@@ -11,11 +11,12 @@
 //!
 //! Worked number: of Philly's 111,549 jobs, 68,503 were submitted in October and November 2017 (UTC) to the 11 VCs whose size is known.
 
-mod cluster_file;
+pub(crate) mod cluster_file;
 mod column;
 mod failure;
 mod host;
 mod jobs;
+mod kept;
 mod known;
 mod last_two;
 mod limit;

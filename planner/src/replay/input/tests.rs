@@ -105,7 +105,7 @@ fn shapes_and_runs() {
     assert_eq!((found.workload.unfinished.as_slice(), found.keys[6].as_str()), (&[6][..], "running"));
     assert!(found.notes.iter().any(|note| note.starts_with("Still running when the record was taken: 1 job")));
     let reasons: Vec<&str> = found.excluded.iter().map(|of| of.reason.as_str()).collect();
-    assert_eq!(reasons, ["no GPU", "the run time is unknown (never started, or not recorded)"]);
+    assert_eq!(reasons, ["no GPU", "it never started, so how long it would run is not known"]);
     assert_eq!(loaded(&trace, &Options::default()).workload.shape_of(4), Shape::whole(8));
     // Whole seconds are cut off, not rounded.
     let seconds = loaded(&trace, &Options { whole_seconds: true, ..options });
