@@ -87,7 +87,7 @@ fn shapes_and_runs() {
         JobRow { reported_attempts_s: Some(1.0), ..job("attempts", 1.0, NOON, NOON, NOON + 90_000) },
         job("cpu", 0.0, NOON, NOON, NOON + 1_500),
         JobRow { end: None, run_s: None, censored: Some(true), ..job("running", 1.0, NOON, NOON, NOON) },
-        JobRow { run_s: None, end: None, start: None, ..job("never", 1.0, NOON, NOON, NOON) },
+        JobRow { run_s: None, end: None, start: None, attempts: Some(0), ..job("never", 1.0, NOON, NOON, NOON) },
     ]);
     let options = Options { gangs_as_recorded: true, ..Options::default() };
     let found = loaded(&trace, &options);
@@ -105,7 +105,7 @@ fn shapes_and_runs() {
     assert_eq!((found.workload.unfinished.as_slice(), found.keys[6].as_str()), (&[6][..], "running"));
     assert!(found.notes.iter().any(|note| note.starts_with("Still running when the record was taken: 1 job")));
     let reasons: Vec<&str> = found.excluded.iter().map(|of| of.reason.as_str()).collect();
-    assert_eq!(reasons, ["no GPU", "it never started, so how long it would run is not known"]);
+    assert_eq!(reasons, ["it never started, so how long it would run is not known", "no GPU"]);
     assert_eq!(loaded(&trace, &Options::default()).workload.shape_of(4), Shape::whole(8));
     // Whole seconds are cut off, not rounded.
     let seconds = loaded(&trace, &Options { whole_seconds: true, ..options });
