@@ -255,13 +255,19 @@ fn parts_of_a_gpu_take_cores() {
     assert_eq!(found, [Some((0, 0)), Some((0, 0)), Some((0, 0)), Some((10, 0))]);
 }
 
-/// Fragmentation: a job of one GPU with many cores goes where it leaves the least that nobody can use. Node 0 has 2 GPUs free and 20 cores, node 1 all 8 and 64: with 20 cores, on node 0 it leaves one GPU without a core for jobs of 8 cores; on node 1 none.
+/// Fragmentation: what is asked for most is 1 GPU with 2 cores. Node 0 has 2 of 4 GPUs and 6 of 8 cores free, node 1 all. A job of 1 GPU with 5 cores would leave a GPU beside 1 core on node 0, which is waste for those most frequent
+/// jobs, and 3 GPUs beside 3 cores on node 1, which are none. Best fit sees the fewest free GPUs alone, and so does FGD where cores do not count.
 #[test]
 fn fragmentation_counts_gpus_without_cores() {
-    let rows = [(0, 1000, (6, 7, 1)), (0, 1000, (1, 8, 1)), (0, 1000, (1, 20, 1))];
-    let fgd = Policy { placement: Placement::Fragmentation, ..Policy::default() };
-    let found = starts(&jobs(&rows), &nodes(2, 8, 64, 1000), &fgd);
-    let best = Policy { placement: Placement::BestFit, ..Policy::default() };
-    assert_eq!(starts(&jobs(&rows), &nodes(2, 8, 64, 1000), &best), [Some((0, 0)), Some((0, 0)), Some((0, 1))]);
-    assert_eq!(found[0], Some((0, 0)));
+    let frequent = (0, 1, (1, 2, 1));
+    let rows = [frequent, frequent, frequent, frequent, frequent, (10, 1000, (2, 1, 1)), (20, 1000, (1, 5, 1))];
+    let last = |placement: Placement, cores: u32| {
+        let policy = Policy { placement, ..Policy::default() };
+        let found = starts(&jobs(&rows), &nodes(2, 4, cores, 1000), &policy);
+        assert_eq!(found[5], Some((10, 0)));
+        found[6]
+    };
+    assert_eq!(last(Placement::Fragmentation, 8), Some((20, 1)));
+    assert_eq!(last(Placement::BestFit, 8), Some((20, 0)));
+    assert_eq!(last(Placement::Fragmentation, 1000), Some((20, 0)));
 }

@@ -100,7 +100,7 @@ pub(crate) struct PlanInstances {
     pub(crate) deadline: Option<i64>,
     /// Most instances of one job
     ///
-    /// On several a job is as fast as it was measured with each GPU on a machine of its own (`apart_steps_per_s`, or Gavel's unconsolidated rates). Where that was not measured, the throughputs of one machine are taken, and the answer says so.
+    /// On several a job is as fast as it was measured with each GPU on a machine of its own (`apart_steps_per_s`, or Gavel's unconsolidated rates). Other numbers of GPUs are then not used on several. Where nothing was measured so of a job type on a GPU type, the throughputs of one machine are taken, and the answer says so.
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=512), help_heading = "Jobs")]
     pub(crate) most_instances: u32,
     /// Use numbers of GPUs that were not measured as well, by a forecast of their throughput

@@ -397,7 +397,7 @@ impl CapacityAnswer {
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
-            notes: notes(loaded, request),
+            notes: notes(loaded, request, &parts),
             target: TargetOfWaits {
                 p95_wait_s: request.target.all_s,
                 by_class: request.target.by_class.iter().map(|(class, s)| (class.id().to_owned(), *s)).collect(),
@@ -496,8 +496,19 @@ fn note(of: &SizedPart) -> Option<String> {
 }
 
 /// What was assumed.
-fn notes(loaded: &Loaded, request: &CapacityRequest) -> Vec<String> {
+fn notes(loaded: &Loaded, request: &CapacityRequest, parts: &[SizedPart]) -> Vec<String> {
     let mut notes = loaded.notes.clone();
+    let impossible: u64 = parts.iter().map(|part| part.impossible).sum();
+    if impossible > 0 {
+        let jobs = format::counted(impossible, "job asks", "jobs ask");
+        let beside = if loaded.workload.asks_hosts() { ", with their processors and memory," } else { "" };
+        notes.insert(
+            0,
+            format!(
+                "**{jobs} for more than today's nodes have{beside} even if all are empty.** They never run, and are not judged; further nodes of today's kinds are not sized for them."
+            ),
+        );
+    }
     notes.extend(KnownByRun::note(&request.policy, &loaded.workload));
     if request.kinds.is_some() && loaded.workload.asks_hosts() && loaded.cluster.has_hosts() {
         notes.push(

@@ -49,6 +49,8 @@ pub(super) struct SizedPart {
     pub(super) part: Part,
     /// Judged jobs of the first draw.
     pub(super) jobs: u64,
+    /// Jobs of the first draw that its nodes of today could never run.
+    pub(super) impossible: u64,
     /// `None` with too few [jobs](Self::has_jobs), or where no number of nodes keeps the target.
     pub(super) needed: Option<Needed>,
     pub(super) recommended: u32,
@@ -132,6 +134,7 @@ fn size_part(
         own.iter().map(|jobs| Search::new(&part, jobs, with, window)).collect::<Result<_>>()?;
     let asked = own.first().and_then(|jobs| AskedFor::of(jobs, window));
     let jobs = searches.first().map_or(0, |search| search.judged().len());
+    let impossible = searches.first().map_or(0, Search::impossible);
     let guess = asked.map_or(part.nodes(), |asked| asked.by_mean(&part));
     let needed = if jobs < FEWEST_OF_CLASS { None } else { needed(&mut searches, guess)? };
     let now = part.nodes();
@@ -178,7 +181,7 @@ fn size_part(
         None => None,
     };
     drop(searches);
-    Ok(SizedPart { jobs: jobs as u64, needed, recommended, breaks, theory, broken, replays, part })
+    Ok(SizedPart { jobs: jobs as u64, impossible, needed, recommended, breaks, theory, broken, replays, part })
 }
 
 /// Over draws the median, the least and the greatest; of one record, its own interval.

@@ -116,6 +116,8 @@ pub struct Search<'a> {
     class: Vec<usize>,
     /// Of each judged job its block.
     block: Vec<usize>,
+    /// Jobs of the window that today's nodes could never run.
+    impossible: u64,
     /// Judged jobs by block and group.
     jobs: Vec<[u64; GROUPS]>,
     /// How often each block is in each draw.
@@ -164,6 +166,10 @@ impl<'a> Search<'a> {
             times.is_counted(*job as usize) && finished
         };
         search.judge_these((0u32..).take(workload.len()).filter(runs));
+        let within = |(submit, outcome): &(&i64, &Outcome)| {
+            (window.0..window.1).contains(*submit) && **outcome == Outcome::Rejected
+        };
+        search.impossible = workload.submit_ms.iter().zip(&schedule.outcome).filter(within).count() as u64;
         let today = search.judge(&schedule, &times, part.now());
         search.seen.insert(part.now().to_vec(), today);
         Ok(search)
@@ -209,6 +215,7 @@ impl<'a> Search<'a> {
             judged: Vec::new(),
             class: Vec::new(),
             block: Vec::new(),
+            impossible: 0,
             jobs: vec![[0; GROUPS]; blocks],
             draws: draws.collect(),
             seen: BTreeMap::new(),
@@ -236,6 +243,11 @@ impl<'a> Search<'a> {
             self.class.push(class);
             self.block.push(block);
         }
+    }
+
+    /// Jobs of the window that today's nodes could never run, all of them empty; 0 of jobs that were [told](Self::judging).
+    pub fn impossible(&self) -> u64 {
+        self.impossible
     }
 
     /// Judged jobs.

@@ -59,9 +59,9 @@ pub struct AcrossScore {
     pub rule: AcrossRule,
     /// Cases that something keeps.
     pub cases: u64,
-    /// Of those with a deadline, in how many it found no way.
+    /// In how many it found no way.
     pub found_none: u64,
-    /// Of those with a deadline, in how many its way took longer.
+    /// In how many it found one that took longer than the deadline.
     pub missed: u64,
     /// Ways on several instances.
     pub on_several: u64,
@@ -72,7 +72,7 @@ pub struct AcrossScore {
 /// The test.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AcrossTest {
-    /// Job types.
+    /// Job types that were measured apart on a GPU type that is offered with one GPU.
     pub job_types: u64,
     /// Rules.
     pub rules: Vec<AcrossScore>,

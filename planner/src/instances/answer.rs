@@ -318,7 +318,7 @@ fn on_several(table: &ScalingTable, request: &InstancesRequest) -> String {
     let is_measured = asked.iter().any(|job| types.iter().any(|gpu| !table.apart(gpu, job).is_empty()));
     let mut said = format!("A job has up to {most} instances.");
     if is_measured {
-        said += " On several it is as fast as it was measured with each GPU on a machine of its own; machines of several GPUs may be faster than that.";
+        said += " On several it is as fast as it was measured with each GPU on a machine of its own; machines of several GPUs may be faster than that. Numbers of GPUs that were not measured so are not used on several.";
     }
     if let Some((job, gpu)) = taken.first() {
         said += &format!(

@@ -344,10 +344,8 @@ impl ScalingTable {
         choice: &ScalingChoice,
     ) -> Option<KnownRate> {
         let within = self.rate(gpu, job, gpus, choice);
-        let apart = self.apart(gpu, job);
-        if apart.is_empty() {
-            return within;
-        }
+        // Of a job type that was measured apart, numbers that are hidden in a test are as unknown as those that were not measured.
+        let Some(apart) = self.apart.get(&(gpu.to_owned(), job.to_owned())) else { return within };
         let (_, measured) = apart.iter().find(|(measured, rate)| *measured == gpus && *rate > 0.0)?;
         let most = within.filter(|rate| !single && rate.basis == RateBasis::Measured);
         let steps_per_s = most.map_or(*measured, |most| measured.min(most.steps_per_s));
@@ -432,6 +430,9 @@ pub(super) mod tests {
         assert_eq!(of("b", 2, true), Some((5.0, RateBasis::Measured)));
         assert_eq!(table.without_apart().across("v", "a", (8, true), &choice).map(|rate| rate.steps_per_s), Some(60.0));
         assert_eq!((table.by_family()["a"].apart("v", "a").len(), table.ends().apart("v", "a").len()), (3, 1));
+        // With 2 and 4 hidden nothing is known apart, and one machine does not stand in for several.
+        let few = ScalingTable::of(&[rates[0].clone(), rates[1].clone(), rates[2].clone(), rate("v", "a", 8, 60.0)]);
+        assert_eq!(few.ends().across("v", "a", (8, true), &choice), None);
     }
 
     #[test]

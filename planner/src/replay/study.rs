@@ -27,6 +27,7 @@ use crate::error::{Error, Result};
 use crate::sim::cluster::Cluster;
 use crate::sim::policy::{Compat, Estimate, Order, Policy, Preemption, Scan};
 use crate::sim::schedule::Schedule;
+use crate::sim::topology::Topology;
 
 /// Users listed by name.
 const TOP_USERS: usize = 10;
@@ -485,6 +486,7 @@ fn governing<'c>(cluster: &'c Cluster, policy: &Policy) -> Cow<'c, Cluster> {
     if !idle(cluster.cohorts.is_some(), Scan::Kueue)
         && !idle(cluster.kai.is_some(), Scan::Kai)
         && !idle(cluster.volcano.is_some(), Scan::Volcano)
+        && !idle(cluster.topology.as_ref().is_some_and(Topology::is_of_switches), Scan::Slurm)
     {
         return Cow::Borrowed(cluster);
     }
@@ -492,6 +494,8 @@ fn governing<'c>(cluster: &'c Cluster, policy: &Policy) -> Cow<'c, Cluster> {
     cluster.cohorts = cluster.cohorts.filter(|_| policy.scan == Scan::Kueue);
     cluster.kai = cluster.kai.filter(|_| policy.scan == Scan::Kai);
     cluster.volcano = cluster.volcano.filter(|_| policy.scan == Scan::Volcano);
+    let unfollowed = |topology| if policy.scan == Scan::Slurm { topology } else { Topology::unfollowed(topology) };
+    cluster.topology = cluster.topology.map(unfollowed);
     Cow::Owned(cluster)
 }
 

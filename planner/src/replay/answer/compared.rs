@@ -79,10 +79,12 @@ impl Answer {
         let said: Vec<String> =
             more.map(|(replay, more)| format!("{} ({} more)", replay.name, format::count(more))).collect();
         (!said.is_empty()).then(|| {
-            format!(
-                "**Jobs that never start or end are more under {}** than under the others. Its waits are of the jobs that are left, so it is not called best and beats none.",
-                said.join(", ")
-            )
+            let so = if said.len() == 1 {
+                "Its waits are of the jobs that are left, so it is not called best and beats none."
+            } else {
+                "Their waits are of the jobs that are left, so they are not called best and beat none."
+            };
+            format!("**Jobs that never start or end are more under {}** than under the others. {so}", said.join(", "))
         })
     }
 
@@ -240,6 +242,9 @@ impl Answer {
             all.iter().filter(|(_, standing)| matches!(standing, Standing::Oracle | Standing::FewerEnd)).count();
         let has_oracle = all.iter().any(|(_, standing)| *standing == Standing::Oracle);
         let except = if has_oracle { " Oracles are left aside here: they are bounds." } else { "" };
+        if all.len() - oracles < 2 && !has_oracle {
+            return "None can be called beaten, as of all but one fewer jobs end.".to_owned();
+        }
         if all.len() - oracles < 2 {
             let estimates = if replays.iter().any(|replay| replay.oracle && replay.known_by_run.is_some()) {
                 "Too many jobs have no time limit for `--estimate requested`; `--predictions` gives each a prediction."

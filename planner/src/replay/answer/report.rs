@@ -113,7 +113,9 @@ impl Answer {
                 delay::Cause::Fragmentation => "free GPUs were on the wrong nodes",
                 delay::Cause::HeadOfLine => "they stood behind others though they would have fitted",
                 delay::Cause::Limit => "a limit of their QOS, account or partition was reached",
-                delay::Cause::Topology => "free GPUs were not in one block or rack as they ask",
+                delay::Cause::Topology => {
+                    "free GPUs were not near enough to each other, in one block, rack or network of switches"
+                }
                 delay::Cause::Processors => "free GPUs were on nodes without enough free processors",
                 delay::Cause::Memory => "free GPUs were on nodes without enough free memory",
             };

@@ -6,7 +6,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section};
 
 use super::Answer;
-use crate::replay::metric::near::{NOTHING, apart};
+use crate::replay::metric::near::{NOTHING, SWITCHES, apart};
 use crate::replay::metric::{Metrics, TopologyUse};
 
 impl Answer {
@@ -17,7 +17,7 @@ impl Answer {
         };
         Some(
             self.by_replay(Section::new("topology", "Blocks and racks"), of)?
-                .with_definition("So near: jobs on several nodes that lay in one domain when they ran last, of the level that they ask for; if they ask for none, of the narrowest, by chance.")
+                .with_definition("So near: jobs on several nodes that lay in one domain when they ran last, of the level that they ask for; if they ask for none, of the narrowest.")
                 .with_definition("Waited for it: GPUs were free for all pods of the job, but not near enough to each other. Too large: no domain takes the job, even with all nodes in service and empty, although all nodes together could, so it is rejected. What is larger than the cluster, or over a quota, does not count.")
                 .with_definition("The wait is that of the jobs with this request that ended, whatever they waited for."),
         )
@@ -32,6 +32,28 @@ fn part(some: u64, all: u64) -> String {
 
 /// How many jobs asked, lay near and waited for it.
 fn finding(uses: &[TopologyUse]) -> String {
+    if let Some(all) = uses.iter().find(|of| of.request == SWITCHES) {
+        let waited = match all.waited {
+            0 => "None waited for that while nodes were free elsewhere.".to_owned(),
+            jobs => format!(
+                "{} waited {} GPU-hours although enough nodes had room, as those below no one of the widest switches did.",
+                format::counted(jobs, "job", "jobs"),
+                format::compact(all.gpu_wait_hours)
+            ),
+        };
+        let rejected = match all.rejected {
+            0 => String::new(),
+            1 => " **One job is too large for any of the widest switches and never runs.**".to_owned(),
+            jobs => {
+                format!(" **{} jobs are too large for any of the widest switches and never run.**", format::count(jobs))
+            }
+        };
+        return format!(
+            "Slurm puts each job below one of the widest switches, and on leaves near each other. Of those that ran on several nodes, {} lay below one {}. {waited}{rejected}",
+            part(all.in_one_domain, all.on_several_nodes),
+            all.level,
+        );
+    }
     let asking: Vec<&TopologyUse> = uses.iter().filter(|of| of.request != NOTHING).collect();
     if let (true, Some(all)) = (asking.is_empty(), uses.first()) {
         let near = part(all.in_one_domain, all.on_several_nodes);

@@ -327,7 +327,7 @@ fn in_order(mut cluster: Cluster, names: &[String]) -> Cluster {
 
 /// Gives each job what it asks of the topology, by itself or by rules.
 fn near(loaded: &mut Loaded, trace: &Trace, rules: Option<&TopologyRules>, implied: &[bool]) -> Result<()> {
-    if rules.is_some_and(TopologyRules::is_none) {
+    if rules.is_none_or(TopologyRules::is_none) {
         loaded.cluster.topology = loaded.cluster.topology.take().map(Topology::unfollowed);
     }
     let none = TopologyRules::none();

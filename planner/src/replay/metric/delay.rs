@@ -37,6 +37,7 @@ use super::host::asks_beside;
 use super::sweep::CAUSES;
 use super::times::{JobTimes, hours};
 use crate::sim::cluster::Cluster;
+use crate::sim::topology::Topology;
 use crate::sim::workload::Workload;
 
 /// What kept a job from starting.
@@ -241,7 +242,7 @@ impl DelayByCause {
         let waited = |sum: &&Sum| sum.jobs > 0;
         let further = Further {
             limited: cluster.limits.is_some(),
-            asking: workload.has_requests(),
+            asking: workload.has_requests() || cluster.topology.as_ref().is_some_and(Topology::is_of_switches),
             hosted: asks_beside(workload, cluster),
         };
         Self {

@@ -22,6 +22,8 @@ use crate::sim::workload::{Shape, Workload};
 
 /// What jobs without a request are listed under.
 pub(crate) const NOTHING: &str = "nothing";
+/// What is said of such a job where Slurm chooses nodes by switches.
+pub(crate) const SWITCHES: &str = "nothing, on switches";
 
 /// What became of the jobs with one request.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -83,12 +85,18 @@ pub(super) struct Nearby {
     domains: Vec<Vec<Option<u32>>>,
     /// Domains of each level.
     counts: Vec<usize>,
+    /// What every job that asks for nothing has to have: where Slurm chooses nodes by switches, one of the widest.
+    implied: Option<TopologyRequest>,
 }
 
 impl Nearby {
     /// Of a cluster whose jobs ask. O(nodes × levels × log nodes).
     pub(super) fn of(workload: &Workload, cluster: &Cluster) -> Option<Self> {
-        let topology = cluster.topology.as_ref().filter(|_| workload.has_requests())?;
+        let topology = cluster.topology.as_ref()?;
+        let implied = topology.is_of_switches().then(|| TopologyRequest::required(0));
+        if implied.is_none() && !workload.has_requests() {
+            return None;
+        }
         let (mut domains, mut counts) = (Vec::new(), Vec::new());
         for level in 0..=topology.node_level() {
             let mut known: BTreeMap<u32, u32> = BTreeMap::new();
@@ -100,7 +108,12 @@ impl Nearby {
             domains.push(nodes.map(|node| topology.domain(node, level).map(&mut number)).collect());
             counts.push(known.len());
         }
-        Some(Self { domains, counts })
+        Some(Self { domains, counts, implied })
+    }
+
+    /// Whether a shape has to lie near.
+    pub(super) fn concerns(&self, shape: Shape) -> bool {
+        shape.request.or(self.implied).is_some()
     }
 
     fn domain(&self, level: usize, node: usize) -> Option<usize> {
@@ -109,7 +122,7 @@ impl Nearby {
 
     /// What stands in the way of a shape with a request in a pool. O(nodes).
     pub(super) fn judge(&self, state: &State, pool: usize, shape: Shape, looked: Looked) -> Verdict {
-        let Some(request) = shape.request else { return Verdict::Fits };
+        let Some(request) = shape.request.or(self.implied) else { return Verdict::Fits };
         let (count, each) = shape.pods(state.largest(pool, shape));
         let lowest = self.counts.len().saturating_sub(1);
         let slices = request.slices.filter(|slices| slices.pods > 0 && count.is_multiple_of(u32::from(slices.pods)));
@@ -188,7 +201,7 @@ pub(super) fn uses(
     let mut far: BTreeMap<(usize, Shape), bool> = BTreeMap::new();
     let mut empty: Option<State> = None;
     let mut is_far = |job: usize, shape: Shape| {
-        let (Some(nearby), Some(_)) = (&nearby, shape.request) else { return false };
+        let Some(nearby) = nearby.as_ref().filter(|nearby| nearby.concerns(shape)) else { return false };
         let vc = workload.vc.get(job).and_then(|vc| cluster.vcs.get(usize::from(*vc)));
         let Some(pool) = vc.map(|vc| usize::from(vc.pool)) else { return false };
         let empty = empty.get_or_insert_with(|| State::new(cluster));
@@ -218,8 +231,9 @@ pub(super) fn uses(
             sum.together += u64::from(near && others.iter().all(|other| domain(other.node) == domain(first.node)));
         }
     }
+    let nothing = if topology.is_of_switches() { SWITCHES } else { NOTHING };
     let told = |((_, request), sum): ((bool, Option<TopologyRequest>), Sum)| TopologyUse {
-        request: request.map_or_else(|| NOTHING.to_owned(), |request| in_words(request, topology)),
+        request: request.map_or_else(|| nothing.to_owned(), |request| in_words(request, topology)),
         level: topology.name(level_of(request, topology)).to_owned(),
         jobs: sum.jobs,
         ran: sum.ran,
@@ -287,6 +301,37 @@ mod tests {
             (without.len(), without[0].jobs, without[0].on_several_nodes, without[0].in_one_domain),
             (1, 4, 1, 0)
         );
+    }
+
+    /// The same on two leaf switches of two nodes: under Slurm the job of two nodes waits until one leaf has both.
+    #[test]
+    fn waits_for_a_switch_are_told_too() {
+        let mut cluster = Cluster::of_vcs(&[("all", 4, 8)]);
+        cluster.topology = Some(Topology::regular(vec!["leaf".to_owned()], &[2], 4).unwrap());
+        let mut jobs = Workload::default();
+        // Three nodes are busy, for 100, 300 and 200 s.
+        for (gpus, at, end) in [(8, 0, 100), (8, 0, 300), (8, 0, 200), (16, 10, 50)] {
+            jobs.push(at * 1000, end * 1000, Shape { nodes: (gpus / 8) as u16, ..Shape::whole(gpus) });
+        }
+        let policy = Policy { scan: Scan::Slurm, ..Policy::default() };
+        let schedule = simulate(&jobs, &cluster, &policy).unwrap();
+        let waited_s = schedule.start_ms(3).unwrap() / 1000 - 10;
+        let metrics = evaluate(&jobs, &cluster, &schedule, 1).unwrap().metrics;
+        let of = |cause: Cause| {
+            let found = metrics.delay.all.causes.iter().find(|of| of.cause == cause);
+            found.map_or(0.0, |found| found.wait_hours * 3600.0)
+        };
+        let [only] = metrics.topology.as_slice() else { panic!("{:?}", metrics.topology) };
+        assert_eq!((only.request.as_str(), only.jobs, only.waited), (SWITCHES, 4, 1));
+        // Whatever it did not wait for GPUs, it waited for the switches, and for nothing else.
+        assert!(of(Cause::Topology) > 0.0 && (only.wait_hours * 3600.0 - of(Cause::Topology)).abs() < 1e-9);
+        let told = of(Cause::Capacity) + of(Cause::Topology);
+        assert!((told - waited_s as f64).abs() < 1e-6, "{told} of {waited_s}");
+        // Followed no more, nothing is said of switches.
+        cluster.topology = cluster.topology.map(Topology::unfollowed);
+        let schedule = simulate(&jobs, &cluster, &policy).unwrap();
+        let metrics = evaluate(&jobs, &cluster, &schedule, 1).unwrap().metrics;
+        assert_eq!(metrics.topology[0].request, NOTHING);
     }
 
     /// Racks of two nodes of 8, and one node in no rack.

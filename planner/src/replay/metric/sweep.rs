@@ -381,7 +381,7 @@ impl<'a> Walk<'a> {
             let over = quota.is_some_and(|quota| used + amount > quota)
                 || self.queues.as_ref().is_some_and(|queues| queues.lacks(class.vc, shape));
             let limited = reasons.as_mut().is_some_and(|reasons| reasons.judge(*ix, self.workload, pool.at));
-            let nearby = self.nearby.as_ref().filter(|_| shape.request.is_some());
+            let nearby = self.nearby.as_ref().filter(|nearby| nearby.concerns(shape));
             let near = nearby.map(|nearby| nearby.judge(state, pool_ix, shape, Looked::Gpus));
             let fits = |looked: Looked| match nearby {
                 Some(nearby) => nearby.judge(state, pool_ix, shape, looked) == Verdict::Fits,

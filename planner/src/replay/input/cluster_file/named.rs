@@ -173,8 +173,13 @@ pub(super) fn write(
     );
     let alone = used.values().all(|vcs| vcs.len() == 1) && !used.is_empty() && names.len() > 1 && strangers.is_empty();
     let all: BTreeSet<&str> = used.keys().chain(places.of.keys()).map(String::as_str).collect();
-    let idle: Vec<&str> = all.iter().copied().filter(|node| alone && !used.contains_key(*node)).collect();
-    told(&idle, "node of the file ran no job, and is left out", "nodes of the file ran no job, and are left out", text);
+    let idle: Vec<&str> = all.iter().copied().filter(|node| !used.is_empty() && !used.contains_key(*node)).collect();
+    let [one, many] = if alone {
+        ["node of the file ran no job, and is left out", "nodes of the file ran no job, and are left out"]
+    } else {
+        ["node of the file ran no job, and counts as there", "nodes of the file ran no job, and count as there"]
+    };
+    told(&idle, one, many, text);
     levels(&places.levels, text);
     let mut entries = |table: &str, name: &str, nodes: &mut dyn Iterator<Item = &str>| {
         // Those that lie nowhere last.
