@@ -255,17 +255,18 @@ fn parts_of_a_gpu_take_cores() {
     assert_eq!(found, [Some((0, 0)), Some((0, 0)), Some((0, 0)), Some((10, 0))]);
 }
 
-/// Fragmentation: what is asked for most is 1 GPU with 2 cores. Node 0 has 2 of 4 GPUs and 6 of 8 cores free, node 1 all. A job of 1 GPU with 5 cores would leave a GPU beside 1 core on node 0, which is waste for those most frequent
-/// jobs, and 3 GPUs beside 3 cores on node 1, which are none. Best fit sees the fewest free GPUs alone, and so does FGD where cores do not count.
+/// Fragmentation: of 9 jobs of 1 GPU with 2 cores and one of 4 GPUs none runs any more; node 0 has 2 of 4 GPUs and 6 of 8 cores free, beside a job of 2 GPUs with 2 cores, and node 1 all. A job of 1 GPU with 5 cores comes. GPUs alone: on node 0
+/// the waste grows by 1 for the job of 2 GPUs and falls by 1 for that of 4, and on node 1 it grows by 3 for that of 4; so it goes to node 0. With cores it would leave 1 core there beside 1 GPU, so that the waste grows by 9 more for the most
+/// frequent and by 1 for its like; on node 1 it grows by 3 more for its like. So it goes to node 1, where best fit, which sees free GPUs alone, does not.
 #[test]
 fn fragmentation_counts_gpus_without_cores() {
-    let frequent = (0, 1, (1, 2, 1));
-    let rows = [frequent, frequent, frequent, frequent, frequent, (10, 1000, (2, 1, 1)), (20, 1000, (1, 5, 1))];
+    let mut rows = vec![(0, 1, (1, 2, 1)); 9];
+    rows.extend([(0, 1, (4, 0, 1)), (10, 1000, (2, 1, 1)), (20, 1000, (1, 5, 1))]);
     let last = |placement: Placement, cores: u32| {
         let policy = Policy { placement, ..Policy::default() };
         let found = starts(&jobs(&rows), &nodes(2, 4, cores, 1000), &policy);
-        assert_eq!(found[5], Some((10, 0)));
-        found[6]
+        assert_eq!(found[10], Some((10, 0)));
+        found[11]
     };
     assert_eq!(last(Placement::Fragmentation, 8), Some((20, 1)));
     assert_eq!(last(Placement::BestFit, 8), Some((20, 0)));
