@@ -133,6 +133,42 @@ fn gpus_of_cut_lists_are_those_asked_for() {
     assert_eq!(trace.ledger.count("bad_tres"), 2);
 }
 
+/// As Slurm 22.05 printed them, on cores of two threads: `--cpus-per-gpu=3` with `--mem-per-cpu=1000`, with `--mem-per-gpu=1000` and with `--mem=7000`; `-c5` with `--mem-per-cpu=1000`; `-n7 --gpus=5` on two nodes; and `--mem=0`. What was asked for knows nothing of processors by the GPU.
+#[test]
+fn processors_and_memory_are_those_given() {
+    const MIB: i64 = 1 << 20;
+    let header = "JobID|State|Submit|Start|End|NNodes|NCPUS|ReqCPUS|ReqMem|ReqTRES|AllocTRES\n";
+    let times = "COMPLETED|2024-01-01T00:00:00|2024-01-01T00:01:00|2024-01-01T01:01:00";
+    let rows: String = [
+        "1|10|1|1000M|billing=1,cpu=1,gres/gpu=3,mem=1000M,node=1|billing=10,cpu=10,gres/gpu=3,mem=10000M,node=1",
+        "1|10|1|3000M|billing=1,cpu=1,gres/gpu=3,mem=3000M,node=1|billing=10,cpu=10,gres/gpu=3,mem=3000M,node=1",
+        "1|4|1|7000M|billing=1,cpu=1,gres/gpu=1,mem=7000M,node=1|billing=4,cpu=4,gres/gpu=1,mem=7000M,node=1",
+        "1|6|5|5000M|billing=5,cpu=5,gres/gpu=3,mem=5000M,node=1|billing=6,cpu=6,gres/gpu=3,mem=6000M,node=1",
+        "2|8|7|70M|billing=7,cpu=7,gres/gpu=5,mem=70M,node=2|billing=8,cpu=8,gres/gpu=5,mem=80M,node=2",
+        "1|2|1|62.50G|billing=1,cpu=1,gres/gpu=1,mem=62.50G,node=1|billing=2,cpu=2,gres/gpu=1,mem=62.50G,node=1",
+    ]
+    .iter()
+    .enumerate()
+    .map(|(id, row)| format!("{id}|{times}|{row}\n"))
+    .collect();
+    let trace = text(format!("{header}{rows}").as_bytes()).unwrap();
+    let jobs = &trace.jobs;
+    let found = |row: usize| {
+        let mib = |bytes: Option<i64>| bytes.unwrap() / MIB;
+        let (asked, given) = (jobs.req_cpus.get(row).unwrap(), jobs.alloc_cpus.get(row).unwrap());
+        (asked, mib(jobs.req_mem_bytes.get(row)), given, mib(jobs.alloc_mem_bytes.get(row)))
+    };
+    let expected = [
+        (1.0, 1_000, 10.0, 10_000),
+        (1.0, 3_000, 10.0, 3_000),
+        (1.0, 7_000, 4.0, 7_000),
+        (5.0, 5_000, 6.0, 6_000),
+        (7.0, 70, 8.0, 80),
+        (1.0, 64_000, 2.0, 64_000),
+    ];
+    assert_eq!([0, 1, 2, 3, 4, 5].map(found), expected);
+}
+
 /// (28) An empty file is said to be empty; a header alone is a trace without jobs; a missing column is named.
 #[test]
 fn nothing_to_read_and_columns_that_are_missing() {
