@@ -1,5 +1,6 @@
 //! The lab: a real Slurm on loopback, started and stopped by `tests/lab/slurm`.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,9 +16,8 @@ static ONE: Mutex<()> = Mutex::new(());
 pub(crate) struct Lab {
     home: PathBuf,
     nodes: u32,
-    scheduler: &'static str,
-    /// The switches that nodes hang on (`topology.conf`), if they do.
-    switches: Option<PathBuf>,
+    /// What the lab script is told by its environment.
+    settings: Vec<(&'static str, OsString)>,
     _one: MutexGuard<'static, ()>,
 }
 
@@ -28,12 +28,21 @@ impl Lab {
     }
 
     /// The same with other `SchedulerParameters`.
-    pub(crate) fn with_scheduler(nodes: u32, scheduler: &'static str) -> Option<Self> {
-        Self::on_switches(nodes, scheduler, None)
+    pub(crate) fn with_scheduler(nodes: u32, scheduler: &str) -> Option<Self> {
+        Self::with(nodes, scheduler, &[])
     }
 
     /// The same with nodes on switches, of which Slurm is told by this `topology.conf`.
-    pub(crate) fn on_switches(nodes: u32, scheduler: &'static str, switches: Option<&Path>) -> Option<Self> {
+    pub(crate) fn on_switches(nodes: u32, scheduler: &str, switches: &Path) -> Option<Self> {
+        Self::with(nodes, scheduler, &[("LAB_TOPOLOGY", switches.as_os_str())])
+    }
+
+    /// The same with nodes that have this beside GPUs (as a line of `NodeName` says it), of which jobs take processors and memory.
+    pub(crate) fn on_hosts(nodes: u32, scheduler: &str, host: &str) -> Option<Self> {
+        Self::with(nodes, scheduler, &[("LAB_NODE", host.as_ref()), ("LAB_SELECT", "CR_Core_Memory".as_ref())])
+    }
+
+    fn with(nodes: u32, scheduler: &str, others: &[(&'static str, &OsStr)]) -> Option<Self> {
         let wanted = std::env::var_os("TRACECAST_SLURM_LAB").is_some_and(|value| value == "1");
         tracecast_tests::skipped::record("a Slurm lab (root and TRACECAST_SLURM_LAB=1)", wanted);
         if !wanted {
@@ -43,7 +52,9 @@ impl Lab {
         let home = std::env::temp_dir().join(format!("tracecast-slurm-{}", std::process::id()));
         // Another test that failed has stopped its lab all the same.
         let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let lab = Self { home, nodes, scheduler, switches: switches.map(Path::to_owned), _one: one };
+        let mut settings = vec![("LAB_SCHEDULER", OsString::from(scheduler))];
+        settings.extend(others.iter().map(|(name, value)| (*name, (*value).to_owned())));
+        let lab = Self { home, nodes, settings, _one: one };
         lab.run(&["up", &nodes.to_string()]);
         Some(lab)
     }
@@ -61,15 +72,14 @@ impl Lab {
     /// A command that talks to this lab.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
+        for name in ["LAB_TOPOLOGY", "LAB_NODE", "LAB_SELECT"] {
+            command.env_remove(name);
+        }
         command
             .env("LAB", &self.home)
-            .env("LAB_SCHEDULER", self.scheduler)
             .env("SLURM_CONF", self.home.join("slurm.conf"))
-            .env("TZ", "UTC");
-        match &self.switches {
-            Some(file) => command.env("LAB_TOPOLOGY", file),
-            None => command.env_remove("LAB_TOPOLOGY"),
-        };
+            .env("TZ", "UTC")
+            .envs(self.settings.iter().map(|(name, value)| (*name, value.as_os_str())));
         command
     }
 

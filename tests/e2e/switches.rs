@@ -155,7 +155,7 @@ fn recorded_on_switches() {
     std::fs::write(&switches, SWITCHES).unwrap();
     let mut recorded: Option<(usize, Trace)> = None;
     for _ in 0..RECORDINGS {
-        let Some(lab) = Lab::on_switches(NODES, recording::SCHEDULER, Some(&switches)) else { return };
+        let Some(lab) = Lab::on_switches(NODES, recording::SCHEDULER, &switches) else { return };
         assert!(lab.output("scontrol", &["show", "topology"]).contains("SwitchName=leaf2"));
         let (trace, disturbed) = recording::record(&lab, &asked, &file);
         drop(lab);

@@ -23,12 +23,12 @@ fn a_file_with_a_header() {
     assert!(trace.counts_gpus);
     insta::assert_snapshot!(render(&trace), @r"
     jobs (15 rows)
-      cluster=fir job_key=100 user=ana account=vision vc=gpu qos=normal name=train|größe|v2 gpu_type=a100 state=completed reported_state=COMPLETED submit=2024-03-04 10:00:00 eligible=2024-03-04 10:00:00 start=2024-03-04 10:05:00 end=2024-03-04 11:05:00 censored=0 attempts=1 req_nodes=2 req_cpus=16 req_mem_bytes=68719476736 req_gpus=8 alloc_nodes=2 alloc_cpus=16 alloc_gpus=8 nodes_hostlist=d09n04s[01-02] time_limit_s=86400 run_s=3600 reported_run_s=3600 reported_energy_j=3600000 reported_gpu_util_ratio=0.75 exit_code=0
+      cluster=fir job_key=100 user=ana account=vision vc=gpu qos=normal name=train|größe|v2 gpu_type=a100 state=completed reported_state=COMPLETED submit=2024-03-04 10:00:00 eligible=2024-03-04 10:00:00 start=2024-03-04 10:05:00 end=2024-03-04 11:05:00 censored=0 attempts=1 req_nodes=2 req_cpus=16 req_mem_bytes=68719476736 req_gpus=8 alloc_nodes=2 alloc_cpus=16 alloc_gpus=8 alloc_mem_bytes=68719476736 nodes_hostlist=d09n04s[01-02] time_limit_s=86400 run_s=3600 reported_run_s=3600 reported_energy_j=3600000 reported_gpu_util_ratio=0.75 exit_code=0
       cluster=fir job_key=101 user=ben account=vision vc=gpu qos=normal name=two types gpu_type=a100+v100 state=cancelled reported_state=CANCELLED by 1001 submit=2024-03-04 10:01:00 eligible=2024-03-04 10:01:00 end=2024-03-04 10:09:00 censored=0 attempts=0 req_nodes=1 req_cpus=8 req_mem_bytes=25165824000 req_gpus=3 exit_code=0
       cluster=fir job_key=102 user=ben account=vision vc=gpu qos=normal name=gone before it began state=cancelled reported_state=CANCELLED+ submit=2024-03-04 10:02:00 eligible=2024-03-04 10:02:00 end=2024-03-04 10:08:00 censored=0 attempts=0 req_nodes=1 req_cpus=4 req_mem_bytes=50331648000 req_gpus=1 exit_code=0
-      cluster=fir job_key=103 user=cem account=bio vc=cpu qos=normal name=cpu only state=failed reported_state=FAILED submit=2024-03-04 10:03:00 eligible=2024-03-04 10:03:00 start=2024-03-04 10:03:30 end=2024-03-04 10:04:00 censored=0 attempts=1 req_nodes=1 req_cpus=4 req_mem_bytes=8589934592 req_gpus=0 alloc_nodes=1 alloc_cpus=4 alloc_gpus=0 nodes_hostlist=d13n03 time_limit_s=3600 run_s=30 reported_run_s=30 exit_code=2
+      cluster=fir job_key=103 user=cem account=bio vc=cpu qos=normal name=cpu only state=failed reported_state=FAILED submit=2024-03-04 10:03:00 eligible=2024-03-04 10:03:00 start=2024-03-04 10:03:30 end=2024-03-04 10:04:00 censored=0 attempts=1 req_nodes=1 req_cpus=4 req_mem_bytes=8589934592 req_gpus=0 alloc_nodes=1 alloc_cpus=4 alloc_gpus=0 alloc_mem_bytes=8589934592 nodes_hostlist=d13n03 time_limit_s=3600 run_s=30 reported_run_s=30 exit_code=2
       cluster=fir job_key=104 user=ana account=vision vc=gpu qos=normal name=again state=completed reported_state=COMPLETED submit=2024-03-04 10:04:00 eligible=2024-03-04 10:04:00 start=2024-03-04 10:10:00 end=2024-03-04 10:21:00 censored=0 attempts=2 req_nodes=1 req_cpus=2 req_gpus=2 alloc_nodes=1 alloc_cpus=2 alloc_gpus=2 nodes_hostlist=d13n07 time_limit_s=7200 run_s=90 reported_run_s=90 exit_code=0
-      cluster=fir job_key=105_0 parent_job=105 user=ana account=vision vc=gpu qos=normal name=sweep gpu_type=a100_3g.20gb state=running reported_state=RUNNING submit=2024-03-04 10:05:00 eligible=2024-03-04 10:05:00 start=2024-03-04 10:30:00 censored=1 attempts=1 req_nodes=1 req_cpus=1 req_mem_bytes=4194304000 req_gpus=1 alloc_nodes=1 alloc_cpus=1 alloc_gpus=1 nodes_hostlist=d13n[08] time_limit_s=600 reported_run_s=120 exit_code=0
+      cluster=fir job_key=105_0 parent_job=105 user=ana account=vision vc=gpu qos=normal name=sweep gpu_type=a100_3g.20gb state=running reported_state=RUNNING submit=2024-03-04 10:05:00 eligible=2024-03-04 10:05:00 start=2024-03-04 10:30:00 censored=1 attempts=1 req_nodes=1 req_cpus=1 req_mem_bytes=4194304000 req_gpus=1 alloc_nodes=1 alloc_cpus=1 alloc_gpus=1 alloc_mem_bytes=4194304000 nodes_hostlist=d13n[08] time_limit_s=600 reported_run_s=120 exit_code=0
       cluster=fir job_key=105_1 parent_job=105 user=ana account=vision vc=gpu qos=normal name=sweep gpu_type=a100_3g.20gb state=pending reported_state=PENDING submit=2024-03-04 10:05:00 censored=1 attempts=0 req_nodes=1 req_cpus=1 req_mem_bytes=4194304000 req_gpus=1 time_limit_s=600 exit_code=0
       cluster=fir job_key=105_2 parent_job=105 user=ana account=vision vc=gpu qos=normal name=sweep gpu_type=a100_3g.20gb state=pending reported_state=PENDING submit=2024-03-04 10:05:00 censored=1 attempts=0 req_nodes=1 req_cpus=1 req_mem_bytes=4194304000 req_gpus=1 time_limit_s=600 exit_code=0
       cluster=fir job_key=105_3 parent_job=105 user=ana account=vision vc=gpu qos=normal name=sweep gpu_type=a100_3g.20gb state=pending reported_state=PENDING submit=2024-03-04 10:05:00 censored=1 attempts=0 req_nodes=1 req_cpus=1 req_mem_bytes=4194304000 req_gpus=1 time_limit_s=600 exit_code=0
@@ -36,8 +36,8 @@ fn a_file_with_a_header() {
       cluster=fir job_key=105_5 parent_job=105 user=ana account=vision vc=gpu qos=normal name=sweep gpu_type=a100_3g.20gb state=pending reported_state=PENDING submit=2024-03-04 10:05:00 censored=1 attempts=0 req_nodes=1 req_cpus=1 req_mem_bytes=4194304000 req_gpus=1 time_limit_s=600 exit_code=0
       cluster=fir job_key=106_[1,3,...] parent_job=106 user=ana account=vision vc=gpu qos=normal name=long sweep state=pending reported_state=PENDING submit=2024-03-04 10:06:00 censored=1 attempts=0 req_nodes=1 req_cpus=1 req_mem_bytes=4194304000 req_gpus=1 time_limit_s=600 exit_code=0
       cluster=fir job_key=107+1 parent_job=107 user=ben account=vision vc=gpu qos=high name=het state=out_of_memory reported_state=OUT_OF_MEMORY submit=2024-03-04 10:07:00 eligible=2024-03-04 10:07:00 start=2024-03-04 10:40:00 end=2024-03-04 10:41:40 censored=0 attempts=1 req_nodes=3 req_cpus=3 req_mem_bytes=314572800 req_gpus=4 alloc_nodes=3 alloc_cpus=3 alloc_gpus=4 nodes_hostlist=r[1-2]n08,r3n01 time_limit_s=600 run_s=100 reported_run_s=100 exit_code=0
-      cluster=fir job_key=103@1725148800 user=dee account=vision vc=gpu qos=normal name=numbers begin again state=completed reported_state=COMPLETED submit=2024-09-01 00:00:00 eligible=2024-09-01 00:00:00 start=2024-09-01 00:00:10 end=2024-09-01 00:00:12 censored=0 attempts=1 req_nodes=1 req_cpus=1 req_mem_bytes=1073741824 req_gpus=1 alloc_nodes=1 alloc_cpus=1 alloc_gpus=1 nodes_hostlist=d13n03 time_limit_s=600 run_s=2 reported_run_s=2 exit_code=0
-      cluster=fir job_key=108 user=dee account=vision vc=gpu qos=normal name=clocks state=unknown reported_state=BANANA start=2024-03-04 12:00:00 attempts=1 req_nodes=1 req_cpus=1 req_mem_bytes=1073741824 req_gpus=1 alloc_nodes=1 alloc_cpus=1 alloc_gpus=1 nodes_hostlist=d13n03 reported_run_s=2 exit_code=0
+      cluster=fir job_key=103@1725148800 user=dee account=vision vc=gpu qos=normal name=numbers begin again state=completed reported_state=COMPLETED submit=2024-09-01 00:00:00 eligible=2024-09-01 00:00:00 start=2024-09-01 00:00:10 end=2024-09-01 00:00:12 censored=0 attempts=1 req_nodes=1 req_cpus=1 req_mem_bytes=1073741824 req_gpus=1 alloc_nodes=1 alloc_cpus=1 alloc_gpus=1 alloc_mem_bytes=1073741824 nodes_hostlist=d13n03 time_limit_s=600 run_s=2 reported_run_s=2 exit_code=0
+      cluster=fir job_key=108 user=dee account=vision vc=gpu qos=normal name=clocks state=unknown reported_state=BANANA start=2024-03-04 12:00:00 attempts=1 req_nodes=1 req_cpus=1 req_mem_bytes=1073741824 req_gpus=1 alloc_nodes=1 alloc_cpus=1 alloc_gpus=1 alloc_mem_bytes=1073741824 nodes_hostlist=d13n03 reported_run_s=2 exit_code=0
     attempts (2 rows)
       job_key=104 attempt=1 start=2024-03-04 10:10:00 end=2024-03-04 10:10:30 censored=0 end_reason=cancelled nodes_hostlist=d13n05 alloc_gpus=2 alloc_cpus=2
       job_key=104 attempt=2 start=2024-03-04 10:20:00 end=2024-03-04 10:21:00 censored=0 end_reason=completed nodes_hostlist=d13n07 alloc_gpus=2 alloc_cpus=2
@@ -71,8 +71,8 @@ fn no_header_in_open_xdmods_order() {
     let trace = conform("sacct", &["sacct/xdmod.txt"]);
     insta::assert_snapshot!(render(&trace), @r"
     jobs (2 rows)
-      cluster=elm job_key=7 user=ana account=lab vc=gpu qos=normal name=a|b state=completed reported_state=COMPLETED submit=2024-03-04 10:00:00 eligible=2024-03-04 10:00:00 start=2024-03-04 10:00:05 end=2024-03-04 10:01:05 censored=0 attempts=1 req_nodes=1 req_cpus=4 req_mem_bytes=8589934592 req_gpus=2 alloc_nodes=1 alloc_cpus=4 alloc_gpus=2 nodes_hostlist=e1 time_limit_s=600 run_s=60 reported_run_s=60 exit_code=0
-      cluster=elm job_key=8 user=ana account=lab vc=gpu qos=normal name=numbers state=completed reported_state=COMPLETED submit=2024-03-04 10:01:00 eligible=2024-03-04 10:01:00 start=2024-03-04 10:01:05 end=2024-03-04 10:02:05 censored=0 attempts=1 req_nodes=1 req_cpus=4 req_mem_bytes=8589934592 alloc_nodes=1 alloc_cpus=4 nodes_hostlist=e1 time_limit_s=600 run_s=60 reported_run_s=60 exit_code=0
+      cluster=elm job_key=7 user=ana account=lab vc=gpu qos=normal name=a|b state=completed reported_state=COMPLETED submit=2024-03-04 10:00:00 eligible=2024-03-04 10:00:00 start=2024-03-04 10:00:05 end=2024-03-04 10:01:05 censored=0 attempts=1 req_nodes=1 req_cpus=4 req_mem_bytes=8589934592 req_gpus=2 alloc_nodes=1 alloc_cpus=4 alloc_gpus=2 alloc_mem_bytes=8589934592 nodes_hostlist=e1 time_limit_s=600 run_s=60 reported_run_s=60 exit_code=0
+      cluster=elm job_key=8 user=ana account=lab vc=gpu qos=normal name=numbers state=completed reported_state=COMPLETED submit=2024-03-04 10:01:00 eligible=2024-03-04 10:01:00 start=2024-03-04 10:01:05 end=2024-03-04 10:02:05 censored=0 attempts=1 req_nodes=1 req_cpus=4 req_mem_bytes=8589934592 alloc_nodes=1 alloc_cpus=4 alloc_mem_bytes=8589934592 nodes_hostlist=e1 time_limit_s=600 run_s=60 reported_run_s=60 exit_code=0
     placements (2 rows)
       job_key=7 attempt=1 node=e1 gpus=2
       job_key=8 attempt=1 node=e1
@@ -131,6 +131,42 @@ fn gpus_of_cut_lists_are_those_asked_for() {
     assert!(warnings.contains("In 5 of 8 rows AllocTRES is cut") && warnings.contains("sacct -P"), "{warnings}");
     assert!(warnings.contains("In 1 of 8 rows ReqTRES is cut"), "{warnings}");
     assert_eq!(trace.ledger.count("bad_tres"), 2);
+}
+
+/// As Slurm 22.05 printed them, on cores of two threads: `--cpus-per-gpu=3` with `--mem-per-cpu=1000`, with `--mem-per-gpu=1000` and with `--mem=7000`; `-c5` with `--mem-per-cpu=1000`; `-n7 --gpus=5` on two nodes; and `--mem=0`. What was asked for knows nothing of processors by the GPU.
+#[test]
+fn processors_and_memory_are_those_given() {
+    const MIB: i64 = 1 << 20;
+    let header = "JobID|State|Submit|Start|End|NNodes|NCPUS|ReqCPUS|ReqMem|ReqTRES|AllocTRES\n";
+    let times = "COMPLETED|2024-01-01T00:00:00|2024-01-01T00:01:00|2024-01-01T01:01:00";
+    let rows: String = [
+        "1|10|1|1000M|billing=1,cpu=1,gres/gpu=3,mem=1000M,node=1|billing=10,cpu=10,gres/gpu=3,mem=10000M,node=1",
+        "1|10|1|3000M|billing=1,cpu=1,gres/gpu=3,mem=3000M,node=1|billing=10,cpu=10,gres/gpu=3,mem=3000M,node=1",
+        "1|4|1|7000M|billing=1,cpu=1,gres/gpu=1,mem=7000M,node=1|billing=4,cpu=4,gres/gpu=1,mem=7000M,node=1",
+        "1|6|5|5000M|billing=5,cpu=5,gres/gpu=3,mem=5000M,node=1|billing=6,cpu=6,gres/gpu=3,mem=6000M,node=1",
+        "2|8|7|70M|billing=7,cpu=7,gres/gpu=5,mem=70M,node=2|billing=8,cpu=8,gres/gpu=5,mem=80M,node=2",
+        "1|2|1|62.50G|billing=1,cpu=1,gres/gpu=1,mem=62.50G,node=1|billing=2,cpu=2,gres/gpu=1,mem=62.50G,node=1",
+    ]
+    .iter()
+    .enumerate()
+    .map(|(id, row)| format!("{id}|{times}|{row}\n"))
+    .collect();
+    let trace = text(format!("{header}{rows}").as_bytes()).unwrap();
+    let jobs = &trace.jobs;
+    let found = |row: usize| {
+        let mib = |bytes: Option<i64>| bytes.unwrap() / MIB;
+        let (asked, given) = (jobs.req_cpus.get(row).unwrap(), jobs.alloc_cpus.get(row).unwrap());
+        (asked, mib(jobs.req_mem_bytes.get(row)), given, mib(jobs.alloc_mem_bytes.get(row)))
+    };
+    let expected = [
+        (1.0, 1_000, 10.0, 10_000),
+        (1.0, 3_000, 10.0, 3_000),
+        (1.0, 7_000, 4.0, 7_000),
+        (5.0, 5_000, 6.0, 6_000),
+        (7.0, 70, 8.0, 80),
+        (1.0, 64_000, 2.0, 64_000),
+    ];
+    assert_eq!([0, 1, 2, 3, 4, 5].map(found), expected);
 }
 
 /// (28) An empty file is said to be empty; a header alone is a trace without jobs; a missing column is named.

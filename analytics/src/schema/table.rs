@@ -271,6 +271,8 @@ tables! {
         alloc_cpus: num,
         #[doc = "GPUs given."]
         alloc_gpus: num,
+        #[doc = "Memory given over all nodes, bytes."]
+        alloc_mem_bytes: int,
         #[doc = "Nodes it ran on last, in Slurm's host list notation."]
         nodes_hostlist: text,
         #[doc = "Time limit in force, seconds."]

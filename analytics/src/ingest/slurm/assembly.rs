@@ -448,6 +448,7 @@ impl Assembly {
             alloc_nodes: ran.alloc_nodes,
             alloc_cpus: ran.alloc_cpus,
             alloc_gpus: gpus(ran.alloc_gpus, ran.alloc_listed),
+            alloc_mem_bytes: ran.alloc_mem_bytes,
             nodes_hostlist: ran.nodes_hostlist.as_deref().map(Cow::Borrowed),
             time_limit_s: to.time_limit_s,
             run_s: sum(Allocation::run_s),

@@ -1,7 +1,7 @@
 //! Processors and memory of jobs and nodes, from a trace ([`crate::sim`], section *Processors and memory*).
 //!
-//! * **Jobs**: processors given, else those asked for, and the memory asked for. Each is divided by the job's GPUs and rounded down, to a thousandth of a core and a MiB for each GPU (for a part of a GPU: of the part), so that what a job takes is never
-//!   more than it asked for. A job of which one of them is not recorded asks for nothing of it, and is counted.
+//! * **Jobs**: processors and memory given, else those asked for. Slurm's record of what was asked for knows nothing of `--cpus-per-gpu`, nor of the memory that each of these processors brings with `--mem-per-cpu`; and what is given is whole cores. Each is divided by the job's GPUs and rounded down, to a thousandth of a core and a MiB for each GPU (for a part of a GPU: of the part), so that what a job takes is never
+//!   more than it was given. Slurm may give the nodes of a job different shares (7 tasks of 3 processors on two nodes; the same memory on a node with 4 GPUs and on one with 1): `sacct` has the sum alone. A job of which one of them is not recorded asks for nothing of it, and is counted.
 //! * **Nodes**: cores and memory of the machine list, or of a cluster file. What is not recorded is without bound. Sizes of VCs over time are of nodes as the machine list has them, if all of these are alike.
 //! * **Quarantine**: a job that ran, and whose processors and memory no node of the trace's own holds, not even an empty one, says something else in this trace (memory of a whole node for each process, perhaps). It asks for GPUs alone, and is counted. A job
 //!   that is too large for the nodes of a cluster file only is rejected by the replay, as there it is the answer.
@@ -90,7 +90,7 @@ pub(super) fn alike(trace: &Trace, vc: Option<&str>) -> HostRoom {
 fn recorded(trace: &Trace, row: usize) -> (Option<f64>, Option<f64>) {
     let jobs = &trace.jobs;
     let cpus = jobs.alloc_cpus.get(row).or_else(|| jobs.req_cpus.get(row));
-    let bytes = jobs.req_mem_bytes.get(row).map(|bytes| bytes as f64 / MIB);
+    let bytes = jobs.alloc_mem_bytes.get(row).or_else(|| jobs.req_mem_bytes.get(row)).map(|bytes| bytes as f64 / MIB);
     (whole(cpus, 1000.0), whole(bytes, 1.0))
 }
 
@@ -296,6 +296,28 @@ mod tests {
         let alone = loaded(&trace, None, Hosts::Ignored);
         assert!(!alone.workload.asks_hosts() && !alone.cluster.has_hosts());
         assert_eq!(alone.cluster.pools[0].groups.len(), 1);
+    }
+
+    /// Slurm's record of a job with `--gres=gpu:3 --cpus-per-gpu=3 --mem-per-cpu=1000` on cores of two threads.
+    #[test]
+    fn what_was_given_counts_before_what_was_asked_for() {
+        let mut trace = trace(&[(3.0, Some(1.0), None)], &[(8.0, 16.0, 512)]);
+        trace.jobs.push(JobRow {
+            job_key: Some("given".into()),
+            submit: Some(9_000),
+            start: Some(9_000),
+            end: Some(9_500),
+            run_s: Some(0.5),
+            state: Some("completed".into()),
+            req_gpus: Some(3.0),
+            req_cpus: Some(1.0),
+            alloc_cpus: Some(10.0),
+            req_mem_bytes: Some(1_000 << 20),
+            alloc_mem_bytes: Some(10_000 << 20),
+            ..JobRow::default()
+        });
+        let found = loaded(&trace, None, Hosts::Usual);
+        assert_eq!(found.workload.shape_of(1).host, HostNeed { cores_milli: 3_333, memory_mib: 3_333 });
     }
 
     #[test]

@@ -5,8 +5,10 @@
 //! * Times are whole seconds since the Unix epoch; a reservation begins and ends on whole minutes (`bf_resolution`, 60 s), and holds
 //!   *whole nodes*: no job whose time limit reaches into it may use any GPU of them.
 //! * The earliest start of a job is looked for by taking running jobs away in order of their limits, in steps of 30 s that double.
-//! * A job goes to the run of neighbouring nodes that just suffices (the shortest, then the busiest); a job of one node to the node of
-//!   that run with most jobs. A job of *n* GPUs asks for *k* nodes with ⌈n/k⌉ each, k as it says or as few as have its GPUs.
+//! * A job goes to the run of neighbouring nodes that just suffices: of those with enough nodes the one with the fewest free processors, of equals the first. A job of one node goes to the node of
+//!   that run with the fewest. Where no run suffices, that with the most comes first. A job of *n* GPUs asks for *k* nodes with ⌈n/k⌉ each, k as it says or as few as have its GPUs.
+//! * Processors are those that fitting nodes have left, in whole cores, if all nodes of the pool have a number of them (section *Processors and memory* of [`crate::sim`]). Else each node has many, and each job takes one: the run of fewest nodes, then that with most jobs.
+//!   Slurm counts of a node only the processors that the job could use: whole tasks of `--cpus-per-task`, at most `--ntasks-per-node`, with memory for each of `--mem-per-cpu`. No record has these, so here all that are left count.
 //! * Where the nodes hang on switches, a job goes to leaf after leaf of them instead: see the module `tree`.
 //!
 //! * Those of partitions on other nodes are in that list as well (only where limits make pools one, as otherwise they know nothing of each other): a step goes on past one that ends within it.
@@ -382,35 +384,46 @@ fn next_release(kept: &[Kept], from_s: i64, nodes: u32) -> Option<i64> {
     })
 }
 
-/// `count` of the fitting nodes (rising), by switches if they hang on any.
+/// Free processors of a node: whole cores; where these are not known, one and less its jobs, as nodes have many more processors than jobs.
+type Free = (i64, i64);
+
+/// `count` of the fitting nodes (rising), by switches if they hang on any; `jobs` run on each node.
 fn choose(nodes: &Nodes, fitting: &[u32], count: usize, jobs: &[i64]) -> Option<Vec<u32>> {
     match nodes.domains() {
         Some(domains) => tree::pick(domains, fitting, count),
-        None => pick(fitting, count, jobs),
+        None => pick(fitting, count, &free(nodes, jobs)),
     }
 }
 
-/// `count` of the fitting nodes (rising), by runs of neighbours; `jobs` run on each node.
-fn pick(fitting: &[u32], count: usize, jobs: &[i64]) -> Option<Vec<u32>> {
+fn free(nodes: &Nodes, jobs: &[i64]) -> Vec<Free> {
+    // What jobs take is rounded down, by less than a thousandth for each GPU, so what is left is whole cores and a bit.
+    let cores = |node: u32| nodes.host(node).cores_milli.map(|milli| (i64::from(milli / 1000), 0));
+    let known: Option<Vec<Free>> = (0..nodes.len()).map(cores).collect();
+    known.unwrap_or_else(|| jobs.iter().map(|jobs| (1, -jobs)).collect())
+}
+
+/// `count` of the fitting nodes (rising), by runs of neighbours.
+fn pick(fitting: &[u32], count: usize, free: &[Free]) -> Option<Vec<u32>> {
     if fitting.len() < count {
         return None;
     }
     let mut runs: Vec<&[u32]> = fitting.chunk_by(|a, b| a + 1 == *b).collect();
-    // Free CPUs, of which nodes have many more than jobs: the length of the run decides, then how busy it is.
-    let free = |run: &&[u32]| (run.len(), -run.iter().map(|node| jobs[*node as usize]).sum::<i64>());
+    let of = |run: &[u32]| {
+        run.iter().fold((0, 0), |sum: Free, node| (sum.0 + free[*node as usize].0, sum.1 + free[*node as usize].1))
+    };
     let mut chosen: Vec<u32> = Vec::with_capacity(count);
     while chosen.len() < count {
         let missing = count - chosen.len();
-        if let Some(run) = runs.iter().filter(|run| run.len() >= missing).min_by_key(|run| free(run)) {
+        if let Some(run) = runs.iter().filter(|run| run.len() >= missing).min_by_key(|run| of(run)) {
             if missing == 1 && chosen.is_empty() {
-                chosen.extend(run.iter().min_by_key(|node| (-jobs[**node as usize], **node)));
+                chosen.extend(run.iter().min_by_key(|node| (free[**node as usize], **node)));
             } else {
                 chosen.extend(&run[..missing]);
             }
             break;
         }
         // None suffices: the largest, the first of equals.
-        let largest = (0..runs.len()).rev().max_by_key(|at| free(&runs[*at]))?;
+        let largest = (0..runs.len()).rev().max_by_key(|at| of(runs[*at]))?;
         chosen.extend(runs.remove(largest));
     }
     chosen.sort_unstable();
@@ -425,13 +438,18 @@ mod tests {
     #[test]
     fn nodes_are_picked_by_runs() {
         // Runs 0–1 and 3–5; one node: the shorter run, its busier node. Two: the shorter run. Three: the longer. Four: longer, then shorter.
-        let jobs = [0, 2, 9, 1, 1, 1];
+        let jobs = [0, 2, 9, 1, 1, 1].map(|jobs| (1, -jobs));
         let fitting = [0, 1, 3, 4, 5];
         assert_eq!(pick(&fitting, 1, &jobs), Some(vec![1]));
         assert_eq!(pick(&fitting, 2, &jobs), Some(vec![0, 1]));
         assert_eq!(pick(&fitting, 3, &jobs), Some(vec![3, 4, 5]));
         assert_eq!(pick(&fitting, 4, &jobs), Some(vec![0, 3, 4, 5]));
         assert_eq!(pick(&fitting, 6, &jobs), None);
+        // By cores: runs of 40 and 36 cores. One node: the run with fewer, its fullest node. Four: the run with more, then one of the other.
+        let cores = [32, 8, 32, 10, 10, 16].map(|cores| (cores, 0));
+        assert_eq!(pick(&fitting, 1, &cores), Some(vec![3]));
+        assert_eq!(pick(&fitting, 2, &cores), Some(vec![3, 4]));
+        assert_eq!(pick(&fitting, 4, &cores), Some(vec![0, 1, 3, 4]));
     }
 
     /// One node of 8; origin on a whole minute. A (6 GPUs, limit 65 s) runs from 0 s. B (8 GPUs, limit 120 s) is promised 65 s and keeps the

@@ -235,11 +235,14 @@ impl Pool<'_> {
         for other in others {
             self.take(&mut view, &self.jobs[*other].pieces);
         }
-        let busy = |node: usize| {
+        let have_cores = self.nodes.iter().all(|node| node.cores.is_some());
+        // Processors that a node has left: whole cores, or, of many, all but one for each job.
+        let spare = |node: usize| -> (i64, i64) {
             let on = |other: &&usize| {
                 self.jobs[**other].pieces.iter().any(|piece| (piece.node - self.first) as usize == node)
             };
-            others.iter().filter(on).count() as i64
+            let of_many = (1, -(others.iter().filter(on).count() as i64));
+            if have_cores { (view[node].2.cores / 1000, 0) } else { of_many }
         };
         let fits = |node: &usize| room(&view, *node, self.shape(job)) >= each;
         let mut fitting: Vec<usize> = allowed.iter().copied().filter(fits).collect();
@@ -259,18 +262,19 @@ impl Pool<'_> {
             }
             let missing = wanted - chosen.len();
             let order = |stretch: &Vec<usize>| {
-                (stretch.len() as i64, -stretch.iter().map(|node| busy(*node)).sum::<i64>(), stretch[0])
+                let spare = || stretch.iter().map(|node| spare(*node));
+                (spare().map(|spare| spare.0).sum::<i64>(), spare().map(|spare| spare.1).sum::<i64>(), stretch[0])
             };
             stretches.sort_by_key(order);
             let taken: Vec<usize> = match stretches.iter().find(|stretch| stretch.len() >= missing) {
                 Some(stretch) if missing == 1 && chosen.is_empty() => {
                     let mut nodes = stretch.clone();
-                    nodes.sort_by_key(|node| (-busy(*node), *node));
+                    nodes.sort_by_key(|node| (spare(*node), *node));
                     nodes[..1].to_vec()
                 }
                 Some(stretch) => stretch[..missing].to_vec(),
                 None => {
-                    // The longest, the least busy of equals, the first of those.
+                    // The one with most to spare, the first of equals.
                     let most = stretches.iter().map(|stretch| (order(stretch).0, order(stretch).1)).max()?;
                     stretches.iter().find(|stretch| (order(stretch).0, order(stretch).1) == most)?.clone()
                 }
