@@ -80,7 +80,12 @@ fn what_cannot_be_is_refused() {
         folder.file("wrong.toml", &format!("[[vc]]\nname = \"*\"\nnodes = 1\ngpu_type = \"V100M32\"\n{line}\n"))
     };
     refused(&[&pods, &nodes, "--cluster", &file("cpu_per_node = 64")], "cpu_per_node");
-    refused(&[&pods, &nodes, "--cluster", &file("memory_gib_per_node = 0")], "write more than 0");
+    for amount in ["0", "nan", "0.0005", "1e300"] {
+        let file = file(&format!("memory_gib_per_node = {amount}"));
+        refused(&[&pods, &nodes, "--cluster", &file], "cannot be; write 0.001 to 4000000");
+        assert!(stderr(&quietly(&[&pods, &nodes, "--cluster", &file])).len() < 300);
+    }
+    refused(&[&pods, &nodes, "--cluster", &file("cpus_per_node = 1000001")], "write 0.001 to 1000000");
     let compare = folder.file("compare.toml", "[[scenario]]\nname = \"a\"\nhosts = \"all\"\n");
     refused(&[&pods, &nodes, "--compare", &compare], "write none or as-recorded");
     refused(&[&pods, &nodes, "--hosts", "as-recorded", "--compat", "helios"], "processors and memory");
@@ -88,6 +93,30 @@ fn what_cannot_be_is_refused() {
     let plain = folder.file("plain.toml", "[[vc]]\nname = \"*\"\nnodes = 1\n");
     let output = quietly(&[&pods, "--cluster", &plain, "--hosts", "as-recorded"]);
     assert!(stdout(&output).contains("No node says anything of processors or memory"), "{}", stderr(&output));
+}
+
+/// Nodes of two makes, of which one has more cores than all jobs could take and the other enough.
+#[test]
+fn what_never_decides_is_not_planned_for() {
+    let folder = Folder::new();
+    let head = PODS.lines().next().unwrap();
+    let pods: String = (0..400)
+        .map(|job| (job, job * 10))
+        .map(|(job, at)| format!("p{job},4000,1024,1,1000,,LS,Succeeded,{at},{},{at}\n", at + 95))
+        .collect();
+    let nodes: String = (0..6).map(|node| format!("n{node},{},262144,8,V100M32\n", 64000 + node % 2 * 32000)).collect();
+    let (pods, nodes) = (
+        folder.file("pods.csv", &format!("{head}\n{pods}")),
+        folder.file("nodes.csv", &format!("sn,cpu_milli,memory_mib,gpu,model\n{nodes}")),
+    );
+    let plan = |more: &[&str]| {
+        let plan = ["plan", "capacity", &pods, &nodes, "--scan", "skip", "--target-p95", "1s", "--quiet"];
+        let output = tracecast(&[&plan[..], more, &["--format", "json"]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        json(&stdout(&output))["nodes"].clone()
+    };
+    assert_eq!(plan(&[]).as_array().unwrap().len(), 1);
+    assert_eq!(plan(&[]), plan(&["--hosts", "none"]));
 }
 
 /// Every ten seconds a job of one GPU that takes half of a node's cores for 95 s: ten run at a time, on five nodes. GPUs alone would do with two.

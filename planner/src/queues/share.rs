@@ -226,8 +226,16 @@ impl Shares {
                 continue;
             }
             let [group] = groups else {
+                let kind = |group: &Group| (group.gpus_per_node, group.gpu_type);
+                let alike = groups.iter().all(|group| groups.first().is_some_and(|first| kind(first) == kind(group)));
+                let hosts = groups.iter().any(|group| groups.first().is_some_and(|first| first.host != group.host));
+                let (differ, way) = if alike && hosts {
+                    (", which differ in processors or memory alone", "--hosts none plans for GPUs alone")
+                } else {
+                    ("", "give it nodes of its own, or make a pool of each kind")
+                };
                 let what = format!(
-                    "VC {}: the nodes it shares are of several kinds, so its own share is none of nodes; give it nodes of its own, or make a pool of each kind",
+                    "VC {}: the nodes it shares are of several kinds{differ}, so its own share is none of nodes; {way}",
                     vc.name
                 );
                 return Err(Error::Cluster(what));
@@ -337,6 +345,21 @@ mod tests {
         let private = Shares::of(&cluster).unwrap().shared(&cluster, Sharing::Private).unwrap();
         assert_eq!(private.pools[0], cluster.pools[0]);
         assert!(is_private(&private));
+    }
+
+    #[test]
+    fn nodes_that_differ_in_processors_are_of_several_kinds_but_for_gpus_alone() {
+        let mut cluster = Cluster::of_vcs(&[("a", 1, 8)]);
+        cluster.pools[0].groups.push(Group::fixed(1, 8));
+        cluster.vcs.push(Vc::new("b", 0));
+        cluster.vcs.iter_mut().for_each(|vc| vc.guarantee_milli = vec![(0, 4_000)]);
+        let said =
+            |cluster: &Cluster| Shares::of(cluster).unwrap().shared(cluster, Sharing::Private).unwrap_err().to_string();
+        assert!(said(&cluster).contains("make a pool of each kind"), "{}", said(&cluster));
+        cluster.pools[0].groups[0].host.cores_milli = Some(64_000);
+        assert!(said(&cluster).contains("--hosts none"), "{}", said(&cluster));
+        cluster.pools[0].groups[1].gpus_per_node = 4;
+        assert!(!said(&cluster).contains("--hosts none"), "{}", said(&cluster));
     }
 
     #[test]

@@ -42,6 +42,7 @@ pub(super) fn numbers<'t>(trace: &'t Trace, cluster: &Cluster) -> HashMap<&'t st
     let mut ranks: BTreeMap<(usize, usize), u32> = BTreeMap::new();
     let mut numbers: HashMap<&str, u32> = HashMap::new();
     let nodes = &trace.nodes;
+    let rooms = host::rooms(trace);
     for row in 0..nodes.len() {
         let (Some(name), Some(gpus)) = (nodes.node.get(row), nodes.gpus.get(row)) else { continue };
         let of_vc = nodes.vc.get(row).and_then(|vc| pool_of.get(vc).copied());
@@ -51,9 +52,11 @@ pub(super) fn numbers<'t>(trace: &'t Trace, cluster: &Cluster) -> HashMap<&'t st
         let is_own = |group: &crate::sim::Group| {
             f64::from(group.gpus_per_node) == gpus
                 && group.gpu_type.is_none_or(|at| type_of(at) == nodes.gpu_type.get(row))
-                && (group.host.is_unbounded() || group.host == host::room(trace, row))
         };
-        let Some(at) = groups.iter().position(is_own) else { continue };
+        // Of groups that only processors and memory tell apart, that of its own.
+        let has = |group: &crate::sim::Group| group.host.is_unbounded() || Some(&group.host) == rooms.get(row);
+        let alone = groups.iter().filter(|group| is_own(group)).count() == 1;
+        let Some(at) = groups.iter().position(|group| is_own(group) && (alone || has(group))) else { continue };
         let rank = ranks.entry((pool, at)).or_default();
         if *rank < groups.get(at).map_or(0, crate::sim::Group::most_nodes) {
             let before: u32 = groups.iter().take(at).map(crate::sim::Group::most_nodes).sum();

@@ -20,7 +20,7 @@ use super::quota::QuotaFile;
 use super::recorded;
 use super::site::Site;
 use crate::error::{Error, Result};
-use crate::sim::cluster::{Cluster, Pool, Vc};
+use crate::sim::cluster::{Cluster, Vc};
 use crate::sim::policy::Scan;
 use crate::sim::topology::Topology;
 use crate::sim::workload::{Shape, UNKNOWN_USER, Warm, Workload};
@@ -122,7 +122,7 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     let resource = options.resource.unwrap_or_else(|| Resource::of_jobs(&trace.jobs));
     // Who compares with the Helios simulator compares GPUs.
     let wanted = if options.whole_seconds && options.hosts == Hosts::Usual { Hosts::Ignored } else { options.hosts };
-    let hosts = wanted != Hosts::Ignored;
+    let wanted = if resource == Resource::Gpus { wanted } else { Hosts::Ignored };
     let known_vcs = vcs_of(trace);
     let mut names = site.map_or_else(|| known_vcs.clone(), |site| site.names(&known_vcs));
     // Where all VCs share everything, a job of none competes like any other.
@@ -191,28 +191,35 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     let there_before = options.from_ms.filter(|from| first < *from);
     let origin_ms = there_before.unwrap_or(if options.whole_seconds { first.div_euclid(1000) * 1000 } else { first });
     let horizon_ms = kept.iter().map(|job| job.submit_ms.saturating_add(job.run_ms)).max().unwrap_or(0) - origin_ms;
-    let (cluster, mut notes) = match site {
-        Some(site) => {
-            let mut names = with_nodes;
-            // A VC that the file names is there without a job, too: a team may come to use it.
-            let named = if options.vcs.is_none() || !site.takes_all() { site.names(&[]) } else { Vec::new() };
-            let shares = options.quotas.is_some();
-            names.retain(|name| shares || named.contains(name) || kept.iter().any(|job| job.vc == *name));
-            let cluster = site.build(&names, origin_ms, horizon_ms.saturating_mul(2))?;
-            (cluster, vec![format!("The cluster is that of {}.", site.file())])
+    let ground = Ground { trace, site, options, resource, names: &with_nodes, origin_ms, horizon_ms };
+    let (mut cluster, mut notes) = ground.cluster(&kept, wanted != Hosts::Ignored)?;
+    let index: BTreeMap<&str, u16> = (0u16..).zip(&cluster.vcs).map(|(at, vc)| (vc.name.as_str(), at)).collect();
+    kept.retain(|job| {
+        let known = index.contains_key(job.vc.as_str());
+        if !known {
+            reasons
+                .count("the size of the VC is unknown", trace.jobs.job_key.get(job.row as usize).unwrap_or_default());
         }
-        None => match recorded::cluster(trace, &with_nodes, origin_ms, resource, options.quotas.as_deref(), hosts)? {
-            Some(found) => {
-                let notes = [found.in_words()].into_iter().chain(Capacity::assumption(trace)).collect();
-                (found.cluster, notes)
-            }
-            None => return Err(Error::ClusterNotRecorded(suggestion(&kept, resource))),
-        },
-    };
-    let cluster = match &options.quotas {
-        Some(quotas) => quotas.govern(&cluster, resource, origin_ms, &mut notes)?,
-        None => cluster,
-    };
+        known
+    });
+    if kept.is_empty() {
+        return Err(Error::NoJobs(format!("no job is left to replay: {}", in_words(&reasons))));
+    }
+    let vc = |job: &Kept| index.get(job.vc.as_str()).copied().unwrap_or(0);
+    let asking = |job: &Kept| host::Asking { row: job.row as usize, vc: vc(job), shape: job.shape };
+    let mut asking: Vec<host::Asking> = kept.iter().map(asking).collect();
+    let mut recorded_cluster = ground.own(&cluster, &kept, wanted != Hosts::Ignored)?;
+    let nodes = host::Nodes { cluster: &cluster, own: recorded_cluster.as_ref(), of_file: site.is_some() };
+    let mut of_hosts = Vec::new();
+    let decide = host::settle(trace, &mut asking, nodes, wanted, &mut of_hosts);
+    if wanted != Hosts::Ignored && !decide {
+        // The nodes of GPUs alone, numbered as these are.
+        (cluster, notes) = ground.cluster(&kept, false)?;
+        recorded_cluster = ground.own(&cluster, &kept, false)?;
+    }
+    for (job, of) in kept.iter_mut().zip(asking) {
+        job.shape = of.shape;
+    }
     if !without.is_empty() {
         notes.insert(
             0,
@@ -232,18 +239,6 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
             ),
         );
     }
-    let index: BTreeMap<&str, u16> = (0u16..).zip(&cluster.vcs).map(|(at, vc)| (vc.name.as_str(), at)).collect();
-    kept.retain(|job| {
-        let known = index.contains_key(job.vc.as_str());
-        if !known {
-            reasons
-                .count("the size of the VC is unknown", trace.jobs.job_key.get(job.row as usize).unwrap_or_default());
-        }
-        known
-    });
-    if kept.is_empty() {
-        return Err(Error::NoJobs(format!("no job is left to replay: {}", in_words(&reasons))));
-    }
     if options.whole_seconds {
         notes.push("Times are cut to whole seconds, and nothing runs or waits at the beginning.".to_owned());
     }
@@ -254,29 +249,13 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         let ask = format::counted(rounded as u64, "job asks", "jobs ask");
         notes.push(format!("{ask} for more than one GPU but no whole number; they get the next whole one."));
     }
-    let mut cluster = cluster;
-    let mut recorded_cluster = match (site, &options.quotas) {
-        (None, None) => None,
-        _ => {
-            let wants = |job: &Kept| trace.jobs.gpu_type.get(job.row as usize).map(str::to_owned);
-            let wanted = kept.iter().filter_map(wants).any(|wanted| cluster.gpu_types.contains(&wanted));
-            before(trace, &cluster, origin_ms, resource, (wanted, hosts))?
-        }
-    };
     if recorded_cluster.is_some() {
         notes.push(
             "The recorded policy is replayed on the trace's own nodes, so that the replay is held against what was."
                 .to_owned(),
         );
     }
-    let of_file = site.is_some() && recorded_cluster.is_none();
-    let nodes = (&mut cluster, recorded_cluster.as_mut());
-    let counts = if resource == Resource::Gpus { wanted } else { Hosts::Ignored };
-    let mut asking: Vec<host::Asking> = kept.iter().map(|job| (job.row, job.shape)).collect();
-    let decide = host::settle(trace, &mut asking, nodes, (counts, of_file), &mut notes);
-    for (job, (_, shape)) in kept.iter_mut().zip(asking) {
-        job.shape = shape;
-    }
+    notes.extend(of_hosts);
     if decide && reasons.jobs(NO_GPU) > 0 {
         let jobs = format::counted(reasons.jobs(NO_GPU), "job without a GPU is", "jobs without a GPU are");
         notes.push(format!("{jobs} not replayed, so that what these held of nodes with GPUs counts as free."));
@@ -312,17 +291,61 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     Ok(loaded)
 }
 
-/// A cluster with its VCs in the order of `names`, those that it does not know without nodes.
-fn in_order(mut cluster: Cluster, names: &[String]) -> Cluster {
-    let mut vcs = Vec::with_capacity(names.len());
-    for name in names {
-        let known = cluster.vcs.iter().find(|vc| vc.name == *name).cloned();
-        vcs.push(known.unwrap_or_else(|| {
-            cluster.pools.push(Pool::default());
-            Vc::new(name.clone(), (cluster.pools.len() - 1) as u16)
-        }));
+/// What the nodes of a replay are made from.
+struct Ground<'a> {
+    trace: &'a Trace,
+    site: Option<&'a Site>,
+    options: &'a Options,
+    resource: Resource,
+    /// VCs that may have nodes.
+    names: &'a [String],
+    origin_ms: i64,
+    horizon_ms: i64,
+}
+
+impl Ground<'_> {
+    /// The nodes that are replayed, with processors and memory if `hosts`, and what was assumed of them.
+    fn cluster(&self, kept: &[Kept], hosts: bool) -> Result<(Cluster, Vec<String>)> {
+        let (options, resource) = (self.options, self.resource);
+        let (cluster, mut notes) = match self.site {
+            Some(site) => {
+                // A VC that the file names is there without a job, too: a team may come to use it.
+                let named = if options.vcs.is_none() || !site.takes_all() { site.names(&[]) } else { Vec::new() };
+                let has_jobs: BTreeSet<&str> = kept.iter().map(|job| job.vc.as_str()).collect();
+                let is_there = |name: &&String| {
+                    options.quotas.is_some() || named.contains(name) || has_jobs.contains(name.as_str())
+                };
+                let names: Vec<String> = self.names.iter().filter(is_there).cloned().collect();
+                let mut cluster = site.build(&names, self.origin_ms, self.horizon_ms.saturating_mul(2))?;
+                if !hosts {
+                    host::forget(&mut cluster);
+                }
+                (cluster, vec![format!("The cluster is that of {}.", site.file())])
+            }
+            None => {
+                let quotas = options.quotas.as_deref();
+                let found = recorded::cluster(self.trace, self.names, self.origin_ms, resource, quotas, hosts)?;
+                let Some(found) = found else { return Err(Error::ClusterNotRecorded(suggestion(kept, resource))) };
+                let notes = [found.in_words()].into_iter().chain(Capacity::assumption(self.trace)).collect();
+                (found.cluster, notes)
+            }
+        };
+        let cluster = match &options.quotas {
+            Some(quotas) => quotas.govern(&cluster, resource, self.origin_ms, &mut notes)?,
+            None => cluster,
+        };
+        Ok((cluster, notes))
     }
-    Cluster { vcs, ..cluster }
+
+    /// The trace's own nodes, where `cluster` are others.
+    fn own(&self, cluster: &Cluster, kept: &[Kept], hosts: bool) -> Result<Option<Cluster>> {
+        if self.site.is_none() && self.options.quotas.is_none() {
+            return Ok(None);
+        }
+        let wants = |job: &Kept| self.trace.jobs.gpu_type.get(job.row as usize).map(str::to_owned);
+        let wanted = kept.iter().filter_map(wants).any(|wanted| cluster.gpu_types.contains(&wanted));
+        recorded::own(self.trace, cluster, self.origin_ms, self.resource, (wanted, hosts))
+    }
 }
 
 /// Gives each job what it asks of the topology, by itself or by rules.
@@ -455,26 +478,6 @@ fn limit(loaded: &mut Loaded, trace: &Trace, file: &LimitFile) -> Result<()> {
     }
     loaded.notes.extend(assumed);
     Ok(())
-}
-
-/// The trace's own nodes for the VCs of `cluster`, if it has all of them and jobs of `cluster`, which may want GPUs `of_types`, can be placed there.
-fn before(
-    trace: &Trace,
-    cluster: &Cluster,
-    origin_ms: i64,
-    resource: Resource,
-    (of_types, hosts): (bool, bool),
-) -> Result<Option<Cluster>> {
-    let names: Vec<String> = cluster.vcs.iter().map(|vc| vc.name.clone()).collect();
-    let Some(found) = recorded::cluster(trace, &names, origin_ms, resource, None, hosts)? else { return Ok(None) };
-    let mut found = found;
-    if cluster.cohorts.is_some() || cluster.kai.is_some() || cluster.volcano.is_some() {
-        // Queues are VCs, those without nodes and jobs of their own as well.
-        found.cluster = in_order(found.cluster, &names);
-    }
-    let same_vcs = found.cluster.vcs.iter().map(|vc| &vc.name).eq(names.iter());
-    let same_types = !of_types || cluster.gpu_types == found.cluster.gpu_types;
-    Ok(Some(found.cluster).filter(|_| same_vcs && same_types))
 }
 
 /// Names of the VCs of jobs with GPUs, in order of name.

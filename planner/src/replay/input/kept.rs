@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use tracecast_analytics::Trace;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::schema::Resource;
 
@@ -90,12 +91,15 @@ pub(super) fn keep(
         Shape::whole((gpus - 1e-9).ceil().max(1.0) as u32)
     };
     if options.gangs_as_recorded && shape.gpus > 0 {
-        let nodes = jobs.alloc_nodes.get(row).or_else(|| jobs.req_nodes.get(row)).unwrap_or(0);
-        if nodes > 0 && nodes <= i64::from(shape.gpus) {
-            shape.nodes = u16::try_from(nodes).unwrap_or(0);
-        }
+        shape.nodes = recorded_nodes(facts.trace, row, shape.gpus);
     }
     Ok(Kept { row: row as u32, submit_ms: whole(submit_ms), run_ms, shape, vc: String::new(), unfinished })
+}
+
+/// Nodes that a job of so many whole GPUs had, else asked for; 0 if that is not known, or there was none for each of its GPUs.
+pub(super) fn recorded_nodes(trace: &Trace, row: usize, gpus: u32) -> u16 {
+    let nodes = trace.jobs.alloc_nodes.get(row).or_else(|| trace.jobs.req_nodes.get(row)).unwrap_or(0);
+    if nodes > 0 && nodes <= i64::from(gpus) { u16::try_from(nodes).unwrap_or(0) } else { 0 }
 }
 
 /// A part of a GPU in thousandths, rounded down, so that seven sevenths fit on a GPU. What is within a thousandth of a whole one is one.

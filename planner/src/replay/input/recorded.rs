@@ -83,8 +83,7 @@ pub(super) fn cluster(
     // What Kubernetes says of queues are quotas, not nodes; and flavors that are types of GPUs need nodes that have types.
     let inventory = quotas.and_then(|quotas| {
         let found = pooled_nodes(trace, names, hosts)?;
-        let of_quotas = trace.sources.iter().any(|source| source.reader == KUBERNETES);
-        (of_quotas || quotas.tells_types(&found.cluster.gpu_types)).then_some(found)
+        (is_of_kubernetes(trace) || quotas.tells_types(&found.cluster.gpu_types)).then_some(found)
     });
     let found = inventory
         .or_else(|| within_quotas(trace, names, origin_ms, hosts))
@@ -105,6 +104,43 @@ pub(super) fn cluster(
         found.cluster.validate().map_err(|error| Error::Cluster(format!("as the trace has it: {error}")))?;
     }
     Ok(found)
+}
+
+/// A cluster with its VCs in the order of `names`, those that it does not know without nodes.
+fn in_order(mut cluster: Cluster, names: &[String]) -> Cluster {
+    let mut vcs = Vec::with_capacity(names.len());
+    for name in names {
+        let known = cluster.vcs.iter().find(|vc| vc.name == *name).cloned();
+        vcs.push(known.unwrap_or_else(|| {
+            cluster.pools.push(Pool::default());
+            Vc::new(name.clone(), (cluster.pools.len() - 1) as u16)
+        }));
+    }
+    Cluster { vcs, ..cluster }
+}
+
+/// The trace's own nodes for the VCs of `cluster`, if it has all of them and jobs of `cluster`, which may want GPUs `of_types`, can be placed there.
+pub(super) fn own(
+    trace: &Trace,
+    cluster: &Cluster,
+    origin_ms: i64,
+    resource: Resource,
+    (of_types, hosts): (bool, bool),
+) -> Result<Option<Cluster>> {
+    let names: Vec<String> = cluster.vcs.iter().map(|vc| vc.name.clone()).collect();
+    let Some(found) = self::cluster(trace, &names, origin_ms, resource, None, hosts)? else { return Ok(None) };
+    let mut found = found;
+    if cluster.cohorts.is_some() || cluster.kai.is_some() || cluster.volcano.is_some() {
+        // Queues are VCs, those without nodes and jobs of their own as well.
+        found.cluster = in_order(found.cluster, &names);
+    }
+    let same_vcs = found.cluster.vcs.iter().map(|vc| &vc.name).eq(names.iter());
+    let same_types = !of_types || cluster.gpu_types == found.cluster.gpu_types;
+    Ok(Some(found.cluster).filter(|_| same_vcs && same_types))
+}
+
+fn is_of_kubernetes(trace: &Trace) -> bool {
+    trace.sources.iter().any(|source| source.reader == KUBERNETES)
 }
 
 /// Processors or nodes, shared by all VCs: what `capacity` says of the cluster over time, else the inventory's sum.
@@ -251,8 +287,11 @@ fn within_quotas(trace: &Trace, names: &[String], origin_ms: i64, hosts: bool) -
         }
     }
     found.basis = "Nodes are the trace's own inventory. All VCs share them, each within the quota that the trace records, if any; \
-                   what one may borrow beyond it is not known. `simulate --quota` reads that from the objects of the queues."
+                   what one may borrow beyond it is not known."
         .to_owned();
+    if is_of_kubernetes(trace) {
+        found.basis.push_str(" `simulate --quota` reads that from the objects of the queues.");
+    }
     Some(found)
 }
 
@@ -261,9 +300,9 @@ fn push_own(cluster: &mut Cluster, name: &str, groups: Vec<Group>) {
     cluster.pools.push(Pool { groups });
 }
 
-/// Nodes with GPUs by (GPUs, type), and by processors and memory if `hosts`, of one VC or of all. New types are numbered in the order of the groups, as a file that lists these
-/// groups numbers them.
-fn groups(trace: &Trace, vc: Option<&str>, types: &mut Vec<String>, hosts: bool) -> Vec<Group> {
+/// Nodes with GPUs by (GPUs, type), and by processors and memory if `rooms` says what each row has, of one VC or of all. New types are numbered in the order of the groups, as a file that
+/// lists these groups numbers them.
+fn groups(trace: &Trace, vc: Option<&str>, types: &mut Vec<String>, rooms: Option<&[HostRoom]>) -> Vec<Group> {
     let nodes = &trace.nodes;
     let mut met: Vec<&str> = Vec::new();
     let mut counts: BTreeMap<(u32, Option<usize>, HostRoom), u32> = BTreeMap::new();
@@ -280,7 +319,7 @@ fn groups(trace: &Trace, vc: Option<&str>, types: &mut Vec<String>, hosts: bool)
                 met.len() - 1
             })
         });
-        let host = if hosts { host::room(trace, ix) } else { HostRoom::default() };
+        let host = rooms.and_then(|rooms| rooms.get(ix)).copied().unwrap_or_default();
         *counts.entry((gpus as u32, gpu_type, host)).or_default() += 1;
     }
     let mut number = |name: &str| {
@@ -299,8 +338,9 @@ fn groups(trace: &Trace, vc: Option<&str>, types: &mut Vec<String>, hosts: bool)
 
 fn by_vc_nodes(trace: &Trace, names: &[String], hosts: bool) -> Option<Recorded> {
     let mut cluster = Cluster::default();
+    let rooms = hosts.then(|| host::rooms(trace));
     for name in names {
-        let groups = groups(trace, Some(name), &mut cluster.gpu_types, hosts);
+        let groups = groups(trace, Some(name), &mut cluster.gpu_types, rooms.as_deref());
         if !groups.is_empty() {
             push_own(&mut cluster, name, groups);
         }
@@ -338,7 +378,8 @@ fn nominal(trace: &Trace, names: &[String], quotas: &QuotaFile) -> Option<Record
 
 fn pooled_nodes(trace: &Trace, names: &[String], hosts: bool) -> Option<Recorded> {
     let mut types = Vec::new();
-    let groups = groups(trace, None, &mut types, hosts);
+    let rooms = hosts.then(|| host::rooms(trace));
+    let groups = groups(trace, None, &mut types, rooms.as_deref());
     let basis = "Nodes are the trace's own inventory; it does not say which VC they belong to, so all VCs share all of them, without quotas.";
     pooled(names, groups, types, basis)
 }

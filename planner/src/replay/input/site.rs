@@ -53,6 +53,8 @@ use crate::sim::topology::Topology;
 
 /// GPUs of a node if the file does not say.
 const GPUS_PER_NODE: u32 = 8;
+/// Least cores, and least GiB, of a node: a thousandth, as what is less is counted as none.
+const LEAST_OF_HOST: f64 = 0.001;
 /// Most failures of one node that are drawn.
 const MOST_FAILURES: usize = 100_000;
 
@@ -393,12 +395,17 @@ impl Site {
 
     /// Processors and memory of a node.
     fn host(&self, at: usize, cpus: Option<f64>, memory_gib: Option<f64>) -> Result<HostRoom> {
-        let some = |key: &str, amount: Option<f64>, most: f64, units: f64| match amount {
-            Some(amount) if !(amount > 0.0 && amount <= most) => Err(self.wrong(
+        let some = |key: &str, amount: Option<f64>, most: f64, units: f64| {
+            match amount {
+            // In its short form, as 1e300 has 300 digits.
+            Some(amount) if !(LEAST_OF_HOST..=most).contains(&amount) => Err(self.wrong(
                 at,
-                format!("{key} = {amount} is none; write more than 0, or leave it out for as much as one likes"),
+                format!(
+                    "{key} = {amount:?} cannot be; write {LEAST_OF_HOST} to {most}, or leave it out for as much as one likes"
+                ),
             )),
             amount => Ok(amount.map(|amount| (amount * units + 1e-6).floor() as u32)),
+        }
         };
         Ok(HostRoom {
             cores_milli: some("cpus_per_node", cpus, 1e6, 1000.0)?,
