@@ -510,7 +510,7 @@ fn notes(loaded: &Loaded, request: &CapacityRequest, parts: &[SizedPart]) -> Vec
         );
     }
     notes.extend(KnownByRun::note(&request.policy, &loaded.workload));
-    if request.kinds.is_some() && loaded.workload.counts_hosts(&loaded.cluster) {
+    if request.kinds.is_some() && loaded.cluster.counts_hosts(&loaded.workload) {
         notes.push(
             "Nodes of a kind that the cluster does not have are taken to have processors and memory for any job."
                 .to_owned(),

@@ -10,6 +10,7 @@ use super::kai::Hierarchy;
 use super::limit::Limits;
 use super::topology::Topology;
 use super::volcano::VolcanoQueues;
+use super::workload::Workload;
 use crate::error::{Error, Result};
 
 /// GPUs a node may have: one bit each.
@@ -172,6 +173,11 @@ impl Cluster {
         (most.0.unsigned_abs(), most.1.unsigned_abs())
     }
 
+    /// Whether processors and memory count: jobs ask for some, and nodes have so much and no more. O(shapes + groups).
+    pub fn counts_hosts(&self, workload: &Workload) -> bool {
+        workload.asks_hosts() && self.has_hosts()
+    }
+
     /// Whether it is known how many cores or how much memory any node has.
     pub fn has_hosts(&self) -> bool {
         self.pools.iter().flat_map(|pool| &pool.groups).any(|group| !group.host.is_unbounded())
@@ -254,6 +260,7 @@ impl Cluster {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sim::{HostNeed, Shape};
 
     #[test]
     fn a_node_that_moves_is_counted_once() {
@@ -262,5 +269,17 @@ mod tests {
         cluster.pools[1].groups[0].sizes.push((50, 3));
         // Three slots each, but never more than five nodes.
         assert_eq!((cluster.most_nodes(), cluster.largest()), (6, (5, 40)));
+    }
+
+    #[test]
+    fn processors_count_where_jobs_ask_for_what_nodes_have_not_without_bound() {
+        let free = Cluster::of_vcs(&[("a", 1, 8)]);
+        let mut bounded = free.clone();
+        bounded.pools[0].groups[0].host = HostRoom { cores_milli: Some(96_000), memory_mib: None };
+        let mut jobs = Workload::default();
+        assert!(!bounded.counts_hosts(&jobs));
+        let host = HostNeed { cores_milli: 1000, memory_mib: 0 };
+        jobs.push(0, 1, Shape { host, ..Shape::whole(1) });
+        assert!(bounded.counts_hosts(&jobs) && !free.counts_hosts(&jobs));
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn check(workload: &Workload, cluster: &Cluster, policy: &Policy) -> 
     {
         return wrong("VCs that share nodes");
     }
-    if workload.counts_hosts(cluster) {
+    if cluster.counts_hosts(workload) {
         return wrong("processors and memory (or replay GPUs alone)");
     }
     if workload.shapes.iter().any(|shape| shape.milli > 0 || shape.nodes > 0 || shape.gpu_type.is_some()) {

@@ -8,9 +8,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::cluster::Cluster;
-use super::workload::Workload;
-
 /// Processors and memory that something asks for or takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct HostNeed {
@@ -101,18 +98,9 @@ impl HostRoom {
     }
 }
 
-impl Workload {
-    /// Whether processors and memory count: jobs ask for some, and nodes of `cluster` have so much and no more. O(shapes + groups).
-    pub fn counts_hosts(&self, cluster: &Cluster) -> bool {
-        self.asks_hosts() && cluster.has_hosts()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::workload::Shape;
-
     #[test]
     fn gpus_are_held_by_what_is_scarcest() {
         let each = HostNeed { cores_milli: 11_250, memory_mib: 62_500 };
@@ -125,12 +113,6 @@ mod tests {
         assert_eq!(HostRoom::default().gpus(each), u32::MAX);
         let later = HostRoom { cores_milli: Some(8000), memory_mib: Some(500_000) };
         assert_eq!(left.in_both(later), HostRoom { cores_milli: Some(8000), memory_mib: Some(400_000) });
-        // They count where jobs ask for what nodes have not without bound.
-        let (mut jobs, mut cluster) = (Workload::default(), Cluster::of_vcs(&[("a", 1, 8)]));
-        cluster.pools.iter_mut().flat_map(|pool| &mut pool.groups).for_each(|group| group.host = left);
-        assert!(!jobs.counts_hosts(&cluster));
-        jobs.push(0, 1, Shape { host: each, ..Shape::whole(1) });
-        assert!(jobs.counts_hosts(&cluster) && !jobs.counts_hosts(&Cluster::of_vcs(&[("a", 1, 8)])));
         assert_eq!((left.in_words().as_str(), HostRoom::default().in_words().as_str()), (", 96 cores, 391 GiB", ""));
     }
 }

@@ -22,7 +22,6 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table;
 
-use super::kept::recorded_nodes;
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Group};
 use crate::sim::host::{HostNeed, HostRoom};
@@ -160,6 +159,12 @@ pub(super) fn alike(trace: &Trace, vc: Option<&str>) -> HostRoom {
     let rows = (0..nodes.len()).filter(has_gpus).filter(|row| vc.is_none() || nodes.vc.get(*row) == vc);
     let kinds: BTreeSet<HostRoom> = levelled(&rows.map(|row| room(trace, row)).collect()).into_values().collect();
     kinds.first().copied().filter(|_| kinds.len() == 1).unwrap_or_default()
+}
+
+/// Nodes that a job of so many whole GPUs had, else asked for; 0 if that is not known, or there was none for each of its GPUs.
+pub(super) fn recorded_nodes(trace: &Trace, row: usize, gpus: u32) -> u16 {
+    let nodes = trace.jobs.alloc_nodes.get(row).or_else(|| trace.jobs.req_nodes.get(row)).unwrap_or(0);
+    if nodes > 0 && nodes <= i64::from(gpus) { u16::try_from(nodes).unwrap_or(0) } else { 0 }
 }
 
 /// Processors and memory that a job is recorded with.

@@ -4,7 +4,6 @@
 //! submitted at 11:55 that started at 12:05: time 0 is noon, the first runs with 10 min left, the second waits since −5 min.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use tracecast_analytics::Trace;
 use tracecast_analytics::facts::{Capacity, JobFacts};
@@ -16,6 +15,7 @@ use super::host::{self, Hosts};
 use super::kept::{Kept, NO_GPU, keep, suggestion};
 use super::limit::LimitFile;
 use super::near::{self, TopologyRules};
+use super::options::Options;
 use super::quota::QuotaFile;
 use super::recorded;
 use super::site::Site;
@@ -32,34 +32,6 @@ const MANY: usize = 20;
 
 /// What jobs without a VC are listed under.
 const NO_VC: &str = "no VC";
-
-/// Which jobs, and how exactly.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Submitted from here on, milliseconds since the Unix epoch; jobs that run or wait then are taken along.
-    pub from_ms: Option<i64>,
-    /// Submitted before this.
-    pub to_ms: Option<i64>,
-    /// Only jobs that ran at most so long, milliseconds.
-    pub longest_ms: Option<i64>,
-    /// Only jobs of these VCs.
-    pub vcs: Option<Vec<String>>,
-    /// Times in whole seconds, as the Helios simulator has them: submissions and runs are cut off, time 0 is the second of the first
-    /// submission, and no job runs or waits at that time.
-    pub whole_seconds: bool,
-    /// Jobs get as many nodes as they had, not as few as the placement rule finds.
-    pub gangs_as_recorded: bool,
-    /// What jobs compete for; as the trace has it if `None`.
-    pub resource: Option<Resource>,
-    /// Quotas of queues, by which all nodes are one pool.
-    pub quotas: Option<Arc<QuotaFile>>,
-    /// Limits by QOS, account and partition.
-    pub limits: Option<Arc<LimitFile>>,
-    /// What jobs ask of the topology; if `None`, nothing, whatever they asked themselves.
-    pub topology: Option<Arc<TopologyRules>>,
-    /// Whether processors and memory count beside GPUs.
-    pub hosts: Hosts,
-}
 
 /// Jobs that are left out, by reason.
 #[derive(Debug, Clone, PartialEq, Eq)]

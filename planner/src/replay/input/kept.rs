@@ -4,12 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use tracecast_analytics::Trace;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::schema::Resource;
 
 use super::failure::Runs;
-use super::jobs::Options;
+use super::host::recorded_nodes;
+use super::options::Options;
 use crate::sim::workload::Shape;
 
 /// Most GPUs a job may ask for.
@@ -94,12 +94,6 @@ pub(super) fn keep(
         shape.nodes = recorded_nodes(facts.trace, row, shape.gpus);
     }
     Ok(Kept { row: row as u32, submit_ms: whole(submit_ms), run_ms, shape, vc: String::new(), unfinished })
-}
-
-/// Nodes that a job of so many whole GPUs had, else asked for; 0 if that is not known, or there was none for each of its GPUs.
-pub(super) fn recorded_nodes(trace: &Trace, row: usize, gpus: u32) -> u16 {
-    let nodes = trace.jobs.alloc_nodes.get(row).or_else(|| trace.jobs.req_nodes.get(row)).unwrap_or(0);
-    if nodes > 0 && nodes <= i64::from(gpus) { u16::try_from(nodes).unwrap_or(0) } else { 0 }
 }
 
 /// A part of a GPU in thousandths, rounded down, so that seven sevenths fit on a GPU. What is within a thousandth of a whole one is one.

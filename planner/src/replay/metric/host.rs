@@ -15,7 +15,7 @@ pub(super) type Least = (Option<u16>, HostNeed);
 
 /// Whether jobs ask for processors or memory where nodes have so much and no more.
 pub(super) fn asks_beside(workload: &Workload, cluster: &Cluster) -> bool {
-    workload.counts_hosts(cluster)
+    cluster.counts_hosts(workload)
 }
 
 /// By pool, what one GPU of each kind of counted job that was not rejected takes beside it; nothing where that does not matter.
