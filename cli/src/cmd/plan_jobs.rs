@@ -14,7 +14,7 @@ use tracecast_planner::sim::Policy;
 
 use crate::args::{Reading, duration};
 use crate::cmd::describe;
-use crate::cmd::simulate::{PolicyArguments, given, hosts};
+use crate::cmd::simulate::{PolicyArguments, given};
 use crate::source;
 
 /// Which jobs a plan looks at, and what of them counts.
@@ -29,7 +29,7 @@ pub(crate) struct PlanJobs {
     /// Whether processors and memory count beside GPUs: none or as-recorded [default: as recorded, where jobs and nodes have them]
     ///
     /// As in `tracecast simulate`. The keys cpus_per_node and memory_gib_per_node of --cluster say what nodes have. The word none plans by GPUs alone.
-    #[arg(long, value_name = "WHICH", value_parser = hosts, help_heading = "Jobs and nodes")]
+    #[arg(long, value_name = "WHICH", help_heading = "Jobs and nodes")]
     pub(crate) hosts: Option<Hosts>,
     /// Use jobs submitted before this time, where a date includes that day [default: to the last job]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]

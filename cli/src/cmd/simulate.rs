@@ -37,11 +37,6 @@ const NO_LIMITS: &str = "none";
 /// What stands for what jobs asked of the topology themselves, and no rule.
 const AS_RECORDED: &str = "as-recorded";
 
-/// Whether processors and memory count, as it is written.
-pub(crate) fn hosts(text: &str) -> Result<Hosts, PlannerError> {
-    text.parse()
-}
-
 /// Why a replay takes no part of the jobs.
 const NEEDED: &str = "jobs that share a cluster wait for each other, so a replay needs them all; --vcs replays some VCs on their own nodes";
 
@@ -113,7 +108,7 @@ pub(crate) struct Jobs {
     ///
     /// A job then starts only on nodes that have its processors and memory as well as its GPUs. Jobs take what they were given or asked for, evenly over their GPUs. Nodes have what the machine list of the trace says, or the keys cpus_per_node and
     /// memory_gib_per_node of --cluster. Whoever has no recorded processors or memory takes none. The word none replays GPUs alone.
-    #[arg(long, value_name = "WHICH", value_parser = hosts)]
+    #[arg(long, value_name = "WHICH")]
     pub(crate) hosts: Option<Hosts>,
     /// Replay jobs that were submitted at this time or later [default: from the first job]
     ///
@@ -482,9 +477,9 @@ fn scenarios(request: &Simulate, quotas: &mut QuotaFiles) -> Result<(Vec<Named>,
             limits: scenario.limits.take().filter(|_| !lifted).map(near),
             topology: asks.clone().filter(|rules| rules != AS_RECORDED),
             hosts: match scenario.hosts.take() {
-                Some(text) => {
-                    hosts(&text).map_err(|error| Usage(format!("scenario `{}`: hosts: {error}", scenario.name)))?
-                }
+                Some(text) => text
+                    .parse()
+                    .map_err(|error: PlannerError| Usage(format!("scenario `{}`: hosts: {error}", scenario.name)))?,
                 None => usual.hosts,
             },
         };

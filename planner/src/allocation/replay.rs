@@ -262,8 +262,8 @@ impl<'a> Decider<'a> {
                 Allocated::Gangs(chosen(seen, &self.fleet.kinds, room, seconds(options.restart_ms)))
             }
             _ if policy.by_host_order() => {
-                let how = (true, policy.division() == Division::Best);
-                Allocated::Types(in_order(First::from(options.host_order), how, seen, room))
+                let how = (true, self.takes_best());
+                Allocated::Types(in_order(First::from(self.options.host_order), how, seen, room))
             }
             _ => allocate(policy, seen, room)?,
         })

@@ -20,9 +20,9 @@ use serde::Serialize;
 use tracecast_analytics::stats::sum;
 
 use super::choose::{RentGoal, best};
-use super::heldout::{DAY_S, DEADLINES};
+use super::heldout::{DAY_S, DEADLINES, is_late, judged};
 use super::job::RentedJob;
-use super::option::{RentMarket, RentOption, RentTerms, billed, gpu_of, offered_types, options};
+use super::option::{RentMarket, RentTerms, gpu_of, offered_types, options};
 use super::scaling::{ScalingChoice, ScalingModel, ScalingTable};
 use crate::fleet::offers::FleetOffers;
 
@@ -78,26 +78,6 @@ pub struct AcrossTest {
     pub rules: Vec<AcrossScore>,
 }
 
-/// Time and cost of a way in truth.
-fn judged(
-    job: &RentedJob,
-    way: &RentOption,
-    truth: &ScalingTable,
-    offers: &FleetOffers,
-    terms: &RentTerms,
-) -> Option<(f64, f64)> {
-    let offer = offers.instances.get(way.offer)?;
-    let gpu = gpu_of(truth, offers, offer)?;
-    let bare = ScalingChoice::bare(ScalingModel::Between);
-    let rate = if way.instances > 1 {
-        truth.across(gpu, &job.job_type, (way.gpus, true), &bare)?
-    } else {
-        truth.rate(gpu, &job.job_type, way.gpus, &bare)?
-    };
-    let time_s = terms.start_s + job.steps / rate.steps_per_s;
-    Some((time_s, billed(way.instances, way.market.price(offer)?, time_s, terms.bill_s)))
-}
-
 /// Tests what is taken for several machines; `None` where a job has one instance, or nothing that is offered with one GPU was measured apart.
 pub fn test(table: &ScalingTable, offers: &FleetOffers, terms: &RentTerms) -> Option<AcrossTest> {
     let terms = RentTerms { spot: false, forecasts: false, ..*terms };
@@ -144,9 +124,7 @@ pub fn test(table: &ScalingTable, offers: &FleetOffers, terms: &RentTerms) -> Op
                 score.on_several += u64::from(way.is_some_and(|way| way.instances > 1));
                 match truth {
                     None => score.found_none += 1,
-                    Some((time_s, _)) if job.deadline_s.is_some_and(|due_s| time_s > due_s * (1.0 + 1e-9)) => {
-                        score.missed += 1;
-                    }
+                    Some((time_s, _)) if is_late(&job, time_s) => score.missed += 1,
                     Some((_, cost)) => ratios.push(cost / least),
                 }
             }

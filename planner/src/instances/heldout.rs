@@ -26,7 +26,7 @@ use tracecast_analytics::stats::sum;
 use super::choose::{RentGoal, best, least_an_hour};
 use super::job::RentedJob;
 use super::option::{RentMarket, RentOption, RentTerms, billed, gpu_of, offered_types, options};
-use super::scaling::{HiddenRate, KnownRate, RateBasis, ScalingChoice, ScalingChoices, ScalingModel, ScalingTable};
+use super::scaling::{HiddenRate, RateBasis, ScalingChoice, ScalingChoices, ScalingModel, ScalingTable};
 use crate::fleet::offers::FleetOffers;
 
 /// Time of the fastest way, seconds.
@@ -170,17 +170,6 @@ pub fn test(
     if job_types == 0 {
         return None;
     }
-    let truth = |family: &ScalingTable, job: &str, option: &RentOption| {
-        let gpu = gpu_of(family, offers, offers.instances.get(option.offer)?)?;
-        let bare = ScalingChoice::bare(ScalingModel::Between);
-        let rate = if option.instances > 1 {
-            let single = offers.instances.get(option.offer)?.gpus == 1;
-            family.across(gpu, job, (option.gpus, single), &bare)
-        } else {
-            family.rate(gpu, job, option.gpus, &bare)
-        };
-        rate.filter(|rate| !rate.basis.is_forecast())
-    };
     // Of each rule the score, and in which cases it paid how many times what all known pays.
     let mut scores: Vec<(RentRuleScore, BTreeMap<u64, f64>)> = RentRule::ALL
         .iter()
@@ -208,10 +197,8 @@ pub fn test(
                 let deadline_s = deadline.map(|times| times * DAY_S + terms.start_s);
                 let job = RentedJob { name: name.clone(), job_type: name.clone(), steps: fastest * DAY_S, deadline_s };
                 let case = RentCase { job, known: &known, choice: choices.of(name) };
-                let of_truth = |option: &RentOption| {
-                    Some(judged(&case.job, option, &truth(family, name, option)?, offers, &terms))
-                };
-                let is_known = |option: &RentOption| truth(family, name, option).is_some();
+                let of_truth = |option: &RentOption| judged(&case.job, option, family, offers, &terms);
+                let is_known = |option: &RentOption| of_truth(option).is_some();
                 let all = chosen(RentRule::AllKnown, &case, family, (offers, &terms), &is_known);
                 let Some((_, least)) = all.and_then(|option| of_truth(&option)) else { continue };
                 number += 1;
@@ -222,7 +209,7 @@ pub fn test(
                         score.found_none += 1;
                         continue;
                     };
-                    if deadline_s.is_some_and(|deadline_s| time_s > deadline_s * (1.0 + 1e-9)) {
+                    if is_late(&case.job, time_s) {
                         score.missed += 1;
                     } else {
                         ratios.insert(number, cost / least);
@@ -245,17 +232,26 @@ pub fn test(
     Some(RentTest { job_types: job_types as u64, rules: scores.into_iter().map(told).collect() })
 }
 
-/// Time and cost of a way in truth.
-fn judged(
+/// Time and cost of a way by what was measured; `None` where that was not.
+pub(super) fn judged(
     job: &RentedJob,
     option: &RentOption,
-    truth: &KnownRate,
+    measured: &ScalingTable,
     offers: &FleetOffers,
     terms: &RentTerms,
-) -> (f64, f64) {
-    let time_s = terms.start_s + job.steps / truth.steps_per_s;
-    let price = offers.instances.get(option.offer).and_then(|offer| option.market.price(offer)).unwrap_or(f64::NAN);
-    (time_s, billed(option.instances, price, time_s, terms.bill_s))
+) -> Option<(f64, f64)> {
+    let offer = offers.instances.get(option.offer)?;
+    let gpu = gpu_of(measured, offers, offer)?;
+    let bare = ScalingChoice::bare(ScalingModel::Between);
+    let rate = measured.on(gpu, &job.job_type, (option.gpus, offer.gpus), &bare);
+    let rate = rate.filter(|rate| !rate.basis.is_forecast())?;
+    let time_s = terms.start_s + job.steps / rate.steps_per_s;
+    Some((time_s, billed(option.instances, option.market.price(offer)?, time_s, terms.bill_s)))
+}
+
+/// Whether a job that took so long missed its deadline.
+pub(super) fn is_late(job: &RentedJob, time_s: f64) -> bool {
+    job.deadline_s.is_some_and(|deadline_s| time_s > deadline_s * (1.0 + 1e-9))
 }
 
 /// What a rule chooses, of ways whose truth is known.

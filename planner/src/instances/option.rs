@@ -145,11 +145,7 @@ pub fn options(
         numbers.dedup();
         for gpus in numbers {
             let instances = gpus.div_ceil(offer.gpus);
-            let rate = if instances > 1 {
-                table.across(gpu, &job.job_type, (gpus, offer.gpus == 1), choice)
-            } else {
-                table.rate(gpu, &job.job_type, gpus, choice)
-            };
+            let rate = table.on(gpu, &job.job_type, (gpus, offer.gpus), choice);
             let Some(rate) = rate.filter(|rate| terms.forecasts || !rate.basis.is_forecast()) else { continue };
             let run = |steps_per_s: f64| job.steps / steps_per_s;
             let of = |market, price: f64, time_s: f64, paid_s: f64, safe_s: f64| RentOption {

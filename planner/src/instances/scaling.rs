@@ -334,6 +334,11 @@ impl ScalingTable {
         found
     }
 
+    /// How fast a job type runs on some GPUs of machines that have `each`: on one of these, or [across](Self::across) several.
+    pub fn on(&self, gpu: &str, job: &str, (gpus, each): (u32, u32), choice: &ScalingChoice) -> Option<KnownRate> {
+        if gpus > each { self.across(gpu, job, (gpus, each == 1), choice) } else { self.rate(gpu, job, gpus, choice) }
+    }
+
     /// How fast a job type runs on some GPUs of several machines: as with each GPU on a machine of its own, which is exact where machines have one GPU (`single`), and else at most as on one machine. `None` where that was not measured. Of a job type of
     /// which nothing was measured so on that GPU type, as on one machine.
     pub fn across(

@@ -101,6 +101,7 @@ impl HostRoom {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     #[test]
     fn gpus_are_held_by_what_is_scarcest() {
         let each = HostNeed { cores_milli: 11_250, memory_mib: 62_500 };

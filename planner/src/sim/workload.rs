@@ -48,6 +48,15 @@ impl Shape {
         u64::from(self.gpus) * 1000 + u64::from(self.milli)
     }
 
+    /// How it is cut into pieces of whole GPUs: the GPUs of a full piece, how many of these, and the rest, which is one piece more if there is any. `largest` is *L*. `None` if it asks for none, or no node has any.
+    pub(crate) fn cut(self, largest: u32) -> Option<(u32, u32, u32)> {
+        let piece = match self.nodes {
+            0 => self.gpus.min(largest),
+            nodes => self.gpus.div_ceil(u32::from(nodes)),
+        };
+        Some((piece, self.gpus.checked_div(piece)?, self.gpus.checked_rem(piece)?))
+    }
+
     /// Pods that it is made of where it asks for blocks or racks: how many, and the GPUs of each; the last has what is left. `largest` is *L*, the GPUs of the largest node.
     pub(crate) fn pods(self, largest: u32) -> (u32, u32) {
         let nodes = match self.nodes {

@@ -133,7 +133,7 @@ impl Answer {
         summary.extend(self.fairest_sentence());
         // What nothing may be built on is said before anything is.
         let place = if self.fidelity.verdict == Verdict::FarOff { 0 } else { summary.len() };
-        summary.insert(place, format!("**{}**", self.fidelity.sentence()));
+        summary.insert(place, self.worth());
         summary.extend(self.true_runs_sentence());
         let first = [self.never_end_sentence(), self.unequal_failures_sentence(), self.other_nodes_sentence()];
         summary.splice(0..0, first.into_iter().flatten());

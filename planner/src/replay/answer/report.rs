@@ -69,7 +69,7 @@ impl Answer {
             false => section,
         }));
         if self.fidelity.verdict == Verdict::FarOff {
-            report.caution = Some(format!("**{}**", self.fidelity.sentence()));
+            report.caution = Some(self.worth());
         }
         report.provenance = self
             .subject
@@ -90,9 +90,14 @@ impl Answer {
         report
     }
 
+    /// What an answer of this replay is worth, which stands in its summary.
+    pub(super) fn worth(&self) -> String {
+        format!("**{}**", self.fidelity.sentence())
+    }
+
     fn summary(&self) -> Vec<String> {
         let all = &self.metrics.overall;
-        let mut summary = vec![format!("**{}**", self.fidelity.sentence())];
+        let mut summary = vec![self.worth()];
         if let Some(wait) = all.group.wait {
             summary.push(format!(
                 "{} jobs wait {} on average, {} at the median and {} at the 95 % quantile; {} of the GPU time in service is used.",

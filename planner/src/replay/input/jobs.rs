@@ -184,7 +184,8 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     let nodes = host::Nodes { cluster: &cluster, own: recorded_cluster.as_ref(), of_file: site.is_some() };
     let mut of_hosts = Vec::new();
     let decide = host::settle(trace, &mut asking, nodes, wanted, &mut of_hosts);
-    if wanted != Hosts::Ignored && !decide {
+    let has_hosts = cluster.has_hosts() || recorded_cluster.as_ref().is_some_and(Cluster::has_hosts);
+    if has_hosts && !decide {
         // The nodes of GPUs alone, numbered as these are.
         (cluster, notes) = ground.cluster(&kept, false)?;
         recorded_cluster = ground.own(&cluster, &kept, false)?;

@@ -33,7 +33,7 @@ pub struct Options {
     pub quotas: Option<Arc<QuotaFile>>,
     /// Limits by QOS, account and partition.
     pub limits: Option<Arc<LimitFile>>,
-    /// What jobs ask of the topology; if `None`, nothing, whatever they asked themselves.
+    /// What jobs ask of the topology; if `None`, nothing, whatever they asked themselves, and nodes are not chosen by switches.
     pub topology: Option<Arc<TopologyRules>>,
     /// Whether processors and memory count beside GPUs.
     pub hosts: Hosts,

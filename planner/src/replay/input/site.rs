@@ -396,16 +396,13 @@ impl Site {
     /// Processors and memory of a node.
     fn host(&self, at: usize, cpus: Option<f64>, memory_gib: Option<f64>) -> Result<HostRoom> {
         let some = |key: &str, amount: Option<f64>, most: f64, units: f64| {
-            match amount {
-            // In its short form, as 1e300 has 300 digits.
-            Some(amount) if !(LEAST_OF_HOST..=most).contains(&amount) => Err(self.wrong(
-                at,
-                format!(
-                    "{key} = {amount:?} cannot be; write {LEAST_OF_HOST} to {most}, or leave it out for as much as one likes"
-                ),
-            )),
-            amount => Ok(amount.map(|amount| (amount * units + 1e-6).floor() as u32)),
-        }
+            let Some(amount) = amount else { return Ok(None) };
+            if !(LEAST_OF_HOST..=most).contains(&amount) {
+                // In its short form, as 1e300 has 300 digits.
+                let found = format!("{key} = {amount:?} cannot be; write {LEAST_OF_HOST} to {most}");
+                return Err(self.wrong(at, found + ", or leave it out for as much as one likes"));
+            }
+            Ok(Some((amount * units + 1e-6).floor() as u32))
         };
         Ok(HostRoom {
             cores_milli: some("cpus_per_node", cpus, 1e6, 1000.0)?,

@@ -33,7 +33,6 @@ use serde::Serialize;
 use tracecast_analytics::facts::SizeClass;
 
 use super::group::DurationClass;
-use super::host::asks_beside;
 use super::sweep::CAUSES;
 use super::times::{JobTimes, hours};
 use crate::sim::cluster::Cluster;
@@ -243,7 +242,7 @@ impl DelayByCause {
         let further = Further {
             limited: cluster.limits.is_some(),
             asking: workload.has_requests() || cluster.topology.as_ref().is_some_and(Topology::is_of_switches),
-            hosted: asks_beside(workload, cluster),
+            hosted: cluster.counts_hosts(workload),
         };
         Self {
             all: all.delay(further),

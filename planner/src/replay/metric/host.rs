@@ -1,4 +1,4 @@
-//! Whether processors and memory matter to a schedule, and who asks for least of them.
+//! Who asks for least of processors and memory, where these matter to a schedule.
 //!
 //! O(jobs). Worked number: jobs of 2 GPUs with 8 cores for each, and of a quarter of a GPU with 4 cores: one GPU of the first takes 8 cores, the part of the second 4.
 
@@ -13,15 +13,10 @@ use crate::sim::workload::Workload;
 /// What one GPU of a kind of job (or its part of one) takes, with the type of GPU that it must have.
 pub(super) type Least = (Option<u16>, HostNeed);
 
-/// Whether jobs ask for processors or memory where nodes have so much and no more.
-pub(super) fn asks_beside(workload: &Workload, cluster: &Cluster) -> bool {
-    cluster.counts_hosts(workload)
-}
-
 /// By pool, what one GPU of each kind of counted job that was not rejected takes beside it; nothing where that does not matter.
 pub(super) fn least(workload: &Workload, cluster: &Cluster, schedule: &Schedule, times: &JobTimes) -> Vec<Vec<Least>> {
     let mut asked = vec![BTreeSet::new(); cluster.pools.len()];
-    if asks_beside(workload, cluster) {
+    if cluster.counts_hosts(workload) {
         for job in (0..workload.len()).filter(|job| times.is_counted(*job)) {
             let vc = workload.vc.get(job).and_then(|vc| cluster.vcs.get(usize::from(*vc)));
             let asked = vc.and_then(|vc| asked.get_mut(usize::from(vc.pool)));

@@ -245,7 +245,7 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
             utilisation: ratio(use_of.held, use_of.in_service),
             lost_gpu_hours: group::gpu_hours(lost(workload, &times)),
             fairness: fair::fairness(workload, cluster, &times, &ends, span.1),
-            fragmentation: use_of.fragmentation(span.1 - span.0, host::asks_beside(workload, cluster)),
+            fragmentation: use_of.fragmentation(span.1 - span.0, cluster.counts_hosts(workload)),
         },
         by_size: sizes.filter_map(|(size, group)| Some(OfSize { size, group: group? })).collect(),
         by_vc: named(&mut cluster.vcs.iter().map(|vc| &vc.name), figures(cluster.vcs.len(), &vc)),

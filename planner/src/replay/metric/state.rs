@@ -55,6 +55,11 @@ impl Node {
         self.size.saturating_sub(self.whole).saturating_sub(self.shared.len() as u32)
     }
 
+    /// GPUs that a shape of whole GPUs could use.
+    fn usable(&self, shape: Shape, looked: Looked) -> u32 {
+        self.free_gpus().min(self.left(looked).gpus(shape.host))
+    }
+
     /// Processors and memory left, as far as they are looked at.
     fn left(&self, looked: Looked) -> HostRoom {
         match looked {
@@ -110,7 +115,7 @@ impl Free {
             return self.nodes_with(1) > 0
                 || self.rests.last_key_value().is_some_and(|(most, _)| *most >= u64::from(shape.milli));
         }
-        let Some((piece, full, rest)) = cut(shape, self.largest) else { return false };
+        let Some((piece, full, rest)) = shape.cut(self.largest) else { return false };
         // A node that takes a full piece could take the rest as well, so the rest needs one node more.
         self.nodes_with(piece) >= full && (rest == 0 || self.nodes_with(rest) > full)
     }
@@ -203,15 +208,10 @@ impl State {
         state
     }
 
-    /// The same, where these kinds of jobs, by pool, are to find processors and memory.
+    /// The same, where these kinds of jobs, by pool, are to find processors and memory; of a state in which all nodes are in service.
     pub(super) fn for_least(mut self, asked: Vec<Vec<Least>>) -> Self {
-        for ix in 0..self.nodes.len() {
-            self.count(ix, false);
-        }
         self.least = asked.into_iter().map(least).collect();
-        for ix in 0..self.nodes.len() {
-            self.count(ix, true);
-        }
+        self.hostless = self.nodes.iter().map(|node| self.hostless_of(node)).sum();
         self
     }
 
@@ -260,8 +260,7 @@ impl State {
 
     /// GPUs of a node that a shape of whole GPUs could use.
     pub(super) fn usable_gpus(&self, node: usize, shape: Shape, looked: Looked) -> u32 {
-        let Some(node) = self.nodes.get(node) else { return 0 };
-        node.free_gpus().min(node.left(looked).gpus(shape.host))
+        self.nodes.get(node).map_or(0, |node| node.usable(shape, looked))
     }
 
     /// Whether the consolidated rule would find nodes in a pool now, processors and memory included. O(nodes of the pool).
@@ -277,10 +276,10 @@ impl State {
             };
             return nodes.any(|node| gpu(node) && node.left(looked).holds(shape.host));
         }
-        let Some((piece, full, rest)) = cut(shape, self.largest(pool, shape)) else { return false };
+        let Some((piece, full, rest)) = shape.cut(self.largest(pool, shape)) else { return false };
         let (mut of_full, mut of_rest) = (0, 0);
         for node in nodes {
-            let usable = node.free_gpus().min(node.left(looked).gpus(shape.host));
+            let usable = node.usable(shape, looked);
             of_full += u32::from(usable >= piece);
             of_rest += u32::from(usable >= rest);
             if of_full >= full && (rest == 0 || of_rest > full) {
@@ -437,15 +436,6 @@ impl State {
             }
         }
     }
-}
-
-/// The consolidated pieces of a shape of whole GPUs: GPUs of a full one, how many of these, and the rest. `largest` is *L*.
-fn cut(shape: Shape, largest: u32) -> Option<(u32, u32, u32)> {
-    let piece = match shape.nodes {
-        0 => shape.gpus.min(largest),
-        nodes => shape.gpus.div_ceil(u32::from(nodes)),
-    };
-    Some((piece, shape.gpus.checked_div(piece)?, shape.gpus.checked_rem(piece)?))
 }
 
 /// Of these those that ask for no less than another of them in both and may go nowhere else are left out. O(kinds²).

@@ -13,7 +13,7 @@
 //! Worked number: two VCs of 8 GPUs on nodes of their own, one empty, the other with jobs of 6 GPUs (0–100 s). A job of 4 of
 //! the second VC that comes at 10 s waits 90 s for quota. Had the VCs one pool, it would not wait.
 
-use super::host::{asks_beside, least};
+use super::host::least;
 use super::limit::{LimitWait, Reasons};
 use super::near::{Nearby, Verdict};
 use super::queues::Queues;
@@ -199,7 +199,7 @@ impl<'a> Walk<'a> {
             cluster,
             schedule,
             state: State::new(cluster).for_least(least(workload, cluster, schedule, times)),
-            hosted: asks_beside(workload, cluster),
+            hosted: cluster.counts_hosts(workload),
             classes,
             pools: vec![Pool::default(); cluster.pools.len()],
             used: vec![0; cluster.vcs.len()],

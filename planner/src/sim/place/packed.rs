@@ -10,18 +10,8 @@ use crate::sim::workload::Shape;
 
 /// The sizes of the pieces of a job of whole GPUs, in order. `largest` is *L*.
 pub(super) fn cut(shape: Shape, largest: u32) -> impl Iterator<Item = u32> {
-    let each = match (shape.nodes, largest) {
-        (0, 0) => shape.gpus,
-        (0, largest) => largest,
-        (nodes, _) => shape.gpus.div_ceil(u32::from(nodes)),
-    }
-    .max(1);
-    let mut left = shape.gpus;
-    std::iter::from_fn(move || {
-        let size = left.min(each);
-        left -= size;
-        (size > 0).then_some(size)
-    })
+    let (piece, full, rest) = shape.cut(largest).unwrap_or_default();
+    std::iter::repeat_n(piece, full as usize).chain((rest > 0).then_some(rest))
 }
 
 /// Places a job of whole GPUs by first, best or worst fit or consolidated.

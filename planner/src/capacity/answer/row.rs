@@ -1,0 +1,203 @@
+//! Rows of the answer of `plan capacity`, made of what was sized and tested.
+//!
+//! O(parts). Worked example: a pool of two kinds of nodes, of which 8 and 4 are there and 9 in all are needed, is two rows: 8 → 6 and 4 → 3.
+
+use tracecast_analytics::report::format;
+use tracecast_analytics::time::WEEK_MS;
+
+use super::{
+    CapacityHeldOut, CapacityPoint, CapacityRequest, CapacityWindow, NodeInterval, NodesOfType, NotJudged,
+    RuleInWindow, RuleOverWindows, TheoryCheck, UntilBreak,
+};
+use crate::capacity::forward::{self, SHARES, SizedPart, Together};
+use crate::capacity::growth::{BreakFactor, DemandTrend, FACTORS};
+use crate::capacity::heldout::{NodesBy, TestedWindow};
+use crate::capacity::search::{FEWEST_BLOCKS, MAY_WAIT};
+use crate::replay::answer::KnownByRun;
+use crate::replay::input::Loaded;
+use crate::sim::Group;
+
+/// What is to be known of a part's numbers.
+fn note(of: &SizedPart) -> Option<String> {
+    let needed = of.needed.filter(|needed| needed.low.is_none() || needed.high.is_none())?;
+    let why = match (needed.blocks < FEWEST_BLOCKS, needed.high) {
+        (true, _) => "the record has fewer than seven days to draw from, so there is no interval",
+        (false, None) => {
+            "no number kept the target in 97.5 % of the draws, so the upper end of the interval is not known"
+        }
+        (false, Some(_)) => {
+            "no number kept the target in 2.5 % of the draws only, so the lower end of the interval is not known"
+        }
+    };
+    let bought = needed.high.is_none() && of.recommended > of.part.nodes();
+    Some(format!("{why}{}", if bought { "; what to have is the needed number itself, without a margin" } else { "" }))
+}
+
+/// What was assumed.
+pub(super) fn notes(loaded: &Loaded, request: &CapacityRequest, parts: &[SizedPart]) -> Vec<String> {
+    let mut notes = loaded.notes.clone();
+    let impossible: u64 = parts.iter().map(|part| part.impossible).sum();
+    if impossible > 0 {
+        let jobs = format::counted(impossible, "job asks", "jobs ask");
+        let beside = if loaded.workload.asks_hosts() { ", with their processors and memory," } else { "" };
+        notes.insert(
+            0,
+            format!(
+                "**{jobs} for more than today's nodes have{beside} even if all are empty.** They never run, and are not judged; further nodes of today's kinds are not sized for them."
+            ),
+        );
+    }
+    notes.extend(KnownByRun::note(&request.policy, &loaded.workload));
+    if request.kinds.is_some() && loaded.cluster.counts_hosts(&loaded.workload) {
+        notes.push(
+            "Nodes of a kind that the cluster does not have are taken to have processors and memory for any job."
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+/// A row for each kind of nodes of a part.
+pub(super) fn types(of: &SizedPart) -> Vec<NodesOfType> {
+    let part = &of.part;
+    let by_kind = |nodes: u32| part.counts(nodes);
+    let now = by_kind(part.nodes());
+    let recommended = by_kind(of.recommended);
+    let needed = of.needed.map(|needed| (by_kind(needed.value), needed.low.map(by_kind), needed.high.map(by_kind)));
+    let not_judged = match of.needed {
+        Some(_) => None,
+        None if of.has_jobs() => Some(NotJudged::NoNumber),
+        None => Some(NotJudged::TooFewJobs),
+    };
+    let several = part.groups().len() > 1;
+    let row = |(at, group): (usize, &Group)| {
+        let gpu_type = part.gpu_type(group).map(str::to_owned);
+        let of_kind = |counts: &Vec<u32>| counts.get(at).copied().unwrap_or(0);
+        let gpus = |group: &Group| (group.gpus_per_node, group.gpu_type);
+        // Processors and memory are told where nothing else tells two kinds apart.
+        let alike = part.groups().iter().filter(|other| gpus(other) == gpus(group)).count() > 1;
+        let host = if alike { group.host.in_words() } else { String::new() };
+        let kind = format!("{} × {}{host}", group.gpus_per_node, gpu_type.as_deref().unwrap_or("GPU"));
+        NodesOfType {
+            name: if several { format!("{} ({kind})", part.name) } else { part.name.clone() },
+            vcs: part.vcs.clone(),
+            gpus_per_node: group.gpus_per_node,
+            gpu_type,
+            now: of_kind(&now),
+            needed: needed.as_ref().map(|(value, low, high)| NodeInterval {
+                value: of_kind(value),
+                low: low.as_ref().map(of_kind),
+                high: high.as_ref().map(of_kind),
+            }),
+            not_judged,
+            note: note(of),
+            recommended: of_kind(&recommended),
+            jobs: of.jobs,
+            kept_now: of.replays.get(&part.nodes()).is_some_and(|draws| draws.iter().all(|draw| draw.kept)),
+            broken_classes: of.broken.iter().map(|(class, _)| *class).collect(),
+            uneven: of.needed.is_some_and(|needed| needed.uneven),
+            breaks_at: of.breaks,
+        }
+    };
+    part.groups().iter().enumerate().map(row).collect()
+}
+
+pub(super) fn held_out(windows: &[TestedWindow], day: &dyn Fn(i64) -> String) -> CapacityHeldOut {
+    let row = |window: &TestedWindow| CapacityWindow {
+        from: day(window.from_ms),
+        to: day(window.to_ms),
+        jobs: window.jobs,
+        pools: window.parts.len() as u64,
+        unjudged: window.unjudged.clone(),
+        by: NodesBy::ALL
+            .into_iter()
+            .map(|by| {
+                let (nodes, pools_kept, p95_wait_s) = window.by(by);
+                RuleInWindow { by, nodes, pools_kept, p95_wait_s }
+            })
+            .collect(),
+    };
+    // A window without a test has no nodes to take the mean of.
+    let count = windows.iter().filter(|window| !window.parts.is_empty()).count().max(1) as f64;
+    let mean = |by: NodesBy| windows.iter().map(|window| window.by(by).0 as f64).sum::<f64>() / count;
+    let over = |by: NodesBy| RuleOverWindows {
+        by,
+        what: by.in_words().to_owned(),
+        nodes: mean(by),
+        pools_kept: windows.iter().map(|window| window.by(by).1).sum(),
+        pools: windows.iter().map(|window| window.parts.len() as u64).sum(),
+        beyond_oracle: mean(by) - mean(NodesBy::Oracle),
+    };
+    CapacityHeldOut {
+        windows: windows.iter().map(row).collect(),
+        unjudged: windows.iter().map(|window| window.unjudged.len() as u64).sum(),
+        by: NodesBy::ALL.into_iter().map(over).collect(),
+    }
+}
+
+pub(super) fn curve(parts: &[SizedPart]) -> Vec<CapacityPoint> {
+    let point = |what: &str, of: Option<Together>| {
+        of.map(|of| CapacityPoint {
+            what: what.to_owned(),
+            nodes: of.nodes,
+            p50_wait_s: of.p50_wait_s,
+            p95_wait_s: of.p95_wait_s,
+            utilisation: of.utilisation,
+            queue_jobs: of.queue_jobs,
+            pools_kept: of.kept,
+        })
+    };
+    let mut points: Vec<CapacityPoint> = SHARES
+        .into_iter()
+        .filter_map(|share| {
+            let what = if share == 1.0 {
+                "today".to_owned()
+            } else {
+                format!("{} % of today's", format::float(100.0 * share, 0))
+            };
+            point(&what, forward::together(parts, &|part| part.at_share(share)))
+        })
+        .collect();
+    points.extend(point("needed", forward::together(parts, &SizedPart::value)));
+    points.extend(point("recommended", forward::together(parts, &|part| part.recommended)));
+    points.sort_by_key(|point| point.nodes);
+    points
+}
+
+pub(super) fn until_break(loaded: &Loaded, parts: &[SizedPart], end: i64, day: &dyn Fn(i64) -> String) -> UntilBreak {
+    let trend = DemandTrend::of(&loaded.workload, end);
+    let broken = |factor: &BreakFactor| factor.value < 1.0;
+    let known = parts.iter().filter_map(|part| Some((part.part.name.as_str(), part.breaks?)));
+    let first = known.clone().filter(|(_, factor)| !broken(factor)).min_by(|a, b| a.1.value.total_cmp(&b.1.value));
+    let weeks = trend.zip(first).and_then(|(trend, (_, factor))| trend.weeks_to(&factor));
+    let ends = |first: Option<(&str, BreakFactor)>| first.is_some_and(|(_, factor)| factor.value >= FACTORS.1);
+    // A date that is centuries off is none.
+    let on = |weeks: f64| (weeks < 2600.0).then(|| day(end + (weeks * WEEK_MS as f64) as i64));
+    UntilBreak {
+        trend,
+        first: first.map(|(name, _)| name.to_owned()),
+        factor: first.map(|(_, factor)| factor),
+        // Where the search ended, the target breaks later than told, or not at all.
+        on: weeks.filter(|_| !ends(first)).and_then(|(by_trend, ..)| on(by_trend)),
+        soonest: weeks.and_then(|(_, soonest, _)| on(soonest)),
+        latest: weeks.filter(|_| !first.is_some_and(|(_, factor)| factor.beyond)).and_then(|(.., latest)| on(latest)),
+        broken_today: known.filter(|(_, factor)| broken(factor)).map(|(name, _)| name.to_owned()).collect(),
+    }
+}
+
+pub(super) fn theory(of: &SizedPart) -> Vec<TheoryCheck> {
+    of.theory
+        .iter()
+        .map(|compared| TheoryCheck {
+            pool: of.part.name.clone(),
+            nodes: compared.nodes,
+            servers: compared.servers,
+            load: compared.load,
+            theory_longer_share: compared.longer.0,
+            replayed_longer_share: compared.longer.1,
+            theory_mean_wait_s: compared.mean_wait_s.0,
+            replayed_mean_wait_s: compared.mean_wait_s.1,
+            differs: (compared.longer.0 - compared.longer.1).abs() > MAY_WAIT / 2.0,
+        })
+        .collect()
+}
