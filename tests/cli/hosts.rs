@@ -95,20 +95,25 @@ fn what_cannot_be_is_refused() {
     assert!(stdout(&output).contains("No node says anything of processors or memory"), "{}", stderr(&output));
 }
 
+/// Files of 400 jobs of one GPU, one every ten seconds for 95 s, and of six nodes of 8 GPUs; with so many thousandths of a core each.
+fn steady(folder: &Folder, of_job: u32, of_node: impl Fn(u32) -> u32) -> (String, String) {
+    let head = PODS.lines().next().unwrap();
+    let pods: String = (0..400)
+        .map(|job| (job, job * 10))
+        .map(|(job, at)| format!("p{job},{of_job},1024,1,1000,,LS,Succeeded,{at},{},{at}\n", at + 95))
+        .collect();
+    let nodes: String = (0..6).map(|node| format!("n{node},{},262144,8,V100M32\n", of_node(node))).collect();
+    (
+        folder.file("pods.csv", &format!("{head}\n{pods}")),
+        folder.file("nodes.csv", &format!("sn,cpu_milli,memory_mib,gpu,model\n{nodes}")),
+    )
+}
+
 /// Nodes of two makes, of which one has more cores than all jobs could take and the other enough.
 #[test]
 fn what_never_decides_is_not_planned_for() {
     let folder = Folder::new();
-    let head = PODS.lines().next().unwrap();
-    let pods: String = (0..400)
-        .map(|job| (job, job * 10))
-        .map(|(job, at)| format!("p{job},4000,1024,1,1000,,LS,Succeeded,{at},{},{at}\n", at + 95))
-        .collect();
-    let nodes: String = (0..6).map(|node| format!("n{node},{},262144,8,V100M32\n", 64000 + node % 2 * 32000)).collect();
-    let (pods, nodes) = (
-        folder.file("pods.csv", &format!("{head}\n{pods}")),
-        folder.file("nodes.csv", &format!("sn,cpu_milli,memory_mib,gpu,model\n{nodes}")),
-    );
+    let (pods, nodes) = steady(&folder, 4_000, |node| 64_000 + node % 2 * 32_000);
     let plan = |more: &[&str]| {
         let plan = ["plan", "capacity", &pods, &nodes, "--scan", "skip", "--target-p95", "1s", "--quiet"];
         let output = tracecast(&[&plan[..], more, &["--format", "json"]].concat());
@@ -123,16 +128,7 @@ fn what_never_decides_is_not_planned_for() {
 #[test]
 fn nodes_are_sized_for_processors_too() {
     let folder = Folder::new();
-    let head = PODS.lines().next().unwrap();
-    let pods: String = (0..400)
-        .map(|job| (job, job * 10))
-        .map(|(job, at)| format!("p{job},32000,1024,1,1000,,LS,Succeeded,{at},{},{at}\n", at + 95))
-        .collect();
-    let nodes: String = (0..6).map(|node| format!("n{node},64000,262144,8,V100M32\n")).collect();
-    let (pods, nodes) = (
-        folder.file("pods.csv", &format!("{head}\n{pods}")),
-        folder.file("nodes.csv", &format!("sn,cpu_milli,memory_mib,gpu,model\n{nodes}")),
-    );
+    let (pods, nodes) = steady(&folder, 32_000, |_| 64_000);
     let plan = ["plan", "capacity", &pods, &nodes, "--scan", "skip", "--target-p95", "1s", "--quiet"];
     let needed = |more: &[&str]| {
         let output = tracecast(&[&plan[..], more, &["--format", "json"]].concat());

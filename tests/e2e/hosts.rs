@@ -7,26 +7,21 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::ingest::slurm::hostlist;
 use tracecast_planner::replay::input::{Hosts, Loaded, Options, Site, load};
-use tracecast_planner::sim::{Estimate, Order, Policy, Scan, Schedule, Weights, simulate};
+use tracecast_planner::sim::{Schedule, Weights, simulate};
 
 use crate::lab::Lab;
 use crate::recording::{self, INTERVAL, WARM_UP};
-use crate::replay::{Agreement, align, compare, first_ms};
-use crate::workload::{Asked, SplitMix};
+use crate::replay::{Agreement, align, compare, first_ms, recorded_nodes, slurm};
+use crate::workload::{Asked, SHORT_RUNS_S, SplitMix};
 
 /// The nodes n1 to n4.
 const NODES: u32 = 4;
 const HOST: &str = "Sockets=2 CoresPerSocket=8 ThreadsPerCore=2 RealMemory=64000";
 const CLUSTER: &str =
     "[[vc]]\nname = \"*\"\nnodes = 4\ngpus_per_node = 8\ncpus_per_node = 32\nmemory_gib_per_node = 62.5\n";
-/// How often the jobs are recorded, at most, until nothing disturbs it.
-const RECORDINGS: usize = 2;
 /// GPUs of jobs, and how many jobs of a hundred have so many: those of 10 are of two nodes.
 const GPUS: [(u32, u64); 5] = [(1, 45), (2, 28), (3, 10), (4, 7), (10, 10)];
-/// Runs, seconds, each as likely as the others; odd, as in [`crate::workload`].
-const RUNS_S: [u32; 8] = [3, 3, 5, 5, 5, 7, 9, 11];
 /// Processors of a node.
 const CPUS: u32 = 32;
 
@@ -41,28 +36,27 @@ struct Hosted {
 
 /// What is drawn for a job with so many GPUs on a node: arguments, and what comes of them.
 fn beside(random: &mut SplitMix, gpus: u32) -> ([String; 2], (u32, u32)) {
-    let of = |random: &mut SplitMix, from: &[u32]| from[random.below(from.len() as u64) as usize];
-    let each = of(random, &[3, 4, 6, 9, 11, 16]).min(CPUS / gpus);
+    let each = random.of(&[3, 4, 6, 9, 11, 16]).min(CPUS / gpus);
     // One core is two processors, and what is begun is taken whole.
     let whole = |cpus: u32| cpus.next_multiple_of(2);
     let by_gpu = format!("--cpus-per-gpu={each}");
     let cpus = whole(each * gpus);
     match random.below(4) {
         0 => {
-            let memory = of(random, &[2_000, 7_001, 15_000, 31_000]);
+            let memory = random.of(&[2_000, 7_001, 15_000, 31_000]);
             ([by_gpu, format!("--mem={memory}")], (cpus, memory))
         }
         1 => {
-            let memory = of(random, &[1_000, 4_001, 7_900]);
+            let memory = random.of(&[1_000, 4_001, 7_900]);
             ([by_gpu, format!("--mem-per-gpu={memory}")], (cpus, memory * gpus))
         }
         2 => {
-            let memory = of(random, &[100, 1_000, 1_900]);
+            let memory = random.of(&[100, 1_000, 1_900]);
             ([by_gpu, format!("--mem-per-cpu={memory}")], (cpus, memory * cpus))
         }
         _ => {
-            let tasks = of(random, &[1, 4, 7, 13, 20]);
-            let memory = of(random, &[100, 1_000, 1_900]);
+            let tasks = random.of(&[1, 4, 7, 13, 20]);
+            let memory = random.of(&[100, 1_000, 1_900]);
             ([format!("-c{tasks}"), format!("--mem-per-cpu={memory}")], (whole(tasks), memory * whole(tasks)))
         }
     }
@@ -73,18 +67,13 @@ fn jobs() -> Vec<Hosted> {
     let mut random = SplitMix::new(23);
     (0..48)
         .map(|job| {
-            let mut rest = random.below(100);
-            let size = GPUS.iter().find(|(_, share)| {
-                let found = rest < *share;
-                rest = rest.saturating_sub(*share);
-                found
-            });
+            let gpus = random.of_shares(&GPUS);
             let asked = Asked {
                 at_s: job / 12 * 10,
                 name: format!("h{job:02}"),
                 user: format!("u{}", 1 + random.below(4)),
-                gpus: size.map_or(1, |(gpus, _)| *gpus),
-                run_s: RUNS_S[random.below(RUNS_S.len() as u64) as usize],
+                gpus,
+                run_s: random.of(&SHORT_RUNS_S),
                 limit_min: 1 + random.below(3) as u32,
             };
             let (beside, given) = beside(&mut random, asked.gpus_a_node());
@@ -116,10 +105,8 @@ fn loaded(trace: &Trace, hosts: Hosts) -> (Loaded, i64) {
 /// How many jobs lie on the nodes of the record.
 fn on_the_same_nodes(trace: &Trace, loaded: &Loaded, schedule: &Schedule) -> usize {
     let is_same = |segment: &&tracecast_planner::sim::Segment| {
-        let list = trace.jobs.nodes_hostlist.get(loaded.rows[segment.job as usize] as usize).unwrap();
-        let number = |name: String| name.trim_start_matches('n').parse::<u32>().unwrap() - 1;
-        let recorded: BTreeSet<u32> = hostlist::expand(list, 100).unwrap().into_iter().map(number).collect();
-        recorded == schedule.pieces_of(segment).iter().map(|piece| piece.node).collect()
+        let replayed: BTreeSet<u32> = schedule.pieces_of(segment).iter().map(|piece| piece.node).collect();
+        recorded_nodes(trace, loaded, segment.job) == replayed
     };
     schedule.segments.iter().filter(is_same).count()
 }
@@ -128,14 +115,7 @@ fn on_the_same_nodes(trace: &Trace, loaded: &Loaded, schedule: &Schedule) -> usi
 fn agrees(trace: &Trace) {
     let replayed = |hosts: Hosts, name: &str| -> (Agreement, usize) {
         let (jobs, period_ms) = loaded(trace, hosts);
-        let policy = Policy {
-            order: Order::Multifactor(Weights::default()),
-            scan: Scan::Slurm,
-            estimate: Estimate::Requested,
-            interval_ms: Some(period_ms),
-            ..Policy::default()
-        };
-        let schedule = simulate(&jobs.workload, &jobs.cluster, &policy).unwrap();
+        let schedule = simulate(&jobs.workload, &jobs.cluster, &slurm(Weights::default(), period_ms)).unwrap();
         let (starts, same) = (compare(&jobs, &schedule), on_the_same_nodes(trace, &jobs, &schedule));
         println!("{name:<30} {starts}; of {} jobs {same} lie on the same nodes", jobs.workload.len());
         (starts, same)
@@ -171,21 +151,11 @@ fn says_what_was_given(trace: &Trace) {
 fn recorded_with_few_processors_and_little_memory() {
     let asked = jobs();
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("slurm-hosts.txt");
-    let mut recorded: Option<(usize, Trace)> = None;
-    for _ in 0..RECORDINGS {
-        let Some(lab) = Lab::on_hosts(NODES, recording::SCHEDULER, HOST) else { return };
-        let (trace, disturbed) =
-            recording::record_bursts(&lab, &asked, |job| job.asked.at_s, |job| submit(&lab, job), &file);
-        drop(lab);
-        println!("{disturbed} bursts ran into a look");
-        if recorded.as_ref().is_none_or(|(least, _)| disturbed < *least) {
-            recorded = Some((disturbed, trace));
-        }
-        if disturbed == 0 {
-            break;
-        }
-    }
-    let (_, trace) = recorded.unwrap();
+    let record = || {
+        let lab = Lab::on_hosts(NODES, recording::SCHEDULER, HOST)?;
+        Some(recording::record_bursts(&lab, &asked, |job| job.asked.at_s, |job| submit(&lab, job), &file))
+    };
+    let Some(trace) = recording::least_disturbed(record) else { return };
     assert_eq!(trace.ledger.quarantined, 0, "{:?}", trace.ledger);
     says_what_was_given(&trace);
     agrees(&trace);
@@ -194,9 +164,7 @@ fn recorded_with_few_processors_and_little_memory() {
 /// A recording made before: `TRACECAST_SLURM_HOSTS` names it (`slurm-hosts.txt`, as the test above leaves it).
 #[test]
 fn a_recording_with_few_processors_made_before_is_replayed() {
-    let Some(file) = std::env::var_os("TRACECAST_SLURM_HOSTS") else {
-        println!("skipped: TRACECAST_SLURM_HOSTS names no recording");
-        return;
-    };
-    agrees(&tracecast_tests::read(&[Path::new(&file).to_owned()]).unwrap());
+    if let Some(trace) = recording::made_before("TRACECAST_SLURM_HOSTS") {
+        agrees(&trace);
+    }
 }

@@ -11,11 +11,11 @@ use std::time::Duration;
 use tracecast_analytics::Trace;
 use tracecast_analytics::schema::Resource;
 use tracecast_planner::replay::input::{LimitFile, Loaded};
-use tracecast_planner::sim::{Cluster, Estimate, Order, Policy, Scan, Shape, Weights, Workload, simulate};
+use tracecast_planner::sim::{Cluster, Policy, Shape, Weights, Workload, simulate};
 
 use crate::lab::Lab;
 use crate::recording;
-use crate::replay::{compare, under_limits};
+use crate::replay::{compare, slurm, under_limits};
 use crate::workload::SplitMix;
 
 /// Bursts, the jobs of one, and the time from one to the next, seconds.
@@ -55,13 +55,7 @@ struct Asked {
 /// Weights of the lab.
 fn policy(period_ms: i64) -> Policy {
     let weights = Weights { age: 10.0, qos: 300.0, size: 320.0, ..Weights::default() };
-    Policy {
-        order: Order::Multifactor(weights),
-        scan: Scan::Slurm,
-        estimate: Estimate::Requested,
-        interval_ms: Some(period_ms),
-        ..Policy::default()
-    }
+    slurm(weights, period_ms)
 }
 
 /// The jobs, always the same.

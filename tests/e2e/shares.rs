@@ -16,11 +16,11 @@ use tracecast_analytics::Trace;
 use tracecast_planner::replay::input::Loaded;
 use tracecast_planner::replay::metric::evaluate;
 use tracecast_planner::sim::limit::Accounting;
-use tracecast_planner::sim::{Estimate, Order, Policy, Scan, Weights, simulate};
+use tracecast_planner::sim::{Weights, simulate};
 
 use crate::lab::Lab;
 use crate::recording;
-use crate::replay::{compare, under_limits};
+use crate::replay::{compare, slurm, under_limits};
 use crate::workload::SplitMix;
 
 /// Bursts, the jobs of one, and the time from one to the next, seconds.
@@ -181,15 +181,8 @@ fn agrees(trace: &Trace, limits: &str, reckoned_ms: i64, standing: &str) {
     assert_eq!((accounting(0).period_ms, accounting(0).half_life_ms), (60_000, Some(600_000)));
     // Without weights: those that Slurm prints.
     let bare = Weights::default();
-    let slurm = |weights: Weights| Policy {
-        order: Order::Multifactor(weights),
-        scan: Scan::Slurm,
-        estimate: Estimate::Requested,
-        interval_ms: Some(period_ms),
-        ..Policy::default()
-    };
     let replay = |loaded: &Loaded, weights: Weights| {
-        let schedule = simulate(&loaded.workload, &loaded.cluster, &slurm(weights)).unwrap();
+        let schedule = simulate(&loaded.workload, &loaded.cluster, &slurm(weights, period_ms)).unwrap();
         (compare(loaded, &schedule), schedule)
     };
     let mut free = loaded.clone();

@@ -5,16 +5,16 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::ingest::slurm::hostlist;
-use tracecast_planner::replay::input::{Loaded, NodePlaces, Options, Site, Wanted, cluster_file, load};
-use tracecast_planner::sim::{Cluster, Estimate, Order, Policy, Scan, Schedule, Topology, Weights, simulate};
+use tracecast_planner::replay::input::{Loaded, NodePlaces, Options, Site, TopologyRules, Wanted, cluster_file, load};
+use tracecast_planner::sim::{Cluster, Schedule, Topology, Weights, simulate};
 
 use crate::lab::Lab;
 use crate::recording::{self, INTERVAL, WARM_UP};
-use crate::replay::{Agreement, align, compare, first_ms};
-use crate::workload::{Asked, SplitMix};
+use crate::replay::{Agreement, align, compare, first_ms, recorded_nodes, slurm};
+use crate::workload::{Asked, SHORT_RUNS_S, SplitMix};
 
 /// The nodes n1 to n8.
 const NODES: u32 = 8;
@@ -26,30 +26,21 @@ SwitchName=spine1 Switches=leaf[1-2]
 SwitchName=spine2 Switches=leaf3
 SwitchName=core Switches=spine[1-2]
 ";
-/// How often the jobs are recorded, at most, until nothing disturbs it.
-const RECORDINGS: usize = 2;
 /// GPUs of jobs, and how many jobs of a hundred have so many: half are of several nodes.
 const GPUS: [(u32, u64); 7] = [(1, 18), (4, 16), (8, 16), (16, 24), (24, 12), (32, 8), (40, 6)];
-/// Runs, seconds, each as likely as the others; odd, as in [`crate::workload`].
-const RUNS_S: [u32; 8] = [3, 3, 5, 5, 5, 7, 9, 11];
 
 /// 40 jobs in 4 bursts, one every 12 s.
 fn jobs() -> Vec<Asked> {
     let mut random = SplitMix::new(11);
     (0..40)
         .map(|job| {
-            let mut rest = random.below(100);
-            let size = GPUS.iter().find(|(_, share)| {
-                let found = rest < *share;
-                rest = rest.saturating_sub(*share);
-                found
-            });
+            let gpus = random.of_shares(&GPUS);
             Asked {
                 at_s: job / 10 * 12,
                 name: format!("s{job:02}"),
                 user: format!("u{}", 1 + random.below(4)),
-                gpus: size.map_or(1, |(gpus, _)| *gpus),
-                run_s: RUNS_S[random.below(RUNS_S.len() as u64) as usize],
+                gpus,
+                run_s: random.of(&SHORT_RUNS_S),
                 limit_min: 1 + random.below(3) as u32,
             }
         })
@@ -62,10 +53,13 @@ fn loaded(trace: &Trace) -> Loaded {
     let wanted = Wanted { places: Some(places), ..Wanted::default() };
     let file = cluster_file(trace, "lab", &wanted).unwrap();
     let from_ms = first_ms(trace, |name| !WARM_UP.contains(&name));
-    let options = Options { from_ms, gangs_as_recorded: true, ..Options::default() };
+    // As the command line has it, where nothing is said of it.
+    let topology = Some(Arc::new(TopologyRules::as_recorded()));
+    let options = Options { from_ms, topology, gangs_as_recorded: true, ..Options::default() };
     let loaded = load(trace, Some(&Site::parse("cluster.toml", &file).unwrap()), &options).unwrap();
     assert!(loaded.workload.warm.is_empty(), "{} jobs run already", loaded.workload.warm.len());
     assert_eq!((loaded.workload.len(), loaded.cluster.most_nodes()), (jobs().len(), NODES), "{file}");
+    assert!(loaded.cluster.topology.as_ref().is_some_and(Topology::is_of_switches), "{file}");
     loaded
 }
 
@@ -93,12 +87,9 @@ struct Places {
 fn places(trace: &Trace, loaded: &Loaded, schedule: &Schedule) -> Places {
     let mut found = Places::default();
     for segment in &schedule.segments {
-        let row = loaded.rows[segment.job as usize] as usize;
-        let list = trace.jobs.nodes_hostlist.get(row).unwrap();
-        let number = |name: String| name.trim_start_matches('n').parse::<u32>().unwrap() - 1;
-        let recorded: BTreeSet<u32> = hostlist::expand(list, 100).unwrap().into_iter().map(number).collect();
+        let recorded = recorded_nodes(trace, loaded, segment.job);
         let replayed: BTreeSet<u32> = schedule.pieces_of(segment).iter().map(|piece| piece.node).collect();
-        assert_eq!(recorded.len(), replayed.len(), "{list}");
+        assert_eq!(recorded.len(), replayed.len(), "{recorded:?}");
         let leaves = |nodes: &BTreeSet<u32>| nodes.iter().map(|node| leaf(*node)).collect::<BTreeSet<_>>().len();
         found.jobs += 1;
         found.all_same_nodes += usize::from(recorded == replayed);
@@ -117,13 +108,7 @@ fn places(trace: &Trace, loaded: &Loaded, schedule: &Schedule) -> Places {
 fn agrees(trace: &Trace) {
     let mut jobs = loaded(trace);
     let period_ms = align(&mut jobs);
-    let policy = Policy {
-        order: Order::Multifactor(Weights::default()),
-        scan: Scan::Slurm,
-        estimate: Estimate::Requested,
-        interval_ms: Some(period_ms),
-        ..Policy::default()
-    };
+    let policy = slurm(Weights::default(), period_ms);
     let replayed = |cluster: &Cluster, name: &str| -> (Agreement, Places) {
         let schedule = simulate(&jobs.workload, cluster, &policy).unwrap();
         let (starts, places) = (compare(&jobs, &schedule), places(trace, &jobs, &schedule));
@@ -153,21 +138,12 @@ fn recorded_on_switches() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (file, switches) = (folder.join("slurm-switches.txt"), folder.join("slurm-switches.conf"));
     std::fs::write(&switches, SWITCHES).unwrap();
-    let mut recorded: Option<(usize, Trace)> = None;
-    for _ in 0..RECORDINGS {
-        let Some(lab) = Lab::on_switches(NODES, recording::SCHEDULER, &switches) else { return };
+    let record = || {
+        let lab = Lab::on_switches(NODES, recording::SCHEDULER, &switches)?;
         assert!(lab.output("scontrol", &["show", "topology"]).contains("SwitchName=leaf2"));
-        let (trace, disturbed) = recording::record(&lab, &asked, &file);
-        drop(lab);
-        println!("{disturbed} bursts ran into a look");
-        if recorded.as_ref().is_none_or(|(least, _)| disturbed < *least) {
-            recorded = Some((disturbed, trace));
-        }
-        if disturbed == 0 {
-            break;
-        }
-    }
-    let (_, trace) = recorded.unwrap();
+        Some(recording::record(&lab, &asked, &file))
+    };
+    let Some(trace) = recording::least_disturbed(record) else { return };
     assert_eq!(trace.ledger.quarantined, 0, "{:?}", trace.ledger);
     agrees(&trace);
 }
@@ -175,9 +151,7 @@ fn recorded_on_switches() {
 /// A recording made before: `TRACECAST_SLURM_SWITCHES` names it (`slurm-switches.txt`, as the test above leaves it).
 #[test]
 fn a_recording_on_switches_made_before_is_replayed() {
-    let Some(file) = std::env::var_os("TRACECAST_SLURM_SWITCHES") else {
-        println!("skipped: TRACECAST_SLURM_SWITCHES names no recording");
-        return;
-    };
-    agrees(&tracecast_tests::read(&[Path::new(&file).to_owned()]).unwrap());
+    if let Some(trace) = recording::made_before("TRACECAST_SLURM_SWITCHES") {
+        agrees(&trace);
+    }
 }

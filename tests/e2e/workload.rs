@@ -23,6 +23,9 @@ const GPUS: [(u32, u64); 7] = [(1, 42), (2, 20), (4, 16), (8, 11), (12, 3), (16,
 /// Runs, seconds, each as likely as the others.
 const RUNS_S: [u32; 20] = [3, 3, 3, 5, 5, 5, 5, 7, 7, 7, 9, 9, 9, 11, 11, 13, 15, 17, 21, 29];
 
+/// Runs of smaller workloads, seconds, each as likely as the others.
+pub(crate) const SHORT_RUNS_S: [u32; 8] = [3, 3, 5, 5, 5, 7, 9, 11];
+
 /// A job to submit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
@@ -58,18 +61,13 @@ pub(crate) fn jobs() -> Vec<Asked> {
     (0..BURSTS * JOBS_A_BURST)
         .map(|job| {
             let user = format!("u{}", 1 + random.below(4));
-            let mut rest = random.below(100);
-            let size = GPUS.iter().find(|(_, share)| {
-                let found = rest < *share;
-                rest = rest.saturating_sub(*share);
-                found
-            });
+            let gpus = random.of_shares(&GPUS);
             Asked {
                 at_s: job / JOBS_A_BURST * GAP_S,
                 name: format!("j{job:03}"),
                 user,
-                gpus: size.map_or(1, |(gpus, _)| *gpus),
-                run_s: RUNS_S[random.below(RUNS_S.len() as u64) as usize],
+                gpus,
+                run_s: random.of(&RUNS_S),
                 limit_min: 1 + random.below(3) as u32,
             }
         })
@@ -95,6 +93,22 @@ impl SplitMix {
     /// A number below `bound`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         (self.next() >> 33) % bound
+    }
+
+    /// One of these, each as likely as the others.
+    pub(crate) fn of(&mut self, from: &[u32]) -> u32 {
+        from[self.below(from.len() as u64) as usize]
+    }
+
+    /// One of these, each in so many of a hundred draws.
+    pub(crate) fn of_shares(&mut self, shares: &[(u32, u64)]) -> u32 {
+        let mut rest = self.below(100);
+        let found = shares.iter().find(|(_, share)| {
+            let found = rest < *share;
+            rest = rest.saturating_sub(*share);
+            found
+        });
+        found.unwrap().0
     }
 }
 
