@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tracecast_analytics::ingest::SourceFile;
+use tracecast_analytics::report::format;
 
 use super::gavel;
 use super::lucid::{self, LUCID_GPU, LucidJob};
@@ -54,7 +55,7 @@ pub fn sharing(pairs: &Path, profiles: Option<&Path>) -> Result<SharingTable> {
         read_pairs(pairs, &content, &mut table)?;
     }
     if let Some(path) = profiles {
-        let paired = table.jobs().len();
+        let (paired, paired_gpus) = (table.jobs().len(), table.gpu_types().len());
         read_profiles(path, &mut table)?;
         // They say what jobs are like, and no more; misspelt names would do so unseen.
         if let Some(unpaired) = table.jobs().get(paired..).filter(|unpaired| !unpaired.is_empty()) {
@@ -63,6 +64,17 @@ pub fn sharing(pairs: &Path, profiles: Option<&Path>) -> Result<SharingTable> {
                 path.display(),
                 unpaired.len(),
                 unpaired.first().map_or("", String::as_str)
+            );
+            table.notes.push(note);
+        }
+        let strange = table.gpu_types().get(paired_gpus..).unwrap_or_default();
+        if let Some(first) = strange.first() {
+            let profiles: usize = (paired_gpus..table.gpu_types().len()).map(|gpu| table.profiles_on(gpu)).sum();
+            let note = format!(
+                "{}: {} of a GPU type that no pair is on, such as `{first}`; pairs are on {}. Spell it as they do, if it is the same.",
+                path.display(),
+                format::counted(profiles as u64, "profile is", "profiles are"),
+                table.gpu_types().get(..paired_gpus).unwrap_or_default().join(", ")
             );
             table.notes.push(note);
         }
@@ -287,6 +299,19 @@ mod tests {
         let a = table.profile(0, 0);
         assert_eq!((a.get(Quantity::SmUtilPct), a.get(Quantity::MemoryMb)), (Some(40.0), None));
         assert!(table.notes[0].contains("colour"));
+    }
+
+    #[test]
+    fn profiles_of_gpu_types_without_a_pair_are_counted() {
+        let pairs = file("gpu_type,job_a,job_b,speed_a,speed_b\nv100,a,b,0.8,0.5\n");
+        let notes = |rows: &str| {
+            let profiles = file(&format!("gpu_type,job,sm_util_pct\n{rows}"));
+            sharing(pairs.path(), Some(profiles.path())).unwrap().notes
+        };
+        assert_eq!(notes("v100,a,40\n"), Vec::<String>::new());
+        let told = notes("V100,a,40\nV100,b,70\nv100,b,70\n");
+        let such = "2 profiles are of a GPU type that no pair is on, such as `V100`; pairs are on v100.";
+        assert!(told.len() == 1 && told[0].contains(such), "{told:?}");
     }
 
     #[test]

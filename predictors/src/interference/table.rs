@@ -2,7 +2,8 @@
 //!
 //! A **job type** is what is profiled, such as a model with a batch size; a **family** is what must be left out together when a model is tested, such as
 //! the model at all batch sizes. Anything about a job type may be unknown; zero is a number. A pair has the normalised speeds of both jobs, or did not fit.
-//! The order of a pair means nothing: the same pair in both orders, or twice, is one pair with the mean of its speeds; where these are far apart, a note says so.
+//! The order of a pair means nothing: the same pair in both orders, or twice, is one pair with the mean of its speeds; where these are far apart, a note says so. One that fitted
+//! and did not is taken not to fit, as a job that is out of memory is lost, and another note counts these.
 //!
 //! Memory: a number for each quantity, GPU type and job type. Worked example: 26 job types on three GPU types in all orders are 2,028 rows of a file
 //! and 3 × 26 × 27 / 2 = 1,053 pairs here.
@@ -206,6 +207,9 @@ pub struct RestsOn {
     pub readings: Option<String>,
 }
 
+/// Results of each pair, by GPU type and job types.
+type Measured = BTreeMap<(usize, usize, usize), Vec<Option<Speeds>>>;
+
 /// All that is known of sharing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SharingTable {
@@ -281,6 +285,11 @@ impl SharingTable {
         self.profiles.get(&(gpu, job)).copied().unwrap_or_default()
     }
 
+    /// How many job types have a profile on a GPU type.
+    pub(super) fn profiles_on(&self, gpu: usize) -> usize {
+        self.profiles.range((gpu, 0)..=(gpu, usize::MAX)).count()
+    }
+
     /// What telemetry that rests on; nothing, if nobody said.
     pub fn rests_on(&self, gpu: usize, job: usize) -> RestsOn {
         self.rests_on.get(&(gpu, job)).cloned().unwrap_or_default()
@@ -344,10 +353,10 @@ impl SharingTable {
         known.readings = told.readings.or_else(|| known.readings.take());
     }
 
-    /// Adds pairs as they were measured. The same pair again, in either order, counts as one with the mean of its speeds; it did not fit only if it never did. A note counts those
-    /// whose speeds are far apart, or that fitted and did not.
+    /// Adds pairs as they were measured. The same pair again, in either order, counts as one with the mean of its speeds; it did not fit if it ever did not. Notes count those
+    /// whose speeds are far apart, and those that fitted and did not.
     pub fn add_pairs(&mut self, measured: impl IntoIterator<Item = SharedPair>) {
-        let mut found: BTreeMap<(usize, usize, usize), Vec<Option<Speeds>>> = BTreeMap::new();
+        let mut found = Measured::new();
         for pair in std::mem::take(&mut self.pairs).into_iter().chain(measured) {
             let turned = pair.speeds.map(|speeds| Speeds { a: speeds.b, b: speeds.a });
             let (a, b, speeds) =
@@ -360,40 +369,53 @@ impl SharingTable {
             let speeds = if a == b { speeds.map(alike) } else { speeds };
             found.entry((pair.gpu, a, b)).or_default().push(speeds);
         }
+        self.notes.extend(self.contradiction(&found));
         self.notes.extend(self.disagreement(&found));
         self.pairs = found
             .into_iter()
             .map(|((gpu, a, b), all)| {
-                let ran: Vec<Speeds> = all.into_iter().flatten().collect();
-                let mean = |of: fn(&Speeds) -> f64| ran.iter().map(of).sum::<f64>() / ran.len() as f64;
-                let speeds = if ran.is_empty() { None } else { Some(Speeds { a: mean(|s| s.a), b: mean(|s| s.b) }) };
+                let ran: Option<Vec<Speeds>> = all.into_iter().collect();
+                let speeds = ran.map(|ran| {
+                    let mean = |of: fn(&Speeds) -> f64| ran.iter().map(of).sum::<f64>() / ran.len() as f64;
+                    Speeds { a: mean(|s| s.a), b: mean(|s| s.b) }
+                });
                 SharedPair { gpu, a, b, speeds }
             })
             .collect();
     }
 
-    /// How often the same pair was measured with another result, in a sentence; none if it never was.
-    fn disagreement(&self, found: &BTreeMap<(usize, usize, usize), Vec<Option<Speeds>>>) -> Option<String> {
-        let far = |all: &Vec<Option<Speeds>>| {
-            let ran = || all.iter().flatten();
+    /// How often a pair fitted and did not, in a sentence; none if it never did both.
+    fn contradiction(&self, found: &Measured) -> Option<String> {
+        let both = |all: &[Option<Speeds>]| all.iter().any(Option::is_some) && all.iter().any(Option::is_none);
+        let (pairs, first) = self.such(found, both)?;
+        Some(format!(
+            "Pairs that stand once with speeds and once without, as if they fitted and did not: {pairs}, such as {first}. **They are taken not to fit**; keep the rows that are right."
+        ))
+    }
+
+    /// How often the same pair was measured with other speeds, in a sentence; none if it never was.
+    fn disagreement(&self, found: &Measured) -> Option<String> {
+        let far = |all: &[Option<Speeds>]| {
             let spread = |of: fn(&Speeds) -> f64| {
-                let (least, most) =
-                    ran().map(of).fold((f64::MAX, 0.0f64), |(least, most), s| (least.min(s), most.max(s)));
+                let ran = all.iter().flatten().map(of);
+                let (least, most) = ran.fold((f64::MAX, 0.0f64), |(least, most), s| (least.min(s), most.max(s)));
                 most - least
             };
-            let fitted = ran().count();
-            fitted > 0 && (fitted < all.len() || spread(|s| s.a).max(spread(|s| s.b)) > FAR)
+            all.iter().all(Option::is_some) && spread(|s| s.a).max(spread(|s| s.b)) > FAR
         };
-        let mut differ = found.iter().filter(|(_, all)| far(all)).map(|(pair, _)| *pair);
-        let first = differ.next()?;
-        let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
+        let (pairs, first) = self.such(found, far)?;
         Some(format!(
-            "Pairs that stand more than once, with speeds more than {FAR} apart or with and without a fit: {}, such as {} beside {} on {}. Each counts as one pair with the mean of its speeds.",
-            1 + differ.count(),
-            name(&self.jobs, first.1),
-            name(&self.jobs, first.2),
-            name(&self.gpu_types, first.0),
+            "Pairs that stand more than once, with speeds more than {FAR} apart: {pairs}, such as {first}. Each counts as one pair with the mean of its speeds."
         ))
+    }
+
+    /// How many pairs were measured so, and one of them in words; none if there is none.
+    fn such(&self, found: &Measured, is_so: impl Fn(&[Option<Speeds>]) -> bool) -> Option<(usize, String)> {
+        let mut such = found.iter().filter(|(_, all)| is_so(all)).map(|(pair, _)| *pair);
+        let (gpu, a, b) = such.next()?;
+        let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
+        let first = format!("{} beside {} on {}", name(&self.jobs, a), name(&self.jobs, b), name(&self.gpu_types, gpu));
+        Some((1 + such.count(), first))
     }
 
     /// The table with families that have a job, and in order of their names: what files name first must not matter.
@@ -454,7 +476,6 @@ mod tests {
         assert_eq!(table.families(), ["b", "a"]);
         let pair = |a, b, x, y| SharedPair { gpu, a, b, speeds: Some(Speeds { a: x, b: y }) };
         table.add_pairs([pair(b, a, 0.5, 0.8), pair(a, b, 0.6, 0.7), pair(a, a, 0.4, 0.6)]);
-        table.add_pairs([SharedPair { gpu, a, b, speeds: None }]);
         let table = table.sorted();
         assert_eq!(table.jobs(), ["a", "b (batch size 4)"]);
         assert_eq!(table.families(), ["a", "b"]);
@@ -473,8 +494,24 @@ mod tests {
         // The one is a job beside its like, so both speeds are their mean.
         table.add_pairs([pair(a, b, 0.5, 0.8), pair(b, a, 0.8, 0.59), pair(a, a, 0.2, 0.9)]);
         assert!(table.notes.is_empty(), "{:?}", table.notes);
-        table.add_pairs([pair(b, a, 0.6, 0.545), SharedPair { gpu, a, b: a, speeds: None }]);
-        assert!(table.notes[0].contains("without a fit: 2, such as a beside a on v100."), "{:?}", table.notes);
+        table.add_pairs([pair(b, a, 0.6, 0.545), pair(a, a, 0.3, 0.3)]);
+        assert!(table.notes[0].contains("0.1 apart: 2, such as a beside a on v100."), "{:?}", table.notes);
+    }
+
+    /// Found by a newcomer: a row with speeds hid one that had run out of memory.
+    #[test]
+    fn a_pair_that_fitted_and_did_not_is_told_and_taken_not_to_fit() {
+        let mut table = SharingTable::new();
+        let (gpu, a, b) = (table.gpu_type("v100"), table.job("a"), table.job("b"));
+        let speeds = Some(Speeds { a: 0.9, b: 0.5 });
+        let pair = |a, b, speeds| SharedPair { gpu, a, b, speeds };
+        table.add_pairs([pair(a, b, speeds), pair(a, a, speeds), pair(b, a, None), pair(b, b, None)]);
+        let fits: Vec<bool> = table.pairs().iter().map(|pair| pair.speeds.is_some()).collect();
+        assert_eq!(fits, [true, false, false]);
+        let [note] = table.notes.as_slice() else { unreachable!("{:?}", table.notes) };
+        assert!(note.contains("fitted and did not: 1, such as a beside b on v100."), "{note}");
+        // Putting the table in order tells it no second time.
+        assert_eq!(table.sorted().notes.len(), 1);
     }
 
     #[test]
