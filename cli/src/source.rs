@@ -12,6 +12,7 @@ use tracecast_analytics::time::Zone;
 use tracecast_analytics::{Trace, storage};
 use tracecast_planner::fleet::offers::FleetOffers;
 use tracecast_planner::replay::input::Site;
+use tracecast_predictors::interference::rates::{self, GangRate};
 
 use crate::args::{Between, Reading};
 use crate::exit::Usage;
@@ -229,6 +230,13 @@ pub(crate) fn offers(path: &Path) -> Result<FleetOffers> {
     let offers = FleetOffers::parse(&path.display().to_string(), &text(path)?)?;
     warn(offers.oddities());
     Ok(offers)
+}
+
+/// Throughputs of gangs; columns that nothing is done with are told.
+pub(crate) fn rates(path: &Path) -> Result<Vec<GangRate>> {
+    let rates = rates::rates(path)?;
+    warn(rates.notes);
+    Ok(rates.gangs)
 }
 
 /// The cluster as its operator wrote it down in a file.

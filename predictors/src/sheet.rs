@@ -69,7 +69,8 @@ pub fn misspelt<'c, 'o>(
         let is_meant = |name: &&&str| {
             let read = plain(name);
             let begins = written.starts_with(&read) || (written.len() >= 6 && read.starts_with(&written));
-            begins || (read.len() >= 6 && strsim::damerau_levenshtein(&written, &read) <= 2)
+            // Of a long name more letters may be wrong.
+            begins || (read.len() >= 6 && strsim::damerau_levenshtein(&written, &read) <= (read.len() / 4).max(2))
         };
         missing().find(is_meant).map(|name| (column, *name))
     })

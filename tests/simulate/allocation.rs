@@ -21,7 +21,7 @@ use AllocationPolicy as P;
 
 fn fleet() -> Option<TypedFleet> {
     let path = real_trace("gavel/simulation_throughputs.json.gz")?;
-    Some(TypedFleet::of(pools("v100=8,p100=8,k80=8").unwrap(), &rates::rates(&path).unwrap()).unwrap())
+    Some(TypedFleet::of(pools("v100=8,p100=8,k80=8").unwrap(), &rates::rates(&path).unwrap().gangs).unwrap())
 }
 
 fn answer(fleet: &TypedFleet, jobs: usize, runs: DrawnRuns, policies: &[P]) -> AllocationAnswer {

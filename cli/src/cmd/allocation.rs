@@ -13,9 +13,8 @@ use tracecast_planner::allocation::node::HostNeeds;
 use tracecast_planner::allocation::policy::AllocationPolicy;
 use tracecast_planner::allocation::pool::{self, GpuPool, TypedFleet};
 use tracecast_planner::allocation::replay::RoundOptions;
-use tracecast_predictors::interference::rates;
 
-use crate::args::duration;
+use crate::args::{duration, listed};
 use crate::cmd::answer::{self, Answering};
 use crate::exit::Usage;
 use crate::progress::Steps;
@@ -250,7 +249,7 @@ pub(crate) fn backtest(asked: &BacktestAllocation, quiet: bool) -> Result<()> {
         return Err(Usage("--restart: a restart must take less than a round".to_owned()).into());
     }
     let pools: Vec<GpuPool> = pool::pools(&asked.gpus)?;
-    let mut fleet = TypedFleet::of(pools, &rates::rates(&asked.throughputs)?)?;
+    let mut fleet = TypedFleet::of(pools, &source::rates(&asked.throughputs)?)?;
     fleet.host = hosts(asked, &fleet)?;
     let mut title = asked.throughputs.display().to_string();
     let jobs = match (&asked.jobs, asked.draw) {

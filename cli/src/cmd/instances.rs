@@ -12,7 +12,6 @@ use tracecast_planner::instances::emit;
 use tracecast_planner::instances::job::{self, RentedJob};
 use tracecast_planner::instances::option::RentTerms;
 use tracecast_planner::instances::scaling::ScalingTable;
-use tracecast_predictors::interference::rates;
 
 use crate::args::{duration, within};
 use crate::cmd::answer::{self, Answering};
@@ -141,7 +140,7 @@ pub(crate) fn plan(asked: &PlanInstances, quiet: bool) -> Result<()> {
             return Err(Usage(format!("{option}: write a time of at least 1s")).into());
         }
     }
-    let rates = rates::rates(&asked.throughputs)?;
+    let rates = source::rates(&asked.throughputs)?;
     let table = ScalingTable::of(&rates);
     let deadline_s = asked.deadline.map(|ms| ms as f64 / 1e3);
     let jobs = asked.asked.read(&table, deadline_s)?;

@@ -11,9 +11,8 @@ use tracecast_planner::moves::emit;
 use tracecast_planner::moves::market::PriceHistory;
 use tracecast_planner::moves::run::MoveTerms;
 use tracecast_planner::moves::trial::TrialPlan;
-use tracecast_predictors::interference::rates;
 
-use crate::args::{Reading, duration, within};
+use crate::args::{Reading, duration, entries, listed, within};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::emitting::{Audience, Emitting};
 use crate::cmd::instances::RunJobs;
@@ -113,7 +112,7 @@ pub(crate) fn plan(asked: &PlanMoves, quiet: bool) -> Result<()> {
     if !(0..=HOUR_MS).contains(&asked.start) {
         return Err(Usage("--start: write a time of at most 1h".to_owned()).into());
     }
-    let rates = rates::rates(&asked.throughputs)?;
+    let rates = source::rates(&asked.throughputs)?;
     let table = ScalingTable::of(&rates);
     let jobs = asked.asked.read(&table, None)?;
     let trace = source::open_whole(&asked.history, &asked.reading, quiet, NO_JOBS)?;

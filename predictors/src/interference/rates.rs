@@ -1,7 +1,7 @@
 //! How fast gangs of GPUs run alone: steps a second of a job type on so many GPUs of a type.
 //!
 //! Read are Gavel's JSON ([`super::gavel`]) or a CSV with the columns `gpu_type,job,gpus,steps_per_s`, and `apart_steps_per_s` if there is one: the same with each GPU on a machine of its own. The steps are those of the whole gang. 0 says that the gang does not run on
-//! that GPU type, an empty `apart_steps_per_s` that this was not measured. Other columns are passed over. Any file may be compressed (`.gz`, `.zst`).
+//! that GPU type, an empty `apart_steps_per_s` that this was not measured. Other columns are passed over, and a note names them; one that is hardly any but `apart_steps_per_s` is an error. Any file may be compressed (`.gz`, `.zst`).
 //!
 //! O(bytes). Worked example: `v100,ResNet-18,4,123.9,40.6` says that four V100 together make 123.9 steps a second on one machine, and 40.6 on four.
 
@@ -10,6 +10,7 @@ use std::path::Path;
 
 use super::gavel;
 pub use super::gavel::GangRate;
+use super::read::passed_over;
 use crate::error::{Error, Result};
 use crate::sheet::{Sheet, text};
 
@@ -20,22 +21,34 @@ const COLUMNS: [&str; 4] = ["gpu_type", "job", "gpus", "steps_per_s"];
 /// The column of machines apart.
 const APART: &str = "apart_steps_per_s";
 
+/// What a file says of gangs alone.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rates {
+    /// The rate of each gang.
+    pub gangs: Vec<GangRate>,
+    /// What a reader must know of the file, a sentence each.
+    pub notes: Vec<String>,
+}
+
 /// The rates in a file: CSV or Gavel's JSON.
 ///
 /// # Errors
 /// If the file cannot be read, is not what it should be, says two things of one gang, or says that nothing runs.
-pub fn rates(path: &Path) -> Result<Vec<GangRate>> {
+pub fn rates(path: &Path) -> Result<Rates> {
     let content = text(path)?;
     let file = path.display().to_string();
-    let found =
-        if content.trim_start().starts_with('{') { gavel::alone(&file, &content)? } else { of_csv(path, &content)? };
-    if !found.iter().any(|rate| rate.steps_per_s > 0.0) {
+    let found = if content.trim_start().starts_with('{') {
+        Rates { gangs: gavel::alone(&file, &content)?, notes: Vec::new() }
+    } else {
+        of_csv(path, &content)?
+    };
+    if !found.gangs.iter().any(|rate| rate.steps_per_s > 0.0) {
         return Err(Error::TooFew(format!("{file}: no job type runs on any GPU type in it")));
     }
     Ok(found)
 }
 
-fn of_csv(path: &Path, content: &str) -> Result<Vec<GangRate>> {
+fn of_csv(path: &Path, content: &str) -> Result<Rates> {
     let sheet = Sheet::open(path, content)?;
     if !sheet.has(&COLUMNS) {
         return Err(sheet
@@ -43,6 +56,8 @@ fn of_csv(path: &Path, content: &str) -> Result<Vec<GangRate>> {
     }
     sheet.misspelt(&[APART])?;
     let has_apart = sheet.has(&[APART]);
+    let is_passed = |column: &&String| column.as_str() != APART && !COLUMNS.contains(&column.as_str());
+    let passed: Vec<String> = sheet.columns().iter().filter(is_passed).cloned().collect();
     let mut found: Vec<GangRate> = Vec::new();
     let mut seen: BTreeMap<(String, String, u32), (f64, Option<f64>)> = BTreeMap::new();
     sheet.rows(|row| {
@@ -82,7 +97,8 @@ fn of_csv(path: &Path, content: &str) -> Result<Vec<GangRate>> {
         found.push(rate);
         Ok(())
     })?;
-    Ok(found)
+    let note = passed_over(path, &passed).map(|note| format!("{note} Read are {} and {APART}.", COLUMNS.join(", ")));
+    Ok(Rates { gangs: found, notes: note.into_iter().collect() })
 }
 
 #[cfg(test)]
@@ -90,11 +106,29 @@ fn of_csv(path: &Path, content: &str) -> Result<Vec<GangRate>> {
 mod tests {
     use super::*;
 
-    fn read(content: &str) -> Result<Vec<GangRate>> {
+    fn all(content: &str) -> Result<Rates> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rates.csv");
         std::fs::write(&path, content).unwrap();
         rates(&path)
+    }
+
+    fn read(content: &str) -> Result<Vec<GangRate>> {
+        all(content).map(|rates| rates.gangs)
+    }
+
+    /// Found by a newcomer: `apart_steps_s` was passed over without a word, and the plan took machines apart to be as fast as one.
+    #[test]
+    fn columns_that_are_not_read_are_told() {
+        let notes = |head: &str| all(&format!("gpu_type,job,gpus,steps_per_s{head}\nv100,a,2,3,1\n"));
+        let told = &notes(",apart").unwrap().notes[0];
+        assert!(told.contains("columns that nothing is done with: apart. Read are gpu_type, job, "), "{told}");
+        assert_eq!(notes(",apart_steps_per_s").unwrap().notes, Vec::<String>::new());
+        for wrong in ["apart_steps_s", "apart_steps", "apart_steps_per_second"] {
+            let told = notes(&format!(",{wrong}")).unwrap_err().to_string();
+            assert!(told.contains(&format!("column `{wrong}` is not read")), "{told}");
+            assert!(told.contains("call it apart_steps_per_s if that is meant"), "{told}");
+        }
     }
 
     #[test]
