@@ -136,6 +136,33 @@ fn what_cannot_be_planned_is_refused() {
     assert!(!output.status.success() && stderr(&output).contains("the throughputs are of h100"), "{}", stderr(&output));
 }
 
+/// Found by a newcomer: a column `apart_steps_s` was passed over without a word, and a plan that is none went unseen with --quiet.
+#[test]
+fn columns_that_are_not_read_and_files_that_are_not_written_are_told() {
+    let folder = Folder::new();
+    let ask = |column: &str, more: &[&str]| {
+        let rates = folder.file("rates.csv", &format!("gpu_type,job,gpus,steps_per_s,{column}\nv100,vision,1,10,\n"));
+        let head =
+            ["plan", "instances", &rates, "--prices", "datasets/offers/gpu_types.toml", "--run", "vision=1000000"];
+        tracecast(&[&head[..], more].concat())
+    };
+    let told = stderr(&ask("apart_steps_s", &[]));
+    assert!(
+        told.contains("column `apart_steps_s` is not read") && told.contains("call it apart_steps_per_s"),
+        "{told}"
+    );
+    let output = ask("note", &[]);
+    assert!(output.status.success());
+    let told = stderr(&output);
+    assert!(told.contains("warning") && told.contains("nothing is done with: note. Read are gpu_type, job"), "{told}");
+    // That no way is fast enough is an answer, as with other plans; that nothing is written is told beside it.
+    let output = ask("note", &["--deadline", "1h", "--emit-to", &folder.path("rent"), "--quiet"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(stderr(&output).contains("nothing is written to --emit-to"), "{}", stderr(&output));
+    assert!(!folder.names().contains(&"rent".to_owned()));
+    assert_eq!(json(&stdout(&ask("note", &["--deadline", "1h", "--json"])))["verdict"], "none");
+}
+
 /// Four GPUs apart are slower than four together, so a job with a deadline goes to one machine, and the answer says what else would have come of it.
 #[test]
 fn several_instances_are_as_fast_as_measured_apart() {

@@ -44,7 +44,8 @@ impl<R: Audience> Emitting<R> {
         let Some(folder) = &self.emit_to else { return Ok(()) };
         if let Some(why) = refused {
             let why = why.replace("**", "");
-            output::say(quiet, &format!("tracecast: nothing is written to --emit-to, as {why}"));
+            // Whoever asks for files goes on with them, so that this is told where progress is not.
+            output::say(false, &format!("tracecast: warning: nothing is written to --emit-to, as {why}"));
             return Ok(());
         }
         let asked = if self.emit.is_empty() { R::value_variants() } else { &self.emit };
