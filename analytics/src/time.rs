@@ -321,6 +321,14 @@ pub fn format_utc(ms: i64) -> String {
     if fraction == 0 { head } else { format!("{head}.{fraction:03}") }
 }
 
+/// A moment in RFC 3339 to the minute, as a table has room for: `2017-10-03 08:00`. What is no date, of a trace without any, stays as it is.
+pub fn to_the_minute(moment: &str) -> String {
+    match moment.get(..16).filter(|minute| minute.as_bytes().get(10) == Some(&b'T')) {
+        Some(minute) => minute.replace('T', " "),
+        None => moment.to_owned(),
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {

@@ -10,12 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::quality::Ledger;
-use crate::report::format::counted;
+use crate::report::format::{counted, duration};
 use crate::schema::{
     ActivityTable, AttemptTable, AvailabilityTable, CapacityTable, CarbonTable, ColumnKind, ColumnMut, GpuSampleTable,
     JobTable, MOST_NUMBER, NodeSampleTable, NodeTable, PlacementTable, PriceTable, Table,
 };
-use crate::time::{TimeBasis, within_reach};
+use crate::time::{TimeBasis, Zone, within_reach};
 
 /// A file a trace was read from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -168,6 +168,14 @@ impl Trace {
         self.ledger.sort();
     }
 
+    /// A moment as answers tell it: RFC 3339 in `zone`, or, where the trace has no dates, the time since `begins_ms`, such as `20 d 3 h after the beginning`.
+    pub fn moment(&self, zone: &Zone, at_ms: i64, begins_ms: i64) -> String {
+        if self.basis.has_dates() {
+            return zone.rfc3339(at_ms);
+        }
+        format!("{} after the beginning", duration((at_ms - begins_ms) as f64 / 1e3))
+    }
+
     /// What whoever uses the trace must know of rows and files that are not in it, a sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.ledger.warnings();
@@ -231,7 +239,20 @@ fn sort<T: Table>(table: &mut T, key: impl Fn(&T, usize) -> i64) {
 mod tests {
     use super::*;
     use crate::schema::JobRow;
-    use crate::time::FARTHEST_MS;
+    use crate::time::{FARTHEST_MS, to_the_minute};
+
+    /// Found by a newcomer: plans for a trace without dates told days of 1970.
+    #[test]
+    fn moments_of_a_trace_without_dates_are_times_since_its_beginning() {
+        let zone = Zone::named("Asia/Shanghai").unwrap();
+        let mut trace = Trace { basis: TimeBasis::Relative, ..Trace::default() };
+        let (begins_ms, at_ms) = (86_400_000, 86_400_000 * 21 + 3 * 3_600_000);
+        assert_eq!(trace.moment(&zone, at_ms, begins_ms), "20 d 3 h after the beginning");
+        assert_eq!(to_the_minute(&trace.moment(&zone, at_ms, begins_ms)), "20 d 3 h after the beginning");
+        trace.basis = TimeBasis::Local;
+        assert_eq!(trace.moment(&zone, at_ms, begins_ms), "1970-01-22T11:00:00+08:00");
+        assert_eq!(to_the_minute(&trace.moment(&zone, at_ms, begins_ms)), "1970-01-22 11:00");
+    }
 
     #[test]
     fn what_cannot_be_is_unknown_and_noted() {

@@ -68,6 +68,27 @@ fn the_sample_is_planned_and_its_nodes_are_replayed() {
     assert!(again.status.success(), "{}", stderr(&again));
 }
 
+/// Found by a newcomer: a plan for a trace without dates told days of 1970.
+#[test]
+fn a_trace_without_dates_has_no_days_of_1970() {
+    let folder = Folder::new();
+    // A job of 4 hours every hour for 40 days on a node of two GPUs: times are seconds since the trace began.
+    let mut pods = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n".to_owned();
+    for at in 0..960 {
+        let from = at * 3600;
+        pods += &format!("p{at},1000,1024,1,1000,,LS,Succeeded,{from},{},{from}\n", from + 4 * 3600);
+    }
+    folder.file("openb_pod_list_default.csv", &pods);
+    let nodes = (0..6).map(|at| format!("n{at},64000,262144,2,T4\n")).collect::<String>();
+    folder.file("openb_node_list_all_node.csv", &format!("sn,cpu_milli,memory_mib,gpu,model\n{nodes}"));
+    let output = tracecast(&["plan", "capacity", &folder.path(""), "--target-p95", "1h", "--json", "--quiet"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    let from = answer["held_out"]["windows"][0]["from"].as_str().unwrap();
+    assert!(from.ends_with(" d 23 h after the beginning"), "{from}");
+    assert!(!stdout(&output).contains("1970"));
+}
+
 /// The kinds of the repository, in which every price is invented.
 const KINDS: [&str; 2] = ["--node-types", "datasets/node-types/example.toml"];
 

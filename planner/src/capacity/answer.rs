@@ -391,7 +391,8 @@ impl CapacityAnswer {
             }
         };
         let zone = Zone::named(&trace.zone)?;
-        let day = |ms: i64| zone.rfc3339(loaded.workload.origin_ms + ms);
+        let origin_ms = loaded.workload.origin_ms;
+        let day = |ms: i64| trace.moment(&zone, origin_ms + ms, origin_ms);
         let recorded = loaded.recorded_cluster.as_ref().unwrap_or(&loaded.cluster);
         let schedule = simulate(&loaded.workload, recorded, &request.policy)?;
         let mut answer = Self {

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::report::{Cell, Column, ReportTable, format};
-use tracecast_analytics::time::Zone;
+use tracecast_analytics::time::{Zone, to_the_minute};
 use tracecast_analytics::trace::{SourceRecord, Trace};
 
 use super::demand::{DemandTimes, FleetJobs, Flexible};
@@ -354,7 +354,8 @@ impl FleetAnswer {
         let options = SupplyOptions { horizon_months: request.horizon_months, buy: false, costs: request.costs };
         let tested = test(&jobs, offers, &split, &options)?;
         let zone = Zone::named(&trace.zone)?;
-        let day = |ms: i64| zone.rfc3339(ms);
+        let (begins_ms, _) = whole(&split.before);
+        let day = |ms: i64| trace.moment(&zone, ms, begins_ms);
         let held_out = held_out(&tested, &split, &day)?;
         let forward = forward::plan(&jobs, &offers.all, &split, &options, request, &day)?;
         let odd = offers.all.oddities().into_iter().map(|odd| format!("A price is odd. {odd}"));
@@ -501,11 +502,6 @@ pub(crate) fn months_in_words(months: f64) -> String {
     }
 }
 
-/// A moment to the minute, in the zone of the trace.
-pub(crate) fn minute(moment: &str) -> String {
-    moment.get(..16).unwrap_or(moment).replace('T', " ")
-}
-
 /// A table of rules window by window, of what the windows hold: from, to, rule, amount in `unit`, and mean wait in seconds.
 pub(crate) fn windows_table<'a>(
     unit: &str,
@@ -523,7 +519,13 @@ pub(crate) fn windows_table<'a>(
     );
     table.rows = rows
         .map(|(from, to, rule, amount, wait_s)| {
-            vec![minute(from).into(), minute(to).into(), rule.into(), Cell::float(amount, 0), Cell::Duration(wait_s)]
+            vec![
+                to_the_minute(from).into(),
+                to_the_minute(to).into(),
+                rule.into(),
+                Cell::float(amount, 0),
+                Cell::Duration(wait_s),
+            ]
         })
         .collect();
     table

@@ -397,7 +397,8 @@ impl QueuesAnswer {
         ablation.sort_by(|a, b| b.later.mean_wait_s.total_cmp(&a.later.mean_wait_s).then(a.change.cmp(&b.change)));
         let in_todays_order = found.ablated.iter().find(|ablated| ablated.change.is_none());
         let zone = Zone::named(&trace.zone)?;
-        let eval_from = zone.rfc3339(loaded.workload.origin_ms + found.split_ms);
+        let origin_ms = loaded.workload.origin_ms;
+        let eval_from = trace.moment(&zone, origin_ms + found.split_ms, origin_ms);
         let nodes = loaded.cluster.largest().0;
         let mut answer = Self {
             schema: SCHEMA.to_owned(),

@@ -196,7 +196,7 @@ impl SharingPlanAnswer {
             schema: SCHEMA.to_owned(),
             title,
             notes,
-            eval_from: zone.rfc3339(all.origin_ms + split_ms),
+            eval_from: trace.moment(&zone, all.origin_ms + split_ms, all.origin_ms),
             measured: request.measured,
             seed: request.seed,
             plans,

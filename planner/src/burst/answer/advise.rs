@@ -7,12 +7,13 @@
 
 use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::report::format;
+use tracecast_analytics::time::to_the_minute;
 
 use super::super::heldout::BurstRule;
 use super::super::policy::WaitingFamily;
 use super::{BurstAnswer, BurstPoolPlan, BurstVerdict};
 use crate::capacity::search::FEWEST_OF_CLASS;
-use crate::fleet::answer::{BoughtAs, minute, offers_in_words, to_come};
+use crate::fleet::answer::{BoughtAs, offers_in_words, to_come};
 use crate::plan::money::money;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};
 
@@ -184,9 +185,9 @@ impl BurstAnswer {
             risk: format!(
                 "Chosen on {} before {}, the plan cost {} more than the best with hindsight on the later windows; it saved least from {} on ({}).",
                 held.chosen_on,
-                minute(&held.split),
+                to_the_minute(&held.split),
                 format::percent(plan.regret),
-                minute(&held.worst_window),
+                to_the_minute(&held.worst_window),
                 format::percent(held.worst_saving)
             ),
             assumptions,

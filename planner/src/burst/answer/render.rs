@@ -5,10 +5,11 @@
 use tracecast_analytics::report::{
     Axis, Cell, Chart, ChartSeries, Column, Mark, Reference, Report, ReportTable, Section, format, markup,
 };
+use tracecast_analytics::time::to_the_minute;
 
 use super::super::heldout::BurstRule;
 use super::{BurstAnswer, BurstChoice, BurstWaits};
-use crate::fleet::answer::{minute, months_in_words, windows_table};
+use crate::fleet::answer::{months_in_words, windows_table};
 
 /// Curves of cost that are drawn.
 const CURVES: usize = 4;
@@ -114,7 +115,7 @@ impl BurstAnswer {
                 "Chosen on {} before {} and priced on {} after: the plan saved **{} of {}** ({} to {}, {}). Of that, waiting adds {} points ({} to {}{}) to the best number of nodes with nobody \
                  waiting, which saved {}. It cost {} more than the best with hindsight, and saved least from {} on: {}.",
                 held.chosen_on,
-                minute(&held.split),
+                to_the_minute(&held.split),
                 format::counted(held.windows.len() as u64, "window", "windows"),
                 format::percent(held.saving.value),
                 self.against(),
@@ -127,7 +128,7 @@ impl BurstAnswer {
                 if self.somebody_waits() && held.waiting.low <= 0.0 { ", which may be chance" } else { "" },
                 format::percent(1.0 - nobody.of_baseline),
                 format::percent(plan.regret),
-                minute(&held.worst_window),
+                to_the_minute(&held.worst_window),
                 format::percent(held.worst_saving)
             ));
             said.push(format!(

@@ -5,6 +5,7 @@
 use tracecast_analytics::report::{
     Axis, Cell, Chart, ChartSeries, Column, Mark, Reference, Report, ReportTable, Section, format,
 };
+use tracecast_analytics::time::to_the_minute;
 
 use super::super::growth::{BreakFactor, FACTORS};
 use super::super::heldout::NodesBy;
@@ -190,8 +191,8 @@ impl CapacityAnswer {
         for window in &self.held_out.windows {
             for rule in &window.by {
                 windows.rows.push(vec![
-                    minute(&window.from).into(),
-                    minute(&window.to).into(),
+                    to_the_minute(&window.from).into(),
+                    to_the_minute(&window.to).into(),
                     rule.by.in_words().into(),
                     Cell::Int(rule.nodes as i64),
                     format!("{} of {}", rule.pools_kept, window.pools).into(),
@@ -294,7 +295,7 @@ impl CapacityHeldOut {
     pub(super) fn apart(&self) -> Option<String> {
         let of = |window: &CapacityWindow| {
             let names = window.unjudged.join(", ");
-            (!window.unjudged.is_empty()).then(|| format!("{names} from {} on", minute(&window.from)))
+            (!window.unjudged.is_empty()).then(|| format!("{names} from {} on", to_the_minute(&window.from)))
         };
         let named: Vec<String> = self.windows.iter().filter_map(of).collect();
         (!named.is_empty()).then(|| {
@@ -312,11 +313,6 @@ impl CapacityHeldOut {
 fn interval(of: NodeInterval) -> String {
     let end = |end: Option<u32>| end.map_or_else(|| "not known".to_owned(), |nodes| nodes.to_string());
     if of.low.is_none() && of.high.is_none() { end(None) } else { format!("{} to {}", end(of.low), end(of.high)) }
-}
-
-/// A moment to the minute, as the table has room for.
-fn minute(moment: &str) -> String {
-    moment.chars().take(16).map(|letter| if letter == 'T' { ' ' } else { letter }).collect()
 }
 
 fn apart(check: &TheoryCheck) -> f64 {

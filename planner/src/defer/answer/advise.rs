@@ -7,11 +7,11 @@
 
 use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::report::format;
+use tracecast_analytics::time::to_the_minute;
 
 use super::super::job::DeferClassBy;
 use super::super::rule::DeferRule;
 use super::{DeferAim, DeferAnswer, DeferPlan, DeferSize, DeferVerdict, NextWay};
-use crate::fleet::answer::minute;
 use crate::plan::money::money;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};
 
@@ -225,8 +225,8 @@ impl DeferAnswer {
             risk: format!(
                 "Chosen on {} before {}; it saved least from {} on ({}). Users who learn that jobs wait may ask for shorter runs or other classes.",
                 held.chosen_on,
-                minute(&held.split),
-                minute(&held.worst_window),
+                to_the_minute(&held.split),
+                to_the_minute(&held.worst_window),
                 format::percent(held.worst_saving)
             ),
             assumptions,

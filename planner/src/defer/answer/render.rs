@@ -3,11 +3,11 @@
 //! O(rows). Worked example: a wait of 5,400 s is told as "1 h 30 min".
 
 use tracecast_analytics::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, Report, ReportTable, Section, format};
-use tracecast_analytics::time::{HOUR_MS, format_rfc3339};
+use tracecast_analytics::time::{HOUR_MS, format_rfc3339, to_the_minute};
 
 use super::super::rule::DeferRule;
 use super::{DeferAim, DeferAnswer, DeferVerdict, DeferWaits, NextStart, NextTable, NextWay};
-use crate::fleet::answer::{minute, windows_table};
+use crate::fleet::answer::windows_table;
 use crate::plan::money::money;
 
 /// Rules that are shown window by window; JSON has all.
@@ -84,7 +84,7 @@ impl DeferAnswer {
                 said.push(format!(
                 "Chosen on {} before {} and told on {} after: the plan saved **{} of the {}** of starting at once ({} to {}, {}), {} a month of {}. It saved least from {} on: {}.",
                 held.chosen_on,
-                minute(&held.split),
+                to_the_minute(&held.split),
                 format::counted(held.windows.len() as u64, "window", "windows"),
                 format::percent(held.saving.value),
                 self.what(),
@@ -93,7 +93,7 @@ impl DeferAnswer {
                 held.interval,
                 self.amount(held.saving_per_month.value),
                 self.amount(now.amount_per_month),
-                minute(&held.worst_window),
+                to_the_minute(&held.worst_window),
                 format::percent(held.worst_saving)
             ));
             }
@@ -195,7 +195,7 @@ impl DeferAnswer {
         if let (Some(NextWay::Limit(limit)), Some(day)) = (way, &self.next_day) {
             section = section.with_definition(format!(
                 "The day from {} on: what waits starts in the first hour at or below **{} {}**, which {} % of the hours of the {} days before are, or when its time is over.",
-                minute(&day.from),
+                to_the_minute(&day.from),
                 format::float(limit.limit, self.value_digits()),
                 self.value_unit(),
                 limit.percent,
@@ -213,7 +213,7 @@ impl DeferAnswer {
         let mut table = ReportTable::new("Starts of the day to come, hours after submission", columns);
         for (at, expected) in day.expected.iter().enumerate().take(24) {
             let hour = format_rfc3339(from_ms + at as i64 * HOUR_MS);
-            let mut row: Vec<Cell> = vec![minute(&hour).into(), Cell::float(*expected, self.value_digits())];
+            let mut row: Vec<Cell> = vec![to_the_minute(&hour).into(), Cell::float(*expected, self.value_digits())];
             row.extend(
                 distinct.iter().map(|after_h| Cell::opt(after_h.get(at).copied(), |after| Cell::float(after, 1))),
             );

@@ -7,9 +7,10 @@
 //! O(rows). Worked example: a mix that reserves 20 GPUs and cost 900 on later weeks, where spot and on-demand alone cost 850: nothing is advised.
 
 use tracecast_analytics::report::format;
+use tracecast_analytics::time::to_the_minute;
 
 use super::super::rule::FleetRule;
-use super::{BoughtAs, FleetAnswer, FleetMixRow, FleetVerdict, minute, months_in_words};
+use super::{BoughtAs, FleetAnswer, FleetMixRow, FleetVerdict, months_in_words};
 use crate::plan::money::money;
 use crate::plan::{Basis, Confidence, Effect, Recommendation, Regret, WORTH, worth};
 
@@ -172,9 +173,9 @@ impl FleetAnswer {
             risk: format!(
                 "Chosen on {} before {}, the mix cost {} more than the best with hindsight on the later windows; it saved least from {} on ({}).{}",
                 held.chosen_on,
-                minute(&held.split),
+                to_the_minute(&held.split),
                 format::percent(mix.regret),
-                minute(&held.worst_window),
+                to_the_minute(&held.worst_window),
                 format::percent(held.worst_saving),
                 self.stress.first().map_or_else(String::new, |_| format!(" {}", self.stress_in_words()))
             ),
@@ -224,7 +225,7 @@ impl FleetAnswer {
                 "If all spot{} were gone for {} h at the worst moment ({}), {} GPUs would go at once; {} GPU-hours would run elsewhere and {} wait, for {} more.",
                 loss.zone.as_ref().map_or_else(String::new, |zone| format!(" in {zone}")),
                 loss.hours,
-                minute(&loss.from),
+                to_the_minute(&loss.from),
                 format::compact(loss.gpus),
                 format::compact(loss.moved_gpu_hours),
                 format::compact(loss.waiting_gpu_hours),

@@ -5,9 +5,10 @@
 use tracecast_analytics::report::{
     Axis, Cell, Chart, ChartSeries, Column, Mark, Reference, Report, ReportTable, Section, format,
 };
+use tracecast_analytics::time::to_the_minute;
 
 use super::super::rule::FleetRule;
-use super::{BoughtAs, FleetAnswer, FleetMixRow, minute, months_in_words};
+use super::{BoughtAs, FleetAnswer, FleetMixRow, months_in_words};
 
 /// Curves of load that are drawn.
 const CURVES: usize = 4;
@@ -47,7 +48,7 @@ impl FleetAnswer {
                 "Chosen on {} before {} and priced on {} after: the mix saved **{} of all on demand** ({} to {}, {}), where nothing reserved saved {} and the \
                  newsvendor {}. It cost {} more than the best mix with hindsight, and saved least from {} on: {}.",
                 held.chosen_on,
-                minute(&held.split),
+                to_the_minute(&held.split),
                 format::counted(held.windows.len() as u64, "window", "windows"),
                 format::percent(held.saving.value),
                 format::percent(held.saving.low),
@@ -56,7 +57,7 @@ impl FleetAnswer {
                 format::percent(1.0 - free.of_on_demand),
                 format::percent(1.0 - naive.of_on_demand),
                 format::percent(mix.regret),
-                minute(&held.worst_window),
+                to_the_minute(&held.worst_window),
                 format::percent(held.worst_saving)
             ));
         }
@@ -202,8 +203,8 @@ impl FleetAnswer {
         for window in &self.held_out.windows {
             for by in &window.by {
                 windows.rows.push(vec![
-                    minute(&window.from).into(),
-                    minute(&window.to).into(),
+                    to_the_minute(&window.from).into(),
+                    to_the_minute(&window.to).into(),
                     by.by.in_words().into(),
                     Cell::float(by.cost, 0),
                     Cell::float(by.waiting_gpu_hours, 0),
@@ -294,7 +295,7 @@ impl FleetAnswer {
             table.rows.push(vec![
                 loss.zone.as_deref().unwrap_or("not named").into(),
                 Cell::Int(i64::from(loss.hours)),
-                minute(&loss.from).into(),
+                to_the_minute(&loss.from).into(),
                 Cell::float(loss.gpus, 0),
                 Cell::float(loss.moved_gpu_hours, 0),
                 Cell::float(loss.lost_gpu_hours, 1),
