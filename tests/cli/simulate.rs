@@ -78,6 +78,17 @@ fn three_jobs_by_hand() {
     assert!(folder.names().iter().all(|name| !name.starts_with('.')), "{:?}", folder.names());
 }
 
+/// Found by a newcomer: the advice was to choose a section, which had been done.
+#[test]
+fn csv_of_a_section_with_several_tables_says_what_to_do() {
+    let (code, told) = refusal(&["datasets/sample", "--section", "waits", "--format", "csv", "--quiet"]);
+    assert_eq!(code, 2);
+    assert!(told.contains("of --section waits there are ") && told.contains("waits-1"), "{told}");
+    assert!(told.contains("for all of them, name a folder: --out FOLDER/"), "{told}");
+    assert!(told.contains("choose one of these sections, such as --section fidelity: fidelity, "), "{told}");
+    assert!(!answer(&["datasets/sample", "--section", "fidelity", "--format", "csv"]).is_empty());
+}
+
 #[test]
 fn predictions_and_scores_order_the_queue() {
     let folder = Folder::new();

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use serde::Serialize;
 use tracecast_analytics::report::csv::CsvTable;
-use tracecast_analytics::report::{self, Block, Report};
+use tracecast_analytics::report::{self, Block, Report, Section};
 
 use crate::args::{self, Form};
 use crate::early::{self, Replacing};
@@ -80,6 +80,11 @@ impl Checked<'_> {
     ) -> Result<()> {
         let section = &self.answering.section;
         let mut report = LazyCell::new(report);
+        // Which sections there are is known before the others are left out.
+        let single = match self.answering.form() {
+            Form::Csv => sections_of_one_table(&report),
+            _ => Vec::new(),
+        };
         if !section.is_empty() {
             LazyCell::force_mut(&mut report).keep(section).map_err(|error| Usage(error.to_string()))?;
         }
@@ -87,7 +92,7 @@ impl Checked<'_> {
             Form::Json => json()?,
             Form::Csv => {
                 draw(&report, charts, quiet)?;
-                return self.write_csv(&report, quiet);
+                return self.write_csv(&report, &single, quiet);
             }
             Form::Table => report::text::render(&report, output::width(self.out.as_deref())),
             Form::Markdown => report::markdown::render(&report),
@@ -97,8 +102,8 @@ impl Checked<'_> {
         output::text(&text, self.out.as_deref())
     }
 
-    /// Writes all tables into the folder that was named, or the one table of the answer to where that goes.
-    fn write_csv(&self, report: &Report, quiet: bool) -> Result<()> {
+    /// Writes all tables into the folder that was named, or the one table of the answer to where that goes. `single` are the sections with one table, before any was left out.
+    fn write_csv(&self, report: &Report, single: &[String], quiet: bool) -> Result<()> {
         let tables = report::csv::tables(report).context("write the tables as CSV")?;
         if let Some(folder) = self.answering.out.as_deref().filter(|out| early::is_folder(out)) {
             let name = |table: &CsvTable| format!("{}-{}.csv", self.command, table.name);
@@ -108,18 +113,37 @@ impl Checked<'_> {
         }
         match tables.as_slice() {
             [one] => output::text(&one.text, self.out.as_deref()),
-            [] => Err(Usage("there is no table in this answer or in these sections".to_owned()).into()),
-            several => {
-                let names: Vec<&str> = several.iter().map(|table| table.name.as_str()).collect();
-                let what = format!(
-                    "CSV holds one table, and there are {}: {}; choose a section with one table (--section), or name a folder for all (--out FOLDER/)",
-                    names.len(),
-                    names.join(", ")
-                );
-                Err(Usage(what).into())
+            tables => {
+                let names: Vec<&str> = tables.iter().map(|table| table.name.as_str()).collect();
+                let asked = &self.answering.section;
+                let of =
+                    if asked.is_empty() { "the answer".to_owned() } else { format!("--section {}", asked.join(",")) };
+                // What was asked for has none of its own, or it would have been written.
+                let one = single.first().map(|first| {
+                    format!(
+                        "for one table, choose one of these sections, such as --section {first}: {}",
+                        single.join(", ")
+                    )
+                });
+                let all = (!names.is_empty()).then(|| "for all of them, name a folder: --out FOLDER/".to_owned());
+                let text = names.is_empty().then(|| "for its text, leave --format csv out".to_owned());
+                let ways: Vec<String> = [all, text, one].into_iter().flatten().collect();
+                let found = match names.as_slice() {
+                    [] => format!("CSV holds one table, and of {of} there is none"),
+                    several => {
+                        format!("CSV holds one table, and of {of} there are {}: {}", several.len(), several.join(", "))
+                    }
+                };
+                Err(Usage(format!("{found}; {}", ways.join("; "))).into())
             }
         }
     }
+}
+
+/// Sections of a report with one table.
+fn sections_of_one_table(report: &Report) -> Vec<String> {
+    let tables = |section: &&Section| section.blocks.iter().filter(|block| matches!(block, Block::Table(_))).count();
+    report.available().into_iter().filter(|section| tables(section) == 1).map(|section| section.id.clone()).collect()
 }
 
 /// An answer as JSON, ending in a line end; `what` it is.
