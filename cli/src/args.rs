@@ -1,8 +1,10 @@
 //! Arguments that several commands share, and how times and lengths of time are typed.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
-use clap::{Args, ValueEnum};
+use clap::builder::{EnumValueParser, PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, Args, Command, ValueEnum};
 use tracecast_analytics::ingest;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::{Window, Written, Zone};
@@ -205,12 +207,72 @@ pub(crate) const NODES_OF_ALL: &str =
 /// Why a forecast of demand takes no `--where`.
 pub(crate) const DEMAND_OF_ALL: &str = "demand for nodes is that of all jobs; --vc forecasts one VC";
 
-/// A length of time, milliseconds.
+/// A length of time, milliseconds. Who leaves out the unit hardly means seconds, so that only 0 goes without one.
 pub(crate) fn duration(text: &str) -> Result<i64, String> {
+    if text.trim().parse::<f64>().is_ok_and(|number| number != 0.0) {
+        return Err("no unit; write 24h, 90min or 3600s".to_owned());
+    }
     tracecast_planner::replay::scenario::parse_duration(text).map_err(|error| error.to_string())
+}
+
+/// The same as it is written, for a scenario to read.
+pub(crate) fn timed(text: &str) -> Result<String, String> {
+    duration(text).map(|_| text.to_owned())
+}
+
+/// How an entry of a list such as `a, b` is read: without the blanks around it.
+#[derive(Debug, Clone)]
+pub(crate) struct Listed<P>(P);
+
+/// As `entry` reads it, without the blanks around it.
+pub(crate) fn listed<P: TypedValueParser>(entry: P) -> Listed<P> {
+    Listed(entry)
+}
+
+/// Names as they stand in a list, without the blanks around them.
+pub(crate) fn entries() -> Listed<StringValueParser> {
+    Listed(StringValueParser::new())
+}
+
+/// Choices as they stand in a list, likewise.
+pub(crate) fn choices<T: ValueEnum + Clone + Send + Sync + 'static>() -> Listed<EnumValueParser<T>> {
+    Listed(EnumValueParser::new())
+}
+
+/// Numbers as they stand in a list, likewise.
+pub(crate) fn numbers() -> Listed<impl TypedValueParser<Value = f64>> {
+    Listed(str::parse::<f64>)
+}
+
+impl<P: TypedValueParser> TypedValueParser for Listed<P> {
+    type Value = P::Value;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<P::Value, clap::Error> {
+        self.0.parse_ref(command, arg, value.to_str().map_or(value, |text| OsStr::new(text.trim())))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        self.0.possible_values()
+    }
 }
 
 /// A number within bounds.
 pub(crate) fn within(text: &str, (least, most): (f64, f64), remedy: &'static str) -> Result<f64, &'static str> {
     text.parse().ok().filter(|value: &f64| (least..=most).contains(value)).ok_or(remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duration;
+
+    /// Found by a newcomer: `--deadline 24` was 24 seconds.
+    #[test]
+    fn a_length_of_time_has_a_unit() {
+        assert_eq!((duration("24h"), duration(" 90min"), duration("0")), (Ok(86_400_000), Ok(5_400_000), Ok(0)));
+        for bare in ["24", "1.5", " 3600 ", "1e3"] {
+            let told = duration(bare);
+            assert!(told.as_ref().is_err_and(|told| told.contains("write 24h, 90min or 3600s")), "{bare}: {told:?}");
+        }
+        assert!(duration("-1h").is_err() && duration("soon").is_err());
+    }
 }

@@ -78,6 +78,23 @@ fn three_jobs_by_hand() {
     assert!(folder.names().iter().all(|name| !name.starts_with('.')), "{:?}", folder.names());
 }
 
+#[test]
+fn names_of_a_list_may_have_blanks_around_them() {
+    let jobs = |vcs: &str| data(&["datasets/sample", "--vcs", vcs])["metrics"]["overall"]["jobs"].clone();
+    assert_eq!(jobs("vision, speech "), jobs("vision,speech"));
+    let text = answer(&["datasets/sample", "--section", "waits, use"]);
+    assert!(text.contains("Waits and completion times") && text.contains("Use of the GPUs"), "{text}");
+}
+
+/// Found by a newcomer: `--interval 60` and the like were taken as seconds, whatever was meant.
+#[test]
+fn lengths_of_time_have_a_unit() {
+    for arguments in [["--interval", "60"], ["--max-run", "24"], ["--checkpoint", "1"]] {
+        let (code, told) = refusal(&[&["datasets/sample"][..], &arguments].concat());
+        assert!(code == 2 && told.contains("no unit; write 24h, 90min or 3600s"), "{told}");
+    }
+}
+
 /// Found by a newcomer: the advice was to choose a section, which had been done.
 #[test]
 fn csv_of_a_section_with_several_tables_says_what_to_do() {

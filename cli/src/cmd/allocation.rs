@@ -139,7 +139,7 @@ pub(crate) struct BacktestAllocation {
     ///   proportional       in the order of --host-order, with the GPUs' share of processors and memory
     ///   synergy_greedy     the same order, each with all that makes it fast, passed over where processors or memory are too few
     ///   synergy            the same order, each with all that makes it fast where it fits, and never slower than by its share
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = AllocationPolicy::named, help_heading = "Policies", verbatim_doc_comment)]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = listed(AllocationPolicy::named), help_heading = "Policies", verbatim_doc_comment)]
     pub(crate) policies: Vec<AllocationPolicy>,
     /// Length of a round: who has which GPUs changes only between rounds
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "6min", help_heading = "Policies")]

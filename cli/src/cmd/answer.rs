@@ -10,7 +10,7 @@ use serde::Serialize;
 use tracecast_analytics::report::csv::CsvTable;
 use tracecast_analytics::report::{self, Block, Report, Section};
 
-use crate::args::{self, Form};
+use crate::args::{self, Form, entries};
 use crate::early::{self, Replacing};
 use crate::exit::Usage;
 use crate::output;
@@ -28,7 +28,7 @@ pub(crate) struct Answering {
     ///
     /// A section is named by its ID, as in the links of the HTML form. An unknown ID is an error that lists all IDs. JSON holds the whole answer
     /// and takes no sections. --charts then draws only the charts of these sections.
-    #[arg(long, value_name = "IDS", value_delimiter = ',', conflicts_with = "json", help_heading = "Answer")]
+    #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = entries(), conflicts_with = "json", help_heading = "Answer")]
     section: Vec<String>,
     /// Write the answer to a file instead of stdout; FOLDER/ writes it there under the name of the command
     #[arg(long, short, value_name = "FILE|FOLDER/", help_heading = "Answer")]

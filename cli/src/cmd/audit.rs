@@ -18,7 +18,7 @@ use tracecast_analytics::ingest;
 use tracecast_analytics::storage;
 use tracecast_analytics::time::{MINUTE_MS, Window, Written, Zone};
 
-use crate::args::{Reading, TIMES, duration, window};
+use crate::args::{Reading, TIMES, duration, listed, window};
 use crate::cmd::answer::Answering;
 use crate::cmd::describe;
 use crate::{output, source};
@@ -105,7 +105,7 @@ pub(crate) struct Audit {
     #[arg(long = "as", value_name = "TYPE", requires = "whatif_power_cap", help_heading = "What if")]
     pub(crate) taken_as: Option<String>,
     /// Estimate what is gained if jobs hand back GPUs that they leave idle for these times, separated by commas
-    #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = duration, default_value = "5m,15m,60m", help_heading = "What if")]
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = listed(duration), default_value = "5m,15m,60m", help_heading = "What if")]
     pub(crate) idle_after: Vec<i64>,
     #[command(flatten)]
     pub(crate) answering: Answering,

@@ -16,7 +16,7 @@ use tracecast_predictors::duration::backtest::{self, BacktestOptions, Tracks};
 use tracecast_predictors::duration::forecast::Model;
 use tracecast_predictors::timeline::Timeline;
 
-use crate::args::{Reading, TIMES, duration};
+use crate::args::{Reading, TIMES, duration, listed};
 use crate::cmd::answer::Answering;
 use crate::cmd::train::{Known, Learning};
 use crate::cmd::{answer, describe, train};
@@ -56,7 +56,7 @@ pub(crate) struct BacktestDuration {
     ///   boosted        boosted trees for quantiles, with calibrated intervals
     ///
     /// The models limit and limit_share are used only where jobs have time limits.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = model, help_heading = "Learning", verbatim_doc_comment)]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = listed(model), help_heading = "Learning", verbatim_doc_comment)]
     pub(crate) models: Option<Vec<Model>>,
     /// Days between two fits of a model, from 1 to 365
     #[arg(long, value_name = "DAYS", default_value_t = 7, value_parser = clap::value_parser!(i64).range(1..=365), help_heading = "Learning")]

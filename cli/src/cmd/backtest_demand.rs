@@ -20,7 +20,7 @@ use tracecast_predictors::duration::backtest as duration_backtest;
 use tracecast_predictors::duration::forecast::Model as DurationModel;
 use tracecast_predictors::timeline::{self, Timeline};
 
-use crate::args::{DEMAND_OF_ALL, Reading, TIMES};
+use crate::args::{DEMAND_OF_ALL, Reading, TIMES, duration, entries, listed};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::progress::Steps;
@@ -70,7 +70,7 @@ pub(crate) struct Gathering {
     #[arg(long, value_enum, value_name = "WHICH")]
     pub(crate) counts: Option<From>,
     /// Use only these VCs and their pool, separated by commas [default: all VCs]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = entries())]
     pub(crate) vc: Vec<String>,
     /// Count the demand of waiting jobs, too [default: only what is in use]
     ///
@@ -101,7 +101,7 @@ pub(crate) struct Learning {
     ///   structural     which running jobs will still run, and which jobs will come
     ///
     /// The model structural needs GPUs that are counted from jobs.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = model, verbatim_doc_comment)]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = listed(model), verbatim_doc_comment)]
     pub(crate) models: Option<Vec<ForecastModel>>,
     /// Days between two fits of a model, from 1 to 365
     #[arg(long, value_name = "DAYS", default_value_t = 7, value_parser = clap::value_parser!(i64).range(1..=365))]
@@ -148,7 +148,7 @@ pub(crate) struct BacktestDemand {
 }
 
 pub(crate) fn length(text: &str) -> Result<i64, String> {
-    let found = tracecast_planner::replay::scenario::parse_duration(text).map_err(|error| error.to_string())?;
+    let found = duration(text)?;
     if (1_000..=86_400_000).contains(&found) { Ok(found) } else { Err("a slot must be 1s to 1d long".to_owned()) }
 }
 

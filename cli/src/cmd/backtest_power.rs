@@ -8,9 +8,8 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::DAY_MS;
 use tracecast_planner::power::rolling::PowerBacktestAnswer;
 use tracecast_planner::power::service::Service;
-use tracecast_planner::replay::scenario::parse_duration;
 
-use crate::args::{NODES_OF_ALL, Reading};
+use crate::args::{NODES_OF_ALL, Reading, duration};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::cmd::plan::{self, Nodes};
@@ -48,7 +47,7 @@ pub(crate) struct BacktestPower {
 }
 
 fn window(text: &str) -> Result<i64, String> {
-    let found = parse_duration(text).map_err(|error| error.to_string())?;
+    let found = duration(text)?;
     if (DAY_MS..=366 * DAY_MS).contains(&found) {
         Ok(found)
     } else {

@@ -10,7 +10,7 @@ use tracecast_planner::cloud::emit::sky_pilot;
 use tracecast_planner::cloud::plan::CloudPlanAnswer;
 use tracecast_planner::cloud::request::{CloudRequest, ZonesTogether};
 
-use crate::args::duration;
+use crate::args::{duration, numbers};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::spot_traces::{SpotPrices, SpotTraces, moment};
 use crate::exit::Usage;
@@ -125,7 +125,7 @@ pub(crate) struct BacktestCloud {
     #[command(flatten)]
     pub(crate) spot: Spot,
     /// Work over time to the deadline, from 0 to 1, separated by commas
-    #[arg(long, value_name = "SHARES", value_delimiter = ',', default_value = "0.65,0.8,0.9", help_heading = "Job")]
+    #[arg(long, value_name = "SHARES", value_delimiter = ',', value_parser = numbers(), default_value = "0.65,0.8,0.9", help_heading = "Job")]
     pub(crate) slack: Vec<f64>,
     /// Moments at which the job begins, spread evenly over each trace
     #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = starts, help_heading = "Evaluation")]

@@ -8,7 +8,7 @@ use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::{Written, Zone};
 use tracecast_planner::replay::input::{NodePlaces, Wanted, cluster_file};
 
-use crate::args::{Reading, TIMES, resource};
+use crate::args::{Reading, TIMES, entries, resource};
 use crate::cmd::describe;
 use crate::early::Replacing;
 use crate::{output, source};
@@ -48,7 +48,7 @@ pub(crate) struct Cluster {
     /// Labels of Kubernetes nodes that say where these lie, the widest level first: example.com/block,example.com/rack
     ///
     /// Without this option, the labels are those of the Topology objects of the source, else well-known ones such as cloud.google.com/gce-topology-block.
-    #[arg(long, value_name = "LABELS", value_delimiter = ',', conflicts_with = "topology_file")]
+    #[arg(long, value_name = "LABELS", value_delimiter = ',', value_parser = entries(), conflicts_with = "topology_file")]
     pub(crate) topology_labels: Vec<String>,
     /// Write the file here [default: print it]
     #[arg(long, short, value_name = "FILE", help_heading = "Answer")]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{ArgAction, Args, ValueEnum};
 
+use crate::args::choices;
 use crate::output;
 
 /// Those for whom a plan writes files, and what `--help` says of that.
@@ -21,9 +22,9 @@ pub(crate) struct Emitting<R: Audience> {
     #[arg(
         long,
         help = R::WHAT,
-        value_enum,
         value_name = "WHO",
         value_delimiter = ',',
+        value_parser = choices::<R>(),
         requires = "emit_to",
         action = ArgAction::Append,
         help_heading = "Configuration"

@@ -12,7 +12,7 @@ use tracecast_planner::mig::gpu::{MigGpu, NAMES};
 use tracecast_planner::mig::{MigAnswer, MigRequest, MigStudyRequest};
 use tracecast_predictors::interference::slice::SliceTable;
 
-use crate::args::{Reading, TIMES, duration};
+use crate::args::{Reading, TIMES, choices, duration};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::progress::{Clock, Steps};
@@ -103,9 +103,9 @@ pub(crate) struct PlanMig {
     /// Refused where the plan advises to partition nothing. The answer is printed all the same.
     #[arg(
         long,
-        value_enum,
         value_name = "WHO",
         value_delimiter = ',',
+        value_parser = choices::<EmitMig>(),
         requires = "emit_to",
         help_heading = "Configuration"
     )]

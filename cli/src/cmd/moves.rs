@@ -47,7 +47,7 @@ pub(crate) struct PlanMoves {
     #[arg(long, value_name = "PATH", required = true, num_args = 1.., action = ArgAction::Append, help_heading = "Prices")]
     pub(crate) history: Vec<PathBuf>,
     /// Use only offers whose zone begins with one of these, separated by commas: us-east-1,us_east
-    #[arg(long, value_name = "ZONES", value_delimiter = ',', help_heading = "Prices")]
+    #[arg(long, value_name = "ZONES", value_delimiter = ',', value_parser = entries(), help_heading = "Prices")]
     pub(crate) zones: Vec<String>,
     /// Nothing begins at a price that was quoted longer ago than this
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "7d", help_heading = "Prices")]
@@ -64,7 +64,7 @@ pub(crate) struct PlanMoves {
     #[arg(long, value_name = "USD", default_value_t = 0.02, value_parser = price, help_heading = "Moves")]
     pub(crate) egress_price: f64,
     /// Times between two looks at the prices that may be chosen from, whole hours, separated by commas
-    #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = duration, default_value = "1h,6h,1d,7d", help_heading = "Moves")]
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = listed(duration), default_value = "1h,6h,1d,7d", help_heading = "Moves")]
     pub(crate) checks: Vec<i64>,
     /// Starts tried in the earlier and in the later part of the history
     #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=200), help_heading = "Test")]

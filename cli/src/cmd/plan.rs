@@ -16,7 +16,7 @@ use tracecast_planner::power::request::{Demanded, EVALUATED, Hours, PowerRequest
 use tracecast_planner::power::service::Service;
 use tracecast_planner::replay::scenario::Scenario;
 
-use crate::args::{NODES_OF_ALL, Reading, TIMES};
+use crate::args::{NODES_OF_ALL, Reading, TIMES, choices, entries};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::{
     backtest_demand, burst, capacity, cloud, defer, describe, fleet, instances, mig, moves, queues, serving, sharing,
@@ -116,7 +116,7 @@ pub(crate) struct Nodes {
     #[arg(long, value_name = "TIME", value_parser = backtest_demand::length, default_value = "10min", help_heading = "Demand")]
     pub(crate) slot: i64,
     /// Plan only for these VCs and their pool, separated by commas [default: all VCs]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Demand")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = entries(), help_heading = "Demand")]
     pub(crate) vc: Vec<String>,
     /// Also plan each VC on nodes of its own, and not only all nodes as one pool
     #[arg(long, help_heading = "Demand")]
@@ -249,9 +249,9 @@ pub(crate) struct PlanPower {
     /// Systems for which configuration is written into --emit-to, separated by commas [default: actions, if --emit-to is given]
     #[arg(
         long,
-        value_enum,
         value_name = "TARGETS",
         value_delimiter = ',',
+        value_parser = choices::<Emit>(),
         requires = "emit_to",
         help_heading = "Configuration"
     )]

@@ -11,7 +11,7 @@ use tracecast_planner::queues::against::{self, OwnFile};
 use tracecast_planner::queues::emit::{self, GPU_RESOURCE};
 use tracecast_planner::queues::{self, Objective, QueuesRequest, search};
 
-use crate::args::{Reading, TIMES, resource};
+use crate::args::{Reading, TIMES, choices, resource};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
 use crate::cmd::simulate::{PolicyArguments, predictions};
@@ -108,9 +108,9 @@ pub(crate) struct PlanQueues {
     /// Write the configuration of these, separated by commas: slurm, kueue, kai, volcano
     #[arg(
         long,
-        value_enum,
         value_name = "WHO",
         value_delimiter = ',',
+        value_parser = choices::<Emit>(),
         requires = "emit_to",
         help_heading = "Configuration"
     )]

@@ -10,7 +10,7 @@ use tracecast_planner::sharing::emit::{self, Means, SharingSite};
 use tracecast_planner::sharing::{SharingPlanAnswer, SharingRequest};
 use tracecast_predictors::interference::read;
 
-use crate::args::{Reading, TIMES};
+use crate::args::{Reading, TIMES, choices, entries};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::cmd::predict_interference::Limits;
@@ -65,7 +65,7 @@ pub(crate) struct PlanSharing {
     /// GPU types to plan for, separated by commas [default: all that were measured]
     ///
     /// In the replay every GPU is of that type.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Jobs and GPUs")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = entries(), help_heading = "Jobs and GPUs")]
     pub(crate) gpu_type: Vec<String>,
     /// Number of GPUs [default: the fewest with which 95 % of the earlier jobs wait at most 30 min, if nobody shares]
     #[arg(long, value_name = "GPUS", help_heading = "Jobs and GPUs")]
@@ -95,9 +95,9 @@ pub(crate) struct PlanSharing {
     /// Refused where more than one GPU type is followed, or the types of most jobs are drawn. The answer is printed all the same.
     #[arg(
         long,
-        value_enum,
         value_name = "WHO",
         value_delimiter = ',',
+        value_parser = choices::<EmitSharing>(),
         requires = "emit_to",
         help_heading = "Configuration"
     )]

@@ -18,7 +18,7 @@ use tracecast_planner::replay::study::{self, Named, OtherCluster, Study};
 use tracecast_planner::replay::{Scenario, output as csv_output};
 use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Scan, Schedule};
 
-use crate::args::{Reading, TIMES, duration, resource, window};
+use crate::args::{Reading, TIMES, duration, entries, resource, timed, window};
 use crate::cmd::answer::Answering;
 use crate::cmd::simulate_site::{QuotaFiles, SiteFiles, SiteRead};
 use crate::cmd::{answer, describe};
@@ -122,7 +122,7 @@ pub(crate) struct Jobs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) max_run: Option<i64>,
     /// Replay only jobs of these VCs, separated by commas [default: all]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = entries())]
     pub(crate) vcs: Option<Vec<String>>,
     /// Also replay this many times the work: 1.2 for a fifth more, 0.8 for a fifth less
     ///
@@ -229,7 +229,7 @@ pub(crate) struct PolicyArguments {
     #[arg(long, value_name = "WHICH")]
     pub(crate) estimate: Option<String>,
     /// Time between two scheduling decisions, such as 60s [default: a decision after every event; 60s for tiresias with --compat helios]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = timed)]
     pub(crate) interval: Option<String>,
     /// Number of waiting jobs that --scan conservative looks at in a decision [default: all]
     #[arg(long, value_name = "JOBS")]
@@ -237,7 +237,7 @@ pub(crate) struct PolicyArguments {
     /// Run time between two checkpoints of a job, such as 1h [default: no checkpoints]
     ///
     /// When a node fails, its jobs lose what they did since their last checkpoint.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = timed)]
     pub(crate) checkpoint: Option<String>,
     /// Tenants between whom fair orders share: user or vc [default: user]
     ///

@@ -11,7 +11,7 @@ use tracecast_predictors::spot::backtest_answer::SpotBacktestAnswer;
 use tracecast_predictors::spot::predictor::{SpotPredictor, check_together};
 use tracecast_predictors::spot::record::{SpotRecord, usable};
 
-use crate::args::Reading;
+use crate::args::{Reading, numbers};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::spot_traces::{SpotPrices, SpotTraces, gap, moment, series};
 use crate::early::Replacing;
@@ -74,7 +74,7 @@ pub(crate) struct TrainSpot {
     #[command(flatten)]
     pub(crate) learning: SpotLearning,
     /// Hours ahead of which chances are printed, separated by commas
-    #[arg(long, value_name = "HOURS", value_delimiter = ',', default_value = "1,3,6,12,24", help_heading = "Answer")]
+    #[arg(long, value_name = "HOURS", value_delimiter = ',', value_parser = numbers(), default_value = "1,3,6,12,24", help_heading = "Answer")]
     pub(crate) hours: Vec<f64>,
     /// Form in which the model is described on stdout
     #[arg(long, value_enum, default_value_t = SpotForm::Table, help_heading = "Answer")]
@@ -135,7 +135,7 @@ pub(crate) struct PredictSpot {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: PathBuf,
     /// Hours ahead, separated by commas
-    #[arg(long, value_name = "HOURS", value_delimiter = ',', default_value = "1,3,6,12,24")]
+    #[arg(long, value_name = "HOURS", value_delimiter = ',', value_parser = numbers(), default_value = "1,3,6,12,24")]
     pub(crate) hours: Vec<f64>,
     #[command(flatten)]
     pub(crate) answering: Answering,
@@ -168,6 +168,7 @@ pub(crate) struct BacktestSpot {
         long,
         value_name = "HOURS",
         value_delimiter = ',',
+        value_parser = numbers(),
         default_value = "1,3,6,12,24",
         help_heading = "Evaluation"
     )]

@@ -8,7 +8,7 @@ use tracecast_analytics::ingest::{self, SourceFile};
 use tracecast_planner::cloud::availability::{SpotSeries, names};
 use tracecast_planner::cloud::price_book::{self, PriceBook};
 
-use crate::args::{Reading, duration};
+use crate::args::{Reading, duration, entries};
 use crate::exit::Usage;
 use crate::source;
 
@@ -29,7 +29,7 @@ pub(crate) struct SpotTraces {
     #[arg(long, value_name = "TIME", value_parser = gap)]
     pub(crate) gap: Option<i64>,
     /// Of logs, take only the traces of these instances, such as V100:1, separated by commas [default: all]
-    #[arg(long, value_name = "GPU:COUNT", value_delimiter = ',')]
+    #[arg(long, value_name = "GPU:COUNT", value_delimiter = ',', value_parser = entries())]
     pub(crate) instance: Vec<String>,
 }
 

@@ -15,7 +15,7 @@ use tracecast_predictors::duration::forecast::OUTPUT_NAMES;
 use tracecast_predictors::duration::predictor::Predictor;
 use tracecast_predictors::timeline::{self, Timeline};
 
-use crate::args::{Between, Reading, TIMES, resource, window};
+use crate::args::{Between, Reading, TIMES, choices, resource, window};
 use crate::early::Replacing;
 use crate::progress::Steps;
 use crate::{output, source};
@@ -115,7 +115,7 @@ pub(crate) struct Choosing {
     /// Columns that the model must not use, separated by commas
     ///
     /// Name a column here if it was filled in after the job had been submitted. A model that used it would look better than it is.
-    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = choices::<Ignored>())]
     pub(crate) ignore: Vec<Ignored>,
 }
 
