@@ -106,6 +106,22 @@ fn csv_of_a_section_with_several_tables_says_what_to_do() {
     assert!(!answer(&["datasets/sample", "--section", "fidelity", "--format", "csv"]).is_empty());
 }
 
+/// Found by a newcomer: `multifactor:age=` stood above `1000,size=500/ea` and `sy/requested`.
+#[test]
+fn long_names_of_policies_are_broken_where_they_can_be() {
+    let compare = "fifo,multifactor:age=1000,size=500/easy/requested,sjf/conservative/requested";
+    let output = Command::new(env!("CARGO_BIN_EXE_tracecast"))
+        .args(["simulate", "datasets/sample", "--compare", compare, "--section", "comparison", "--quiet"])
+        .current_dir(root())
+        .env("COLUMNS", "80")
+        .output()
+        .unwrap();
+    let text = stdout(&output);
+    assert!(text.lines().any(|line| line.starts_with("multifactor:  ")), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("age=1000,")), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
 #[test]
 fn predictions_and_scores_order_the_queue() {
     let folder = Folder::new();

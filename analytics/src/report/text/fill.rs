@@ -138,26 +138,38 @@ pub(super) fn words(sentence: &str) -> impl Iterator<Item = Word> {
     out.into_iter()
 }
 
-/// Lines of words no wider than `to`; a word that is wider alone is broken.
+/// Behind which characters a word is broken, if one of them stands in the latter part of what fits; the first list that has one counts.
+const BREAKS: [&[char]; 2] = [&['/', ',', ':', ';'], &['=', '-', '_', '.', '+']];
+
+/// The beginning of a word that is at most so wide: all of it, or up to where it is best broken.
+fn beginning(word: &str, to: usize) -> &str {
+    let mut taken = 0;
+    let end = word.char_indices().find_map(|(at, c)| {
+        taken += char_width(c);
+        (taken > to && at > 0).then_some(at)
+    });
+    let Some(end) = end else { return word };
+    let all = word.get(..end).unwrap_or(word);
+    // What is left of the line would be too little.
+    let behind = |marks: &[char]| all.rfind(marks).map(|at| at + 1).filter(|at| 4 * at >= all.len());
+    let at = BREAKS.iter().find_map(|marks| behind(marks)).unwrap_or(end);
+    word.get(..at).unwrap_or(all)
+}
+
+/// Lines of words no wider than `to`; a word that is wider alone is broken, where that can be behind a mark such as `/`.
 pub(super) fn fill(words: &[Word], to: usize) -> Vec<Vec<Word>> {
     let mut lines: Vec<Vec<Word>> = Vec::new();
     let mut used = 0;
     for word in words {
-        let mut rest = word.text.clone();
+        let mut rest = word.text.as_str();
+        let mut is_broken = false;
         while !rest.is_empty() {
-            let mut piece = String::new();
-            let mut taken = 0;
-            for c in rest.chars() {
-                if taken + char_width(c) > to && taken > 0 {
-                    break;
-                }
-                taken += char_width(c);
-                piece.push(c);
-            }
-            rest = rest.split_off(piece.len());
-            let new = Word { text: piece, bold: word.bold };
+            let piece = beginning(rest, to);
+            let taken = width(piece);
+            rest = rest.get(piece.len()..).unwrap_or_default();
+            let new = Word { text: piece.to_owned(), bold: word.bold };
             match lines.last_mut() {
-                Some(line) if used + 1 + taken <= to => {
+                Some(line) if !is_broken && used + 1 + taken <= to => {
                     line.push(new);
                     used += 1 + taken;
                 }
@@ -166,7 +178,25 @@ pub(super) fn fill(words: &[Word], to: usize) -> Vec<Vec<Word>> {
                     used = taken;
                 }
             }
+            is_broken = true;
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrap;
+
+    /// Found by a newcomer: `multifactor:age=` stood above `1000,size=500/ea` and `sy/requested`.
+    #[test]
+    fn long_words_are_broken_behind_marks() {
+        let name = "multifactor:age=1000,size=500/easy/requested";
+        assert_eq!(wrap(name, 16), ["multifactor:", "age=1000,", "size=500/easy/", "requested"]);
+        assert_eq!(wrap("sjf/conservative/requested", 16), ["sjf/", "conservative/", "requested"]);
+        // Words behind it go on where it ends; without a mark it is broken anywhere, and so where a mark would leave a line all but empty.
+        assert_eq!(wrap("fewest-gpus/easy and more", 12), ["fewest-gpus/", "easy and", "more"]);
+        assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrap("a/bcdefghijklmnop", 10), ["a/bcdefghi", "jklmnop"]);
+    }
 }
