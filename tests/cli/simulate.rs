@@ -78,6 +78,30 @@ fn three_jobs_by_hand() {
     assert!(folder.names().iter().all(|name| !name.starts_with('.')), "{:?}", folder.names());
 }
 
+/// Found by a newcomer: "1 job could never run" named neither the cause nor the job.
+#[test]
+fn jobs_that_could_never_run_are_told_with_cause_and_example() {
+    let folder = Folder::new();
+    let source = folder.file("cluster_log.csv", THREE);
+    let four = folder.file("four.toml", &NODE.replace('8', "4"));
+    let told = answer(&[&source, "--cluster", &four]).split_whitespace().collect::<Vec<_>>().join(" ");
+    let why =
+        "1 job could never run where submitted: 1 asks for more GPUs than all nodes of the VC or pool have (job a).";
+    assert!(told.contains(why) && told.contains("Jobs that could never run"), "{told}");
+    // On two nodes of 4 there are GPUs enough, but a ran on one node; that is so only if gangs are as they were.
+    let two = folder.file("two.toml", &NODE.replace('8', "4").replace("nodes = 1", "nodes = 2"));
+    let found = data(&[&source, "--cluster", &two, "--gangs-as-recorded"]);
+    let rejection = &found["metrics"]["rejections"][0];
+    assert_eq!((&rejection["cause"], &rejection["example"]), (&"nodes".into(), &"a".into()), "{rejection}");
+    assert!(data(&[&source, "--cluster", &two])["metrics"]["rejections"].is_null());
+    // Policies that reject the same say so once, others each for itself.
+    let scenario = |name: &str, file: &str| format!("[[scenario]]\nname = \"{name}\"\ncluster = \"{file}\"\n");
+    let both = folder.file("both.toml", &(scenario("small", "four.toml") + &scenario("large", "two.toml")));
+    let text = answer(&[&source, "--compare", &both, "--section", "rejected"]);
+    assert!(text.contains("under small: 1 asks for more GPUs"), "{text}");
+    assert_eq!(text.matches("Asks for more GPUs than").count(), 1, "{text}");
+}
+
 #[test]
 fn names_of_a_list_may_have_blanks_around_them() {
     let jobs = |vcs: &str| data(&["datasets/sample", "--vcs", vcs])["metrics"]["overall"]["jobs"].clone();

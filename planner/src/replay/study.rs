@@ -21,7 +21,7 @@ use super::compare::{self, TieBand, TieBreak, permute_ties};
 use super::fidelity::Fidelity;
 use super::growth::{self, Growth, GrowthAnswer};
 use super::input::Loaded;
-use super::metric::{Evaluation, evaluate};
+use super::metric::{Evaluation, evaluate, rejection};
 use super::shard;
 use crate::error::{Error, Result};
 use crate::sim::cluster::Cluster;
@@ -302,8 +302,10 @@ impl<'a> Study<'a> {
         let Some(named) = self.scenarios.get(at) else {
             return Err(Error::Defect(format!("there is no scenario {at}")));
         };
-        let Loaded { workload, cluster, resource, .. } = self.loaded_of(named);
-        let mut evaluation = evaluate(workload, &governing(cluster, &named.policy), &schedule, TOP_USERS)?;
+        let Loaded { workload, cluster, resource, keys, .. } = self.loaded_of(named);
+        let cluster = governing(cluster, &named.policy);
+        let mut evaluation = evaluate(workload, &cluster, &schedule, TOP_USERS)?;
+        evaluation.metrics.rejections = rejection::rejections(workload, &cluster, &evaluation.times, keys);
         if *resource != Resource::Gpus {
             // Gangs of eight processors are nobody's question.
             evaluation.metrics.overall.fragmentation.room.clear();

@@ -135,7 +135,12 @@ impl Answer {
         let place = if self.fidelity.verdict == Verdict::FarOff { 0 } else { summary.len() };
         summary.insert(place, self.worth());
         summary.extend(self.true_runs_sentence());
-        let first = [self.never_end_sentence(), self.unequal_failures_sentence(), self.other_nodes_sentence()];
+        let first = [
+            self.never_end_sentence(),
+            self.rejected_sentence(),
+            self.unequal_failures_sentence(),
+            self.other_nodes_sentence(),
+        ];
         summary.splice(0..0, first.into_iter().flatten());
         summary
     }

@@ -11,6 +11,7 @@ mod compared;
 mod grown;
 mod limits;
 mod quotas;
+mod rejected;
 mod report;
 mod shares;
 mod topology;

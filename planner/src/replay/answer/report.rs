@@ -59,6 +59,7 @@ impl Answer {
             report.sections.extend(self.yardstick_section());
             report.sections.extend(comparison);
         }
+        report.sections.extend(self.rejected_section());
         report.sections.extend(self.quota_section());
         report.sections.extend(self.limit_section());
         report.sections.extend(self.topology_section());
@@ -128,13 +129,10 @@ impl Answer {
                 .push(format!("{} of the GPU-hours jobs waited were waited because {what}.", format::percent(share)));
         }
         summary.extend(self.true_runs_sentence());
-        let lost = all.group.rejected + all.group.stranded;
-        if lost > 0 {
-            summary.push(format!(
-                "{} could never run where they were submitted, and {} still waited at the end.",
-                format::counted(all.group.rejected, "job", "jobs"),
-                format::counted(all.group.stranded, "job", "jobs"),
-            ));
+        summary.extend(self.rejected_sentence());
+        match all.group.stranded {
+            0 => {}
+            stranded => summary.push(format!("{} still waited at the end.", format::counted(stranded, "job", "jobs"))),
         }
         summary
     }

@@ -38,6 +38,7 @@ pub mod limit;
 pub mod near;
 mod queues;
 pub mod quota;
+pub mod rejection;
 mod share;
 mod state;
 mod sweep;
@@ -55,6 +56,7 @@ pub use group::{DurationClass, GroupFigures, OfDuration, OfName, OfSize, Slowdow
 pub use limit::LimitWait;
 pub use near::TopologyUse;
 pub use quota::QuotaUse;
+pub use rejection::{RejectedFor, Rejection};
 pub use share::Standing;
 pub use timeline::{Series, Timeline};
 pub use times::JobTimes;
@@ -166,6 +168,10 @@ pub struct Metrics {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub shares: Vec<Standing>,
+    /// Why jobs could never run, the cause of most first; [`evaluate`] knows no identifiers of jobs and leaves it empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub rejections: Vec<Rejection>,
 }
 
 /// The distribution of the wait of one size class.
@@ -259,6 +265,7 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
         by_account,
         topology: near::uses(workload, cluster, schedule, &times, &far_ms),
         shares: share::standings(workload, cluster, schedule),
+        rejections: Vec::new(),
     };
     let charts = Charts { timeline: use_of.timeline(span.0), wait_by_size: wait_curves(workload, &times) };
     Ok(Evaluation { metrics, charts, times })
