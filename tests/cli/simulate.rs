@@ -102,6 +102,30 @@ fn jobs_that_could_never_run_are_told_with_cause_and_example() {
     assert_eq!(text.matches("Asks for more GPUs than").count(), 1, "{text}");
 }
 
+/// Found by a newcomer: a what-if on quotas that the cluster never had was called far from what happened.
+#[test]
+fn a_what_if_that_the_record_knows_nothing_of_is_not_called_far_off() {
+    let quota = ["--quota", "datasets/clusters/sample_queues/borrow.yaml"];
+    let found = data(&[&["datasets/sample"][..], &quota].concat());
+    assert_eq!(found["fidelity"]["verdict"], "unknown");
+    let text = answer(&[&["datasets/sample", "--section", "fidelity"][..], &quota].concat());
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("cannot be told: it is on the quotas of a file, of which the trace does not say"), "{text}");
+    assert!(
+        words.contains("its policy was another: name that with --recorded") && !words.contains("Do not act"),
+        "{text}"
+    );
+    assert!(text.contains("Mean wait, recorded"), "{text}");
+    // With the policy of the record it is held against the trace's own nodes.
+    let found = data(&[&["datasets/sample", "--recorded", "fifo/skip"][..], &quota].concat());
+    assert_eq!(found["fidelity"]["verdict"], "exact");
+    // A file of nodes beside nodes that the trace records changes nothing of that.
+    let folder = Folder::new();
+    let large = folder.file("large.toml", "[[vc]]\nname = \"*\"\nnodes = 20\ngpus_per_node = 8\n");
+    let found = data(&["datasets/sample", "--recorded", "fifo/skip", "--scan", "skip", "--cluster", &large]);
+    assert_eq!(found["fidelity"]["verdict"], "exact");
+}
+
 #[test]
 fn names_of_a_list_may_have_blanks_around_them() {
     let jobs = |vcs: &str| data(&["datasets/sample", "--vcs", vcs])["metrics"]["overall"]["jobs"].clone();

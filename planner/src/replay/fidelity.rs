@@ -11,6 +11,9 @@
 //! | rough | 50 % of the recorded, or 60 s | 0.80 |
 //! | far off | more | less |
 //!
+//! That is said of a replay on what the cluster had. Nodes or quotas that come from a file and that the trace says nothing of may be those there were, or a what-if that was never meant to
+//! repeat the record. A replay on them that is far off then tells nothing: it cannot be told ([`Fidelity::on_given`]).
+//!
 //! If more than 5 % of the jobs with a recorded start never start in the replay, it is far off whatever the rest says. With
 //! fewer than 30 jobs to compare, or if all start at one moment, nothing is said.
 //!
@@ -136,6 +139,24 @@ impl Fidelity {
         Ok(fidelity)
     }
 
+    /// The same of a replay on what a file gives and the trace does not record, such as `the nodes of site.toml`: what is far off there cannot be told from a what-if.
+    #[must_use]
+    pub fn on_given(self, given: &str) -> Self {
+        if self.verdict != Verdict::FarOff {
+            return self;
+        }
+        let why = format!(
+            "it is on {given}, of which the trace does not say that the cluster had them ({}); if it had, its policy was another: name that with --recorded",
+            self.measured()
+        );
+        Self { verdict: Verdict::Unknown { why }, ..self }
+    }
+
+    /// Whether there was enough to compare.
+    pub fn is_measured(&self) -> bool {
+        self.jobs + self.never_started >= FEWEST_JOBS as u64 && self.start_order_tau.is_some()
+    }
+
     /// Relative error of the mean wait; `None` if nothing waited in the record.
     pub fn mean_wait_error(&self) -> Option<f64> {
         let recorded = self.recorded_mean_wait_s.filter(|recorded| *recorded > 0.0)?;
@@ -212,6 +233,11 @@ impl Fidelity {
             }
             Verdict::FarOff => "The replay is far from what happened, so do not build advice on it",
         };
+        format!("{meets}: {} ({}).", self.measured(), format::counted(self.jobs, "job", "jobs"))
+    }
+
+    /// Mean waits and the order of starts, in words.
+    fn measured(&self) -> String {
         let wait = match (self.recorded_mean_wait_s, self.replayed_mean_wait_s) {
             (Some(recorded), Some(replayed)) => {
                 format!("mean wait {} against {} recorded", duration(replayed), duration(recorded))
@@ -223,7 +249,7 @@ impl Fidelity {
             0 => String::new(),
             jobs => format!(", {}", format::counted(jobs, "job never starts", "jobs never start")),
         };
-        format!("{meets}: {wait}{order}{missing} ({}).", format::counted(self.jobs, "job", "jobs"))
+        format!("{wait}{order}{missing}")
     }
 }
 

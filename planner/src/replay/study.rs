@@ -350,6 +350,8 @@ impl<'a> Study<'a> {
                 Fidelity::of(workload, &schedule, recorded_start_ms)?
             }
         };
+        let given = self.loaded.given.as_ref().filter(|_| before.is_none());
+        let fidelity = if let Some(given) = given { fidelity.on_given(given) } else { fidelity };
         let mut yardstick = None;
         let qssf = |oracle: bool| {
             let is = |named: &Named| {

@@ -140,7 +140,7 @@ impl Answer {
     fn fidelity_section(&self) -> Section {
         let fidelity = &self.fidelity;
         let mut section = Section::new("fidelity", "Can the replay be believed?").with_finding(fidelity.sentence());
-        if let Verdict::Unknown { .. } = fidelity.verdict {
+        if matches!(fidelity.verdict, Verdict::Unknown { .. }) && !fidelity.is_measured() {
             return section
                 .with_text("Without recorded starts to compare with, what follows is what the policy would do to these jobs, not what it would have changed.")
                 .with_definition(format!("Compared would have been {}.", self.recorded_policy));
@@ -169,6 +169,9 @@ impl Answer {
         section = section.with_table(table);
         if fidelity.verdict == Verdict::FarOff {
             section = section.with_text("**Do not act on what follows.** The cluster did something else than this policy on these nodes; say what it did with --recorded and --cluster.");
+        }
+        if let Verdict::Unknown { .. } = fidelity.verdict {
+            section = section.with_text("What follows is what the policies would do to these jobs on these nodes. How far that is from what they would really do is not known.");
         }
         section.with_definition(format!("Replayed was {}.", self.recorded_policy)).with_definition(
             "Exact: every start met to the millisecond. Good: mean wait within 10 % (or 60 s) and τ at least 0.95. Rough: within 50 % and 0.80. Else far off.",

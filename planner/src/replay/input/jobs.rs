@@ -55,6 +55,8 @@ pub struct Loaded {
     pub cluster: Cluster,
     /// The nodes as the trace has them, where `cluster` are others and the same VCs are known there: what the recorded policy had.
     pub recorded_cluster: Option<Cluster>,
+    /// What of the cluster is that of files, such as `the nodes of site.toml`; `None` if all is the trace's own.
+    pub given: Option<String>,
     /// Row of each job in the trace.
     pub rows: Vec<u32>,
     /// Identifier of each job.
@@ -243,7 +245,11 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
             "Still running when the record was taken: {ran}, held in the replay for as long as is known and not counted."
         ));
     }
-    let mut loaded = Loaded { resource, cluster, recorded_cluster, notes, ..Loaded::default() };
+    let nodes = site.map(|site| format!("the nodes of {}", site.file()));
+    let quotas = options.quotas.as_ref().map(|_| "the quotas of a file".to_owned());
+    let given: Vec<String> = [nodes, quotas].into_iter().flatten().collect();
+    let given = (!given.is_empty()).then(|| given.join(" and "));
+    let mut loaded = Loaded { resource, cluster, recorded_cluster, given, notes, ..Loaded::default() };
     loaded.workload.origin_ms = origin_ms;
     fill(&mut loaded, trace, &facts, &kept, options, there_before);
     if let Some(quotas) = &options.quotas {
