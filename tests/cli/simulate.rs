@@ -102,6 +102,19 @@ fn jobs_that_could_never_run_are_told_with_cause_and_example() {
     assert_eq!(text.matches("Asks for more GPUs than").count(), 1, "{text}");
 }
 
+/// Found by a newcomer: of several policies only the first had its causes of waiting shown, under a heading that did not say so.
+#[test]
+fn each_policy_has_its_causes_of_waiting() {
+    let text = answer(&["datasets/sample", "--compare", "fifo/skip,sjf", "--section", "causes"]);
+    let table = text.split("Why jobs waited under each policy").nth(1).unwrap();
+    let (of_each, of_first) = table.split_once("Why jobs waited, under fifo/skip: share").unwrap();
+    let rows = |name: &str| of_each.lines().filter(|line| line.starts_with(name)).count();
+    assert_eq!((rows("fifo/skip "), rows("sjf ")), (1, 1), "{text}");
+    assert!(of_first.contains("By VC, under fifo/skip"), "{text}");
+    let alone = answer(&["datasets/sample", "--section", "causes"]);
+    assert!(!alone.contains("under each policy") && alone.contains("Why jobs waited: share"), "{alone}");
+}
+
 /// Found by a newcomer: a what-if on quotas that the cluster never had was called far from what happened.
 #[test]
 fn a_what_if_that_the_record_knows_nothing_of_is_not_called_far_off() {

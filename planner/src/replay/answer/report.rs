@@ -64,11 +64,14 @@ impl Answer {
         report.sections.extend(self.limit_section());
         report.sections.extend(self.topology_section());
         report.sections.extend(self.share_section());
-        let of_the_first = [self.wait_section(), self.use_section(), self.cause_section(), self.fairness_section()];
-        report.sections.extend(of_the_first.into_iter().map(|section| match compares {
+        let of_the_first = |section: Section| match compares {
             true => Section { title: format!("{}, under {}", section.title, self.name), ..section },
             false => section,
-        }));
+        };
+        report.sections.extend([of_the_first(self.wait_section()), of_the_first(self.use_section())]);
+        // Of the causes each policy has its row.
+        report.sections.push(self.cause_section());
+        report.sections.push(of_the_first(self.fairness_section()));
         if self.fidelity.verdict == Verdict::FarOff {
             report.caution = Some(self.worth());
         }
@@ -167,11 +170,11 @@ impl Answer {
             table.rows.push(vec![name.into(), cell]);
         }
         section = section.with_table(table);
-        if fidelity.verdict == Verdict::FarOff {
-            section = section.with_text("**Do not act on what follows.** The cluster did something else than this policy on these nodes; say what it did with --recorded and --cluster.");
-        }
         if let Verdict::Unknown { .. } = fidelity.verdict {
             section = section.with_text("What follows is what the policies would do to these jobs on these nodes. How far that is from what they would really do is not known.");
+        }
+        if fidelity.verdict == Verdict::FarOff {
+            section = section.with_text("**Do not act on what follows.** The cluster did something else than this policy on these nodes; say what it did with --recorded and --cluster.");
         }
         section.with_definition(format!("Replayed was {}.", self.recorded_policy)).with_definition(
             "Exact: every start met to the millisecond. Good: mean wait within 10 % (or 60 s) and τ at least 0.95. Rough: within 50 % and 0.80. Else far off.",
@@ -358,15 +361,18 @@ impl Answer {
 
     fn cause_section(&self) -> Section {
         let delay = &self.metrics.delay;
+        let compares = self.compares();
+        let under = if compares { format!(", under {}", self.name) } else { String::new() };
         let finding = format!(
-            "{} waited, {} GPU-hours in all.",
+            "{} waited{under}, {} GPU-hours in all.",
             format::counted(delay.all.jobs, "job", "jobs"),
             format::compact(delay.all.gpu_wait_hours)
         );
         let mut columns =
             vec![Column::text("Size"), Column::number("Jobs that waited"), Column::with_unit("Waited", "GPU-hours")];
         columns.extend(delay.all.causes.iter().map(|of| Column::number(of.cause.name())));
-        let mut table = ReportTable::new("Why jobs waited: share of the GPU-hours waited", columns);
+        let title = format!("Why jobs waited{under}: share of the GPU-hours waited");
+        let mut table = ReportTable::new(title, columns);
         let row = |name: &str, delay: &delay::Delay| {
             let mut row: Vec<Cell> =
                 vec![name.into(), Cell::Int(delay.jobs as i64), Cell::Compact(delay.gpu_wait_hours)];
@@ -375,12 +381,16 @@ impl Answer {
         };
         table.rows.push(row("all", &delay.all));
         table.rows.extend(delay.by_size.iter().map(|of| row(of.size.name(), &of.delay)));
-        let mut section = Section::new("causes", "Why jobs waited").with_finding(finding).with_table(table);
+        let mut section = Section::new("causes", "Why jobs waited").with_finding(finding);
+        if compares {
+            section = section.with_table(self.causes_by_replay());
+        }
+        section = section.with_table(table);
         if delay.by_vc.len() > 1 {
             let mut columns =
                 vec![Column::text("VC"), Column::number("Jobs that waited"), Column::with_unit("Waited", "GPU-hours")];
             columns.extend(delay.all.causes.iter().map(|of| Column::number(of.cause.name())));
-            let mut table = ReportTable::new("By VC", columns);
+            let mut table = ReportTable::new(format!("By VC{under}"), columns);
             table.rows.extend(delay.by_vc.iter().map(|of| row(&of.vc, &of.delay)));
             section = section.with_table(table);
         }
@@ -391,6 +401,32 @@ impl Answer {
             .with_definition("Capacity: the whole cluster had too few free GPUs. Quota: the job's VC had, while the cluster had enough.")
             .with_definition("Fragmentation: its VC had enough free GPUs, on the wrong nodes. Head of line: it would have fitted, and stood behind others.")
             .with_definition("`tracecast describe` gives the same causes, in the same order and also as shares of the GPU-hours waited, of the recorded schedule, for waits of at least a minute. The two agree as far as the replay does what the cluster did.")
+    }
+
+    /// Why jobs waited under each policy: what was waited in all, and the share of each cause that any of them has.
+    fn causes_by_replay(&self) -> ReportTable {
+        let replays = self.replays();
+        let mut causes: Vec<delay::Cause> = Vec::new();
+        for of in replays.iter().flat_map(|replay| &replay.metrics.delay.all.causes) {
+            if !causes.contains(&of.cause) {
+                causes.push(of.cause);
+            }
+        }
+        let mut columns =
+            vec![Column::text("Policy"), Column::number("Jobs that waited"), Column::with_unit("Waited", "GPU-hours")];
+        columns.extend(causes.iter().map(|cause| Column::number(cause.name())));
+        let mut table = ReportTable::new("Why jobs waited under each policy: share of the GPU-hours waited", columns);
+        for replay in &replays {
+            let all = &replay.metrics.delay.all;
+            let mut row: Vec<Cell> =
+                vec![replay.name.into(), Cell::Int(all.jobs as i64), Cell::Compact(all.gpu_wait_hours)];
+            row.extend(causes.iter().map(|cause| {
+                let of = all.causes.iter().find(|of| of.cause == *cause);
+                Cell::opt(of.and_then(|of| of.gpu_wait_share), Cell::Percent)
+            }));
+            table.rows.push(row);
+        }
+        table
     }
 
     fn fairness_section(&self) -> Section {
