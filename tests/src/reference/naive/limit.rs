@@ -252,6 +252,10 @@ impl Pool<'_> {
                 }
             }
             Scan::Slurm => {
+                walk.looked += 1;
+                if self.policy.depth.is_some_and(|depth| walk.looked > depth) {
+                    return false;
+                }
                 if self.quota_allows(job, &self.in_phase(Phase::Running)) {
                     return self.look_slurm(job, &mut walk.kept);
                 }

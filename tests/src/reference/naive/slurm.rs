@@ -40,7 +40,7 @@ impl Pool<'_> {
     /// One cycle.
     pub(super) fn slurm(&mut self, queue: &[usize]) {
         let mut kept: Vec<Kept> = Vec::new();
-        for job in queue.iter().copied() {
+        for job in queue.iter().copied().take(self.policy.depth.map_or(usize::MAX, |depth| depth as usize)) {
             if self.quota_allows(job, &self.in_phase(Phase::Running)) {
                 let _ = self.look_slurm(job, &mut kept);
             }
@@ -156,6 +156,9 @@ impl Pool<'_> {
             if let Some(later) = later.filter(|later| at > *later) {
                 from = later;
                 continue;
+            }
+            if self.policy.window_ms.is_some_and(|window| at * 1000 > now * 1000 + window) {
+                return None;
             }
             let whole = |second: i64| second.div_euclid(MINUTE_S) * MINUTE_S;
             let (begin, end) = (whole(at), whole(at + limit));
