@@ -9,6 +9,9 @@
 //!   that run with the fewest. Where no run suffices, that with the most comes first. A job of *n* GPUs asks for *k* nodes with ⌈n/k⌉ each, k as it says or as few as have its GPUs.
 //! * Processors are those that fitting nodes have left, in whole cores, if all nodes of the pool have a number of them (section *Processors and memory* of [`crate::sim`]). Else each node has many, and each job takes one: the run of fewest nodes, then that with most jobs.
 //!   Slurm counts of a node only the processors that the job could use: whole tasks of `--cpus-per-task`, at most `--ntasks-per-node`, with memory for each of `--mem-per-cpu`. No record has these, so here all that are left count.
+//! * How far ahead it plans may be bounded. The table of times ends with the last whole minute within the policy's window (`bf_window`); what would be kept from there on is not. Of the waiting jobs a cycle looks at as many as the policy's depth (`bf_max_job_test`), and its table has as many rows: one at the
+//!   beginning, and one for each second at which what is kept begins or ends, unless there is one. Where two neighbouring rows come to say the same, the first such pair after each job becomes one, and the row that this frees is not used again. A cycle with no row left ends at the first job for which nodes would be kept.
+//!   Both are of a pool of nodes here, and of the whole cluster in Slurm.
 //! * Where the nodes hang on switches, a job goes to leaf after leaf of them instead: see the module `tree`.
 //!
 //! * Those of partitions on other nodes are in that list as well (only where limits make pools one, as otherwise they know nothing of each other): a step goes on past one that ends within it.
@@ -53,6 +56,8 @@ pub(in crate::sim) struct Walk {
     now_s: i64,
     /// Jobs that were looked at.
     looked: u32,
+    /// Whether the table of times is full, so that no other is.
+    over: bool,
     kept: Kept,
     /// Running jobs by the end of their limits, and what they leave.
     holders: Vec<Holder>,
@@ -75,8 +80,17 @@ impl Run<'_> {
     /// A cycle of the backfill begins.
     pub(super) fn begin_slurm(&self) -> Walk {
         let now_s = self.workload.origin_ms.saturating_add(self.now).div_euclid(1000);
+        let end_s = self.policy.window_ms.map_or(i64::MAX, |window| whole_minutes(now_s, window / 1000).1);
         let (holders, left) = self.at_work();
-        Walk { now_s, looked: 0, kept: Kept::nothing(self.nodes.len()), holders, left, stopped: false }
+        Walk {
+            now_s,
+            looked: 0,
+            over: false,
+            kept: Kept::nothing(self.nodes.len(), now_s, end_s),
+            holders,
+            left,
+            stopped: false,
+        }
     }
 
     /// Whether one network of switches could have a job, where nodes hang on any.
@@ -98,7 +112,7 @@ impl Run<'_> {
 
     /// A job starts, or nodes are kept for it.
     pub(super) fn look_slurm(&mut self, walk: &mut Walk, job: u32) -> Result<()> {
-        if self.policy.depth.is_some_and(|depth| walk.looked >= depth) {
+        if walk.over || self.policy.depth.is_some_and(|depth| walk.looked >= depth) {
             self.queue.insert(job);
             return Ok(());
         }
@@ -191,21 +205,26 @@ impl Run<'_> {
                 }
                 let Some((nodes, victims)) = self.stops(gang, &allowed, walk, candidates) else { return Turn::Wait };
                 let (begin_s, end_s) = whole_minutes(now_s, limit_s);
-                walk.kept.keep(&Mask::of_nodes(self.nodes.len(), &nodes), begin_s, end_s.max(begin_s + RESOLUTION_S));
+                let nodes = Mask::of_nodes(self.nodes.len(), &nodes);
+                walk.kept.keep(&nodes, begin_s, end_s.max(begin_s + RESOLUTION_S));
                 return Turn::Stop(victims);
             }
             if let Some(later) = later_s.filter(|later| at_s > *later) {
                 from_s = later;
                 continue;
             }
-            if self.policy.window_ms.is_some_and(|window| at_s.saturating_sub(now_s).saturating_mul(1000) > window) {
-                return Turn::Wait;
-            }
             let nodes = Mask::of_nodes(self.nodes.len(), &nodes);
             let (begin_s, end_s) = whole_minutes(at_s, limit_s);
+            if walk.kept.is_beyond(begin_s) {
+                return Turn::Wait;
+            }
             if walk.kept.meets(&nodes, begin_s, end_s) {
                 from_s = if from_s == at_s { at_s + RESOLUTION_S } else { at_s };
                 continue;
+            }
+            if self.policy.depth.is_some_and(|depth| walk.kept.rows() >= depth) {
+                walk.over = true;
+                return Turn::Wait;
             }
             walk.kept.keep(&nodes, begin_s, end_s.max(begin_s + RESOLUTION_S));
             return Turn::Wait;
@@ -314,6 +333,24 @@ mod tests {
     /// what is kept, and waits, although the GPU it wants is free and B could start at 66 s.
     #[test]
     fn whole_nodes_are_kept_from_the_minute_on() {
+        assert_eq!(starts(Policy::default()), [0, 65, 5, 185]);
+    }
+
+    /// The same. With a window of 1 min the table of the cycle at 5 s ends at 60 s, so that nothing is kept for B, and D starts. B cannot before D ends, at 65 s. With one of 2 min B is kept for.
+    #[test]
+    fn nothing_is_kept_beyond_the_window() {
+        assert_eq!(starts(Policy { window_ms: Some(60_000), ..Policy::default() }), [0, 65, 5, 5]);
+        assert_eq!(starts(Policy { window_ms: Some(120_000), ..Policy::default() }), [0, 65, 5, 185]);
+    }
+
+    /// The same. A cycle that looks at one job looks at B alone, and C and D follow it one by one, each once the one before has ended. One that looks at two looks at B and C.
+    #[test]
+    fn a_cycle_looks_at_the_first_jobs() {
+        assert_eq!(starts(Policy { depth: Some(1), ..Policy::default() }), [0, 65, 185, 235]);
+        assert_eq!(starts(Policy { depth: Some(2), ..Policy::default() }), [0, 65, 5, 185]);
+    }
+
+    fn starts(policy: Policy) -> [i64; 4] {
         let mut workload = Workload { origin_ms: 600_000, ..Workload::default() };
         for (submit_s, run_s, gpus, limit_s) in [(0, 65, 6, 65), (1, 120, 8, 120), (5, 50, 1, 50), (5, 60, 1, 60)] {
             workload.push(submit_s * 1000, run_s * 1000, Shape::whole(gpus));
@@ -321,9 +358,9 @@ mod tests {
                 *limit = Some(limit_s * 1000);
             }
         }
-        let policy = Policy { scan: Scan::Slurm, estimate: Estimate::Requested, ..Policy::default() };
+        let policy = Policy { scan: Scan::Slurm, estimate: Estimate::Requested, ..policy };
         let found = simulate(&workload, &Cluster::of_vcs(&[("all", 1, 8)]), &policy);
-        let starts = found.map(|schedule| [0, 1, 2, 3].map(|job| schedule.start_ms(job).map(|start| start / 1000)));
-        assert_eq!(starts.ok(), Some([Some(0), Some(65), Some(5), Some(185)]));
+        found
+            .map_or([-1; 4], |schedule| [0, 1, 2, 3].map(|job| schedule.start_ms(job).map_or(-1, |start| start / 1000)))
     }
 }

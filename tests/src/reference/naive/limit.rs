@@ -18,7 +18,7 @@ struct Walk {
     /// Reservations, and how many were looked at.
     held: Option<Vec<Holding>>,
     looked: u32,
-    kept: Vec<(i64, i64, Vec<usize>)>,
+    kept: super::slurm::Kept,
 }
 
 /// How often a job is stopped at most.

@@ -67,12 +67,26 @@ impl Mask {
 pub(super) struct Kept {
     /// From which second on which nodes are kept, rising; the first is from ever on.
     steps: Vec<(i64, Mask)>,
+    /// Rows of Slurm's table that are taken: the steps that were ever made, as no row is used again.
+    rows: u32,
+    /// The seconds that the table is of: from the first until before the second. It has no row that begins later.
+    span_s: (i64, i64),
 }
 
 impl Kept {
-    /// Nothing, of `count` nodes.
-    pub(super) fn nothing(count: u32) -> Self {
-        Self { steps: vec![(i64::MIN, Mask::of_nodes(count, &[]))] }
+    /// Nothing, of `count` nodes, in a table from `now_s` until `end_s`.
+    pub(super) fn nothing(count: u32, now_s: i64, end_s: i64) -> Self {
+        Self { steps: vec![(i64::MIN, Mask::of_nodes(count, &[]))], rows: 1, span_s: (now_s, end_s) }
+    }
+
+    /// Whether the table ends before what begins at this second.
+    pub(super) fn is_beyond(&self, begin_s: i64) -> bool {
+        begin_s >= self.span_s.1
+    }
+
+    /// Rows of the table that are taken.
+    pub(super) fn rows(&self) -> u32 {
+        self.rows
     }
 
     /// Steps that touch the seconds from `from_s` until before `to_s`.
@@ -103,10 +117,17 @@ impl Kept {
         self.within(begin_s, end_s).iter().any(|(_, kept)| kept.meets(nodes))
     }
 
-    /// Keeps nodes from `begin_s` until before `end_s`.
+    /// Keeps nodes from `begin_s` until before `end_s`. Of two neighbouring steps that keep the same, the first such, the later goes.
     pub(super) fn keep(&mut self, nodes: &Mask, begin_s: i64, end_s: i64) {
-        let (first, after) = (self.split(begin_s), self.split(end_s));
+        if self.is_beyond(begin_s) {
+            return;
+        }
+        let first = self.split(begin_s.max(self.span_s.0));
+        let after = if end_s < self.span_s.1 { self.split(end_s) } else { self.steps.len() };
         self.steps[first..after].iter_mut().for_each(|(_, kept)| kept.unite(nodes));
+        if let Some(at) = self.steps.windows(2).position(|pair| pair[0].1 == pair[1].1) {
+            self.steps.remove(at + 1);
+        }
     }
 
     /// The step that begins at `at_s`, made if there is none.
@@ -115,6 +136,7 @@ impl Kept {
         if self.steps.get(at).is_none_or(|(from_s, _)| *from_s != at_s) {
             let kept = self.steps[at - 1].1.clone();
             self.steps.insert(at, (at_s, kept));
+            self.rows += 1;
         }
         at
     }
@@ -128,7 +150,7 @@ mod tests {
     #[test]
     fn nodes_are_kept_from_second_to_second() {
         let (all, of) = (Mask::of(70, |node| [0, 1, 69].contains(&node)), |nodes: &[u32]| Mask::of_nodes(70, nodes));
-        let mut kept = Kept::nothing(70);
+        let mut kept = Kept::nothing(70, 0, 1000);
         assert_eq!((kept.spares(&all, 0, 1000), kept.next_release(0)), (all.clone(), None));
         kept.keep(&of(&[0]), 60, 180);
         kept.keep(&of(&[1]), 120, 240);

@@ -2,15 +2,14 @@
 //!
 //! Only numbers of GPUs count, and no single ones, so that jobs are taken away fast: O(pieces) for a job, O(nodes) for a choice.
 //!
-//! Worked number: see the tests.
+//! Worked number: nodes 0, 1, 3, 4 and 5 fit, with 0, 2, 1, 1 and 1 jobs. They are two runs of neighbours. A job of one node goes to the shorter, and there to the busier node, 1; one of three to the longer.
 
+use super::kept::Mask;
 use super::tree;
 use crate::sim::host::HostRoom;
 use crate::sim::nodes::Nodes;
 use crate::sim::schedule::Piece;
 use crate::sim::workload::Shape;
-
-use super::kept::Mask;
 
 /// How many nodes a job asks for, and how many GPUs on each, with what these need beside them.
 #[derive(Debug, Clone, Copy)]
