@@ -3,7 +3,8 @@
 //! Jobs are drawn from a fixed law (Poisson arrivals; 1, 2, 4, 8, 16, 32 GPUs for 68, 10, 9, 10, 2, 1 % of jobs; run times lognormal,
 //! median 10 min, mean about 75 min) for one pool of 10,000 GPUs (1,250 nodes of 8) at a load of 0.95. Each line is the least of
 //! some runs on one thread. With the argument `growth`, FIFO and EASY go on to ten million jobs. With `hosts` only 100,000 jobs are replayed, with GPUs alone
-//! and with processors and memory, on nodes that always have enough of both and on nodes that often have not.
+//! and with processors and memory, on nodes that always have enough of both and on nodes that often have not. With `backfill` only Philly is replayed,
+//! under the scans that reserve for every waiting job.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Exp, LogNormal};
 use tracecast_analytics::ingest::{self, ReadOptions};
 use tracecast_analytics::time::parse_with_offset;
-use tracecast_planner::replay::input::{Options, load};
+use tracecast_planner::replay::input::{Loaded, Options, load};
 use tracecast_planner::sim::{
     Cluster, Estimate, HostNeed, HostRoom, Order, Placement, Policy, Scan, Shape, Workload, simulate,
 };
@@ -79,6 +80,19 @@ fn hosts() {
     }
 }
 
+/// Philly under the scans that reserve for all waiting jobs, as a decision every minute plans, with and without Slurm's usual bounds.
+fn backfill() {
+    let Some(loaded) = philly() else { return };
+    let minute = Policy { interval_ms: Some(60_000), ..Policy::default() };
+    let (depth, window_ms) = (Some(500), Some(86_400_000));
+    for (name, scan) in [("slurm", Scan::Slurm), ("conservative", Scan::Conservative)] {
+        let all = Policy { scan, ..minute.clone() };
+        measure(&format!("Philly, {name}"), &loaded.workload, &loaded.cluster, &all, 1);
+        let bounded = Policy { depth, window_ms, ..all };
+        measure(&format!("Philly, {name} 500, 1 d"), &loaded.workload, &loaded.cluster, &bounded, 1);
+    }
+}
+
 /// Most memory this process had, bytes.
 fn peak() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -104,14 +118,14 @@ fn measure(name: &str, workload: &Workload, cluster: &Cluster, policy: &Policy, 
     );
 }
 
-/// The jobs of Philly's 11 VCs of known size, submitted in October and November 2017, on those VCs; skipped without the trace.
-fn philly() {
+/// The jobs of Philly's 11 VCs of known size, submitted in October and November 2017, on those VCs; `None` without the trace.
+fn philly() -> Option<Loaded> {
     let root = std::env::var_os("TRACECAST_TRACES")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces"), PathBuf::from);
     let files: Vec<PathBuf> = ["philly_jobs.csv.gz", "philly_vc.csv"].map(|name| root.join("philly").join(name)).into();
     if !files.iter().all(|file| file.exists()) {
         println!("Philly is skipped: set TRACECAST_TRACES to a folder with the public traces");
-        return;
+        return None;
     }
     let trace = ingest::read(&ingest::expand(&files).unwrap(), &ReadOptions::default()).unwrap();
     let day = |text: &str| parse_with_offset(text).unwrap();
@@ -121,7 +135,10 @@ fn philly() {
         whole_seconds: true,
         ..Options::default()
     };
-    let loaded = load(&trace, None, &window).unwrap();
+    Some(load(&trace, None, &window).unwrap())
+}
+
+fn orders(loaded: &Loaded) {
     for (name, order) in [("Philly, FIFO", Order::Fifo), ("Philly, SJF", Order::Sjf), ("Philly, QSSF", Order::Qssf)] {
         let policy = Policy { order, ..Policy::default() };
         measure(name, &loaded.workload, &loaded.cluster, &policy, 9);
@@ -134,7 +151,12 @@ fn main() {
     if std::env::args().any(|argument| argument == "hosts") {
         return hosts();
     }
-    philly();
+    if std::env::args().any(|argument| argument == "backfill") {
+        return backfill();
+    }
+    if let Some(loaded) = philly() {
+        orders(&loaded);
+    }
     let cluster = Cluster::of_vcs(&[("all", NODES, 8)]);
     let fifo = Policy::default();
     let sjf = Policy { order: Order::Sjf, ..Policy::default() };

@@ -2,11 +2,12 @@
 //! `sacct` says of them is read by our readers and compared with what was asked for.
 //!
 //! Needs root and Debian packages (the lab script installs them), so it runs only where `TRACECAST_SLURM_LAB=1` is set.
-//! Takes about a minute, two more for nodes on switches, two for nodes that run out of processors and memory, five more for the 160 jobs that are recorded under backfill, four for those that are submitted with predictions,
+//! Takes about a minute, four more for backfills that look not far ahead, two for nodes on switches, two for nodes that run out of processors and memory, five more for the 160 jobs that are recorded under backfill, four for those that are submitted with predictions,
 //! three for the nodes that are put to sleep, two for limits by QOS, eight for shares of accounts, and one each for queues that
 //! share their nodes and for jobs that wait for cleaner hours.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
+mod ahead;
 mod defer;
 mod hosts;
 mod job_submit;

@@ -192,6 +192,7 @@ fn policy(random: &mut ChaCha8Rng) -> Policy {
         estimate: pick(random, &[Estimate::True, Estimate::Requested, Estimate::Predicted]),
         interval_ms: pick(random, &[None, None, Some(10_000), Some(7_000)]),
         depth: pick(random, &[None, None, Some(1), Some(5)]),
+        window_ms: pick(random, &[None, None, Some(30_000), Some(120_000)]),
         checkpoint_ms: pick(random, &[None, Some(15_000)]),
         tenants_are_vcs: random.random_bool(0.3),
         seed: random.random_range(0..100),

@@ -231,9 +231,14 @@ pub(crate) struct PolicyArguments {
     /// Time between two scheduling decisions, such as 60s [default: a decision after every event; 60s for tiresias with --compat helios]
     #[arg(long, value_name = "TIME", value_parser = timed)]
     pub(crate) interval: Option<String>,
-    /// Number of waiting jobs that --scan conservative looks at in a decision [default: all]
+    /// Number of waiting jobs that --scan conservative and slurm look at in a decision, as Slurm's bf_max_job_test [default: all]
     #[arg(long, value_name = "JOBS")]
     pub(crate) depth: Option<u32>,
+    /// How far ahead --scan conservative and slurm reserve, such as 1d, as Slurm's bf_window [default: without end]
+    ///
+    /// A job that could only start later is promised nothing, so others may delay it.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) window: Option<String>,
     /// Run time between two checkpoints of a job, such as 1h [default: no checkpoints]
     ///
     /// When a node fails, its jobs lose what they did since their last checkpoint.
@@ -261,7 +266,7 @@ pub(crate) struct PolicyArguments {
 pub(crate) struct ComparisonArguments {
     /// Policies to compare on the same jobs, such as fifo,sjf/easy,qssf, or a file of scenarios (TOML)
     ///
-    /// A policy is ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE. Each `[[scenario]]` of the file has a name, and may set order, scan, place, preempt, estimate, interval, depth, checkpoint, tenants,
+    /// A policy is ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE. Each `[[scenario]]` of the file has a name, and may set order, scan, place, preempt, estimate, interval, depth, window, checkpoint, tenants,
     /// compat, seed, topology (as --topology has it), hosts (as --hosts has it), cluster, quota and limits (files as those of --cluster, --quota and --limits, from the folder of this file; limits = "none" for none). What a scenario or an order leaves open comes from the other options.
     #[arg(long, value_name = "POLICIES|TOML", conflicts_with = "order")]
     pub(crate) compare: Option<String>,
@@ -411,6 +416,7 @@ pub(crate) fn given(policy: &PolicyArguments) -> Scenario {
         estimate: policy.estimate.clone(),
         interval: policy.interval.clone(),
         depth: policy.depth,
+        window: policy.window.clone(),
         checkpoint: policy.checkpoint.clone(),
         tenants: policy.tenants.clone(),
         compat: policy.compat.clone(),
@@ -537,6 +543,7 @@ fn recorded(request: &Simulate, scenarios: &[Named]) -> Result<Policy> {
         place: given.place,
         interval: given.interval,
         depth: given.depth,
+        window: given.window,
         tenants: given.tenants,
         compat: given.compat,
         seed: given.seed,

@@ -53,9 +53,12 @@ pub struct Scenario {
     /// Decide only at multiples of this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<String>,
-    /// Jobs a conservative scan looks at.
+    /// Jobs that the scans `conservative` and `slurm` look at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
+    /// How far ahead they reserve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<String>,
     /// How often jobs save their progress by themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<String>,
@@ -125,6 +128,7 @@ impl Scenario {
             estimate: text(self.estimate, &other.estimate),
             interval: text(self.interval, &other.interval),
             depth: self.depth.or(other.depth),
+            window: text(self.window, &other.window),
             checkpoint: text(self.checkpoint, &other.checkpoint),
             tenants: text(self.tenants, &other.tenants),
             compat: text(self.compat, &other.compat),
@@ -246,6 +250,7 @@ impl Scenario {
             estimate,
             interval_ms,
             depth: self.depth,
+            window_ms: self.window.as_deref().map(parse_duration).transpose()?,
             checkpoint_ms: self.checkpoint.as_deref().map(parse_duration).transpose()?,
             tenants_are_vcs,
             seed: self.seed.unwrap_or(1),
@@ -491,8 +496,11 @@ impl Policy {
         if let Some(ms) = self.interval_ms {
             words.push(format!("every {} s", ms as f64 / 1000.0));
         }
-        if let Some(jobs) = self.depth.filter(|_| self.scan == Scan::Conservative) {
+        if let Some(jobs) = self.most_looked_at() {
             words.push(format!("looking at {jobs} jobs"));
+        }
+        if let Some(ms) = self.farthest_ms() {
+            words.push(format!("{} ahead", format::duration(ms as f64 / 1000.0)));
         }
         if let Some(ms) = self.checkpoint_ms {
             words.push(format!("progress saved every {} s", ms as f64 / 1000.0));

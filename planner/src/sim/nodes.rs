@@ -211,6 +211,11 @@ impl Nodes {
         self.host.get(node as usize).copied().unwrap_or_default()
     }
 
+    /// Processors and memory left on each; none where no node has a bound.
+    pub(crate) fn hosts(&self) -> &[HostRoom] {
+        &self.host
+    }
+
     /// Whether processors or memory of nodes may keep a shape away that GPUs would not.
     pub(crate) fn bounds(&self, shape: Shape) -> bool {
         !self.host.is_empty() && !shape.host.is_none()

@@ -191,8 +191,10 @@ pub struct Policy {
     pub estimate: Estimate,
     /// Decide only at multiples of so many milliseconds.
     pub interval_ms: Option<i64>,
-    /// Jobs a conservative scan looks at; all if `None`.
+    /// Jobs that the scans `conservative` and `slurm` look at in a decision; all if `None`.
     pub depth: Option<u32>,
+    /// How far ahead of a decision the scans `conservative` and `slurm` reserve, milliseconds; without end if `None`.
+    pub window_ms: Option<i64>,
     /// Progress a job saves by itself, every so many milliseconds of its run; what is since then is lost when a node fails.
     pub checkpoint_ms: Option<i64>,
     /// Whether fairness is between VCs; between users otherwise.
@@ -214,6 +216,7 @@ impl Default for Policy {
             estimate: Estimate::True,
             interval_ms: None,
             depth: None,
+            window_ms: None,
             checkpoint_ms: None,
             tenants_are_vcs: false,
             seed: 1,
@@ -281,6 +284,16 @@ impl Policy {
         Self { placement: if anywhere { Placement::ANYWHERE } else { self.placement }, ..self }
     }
 
+    /// How many waiting jobs a decision looks at, if that has a bound.
+    pub(crate) fn most_looked_at(&self) -> Option<u32> {
+        self.depth.filter(|_| matches!(self.scan, Scan::Conservative | Scan::Slurm))
+    }
+
+    /// How far ahead a decision reserves, if that has a bound, milliseconds.
+    pub(crate) fn farthest_ms(&self) -> Option<i64> {
+        self.window_ms.filter(|_| matches!(self.scan, Scan::Conservative | Scan::Slurm))
+    }
+
     /// Whether nodes are chosen by the switches that they hang on, as Slurm's topology/tree does.
     pub(crate) fn heeds_switches(&self, topology: &Topology) -> bool {
         self.scan == Scan::Slurm && topology.is_of_switches()
@@ -319,9 +332,11 @@ impl Policy {
         {
             return wrong("a preemption cannot cost less than nothing");
         }
-        if self.interval_ms.is_some_and(|interval| interval <= 0) || self.checkpoint_ms.is_some_and(|every| every <= 0)
-        {
-            return wrong("an interval must be longer than nothing");
+        if [self.interval_ms, self.checkpoint_ms, self.window_ms].iter().flatten().any(|time| *time <= 0) {
+            return wrong("an interval or window must be longer than nothing");
+        }
+        if self.depth == Some(0) {
+            return wrong("a backfill that looks at no job starts none; give a depth of 1 or more");
         }
         if let Order::Multifactor(Weights { age, max_age_ms, fair_share, size, qos, half_life_ms, .. }) = self.order
             && (![age, fair_share, size, qos].iter().all(|weight| weight.is_finite())

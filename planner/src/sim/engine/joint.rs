@@ -128,12 +128,25 @@ fn decide<'a>(runs: &mut [Run<'a>], shared: &mut Shared<'a>, now: i64) -> Result
     }
     // Submissions are in order of index.
     order.sort_unstable();
+    let mut reach: Vec<usize> = runs
+        .iter()
+        .enumerate()
+        .map(|(pool, run)| {
+            let its: Vec<u32> = order.iter().filter(|(.., of)| *of == pool).map(|(_, job, _)| *job).collect();
+            run.reach(&its)
+        })
+        .collect();
     let mut awaits_decay = false;
     for (_, job, pool) in order {
         if let (Some(ledger), Some(run), false) = (&shared.ledger, runs.get(pool), awaits_decay) {
             awaits_decay = run.policy.interval_ms.is_some() && ledger.awaits_decay(run.workload, job, now);
         }
         if let (Some(run), Some(Some(walk))) = (runs.get_mut(pool), walks.get_mut(pool)) {
+            if reach[pool] == 0 {
+                run.queue.insert(job);
+                continue;
+            }
+            reach[pool] -= 1;
             shared.lent(run, |run| run.look_at(walk, job))?;
         }
     }

@@ -316,10 +316,7 @@ impl<'a> Power<'a> {
         let mut refused: Vec<(Shape, bool)> = Vec::new();
         let mut pieces = Vec::new();
         let mut wanted: Vec<u32> = Vec::new();
-        let looked_at = match (run.policy.scan, run.policy.depth) {
-            (Scan::Conservative, Some(depth)) => depth as usize,
-            _ => usize::MAX,
-        };
+        let looked_at = run.policy.most_looked_at().map_or(usize::MAX, |jobs| jobs as usize);
         for job in run.waiting().into_iter().take(looked_at) {
             if asleep.is_empty() && view.eligible_free() == 0 && !run.shares {
                 break;

@@ -48,13 +48,15 @@ struct Step {
 /// Reservations made so far in a decision, as steps.
 pub(in crate::sim) struct Plan {
     now: i64,
+    /// The last moment at which a reservation may begin.
+    latest_ms: i64,
     steps: Vec<Step>,
     looked: u32,
 }
 
 impl Plan {
-    /// Nothing reserved yet. `held` is in order of expected end; `used` is what VCs use now, thousandths of GPUs.
-    pub(super) fn new(nodes: &Nodes, now: i64, held: &[Held<'_>], used: Vec<u64>) -> Self {
+    /// Nothing reserved yet, and nothing will be that begins later than `window_ms` from now. `held` is in order of expected end; `used` is what VCs use now, thousandths of GPUs.
+    pub(super) fn new(nodes: &Nodes, now: i64, window_ms: Option<i64>, held: &[Held<'_>], used: Vec<u64>) -> Self {
         let mut steps = vec![Step { from_ms: now, nodes: nodes.clone(), used }];
         for job in held {
             let Some(last) = steps.last_mut() else { continue };
@@ -68,12 +70,14 @@ impl Plan {
             }
             last.used[usize::from(job.vc)] -= job.amount;
         }
-        Self { now, steps, looked: 0 }
+        let latest_ms = window_ms.map_or(i64::MAX, |window| now.saturating_add(window));
+        Self { now, latest_ms, steps, looked: 0 }
     }
 
     /// Reserves for a job, within its VC's quota; whether that begins now, its pieces left in `pieces`.
     fn reserve(&mut self, placer: &Placer, job: &Waiting, quota: Option<u64>, pieces: &mut Vec<Piece>) -> bool {
-        let Some(at) = reserve(&self.steps, placer, job, quota, pieces) else { return false };
+        let near = self.steps.partition_point(|step| step.from_ms <= self.latest_ms);
+        let Some(at) = reserve(&self.steps, near, placer, job, quota, pieces) else { return false };
         let from_ms = self.steps[at].from_ms;
         hold(&mut self.steps, at, from_ms.saturating_add(job.estimate_ms.max(1)), job, pieces);
         from_ms == self.now
@@ -120,9 +124,10 @@ impl Run<'_> {
     }
 }
 
-/// The first step from which `job` can run, its pieces left in `pieces`.
+/// The first of the `near` steps from which `job` can run, its pieces left in `pieces`.
 fn reserve(
     steps: &[Step],
+    near: usize,
     placer: &Placer,
     job: &Waiting,
     quota: Option<u64>,
@@ -134,7 +139,7 @@ fn reserve(
             && (part || step.nodes.eligible_free() * 1000 >= job.amount)
     };
     let mut at = 0;
-    'starts: while at < steps.len() {
+    'starts: while at < near {
         let end_ms = steps[at].from_ms.saturating_add(job.estimate_ms.max(1));
         let touched = steps[at..].iter().take_while(|step| step.from_ms < end_ms).count();
         // Every start up to a step without room would touch it.

@@ -19,9 +19,12 @@ mod story;
 mod strict;
 mod volcano;
 
+use std::collections::HashMap;
+
 use super::engine::{Action, Queue, Run};
 use super::key::Key;
 use super::policy::{Compat, Order, Preemption, Scan};
+use super::workload::Shape;
 use crate::error::Result;
 
 /// How often a job is stopped at most under the schedulers of Kubernetes, so that a replay ends.
@@ -116,9 +119,13 @@ impl Run<'_> {
                 self.reservation = None;
                 Walk::Easy(easy::Walk::default())
             }
-            Scan::Conservative => {
-                Walk::Conservative(conservative::Plan::new(&self.nodes, self.now, &self.held(), self.used.clone()))
-            }
+            Scan::Conservative => Walk::Conservative(conservative::Plan::new(
+                &self.nodes,
+                self.now,
+                self.policy.window_ms,
+                &self.held(),
+                self.used.clone(),
+            )),
             Scan::Slurm => Walk::Slurm(self.begin_slurm()),
             _ if self.dismisses() => Walk::Dismissing(dismiss::Walk::default()),
             _ if self.guaranteed || self.policy.preemption == Preemption::Never => Walk::Loose(loose::Walk::default()),
@@ -145,11 +152,34 @@ impl Run<'_> {
     /// Walks through the whole queue of the pool; whether a job was stopped.
     fn walk(&mut self) -> Result<bool> {
         let order = self.sorted();
+        let (looked_at, others) = order.split_at(self.reach(&order));
+        others.iter().for_each(|job| self.queue.insert(*job));
+        if looked_at.is_empty() {
+            return Ok(false);
+        }
         let mut walk = self.begin_walk();
-        for job in order {
-            self.look_at(&mut walk, job)?;
+        for job in looked_at {
+            self.look_at(&mut walk, *job)?;
         }
         Ok(walk.has_stopped())
+    }
+
+    /// How many of the waiting jobs a backfill with reservations has to look at: those up to the last for which there is room now. What others are promised moves nobody, as whoever comes before them starts or waits without it. All where the scan
+    /// is another, or jobs may be stopped. O(jobs + shapes × a placement).
+    pub(super) fn reach(&self, order: &[u32]) -> usize {
+        if !matches!(self.policy.scan, Scan::Conservative | Scan::Slurm) || self.dismisses() {
+            return order.len();
+        }
+        let mut known: HashMap<(Shape, bool), bool> = HashMap::new();
+        let mut pieces = Vec::new();
+        let has_room = |job: &u32| {
+            let ask = self.ask(*job);
+            *known.entry((ask.shape, ask.relaxed)).or_insert_with(|| match self.policy.scan {
+                Scan::Slurm => self.has_room_slurm(ask.shape),
+                _ => self.placer.place(&self.nodes, ask, &mut pieces),
+            })
+        };
+        order.iter().rposition(has_room).map_or(0, |last| last + 1)
     }
 
     /// Starts `job` if it fits.

@@ -18,7 +18,7 @@ struct Walk {
     /// Reservations, and how many were looked at.
     held: Option<Vec<Holding>>,
     looked: u32,
-    kept: Vec<(i64, i64, Vec<usize>)>,
+    kept: super::slurm::Kept,
 }
 
 /// How often a job is stopped at most.
@@ -252,6 +252,10 @@ impl Pool<'_> {
                 }
             }
             Scan::Slurm => {
+                walk.looked += 1;
+                if self.policy.depth.is_some_and(|depth| walk.looked > depth) {
+                    return false;
+                }
                 if self.quota_allows(job, &self.in_phase(Phase::Running)) {
                     return self.look_slurm(job, &mut walk.kept);
                 }

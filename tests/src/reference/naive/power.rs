@@ -456,7 +456,7 @@ impl Pool<'_> {
         let mut asleep = self.asleep_long_enough();
         let mut others = self.in_phase(Phase::Running);
         let mut queue = self.queue();
-        if let (Scan::Conservative, Some(depth)) = (self.policy.scan, self.policy.depth) {
+        if let (Scan::Conservative | Scan::Slurm, Some(depth)) = (self.policy.scan, self.policy.depth) {
             queue.truncate(depth as usize);
         }
         let (mut kept, mut woken, mut blocked) = (Vec::new(), Vec::new(), Vec::new());

@@ -13,8 +13,49 @@ const STEP_S: i64 = 30;
 /// So often a job is tried in a cycle.
 const ATTEMPTS: usize = 400;
 
-/// From, to, and the nodes that are kept whole.
-type Kept = (i64, i64, Vec<usize>);
+/// Nodes that are kept whole, and the table of times that Slurm needs for them.
+#[derive(Default)]
+pub(super) struct Kept {
+    /// From, to, and which nodes.
+    all: Vec<(i64, i64, Vec<usize>)>,
+    /// When the rows of the table begin, but for the first.
+    begins: Vec<i64>,
+    /// How many rows were made beside the first.
+    made: usize,
+    /// Whether no more could be made.
+    over: bool,
+}
+
+impl Kept {
+    /// Keeps nodes in a table from `now` until `last`.
+    fn keep(&mut self, now: i64, last: Option<i64>, begin: i64, end: i64, nodes: Vec<usize>) {
+        let begin = begin.max(now);
+        let is_in = |at: i64| last.is_none_or(|last| at < last);
+        if !is_in(begin) {
+            return;
+        }
+        self.all.push((begin, end, nodes));
+        for at in [begin, end] {
+            if is_in(at) && !self.begins.contains(&at) {
+                self.begins.push(at);
+                self.made += 1;
+            }
+        }
+        self.begins.sort_unstable();
+        // Of two rows that say the same the second goes, once.
+        let at = |second: i64| -> Vec<usize> {
+            let held = self.all.iter().filter(|(begin, end, _)| *begin <= second && second < *end);
+            let mut nodes: Vec<usize> = held.flat_map(|(.., nodes)| nodes.iter().copied()).collect();
+            nodes.sort_unstable();
+            nodes.dedup();
+            nodes
+        };
+        let rows: Vec<Vec<usize>> = [now - 1].iter().chain(&self.begins).map(|second| at(*second)).collect();
+        if let Some(same) = rows.windows(2).position(|pair| pair[0] == pair[1]) {
+            self.begins.remove(same);
+        }
+    }
+}
 /// When the limit of a running job ends, and which it is.
 type Holder = (i64, usize);
 
@@ -37,10 +78,15 @@ impl Pool<'_> {
         self.shape(job).gpu_type.is_none_or(|wanted| self.nodes[node].gpu_type == Some(wanted))
     }
 
+    /// The end of the table of times.
+    fn last_second(&self, now: i64) -> Option<i64> {
+        self.policy.window_ms.map(|window| (now + window / 1000).div_euclid(MINUTE_S) * MINUTE_S)
+    }
+
     /// One cycle.
     pub(super) fn slurm(&mut self, queue: &[usize]) {
-        let mut kept: Vec<Kept> = Vec::new();
-        for job in queue.iter().copied() {
+        let mut kept = Kept::default();
+        for job in queue.iter().copied().take(self.policy.depth.map_or(usize::MAX, |depth| depth as usize)) {
             if self.quota_allows(job, &self.in_phase(Phase::Running)) {
                 let _ = self.look_slurm(job, &mut kept);
             }
@@ -49,7 +95,10 @@ impl Pool<'_> {
 
     /// The turn of a job that its VC's quota allows.
     /// Whether others were stopped for it.
-    pub(super) fn look_slurm(&mut self, job: usize, kept: &mut Vec<Kept>) -> bool {
+    pub(super) fn look_slurm(&mut self, job: usize, kept: &mut Kept) -> bool {
+        if kept.over {
+            return false;
+        }
         let Some(nodes) = self.plan(job, kept) else { return false };
         let (_, each) = self.gang(job);
         let view = self.view();
@@ -59,7 +108,7 @@ impl Pool<'_> {
             let limit = (self.expected_ms(job) + 999) / 1000;
             let whole = |second: i64| second.div_euclid(MINUTE_S) * MINUTE_S;
             let (begin, end) = (whole(now), whole(now + limit));
-            kept.push((begin, end.max(begin + MINUTE_S), nodes));
+            kept.keep(now, self.last_second(now), begin, end.max(begin + MINUTE_S), nodes);
             return self.tell(victims) > 0;
         }
         let view = self.view();
@@ -79,12 +128,13 @@ impl Pool<'_> {
     }
 
     /// Whom it stops, and where it then fits: on nodes that nothing is kept on while it would run.
-    fn victims_slurm(&self, job: usize, kept: &[Kept]) -> Option<(Vec<usize>, Vec<usize>)> {
+    fn victims_slurm(&self, job: usize, kept: &Kept) -> Option<(Vec<usize>, Vec<usize>)> {
         let now = self.second(self.now);
         let until = now + (self.expected_ms(job) + 999) / 1000;
         let takes = self.empty(false);
-        let is_kept =
-            |node: usize| kept.iter().any(|(begin, end, nodes)| *begin <= until && *end > now && nodes.contains(&node));
+        let is_kept = |node: usize| {
+            kept.all.iter().any(|(begin, end, nodes)| *begin <= until && *end > now && nodes.contains(&node))
+        };
         let allowed: Vec<usize> = (0..self.nodes.len())
             .filter(|node| takes[*node].1 && self.is_type(*node, job) && !is_kept(*node))
             .collect();
@@ -120,7 +170,7 @@ impl Pool<'_> {
     }
 
     /// The nodes on which the job starts now; else nodes are kept for it, if there is a time for that.
-    fn plan(&self, job: usize, kept: &mut Vec<Kept>) -> Option<Vec<usize>> {
+    fn plan(&self, job: usize, kept: &mut Kept) -> Option<Vec<usize>> {
         let now = self.second(self.now);
         let limit = (self.expected_ms(job) + 999) / 1000;
         let (wanted, _) = self.gang(job);
@@ -129,20 +179,20 @@ impl Pool<'_> {
         for _ in 0..ATTEMPTS {
             let until = from + limit;
             let is_kept = |node: usize| {
-                kept.iter().any(|(begin, end, nodes)| *begin <= until && *end > from && nodes.contains(&node))
+                kept.all.iter().any(|(begin, end, nodes)| *begin <= until && *end > from && nodes.contains(&node))
             };
             let allowed: Vec<usize> = (0..self.nodes.len())
                 .filter(|node| takes[*node].1 && self.is_type(*node, job) && !is_kept(*node))
                 .collect();
             // The next second at which a node is kept no longer, and for nobody else either.
             let holds = |at: i64, node: usize, before: bool| {
-                kept.iter().any(|(begin, end, nodes)| {
+                kept.all.iter().any(|(begin, end, nodes)| {
                     let inside = if before { *begin < at && at <= *end } else { *begin <= at && at < *end };
                     inside && nodes.contains(&node)
                 })
             };
             let frees = |at: &i64| (0..self.nodes.len()).any(|node| holds(*at, node, true) && !holds(*at, node, false));
-            let edges = kept.iter().flat_map(|(begin, end, _)| [*begin, *end]).filter(|at| *at > from);
+            let edges = kept.all.iter().flat_map(|(begin, end, _)| [*begin, *end]).filter(|at| *at > from);
             let later = edges.filter(frees).min();
             let found = if allowed.len() >= wanted { self.earliest(job, &allowed, now) } else { None };
             let Some((at, nodes)) = found else {
@@ -159,14 +209,21 @@ impl Pool<'_> {
             }
             let whole = |second: i64| second.div_euclid(MINUTE_S) * MINUTE_S;
             let (begin, end) = (whole(at), whole(at + limit));
-            let clash = kept.iter().any(|(other, until, theirs)| {
+            if self.last_second(now).is_some_and(|last| begin >= last) {
+                return None;
+            }
+            let clash = kept.all.iter().any(|(other, until, theirs)| {
                 *other < end && *until > begin && nodes.iter().any(|node| theirs.contains(node))
             });
             if clash {
                 from = if from == at { at + MINUTE_S } else { at };
                 continue;
             }
-            kept.push((begin, end.max(begin + MINUTE_S), nodes));
+            if self.policy.depth.is_some_and(|depth| kept.made + 1 >= depth as usize) {
+                kept.over = true;
+                return None;
+            }
+            kept.keep(now, self.last_second(now), begin, end.max(begin + MINUTE_S), nodes);
             return None;
         }
         None

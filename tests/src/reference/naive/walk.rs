@@ -188,7 +188,8 @@ impl Pool<'_> {
         let mut moments: Vec<i64> = held.iter().flat_map(|(from, to, ..)| [*from, *to]).chain([self.now]).collect();
         moments.sort_unstable();
         moments.dedup();
-        for from in moments.iter().copied() {
+        let is_near = |from: &i64| self.policy.window_ms.is_none_or(|window| *from <= self.now + window);
+        for from in moments.iter().copied().filter(is_near) {
             let to = from + self.expected_ms(job).max(1);
             let inside = moments.iter().copied().filter(|at| *at == from || (*at > from && *at < to));
             let mut throughout: Option<View> = None;
