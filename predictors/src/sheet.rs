@@ -69,8 +69,7 @@ pub fn misspelt<'c, 'o>(
         let is_meant = |name: &&&str| {
             let read = plain(name);
             let begins = written.starts_with(&read) || (written.len() >= 6 && read.starts_with(&written));
-            // Of a long name more letters may be wrong.
-            begins || (read.len() >= 6 && strsim::damerau_levenshtein(&written, &read) <= (read.len() / 4).max(2))
+            begins || (read.len() >= 6 && strsim::damerau_levenshtein(&written, &read) <= 2)
         };
         missing().find(is_meant).map(|name| (column, *name))
     })
@@ -140,13 +139,20 @@ impl<'a> Sheet<'a> {
     /// If there is one, with the name that is read.
     pub fn misspelt(&self, optional: &[&str]) -> Result<()> {
         let columns = self.columns.iter().map(String::as_str);
-        let Some((column, name)) = misspelt(&columns, optional) else { return Ok(()) };
-        Err(Error::Measured {
+        match misspelt(&columns, optional) {
+            Some((column, name)) => Err(self.is_meant(column, name)),
+            None => Ok(()),
+        }
+    }
+
+    /// That a column is not read, and which is.
+    pub(crate) fn is_meant(&self, column: &str, name: &str) -> Error {
+        Error::Measured {
             file: self.file.clone(),
             line: Some(1),
             found: format!("column `{column}` is not read, and there is no column `{name}`"),
             remedy: format!("call it {name} if that is meant, or give it a name that is less alike"),
-        })
+        }
     }
 
     /// Names of its columns, in lower case.

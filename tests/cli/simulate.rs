@@ -150,10 +150,27 @@ fn names_of_a_list_may_have_blanks_around_them() {
 /// Found by a newcomer: `--interval 60` and the like were taken as seconds, whatever was meant.
 #[test]
 fn lengths_of_time_have_a_unit() {
-    for arguments in [["--interval", "60"], ["--max-run", "24"], ["--checkpoint", "1"]] {
+    for arguments in [["--interval", "60"], ["--window", "24"], ["--max-run", "24"], ["--checkpoint", "1"]] {
         let (code, told) = refusal(&[&["datasets/sample"][..], &arguments].concat());
         assert!(code == 2 && told.contains("no unit; write 24h, 90min or 3600s"), "{told}");
     }
+}
+
+#[test]
+fn bounds_of_a_backfill_need_one() {
+    for bound in [["--window", "1d"], ["--depth", "500"]] {
+        let (code, told) = refusal(&[&["datasets/sample", "--scan", "easy"][..], &bound].concat());
+        assert!(code == 2 && told.contains("name one of these with --scan"), "{told}");
+        let compared =
+            ["datasets/sample", "--compare", "fifo/easy,fifo/slurm", "--to", "2024-03-08", "--interval", "60s"];
+        let text = answer(&[&compared[..], &bound].concat());
+        assert!(
+            text.contains(if bound[0] == "--depth" { "looking at 500 jobs" } else { "reserving 1 d ahead" }),
+            "{text}"
+        );
+    }
+    let (code, told) = refusal(&["datasets/sample", "--scan", "slurm", "--depth", "0"]);
+    assert!(code == 2 && told.contains("a depth of 1 or more"), "{told}");
 }
 
 /// Found by a newcomer: the advice was to choose a section, which had been done.
@@ -225,6 +242,7 @@ fn the_sample_under_many_policies() {
         &["--order", "sjf", "--scan", "skip", "--place", "best-fit"],
         &["--order", "fifo", "--scan", "easy", "--place", "worst-fit", "--max-run", "2d"],
         &["--order", "fewest-gpus", "--scan", "conservative", "--depth", "20", "--vcs", "vision,speech"],
+        &["--order", "fifo", "--scan", "slurm", "--depth", "500", "--window", "1d", "--interval", "60s"],
         &["--order", "srtf", "--scan", "skip", "--preempt", "7s,30s,60s"],
         &["--order", "las", "--scan", "skip", "--preempt", "tiresias", "--interval", "10m"],
         &["--order", "fair-share:2d", "--tenants", "vc"],

@@ -10,7 +10,7 @@ use tracecast_planner::replay::input::{Loaded, Options, Site, load};
 use tracecast_planner::sim::{Policy, Weights, simulate};
 
 use crate::lab::Lab;
-use crate::recording::{self, INTERVAL, WARM_UP};
+use crate::recording::{self, WARM_UP};
 use crate::replay::{Agreement, align, compare, first_ms, slurm};
 use crate::workload::{Asked, SHORT_RUNS_S, SplitMix};
 
@@ -58,8 +58,8 @@ fn agrees(trace: &Trace, bounded: impl Fn(Policy) -> Policy) {
     };
     let starts = replayed("bounded", &bounded(policy.clone()));
     let without = replayed("without", &policy);
-    assert!(starts.median_s <= INTERVAL.as_secs() as i64, "{starts}");
-    assert!(starts.tau >= 0.95, "{starts}");
+    // What is nearly right, such as a depth of jobs alone, comes to 0.987.
+    assert!(starts.median_s == 0 && starts.tau >= 0.99, "{starts}");
     // Or the recording would not tell the two apart.
     assert!(without.tau < starts.tau, "{without} and {starts}");
 }

@@ -88,7 +88,7 @@ fn what_comes_after_the_split_changes_no_choice_made_before_it() {
         let jobs = MigJobs::of(OneGpuJobs::of(trace), &types, &asked).unwrap();
         let evidence = MigEvidence::of(&table, gpu, &jobs.demand).unwrap();
         let study = MigStudy::new(&evidence, &jobs, &request, &asked);
-        (study.replayed(String::new(), &()).unwrap(), jobs.split_ms())
+        (study.replayed(String::new(), &()).unwrap(), jobs.span_ms().1)
     };
     // A job is as long as from its start to its end.
     let mut trace = sample();

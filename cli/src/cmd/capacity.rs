@@ -14,7 +14,7 @@ use tracecast_planner::capacity::faults::{CheckpointCosts, FaultLog, MOST_NODES}
 use tracecast_planner::capacity::search::WaitTarget;
 use tracecast_planner::capacity::{AskedOfFaults, CapacityAnswer, CapacityRequest, NodeKinds, answer as found, emit};
 
-use crate::args::{Reading, TIMES, duration, resource};
+use crate::args::{Reading, TIMES, choices, duration, resource};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
 use crate::cmd::simulate::{PolicyArguments, growth};
@@ -113,9 +113,9 @@ pub(crate) struct PlanCapacity {
     /// Write the recommended nodes for these, separated by commas: cluster, slurm
     #[arg(
         long,
-        value_enum,
         value_name = "WHO",
         value_delimiter = ',',
+        value_parser = choices::<Emit>(),
         requires = "emit_to",
         help_heading = "Configuration"
     )]

@@ -237,7 +237,7 @@ pub(crate) struct PolicyArguments {
     /// How far ahead --scan conservative and slurm reserve, such as 1d, as Slurm's bf_window [default: without end]
     ///
     /// A job that could only start later is promised nothing, so others may delay it.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = timed)]
     pub(crate) window: Option<String>,
     /// Run time between two checkpoints of a job, such as 1h [default: no checkpoints]
     ///
@@ -301,6 +301,12 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let mut quota_files = QuotaFiles::default();
     let (scenarios, usual, places) = scenarios(request, &mut quota_files)?;
     let recorded = recorded(request, &scenarios)?;
+    let PolicyArguments { depth, window: ahead, .. } = &request.policy;
+    let mut scans = scenarios.iter().map(|named| named.policy.scan).chain([recorded.scan]);
+    if (depth.is_some() || ahead.is_some()) && !scans.any(Scan::reserves_for_all) {
+        let what = "--depth and --window bound the scans conservative and slurm; name one of these with --scan, or leave both out";
+        return Err(Usage(what.to_owned()).into());
+    }
     let Jobs { scale, add, draws, .. } = &request.jobs;
     let growth = growth(*scale, add.as_deref(), *draws, &request.policy)?;
     if growth.is_some() && !places.is_empty() {

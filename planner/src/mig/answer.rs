@@ -242,7 +242,8 @@ impl MigAnswer {
             "A job runs on a whole GPU as long as the record says. Only slices that were measured are used.".to_owned(),
         );
         notes.extend(assumed(&jobs.demand, &request, &evidence, true));
-        let replayed = study.replayed(Zone::named(&trace.zone)?.rfc3339(jobs.split_ms()), watch)?;
+        let (begins_ms, split_ms) = jobs.span_ms();
+        let replayed = study.replayed(trace.moment(&Zone::named(&trace.zone)?, split_ms, begins_ms), watch)?;
         let found = Found { plan: plan.fleet, beside, tested, replayed: Some(replayed), notes };
         Ok(Self::assembled(gpu, title, &jobs.demand, &request, found))
     }

@@ -246,9 +246,9 @@ impl MigJobs {
         self.is_named.iter().filter(|named| !**named).count()
     }
 
-    /// The split, milliseconds since the Unix epoch.
-    pub fn split_ms(&self) -> i64 {
-        self.all.origin_ms + self.parts.split_ms
+    /// Beginning and split, milliseconds since the Unix epoch.
+    pub fn span_ms(&self) -> (i64, i64) {
+        (self.all.origin_ms, self.all.origin_ms + self.parts.split_ms)
     }
 }
 

@@ -88,6 +88,9 @@ pub struct Fidelity {
     /// Whether what-ifs can be built on it.
     #[serde(flatten)]
     pub verdict: Verdict,
+    /// Whether it is far off on nodes or quotas that may be a what-if ([`Fidelity::on_given`]).
+    #[serde(skip)]
+    on_given: bool,
 }
 
 impl Fidelity {
@@ -134,6 +137,7 @@ impl Fidelity {
             start_order_tau: kendall_tau_b(starts),
             wait_order_tau: kendall_tau_b(waits),
             verdict: Verdict::FarOff,
+            on_given: false,
         };
         fidelity.verdict = fidelity.judge();
         Ok(fidelity)
@@ -149,12 +153,17 @@ impl Fidelity {
             "it is on {given}, of which the trace does not say that the cluster had them ({}); if it had, its policy was another: name that with --recorded",
             self.measured()
         );
-        Self { verdict: Verdict::Unknown { why }, ..self }
+        Self { verdict: Verdict::Unknown { why }, on_given: true, ..self }
     }
 
-    /// Whether there was enough to compare.
+    /// Whether it is far off, or was before it was known that its nodes may be a what-if: what a reader has to hear first.
+    pub fn warns(&self) -> bool {
+        self.verdict == Verdict::FarOff || self.on_given
+    }
+
+    /// Whether there was anything to compare with.
     pub fn is_measured(&self) -> bool {
-        self.jobs + self.never_started >= FEWEST_JOBS as u64 && self.start_order_tau.is_some()
+        self.on_given || !matches!(self.verdict, Verdict::Unknown { .. })
     }
 
     /// Relative error of the mean wait; `None` if nothing waited in the record.

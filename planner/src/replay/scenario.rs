@@ -56,7 +56,7 @@ pub struct Scenario {
     /// Jobs that the scans `conservative` and `slurm` look at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
-    /// How far ahead they reserve.
+    /// How far ahead the scans `conservative` and `slurm` reserve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<String>,
     /// How often jobs save their progress by themselves.
@@ -500,7 +500,7 @@ impl Policy {
             words.push(format!("looking at {jobs} jobs"));
         }
         if let Some(ms) = self.farthest_ms() {
-            words.push(format!("{} ahead", format::duration(ms as f64 / 1000.0)));
+            words.push(format!("reserving {} ahead", format::duration(ms as f64 / 1000.0)));
         }
         if let Some(ms) = self.checkpoint_ms {
             words.push(format!("progress saved every {} s", ms as f64 / 1000.0));

@@ -305,7 +305,8 @@ impl<'a> Study<'a> {
         let Loaded { workload, cluster, resource, keys, .. } = self.loaded_of(named);
         let cluster = governing(cluster, &named.policy);
         let mut evaluation = evaluate(workload, &cluster, &schedule, TOP_USERS)?;
-        evaluation.metrics.rejections = rejection::rejections(workload, &cluster, &evaluation.times, keys);
+        evaluation.metrics.rejections =
+            rejection::rejections(workload, &cluster, named.policy.placement, &evaluation.times, keys);
         if *resource != Resource::Gpus {
             // Gangs of eight processors are nobody's question.
             evaluation.metrics.overall.fragmentation.room.clear();

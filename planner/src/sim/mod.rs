@@ -98,7 +98,7 @@
 //!   reservation made in this walk, from which its GPUs are free for as long as its estimate (at least 1 ms); a GPU counts as free
 //!   for the part that is free throughout. The placement rule chooses among what is free throughout. A reservation that
 //!   begins now is a start. Nothing is remembered from one decision to the next. [`Policy::depth`] bounds the number of jobs
-//!   that are looked at.
+//!   that are looked at, and [`Policy::window_ms`] the time from now to a reservation; one that would begin later is not made. (The scan slurm has both, too, as Slurm counts them.)
 //!
 //! * **slurm**: conservative backfill with the coarseness of Slurm's plugin, and its own choice of nodes, by switches if nodes hang on any; see the module `scan::slurm`.
 //! * **kueue**: admission in cycles within quotas in cohorts ([`cohort`]), and its own rules of who is stopped; see the module `scan::kueue`. Quotas, guarantees and preemption as below do not apply.

@@ -79,6 +79,11 @@ impl Scan {
         matches!(self, Self::Easy | Self::Conservative | Self::Slurm)
     }
 
+    /// Whether it reserves for every waiting job, as far ahead as the policy's depth and window have it.
+    pub fn reserves_for_all(self) -> bool {
+        matches!(self, Self::Conservative | Self::Slurm)
+    }
+
     /// The scheduler of Kubernetes whose objects say how queues share, if it is one.
     pub fn scheduler(self) -> Option<&'static str> {
         match self {
@@ -286,12 +291,12 @@ impl Policy {
 
     /// How many waiting jobs a decision looks at, if that has a bound.
     pub(crate) fn most_looked_at(&self) -> Option<u32> {
-        self.depth.filter(|_| matches!(self.scan, Scan::Conservative | Scan::Slurm))
+        self.depth.filter(|_| self.scan.reserves_for_all())
     }
 
     /// How far ahead a decision reserves, if that has a bound, milliseconds.
     pub(crate) fn farthest_ms(&self) -> Option<i64> {
-        self.window_ms.filter(|_| matches!(self.scan, Scan::Conservative | Scan::Slurm))
+        self.window_ms.filter(|_| self.scan.reserves_for_all())
     }
 
     /// Whether nodes are chosen by the switches that they hang on, as Slurm's topology/tree does.

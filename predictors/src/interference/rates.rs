@@ -56,6 +56,10 @@ fn of_csv(path: &Path, content: &str) -> Result<Rates> {
     }
     sheet.misspelt(&[APART])?;
     let has_apart = sheet.has(&[APART]);
+    // Any other column of gangs apart is meant for it, in whatever unit.
+    if let Some(other) = sheet.columns().iter().find(|column| !has_apart && column.starts_with("apart")) {
+        return Err(sheet.is_meant(other, APART));
+    }
     let is_passed = |column: &&String| column.as_str() != APART && !COLUMNS.contains(&column.as_str());
     let passed: Vec<String> = sheet.columns().iter().filter(is_passed).cloned().collect();
     let mut found: Vec<GangRate> = Vec::new();

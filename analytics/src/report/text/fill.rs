@@ -138,7 +138,7 @@ pub(super) fn words(sentence: &str) -> impl Iterator<Item = Word> {
     out.into_iter()
 }
 
-/// Behind which characters a word is broken, if one of them stands in the latter part of what fits; the first list that has one counts.
+/// Behind which characters a word is broken, if one of them stands behind the first quarter of what fits; the first list that has one counts.
 const BREAKS: [&[char]; 2] = [&['/', ',', ':', ';'], &['=', '-', '_', '.', '+']];
 
 /// The beginning of a word that is at most so wide: all of it, or up to where it is best broken.

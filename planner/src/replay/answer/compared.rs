@@ -10,7 +10,6 @@ use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 use tracecast_analytics::time::{DAY_MS, Zone};
 
 use super::super::compare::{Episode, IntervalEstimate, Merit, PairedWait};
-use super::super::fidelity::Verdict;
 use super::super::metric::Metrics;
 use super::{Answer, KnownByRun, charts};
 
@@ -132,7 +131,7 @@ impl Answer {
         summary.push(self.beaten_sentence());
         summary.extend(self.fairest_sentence());
         // What nothing may be built on is said before anything is.
-        let place = if self.fidelity.verdict == Verdict::FarOff { 0 } else { summary.len() };
+        let place = if self.fidelity.warns() { 0 } else { summary.len() };
         summary.insert(place, self.worth());
         summary.extend(self.true_runs_sentence());
         let first = [

@@ -15,11 +15,14 @@ impl Answer {
         (first, self.others.iter().all(|replay| replay.metrics.rejections == first))
     }
 
-    /// How many jobs could never run, why, and one of each; `None` if all could. Of several replays the first is told, with its name where they differ.
+    /// How many jobs could never run, why, and one of each; `None` if all could. Of several replays the first that rejects any is told, with its name where they differ.
     pub(super) fn rejected_sentence(&self) -> Option<String> {
         let (first, alike) = self.rejects_alike();
+        let others = self.others.iter().map(|replay| (replay.name.as_str(), replay.metrics.rejections.as_slice()));
+        let mut replays = std::iter::once((self.name.as_str(), first)).chain(others);
+        let (name, first) = replays.find(|(_, rejections)| !rejections.is_empty())?;
         let jobs: u64 = first.iter().map(|rejection| rejection.jobs).sum();
-        let under = if alike { String::new() } else { format!(" under {}", self.name) };
+        let under = if alike { String::new() } else { format!(" under {name}") };
         (jobs > 0).then(|| {
             format!(
                 "{} could never run where submitted{under}: {}.",
@@ -56,7 +59,7 @@ impl Answer {
         let finding = self.rejected_sentence().unwrap_or_else(|| format!("Under {} every job could run.", self.name));
         (!table.rows.is_empty()).then(|| {
             Section::new("rejected", "Jobs that could never run").with_finding(finding).with_table(table).with_definition(
-                "A job is rejected where all nodes there ever are, empty, could not run it. Told is the first cause that holds: GPU type, GPUs, limit, quota, nodes, processors, memory, blocks and racks.",
+                "A job is rejected where all nodes there ever are, empty, could not run it. Told is the first cause that holds: GPU type, GPUs, limit, quota of the VC, nodes, processors, memory, blocks and racks, queues, placement.",
             )
         })
     }

@@ -72,7 +72,7 @@ impl Answer {
         // Of the causes each policy has its row.
         report.sections.push(self.cause_section());
         report.sections.push(of_the_first(self.fairness_section()));
-        if self.fidelity.verdict == Verdict::FarOff {
+        if self.fidelity.warns() {
             report.caution = Some(self.worth());
         }
         report.provenance = self
@@ -143,7 +143,7 @@ impl Answer {
     fn fidelity_section(&self) -> Section {
         let fidelity = &self.fidelity;
         let mut section = Section::new("fidelity", "Can the replay be believed?").with_finding(fidelity.sentence());
-        if matches!(fidelity.verdict, Verdict::Unknown { .. }) && !fidelity.is_measured() {
+        if !fidelity.is_measured() {
             return section
                 .with_text("Without recorded starts to compare with, what follows is what the policy would do to these jobs, not what it would have changed.")
                 .with_definition(format!("Compared would have been {}.", self.recorded_policy));

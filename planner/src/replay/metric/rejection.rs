@@ -28,6 +28,7 @@ use super::near::{Nearby, Verdict};
 use super::state::{Looked, State};
 use super::times::JobTimes;
 use crate::sim::cluster::Cluster;
+use crate::sim::policy::Placement;
 use crate::sim::schedule::Outcome;
 use crate::sim::workload::{Shape, Workload};
 
@@ -41,7 +42,7 @@ pub enum RejectedFor {
     Gpus,
     /// A limit that rejects.
     Limit,
-    /// More than the quota of its VC, or of a queue.
+    /// More than the quota of its VC.
     Quota,
     /// So many GPUs are not on so many nodes.
     Nodes,
@@ -51,6 +52,8 @@ pub enum RejectedFor {
     Memory,
     /// No domain takes all of it.
     Topology,
+    /// Quotas or bounds of queues under Kueue, KAI and Volcano.
+    Queue,
     /// The placement rule finds no place.
     Placement,
 }
@@ -64,11 +67,12 @@ impl RejectedFor {
             Self::GpuType => format!("{asks} a GPU type that no node of the VC or pool has"),
             Self::Gpus => format!("{asks} more GPUs than all nodes of the VC or pool have"),
             Self::Limit => format!("{are} over a limit of the QOS, account or partition"),
-            Self::Quota => format!("{asks} more GPUs than a quota ever allows"),
+            Self::Quota => format!("{asks} more GPUs than the quota of the VC"),
             Self::Nodes => format!("{asks} more GPUs on one node, or more such nodes, than there are"),
             Self::Processors => format!("{asks} more processors than the nodes have beside the GPUs"),
             Self::Memory => format!("{asks} more memory than the nodes have beside the GPUs"),
             Self::Topology => format!("{finds} enough nodes, but never in one block, rack or network of switches"),
+            Self::Queue => format!("{are} never let in by the quotas and bounds of the queues"),
             Self::Placement => format!("{finds} no place under the placement rule"),
         }
     }
@@ -95,14 +99,21 @@ pub(crate) fn in_words(rejections: &[Rejection]) -> String {
     rejections.iter().map(of).collect::<Vec<_>>().join(", ")
 }
 
-/// Counted jobs that were rejected, by cause, the most first. `keys` are their identifiers; `cluster` has what the policy heeds of it.
-pub(crate) fn rejections(workload: &Workload, cluster: &Cluster, times: &JobTimes, keys: &[String]) -> Vec<Rejection> {
+/// Counted jobs that were rejected, by cause, the most first. `keys` are their identifiers; `cluster` has what the policy heeds of it, which places jobs by `placement`.
+pub(crate) fn rejections(
+    workload: &Workload,
+    cluster: &Cluster,
+    placement: Placement,
+    times: &JobTimes,
+    keys: &[String],
+) -> Vec<Rejection> {
     let is_rejected = |job: &usize| times.is_counted(*job) && times.outcome.get(*job) == Some(&Outcome::Rejected);
     let mut rejected = (0..workload.len()).filter(is_rejected).peekable();
     if rejected.peek().is_none() {
         return Vec::new();
     }
-    let empty = Empty { cluster, state: State::new(cluster), nearby: Nearby::of(workload, cluster) };
+    let scatters = matches!(placement, Placement::Spread | Placement::Random | Placement::Locality(_));
+    let empty = Empty { cluster, scatters, state: State::new(cluster), nearby: Nearby::of(workload, cluster) };
     let mut known: BTreeMap<(u16, Shape), RejectedFor> = BTreeMap::new();
     let mut by_cause: BTreeMap<RejectedFor, (u64, usize)> = BTreeMap::new();
     for job in rejected {
@@ -129,6 +140,8 @@ pub(crate) fn rejections(workload: &Workload, cluster: &Cluster, times: &JobTime
 /// All nodes there ever are, empty.
 struct Empty<'c> {
     cluster: &'c Cluster,
+    /// Whether GPUs of a job may lie on as many nodes as one likes.
+    scatters: bool,
     state: State,
     nearby: Option<Nearby>,
 }
@@ -140,6 +153,7 @@ impl Empty<'_> {
         let (pool, state) = (usize::from(vc.pool), &self.state);
         let in_queues = self.cluster.cohorts.is_some() || self.cluster.kai.is_some() || self.cluster.volcano.is_some();
         let quota = vc.quota_milli.iter().map(|(_, amount)| *amount).max().filter(|_| !in_queues);
+        let fits = |looked| state.fits_beside(pool, shape, looked);
         let far = |nearby: &Nearby| nearby.judge(state, pool, shape, Looked::All) == Verdict::Far;
         if shape.gpu_type.is_some() && state.nodes_of(pool, shape).next().is_none() {
             RejectedFor::GpuType
@@ -147,16 +161,16 @@ impl Empty<'_> {
             RejectedFor::Gpus
         } else if quota.is_some_and(|quota| quota < shape.amount()) {
             RejectedFor::Quota
-        } else if !state.fits_beside(pool, shape, Looked::Gpus) {
+        } else if !fits(Looked::Gpus) && !self.scatters {
             RejectedFor::Nodes
-        } else if !state.fits_beside(pool, shape, Looked::Processors) {
+        } else if fits(Looked::Gpus) && !fits(Looked::Processors) {
             RejectedFor::Processors
-        } else if !state.fits_beside(pool, shape, Looked::All) {
+        } else if fits(Looked::Processors) && !fits(Looked::All) {
             RejectedFor::Memory
         } else if self.nearby.as_ref().is_some_and(far) {
             RejectedFor::Topology
         } else if in_queues {
-            RejectedFor::Quota
+            RejectedFor::Queue
         } else {
             RejectedFor::Placement
         }
@@ -178,7 +192,7 @@ mod tests {
         let schedule = simulate(&jobs, cluster, &Policy::default()).unwrap();
         let times = JobTimes::of(&jobs, &schedule).unwrap();
         let keys: Vec<String> = (0..jobs.len()).map(|job| format!("j{job}")).collect();
-        let told = rejections(&jobs, cluster, &times, &keys);
+        let told = rejections(&jobs, cluster, Policy::default().placement, &times, &keys);
         told.into_iter().map(|of| (of.cause, of.jobs, of.example)).collect()
     }
 

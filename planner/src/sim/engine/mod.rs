@@ -287,7 +287,7 @@ impl<'a> Run<'a> {
         let preempts = policy.preemption != Preemption::Never || dismisses;
         let traits = Traits {
             backfill,
-            tracks_running: preempts || outages || matches!(policy.scan, Scan::Conservative | Scan::Slurm),
+            tracks_running: preempts || outages || policy.scan.reserves_for_all(),
             keeps_past: preempts || outages || !policy.order.is_fixed(),
             uses_keys: !policy.order.is_fixed(),
             helios: policy.compat == Compat::Helios,

@@ -164,10 +164,10 @@ impl Run<'_> {
         Ok(walk.has_stopped())
     }
 
-    /// How many of the waiting jobs a backfill with reservations has to look at: those up to the last for which there is room now. What others are promised moves nobody, as whoever comes before them starts or waits without it. All where the scan
-    /// is another, or jobs may be stopped. O(jobs + shapes × a placement).
+    /// How many of the waiting jobs a decision looks at. Where each gets a reservation, jobs behind the last one that has room now cannot start in it. Their reservations could only delay
+    /// jobs behind them, which cannot start either. So they are not looked at. Where jobs may be stopped, and under other scans, all are. O(jobs + shapes × a placement).
     pub(super) fn reach(&self, order: &[u32]) -> usize {
-        if !matches!(self.policy.scan, Scan::Conservative | Scan::Slurm) || self.dismisses() {
+        if !self.policy.scan.reserves_for_all() || self.dismisses() {
             return order.len();
         }
         let mut known: HashMap<(Shape, bool), bool> = HashMap::new();

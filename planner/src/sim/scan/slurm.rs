@@ -9,12 +9,12 @@
 //!   that run with the fewest. Where no run suffices, that with the most comes first. A job of *n* GPUs asks for *k* nodes with ⌈n/k⌉ each, k as it says or as few as have its GPUs.
 //! * Processors are those that fitting nodes have left, in whole cores, if all nodes of the pool have a number of them (section *Processors and memory* of [`crate::sim`]). Else each node has many, and each job takes one: the run of fewest nodes, then that with most jobs.
 //!   Slurm counts of a node only the processors that the job could use: whole tasks of `--cpus-per-task`, at most `--ntasks-per-node`, with memory for each of `--mem-per-cpu`. No record has these, so here all that are left count.
-//! * How far ahead it plans may be bounded. The table of times ends with the last whole minute within the policy's window (`bf_window`); what would be kept from there on is not. Of the waiting jobs a cycle looks at as many as the policy's depth (`bf_max_job_test`), and its table has as many rows: one at the
+//! * How far ahead it plans may be bounded. The table of times ends with the last whole minute within the policy's window (`bf_window`). No nodes are kept for a job that would start in that minute or later. Of the waiting jobs a cycle looks at as many as the policy's depth (`bf_max_job_test`), and its table has as many rows: one at the
 //!   beginning, and one for each second at which what is kept begins or ends, unless there is one. Where two neighbouring rows come to say the same, the first such pair after each job becomes one, and the row that this frees is not used again. A cycle with no row left ends at the first job for which nodes would be kept.
 //!   Both are of a pool of nodes here, and of the whole cluster in Slurm.
 //! * Where the nodes hang on switches, a job goes to leaf after leaf of them instead: see the module `tree`.
 //!
-//! * Those of partitions on other nodes are in that list as well (only where limits make pools one, as otherwise they know nothing of each other): a step goes on past one that ends within it.
+//! * Running jobs of partitions on other nodes are taken away in the same order (only where limits make pools one, as otherwise they know nothing of each other): a step goes on past one that ends within it.
 //! * A job whose QOS stops others starts a decision after they have stopped: its nodes are kept whole until the end of this one. Where it waits for others as well, those it may stop are taken away first.
 //!
 //! Order and decision interval (`bf_interval`) are the policy's. Parts of GPUs are not known. Found by comparing with a real
@@ -80,13 +80,13 @@ impl Run<'_> {
     /// A cycle of the backfill begins.
     pub(super) fn begin_slurm(&self) -> Walk {
         let now_s = self.workload.origin_ms.saturating_add(self.now).div_euclid(1000);
-        let end_s = self.policy.window_ms.map_or(i64::MAX, |window| whole_minutes(now_s, window / 1000).1);
+        let end_s = self.policy.window_ms.map_or(i64::MAX, |window| minute(now_s.saturating_add(window / 1000)));
         let (holders, left) = self.at_work();
         Walk {
             now_s,
             looked: 0,
             over: false,
-            kept: Kept::nothing(self.nodes.len(), now_s, end_s),
+            kept: Kept::new(self.nodes.len(), now_s, end_s),
             holders,
             left,
             stopped: false,
@@ -205,8 +205,7 @@ impl Run<'_> {
                 }
                 let Some((nodes, victims)) = self.stops(gang, &allowed, walk, candidates) else { return Turn::Wait };
                 let (begin_s, end_s) = whole_minutes(now_s, limit_s);
-                let nodes = Mask::of_nodes(self.nodes.len(), &nodes);
-                walk.kept.keep(&nodes, begin_s, end_s.max(begin_s + RESOLUTION_S));
+                walk.kept.keep(&Mask::of_nodes(self.nodes.len(), &nodes), begin_s, end_s);
                 return Turn::Stop(victims);
             }
             if let Some(later) = later_s.filter(|later| at_s > *later) {
@@ -226,7 +225,7 @@ impl Run<'_> {
                 walk.over = true;
                 return Turn::Wait;
             }
-            walk.kept.keep(&nodes, begin_s, end_s.max(begin_s + RESOLUTION_S));
+            walk.kept.keep(&nodes, begin_s, end_s);
             return Turn::Wait;
         }
         Turn::Wait
@@ -318,10 +317,15 @@ impl Run<'_> {
     }
 }
 
-/// When nodes are kept for a job that starts at a second: from and to whole minutes.
+/// The whole minute up to a second.
+fn minute(second: i64) -> i64 {
+    second.div_euclid(RESOLUTION_S) * RESOLUTION_S
+}
+
+/// When nodes are kept for a job that starts at a second: from and to whole minutes, and for one at least.
 fn whole_minutes(at_s: i64, limit_s: i64) -> (i64, i64) {
-    let minute = |second: i64| second.div_euclid(RESOLUTION_S) * RESOLUTION_S;
-    (minute(at_s), minute(at_s.saturating_add(limit_s)))
+    let begin_s = minute(at_s);
+    (begin_s, minute(at_s.saturating_add(limit_s)).max(begin_s + RESOLUTION_S))
 }
 
 #[cfg(test)]

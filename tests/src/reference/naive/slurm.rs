@@ -208,7 +208,7 @@ impl Pool<'_> {
                 continue;
             }
             let whole = |second: i64| second.div_euclid(MINUTE_S) * MINUTE_S;
-            let (begin, end) = (whole(at), whole(at + limit));
+            let (begin, end) = (whole(at), whole(at + limit).max(whole(at) + MINUTE_S));
             if self.last_second(now).is_some_and(|last| begin >= last) {
                 return None;
             }
@@ -223,7 +223,7 @@ impl Pool<'_> {
                 kept.over = true;
                 return None;
             }
-            kept.keep(now, self.last_second(now), begin, end.max(begin + MINUTE_S), nodes);
+            kept.keep(now, self.last_second(now), begin, end, nodes);
             return None;
         }
         None

@@ -56,8 +56,8 @@ impl Mask {
         self.0.iter().zip(&other.0).any(|(mine, theirs)| mine & theirs != 0)
     }
 
-    /// Whether it has a node that the other has not.
-    fn exceeds(&self, other: &Self) -> bool {
+    /// Whether it has a node that the other lacks.
+    fn has_more_than(&self, other: &Self) -> bool {
         self.0.iter().zip(&other.0).any(|(mine, theirs)| mine & !theirs != 0)
     }
 }
@@ -69,19 +69,20 @@ pub(super) struct Kept {
     steps: Vec<(i64, Mask)>,
     /// Rows of Slurm's table that are taken: the steps that were ever made, as no row is used again.
     rows: u32,
-    /// The seconds that the table is of: from the first until before the second. It has no row that begins later.
-    span_s: (i64, i64),
+    /// The seconds that the table is of, until before its end. It has no row that begins later.
+    now_s: i64,
+    end_s: i64,
 }
 
 impl Kept {
     /// Nothing, of `count` nodes, in a table from `now_s` until `end_s`.
-    pub(super) fn nothing(count: u32, now_s: i64, end_s: i64) -> Self {
-        Self { steps: vec![(i64::MIN, Mask::of_nodes(count, &[]))], rows: 1, span_s: (now_s, end_s) }
+    pub(super) fn new(count: u32, now_s: i64, end_s: i64) -> Self {
+        Self { steps: vec![(i64::MIN, Mask::of_nodes(count, &[]))], rows: 1, now_s, end_s }
     }
 
     /// Whether the table ends before what begins at this second.
     pub(super) fn is_beyond(&self, begin_s: i64) -> bool {
-        begin_s >= self.span_s.1
+        begin_s >= self.end_s
     }
 
     /// Rows of the table that are taken.
@@ -109,7 +110,7 @@ impl Kept {
     pub(super) fn next_release(&self, from_s: i64) -> Option<i64> {
         let first = self.steps.partition_point(|(at_s, _)| *at_s <= from_s);
         let edges = self.steps.windows(2).skip(first.saturating_sub(1));
-        edges.filter_map(|pair| pair[0].1.exceeds(&pair[1].1).then_some(pair[1].0)).next()
+        edges.filter_map(|pair| pair[0].1.has_more_than(&pair[1].1).then_some(pair[1].0)).next()
     }
 
     /// Whether one of `nodes` is kept at a second from `begin_s` until before `end_s`.
@@ -122,8 +123,8 @@ impl Kept {
         if self.is_beyond(begin_s) {
             return;
         }
-        let first = self.split(begin_s.max(self.span_s.0));
-        let after = if end_s < self.span_s.1 { self.split(end_s) } else { self.steps.len() };
+        let first = self.split(begin_s.max(self.now_s));
+        let after = if end_s < self.end_s { self.split(end_s) } else { self.steps.len() };
         self.steps[first..after].iter_mut().for_each(|(_, kept)| kept.unite(nodes));
         if let Some(at) = self.steps.windows(2).position(|pair| pair[0].1 == pair[1].1) {
             self.steps.remove(at + 1);
@@ -150,7 +151,7 @@ mod tests {
     #[test]
     fn nodes_are_kept_from_second_to_second() {
         let (all, of) = (Mask::of(70, |node| [0, 1, 69].contains(&node)), |nodes: &[u32]| Mask::of_nodes(70, nodes));
-        let mut kept = Kept::nothing(70, 0, 1000);
+        let mut kept = Kept::new(70, 0, 1000);
         assert_eq!((kept.spares(&all, 0, 1000), kept.next_release(0)), (all.clone(), None));
         kept.keep(&of(&[0]), 60, 180);
         kept.keep(&of(&[1]), 120, 240);
@@ -170,5 +171,25 @@ mod tests {
         kept.keep(&of(&[0]), 180, 300);
         assert_eq!([60, 240].map(|from| kept.next_release(from)), [Some(240), Some(300)]);
         assert!(all.contains(69) && !all.contains(68));
+    }
+
+    /// At most two rows for each time nodes are kept. Of two rows that say the same one goes, but is not there again.
+    #[test]
+    fn rows_of_the_table_are_counted() {
+        let of = |nodes: &[u32]| Mask::of_nodes(3, nodes);
+        let mut kept = Kept::new(3, 90, 300);
+        assert_eq!(kept.rows(), 1);
+        kept.keep(&of(&[0]), 60, 120);
+        // From 90 s on, as the table begins there.
+        assert_eq!((kept.rows(), kept.steps[1].0), (3, 90));
+        kept.keep(&of(&[0, 1]), 120, 180);
+        kept.keep(&of(&[1]), 60, 120);
+        // 90 s, 120 s and 180 s were made; 120 s says what 90 s does by now.
+        assert_eq!((kept.rows(), kept.steps.len()), (4, 3));
+        kept.keep(&of(&[2]), 120, 400);
+        // It ends behind the table, so that 120 s alone is made, again.
+        assert_eq!((kept.rows(), kept.steps.len()), (5, 4));
+        kept.keep(&of(&[0]), 300, 360);
+        assert_eq!(kept.rows(), 5);
     }
 }
