@@ -150,7 +150,7 @@ impl Fidelity {
             return self;
         }
         let why = format!(
-            "it is on {given}, of which the trace does not say that the cluster had them ({}); if it had, its policy was another: name that with --recorded",
+            "it is on {given}, of which the trace does not say that the cluster had them ({}). If they are a what-if, replay what the cluster had first; if it had them, its policy was another: name that with --recorded",
             self.measured()
         );
         Self { verdict: Verdict::Unknown { why }, on_given: true, ..self }

@@ -57,7 +57,7 @@ fn of_csv(path: &Path, content: &str) -> Result<Rates> {
     sheet.misspelt(&[APART])?;
     let has_apart = sheet.has(&[APART]);
     // Any other column of gangs apart is meant for it, in whatever unit.
-    if let Some(other) = sheet.columns().iter().find(|column| !has_apart && column.starts_with("apart")) {
+    if let Some(other) = sheet.columns().iter().find(|column| !has_apart && column.starts_with("apart_")) {
         return Err(sheet.is_meant(other, APART));
     }
     let is_passed = |column: &&String| column.as_str() != APART && !COLUMNS.contains(&column.as_str());

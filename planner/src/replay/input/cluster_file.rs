@@ -495,8 +495,10 @@ fn inferred(facts: &JobFacts<'_>, names: &[String], resource: Resource, text: &m
     // All VCs share processors and nodes; of GPUs each has its own.
     let alone = names.len() == 1 || resource == Resource::Gpus;
     let mut busiest: BTreeMap<&str, Use> = BTreeMap::new();
+    let (mut all, mut known) = (0, 0);
     for job in 0..facts.len() {
         let Some(amount) = resource.given(jobs, job).filter(|amount| *amount > 0.0) else { continue };
+        all += 1;
         let vc = jobs.vc.get(job).unwrap_or_default();
         let of = match names {
             _ if !alone => POOL,
@@ -507,7 +509,9 @@ fn inferred(facts: &JobFacts<'_>, names: &[String], resource: Resource, text: &m
         let Use { runs, largest } = busiest.entry(of).or_default();
         *largest = largest.max(amount);
         let end = jobs.end.get(job).or_else(|| facts.record_end.filter(|_| facts.is_censored(job)));
-        runs.extend(jobs.start.get(job).zip(end).map(|(start, end)| (start, end, amount)));
+        let run = jobs.start.get(job).zip(end);
+        known += u64::from(run.is_some());
+        runs.extend(run.map(|(start, end)| (start, end, amount)));
     }
     if busiest.is_empty() {
         return Err(Error::NoJobs(format!(
@@ -521,6 +525,10 @@ fn inferred(facts: &JobFacts<'_>, names: &[String], resource: Resource, text: &m
         resource.many()
     );
     comment(text, &what);
+    if 2 * known < all {
+        let of = format!("Only {} of {} jobs have a recorded start and end.", format::count(known), format::count(all));
+        comment(text, &format!("{of} What the others ran is not counted, so the nodes are too few."));
+    }
     if resource != Resource::Nodes {
         comment(text, &format!("How many {} a node has is assumed: {each}.", resource.many()));
     }

@@ -179,6 +179,20 @@ fn failures_are_outages() {
     assert!(file.contains("Out at that moment: n1."), "{file}");
 }
 
+/// Found by a newcomer: of a log with starts for 3 % of its jobs, VCs were made of what these ran, and nothing said so.
+#[test]
+fn it_is_told_where_few_jobs_say_when_they_ran() {
+    let unseen = ["2", "3"].map(|key| JobRow { start: None, ..job(key, "va", 1.0, 0, 4) });
+    let [first, second] = unseen;
+    let trace = trace(&[job("1", "va", 8.0, 0, 4), first, second], &[], &[]);
+    let file = text(&trace, &Wanted::default());
+    let words = file.replace("\n# ", " ");
+    assert!(
+        words.contains("Only 1 of 3 jobs have a recorded start and end. What the others ran is not counted"),
+        "{file}"
+    );
+}
+
 // `va` ran 8 + 4 GPUs at once, 12 in all: two nodes. `vb` never more than 1, and one job of 20 never started: three nodes.
 #[test]
 fn without_a_record_it_is_inferred_from_use_and_says_so() {
@@ -194,6 +208,7 @@ fn without_a_record_it_is_inferred_from_use_and_says_so() {
     let trace = trace(&jobs, &[], &[]);
     let file = text(&trace, &Wanted::default());
     assert!(file.contains("# INFERRED: the source does not say how many GPUs there are."), "{file}");
+    assert!(!file.contains("is not counted"), "{file}");
     assert!(
         file.contains("# At most 12 ran at once; the largest job asked for 8.\n[[vc]]\nname = \"va\"\nnodes = 2\n"),
         "{file}"
