@@ -79,7 +79,8 @@ fn ones_of(mut word: u64) -> impl Iterator<Item = u32> {
     })
 }
 
-fn ones(words: &[u64]) -> impl Iterator<Item = u32> + '_ {
+/// The places of the bits that are set, rising.
+pub(super) fn ones(words: &[u64]) -> impl Iterator<Item = u32> + '_ {
     (0u32..).zip(words).flat_map(|(at, word)| ones_of(*word).map(move |bit| at * 64 + bit))
 }
 

@@ -128,14 +128,14 @@ fn decide<'a>(runs: &mut [Run<'a>], shared: &mut Shared<'a>, now: i64) -> Result
     }
     // Submissions are in order of index.
     order.sort_unstable();
-    let mut reach: Vec<usize> = runs
-        .iter()
-        .enumerate()
-        .map(|(pool, run)| {
-            let its: Vec<u32> = order.iter().filter(|(.., of)| *of == pool).map(|(_, job, _)| *job).collect();
-            run.reach(&its)
-        })
-        .collect();
+    let reach_of = |(pool, run): (usize, &Run<'a>)| {
+        if !run.policy.scan.reserves_for_all() {
+            return usize::MAX;
+        }
+        let its: Vec<u32> = order.iter().filter(|(.., of)| *of == pool).map(|(_, job, _)| *job).collect();
+        run.reach(&its)
+    };
+    let mut reach: Vec<usize> = runs.iter().enumerate().map(reach_of).collect();
     let mut awaits_decay = false;
     for (_, job, pool) in order {
         if let (Some(ledger), Some(run), false) = (&shared.ledger, runs.get(pool), awaits_decay) {

@@ -51,7 +51,8 @@ pub(in crate::sim) struct Plan {
     /// The last moment at which a reservation may begin.
     latest_ms: i64,
     steps: Vec<Step>,
-    looked: u32,
+    /// Jobs that were looked at.
+    pub(super) looked: u32,
 }
 
 impl Plan {
@@ -101,11 +102,6 @@ impl Run<'_> {
 
     /// Reserves for a job, and starts it if that begins now.
     pub(super) fn look_conservative(&mut self, plan: &mut Plan, job: u32) -> Result<()> {
-        if self.policy.depth.is_some_and(|depth| plan.looked >= depth) {
-            self.queue.insert(job);
-            return Ok(());
-        }
-        plan.looked += 1;
         let waiting = Waiting {
             ask: self.ask(job),
             vc: self.workload.vc[job as usize],

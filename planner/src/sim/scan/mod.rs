@@ -19,12 +19,9 @@ mod story;
 mod strict;
 mod volcano;
 
-use std::collections::HashMap;
-
 use super::engine::{Action, Queue, Run};
 use super::key::Key;
 use super::policy::{Compat, Order, Preemption, Scan};
-use super::workload::Shape;
 use crate::error::Result;
 
 /// How often a job is stopped at most under the schedulers of Kubernetes, so that a replay ends.
@@ -83,6 +80,15 @@ impl Walk {
             Self::Easy(_) | Self::Conservative(_) => false,
         }
     }
+
+    /// How many jobs it has looked at, where that may be bounded.
+    fn looked(&mut self) -> Option<&mut u32> {
+        match self {
+            Self::Conservative(plan) => Some(&mut plan.looked),
+            Self::Slurm(walk) => Some(&mut walk.looked),
+            Self::Loose(_) | Self::Preempting(_) | Self::Dismissing(_) | Self::Easy(_) => None,
+        }
+    }
 }
 
 impl Run<'_> {
@@ -139,6 +145,13 @@ impl Run<'_> {
             self.queue.insert(job);
             return Ok(());
         }
+        if let (Some(most), Some(looked)) = (self.policy.most_looked_at(), walk.looked()) {
+            if *looked >= most {
+                self.queue.insert(job);
+                return Ok(());
+            }
+            *looked += 1;
+        }
         match walk {
             Walk::Loose(walk) => self.look(walk, job, false),
             Walk::Preempting(walk) => self.look_preempting(walk, job),
@@ -170,14 +183,20 @@ impl Run<'_> {
         if !self.policy.scan.reserves_for_all() || self.dismisses() {
             return order.len();
         }
-        let mut known: HashMap<(Shape, bool), bool> = HashMap::new();
+        let mut refused = Refused::default();
         let mut pieces = Vec::new();
         let has_room = |job: &u32| {
-            let ask = self.ask(*job);
-            *known.entry((ask.shape, ask.relaxed)).or_insert_with(|| match self.policy.scan {
-                Scan::Slurm => self.has_room_slurm(ask.shape),
-                _ => self.placer.place(&self.nodes, ask, &mut pieces),
-            })
+            if refused.holds(self, *job) {
+                return false;
+            }
+            let has_room = match self.policy.scan {
+                Scan::Slurm => self.has_room_slurm(self.shape(*job)),
+                _ => self.placer.place(&self.nodes, self.ask(*job), &mut pieces),
+            };
+            if !has_room {
+                refused.insert(self, *job);
+            }
+            has_room
         };
         order.iter().rposition(has_room).map_or(0, |last| last + 1)
     }

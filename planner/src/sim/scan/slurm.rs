@@ -55,7 +55,7 @@ struct Holder {
 pub(in crate::sim) struct Walk {
     now_s: i64,
     /// Jobs that were looked at.
-    looked: u32,
+    pub(super) looked: u32,
     /// Whether the table of times is full, so that no other is.
     over: bool,
     kept: Kept,
@@ -96,27 +96,23 @@ impl Run<'_> {
     /// Whether one network of switches could have a job, where nodes hang on any.
     pub(in crate::sim) fn could_on_switches(&self, job: u32) -> bool {
         let (true, Some(domains)) = (self.policy.scan == Scan::Slurm, self.whole.domains()) else { return true };
-        let shape = self.shape(job);
-        let gang = Gang::of(shape, &self.whole);
-        let fits = |node: &u32| self.whole.is_type(*node, shape.gpu_type) && gang.fits(&self.whole, *node);
-        let fitting: Vec<u32> = (0..self.whole.len()).filter(fits).collect();
+        let gang = Gang::of(self.shape(job), &self.whole);
+        let fitting: Vec<u32> = gang.fitting(&self.whole).collect();
         tree::pick(domains, &fitting, gang.nodes).is_some()
     }
 
     /// Whether a job of such a shape would start now if nothing was kept.
     pub(super) fn has_room_slurm(&self, shape: Shape) -> bool {
         let gang = Gang::of(shape, &self.nodes);
-        let fits = |node: &u32| self.nodes.is_type(*node, shape.gpu_type) && gang.fits(&self.nodes, *node);
-        self.nodes.eligible().filter(fits).nth(gang.nodes - 1).is_some()
+        gang.fitting(&self.nodes).nth(gang.nodes - 1).is_some()
     }
 
     /// A job starts, or nodes are kept for it.
     pub(super) fn look_slurm(&mut self, walk: &mut Walk, job: u32) -> Result<()> {
-        if walk.over || self.policy.depth.is_some_and(|depth| walk.looked >= depth) {
+        if walk.over {
             self.queue.insert(job);
             return Ok(());
         }
-        walk.looked += 1;
         if self.is_joint() {
             // A job of another pool may have started since.
             (walk.holders, walk.left) = self.at_work();
@@ -205,14 +201,14 @@ impl Run<'_> {
                 }
                 let Some((nodes, victims)) = self.stops(gang, &allowed, walk, candidates) else { return Turn::Wait };
                 let (begin_s, end_s) = whole_minutes(now_s, limit_s);
-                walk.kept.keep(&Mask::of_nodes(self.nodes.len(), &nodes), begin_s, end_s);
+                walk.kept.keep(&Mask::of_nodes(self.nodes.len(), nodes), begin_s, end_s);
                 return Turn::Stop(victims);
             }
             if let Some(later) = later_s.filter(|later| at_s > *later) {
                 from_s = later;
                 continue;
             }
-            let nodes = Mask::of_nodes(self.nodes.len(), &nodes);
+            let nodes = Mask::of_nodes(self.nodes.len(), nodes);
             let (begin_s, end_s) = whole_minutes(at_s, limit_s);
             if walk.kept.is_beyond(begin_s) {
                 return Turn::Wait;

@@ -4,6 +4,8 @@
 //!
 //! Worked number: node 0 is kept from 60 s to 180 s and node 1 from 120 s to 240 s. Before 60 s none is kept; 0 from 60 s, both from 120 s, 1 from 180 s, none from 240 s. After 60 s the first release is at 180 s.
 
+use crate::sim::nodes::ones;
+
 /// A set of the nodes of a pool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Mask(Vec<u64>);
@@ -11,20 +13,14 @@ pub(super) struct Mask(Vec<u64>);
 impl Mask {
     /// The nodes below `count` for which it holds.
     pub(super) fn of(count: u32, holds: impl Fn(u32) -> bool) -> Self {
-        let mut mask = Self(vec![0; count.div_ceil(64) as usize]);
-        (0..count).filter(|node| holds(*node)).for_each(|node| mask.insert(node));
-        mask
+        Self::of_nodes(count, (0..count).filter(|node| holds(*node)))
     }
 
-    /// The nodes of a list.
-    pub(super) fn of_nodes(count: u32, nodes: &[u32]) -> Self {
+    /// These nodes of `count`.
+    pub(super) fn of_nodes(count: u32, nodes: impl IntoIterator<Item = u32>) -> Self {
         let mut mask = Self(vec![0; count.div_ceil(64) as usize]);
-        nodes.iter().for_each(|node| mask.insert(*node));
+        nodes.into_iter().for_each(|node| mask.0[node as usize / 64] |= 1 << (node % 64));
         mask
-    }
-
-    fn insert(&mut self, node: u32) {
-        self.0[node as usize / 64] |= 1 << (node % 64);
     }
 
     pub(super) fn contains(&self, node: u32) -> bool {
@@ -38,14 +34,7 @@ impl Mask {
 
     /// The nodes, rising.
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        (0u32..).zip(&self.0).flat_map(|(at, word)| {
-            let mut left = *word;
-            std::iter::from_fn(move || {
-                let bit = (left != 0).then(|| left.trailing_zeros())?;
-                left &= left - 1;
-                Some(at * 64 + bit)
-            })
-        })
+        ones(&self.0)
     }
 
     fn unite(&mut self, other: &Self) {
@@ -77,7 +66,7 @@ pub(super) struct Kept {
 impl Kept {
     /// Nothing, of `count` nodes, in a table from `now_s` until `end_s`.
     pub(super) fn new(count: u32, now_s: i64, end_s: i64) -> Self {
-        Self { steps: vec![(i64::MIN, Mask::of_nodes(count, &[]))], rows: 1, now_s, end_s }
+        Self { steps: vec![(i64::MIN, Mask::of_nodes(count, []))], rows: 1, now_s, end_s }
     }
 
     /// Whether the table ends before what begins at this second.
@@ -150,7 +139,9 @@ mod tests {
     /// The worked number of the module.
     #[test]
     fn nodes_are_kept_from_second_to_second() {
-        let (all, of) = (Mask::of(70, |node| [0, 1, 69].contains(&node)), |nodes: &[u32]| Mask::of_nodes(70, nodes));
+        let (all, of) = (Mask::of(70, |node| [0, 1, 69].contains(&node)), |nodes: &[u32]| {
+            Mask::of_nodes(70, nodes.iter().copied())
+        });
         let mut kept = Kept::new(70, 0, 1000);
         assert_eq!((kept.spares(&all, 0, 1000), kept.next_release(0)), (all.clone(), None));
         kept.keep(&of(&[0]), 60, 180);
@@ -176,7 +167,7 @@ mod tests {
     /// At most two rows for each time nodes are kept. Of two rows that say the same one goes, but is not there again.
     #[test]
     fn rows_of_the_table_are_counted() {
-        let of = |nodes: &[u32]| Mask::of_nodes(3, nodes);
+        let of = |nodes: &[u32]| Mask::of_nodes(3, nodes.iter().copied());
         let mut kept = Kept::new(3, 90, 300);
         assert_eq!(kept.rows(), 1);
         kept.keep(&of(&[0]), 60, 120);

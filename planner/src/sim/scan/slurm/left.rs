@@ -30,6 +30,11 @@ impl Gang {
     pub(super) fn fits(self, nodes: &Nodes, node: u32) -> bool {
         nodes.room(node, self.shape) >= self.each
     }
+
+    /// Nodes in service, of its GPU type, with room for its part now; rising.
+    pub(super) fn fitting(self, nodes: &Nodes) -> impl Iterator<Item = u32> {
+        nodes.eligible().filter(move |node| nodes.is_type(*node, self.shape.gpu_type) && self.fits(nodes, *node))
+    }
 }
 
 /// Free processors of a node: whole cores; where these are not known, one and less its jobs, as nodes have many more processors than jobs.
@@ -63,9 +68,7 @@ impl Left {
 
     fn fits(&self, gang: Gang, node: u32) -> bool {
         let at = node as usize;
-        self.free[at] >= gang.each
-            && (gang.shape.host.is_none()
-                || self.host.get(at).is_none_or(|left| left.gpus(gang.shape.host) >= gang.each))
+        self.free[at] >= gang.each && self.host.get(at).is_none_or(|left| left.gpus(gang.shape.host) >= gang.each)
     }
 
     /// Nodes for a gang among the allowed: by switches if they hang on any, else by runs of neighbours.
