@@ -3,6 +3,7 @@
 //!
 //! Two nodes of 8 GPUs, one each of the VCs vision and speech. Takes about a minute with the start of the lab.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -40,6 +41,40 @@ fn plan() -> QueuesAnswer {
     answer
 }
 
+/// The lab's `slurm.conf` with these partitions in place of its own, as an operator had it before the plan.
+pub(crate) fn own_partitions(lab: &Lab, partitions: &str) -> String {
+    let before = std::fs::read_to_string(lab.home().join("slurm.conf")).unwrap();
+    let kept: Vec<&str> = before.lines().filter(|line| !line.starts_with("PartitionName=")).collect();
+    format!("{}\n{partitions}", kept.join("\n"))
+}
+
+/// Makes the lab what the plan says: its QOSs, its patch of the operator's own `slurm.conf` and its submission plugin. Gives the file as patched.
+pub(crate) fn carry_out(lab: &Lab, folder: &Path, plan: &QueuesAnswer, own: &str) -> String {
+    let nodes = format!("n[1-{}]", lab.nodes());
+    let files = emit::slurm(plan, &nodes).unwrap();
+    let content = |name: &str| files.iter().find(|(file, _)| file == name).unwrap().1.as_str();
+    let script = folder.join("qos.sh");
+    std::fs::write(&script, content("slurm-qos.sh")).unwrap();
+    lab.output("sh", &[script.to_str().unwrap()]);
+    let conf = folder.join("slurm.conf");
+    std::fs::write(&conf, own).unwrap();
+    let file = OwnFile::new("slurm.conf".to_owned(), own.to_owned()).unwrap();
+    let (name, patch) = against::slurm(plan, &nodes, &[file]).unwrap().file;
+    std::fs::write(folder.join(&name), &patch).unwrap();
+    let applied = Command::new("git").args(["apply", &name]).current_dir(folder).output().unwrap();
+    assert!(applied.status.success(), "{}\n{patch}", String::from_utf8_lossy(&applied.stderr));
+    lab.run(&["install", conf.to_str().unwrap()]);
+    let lua = folder.join("job_submit.lua");
+    let body = content("slurm-job-submit.lua");
+    let text = format!(
+        "function slurm_job_submit(job_desc, part_list, submit_uid)\n{body}\nreturn slurm.SUCCESS\nend\n\
+         function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)\nreturn slurm.SUCCESS\nend\n"
+    );
+    std::fs::write(&lua, text).unwrap();
+    lab.run(&["lua", lua.to_str().unwrap()]);
+    std::fs::read_to_string(&conf).unwrap()
+}
+
 fn squeue(lab: &Lab, job: &str) -> String {
     lab.output("squeue", &["-h", "-j", job, "-o", "%T %P"]).trim().to_owned()
 }
@@ -48,38 +83,14 @@ fn squeue(lab: &Lab, job: &str) -> String {
 fn a_vc_borrows_and_gives_back() {
     let Some(lab) = Lab::up(2) else { return };
     let folder = tempfile::tempdir().unwrap();
-    let files = emit::slurm(&plan(), "n[1-2]").unwrap();
-    let content = |name: &str| files.iter().find(|(file, _)| file == name).unwrap().1.as_str();
-    let script = folder.path().join("qos.sh");
-    std::fs::write(&script, content("slurm-qos.sh")).unwrap();
-    lab.output("sh", &[script.to_str().unwrap()]);
-    let before = std::fs::read_to_string(lab.home().join("slurm.conf")).unwrap();
-    let kept: Vec<&str> = before.lines().filter(|line| !line.starts_with("PartitionName=")).collect();
-    // As an operator had it: a partition of its own nodes for each VC. The plan comes in as a patch.
-    let own = format!(
-        "{}\nPartitionName=vision Nodes=n1 Default=YES MaxTime=60 # theirs\nPartitionName=speech Nodes=n2\n",
-        kept.join("\n")
+    let own = own_partitions(
+        &lab,
+        "PartitionName=vision Nodes=n1 Default=YES MaxTime=60 # theirs\nPartitionName=speech Nodes=n2\n",
     );
-    let conf = folder.path().join("slurm.conf");
-    std::fs::write(&conf, &own).unwrap();
-    let file = OwnFile::new("slurm.conf".to_owned(), own).unwrap();
-    let (name, patch) = against::slurm(&plan(), "n[1-2]", &[file]).unwrap().file;
-    std::fs::write(folder.path().join(&name), &patch).unwrap();
-    let applied = Command::new("git").args(["apply", &name]).current_dir(folder.path()).output().unwrap();
-    assert!(applied.status.success(), "{}\n{patch}", String::from_utf8_lossy(&applied.stderr));
-    let text = std::fs::read_to_string(&conf).unwrap();
+    let text = carry_out(&lab, folder.path(), &plan(), &own);
     for kept in ["Default=YES MaxTime=60 PriorityTier=20 QOS=vision-own PreemptMode=OFF # theirs", "PreemptType="] {
         assert!(text.contains(kept), "{text}");
     }
-    lab.run(&["install", conf.to_str().unwrap()]);
-    let lua = folder.path().join("job_submit.lua");
-    let body = content("slurm-job-submit.lua");
-    let text = format!(
-        "function slurm_job_submit(job_desc, part_list, submit_uid)\n{body}\nreturn slurm.SUCCESS\nend\n\
-         function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)\nreturn slurm.SUCCESS\nend\n"
-    );
-    std::fs::write(&lua, text).unwrap();
-    lab.run(&["lua", lua.to_str().unwrap()]);
 
     let node = |partition: &str, name: &str, seconds: &str| {
         let partition = format!("--partition={partition}");

@@ -156,6 +156,7 @@ impl Answer {
         let digits = |value: Option<f64>| Cell::opt(value, |value| Cell::Float { value, digits: 3 });
         for (name, cell) in [
             ("Jobs compared", Cell::Int(fidelity.jobs as i64)),
+            ("Jobs without a recorded start", Cell::Int(fidelity.without_start as i64)),
             ("Jobs that started then and never start here", Cell::Int(fidelity.never_started as i64)),
             ("Mean wait, recorded", duration(fidelity.recorded_mean_wait_s)),
             ("Mean wait, replayed", duration(fidelity.replayed_mean_wait_s)),
