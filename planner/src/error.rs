@@ -1,6 +1,7 @@
 //! What can go wrong in a plan, said so that the reader knows what to change.
 
 use tracecast_analytics::Kind;
+use tracecast_analytics::schema::Resource;
 
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -17,9 +18,13 @@ pub enum Error {
     /// A cluster cannot be what it says.
     #[error("cluster: {0}")]
     Cluster(String),
-    /// The trace does not say how large its cluster is; the text is a file to start from.
-    #[error("cluster: {0}")]
-    ClusterNotRecorded(String),
+    /// The trace does not say how large its cluster is.
+    #[error(
+        "cluster: the source does not say how many {many} there are; write a file with `tracecast cluster SOURCE --resource {id} --out cluster.toml`, correct what it infers, and name it with --cluster",
+        many = .0.many(),
+        id = .0.id()
+    )]
+    ClusterNotRecorded(Resource),
     /// No job is left to replay, or none that could be compared; the text says why.
     #[error("{0}")]
     NoJobs(String),

@@ -27,7 +27,7 @@ use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 use tracecast_analytics::stats::sum;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, worth};
 use crate::replay::compare::{self, IntervalEstimate};
 use crate::replay::fidelity::Fidelity;
@@ -140,13 +140,13 @@ pub fn compare(trace: &Trace) -> std::result::Result<Pooling, String> {
             format::count(gpu_jobs as u64)
         ));
     }
-    // The message of a trace without capacity is a cluster file to start from: too long for one line.
-    let loaded = load(trace, None, &Options { hosts: Hosts::Usual, ..Options::default() }).map_err(|error| {
-        let text = error.to_string();
-        let first = text.lines().next().unwrap_or_default();
-        match first.split_once("; write a file") {
-            Some(_) => "the source does not say how many GPUs its VCs have".to_owned(),
-            None => first.strip_prefix("cluster: ").unwrap_or(first).to_owned(),
+    let options = Options { hosts: Hosts::Usual, ..Options::default() };
+    let loaded = load(trace, None, &options).map_err(|error| match error {
+        Error::ClusterNotRecorded(_) => "the source does not say how many GPUs its VCs have".to_owned(),
+        other => {
+            let text = other.to_string();
+            let first = text.lines().next().unwrap_or_default();
+            first.strip_prefix("cluster: ").unwrap_or(first).to_owned()
         }
     })?;
     let requests = loaded.workload.shapes.len();

@@ -98,7 +98,7 @@ pub(crate) struct PlanCapacity {
     pub(crate) resource: Option<Resource>,
     /// Cluster file (TOML) with the nodes of each VC [default: the nodes that the trace records]
     ///
-    /// If the trace records no nodes, the command prints a file to start from.
+    /// If the trace records no nodes, `tracecast cluster` infers a file to start from.
     #[arg(long, value_name = "TOML", help_heading = "Jobs and nodes")]
     pub(crate) cluster: Option<PathBuf>,
     /// Test numbers of nodes on jobs submitted from this time on, each chosen on what was known before [default: a quarter of the time before the end, at most 14 days]

@@ -39,30 +39,6 @@ pub(crate) enum Emit {
     Volcano,
 }
 
-/// What is to be short.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Aim {
-    /// The mean and the 95 % wait, alike
-    Wait,
-    /// The median wait
-    Median,
-    /// The 95 % wait
-    Tail,
-    /// The mean and the 95 % wait of jobs of one GPU, of up to 8, and of more, each alike
-    Classes,
-}
-
-impl From<Aim> for Objective {
-    fn from(aim: Aim) -> Self {
-        match aim {
-            Aim::Wait => Self::Wait,
-            Aim::Median => Self::Median,
-            Aim::Tail => Self::Tail,
-            Aim::Classes => Self::Classes,
-        }
-    }
-}
-
 #[derive(Debug, Args)]
 #[command(after_help = format!("\
 Example, the bundled sample, as Slurm and as Kueue read it:
@@ -80,8 +56,8 @@ pub(crate) struct PlanQueues {
     pub(crate) resource: Option<Resource>,
     /// Cluster file (TOML) with the nodes of each VC [default: the nodes that the trace records]
     ///
-    /// What a VC owns are its nodes; in a pool that VCs share it is guaranteed_gpus, else quota_gpus. If the trace records no nodes, the command
-    /// prints a file to start from.
+    /// What a VC owns are its nodes; in a pool that VCs share it is guaranteed_gpus, else quota_gpus. If the trace records no nodes, `tracecast cluster`
+    /// infers a file to start from.
     #[arg(long, value_name = "TOML", help_heading = "Jobs and nodes")]
     pub(crate) cluster: Option<PathBuf>,
     /// CSV of predicted run times, with the columns job_id and predicted_duration_s (seconds)
@@ -93,9 +69,13 @@ pub(crate) struct PlanQueues {
     /// Choose on jobs submitted before this time, and test on those after it [default: when two thirds of the jobs are submitted]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
-    /// What is to be short
-    #[arg(long, value_enum, value_name = "WHAT", default_value = "wait", help_heading = "Evaluation")]
-    pub(crate) objective: Aim,
+    /// What is to be small: wait (the mean and the 95 % wait, alike), or terms, separated by commas
+    ///
+    /// Terms are mean, median and tail (the 95 % wait); fair, the wait of the VC that fares worst beside that on nodes of its own; predictable, how
+    /// far starts are from what jobs could be told when they came; and held, GPU time with what is lost at stops. Each may have a weight, as in
+    /// median=2,tail. With classes, all of it counts alike for jobs of one GPU, of up to 8, and of more.
+    #[arg(long, value_name = "TERMS", default_value_t, help_heading = "Evaluation")]
+    pub(crate) objective: Objective,
     /// Search on from the list, with so many ways replayed on the earlier jobs at most, such as 200; 0 is the list alone
     ///
     /// A search also tries other orders, a queue of short jobs, backfill and other sizes of shares. It ends when nothing more is clearly better. On the traces that it was tried on it is no better than the list.
@@ -196,7 +176,7 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     }
     loaded.notes = subject.notes;
     let request =
-        QueuesRequest { eval_from_ms, today, objective: asked.objective.into(), replays: asked.replays as usize };
+        QueuesRequest { eval_from_ms, today, objective: asked.objective.clone(), replays: asked.replays as usize };
     let listed = search::listed(&loaded, &request);
     if (1..=listed).contains(&request.replays) {
         let what = format!(

@@ -78,7 +78,7 @@ pub(crate) struct Jobs {
     /// Cluster file (TOML) with the nodes and quotas of each VC [default: the nodes that the trace records]
     ///
     /// The file may also have sizes that change over time, and failures. `tracecast cluster SOURCE` writes one with the nodes that the trace
-    /// records. If it records none, the command prints a file to start from.
+    /// records. If it records none, that command infers them.
     #[arg(long, value_name = "TOML")]
     pub(crate) cluster: Option<PathBuf>,
     /// Quotas of queues, as the objects of Kueue, KAI or Volcano (YAML or JSON): scheduling is then theirs

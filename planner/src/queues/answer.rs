@@ -15,12 +15,13 @@ use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::SourceRecord;
 
-use super::measure::{JobWaits, Objective};
+use super::measure::JobWaits;
+use super::objective::Objective;
 use super::search::{QueuesRequest, SearchOutcome, TriedSetup, VcOutcome, search};
 use super::setup::{QueueChange, Setup};
 use super::share::{Shares, Sharing, ShortQueue, ceiling_of, is_private};
 use crate::error::{Error, Result};
-use crate::plan::{Recommendation, worth};
+use crate::plan::{Effect, Recommendation, WORTH, worth};
 use crate::replay::answer::KnownByRun;
 use crate::replay::compare::{IntervalEstimate, Merit};
 use crate::replay::fidelity::Fidelity;
@@ -138,6 +139,74 @@ pub struct WorseVc {
     pub beyond_interval: bool,
 }
 
+/// What the objective looks at beside waits, on the later jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct ObjectiveOutcome {
+    /// What the chosen costs, of today's 1.
+    pub cost: f64,
+    /// How far starts are today from what jobs could be told when they came, on average, seconds; none if the objective does not ask.
+    pub told_error_s: Option<f64>,
+    /// The same as chosen.
+    pub recommended_told_error_s: Option<f64>,
+    /// The mean wait of the VC that fares worst today, as a share of that on nodes of its own, a minute added to both; none if the objective does not ask.
+    pub worst_vc: Option<f64>,
+    /// The same as chosen.
+    pub recommended_worst_vc: Option<f64>,
+}
+
+impl ObjectiveOutcome {
+    fn of(today: &TriedSetup, chosen: &TriedSetup) -> Self {
+        let (before, after) = (&today.later.measured, &chosen.later.measured);
+        Self {
+            cost: chosen.later.cost,
+            told_error_s: before.told_error_s,
+            recommended_told_error_s: after.told_error_s,
+            worst_vc: before.worst_vc,
+            recommended_worst_vc: after.worst_vc,
+        }
+    }
+
+    /// What changes of it; no interval was found.
+    fn effects(self) -> impl Iterator<Item = Effect> {
+        let of = |what: &str, unit: &str, before: Option<f64>, after: Option<f64>| {
+            Some(Effect {
+                what: what.to_owned(),
+                unit: unit.to_owned(),
+                change: after? - before?,
+                low: None,
+                high: None,
+                interval: "none: one later stretch".to_owned(),
+            })
+        };
+        let told =
+            of("Distance of starts from what could be told", "s", self.told_error_s, self.recommended_told_error_s);
+        let worst = of(
+            "Wait of the VC that fares worst, in waits on nodes of its own",
+            "",
+            self.worst_vc,
+            self.recommended_worst_vc,
+        );
+        told.into_iter().chain(worst)
+    }
+
+    /// In words, what is asked for.
+    pub(super) fn in_words(self) -> Vec<String> {
+        let told = self.told_error_s.zip(self.recommended_told_error_s).map(|(before, after)| {
+            format!(
+                "What a later job could be told of its start when it came would be off by {} on average, today by {}.",
+                format::duration(after),
+                format::duration(before)
+            )
+        });
+        let worst = self.worst_vc.zip(self.recommended_worst_vc).map(|(before, after)| {
+            format!(
+                "The VC that fares worst waits {after:.2} times as long on average as on nodes of its own, today {before:.2} times (a minute added to each wait)."
+            )
+        });
+        told.into_iter().chain(worst).collect()
+    }
+}
+
 /// The later jobs, which nothing was chosen on.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HeldOut {
@@ -167,6 +236,8 @@ pub struct HeldOut {
     pub stopped: u64,
     /// What those hold beyond their runs, GPU-hours: work that is lost, or done twice.
     pub lost_gpu_hours: f64,
+    /// What else the objective looks at.
+    pub objective: ObjectiveOutcome,
     /// The same jobs as Kueue itself would admit them, with the quotas that are written for it; none where nothing is written.
     pub under_kueue: Option<UnderKueue>,
 }
@@ -369,10 +440,15 @@ impl QueuesAnswer {
         };
         let change = found.change.differences.first();
         let base = today.later.waits.merit;
-        let worth = change.is_some_and(|change| match request.objective {
-            Objective::Tail => worth(-change.p95_wait_s.value, -change.p95_wait_s.high, base.p95_wait_s),
-            Objective::Wait | Objective::Median | Objective::Classes => {
+        let objective = &request.objective;
+        let worth = change.is_some_and(|change| {
+            if objective.is_of_the_tail() {
+                worth(-change.p95_wait_s.value, -change.p95_wait_s.high, base.p95_wait_s)
+            } else if objective.is_of_waits() {
                 worth(-change.mean_wait_s.value, -change.mean_wait_s.high, base.mean_wait_s)
+            } else {
+                // Of what is no wait there is no interval: it has to be less on the later jobs as well, and nobody may wait the longer for it.
+                chosen.later.cost <= 1.0 - WORTH && change.mean_wait_s.low <= 0.0
             }
         });
         let worse = worse(&found, &name);
@@ -407,7 +483,7 @@ impl QueuesAnswer {
             eval_from,
             today: request.today.describe(),
             resource: loaded.resource,
-            objective: request.objective,
+            objective: request.objective.clone(),
             fidelity: found.fidelity.clone(),
             pareto: candidates
                 .iter()
@@ -440,6 +516,7 @@ impl QueuesAnswer {
                 cannot_run: chosen.later.cannot_run as u64,
                 stopped: chosen.later.stopped as u64,
                 lost_gpu_hours: chosen.later.lost_gpu_hours,
+                objective: ObjectiveOutcome::of(today, chosen),
                 under_kueue: None,
             },
             vcs: vcs(loaded, &shares, &found, &set),

@@ -1,35 +1,27 @@
 //! How long jobs wait in a replay of a setup, and what that is worth.
 //!
-//! **Wait** is from submission to end less the run, so that what a job loses when it is stopped counts. A setup costs
+//! **Wait** is from submission to end less the run, so that what a job loses when it is stopped counts. What a setup costs is for the [objective](super::objective) to say, from what is
+//! measured here: waits, how the VC that fares worst fares, how far starts are from what could be told, and GPU time held. It is found for the earlier time as a whole and for each third of it.
 //!
-//! ```text
-//! wait     the mean of two shares: of today's mean wait and of today's 95 % wait
-//! median   the share of today's median wait
-//! tail     the share of today's 95 % wait
-//! classes  as `wait`, for jobs of one GPU, of up to 8, and of more, each class with at least 20 jobs counted alike
-//! ```
-//!
-//! with a minute added to each wait, so that where today hardly waits seconds do not count as multiples. It is found for the earlier time as a whole and for each third of it.
-//!
-//! O(jobs log jobs) a setup. Worked number: a mean wait of 60 min that falls to 9.15 and a 95 % wait of 119 min that falls to 29 cost (10.15/61 + 30/120) / 2 = 0.21.
+//! O(jobs log jobs) a setup. Worked number: a VC that waits 9 min on average and would wait 4 on nodes of its own fares (9 + 1) / (4 + 1) = 2 times as badly.
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use tracecast_analytics::stats::quantile::quantiles_in_place;
 
+use super::objective::{MINUTE_S, Objective};
 use super::setup::Scene;
+use super::told;
 use crate::error::Result;
 use crate::plan::interval::average;
 use crate::replay::compare::{self, Comparison, Merit};
 use crate::replay::metric::JobTimes;
-use crate::sim::{Cluster, Outcome, Policy, Workload, simulate};
+use crate::sim::{Cluster, Estimate, Outcome, Policy, Schedule, Workload, simulate};
 
 /// Fewest jobs of a VC, or a class, that are judged.
 pub(super) const FEWEST_OF_VC: usize = 20;
 /// How much longer than on nodes of its own a VC may wait in the earlier time: as a share of that wait, and beyond.
-pub const SLACK: (f64, f64) = (0.05, 60.0);
+pub const SLACK: (f64, f64) = (0.05, MINUTE_S);
 /// The quantile of the wait that counts beside the mean.
 const TAIL: f64 = 0.95;
 /// Seed of the bootstrap.
@@ -38,43 +30,6 @@ const SEED: u64 = 1;
 pub(super) const WINDOWS: usize = 3;
 /// GPUs of the largest job of each class of size but the last.
 const CLASSES: [f64; 2] = [1.0, 8.0];
-
-/// What is to be short.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Objective {
-    /// Mean and 95 % wait, alike.
-    #[default]
-    Wait,
-    /// The median wait.
-    Median,
-    /// The 95 % wait.
-    Tail,
-    /// Mean and 95 % wait of each class of size.
-    Classes,
-}
-
-impl Objective {
-    /// In words.
-    pub fn in_words(self) -> &'static str {
-        match self {
-            Self::Wait => "the mean and the 95 % wait",
-            Self::Median => "the median wait",
-            Self::Tail => "the 95 % wait",
-            Self::Classes => "the mean and the 95 % wait of each class of size",
-        }
-    }
-
-    fn cost(self, of: &JobWaits, today: &JobWaits) -> f64 {
-        let share = |of: f64, base: f64| (of + SLACK.1) / (base + SLACK.1);
-        let tail = || share(of.merit.p95_wait_s, today.merit.p95_wait_s);
-        match self {
-            Self::Wait | Self::Classes => f64::midpoint(share(of.merit.mean_wait_s, today.merit.mean_wait_s), tail()),
-            Self::Median => share(of.median_wait_s, today.median_wait_s),
-            Self::Tail => tail(),
-        }
-    }
-}
 
 /// What jobs of a VC, or all, waited.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -93,6 +48,24 @@ impl JobWaits {
         Self { jobs: 0, merit: Merit { mean_wait_s: 0.0, p95_wait_s: 0.0 }, median_wait_s: 0.0 };
 }
 
+/// What a replay did to some jobs, as far as an objective looks at it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured {
+    /// Their waits.
+    pub waits: JobWaits,
+    /// Of VCs with at least 20 of them, the mean wait as a share of that on nodes of its own, a minute added to both: of the VC of which it is greatest. `None` if not asked for.
+    pub worst_vc: Option<f64>,
+    /// How far starts are from what jobs could be told, on average, seconds. `None` if not asked for, or if none of them was asked.
+    pub told_error_s: Option<f64>,
+    /// What they hold, GPU-seconds.
+    pub held_gpu_s: f64,
+}
+
+impl Measured {
+    /// Of no job.
+    pub(super) const NONE: Self = Self { waits: JobWaits::NONE, worst_vc: None, told_error_s: None, held_gpu_s: 0.0 };
+}
+
 /// What a replay did to each job.
 pub(super) struct Times {
     of: JobTimes,
@@ -100,21 +73,34 @@ pub(super) struct Times {
     wait_ms: Vec<Option<i64>>,
     /// Whether it was stopped for another.
     stopped: Vec<bool>,
+    /// How far starts are from what these jobs could be told, milliseconds; empty if nobody asked.
+    told_error_ms: BTreeMap<usize, i64>,
 }
 
 impl Times {
     /// A replay.
     pub(super) fn run(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Result<Self> {
-        let schedule = simulate(workload, cluster, policy)?;
-        let times = JobTimes::of(workload, &schedule)?;
+        Self::scheduled(workload, &simulate(workload, cluster, policy)?)
+    }
+
+    fn scheduled(workload: &Workload, schedule: &Schedule) -> Result<Self> {
+        let times = JobTimes::of(workload, schedule)?;
         let stopped = schedule.preemptions.iter().map(|stops| *stops > 0).collect();
         let wait = |(job, run): (usize, &i64)| Some(times.jct_ms.get(job).copied().flatten()? - run);
-        Ok(Self { wait_ms: workload.run_ms.iter().enumerate().map(wait).collect(), of: times, stopped })
+        let wait_ms = workload.run_ms.iter().enumerate().map(wait).collect();
+        Ok(Self { wait_ms, of: times, stopped, told_error_ms: BTreeMap::new() })
     }
 
     /// A replay of what was prepared.
     pub(super) fn of(scene: &Scene<'_>) -> Result<Self> {
         Self::run(&scene.workload, &scene.cluster, &scene.policy)
+    }
+
+    /// The same, in which these jobs are told when they would start, by what is known of runs.
+    pub(super) fn telling(scene: &Scene<'_>, estimate: Estimate, jobs: &[usize]) -> Result<Self> {
+        let schedule = simulate(&scene.workload, &scene.cluster, &scene.policy)?;
+        let told_error_ms = told::errors_ms(scene, &schedule, estimate, jobs)?.into_iter().collect();
+        Ok(Self { told_error_ms, ..Self::scheduled(&scene.workload, &schedule)? })
     }
 
     /// How many of some jobs were stopped for others, and what those held beyond their runs, GPU-hours.
@@ -139,6 +125,45 @@ impl Times {
             return None;
         };
         Some(JobWaits { jobs, merit: Merit { mean_wait_s, p95_wait_s }, median_wait_s })
+    }
+
+    /// How far the starts of those of some jobs that were told one are from it, on average, seconds.
+    pub(super) fn told_error_s(&self, jobs: &[usize]) -> Option<f64> {
+        let told: Vec<f64> =
+            jobs.iter().filter_map(|job| self.told_error_ms.get(job)).map(|error| *error as f64 / 1e3).collect();
+        (!told.is_empty()).then(|| average(told.iter().copied()))
+    }
+
+    /// What some jobs hold, GPU-seconds.
+    pub(super) fn held_gpu_s(&self, workload: &Workload, jobs: &[usize]) -> f64 {
+        let held = |job: &usize| Some(workload.shape_of(*job).as_gpus() * *self.of.held_ms.get(*job)? as f64 / 1e3);
+        jobs.iter().filter_map(held).sum()
+    }
+
+    /// How the VC that fares worst fares beside `private`.
+    pub(super) fn worst_vc(&self, private: &Self, workload: &Workload, jobs: &[usize]) -> Option<f64> {
+        let of = |jobs: &Vec<usize>| -> Option<f64> {
+            let (here, alone) = (self.waited(jobs)?.merit.mean_wait_s, private.waited(jobs)?.merit.mean_wait_s);
+            Some((here + MINUTE_S) / (alone + MINUTE_S))
+        };
+        let judged = by_vc(workload, jobs).into_values().filter(|jobs| jobs.len() >= FEWEST_OF_VC);
+        judged.filter_map(|jobs| of(&jobs)).reduce(f64::max)
+    }
+
+    /// What an objective looks at, of some jobs; `None` if none ran.
+    pub(super) fn measured(
+        &self,
+        objective: &Objective,
+        private: &Self,
+        workload: &Workload,
+        jobs: &[usize],
+    ) -> Option<Measured> {
+        Some(Measured {
+            waits: self.waited(jobs)?,
+            worst_vc: if objective.is_fair() { self.worst_vc(private, workload, jobs) } else { None },
+            told_error_s: self.told_error_s(jobs),
+            held_gpu_s: self.held_gpu_s(workload, jobs),
+        })
     }
 
     /// Jobs that it counts, by position, submitted from `from` until `to`.
@@ -214,14 +239,14 @@ pub(super) struct Yardstick<'a> {
     /// Those of them that run on nodes of their own as well.
     pub(super) jobs: Vec<usize>,
     halves: [Vec<usize>; 2],
-    /// Jobs of the whole time and of each third, by class, with their waits today.
-    classes: Vec<Vec<(Vec<usize>, JobWaits)>>,
+    /// Jobs of the whole time and of each third, by class, with what is measured of them today.
+    classes: Vec<Vec<(Vec<usize>, Measured)>>,
 }
 
 impl<'a> Yardstick<'a> {
     pub(super) fn new(
         workload: &'a Workload,
-        (split_ms, objective): (i64, Objective),
+        (split_ms, objective): (i64, &Objective),
         private: Times,
         today: &Times,
     ) -> Self {
@@ -235,23 +260,29 @@ impl<'a> Yardstick<'a> {
         let third = split_ms / WINDOWS as i64;
         let mut windows = vec![jobs.clone(), between(i64::MIN, third), between(third, 2 * third)];
         windows.push(between(2 * third, i64::MAX));
-        let class = |job: usize| match objective {
-            Objective::Classes => CLASSES.partition_point(|most| workload.shape_of(job).as_gpus() > *most),
-            Objective::Wait | Objective::Median | Objective::Tail => 0,
+        let class = |job: usize| match objective.is_by_class() {
+            true => CLASSES.partition_point(|most| workload.shape_of(job).as_gpus() > *most),
+            false => 0,
         };
         let split = |jobs: Vec<usize>| {
             let mut by_class: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
             jobs.into_iter().for_each(|job| by_class.entry(class(job)).or_default().push(job));
             let large = by_class.into_values().filter(|jobs| jobs.len() >= FEWEST_OF_VC);
-            large.filter_map(|jobs| today.waited(&jobs).map(|waits| (jobs, waits))).collect()
+            let of_class = |jobs: Vec<usize>| {
+                today.measured(objective, &private, workload, &jobs).map(|measured| (jobs, measured))
+            };
+            large.filter_map(of_class).collect()
         };
         let classes = windows.into_iter().map(split).collect();
-        Self { workload, objective, private, of_today, jobs, halves, classes }
+        Self { workload, objective: objective.clone(), private, of_today, jobs, halves, classes }
     }
 
     /// What a setup costs on the jobs of one of the windows; `None` if there are too few.
-    fn cost(&self, times: &Times, classes: &[(Vec<usize>, JobWaits)]) -> Option<f64> {
-        let of = |(jobs, today): &(Vec<usize>, JobWaits)| Some(self.objective.cost(&times.waited(jobs)?, today));
+    fn cost(&self, times: &Times, classes: &[(Vec<usize>, Measured)]) -> Option<f64> {
+        let of = |(jobs, today): &(Vec<usize>, Measured)| {
+            let measured = times.measured(&self.objective, &self.private, self.workload, jobs)?;
+            Some(self.objective.cost(&measured, today))
+        };
         (!classes.is_empty()).then(|| average(classes.iter().filter_map(of)))
     }
 
@@ -284,29 +315,5 @@ impl<'a> Yardstick<'a> {
             }
         }
         found
-    }
-}
-
-/// What a setup costs on some jobs, of today's 1, whatever their class.
-pub(super) fn cost(objective: Objective, waits: &JobWaits, today: &JobWaits) -> f64 {
-    objective.cost(waits, today)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_worked_number() {
-        let min = |mean: f64, p95: f64, median: f64| JobWaits {
-            jobs: 1,
-            merit: Merit { mean_wait_s: mean * 60.0, p95_wait_s: p95 * 60.0 },
-            median_wait_s: median * 60.0,
-        };
-        let (of, today) = (min(9.15, 29.0, 0.0), min(60.0, 119.0, 9.0));
-        let is = |objective: Objective, cost: f64| assert!((objective.cost(&of, &today) - cost).abs() < 1e-3);
-        is(Objective::Wait, 0.208);
-        is(Objective::Tail, 0.25);
-        is(Objective::Median, 0.1);
     }
 }

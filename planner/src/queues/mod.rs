@@ -3,7 +3,7 @@
 //! * [`share`]: what is a VC's own, and the ways to share: nodes of one's own, one pool in which every VC is served first up to its own share and
 //!   borrows beyond it, one pool without shares.
 //! * [`setup`]: what can be changed: how nodes are shared, the sizes of shares, the order, backfill, a queue of short jobs.
-//! * [`measure`]: how long jobs wait in a replay, what that is worth, and whom it wrongs.
+//! * [`measure`]: how long jobs wait in a replay, and whom it wrongs. [`objective`]: what that is worth.
 //! * [`search`]: every way with three policies, and what a search finds from there, replayed on the earlier jobs, chosen under the **sharing incentive** (no VC waits longer than on
 //!   nodes of its own), and held against the later jobs.
 //! * [`UnderKueue`]: what Kueue itself would make of it.
@@ -15,12 +15,14 @@ pub mod against;
 pub mod answer;
 pub mod emit;
 pub mod measure;
+pub mod objective;
 pub mod search;
 pub mod setup;
 pub mod share;
+mod told;
 mod under_kueue;
 
 pub use answer::{QueuesAnswer, UnderKueue};
-pub use measure::Objective;
+pub use objective::Objective;
 pub use search::QueuesRequest;
 pub use under_kueue::plan;

@@ -6,7 +6,7 @@
 //! list          every way to share × three policies: today's, today's with EASY backfill, and the shortest job first, by predicted runs
 //! incentive     a setup is allowed if in each half of the earlier time no VC's mean or 95 % wait exceeds that on nodes of its own by more than
 //!               5 % and a minute, and every job runs that runs today
-//! criterion     of those, what costs least of the earlier jobs' waits ([`measure`](super::measure))
+//! criterion     of those, what costs least in the earlier time, by the [objective](super::objective)
 //! search        from the best three of what was tried, everything that differs from one of them in one thing ([`setup`](super::setup)), until the best of all is no
 //!               better by the margin or no replay is left. What is found replaces the list's choice only if it beats it
 //! beats         costs less on the mean of three thirds of the earlier time, by a twentieth and by a hundredth of today's, and in no third more than a twentieth
@@ -28,9 +28,11 @@
 
 use rayon::prelude::*;
 
-use super::measure::{EarlierOutcome, FEWEST_OF_VC, JobWaits, Objective, Times, Yardstick, by_vc, compared, cost};
+use super::measure::{EarlierOutcome, FEWEST_OF_VC, JobWaits, Measured, Times, Yardstick, by_vc, compared};
+use super::objective::Objective;
 use super::setup::{Ground, Knobs, QueueChange, Setup};
 use super::share::{Shares, Sharing};
+use super::told;
 use crate::error::{Error, Result};
 use crate::plan::window;
 use crate::replay::compare::{Comparison, Difference};
@@ -63,7 +65,7 @@ pub struct QueuesRequest {
 impl QueuesRequest {
     /// The list alone, for the mean and the 95 % wait.
     pub fn of_list(eval_from_ms: Option<i64>, today: Policy) -> Self {
-        Self { eval_from_ms, today, objective: Objective::Wait, replays: 0 }
+        Self { eval_from_ms, today, objective: Objective::default(), replays: 0 }
     }
 }
 
@@ -72,6 +74,10 @@ impl QueuesRequest {
 pub struct LaterOutcome {
     /// Their waits.
     pub waits: JobWaits,
+    /// What else the objective looks at.
+    pub measured: Measured,
+    /// What it costs, of today's 1.
+    pub cost: f64,
     /// Those that run today and not under it.
     pub cannot_run: usize,
     /// Those that were stopped for others.
@@ -162,6 +168,8 @@ type Known = (Setup, usize, EarlierOutcome);
 /// Setups as they are tried on the earlier jobs.
 struct Trial<'a> {
     workload: &'a Workload,
+    /// Jobs that are told when they would start; none if nobody asks.
+    told: Vec<usize>,
     ground: Ground<'a>,
     yardstick: Yardstick<'a>,
     done: &'a (dyn Fn() + Sync),
@@ -170,7 +178,7 @@ struct Trial<'a> {
 impl Trial<'_> {
     fn judge(&self, setups: Vec<Setup>, round: usize) -> Result<Vec<Known>> {
         let one = |setup: Setup| {
-            let times = Times::of(&self.ground.scene(&setup, self.workload)?)?;
+            let times = self.ground.times(&setup, self.workload, &self.told)?;
             (self.done)();
             let judged = self.yardstick.judge(&times);
             Ok((setup, round, judged))
@@ -278,14 +286,31 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     let ground = Ground { cluster, shares: &shares, asked: &asked_gpu_s, estimate: knobs.estimate() };
     let private = Setup::new(Sharing::Private, today.clone());
     let as_today = Setup::new(Sharing::AsToday, today.clone());
-    let times = |setup: &Setup, workload: &Workload| Times::of(&ground.scene(setup, workload)?);
-    let yardstick =
-        Yardstick::new(&known, (split_ms, request.objective), times(&private, &known)?, &times(&as_today, &known)?);
+    if request.objective.foretells() && knobs.knows_no_runs() {
+        return Err(Error::Malformed {
+            what: "objective",
+            found: request.objective.to_string(),
+            remedy: "what a job could be told hangs on how long jobs are expected to run: give --predictions, or --estimate requested where jobs have time limits".to_owned(),
+        });
+    }
+    let told_of = |workload: &Workload, from: i64| -> Vec<usize> {
+        let uncounted = workload.uncounted();
+        let asked = |job: &usize| workload.submit_ms.get(*job) >= Some(&from) && !uncounted.contains(&(*job as u32));
+        let jobs: Vec<usize> = (0..workload.len()).filter(asked).collect();
+        if request.objective.foretells() { told::sample(&jobs) } else { Vec::new() }
+    };
+    let told = told_of(&known, i64::MIN);
+    let yardstick = Yardstick::new(
+        &known,
+        (split_ms, &request.objective),
+        ground.times(&private, &known, &[])?,
+        &ground.times(&as_today, &known, &told)?,
+    );
     done();
     if yardstick.jobs.len() < FEWEST_JOBS {
         return too_few("before", yardstick.jobs.len(), workload.len());
     }
-    let trial = Trial { workload: &known, ground, yardstick, done };
+    let trial = Trial { workload: &known, told, ground, yardstick, done };
     let mut tried = trial.judge(knobs.list(), 0)?;
     let of_list = least(tried.iter(), |earlier| earlier.cost);
     let mut chosen = of_list;
@@ -315,19 +340,26 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
         })
         .collect();
     // The later jobs, in a replay of all.
-    let private = times(&private, workload)?;
-    let today_times = times(&as_today, workload)?;
+    let told = told_of(workload, split_ms);
+    let private = ground.times(&private, workload, &[])?;
+    let today_times = ground.times(&as_today, workload, &told)?;
     let of_today = today_times.counted(workload, split_ms, i64::MAX);
     let jobs: Vec<usize> = of_today.iter().copied().filter(|job| private.wait_ms(*job).is_some()).collect();
     if jobs.len() < FEWEST_JOBS {
         return too_few("after", jobs.len(), workload.len());
     }
+    let measured =
+        |times: &Times| times.measured(&request.objective, &private, workload, &jobs).unwrap_or(Measured::NONE);
+    let measured_today = measured(&today_times);
     let later = |(setup, round, earlier): Known| -> Result<TriedSetup> {
-        let times = times(&setup, workload)?;
+        let times = ground.times(&setup, workload, &told)?;
         done();
+        let measured = measured(&times);
         let (stopped, lost_gpu_hours) = times.stopped(workload, &jobs);
         let later = LaterOutcome {
-            waits: times.waited(&jobs).unwrap_or(JobWaits::NONE),
+            waits: measured.waits,
+            measured,
+            cost: request.objective.cost(&measured, &measured_today),
             cannot_run: of_today.iter().filter(|job| times.wait_ms(**job).is_none()).count(),
             stopped,
             lost_gpu_hours,
@@ -350,12 +382,12 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     // Who runs fewer jobs is not the better for it.
     let with_hindsight = |tried: &TriedSetup| {
         let whole = if tried.later.cannot_run == 0 { 0.0 } else { f64::INFINITY };
-        whole + cost(request.objective, &tried.later.waits, &first.later.waits)
+        whole + tried.later.cost
     };
     let allowed = tried.iter().enumerate().filter(|(_, tried)| tried.is_allowed());
     let hindsight = allowed.min_by(|a, b| with_hindsight(a.1).total_cmp(&with_hindsight(b.1))).map_or(0, |(at, _)| at);
     let Some(ideal) = tried.get(hindsight) else { return Err(Error::NoScenario("there is no candidate")) };
-    let (picked_times, ideal) = (times(&picked, workload)?, times(&ideal.setup, workload)?);
+    let (picked_times, ideal) = (ground.times(&picked, workload, &[])?, ground.times(&ideal.setup, workload, &[])?);
     let runs = |job: &usize| [&picked_times, &ideal].iter().all(|times| times.wait_ms(*job).is_some());
     let ran: Vec<usize> = jobs.iter().copied().filter(runs).collect();
     let named = [("today", &today_times), ("chosen", &picked_times), ("hindsight", &ideal)];

@@ -25,6 +25,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::time::{DAY_MS, HOUR_MS, MINUTE_MS, WEEK_MS};
 
+use super::measure::Times;
 use super::share::{Shares, Sharing, ShortQueue};
 use crate::error::Result;
 use crate::sim::Weights;
@@ -267,10 +268,14 @@ impl<'a> Knobs<'a> {
     /// Whether a setup may be tried: nothing is changed under a policy that knows how long jobs run, which nobody does, or that cannot reclaim.
     pub fn can_be(&self, setup: &Setup) -> bool {
         let is_today = setup.changes(self.today).is_empty() && setup.policy == *self.today;
-        let by_runs = Policy { order: Order::Sjf, estimate: self.estimate, ..self.today.clone() };
-        let knows_short = setup.short.is_none() || !by_runs.is_oracle(self.workload);
+        let knows_short = setup.short.is_none() || !self.knows_no_runs();
         let is_known = knows_short && !setup.policy.is_oracle(self.workload);
         is_today || (is_known && setup.replayed().validate(self.workload).is_ok())
+    }
+
+    /// Whether nothing is known of runs but what they came to be.
+    pub(super) fn knows_no_runs(&self) -> bool {
+        Policy { order: Order::Sjf, estimate: self.estimate, ..self.today.clone() }.is_oracle(self.workload)
     }
 
     /// What is known of runs where something hangs on them.
@@ -329,6 +334,15 @@ impl Ground<'_> {
             }
         }
         Ok(Scene { workload: Cow::Owned(routed), cluster, policy })
+    }
+
+    /// Replays a setup, and tells these jobs when they would start.
+    ///
+    /// # Errors
+    /// As [`Shares::shared`].
+    pub(super) fn times(&self, setup: &Setup, workload: &Workload, told: &[usize]) -> Result<Times> {
+        let scene = self.scene(setup, workload)?;
+        if told.is_empty() { Times::of(&scene) } else { Times::telling(&scene, self.estimate, told) }
     }
 
     /// Jobs that go to the short queue, and the VC that it is.

@@ -15,6 +15,7 @@
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
+use tracecast_analytics::ingest::slurm;
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::{HOUR_MS, WEEK_MS};
 
@@ -394,7 +395,7 @@ fn parse_costs(text: &str) -> Result<Preemption> {
     })
 }
 
-/// A length of time such as `90s`, `10m`, `2h`, `7d`, `500ms`; a bare number is seconds. In milliseconds.
+/// A length of time such as `90s`, `10m`, `2h`, `7d`, `500ms`, or as Slurm writes it with hours or days, `12:00:00` and `1-00:00:00`; a bare number is seconds. In milliseconds.
 ///
 /// # Errors
 /// If it is none, or negative, or beyond a century.
@@ -410,10 +411,15 @@ pub fn parse_duration(text: &str) -> Result<i64> {
         "d" => Some(86_400e3),
         _ => None,
     };
-    let value = number.trim().parse::<f64>().ok().zip(factor).map(|(number, factor)| number * factor);
+    // Two numbers with a colon are minutes to Slurm and hours to others.
+    let clock = text.matches(':').count() == 2;
+    let value = match clock {
+        true => slurm::duration::seconds(text).map(|seconds| seconds * 1e3),
+        false => number.trim().parse::<f64>().ok().zip(factor).map(|(number, factor)| number * factor),
+    };
     match value {
         Some(ms) if (0.0..=3.2e12).contains(&ms) => Ok(ms.round() as i64),
-        _ => Err(malformed("length of time", text, "write 90s, 10m, 2h or 7d")),
+        _ => Err(malformed("length of time", text, "write 90s, 10m, 2h, 7d or 1-00:00:00")),
     }
 }
 
@@ -595,7 +601,9 @@ mod tests {
         assert_eq!(parse_duration("90").unwrap(), 90_000);
         assert_eq!(parse_duration("1.5h").unwrap(), 5_400_000);
         assert_eq!(parse_duration("500ms").unwrap(), 500);
-        for wrong in ["", "-1s", "1w", "x", "1e300d", "nan"] {
+        assert_eq!(parse_duration("1-00:30:00").unwrap(), 88_200_000);
+        assert_eq!(parse_duration("12:00:05").unwrap(), 43_205_000);
+        for wrong in ["", "10:00", "1:00:99", "1-2", "-1s", "1w", "x", "1e300d", "nan"] {
             assert!(parse_duration(wrong).is_err(), "{wrong}");
         }
     }

@@ -4,7 +4,6 @@
 
 use tracecast_analytics::report::format;
 
-use super::super::measure::Objective;
 use super::super::search::SearchOutcome;
 use super::super::share::Sharing;
 use super::{QueuesAnswer, QueuesCandidate};
@@ -16,7 +15,7 @@ impl QueuesAnswer {
     /// What to do, in a sentence or two.
     pub(super) fn act(&self) -> String {
         let Some(setup) = self.setup().filter(|_| self.followed) else {
-            let nothing = self.objective == Objective::Median
+            let nothing = self.objective.is_of_the_median()
                 && self.candidates.first().is_some_and(|today| today.earlier.median_wait_s <= 0.0);
             let why = if self.chosen == 0 && nothing {
                 "half of the earlier jobs did not wait at all, so the median wait is 0 already; another --objective looks at those that wait"
@@ -101,10 +100,13 @@ impl QueuesAnswer {
         Recommendation {
             plan: "queues".to_owned(),
             action: self.action.clone(),
-            effects: vec![
+            effects: [
                 Effect::of("Mean wait of a job", "s", &change.mean_wait_s, &interval),
                 Effect::of("95 % quantile of the wait", "s", &change.p95_wait_s, &interval),
-            ],
+            ]
+            .into_iter()
+            .chain(self.held_out.objective.effects())
+            .collect(),
             against: format!("the cluster as it is, {}", self.today),
             basis: Basis::LaterDays,
             regret: found.change.differences.get(1).map(|ideal| Regret {

@@ -53,6 +53,7 @@ impl QueuesAnswer {
                 format::duration(held.recommended.p95_wait_s)
             ));
         }
+        said.extend(held.objective.in_words());
         if held.cannot_run > 0 {
             said.push(format!(
                 "**{} that run today could not run** as chosen: they ask for more than the ceiling of their VC.",

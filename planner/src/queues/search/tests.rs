@@ -239,3 +239,51 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_objective_that_foretells_needs_runs_and_counts_what_was_told() {
+    // Every other job of a is long, so that the shortest first passes it.
+    let mut loaded = uneven(300);
+    let runs = loaded.workload.run_ms.iter_mut().zip(&mut loaded.workload.predicted_s).step_by(2).enumerate();
+    for (job, (run, predicted)) in runs {
+        *run = if job % 2 == 0 { 30 * MIN } else { 6 * MIN };
+        *predicted = Some(*run as f64 / 1e3);
+    }
+    let asked = |objective: &str| QueuesRequest { objective: objective.parse().unwrap(), ..request(None) };
+    let found = search(&loaded, &asked("predictable"), &|| ()).unwrap();
+    let told = |of: &TriedSetup| of.later.measured.told_error_s.unwrap();
+    // First come, first served on known runs: a job starts when it was told, as today.
+    assert!(told(&found.tried[0]) < 1.0, "{:?}", found.tried[0].later);
+    let shortest = found
+        .tried
+        .iter()
+        .find(|tried| tried.setup.sharing == Sharing::AsToday && tried.setup.policy.order == Order::Sjf);
+    assert!(told(shortest.unwrap()) > 600.0);
+    assert!(told(&found.tried[found.chosen]) < 1.0);
+    for tried in &found.tried {
+        let cost = (told(tried) + 60.0) / (told(&found.tried[0]) + 60.0);
+        assert!((tried.later.cost - cost).abs() < 1e-9);
+    }
+    // Without it nobody is told anything.
+    let found = search(&loaded, &asked("wait"), &|| ()).unwrap();
+    assert!(found.tried.iter().all(|tried| tried.later.measured.told_error_s.is_none()));
+
+    loaded.workload.predicted_s.iter_mut().for_each(|known| *known = None);
+    let error = search(&loaded, &asked("predictable"), &|| ()).unwrap_err().to_string();
+    assert!(error.contains("--predictions"), "{error}");
+}
+
+#[test]
+fn a_fair_objective_looks_at_the_vc_that_fares_worst() {
+    let loaded = uneven(300);
+    let asked = QueuesRequest { objective: "fair".parse().unwrap(), ..request(None) };
+    let found = search(&loaded, &asked, &|| ()).unwrap();
+    let worst = |at: usize| found.tried[at].later.measured.worst_vc.unwrap();
+    // Today the nodes are the VCs' own; nobody can fare better than with no VC longer than there.
+    assert!((worst(0) - 1.0).abs() < 1e-12);
+    assert!(worst(found.chosen) <= 1.0 + 1e-12);
+    let ones = found.tried[found.chosen].later.measured;
+    let by_hand =
+        found.by_vc.iter().map(|vc| (vc.chosen.merit.mean_wait_s + 60.0) / (vc.private.merit.mean_wait_s + 60.0));
+    assert!((by_hand.fold(0.0, f64::max) - ones.worst_vc.unwrap()).abs() < 1e-9);
+}

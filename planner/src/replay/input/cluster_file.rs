@@ -7,7 +7,7 @@
 //! * **Where nodes lie**: what the machine list of the trace says, or a file beside it ([`NodePlaces`]); nodes that lie together are an entry of their own.
 //! * **What the source does not say** is said in comments: what was assumed, rounded or left out.
 //! * A source that records no size at all: the fewest nodes that hold what ran at once at the busiest moment, as nodes of 8 GPUs, of 64
-//!   processors, or one by one. Where a file says where nodes lie, its nodes are those of the cluster ([`named`]).
+//!   processors, or one by one. With a recorded start of less than half of the jobs, at least as many as have a load of 0.7 with what all of them ran. Where a file says where nodes lie, its nodes are those of the cluster ([`named`]).
 //!
 //! O(jobs × log jobs + capacity). Worked example: a VC `vision` of 96 GPUs until 2020-09-10 and 112 from then on, with no word on nodes, is
 //! `nodes = 14`, `gpus_per_node = 8`; over time it is `nodes = 12`, `sizes = [{ at = "2020-09-10T00:00:00Z", nodes = 14 }]`.
@@ -36,6 +36,8 @@ const MOST_OUTAGE_S: f64 = 4e9;
 const POOL: &str = "cluster";
 /// What begins the line that says where nodes of a table lie.
 const LIES: &str = "\ntopology =";
+/// Load that the nodes are to have at least, where too few starts are recorded for what ran at once.
+const LOAD: f64 = 0.7;
 /// Processors of a node where nobody says.
 const CPUS_PER_NODE: f64 = 64.0;
 
@@ -482,6 +484,8 @@ struct Use {
     runs: Vec<(i64, i64, f64)>,
     /// What the largest asked for.
     largest: f64,
+    /// What all of them held, times seconds, whenever they ran.
+    work: f64,
 }
 
 /// A cluster that holds what ran at once, where the trace records no size.
@@ -496,6 +500,7 @@ fn inferred(facts: &JobFacts<'_>, names: &[String], resource: Resource, text: &m
     let alone = names.len() == 1 || resource == Resource::Gpus;
     let mut busiest: BTreeMap<&str, Use> = BTreeMap::new();
     let (mut all, mut known) = (0, 0);
+    let (mut first_ms, mut last_ms, mut longest_s) = (i64::MAX, i64::MIN, 1.0_f64);
     for job in 0..facts.len() {
         let Some(amount) = resource.given(jobs, job).filter(|amount| *amount > 0.0) else { continue };
         all += 1;
@@ -506,8 +511,14 @@ fn inferred(facts: &JobFacts<'_>, names: &[String], resource: Resource, text: &m
             _ if vc.is_empty() => continue,
             _ => vc,
         };
-        let Use { runs, largest } = busiest.entry(of).or_default();
+        let Use { runs, largest, work } = busiest.entry(of).or_default();
         *largest = largest.max(amount);
+        let run_s = facts.run_s(job).unwrap_or(0.0).max(0.0);
+        *work += amount * run_s;
+        longest_s = longest_s.max(run_s);
+        if let Some(submit) = jobs.submit.get(job) {
+            (first_ms, last_ms) = (first_ms.min(submit), last_ms.max(submit));
+        }
         let end = jobs.end.get(job).or_else(|| facts.record_end.filter(|_| facts.is_censored(job)));
         let run = jobs.start.get(job).zip(end);
         known += u64::from(run.is_some());
@@ -525,25 +536,36 @@ fn inferred(facts: &JobFacts<'_>, names: &[String], resource: Resource, text: &m
         resource.many()
     );
     comment(text, &what);
-    if 2 * known < all {
-        let of = format!("Only {} of {} jobs have a recorded start and end.", format::count(known), format::count(all));
-        comment(text, &format!("{of} What the others ran is not counted, so the nodes are too few."));
+    let too_few = 2 * known < all;
+    // No shorter than the longest job, so that no more than all are taken to have run at once.
+    let span_s = (last_ms.saturating_sub(first_ms) as f64 / 1e3).max(longest_s);
+    if too_few {
+        let of = format!("Only {} of {} jobs have a recorded start and end", format::count(known), format::count(all));
+        comment(
+            text,
+            &format!(
+                "{of}, so what ran at once is not known. The nodes are therefore at least as many as have a load of {LOAD} with what all of them ran, over the time in which they were submitted."
+            ),
+        );
     }
     if resource != Resource::Nodes {
         comment(text, &format!("How many {} a node has is assumed: {each}.", resource.many()));
     }
-    for (name, Use { runs, largest }) in busiest {
+    for (name, Use { runs, largest, work }) in busiest {
         let steps = Steps::of_intervals(runs.iter().copied());
         let (from, to) = runs.iter().fold((i64::MAX, i64::MIN), |(from, to), run| (from.min(run.0), to.max(run.1)));
         let most = if from < to { steps.max(from, to) } else { 0.0 };
-        let nodes = (most.max(largest) / each - 1e-9).ceil().clamp(1.0, 1e7) as u32;
+        let of_load = if too_few { work / span_s / LOAD } else { 0.0 };
+        let nodes = (most.max(largest).max(of_load) / each - 1e-9).ceil().clamp(1.0, 1e7) as u32;
         text.push('\n');
+        let load = too_few.then(|| format!(" A load of {LOAD} takes {}.", format::compact(of_load)));
         comment(
             text,
             &format!(
-                "At most {} ran at once; the largest job asked for {}.",
+                "At most {} ran at once; the largest job asked for {}.{}",
                 format::compact(most),
-                format::compact(largest)
+                format::compact(largest),
+                load.unwrap_or_default()
             ),
         );
         let table = if alone { "vc" } else { "pool" };

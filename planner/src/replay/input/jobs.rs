@@ -12,7 +12,7 @@ use tracecast_analytics::schema::{Resource, Table};
 
 use super::failure;
 use super::host::{self, Hosts};
-use super::kept::{Kept, NO_GPU, keep, suggestion};
+use super::kept::{Kept, NO_GPU, keep};
 use super::limit::LimitFile;
 use super::near::{self, TopologyRules};
 use super::options::Options;
@@ -304,7 +304,7 @@ impl Ground<'_> {
             None => {
                 let quotas = options.quotas.as_deref();
                 let found = recorded::cluster(self.trace, self.names, self.origin_ms, resource, quotas, hosts)?;
-                let Some(found) = found else { return Err(Error::ClusterNotRecorded(suggestion(kept, resource))) };
+                let Some(found) = found else { return Err(Error::ClusterNotRecorded(resource)) };
                 let notes = [found.in_words()].into_iter().chain(Capacity::assumption(self.trace)).collect();
                 (found.cluster, notes)
             }

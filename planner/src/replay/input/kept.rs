@@ -1,8 +1,6 @@
-//! Which rows of a trace are replayed, and as what jobs; and from these, a cluster file to start from where nothing says how large the cluster is.
+//! Which rows of a trace are replayed, and as what jobs.
 //!
-//! O(jobs). Worked example: 1.5 GPUs are two whole ones; a seventh of a GPU is 142 thousandths, so that seven of them fit on one. Jobs that hold 56 GPUs on average are suggested 80 GPUs, a load of 0.7.
-
-use std::collections::BTreeMap;
+//! O(jobs). Worked example: 1.5 GPUs are two whole ones; a seventh of a GPU is 142 thousandths, so that seven of them fit on one.
 
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::schema::Resource;
@@ -14,8 +12,6 @@ use crate::sim::workload::Shape;
 
 /// Most GPUs a job may ask for.
 const MOST_GPUS: f64 = 1e6;
-/// Load for which nodes are suggested where nothing is known.
-const SUGGESTED_LOAD: f64 = 0.7;
 /// Why jobs that never ran are left out.
 const NEVER_STARTED: &str = "it never started, so how long it would run is not known";
 /// Why jobs without GPUs are left out.
@@ -100,48 +96,4 @@ pub(super) fn keep(
 fn thousandths(gpus: f64) -> f64 {
     let milli = gpus * 1000.0 + 1e-3;
     if milli > 999.01 { 1000.0 } else { milli.floor() }
-}
-
-/// The same for processors or nodes, which all VCs share.
-fn shared_suggestion(kept: &[Kept], resource: Resource) -> String {
-    let first = kept.iter().map(|job| job.submit_ms).min().unwrap_or(0);
-    let last = kept.iter().map(|job| job.submit_ms).max().unwrap_or(0);
-    let span_s = ((last - first) as f64 / 1000.0).max(1.0);
-    let held: f64 = kept.iter().map(|job| job.shape.as_gpus() * job.run_ms as f64 / 1000.0).sum();
-    let largest = kept.iter().map(|job| job.shape.gpus).max().unwrap_or(1);
-    let many = (held / span_s / SUGGESTED_LOAD).ceil().max(f64::from(largest)).max(1.0);
-    let (nodes, each) = match resource {
-        Resource::Cpus => ((many / 64.0).ceil(), 64),
-        Resource::Gpus | Resource::Nodes => (many, 1),
-    };
-    format!(
-        "the trace does not say how many {} the cluster has; write a file with a [[pool]] and name it with --cluster. To start from, a load of {SUGGESTED_LOAD} (in this file `gpus_per_node` counts {} of a node, at most 64; split larger nodes):\n\n[[pool]]\nname = \"cluster\"\nnodes = {nodes}\ngpus_per_node = {each}\n\n[[vc]]\nname = \"*\"\npool = \"cluster\"\n",
-        resource.many(),
-        resource.many(),
-    )
-}
-
-/// A cluster file to start from, where nothing is known of the cluster's size.
-pub(super) fn suggestion(kept: &[Kept], resource: Resource) -> String {
-    if resource != Resource::Gpus {
-        return shared_suggestion(kept, resource);
-    }
-    let first = kept.iter().map(|job| job.submit_ms).min().unwrap_or(0);
-    let last = kept.iter().map(|job| job.submit_ms).max().unwrap_or(0);
-    let span_s = ((last - first) as f64 / 1000.0).max(1.0);
-    let mut by_vc: BTreeMap<&str, (f64, u32)> = BTreeMap::new();
-    for job in kept {
-        let entry = by_vc.entry(job.vc.as_str()).or_default();
-        entry.0 += job.shape.as_gpus() * job.run_ms as f64 / 1000.0;
-        entry.1 = entry.1.max(job.shape.gpus);
-    }
-    let mut text = format!(
-        "the trace does not say how large it is; write a file with a [[vc]] each and name it with --cluster. To start from, nodes of 8 GPUs for a load of {SUGGESTED_LOAD}:\n"
-    );
-    for (name, (gpu_s, largest)) in by_vc {
-        let nodes = (gpu_s / span_s / SUGGESTED_LOAD / 8.0).ceil().max(f64::from(largest.div_ceil(8))).max(1.0);
-        let name = toml::Value::String(name.to_owned());
-        text.push_str(&format!("\n[[vc]]\nname = {name}\nnodes = {nodes}\ngpus_per_node = 8\n"));
-    }
-    text
 }

@@ -188,9 +188,11 @@ fn it_is_told_where_few_jobs_say_when_they_ran() {
     let file = text(&trace, &Wanted::default());
     let words = file.replace("\n# ", " ");
     assert!(
-        words.contains("Only 1 of 3 jobs have a recorded start and end. What the others ran is not counted"),
+        words.contains("Only 1 of 3 jobs have a recorded start and end, so what ran at once is not known."),
         "{file}"
     );
+    // All are submitted at one moment: 10 GPUs for the hours that they run.
+    assert!(file.contains("A load of 0.7 takes 14.3.\n[[vc]]\nname = \"va\"\nnodes = 2\n"), "{file}");
 }
 
 // `va` ran 8 + 4 GPUs at once, 12 in all: two nodes. `vb` never more than 1, and one job of 20 never started: three nodes.
@@ -234,6 +236,24 @@ fn without_a_record_it_is_inferred_from_use_and_says_so() {
         file.contains("[[pool]]\nname = \"cluster\"\nnodes = 1\ngpus_per_node = 64\n\n[[vc]]\nname = \"*\"\n"),
         "{file}"
     );
+}
+
+// Ten jobs of 8 GPUs and 100 s, one every 10 s, without starts: 8,000 GPU-seconds in the 100 s of the longest, which are more than
+// the 90 s of submissions, are 80 GPUs at once, and 114 with a load of 0.7.
+#[test]
+fn without_starts_the_nodes_are_those_of_a_load() {
+    let unknown = |(at, id): (i64, &'static str)| JobRow {
+        submit: Some(at * 10_000),
+        start: None,
+        end: None,
+        run_s: Some(100.0),
+        ..job(id, "va", 8.0, 0, 1)
+    };
+    let ids = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
+    let jobs: Vec<JobRow> = (0..).zip(ids).map(unknown).collect();
+    let file = text(&trace(&jobs, &[], &[]), &Wanted::default());
+    assert!(file.contains("# Only 0 of 10 jobs have a recorded start and end"), "{file}");
+    assert!(file.contains("A load of 0.7 takes 114.\n[[vc]]\nname = \"va\"\nnodes = 15\n"), "{file}");
 }
 
 // n1 and n3 lie in rack r2, n2 and n4 in r1: in the file r1 comes first, so the failed n3, which is the third of the list, is the last.
