@@ -277,6 +277,7 @@ mod tests {
     use super::super::lanes::ride;
     use super::super::optimum::tests::by_trying;
     use super::*;
+    use crate::plan::window::spread;
 
     const MIN: i64 = 60_000;
 
@@ -362,6 +363,27 @@ mod tests {
                 let fitted = programmes(&learned(&up, past.len(), policy, tick_ms, ticks), 1, past.len(), tick_ms, &job);
                 let run = ride(pilot(policy, &fitted).as_mut(), &ahead, tick_ms, &job, &mut |_| ());
                 prop_assert!(!run.missed, "{policy:?}");
+            }
+        }
+    }
+
+    /// Where spot never comes, the programmes begin on-demand once and keep it, whatever they expected of spot: it costs all on-demand.
+    #[test]
+    fn a_zone_without_spot_costs_one_changeover() {
+        let supply = Supply::one(&[false; 3000]);
+        for changeover_min in [7, 30] {
+            for slack in [0.6, 0.9] {
+                let job = DeadlineJob::new(17 * 60 * MIN, slack, changeover_min * MIN, 3.0).unwrap();
+                for window in spread(&(0..3000), job.ticks(5 * MIN), 4) {
+                    let tried = attempt(&supply, None, 5 * MIN, &window, &[job]).unwrap();
+                    for policy in [CloudPolicy::Markov, CloudPolicy::SemiMarkov] {
+                        let run = tried[0].run(policy);
+                        assert!(
+                            (tried[0].share(policy) - 1.0).abs() < 1e-9,
+                            "{policy:?} {changeover_min} {slack}: {run:?}"
+                        );
+                    }
+                }
             }
         }
     }
