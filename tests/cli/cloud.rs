@@ -202,6 +202,28 @@ fn an_elastic_job_takes_what_there_is() {
     assert!(refused.status.code() == Some(2) && stderr(&refused).contains("--elastic"), "{}", stderr(&refused));
 }
 
+/// Of two zones one carries prices: a job over both is refused, and the remedy sets them aside, which is as if there were none.
+#[test]
+fn prices_that_only_some_traces_carry_can_be_set_aside() {
+    let folder = Folder::new();
+    let list = vec!["1.5"; 480].join(", ");
+    let priced = regular(1)
+        .replace("1800}", "1800, \"on_demand_price\": 4}")
+        .replace("\"data\"", &format!("\"prices\": [{list}], \"data\""));
+    let bare = folder.file("us-east-1a_v100_1.json", &regular(1));
+    let other = Folder::new();
+    let (with, without) =
+        (other.file("us-west-2a_v100_1.json", &priced), folder.file("us-west-2a_v100_1.json", &regular(1)));
+    let ask = |second: &str, more: &[&str]| {
+        let ask = ["backtest", "cloud", &bare, second, "--regions", "together", "--slack", "0.5", "--starts", "2"];
+        tracecast(&[&ask[..], &JOB, &["--format", "json"], more].concat())
+    };
+    let refused = ask(&with, &[]);
+    assert!(refused.status.code() == Some(1) && stderr(&refused).contains("--prices none"), "{}", stderr(&refused));
+    let [aside, none] = [ask(&with, &["--prices", "none"]), ask(&without, &[])].map(|output| of(&output));
+    assert_eq!(aside["cells"], none["cells"]);
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let folder = Folder::new();

@@ -103,7 +103,7 @@ impl Spot {
                 (None, None) => {}
                 (None, Some(_)) => {
                     let what = format!(
-                        "--on-demand-price stands beside prices of spot, and {} has none; give them with --prices, or say with \
+                        "--on-demand-price stands beside prices of spot, and {} has none; give them with --prices FILE, or say with \
                          --price-ratio how many times the price of spot on-demand costs",
                         zone.name
                     );
