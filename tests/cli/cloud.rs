@@ -202,6 +202,28 @@ fn an_elastic_job_takes_what_there_is() {
     assert!(refused.status.code() == Some(2) && stderr(&refused).contains("--elastic"), "{}", stderr(&refused));
 }
 
+/// Zones of Google Cloud, and one that is nobody's: the task names those whose place is known, in order, and the notes the other.
+#[test]
+fn tasks_name_zones_of_any_provider() {
+    let folder = Folder::new();
+    let by_turns = |at: usize| {
+        let data: Vec<String> = (0..480).map(|tick| u32::from(tick / 6 % 3 == at).to_string()).collect();
+        format!("{{\"metadata\": {{\"gap_seconds\": 1800}}, \"data\": [{}]}}", data.join(", "))
+    };
+    let [one, two, three] = [("us-central1-a", 0), ("europe-west4-b", 1), ("here", 2)]
+        .map(|(zone, at)| folder.file(&format!("{zone}_a100_1.json"), &by_turns(at)));
+    let tasks = folder.path("tasks");
+    let ask = ["plan", "cloud", &one, &two, &three, "--regions", "together", "--slack", "0.6", "--starts", "2"];
+    let rest = ["--checkpoint-gb", "0", "--emit-to", &tasks, "--format", "json"];
+    let answer = of(&tracecast(&[&ask[..], &JOB, &rest].concat()));
+    assert_eq!(answer["zones"]["order"].as_array().map(Vec::len), Some(3), "{}", answer["zones"]);
+    let spot = std::fs::read_to_string(folder.path("tasks/deadline-spot.yaml")).unwrap();
+    assert!(spot.contains("\"infra\": \"gcp/us-central1/us-central1-a\""), "{spot}");
+    assert!(spot.contains("\"infra\": \"gcp/europe-west4/europe-west4-b\"") && !spot.contains("here"), "{spot}");
+    let notes = std::fs::read_to_string(folder.path("tasks/NOTES.txt")).unwrap();
+    assert!(notes.contains("The tasks do not name here"), "{notes}");
+}
+
 /// Of two zones one carries prices: a job over both is refused, and the remedy sets them aside, which is as if there were none.
 #[test]
 fn prices_that_only_some_traces_carry_can_be_set_aside() {
