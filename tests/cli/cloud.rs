@@ -224,6 +224,25 @@ fn tasks_name_zones_of_any_provider() {
     assert!(notes.contains("The tasks do not name here"), "{notes}");
 }
 
+/// On-demand at 1.05 times the price of spot can save 4.8 % at most: that is no reason to change, so the plan says on-demand, recommends nothing and writes nothing.
+#[test]
+fn a_plan_that_is_not_worth_it_says_so_everywhere() {
+    let folder = Folder::new();
+    let source = folder.file("us-east-1a_v100_1.json", &regular(1));
+    let tasks = folder.path("tasks");
+    let job = ["--work", "12h", "--changeover", "0s", "--price-ratio", "1.05"];
+    let ask = ["plan", "cloud", &source, "--slack", "0.5", "--starts", "3", "--emit-to", &tasks, "--format", "json"];
+    let output = tracecast(&[&ask[..], &job].concat());
+    let answer = of(&output);
+    assert!(answer["recommendation"].is_null() && answer["chosen"] != "on_demand", "{answer}");
+    assert_eq!((answer["followed"].as_str(), answer["now"]["if_up"].as_str()), (Some("on_demand"), Some("on_demand")));
+    let action = answer["action"].as_str().unwrap();
+    assert!(action.starts_with("**Run the job on-demand**") && action.contains("worth it from 5.0 % on"), "{action}");
+    let said = stderr(&output);
+    assert!(said.contains("nothing is written to --emit-to, as Run the job on-demand"), "{said}");
+    assert!(!std::path::Path::new(&tasks).exists());
+}
+
 /// Of two zones one carries prices: a job over both is refused, and the remedy sets them aside, which is as if there were none.
 #[test]
 fn prices_that_only_some_traces_carry_can_be_set_aside() {

@@ -12,6 +12,7 @@ use tracecast_planner::cloud::request::{CloudRequest, ZonesTogether};
 
 use crate::args::{duration, numbers};
 use crate::cmd::answer::{self, Answering};
+use crate::cmd::emitting::not_written;
 use crate::cmd::spot_traces::{SpotPrices, SpotTraces, moment};
 use crate::exit::Usage;
 use crate::output;
@@ -171,7 +172,7 @@ pub(crate) struct PlanCloud {
     /// Windows to choose on, and as many to report on, spread evenly over each part of each trace
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = starts, help_heading = "Evaluation")]
     pub(crate) starts: usize,
-    /// Folder into which tasks for SkyPilot are written
+    /// Folder into which tasks for SkyPilot are written, if spot is recommended
     #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
     pub(crate) emit_to: Option<PathBuf>,
     #[command(flatten)]
@@ -187,8 +188,10 @@ pub(crate) fn plan(asked: &PlanCloud, quiet: bool) -> Result<()> {
     let clock = Clock::new(quiet, "trying every policy in every zone");
     let answer = CloudPlanAnswer::of(&series, title, &request)?;
     drop(clock);
-    if let Some(folder) = &asked.emit_to {
-        output::emitted(folder, &sky_pilot(&answer), quiet)?;
+    match &asked.emit_to {
+        Some(_) if answer.recommendation.is_none() => not_written(&answer.action),
+        Some(folder) => output::emitted(folder, &sky_pilot(&answer), quiet)?,
+        None => {}
     }
     checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -27,7 +27,7 @@ use super::zones_plan::{PlannedZone, ZonesNow, zones_from_now};
 use crate::error::{Error, Result};
 use crate::plan::interval::{average, mean};
 use crate::plan::window::{Window, learn_and_choose, spread};
-use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
+use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};
 use crate::replay::compare::IntervalEstimate;
 
 /// Version of the JSON.
@@ -92,7 +92,7 @@ pub struct CloudPlanAnswer {
     pub zones: Option<ZonesNow>,
     /// The policy chosen on the earlier windows.
     pub chosen: CloudPolicy,
-    /// The policy to follow: the one chosen, or on-demand alone where that cost no more on the later windows.
+    /// The policy to follow: the one chosen, or on-demand alone where the later windows do not show that the one chosen is worth it.
     pub followed: CloudPolicy,
     /// Every zone with every policy.
     pub candidates: Vec<CloudCandidate>,
@@ -123,6 +123,12 @@ fn windows(series: &SpotSeries, jobs: &[DeadlineJob], starts: usize) -> Result<[
     let (early, late) = if late.len() >= needed { (early, late) } else { halves };
     let found = [spread(&early, needed, starts), spread(&late, needed, starts)];
     if found.iter().any(Vec::is_empty) { Err(too_short(series, ticks, needed, 2)) } else { Ok(found) }
+}
+
+/// Whether what was chosen saves enough on the later windows to be recommended.
+fn is_worth(best: &CloudCandidate) -> bool {
+    let cost = best.report_cost_ratio;
+    best.policy != CloudPolicy::OnDemand && worth(1.0 - cost.value, 1.0 - cost.high, 1.0)
 }
 
 /// The trace that was chosen.
@@ -197,8 +203,8 @@ impl CloudPlanAnswer {
         let Some(best) = best.cloned() else {
             return Err(Error::NoScenario("no trace is named; name at least one"));
         };
-        // What the later windows speak against is not followed.
-        let followed = if best.report_cost_ratio.value < 1.0 { best.policy } else { CloudPolicy::OnDemand };
+        // What the later windows do not show to be worth it is not followed.
+        let followed = if is_worth(&best) { best.policy } else { CloudPolicy::OnDemand };
         let (now, zones, nodes) = match &market {
             Some(market) => {
                 let (now, zones) = zones_from_now(market, followed, job);
@@ -278,8 +284,18 @@ impl CloudPlanAnswer {
             );
         }
         if self.followed == CloudPolicy::OnDemand {
+            let (said, sure) = match self.beside(self.chosen).map(|of| of.report_cost_ratio) {
+                Some(cost) if cost.value < 1.0 => {
+                    let sure = format!(
+                        ", which is not worth it: a change is worth it from {} on, if its interval leaves out no saving",
+                        format::percent(WORTH)
+                    );
+                    (format!("{} less than on-demand", format::percent(1.0 - cost.value)), sure)
+                }
+                _ => ("no less than on-demand".to_owned(), String::new()),
+            };
             return format!(
-                "**Run the job on-demand**, in {place}: the {}, which cost least on the windows of choice, cost no less than on-demand on the later ones.",
+                "**Run the job on-demand**, in {place}: the {}, which cost least on the windows of choice, cost {said} on the later ones{sure}.",
                 self.chosen.in_words()
             );
         }
@@ -316,7 +332,7 @@ impl CloudPlanAnswer {
 
     fn recommended(&self, best: &CloudCandidate) -> Option<Recommendation> {
         let cost = best.report_cost_ratio;
-        if self.followed == CloudPolicy::OnDemand || !worth(1.0 - cost.value, 1.0 - cost.high, 1.0) {
+        if self.followed == CloudPolicy::OnDemand {
             return None;
         }
         let change = |share: f64| share - 1.0;
