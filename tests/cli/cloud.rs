@@ -243,6 +243,38 @@ fn a_plan_that_is_not_worth_it_says_so_everywhere() {
     assert!(!std::path::Path::new(&tasks).exists());
 }
 
+/// Ten days, three hours of spot and three without, no changeover, 12 h of work in 24 h: a third of on-demand at three times the price, two thirds at one and a half. Of 15 h in truth and 12 said
+/// the last three come after the deadline or on-demand. Spot is lost every 3 h, so a checkpoint of 1 min is written every 18.3 min (Daly).
+#[test]
+fn a_plan_says_what_if_and_how_often_to_save() {
+    let folder = Folder::new();
+    let source = folder.file("us-east-1a_v100_1.json", &regular(1));
+    let ask = ["plan", "cloud", &source, "--slack", "0.5", "--starts", "3", "--checkpoint-cost", "1min"];
+    let answer = of(&tracecast(&[&ask[..], &JOB, &["--format", "json"]].concat()));
+    let cases = answer["sensitivity"].as_array().unwrap();
+    let case = |varied: &str, times: f64| {
+        cases.iter().find(|case| case["varied"] == varied && case["times"].as_f64() == Some(times)).unwrap()
+    };
+    // A changeover of nothing has no half.
+    assert_eq!(cases.len(), 5);
+    let cost = |case: &Value| case["cost_ratio_mean"].as_f64().unwrap();
+    let said = cost(case("nothing", 1.0));
+    let reported = answer["recommendation"]["effects"][0]["change"].as_f64().unwrap();
+    assert!((said - 1.0 - reported).abs() < 1e-12, "{said} {reported}");
+    assert!(cost(case("price_ratio", 2.0)) < said && said < cost(case("price_ratio", 0.5)));
+    let (less, more) = (case("work", 0.8), case("work", 1.25));
+    assert_eq!((less["misses"].as_u64(), less["late_s"].is_null()), (Some(0), true));
+    assert!(more["choice"].is_null() && more["over_knowing"].as_f64().unwrap() > 0.0, "{more}");
+    assert_eq!(answer["checkpoint"]["lost_every_s"], 10_800.0);
+    assert!((answer["checkpoint"]["daly_s"].as_f64().unwrap() - 1099.2).abs() < 20.0, "{}", answer["checkpoint"]);
+    let text = stdout(&tracecast(&[&ask[..], &JOB].concat()));
+    assert!(text.contains("What if it is not as said?") && text.contains("Write a checkpoint every"), "{text}");
+    let bare = of(&tracecast(&[&ask[..7], &JOB, &["--format", "json"]].concat()));
+    assert!(bare["checkpoint"].is_null());
+    let refused = tracecast(&[&ask[..7], &JOB, &["--checkpoint-cost", "0s"]].concat());
+    assert!(refused.status.code() == Some(2) && stderr(&refused).contains("a checkpoint takes time"));
+}
+
 /// Of two zones one carries prices: a job over both is refused, and the remedy sets them aside, which is as if there were none.
 #[test]
 fn prices_that_only_some_traces_carry_can_be_set_aside() {

@@ -172,6 +172,9 @@ pub(crate) struct PlanCloud {
     /// Windows to choose on, and as many to report on, spread evenly over each part of each trace
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = starts, help_heading = "Evaluation")]
     pub(crate) starts: usize,
+    /// Time that a checkpoint takes; the answer then says how often to write one on spot
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Job")]
+    pub(crate) checkpoint_cost: Option<i64>,
     /// Folder into which tasks for SkyPilot are written, if spot is recommended
     #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
     pub(crate) emit_to: Option<PathBuf>,
@@ -182,11 +185,17 @@ pub(crate) struct PlanCloud {
 pub(crate) fn plan(asked: &PlanCloud, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-cloud", &[])?;
     asked.answering.replacing.folders([&asked.emit_to])?;
+    if asked.checkpoint_cost.is_some_and(|cost_ms| cost_ms <= 0) {
+        return Err(Usage("--checkpoint-cost 0: a checkpoint takes time; write 5min".to_owned()).into());
+    }
     let request = asked.spot.request(asked.deadline, asked.slack.into_iter().collect(), asked.starts);
     request.jobs()?;
     let (series, title) = asked.spot.series(quiet)?;
     let clock = Clock::new(quiet, "trying every policy in every zone");
-    let answer = CloudPlanAnswer::of(&series, title, &request)?;
+    let mut answer = CloudPlanAnswer::of(&series, title, &request)?;
+    if let Some(cost_ms) = asked.checkpoint_cost {
+        answer = answer.with_checkpoints(&series, cost_ms as f64 / 1e3);
+    }
     drop(clock);
     match &asked.emit_to {
         Some(_) if answer.recommendation.is_none() => not_written(&answer.action),

@@ -10,7 +10,8 @@
 //! * [`market`]: the same contract over several zones, with prices and a checkpoint that moves; [`zones_rule`], [`pool`] and [`zones_programme`]: policies over
 //!   zones; [`zones_optimum`]: the least cost over zones; [`zones`]: all of them tried; [`zones_plan`]: what to do now;
 //! * [`policy`]: the candidates, tried on a window; [`backtest`] and its [`answer`]: over many starts;
-//! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data ([`lanes_plan`]); [`emit`]: as SkyPilot tasks, which
+//! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data ([`lanes_plan`]); [`sensitivity`]: what if it is not as said;
+//!   [`checkpoint`]: how often to save; [`emit`]: as SkyPilot tasks, which
 //!   name zones as `infra` says.
 //!
 //! Worked number: 48 h of work at a slack of 0.8 on thirteen zones of V100: see `planner/RESULTS.md`.
@@ -18,6 +19,7 @@
 pub mod answer;
 pub mod availability;
 pub mod backtest;
+pub mod checkpoint;
 pub mod emit;
 pub(crate) mod infra;
 pub mod job;
@@ -37,6 +39,7 @@ pub mod price_book;
 pub mod programme;
 pub mod request;
 pub mod rule;
+pub mod sensitivity;
 pub mod zones;
 pub mod zones_optimum;
 pub mod zones_plan;

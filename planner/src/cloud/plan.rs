@@ -17,11 +17,13 @@ use tracecast_analytics::trace::SourceRecord;
 use super::answer::{Regions, moving, notes, on_instances, taking};
 use super::availability::SpotSeries;
 use super::backtest::TOGETHER;
+use super::checkpoint::CheckpointAdvice;
 use super::job::{DeadlineJob, FromNow, Holding};
 use super::lanes_plan::{ElasticNow, from_now};
 use super::market::Market;
 use super::policy::{Attempt, CloudPolicy, attempt};
 use super::request::{CloudRequest, check_need, longest, too_short};
+use super::sensitivity::{self, CloudSensitivity, Tried};
 use super::zones::attempt_zones;
 use super::zones_plan::{PlannedZone, ZonesNow, zones_from_now};
 use crate::error::{Error, Result};
@@ -100,6 +102,10 @@ pub struct CloudPlanAnswer {
     pub now: FromNow,
     /// With how many nodes of each kind, where the job is elastic.
     pub nodes: Option<ElasticNow>,
+    /// What if prices, changeover or work are not as said.
+    pub sensitivity: Vec<CloudSensitivity>,
+    /// How often to write a checkpoint on spot; nothing where it was not asked what one costs.
+    pub checkpoint: Option<CheckpointAdvice>,
     /// What is taken for prices.
     pub prices: String,
     /// What to do, in a sentence.
@@ -216,6 +222,20 @@ impl CloudPlanAnswer {
                 (now, None, nodes)
             }
         };
+        let asked = chosen_of(if market.is_some() { &[] } else { series }, &best).ok();
+        let on = match asked {
+            Some(zone) => zone,
+            None => series.iter().min_by_key(|zone| zone.counts.len()).ok_or(Error::NoScenario("no trace is named"))?,
+        };
+        let tried = Tried {
+            series,
+            zone: asked,
+            request,
+            job: *job,
+            policy: best.policy,
+            windows: windows(on, jobs, request.starts)?,
+        };
+        let sensitivity = tried.cases()?;
         let zone = match &zones {
             Some(zones) => {
                 let named = zones.order.first().or(Some(&zones.on_demand_zone));
@@ -246,6 +266,8 @@ impl CloudPlanAnswer {
             candidates,
             now,
             nodes,
+            sensitivity,
+            checkpoint: None,
             prices: if series.iter().any(|zone| zone.price.is_some()) {
                 "Prices move as they did.".to_owned()
             } else {
@@ -258,6 +280,18 @@ impl CloudPlanAnswer {
         answer.action = answer.act();
         answer.recommendation = answer.recommended(&best);
         Ok(answer)
+    }
+
+    /// With how often to write a checkpoint that takes so long, from how long spot lasted in the zones of the plan.
+    #[must_use]
+    pub fn with_checkpoints(mut self, series: &[SpotSeries], checkpoint_s: f64) -> Self {
+        let is_in = |zone: &&SpotSeries| match &self.zones {
+            Some(zones) => zones.order.is_empty() || zones.order.contains(zone.zone.as_ref().unwrap_or(&zone.name)),
+            None => zone.name == self.trace,
+        };
+        let of = (self.need, self.elastic);
+        self.checkpoint = Some(CheckpointAdvice::of(series.iter().filter(is_in), of, checkpoint_s));
+        self
     }
 
     /// Where the job runs, in words.
@@ -419,6 +453,7 @@ impl CloudPlanAnswer {
             .map(|of| format!("{} {}", of.policy.in_words(), format::percent(of.report_cost_ratio.value)))
             .collect();
         report.summary.push(format!("On the same windows: {}.", said.join(", ")));
+        report.summary.extend(self.checkpoint.iter().map(CheckpointAdvice::in_words));
         report.notes.clone_from(&self.notes);
         let mut table = ReportTable::new(
             "Zones and policies",
@@ -466,7 +501,11 @@ impl CloudPlanAnswer {
         if let Some(zones) = &self.zones {
             doing = doing.with_table(zones_table(zones));
         }
-        report.sections = vec![doing, Section::new("cloud-candidates", "What was chosen from").with_table(table)];
+        report.sections = vec![
+            doing,
+            Section::new("cloud-candidates", "What was chosen from").with_table(table),
+            sensitivity::section(&self.sensitivity, self.chosen),
+        ];
         report
     }
 }
