@@ -275,6 +275,22 @@ fn a_plan_says_what_if_and_how_often_to_save() {
     assert!(refused.status.code() == Some(2) && stderr(&refused).contains("a checkpoint takes time"));
 }
 
+/// Two charts show one job, tick by tick; a job over zones has none.
+#[test]
+fn charts_show_one_job() {
+    let folder = Folder::new();
+    let source = folder.file("us-east-1a_v100_1.json", &regular(1));
+    let charts = folder.path("charts");
+    let ask = ["backtest", "cloud", &source, "--slack", "0.5", "--starts", "3", "--charts", &charts];
+    assert!(tracecast(&[&ask[..], &JOB].concat()).status.success());
+    for name in ["cost-over-slack", "one-job-held", "one-job-progress"] {
+        let svg = std::fs::read_to_string(folder.path(&format!("charts/{name}.svg"))).unwrap();
+        assert!(svg.contains("<svg"), "{name}");
+    }
+    let held = std::fs::read_to_string(folder.path("charts/one-job-held.svg")).unwrap();
+    assert!(held.contains("spot could be had") && held.contains("optimum: spot"), "{held}");
+}
+
 /// Of two zones one carries prices: a job over both is refused, and the remedy sets them aside, which is as if there were none.
 #[test]
 fn prices_that_only_some_traces_carry_can_be_set_aside() {

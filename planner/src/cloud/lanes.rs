@@ -235,15 +235,27 @@ pub fn ride(
 }
 
 /// As [`ride`], where a tick of spot costs `price` times what it costs without; 1 beyond its end.
-#[cfg(test)]
-pub fn ride_priced(pilot: &mut dyn Pilot, up: &[bool], price: &[f64], tick_ms: i64, job: &DeadlineJob) -> JobRun {
-    one(pilot, (up, price), (tick_ms, true), job, &mut |_| ())
+pub fn ride_priced(
+    pilot: &mut dyn Pilot,
+    up: &[bool],
+    price: &[f64],
+    tick_ms: i64,
+    job: &DeadlineJob,
+    seen: &mut dyn FnMut(Holding),
+) -> JobRun {
+    one(pilot, (up, price), (tick_ms, true), job, seen)
 }
 
 /// As [`ride`], without the safety net: for a way that was chosen with all of `up` known.
-#[cfg(test)]
-pub fn ride_without_net(pilot: &mut dyn Pilot, up: &[bool], price: &[f64], tick_ms: i64, job: &DeadlineJob) -> JobRun {
-    one(pilot, (up, price), (tick_ms, false), job, &mut |_| ())
+pub fn ride_without_net(
+    pilot: &mut dyn Pilot,
+    up: &[bool],
+    price: &[f64],
+    tick_ms: i64,
+    job: &DeadlineJob,
+    seen: &mut dyn FnMut(Holding),
+) -> JobRun {
+    one(pilot, (up, price), (tick_ms, false), job, seen)
 }
 
 fn one(
