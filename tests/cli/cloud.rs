@@ -202,6 +202,117 @@ fn an_elastic_job_takes_what_there_is() {
     assert!(refused.status.code() == Some(2) && stderr(&refused).contains("--elastic"), "{}", stderr(&refused));
 }
 
+/// Zones of Google Cloud, and one that is nobody's: the task names those whose place is known, in order, and the notes the other.
+#[test]
+fn tasks_name_zones_of_any_provider() {
+    let folder = Folder::new();
+    let by_turns = |at: usize| {
+        let data: Vec<String> = (0..480).map(|tick| u32::from(tick / 6 % 3 == at).to_string()).collect();
+        format!("{{\"metadata\": {{\"gap_seconds\": 1800}}, \"data\": [{}]}}", data.join(", "))
+    };
+    let [one, two, three] = [("us-central1-a", 0), ("europe-west4-b", 1), ("here", 2)]
+        .map(|(zone, at)| folder.file(&format!("{zone}_a100_1.json"), &by_turns(at)));
+    let tasks = folder.path("tasks");
+    let ask = ["plan", "cloud", &one, &two, &three, "--regions", "together", "--slack", "0.6", "--starts", "2"];
+    let rest = ["--checkpoint-gb", "0", "--emit-to", &tasks, "--format", "json"];
+    let answer = of(&tracecast(&[&ask[..], &JOB, &rest].concat()));
+    assert_eq!(answer["zones"]["order"].as_array().map(Vec::len), Some(3), "{}", answer["zones"]);
+    let spot = std::fs::read_to_string(folder.path("tasks/deadline-spot.yaml")).unwrap();
+    assert!(spot.contains("\"infra\": \"gcp/us-central1/us-central1-a\""), "{spot}");
+    assert!(spot.contains("\"infra\": \"gcp/europe-west4/europe-west4-b\"") && !spot.contains("here"), "{spot}");
+    let notes = std::fs::read_to_string(folder.path("tasks/NOTES.txt")).unwrap();
+    assert!(notes.contains("The tasks do not name here"), "{notes}");
+}
+
+/// On-demand at 1.05 times the price of spot can save 4.8 % at most: that is no reason to change, so the plan says on-demand, recommends nothing and writes nothing.
+#[test]
+fn a_plan_that_is_not_worth_it_says_so_everywhere() {
+    let folder = Folder::new();
+    let source = folder.file("us-east-1a_v100_1.json", &regular(1));
+    let tasks = folder.path("tasks");
+    let job = ["--work", "12h", "--changeover", "0s", "--price-ratio", "1.05"];
+    let ask = ["plan", "cloud", &source, "--slack", "0.5", "--starts", "3", "--emit-to", &tasks, "--format", "json"];
+    let output = tracecast(&[&ask[..], &job].concat());
+    let answer = of(&output);
+    assert!(answer["recommendation"].is_null() && answer["chosen"] != "on_demand", "{answer}");
+    assert_eq!((answer["followed"].as_str(), answer["now"]["if_up"].as_str()), (Some("on_demand"), Some("on_demand")));
+    let action = answer["action"].as_str().unwrap();
+    assert!(action.starts_with("**Run the job on-demand**") && action.contains("worth it from 5.0 % on"), "{action}");
+    let said = stderr(&output);
+    assert!(said.contains("nothing is written to --emit-to, as Run the job on-demand"), "{said}");
+    assert!(!std::path::Path::new(&tasks).exists());
+}
+
+/// Ten days, three hours of spot and three without, no changeover, 12 h of work in 24 h: a third of on-demand at three times the price, two thirds at one and a half. Of 15 h in truth and 12 said
+/// the last three come after the deadline or on-demand. Spot is lost every 3 h, so a checkpoint of 1 min is written every 18.3 min (Daly).
+#[test]
+fn a_plan_says_what_if_and_how_often_to_save() {
+    let folder = Folder::new();
+    let source = folder.file("us-east-1a_v100_1.json", &regular(1));
+    let ask = ["plan", "cloud", &source, "--slack", "0.5", "--starts", "3", "--checkpoint-cost", "1min"];
+    let answer = of(&tracecast(&[&ask[..], &JOB, &["--format", "json"]].concat()));
+    let cases = answer["sensitivity"].as_array().unwrap();
+    let case = |varied: &str, times: f64| {
+        cases.iter().find(|case| case["varied"] == varied && case["times"].as_f64() == Some(times)).unwrap()
+    };
+    // A changeover of nothing has no half.
+    assert_eq!(cases.len(), 5);
+    let cost = |case: &Value| case["cost_ratio_mean"].as_f64().unwrap();
+    let said = cost(case("nothing", 1.0));
+    let reported = answer["recommendation"]["effects"][0]["change"].as_f64().unwrap();
+    assert!((said - 1.0 - reported).abs() < 1e-12, "{said} {reported}");
+    assert!(cost(case("price_ratio", 2.0)) < said && said < cost(case("price_ratio", 0.5)));
+    let (less, more) = (case("work", 0.8), case("work", 1.25));
+    assert_eq!((less["misses"].as_u64(), less["late_s"].is_null()), (Some(0), true));
+    assert!(more["choice"].is_null() && more["over_knowing"].as_f64().unwrap() > 0.0, "{more}");
+    assert_eq!(answer["checkpoint"]["lost_every_s"], 10_800.0);
+    assert!((answer["checkpoint"]["daly_s"].as_f64().unwrap() - 1099.2).abs() < 20.0, "{}", answer["checkpoint"]);
+    let text = stdout(&tracecast(&[&ask[..], &JOB].concat()));
+    assert!(text.contains("What if it is not as said?") && text.contains("Write a checkpoint every"), "{text}");
+    let bare = of(&tracecast(&[&ask[..7], &JOB, &["--format", "json"]].concat()));
+    assert!(bare["checkpoint"].is_null());
+    let refused = tracecast(&[&ask[..7], &JOB, &["--checkpoint-cost", "0s"]].concat());
+    assert!(refused.status.code() == Some(2) && stderr(&refused).contains("a checkpoint takes time"));
+}
+
+/// Two charts show one job, tick by tick; a job over zones has none.
+#[test]
+fn charts_show_one_job() {
+    let folder = Folder::new();
+    let source = folder.file("us-east-1a_v100_1.json", &regular(1));
+    let charts = folder.path("charts");
+    let ask = ["backtest", "cloud", &source, "--slack", "0.5", "--starts", "3", "--charts", &charts];
+    assert!(tracecast(&[&ask[..], &JOB].concat()).status.success());
+    for name in ["cost-over-slack", "one-job-held", "one-job-progress"] {
+        let svg = std::fs::read_to_string(folder.path(&format!("charts/{name}.svg"))).unwrap();
+        assert!(svg.contains("<svg"), "{name}");
+    }
+    let held = std::fs::read_to_string(folder.path("charts/one-job-held.svg")).unwrap();
+    assert!(held.contains("spot could be had") && held.contains("optimum: spot"), "{held}");
+}
+
+/// Of two zones one carries prices: a job over both is refused, and the remedy sets them aside, which is as if there were none.
+#[test]
+fn prices_that_only_some_traces_carry_can_be_set_aside() {
+    let folder = Folder::new();
+    let list = vec!["1.5"; 480].join(", ");
+    let priced = regular(1)
+        .replace("1800}", "1800, \"on_demand_price\": 4}")
+        .replace("\"data\"", &format!("\"prices\": [{list}], \"data\""));
+    let bare = folder.file("us-east-1a_v100_1.json", &regular(1));
+    let other = Folder::new();
+    let (with, without) =
+        (other.file("us-west-2a_v100_1.json", &priced), folder.file("us-west-2a_v100_1.json", &regular(1)));
+    let ask = |second: &str, more: &[&str]| {
+        let ask = ["backtest", "cloud", &bare, second, "--regions", "together", "--slack", "0.5", "--starts", "2"];
+        tracecast(&[&ask[..], &JOB, &["--format", "json"], more].concat())
+    };
+    let refused = ask(&with, &[]);
+    assert!(refused.status.code() == Some(1) && stderr(&refused).contains("--prices none"), "{}", stderr(&refused));
+    let [aside, none] = [ask(&with, &["--prices", "none"]), ask(&without, &[])].map(|output| of(&output));
+    assert_eq!(aside["cells"], none["cells"]);
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let folder = Folder::new();

@@ -80,6 +80,25 @@ fn prices_beside_the_samples_are_steps() {
     assert!(trace.ledger.balances());
 }
 
+/// What on-demand costs cannot be nothing; null says that it is not known.
+#[test]
+fn an_on_demand_price_is_above_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("us-east-1a_v100_1.json");
+    let read_with = |metadata: &str| {
+        let text = format!("{{\"metadata\": {{\"gap_seconds\": 60, {metadata}}}, \"data\": [1, 0, 1]}}");
+        std::fs::write(&path, text).unwrap();
+        read(std::slice::from_ref(&path))
+    };
+    for metadata in
+        ["\"on_demand_price\": 0", "\"price_info\": {\"on_demand_price\": -3.06}", "\"on_demand_price\": \"3\""]
+    {
+        let said = read_with(metadata).unwrap_err().to_string();
+        assert!(said.contains("which is no price") && said.contains("us-east-1a_v100_1.json"), "{said}");
+    }
+    assert_eq!(read_with("\"on_demand_price\": null").unwrap().prices.ts.len(), 0);
+}
+
 #[test]
 fn prices_are_as_many_as_samples() {
     let dir = tempfile::tempdir().unwrap();

@@ -12,6 +12,7 @@ use tracecast_planner::cloud::request::{CloudRequest, ZonesTogether};
 
 use crate::args::{duration, numbers};
 use crate::cmd::answer::{self, Answering};
+use crate::cmd::emitting::not_written;
 use crate::cmd::spot_traces::{SpotPrices, SpotTraces, moment};
 use crate::exit::Usage;
 use crate::output;
@@ -103,7 +104,7 @@ impl Spot {
                 (None, None) => {}
                 (None, Some(_)) => {
                     let what = format!(
-                        "--on-demand-price stands beside prices of spot, and {} has none; give them with --prices, or say with \
+                        "--on-demand-price stands beside prices of spot, and {} has none; give them with --prices FILE, or say with \
                          --price-ratio how many times the price of spot on-demand costs",
                         zone.name
                     );
@@ -171,7 +172,10 @@ pub(crate) struct PlanCloud {
     /// Windows to choose on, and as many to report on, spread evenly over each part of each trace
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = starts, help_heading = "Evaluation")]
     pub(crate) starts: usize,
-    /// Folder into which tasks for SkyPilot are written
+    /// Time that a checkpoint takes; the answer then says how often to write one on spot
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Job")]
+    pub(crate) checkpoint_cost: Option<i64>,
+    /// Folder into which tasks for SkyPilot are written, if spot is recommended
     #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
     pub(crate) emit_to: Option<PathBuf>,
     #[command(flatten)]
@@ -181,14 +185,22 @@ pub(crate) struct PlanCloud {
 pub(crate) fn plan(asked: &PlanCloud, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-cloud", &[])?;
     asked.answering.replacing.folders([&asked.emit_to])?;
+    if asked.checkpoint_cost.is_some_and(|cost_ms| cost_ms <= 0) {
+        return Err(Usage("--checkpoint-cost 0: a checkpoint takes time; write 5min".to_owned()).into());
+    }
     let request = asked.spot.request(asked.deadline, asked.slack.into_iter().collect(), asked.starts);
     request.jobs()?;
     let (series, title) = asked.spot.series(quiet)?;
     let clock = Clock::new(quiet, "trying every policy in every zone");
-    let answer = CloudPlanAnswer::of(&series, title, &request)?;
+    let mut answer = CloudPlanAnswer::of(&series, title, &request)?;
+    if let Some(cost_ms) = asked.checkpoint_cost {
+        answer = answer.with_checkpoints(&series, cost_ms as f64 / 1e3);
+    }
     drop(clock);
-    if let Some(folder) = &asked.emit_to {
-        output::emitted(folder, &sky_pilot(&answer), quiet)?;
+    match &asked.emit_to {
+        Some(_) if answer.recommendation.is_none() => not_written(&answer.action),
+        Some(folder) => output::emitted(folder, &sky_pilot(&answer), quiet)?,
+        None => {}
     }
     checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -44,12 +44,15 @@ impl<R: Audience> Emitting<R> {
     ) -> Result<()> {
         let Some(folder) = &self.emit_to else { return Ok(()) };
         if let Some(why) = refused {
-            let why = why.replace("**", "");
-            // Whoever asks for files goes on with them, so that this is told where progress is not.
-            output::say(false, &format!("tracecast: warning: nothing is written to --emit-to, as {why}"));
+            not_written(&why);
             return Ok(());
         }
         let asked = if self.emit.is_empty() { R::value_variants() } else { &self.emit };
         output::emitted(folder, &asked.iter().map(of).collect::<Result<Vec<_>>>()?.concat(), quiet)
     }
+}
+
+/// Says that nothing is written to `--emit-to`, and why. Whoever asks for files goes on with them, so that this is told where progress is not.
+pub(crate) fn not_written(why: &str) {
+    output::say(false, &format!("tracecast: warning: nothing is written to --emit-to, as {}", why.replace("**", "")));
 }

@@ -39,7 +39,7 @@ pub(crate) struct SpotPrices {
     /// Spot prices of the zones, where the traces carry none
     ///
     /// A list for each zone with a price for each sample, `{"us-east-1a_v100_1": [1.67, …]}`, or what `aws ec2 describe-spot-price-history` wrote as JSON; also
-    /// compressed.
+    /// compressed. `none` sets aside all prices that the traces carry, where only some of them do (a file of that name is `./none`).
     #[arg(long, value_name = "FILE", help_heading = "Prices")]
     pub(crate) prices: Option<PathBuf>,
 }
@@ -55,9 +55,17 @@ pub(crate) fn moment(text: &str) -> Result<i64, String> {
     price_book::moment(text).ok_or_else(|| "write a time such as 2023-02-15T00:00:00Z".to_owned())
 }
 
+/// What `--prices` says where no prices are wanted.
+const NO_PRICES: &str = "none";
+
 impl SpotPrices {
+    /// Whether prices that traces carry are set aside.
+    fn unwanted(&self) -> bool {
+        self.prices.as_deref() == Some(Path::new(NO_PRICES))
+    }
+
     fn book(&self, reading: &Reading, quiet: bool) -> Result<Option<PriceBook>> {
-        let Some(path) = &self.prices else { return Ok(None) };
+        let Some(path) = self.prices.as_ref().filter(|_| !self.unwanted()) else { return Ok(None) };
         if let Some(lists) = PriceBook::lists(&SourceFile::new(path))? {
             return Ok(Some(lists));
         }
@@ -117,6 +125,9 @@ pub(crate) fn series(
         for mut zone in SpotSeries::all(&trace, name, gap)? {
             if paths.len() > 1 && zone.name != *name {
                 zone.name = format!("{name}: {}", zone.name);
+            }
+            if prices.unwanted() {
+                (zone.price, zone.list_price) = (None, None);
             }
             if let Some(book) = &book {
                 let first_ms = zone.begins_ms.or(begins_ms);

@@ -12,6 +12,7 @@ use super::availability::SpotSeries;
 use super::backtest::{CloudBacktest, PolicyTally, TOGETHER, TriedTrace, backtest};
 use super::policy::CloudPolicy;
 use super::request::{CloudRequest, ZonesTogether};
+use super::timeline::CloudTimeline;
 use crate::error::Result;
 
 /// Version of the JSON.
@@ -46,6 +47,9 @@ pub struct CloudBacktestAnswer {
     /// What was found.
     #[serde(flatten)]
     pub found: CloudBacktest,
+    /// One start, tick by tick, as charts show it.
+    #[serde(skip)]
+    pub timeline: Option<CloudTimeline>,
     /// Files it rests on.
     pub sources: Vec<SourceRecord>,
 }
@@ -162,6 +166,20 @@ impl CloudBacktestAnswer {
         let mut notes = notes(series);
         notes.extend(request.together.map(|together| moving(&together)));
         notes.extend(request.elastic.then(|| taking(request.need)));
+        let timeline = match (series.first(), &request.together) {
+            (Some(zone), None) => {
+                let jobs = request.jobs()?;
+                let starts = found.traces.first().map(|of| of.starts_s.as_slice()).unwrap_or_default();
+                let start_s = starts.get(starts.len() / 2).copied().unwrap_or(0.0);
+                let start = (start_s * 1e3 / zone.tick_ms as f64).round() as usize;
+                let middle = request.slacks.len() / 2;
+                match request.slacks.get(middle).copied().zip(jobs.get(middle)) {
+                    Some(of) => CloudTimeline::of(zone, request, of, start, found.chosen)?,
+                    None => None,
+                }
+            }
+            _ => None,
+        };
         notes.push("The first start of each trace has no past, and is decided with the prior alone.".to_owned());
         Ok(Self {
             schema: SCHEMA.to_owned(),
@@ -176,6 +194,7 @@ impl CloudBacktestAnswer {
             checkpoint_gb: request.together.map(|together| together.checkpoint_gb),
             egress_usd_per_gb: request.together.map(|together| together.egress_usd_per_gb),
             found,
+            timeline,
             sources: series.iter().flat_map(|zone| zone.sources.clone()).collect(),
         })
     }
@@ -201,6 +220,7 @@ impl CloudBacktestAnswer {
         report.summary = self.summary();
         report.notes.clone_from(&self.notes);
         report.sections = vec![self.by_policy(), self.by_trace()];
+        report.sections.extend(self.timeline.iter().flat_map(CloudTimeline::sections));
         report
     }
 

@@ -1,30 +1,21 @@
 //! A cloud plan as tasks of SkyPilot: one on spot, one on-demand, and in words when to go from one to the other.
 //!
 //! SkyPilot starts and recovers instances and knows no deadline, so the plan writes both tasks, which share their work through a checkpoint that
-//! the job itself writes, and notes with the moments of the plan. A job over several zones names them in their order (`ordered`). Where the zone is named as AWS names its zones, the task asks for it; else it names none. O(1).
+//! the job itself writes, and notes with the moments of the plan. A job over several zones names them in their order (`ordered`). Where the name of a zone tells whose it is ([`infra`](super::infra)), the task asks for it. The notes name the zones
+//! that it could not ask for. O(1).
 //!
-//! Worked example: `us-east-1a` is `aws/us-east-1/us-east-1a`.
+//! Worked example: of `us-central1-a` and `here`, in this order, the task names `gcp/us-central1/us-central1-a`, and the notes say that `here` is missing.
 
 use serde_json::{Value, json};
 
+use super::infra::infra;
 use super::plan::CloudPlanAnswer;
 use crate::plan::Emitted;
 use crate::yaml::stream;
 
-/// The place of a zone as SkyPilot writes it, if it is named as AWS names its zones.
-pub(crate) fn infra(zone: &str) -> Option<String> {
-    let region = zone.strip_suffix(|letter: char| letter.is_ascii_lowercase())?;
-    let mut parts = region.split('-');
-    let (area, place, number) = (parts.next()?, parts.next()?, parts.next_back()?);
-    let named = area.len() == 2
-        && !place.is_empty()
-        && place.chars().all(|letter| letter.is_ascii_lowercase())
-        && number.chars().all(|digit| digit.is_ascii_digit());
-    (named && !number.is_empty()).then(|| format!("aws/{region}/{zone}"))
-}
-
 /// The files of a plan: their names and contents.
 pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<Emitted> {
+    let infra = |zone: &str| infra(None, zone);
     let place = answer.zone.as_deref().and_then(infra);
     // Several zones: spot in their order, on-demand where it is begun.
     let order: Vec<String> =
@@ -93,7 +84,21 @@ pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<Emitted> {
             said.join("; ")
         ));
     }
-    if place.is_none() {
+    let (mut unnamed, mut named): (Vec<&str>, Vec<&str>) = (Vec::new(), answer.zone.as_deref().into_iter().collect());
+    if let Some(zones) = &answer.zones {
+        named.extend(zones.order.iter().chain([&zones.on_demand_zone]).map(String::as_str));
+    }
+    named.into_iter().filter(|zone| infra(zone).is_none()).for_each(|zone| {
+        if !unnamed.contains(&zone) {
+            unnamed.push(zone);
+        }
+    });
+    if !unnamed.is_empty() {
+        notes.push(format!(
+            "The tasks do not name {}, as the names are of no form that AWS, Google Cloud or Azure gives its zones: add `infra` yourself.",
+            unnamed.join(", ")
+        ));
+    } else if place.is_none() {
         notes.push("The zone of the trace is not known, so the tasks name none: add `infra` yourself.".to_owned());
     }
     vec![
@@ -105,16 +110,4 @@ pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<Emitted> {
         ),
         ("NOTES.txt".to_owned(), notes.join("\n\n") + "\n"),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn zones_of_aws_are_places() {
-        assert_eq!(infra("us-east-1a").as_deref(), Some("aws/us-east-1/us-east-1a"));
-        assert_eq!(infra("us-gov-west-1b").as_deref(), Some("aws/us-gov-west-1/us-gov-west-1b"));
-        assert_eq!([infra("us-central1-a"), infra("zone"), infra("")], [None, None, None]);
-    }
 }

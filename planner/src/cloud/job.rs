@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn a_price_that_moves_is_paid_as_it_is() {
         let job = DeadlineJob::new(2 * HOUR, 2.0 / 3.0, 12 * MIN, 3.0).unwrap();
-        let run = ride_priced(&mut Spot, &[false, true, false], &[1.0, 0.5, 1.0], HOUR, &job);
+        let run = ride_priced(&mut Spot, &[false, true, false], &[1.0, 0.5, 1.0], HOUR, &job, &mut |_| ());
         assert_eq!((run.cost, run.missed), ((318 * MIN) as f64, false));
     }
 

@@ -187,6 +187,41 @@ pub fn ride_lanes(
     run(pilot, (up, price), lanes, (tick_ms, true), job, seen)
 }
 
+/// A policy that was told another amount of work than there is, and keeps the safety net for that. Once what it was told is done, or its deadline has passed, spot that is held is used to
+/// its end, and all else is on-demand.
+struct Misled<'a> {
+    pilot: &'a mut dyn LanesPilot,
+    told: &'a DeadlineJob,
+}
+
+impl LanesPilot for Misled<'_> {
+    fn hold(&mut self, job: &DeadlineJob, view: &LanesView<'_>, next: &mut [Holding]) {
+        let untold_ms = (job.work_ms - self.told.work_ms) * view.lanes.len() as i64;
+        let believed =
+            LanesView { left_ms: self.told.deadline_ms - view.elapsed_ms, work_ms: view.work_ms - untold_ms, ..*view };
+        if believed.work_ms <= 0 || believed.left_ms <= 0 {
+            next.iter_mut().filter(|next| **next != Holding::Spot).for_each(|next| *next = Holding::OnDemand);
+            return;
+        }
+        self.pilot.hold(self.told, &believed, next);
+        next.iter_mut().skip(view.up).filter(|next| **next == Holding::Spot).for_each(|next| *next = Holding::Idle);
+        believed.mend(self.told, next);
+    }
+}
+
+/// As [`ride_lanes`], where the policy and the safety net were `told` of other work than the job has.
+pub(super) fn ride_misled(
+    pilot: &mut dyn LanesPilot,
+    told: &DeadlineJob,
+    (up, price): (&[u32], &[f64]),
+    lanes: usize,
+    tick_ms: i64,
+    job: &DeadlineJob,
+    seen: &mut dyn FnMut(&[Holding]),
+) -> JobRun {
+    run(&mut Misled { pilot, told }, (up, price), lanes, (tick_ms, false), job, seen)
+}
+
 /// Runs a job of one instance over `up`, whether spot can be had in each tick from its start on, under a policy and the safety net. `seen` is told what each tick held.
 /// Ticks beyond the end of `up` have no spot.
 pub fn ride(
@@ -200,15 +235,27 @@ pub fn ride(
 }
 
 /// As [`ride`], where a tick of spot costs `price` times what it costs without; 1 beyond its end.
-#[cfg(test)]
-pub fn ride_priced(pilot: &mut dyn Pilot, up: &[bool], price: &[f64], tick_ms: i64, job: &DeadlineJob) -> JobRun {
-    one(pilot, (up, price), (tick_ms, true), job, &mut |_| ())
+pub fn ride_priced(
+    pilot: &mut dyn Pilot,
+    up: &[bool],
+    price: &[f64],
+    tick_ms: i64,
+    job: &DeadlineJob,
+    seen: &mut dyn FnMut(Holding),
+) -> JobRun {
+    one(pilot, (up, price), (tick_ms, true), job, seen)
 }
 
 /// As [`ride`], without the safety net: for a way that was chosen with all of `up` known.
-#[cfg(test)]
-pub fn ride_without_net(pilot: &mut dyn Pilot, up: &[bool], price: &[f64], tick_ms: i64, job: &DeadlineJob) -> JobRun {
-    one(pilot, (up, price), (tick_ms, false), job, &mut |_| ())
+pub fn ride_without_net(
+    pilot: &mut dyn Pilot,
+    up: &[bool],
+    price: &[f64],
+    tick_ms: i64,
+    job: &DeadlineJob,
+    seen: &mut dyn FnMut(Holding),
+) -> JobRun {
+    one(pilot, (up, price), (tick_ms, false), job, seen)
 }
 
 fn one(

@@ -126,7 +126,7 @@ pub(super) mod tests {
     use super::super::job::Script;
     use super::super::lanes::{Supply, ride_without_net};
     use super::super::optimum::optimum;
-    use super::super::optimum::tests::{by_trying, optimal_holdings};
+    use super::super::optimum::{optimal_holdings, tests::by_trying};
     use super::*;
 
     /// A node from its beginning to its end, in ticks; spot or on-demand.
@@ -228,8 +228,9 @@ pub(super) mod tests {
             rest -= own;
             if own > 0 {
                 let one = DeadlineJob { work_ms: own as i64 * found.grid.unit_ms, ..*job };
-                let held = optimal_holdings(&supply.lane(lane), price, tick_ms, &one);
-                let run = ride_without_net(&mut Script(held.into_iter()), &supply.lane(lane), price, tick_ms, &one);
+                let held = optimal_holdings(&supply.lane(lane), price, tick_ms, &one).unwrap();
+                let up = supply.lane(lane);
+                let run = ride_without_net(&mut Script(held.into_iter()), &up, price, tick_ms, &one, &mut |_| ());
                 assert!(!run.missed);
                 cost += run.cost;
             }

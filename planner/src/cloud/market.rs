@@ -137,7 +137,11 @@ impl Market {
             let without: Vec<&str> =
                 series.iter().filter(|zone| zone.price.is_none()).map(|zone| zone.name.as_str()).collect();
             let found = format!("there are prices of some zones and not of {}", without.join(", "));
-            return Err(wrong(series, found, "give prices of all zones, with --prices, or of none"));
+            return Err(wrong(
+                series,
+                found,
+                "give prices of all zones, with --prices FILE, or use none, with --prices none",
+            ));
         }
         let (mut regions, mut region): (Vec<String>, Vec<usize>) = (Vec::new(), Vec::new());
         for zone in series {

@@ -9,15 +9,19 @@
 //! * [`lanes_rule`], [`lanes_programme`] and [`lanes_optimum`]: the same of an elastic job;
 //! * [`market`]: the same contract over several zones, with prices and a checkpoint that moves; [`zones_rule`], [`pool`] and [`zones_programme`]: policies over
 //!   zones; [`zones_optimum`]: the least cost over zones; [`zones`]: all of them tried; [`zones_plan`]: what to do now;
-//! * [`policy`]: the candidates, tried on a window; [`backtest`] and its [`answer`]: over many starts;
-//! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data ([`lanes_plan`]); [`emit`]: as SkyPilot tasks.
+//! * [`policy`]: the candidates, tried on a window; [`backtest`] and its [`answer`]: over many starts, and [`timeline`]: one of them;
+//! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data ([`lanes_plan`]); [`sensitivity`]: what if it is not as said;
+//!   [`checkpoint`]: how often to save; [`emit`]: as SkyPilot tasks, which
+//!   name zones as `infra` says.
 //!
 //! Worked number: 48 h of work at a slack of 0.8 on thirteen zones of V100: see `planner/RESULTS.md`.
 
 pub mod answer;
 pub mod availability;
 pub mod backtest;
+pub mod checkpoint;
 pub mod emit;
+pub(crate) mod infra;
 pub mod job;
 pub mod lanes;
 pub mod lanes_optimum;
@@ -35,6 +39,8 @@ pub mod price_book;
 pub mod programme;
 pub mod request;
 pub mod rule;
+pub mod sensitivity;
+pub mod timeline;
 pub mod zones;
 pub mod zones_optimum;
 pub mod zones_plan;

@@ -17,13 +17,15 @@
 //! Worked example: that of the [contract](super::job): 2 h of work in 3 h, spot in the second hour only. On-demand from the start costs 3·132 = 396 spot
 //! minutes; on-demand, spot, on-demand costs 348. Nothing is cheaper.
 
-use super::job::DeadlineJob;
+use super::job::{DeadlineJob, Holding};
 use crate::error::{Error, Result};
 
 /// Most states that are computed: some minutes of work.
 const MOST_STATES: i64 = 20_000_000_000;
 /// Most needs that are told apart: six rows of costs of a gigabyte in all.
 const MOST_NEEDS: i64 = (1 << 30) / 48;
+/// Most choices that are kept, a byte each, to say what the optimum holds.
+const MOST_KEPT: usize = 1 << 28;
 
 pub(super) fn divisor(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { divisor(b, a % b) }
@@ -162,12 +164,62 @@ pub fn optimum(up: &[bool], price: &[f64], tick_ms: i64, job: &DeadlineJob) -> R
     Ok(costs.first().copied().unwrap_or(f64::INFINITY) * grid.unit_ms as f64)
 }
 
+/// What the optimum holds in each tick until its work is done; nothing if the deadline cannot be made, or where ticks times needs are more than are kept in memory.
+///
+/// # Errors
+/// As [`optimum`].
+pub(super) fn optimal_holdings(up: &[bool], price: &[f64], tick_ms: i64, job: &DeadlineJob) -> Result<Vec<Holding>> {
+    let grid = Grid::of(tick_ms, job)?;
+    let width = grid.work + grid.changeover + 1;
+    if grid.ticks.saturating_mul(width) > MOST_KEPT {
+        return Ok(Vec::new());
+    }
+    let mut kept = vec![Best::default(); grid.ticks * width];
+    let costs = grid.solve((up, price), job.price_ratio, |tick, need, best| {
+        if let Some(place) = kept.get_mut(tick * width + need) {
+            *place = best;
+        }
+    });
+    let mut held = Vec::new();
+    if costs.first().is_none_or(|least| least.is_infinite()) {
+        return Ok(held);
+    }
+    let (mut need, mut holding) = (grid.work, Holding::Idle);
+    for tick in 0..grid.ticks {
+        if holding == Holding::Spot && !up.get(tick).copied().unwrap_or(false) {
+            holding = Holding::Idle;
+        }
+        let best = kept[tick * width + need].0;
+        let keeps = match holding {
+            Holding::Idle => false,
+            Holding::Spot => best & Best::KEEP_SPOT != 0,
+            Holding::OnDemand => best & Best::KEEP_ON_DEMAND != 0,
+        };
+        if !keeps {
+            holding = match best & (Best::SPOT | Best::ON_DEMAND) {
+                Best::SPOT => Holding::Spot,
+                Best::ON_DEMAND => Holding::OnDemand,
+                _ => Holding::Idle,
+            };
+            need += if holding == Holding::Idle { 0 } else { grid.changeover };
+        }
+        held.push(holding);
+        if holding != Holding::Idle {
+            need = need.saturating_sub(if tick + 1 == grid.ticks { grid.last } else { grid.tick });
+            if need == 0 {
+                break;
+            }
+        }
+    }
+    Ok(held)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 pub(super) mod tests {
     use proptest::prelude::*;
 
-    use super::super::job::{Holding, Script};
+    use super::super::job::Script;
     use super::super::lanes::ride_without_net;
     use super::*;
 
@@ -179,7 +231,7 @@ pub(super) mod tests {
             let way: Vec<Holding> = (0..ticks)
                 .map(|tick| [Holding::Idle, Holding::Spot, Holding::OnDemand][number / 3usize.pow(tick as u32) % 3])
                 .collect();
-            let run = ride_without_net(&mut Script(way.into_iter()), up, price, tick_ms, job);
+            let run = ride_without_net(&mut Script(way.into_iter()), up, price, tick_ms, job, &mut |_| ());
             if !run.missed {
                 least = least.min(run.cost);
             }
@@ -187,60 +239,12 @@ pub(super) mod tests {
         least
     }
 
-    /// What the optimum holds in each tick until its work is done.
-    pub(in super::super) fn optimal_holdings(
-        up: &[bool],
-        price: &[f64],
-        tick_ms: i64,
-        job: &DeadlineJob,
-    ) -> Vec<Holding> {
-        let grid = Grid::of(tick_ms, job).unwrap();
-        let width = grid.work + grid.changeover + 1;
-        let mut kept = vec![Best::default(); grid.ticks * width];
-        let costs = grid.solve((up, price), job.price_ratio, |tick, need, best| {
-            kept[tick * width + need] = best;
-        });
-        let least = costs[0];
-        let mut held = Vec::new();
-        if least.is_infinite() {
-            return held;
-        }
-        let (mut need, mut holding) = (grid.work, Holding::Idle);
-        for tick in 0..grid.ticks {
-            if holding == Holding::Spot && !up.get(tick).copied().unwrap_or(false) {
-                holding = Holding::Idle;
-            }
-            let best = kept[tick * width + need].0;
-            let keeps = match holding {
-                Holding::Idle => false,
-                Holding::Spot => best & Best::KEEP_SPOT != 0,
-                Holding::OnDemand => best & Best::KEEP_ON_DEMAND != 0,
-            };
-            if !keeps {
-                holding = match best & (Best::SPOT | Best::ON_DEMAND) {
-                    Best::SPOT => Holding::Spot,
-                    Best::ON_DEMAND => Holding::OnDemand,
-                    _ => Holding::Idle,
-                };
-                need += if holding == Holding::Idle { 0 } else { grid.changeover };
-            }
-            held.push(holding);
-            if holding != Holding::Idle {
-                need = need.saturating_sub(if tick + 1 == grid.ticks { grid.last } else { grid.tick });
-                if need == 0 {
-                    break;
-                }
-            }
-        }
-        held
-    }
-
     #[test]
     fn the_worked_example() {
         let job = DeadlineJob { work_ms: 7_200_000, deadline_ms: 10_800_000, changeover_ms: 720_000, price_ratio: 3.0 };
         let up = [false, true, false];
         assert!((optimum(&up, &[], 3_600_000, &job).unwrap() - 348.0 * 60e3).abs() < 1e-9);
-        let held = optimal_holdings(&up, &[], 3_600_000, &job);
+        let held = optimal_holdings(&up, &[], 3_600_000, &job).unwrap();
         assert_eq!(held, [Holding::OnDemand, Holding::Spot, Holding::OnDemand]);
         let odd = DeadlineJob { work_ms: 7_200_000_001, deadline_ms: 10_800_000_000, ..job };
         assert!(optimum(&up, &[], 3_600_000, &odd).unwrap_err().to_string().contains("whole minutes"));
@@ -261,8 +265,8 @@ pub(super) mod tests {
             let least = optimum(&up, &[], tick_ms, &job).unwrap();
             let tried = by_trying(&up, &[], tick_ms, &job);
             prop_assert!((least - tried).abs() <= 1e-9 * tried, "{least} against {tried}");
-            let held = optimal_holdings(&up, &[], tick_ms, &job);
-            let run = ride_without_net(&mut Script(held.into_iter()), &up, &[], tick_ms, &job);
+            let held = optimal_holdings(&up, &[], tick_ms, &job).unwrap();
+            let run = ride_without_net(&mut Script(held.into_iter()), &up, &[], tick_ms, &job, &mut |_| ());
             prop_assert!(!run.missed && (run.cost - least).abs() <= 1e-9 * least, "{} against {least}", run.cost);
         }
     }

@@ -90,6 +90,18 @@ impl Phases {
         Self { each, chances, daily: [[1.0; HOURS]; 2], tick_ms }
     }
 
+    /// A future that is certain: from each phase the one that follows it, those of down before those of up.
+    #[cfg(test)]
+    pub(super) fn certain(next: &[usize], tick_ms: i64) -> Self {
+        let row = |to: usize| (0..next.len()).map(|phase| f64::from(u8::from(phase == to))).collect();
+        Self {
+            each: next.len() / 2,
+            chances: next.iter().map(|to| row(*to)).collect(),
+            daily: [[1.0; HOURS]; 2],
+            tick_ms,
+        }
+    }
+
     /// Fitted on what was seen tick by tick, beside the prior.
     pub fn fit(past: &[bool], each: usize, tick_ms: i64) -> Self {
         let prior = Self::prior(each, tick_ms);

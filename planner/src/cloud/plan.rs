@@ -17,17 +17,19 @@ use tracecast_analytics::trace::SourceRecord;
 use super::answer::{Regions, moving, notes, on_instances, taking};
 use super::availability::SpotSeries;
 use super::backtest::TOGETHER;
+use super::checkpoint::CheckpointAdvice;
 use super::job::{DeadlineJob, FromNow, Holding};
 use super::lanes_plan::{ElasticNow, from_now};
 use super::market::Market;
 use super::policy::{Attempt, CloudPolicy, attempt};
 use super::request::{CloudRequest, check_need, longest, too_short};
+use super::sensitivity::{self, CloudSensitivity, Tried};
 use super::zones::attempt_zones;
 use super::zones_plan::{PlannedZone, ZonesNow, zones_from_now};
 use crate::error::{Error, Result};
 use crate::plan::interval::{average, mean};
 use crate::plan::window::{Window, learn_and_choose, spread};
-use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
+use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};
 use crate::replay::compare::IntervalEstimate;
 
 /// Version of the JSON.
@@ -92,7 +94,7 @@ pub struct CloudPlanAnswer {
     pub zones: Option<ZonesNow>,
     /// The policy chosen on the earlier windows.
     pub chosen: CloudPolicy,
-    /// The policy to follow: the one chosen, or on-demand alone where that cost no more on the later windows.
+    /// The policy to follow: the one chosen, or on-demand alone where the later windows do not show that the one chosen is worth it.
     pub followed: CloudPolicy,
     /// Every zone with every policy.
     pub candidates: Vec<CloudCandidate>,
@@ -100,6 +102,10 @@ pub struct CloudPlanAnswer {
     pub now: FromNow,
     /// With how many nodes of each kind, where the job is elastic.
     pub nodes: Option<ElasticNow>,
+    /// What if prices, changeover or work are not as said.
+    pub sensitivity: Vec<CloudSensitivity>,
+    /// How often to write a checkpoint on spot; nothing where it was not asked what one costs.
+    pub checkpoint: Option<CheckpointAdvice>,
     /// What is taken for prices.
     pub prices: String,
     /// What to do, in a sentence.
@@ -123,6 +129,12 @@ fn windows(series: &SpotSeries, jobs: &[DeadlineJob], starts: usize) -> Result<[
     let (early, late) = if late.len() >= needed { (early, late) } else { halves };
     let found = [spread(&early, needed, starts), spread(&late, needed, starts)];
     if found.iter().any(Vec::is_empty) { Err(too_short(series, ticks, needed, 2)) } else { Ok(found) }
+}
+
+/// Whether what was chosen saves enough on the later windows to be recommended.
+fn is_worth(best: &CloudCandidate) -> bool {
+    let cost = best.report_cost_ratio;
+    best.policy != CloudPolicy::OnDemand && worth(1.0 - cost.value, 1.0 - cost.high, 1.0)
 }
 
 /// The trace that was chosen.
@@ -197,8 +209,8 @@ impl CloudPlanAnswer {
         let Some(best) = best.cloned() else {
             return Err(Error::NoScenario("no trace is named; name at least one"));
         };
-        // What the later windows speak against is not followed.
-        let followed = if best.report_cost_ratio.value < 1.0 { best.policy } else { CloudPolicy::OnDemand };
+        // What the later windows do not show to be worth it is not followed.
+        let followed = if is_worth(&best) { best.policy } else { CloudPolicy::OnDemand };
         let (now, zones, nodes) = match &market {
             Some(market) => {
                 let (now, zones) = zones_from_now(market, followed, job);
@@ -210,6 +222,20 @@ impl CloudPlanAnswer {
                 (now, None, nodes)
             }
         };
+        let asked = chosen_of(if market.is_some() { &[] } else { series }, &best).ok();
+        let on = match asked {
+            Some(zone) => zone,
+            None => series.iter().min_by_key(|zone| zone.counts.len()).ok_or(Error::NoScenario("no trace is named"))?,
+        };
+        let tried = Tried {
+            series,
+            zone: asked,
+            request,
+            job: *job,
+            policy: best.policy,
+            windows: windows(on, jobs, request.starts)?,
+        };
+        let sensitivity = tried.cases()?;
         let zone = match &zones {
             Some(zones) => {
                 let named = zones.order.first().or(Some(&zones.on_demand_zone));
@@ -240,6 +266,8 @@ impl CloudPlanAnswer {
             candidates,
             now,
             nodes,
+            sensitivity,
+            checkpoint: None,
             prices: if series.iter().any(|zone| zone.price.is_some()) {
                 "Prices move as they did.".to_owned()
             } else {
@@ -252,6 +280,18 @@ impl CloudPlanAnswer {
         answer.action = answer.act();
         answer.recommendation = answer.recommended(&best);
         Ok(answer)
+    }
+
+    /// With how often to write a checkpoint that takes so long, from how long spot lasted in the zones of the plan.
+    #[must_use]
+    pub fn with_checkpoints(mut self, series: &[SpotSeries], checkpoint_s: f64) -> Self {
+        let is_in = |zone: &&SpotSeries| match &self.zones {
+            Some(zones) => zones.order.is_empty() || zones.order.contains(zone.zone.as_ref().unwrap_or(&zone.name)),
+            None => zone.name == self.trace,
+        };
+        let of = (self.need, self.elastic);
+        self.checkpoint = Some(CheckpointAdvice::of(series.iter().filter(is_in), of, checkpoint_s));
+        self
     }
 
     /// Where the job runs, in words.
@@ -278,8 +318,18 @@ impl CloudPlanAnswer {
             );
         }
         if self.followed == CloudPolicy::OnDemand {
+            let (said, sure) = match self.beside(self.chosen).map(|of| of.report_cost_ratio) {
+                Some(cost) if cost.value < 1.0 => {
+                    let sure = format!(
+                        ", which is not worth it: a change is worth it from {} on, if its interval leaves out no saving",
+                        format::percent(WORTH)
+                    );
+                    (format!("{} less than on-demand", format::percent(1.0 - cost.value)), sure)
+                }
+                _ => ("no less than on-demand".to_owned(), String::new()),
+            };
             return format!(
-                "**Run the job on-demand**, in {place}: the {}, which cost least on the windows of choice, cost no less than on-demand on the later ones.",
+                "**Run the job on-demand**, in {place}: the {}, which cost least on the windows of choice, cost {said} on the later ones{sure}.",
                 self.chosen.in_words()
             );
         }
@@ -316,7 +366,7 @@ impl CloudPlanAnswer {
 
     fn recommended(&self, best: &CloudCandidate) -> Option<Recommendation> {
         let cost = best.report_cost_ratio;
-        if self.followed == CloudPolicy::OnDemand || !worth(1.0 - cost.value, 1.0 - cost.high, 1.0) {
+        if self.followed == CloudPolicy::OnDemand {
             return None;
         }
         let change = |share: f64| share - 1.0;
@@ -403,6 +453,7 @@ impl CloudPlanAnswer {
             .map(|of| format!("{} {}", of.policy.in_words(), format::percent(of.report_cost_ratio.value)))
             .collect();
         report.summary.push(format!("On the same windows: {}.", said.join(", ")));
+        report.summary.extend(self.checkpoint.iter().map(CheckpointAdvice::in_words));
         report.notes.clone_from(&self.notes);
         let mut table = ReportTable::new(
             "Zones and policies",
@@ -450,7 +501,11 @@ impl CloudPlanAnswer {
         if let Some(zones) = &self.zones {
             doing = doing.with_table(zones_table(zones));
         }
-        report.sections = vec![doing, Section::new("cloud-candidates", "What was chosen from").with_table(table)];
+        report.sections = vec![
+            doing,
+            Section::new("cloud-candidates", "What was chosen from").with_table(table),
+            sensitivity::section(&self.sensitivity, self.chosen),
+        ];
         report
     }
 }

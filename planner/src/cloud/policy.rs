@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::job::{DeadlineJob, JobRun, Pilot};
-use super::lanes::{InLanes, LanesPilot, Supply, ride_lanes};
+use super::lanes::{InLanes, LanesPilot, Supply, ride_lanes, ride_misled};
 use super::lanes_optimum::{lanes_optimum, whole};
 use super::lanes_programme::{Shared, modelled};
 use super::lanes_rule::UniformLanes;
@@ -199,6 +199,21 @@ pub fn attempt(
     window: &Window,
     jobs: &[DeadlineJob],
 ) -> Result<Vec<Attempt>> {
+    attempt_of(&CloudPolicy::ALL, supply, price, tick_ms, window, jobs)
+}
+
+/// As [`attempt`], of some policies.
+///
+/// # Errors
+/// As [`attempt`].
+pub(super) fn attempt_of(
+    policies: &[CloudPolicy],
+    supply: &Supply,
+    price: Option<&ZonePrice>,
+    tick_ms: i64,
+    window: &Window,
+    jobs: &[DeadlineJob],
+) -> Result<Vec<Attempt>> {
     let (start, lanes) = (window.ahead.start, supply.lanes);
     let priced: Vec<(DeadlineJob, Vec<f64>)> = jobs
         .iter()
@@ -213,11 +228,11 @@ pub fn attempt(
     let mut attempts: Vec<Attempt> = priced
         .iter()
         .map(|(job, _)| Attempt {
-            runs: Vec::with_capacity(CloudPolicy::ALL.len()),
+            runs: Vec::with_capacity(policies.len()),
             on_demand: job.on_demand_cost() * lanes as f64,
         })
         .collect();
-    for policy in CloudPolicy::ALL {
+    for policy in policies.iter().copied() {
         let learned = learned_lanes(supply, start, policy, tick_ms, ticks);
         for ((job, prices), attempt) in priced.iter().zip(&mut attempts) {
             let run = match policy {
@@ -240,6 +255,57 @@ pub fn attempt(
         }
     }
     Ok(attempts)
+}
+
+/// What becomes of a job that has other work than its policy was told.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct MisledRun {
+    /// Cost until it is done, spot milliseconds.
+    pub(super) cost: f64,
+    /// Cost of all on-demand of the work that there is.
+    pub(super) on_demand: f64,
+    /// Whether its deadline passed before it was done.
+    pub(super) missed: bool,
+    /// How long after its deadline it was done, to the tick, milliseconds.
+    pub(super) late_ms: i64,
+}
+
+/// Tries a policy, told `job`, on one that has `work_ms` of work instead and begins with a window.
+pub(super) fn misled(
+    supply: &Supply,
+    price: Option<&ZonePrice>,
+    tick_ms: i64,
+    window: &Window,
+    (job, work_ms): (&DeadlineJob, i64),
+    policy: CloudPolicy,
+) -> MisledRun {
+    let (start, lanes) = (window.ahead.start, supply.lanes);
+    // As long as it may take: on-demand for all of it, from the deadline on.
+    let longest_ms = job.deadline_ms + work_ms + 2 * job.changeover_ms;
+    let ticks = DeadlineJob { deadline_ms: longest_ms, ..*job }.ticks(tick_ms);
+    let window = Window { past: window.past.clone(), ahead: start..(start + ticks).min(supply.up.len()) };
+    let (prices, price_ratio) = relative(price, &window, job.price_ratio);
+    let told = DeadlineJob { price_ratio, ..*job };
+    let told = if lanes > 1 { whole(&told, tick_ms) } else { told };
+    let learned = learned_lanes(supply, start, policy, tick_ms, told.ticks(tick_ms));
+    let fitted: Vec<Vec<(usize, Programme, Belief)>> =
+        learned.iter().map(|of| programmes(of, lanes, start, tick_ms, &told)).collect();
+    let ahead = supply.within(window.ahead);
+    let ride = |deadline_ms: i64| {
+        let mut held = 0;
+        let job = DeadlineJob { work_ms, deadline_ms, ..told };
+        let mut pilot = lanes_pilot(policy, lanes, &fitted);
+        let run = ride_misled(pilot.as_mut(), &told, (ahead, &prices), lanes, tick_ms, &job, &mut |_| held += 1);
+        (run, held * tick_ms)
+    };
+    let (run, ended_ms) = ride(longest_ms);
+    let missed = ride(told.deadline_ms).0.missed;
+    MisledRun {
+        cost: run.cost,
+        on_demand: DeadlineJob { work_ms, ..told }.on_demand_cost() * lanes as f64,
+        missed,
+        late_ms: if missed { (ended_ms - told.deadline_ms).max(0) } else { 0 },
+    }
 }
 
 /// The pilot of a policy of one instance that decides from the past.
@@ -277,6 +343,7 @@ mod tests {
     use super::super::lanes::ride;
     use super::super::optimum::tests::by_trying;
     use super::*;
+    use crate::plan::window::spread;
 
     const MIN: i64 = 60_000;
 
@@ -362,6 +429,46 @@ mod tests {
                 let fitted = programmes(&learned(&up, past.len(), policy, tick_ms, ticks), 1, past.len(), tick_ms, &job);
                 let run = ride(pilot(policy, &fitted).as_mut(), &ahead, tick_ms, &job, &mut |_| ());
                 prop_assert!(!run.missed, "{policy:?}");
+            }
+        }
+    }
+
+    /// 2 h of work said, 3 h to the deadline, no spot: greedy waits an hour. Of 3 h in truth the last comes after the deadline; of 1 h it pays one.
+    #[test]
+    fn work_that_is_not_as_said() {
+        const HOUR: i64 = 60 * MIN;
+        let supply = Supply::one(&[false; 10]);
+        let window = Window { past: 0..2, ahead: 2..5 };
+        let job = DeadlineJob { work_ms: 2 * HOUR, deadline_ms: 3 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
+        let of = |supply: &Supply, work_ms: i64| {
+            let run = misled(supply, None, HOUR, &window, (&job, work_ms), CloudPolicy::Greedy);
+            (run.cost / HOUR as f64, run.on_demand / HOUR as f64, run.missed, run.late_ms / HOUR)
+        };
+        assert_eq!(of(&supply, 3 * HOUR), (9.0, 9.0, true, 1));
+        assert_eq!(of(&supply, HOUR), (3.0, 3.0, false, 0));
+        assert_eq!(of(&supply, 2 * HOUR), (6.0, 6.0, false, 0));
+        // Spot that is held once the work said is done is used to its end: here it is lost after the third hour.
+        let spot: Vec<bool> = (0..10).map(|tick| (2..5).contains(&tick)).collect();
+        assert_eq!(of(&Supply::one(&spot), 4 * HOUR), (6.0, 12.0, true, 1));
+    }
+
+    /// Where spot never comes, the programmes begin on-demand once and keep it, whatever they expected of spot: it costs all on-demand.
+    #[test]
+    fn a_zone_without_spot_costs_one_changeover() {
+        let supply = Supply::one(&[false; 3000]);
+        for changeover_min in [7, 30] {
+            for slack in [0.6, 0.9] {
+                let job = DeadlineJob::new(17 * 60 * MIN, slack, changeover_min * MIN, 3.0).unwrap();
+                for window in spread(&(0..3000), job.ticks(5 * MIN), 4) {
+                    let tried = attempt(&supply, None, 5 * MIN, &window, &[job]).unwrap();
+                    for policy in [CloudPolicy::Markov, CloudPolicy::SemiMarkov] {
+                        let run = tried[0].run(policy);
+                        assert!(
+                            (tried[0].share(policy) - 1.0).abs() < 1e-9,
+                            "{policy:?} {changeover_min} {slack}: {run:?}"
+                        );
+                    }
+                }
             }
         }
     }

@@ -16,8 +16,9 @@
 //! chances hold for the step.
 //!
 //! [`Programmed`] asks it at every tick, with the belief of that moment, and between the points of the grid by linear interpolation; beliefs lie
-//! densest near certainty, at sin²(πi/2n). A run on spot is used to its end, and a changeover that is paid for is finished. The
-//! [safety net](super::job) makes the deadline exact, whatever the steps.
+//! densest near certainty, at sin²(πi/2n). However little work is left, to begin an instance costs a changeover: below one step of work the values of being idle lie between that and
+//! those of one step, and what runs is paid for what is left. A run on spot is used to its end, and a changeover that is paid for is finished. On-demand is let go to wait only where
+//! that saves what it costs to begin it again. The [safety net](super::job) makes the deadline exact, whatever the steps.
 //!
 //! O(works × spare times × beliefs). Worked number: 48 h of work at a slack of 0.65 and 12 min of changeover are 241 × 131 × 5 states × 13 beliefs, 2.1
 //! million values, in about 40 ms.
@@ -233,12 +234,15 @@ impl Programme {
                     .collect()
             })
             .collect();
-        for work in 1..=self.works {
+        for work in 0..=self.works {
             for spare in 0..=self.spares.min(self.most.saturating_sub(work)) {
                 // In the middle of the step.
                 let Some(onward) = onward.get(self.hour(work as f64 - 0.5, spare as f64)) else { continue };
                 for (up, point, step, setup) in onward {
-                    let (idle, on_demand, spot) = self.least(work, spare, *up, step, setup);
+                    let (idle, on_demand, spot) = match work {
+                        0 => (self.least_begun(spare, *up, step, setup), 0.0, 0.0),
+                        _ => self.least(work, spare, *up, step, setup),
+                    };
                     let kind = usize::from(*up);
                     for (state, value) in [(IDLE[kind], idle), (ON_DEMAND[kind], on_demand), (SPOT, spot)] {
                         if *up || state != SPOT {
@@ -256,6 +260,23 @@ impl Programme {
         let [down, up] = states.map(|state| self.place(work, spare, state));
         let [if_down, if_up] = branches;
         self.expected(down, if_down) + self.expected(up, if_up)
+    }
+
+    /// Least expected cost of being idle with next to no work left, in steps of spot: what beginning an instance costs, and no more.
+    fn least_begun(&self, spare: usize, up: bool, step: &Onward, setup: &Onward) -> f32 {
+        let begins = self.begins() as f32;
+        let mut idle = if spare >= self.reserve { self.price_ratio * begins } else { NEVER };
+        if spare > self.reserve {
+            idle = idle.min(self.two(0, spare - 1, IDLE, &step.any));
+        }
+        if up && spare >= self.setup + self.reserve.max(1) {
+            let lost = match self.setup {
+                0 => self.setup_part * self.two(0, spare - 1, IDLE, &step.lost),
+                whole => self.two(0, spare - whole, IDLE, &setup.lost),
+            };
+            idle = idle.min(begins + lost);
+        }
+        idle
     }
 
     /// Least expected costs of being idle, on-demand and on spot, in steps of spot; all that they lead to is filled.
@@ -295,7 +316,8 @@ impl Programme {
                 idle = idle.min(begun);
             }
             if spare >= self.reserve {
-                let late = self.two(work - 1, spare, IDLE, &step.lost);
+                // What is lost with its work done costs nothing more.
+                let late = if work > 1 { self.two(work - 1, spare, IDLE, &step.lost) } else { 0.0 };
                 let lost = if bears { 0.5 * (late + self.two(work, spare - 1, IDLE, &step.lost)) } else { late };
                 spot = 1.0 + lost + self.expected(self.place(work - 1, spare, SPOT), &step.kept);
             }
@@ -345,10 +367,14 @@ impl Programme {
         let on_demand =
             |work: f64, spare: f64, branches: &[Branch; 2]| self.two_between(work, spare, 0, ON_DEMAND, branches);
         let (whole, part) = (self.setup as f64, f64::from(self.setup_part));
+        // The last of the work takes less than a step, and is paid to its end.
+        let last = work.min(1.0);
         let on_demand = if view.holding == Holding::OnDemand {
-            price + on_demand(work - 1.0, spare, &step.any)
+            price * last + on_demand(work - 1.0, spare, &step.any)
         } else if self.setup > 0 {
             price * whole + on_demand(work, spare - whole, &setup.any)
+        } else if work < 1.0 {
+            price * (part + work)
         } else {
             price
                 + part * on_demand(work, spare - 1.0, &step.any)
@@ -358,6 +384,8 @@ impl Programme {
         let spot = || {
             if self.setup > 0 {
                 whole + idle(spare - whole, &setup.lost) + kept(work, spare - whole, setup)
+            } else if work < 1.0 {
+                part + work + (part + work).min(1.0) * idle(spare - 1.0, &step.lost)
             } else {
                 1.0 + idle(spare - 1.0, &step.lost)
                     + part * kept(work, spare - 1.0, step)
@@ -412,16 +440,26 @@ impl Programme {
         if cost < f64::from(NEVER) { cost } else { f64::INFINITY }
     }
 
-    /// What to hold: a run is used to its end, and a changeover that is paid for is finished.
+    /// Steps of a changeover, or the part of one.
+    fn begins(&self) -> f64 {
+        self.setup as f64 + f64::from(self.setup_part)
+    }
+
+    /// What to hold: a run is used to its end, and a changeover that is paid for is finished. On-demand is let go to wait only where that saves what it costs to begin it again.
     pub(super) fn choice(&self, of: &Outlook, view: &JobView) -> Holding {
         match view.holding {
             Holding::Spot => Holding::Spot,
             Holding::OnDemand if view.setup_ms > 0 => Holding::OnDemand,
             _ => {
                 let [idle, on_demand, spot] = self.costs(of, view);
+                // What is let go to wait is begun again if spot does not come. Models are learned anew on the way, so that the next may think otherwise.
+                let again = match view.holding {
+                    Holding::OnDemand => f64::from(self.price_ratio) * self.begins() * self.step_ms,
+                    _ => 0.0,
+                };
                 match () {
                     () if spot <= idle && spot <= on_demand => Holding::Spot,
-                    () if on_demand < idle => Holding::OnDemand,
+                    () if on_demand < idle + again => Holding::OnDemand,
                     () => Holding::Idle,
                 }
             }
@@ -480,5 +518,90 @@ impl Pilot for Programmed<'_> {
     fn hold(&mut self, _: &DeadlineJob, view: &JobView) -> Holding {
         let seen = self.0.see(view.up, view.left_ms);
         seen.map_or(Holding::OnDemand, |(programme, outlook)| programme.choice(&outlook, view))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::lanes::ride;
+    use super::super::optimum::optimum;
+    use super::*;
+
+    const MIN: i64 = 60_000;
+
+    /// What the programme costs if it is given the truth: phases that follow each other for certain, from the first one on.
+    fn foreseen(next: &[usize], first: usize, tick_ms: i64, job: &DeadlineJob) -> (f64, f64) {
+        let mut phases = vec![first];
+        phases.extend((1..job.ticks(tick_ms)).scan(first, |phase, _| {
+            *phase = next[*phase];
+            Some(*phase)
+        }));
+        let up: Vec<bool> = phases.iter().map(|phase| *phase >= next.len() / 2).collect();
+        let model = Phases::certain(next, tick_ms);
+        // Before the first tick, what leads to it: where nothing does, it leads to itself.
+        let before = next.iter().position(|to| *to == first).unwrap_or(first);
+        let mut belief = vec![0.0; next.len()];
+        belief[before] = 1.0;
+        let fitted = [(0, Programme::solve(model, tick_ms, job, 0), Belief(belief))];
+        let run = ride(&mut Programmed::new(&fitted), &up, tick_ms, job, &mut |_| ());
+        assert!(!run.missed);
+        (run.cost, optimum(&up, &[], tick_ms, job).unwrap())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+        /// Spot that is never there, always, or from the second or third tick on: with the true future in the model the programme costs the optimum. There is time to spare for what
+        /// the safety net keeps, which knows no future: a changeover, and the ticks without spot.
+        #[test]
+        fn with_perfect_foresight_it_is_the_optimum(
+            future in 0usize..4,
+            tick_min in 3i64..30,
+            work in 1i64..40,
+            spare in 0i64..30,
+            changeover in 0i64..4,
+            price_ratio in 1.05f64..6.0,
+        ) {
+            let (next, first): (&[usize], usize) = match future {
+                0 => (&[0, 1], 0),
+                1 => (&[0, 1], 1),
+                2 => (&[1, 1], 0),
+                _ => (&[1, 2, 2, 2], 0),
+            };
+            let tick_ms = tick_min * MIN;
+            let job = DeadlineJob {
+                work_ms: work * tick_ms,
+                deadline_ms: (work + 2 * changeover + 3 + spare) * tick_ms,
+                changeover_ms: changeover * tick_ms,
+                price_ratio,
+            };
+            let (cost, least) = foreseen(next, first, tick_ms, &job);
+            prop_assert!((cost - least).abs() <= 1e-9 * least, "{cost} against {least}");
+        }
+    }
+
+    /// Half a step of work is left and on-demand runs: to end it costs half a step of on-demand. To let it go and begin again costs a changeover besides.
+    #[test]
+    fn the_last_of_the_work_is_not_begun_again() {
+        let job =
+            DeadlineJob { work_ms: 1000 * MIN, deadline_ms: 1500 * MIN, changeover_ms: 30 * MIN, price_ratio: 3.0 };
+        let phases = Phases::fit(&[false; 2000], 1, 5 * MIN);
+        let belief = phases.after(&[false; 2000]);
+        let programme = Programme::solve(phases, 5 * MIN, &job, 2000);
+        let view = JobView {
+            elapsed_ms: 900 * MIN,
+            left_ms: 600 * MIN,
+            work_ms: (programme.step_ms() / 2.0) as i64,
+            holding: Holding::OnDemand,
+            setup_ms: 0,
+            up: false,
+            tick_ms: 5 * MIN,
+        };
+        let [idle, on_demand, _] = programme.costs(&programme.outlook(&belief, view.left_ms).unwrap(), &view);
+        assert!((on_demand - 3.0 * view.work_ms as f64).abs() < 1e-3 * on_demand, "{on_demand}");
+        // At the least a changeover of spot.
+        assert!(idle > (job.changeover_ms + view.work_ms) as f64, "{idle} against {on_demand}");
     }
 }

@@ -35,11 +35,24 @@ pub(super) fn zones_pilot(
 /// # Errors
 /// If the optimum cannot be computed exactly.
 pub fn attempt_zones(market: &Market, start: usize, jobs: &[DeadlineJob]) -> Result<Vec<Attempt>> {
+    attempt_zones_of(&CloudPolicy::TOGETHER, market, start, jobs)
+}
+
+/// As [`attempt_zones`], of some policies.
+///
+/// # Errors
+/// As [`attempt_zones`].
+pub(super) fn attempt_zones_of(
+    policies: &[CloudPolicy],
+    market: &Market,
+    start: usize,
+    jobs: &[DeadlineJob],
+) -> Result<Vec<Attempt>> {
     let ticks = jobs.iter().map(|job| job.ticks(market.places.tick_ms)).max().unwrap_or(0);
     let learned = learned_zones(market, start, ticks);
     let of = |job: &DeadlineJob| -> Result<Attempt> {
-        let mut runs = Vec::with_capacity(CloudPolicy::TOGETHER.len());
-        for policy in CloudPolicy::TOGETHER {
+        let mut runs = Vec::with_capacity(policies.len());
+        for policy in policies.iter().copied() {
             let run = match policy {
                 CloudPolicy::Omniscient => JobRun { cost: zones_optimum(market, start, job)?, ..JobRun::default() },
                 _ => {

@@ -1,6 +1,6 @@
 //! What to rent, for people and for SkyPilot.
 //!
-//! `instances.csv` has a line for each job. Each job with a way is a SkyPilot task that asks for its instances, in the offer's zone if that is named as AWS names its zones; the command is left to the reader. O(jobs). Worked example: two instances on spot are `num_nodes: 2` and
+//! `instances.csv` has a line for each job. Each job with a way is a SkyPilot task that asks for its instances, in the offer's zone if its name tells whose it is; the command is left to the reader. O(jobs). Worked example: two instances on spot are `num_nodes: 2` and
 //! `use_spot: true`.
 
 use serde_json::json;
@@ -8,7 +8,7 @@ use tracecast_analytics::report::format;
 
 use super::answer::InstancesAnswer;
 use super::option::RentMarket;
-use crate::cloud::emit::infra;
+use crate::cloud::infra::infra;
 use crate::error::Result;
 use crate::plan::Emitted;
 use crate::plan::emitted::{table, task, task_names};
@@ -79,7 +79,9 @@ pub fn sky_pilot(answer: &InstancesAnswer) -> Result<Vec<Emitted>> {
             answer.currency
         );
         let mut resources = json!({ "instance_type": way.instance, "use_spot": way.option.market == RentMarket::Spot });
-        if let (Some(place), Some(fields)) = (way.zone.as_deref().and_then(infra), resources.as_object_mut()) {
+        if let (Some(place), Some(fields)) =
+            (way.zone.as_deref().and_then(|zone| infra(None, zone)), resources.as_object_mut())
+        {
             fields.insert("infra".to_owned(), place.into());
         }
         let document = json!({

@@ -1,13 +1,12 @@
 //! Where jobs begin and when they move, for scripts and for SkyPilot.
 //!
-//! `moves.csv` has a line for each place of each job: its price now, and the price below which the job moves there. Each job is a SkyPilot task that asks for its place, in the names of its provider; the zone is left out if it is not named as AWS names its zones. O(places). Worked example: a place that costs 1.02 an hour and is worth a move below 0.88 is
+//! `moves.csv` has a line for each place of each job: its price now, and the price below which the job moves there. Each job is a SkyPilot task that asks for its place, in the names of its provider; a zone of AWS is left out if it is not named as AWS names its zones. O(places). Worked example: a place that costs 1.02 an hour and is worth a move below 0.88 is
 //! `…,1.02,0.88`.
 
 use serde_json::{Value, json};
 
 use super::answer::{MovesAnswer, Place};
-use crate::cloud::emit::infra;
-use crate::cloud::market::region_of;
+use crate::cloud::infra::infra;
 use crate::error::Result;
 use crate::plan::Emitted;
 use crate::plan::emitted::{table, task, task_names};
@@ -38,30 +37,21 @@ pub fn list(answer: &MovesAnswer) -> Result<Emitted> {
 
 /// What a task of SkyPilot asks for, in the names of each provider.
 fn resources(place: &Place) -> Value {
-    match place.provider.as_str() {
+    let mut asked = match place.provider.as_str() {
         "azure" => {
-            // Tables of prices write `NC6s v3` and `us_north_central`, Azure itself `Standard_NC6s_v3` and `northcentralus`.
+            // Tables of prices write `NC6s v3`, Azure itself `Standard_NC6s_v3`.
             let size = place.instance.replace(' ', "_");
             let size = if size.starts_with("Standard_") { size } else { format!("Standard_{size}") };
-            let region = match place.zone.split_once('_') {
-                Some((area, part)) => format!("{}{area}", part.replace('_', "")),
-                None => place.zone.clone(),
-            };
-            json!({ "infra": format!("azure/{region}"), "instance_type": size, "use_spot": true })
+            json!({ "instance_type": size, "use_spot": true })
         }
         // Google sells GPUs beside machines: the prices name the GPUs.
-        "gcp" => {
-            let infra = format!("gcp/{}/{}", region_of(&place.zone), place.zone);
-            json!({ "infra": infra, "accelerators": place.instance, "use_spot": true })
-        }
-        _ => {
-            let mut asked = json!({ "instance_type": place.instance, "use_spot": true });
-            if let (Some(infra), Some(fields)) = (infra(&place.zone), asked.as_object_mut()) {
-                fields.insert("infra".to_owned(), infra.into());
-            }
-            asked
-        }
+        "gcp" => json!({ "accelerators": place.instance, "use_spot": true }),
+        _ => json!({ "instance_type": place.instance, "use_spot": true }),
+    };
+    if let (Some(infra), Some(fields)) = (infra(Some(&place.provider), &place.zone), asked.as_object_mut()) {
+        fields.insert("infra".to_owned(), infra.into());
     }
+    asked
 }
 
 /// A SkyPilot task for each job with a place.

@@ -6,8 +6,8 @@
 //! A row of the ledger is one sample, its line the number of the sample. O(samples).
 //!
 //! A file may carry `prices` beside `data`, a spot price in dollars an hour for each sample, and `metadata.on_demand_price` (or
-//! `metadata.price_info.on_demand_price`). Spot prices become steps: a row where the price changes. A price that is no number above 0 is set aside, and the price
-//! before it holds on. As many prices as samples must be there, as nobody knows to which samples fewer belong. Worked example: `[0.9, 0.9, 0, null, 1.1]` are 0.9 from the first sample and 1.1 from the fifth, and two rows set aside.
+//! `metadata.price_info.on_demand_price`). Spot prices become steps: a row where the price changes. A spot price that is no number above 0 is set aside, and the price
+//! before it holds on; a file whose on-demand price is none is refused, as that is typed once and stands for all of it. As many prices as samples must be there, as nobody knows to which samples fewer belong. Worked example: `[0.9, 0.9, 0, null, 1.1]` are 0.9 from the first sample and 1.1 from the fifth, and two rows set aside.
 
 use std::collections::BTreeMap;
 
@@ -136,6 +136,9 @@ impl Sink for Samples<'_> {
             let remedy = "write a price for each sample, null where it is not known, or leave prices out";
             return Err(Error::format(file.name(), found, remedy));
         }
+        let on_demand = listed(document).map_err(|found| {
+            Error::format(file.name(), found, "write dollars an hour above 0, or leave on_demand_price out")
+        })?;
         let bad = std::mem::take(&mut self.bad);
         for (ix, count) in std::mem::take(&mut self.counts).into_iter().enumerate() {
             let row = RowAudit::new(file.name(), ix as u64 + 1);
@@ -159,6 +162,10 @@ impl Sink for Samples<'_> {
             instance: instance.as_deref().map(Into::into),
             ..PriceRow::default()
         };
+        if let Some(usd_per_h) = on_demand {
+            let kind = Some("ondemand".into());
+            self.trace.prices.push(PriceRow { usd_per_h: Some(usd_per_h), kind, ..label.clone() });
+        }
         self.prices(document, gap_s, &label);
         Ok(())
     }
@@ -173,25 +180,22 @@ fn price(value: &Value) -> Option<f64> {
     value.as_f64().filter(|price| *price > 0.0 && price.is_finite())
 }
 
+/// What a document says on-demand costs, dollars an hour; nothing where it says nothing or null. What it says if that is no price.
+fn listed(document: &Value) -> std::result::Result<Option<f64>, String> {
+    let at = ["/metadata/on_demand_price", "/metadata/price_info/on_demand_price"].map(|at| document.pointer(at));
+    match at.into_iter().flatten().find(|value| !value.is_null()) {
+        None => Ok(None),
+        Some(value) => match price(value) {
+            Some(usd_per_h) => Ok(Some(usd_per_h)),
+            None => Err(format!("metadata.on_demand_price is {}, which is no price", shorten(&value.to_string()))),
+        },
+    }
+}
+
 impl Samples<'_> {
-    /// Takes the prices of a document, if it has any; `label` says of what.
+    /// Takes the spot prices of a document, if it has any; `label` says of what.
     fn prices(&mut self, document: &Value, gap_s: f64, label: &PriceRow) {
         let name = self.file.name();
-        let listed =
-            ["/metadata/on_demand_price", "/metadata/price_info/on_demand_price"].map(|at| document.pointer(at));
-        if let Some(stated) = listed.into_iter().flatten().next() {
-            match price(stated) {
-                Some(usd_per_h) => self.trace.prices.push(PriceRow {
-                    usd_per_h: Some(usd_per_h),
-                    kind: Some("ondemand".into()),
-                    ..label.clone()
-                }),
-                None => self.trace.note(format!(
-                    "{name}: metadata.on_demand_price is {}, which is no price, and is not used.",
-                    shorten(&stated.to_string())
-                )),
-            }
-        }
         let Some(values) = document.get("prices").and_then(Value::as_array) else { return };
         let mut before = None;
         for (ix, value) in values.iter().enumerate() {

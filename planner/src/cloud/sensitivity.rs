@@ -1,0 +1,256 @@
+//! What becomes of a cloud plan if what was said is not so: another price, another changeover, more or less work than was said.
+//!
+//! Each case is tried on the windows of the plan in the zone that it chose (over all zones where they are those of one job): the *choice* is the policy that costs
+//! least, without a miss, on the windows to choose on, and the *cost* is that of the plan's policy on the windows to report on, as a share of all on-demand in that case. On-demand is
+//! taken to cost half as much and twice as much, and a changeover to take so; no price ratio is below 1.
+//!
+//! **Work.** The policy is told the work that was said, and the job has 0.8 or 1.25 of it. It ends when the true work is done. Once what was said is done and the job goes on, nobody knows for how
+//! long: it uses the spot that it has to its end, and is on-demand otherwise. No safety net can hold then, so a job that is longer than said may **miss** its deadline. **Over knowing** is what that costs above
+//! the same policy that is told the truth. In one zone only.
+//!
+//! O(cases × windows × programmes). Worked example: 2 h of work said and 3 h in truth, 3 h to the deadline, no spot. Greedy waits an hour, is on-demand for the two hours said and
+//! goes on: it ends at 4 h, an hour late, and costs 3 h of on-demand. Who knows of 3 h begins at once, ends in time, and costs the same.
+
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
+use tracecast_analytics::time::MINUTE_MS;
+
+use super::availability::SpotSeries;
+use super::job::DeadlineJob;
+use super::market::Market;
+use super::policy::{Attempt, CloudPolicy, attempt_of, misled};
+use super::request::CloudRequest;
+use super::zones::attempt_zones_of;
+use crate::error::Result;
+use crate::plan::interval::average;
+use crate::plan::window::Window;
+
+/// How prices and changeovers are varied.
+const TIMES: [f64; 2] = [0.5, 2.0];
+/// How the work is.
+const WORK_TIMES: [f64; 2] = [0.8, 1.25];
+
+/// What is other than was said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CloudVaried {
+    /// Nothing.
+    Nothing,
+    /// What on-demand costs.
+    PriceRatio,
+    /// What taking another instance takes.
+    Changeover,
+    /// The work, which the policy is not told.
+    Work,
+}
+
+/// A case.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct CloudSensitivity {
+    /// What is other than was said.
+    pub varied: CloudVaried,
+    /// How many times what was said it is.
+    pub times: f64,
+    /// Mean cost of the plan's policy on the windows to report on, as a share of all on-demand; nothing where on-demand alone would miss the deadline.
+    pub cost_ratio_mean: Option<f64>,
+    /// 1 less that.
+    pub saving: Option<f64>,
+    /// Deadlines missed on these windows.
+    pub misses: usize,
+    /// Mean time by which they were missed, to the tick, seconds; nothing where none was.
+    pub late_s: Option<f64>,
+    /// Mean cost above that of the same policy told the truth, as a share of that; where the work is other than said and the deadline could be made.
+    pub over_knowing: Option<f64>,
+    /// The policy that would be chosen; nothing where the policy does not know of it.
+    pub choice: Option<CloudPolicy>,
+}
+
+/// What cases are tried on.
+pub(super) struct Tried<'a> {
+    /// All zones.
+    pub(super) series: &'a [SpotSeries],
+    /// The zone that was chosen; nothing where all are zones of one job.
+    pub(super) zone: Option<&'a SpotSeries>,
+    /// What was asked.
+    pub(super) request: &'a CloudRequest,
+    /// The job.
+    pub(super) job: DeadlineJob,
+    /// The policy of the plan.
+    pub(super) policy: CloudPolicy,
+    /// Windows to choose on, and to report on.
+    pub(super) windows: [Vec<Window>; 2],
+}
+
+/// A zone in which on-demand costs so many times what it does, where prices are known.
+fn repriced(zone: &SpotSeries, ratio: f64, times: f64) -> SpotSeries {
+    let mut zone = zone.clone();
+    if let Some(price) = &mut zone.price {
+        price.on_demand = price.on_demand_or(ratio).map(|usd_per_h| usd_per_h * times);
+    }
+    zone
+}
+
+impl Tried<'_> {
+    fn attempts(&self, job: &DeadlineJob, times: f64, windows: &[Window]) -> Result<Vec<Attempt>> {
+        let (request, ratio, jobs) = (self.request, self.job.price_ratio, [*job]);
+        let all: Result<Vec<Vec<Attempt>>> = match (self.zone, &request.together) {
+            (None, Some(together)) => {
+                let series: Vec<SpotSeries> = self.series.iter().map(|zone| repriced(zone, ratio, times)).collect();
+                let market = Market::of(&series, request.need, job.price_ratio, together.egress())?;
+                let of = |window: &Window| {
+                    attempt_zones_of(&CloudPolicy::CAUSAL_TOGETHER, &market, window.ahead.start, &jobs)
+                };
+                windows.par_iter().map(of).collect()
+            }
+            (Some(zone), _) => {
+                let (zone, supply) = (repriced(zone, ratio, times), zone.supply(request.need, request.elastic));
+                let of = |window: &Window| {
+                    attempt_of(&CloudPolicy::CAUSAL, &supply, zone.price.as_ref(), zone.tick_ms, window, &jobs)
+                };
+                windows.par_iter().map(of).collect()
+            }
+            (None, None) => Ok(Vec::new()),
+        };
+        Ok(all?.into_iter().flatten().collect())
+    }
+
+    /// With another price or changeover, of which the policy knows.
+    fn known(&self, varied: CloudVaried, times: f64) -> Result<CloudSensitivity> {
+        let mut found = CloudSensitivity {
+            varied,
+            times,
+            cost_ratio_mean: None,
+            saving: None,
+            misses: 0,
+            late_s: None,
+            over_knowing: None,
+            choice: None,
+        };
+        let DeadlineJob { work_ms, deadline_ms, changeover_ms, price_ratio } = self.job;
+        let (changeover_times, price_times) = match varied {
+            CloudVaried::Changeover => (times, 1.0),
+            CloudVaried::PriceRatio => (1.0, times),
+            CloudVaried::Nothing | CloudVaried::Work => (1.0, 1.0),
+        };
+        let changeover_ms = (changeover_ms as f64 * changeover_times) as i64;
+        let price_ratio = (price_ratio * price_times).max(1.0);
+        let Ok(job) = DeadlineJob::within(work_ms, deadline_ms, changeover_ms, price_ratio) else { return Ok(found) };
+        let [choose, report] = &self.windows;
+        let (choose, report) = (self.attempts(&job, price_times, choose)?, self.attempts(&job, price_times, report)?);
+        let cost = average(report.iter().map(|attempt| attempt.share(self.policy)));
+        (found.cost_ratio_mean, found.saving) = (Some(cost), Some(1.0 - cost));
+        found.misses = report.iter().filter(|attempt| attempt.run(self.policy).missed).count();
+        let policies = choose.first().map(|attempt| attempt.runs.iter().map(|(policy, _)| *policy).collect());
+        let policies: Vec<CloudPolicy> = policies.unwrap_or_default();
+        let mean = |policy: CloudPolicy| average(choose.iter().map(|attempt| attempt.share(policy)));
+        // Of equals on-demand alone, as in the plan.
+        let order = |policy: &CloudPolicy| (mean(*policy), u8::from(*policy != CloudPolicy::OnDemand));
+        let kept = policies.iter().filter(|policy| !choose.iter().any(|attempt| attempt.run(**policy).missed));
+        found.choice = kept
+            .min_by(|a, b| {
+                let (a, b) = (order(a), order(b));
+                a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
+            })
+            .copied();
+        Ok(found)
+    }
+
+    /// With other work than was said, of which the policy does not know.
+    fn unknown(&self, zone: &SpotSeries, times: f64) -> Result<CloudSensitivity> {
+        let (job, [_, report]) = (self.job, &self.windows);
+        let work_ms = ((job.work_ms as f64 * times) as i64 / MINUTE_MS * MINUTE_MS).max(MINUTE_MS);
+        let supply = zone.supply(self.request.need, self.request.elastic);
+        let of =
+            |window: &Window| misled(&supply, zone.price.as_ref(), zone.tick_ms, window, (&job, work_ms), self.policy);
+        let runs: Vec<_> = report.par_iter().map(of).collect();
+        let costs: Vec<f64> = runs.iter().map(|run| run.cost / run.on_demand).collect();
+        let late: Vec<f64> = runs.iter().filter(|run| run.missed).map(|run| run.late_ms as f64 / 1e3).collect();
+        let told = match DeadlineJob::within(work_ms, job.deadline_ms, job.changeover_ms, job.price_ratio) {
+            Ok(told) => Some(self.attempts(&told, 1.0, report)?),
+            Err(_) => None,
+        };
+        let over = told.map(|told| {
+            let known = told.iter().map(|attempt| attempt.share(self.policy));
+            average(costs.iter().zip(known).map(|(cost, known)| cost / known - 1.0))
+        });
+        let cost = average(costs.iter().copied());
+        Ok(CloudSensitivity {
+            varied: CloudVaried::Work,
+            times,
+            cost_ratio_mean: Some(cost),
+            saving: Some(1.0 - cost),
+            misses: late.len(),
+            late_s: (!late.is_empty()).then(|| average(late.iter().copied())),
+            over_knowing: over,
+            choice: None,
+        })
+    }
+
+    /// All cases, the one as said first.
+    ///
+    /// # Errors
+    /// If the zones are none of one job, which they were found to be.
+    pub(super) fn cases(&self) -> Result<Vec<CloudSensitivity>> {
+        let mut found = vec![self.known(CloudVaried::Nothing, 1.0)?];
+        for varied in [CloudVaried::PriceRatio, CloudVaried::Changeover] {
+            // Nothing is nothing, however many times it is taken.
+            let is_nothing = varied == CloudVaried::Changeover && self.job.changeover_ms == 0;
+            for times in TIMES.into_iter().filter(|_| !is_nothing) {
+                found.push(self.known(varied, times)?);
+            }
+        }
+        if let Some(zone) = self.zone {
+            for times in WORK_TIMES {
+                found.push(self.unknown(zone, times)?);
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl CloudSensitivity {
+    fn in_words(&self) -> String {
+        let times = format::float(self.times, 2);
+        match self.varied {
+            CloudVaried::Nothing => "nothing".to_owned(),
+            CloudVaried::PriceRatio => format!("on-demand costs {times} times as much"),
+            CloudVaried::Changeover => format!("a changeover takes {times} times as long"),
+            CloudVaried::Work => format!("the work is {times} times what was said"),
+        }
+    }
+}
+
+/// The cases as a section of a report.
+pub(super) fn section(cases: &[CloudSensitivity], policy: CloudPolicy) -> Section {
+    let mut table = ReportTable::new(
+        format!("The {} on the later windows, if what was said is not so", policy.in_words()),
+        vec![
+            Column::text("Other than said"),
+            Column::number("Cost, % of all on-demand"),
+            Column::number("Saving, %"),
+            Column::number("Misses"),
+            Column::text("Late by"),
+            Column::number("Over knowing it, %"),
+            Column::text("Would be chosen"),
+        ],
+    );
+    let percent = |share: Option<f64>| Cell::opt(share, |share| Cell::float(100.0 * share, 1));
+    for case in cases {
+        table.rows.push(vec![
+            case.in_words().into(),
+            percent(case.cost_ratio_mean),
+            percent(case.saving),
+            Cell::Int(case.misses as i64),
+            case.late_s.map_or_else(String::new, format::duration).into(),
+            percent(case.over_knowing),
+            case.choice.map_or_else(String::new, |policy| policy.in_words().to_owned()).into(),
+        ]);
+    }
+    table.note = Some(
+        "Costs are shares of all on-demand in the same case. Work that is other than said is not known to the policy: once what was said is done it goes on, on the spot that it has or on-demand, and its deadline may pass."
+            .to_owned(),
+    );
+    Section::new("cloud-sensitivity", "What if it is not as said?").with_table(table)
+}
