@@ -17,15 +17,17 @@ use tracecast_analytics::trace::SourceRecord;
 
 use super::measure::JobWaits;
 use super::objective::Objective;
+use super::pooling::PoolingCheck;
 use super::search::{QueuesRequest, SearchOutcome, TriedSetup, VcOutcome, search};
 use super::setup::{QueueChange, Setup};
 use super::share::{Shares, Sharing, ShortQueue, ceiling_of, is_private};
 use crate::error::{Error, Result};
 use crate::plan::{Effect, Recommendation, WORTH, worth};
 use crate::replay::answer::KnownByRun;
-use crate::replay::compare::{IntervalEstimate, Merit};
+use crate::replay::compare::IntervalEstimate;
 use crate::replay::fidelity::Fidelity;
 use crate::replay::input::Loaded;
+use crate::replay::metric::OfferedLoads;
 use crate::sim::{Group, Policy, Scan};
 
 /// Version of the answer; a change that breaks its readers raises it.
@@ -269,6 +271,10 @@ pub struct FrontPoint {
     pub earlier: WaitOf,
     /// Waits of the later jobs.
     pub later: WaitOf,
+    /// Mean of a later job's wait less its wait today, seconds, with its 95 % interval; none if no job ran under both.
+    pub mean_wait_change_s: Option<IntervalEstimate>,
+    /// 95 % quantile of the later jobs' wait less that of today, seconds, with its 95 % interval.
+    pub p95_wait_change_s: Option<IntervalEstimate>,
 }
 
 /// GPUs of a type.
@@ -293,6 +299,8 @@ pub struct VcPlan {
     pub short_gpus: Option<f64>,
     /// GPUs of its largest job.
     pub largest_job_gpus: f64,
+    /// Offered load: GPU time that its jobs of the record ask for, over what its own share has today from the first to the last submission. Above 1, no order on its own share catches up.
+    pub offered_load: Option<f64>,
     /// The same by type.
     pub own: Vec<OwnGpus>,
     /// The most GPUs it may use from now on, as chosen where the plan is followed; none if only the pool bounds it.
@@ -368,6 +376,10 @@ pub struct QueuesAnswer {
     pub followed: bool,
     /// The later jobs.
     pub held_out: HeldOut,
+    /// What queueing theory says of one pool, beside the replays; none where too few jobs come to tell.
+    pub pooling: Option<PoolingCheck>,
+    /// GPU time that all jobs of the record ask for, over what all nodes have from the first to the last submission; none where all come at one moment.
+    pub offered_load: Option<f64>,
     /// The front on the earlier jobs.
     pub pareto: Vec<FrontPoint>,
     /// What to set, VC by VC.
@@ -408,9 +420,7 @@ impl QueuesAnswer {
         let found = search(loaded, request, done)?;
         let shares = Shares::of(&loaded.cluster)?;
         let name = |vc: usize| loaded.cluster.vcs.get(vc).map_or_else(String::new, |vc| vc.name.clone());
-        let allowed: Vec<&Merit> =
-            found.tried.iter().filter(|tried| tried.is_allowed()).map(|tried| &tried.earlier.waits.merit).collect();
-        let candidate = |tried: &TriedSetup| {
+        let candidate = |(at, tried): (usize, &TriedSetup)| {
             let TriedSetup { setup, earlier, later, round } = tried;
             QueuesCandidate {
                 sharing: setup.sharing,
@@ -428,11 +438,11 @@ impl QueuesAnswer {
                 complete: earlier.complete,
                 earlier: earlier.waits.into(),
                 later: later.waits.into(),
-                on_front: tried.is_allowed() && !allowed.iter().any(|other| other.dominates(&earlier.waits.merit)),
+                on_front: found.front.iter().any(|of| of.at == at),
                 setup: setup.clone(),
             }
         };
-        let candidates: Vec<QueuesCandidate> = found.tried.iter().map(candidate).collect();
+        let candidates: Vec<QueuesCandidate> = found.tried.iter().enumerate().map(candidate).collect();
         let (Some(today), Some(chosen), Some(ideal)) =
             (found.tried.first(), found.tried.get(found.chosen), found.tried.get(found.hindsight))
         else {
@@ -475,7 +485,10 @@ impl QueuesAnswer {
         let zone = Zone::named(&trace.zone)?;
         let origin_ms = loaded.workload.origin_ms;
         let eval_from = trace.moment(&zone, origin_ms + found.split_ms, origin_ms);
-        let nodes = loaded.cluster.largest().0;
+        let (nodes, all_gpus) = loaded.cluster.largest();
+        // What asks for more than all nodes have never runs.
+        let can_run = |job: usize| loaded.workload.shape_of(job).as_gpus() <= all_gpus as f64;
+        let offered = OfferedLoads::of(&loaded.workload, &loaded.cluster, can_run);
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
@@ -485,15 +498,18 @@ impl QueuesAnswer {
             resource: loaded.resource,
             objective: request.objective.clone(),
             fidelity: found.fidelity.clone(),
-            pareto: candidates
+            pareto: found
+                .front
                 .iter()
-                .filter(|candidate| candidate.on_front)
-                .map(|candidate| FrontPoint {
+                .filter_map(|of| Some((candidates.get(of.at)?, of.change.as_ref())))
+                .map(|(candidate, change)| FrontPoint {
                     sharing: candidate.sharing,
                     policy: candidate.policy.clone(),
                     changes: candidate.changes.clone(),
                     earlier: candidate.earlier,
                     later: candidate.later,
+                    mean_wait_change_s: change.map(|change| change.mean_wait_s),
+                    p95_wait_change_s: change.map(|change| change.p95_wait_s),
                 })
                 .collect(),
             candidates,
@@ -519,13 +535,20 @@ impl QueuesAnswer {
                 objective: ObjectiveOutcome::of(today, chosen),
                 under_kueue: None,
             },
-            vcs: vcs(loaded, &shares, &found, &set),
+            pooling: None,
+            offered_load: offered.as_ref().and_then(|offered| offered.load),
+            vcs: vcs(loaded, &shares, (&found, offered.as_ref()), &set),
             action: String::new(),
             recommendation: None,
             sources: trace.sources.clone(),
             split_ms: found.split_ms,
         };
         answer.action = answer.act();
+        let pooled = answer.sharing_alone(Sharing::OnePool).map(|pool| pool.later.mean_wait_s);
+        answer.pooling = pooled.and_then(|pooled| {
+            let replayed_s = [answer.held_out.private.mean_wait_s, pooled];
+            PoolingCheck::of((&loaded.workload, &loaded.cluster, &shares), answer.split_ms, replayed_s)
+        });
         if answer.followed
             && let Some(change) = change
         {
@@ -583,7 +606,12 @@ fn worse(found: &SearchOutcome, name: &dyn Fn(usize) -> String) -> Vec<WorseVc> 
     found.by_vc.iter().filter_map(of).collect()
 }
 
-fn vcs(loaded: &Loaded, today: &Shares, found: &SearchOutcome, set: &Setup) -> Vec<VcPlan> {
+fn vcs(
+    loaded: &Loaded,
+    today: &Shares,
+    (found, offered): (&SearchOutcome, Option<&OfferedLoads>),
+    set: &Setup,
+) -> Vec<VcPlan> {
     let cluster = &loaded.cluster;
     let moved = set.moved > 0.0;
     let shares = if moved { &found.shares } else { today };
@@ -618,6 +646,7 @@ fn vcs(loaded: &Loaded, today: &Shares, found: &SearchOutcome, set: &Setup) -> V
             own_today_gpus: today.gpus_at(at, i64::MAX),
             short_gpus: set.short.map(|short| short.kept(own_gpus)),
             largest_job_gpus: largest.get(at).copied().unwrap_or(0.0),
+            offered_load: offered.and_then(|offered| offered.by_vc.get(at)?.load),
             own,
             most_gpus: match set.sharing {
                 Sharing::Borrowing { ceiling: Some(ceiling), .. } => Some(ceiling_of(own_gpus, ceiling)),

@@ -7,8 +7,10 @@ use tracecast_analytics::report::{
 };
 
 use super::super::measure::SLACK;
+use super::super::pooling::{DISAGREE, TheoryAndReplay};
 use super::super::share::Sharing;
 use super::{QueuesAnswer, QueuesCandidate, VcPlan, WaitOf};
+use crate::replay::compare::IntervalEstimate;
 
 /// Setups that a table shows of those that were searched.
 const MOST_SEARCHED: usize = 20;
@@ -31,7 +33,8 @@ impl QueuesAnswer {
         report.notes.clone_from(&self.notes);
         report.sections = vec![self.what_to_set(), self.tested()];
         report.sections.extend(self.each_change());
-        report.sections.push(self.tried());
+        report.sections.extend(self.pooling_section());
+        report.sections.extend([self.on_the_front(), self.tried()]);
         report
     }
 
@@ -75,11 +78,13 @@ impl QueuesAnswer {
                 format::count(held.nodes)
             ));
         }
+        said.extend(self.overloaded());
         said.push(self.incentive());
         said.extend(self.than_today());
         said.extend(self.matters());
         said.extend(self.beyond_list());
         said.extend(self.naive());
+        said.extend(self.theory_warning());
         if let Some(recommendation) = &self.recommendation {
             said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
         }
@@ -92,6 +97,73 @@ impl QueuesAnswer {
             ));
         }
         said
+    }
+
+    /// Where no order, or no sharing at all, catches up.
+    fn overloaded(&self) -> Option<String> {
+        if let Some(load) = self.offered_load.filter(|load| *load > 1.0) {
+            return Some(format!(
+                "**All VCs together ask for {} times the GPU time that there is** while jobs come: no way to share the nodes keeps up. `plan capacity` says how many it would take.",
+                format::float(load, 2)
+            ));
+        }
+        let over = self.vcs.iter().filter_map(|vc| Some((vc.vc.as_str(), vc.offered_load.filter(|load| *load > 1.0)?)));
+        let over: Vec<String> = over.map(|(vc, load)| format!("{vc} ({})", format::float(load, 2))).collect();
+        (!over.is_empty()).then(|| {
+            format!(
+                "More GPU time than their own share has is asked for by {} (times as much): on nodes of their own no order of jobs catches up, and only sharing or a larger share does.",
+                over.join(", ")
+            )
+        })
+    }
+
+    /// Where queueing theory and the replays do not agree on pooling.
+    fn theory_warning(&self) -> Option<String> {
+        let check = self.pooling.as_ref().filter(|check| check.differs)?;
+        let theory =
+            |of: &TheoryAndReplay| of.theory_mean_wait_s.map_or_else(|| "without end".to_owned(), format::duration);
+        let replayed = |of: &TheoryAndReplay| format::duration(of.replayed_mean_wait_s);
+        Some(format!(
+            "**Queueing theory and the replays disagree** on pooling, by more than {DISAGREE} times: by theory the later jobs wait {} on nodes of their own and {} in one pool, in the replays {} and {}. Bursts, days and nights, and GPUs left over beside \
+             gangs are what theory does not know.",
+            theory(&check.apart),
+            theory(&check.pooled),
+            replayed(&check.apart),
+            replayed(&check.pooled)
+        ))
+    }
+
+    /// What queueing theory says of pooling, beside the replays.
+    fn pooling_section(&self) -> Option<Section> {
+        let check = self.pooling.as_ref()?;
+        let mut table = ReportTable::new(
+            "Mean wait of the later jobs",
+            vec![Column::text("How"), Column::number("By theory"), Column::number("In the replay")],
+        );
+        for (how, of) in [("each VC on its own nodes", &check.apart), ("one pool without shares", &check.pooled)] {
+            let theory = Cell::opt(of.theory_mean_wait_s, Cell::Duration);
+            table.rows.push(vec![how.into(), theory, Cell::Duration(of.replayed_mean_wait_s)]);
+        }
+        let gain = |gain: Option<f64>| Cell::opt(gain, |value| Cell::Float { value, digits: 1 });
+        table.rows.push(vec!["times as long apart".into(), gain(check.theory_gain), gain(check.replayed_gain)]);
+        let finding = match (check.differs, check.without_end.as_slice()) {
+            (true, _) => format!("Theory and replay differ by more than {DISAGREE} times."),
+            (false, []) => format!("Theory and replay agree within {DISAGREE} times."),
+            (false, _) => "Theory has no wait for VCs that ask for more than they have.".to_owned(),
+        };
+        let section = Section::new("queues-pooling", "What queueing theory says of one pool")
+            .with_finding(finding)
+            .with_table(table)
+            .with_definition("Erlang C with Allen and Cunneen's variability, as measured on the later jobs. A server is as many GPUs as a job holds on average, weighted by its run. First come, first served, without gangs, bursts or days.")
+            .with_definition(format!("They differ if a wait, or the gain where a minute is waited, is more than {DISAGREE} times that of the other, with a minute added to each wait."));
+        Some(if check.without_end.is_empty() {
+            section
+        } else {
+            let vcs = check.without_end.join(", ");
+            section.with_text(format!(
+                "By theory these ask for more than they have, and their queue grows without end: {vcs}."
+            ))
+        })
     }
 
     /// Whether a VC is worse off than on nodes of its own.
@@ -124,12 +196,11 @@ impl QueuesAnswer {
     fn matters(&self) -> Option<String> {
         let most = self.ablation.first().filter(|_| self.followed && self.ablation.len() > 1)?;
         let chosen = self.held_out.recommended.mean_wait_s;
-        let idle: Vec<&str> = self
-            .ablation
-            .iter()
-            .filter(|without| without.later.mean_wait_s <= chosen)
-            .map(|without| without.change.in_words())
-            .collect();
+        let without_gain = |allowed: bool| -> Vec<&str> {
+            let idle = self.ablation.iter().filter(|of| of.allowed == allowed && of.later.mean_wait_s <= chosen);
+            idle.map(|of| of.change.in_words()).collect()
+        };
+        let (idle, needed) = (without_gain(true), without_gain(false));
         let idle = if idle.is_empty() {
             String::new()
         } else {
@@ -138,8 +209,17 @@ impl QueuesAnswer {
                 idle.join(", ")
             )
         };
+        // What gains nothing may be what makes the rest allowed.
+        let needed = if needed.is_empty() {
+            String::new()
+        } else {
+            format!(
+                " The later jobs would wait no longer without {}, but the plan would not be allowed without it: keep it.",
+                needed.join(", or without ")
+            )
+        };
         Some(format!(
-            "Of the {} changes, {} matters most: without it alone the later jobs would wait {} on average.{idle}",
+            "Of the {} changes, {} matters most: without it alone the later jobs would wait {} on average.{idle}{needed}",
             self.ablation.len(),
             most.change.in_words(),
             format::duration(most.later.mean_wait_s)
@@ -191,6 +271,7 @@ impl QueuesAnswer {
                 Column::text("VC"),
                 Column::number(format!("Own share, {}", self.resource.many())),
                 Column::text(format!("At most, {}", self.resource.many())),
+                Column::number("Offered load"),
                 Column::number("Later jobs"),
                 Column::number("95 % wait today"),
                 Column::number("On its own nodes"),
@@ -200,27 +281,21 @@ impl QueuesAnswer {
         );
         let p95 = |of: Option<WaitOf>| Cell::opt(of, |of| Cell::Duration(of.p95_wait_s));
         for vc in &self.vcs {
-            let signed = |s: f64| {
-                let sign = if s < 0.0 { "−" } else { "" };
-                format!("{sign}{}", format::duration(s.abs()))
-            };
             table.rows.push(vec![
                 vc.vc.as_str().into(),
                 Cell::float(vc.own_gpus, 0),
                 vc.most_gpus.map_or_else(|| "all".to_owned(), |most| format::float(most, 0)).into(),
+                Cell::opt(vc.offered_load, |value| Cell::Float { value, digits: 2 }),
                 Cell::Int(vc.recommended.map_or(0, |of| of.jobs as i64)),
                 p95(vc.today),
                 p95(vc.private),
                 p95(vc.recommended),
-                vc.p95_wait_change_s
-                    .map_or_else(
-                        || "too few jobs".to_owned(),
-                        |of| format!("{} to {}", signed(of.low), signed(of.high)),
-                    )
-                    .into(),
+                vc.p95_wait_change_s.map_or_else(|| "too few jobs".to_owned(), between).into(),
             ]);
         }
-        table.note = Some("The own share is that at the end of the data.".to_owned());
+        table.note = Some(
+            "The own share is that at the end of the data. Offered load is the GPU time that the VC's jobs ask for over that of today's own share while jobs come; above 1, no order on its own nodes catches up.".to_owned(),
+        );
         Section::new("queues-set", "What to set from now on").with_table(table)
     }
 
@@ -292,6 +367,39 @@ impl QueuesAnswer {
             table.rows.push(row(of.change.in_words(), of.earlier, of.later, verdict));
         }
         Some(Section::new("queues-changes", "Which change matters").with_table(table))
+    }
+
+    /// What no allowed way beats on the earlier jobs, and how surely it shortens the waits of the later ones.
+    fn on_the_front(&self) -> Section {
+        let mut table = ReportTable::new(
+            "Ways that no allowed way beats in both waits of the earlier jobs",
+            vec![
+                Column::text("Nodes"),
+                Column::text("Order"),
+                Column::number("Earlier: mean"),
+                Column::number("95 %"),
+                Column::number("Later: mean"),
+                Column::text("Less today's, 95 % interval"),
+                Column::number("Later: 95 %"),
+                Column::text("Less today's, 95 % interval"),
+            ],
+        );
+        let interval = |of: Option<IntervalEstimate>| of.map_or_else(|| "no job ran".to_owned(), between);
+        for (of, point) in self.candidates.iter().filter(|of| of.on_front).zip(&self.pareto) {
+            table.rows.push(vec![
+                nodes(of).into(),
+                of.order.as_str().into(),
+                Cell::Duration(of.earlier.mean_wait_s),
+                Cell::Duration(of.earlier.p95_wait_s),
+                Cell::Duration(of.later.mean_wait_s),
+                interval(point.mean_wait_change_s).into(),
+                Cell::Duration(of.later.p95_wait_s),
+                interval(point.p95_wait_change_s).into(),
+            ]);
+        }
+        Section::new("queues-pareto", "The Pareto front").with_table(table).with_definition(
+            "Intervals are of the difference to today, job by job, by the moving-block bootstrap. A negative one is a gain.",
+        )
     }
 
     fn tried(&self) -> Section {
@@ -376,6 +484,15 @@ fn nodes(of: &QueuesCandidate) -> String {
     std::iter::once(of.sharing.in_words()).chain(moved).chain(short).collect::<Vec<_>>().join(", ")
 }
 
+/// An interval of a difference of waits.
+fn between(of: IntervalEstimate) -> String {
+    let signed = |s: f64| {
+        let sign = if s < 0.0 { "−" } else { "" };
+        format!("{sign}{}", format::duration(s.abs()))
+    };
+    format!("{} to {}", signed(of.low), signed(of.high))
+}
+
 /// Why a candidate was not chosen, or that it was.
 fn verdict(of: &QueuesCandidate, chosen: bool) -> String {
     match (of.complete, of.wronged.as_slice()) {
@@ -385,5 +502,35 @@ fn verdict(of: &QueuesCandidate, chosen: bool) -> String {
         (true, []) => String::new(),
         (true, [one]) => format!("wrongs {one}"),
         (true, [first, rest @ ..]) => format!("wrongs {first}, {} more", rest.len()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::super::super::emit::tests::plan;
+    use super::super::super::setup::QueueChange;
+    use super::super::QueuesAblation;
+    use super::*;
+
+    #[test]
+    fn what_the_incentive_needs_is_not_called_needless() {
+        let mut answer = plan(Sharing::Borrowing { ceiling: None, reclaim: true }, None);
+        let later = answer.held_out.recommended;
+        let without = |change: QueueChange, allowed: bool, mean_wait_s: f64| QueuesAblation {
+            change,
+            allowed,
+            cost: 1.0,
+            earlier: later,
+            later: WaitOf { mean_wait_s, ..later },
+        };
+        let shorter = later.mean_wait_s - 1.0;
+        answer.ablation = vec![without(QueueChange::Sharing, true, 1e6), without(QueueChange::Reclaim, false, shorter)];
+        let said = answer.matters().unwrap();
+        assert!(!said.contains("simpler without"), "{said}");
+        assert!(said.contains("no longer without reclaiming, but the plan would not be allowed"), "{said}");
+        answer.ablation[1].allowed = true;
+        let said = answer.matters().unwrap();
+        assert!(said.contains("nothing was gained by reclaiming") && !said.contains("keep it"), "{said}");
     }
 }
