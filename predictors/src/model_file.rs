@@ -209,6 +209,11 @@ pub struct Opened<E> {
 }
 
 impl<E> Opened<E> {
+    /// Whether there is a section of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.sections.contains_key(name)
+    }
+
     /// A section, which is then gone.
     ///
     /// # Errors

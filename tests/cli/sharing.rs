@@ -87,6 +87,11 @@ fn what_to_measure_of_a_new_job_type_first() {
     assert!(!text.contains("of 0 couples") && !text.contains("Progress"), "{text}");
     let ranked = json(&stdout(&ask(&["--format", "json", "m0 (batch size 16)", "m1 (batch size 8)"])));
     assert!(ranked["to_measure"].is_null() && ranked.as_object().unwrap().contains_key("to_measure"), "{ranked}");
+    // The best of the running jobs alone.
+    let running = ["m0 (batch size 16)", "m1 (batch size 8)", "m2 (batch size 8)"];
+    let best = json(&stdout(&ask(&[&["--format", "json", "--top", "2", "m0 (batch size 8)"][..], &running].concat())));
+    let all = json(&stdout(&ask(&[&["--format", "json", "m0 (batch size 8)"][..], &running].concat())));
+    assert_eq!(best["pairs"].as_array().unwrap().as_slice(), &all["pairs"].as_array().unwrap()[..2]);
     let text = stdout(&ask(&["--to-measure", "2", "m9 (batch size 8)"]));
     assert!(text.contains("Measure m9 (batch size 8) beside") && text.contains("standard deviation"), "{text}");
     for (more, code) in [

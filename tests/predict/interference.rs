@@ -38,17 +38,17 @@ fn gavels_families_left_out() {
                 && (named(split, "partner_mean").mae - partner_mean).abs() < 5e-4
         );
         assert!(effects.mae < most && effects.mae < partner_mean, "{gpu}: {}", effects.mae);
-        assert!(held.contains(&effects.coverage90), "{gpu}: {}", effects.coverage90);
+        assert!(held.contains(&effects.coverage90.unwrap()), "{gpu}: {:?}", effects.coverage90);
         // Pairs count once, not once for each family left out.
         if gpu == "v100" {
             assert!((split.slow_share - 297.0 / 330.0).abs() < 1e-12, "{}", split.slow_share);
         }
-        // Of the error on the same speeds before, less is left the more is measured: after three pairs 63, 54 and 60 %.
+        // Of the error on the same speeds before, less is left the more is measured: after three pairs 56, 51 and 58 %.
         let [none, later @ ..] = split.after_measured.as_slice() else { panic!("{gpu}: nothing was measured") };
         assert_eq!((none.pairs, none.speeds, none.mae.to_bits()), (0, speeds, effects.mae.to_bits()), "{gpu}");
         let left: Vec<f64> = later.iter().map(|after| after.mae / after.before_mae.unwrap()).collect();
         assert!(left.is_sorted_by(|a, b| a > b) && left[1] < 0.68, "{gpu}: {left:?}");
-        // Pairs with the partners that tell the most teach more than pairs with drawn partners, on the same speeds: one pair leaves 85, 86 and 88 % of that error.
+        // Pairs with the partners that tell the most teach more than pairs with drawn partners, on the same speeds: one pair leaves 82, 80 and 84 % of that error.
         let to_drawn: Vec<f64> = later.iter().map(|after| after.mae / after.drawn_mae.unwrap()).collect();
         assert!(to_drawn[0] < 0.92 && to_drawn.iter().all(|ratio| *ratio < 0.98), "{gpu}: {to_drawn:?}");
         // The chance that a pair does not fit costs no more than the share of all pairs.
@@ -73,6 +73,7 @@ fn gavels_gpu_types_left_out() {
             named(split, "mean").mae,
             named(split, "carried").mae
         );
+        assert!(split.models.iter().all(|model| model.coverage90.is_some() && model.pinball.is_some()));
         assert!(
             effects.mae < named(split, "mean").mae && effects.mae < 1.01 * named(split, "carried").mae,
             "{}",

@@ -61,6 +61,9 @@ pub(crate) struct PredictInterference {
     /// These are the pairs that leave the least unknown of all its pairs, the first one first.
     #[arg(long, value_name = "PAIRS", conflicts_with = "pairs", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) to_measure: Option<u16>,
+    /// Show no more than the best so many of the running jobs
+    #[arg(long, value_name = "JOBS", conflicts_with_all = ["pairs", "to_measure"], value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) top: Option<u32>,
     /// Model file that `tracecast train interference` wrote
     #[arg(long, short, value_name = "FILE")]
     pub(crate) model: PathBuf,
@@ -119,6 +122,7 @@ pub(crate) fn run(request: &PredictInterference, quiet: bool) -> Result<()> {
             pairs.push(share::pair(&predictor, gpu_type, &new, &other, &limits));
         }
         share::rank(&mut pairs);
+        pairs.truncate(request.top.map_or(usize::MAX, |top| top as usize));
     }
     let found = measuring.unwrap_or_else(|| SharingAnswer::new(&predictor, limits, pairs));
     match request.format {

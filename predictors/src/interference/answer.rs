@@ -90,13 +90,15 @@ fn sentence(split: &InterferenceSplit) -> String {
     let mean = find(split, "mean").map_or(f64::NAN, |model| model.mae);
     let Some(chosen) = find(split, &split.chosen) else { return what(split) };
     let by = if split.chosen_by_data { "" } else { NOT_CHOSEN };
+    let held = chosen.coverage90.map_or_else(String::new, |held| {
+        format!(", and its 90 % interval holds {} of the speeds", format::percent(held))
+    });
     format!(
-        "{}: **{}**{by} has a mean error of {} of the speed alone (the mean of all pairs: {}), and its 90 % interval holds {} of the speeds.",
+        "{}: **{}**{by} has a mean error of {} of the speed alone (the mean of all pairs: {}){held}.",
         what(split),
         chosen.name,
         format::float(chosen.mae, 3),
         format::float(mean, 3),
-        format::percent(chosen.coverage90),
     )
 }
 
@@ -122,11 +124,11 @@ fn section(split: &InterferenceSplit) -> Section {
             name.into(),
             Cell::float(model.mae, 4),
             Cell::float(model.rmse, 4),
-            Cell::float(model.pinball.p10, 4),
-            Cell::float(model.pinball.p50, 4),
-            Cell::float(model.pinball.p90, 4),
-            Cell::share(model.coverage90),
-            Cell::float(model.width90, 3),
+            Cell::opt(model.pinball, |loss| Cell::float(loss.p10, 4)),
+            Cell::opt(model.pinball, |loss| Cell::float(loss.p50, 4)),
+            Cell::opt(model.pinball, |loss| Cell::float(loss.p90, 4)),
+            Cell::opt(model.coverage90, Cell::share),
+            Cell::opt(model.width90, |width| Cell::float(width, 3)),
             Cell::opt(model.mae_of_partners, |value| Cell::float(value, 4)),
             Cell::opt(model.auc_slower_15, |value| Cell::float(value, 3)),
             Cell::opt(model.oom_brier, |value| Cell::float(value, 4)),
@@ -153,6 +155,9 @@ fn section(split: &InterferenceSplit) -> Section {
         } else {
             "No model is chosen by data: what teaches is one group, of which nothing could be left out. The predictor is shown in its place."
         });
+    if split.models.iter().any(|model| model.coverage90.is_none()) {
+        section = section.with_definition("A dash in place of quantiles: they are found on groups left out of what teaches. That is one group here, so there was nothing to find them by; the intervals of the predictor are a guess from its own spread.");
+    }
     if !split.after_measured.is_empty() {
         let columns = vec![
             Column::number("Measured pairs"),

@@ -84,12 +84,12 @@ pub struct InterferenceScore {
     pub mae: f64,
     /// Root of the mean squared error.
     pub rmse: f64,
-    /// Pinball loss.
-    pub pinball: Pinball,
+    /// Pinball loss; none, as the next two, where nothing could be left out of what teaches, and so there was nothing to find quantiles by.
+    pub pinball: Option<Pinball>,
     /// Share of speeds within the 90 % interval (5 to 95 %).
-    pub coverage90: f64,
+    pub coverage90: Option<f64>,
     /// Mean width of that interval.
-    pub width90: f64,
+    pub width90: Option<f64>,
     /// Mean absolute error of the speeds of known jobs beside those left out; none where a whole GPU type or any pair is left out.
     pub mae_of_partners: Option<f64>,
     /// Area under the curve of "the worse job runs below 85 %", a pair of two families once for each left out; none where all pairs are of one kind.
@@ -264,7 +264,7 @@ impl<'a> Plan<'a> {
             choice: committee.held_back_mae.map_or((0.0, 0), |mae| (mae * rows.len() as f64, rows.len())),
             ..Said::default()
         };
-        let forecast = |row: &Directed| committee.speed(row.gpu, row.own, row.beside);
+        let forecast = |row: &Directed| (committee.speed(row.gpu, row.own, row.beside), true);
         self.score_fold(&mut predictor, fold, &asked, &pairs, &forecast);
         predictor.memory = pairs
             .iter()
@@ -281,19 +281,20 @@ impl<'a> Plan<'a> {
         Ok((said, after))
     }
 
-    /// Adds the speeds and the slow pairs of a fold to what a model said.
+    /// Adds the speeds and the slow pairs of a fold to what a model said, and whether it has quantiles.
     fn score_fold(
         &self,
         said: &mut Said,
         fold: usize,
         asked: &[(Directed, Groups)],
         pairs: &[&SharedPair],
-        forecast: &dyn Fn(&Directed) -> SpeedForecast,
+        forecast: &dyn Fn(&Directed) -> (SpeedForecast, bool),
     ) {
         for (row, (own, _)) in asked {
-            let told = forecast(row);
+            let (told, has_quantiles) = forecast(row);
             if *own == fold {
-                said.own.push(SpeedAndTruth { truth: row.speed, mean: told.mean, quantiles: told.quantiles });
+                let quantiles = has_quantiles.then_some(told.quantiles);
+                said.own.push(SpeedAndTruth { truth: row.speed, mean: told.mean, quantiles });
             } else {
                 said.partners.push((row.speed - told.mean).abs());
             }
@@ -301,7 +302,7 @@ impl<'a> Plan<'a> {
         for pair in pairs {
             let Some(speeds) = pair.speeds else { continue };
             let half =
-                |own: usize, beside: usize, speed: f64| forecast(&Directed { gpu: pair.gpu, own, beside, speed });
+                |own: usize, beside: usize, speed: f64| forecast(&Directed { gpu: pair.gpu, own, beside, speed }).0;
             let (a, b) = (half(pair.a, pair.b, speeds.a), half(pair.b, pair.a, speeds.b));
             said.slow.push((worse_below(&a, &b, SLOW), speeds.a.min(speeds.b) < SLOW));
         }
@@ -351,7 +352,8 @@ impl<'a> Plan<'a> {
             let mean = by_row.get(&(row.own, row.beside)).copied().unwrap_or(1.0);
             let quantiles = reach.map(|reach| (mean + reach).max(0.0));
             let [low, _, _, _, high] = reach;
-            SpeedForecast { mean, quantiles, deviation: ((high - low) / 2.0 / NORMAL90).max(1e-6) }
+            let deviation = ((high - low) / 2.0 / NORMAL90).max(1e-6);
+            (SpeedForecast { mean, quantiles, deviation }, !misses.is_empty())
         };
         let mut said = Said { choice, ..Said::default() };
         self.score_fold(&mut said, fold, asked, pairs, &forecast);
@@ -508,4 +510,45 @@ pub fn run_watched(
     }
     watch.more(plans.iter().map(|plan| plan.folds.len()).sum());
     plans.iter().map(|plan| plan.run(watch)).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::answer::InterferenceAnswer;
+    use super::*;
+
+    /// Found by an audit: with two GPU types, of which one is left out, baselines had intervals of no width that held nothing.
+    #[test]
+    fn where_nothing_can_be_left_out_baselines_have_no_quantiles() {
+        let mut table = SharingTable::new();
+        for gpu in ["g", "h"] {
+            let gpu = table.gpu_type(gpu);
+            let mut pairs = Vec::new();
+            for b in 0..6usize {
+                table.job(&format!("m{} (batch size {})", b / 2, 8 << (b % 2)));
+                for a in 0..=b {
+                    let speed = |own: usize| 0.9 - 0.05 * own as f64 - 0.1 * gpu as f64;
+                    pairs.push(SharedPair { gpu, a, b, speeds: Some(Speeds { a: speed(a), b: speed(b) }) });
+                }
+            }
+            table.add_pairs(pairs);
+        }
+        let options = InterferenceOptions { hold_out: Some(HoldOut::GpuType), seed: 1 };
+        let splits = run(&table.sorted(), &options).unwrap();
+        assert_eq!(splits.len(), 2);
+        for split in &splits {
+            let (predictor, baselines) = split.models.split_last().unwrap();
+            assert!(predictor.width90.unwrap() > 0.0 && predictor.pinball.is_some() && predictor.coverage90.is_some());
+            assert!(baselines.len() > 5 && baselines.iter().all(|model| model.mae.is_finite()));
+            let none =
+                |model: &InterferenceScore| (model.pinball, model.coverage90, model.width90) == (None, None, None);
+            assert!(baselines.iter().all(none), "{baselines:?}");
+        }
+        let answer = InterferenceAnswer::new("t".to_owned(), Vec::new(), 1, splits, None);
+        let told = serde_json::to_string(&answer).unwrap();
+        assert!(told.contains(r#""pinball":null,"coverage90":null,"width90":null"#), "{told}");
+        let report = format!("{:?}", answer.report());
+        assert!(report.contains("there was nothing to find them by"), "{report}");
+    }
 }

@@ -5,17 +5,20 @@
 //! within what teaches: a family that is held back to test the predictor has no part in it. How far the committee misses a group that was left out is
 //! told by the third that is best on the pairs without that group: those picked on a group's own rows would look better there than they are.
 //!
+//! **After measured pairs** other priors are best. How wide effects are beside the noise hardly matters to a forecast of a family of which nothing was measured, but says how much one
+//! measured pair is to be trusted. So 1, 3 and 5 pairs of each job type that was left out are then measured (`held_back`), and the priors that forecast the rest best are a second committee, for couples of which some pair of
+//! both was measured. Among them are priors with a tenth and a hundredth of the drawn effects: where loads say all there is to say, a measured pair is mostly noise, and is to change little.
+//!
 //! The spread of a forecast is the root of its mean variance and of the variance of the members' effects. Where the committee missed groups that were left
 //! out, it missed by |y − p| / spread; the 80 and 90 % quantiles of that, each group with the same weight, times (n + 1) / n for n groups, are how
-//! many spreads the 80 and 90 % intervals reach. Loads have no part in the spread, so every quantile falls as loads rise.
+//! many spreads the 80 and 90 % intervals reach. They are found for each count of measured pairs (`reach`): what a family has of its own is most of the spread before any pair was measured, and noise is
+//! most of it later, and the one may be taken for too wide while the other is too narrow. Loads have no part in the spread, so every quantile falls as loads rise.
 //!
 //! O(priors × groups × effects³). Worked number: with 7 groups that were missed by 1.7 spreads in nine of ten cases, the 90 % interval of a forecast of 0.55
 //! with spread 0.04 is 0.55 ± 1.7 × 8 / 7 × 0.04, 0.47 to 0.63.
 
 use rayon::prelude::*;
 use serde::Serialize;
-use tracecast_analytics::stats::quantile::weighted_quantile;
-use tracecast_analytics::stats::sum;
 
 use super::alone::{Alone, Loads};
 use super::effects::{Directed, EffectForecast, Lesson, Posterior, Prior, effects};
@@ -30,8 +33,17 @@ pub const LEVELS: [f64; 5] = [0.05, 0.1, 0.5, 0.9, 0.95];
 pub(super) const SLOWEST: f64 = 0.02;
 /// Priors drawn, and from how many effects on fewer.
 const DRAWN: [(usize, u64); 3] = [(150, 32), (400, 12), (usize::MAX, 6)];
+/// The first of so many of the priors drawn also stand with effects that are narrower: a share of their variance.
+const NARROWED: u64 = 3;
+const NARROWER: [f64; 2] = [0.1, 0.01];
 /// Spreads that 80 and 90 % intervals reach where nothing could be left out: those of a normal distribution, and half more.
 const UNTESTED: (f64, f64) = (1.92, 2.47);
+
+mod held_back;
+mod reach;
+
+use held_back::{Counts, HeldBack, Trial, counts, fewest};
+pub(super) use reach::{Chosen, Reaches};
 
 /// What is forecast of the speed of one job beside another.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -81,9 +93,12 @@ pub fn worse_below(a: &SpeedForecast, b: &SpeedForecast, speed: f64) -> f64 {
 #[derive(Debug, Clone)]
 pub struct Committee {
     alone: Alone,
+    /// Models of the chosen priors.
     members: Vec<Posterior>,
-    reach80: f64,
-    reach90: f64,
+    /// Which of them forecast, before and after pairs were measured.
+    chosen: Chosen,
+    reaches: Reaches,
+    counts: Counts,
     fastest: f64,
     /// Mean absolute error on the groups that were left out in training; `None` where there were too few to leave one out.
     pub held_back_mae: Option<f64>,
@@ -101,6 +116,13 @@ pub fn directed(table: &SharingTable) -> Vec<Directed> {
         }
     }
     rows
+}
+
+/// Priors of a model of so many effects: those drawn, then some of them with narrower effects.
+fn priors(effects: usize, seed: u64) -> Vec<Prior> {
+    let (drawn, some) = (drawn(effects), drawn(effects).div_ceil(NARROWED));
+    let narrower = NARROWER.iter().flat_map(|share| (0..some).map(|number| Prior::draw(seed, number).narrower(*share)));
+    (0..drawn).map(|number| Prior::draw(seed, number)).chain(narrower).collect()
 }
 
 /// Priors drawn for a model of so many effects.
@@ -128,85 +150,6 @@ fn together(forecasts: &[EffectForecast]) -> (f64, f64) {
     (effects - mean(&|one| one.lost), spread.sqrt())
 }
 
-/// What every prior says of rows whose group was left out; `None` where a fit failed.
-fn held_back(
-    table: &SharingTable,
-    alone: &Alone,
-    rows: &[Directed],
-    groups: &[Groups],
-    priors: &[Prior],
-) -> Vec<Option<Vec<EffectForecast>>> {
-    let names = distinct(groups.iter().map(|(own, _)| *own));
-    let parts: Vec<(usize, Vec<Directed>)> = names
-        .iter()
-        .map(|left| {
-            let stays = |of: &Groups| of.0 != *left && of.1 != *left;
-            (*left, rows.iter().zip(groups).filter(|(_, of)| stays(of)).map(|(row, _)| *row).collect())
-        })
-        .collect();
-    let wanted: Vec<Vec<usize>> = names
-        .iter()
-        .map(|left| rows.iter().zip(groups).filter(|(_, of)| of.0 == *left).map(|(row, _)| row.gpu).collect())
-        .collect();
-    let lessons: Vec<(usize, Lesson<'_>)> = parts
-        .iter()
-        .zip(&wanted)
-        .map(|((left, part), wanted)| (*left, Lesson::of(table, alone, part, wanted)))
-        .collect();
-    let one = |prior: &Prior| {
-        let mut said = vec![None; rows.len()];
-        for (left, lesson) in &lessons {
-            let fitted = lesson.fit(prior)?;
-            for ((row, of), said) in rows.iter().zip(groups).zip(&mut said) {
-                if of.0 == *left {
-                    *said = fitted.forecast(alone, row.gpu, row.own, row.beside);
-                }
-            }
-        }
-        said.into_iter().collect::<Option<Vec<EffectForecast>>>()
-    };
-    priors.par_iter().map(one).collect()
-}
-
-/// What every prior said of rows whose group was left out, beside what came.
-struct HeldBack<'a> {
-    rows: &'a [Directed],
-    groups: &'a [Groups],
-    said: &'a [Option<Vec<EffectForecast>>],
-    fastest: f64,
-}
-
-impl HeldBack<'_> {
-    /// Priors from the best to the worst on all rows, or on those without a group; those whose fit failed last.
-    fn ranked(&self, without: Option<usize>) -> Vec<usize> {
-        let error = |said: &Vec<EffectForecast>| {
-            let counts = |of: &Groups| without.is_none_or(|group| of.0 != group && of.1 != group);
-            let all = self.rows.iter().zip(self.groups).zip(said).filter(|((_, of), _)| counts(of));
-            // Every prior has the same rows: the sum ranks as the mean does.
-            let misses =
-                all.map(|((row, _), one)| (row.speed - (one.effects - one.lost).clamp(SLOWEST, self.fastest)).abs());
-            misses.sum::<f64>()
-        };
-        let errors: Vec<f64> = self.said.iter().map(|said| said.as_ref().map_or(f64::INFINITY, error)).collect();
-        let of = |at: &usize| errors.get(*at).copied().unwrap_or(f64::INFINITY);
-        let mut order: Vec<usize> = (0..errors.len()).collect();
-        order.sort_by(|a, b| of(a).total_cmp(&of(b)).then(a.cmp(b)));
-        order
-    }
-
-    /// How far some priors together missed each row of a group, and their spread there.
-    fn missed(&self, group: usize, priors: &[usize]) -> Vec<(f64, f64)> {
-        let said: Vec<&Vec<EffectForecast>> = priors.iter().filter_map(|at| self.said.get(*at)?.as_ref()).collect();
-        let here = self.rows.iter().zip(self.groups).enumerate().filter(|(_, (_, of))| of.0 == group);
-        here.map(|(at, (row, _))| {
-            let all: Vec<EffectForecast> = said.iter().filter_map(|said| said.get(at)).copied().collect();
-            let (mean, spread) = together(&all);
-            ((row.speed - mean.clamp(SLOWEST, self.fastest)).abs(), spread)
-        })
-        .collect()
-    }
-}
-
 impl Committee {
     /// Trains on some rows of a table, each of the groups named beside it, to forecast on their GPU types and on those in `wanted`. `fits` says of
     /// pairs (in the table's order) which may teach what fits.
@@ -229,58 +172,50 @@ impl Committee {
         }
         let alone = Alone::of(table);
         let lesson = Lesson::of(table, &alone, rows, wanted);
-        let priors: Vec<Prior> = (0..drawn(lesson.size())).map(|number| Prior::draw(seed, number)).collect();
+        let priors = priors(lesson.size(), seed);
         let fastest = rows.iter().map(|row| row.speed).fold(1.0, f64::max);
-        let names = distinct(groups.iter().map(|(own, _)| *own));
-        let members = (priors.len() / 3).max(1);
-        let mut order: Vec<usize> = (0..priors.len()).collect();
-        let (mut reach80, mut reach90, mut held_back_mae) = (UNTESTED.0, UNTESTED.1, None);
-        let said = if names.len() > 1 { held_back(table, &alone, rows, groups, &priors) } else { Vec::new() };
-        if said.iter().any(Option::is_some) {
-            let held = HeldBack { rows, groups, said: &said, fastest };
-            order = held.ranked(None);
-            let (mut misses, mut weights, mut errors) = (Vec::new(), Vec::new(), Vec::with_capacity(rows.len()));
-            for group in &names {
-                let mut best = held.ranked(Some(*group));
-                best.truncate(members);
-                let missed = held.missed(*group, &best);
-                let weight = 1.0 / missed.len().max(1) as f64;
-                for (miss, spread) in missed {
-                    errors.push(miss);
-                    misses.push(miss / spread.max(1e-9));
-                    weights.push(weight);
-                }
-            }
-            held_back_mae = sum::mean(&errors);
-            let wider = (names.len() + 1) as f64 / names.len() as f64;
-            let reach = |level: f64| weighted_quantile(&misses, &weights, level).map(|reach| reach * wider);
-            reach80 = reach(0.8).unwrap_or(reach80);
-            reach90 = reach(0.9).unwrap_or(reach90);
-        }
-        order.truncate(members);
-        let chosen: Vec<&Prior> = order.iter().filter_map(|at| priors.get(*at)).collect();
-        let fitted: Vec<Option<Posterior>> = chosen.par_iter().map(|prior| lesson.fit(prior)).collect();
-        let members: Vec<Posterior> = fitted.into_iter().flatten().collect();
-        if members.is_empty() {
+        let plain = drawn(lesson.size()) as usize;
+        let most = (plain / 3).max(1);
+        let trial = Trial::of(rows, groups, seed);
+        let said = if trial.groups() > 1 { trial.said(table, &alone, &priors) } else { Vec::new() };
+        let held = HeldBack::of(&trial, &said, fastest, (plain, most));
+        let order = held.chosen(None).unwrap_or_else(|| Chosen::first(most));
+        let used = distinct(order.all());
+        let fitted: Vec<(usize, Option<Posterior>)> =
+            used.par_iter().map(|at| (*at, priors.get(*at).and_then(|prior| lesson.fit(prior)))).collect();
+        let fitted: Vec<(usize, Posterior)> =
+            fitted.into_iter().filter_map(|(at, posterior)| Some((at, posterior?))).collect();
+        let chosen = order.among(&fitted.iter().map(|(at, _)| *at).collect::<Vec<usize>>());
+        let members: Vec<Posterior> = fitted.into_iter().map(|(_, posterior)| posterior).collect();
+        if !chosen.is_sound(members.len()) {
             return Err(Error::Learner {
                 learner: "effects of jobs",
                 reason: "no prior gives a positive definite posterior".to_owned(),
             });
         }
+        let (reaches, held_back_mae) = held.calibrated();
         let memory = Memory::train(table, fits);
-        Ok(Self { alone, members, reach80, reach90: reach90.max(reach80), fastest, held_back_mae, memory })
+        let counts = counts(rows);
+        Ok(Self { alone, members, chosen, reaches, counts, fastest, held_back_mae, memory })
     }
 
-    /// The numbers of a trained predictor: how far intervals reach, the fastest speed, the error on groups left out (negative if unknown), then those of
+    /// Which models forecast, and how far intervals reach: what the [numbers](Self::numbers) do not say.
+    pub(super) fn choice(&self) -> (&Chosen, &Reaches) {
+        (&self.chosen, &self.reaches)
+    }
+
+    /// The numbers of a trained predictor: how far intervals reach where nothing was measured, the fastest speed, the error on groups left out (negative if unknown), then those of
     /// every member.
     pub(super) fn numbers(&self) -> Vec<f64> {
-        let mut out = vec![self.reach80, self.reach90, self.fastest, self.held_back_mae.unwrap_or(-1.0)];
+        let (reach80, reach90) = self.reaches.at(0);
+        let mut out = vec![reach80, reach90, self.fastest, self.held_back_mae.unwrap_or(-1.0)];
         self.members.iter().for_each(|member| out.extend(member.numbers()));
         out
     }
 
-    /// The predictor that was [trained](Self::of) on a table and has these numbers; `None` if they are not of that table.
-    pub(super) fn restore(table: &SharingTable, numbers: &[f64]) -> Option<Self> {
+    /// The predictor that was [trained](Self::of) on a table and has these numbers, and this [choice](Self::choice); `None` if they are not of that table. Where there is no choice, all
+    /// models forecast everything, and intervals reach as far whatever was measured.
+    pub(super) fn restore(table: &SharingTable, numbers: &[f64], choice: Option<(Chosen, Reaches)>) -> Option<Self> {
         let (alone, rows) = (Alone::of(table), directed(table));
         let gpus: Vec<usize> = (0..table.gpu_types().len()).collect();
         let lesson = Lesson::of(table, &alone, &rows, &gpus);
@@ -291,9 +226,14 @@ impl Committee {
             return None;
         }
         let members: Vec<Posterior> = parts.map(|part| lesson.restore(part)).collect::<Option<_>>()?;
+        let (chosen, reaches) =
+            choice.unwrap_or_else(|| (Chosen::first(members.len()), Reaches::even((reach80, reach90))));
+        if !chosen.is_sound(members.len()) || !reaches.is_sound() {
+            return None;
+        }
         let memory = Memory::train(table, &vec![true; table.pairs().len()]);
-        let held_back_mae = (mae >= 0.0).then_some(mae);
-        (!members.is_empty()).then_some(Self { alone, members, reach80, reach90, fastest, held_back_mae, memory })
+        let (held_back_mae, counts) = ((mae >= 0.0).then_some(mae), counts(&rows));
+        Some(Self { alone, members, chosen, reaches, counts, fastest, held_back_mae, memory })
     }
 
     /// Trains on all pairs of a table, families as groups, of which at most as many are left out as in a back-test.
@@ -319,22 +259,34 @@ impl Committee {
         self.speed_at(gpu, (own, self.alone.loads(gpu, own)), (beside, self.alone.loads(gpu, beside)))
     }
 
+    /// The deviation of a forecast as if a pair of both job types had been measured, so that it only falls with what is.
+    pub(super) fn deviation_once_measured(&self, gpu: usize, own: usize, beside: usize) -> f64 {
+        let (own, beside) = ((own, self.alone.loads(gpu, own)), (beside, self.alone.loads(gpu, beside)));
+        self.speed_after(1, gpu, own, beside).deviation
+    }
+
     fn speed_at(&self, gpu: usize, own: (usize, Loads), beside: (usize, Loads)) -> SpeedForecast {
-        let all: Vec<EffectForecast> =
-            self.members.iter().filter_map(|member| member.forecast_at(gpu, own, beside)).collect();
+        self.speed_after(fewest(&self.counts, gpu, own.0, beside.0), gpu, own, beside)
+    }
+
+    /// The forecast of the models that forecast after so many measured pairs, with the interval of that count.
+    fn speed_after(&self, count: usize, gpu: usize, own: (usize, Loads), beside: (usize, Loads)) -> SpeedForecast {
+        let members = self.chosen.at(count).iter().filter_map(|at| self.members.get(*at));
+        let all: Vec<EffectForecast> = members.filter_map(|member| member.forecast_at(gpu, own, beside)).collect();
         let (mean, spread) = if all.is_empty() { (0.5, 0.5) } else { together(&all) };
         let told = mean.clamp(SLOWEST, self.fastest);
+        let (reach80, reach90) = self.reaches.at(count);
         let at = |reach: f64| (mean + reach * spread).clamp(0.0, self.fastest);
         SpeedForecast {
             mean: told,
             quantiles: [
-                at(-self.reach90).min(told),
-                at(-self.reach80).min(told),
+                at(-reach90).min(told),
+                at(-reach80).min(told),
                 told,
-                at(self.reach80).max(told),
-                at(self.reach90).max(told),
+                at(reach80).max(told),
+                at(reach90).max(told),
             ],
-            deviation: (self.reach90 * spread / NORMAL90).max(1e-6),
+            deviation: (reach90 * spread / NORMAL90).max(1e-6),
         }
     }
 
@@ -395,12 +347,16 @@ impl Committee {
 
     /// By how much measuring a pair lowers the variances of all forecasts of some jobs beside each partner: the mean over the models.
     fn falls(&self, gpu: usize, pair: (usize, usize), jobs: &[usize], partners: &[usize]) -> f64 {
-        let all: f64 = self.members.iter().map(|member| member.falls(gpu, pair, jobs, partners)).sum();
-        all / self.members.len().max(1) as f64
+        let members = self.chosen.measured.iter().filter_map(|at| self.members.get(*at));
+        let all: f64 = members.map(|member| member.falls(gpu, pair, jobs, partners)).sum();
+        all / self.chosen.measured.len().max(1) as f64
     }
 
     /// Counts a pair as measured, whatever came of it.
     pub(super) fn looks_at(&mut self, gpu: usize, a: usize, b: usize) {
+        for job in distinct([a, b]) {
+            *self.counts.entry((gpu, job)).or_default() += 1;
+        }
         for member in &mut self.members {
             member.looks_at(&self.alone, gpu, (a, b));
         }
@@ -408,6 +364,9 @@ impl Committee {
 
     /// Learns from measured speeds; both halves of a pair are a row each.
     pub fn learn(&mut self, rows: &[Directed]) {
+        for (of, more) in counts(rows) {
+            *self.counts.entry(of).or_default() += more;
+        }
         for member in &mut self.members {
             for row in rows {
                 // A GPU type that it does not know teaches nothing.

@@ -114,6 +114,22 @@ impl Prior {
             kinship: log_even(0.3, 0.7),
         }
     }
+
+    /// The same with a share of the variance of all effects, the noise and what loads cost as they are.
+    pub(super) fn narrower(&self, share: f64) -> Self {
+        let all = |traits: [f64; TRAITS]| traits.map(|variance| variance * share);
+        Self {
+            own_traits: all(self.own_traits),
+            beside_traits: all(self.beside_traits),
+            own_family: self.own_family * share,
+            own_job: self.own_job * share,
+            beside_family: self.beside_family * share,
+            beside_job: self.beside_job * share,
+            between: self.between * share,
+            same: self.same * share,
+            ..self.clone()
+        }
+    }
 }
 
 /// A forecast of one speed by one model, before it is made to hold.

@@ -5,8 +5,10 @@
 //! 0, ¼, ½ and ¾. γ and w are at least 0, so more memory never fits better. The parts are Gaussian with mean 0, and c has the logit of (k + ½) / (n + 1) of k pairs
 //! of n as its mean: with no pair that did not fit, the chance is small and not 0. A sum of two is the same in both orders.
 //!
-//! Fitted by Newton's method for each GPU type; a type without pairs has the mean chance of the others. O(steps × job types³). Worked number: of
-//! 350 pairs 46 did not fit: without anything else known, logit((46 + ½) / 351) = −1.88, 13 %.
+//! Fitted by Newton's method for each GPU type. Of a type **without pairs** that tells nothing, as its memory may be another. Where the memory of GPUs is known
+//! (`gpu_memory_mb`), the chance there goes by the share of it that both jobs take: logit c + Σ γ max(0, x − k), x = (M(a) + M(b)) / memory of the GPU, fitted to the pairs of all GPU types whose memory is known, with a steep rise
+//! above x = 1 where they say nothing of it. What a job takes is what it takes there, else its mean on the other GPU types. Without that, a type without pairs has the mean chance of the others. O(steps × job types³). Worked
+//! number: of 350 pairs 46 did not fit: without anything else known, logit((46 + ½) / 351) = −1.88, 13 %.
 
 use tracecast_analytics::stats::sum;
 
@@ -21,6 +23,10 @@ const OF_MEMORY: f64 = 100.0;
 const OF_CONSTANT: f64 = 1.0;
 /// Where slopes of memory begin, as shares of the largest sum.
 const KNOTS: [f64; 4] = [0.0, 0.25, 0.5, 0.75];
+/// Log odds of not fitting in an empty GPU, and their variance; where slopes of the share of a GPU's memory begin, and what these slopes are where nothing is measured.
+const EMPTY: f64 = -4.6;
+const OF_EMPTY: f64 = 1.0;
+const SHARES: [(f64, f64); 5] = [(0.5, 0.0), (0.75, 0.0), (0.9, 0.0), (1.0, 25.0), (1.15, 0.0)];
 /// Steps of Newton's method.
 const STEPS: usize = 30;
 /// Logits lie within this.
@@ -30,6 +36,19 @@ const FARTHEST: f64 = 12.0;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Memory {
     gpus: Vec<Option<OfGpu>>,
+    /// Of GPU types without pairs whose memory is known.
+    unseen: Option<OfShare>,
+}
+
+/// The chance by the share of a GPU's memory that both jobs take.
+#[derive(Debug, Clone)]
+struct OfShare {
+    /// Memory of each GPU type, MB.
+    wholes: Vec<Option<f64>>,
+    /// What each job type takes on each GPU type, MB; elsewhere its mean, or that of all.
+    takes: Vec<Vec<f64>>,
+    constant: f64,
+    slopes: [f64; SHARES.len()],
 }
 
 #[derive(Debug, Clone)]
@@ -71,7 +90,8 @@ impl Memory {
             let pairs: Vec<&SharedPair> = marked.filter(of).collect();
             OfGpu::fit(table, gpu, &pairs)
         };
-        Self { gpus: (0..table.gpu_types().len()).map(of_gpu).collect() }
+        let unseen = OfShare::fit(table, teaches);
+        Self { gpus: (0..table.gpu_types().len()).map(of_gpu).collect(), unseen }
     }
 
     /// The chance that two job types do not fit, with the memory of each (MB) where that is known otherwise than of its type.
@@ -79,8 +99,70 @@ impl Memory {
         if let Some(known) = self.gpus.get(gpu).and_then(Option::as_ref) {
             return known.chance(a, b);
         }
+        if let Some(chance) = self.unseen.as_ref().and_then(|unseen| unseen.chance(gpu, a, b)) {
+            return chance;
+        }
         let others: Vec<f64> = self.gpus.iter().flatten().map(|known| known.chance(a, b)).collect();
         sum::mean(&others).unwrap_or(0.5)
+    }
+}
+
+impl OfShare {
+    /// `None` where no pair is on a GPU type whose memory is known, or nothing is known of what jobs take.
+    fn fit(table: &SharingTable, teaches: &[bool]) -> Option<Self> {
+        let (gpus, jobs) = (table.gpu_types().len(), table.jobs().len());
+        let of = |gpu: usize, quantity| (0..jobs).filter_map(move |job| table.profile(gpu, job).get(quantity));
+        let wholes: Vec<Option<f64>> =
+            (0..gpus).map(|gpu| of(gpu, Quantity::GpuMemoryMb).filter(|mb| *mb > 0.0).reduce(f64::max)).collect();
+        let all: Vec<f64> = (0..gpus).flat_map(|gpu| of(gpu, Quantity::MemoryMb)).collect();
+        let usual = sum::mean(&all)?;
+        let takes = (0..gpus).map(|gpu| {
+            let of_job = |job: usize| {
+                let on = |gpu: usize| table.profile(gpu, job).get(Quantity::MemoryMb);
+                on(gpu).or_else(|| sum::mean(&(0..gpus).filter_map(on).collect::<Vec<f64>>())).unwrap_or(usual)
+            };
+            (0..jobs).map(of_job).collect()
+        });
+        let mut found =
+            Self { takes: takes.collect(), wholes, constant: EMPTY, slopes: SHARES.map(|(_, slope)| slope) };
+        let known = |job: usize| (0..gpus).any(|gpu| table.profile(gpu, job).get(Quantity::MemoryMb).is_some());
+        let rows: Vec<(Vec<(usize, f64)>, bool)> = table
+            .pairs()
+            .iter()
+            .zip(teaches)
+            .filter(|(pair, teaches)| **teaches && known(pair.a) && known(pair.b))
+            .filter_map(|(pair, _)| {
+                let over = found.over(pair.gpu, (pair.a, None), (pair.b, None))?;
+                let row = [(0, 1.0)].into_iter().chain(over.into_iter().zip(1..).map(|(over, at)| (at, over)));
+                Some((row.collect(), pair.speeds.is_none()))
+            })
+            .collect();
+        if rows.is_empty() {
+            return None;
+        }
+        let (mut precision, mut centres) = (vec![1.0 / OF_MEMORY; 1 + SHARES.len()], vec![EMPTY]);
+        if let Some(slot) = precision.first_mut() {
+            *slot = 1.0 / OF_EMPTY;
+        }
+        centres.extend(SHARES.map(|(_, slope)| slope));
+        let fitted = newton(&rows, &precision, &centres, 1 + SHARES.len())?;
+        let (constant, slopes) = fitted.split_first()?;
+        found.constant = *constant;
+        found.slopes.iter_mut().zip(slopes).for_each(|(slot, slope)| *slot = *slope);
+        Some(found)
+    }
+
+    /// How far the share of the memory that two jobs take reaches over each of [`SHARES`]; `None` where the memory of the GPU type is not known.
+    fn over(&self, gpu: usize, a: (usize, Option<f64>), b: (usize, Option<f64>)) -> Option<[f64; SHARES.len()]> {
+        let whole = self.wholes.get(gpu).copied().flatten()?;
+        let of = |(job, told): (usize, Option<f64>)| Some(told.or(self.takes.get(gpu)?.get(job).copied())?.max(0.0));
+        let share = (of(a)? + of(b)?) / whole;
+        Some(SHARES.map(|(from, _)| (share - from).max(0.0)))
+    }
+
+    fn chance(&self, gpu: usize, a: (usize, Option<f64>), b: (usize, Option<f64>)) -> Option<f64> {
+        let over = self.over(gpu, a, b)?;
+        Some(logistic(self.constant + over.iter().zip(self.slopes).map(|(over, slope)| over * slope).sum::<f64>()))
     }
 }
 
@@ -131,7 +213,11 @@ impl OfGpu {
                 (row, pair.speeds.is_none())
             })
             .collect();
-        let found = newton(&rows, &precision, centre, sloped)?;
+        let mut centres = vec![0.0; size];
+        if let Some(slot) = centres.first_mut() {
+            *slot = centre;
+        }
+        let found = newton(&rows, &precision, &centres, sloped)?;
         let at = |place: usize| found.get(place).copied().unwrap_or_default();
         let of_job = |job: usize| {
             at(1) * batches.get(job).copied().unwrap_or_default()
@@ -160,18 +246,13 @@ impl OfGpu {
     }
 }
 
-/// The most likely parts; those from 1 to before `sloped` are at least 0.
-fn newton(rows: &[(Vec<(usize, f64)>, bool)], precision: &[f64], centre: f64, sloped: usize) -> Option<Vec<f64>> {
-    let mut at = vec![0.0; precision.len()];
-    if let Some(constant) = at.first_mut() {
-        *constant = centre;
-    }
+/// The most likely parts, which are drawn to their centres; those from 1 to before `sloped` are at least 0.
+fn newton(rows: &[(Vec<(usize, f64)>, bool)], precision: &[f64], centres: &[f64], sloped: usize) -> Option<Vec<f64>> {
+    let mut at = centres.to_vec();
     for _ in 0..STEPS {
         let mut curve = Square::zeros(precision.len());
-        let mut slope: Vec<f64> = at.iter().zip(precision).map(|(value, weight)| -value * weight).collect();
-        if let (Some(first), Some(weight)) = (slope.first_mut(), precision.first()) {
-            *first += centre * weight;
-        }
+        let drawn = at.iter().zip(centres).zip(precision);
+        let mut slope: Vec<f64> = drawn.map(|((value, centre), weight)| (centre - value) * weight).collect();
         for (place, weight) in precision.iter().enumerate() {
             curve.set(place, place, *weight);
         }
@@ -256,5 +337,54 @@ mod tests {
         let none = Memory::train(&table, &fitted);
         assert!(chance(&none, gpu, 0, 1) > 0.0 && chance(&none, gpu, 0, 1) < 0.1);
         assert!((chance(&none, 9, 0, 1) - chance(&none, gpu, 0, 1)).abs() < 1e-12);
+    }
+    /// Found by an audit: on a GPU type without pairs the chance was the mean of the others', whatever memory it had.
+    #[test]
+    fn on_a_gpu_type_without_pairs_the_memory_tells_what_does_not_fit() {
+        // Ten job types of 2 to 11 GB on GPUs of 16, 24 and 40 GB. The framework takes 5 % of what is there.
+        let mut table = SharingTable::new();
+        let mut pairs = Vec::new();
+        let takes = |job: usize| 2000.0 + 1000.0 * job as f64;
+        for (name, whole) in [("a", 16_000.0), ("b", 24_000.0), ("c", 40_000.0), ("d", 9_000.0)] {
+            let gpu = table.gpu_type(name);
+            for b in 0..10 {
+                table.job(&format!("j{b}"));
+                let profile = JobProfile::default().with(Quantity::GpuMemoryMb, whole);
+                // On the last two nobody measured what jobs take.
+                let profile = if gpu < 2 { profile.with(Quantity::MemoryMb, takes(b)) } else { profile };
+                table.set_profile(gpu, b, &profile);
+                let fits = |a: usize| takes(a) + takes(b) <= 0.95 * whole;
+                let speeds = |a: usize| fits(a).then_some(Speeds { a: 0.5, b: 0.5 });
+                pairs.extend((0..=b).map(|a| SharedPair { gpu, a, b, speeds: speeds(a) }));
+            }
+        }
+        table.add_pairs(pairs);
+        for left in 0..4 {
+            let teaches: Vec<bool> = table.pairs().iter().map(|pair| pair.gpu != left).collect();
+            let memory = Memory::train(&table, &teaches);
+            let none = Memory { unseen: None, ..memory.clone() };
+            let brier = |of: &Memory| {
+                let here = table.pairs().iter().filter(|pair| pair.gpu == left);
+                let misses: Vec<f64> = here
+                    .map(|pair| {
+                        of.chance(left, (pair.a, None), (pair.b, None)) - f64::from(u8::from(pair.speeds.is_none()))
+                    })
+                    .collect();
+                sum::mean(&misses.iter().map(|miss| miss * miss).collect::<Vec<f64>>()).unwrap()
+            };
+            let (known, mean) = (brier(&memory), brier(&none));
+            println!("{left}: {known} {mean}");
+            assert!(known < 0.05 && known < mean / 2.0, "{left}: {known} {mean}");
+            for mb in [500.0, 4000.0, 9000.0, 30_000.0] {
+                let told = memory.chance(left, (1, Some(mb)), (2, None));
+                assert!(told <= memory.chance(left, (1, Some(mb + 500.0)), (2, None)));
+                assert_eq!(told.to_bits(), memory.chance(left, (2, None), (1, Some(mb))).to_bits());
+            }
+        }
+        // Where pairs were measured, they tell, as before; where no memory is known, the others do.
+        let all = Memory::train(&table, &vec![true; table.pairs().len()]);
+        assert!(all.chance(0, (9, None), (9, None)) > 0.5 && all.chance(2, (9, None), (9, None)) < 0.2);
+        let stranger = all.chance(77, (0, None), (0, None));
+        assert!(stranger > 0.0 && stranger < 1.0);
     }
 }

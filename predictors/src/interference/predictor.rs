@@ -9,7 +9,7 @@
 //! or not to, has odds of not fitting that are e⁶ times lower, or higher. The order of the two jobs only swaps the answer.
 //!
 //! **File**: one line of JSON (format, version, what it was trained on, sections with their sizes and SHA-256), then the sections, each compressed with zstd: the
-//! table as JSON, and what was learned as numbers of 64 bits. A later version reads version 1; an earlier one refuses a later file by its version.
+//! table as JSON, what was learned as numbers of 64 bits, and which models forecast what as JSON. Version 2 has no such choice and is read: all its models forecast everything. An earlier version refuses a later file.
 //!
 //! O(members) an answer. Worked number: the types were forecast at 0.60 and measured at 0.66; a job that was seen to load the GPU more is forecast at 0.55, and 0.61
 //! is answered.
@@ -20,7 +20,7 @@ use tracecast_analytics::stats::sum;
 
 use super::alone::LOADS;
 use super::backtest::{MOST_STEPS, STEPS_OF_FIT};
-use super::committee::{Committee, PairForecast, SLOWEST, SpeedForecast, drawn, folds};
+use super::committee::{Chosen, Committee, PairForecast, Reaches, SLOWEST, SpeedForecast, drawn, folds};
 use super::effects::effects;
 use super::memory::logistic;
 use super::table::{JobProfile, Quantity, SharedPair, SharingTable, Speeds, distinct, family_of_name};
@@ -30,12 +30,14 @@ use crate::model_file::Format;
 /// The file.
 const FORMAT: Format = Format {
     name: "tracecast-sharing-model",
-    version: 2,
+    version: 3,
     oldest: 2,
     longest: 1 << 30,
     of: "sharing",
     command: "tracecast train interference",
 };
+/// The section that says which models forecast what, since version 3.
+const CHOICE: &str = "choice";
 /// Name of the stand-in for a job of which nothing is known; a file cannot name a job so, as blanks at the ends are cut off.
 const ANYTHING: &str = " anything";
 /// Names of stand-ins for a further job type of a family begin so.
@@ -228,7 +230,8 @@ pub struct ToMeasure {
     pub job_a: String,
     /// The job type beside which to measure it.
     pub job_b: String,
-    /// How far its speeds beside all job types may lie from their forecasts (root mean square of the deviations), with the pairs before this one measured.
+    /// How far its speeds beside all job types may lie from their forecasts (root mean square of the deviations), with the pairs before this one measured;
+    /// by the models that forecast job types of which some pair was measured.
     pub deviation_before: f64,
     /// The same with this one.
     pub deviation_after: f64,
@@ -321,10 +324,22 @@ impl SharingPredictor {
     /// If they cannot be packed.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let wrong = |reason: String| Error::Learner { learner: "predictor of sharing", reason };
-        let table =
-            serde_json::to_vec(&Stored::of(&self.table, self.known)).map_err(|error| wrong(error.to_string()))?;
+        FORMAT.write(&self.trained, self.sections().map_err(wrong)?).map_err(wrong)
+    }
+
+    fn sections(&self) -> std::result::Result<[(String, Vec<u8>); 3], String> {
+        let table = serde_json::to_vec(&Stored::of(&self.table, self.known)).map_err(|error| error.to_string())?;
         let numbers: Vec<u8> = self.committee.numbers().iter().flat_map(|number| number.to_le_bytes()).collect();
-        FORMAT.write(&self.trained, [("table".to_owned(), table), ("numbers".to_owned(), numbers)]).map_err(wrong)
+        let choice = serde_json::to_vec(&self.committee.choice()).map_err(|error| error.to_string())?;
+        Ok([("table", table), ("numbers", numbers), (CHOICE, choice)].map(|(name, bytes)| (name.to_owned(), bytes)))
+    }
+
+    /// The bytes of a file as version 2 had it.
+    #[cfg(test)]
+    #[allow(clippy::unwrap_used)]
+    pub(super) fn to_bytes_of_version_2(&self) -> Vec<u8> {
+        let [table, numbers, _] = self.sections().unwrap();
+        Format { version: 2, ..FORMAT }.write(&self.trained, [table, numbers]).unwrap()
     }
 
     /// The predictor from the bytes of a file; `file` is what to call it in messages.
@@ -340,7 +355,9 @@ impl SharingPredictor {
         let words = numbers.chunks_exact(8);
         let numbers: Vec<f64> =
             words.filter_map(|word| <[u8; 8]>::try_from(word).ok()).map(f64::from_le_bytes).collect();
-        let committee = Committee::restore(&table, &numbers)
+        // Version 2 has none.
+        let choice = if opened.has(CHOICE) { Some(opened.take_json::<(Chosen, Reaches)>(CHOICE)?) } else { None };
+        let committee = Committee::restore(&table, &numbers, choice)
             .ok_or_else(|| opened.refusal.damaged("its numbers are not those of its table".to_owned()))?;
         Ok(Self { table, known, committee, trained: opened.fields })
     }
@@ -421,7 +438,8 @@ impl SharingPredictor {
         let open: Vec<usize> = partners.iter().copied().filter(|partner| !is_measured(*partner)).collect();
         let mut wiser = self.committee.clone();
         let spread = |of: &Committee| {
-            let squares: Vec<f64> = partners.iter().map(|other| of.speed(gpu, at, *other).deviation.powi(2)).collect();
+            let squares: Vec<f64> =
+                partners.iter().map(|other| of.deviation_once_measured(gpu, at, *other).powi(2)).collect();
             sum::mean(&squares).unwrap_or_default().sqrt()
         };
         let mut before = spread(&wiser);

@@ -18,8 +18,8 @@ pub(super) const NORMAL90: f64 = 1.644_853_6;
 pub(super) struct SpeedAndTruth {
     pub(super) truth: f64,
     pub(super) mean: f64,
-    /// 5, 10, 50, 90 and 95 %.
-    pub(super) quantiles: [f64; 5],
+    /// 5, 10, 50, 90 and 95 %; none where nothing was left out to find them by.
+    pub(super) quantiles: Option<[f64; 5]>,
 }
 
 /// How good forecasts of speeds are.
@@ -31,12 +31,12 @@ pub struct SpeedScore {
     pub mae: f64,
     /// Root of the mean squared error.
     pub rmse: f64,
-    /// Pinball loss.
-    pub pinball: Pinball,
-    /// Share of speeds within the 90 % interval (5 to 95 %).
-    pub coverage90: f64,
-    /// Mean width of the 90 % interval.
-    pub width90: f64,
+    /// Pinball loss; none where a forecast has no quantiles.
+    pub pinball: Option<Pinball>,
+    /// Share of speeds within the 90 % interval (5 to 95 %); none where a forecast has no quantiles.
+    pub coverage90: Option<f64>,
+    /// Mean width of the 90 % interval; none where a forecast has no quantiles.
+    pub width90: Option<f64>,
 }
 
 /// The score of forecasts; `None` of none.
@@ -46,19 +46,33 @@ pub(super) fn speeds(forecasts: &[SpeedAndTruth]) -> Option<SpeedScore> {
     }
     let count = forecasts.len() as f64;
     let mean = |of: &dyn Fn(&SpeedAndTruth) -> f64| forecasts.iter().map(of).sum::<f64>() / count;
-    let at = |one: &SpeedAndTruth, place: usize| one.quantiles.get(place).copied().unwrap_or(one.mean);
-    let within = |one: &SpeedAndTruth| at(one, 0) - 1e-9 <= one.truth && one.truth <= at(one, 4) + 1e-9;
+    let quantiles: Option<Vec<(f64, [f64; 5])>> =
+        forecasts.iter().map(|one| one.quantiles.map(|quantiles| (one.truth, quantiles))).collect();
+    let of_quantiles = |of: &dyn Fn(f64, [f64; 5]) -> f64| {
+        quantiles.as_ref().map(|all| all.iter().map(|(truth, quantiles)| of(*truth, *quantiles)).sum::<f64>() / count)
+    };
+    let loss = |level: f64| {
+        of_quantiles(&move |truth, [_, p10, p50, p90, _]| {
+            let told = if level < 0.5 {
+                p10
+            } else if level > 0.5 {
+                p90
+            } else {
+                p50
+            };
+            pinball(truth, told, level)
+        })
+    };
+    let within =
+        |truth: f64, [low, .., high]: [f64; 5]| f64::from(u8::from(low - 1e-9 <= truth && truth <= high + 1e-9));
+    let losses = loss(0.1).zip(loss(0.5)).zip(loss(0.9));
     Some(SpeedScore {
         speeds: forecasts.len(),
         mae: mean(&|one| (one.truth - one.mean).abs()),
         rmse: mean(&|one| (one.truth - one.mean).powi(2)).sqrt(),
-        pinball: Pinball {
-            p10: mean(&|one| pinball(one.truth, at(one, 1), 0.1)),
-            p50: mean(&|one| pinball(one.truth, at(one, 2), 0.5)),
-            p90: mean(&|one| pinball(one.truth, at(one, 3), 0.9)),
-        },
-        coverage90: mean(&|one| f64::from(u8::from(within(one)))),
-        width90: mean(&|one| at(one, 4) - at(one, 0)),
+        pinball: losses.map(|((p10, p50), p90)| Pinball { p10, p50, p90 }),
+        coverage90: of_quantiles(&within),
+        width90: of_quantiles(&|_, [low, .., high]| high - low),
     })
 }
 
@@ -87,9 +101,18 @@ mod tests {
         assert_eq!(auc(&[(0.9, true), (0.4, true), (0.5, false)]), Some(0.5));
         assert_eq!(auc(&[(0.5, true), (0.5, false)]), Some(0.5));
         assert_eq!(auc(&[(0.5, true)]), None);
-        let one = |truth: f64| SpeedAndTruth { truth, mean: 0.5, quantiles: [0.3, 0.4, 0.5, 0.6, 0.7] };
+        let one = |truth: f64| SpeedAndTruth { truth, mean: 0.5, quantiles: Some([0.3, 0.4, 0.5, 0.6, 0.7]) };
         let found = speeds(&[one(0.5), one(0.8)]).unwrap();
         assert!((found.mae - 0.15).abs() < 1e-12 && (found.rmse - 0.045f64.sqrt()).abs() < 1e-12);
-        assert!((found.coverage90 - 0.5).abs() < 1e-12 && (found.width90 - 0.4).abs() < 1e-12);
+        let close = |one: Option<f64>, other: f64| one.is_some_and(|one| (one - other).abs() < 1e-12);
+        assert!(close(found.coverage90, 0.5) && close(found.width90, 0.4), "{found:?}");
+        // 0.1 × 0.1 and 0.1 × 0.4 at 10 %, none and 0.5 × 0.3 at 50 %.
+        assert!(close(found.pinball.map(|loss| loss.p10), 0.025) && close(found.pinball.map(|loss| loss.p50), 0.075));
+        // A forecast without quantiles has an error, and no interval that could hold.
+        let bare = speeds(&[one(0.5), SpeedAndTruth { quantiles: None, ..one(0.8) }]).unwrap();
+        assert_eq!(
+            (bare.mae.to_bits(), bare.pinball, bare.coverage90, bare.width90),
+            (found.mae.to_bits(), None, None, None)
+        );
     }
 }

@@ -302,10 +302,15 @@ mod tests {
         }
         // Bytes of the same training are the same.
         assert_eq!(trained().to_bytes().unwrap(), bytes);
+        // A file of version 2 does not say which models forecast what, and is read.
+        let older = predictor.to_bytes_of_version_2();
+        let older = SharingPredictor::from_bytes("m", &older).unwrap();
+        let told = older.pair("g", &SharingJob::new("m0 (batch size 8)"), &SharingJob::new("new")).0;
+        assert!(told.a.mean > 0.0 && told.a.quantiles.is_sorted());
         let told = |bytes: &[u8]| SharingPredictor::from_bytes("m", bytes).unwrap_err().to_string();
         let mut flipped = bytes.clone();
         *flipped.last_mut().unwrap() ^= 1;
-        assert!(told(&flipped).contains("`numbers` is damaged"), "{}", told(&flipped));
+        assert!(told(&flipped).contains("`choice` is damaged"), "{}", told(&flipped));
         assert!(told(b"{}\n").contains("tracecast train interference"));
     }
 

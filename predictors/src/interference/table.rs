@@ -46,11 +46,13 @@ pub enum Quantity {
     StepsPerS,
     /// Length of a step alone, seconds.
     StepTimeS,
+    /// Memory of the GPU itself, MB: says on which GPU types two jobs can fit.
+    GpuMemoryMb,
 }
 
 impl Quantity {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::SmUtilPct,
         Self::MemUtilPct,
         Self::SmActivePct,
@@ -65,6 +67,7 @@ impl Quantity {
         Self::PrecisionBits,
         Self::StepsPerS,
         Self::StepTimeS,
+        Self::GpuMemoryMb,
     ];
 
     /// Its column in a file of profiles.
@@ -84,6 +87,7 @@ impl Quantity {
             Self::PrecisionBits => "precision_bits",
             Self::StepsPerS => "steps_per_s",
             Self::StepTimeS => "step_time_s",
+            Self::GpuMemoryMb => "gpu_memory_mb",
         }
     }
 
@@ -94,6 +98,7 @@ impl Quantity {
             "gpu_util_pct" | "gpu_util" | "sm_util" | "utilization" => Some(Self::SmUtilPct),
             "mem_util" | "gmem_util" | "gmem_util_pct" => Some(Self::MemUtilPct),
             "memory_used" | "memory_used_mb" | "gmem_mb" | "gmem" => Some(Self::MemoryMb),
+            "memory_total" | "memory_total_mb" => Some(Self::GpuMemoryMb),
             "batch_size" => Some(Self::Batch),
             _ => None,
         })

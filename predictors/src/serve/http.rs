@@ -259,14 +259,16 @@ async fn share<B: OnlineModel>(State(app): State<Arc<App<B>>>, request: Request)
     .await??;
     let share = app.outgoing.share(asked.answer_bytes()).await?;
     let mut candidates = Vec::with_capacity(asked.candidates());
+    let mut known = sharing::Known::new();
     for from in (0..asked.candidates()).step_by(PIECE_JOBS) {
         if from > 0 {
             yield_now().await;
         }
-        candidates.extend(asked.some(&predictor, from..from + PIECE_JOBS));
+        candidates.extend(asked.some(&predictor, from..from + PIECE_JOBS, &mut known));
     }
     let bytes = candidates.len() * size_of::<PairAnswer>();
-    let body = apart(bytes, move || to_json(&ShareAnswer::of(candidates))).await??;
+    let top = asked.top();
+    let body = apart(bytes, move || to_json(&ShareAnswer::of(candidates, top))).await??;
     Ok(answer(JSON, body, share))
 }
 

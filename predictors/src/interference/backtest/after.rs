@@ -82,7 +82,7 @@ struct Taught {
 
 fn say(committee: &Committee, row: &Directed) -> SpeedAndTruth {
     let told = committee.speed(row.gpu, row.own, row.beside);
-    SpeedAndTruth { truth: row.speed, mean: told.mean, quantiles: told.quantiles }
+    SpeedAndTruth { truth: row.speed, mean: told.mean, quantiles: Some(told.quantiles) }
 }
 
 /// The first so many pairs of each new job type, in the order in which they were chosen.
@@ -192,7 +192,7 @@ pub(super) fn scored(none: &[SpeedAndTruth], slow: &[(f64, bool)], later: Vec<To
             mae: score.mae,
             before_mae: None,
             drawn_mae: None,
-            coverage90: score.coverage90,
+            coverage90: score.coverage90.unwrap_or_default(),
             auc_slower_15: auc(slow),
         })
     };
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn scores_are_as_worked_out_by_hand() {
-        let one = |mean: f64| SpeedAndTruth { truth: 0.5, mean, quantiles: [0.45, 0.45, 0.5, 0.55, 0.55] };
+        let one = |mean: f64| SpeedAndTruth { truth: 0.5, mean, quantiles: Some([0.45, 0.45, 0.5, 0.55, 0.55]) };
         let of = |pairs: usize, by: f64| Told {
             pairs,
             before: vec![one(0.5 + 4.0 * by)],
