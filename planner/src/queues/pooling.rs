@@ -40,9 +40,9 @@ pub struct PoolingCheck {
     pub apart: TheoryAndReplay,
     /// One pool of all nodes.
     pub pooled: TheoryAndReplay,
-    /// How many times longer jobs wait apart, by theory; none where it has no wait, or nobody waits in the pool.
+    /// How many times longer jobs wait apart, by theory; none where it has no wait, or the mean wait in the pool is less than a second.
     pub theory_gain: Option<f64>,
-    /// The same in the replay; none where nobody waits in the pool.
+    /// The same in the replay; none where the mean wait in the pool is less than a second.
     pub replayed_gain: Option<f64>,
     /// VCs that ask for more servers than they have, so that theory has them wait for ever.
     pub without_end: Vec<String>,
@@ -75,9 +75,11 @@ impl PoolingCheck {
             theory_mean_wait_s: theory_s.get(at).copied().flatten(),
             replayed_mean_wait_s: replayed_s.get(at).copied().unwrap_or(0.0),
         });
-        let theory_gain = theory_gain.filter(|gain| gain.is_finite());
+        // Over a wait of less than a second a gain is in the millions, and says nothing.
+        let waits = |wait_s: f64| wait_s >= 1.0;
+        let theory_gain = theory_gain.filter(|_| pooled.theory_mean_wait_s.is_some_and(waits));
         let replayed_gain =
-            (pooled.replayed_mean_wait_s > 0.0).then(|| apart.replayed_mean_wait_s / pooled.replayed_mean_wait_s);
+            waits(pooled.replayed_mean_wait_s).then(|| apart.replayed_mean_wait_s / pooled.replayed_mean_wait_s);
         // Of waits of seconds the gain says nothing.
         let matters =
             |of: &TheoryAndReplay| of.replayed_mean_wait_s.min(of.theory_mean_wait_s.unwrap_or(0.0)) > SLACK.1;
@@ -132,7 +134,8 @@ mod tests {
         // The waits are within three times each, and the gain is not: 3.3 and 23.
         assert!(of([1000.0, 300.0], [2500.0, 110.0]).differs);
         // Of seconds nothing is said.
-        assert!(!of([20.0, 0.1], [30.0, 2.0]).differs);
+        let short = of([20.0, 0.1], [30.0, 2.0]);
+        assert_eq!((short.differs, short.theory_gain, short.replayed_gain), (false, None, Some(15.0)));
         let endless = PoolingCheck::new([None, Some(100.0)], [5000.0, 120.0], None, vec!["a".to_owned()]);
         assert!(!endless.differs && endless.theory_gain.is_none());
     }
