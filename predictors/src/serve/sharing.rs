@@ -201,8 +201,8 @@ mod tests {
     #[test]
     fn equal_jobs_are_forecast_once_and_answered_as_if_asked_alone() {
         let predictor = predictor();
-        let job = |at: usize| {
-            let seen = if at % 3 == 0 { r#","seen":{"sm_util_pct":50}"# } else { "" };
+        let job = |at: u32| {
+            let seen = if at.is_multiple_of(3) { r#","seen":{"sm_util_pct":50}"# } else { "" };
             format!(r#"{{"id":"{at}","job_type":"m{} (batch size 8)"{seen}}}"#, at % 4)
         };
         let ask = |jobs: &[String], top: &str| -> ShareAsked {

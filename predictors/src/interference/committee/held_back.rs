@@ -20,21 +20,26 @@ use tracecast_analytics::stats::sum;
 use super::super::alone::Alone;
 use super::super::effects::{Directed, EffectForecast, Lesson, Prior};
 use super::super::table::{SharingTable, distinct};
-use super::reach::{Chosen, Reaches};
+use super::reach::{COUNTS, Chosen, Reaches, level};
 use super::{Groups, SLOWEST, together};
 
-/// Measured pairs of a job type at which forecasts are tried.
-pub(super) const COUNTS: [usize; 4] = [0, 1, 3, 5];
 /// Stream of the draws of pairs: none that a prior is drawn from.
 const STREAM: u64 = 1 << 40;
+
+/// A pair: GPU type, and both job types in order.
+type PairAt = (usize, usize, usize);
+
+/// The pair that a speed is of.
+fn pair_of(row: &Directed) -> PairAt {
+    (row.gpu, row.own.min(row.beside), row.own.max(row.beside))
+}
 
 /// Pairs measured of each job type, by GPU type and job type.
 pub(super) type Counts = BTreeMap<(usize, usize), usize>;
 
 /// Pairs of each job type among some rows; a job beside its like counts once.
 pub(super) fn counts(rows: &[Directed]) -> Counts {
-    let pairs: BTreeSet<(usize, usize, usize)> =
-        rows.iter().map(|row| (row.gpu, row.own.min(row.beside), row.own.max(row.beside))).collect();
+    let pairs: BTreeSet<PairAt> = rows.iter().map(pair_of).collect();
     let mut out = Counts::new();
     for (gpu, a, b) in pairs {
         for job in distinct([a, b]) {
@@ -48,11 +53,6 @@ pub(super) fn counts(rows: &[Directed]) -> Counts {
 pub(super) fn fewest(counts: &Counts, gpu: usize, own: usize, beside: usize) -> usize {
     let of = |job: usize| counts.get(&(gpu, job)).copied().unwrap_or_default();
     of(own).min(of(beside))
-}
-
-/// The place in [`COUNTS`] of the largest that is not above a count.
-pub(super) fn level(count: usize) -> usize {
-    COUNTS.iter().rposition(|at| *at <= count).unwrap_or_default()
 }
 
 /// A speed that is forecast while its group is left out.
@@ -92,21 +92,19 @@ impl Left {
         let wanted = held.iter().filter(|(_, of)| of.0 == group).map(|(row, _)| row.gpu).collect();
         let taught = counts(&teaches);
         let orders = orders(group, &held, &taught, seed);
-        let mut measured: BTreeSet<(usize, usize, usize)> = BTreeSet::new();
+        let mut measured: BTreeSet<PairAt> = BTreeSet::new();
         let mut known = teaches.clone();
         let mut stages = Vec::new();
         for (stage, count) in COUNTS.iter().enumerate() {
-            let now: BTreeSet<(usize, usize, usize)> =
-                orders.iter().flat_map(|order| order.iter().take(*count).copied()).collect();
+            let now: BTreeSet<PairAt> = orders.iter().flat_map(|order| order.iter().take(*count).copied()).collect();
             if stage > 0 && now.len() == measured.len() {
                 break;
             }
-            let pair = |row: &Directed| (row.gpu, row.own.min(row.beside), row.own.max(row.beside));
-            let news = |row: &&Directed| now.contains(&pair(row)) && !measured.contains(&pair(row));
+            let news = |row: &&Directed| now.contains(&pair_of(row)) && !measured.contains(&pair_of(row));
             let learned: Vec<Directed> = held.iter().map(|(row, _)| row).filter(news).copied().collect();
             known.extend(&learned);
             let counts = counts(&known);
-            let open = held.iter().filter(|(row, of)| of.0 == group && !now.contains(&pair(row)));
+            let open = held.iter().filter(|(row, of)| of.0 == group && !now.contains(&pair_of(row)));
             let asked = open.map(|(row, of)| {
                 let level = level(fewest(&counts, row.gpu, row.own, row.beside));
                 Asked { row: *row, of: *of, stage, level }
@@ -136,14 +134,10 @@ impl Left {
 }
 
 /// The pairs of each job type of which none teaches, in the order in which they are measured.
-fn orders(group: usize, held: &[(Directed, Groups)], taught: &Counts, seed: u64) -> Vec<Vec<(usize, usize, usize)>> {
-    let mut of_job: BTreeMap<(usize, usize), BTreeSet<(usize, usize, usize)>> = BTreeMap::new();
+fn orders(group: usize, held: &[(Directed, Groups)], taught: &Counts, seed: u64) -> Vec<Vec<PairAt>> {
+    let mut of_job: BTreeMap<(usize, usize), BTreeSet<PairAt>> = BTreeMap::new();
     for (row, _) in held.iter().filter(|(row, of)| of.0 == group && !taught.contains_key(&(row.gpu, row.own))) {
-        of_job.entry((row.gpu, row.own)).or_default().insert((
-            row.gpu,
-            row.own.min(row.beside),
-            row.own.max(row.beside),
-        ));
+        of_job.entry((row.gpu, row.own)).or_default().insert(pair_of(row));
     }
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     rng.set_stream(STREAM + group as u64);
