@@ -20,11 +20,9 @@ use tracecast_analytics::stats::sum;
 use super::super::alone::Alone;
 use super::super::effects::{Directed, EffectForecast, Lesson, Prior};
 use super::super::table::{SharingTable, distinct};
-use super::reach::{Chosen, Reaches};
+use super::reach::{COUNTS, Chosen, Reaches, level};
 use super::{Groups, SLOWEST, together};
 
-/// Measured pairs of a job type at which forecasts are tried.
-pub(super) const COUNTS: [usize; 4] = [0, 1, 3, 5];
 /// Stream of the draws of pairs: none that a prior is drawn from.
 const STREAM: u64 = 1 << 40;
 
@@ -55,11 +53,6 @@ pub(super) fn counts(rows: &[Directed]) -> Counts {
 pub(super) fn fewest(counts: &Counts, gpu: usize, own: usize, beside: usize) -> usize {
     let of = |job: usize| counts.get(&(gpu, job)).copied().unwrap_or_default();
     of(own).min(of(beside))
-}
-
-/// The place in [`COUNTS`] of the largest that is not above a count.
-pub(super) fn level(count: usize) -> usize {
-    COUNTS.iter().rposition(|at| *at <= count).unwrap_or_default()
 }
 
 /// A speed that is forecast while its group is left out.

@@ -3,7 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::UNTESTED;
-use super::held_back::{COUNTS, level};
+
+/// Measured pairs of a job type at which forecasts are tried.
+pub(super) const COUNTS: [usize; 4] = [0, 1, 3, 5];
+
+/// The place in [`COUNTS`] of the largest that is not above a count.
+pub(super) fn level(count: usize) -> usize {
+    COUNTS.iter().rposition(|at| *at <= count).unwrap_or_default()
+}
 
 /// How many spreads 80 and 90 % intervals reach.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
