@@ -123,12 +123,11 @@ impl QueuesAnswer {
     fn matters(&self) -> Option<String> {
         let most = self.ablation.first().filter(|_| self.followed && self.ablation.len() > 1)?;
         let chosen = self.held_out.recommended.mean_wait_s;
-        let idle: Vec<&str> = self
-            .ablation
-            .iter()
-            .filter(|without| without.later.mean_wait_s <= chosen)
-            .map(|without| without.change.in_words())
-            .collect();
+        let without_gain = |allowed: bool| -> Vec<&str> {
+            let idle = self.ablation.iter().filter(|of| of.allowed == allowed && of.later.mean_wait_s <= chosen);
+            idle.map(|of| of.change.in_words()).collect()
+        };
+        let (idle, needed) = (without_gain(true), without_gain(false));
         let idle = if idle.is_empty() {
             String::new()
         } else {
@@ -137,8 +136,17 @@ impl QueuesAnswer {
                 idle.join(", ")
             )
         };
+        // What gains nothing may be what makes the rest allowed.
+        let needed = if needed.is_empty() {
+            String::new()
+        } else {
+            format!(
+                " The later jobs would wait no longer without {}, but the plan would not be allowed without it: keep it.",
+                needed.join(", or without ")
+            )
+        };
         Some(format!(
-            "Of the {} changes, {} matters most: without it alone the later jobs would wait {} on average.{idle}",
+            "Of the {} changes, {} matters most: without it alone the later jobs would wait {} on average.{idle}{needed}",
             self.ablation.len(),
             most.change.in_words(),
             format::duration(most.later.mean_wait_s)
@@ -384,5 +392,35 @@ fn verdict(of: &QueuesCandidate, chosen: bool) -> String {
         (true, []) => String::new(),
         (true, [one]) => format!("wrongs {one}"),
         (true, [first, rest @ ..]) => format!("wrongs {first}, {} more", rest.len()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::super::super::emit::tests::plan;
+    use super::super::super::setup::QueueChange;
+    use super::super::QueuesAblation;
+    use super::*;
+
+    #[test]
+    fn what_the_incentive_needs_is_not_called_needless() {
+        let mut answer = plan(Sharing::Borrowing { ceiling: None, reclaim: true }, None);
+        let later = answer.held_out.recommended;
+        let without = |change: QueueChange, allowed: bool, mean_wait_s: f64| QueuesAblation {
+            change,
+            allowed,
+            cost: 1.0,
+            earlier: later,
+            later: WaitOf { mean_wait_s, ..later },
+        };
+        let shorter = later.mean_wait_s - 1.0;
+        answer.ablation = vec![without(QueueChange::Sharing, true, 1e6), without(QueueChange::Reclaim, false, shorter)];
+        let said = answer.matters().unwrap();
+        assert!(!said.contains("simpler without"), "{said}");
+        assert!(said.contains("no longer without reclaiming, but the plan would not be allowed"), "{said}");
+        answer.ablation[1].allowed = true;
+        let said = answer.matters().unwrap();
+        assert!(said.contains("nothing was gained by reclaiming") && !said.contains("keep it"), "{said}");
     }
 }
