@@ -40,6 +40,8 @@ fn the_sample_is_planned_and_written_down() {
         partitions.contains("PartitionName=vision Nodes=ALL State=UP PriorityTier=20 QOS=vision-own"),
         "{partitions}"
     );
+    // The plan skips jobs that do not fit.
+    assert!(partitions.contains("\nSchedulerType=sched/backfill\n"), "{partitions}");
     assert!(read("slurm-qos.sh").contains("sacctmgr -i modify qos vision-own set GrpTRES=gres/gpu=88"));
     assert!(read("slurm-job-submit.lua").contains("[\"vision\"] = \"vision,vision-borrow\""));
     let kueue = read("kueue.yaml");

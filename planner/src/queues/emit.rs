@@ -25,7 +25,7 @@ pub(super) use kai::runs_for;
 pub use kueue::kueue;
 pub(super) use kueue::{reclaiming, strategy};
 pub use slurm::slurm;
-pub(super) use slurm::{SlurmPartition, partition, partitions, priorities};
+pub(super) use slurm::{BACKFILL, SlurmPartition, backfills, multifactor, partition, partitions, priorities};
 pub(super) use volcano::PLUGIN;
 pub use volcano::volcano;
 
@@ -118,7 +118,15 @@ pub(super) fn about(answer: &QueuesAnswer) -> Vec<String> {
         ));
     }
     if shared(answer).is_none() {
-        said.push("The nodes stay as they are, so there is nothing to set here.".to_owned());
+        let for_slurm = slurm::backfills(answer) || !slurm::priorities(answer).is_empty();
+        said.push(
+            if for_slurm {
+                "The nodes stay as they are: there is something to set in the file for Slurm alone."
+            } else {
+                "The nodes stay as they are, so there is nothing to set here."
+            }
+            .to_owned(),
+        );
     }
     said
 }

@@ -1,14 +1,17 @@
 //! A patch to Slurm's files: the partitions of the VCs, what lies beside them for borrowing, and what preemption and limits need.
 //!
 //! A line that names a VC's partition keeps all its keys but `Nodes`, `PriorityTier`, `QOS` and, where jobs are or were stopped by partition, `PreemptMode`; the partition for borrowing is a copy of it, never
-//! the default. Where jobs are stopped, other partitions get `PreemptMode=OFF` unless they or their defaults say otherwise. Keys of the whole cluster are set where they stand; new ones go into the file that names
+//! the default. Where jobs are stopped, other partitions get `PreemptMode=OFF` unless they or their defaults say otherwise. `SchedulerType=sched/builtin` gives way where the plan starts jobs past one that
+//! does not fit, and `PriorityType=priority/basic` where its order needs weights. Keys of the whole cluster are set where they stand; new ones go into the file that names
 //! the cluster. The QOS are those of `slurm-qos.sh`, which runs first.
 //!
 //! O(bytes × changes). Worked example: `PartitionName=vision Nodes=n[1-8] MaxTime=7-0 # ours` becomes `PartitionName=vision Nodes=ALL MaxTime=7-0
 //! PriorityTier=20 QOS=vision-own # ours`, and below it stands `PartitionName=vision-borrow Nodes=ALL MaxTime=7-0 PriorityTier=10 QOS=vision-borrow Default=NO`.
 
 use super::super::answer::{QueuesAnswer, VcPlan};
-use super::super::emit::{SlurmPartition, named, partition, partitions, priorities, shared};
+use super::super::emit::{
+    BACKFILL, SlurmPartition, backfills, multifactor, named, partition, partitions, priorities, shared,
+};
 use super::super::share::Sharing;
 use super::conf::{Conf, ConfLine};
 use super::{Changes, OwnFile, Patch, effect, patch};
@@ -115,9 +118,7 @@ pub fn slurm(answer: &QueuesAnswer, nodes: &str, files: &[OwnFile]) -> Result<Pa
     let files = files.iter().filter(|file| file.is_slurm());
     let files = files.map(|file| (file, Conf { text: file.text.clone() })).collect();
     let mut editing = Editing { files, changes: Changes::default() };
-    for (key, value) in priorities(answer) {
-        editing.set(key, &value, "the order of jobs");
-    }
+    scheduling(&mut editing, answer);
     match shared(answer) {
         None => {}
         Some(Sharing::Borrowing { reclaim, .. }) => {
@@ -140,6 +141,27 @@ pub fn slurm(answer: &QueuesAnswer, nodes: &str, files: &[OwnFile]) -> Result<Pa
     }
     let files = editing.files.iter().map(|(file, conf)| (*file, conf.text.clone()));
     Ok(patch("slurm.patch", answer, (&editing.changes, STEPS), files))
+}
+
+/// The order of jobs, and whether those that fit start past one that does not.
+fn scheduling(editing: &mut Editing<'_>, answer: &QueuesAnswer) {
+    let is_basic = editing.global("PriorityType").is_some_and(|kind| !kind.ends_with("multifactor"));
+    let (keys, why) = if is_basic {
+        (multifactor(answer), "the order of jobs, which priority/basic does not know; to undo, put the old value back")
+    } else {
+        (priorities(answer), "the order of jobs")
+    };
+    for (key, value) in keys {
+        editing.set(key, &value, why);
+    }
+    // Without the key, Slurm backfills.
+    let waits = editing.global(BACKFILL).filter(|kind| !kind.ends_with("backfill")).map(str::to_owned);
+    if let Some(before) = waits.filter(|_| backfills(answer)) {
+        let why = format!(
+            "jobs that fit start past one that does not, by their time limits, as in the plan's replay; to undo, put {before} back and restart slurmctld"
+        );
+        editing.set(BACKFILL, "sched/backfill", &why);
+    }
 }
 
 fn borrowing(editing: &mut Editing<'_>, names: &[(String, String, VcPlan)], (nodes, reclaims): (&str, bool)) {

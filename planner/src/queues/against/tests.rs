@@ -310,3 +310,41 @@ fn nothing_is_changed_where_the_plan_changes_nothing_or_makes_one_queue() {
     let broken = OwnFile::new("kueue.yaml".to_owned(), "a: [1\nb: 2\n".to_owned());
     assert!(broken.unwrap_err().to_string().contains("kueue.yaml, line"));
 }
+
+#[test]
+fn a_scheduler_that_cannot_do_what_was_replayed_gives_way() {
+    let mut answer = plan(RECLAIMING, Some(1.5));
+    let chosen = answer.chosen;
+    let conf = "ClusterName=ours\nSchedulerType=sched/builtin\nPriorityType=priority/basic\n";
+    let patched = |answer: &QueuesAnswer, conf: &str| {
+        let Patch { file: (_, patch), .. } = slurm(answer, "ALL", &[file("slurm.conf", conf)]).unwrap();
+        patch
+    };
+    let patch = patched(&answer, conf);
+    let (changed, said) = lines(&patch);
+    assert!(changed.contains(&"-SchedulerType=sched/builtin"), "{patch}");
+    assert!(changed.contains(&"+SchedulerType=sched/backfill"), "{patch}");
+    let told = said.join("\n");
+    assert!(told.contains("SchedulerType sched/builtin → sched/backfill: jobs that fit start past one"), "{told}");
+    assert!(told.contains("to undo, put sched/builtin back"), "{told}");
+    // First come first served needs no weights.
+    assert!(!changed.iter().any(|line| line.contains("Priority")), "{patch}");
+    // An order that does, needs them also where it is today's.
+    answer.candidates[chosen].changes.retain(|change| *change != super::super::setup::QueueChange::Order);
+    answer.candidates[chosen].setup.policy.order = crate::sim::Order::FairShare(tracecast_analytics::time::DAY_MS);
+    let patch = patched(&answer, conf);
+    let (changed, _) = lines(&patch);
+    for line in ["-PriorityType=priority/basic", "+PriorityType=priority/multifactor", "+PriorityDecayHalfLife=1-0"] {
+        assert!(changed.contains(&line), "{line}: {patch}");
+    }
+    let patch = patched(&answer, &conf.replace("basic", "multifactor"));
+    assert!(!lines(&patch).0.iter().any(|line| line.contains("Priority")), "{patch}");
+    // A plan that is strict leaves the scheduler as it is, and so does one that is not followed.
+    answer.candidates[chosen].setup.policy.scan = crate::sim::Scan::Strict;
+    let patch = patched(&answer, conf);
+    assert!(!lines(&patch).0.iter().any(|line| line.contains("SchedulerType")), "{patch}");
+    answer.candidates[chosen].setup.policy.scan = crate::sim::Scan::Easy;
+    answer.followed = false;
+    let patch = patched(&answer, conf);
+    assert!(lines(&patch).0.is_empty(), "{patch}");
+}

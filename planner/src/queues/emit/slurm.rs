@@ -16,18 +16,23 @@ use super::super::share::Sharing;
 use super::{comments, named, shared, unnamed};
 use crate::error::Result;
 use crate::plan::Emitted;
-use crate::sim::Order;
-use crate::sim::Weights;
+use crate::sim::{Order, Scan, Weights};
+
+/// The key of `slurm.conf` that says whether jobs are backfilled.
+pub(in super::super) const BACKFILL: &str = "SchedulerType";
 
 /// Weight of what counts fully, in Slurm's whole numbers.
 const WEIGHT: f64 = 10_000.0;
 
-/// Keys of `slurm.conf` that set the order that was chosen, where Slurm's multifactor can.
+/// Keys of `slurm.conf` that set the order that was chosen, where it is another than today's and Slurm's multifactor can.
 pub(in super::super) fn priorities(answer: &QueuesAnswer) -> Vec<(&'static str, String)> {
-    let Some(setup) = answer.setup().filter(|setup| answer.followed && setup.changes.contains(&QueueChange::Order))
-    else {
-        return Vec::new();
-    };
+    let changes = answer.setup().is_some_and(|setup| setup.changes.contains(&QueueChange::Order));
+    if changes { multifactor(answer) } else { Vec::new() }
+}
+
+/// Keys of `slurm.conf` that the plan's order needs, also where it is today's; none where Slurm's multifactor cannot set it.
+pub(in super::super) fn multifactor(answer: &QueuesAnswer) -> Vec<(&'static str, String)> {
+    let Some(setup) = answer.setup().filter(|_| answer.followed) else { return Vec::new() };
     let weights = match setup.setup.policy.order {
         Order::FairShare(half_life_ms) => Weights { fair_share: 1.0, half_life_ms, ..Weights::default() },
         Order::Multifactor(weights) => weights,
@@ -44,6 +49,11 @@ pub(in super::super) fn priorities(answer: &QueuesAnswer) -> Vec<(&'static str, 
         ("PriorityWeightJobSize", whole(weights.size)),
         ("PriorityFavorSmall", if weights.favor_small { "YES" } else { "NO" }.to_owned()),
     ]
+}
+
+/// Whether jobs of the plan start past one that does not fit, which Slurm's `sched/builtin` never lets them.
+pub(in super::super) fn backfills(answer: &QueuesAnswer) -> bool {
+    answer.setup().is_some_and(|setup| answer.followed && setup.setup.policy.scan != Scan::Strict)
 }
 
 /// The name of a partition: as it is, so that scripts still name it, if Slurm takes that.
@@ -109,6 +119,11 @@ pub fn slurm(answer: &QueuesAnswer, nodes: &str) -> Result<Vec<Emitted>> {
         Some(sharing) => {
             borrowing(answer, nodes, sharing.reclaims(), (&mut partitions, &mut qos, &mut lua))?;
         }
+    }
+    if backfills(answer) {
+        partitions.push_str(&format!(
+            "# Jobs that fit start past one that does not, by their time limits, as in the plan's replay. This is Slurm's default; with sched/builtin they wait. To undo, put the old value back.\n{BACKFILL}=sched/backfill\n"
+        ));
     }
     let keys = priorities(answer);
     if !keys.is_empty() {
