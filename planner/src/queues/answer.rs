@@ -22,7 +22,7 @@ use super::share::{Shares, Sharing, ShortQueue, ceiling_of, is_private};
 use crate::error::{Error, Result};
 use crate::plan::{Recommendation, worth};
 use crate::replay::answer::KnownByRun;
-use crate::replay::compare::{IntervalEstimate, Merit};
+use crate::replay::compare::IntervalEstimate;
 use crate::replay::fidelity::Fidelity;
 use crate::replay::input::Loaded;
 use crate::sim::{Group, Policy, Scan};
@@ -198,6 +198,10 @@ pub struct FrontPoint {
     pub earlier: WaitOf,
     /// Waits of the later jobs.
     pub later: WaitOf,
+    /// Mean of a later job's wait less its wait today, seconds, with its 95 % interval; none if no job ran under both.
+    pub mean_wait_change_s: Option<IntervalEstimate>,
+    /// 95 % quantile of the later jobs' wait less that of today, seconds, with its 95 % interval.
+    pub p95_wait_change_s: Option<IntervalEstimate>,
 }
 
 /// GPUs of a type.
@@ -337,9 +341,7 @@ impl QueuesAnswer {
         let found = search(loaded, request, done)?;
         let shares = Shares::of(&loaded.cluster)?;
         let name = |vc: usize| loaded.cluster.vcs.get(vc).map_or_else(String::new, |vc| vc.name.clone());
-        let allowed: Vec<&Merit> =
-            found.tried.iter().filter(|tried| tried.is_allowed()).map(|tried| &tried.earlier.waits.merit).collect();
-        let candidate = |tried: &TriedSetup| {
+        let candidate = |(at, tried): (usize, &TriedSetup)| {
             let TriedSetup { setup, earlier, later, round } = tried;
             QueuesCandidate {
                 sharing: setup.sharing,
@@ -357,11 +359,11 @@ impl QueuesAnswer {
                 complete: earlier.complete,
                 earlier: earlier.waits.into(),
                 later: later.waits.into(),
-                on_front: tried.is_allowed() && !allowed.iter().any(|other| other.dominates(&earlier.waits.merit)),
+                on_front: found.front.iter().any(|of| of.at == at),
                 setup: setup.clone(),
             }
         };
-        let candidates: Vec<QueuesCandidate> = found.tried.iter().map(candidate).collect();
+        let candidates: Vec<QueuesCandidate> = found.tried.iter().enumerate().map(candidate).collect();
         let (Some(today), Some(chosen), Some(ideal)) =
             (found.tried.first(), found.tried.get(found.chosen), found.tried.get(found.hindsight))
         else {
@@ -409,15 +411,18 @@ impl QueuesAnswer {
             resource: loaded.resource,
             objective: request.objective,
             fidelity: found.fidelity.clone(),
-            pareto: candidates
+            pareto: found
+                .front
                 .iter()
-                .filter(|candidate| candidate.on_front)
-                .map(|candidate| FrontPoint {
+                .filter_map(|of| Some((candidates.get(of.at)?, of.change.as_ref())))
+                .map(|(candidate, change)| FrontPoint {
                     sharing: candidate.sharing,
                     policy: candidate.policy.clone(),
                     changes: candidate.changes.clone(),
                     earlier: candidate.earlier,
                     later: candidate.later,
+                    mean_wait_change_s: change.map(|change| change.mean_wait_s),
+                    p95_wait_change_s: change.map(|change| change.p95_wait_s),
                 })
                 .collect(),
             candidates,

@@ -124,6 +124,15 @@ pub struct VcOutcome {
     pub change: Option<Difference>,
 }
 
+/// A setup that no allowed one beats in both the mean and the 95 % wait of the earlier jobs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OnFront {
+    /// Its position among what was tried.
+    pub at: usize,
+    /// It against today, on the later jobs that run under both; `None` if none does.
+    pub change: Option<Difference>,
+}
+
 /// What the search found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchOutcome {
@@ -147,6 +156,8 @@ pub struct SearchOutcome {
     pub private: JobWaits,
     /// The chosen (first) and the best with hindsight against today, on the later jobs.
     pub change: Comparison,
+    /// The Pareto front of the earlier jobs, with what each of it does to the later ones.
+    pub front: Vec<OnFront>,
     /// VC by VC on the later jobs.
     pub by_vc: Vec<VcOutcome>,
     /// Nodes that would give the mean wait of the chosen with everything else as today; `None` if more than four times would not, nodes fail, or the
@@ -194,6 +205,13 @@ fn least<'k>(tried: impl Iterator<Item = &'k Known>, of: impl Fn(&EarlierOutcome
     let mean = |of: &EarlierOutcome| of.waits.merit.mean_wait_s;
     let order = |a: &Known, b: &Known| of(&a.2).total_cmp(&of(&b.2)).then(mean(&a.2).total_cmp(&mean(&b.2)));
     allowed.min_by(|(_, a), (_, b)| order(a, b)).map_or(0, |(at, _)| at)
+}
+
+/// Which of what was tried lies on the Pareto front of the earlier jobs.
+fn on_front(tried: &[Known]) -> Vec<bool> {
+    let allowed: Vec<&EarlierOutcome> = tried.iter().map(|(_, _, of)| of).filter(|of| of.is_allowed()).collect();
+    let beaten = |of: &EarlierOutcome| allowed.iter().any(|other| other.waits.merit.dominates(&of.waits.merit));
+    tried.iter().map(|(_, _, of)| of.is_allowed() && !beaten(of)).collect()
 }
 
 /// Tries what differs in one thing from the best, again and again.
@@ -322,7 +340,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     if jobs.len() < FEWEST_JOBS {
         return too_few("after", jobs.len(), workload.len());
     }
-    let later = |(setup, round, earlier): Known| -> Result<TriedSetup> {
+    let later = |(setup, round, earlier): Known| -> Result<(TriedSetup, Times)> {
         let times = times(&setup, workload)?;
         done();
         let (stopped, lost_gpu_hours) = times.stopped(workload, &jobs);
@@ -332,16 +350,28 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
             stopped,
             lost_gpu_hours,
         };
-        Ok(TriedSetup { setup, round, earlier, later })
+        Ok((TriedSetup { setup, round, earlier, later }, times))
     };
-    let tried: Vec<TriedSetup> = tried.into_par_iter().map(later).collect::<Result<_>>()?;
+    let is_on_front = on_front(&tried);
+    let with_change = |(at, known): (usize, Known)| -> Result<(TriedSetup, Option<OnFront>)> {
+        let (tried, times) = later(known)?;
+        if is_on_front.get(at) != Some(&true) {
+            return Ok((tried, None));
+        }
+        let ran: Vec<usize> = jobs.iter().copied().filter(|job| times.wait_ms(*job).is_some()).collect();
+        let change = compared(workload, &ran, &[("today", &today_times), ("front", &times)])?;
+        Ok((tried, Some(OnFront { at, change: change.differences.into_iter().next() })))
+    };
+    let both: Vec<(TriedSetup, Option<OnFront>)> =
+        tried.into_par_iter().enumerate().map(with_change).collect::<Result<_>>()?;
+    let (tried, front): (Vec<TriedSetup>, Vec<Option<OnFront>>) = both.into_iter().unzip();
     let ablated: Vec<Ablated> = ablated?
         .into_iter()
         .zip(back)
         .map(|(known, (change, _))| {
             let without = match tried.iter().find(|tried| tried.setup == known.0) {
                 Some(tried) => tried.clone(),
-                None => later(known)?,
+                None => later(known)?.0,
             };
             Ok(Ablated { change, without })
         })
@@ -392,6 +422,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
         asked_gpu_s: asked_gpu_s.clone(),
         hindsight,
         change,
+        front: front.into_iter().flatten().collect(),
         by_vc: of_vcs?,
         nodes_instead,
         fidelity: Fidelity::of(workload, &schedule, &loaded.recorded_start_ms)?,

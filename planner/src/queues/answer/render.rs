@@ -9,6 +9,7 @@ use tracecast_analytics::report::{
 use super::super::measure::SLACK;
 use super::super::share::Sharing;
 use super::{QueuesAnswer, QueuesCandidate, VcPlan, WaitOf};
+use crate::replay::compare::IntervalEstimate;
 
 /// Setups that a table shows of those that were searched.
 const MOST_SEARCHED: usize = 20;
@@ -31,7 +32,8 @@ impl QueuesAnswer {
         report.notes.clone_from(&self.notes);
         report.sections = vec![self.what_to_set(), self.tested()];
         report.sections.extend(self.each_change());
-        report.sections.push(self.tried());
+        report.sections.extend(self.pooling_section());
+        report.sections.extend([self.on_the_front(), self.tried()]);
         report
     }
 
@@ -207,10 +209,6 @@ impl QueuesAnswer {
         );
         let p95 = |of: Option<WaitOf>| Cell::opt(of, |of| Cell::Duration(of.p95_wait_s));
         for vc in &self.vcs {
-            let signed = |s: f64| {
-                let sign = if s < 0.0 { "−" } else { "" };
-                format!("{sign}{}", format::duration(s.abs()))
-            };
             table.rows.push(vec![
                 vc.vc.as_str().into(),
                 Cell::float(vc.own_gpus, 0),
@@ -219,12 +217,7 @@ impl QueuesAnswer {
                 p95(vc.today),
                 p95(vc.private),
                 p95(vc.recommended),
-                vc.p95_wait_change_s
-                    .map_or_else(
-                        || "too few jobs".to_owned(),
-                        |of| format!("{} to {}", signed(of.low), signed(of.high)),
-                    )
-                    .into(),
+                vc.p95_wait_change_s.map_or_else(|| "too few jobs".to_owned(), between).into(),
             ]);
         }
         table.note = Some("The own share is that at the end of the data.".to_owned());
@@ -299,6 +292,39 @@ impl QueuesAnswer {
             table.rows.push(row(of.change.in_words(), of.earlier, of.later, verdict));
         }
         Some(Section::new("queues-changes", "Which change matters").with_table(table))
+    }
+
+    /// What no allowed way beats on the earlier jobs, and how surely it shortens the waits of the later ones.
+    fn on_the_front(&self) -> Section {
+        let mut table = ReportTable::new(
+            "Ways that no allowed way beats in both waits of the earlier jobs",
+            vec![
+                Column::text("Nodes"),
+                Column::text("Order"),
+                Column::number("Earlier: mean"),
+                Column::number("95 %"),
+                Column::number("Later: mean"),
+                Column::text("Less today's, 95 % interval"),
+                Column::number("Later: 95 %"),
+                Column::text("Less today's, 95 % interval"),
+            ],
+        );
+        let interval = |of: Option<IntervalEstimate>| of.map_or_else(|| "no job ran".to_owned(), between);
+        for (of, point) in self.candidates.iter().filter(|of| of.on_front).zip(&self.pareto) {
+            table.rows.push(vec![
+                nodes(of).into(),
+                of.order.as_str().into(),
+                Cell::Duration(of.earlier.mean_wait_s),
+                Cell::Duration(of.earlier.p95_wait_s),
+                Cell::Duration(of.later.mean_wait_s),
+                interval(point.mean_wait_change_s).into(),
+                Cell::Duration(of.later.p95_wait_s),
+                interval(point.p95_wait_change_s).into(),
+            ]);
+        }
+        Section::new("queues-pareto", "The Pareto front").with_table(table).with_definition(
+            "Intervals are of the difference to today, job by job, by the moving-block bootstrap. A negative one is a gain.",
+        )
     }
 
     fn tried(&self) -> Section {
@@ -381,6 +407,15 @@ fn nodes(of: &QueuesCandidate) -> String {
         .short_queue
         .map(|short| format!("{} for {}", format::percent(short.part), format::duration(f64::from(short.within_s))));
     std::iter::once(of.sharing.in_words()).chain(moved).chain(short).collect::<Vec<_>>().join(", ")
+}
+
+/// An interval of a difference of waits.
+fn between(of: IntervalEstimate) -> String {
+    let signed = |s: f64| {
+        let sign = if s < 0.0 { "−" } else { "" };
+        format!("{sign}{}", format::duration(s.abs()))
+    };
+    format!("{} to {}", signed(of.low), signed(of.high))
 }
 
 /// Why a candidate was not chosen, or that it was.

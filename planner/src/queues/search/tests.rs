@@ -239,3 +239,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn each_way_on_the_front_has_an_interval_against_today() {
+    let loaded = uneven(300);
+    let found = search(&loaded, &request(None), &|| ()).unwrap();
+    assert!(!found.front.is_empty());
+    let today = found.tried[0].later.waits.merit;
+    for of in &found.front {
+        let (tried, change) = (&found.tried[of.at], of.change.as_ref().unwrap());
+        assert!(tried.is_allowed());
+        let beaten = found
+            .tried
+            .iter()
+            .any(|other| other.is_allowed() && other.earlier.waits.merit.dominates(&tried.earlier.waits.merit));
+        assert!(!beaten, "{:?}", tried.setup);
+        // The difference of the means is the mean of the differences, and lies within its interval.
+        let mean = change.mean_wait_s;
+        assert!((mean.value - (tried.later.waits.merit.mean_wait_s - today.mean_wait_s)).abs() < 1e-6, "{mean:?}");
+        assert!(mean.low <= mean.value && mean.value <= mean.high, "{mean:?}");
+        assert!(change.p95_wait_s.low <= change.p95_wait_s.high);
+    }
+    let best = found.front.iter().any(|of| of.change.as_ref().unwrap().mean_wait_s.high < 0.0);
+    assert!(best, "an uneven cluster gains by sharing: {:?}", found.front);
+}
