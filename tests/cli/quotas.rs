@@ -405,3 +405,44 @@ fn what_is_wrong_with_volcano_s_queues_is_told() {
     assert_eq!((found["subject"]["jobs"].as_u64(), left["jobs"].as_u64()), (Some(2), Some(1)));
     assert!(left["reason"].as_str().unwrap().contains("no queue of the quotas"), "{left}");
 }
+
+#[test]
+fn admission_fair_sharing_of_the_file_is_followed_and_told() {
+    // ua holds the whole node to 100 s; then a job of ua, submitted at 10 s, and one of uc, submitted at 20 s, want it.
+    let jobs = "\
+job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue
+a,ua,va,8,4,1,COMPLETED,2020-04-01 00:00:00,2020-04-01 00:00:00,2020-04-01 00:01:40,100,0
+b,ua,va,8,4,1,COMPLETED,2020-04-01 00:00:10,2020-04-01 00:01:40,2020-04-01 00:02:30,50,90
+c,uc,va,8,4,1,COMPLETED,2020-04-01 00:00:20,2020-04-01 00:02:30,2020-04-01 00:03:20,50,130
+";
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", jobs);
+    let nodes = folder.file("nodes.toml", "[[vc]]\nname = \"va\"\nnodes = 1\ngpus_per_node = 8\n");
+    let map = "kind: ConfigMap\nmetadata: {name: kueue-manager-config}\ndata:\n  controller_manager_config.yaml: |\n    kind: Configuration\n    admissionFairSharing:\n      usageHalfLifeTime: 168h\n      usageSamplingInterval: 5m\n";
+    let queue = |scope: &str| {
+        let queues = queues(scope).split("---\n").next().unwrap().replace("nominalQuota: 4", "nominalQuota: 8");
+        format!("{queues}---\n{map}")
+    };
+    let asks = "admissionScope: {admissionMode: UsageBasedAdmissionFairSharing}";
+    let run = |name: &str, scope: &str| {
+        let quota = folder.file(name, &queue(scope));
+        data(&[&jobs, "--cluster", &nodes, "--scheduler", "kueue", "--quota", &quota])
+    };
+    let told = |answer: &serde_json::Value| answer["subject"]["notes"].to_string();
+    let mean = |answer: &serde_json::Value| {
+        answer["metrics"]["by_user"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|of| (of["name"].as_str().unwrap().to_owned(), of["wait_s"]["mean"].as_f64().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    // By time b runs from 100 s and c from 150 s; by usage c from 100 s and b from 150 s.
+    let by_time = run("time.yaml", "queueingStrategy: BestEffortFIFO");
+    assert_eq!(mean(&by_time), [("ua".to_owned(), 45.0), ("uc".to_owned(), 130.0)]);
+    assert!(told(&by_time).contains("no ClusterQueue asks for it"), "{}", told(&by_time));
+    let by_usage = run("usage.yaml", asks);
+    assert_eq!(mean(&by_usage), [("ua".to_owned(), 70.0), ("uc".to_owned(), 80.0)]);
+    let told = told(&by_usage);
+    assert!(told.contains("with a half-life of 7 d") && told.contains("entry penalty"), "{told}");
+}

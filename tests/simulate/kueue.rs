@@ -134,6 +134,7 @@ fn cohorts(random: &mut ChaCha8Rng, queues: usize) -> Cohorts {
             next_before_borrowing: random.random_bool(0.4),
             next_before_preempting: random.random_bool(0.4),
             flavors: tried.clone(),
+            usage_half_life_ms: pick(random, &[None, None, Some(1), Some(20_000), Some(3_600_000)]),
         };
         let first: Option<QueueRules> = rules.first().cloned().filter(|_| same);
         rules.push(first.map_or(own, |first| QueueRules { flavors: tried, ..first }));

@@ -349,6 +349,7 @@ fn near(loaded: &mut Loaded, trace: &Trace, rules: Option<&TopologyRules>, impli
 fn prioritise(loaded: &mut Loaded, trace: &Trace, quotas: &QuotaFile) {
     let mut unknown: BTreeSet<String> = BTreeSet::new();
     let usual = quotas.usual_priority();
+    loaded.notes.extend(quotas.users_unknown(&loaded.workload.users, loaded.resource));
     let of = |row: &u32| {
         let Some(class) = trace.jobs.qos.get(*row as usize) else { return usual };
         quotas.priority(class).unwrap_or_else(|| {

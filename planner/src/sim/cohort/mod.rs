@@ -105,6 +105,8 @@ pub struct QueueRules {
     pub next_before_preempting: bool,
     /// Flavors in the order in which they are tried.
     pub flavors: Vec<u16>,
+    /// Half-life of what users have used in the queue, milliseconds, if its jobs are ordered first by that: usage-based admission fair sharing.
+    pub usage_half_life_ms: Option<i64>,
 }
 
 /// How shares decide who of several queues is admitted first and who is stopped for another.
@@ -185,6 +187,9 @@ impl Cohorts {
             let known = |flavor: &u16| member.quotas.get(usize::from(*flavor)).is_some_and(Option::is_some);
             if !rules.flavors.iter().all(known) {
                 return wrong(format!("{}: it has no quota of a flavor that it tries", member.name));
+            }
+            if rules.usage_half_life_ms.is_some_and(|half_life_ms| half_life_ms <= 0) {
+                return wrong(format!("{}: the half-life of usage is not above 0", member.name));
             }
         }
         let cells = members.len() * flavors.len();

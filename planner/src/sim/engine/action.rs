@@ -51,8 +51,9 @@ impl Run<'_> {
         if self.over_limit(job).is_some() {
             return Err(Error::Action(format!("job {job} starts over a limit of its QOS")));
         }
+        let user = self.user(job);
         if let Some(admission) = &mut self.admission {
-            admission.start(job, self.workload.vc[at], amount)?;
+            admission.start(job, (self.workload.vc[at], user), amount, self.now)?;
         }
         self.queue_start(job, amount)?;
         for piece in pieces {
@@ -112,8 +113,9 @@ impl Run<'_> {
         if let Some(ledger) = &mut self.ledger {
             ledger.stop(self.workload, record.job, self.now);
         }
+        let user = self.user(record.job);
         if let Some(admission) = &mut self.admission {
-            admission.stop(record.job, vc as u16, amount);
+            admission.stop(record.job, (vc as u16, user), amount, self.now);
         }
         self.queue_stop(record.job, amount);
         let first = record.first_piece as usize;

@@ -1,10 +1,16 @@
 //! What Kueue's admission keeps in mind: what each queue uses of each flavor, and which jobs were set aside.
 //!
-//! O(depth of the tree) for a start or an end. Worked number: of 9 GPUs of its own a queue uses 4; a job of 6 is admitted only if its cohort lends 1.
+//! In a queue with a half-life of usage it keeps what each user has used there, too: GPU time that decays, as under the order by fair share.
+//!
+//! O(depth of the tree + log users) for a start or an end. Worked number: of 9 GPUs of its own a queue uses 4; a job of 6 is admitted only if its cohort lends 1.
+
+use std::collections::BTreeMap;
 
 use super::Run;
 use crate::error::{Error, Result};
 use crate::sim::cohort::{Cohorts, Usage};
+use crate::sim::key::Key;
+use crate::sim::spent::Spent;
 
 /// No flavor.
 const NONE: u16 = u16::MAX;
@@ -19,12 +25,14 @@ pub(in crate::sim) struct Admission<'a> {
     /// Jobs that were found inadmissible; they are looked at again once something has been given back.
     aside: Vec<bool>,
     given_back: bool,
+    /// What each user has used in each queue that goes by it.
+    spent: BTreeMap<(u16, u32), Spent>,
 }
 
 impl<'a> Admission<'a> {
     pub(super) fn new(cohorts: &'a Cohorts, jobs: usize) -> Self {
         let (flavor, aside) = (vec![NONE; jobs], vec![false; jobs]);
-        Self { cohorts, usage: cohorts.unused(), flavor, aside, given_back: false }
+        Self { cohorts, usage: cohorts.unused(), flavor, aside, given_back: false, spent: BTreeMap::new() }
     }
 
     /// The flavor that a running job has.
@@ -67,8 +75,23 @@ impl<'a> Admission<'a> {
         self.aside.get(job as usize).copied().unwrap_or(false)
     }
 
+    /// A user holds `held` thousandths of a GPU more in a queue from `now`.
+    fn spend(&mut self, (queue, user): (u16, u32), held: i64, now: i64) {
+        let rules = self.cohorts.rules().get(usize::from(queue));
+        if let Some(half_life_ms) = rules.and_then(|rules| rules.usage_half_life_ms) {
+            self.spent.entry((queue, user)).or_default().change(now, Some(half_life_ms), held);
+        }
+    }
+
+    /// What the jobs of a queue are ordered by first: what their user has used there; the same for all where the queue does not go by it.
+    pub(in crate::sim) fn usage_key(&self, queue: u16, user: u32, now: i64) -> Key {
+        let rules = self.cohorts.rules().get(usize::from(queue));
+        let Some(half_life_ms) = rules.and_then(|rules| rules.usage_half_life_ms) else { return Key(0) };
+        Key::of(self.spent.get(&(queue, user)).map_or(0.0, |spent| spent.at(now, Some(half_life_ms))))
+    }
+
     /// A job of `queue` starts with `amount` of its flavor.
-    pub(super) fn start(&mut self, job: u32, queue: u16, amount: u64) -> Result<()> {
+    pub(super) fn start(&mut self, job: u32, (queue, user): (u16, u32), amount: u64, now: i64) -> Result<()> {
         let Some(flavor) = self.flavor_of(job) else {
             return Err(Error::Action(format!("job {job} starts without a flavor")));
         };
@@ -76,13 +99,15 @@ impl<'a> Admission<'a> {
             return Err(Error::Action(format!("job {job} starts over the quota of its queue or cohort")));
         }
         self.cohorts.add(&mut self.usage, queue, flavor, amount);
+        self.spend((queue, user), amount.cast_signed(), now);
         Ok(())
     }
 
     /// It stops.
-    pub(super) fn stop(&mut self, job: u32, queue: u16, amount: u64) {
+    pub(super) fn stop(&mut self, job: u32, (queue, user): (u16, u32), amount: u64, now: i64) {
         if let Some(flavor) = self.flavor_of(job) {
             self.cohorts.remove(&mut self.usage, queue, flavor, amount);
+            self.spend((queue, user), -amount.cast_signed(), now);
         }
         self.choose(job, NONE);
     }
@@ -97,6 +122,18 @@ impl Run<'_> {
     /// A job's priority; 0 where none is known.
     pub(in crate::sim) fn priority(&self, job: u32) -> i32 {
         self.workload.priority.get(job as usize).copied().unwrap_or(0)
+    }
+
+    /// A job's user; 0 where none is known.
+    pub(super) fn user(&self, job: u32) -> u32 {
+        self.workload.user.get(job as usize).copied().unwrap_or(0)
+    }
+
+    /// What the jobs of its queue are ordered by first under Kueue's admission.
+    pub(in crate::sim) fn usage_key(&self, job: u32) -> Key {
+        let queue = self.workload.vc.get(job as usize).copied().unwrap_or(0);
+        let key = |admission: &Admission<'_>| admission.usage_key(queue, self.user(job), self.now);
+        self.admission.as_ref().map_or(Key(0), |admission| key(admission))
     }
 
     /// What is given back or changed lets jobs that were set aside be looked at again.

@@ -20,11 +20,12 @@ impl Pool<'_> {
         past.chain(present).collect()
     }
 
-    pub(super) fn decayed_gpu_s(&self, tenant: Option<u32>, half_life_ms: i64) -> f64 {
+    /// Decayed GPU time of some jobs.
+    pub(super) fn decayed_gpu_s(&self, is_of: impl Fn(usize) -> bool, half_life_ms: i64) -> f64 {
         let half_life = half_life_ms as f64 / 1000.0;
         let mut sum = 0.0;
         for job in &self.members {
-            if tenant.is_some_and(|tenant| self.tenant(*job) != tenant) {
+            if !is_of(*job) {
                 continue;
             }
             for (start, end, amount) in self.held(*job) {
@@ -79,11 +80,11 @@ impl Pool<'_> {
             Order::Unicef => Key::of(-wait / ((1.0 + gpus).log2() * seconds)),
             Order::Multifactor(own) => {
                 let weights = &self.cluster.limits.as_ref().map_or(*own, |limits| limits.weights(own));
-                let total = self.decayed_gpu_s(None, weights.half_life_ms);
+                let total = self.decayed_gpu_s(|_| true, weights.half_life_ms);
                 let mut tenants: Vec<u32> = self.members.iter().map(|job| self.tenant(*job)).collect();
                 tenants.sort_unstable();
                 tenants.dedup();
-                let used = self.decayed_gpu_s(Some(self.tenant(job)), weights.half_life_ms);
+                let used = self.decayed_gpu_s(|other| self.tenant(other) == self.tenant(job), weights.half_life_ms);
                 let share = if total > 0.0 { used / total * tenants.len() as f64 } else { 0.0 };
                 let share = self.factor(job, weights).unwrap_or_else(|| 2f64.powf(-share));
                 let part = gpus / most_gpus as f64;
@@ -97,7 +98,9 @@ impl Pool<'_> {
                 let qos = weights.qos * if most > 0 { qos / f64::from(most) } else { 0.0 };
                 Key::of(-(weights.age * age + weights.fair_share * share + weights.size * size + qos))
             }
-            Order::FairShare(half_life) => Key::of(self.decayed_gpu_s(Some(self.tenant(job)), *half_life)),
+            Order::FairShare(half_life) => {
+                Key::of(self.decayed_gpu_s(|other| self.tenant(other) == self.tenant(job), *half_life))
+            }
             Order::LongTerm => {
                 let of_tenant = self.members.iter().filter(|other| self.tenant(**other) == self.tenant(job));
                 Key(of_tenant

@@ -41,6 +41,8 @@ struct Nominated {
 
 /// Priority (highest first), key, submission: lowest first.
 type Standing = (i64, Key, i64, usize);
+/// The same behind what the user has used of the queue, where that counts.
+type InQueue = (Key, Standing);
 
 impl Pool<'_> {
     /// The cohorts, if admission is Kueue's.
@@ -122,12 +124,21 @@ impl Pool<'_> {
         self.place_as(&view, job, self.shape_with(cohorts, job, flavor)?, self.is_relaxed(job))
     }
 
+    /// What the job's user has used in its queue, if the queue goes by it.
+    fn used_of_queue(&self, cohorts: &Cohorts, job: usize) -> Key {
+        let (queue, user) = (self.vc(job), self.workload.user[job]);
+        let Some(half_life_ms) = cohorts.rules()[queue].usage_half_life_ms else { return Key(0) };
+        let same = |other: usize| self.vc(other) == queue && self.workload.user[other] == user;
+        Key::of(self.decayed_gpu_s(same, half_life_ms))
+    }
+
     /// One decision; whether another is due in a second.
     pub(super) fn kueue(&mut self) -> bool {
         let cohorts = self.cohorts().expect("this scan needs cohorts").clone();
         let waiting = self.in_phase(Phase::Waiting);
         let standing = |job: usize| (-self.priority(job), self.key(job), self.workload.submit_ms[job], job);
-        let mut queue: Vec<Standing> = waiting.iter().map(|job| standing(*job)).collect();
+        let used = |job: usize| self.used_of_queue(&cohorts, job);
+        let mut queue: Vec<InQueue> = waiting.iter().map(|job| (used(*job), standing(*job))).collect();
         queue.sort();
         let mut stopped: Vec<usize> = Vec::new();
         let mut early: Vec<usize> = Vec::new();
@@ -151,19 +162,19 @@ impl Pool<'_> {
     fn cycle(
         &mut self,
         cohorts: &Cohorts,
-        queue: &[Standing],
+        queue: &[InQueue],
         stopped: &mut Vec<usize>,
         early: &mut Vec<usize>,
     ) -> bool {
         let tree = Tree(cohorts);
-        let is_head = |standing: &&Standing, of: usize| {
+        let is_head = |(_, standing): &&InQueue, of: usize| {
             let job = standing.3;
             let waits = self.jobs[job].phase == Phase::Waiting && !stopped.contains(&job);
             self.vc(job) == of && waits && !self.jobs[job].aside
         };
         let heads = (0..cohorts.rules().len()).filter_map(|of| queue.iter().find(|standing| is_head(standing, of)));
         let mut left: Vec<(Standing, Nominated)> =
-            heads.map(|standing| (*standing, self.nominate(cohorts, standing.3))).collect();
+            heads.map(|(_, standing)| (*standing, self.nominate(cohorts, standing.3))).collect();
         let mut kept: Held = Vec::new();
         let mut gone: Vec<usize> = Vec::new();
         let mut changed = false;

@@ -342,7 +342,7 @@ impl KaiFile {
 }
 
 /// A length of time as Kubernetes and Prometheus write it, such as 10m, 1h30m or 7d, in milliseconds.
-fn period(object: &Value, pointer: &str, place: &Place<'_>) -> Result<Option<i64>> {
+pub(super) fn period(object: &Value, pointer: &str, place: &Place<'_>) -> Result<Option<i64>> {
     let Some(text) = place.text(object, pointer)? else { return Ok(None) };
     match milliseconds(&text) {
         Some(ms) => Ok(Some(ms)),

@@ -2,7 +2,7 @@
 //!
 //! Read are the versions v1beta1 and v1beta2 of the group `kueue.x-k8s.io`, from YAML documents or what `kubectl get … -o yaml` and `-o json` print. A ClusterQueue is a VC of the replay, of
 //! its `resourceGroups` the one that covers GPUs counts (processors, if jobs compete for these). A ResourceFlavor stands for the nodes whose GPU type one of its node labels, or its name, says; letters and
-//! digits alone are compared, in either case. Labels of Node objects say where nodes lie ([`node`]). A job's priority is the `value` of its WorkloadPriorityClass or PriorityClass, else 0. Fair sharing is on if a Configuration of the file has it.
+//! digits alone are compared, in either case. Labels of Node objects say where nodes lie ([`node`]). A job's priority is the `value` of its WorkloadPriorityClass or PriorityClass, else 0. Fair sharing is on if a Configuration of the file has it, and so is admission fair sharing ([`usage`]).
 //!
 //! What is not replayed is said in a note: other resources, admission checks, a queue on hold, slices of GPUs. O(bytes). Worked example: `nominalQuota: 9` of `nvidia.com/gpu` and `borrowingLimit: 1`
 //! let a queue use 10 GPUs if its cohort has one to lend.
@@ -14,6 +14,7 @@ mod node;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
+mod usage;
 mod volcano;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,7 @@ use tracecast_predictors::sheet::misspelt;
 
 use self::divided::DividedFile;
 use self::node::LabelledNode;
+use self::usage::{UsageSharing, goes_by_usage};
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Vc};
 use crate::sim::cohort::{Cohorts, FairPreemption, Flavor, Member, QueueRules, Queueing, Quota, Reclaim, Within};
@@ -93,6 +95,8 @@ struct Queue {
     quotas: Vec<Written>,
     rules: QueueRules,
     weight_milli: u64,
+    /// Whether it asks for admission fair sharing.
+    by_usage: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -118,6 +122,10 @@ pub struct QuotaFile {
     nodes: Vec<LabelledNode>,
     priorities: BTreeMap<String, i32>,
     fair: Option<FairPreemption>,
+    /// Admission fair sharing, if a Configuration has it.
+    usage: Option<UsageSharing>,
+    /// LocalQueues with a weight of their own.
+    weighted_queues: u64,
     notes: Vec<String>,
     /// What the file says if its queues are KAI's or Volcano's; all else is empty then.
     divided: Option<DividedFile>,
@@ -232,6 +240,9 @@ impl QuotaFile {
         if kind == "ConfigMap" {
             return self.config_map(object, &place, others);
         }
+        if kind == "LocalQueue" && object.pointer("/spec/fairSharing/weight").is_some_and(|weight| !weight.is_null()) {
+            self.weighted_queues += 1;
+        }
         if !KINDS.contains(&kind) {
             let is_kueues = object.get("apiVersion").and_then(Value::as_str).is_some_and(|of| of.starts_with(GROUP));
             if is_kueues && !OTHER_KINDS.contains(&kind) {
@@ -309,6 +320,9 @@ impl QuotaFile {
     }
 
     fn configuration(&mut self, object: &Value, place: &Place<'_>) -> Result<()> {
+        if let Some(usage) = UsageSharing::of(object, place)? {
+            self.usage = Some(usage);
+        }
         let Some(sharing) = object.get("fairSharing").filter(|sharing| !sharing.is_null()) else { return Ok(()) };
         // v1beta1 switches it on; in v1beta2 it is on if it is there.
         let is_old = object.get("apiVersion").and_then(Value::as_str).is_some_and(|of| of.ends_with("/v1beta1"));
@@ -374,10 +388,12 @@ impl QuotaFile {
             next_before_borrowing: borrowing == Some(2),
             next_before_preempting: preempting.unwrap_or(0) == 0,
             flavors: Vec::new(),
+            usage_half_life_ms: None,
         };
         let quotas = quotas(object, place)?;
         let weight_milli = weight(object, place)?.unwrap_or(1000);
-        Ok(Queue { name: name.to_owned(), cohort, quotas, rules, weight_milli })
+        let by_usage = goes_by_usage(object, place)?;
+        Ok(Queue { name: name.to_owned(), cohort, quotas, rules, weight_milli, by_usage })
     }
 
     /// What the file is called.
@@ -449,6 +465,7 @@ impl QuotaFile {
         }
         notes.extend(assumed);
         notes.extend(self.notes.iter().cloned());
+        notes.extend(self.told_of_usage(resource));
         let vcs = self.queues.iter().map(|queue| Vc::new(queue.name.clone(), 0)).collect();
         let mut cluster = Cluster { vcs, cohorts: Some(cohorts), ..cluster.pooled() };
         self.locate(&mut cluster, resource, notes)?;
@@ -533,7 +550,8 @@ impl QuotaFile {
                     order.push(flavor as u16);
                 }
             }
-            rules.push(QueueRules { flavors: order, ..queue.rules.clone() });
+            let usage_half_life_ms = self.half_life_ms(resource).filter(|_| queue.by_usage);
+            rules.push(QueueRules { flavors: order, usage_half_life_ms, ..queue.rules.clone() });
             members.push(Member {
                 name: queue.name.clone(),
                 parent: parent(&queue.cohort),

@@ -103,6 +103,7 @@ fn what_kueue_says_becomes_rules_and_quotas() {
         next_before_borrowing: true,
         next_before_preempting: false,
         flavors: vec![0, 1],
+        usage_half_life_ms: None,
     };
     // What is not said is Kueue's default.
     let usual = QueueRules { next_before_preempting: true, flavors: vec![1], ..QueueRules::default() };
@@ -168,4 +169,79 @@ fn what_is_wrong_is_told_with_its_line_and_object() {
     let file = QuotaFile::parse("q.yaml", cpu_only).unwrap();
     let error = file.govern(&cluster(&["V100"]), Resource::Gpus, 0, &mut Vec::new()).unwrap_err().to_string();
     assert!(error.contains("no queue has a quota of GPUs"), "{error}");
+}
+
+/// The queues, of which `asking` ask for admission fair sharing, with more objects.
+fn by_usage(asking: &[&str], more: &str) -> QuotaFile {
+    let mut text = QUEUES.to_owned();
+    for name in asking {
+        let place = format!("metadata: {{name: {name}}}\nspec:\n");
+        assert!(text.contains(&place));
+        let scope = "  admissionScope: {admissionMode: UsageBasedAdmissionFairSharing}\n";
+        text = text.replacen(&place, &format!("{place}{scope}"), 1);
+    }
+    QuotaFile::parse("q.yaml", &format!("{text}---\n{more}")).unwrap()
+}
+
+fn half_lives(file: &QuotaFile, resource: Resource) -> (Vec<Option<i64>>, String) {
+    let mut notes = Vec::new();
+    let found = file.govern(&cluster(&["V100", "nvidia_a100_sxm4_80gb"]), resource, 0, &mut notes).unwrap();
+    let rules = found.cohorts.unwrap().rules().iter().map(|rules| rules.usage_half_life_ms).collect();
+    (rules, notes.join(" "))
+}
+
+const USAGE: &str = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nadmissionFairSharing:\n  usageHalfLifeTime: 168h0m0s\n  usageSamplingInterval: 5m\n";
+
+#[test]
+fn admission_fair_sharing_has_the_half_life_of_the_configuration() {
+    let week = Some(168 * 3_600_000);
+    let (found, told) = half_lives(&by_usage(&["vision", "speech"], USAGE), Resource::Gpus);
+    assert_eq!(found, [week, week]);
+    assert!(
+        told.contains(
+            "vision, speech: jobs of the user who has used least of the queue lately go first, with a half-life of 7 d"
+        ),
+        "{told}"
+    );
+    assert!(told.contains("usageSamplingInterval"), "{told}");
+    // Queue by queue.
+    let (found, told) = half_lives(&by_usage(&["speech"], USAGE), Resource::Gpus);
+    assert_eq!(found, [None, week]);
+    assert!(told.contains("speech: jobs of the user") && !told.contains("vision, speech"), "{told}");
+    // As it lies in the cluster.
+    let map = format!(
+        "kind: ConfigMap\nmetadata: {{name: kueue-manager-config}}\ndata:\n  controller_manager_config.yaml: |\n    {}",
+        USAGE.trim_end().replace('\n', "\n    ")
+    );
+    assert_eq!(half_lives(&by_usage(&["vision"], &map), Resource::Gpus).0, [week, None]);
+}
+
+#[test]
+fn admission_fair_sharing_that_is_not_followed_is_told() {
+    let (found, told) = half_lives(&by_usage(&["vision"], ""), Resource::Gpus);
+    assert_eq!(found, [None, None]);
+    assert!(told.contains("vision asks for admission fair sharing, and no Configuration of q.yaml has"), "{told}");
+    let (found, told) = half_lives(&by_usage(&[], USAGE), Resource::Gpus);
+    assert_eq!(found, [None, None]);
+    assert!(told.contains("no ClusterQueue asks for it"), "{told}");
+    let (found, told) = half_lives(&by_usage(&["vision"], &USAGE.replace("168h0m0s", "0s")), Resource::Gpus);
+    assert_eq!(found, [None, None]);
+    assert!(told.contains("a half-life of 0"), "{told}");
+    // Where GPUs weigh nothing, what counts in Kueue is not known here.
+    let weights = format!("{USAGE}  resourceWeights: {{nvidia.com/gpu: 0, cpu: 1}}\n");
+    let (found, told) = half_lives(&by_usage(&["vision"], &weights), Resource::Gpus);
+    assert_eq!(found, [None, None]);
+    assert!(told.contains("resourceWeights gives GPUs no weight"), "{told}");
+    assert_eq!(half_lives(&by_usage(&["vision"], &weights), Resource::Cpus).0[0], Some(168 * 3_600_000));
+    let local = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {name: x, namespace: y}\nspec: {clusterQueue: vision, fairSharing: {weight: 2}}\n---\n";
+    let (_, told) = half_lives(&by_usage(&["vision"], &format!("{local}{USAGE}")), Resource::Gpus);
+    assert!(told.contains("1 LocalQueue has a weight"), "{told}");
+    // A file that says nothing of it is told nothing.
+    let (_, told) = half_lives(&by_usage(&[], ""), Resource::Gpus);
+    assert!(!told.contains("admission fair sharing"), "{told}");
+    let wrong = |text: &str| QuotaFile::parse("q.yaml", &format!("{QUEUES}---\n{text}")).unwrap_err().to_string();
+    assert!(
+        wrong(&USAGE.replace("168h0m0s", "a week")).contains("usageHalfLifeTime is \"a week\"; write a length of time")
+    );
+    assert!(wrong(&USAGE.replace("usageHalfLifeTime", "usageHalfLifetime")).contains("no field `usageHalfLifetime`"));
 }

@@ -3,7 +3,8 @@
 //! # Contract
 //!
 //! Under [`Scan::Kueue`](crate::sim::Scan) all VCs are queues of the cluster's [`Cohorts`](crate::sim::cohort::Cohorts), on one pool. A queue's jobs stand in order of
-//! (priority, highest first; key of the policy's order; submission).
+//! (priority, highest first; key of the policy's order; submission). In a queue with a half-life of usage the decayed GPU time of the job's user in that queue comes before these, least first
+//! ([`crate::sim::order`]): Kueue's usage-based admission fair sharing. Between heads of several queues it does not count.
 //!
 //! **Cycle.** The *head* of each queue is the first of its jobs that was not set aside. Every head is *nominated* (below). Nominated heads are processed in order:
 //! without fair sharing by (level, priority with the highest first, key, submission), the level being the height of the lowest subtree of the cohort within whose quota the job stays once the jobs found to stop have stopped
@@ -33,7 +34,8 @@
 //! Where jobs ask for blocks or racks, *finds nodes* means: as they ask (the module `place::domain`), after others have stopped as well.
 //!
 //! What differs from Kueue: nodes are part of admission, as under its topology-aware scheduling, where Kueue without it would admit the job and leave its pods pending; a job that asks for a block or rack is admitted with any flavor, whether that names a `Topology` or not; who is stopped is gone at once, and who stopped it
-//! starts in the same moment; flavors are tried from the first in each cycle; a job that was stopped a hundred times is left alone, so that a replay ends.
+//! starts in the same moment; flavors are tried from the first in each cycle; usage is that of users, where Kueue has LocalQueues with weights, of GPUs alone, and to the moment, where Kueue
+//! samples it and charges an entry penalty meanwhile; who is stopped does not go by it; a job that was stopped a hundred times is left alone, so that a replay ends.
 //!
 //! O(queues × flavors) nominations a cycle, and O(running + nodes) for one that looks for jobs to stop. Worked example: queues a and b of 4 GPUs each in one cohort of 8 GPUs; b runs 8 jobs of 1 GPU,
 //! four of them borrowed. A job of 4 GPUs comes to a, which may reclaim from any: the four jobs of b that started last are stopped, and it starts.
@@ -124,10 +126,10 @@ impl Run<'_> {
         let admission = self.admission.as_mut()?;
         admission.refresh(&waiting);
         let (done, open): (Vec<u32>, Vec<u32>) = waiting.into_iter().partition(|job| admission.is_aside(*job));
-        let mut open: Vec<_> = open.into_iter().map(|job| (self.rank(job), job)).collect();
+        let mut open: Vec<_> = open.into_iter().map(|job| (self.usage_key(job), self.rank(job), job)).collect();
         open.sort_unstable();
         let mut lines = vec![VecDeque::new(); self.cluster.vcs.len()];
-        for (_, job) in open {
+        for (_, _, job) in open {
             lines[usize::from(self.workload.vc[job as usize])].push_back(job);
         }
         Some(Cycles { lines, done, again: false })

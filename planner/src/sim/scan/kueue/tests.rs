@@ -281,3 +281,26 @@ fn replays_need_the_quotas() {
     let error = simulate(&jobs(&[(0, 0, 1, 1, 0)]), &Cluster::of_vcs(&[("a", 1, 8)]), &policy).unwrap_err();
     assert!(error.to_string().contains("--quota"), "{error}");
 }
+
+#[test]
+fn who_used_least_of_a_queue_goes_first_there_and_nowhere_else() {
+    // User 0 holds 4 of 4 GPUs from 0 to 100 s; then a job of user 0 (at 10 s) and one of user 1 (at 20 s) want them.
+    let list = [(0, 0, 100, 4, 0), (0, 10, 50, 4, 0), (0, 20, 50, 4, 0)];
+    let of_users = |list: &[(u16, i64, i64, u32, i32)], users: &[u32]| {
+        let mut jobs = jobs(list);
+        (jobs.user, jobs.users) = (users.to_vec(), vec!["one".to_owned(), "other".to_owned()]);
+        jobs
+    };
+    let by_usage = |rules: &mut QueueRules| rules.usage_half_life_ms = Some(1_000_000);
+    let first_come = cluster(1, &[queue(4)], None);
+    assert_eq!(starts(&replay(&of_users(&list, &[0, 0, 1]), &first_come)), [0, 100, 150]);
+    let fair = cluster(1, &[with(4, by_usage)], None);
+    assert_eq!(starts(&replay(&of_users(&list, &[0, 0, 1]), &fair)), [0, 150, 100]);
+    // It comes before the priority, as in Kueue.
+    let urgent = [(0, 0, 100, 4, 0), (0, 10, 50, 4, 9), (0, 20, 50, 4, 0)];
+    assert_eq!(starts(&replay(&of_users(&urgent, &[0, 0, 1]), &fair)), [0, 150, 100]);
+    // What was used in another queue does not count: in the second queue user 1 has used 400 GPU-seconds, and user 0 none.
+    let two = cluster(1, &[with(4, by_usage), with(4, by_usage)], None);
+    let apart = [(0, 0, 1000, 4, 0), (1, 0, 100, 4, 0), (1, 10, 50, 4, 0), (1, 20, 50, 4, 0)];
+    assert_eq!(starts(&replay(&of_users(&apart, &[0, 1, 1, 0]), &two)), [0, 0, 150, 100]);
+}
