@@ -640,7 +640,7 @@ fn reports_and_charts_are_written() {
     let mut names: Vec<String> =
         std::fs::read_dir(charts).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
-    let expected: Vec<String> = ["gpus-in-use", "policies", "queue", "wait-by-size", "wait-by-vc"]
+    let expected: Vec<String> = ["gang-room", "gpus-in-use", "policies", "queue", "wait-by-size", "wait-by-vc"]
         .iter()
         .flat_map(|name| [format!("{name}.png"), format!("{name}.svg")])
         .collect();

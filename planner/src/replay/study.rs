@@ -310,6 +310,7 @@ impl<'a> Study<'a> {
         if *resource != Resource::Gpus {
             // Gangs of eight processors are nobody's question.
             evaluation.metrics.overall.fragmentation.room.clear();
+            evaluation.charts.timeline.gangs.clear();
         }
         let kept = at == 0 || self.place_of(&self.recorded, None) == Some(at);
         Ok(ReplayedScenario { evaluation, schedule: kept.then_some(schedule) })

@@ -47,6 +47,20 @@ pub(super) fn in_use(answer: &Answer) -> Chart {
         .with_reading("The area is what jobs held, the dashed line what there was. The gap between them while jobs wait is what a better policy could use.")
 }
 
+/// Gangs that would have fitted over time.
+pub(super) fn gangs(answer: &Answer) -> Option<Chart> {
+    let gangs = &answer.charts.timeline.gangs;
+    let of = |(gpus, series): &(u32, timeline::Series)| {
+        ChartSeries::new(format!("{gpus} GPUs"), Mark::Step, curve(answer, &series.mean))
+    };
+    let series = gangs.iter().map(of).collect();
+    let chart =
+        Chart::xy("gang-room", "Room for one more gang", time_axis(answer), Axis::linear("Gangs that fit"), series);
+    (!gangs.is_empty()).then(|| {
+        chart.with_reading("How many jobs of 8, 16 and 64 GPUs would have fitted at once beside what ran, the mean over each of up to 500 equal stretches. A line at 0 while GPUs are free is fragmentation.")
+    })
+}
+
 /// Share of jobs that waited at most so long, by size.
 pub(super) fn wait_by_size(answer: &Answer) -> Option<Chart> {
     let curves = &answer.charts.wait_by_size;

@@ -331,7 +331,14 @@ impl Answer {
             .with_chart(charts::in_use(self))
             .with_chart(charts::queue(self))
             .with_table(table);
-        if self.subject.resource == Resource::Gpus { section.with_table(self.room_table()) } else { section }
+        if self.subject.resource != Resource::Gpus {
+            return section;
+        }
+        let section = section.with_table(self.room_table());
+        match charts::gangs(self) {
+            Some(chart) => section.with_chart(chart),
+            None => section,
+        }
     }
 
     /// Which gangs would have fitted beside what ran.
@@ -343,6 +350,7 @@ impl Answer {
                 Column::number("Gangs that fit"),
                 Column::number("If free GPUs lay together"),
                 Column::number("Time in which none fits"),
+                Column::number("Fit at the end of the record"),
             ],
         );
         for room in &self.metrics.overall.fragmentation.room {
@@ -351,10 +359,11 @@ impl Answer {
                 Cell::Float { value: room.gangs_mean, digits: 1 },
                 Cell::Float { value: room.gangs_if_together_mean, digits: 1 },
                 Cell::Percent(room.none_share),
+                Cell::Int(room.gangs_at_end as i64),
             ]);
         }
         table.note = Some(
-            "On as few nodes of one pool as a gang needs, whatever the quotas: a VC with nodes of its own has those alone. Between the two columns lies what fragmentation takes.".to_owned(),
+            "On as few nodes of one pool as a gang needs, whatever the quotas: a VC with nodes of its own has those alone. Between the first two columns lies what fragmentation takes. The record ends with the last submission; the replay runs on until all jobs have ended.".to_owned(),
         );
         table
     }

@@ -21,7 +21,8 @@
 //!   it, one that failed is not.
 //! * **Fragmentation**: ∫ free GPUs on nodes that also hold a job / ∫ free GPUs. **Stranded GPUs**: time mean of the GPUs that
 //!   are free in pools in which a job waits for nothing but fragmentation. **GPUs without a host**, where processors and memory count: time mean of the GPUs that are free on nodes whose processors or memory left hold not one GPU of any kind of job submitted to the pool, counted and not rejected (of a part of a GPU:
-//!   not the part); jobs that must have another type of GPU do not count. So they stay free whatever waits. **Room**: time mean of the gangs of 8, 16 and 64 GPUs that would have fitted.
+//!   not the part); jobs that must have another type of GPU do not count. So they stay free whatever waits. **Room**: gangs of 8, 16 and 64 GPUs that would have fitted: their time mean, their number at the end of the record
+//!   (the last submission, after which the replay only runs empty), and over time for a chart.
 //! * **Lost GPU time**: what finished jobs held beyond their true run (preemption's cost, work lost with a node).
 //!
 //! Complexity: O(n log n) for n jobs. Same output for the same schedule, whatever the thread count.
@@ -99,6 +100,9 @@ pub struct Room {
     pub gangs_mean: f64,
     /// Share of the time in which none would have fitted.
     pub none_share: f64,
+    /// How many would have fitted at the end of the record: after what happens at the last submission.
+    #[schemars(default)]
+    pub gangs_at_end: u64,
     /// Mean number over time of gangs that the free GPUs of each pool would make if they lay together: what is more is lost to fragmentation.
     pub gangs_if_together_mean: f64,
 }
@@ -214,7 +218,8 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
     let window = window(workload, schedule, &times);
     let span = window.unwrap_or((0, 0));
 
-    let mut use_of = Totals::new(span);
+    let record_end = workload.submit_ms.last().copied().unwrap_or(0).clamp(span.0, span.1);
+    let mut use_of = Totals::new(span, record_end);
     let sweep::Walked { causes, quotas, limits } =
         sweep::walk(workload, cluster, schedule, &times, span, |from, to, now| use_of.add(from, to, now));
     let far_ms: Vec<i64> = causes.iter().map(|causes| causes[sweep::TOPOLOGY]).collect();
@@ -345,6 +350,10 @@ struct Totals {
     hostless: u128,
     /// By gang size: gangs that fit, gangs if all that is free lay together, and time in which none fits.
     room: [[u128; 3]; sweep::GANGS.len()],
+    /// When the last job is submitted, and gangs that fit then, by size.
+    record_end: i64,
+    room_at_end: [u64; sweep::GANGS.len()],
+    gangs: [Buckets; sweep::GANGS.len()],
     queue_jobs: Buckets,
     queue_gpus: Buckets,
     in_use: Buckets,
@@ -352,7 +361,7 @@ struct Totals {
 }
 
 impl Totals {
-    fn new(window: (i64, i64)) -> Self {
+    fn new(window: (i64, i64), record_end: i64) -> Self {
         let buckets = Buckets::new(window);
         Self {
             held: 0,
@@ -362,6 +371,9 @@ impl Totals {
             stranded: 0,
             hostless: 0,
             room: [[0; 3]; sweep::GANGS.len()],
+            record_end,
+            room_at_end: [0; sweep::GANGS.len()],
+            gangs: std::array::from_fn(|_| buckets.clone()),
             queue_jobs: buckets.clone(),
             queue_gpus: buckets.clone(),
             in_use: buckets.clone(),
@@ -382,6 +394,12 @@ impl Totals {
             *together += u128::from(would) * dt;
             *none += u128::from(fits == 0) * dt;
         }
+        for ((at_end, gangs), (fits, _)) in self.room_at_end.iter_mut().zip(&mut self.gangs).zip(now.room) {
+            if from <= self.record_end {
+                *at_end = fits;
+            }
+            gangs.add(from, to, fits);
+        }
         self.queue_jobs.add(from, to, now.waiting);
         self.queue_gpus.add(from, to, now.wanted);
         self.in_use.add(from, to, now.held);
@@ -400,11 +418,18 @@ impl Totals {
     }
 
     fn room(&self, window_ms: i64) -> Vec<Room> {
-        let of = |(gpus, [fit, together, none]): (u32, &[u128; 3])| {
+        let of = |((gpus, [fit, together, none]), at_end): ((u32, &[u128; 3]), &u64)| {
             let mean = |total: &u128| *total as f64 / window_ms as f64;
-            Room { gpus, gangs_mean: mean(fit), none_share: mean(none), gangs_if_together_mean: mean(together) }
+            Room {
+                gpus,
+                gangs_mean: mean(fit),
+                none_share: mean(none),
+                gangs_at_end: *at_end,
+                gangs_if_together_mean: mean(together),
+            }
         };
-        if window_ms > 0 { sweep::GANGS.into_iter().zip(&self.room).map(of).collect() } else { Vec::new() }
+        let sizes = sweep::GANGS.into_iter().zip(&self.room).zip(&self.room_at_end);
+        if window_ms > 0 { sizes.map(of).collect() } else { Vec::new() }
     }
 
     fn timeline(&self, from_ms: i64) -> Timeline {
@@ -415,6 +440,7 @@ impl Totals {
             queue_gpus: self.queue_gpus.series(1000.0),
             gpus_in_use: self.in_use.series(1000.0),
             gpus_in_service: self.service.series(1000.0),
+            gangs: sweep::GANGS.into_iter().zip(&self.gangs).map(|(gpus, of)| (gpus, of.series(1.0))).collect(),
         }
     }
 }

@@ -294,10 +294,20 @@ fn waiting_for_fragmentation() {
         gpus,
         gangs_mean: mean,
         none_share: none,
+        gangs_at_end: 0,
         gangs_if_together_mean: mean,
     };
     let expected = [room(8, third, 100.0 / 150.0), room(16, 0.0, 1.0), room(64, 0.0, 1.0)];
     assert_eq!(metrics.overall.fragmentation.room, expected);
+    // Over time none of 8 fits to 100 s, and one from then on: 500 stretches of 300 ms.
+    let charts = evaluate(&workload, &cluster, &plan, 5).unwrap().charts;
+    let (gpus, eights) = &charts.timeline.gangs[0];
+    assert_eq!((*gpus, eights.mean[332], eights.mean[334], eights.mean[499]), (8, 0.0, 1.0, 1.0));
+    // At the end of the record, 120 s, the node beside the job of 6 is free for one of 8; the job of 16 that comes then waits for both.
+    let last = jobs(&[(0, 100, 5), (0, 100, 5), (10, 50, 6), (120, 10, 16)]);
+    let plan = simulate(&last, &cluster, &spread).unwrap();
+    let room = evaluate(&last, &cluster, &plan, 5).unwrap().metrics.overall.fragmentation.room;
+    assert_eq!(room.iter().map(|room| room.gangs_at_end).collect::<Vec<_>>(), [1, 0, 0]);
     // Four GPUs free on each of two nodes would make a gang of 8 and take none; as pools of their own they would not even make one. A node that fails has no room.
     let workload = jobs(&[(0, 100, 4), (0, 100, 4)]);
     let room = |cluster: &Cluster| {

@@ -36,6 +36,8 @@ pub struct Timeline {
     pub gpus_in_use: Series,
     /// GPUs in service.
     pub gpus_in_service: Series,
+    /// Gangs of so many GPUs that would have fitted beside what ran.
+    pub gangs: Vec<(u32, Series)>,
 }
 
 /// A quantity that is being cut into stretches.
