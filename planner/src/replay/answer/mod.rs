@@ -10,6 +10,7 @@ mod charts;
 mod compared;
 mod grown;
 mod limits;
+mod loads;
 mod quotas;
 mod rejected;
 mod report;

@@ -60,6 +60,7 @@ impl Answer {
             report.sections.extend(comparison);
         }
         report.sections.extend(self.rejected_section());
+        report.sections.extend(self.load_section());
         report.sections.extend(self.quota_section());
         report.sections.extend(self.limit_section());
         report.sections.extend(self.topology_section());
@@ -131,6 +132,7 @@ impl Answer {
             summary
                 .push(format!("{} of the GPU-hours jobs waited were waited because {what}.", format::percent(share)));
         }
+        summary.extend(self.overload_sentences());
         summary.extend(self.true_runs_sentence());
         summary.extend(self.rejected_sentence());
         match all.group.stranded {

@@ -9,6 +9,7 @@
 //! | [`delay`] | waiting by cause |
 //! | [`quota`] | what queues did with their quotas in cohorts, or with shares of KAI's and Volcano's |
 //! | [`limit`] | which limits by QOS jobs waited for |
+//! | [`load`] | what VCs ask for of what they have |
 //! | [`near`] | whether jobs lay in one block or rack |
 //! | [`fair`] | Jain index, finish-time ratio |
 //! | [`timeline`] | quantities over time for charts |
@@ -36,6 +37,7 @@ pub mod fair;
 pub mod group;
 mod host;
 pub mod limit;
+pub mod load;
 pub mod near;
 mod queues;
 pub mod quota;
@@ -55,6 +57,7 @@ pub use delay::{Cause, DelayByCause};
 pub use fair::{Fairness, jain};
 pub use group::{DurationClass, GroupFigures, OfDuration, OfName, OfSize, Slowdown, Times};
 pub use limit::LimitWait;
+pub use load::{OfferedLoads, VcLoad};
 pub use near::TopologyUse;
 pub use quota::QuotaUse;
 pub use rejection::{RejectedFor, Rejection};
@@ -146,6 +149,10 @@ pub struct Metrics {
     pub other_users: Option<GroupFigures>,
     /// By true run, classes with jobs.
     pub by_duration: Vec<OfDuration>,
+    /// What VCs ask for of what they have; `null` where all jobs come at one moment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default)]
+    pub offered: Option<OfferedLoads>,
     /// Why jobs waited.
     pub delay: DelayByCause,
     /// What each queue did with its quota, under Kueue's admission, or with its share, under KAI's and Volcano's queues.
@@ -263,6 +270,7 @@ pub fn evaluate(workload: &Workload, cluster: &Cluster, schedule: &Schedule, top
         by_user: named(&mut names.take(shown), by_user),
         other_users,
         by_duration: durations.filter_map(|(duration, group)| Some(OfDuration { duration, group: group? })).collect(),
+        offered: OfferedLoads::of(workload, cluster, |job| times.outcome.get(job) != Some(&Outcome::Rejected)),
         delay: DelayByCause::of(workload, cluster, &times, &causes),
         quotas,
         limits,
