@@ -28,6 +28,18 @@ fn the_sample_is_planned_and_written_down() {
         ["mean_wait_s", "p95_wait_s"].iter().all(|key| of(other, key) < of(chosen, key)) && other["allowed"] == true
     };
     assert_eq!(answer["candidates"].as_array().unwrap().iter().filter(better).count(), 0);
+    // Each way on the front has an interval of what it does to the later jobs.
+    let front = answer["pareto"].as_array().unwrap();
+    for point in front {
+        for change in ["mean_wait_change_s", "p95_wait_change_s"] {
+            let end = |end: &str| point[change][end].as_f64().unwrap();
+            assert!(end("low") <= end("high"), "{point}");
+        }
+    }
+    assert!(!front.is_empty());
+    // Theory stands beside the replays, and no VC of the sample asks for more than it has in all.
+    assert_eq!(answer["pooling"]["apart"]["replayed_mean_wait_s"], held["private"]["mean_wait_s"]);
+    assert!(answer["offered_load"].as_f64().unwrap() < 1.0, "{}", answer["offered_load"]);
     // What it takes is said: the same in the answer, in words, and in the files.
     let stopped = held["stopped"].as_u64().unwrap();
     let harmed = answer["recommendation"]["harmed"].to_string();

@@ -10,7 +10,7 @@
 //! Allen-Cunneen     the waits of M/M/k times (ca² + cs²) / 2
 //! M/G/1             mean wait λ·E[S²] / (2·(1 − ρ))                         Pollaczek and Khinchine
 //! square root       k = a + β·√a, with the share α that waits 1 / (1 + β·Φ(β)/φ(β))   Halfin and Whitt
-//! pooling           mean wait of m separate queues of k servers over that of one queue of m·k
+//! pooling           mean wait of the jobs of separate queues, each with its servers, over that of one queue with all of them
 //! ```
 //!
 //! **Gangs**: a job of `n` GPUs that runs `d` counts as one server of ḡ = E[n·d] / E\[d\] GPUs, so that the load over the servers, a / (GPUs / ḡ), is that
@@ -129,10 +129,17 @@ pub fn square_root_staffing(load: f64, waiting: f64) -> f64 {
     (load + high * load.sqrt()).ceil()
 }
 
-/// How many times longer jobs wait in `queues` separate queues of `servers` servers each than in one of all; `None` where a queue has too few servers.
-pub fn pooling_gain(queues: u32, servers: u32, traffic: &Traffic) -> Option<f64> {
-    let pooled = Traffic { rate: traffic.rate * f64::from(queues), ..*traffic };
-    Some(traffic.mean_wait_s(servers)? / pooled.mean_wait_s(servers.checked_mul(queues)?)?)
+/// Mean wait of the jobs of separate queues, each with its servers, seconds; `None` where a queue has too few servers, or there is none.
+pub fn mean_wait_apart_s(apart: &[(Traffic, u32)]) -> Option<f64> {
+    let rate: f64 = apart.iter().map(|(traffic, _)| traffic.rate).sum();
+    let waits: Option<Vec<f64>> =
+        apart.iter().map(|(traffic, servers)| Some(traffic.mean_wait_s(*servers)? * traffic.rate)).collect();
+    waits.filter(|_| rate > 0.0).map(|waits| waits.iter().sum::<f64>() / rate)
+}
+
+/// How many times longer jobs wait in separate queues, each with its servers, than in one queue; `None` where a queue has too few servers. Infinite where nobody waits in the one.
+pub fn pooling_gain(apart: &[(Traffic, u32)], (pooled, servers): &(Traffic, u32)) -> Option<f64> {
+    Some(mean_wait_apart_s(apart)? / pooled.mean_wait_s(*servers)?)
 }
 
 #[cfg(test)]

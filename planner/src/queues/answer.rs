@@ -16,6 +16,7 @@ use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::SourceRecord;
 
 use super::measure::{JobWaits, Objective};
+use super::pooling::PoolingCheck;
 use super::search::{QueuesRequest, SearchOutcome, TriedSetup, VcOutcome, search};
 use super::setup::{QueueChange, Setup};
 use super::share::{Shares, Sharing, ShortQueue, ceiling_of, is_private};
@@ -25,6 +26,7 @@ use crate::replay::answer::KnownByRun;
 use crate::replay::compare::IntervalEstimate;
 use crate::replay::fidelity::Fidelity;
 use crate::replay::input::Loaded;
+use crate::replay::metric::OfferedLoads;
 use crate::sim::{Group, Policy, Scan};
 
 /// Version of the answer; a change that breaks its readers raises it.
@@ -226,6 +228,8 @@ pub struct VcPlan {
     pub short_gpus: Option<f64>,
     /// GPUs of its largest job.
     pub largest_job_gpus: f64,
+    /// Offered load: GPU time that its jobs of the record ask for, over what its own share has today from the first to the last submission. Above 1, no order on its own share catches up.
+    pub offered_load: Option<f64>,
     /// The same by type.
     pub own: Vec<OwnGpus>,
     /// The most GPUs it may use from now on, as chosen where the plan is followed; none if only the pool bounds it.
@@ -301,6 +305,10 @@ pub struct QueuesAnswer {
     pub followed: bool,
     /// The later jobs.
     pub held_out: HeldOut,
+    /// What queueing theory says of one pool, beside the replays; none where too few jobs come to tell.
+    pub pooling: Option<PoolingCheck>,
+    /// GPU time that all jobs of the record ask for, over what all nodes have from the first to the last submission; none where all come at one moment.
+    pub offered_load: Option<f64>,
     /// The front on the earlier jobs.
     pub pareto: Vec<FrontPoint>,
     /// What to set, VC by VC.
@@ -401,7 +409,10 @@ impl QueuesAnswer {
         let zone = Zone::named(&trace.zone)?;
         let origin_ms = loaded.workload.origin_ms;
         let eval_from = trace.moment(&zone, origin_ms + found.split_ms, origin_ms);
-        let nodes = loaded.cluster.largest().0;
+        let (nodes, all_gpus) = loaded.cluster.largest();
+        // What asks for more than all nodes have never runs.
+        let can_run = |job: usize| loaded.workload.shape_of(job).as_gpus() <= all_gpus as f64;
+        let offered = OfferedLoads::of(&loaded.workload, &loaded.cluster, can_run);
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
@@ -447,13 +458,20 @@ impl QueuesAnswer {
                 lost_gpu_hours: chosen.later.lost_gpu_hours,
                 under_kueue: None,
             },
-            vcs: vcs(loaded, &shares, &found, &set),
+            pooling: None,
+            offered_load: offered.as_ref().and_then(|offered| offered.load),
+            vcs: vcs(loaded, &shares, (&found, offered.as_ref()), &set),
             action: String::new(),
             recommendation: None,
             sources: trace.sources.clone(),
             split_ms: found.split_ms,
         };
         answer.action = answer.act();
+        let pooled = answer.sharing_alone(Sharing::OnePool).map(|pool| pool.later.mean_wait_s);
+        answer.pooling = pooled.and_then(|pooled| {
+            let replayed_s = [answer.held_out.private.mean_wait_s, pooled];
+            PoolingCheck::of((&loaded.workload, &loaded.cluster, &shares), answer.split_ms, replayed_s)
+        });
         if answer.followed
             && let Some(change) = change
         {
@@ -511,7 +529,12 @@ fn worse(found: &SearchOutcome, name: &dyn Fn(usize) -> String) -> Vec<WorseVc> 
     found.by_vc.iter().filter_map(of).collect()
 }
 
-fn vcs(loaded: &Loaded, today: &Shares, found: &SearchOutcome, set: &Setup) -> Vec<VcPlan> {
+fn vcs(
+    loaded: &Loaded,
+    today: &Shares,
+    (found, offered): (&SearchOutcome, Option<&OfferedLoads>),
+    set: &Setup,
+) -> Vec<VcPlan> {
     let cluster = &loaded.cluster;
     let moved = set.moved > 0.0;
     let shares = if moved { &found.shares } else { today };
@@ -546,6 +569,7 @@ fn vcs(loaded: &Loaded, today: &Shares, found: &SearchOutcome, set: &Setup) -> V
             own_today_gpus: today.gpus_at(at, i64::MAX),
             short_gpus: set.short.map(|short| short.kept(own_gpus)),
             largest_job_gpus: largest.get(at).copied().unwrap_or(0.0),
+            offered_load: offered.and_then(|offered| offered.by_vc.get(at)?.load),
             own,
             most_gpus: match set.sharing {
                 Sharing::Borrowing { ceiling: Some(ceiling), .. } => Some(ceiling_of(own_gpus, ceiling)),

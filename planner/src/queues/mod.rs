@@ -6,6 +6,7 @@
 //! * [`measure`]: how long jobs wait in a replay, what that is worth, and whom it wrongs.
 //! * [`search`]: every way with three policies, and what a search finds from there, replayed on the earlier jobs, chosen under the **sharing incentive** (no VC waits longer than on
 //!   nodes of its own), and held against the later jobs.
+//! * [`pooling`]: what queueing theory says of one pool, beside the replays.
 //! * [`UnderKueue`]: what Kueue itself would make of it.
 //! * [`answer`]: the answer as data, and as a report. [`emit`]: the configuration as Slurm and Kueue read it.
 //!
@@ -15,6 +16,7 @@ pub mod against;
 pub mod answer;
 pub mod emit;
 pub mod measure;
+pub mod pooling;
 pub mod search;
 pub mod setup;
 pub mod share;
@@ -22,5 +24,6 @@ mod under_kueue;
 
 pub use answer::{QueuesAnswer, UnderKueue};
 pub use measure::Objective;
+pub use pooling::PoolingCheck;
 pub use search::QueuesRequest;
 pub use under_kueue::plan;

@@ -57,8 +57,18 @@ fn staffing_by_hand() {
 #[test]
 fn two_queues_wait_three_times_as_long_as_one() {
     // Two M/M/1 at load 1/2 wait a run; M/M/2 at load 1 waits a third of one.
-    near(pooling_gain(2, 1, &Traffic::poisson(0.5, 1.0)).unwrap(), 3.0);
-    assert_eq!(pooling_gain(2, 1, &Traffic::poisson(1.5, 1.0)), None);
+    let gain = |rate: f64| {
+        let apart = [(Traffic::poisson(rate, 1.0), 1); 2];
+        pooling_gain(&apart, &(Traffic::poisson(2.0 * rate, 1.0), 2))
+    };
+    near(gain(0.5).unwrap(), 3.0);
+    assert_eq!(gain(1.5), None);
+    // Of uneven queues each job counts: one that has three quarters of the jobs and waits, and one that does not.
+    let idle = Traffic { arrival_scv: 0.0, run_scv: 0.0, ..Traffic::poisson(0.2, 1.0) };
+    let apart = [(Traffic::poisson(0.6, 4.0 / 3.0), 1), (idle, 1)];
+    let one = Traffic::poisson(0.6, 4.0 / 3.0).mean_wait_s(1).unwrap();
+    near(mean_wait_apart_s(&apart).unwrap(), one * 0.75);
+    assert_eq!(mean_wait_apart_s(&[]), None);
 }
 
 proptest! {
@@ -117,5 +127,118 @@ fn the_simulator_waits_as_erlang_says() {
             );
             assert!((longer - beyond).abs() <= half + 1e-4, "{servers} at {share}: {longer} ± {half}, Erlang {beyond}");
         }
+    }
+}
+
+/// Draws: exponential, lognormal with a squared variation of 4, or one of two runs with one of 5.76; all with the mean given.
+#[derive(Debug, Clone, Copy)]
+enum Runs {
+    Exponential,
+    Lognormal,
+    TwoPoint,
+}
+
+impl Runs {
+    fn scv(self) -> f64 {
+        match self {
+            Self::Exponential => 1.0,
+            Self::Lognormal => 4.0,
+            Self::TwoPoint => 5.76,
+        }
+    }
+
+    fn draw(self, rng: &mut ChaCha8Rng, mean: f64) -> f64 {
+        let uniform = 1.0 - rng.random::<f64>();
+        match self {
+            Self::Exponential => -uniform.ln() * mean,
+            Self::Lognormal => {
+                // exp(σz − σ²/2) has the mean 1 and the squared variation e^σ² − 1.
+                let variance = 5.0f64.ln();
+                let normal = (-2.0 * uniform.ln()).sqrt() * (std::f64::consts::TAU * rng.random::<f64>()).cos();
+                mean * (variance.sqrt() * normal - variance / 2.0).exp()
+            }
+            // 0.9 · 0.2 + 0.1 · 8.2 = 1, and 0.9 · 0.04 + 0.1 · 67.24 = 1 + 5.76.
+            Self::TwoPoint => mean * if uniform <= 0.9 { 0.2 } else { 8.2 },
+        }
+    }
+}
+
+/// Mean waits, seconds, of independent replays of Poisson arrivals to queues with these servers and rates of 1,000 s runs; pooled, all jobs wait for all servers.
+fn mean_waits(queues: &[(u32, f64)], runs: Runs, pooled: bool, replays: u64) -> Vec<f64> {
+    let (warm, jobs) = (4_000usize, 20_000usize);
+    let names: Vec<String> = (0..queues.len()).map(|at| at.to_string()).collect();
+    let vcs: Vec<(&str, u32, u32)> = names.iter().zip(queues).map(|(name, of)| (name.as_str(), of.0, 1)).collect();
+    let cluster = Cluster::of_vcs(&vcs);
+    let cluster = if pooled { cluster.pooled() } else { cluster };
+    let load: f64 = queues.iter().map(|(_, load)| load).sum();
+    let one = |seed: u64| {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed * 1_000 + 7);
+        let (mut now, mut workload) = (0.0, Workload::default());
+        for _ in 0..warm + jobs {
+            now += Runs::Exponential.draw(&mut rng, 1e6 / load);
+            workload.push(now as i64, runs.draw(&mut rng, 1e6) as i64, Shape::whole(1));
+            let mut at = rng.random::<f64>() * load;
+            let queue = queues.iter().position(|(_, load)| {
+                at -= load;
+                at < 0.0
+            });
+            *workload.vc.last_mut().unwrap() = queue.unwrap_or(queues.len() - 1) as u16;
+        }
+        let schedule = simulate(&workload, &cluster, &Policy::default()).unwrap();
+        let waits = schedule.waits_ms(&workload).into_iter().skip(warm).map(|wait| wait.unwrap() as f64 / 1e3);
+        waits.sum::<f64>() / jobs as f64
+    };
+    (0..replays).map(one).collect()
+}
+
+/// The mean of some independent values, and its 99.9 % interval by the bootstrap.
+fn bootstrapped(values: &[f64]) -> (f64, f64, f64) {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let count = values.len();
+    let mut means: Vec<f64> = (0..10_000)
+        .map(|_| (0..count).map(|_| values[rng.random_range(0..count)]).sum::<f64>() / count as f64)
+        .collect();
+    means.sort_by(f64::total_cmp);
+    (values.iter().sum::<f64>() / count as f64, means[5], means[9_994])
+}
+
+#[test]
+fn one_server_waits_as_pollaczek_and_khinchine_say_whatever_runs_are() {
+    for runs in [Runs::Exponential, Runs::Lognormal, Runs::TwoPoint] {
+        for load in [0.3, 0.6] {
+            let (mean, low, high) = bootstrapped(&mean_waits(&[(1, load)], runs, false, 40));
+            let theory = pollaczek_khinchine_s(load / 1000.0, 1000.0, runs.scv()).unwrap();
+            // Runs and times are cut to milliseconds.
+            assert!(
+                (low - 0.5..=high + 0.5).contains(&theory),
+                "{runs:?} at {load}: {mean} ({low} to {high}), theory {theory}"
+            );
+        }
+    }
+}
+
+#[test]
+fn pooling_gains_in_replays_what_theory_says() {
+    // Two queues alike, and a small idle one beside a large busy one.
+    for queues in [[(2u32, 1.4), (2, 1.4)], [(1, 0.4), (3, 2.4)]] {
+        let apart: Vec<(Traffic, u32)> =
+            queues.iter().map(|(servers, load)| (Traffic::poisson(load / 1000.0, 1000.0), *servers)).collect();
+        let (servers, load) = (queues[0].0 + queues[1].0, queues[0].1 + queues[1].1);
+        let pooled = (Traffic::poisson(load / 1000.0, 1000.0), servers);
+        let [separate, together] = [false, true].map(|pool| mean_waits(&queues, Runs::Exponential, pool, 24));
+        let theory = [mean_wait_apart_s(&apart).unwrap(), pooled.0.mean_wait_s(servers).unwrap()];
+        for (of, theory) in [&separate, &together].into_iter().zip(theory) {
+            let (mean, low, high) = bootstrapped(of);
+            assert!(
+                (low - 0.5..=high + 0.5).contains(&theory),
+                "{queues:?}: {mean} ({low} to {high}), theory {theory}"
+            );
+        }
+        // The same jobs in both replays, so the gain is judged seed by seed.
+        let gain = pooling_gain(&apart, &pooled).unwrap();
+        let beyond: Vec<f64> = separate.iter().zip(&together).map(|(a, b)| a - gain * b).collect();
+        let (mean, low, high) = bootstrapped(&beyond);
+        assert!((low..=high).contains(&0.0), "{queues:?}: {mean} ({low} to {high}) beyond a gain of {gain}");
+        assert!(gain > 1.5);
     }
 }

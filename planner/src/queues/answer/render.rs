@@ -7,6 +7,7 @@ use tracecast_analytics::report::{
 };
 
 use super::super::measure::SLACK;
+use super::super::pooling::{DISAGREE, TheoryAndReplay};
 use super::super::share::Sharing;
 use super::{QueuesAnswer, QueuesCandidate, VcPlan, WaitOf};
 use crate::replay::compare::IntervalEstimate;
@@ -76,11 +77,13 @@ impl QueuesAnswer {
                 format::count(held.nodes)
             ));
         }
+        said.extend(self.overloaded());
         said.push(self.incentive());
         said.extend(self.than_today());
         said.extend(self.matters());
         said.extend(self.beyond_list());
         said.extend(self.naive());
+        said.extend(self.theory_warning());
         if let Some(recommendation) = &self.recommendation {
             said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
         }
@@ -93,6 +96,73 @@ impl QueuesAnswer {
             ));
         }
         said
+    }
+
+    /// Where no order, or no sharing at all, catches up.
+    fn overloaded(&self) -> Option<String> {
+        if let Some(load) = self.offered_load.filter(|load| *load > 1.0) {
+            return Some(format!(
+                "**All VCs together ask for {} times the GPU time that there is** while jobs come: no way to share the nodes keeps up. `plan capacity` says how many it would take.",
+                format::float(load, 2)
+            ));
+        }
+        let over = self.vcs.iter().filter_map(|vc| Some((vc.vc.as_str(), vc.offered_load.filter(|load| *load > 1.0)?)));
+        let over: Vec<String> = over.map(|(vc, load)| format!("{vc} ({})", format::float(load, 2))).collect();
+        (!over.is_empty()).then(|| {
+            format!(
+                "More GPU time than their own share has is asked for by {} (times as much): on nodes of their own no order of jobs catches up, and only sharing or a larger share does.",
+                over.join(", ")
+            )
+        })
+    }
+
+    /// Where queueing theory and the replays do not agree on pooling.
+    fn theory_warning(&self) -> Option<String> {
+        let check = self.pooling.as_ref().filter(|check| check.differs)?;
+        let theory =
+            |of: &TheoryAndReplay| of.theory_mean_wait_s.map_or_else(|| "without end".to_owned(), format::duration);
+        let replayed = |of: &TheoryAndReplay| format::duration(of.replayed_mean_wait_s);
+        Some(format!(
+            "**Queueing theory and the replays disagree** on pooling, by more than {DISAGREE} times: by theory the later jobs wait {} on nodes of their own and {} in one pool, in the replays {} and {}. Bursts, days and nights, and GPUs left over beside \
+             gangs are what theory does not know.",
+            theory(&check.apart),
+            theory(&check.pooled),
+            replayed(&check.apart),
+            replayed(&check.pooled)
+        ))
+    }
+
+    /// What queueing theory says of pooling, beside the replays.
+    fn pooling_section(&self) -> Option<Section> {
+        let check = self.pooling.as_ref()?;
+        let mut table = ReportTable::new(
+            "Mean wait of the later jobs",
+            vec![Column::text("How"), Column::number("By theory"), Column::number("In the replay")],
+        );
+        for (how, of) in [("each VC on its own nodes", &check.apart), ("one pool without shares", &check.pooled)] {
+            let theory = Cell::opt(of.theory_mean_wait_s, Cell::Duration);
+            table.rows.push(vec![how.into(), theory, Cell::Duration(of.replayed_mean_wait_s)]);
+        }
+        let gain = |gain: Option<f64>| Cell::opt(gain, |value| Cell::Float { value, digits: 1 });
+        table.rows.push(vec!["times as long apart".into(), gain(check.theory_gain), gain(check.replayed_gain)]);
+        let finding = match (check.differs, check.without_end.as_slice()) {
+            (true, _) => format!("Theory and replay differ by more than {DISAGREE} times."),
+            (false, []) => format!("Theory and replay agree within {DISAGREE} times."),
+            (false, _) => "Theory has no wait for VCs that ask for more than they have.".to_owned(),
+        };
+        let section = Section::new("queues-pooling", "What queueing theory says of one pool")
+            .with_finding(finding)
+            .with_table(table)
+            .with_definition("Erlang C with Allen and Cunneen's variability, as measured on the later jobs. A server is as many GPUs as a job holds on average, weighted by its run. First come, first served, without gangs, bursts or days.")
+            .with_definition(format!("They differ if a wait, or the gain where a minute is waited, is more than {DISAGREE} times that of the other, with a minute added to each wait."));
+        Some(if check.without_end.is_empty() {
+            section
+        } else {
+            let vcs = check.without_end.join(", ");
+            section.with_text(format!(
+                "By theory these ask for more than they have, and their queue grows without end: {vcs}."
+            ))
+        })
     }
 
     /// Whether a VC is worse off than on nodes of its own.
@@ -200,6 +270,7 @@ impl QueuesAnswer {
                 Column::text("VC"),
                 Column::number(format!("Own share, {}", self.resource.many())),
                 Column::text(format!("At most, {}", self.resource.many())),
+                Column::number("Offered load"),
                 Column::number("Later jobs"),
                 Column::number("95 % wait today"),
                 Column::number("On its own nodes"),
@@ -213,6 +284,7 @@ impl QueuesAnswer {
                 vc.vc.as_str().into(),
                 Cell::float(vc.own_gpus, 0),
                 vc.most_gpus.map_or_else(|| "all".to_owned(), |most| format::float(most, 0)).into(),
+                Cell::opt(vc.offered_load, |value| Cell::Float { value, digits: 2 }),
                 Cell::Int(vc.recommended.map_or(0, |of| of.jobs as i64)),
                 p95(vc.today),
                 p95(vc.private),
@@ -220,7 +292,9 @@ impl QueuesAnswer {
                 vc.p95_wait_change_s.map_or_else(|| "too few jobs".to_owned(), between).into(),
             ]);
         }
-        table.note = Some("The own share is that at the end of the data.".to_owned());
+        table.note = Some(
+            "The own share is that at the end of the data. Offered load is the GPU time that the VC's jobs ask for over that of today's own share while jobs come; above 1, no order on its own nodes catches up.".to_owned(),
+        );
         Section::new("queues-set", "What to set from now on").with_table(table)
     }
 

@@ -469,7 +469,18 @@ proptest! {
         let of_jobs: u64 =
             (0..workload.len()).map(|job| times.held_ms[job] as u64 * workload.shape_of(job).amount()).sum();
         prop_assert_eq!(held, of_jobs);
-        let metrics = evaluate(&workload, &cluster, &plan, 2).unwrap().metrics;
+        let evaluation = evaluate(&workload, &cluster, &plan, 2).unwrap();
+        // Little's law: the mean number of jobs that wait is their rate times their mean wait.
+        let (all, timeline) = (&evaluation.metrics.overall, &evaluation.charts.timeline);
+        let (makespan_s, wait_s) = (all.makespan_s.unwrap(), all.group.wait.map_or(0.0, |wait| wait.mean_s));
+        let stretch_s = |at: usize| timeline.step_s.min(makespan_s - at as f64 * timeline.step_s);
+        let area: f64 = timeline.queue_jobs.mean.iter().enumerate().map(|(at, jobs)| jobs * stretch_s(at)).sum();
+        prop_assert_eq!(all.group.stranded, 0);
+        if makespan_s > 0.0 {
+            let (waiting, rate) = (area / makespan_s, all.group.finished as f64 / makespan_s);
+            prop_assert!((waiting - rate * wait_s).abs() < 1e-6 * (1.0 + waiting), "{} and {}", waiting, rate * wait_s);
+        }
+        let metrics = evaluation.metrics;
         let sum = |delays: Vec<f64>| delays.iter().sum::<f64>();
         let all = metrics.delay.all.gpu_wait_hours;
         prop_assert!((sum(metrics.delay.by_size.iter().map(|of| of.delay.gpu_wait_hours).collect()) - all).abs() < 1e-9);
