@@ -351,11 +351,12 @@ fn processors_are_replayed_like_gpus() {
     // GPUs it has none.
     let (code, message) = refusal(&[&log, "--resource", "gpus"]);
     assert!(code != 0 && message.contains("the number of GPUs is unknown"), "{code} {message}");
-    // Without a word on the machine, a file is suggested that works as it stands.
+    // Without a word on the machine, a command is named that infers a file which works as it stands.
     let unsaid = folder.file("unsaid.swf", &PROCESSORS.replace("; MaxNodes: 2\n; MaxProcs: 4\n", ""));
     let (code, message) = refusal(&[&unsaid]);
-    assert!(code != 0 && message.contains("[[pool]]"), "{code} {message}");
-    let site = folder.file("cluster.toml", &message[message.find("\n[[pool]]").unwrap()..]);
+    assert!(code == 5 && message.contains("tracecast cluster SOURCE --resource cpus"), "{code} {message}");
+    let site = folder.path("cluster.toml");
+    assert!(tracecast(&["cluster", &unsaid, "--resource", "cpus", "--out", &site]).status.success());
     assert_eq!(data(&[&unsaid, "--cluster", &site])["subject"]["resource"], "cpus");
 }
 
@@ -681,7 +682,7 @@ fn what_cannot_be_replayed_is_told_with_a_remedy() {
             &["no job is of the VC `nowhere`; the VCs of the jobs are", "vision"],
         ),
         (&[sample, "--cluster", "no.toml"], 1, &["no.toml"]),
-        (&[&source], 5, &["--cluster", "[[vc]]\nname = \"va\"\nnodes = "]),
+        (&[&source], 5, &["--cluster", "tracecast cluster SOURCE --resource gpus"]),
         (&["no-such-trace.csv"], 1, &["no-such-trace.csv"]),
     ] {
         let (found, message) = refusal(arguments);

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use tracecast_analytics::Trace;
+use tracecast_planner::queues::answer::QueuesCandidate;
 use tracecast_planner::queues::share::Sharing;
 use tracecast_planner::queues::{QueuesAnswer, QueuesRequest};
 use tracecast_planner::replay::compare::{Difference, compare};
@@ -24,6 +25,8 @@ use crate::recording::{self, WARM_UP};
 use crate::replay::{align, compare as agreement, first_ms, slurm};
 use crate::workload::{SHORT_RUNS_S, SplitMix};
 
+/// The way to share that is carried out, one of those that the plan tries.
+const SHARING: Sharing = Sharing::Borrowing { ceiling: None, reclaim: false };
 const JOBS: u64 = 270;
 const JOBS_A_BURST: u64 = 18;
 const GAP_S: u64 = 12;
@@ -104,7 +107,15 @@ fn recorded(trace: &Trace, nodes: &str) -> (Loaded, Policy) {
     (loaded, slurm(Weights::default(), period_ms))
 }
 
-/// What the plan is to do to the waits of the recorded jobs.
+/// The plan from the recorded jobs, chosen on those before [`SPLIT`].
+fn planned(trace: &Trace) -> QueuesAnswer {
+    let (loaded, policy) = recorded(trace, TODAY);
+    let split_ms = loaded.workload.origin_ms + loaded.workload.submit_ms[SPLIT];
+    let request = QueuesRequest::of_list(Some(split_ms), policy);
+    QueuesAnswer::of(trace, &loaded, String::new(), &request, &|| ()).unwrap()
+}
+
+/// What sharing is to do to the waits of the recorded jobs. Of the later ones the plan says the same.
 fn forecast(trace: &Trace) -> Difference {
     let times = |nodes: &str| {
         let (loaded, policy) = recorded(trace, nodes);
@@ -113,6 +124,16 @@ fn forecast(trace: &Trace) -> Difference {
         (JobTimes::of(&loaded.workload, &schedule).unwrap(), loaded.workload)
     };
     let ((today, workload), (shared, _)) = (times(TODAY), times(SHARED));
+    let later = |times: &JobTimes| {
+        let waits: Vec<i64> = (SPLIT..workload.len()).map(|job| times.wait_ms(job).unwrap()).collect();
+        waits.iter().sum::<i64>() as f64 / 1e3 / waits.len() as f64
+    };
+    let plan = planned(trace);
+    let is_it = |of: &&QueuesCandidate| of.sharing == SHARING && of.policy == plan.today;
+    let said = plan.candidates.iter().find(is_it).unwrap();
+    println!("of the later jobs the plan says {:?} and {:?}", plan.held_out.today, said.later);
+    assert!((plan.held_out.today.mean_wait_s - later(&today)).abs() < 1e-6);
+    assert!((said.later.mean_wait_s - later(&shared)).abs() < 1e-6);
     let found = compare(&workload, &[("today", &today), ("shared", &shared)], 0).unwrap();
     found.differences.into_iter().next().unwrap()
 }
@@ -150,15 +171,12 @@ fn a_plan_does_what_it_says() {
     let kept = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let before_plan = record(&lab, &kept.join("slurm-before-plan.txt"));
 
-    let (loaded, policy) = recorded(&before_plan, TODAY);
-    let split_ms = loaded.workload.origin_ms + loaded.workload.submit_ms[SPLIT];
-    let request = QueuesRequest::of_list(Some(split_ms), policy);
-    let mut plan = QueuesAnswer::of(&before_plan, &loaded, String::new(), &request, &|| ()).unwrap();
+    let mut plan = planned(&before_plan);
     println!("the plan: {}", plan.action);
     // Whether it advises to share or, as a VC may wait some seconds longer than on nodes of its own, not to: here it is done.
     plan.followed = true;
     let chosen = plan.chosen;
-    plan.candidates[chosen].sharing = Sharing::Borrowing { ceiling: None, reclaim: false };
+    plan.candidates[chosen].sharing = SHARING;
     plan.vcs.iter_mut().for_each(|vc| vc.most_gpus = None);
     carry_out(&lab, folder.path(), &plan, &own);
     let both = record(&lab, &kept.join("slurm-after-plan.txt"));

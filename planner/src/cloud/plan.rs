@@ -453,7 +453,8 @@ impl CloudPlanAnswer {
             .map(|of| format!("{} {}", of.policy.in_words(), format::percent(of.report_cost_ratio.value)))
             .collect();
         report.summary.push(format!("On the same windows: {}.", said.join(", ")));
-        report.summary.extend(self.checkpoint.iter().map(CheckpointAdvice::in_words));
+        let on_spot = self.checkpoint.iter().filter(|_| self.followed != CloudPolicy::OnDemand);
+        report.summary.extend(on_spot.map(CheckpointAdvice::in_words));
         report.notes.clone_from(&self.notes);
         let mut table = ReportTable::new(
             "Zones and policies",

@@ -2,7 +2,7 @@
 //!
 //! Each case is tried on the windows of the plan in the zone that it chose (over all zones where they are those of one job): the *choice* is the policy that costs
 //! least, without a miss, on the windows to choose on, and the *cost* is that of the plan's policy on the windows to report on, as a share of all on-demand in that case. On-demand is
-//! taken to cost half as much and twice as much, and a changeover to take so; no price ratio is below 1.
+//! taken to cost half as much and twice as much, and a changeover to take so. Where the job has a price ratio and no prices, that is not taken below 1, and `times` says how far it was.
 //!
 //! **Work.** The policy is told the work that was said, and the job has 0.8 or 1.25 of it. It ends when the true work is done. Once what was said is done and the job goes on, nobody knows for how
 //! long: it uses the spot that it has to its end, and is on-demand otherwise. No safety net can hold then, so a job that is longer than said may **miss** its deadline. **Over knowing** is what that costs above
@@ -93,6 +93,11 @@ fn repriced(zone: &SpotSeries, ratio: f64, times: f64) -> SpotSeries {
 }
 
 impl Tried<'_> {
+    /// Whether prices are known, beside which the price ratio counts for nothing.
+    fn is_priced(&self) -> bool {
+        self.zone.map_or_else(|| self.series.iter().any(|zone| zone.price.is_some()), |zone| zone.price.is_some())
+    }
+
     fn attempts(&self, job: &DeadlineJob, times: f64, windows: &[Window]) -> Result<Vec<Attempt>> {
         let (request, ratio, jobs) = (self.request, self.job.price_ratio, [*job]);
         let all: Result<Vec<Vec<Attempt>>> = match (self.zone, &request.together) {
@@ -118,6 +123,9 @@ impl Tried<'_> {
 
     /// With another price or changeover, of which the policy knows.
     fn known(&self, varied: CloudVaried, times: f64) -> Result<CloudSensitivity> {
+        let least =
+            if varied == CloudVaried::PriceRatio && !self.is_priced() { 1.0 / self.job.price_ratio } else { 0.0 };
+        let times = times.max(least);
         let mut found = CloudSensitivity {
             varied,
             times,

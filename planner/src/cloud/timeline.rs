@@ -87,7 +87,12 @@ impl CloudTimeline {
         let mut watched = Watched { pilot: pilot(policy, &fitted), left_ms: Vec::new() };
         ride_priced(&mut watched, ahead, &prices, tick_ms, &job, &mut |of| held.push(of));
         let followed = moments(watched.left_ms, held);
-        let script = Script(optimal_holdings(ahead, &prices, tick_ms, &job)?.into_iter());
+        let optimal = optimal_holdings(ahead, &prices, tick_ms, &job)?;
+        if optimal.is_empty() {
+            // More choices than are kept: without the optimum there is nothing to hold the job against.
+            return Ok(None);
+        }
+        let script = Script(optimal.into_iter());
         let mut held = Vec::new();
         let mut watched = Watched { pilot: script, left_ms: Vec::new() };
         ride_without_net(&mut watched, ahead, &prices, tick_ms, &job, &mut |of| held.push(of));

@@ -154,6 +154,10 @@ pub struct ObjectiveOutcome {
     pub worst_vc: Option<f64>,
     /// The same as chosen.
     pub recommended_worst_vc: Option<f64>,
+    /// GPU time that jobs hold today, with what is lost when they are stopped, GPU-hours.
+    pub held_gpu_hours: f64,
+    /// The same as chosen.
+    pub recommended_held_gpu_hours: f64,
 }
 
 impl ObjectiveOutcome {
@@ -165,11 +169,13 @@ impl ObjectiveOutcome {
             recommended_told_error_s: after.told_error_s,
             worst_vc: before.worst_vc,
             recommended_worst_vc: after.worst_vc,
+            held_gpu_hours: before.held_gpu_s / 3600.0,
+            recommended_held_gpu_hours: after.held_gpu_s / 3600.0,
         }
     }
 
     /// What changes of it; no interval was found.
-    fn effects(self) -> impl Iterator<Item = Effect> {
+    fn effects(self, objective: &Objective) -> impl Iterator<Item = Effect> {
         let of = |what: &str, unit: &str, before: Option<f64>, after: Option<f64>| {
             Some(Effect {
                 what: what.to_owned(),
@@ -188,7 +194,9 @@ impl ObjectiveOutcome {
             self.worst_vc,
             self.recommended_worst_vc,
         );
-        told.into_iter().chain(worst)
+        let held =
+            of("GPU time that jobs hold", "GPU-h", Some(self.held_gpu_hours), Some(self.recommended_held_gpu_hours));
+        told.into_iter().chain(worst).chain(held.filter(|_| objective.is_of_time_held()))
     }
 
     /// In words, what is asked for.

@@ -229,6 +229,42 @@ impl EarlierOutcome {
     }
 }
 
+/// Jobs by class of size, if the objective asks for classes, each with at least 20 jobs and with what is measured of them today.
+pub(super) struct Classes(Vec<(Vec<usize>, Measured)>);
+
+impl Classes {
+    /// Those of some jobs; both replays are nodes of one's own, and today.
+    pub(super) fn of(
+        objective: &Objective,
+        workload: &Workload,
+        (private, today): (&Times, &Times),
+        jobs: &[usize],
+    ) -> Self {
+        let class = |job: usize| match objective.is_by_class() {
+            true => CLASSES.partition_point(|most| workload.shape_of(job).as_gpus() > *most),
+            false => 0,
+        };
+        let mut by_class: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        jobs.iter().for_each(|job| by_class.entry(class(*job)).or_default().push(*job));
+        let large = by_class.into_values().filter(|jobs| jobs.len() >= FEWEST_OF_VC);
+        let measured = |jobs: Vec<usize>| Some((jobs.clone(), today.measured(objective, private, workload, &jobs)?));
+        Self(large.filter_map(measured).collect())
+    }
+
+    /// What a replay costs on them, of today's 1; `None` if there are too few.
+    pub(super) fn cost(
+        &self,
+        objective: &Objective,
+        workload: &Workload,
+        (private, times): (&Times, &Times),
+    ) -> Option<f64> {
+        let of = |(jobs, today): &(Vec<usize>, Measured)| {
+            Some(objective.cost(&times.measured(objective, private, workload, jobs)?, today))
+        };
+        (!self.0.is_empty()).then(|| average(self.0.iter().filter_map(of)))
+    }
+}
+
 /// What setups are held against in the earlier time.
 pub(super) struct Yardstick<'a> {
     workload: &'a Workload,
@@ -239,8 +275,8 @@ pub(super) struct Yardstick<'a> {
     /// Those of them that run on nodes of their own as well.
     pub(super) jobs: Vec<usize>,
     halves: [Vec<usize>; 2],
-    /// Jobs of the whole time and of each third, by class, with what is measured of them today.
-    classes: Vec<Vec<(Vec<usize>, Measured)>>,
+    /// Jobs of the whole time and of each third.
+    classes: Vec<Classes>,
 }
 
 impl<'a> Yardstick<'a> {
@@ -260,30 +296,8 @@ impl<'a> Yardstick<'a> {
         let third = split_ms / WINDOWS as i64;
         let mut windows = vec![jobs.clone(), between(i64::MIN, third), between(third, 2 * third)];
         windows.push(between(2 * third, i64::MAX));
-        let class = |job: usize| match objective.is_by_class() {
-            true => CLASSES.partition_point(|most| workload.shape_of(job).as_gpus() > *most),
-            false => 0,
-        };
-        let split = |jobs: Vec<usize>| {
-            let mut by_class: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-            jobs.into_iter().for_each(|job| by_class.entry(class(job)).or_default().push(job));
-            let large = by_class.into_values().filter(|jobs| jobs.len() >= FEWEST_OF_VC);
-            let of_class = |jobs: Vec<usize>| {
-                today.measured(objective, &private, workload, &jobs).map(|measured| (jobs, measured))
-            };
-            large.filter_map(of_class).collect()
-        };
-        let classes = windows.into_iter().map(split).collect();
+        let classes = windows.iter().map(|jobs| Classes::of(objective, workload, (&private, today), jobs)).collect();
         Self { workload, objective: objective.clone(), private, of_today, jobs, halves, classes }
-    }
-
-    /// What a setup costs on the jobs of one of the windows; `None` if there are too few.
-    fn cost(&self, times: &Times, classes: &[(Vec<usize>, Measured)]) -> Option<f64> {
-        let of = |(jobs, today): &(Vec<usize>, Measured)| {
-            let measured = times.measured(&self.objective, &self.private, self.workload, jobs)?;
-            Some(self.objective.cost(&measured, today))
-        };
-        (!classes.is_empty()).then(|| average(classes.iter().filter_map(of)))
     }
 
     /// How a setup did.
@@ -291,7 +305,7 @@ impl<'a> Yardstick<'a> {
         let mut wronged: Vec<usize> = self.halves.iter().flat_map(|half| self.wronged(half, times)).collect();
         wronged.sort_unstable();
         wronged.dedup();
-        let mut costs = self.classes.iter().map(|classes| self.cost(times, classes));
+        let mut costs = self.classes.iter().map(|of| of.cost(&self.objective, self.workload, (&self.private, times)));
         EarlierOutcome {
             waits: times.waited(&self.jobs).unwrap_or(JobWaits::NONE),
             cost: costs.next().flatten().unwrap_or(1.0),

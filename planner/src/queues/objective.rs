@@ -116,6 +116,11 @@ impl Objective {
         self.terms.iter().any(|(term, _)| *term == Term::Fair)
     }
 
+    /// Whether GPU time held counts.
+    pub(super) fn is_of_time_held(&self) -> bool {
+        self.terms.iter().any(|(term, _)| *term == Term::Held)
+    }
+
     /// Whether the 95 % wait is all of a wait that counts.
     pub(super) fn is_of_the_tail(&self) -> bool {
         let mut waits = self.terms.iter().filter(|(term, _)| term.is_wait()).peekable();

@@ -28,7 +28,7 @@
 
 use rayon::prelude::*;
 
-use super::measure::{EarlierOutcome, FEWEST_OF_VC, JobWaits, Measured, Times, Yardstick, by_vc, compared};
+use super::measure::{Classes, EarlierOutcome, FEWEST_OF_VC, JobWaits, Measured, Times, Yardstick, by_vc, compared};
 use super::objective::Objective;
 use super::setup::{Ground, Knobs, QueueChange, Setup};
 use super::share::{Shares, Sharing};
@@ -368,7 +368,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     }
     let measured =
         |times: &Times| times.measured(&request.objective, &private, workload, &jobs).unwrap_or(Measured::NONE);
-    let measured_today = measured(&today_times);
+    let classes = Classes::of(&request.objective, workload, (&private, &today_times), &jobs);
     let later = |(setup, round, earlier): Known| -> Result<(TriedSetup, Times)> {
         let times = ground.times(&setup, workload, &told)?;
         done();
@@ -377,7 +377,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
         let later = LaterOutcome {
             waits: measured.waits,
             measured,
-            cost: request.objective.cost(&measured, &measured_today),
+            cost: classes.cost(&request.objective, workload, (&private, &times)).unwrap_or(1.0),
             cannot_run: of_today.iter().filter(|job| times.wait_ms(**job).is_none()).count(),
             stopped,
             lost_gpu_hours,

@@ -77,6 +77,16 @@ fn told_ms(scene: &Scene<'_>, schedule: &Schedule, estimate: Estimate, job: usiz
     // As the engine takes them: in order of their starts.
     warm.sort_by_key(|of| of.start_ms);
     let mut then: Workload = workload.arranged(&jobs, submits);
+    // The engine expects a job that runs to end what is known of it from time 0 on.
+    for of in &warm {
+        let (at, left) = (of.job as usize, left_ms.get(of.job as usize).copied());
+        if let Some(requested) = then.requested_ms.get_mut(at) {
+            *requested = requested.and(left);
+        }
+        if let Some(predicted) = then.predicted_s.get_mut(at) {
+            *predicted = predicted.and(left.map(|left| left as f64 / 1e3));
+        }
+    }
     then.run_ms = left_ms;
     (then.warm, then.unfinished, then.once) = (warm, Vec::new(), Vec::new());
     let rehearsed = simulate(&then, &as_of(&scene.cluster, now), &scene.policy)?;
@@ -128,7 +138,11 @@ mod tests {
     }
 
     fn scene(workload: &Workload, gpus: u32, order: Order) -> Scene<'_> {
-        let policy = Policy { order, scan: Scan::Skip, estimate: Estimate::Predicted, ..Policy::default() };
+        scanned(workload, gpus, order, Scan::Skip)
+    }
+
+    fn scanned(workload: &Workload, gpus: u32, order: Order, scan: Scan) -> Scene<'_> {
+        let policy = Policy { order, scan, estimate: Estimate::Predicted, ..Policy::default() };
         Scene { workload: Cow::Borrowed(workload), cluster: Cluster::of_vcs(&[("all", 1, gpus)]), policy }
     }
 
@@ -152,6 +166,16 @@ mod tests {
         let jobs = workload(&[(0, 100, 100), (1, 50, 50), (2, 10, 10)]);
         assert_eq!(told(&scene(&jobs, 1, Order::Fifo), &[1, 2]), [(1, 0), (2, 0)]);
         assert_eq!(told(&scene(&jobs, 1, Order::Sjf), &[1, 2]), [(1, 10 * S), (2, 0)]);
+    }
+
+    #[test]
+    fn who_runs_is_expected_to_end_as_known() {
+        // Two GPUs. The first job runs until 100 s, so the one of two GPUs that comes at 10 s is told 100 s, and one of a GPU and 60 s that comes at 50 s would end
+        // after that: it is told that it goes last, at 150 s. If what was left of the first were taken for its whole run, it would be told to start at once.
+        let mut jobs = workload(&[(0, 100, 100), (10, 50, 50), (50, 60, 60)]);
+        jobs.shapes.push(Shape::whole(2));
+        jobs.shape[1] = 1;
+        assert_eq!(told(&scanned(&jobs, 2, Order::Fifo, Scan::Easy), &[0, 1, 2]), [(0, 0), (1, 0), (2, 0)]);
     }
 
     #[test]

@@ -272,9 +272,10 @@ impl Fidelity {
             }
             Verdict::FarOff => "The replay is far from what happened, so do not build advice on it",
         };
-        let others = match self.wait_order_tau.filter(|_| !self.has_the_same_wait()) {
+        let others = match self.wait_order_tau {
+            _ if self.has_the_same_wait() => String::new(),
             Some(tau) => format!(", and others wait than did (order of waits τ = {tau:.3})"),
-            None => String::new(),
+            None => ", and who waits is not told by it".to_owned(),
         };
         format!("{meets}: {}{others} ({}).", self.measured(), self.compared())
     }

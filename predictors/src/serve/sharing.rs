@@ -137,14 +137,10 @@ impl ShareAsked {
 
     /// Bytes that the answer takes at most.
     pub(super) fn answer_bytes(&self) -> usize {
-        let mut names: Vec<usize> = self.running.iter().map(AskedJob::name_bytes).collect();
+        // All are answered before the best of them are kept.
+        let names = self.running.iter().map(AskedJob::name_bytes).sum::<usize>();
         let each = CANDIDATE_BYTES + (self.gpu_type.len() + self.job.name_bytes()) * NAME_TIMES;
-        if let Some(top) = self.top {
-            // Those with the longest names may be the best.
-            names.sort_unstable_by(|one, other| other.cmp(one));
-            names.truncate(top);
-        }
-        names.len() * each + names.iter().sum::<usize>() * NAME_TIMES
+        self.running.len() * each + names * NAME_TIMES
     }
 
     /// Answers about some of the candidates, in the order of the request. What was answered before is in `known`.
@@ -224,12 +220,11 @@ mod tests {
             let alone = ask(std::slice::from_ref(one), "").some(&predictor, 0..1, &mut Known::new());
             assert_eq!(alone, std::slice::from_ref(answer));
         }
-        // The best three of all, and room for no more.
+        // The best three of all.
         let best = ask(&jobs, r#","top":3"#);
         let (whole, three) = (ShareAnswer::of(all.clone(), asked.top()), ShareAnswer::of(all, best.top()));
         let ids = |of: &ShareAnswer| of.candidates.iter().map(|one| one.answer.id.clone()).collect::<Vec<_>>();
         assert_eq!((ids(&three).as_slice(), three.candidates[2].rank), (&ids(&whole)[..3], 3));
-        assert!(best.answer_bytes() < asked.answer_bytes() / 15);
         assert!(ask(&jobs, r#","top":0"#).check().is_err());
     }
 }

@@ -105,7 +105,7 @@ impl QueuesAnswer {
                 Effect::of("95 % quantile of the wait", "s", &change.p95_wait_s, &interval),
             ]
             .into_iter()
-            .chain(self.held_out.objective.effects())
+            .chain(self.held_out.objective.effects(&self.objective))
             .collect(),
             against: format!("the cluster as it is, {}", self.today),
             basis: Basis::LaterDays,

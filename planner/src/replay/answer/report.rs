@@ -180,7 +180,7 @@ impl Answer {
             section = section.with_text("**Do not act on what follows.** The cluster did something else than this policy on these nodes; say what it did with --recorded and --cluster.");
         }
         section.with_definition(format!("Replayed was {}.", self.recorded_policy)).with_definition(
-            "Exact: every start met to the millisecond. Good: mean wait within 10 % (or 60 s) and τ at least 0.95. Rough: within 50 % and 0.80. Else far off.",
+            "Exact: every start met to the millisecond. Good: mean wait within 10 % (or 60 s), τ of starts at least 0.95, and τ of waits at least 0.5 or nine starts of ten within a minute. Both take a recorded start of at least half of the jobs. Rough: within 50 % and 0.80, or less than that takes. Else far off.",
         )
     }
 

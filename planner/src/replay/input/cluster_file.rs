@@ -503,7 +503,6 @@ fn inferred(facts: &JobFacts<'_>, names: &[String], resource: Resource, text: &m
     let (mut first_ms, mut last_ms, mut longest_s) = (i64::MAX, i64::MIN, 1.0_f64);
     for job in 0..facts.len() {
         let Some(amount) = resource.given(jobs, job).filter(|amount| *amount > 0.0) else { continue };
-        all += 1;
         let vc = jobs.vc.get(job).unwrap_or_default();
         let of = match names {
             _ if !alone => POOL,
@@ -511,6 +510,7 @@ fn inferred(facts: &JobFacts<'_>, names: &[String], resource: Resource, text: &m
             _ if vc.is_empty() => continue,
             _ => vc,
         };
+        all += 1;
         let Use { runs, largest, work } = busiest.entry(of).or_default();
         *largest = largest.max(amount);
         let run_s = facts.run_s(job).unwrap_or(0.0).max(0.0);
@@ -544,7 +544,7 @@ fn inferred(facts: &JobFacts<'_>, names: &[String], resource: Resource, text: &m
         comment(
             text,
             &format!(
-                "{of}, so what ran at once is not known. The nodes are therefore at least as many as have a load of {LOAD} with what all of them ran, over the time in which they were submitted."
+                "{of}, so what ran at once is not known. The nodes are therefore at least as many as have a load of {LOAD} with what all of them ran, over the time in which they were submitted, or the longest run if that is more."
             ),
         );
     }

@@ -88,7 +88,7 @@ impl Reasons {
 /// Makes the workload and the cluster of `trace`; the cluster is that of `site`, else the trace's own.
 ///
 /// # Errors
-/// If no job is left, or nothing says how large the cluster is (the message has a `cluster.toml` to start from).
+/// If no job is left, or nothing says how large the cluster is.
 pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loaded> {
     let facts = JobFacts::of(trace);
     let mut reasons = Reasons::default();

@@ -41,7 +41,7 @@ pub struct VcLoad {
 /// Offered loads over the time in which jobs come.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OfferedLoads {
-    /// The time from the first to the last submission, seconds.
+    /// The time from the first to the last submission, or the longest run if that is more, seconds.
     pub span_s: f64,
     /// What all jobs ask for, GPU-hours.
     pub asked_gpu_hours: f64,
@@ -59,7 +59,10 @@ impl OfferedLoads {
     /// Of the jobs for which `can_run` holds; `None` where all come at one moment.
     pub(crate) fn of(workload: &Workload, cluster: &Cluster, can_run: impl Fn(usize) -> bool) -> Option<Self> {
         let first = workload.submit_ms.first().copied()?.max(0);
+        // No shorter than the longest job: what comes within an hour and runs for ten is not asked of that hour.
+        let longest = (0..workload.len()).filter(|job| can_run(*job)).filter_map(|job| workload.run_ms.get(job)).max();
         let last = workload.submit_ms.last().copied()?.max(0);
+        let last = if last > first { last.max(first + longest.copied().unwrap_or(0)) } else { last };
         let span_s = (last - first) as f64 / 1e3;
         if span_s <= 0.0 {
             return None;
