@@ -15,8 +15,7 @@ use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::SourceRecord;
 
-use super::measure::JobWaits;
-use super::objective::Objective;
+use super::objective::{JobWaits, Objective};
 use super::pooling::PoolingCheck;
 use super::search::{QueuesRequest, SearchOutcome, TriedSetup, VcOutcome, search};
 use super::setup::{QueueChange, Setup};

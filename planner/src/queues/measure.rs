@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use tracecast_analytics::stats::quantile::quantiles_in_place;
 
-use super::objective::{MINUTE_S, Objective};
+use super::objective::{JobWaits, MINUTE_S, Measured, Objective};
 use super::setup::Scene;
 use super::told;
 use crate::error::Result;
@@ -30,41 +30,6 @@ const SEED: u64 = 1;
 pub(super) const WINDOWS: usize = 3;
 /// GPUs of the largest job of each class of size but the last.
 const CLASSES: [f64; 2] = [1.0, 8.0];
-
-/// What jobs of a VC, or all, waited.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct JobWaits {
-    /// Jobs.
-    pub jobs: usize,
-    /// Their waits.
-    pub merit: Merit,
-    /// Median of the wait, seconds.
-    pub median_wait_s: f64,
-}
-
-impl JobWaits {
-    /// Of no job.
-    pub(super) const NONE: Self =
-        Self { jobs: 0, merit: Merit { mean_wait_s: 0.0, p95_wait_s: 0.0 }, median_wait_s: 0.0 };
-}
-
-/// What a replay did to some jobs, as far as an objective looks at it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measured {
-    /// Their waits.
-    pub waits: JobWaits,
-    /// Of VCs with at least 20 of them, the mean wait as a share of that on nodes of its own, a minute added to both: of the VC of which it is greatest. `None` if not asked for.
-    pub worst_vc: Option<f64>,
-    /// How far starts are from what jobs could be told, on average, seconds. `None` if not asked for, or if none of them was asked.
-    pub told_error_s: Option<f64>,
-    /// What they hold, GPU-seconds.
-    pub held_gpu_s: f64,
-}
-
-impl Measured {
-    /// Of no job.
-    pub(super) const NONE: Self = Self { waits: JobWaits::NONE, worst_vc: None, told_error_s: None, held_gpu_s: 0.0 };
-}
 
 /// What a replay did to each job.
 pub(super) struct Times {

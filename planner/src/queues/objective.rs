@@ -22,13 +22,48 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::measure::Measured;
 use crate::error::{Error, Result};
+use crate::replay::compare::Merit;
 
 /// Added to waits that are divided, seconds.
 pub(super) const MINUTE_S: f64 = 60.0;
 /// The greatest weight.
 const MOST_WEIGHT: f64 = 1e6;
+
+/// What jobs of a VC, or all, waited.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct JobWaits {
+    /// Jobs.
+    pub jobs: usize,
+    /// Their waits.
+    pub merit: Merit,
+    /// Median of the wait, seconds.
+    pub median_wait_s: f64,
+}
+
+impl JobWaits {
+    /// Of no job.
+    pub(super) const NONE: Self =
+        Self { jobs: 0, merit: Merit { mean_wait_s: 0.0, p95_wait_s: 0.0 }, median_wait_s: 0.0 };
+}
+
+/// What a replay did to some jobs, as far as an objective looks at it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured {
+    /// Their waits.
+    pub waits: JobWaits,
+    /// Of VCs with at least 20 of them, the mean wait as a share of that on nodes of its own, a minute added to both: of the VC of which it is greatest. `None` if not asked for.
+    pub worst_vc: Option<f64>,
+    /// How far starts are from what jobs could be told, on average, seconds. `None` if not asked for, or if none of them was asked.
+    pub told_error_s: Option<f64>,
+    /// What they hold, GPU-seconds.
+    pub held_gpu_s: f64,
+}
+
+impl Measured {
+    /// Of no job.
+    pub(super) const NONE: Self = Self { waits: JobWaits::NONE, worst_vc: None, told_error_s: None, held_gpu_s: 0.0 };
+}
 
 /// What is to be small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -238,8 +273,6 @@ impl From<Objective> for String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::queues::measure::JobWaits;
-    use crate::replay::compare::Merit;
 
     fn measured(mean_min: f64, p95_min: f64, median_min: f64) -> Measured {
         Measured {

@@ -28,8 +28,8 @@
 
 use rayon::prelude::*;
 
-use super::measure::{Classes, EarlierOutcome, FEWEST_OF_VC, JobWaits, Measured, Times, Yardstick, by_vc, compared};
-use super::objective::Objective;
+use super::measure::{Classes, EarlierOutcome, FEWEST_OF_VC, Times, Yardstick, by_vc, compared};
+use super::objective::{JobWaits, Measured, Objective};
 use super::setup::{Ground, Knobs, QueueChange, Setup};
 use super::share::{Shares, Sharing};
 use super::told;
@@ -186,10 +186,16 @@ struct Trial<'a> {
     done: &'a (dyn Fn() + Sync),
 }
 
+/// Replays a setup, and tells these jobs when they would start.
+fn times(ground: &Ground<'_>, setup: &Setup, workload: &Workload, told: &[usize]) -> Result<Times> {
+    let scene = ground.scene(setup, workload)?;
+    if told.is_empty() { Times::of(&scene) } else { Times::telling(&scene, ground.estimate, told) }
+}
+
 impl Trial<'_> {
     fn judge(&self, setups: Vec<Setup>, round: usize) -> Result<Vec<Known>> {
         let one = |setup: Setup| {
-            let times = self.ground.times(&setup, self.workload, &self.told)?;
+            let times = times(&self.ground, &setup, self.workload, &self.told)?;
             (self.done)();
             let judged = self.yardstick.judge(&times);
             Ok((setup, round, judged))
@@ -321,8 +327,8 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     let yardstick = Yardstick::new(
         &known,
         (split_ms, &request.objective),
-        ground.times(&private, &known, &[])?,
-        &ground.times(&as_today, &known, &told)?,
+        times(&ground, &private, &known, &[])?,
+        &times(&ground, &as_today, &known, &told)?,
     );
     done();
     if yardstick.jobs.len() < FEWEST_JOBS {
@@ -359,8 +365,8 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
         .collect();
     // The later jobs, in a replay of all.
     let told = told_of(workload, split_ms);
-    let private = ground.times(&private, workload, &[])?;
-    let today_times = ground.times(&as_today, workload, &told)?;
+    let private = times(&ground, &private, workload, &[])?;
+    let today_times = times(&ground, &as_today, workload, &told)?;
     let of_today = today_times.counted(workload, split_ms, i64::MAX);
     let jobs: Vec<usize> = of_today.iter().copied().filter(|job| private.wait_ms(*job).is_some()).collect();
     if jobs.len() < FEWEST_JOBS {
@@ -370,7 +376,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
         |times: &Times| times.measured(&request.objective, &private, workload, &jobs).unwrap_or(Measured::NONE);
     let classes = Classes::of(&request.objective, workload, (&private, &today_times), &jobs);
     let later = |(setup, round, earlier): Known| -> Result<(TriedSetup, Times)> {
-        let times = ground.times(&setup, workload, &told)?;
+        let times = times(&ground, &setup, workload, &told)?;
         done();
         let measured = measured(&times);
         let (stopped, lost_gpu_hours) = times.stopped(workload, &jobs);
@@ -417,7 +423,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     let allowed = tried.iter().enumerate().filter(|(_, tried)| tried.is_allowed());
     let hindsight = allowed.min_by(|a, b| with_hindsight(a.1).total_cmp(&with_hindsight(b.1))).map_or(0, |(at, _)| at);
     let Some(ideal) = tried.get(hindsight) else { return Err(Error::NoScenario("there is no candidate")) };
-    let (picked_times, ideal) = (ground.times(&picked, workload, &[])?, ground.times(&ideal.setup, workload, &[])?);
+    let (picked_times, ideal) = (times(&ground, &picked, workload, &[])?, times(&ground, &ideal.setup, workload, &[])?);
     let runs = |job: &usize| [&picked_times, &ideal].iter().all(|times| times.wait_ms(*job).is_some());
     let ran: Vec<usize> = jobs.iter().copied().filter(runs).collect();
     let named = [("today", &today_times), ("chosen", &picked_times), ("hindsight", &ideal)];

@@ -25,7 +25,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::time::{DAY_MS, HOUR_MS, MINUTE_MS, WEEK_MS};
 
-use super::measure::Times;
 use super::share::{Shares, Sharing, ShortQueue};
 use crate::error::Result;
 use crate::sim::Weights;
@@ -334,15 +333,6 @@ impl Ground<'_> {
             }
         }
         Ok(Scene { workload: Cow::Owned(routed), cluster, policy })
-    }
-
-    /// Replays a setup, and tells these jobs when they would start.
-    ///
-    /// # Errors
-    /// As [`Shares::shared`].
-    pub(super) fn times(&self, setup: &Setup, workload: &Workload, told: &[usize]) -> Result<Times> {
-        let scene = self.scene(setup, workload)?;
-        if told.is_empty() { Times::of(&scene) } else { Times::telling(&scene, self.estimate, told) }
     }
 
     /// Jobs that go to the short queue, and the VC that it is.
