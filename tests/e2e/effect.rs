@@ -5,7 +5,7 @@
 //! files are loaded and the same jobs recorded again. The mean wait has to change as forecast: in its direction, and by an amount within the interval.
 //!
 //! The plan is carried out without reclaiming: a job that Slurm requeues may not start for two minutes, which is nothing to jobs of hours and all to jobs of seconds.
-//! Takes about eight minutes with the start of the lab.
+//! Takes about ten minutes with the start of the lab.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 //!
 //! Needs root and Debian packages (the lab script installs them), so it runs only where `TRACECAST_SLURM_LAB=1` is set.
 //! Takes about a minute, four more for backfills that look not far ahead, two for nodes on switches, two for nodes that run out of processors and memory, five more for the 160 jobs that are recorded under backfill, four for those that are submitted with predictions,
-//! three for the nodes that are put to sleep, two for limits by QOS, eight for shares of accounts, eight for a plan of queues before and after, and one each for queues that
+//! three for the nodes that are put to sleep, two for limits by QOS, eight for shares of accounts, ten for a plan of queues before and after, and one each for queues that
 //! share their nodes and for jobs that wait for cleaner hours.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
