@@ -1,7 +1,7 @@
 //! A cloud plan as tasks of SkyPilot: one on spot, one on-demand, and in words when to go from one to the other.
 //!
 //! SkyPilot starts and recovers instances and knows no deadline, so the plan writes both tasks, which share their work through a checkpoint that
-//! the job itself writes, and notes with the moments of the plan. A job over several zones names them in their order (`ordered`). Where the name of a zone tells whose it is ([`infra`](super::infra)), the task asks for it. The notes name the zones
+//! the job itself writes, and notes with the moments of the plan. A job over several zones names them in their order (`ordered`). Where the name of a zone tells whose it is (`infra`), the task asks for it. The notes name the zones
 //! that it could not ask for. O(1).
 //!
 //! Worked example: of `us-central1-a` and `here`, in this order, the task names `gcp/us-central1/us-central1-a`, and the notes say that `here` is missing.

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Each term is 1 today. A setup costs their mean by weight. With `classes` that is found for jobs of one GPU, of up to 8, and of more, and each class with at least 20 jobs
-//! counts alike. A minute is added so that where today hardly waits seconds do not count as multiples. The fifth is the predictability of PCS (OSDI 2024), with a [rehearsal](super::told)
+//! counts alike. A minute is added so that where today hardly waits seconds do not count as multiples. The fifth is the predictability of PCS (OSDI 2024), with a rehearsal (`told`)
 //! as what is told; the fourth is the worst ρ of Themis (NSDI 2020), of waits in place of whole times. Nodes are the same under every setup, so that GPU time held is what their use and
 //! their cost hang on.
 //!
