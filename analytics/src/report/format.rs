@@ -40,6 +40,16 @@ pub fn counted(value: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(value), if value == 1 { one } else { many })
 }
 
+/// Names separated by commas, the first `most` of them and how many there are more: `a, b and 3 more`.
+#[must_use]
+pub fn names<S: AsRef<str>>(all: &[S], most: usize) -> String {
+    let first = all.iter().take(most).map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
+    match all.len().saturating_sub(most) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
 /// Numbers from here on are written with an exponent, since nobody counts sixteen digits.
 const EXPONENT_FROM: f64 = 1e15;
 
@@ -223,6 +233,16 @@ mod tests {
         assert_eq!(significant(123_456_789.123_4), 123_456_789.1);
         assert_eq!(significant(-2.5e-300), -2.5e-300);
         assert!(significant(f64::NAN).is_nan());
+    }
+
+    #[test]
+    fn names_beyond_the_most_are_counted() {
+        let all = ["a", "b", "c", "d"];
+        assert_eq!(names(&all, 2), "a, b and 2 more");
+        assert_eq!(
+            (names(&all, 4), names(&all[..1], 4), names::<&str>(&[], 4)),
+            ("a, b, c, d".into(), "a".into(), String::new())
+        );
     }
 
     #[test]

@@ -70,6 +70,11 @@ impl Answering {
 }
 
 impl Checked<'_> {
+    /// Whether a form or a chart needs the report.
+    pub(crate) fn reports(&self, charts: Option<&Path>) -> bool {
+        charts.is_some() || !matches!(self.answering.form(), Form::Json)
+    }
+
     /// Renders, draws charts into a folder if one is named, and writes. The report is made only if a form or a chart needs it.
     pub(crate) fn write<F: FnOnce() -> Report>(
         &self,

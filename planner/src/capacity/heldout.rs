@@ -205,10 +205,9 @@ impl Before {
             .filter(|(_, submit)| **submit < to_ms)
             .map(|(job, _)| job)
             .collect();
-        let submits = until.iter().filter_map(|job| loaded.workload.submit_ms.get(*job as usize).copied()).collect();
         Self {
             known: loaded.known_at(from_ms),
-            ahead: loaded.workload.arranged(&until, submits),
+            ahead: loaded.workload.only(&until),
             parts: Part::all(&loaded.cluster, from_ms),
         }
     }

@@ -30,12 +30,6 @@ pub struct Part {
     vc_of: BTreeMap<u16, u16>,
 }
 
-/// Nodes of a group at a moment.
-fn nodes_at(group: &Group, now: i64) -> u32 {
-    let at = group.sizes.partition_point(|(from, _)| *from <= now).saturating_sub(1);
-    group.sizes.get(at).map_or(0, |(_, nodes)| *nodes)
-}
-
 impl Part {
     /// The parts of a cluster as they are at `now` (milliseconds from time 0), in the order of its pools; pools without a VC or without nodes are none.
     pub fn all(cluster: &Cluster, now: i64) -> Vec<Self> {
@@ -52,7 +46,7 @@ impl Part {
                 let (quota_milli, guarantee_milli) = (fixed(&vc.quota_milli), fixed(&vc.guarantee_milli));
                 vcs.push(Vc { quota_milli, guarantee_milli, ..Vc::new(vc.name.clone(), 0) });
             }
-            let nodes: Vec<u32> = pool.groups.iter().map(|group| nodes_at(group, now)).collect();
+            let nodes: Vec<u32> = pool.groups.iter().map(|group| group.nodes_at(now)).collect();
             let first = firsts.get(at).copied().unwrap_or(0);
             let most: u32 = pool.groups.iter().map(Group::most_nodes).sum();
             let outages = cluster.outages.iter().filter(|outage| (first..first + most).contains(&outage.node));
@@ -255,8 +249,7 @@ impl Part {
     pub fn jobs(&self, workload: &Workload) -> Workload {
         let mine = |job: &u32| workload.vc.get(*job as usize).is_some_and(|vc| self.vc_of.contains_key(vc));
         let jobs: Vec<u32> = (0u32..).take(workload.len()).filter(mine).collect();
-        let submits = jobs.iter().filter_map(|job| workload.submit_ms.get(*job as usize).copied()).collect();
-        let mut part = workload.arranged(&jobs, submits);
+        let mut part = workload.only(&jobs);
         for vc in &mut part.vc {
             *vc = self.vc_of.get(vc).copied().unwrap_or(0);
         }

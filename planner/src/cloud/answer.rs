@@ -166,20 +166,6 @@ impl CloudBacktestAnswer {
         let mut notes = notes(series);
         notes.extend(request.together.map(|together| moving(&together)));
         notes.extend(request.elastic.then(|| taking(request.need)));
-        let timeline = match (series.first(), &request.together) {
-            (Some(zone), None) => {
-                let jobs = request.jobs()?;
-                let starts = found.traces.first().map(|of| of.starts_s.as_slice()).unwrap_or_default();
-                let start_s = starts.get(starts.len() / 2).copied().unwrap_or(0.0);
-                let start = (start_s * 1e3 / zone.tick_ms as f64).round() as usize;
-                let middle = request.slacks.len() / 2;
-                match request.slacks.get(middle).copied().zip(jobs.get(middle)) {
-                    Some(of) => CloudTimeline::of(zone, request, of, start, found.chosen)?,
-                    None => None,
-                }
-            }
-            _ => None,
-        };
         notes.push("The first start of each trace has no past, and is decided with the prior alone.".to_owned());
         Ok(Self {
             schema: SCHEMA.to_owned(),
@@ -194,9 +180,25 @@ impl CloudBacktestAnswer {
             checkpoint_gb: request.together.map(|together| together.checkpoint_gb),
             egress_usd_per_gb: request.together.map(|together| together.egress_usd_per_gb),
             found,
-            timeline,
+            timeline: None,
             sources: series.iter().flat_map(|zone| zone.sources.clone()).collect(),
         })
+    }
+
+    /// With one start tick by tick, for the charts of [`report`](Self::report): the middle one of the first trace, at the middle slack. Of zones together and of elastic jobs there is none.
+    ///
+    /// # Errors
+    /// If its optimum cannot be found.
+    pub fn with_timeline(mut self, series: &[SpotSeries], request: &CloudRequest) -> Result<Self> {
+        let Some(zone) = series.first().filter(|_| request.together.is_none()) else { return Ok(self) };
+        let starts = self.found.traces.first().map(|of| of.starts_s.as_slice()).unwrap_or_default();
+        let start_s = starts.get(starts.len() / 2).copied().unwrap_or(0.0);
+        let start = (start_s * 1e3 / zone.tick_ms as f64).round() as usize;
+        let (jobs, middle) = (request.jobs()?, request.slacks.len() / 2);
+        if let Some(of) = request.slacks.get(middle).copied().zip(jobs.get(middle)) {
+            self.timeline = CloudTimeline::of(zone, request, of, start, self.found.chosen)?;
+        }
+        Ok(self)
     }
 
     fn tally(&self, policy: CloudPolicy) -> Option<&PolicyTally> {

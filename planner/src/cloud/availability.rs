@@ -52,6 +52,23 @@ pub struct SpotSeries {
 }
 
 impl SpotSeries {
+    /// For tests: so many instances in each tick, and nothing else known.
+    #[cfg(test)]
+    pub(crate) fn of_counts(name: &str, tick_ms: i64, counts: Vec<f64>) -> Self {
+        Self {
+            name: name.to_owned(),
+            zone: None,
+            instance: None,
+            tick_ms,
+            counts,
+            unread: Vec::new(),
+            begins_ms: None,
+            price: None,
+            list_price: None,
+            sources: Vec::new(),
+        }
+    }
+
     /// From a source read on its own. `gap_ms` stands for what the source says between its samples.
     ///
     /// # Errors

@@ -263,18 +263,7 @@ mod tests {
     /// third.
     #[test]
     fn no_spot_and_nothing_but_spot() {
-        let zone = |name: &str, count: f64| SpotSeries {
-            name: name.to_owned(),
-            zone: None,
-            instance: None,
-            tick_ms: 3_600_000,
-            counts: vec![count; 30],
-            unread: Vec::new(),
-            begins_ms: None,
-            price: None,
-            list_price: None,
-            sources: Vec::new(),
-        };
+        let zone = |name: &str, count: f64| SpotSeries::of_counts(name, 3_600_000, vec![count; 30]);
         let request = CloudRequest {
             work_ms: 10 * 3_600_000,
             deadline_ms: None,

@@ -79,17 +79,12 @@ mod tests {
     /// Ten runs of 24 h, each lost after it, and the same two at a time for an elastic job of two instances.
     #[test]
     fn the_worked_example() {
-        let zone = |count: f64| SpotSeries {
-            name: "a".to_owned(),
-            zone: None,
-            instance: None,
-            tick_ms: 3_600_000,
-            counts: (0..250).map(|tick| if tick % 25 == 24 { 0.0 } else { count }).collect(),
-            unread: Vec::new(),
-            begins_ms: None,
-            price: None,
-            list_price: None,
-            sources: Vec::new(),
+        let zone = |count: f64| {
+            SpotSeries::of_counts(
+                "a",
+                3_600_000,
+                (0..250).map(|tick| if tick % 25 == 24 { 0.0 } else { count }).collect(),
+            )
         };
         for (zone, of, losses) in [(zone(1.0), (1, false), 10), (zone(2.0), (2, true), 20), (zone(2.0), (2, false), 10)]
         {

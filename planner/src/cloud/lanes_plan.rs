@@ -130,18 +130,7 @@ mod tests {
     /// With no time to spare all four run, whatever there is.
     #[test]
     fn as_many_nodes_as_there_are() {
-        let zone = SpotSeries {
-            name: "half".to_owned(),
-            zone: None,
-            instance: None,
-            tick_ms: HOUR,
-            counts: vec![2.0; 200],
-            unread: Vec::new(),
-            begins_ms: None,
-            price: None,
-            list_price: None,
-            sources: Vec::new(),
-        };
+        let zone = SpotSeries::of_counts("half", HOUR, vec![2.0; 200]);
         let job = DeadlineJob { work_ms: 4 * HOUR, deadline_ms: 6 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
         let (now, nodes) = from_now(&zone, CloudPolicy::Greedy, (4, true), &job);
         let nodes = nodes.unwrap();

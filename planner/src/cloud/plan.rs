@@ -162,8 +162,9 @@ impl CloudPlanAnswer {
             None => (&CloudPolicy::ALL, &CloudPolicy::CAUSAL),
         };
         // Together, all traces are one: as long as the shortest.
+        let shortest = || series.iter().min_by_key(|zone| zone.counts.len());
         let tried_on: Vec<&SpotSeries> = match market {
-            Some(_) => series.iter().min_by_key(|zone| zone.counts.len()).into_iter().collect(),
+            Some(_) => shortest().into_iter().collect(),
             None => series.iter().collect(),
         };
         let mut candidates: Vec<CloudCandidate> = Vec::new();
@@ -222,20 +223,18 @@ impl CloudPlanAnswer {
                 (now, None, nodes)
             }
         };
-        let asked = chosen_of(if market.is_some() { &[] } else { series }, &best).ok();
-        let on = match asked {
-            Some(zone) => zone,
-            None => series.iter().min_by_key(|zone| zone.counts.len()).ok_or(Error::NoScenario("no trace is named"))?,
-        };
+        let of_one = if market.is_some() { None } else { Some(chosen_of(series, &best)?) };
+        let on = of_one.or_else(shortest).ok_or(Error::NoScenario("no trace is named"))?;
         let tried = Tried {
             series,
-            zone: asked,
+            zone: of_one,
             request,
             job: *job,
             policy: best.policy,
             windows: windows(on, jobs, request.starts)?,
         };
-        let sensitivity = tried.cases()?;
+        let as_said = CloudSensitivity::as_said(best.report_cost_ratio.value, best.report_misses, best.policy);
+        let sensitivity = tried.cases(as_said)?;
         let zone = match &zones {
             Some(zones) => {
                 let named = zones.order.first().or(Some(&zones.on_demand_zone));
@@ -301,10 +300,8 @@ impl CloudPlanAnswer {
                 format!("`{}`", zones.on_demand_zone)
             }
             Some(zones) => {
-                let named: Vec<String> = zones.order.iter().take(3).map(|zone| format!("`{zone}`")).collect();
-                let rest = zones.order.len().saturating_sub(named.len());
-                let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-                format!("{}{more}, in this order", named.join(", "))
+                let named: Vec<String> = zones.order.iter().map(|zone| format!("`{zone}`")).collect();
+                format!("{}, in this order", format::names(&named, 3))
             }
             None => format!("`{}`", self.trace),
         }
@@ -571,16 +568,13 @@ mod tests {
     #[test]
     fn a_regular_zone_is_planned_on_spot() {
         let zone = SpotSeries {
-            name: "regular".to_owned(),
             zone: Some("us-east-1a".to_owned()),
             instance: Some("V100:1".to_owned()),
-            tick_ms: 1_800_000,
-            counts: (0..1920).map(|tick| f64::from(u8::from(tick / 6 % 2 == 0))).collect(),
-            unread: Vec::new(),
-            begins_ms: None,
-            price: None,
-            list_price: None,
-            sources: Vec::new(),
+            ..SpotSeries::of_counts(
+                "regular",
+                1_800_000,
+                (0..1920).map(|tick| f64::from(u8::from(tick / 6 % 2 == 0))).collect(),
+            )
         };
         let request = CloudRequest {
             work_ms: 24 * 3_600_000,

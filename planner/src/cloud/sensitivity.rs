@@ -196,12 +196,12 @@ impl Tried<'_> {
         })
     }
 
-    /// All cases, the one as said first.
+    /// All cases, behind the one as said, which the plan knows.
     ///
     /// # Errors
     /// If the zones are none of one job, which they were found to be.
-    pub(super) fn cases(&self) -> Result<Vec<CloudSensitivity>> {
-        let mut found = vec![self.known(CloudVaried::Nothing, 1.0)?];
+    pub(super) fn cases(&self, as_said: CloudSensitivity) -> Result<Vec<CloudSensitivity>> {
+        let mut found = vec![as_said];
         for varied in [CloudVaried::PriceRatio, CloudVaried::Changeover] {
             // Nothing is nothing, however many times it is taken.
             let is_nothing = varied == CloudVaried::Changeover && self.job.changeover_ms == 0;
@@ -219,6 +219,20 @@ impl Tried<'_> {
 }
 
 impl CloudSensitivity {
+    /// What the plan came to, with nothing other than said.
+    pub(super) fn as_said(cost: f64, misses: usize, choice: CloudPolicy) -> Self {
+        Self {
+            varied: CloudVaried::Nothing,
+            times: 1.0,
+            cost_ratio_mean: Some(cost),
+            saving: Some(1.0 - cost),
+            misses,
+            late_s: None,
+            over_knowing: None,
+            choice: Some(choice),
+        }
+    }
+
     fn in_words(&self) -> String {
         let times = format::float(self.times, 2);
         match self.varied {

@@ -206,18 +206,7 @@ mod tests {
     #[test]
     fn the_worked_example() {
         const MIN: i64 = 60_000;
-        let zone = SpotSeries {
-            name: "a".to_owned(),
-            zone: None,
-            instance: None,
-            tick_ms: 60 * MIN,
-            counts: vec![0.0, 0.0, 1.0, 0.0],
-            unread: Vec::new(),
-            begins_ms: None,
-            price: None,
-            list_price: None,
-            sources: Vec::new(),
-        };
+        let zone = SpotSeries::of_counts("a", 60 * MIN, vec![0.0, 0.0, 1.0, 0.0]);
         let request = CloudRequest {
             work_ms: 120 * MIN,
             deadline_ms: None,

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use tracecast_analytics::report::format;
 use tracecast_predictors::sheet::Sheet;
 
 use super::scaling::ScalingTable;
@@ -47,9 +48,8 @@ fn known_type(table: &ScalingTable, name: &str) -> std::result::Result<String, S
 
 /// The first of some names.
 fn some(names: &[&str]) -> String {
-    const NAMED: usize = 5;
-    let first = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    if names.len() > NAMED { format!("{first} and {} more", names.len() - NAMED) } else { first }
+    let marked: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    format::names(&marked, 5)
 }
 
 /// A job from `TYPE=STEPS`.

@@ -159,8 +159,7 @@ pub(super) fn by_vc(workload: &Workload, jobs: &[usize]) -> BTreeMap<usize, Vec<
 /// Compares on some jobs alone: the first with the others.
 pub(super) fn compared(workload: &Workload, jobs: &[usize], of: &[(&str, &Times)]) -> Result<Comparison> {
     let at: Vec<u32> = jobs.iter().filter_map(|job| u32::try_from(*job).ok()).collect();
-    let submits = jobs.iter().filter_map(|job| workload.submit_ms.get(*job).copied()).collect();
-    let mut part = workload.arranged(&at, submits);
+    let mut part = workload.only(&at);
     (part.warm, part.unfinished) = (Vec::new(), Vec::new());
     let rows: Vec<(&str, JobTimes)> = of.iter().map(|(name, times)| (*name, times.rows(jobs))).collect();
     let named: Vec<(&str, &JobTimes)> = rows.iter().map(|(name, times)| (*name, times)).collect();
@@ -212,7 +211,10 @@ impl Classes {
         let mut by_class: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         jobs.iter().for_each(|job| by_class.entry(class(*job)).or_default().push(*job));
         let large = by_class.into_values().filter(|jobs| jobs.len() >= FEWEST_OF_VC);
-        let measured = |jobs: Vec<usize>| Some((jobs.clone(), today.measured(objective, private, workload, &jobs)?));
+        let measured = |jobs: Vec<usize>| {
+            let measured = today.measured(objective, private, workload, &jobs)?;
+            Some((jobs, measured))
+        };
         Self(large.filter_map(measured).collect())
     }
 

@@ -141,25 +141,28 @@ impl Objective {
         self.by_class
     }
 
+    fn has(&self, wanted: Term) -> bool {
+        self.terms.iter().any(|(term, _)| *term == wanted)
+    }
+
     /// Whether it takes to know what jobs could be told.
     pub(super) fn foretells(&self) -> bool {
-        self.terms.iter().any(|(term, _)| *term == Term::Predictable)
+        self.has(Term::Predictable)
     }
 
     /// Whether the wait of each VC is held against that on nodes of its own.
     pub(super) fn is_fair(&self) -> bool {
-        self.terms.iter().any(|(term, _)| *term == Term::Fair)
+        self.has(Term::Fair)
     }
 
     /// Whether GPU time held counts.
     pub(super) fn is_of_time_held(&self) -> bool {
-        self.terms.iter().any(|(term, _)| *term == Term::Held)
+        self.has(Term::Held)
     }
 
     /// Whether the 95 % wait is all of a wait that counts.
     pub(super) fn is_of_the_tail(&self) -> bool {
-        let mut waits = self.terms.iter().filter(|(term, _)| term.is_wait()).peekable();
-        waits.peek().is_some() && waits.all(|(term, _)| *term == Term::Tail)
+        self.has(Term::Tail) && !self.has(Term::Mean) && !self.has(Term::Median)
     }
 
     /// Whether a wait of any kind counts.

@@ -59,8 +59,7 @@ fn far(a: f64, b: f64) -> bool {
 fn of_vc(workload: &Workload, vc: usize) -> Workload {
     let rows: Vec<u32> =
         (0u32..).zip(&workload.vc).filter(|(_, of)| usize::from(**of) == vc).map(|(job, _)| job).collect();
-    let submits = rows.iter().filter_map(|job| workload.submit_ms.get(*job as usize).copied()).collect();
-    workload.arranged(&rows, submits)
+    workload.only(&rows)
 }
 
 impl PoolingCheck {

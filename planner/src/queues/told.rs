@@ -15,6 +15,7 @@ use tracecast_analytics::time::MINUTE_MS;
 
 use super::setup::Scene;
 use crate::error::Result;
+use crate::sim::cluster::value_at;
 use crate::sim::workload::Warm;
 use crate::sim::{Cluster, Estimate, Outage, Policy, Schedule, Workload, simulate};
 
@@ -96,8 +97,7 @@ fn told_ms(scene: &Scene<'_>, schedule: &Schedule, estimate: Estimate, job: usiz
 /// A cluster as it is at a moment, which becomes time 0: sizes and shares to come are not known, nor are failures. What is broken is known, and for how long.
 fn as_of(cluster: &Cluster, now: i64) -> Cluster {
     fn current<T: Copy>(of: &mut Vec<(i64, T)>, now: i64) {
-        let at = of.partition_point(|(from, _)| *from <= now).saturating_sub(1);
-        *of = of.get(at).map(|(_, value)| (0, *value)).into_iter().collect();
+        *of = value_at(of, now).map(|value| (0, value)).into_iter().collect();
     }
     let mut found = cluster.clone();
     for group in found.pools.iter_mut().flat_map(|pool| &mut pool.groups) {

@@ -35,6 +35,11 @@ impl Group {
         Self { gpus_per_node, gpu_type: None, host: HostRoom::default(), sizes: vec![(0, nodes)] }
     }
 
+    /// Its nodes at a moment.
+    pub fn nodes_at(&self, now: i64) -> u32 {
+        value_at(&self.sizes, now).unwrap_or(0)
+    }
+
     /// The most nodes it ever has.
     pub fn most_nodes(&self) -> u32 {
         self.sizes.iter().map(|(_, nodes)| *nodes).max().unwrap_or(0)
@@ -76,8 +81,13 @@ impl Vc {
 
 /// What of amounts in order of time, the first of which holds from the beginning, holds at a moment; 0 without any.
 pub fn amount_at(amounts: &[(i64, u64)], now: i64) -> u64 {
-    let current = amounts.partition_point(|(from, _)| *from <= now).saturating_sub(1);
-    amounts.get(current).map_or(0, |(_, amount)| *amount)
+    value_at(amounts, now).unwrap_or(0)
+}
+
+/// What of values in order of time, the first of which holds from the beginning, holds at a moment; `None` without any.
+pub fn value_at<T: Copy>(values: &[(i64, T)], now: i64) -> Option<T> {
+    let current = values.partition_point(|(from, _)| *from <= now).saturating_sub(1);
+    values.get(current).map(|(_, value)| *value)
 }
 
 /// A node out of service.

@@ -251,6 +251,12 @@ impl Workload {
         }
     }
 
+    /// The jobs at these indices, in this order, submitted when they were. O(n log n).
+    #[must_use]
+    pub fn only(&self, jobs: &[u32]) -> Self {
+        self.arranged(jobs, jobs.iter().filter_map(|job| self.submit_ms.get(*job as usize).copied()).collect())
+    }
+
     /// Appends a job that belongs to VC 0 and user 0 and knows nothing but its run. For examples and tests.
     pub fn push(&mut self, submit_ms: i64, run_ms: i64, shape: Shape) {
         let at = self.shapes.iter().position(|known| *known == shape).unwrap_or_else(|| {

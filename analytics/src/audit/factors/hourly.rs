@@ -14,11 +14,15 @@ use super::file::{MOST_G_PER_KWH, MOST_PRICE, plain};
 use crate::error::{Error, Result};
 use crate::ingest::{self, Delimited, Moment, ReadOptions, SourceFile};
 use crate::quality::Ledger;
+use crate::report::format;
 use crate::schema::{CarbonTable, Table};
 use crate::time::{HOUR_MS, Zone, format_utc};
 
 /// The reader for files of carbon intensity.
 const CARBON_READER: &str = "electricity-maps";
+
+/// Zones that a message names.
+const LISTED: usize = 8;
 
 /// What holds in each hour.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,12 +113,15 @@ impl Hourly {
             }
             (None, [only]) => *only,
             (None, several) => {
-                return Err(wrong(format!("there are the zones {}", listed(several)), "name one with --zone"));
+                return Err(wrong(
+                    format!("there are the zones {}", format::names(several, LISTED)),
+                    "name one with --zone",
+                ));
             }
             (Some(asked), known) => match known.iter().find(|zone| **zone == asked) {
                 Some(found) => *found,
                 None => {
-                    let found = format!("there is no zone `{asked}`, but {}", listed(known));
+                    let found = format!("there is no zone `{asked}`, but {}", format::names(known, LISTED));
                     return Err(wrong(found, "name one of them with --zone"));
                 }
             },
@@ -255,12 +262,6 @@ fn in_words(method: Method) -> &'static str {
         Method::Direct => "direct (what power stations emit)",
         Method::Lca => "of the life cycle (with fuel supply and building)",
     }
-}
-
-/// A few names.
-fn listed(names: &[&str]) -> String {
-    let shown = names.iter().take(8).copied().collect::<Vec<_>>().join(", ");
-    if names.len() > 8 { format!("{shown} and {} more", names.len() - 8) } else { shown }
 }
 
 /// Currency and kWh of the unit in a heading: `Price (USD/MWh)` is USD and 1,000.

@@ -127,8 +127,7 @@ impl<'a> PartKinds<'a> {
     /// The jobs of a side with the runs that they have there, and those of them that are among the `judged`.
     pub(super) fn jobs(&self, jobs: &Workload, judged: &[u32], side: Side<'_>) -> (Workload, Vec<u32>) {
         let members = self.members(jobs, side);
-        let submits = members.iter().filter_map(|job| jobs.submit_ms.get(*job as usize).copied()).collect();
-        let mut found = jobs.arranged(&members, submits);
+        let mut found = jobs.only(&members);
         let (kind, faster) = match side {
             Side::On(kind, faster) => (Some(kind), faster),
             Side::Own(kind, _) => (Some(kind), 1.0),

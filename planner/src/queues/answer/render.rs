@@ -196,28 +196,22 @@ impl QueuesAnswer {
     fn matters(&self) -> Option<String> {
         let most = self.ablation.first().filter(|_| self.followed && self.ablation.len() > 1)?;
         let chosen = self.held_out.recommended.mean_wait_s;
-        let without_gain = |allowed: bool| -> Vec<&str> {
+        let without_gain = |allowed: bool, between: &str, say: &dyn Fn(String) -> String| {
             let idle = self.ablation.iter().filter(|of| of.allowed == allowed && of.later.mean_wait_s <= chosen);
-            idle.map(|of| of.change.in_words()).collect()
+            let names: Vec<&str> = idle.map(|of| of.change.in_words()).collect();
+            if names.is_empty() { String::new() } else { say(names.join(between)) }
         };
-        let (idle, needed) = (without_gain(true), without_gain(false));
-        let idle = if idle.is_empty() {
-            String::new()
-        } else {
+        let idle = without_gain(true, ", ", &|names| {
             format!(
-                " On the later jobs nothing was gained by {}: the plan has it from the earlier jobs, and is simpler without it.",
-                idle.join(", ")
+                " On the later jobs nothing was gained by {names}: the plan has it from the earlier jobs, and is simpler without it."
             )
-        };
+        });
         // What gains nothing may be what makes the rest allowed.
-        let needed = if needed.is_empty() {
-            String::new()
-        } else {
+        let needed = without_gain(false, ", or without ", &|names| {
             format!(
-                " The later jobs would wait no longer without {}, but the plan would not be allowed without it: keep it.",
-                needed.join(", or without ")
+                " The later jobs would wait no longer without {names}, but the plan would not be allowed without it: keep it."
             )
-        };
+        });
         Some(format!(
             "Of the {} changes, {} matters most: without it alone the later jobs would wait {} on average.{idle}{needed}",
             self.ablation.len(),

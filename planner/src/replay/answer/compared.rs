@@ -278,7 +278,7 @@ impl Answer {
                 if worst.is_empty() { String::new() } else { format!(" Of the difference, {}.", worst.join("; ")) };
             said.push(format!(
                 "**{}** {are} beaten: another policy waits less on average, beyond what chance would do, and no longer at the 95 % quantile.{worst}",
-                shortened(&names)
+                format::names(&names, NAMED)
             ));
         }
         let once = all.iter().filter(|(_, standing)| matches!(standing, Standing::Once(..))).count();
@@ -456,13 +456,6 @@ impl Answer {
             format::count(comparison.block_jobs)
         )))
     }
-}
-
-/// Names, the first of them where they are many.
-fn shortened(names: &[&str]) -> String {
-    let more = names.len().saturating_sub(NAMED);
-    let first = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-    if more == 0 { first } else { format!("{first} and {more} more") }
 }
 
 /// A value and its interval, as durations: `−3 h (−5 h … −1 h)`.

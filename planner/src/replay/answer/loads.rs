@@ -12,14 +12,11 @@ const LISTED: usize = 5;
 
 /// VCs with their loads, the first few by name.
 pub(crate) fn named<'a>(over: impl Iterator<Item = &'a VcLoad>) -> Option<String> {
-    let all: Vec<&VcLoad> = over.collect();
-    let of = |vc: &&VcLoad| {
+    let of = |vc: &VcLoad| {
         vc.load_at_most.map_or_else(|| vc.vc.clone(), |load| format!("{} ({})", vc.vc, format::float(load, 2)))
     };
-    let first: Vec<String> = all.iter().take(LISTED).map(of).collect();
-    let more = all.len().saturating_sub(LISTED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    (!all.is_empty()).then(|| first.join(", ") + &more)
+    let all: Vec<String> = over.map(of).collect();
+    (!all.is_empty()).then(|| format::names(&all, LISTED))
 }
 
 impl Answer {
@@ -51,7 +48,7 @@ impl Answer {
         })?;
         Some(
             section
-                .with_definition("Offered load: the GPU time that jobs ask for, over the GPU time of the VC's own nodes, guarantee or quota from the first to the last submission; over the most it may use where nothing is its own. Jobs that could never run are left out.")
+                .with_definition("Offered load: the GPU time that jobs ask for, over the GPU time of the VC's own nodes, guarantee or quota from the first to the last submission, or for as long as the longest run if that is more; over the most it may use where nothing is its own. Jobs that could never run are left out.")
                 .with_definition("The most: all nodes of its pool, at most its quota, or what it may ever borrow in its cohort. Above 1 of that, no order of jobs catches up as long as jobs come so."),
         )
     }

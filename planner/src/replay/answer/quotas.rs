@@ -120,10 +120,8 @@ fn unused(metrics: &Metrics) -> String {
     if without.is_empty() {
         return String::new();
     }
-    let rest = without.len().saturating_sub(LISTED);
-    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-    let listed = without.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    format!(" No job that is replayed is of {listed}{more}: all of that counts as idle, and others may have it.")
+    let listed = format::names(&without, LISTED);
+    format!(" No job that is replayed is of {listed}: all of that counts as idle, and others may have it.")
 }
 
 fn table(metrics: &Metrics) -> ReportTable {

@@ -126,10 +126,8 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     };
     let is_unknown = |vc: &&String| !known_vcs.contains(vc) && !names.contains(vc);
     if let Some(unknown) = options.vcs.as_ref().and_then(|wanted| wanted.iter().find(is_unknown)) {
-        let known = known_vcs.iter().take(MANY).map(String::as_str).collect::<Vec<_>>().join(", ");
-        let more = known_vcs.len().saturating_sub(MANY);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        return Err(Error::NoJobs(format!("no job is of the VC `{unknown}`; the VCs of the jobs are {known}{more}")));
+        let known = format::names(&known_vcs, MANY);
+        return Err(Error::NoJobs(format!("no job is of the VC `{unknown}`; the VCs of the jobs are {known}")));
     }
     let mut kept: Vec<Kept> = Vec::new();
     let record_end_ms = facts.record_end.unwrap_or(i64::MIN);

@@ -1,6 +1,6 @@
 //! Offered load: what the jobs of each VC ask for, of what it has and of the most it may ever use. No order of jobs changes it.
 //!
-//! Over the time T from the first submission (or time 0, if later) to the last:
+//! Over the time T from the first submission (or time 0, if later) to the last, or as long as the longest run if that is more:
 //!
 //! ```text
 //! asked(v)   Σ GPUs × run over the jobs of v that can run at all
@@ -130,8 +130,7 @@ impl Capacities<'_> {
     fn of_pool(&self, pool: usize) -> f64 {
         let groups = self.cluster.pools.get(pool).map_or(&[][..], |pool| &pool.groups);
         let of = |group: &crate::sim::Group| {
-            let sizes: Vec<(i64, u64)> = group.sizes.iter().map(|(from, nodes)| (*from, u64::from(*nodes))).collect();
-            let nodes = self.mean(sizes.iter().map(|(from, _)| *from), |now| amount_at(&sizes, now) as f64);
+            let nodes = self.mean(group.sizes.iter().map(|(from, _)| *from), |now| f64::from(group.nodes_at(now)));
             nodes * f64::from(group.gpus_per_node)
         };
         groups.iter().map(of).sum()
@@ -200,6 +199,17 @@ mod tests {
         // Jobs that can never run ask for nothing.
         let none = OfferedLoads::of(&jobs(), &Cluster::of_vcs(&[("a", 1, 8), ("b", 2, 8)]), |_| false).unwrap();
         assert_eq!((none.load, none.over_capacity().count()), (Some(0.0), 0));
+    }
+
+    /// 40 jobs of a GPU and 10 h, one a minute: 400 GPU-hours, of 40 GPUs in the ten hours of the longest and not in the 39 min in which they come.
+    #[test]
+    fn what_comes_at_once_and_runs_long_is_asked_of_its_run() {
+        let mut jobs = Workload::default();
+        for at in 0..40 {
+            jobs.push(at * 60_000, 10 * HOUR, Shape::whole(1));
+        }
+        let found = OfferedLoads::of(&jobs, &Cluster::of_vcs(&[("a", 8, 8)]), |_| true).unwrap();
+        assert_eq!((found.span_s, found.load, found.over_capacity), (36_000.0, Some(40.0 / 64.0), false));
     }
 
     #[test]

@@ -39,18 +39,7 @@ mod tests {
 
     #[test]
     fn the_worked_example() {
-        let series = SpotSeries {
-            name: "zone".to_owned(),
-            zone: None,
-            instance: None,
-            tick_ms: 60_000,
-            counts: vec![8.0, 8.0, 0.0],
-            unread: Vec::new(),
-            begins_ms: None,
-            price: None,
-            list_price: None,
-            sources: Vec::new(),
-        };
+        let series = SpotSeries::of_counts("zone", 60_000, vec![8.0, 8.0, 0.0]);
         let at = supply(&series, 5_000_000);
         assert_eq!([4, 124, 125, 184, 185].map(|second| at(second * 1_000_000)), [8, 8, 0, 0, 0]);
         assert!(covers(&series, 180_000_000).is_ok());

@@ -44,6 +44,7 @@ mod value;
 
 use std::collections::BTreeSet;
 
+use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 
 use crate::error::{Error, Result};
@@ -566,10 +567,8 @@ impl LimitFile {
         }
         notes.extend(self.notes.iter().cloned());
         if !strangers.is_empty() {
-            let more = strangers.len().saturating_sub(LISTED);
-            strangers.truncate(LISTED);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            notes.push(format!("No job is of these partitions of {}: {}{more}.", self.file, strangers.join(", ")));
+            let named = format::names(&strangers, LISTED);
+            notes.push(format!("No job is of these partitions of {}: {named}.", self.file));
         }
         let spends = |of: &Qos| of.used_milli.is_some() || of.used_wall_ms.is_some();
         if qos.iter().any(spends) || self.spends_by_account() {
