@@ -3,7 +3,9 @@
 What it needs is looked at before anything runs: a driver, PyTorch that sees CUDA, a GPU on which nobody computes. It
 changes nothing of the GPU: no reset, no MIG mode, no clocks, no compute mode. What it starts ends with it:
 
-* jobs: one process each; it ends when its standard input closes, so none outlives a killed measurement;
+* jobs: one process each; it ends when its standard input closes, so none outlives a killed measurement. With `keep`, so
+  many of them rest on the GPU between runs, those used last. Processes for them are started before the first run, which
+  waits until all are loaded: loading would slow what is measured;
 * in the mode `mps`, a control daemon of its own in a temporary folder. Where it is is written into the measurement's
   folder before it starts, so that the same command stops one that an interruption left.
 
@@ -23,10 +25,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Sequence
 
 import nvml
-from runner import DidNotFit, Failed, Mark, Reading, Times, Unfit
+import plan
+from runner import READY_S, DidNotFit, Failed, Mark, Reading, Times, Unfit
 
 HERE = Path(__file__).resolve().parent
 MPS_CONTROL = "nvidia-cuda-mps-control"
@@ -41,7 +44,13 @@ MPS_S = 30.0
 class Worker:
     """A job in a process of its own. It is told what to do, and tells what it did, in lines of JSON (see `worker`)."""
 
-    def __init__(self, specification: Dict, environment: Dict[str, str]):
+    def __init__(self, specification: Dict, environment: Dict[str, str], key: str):
+        # What it can be taken for: a job at a place.
+        self.key = key
+        self._facts: Optional[Dict] = None
+        self._loaded = False
+        # Whether it was on the GPU before the run.
+        self.rested = False
         # A file, as a pipe that nobody reads would stop the job.
         self._said = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
@@ -84,9 +93,25 @@ class Worker:
         lines = self._said.read().decode(errors="replace").strip().splitlines()
         return lines[-1][:400] if lines else "it said nothing"
 
+    def wait_until_loaded(self, limit: float) -> None:
+        """Waits until it has loaded what it needs."""
+        if not self._loaded:
+            self._hear("loaded", limit)
+            self._loaded = True
+
+    def build(self) -> None:
+        """Lets it take to the GPU. One that ended already is found out when it should be ready."""
+        try:
+            self._tell({"build": True})
+        except Failed:
+            pass
+
     def ready(self, limit: float) -> Dict:
-        """Waits until it has warmed up; what is known of its model."""
-        return self._hear("ready", limit)["facts"]
+        """Waits until it has warmed up, if it has not yet; what is known of its model."""
+        if self._facts is None:
+            self.wait_until_loaded(limit)
+            self._facts = self._hear("ready", limit)["facts"]
+        return self._facts
 
     def go(self, times: Times) -> None:
         """Tells it when to begin, and which window counts."""
@@ -95,6 +120,14 @@ class Worker:
     def marks(self, limit: float) -> List[Mark]:
         """Waits for its marks through the window. It runs on until it is ended."""
         return [(t, steps) for t, steps in self._hear("marks", limit)["marks"]]
+
+    def rest(self) -> None:
+        """Tells it to do nothing until it is told to go."""
+        self._tell({"rest": True})
+
+    def wait_for_rest(self) -> None:
+        """Waits until it has no work left on the GPU."""
+        self._hear("resting", time.monotonic() + END_S)
 
     def end(self) -> None:
         """Ends it. By MPS, a job that is killed with work on the GPU can harm the one beside it: it may end by itself."""
@@ -192,6 +225,9 @@ class Gpu:
         # No daemon is in it.
         self._no_mps = tempfile.mkdtemp(prefix="no-mps-")
         self._versions: Dict = {}
+        # Processes that hold nothing of the GPU yet, and jobs that rest on it, the one used last at the end.
+        self._ahead: List[Worker] = []
+        self._resting: List[Worker] = []
 
     def _choose_places(self) -> List[nvml.Device]:
         """Where the first and the second job of a pair run."""
@@ -241,13 +277,26 @@ class Gpu:
         if others > 0:
             raise Unfit("somebody computes on the GPU (nvidia-smi shows who); wait until it is free")
 
-    def open(self) -> None:
-        """Starts what the mode needs."""
+    def open(self, runs: Sequence) -> None:
+        """Starts what the mode needs, and processes ahead for jobs of some runs that may be kept."""
         if self._mps:
             self._mps.start()
+        jobs = {self._key(job, side): (job, side) for run in runs for side, job in enumerate(run.jobs)}
+        needed = sorted(plan.processes(runs, self._key).elements())
+        self._ahead = [self._spawn(*jobs[key]) for key in needed[: self._settings["keep"]]]
+        limit = self.now() + READY_S
+        for worker in self._ahead:
+            try:
+                worker.wait_until_loaded(limit)
+            except Failed:
+                # The run that needs it finds out, and says so.
+                continue
 
     def close(self) -> None:
-        """Stops what `open` started."""
+        """Ends and stops what `open` started."""
+        for worker in self._ahead + self._resting:
+            worker.end()
+        self._ahead, self._resting = [], []
         shutil.rmtree(self._no_mps, ignore_errors=True)
         if self._mps:
             self._mps.stop()
@@ -284,8 +333,10 @@ class Gpu:
         pipe = str(self._mps.folder / "pipe") if self._mps and self._mps.folder else self._no_mps
         return {**os.environ, "CUDA_VISIBLE_DEVICES": place.uuid, "CUDA_MPS_PIPE_DIRECTORY": pipe}
 
-    def start(self, job, side: int, run: str) -> Worker:
-        """Starts a job as the first (0) or the second (1) of a run."""
+    def _key(self, job, side: int) -> str:
+        return f"{job.name} on {self._places[side].uuid}"
+
+    def _spawn(self, job, side: int) -> Worker:
         specification = {
             "loops": self._loops,
             "loop": job.loop,
@@ -294,4 +345,49 @@ class Gpu:
             "seed": self._settings["seed"],
             "warm_up_s": self._settings["warm_up_s"],
         }
-        return Worker(specification, self._environment(self._places[side]))
+        return Worker(specification, self._environment(self._places[side]), self._key(job, side))
+
+    def start(self, job, side: int, run: str) -> Worker:
+        """Starts a job as the first (0) or the second (1) of a run, or takes one that rests."""
+        key = self._key(job, side)
+        for resting in reversed(self._resting):
+            if resting.key == key:
+                self._resting.remove(resting)
+                resting.rested = True
+                return resting
+        worker = next((worker for worker in self._ahead if worker.key == key), None)
+        if worker is None:
+            worker = self._spawn(job, side)
+        else:
+            self._ahead.remove(worker)
+        worker.build()
+        return worker
+
+    def leave(self, workers: Sequence[Worker], well: bool) -> None:
+        """Ends jobs of a run, or lets them rest if all went well and they may be kept."""
+        if not well or self._settings["keep"] == 0:
+            for worker in workers:
+                worker.end()
+            return
+        for worker in workers:
+            try:
+                worker.rest()
+            except Failed:
+                # It is found out below.
+                continue
+        for worker in workers:
+            try:
+                worker.wait_for_rest()
+                self._resting.append(worker)
+            except (Failed, DidNotFit):
+                worker.end()
+        while len(self._resting) > self._settings["keep"]:
+            self._resting.pop(0).end()
+
+    def make_room(self) -> bool:
+        """Ends all jobs that rest; whether there were any."""
+        there = bool(self._resting)
+        for worker in self._resting:
+            worker.end()
+        self._resting = []
+        return there

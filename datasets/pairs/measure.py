@@ -76,6 +76,8 @@ def arguments() -> argparse.ArgumentParser:
     settle = "seconds that jobs run together before the window opens [2]"
     add("--settle", type=positive, default=2.0, metavar="S", help=settle)
     add("--window", type=positive, default=10.0, metavar="S", help="seconds that are measured [10]")
+    kept = "leave up to N jobs on the GPU between runs, where memory suffices: starts are what takes longest [0]"
+    add("--keep", type=count, default=0, metavar="N", help=kept)
     add("--seed", type=int, default=1, help="of the order of runs and of the data [1]")
     stop_after = "begin no run later than that many minutes after the start; the same command goes on"
     add("--stop-after", type=positive, metavar="MIN", help=stop_after)
@@ -119,6 +121,7 @@ def told(seconds: float) -> str:
 def go_through(backend, runs: List, journal: Journal, settings: Dict, stop_after: Optional[float]) -> None:
     """Makes the runs that the journal does not hold."""
     todo = [run for run in runs if journal.runs.get(run.key, {}).get("outcome", "failed") == "failed"]
+    backend.open(todo)
     # What does not run alone runs with nobody. The same command tries one that failed again, alone first.
     alone = (run for run in runs if run.b is None)
     unfit = {run.a.name for run in alone if journal.runs.get(run.key, {}).get("outcome") == "did_not_fit"}
@@ -164,12 +167,13 @@ def run(options, parser: argparse.ArgumentParser) -> None:
         "warm_up_s": options.warm_up,
         "settle_s": options.settle,
         "window_s": options.window,
+        "keep": options.keep,
         "seed": options.seed,
     }
     runs = plan.runs(chosen, settings["micro"], options.repeats, options.seed)
     if options.plan:
         made = f"{len(runs)} runs ({options.repeats} repeats of {len(runs) // options.repeats})"
-        print(f"{made}, about {told(plan.seconds(len(runs), settings))} with {plan.START_S:.0f} s for each start")
+        print(f"{made}, about {told(plan.seconds(runs, settings))} with {plan.START_S:.0f} s for each start")
         return
     if options.out is None:
         parser.error("--out is needed: the folder for the files")
@@ -196,7 +200,6 @@ def session(backend, runs: List, journal: Journal, head: Dict, options) -> None:
     command = " ".join(map(shlex.quote, ["python3", *sys.argv]))
     journal.add({"session": {"began": backend.date(), "ended": None, "command": command}})
     try:
-        backend.open()
         go_through(backend, runs, journal, head["settings"], options.stop_after)
     finally:
         with uninterrupted():

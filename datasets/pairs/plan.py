@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import itertools
 import random
-from typing import Dict, List, NamedTuple, Optional, Sequence
+from collections import Counter
+from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence
 
 # What starting a process, PyTorch and CUDA is taken to last, seconds. An allowance: it was not measured.
 START_S = 15.0
@@ -99,6 +100,21 @@ def runs(families: Sequence[str], with_micro: bool, repeats: int, seed: int) -> 
     return ordered
 
 
-def seconds(count: int, settings: Dict) -> float:
-    """How long some runs are expected to last."""
-    return count * (START_S + settings["warm_up_s"] + settings["settle_s"] + settings["window_s"])
+def by_name(job: Job, _: int) -> str:
+    """Takes processes of a job for each other, whichever side of a run they are."""
+    return job.name
+
+
+def processes(runs: Iterable[Run], key: Callable[[Job, int], str] = by_name) -> Counter:
+    """How many processes of each job some runs need at once, where these stay between runs."""
+    needed: Counter = Counter()
+    for run in runs:
+        needed |= Counter(key(job, side) for side, job in enumerate(run.jobs))
+    return needed
+
+
+def seconds(runs: Sequence[Run], settings: Dict) -> float:
+    """How long some runs are expected to last. Jobs are taken to start for every run, unless all may be kept."""
+    needed = sum(processes(runs).values())
+    starts = needed if settings["keep"] >= needed else len(runs)
+    return starts * (START_S + settings["warm_up_s"]) + len(runs) * (settings["settle_s"] + settings["window_s"])

@@ -103,6 +103,8 @@ class Worker:
 
     def __init__(self, backend: "Simulated", job, side: int, run: str):
         self._backend = backend
+        self.name = job.name
+        self.rested = False
         self.demand = DEMANDS[job.name]
         self.side = side
         self.token = (run, job.name, side)
@@ -130,10 +132,6 @@ class Worker:
             number += 1
         return marks
 
-    def end(self) -> None:
-        """Leaves the GPU."""
-        self._backend.leave(self)
-
 
 class Simulated:
     """The backend."""
@@ -145,8 +143,11 @@ class Simulated:
 
     def __init__(self, settings: Dict):
         self._mode, self._seed, self._warm_up = settings["mode"], settings["seed"], settings["warm_up_s"]
+        self._keep = settings["keep"]
         self._now = 0.0
         self._here: List[Worker] = []
+        # Names of jobs that rest on the GPU, the one used last at the end.
+        self._resting: List[str] = []
         self._begun = False
         # Readings since the first job of the run began.
         self._readings = 0
@@ -154,7 +155,7 @@ class Simulated:
     def check(self) -> None:
         """Needs nothing."""
 
-    def open(self) -> None:
+    def open(self, runs: Sequence) -> None:
         """Starts nothing."""
 
     def close(self) -> None:
@@ -181,14 +182,19 @@ class Simulated:
     def start(self, job, side: int, run: str) -> Worker:
         """Puts a job on the GPU."""
         self._here.append(Worker(self, job, side, run))
-        self._begun, self._readings = False, 0
+        rests = self._here[-1].rested = job.name in self._resting
+        if rests:
+            self._resting.remove(job.name)
+        # Those that rest have begun; one that does not makes both wait.
+        self._begun, self._readings = rests and (side == 0 or self._begun), 0
         return self._here[-1]
 
     def fits(self) -> None:
         """Refuses jobs that together need more memory than there is."""
         room = MEMORY_MB - IDLE_MB
         needs = [worker.demand.memory_mb for worker in self._here]
-        short = max(needs) > room / 2.0 if self._mode == "mig" else sum(needs) > room
+        resting = sum(DEMANDS[name].memory_mb for name in self._resting)
+        short = max(needs) > room / 2.0 if self._mode == "mig" else sum(needs) + resting > room
         if short:
             raise DidNotFit("simulated: out of memory")
 
@@ -204,10 +210,18 @@ class Simulated:
         speed = speeds(self._mode, demands)[self._here.index(worker)]
         return worker.demand.steps_per_s * speed * (1.0 + NOISE * even(self._seed, *worker.token))
 
-    def leave(self, worker: Worker) -> None:
-        """Takes a job off the GPU."""
-        if worker in self._here:
-            self._here.remove(worker)
+    def leave(self, workers: Sequence[Worker], well: bool) -> None:
+        """Takes jobs off the GPU, or lets them rest on it."""
+        self._here = []
+        if well:
+            self._resting += [worker.name for worker in workers]
+        self._resting = self._resting[len(self._resting) - min(len(self._resting), self._keep) :]
+
+    def make_room(self) -> bool:
+        """Ends all jobs that rest; whether there were any."""
+        there = bool(self._resting)
+        self._resting = []
+        return there
 
     def read(self) -> Reading:
         """The GPU now: the demands of all jobs that are here, at the speeds at which they run."""
@@ -224,6 +238,7 @@ class Simulated:
 
         sm, dram, pcie = used(0), used(1), used(3)
         memory = IDLE_MB + sum(demand.memory_mb for demand in demands)
+        memory += sum(DEMANDS[name].memory_mb for name in self._resting)
         power = IDLE_W + (FULL_W - IDLE_W) * (0.7 * sm + 0.3 * dram)
         untold = self._mode == "mig"
         return Reading(

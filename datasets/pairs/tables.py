@@ -158,7 +158,9 @@ def cell(value) -> str:
 
 
 def profile(job, measured: Measured) -> List:
-    """What was seen of a job alone: means over all readings in its windows; memory at its most, less the idle GPU's."""
+    """What was seen of a job alone: means over all readings in its windows; memory at its most, less the idle GPU's.
+
+    Of a job that rested on the GPU before, what it added to its memory is not known."""
     records = measured.ran(job)
     readings = [Reading(*reading[1:]) for record in records for reading in record["readings"]]
 
@@ -171,6 +173,7 @@ def profile(job, measured: Measured) -> List:
         for record in records
         if (known := [reading[3] for reading in record["readings"] if reading[3] is not None])
         and record["idle_memory_mb"] is not None
+        and not record["rested"][0]
     ]
     rates = [record["steps_per_s"][0] for record in records]
     parameters = records[0]["facts"][0].get("parameters")

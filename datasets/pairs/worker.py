@@ -1,21 +1,28 @@
 """One job, in a process of its own.
 
-`python3 worker.py SPECIFICATION` builds a loop and warms it up. Then it speaks in lines of JSON with the process that
+`python3 worker.py SPECIFICATION` loads what a loop needs, and then speaks in lines of JSON with the process that
 started it:
 
     it says                                        it is told
+    {"event": "loaded"}
+                                                   {"build": true}
     {"event": "ready", "facts": {…}}
                                                    {"start": t, "open": t, "close": t}
     {"event": "marks", "marks": [[t, steps], …]}
+                                                   {"rest": true}
+    {"event": "resting"}
     {"event": "did_not_fit" | "failed", "why": …}
+
+It holds nothing of the GPU before it is told to build. One that rests keeps its model and its memory, does nothing, and
+can be told to start again.
 
 Times are seconds of the clock that all processes of a machine share (`CLOCK_MONOTONIC`). Steps are put to the GPU in
 chunks of about 50 ms, and each chunk is waited for, so that a mark tells steps that are done and waiting costs little.
 Worked number: a step of 0.8 ms makes chunks of round(50 / 0.8) = 62 steps.
 
-After its marks it runs on, so that the job beside it is not alone in its last chunk. It ends after a chunk, with no
-work left on the GPU, when its standard input closes: that is how it is ended, and what happens when who started it is
-gone.
+After its marks it runs on, so that the job beside it is not alone in its last chunk. It rests after a chunk, with no
+work left on the GPU, and so it ends when its standard input closes: that is how it is ended, and what happens when who
+started it is gone.
 
 `python3 worker.py --about LOOPS` prints what the module of the loops tells of itself: versions, and whether it sees a
 GPU.
@@ -57,6 +64,10 @@ class Orders:
         time.sleep(END_S)
         os._exit(1)
 
+    def are_there(self) -> bool:
+        """Whether there is a line that was not taken yet, or will be none."""
+        return not self._lines.empty()
+
     def wait(self) -> str:
         """The next line; empty where there will be none."""
         return self._lines.get()
@@ -78,11 +89,11 @@ def warm_up(loop, seconds: float, over: threading.Event) -> int:
     return max(1, min(MOST_STEPS, round(CHUNK_S / max(usual, 1e-9))))
 
 
-def run(loop, chunk: int, times: Dict[str, float], say, over: threading.Event) -> None:
-    """Runs from `start` until it is over, and says its marks once it has one after `close`."""
+def run(loop, chunk: int, times: Dict[str, float], say, orders: Orders) -> None:
+    """Runs from `start` until the next order, and says its marks once it has one after `close`."""
     time.sleep(max(0.0, times["start"] - time.monotonic()))
     steps, marks = 0, [(time.monotonic(), 0)]
-    while not over.is_set():
+    while not orders.are_there():
         for _ in range(chunk):
             loop.step()
         loop.wait()
@@ -113,13 +124,19 @@ def main() -> int:
 
     orders = Orders(sys.stdin)
     loops = importlib.import_module(specification["loops"])
+    say({"event": "loaded"})
+    if not orders.wait():
+        return 0
     try:
         loop = loops.build(specification)
         chunk = warm_up(loop, specification["warm_up_s"], orders.over)
         say({"event": "ready", "facts": {**loop.facts, "chunk": chunk}})
-        order = orders.wait()
-        if order:
-            run(loop, chunk, json.loads(order), say, orders.over)
+        while order := orders.wait():
+            told = json.loads(order)
+            if "rest" in told:
+                say({"event": "resting"})
+            else:
+                run(loop, chunk, told, say, orders)
     except Exception as error:
         event = "did_not_fit" if loops.is_out_of_memory(error) else "failed"
         say({"event": event, "why": f"{type(error).__name__}: {error}"[:400]})

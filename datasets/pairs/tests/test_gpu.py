@@ -21,7 +21,7 @@ import runner  # noqa: E402
 from fake_nvml import Library  # noqa: E402
 from runner import Unfit  # noqa: E402
 
-SETTINGS = {"mode": "time-slicing", "gpu": 0, "seed": 1, "warm_up_s": 0.02, "settle_s": 0.15, "window_s": 0.5}
+SETTINGS = {"mode": "time-slicing", "gpu": 0, "keep": 0, "seed": 1, "warm_up_s": 0.02, "settle_s": 0.15, "window_s": 0.5}
 
 # A control daemon: it notes what it is asked for, and leaves the file that the real one leaves.
 DAEMON = """#!/bin/sh
@@ -106,6 +106,61 @@ class Processes(Case):
         with mock.patch.object(gpu, "END_S", 0.2):
             worker.end()
         self.assertEqual(worker._process.returncode, -9)
+
+
+class Kept(Case):
+    def pids(self, backend):
+        return [worker._process.pid for worker in backend._resting]
+
+    def test_a_job_rests_and_runs_again(self):
+        backend = self.backend(keep=4)
+        first = self.measure("slow", backend=backend)
+        resting = self.pids(backend)
+        again = self.measure("slow", "prints", backend=backend)
+        self.assertEqual((first["outcome"], again["outcome"]), ("ran", "ran"), again)
+        self.assertEqual((first["rested"], again["rested"]), ([False], [True, False]))
+        self.assertEqual(self.pids(backend)[: len(resting)], resting)
+        # What it did in the first run does not count in the second.
+        self.assertTrue(0.0 < again["steps_per_s"][0] < 250.0, again["steps_per_s"])
+        for marks in again["marks"]:
+            self.assertTrue(marks[0][0] <= 0.0 and marks[-1][0] >= 0.5, marks)
+        twice = self.measure("slow", "slow", backend=backend)
+        self.assertEqual((twice["outcome"], twice["rested"]), ("ran", [True, False]))
+        there = backend._resting
+        backend.close()
+        self.assertEqual([worker._process.returncode for worker in there], [0, 0, 0])
+
+    def test_no_more_than_asked_for_rest(self):
+        backend = self.backend(keep=1)
+        self.measure("slow", "prints", backend=backend)
+        self.assertEqual([worker.key.split()[0] for worker in backend._resting], ["prints"])
+
+    def test_processes_ahead_take_nothing_of_the_gpu(self):
+        backend = self.backend(keep=3)
+        runs = [plan.Run(job("slow"), None, 1), plan.Run(job("slow"), job("slow"), 1)]
+        backend.open(runs)
+        ahead = [worker._process.pid for worker in backend._ahead]
+        self.assertEqual(len(ahead), 2)
+        # No run begins while processes load.
+        self.assertTrue(all(worker._loaded for worker in backend._ahead))
+        self.assertEqual(runner.measure(backend, runs[1], SETTINGS)["rested"], [False, False])
+        self.assertEqual((self.pids(backend), backend._ahead), (ahead, []))
+        backend.open([plan.Run(job("prints"), None, 1)])
+        waiting = backend._ahead[0]
+        backend.close()
+        self.assertEqual(waiting._process.returncode, 0)
+
+    def test_a_job_that_does_not_fit_beside_resting_ones_has_them_ended(self):
+        backend = self.backend(keep=2)
+        self.measure("slow", backend=backend)
+        there = backend._resting[0]
+        self.assertEqual(self.measure("too_large", backend=backend)["outcome"], "did_not_fit")
+        self.assertEqual((there._process.returncode, backend._resting), (0, []))
+
+    def test_a_job_whose_run_failed_does_not_rest(self):
+        backend = self.backend(keep=2)
+        self.assertEqual(self.measure("slow", "dies", backend=backend)["outcome"], "failed")
+        self.assertEqual(backend._resting, [])
 
 
 class Tool(Case):
@@ -203,7 +258,7 @@ class MpsDaemon(Case):
 
     def test_it_runs_while_it_is_needed_and_no_longer(self):
         backend = self.backend(mode="mps")
-        backend.open()
+        backend.open([])
         folder = backend._mps.folder
         self.assertEqual(backend._environment(backend._places[0])["CUDA_MPS_PIPE_DIRECTORY"], f"{folder}/pipe")
         self.assertTrue((self.out / "mps-daemon").exists())
@@ -215,7 +270,7 @@ class MpsDaemon(Case):
 
     def test_one_that_an_interruption_left_is_stopped(self):
         left = self.backend(mode="mps")
-        left.open()
+        left.open([])
         backend = self.backend(mode="mps")
         backend.check()
         self.assertEqual(self.log.read_text(), "start GPU-fake\nquit\n")
@@ -231,12 +286,12 @@ class MpsDaemon(Case):
     def test_one_that_does_not_start_leaves_nothing(self):
         backend = self.backend(mode="mps")
         with mock.patch.dict(os.environ, {"DAEMON_FAILS": "1"}), self.assertRaisesRegex(Unfit, "no permission"):
-            backend.open()
+            backend.open([])
         self.assertFalse((self.out / "mps-daemon").exists())
 
     def test_where_there_is_none_it_is_told(self):
         with mock.patch.dict(os.environ, {"PATH": "/nowhere"}), self.assertRaisesRegex(Unfit, "--mode time-slicing"):
-            self.backend(mode="mps").open()
+            self.backend(mode="mps").open([])
 
 
 try:

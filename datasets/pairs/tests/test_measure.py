@@ -77,6 +77,23 @@ class Whole(Case):
         self.assertTrue(out.startswith("426 runs (3 repeats of 142), about 3.8 h"), out)
 
 
+class Kept(Case):
+    def test_jobs_that_stay_on_the_gpu_give_the_same_tables_sooner(self):
+        usual, kept = self.folder / "usual", self.folder / "kept"
+        self.run_it(*SHORT, "--out", usual)
+        self.assertEqual(self.run_it(*SHORT, "--out", kept, "--keep", "20")[0], 0)
+        same = [name for name in TABLES if name != "samples.csv"]
+        for name in same:
+            self.assertEqual((kept / name).read_bytes(), (usual / name).read_bytes(), name)
+        ended = [json.loads((out / "manifest.json").read_text())["sessions"][-1]["ended"] for out in (usual, kept)]
+        self.assertLess(ended[1], ended[0])
+
+    def test_the_plan_counts_their_starts_once(self):
+        # 28 processes start and warm up for 20 s, 426 runs are of 12 s.
+        _, out, _ = self.run_it("--plan", "--keep", "28")
+        self.assertTrue(out.startswith("426 runs (3 repeats of 142), about 1.6 h"), out)
+
+
 class Interrupted(Case):
     def test_parts_make_the_same_tables_as_the_whole(self):
         whole, parts = self.folder / "whole", self.folder / "parts"

@@ -22,6 +22,7 @@ def record(run, rates=None, outcome="ran", readings=()):
         "run": run.key,
         "began": "-",
         "outcome": outcome,
+        "rested": [False, False],
         "idle_memory_mb": 400.0,
         "readings": [list(r) for r in readings],
     }
