@@ -1,24 +1,54 @@
-//! The lab: a real Slurm on loopback, started and stopped by `tests/lab/slurm`.
+//! Labs: a real Slurm each on loopback, started and stopped by `tests/lab/slurm`.
+//!
+//! A test has a lab to itself. Two may be up at once, as tests mostly wait for jobs that sleep; they share neither ports nor files. A third test waits.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tracecast_analytics::Trace;
 use tracecast_tests::{check, read};
 
-/// There is one lab at a time: its daemons listen on fixed ports.
-static ONE: Mutex<()> = Mutex::new(());
+/// Which labs of the machine the tests take (`TRACECAST_LAB`). The first is left to whoever starts one by hand.
+const LABS: [u8; 2] = [2, 3];
+/// One more, for the test of labs themselves.
+const ONE_MORE: u8 = 4;
+
+/// The number of a lab that no other test has, be it of this process or of another.
+struct Place {
+    lab: u8,
+    home: PathBuf,
+    /// Locked as long as it is open.
+    _lock: File,
+}
+
+impl Place {
+    /// Waits until one of these is free.
+    fn take(labs: &[u8]) -> Self {
+        loop {
+            if let Some(free) = labs.iter().copied().find_map(Self::free) {
+                return free;
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    fn free(lab: u8) -> Option<Self> {
+        let home = std::env::temp_dir().join(format!("tracecast-slurm-{lab}"));
+        let lock = File::create(home.with_extension("lock")).unwrap();
+        lock.try_lock().ok()?;
+        Some(Self { lab, home, _lock: lock })
+    }
+}
 
 /// The lab; stopped however the test ends.
 pub(crate) struct Lab {
-    home: PathBuf,
+    place: Place,
     nodes: u32,
     /// What the lab script is told by its environment.
     settings: Vec<(&'static str, OsString)>,
-    _one: MutexGuard<'static, ()>,
 }
 
 impl Lab {
@@ -49,14 +79,19 @@ impl Lab {
             println!("skipped: starts a Slurm cluster on this machine as root; set TRACECAST_SLURM_LAB=1 to run it");
             return None;
         }
-        let home = std::env::temp_dir().join(format!("tracecast-slurm-{}", std::process::id()));
-        // Another test that failed has stopped its lab all the same.
-        let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut settings = vec![("LAB_SCHEDULER", OsString::from(scheduler))];
         settings.extend(others.iter().map(|(name, value)| (*name, (*value).to_owned())));
-        let lab = Self { home, nodes, settings, _one: one };
+        Some(Self::start(Place::take(&LABS), nodes, settings))
+    }
+
+    fn start(place: Place, nodes: u32, settings: Vec<(&'static str, OsString)>) -> Self {
+        let lab = Self { place, nodes, settings };
+        // Of tests that were killed.
+        if lab.home().exists() {
+            lab.run(&["down"]);
+        }
         lab.run(&["up", &nodes.to_string()]);
-        Some(lab)
+        lab
     }
 
     /// How many nodes it has.
@@ -66,7 +101,7 @@ impl Lab {
 
     /// Folder of its files.
     pub(crate) fn home(&self) -> &Path {
-        &self.home
+        &self.place.home
     }
 
     /// A command that talks to this lab.
@@ -76,8 +111,9 @@ impl Lab {
             command.env_remove(name);
         }
         command
-            .env("LAB", &self.home)
-            .env("SLURM_CONF", self.home.join("slurm.conf"))
+            .env("LAB", self.home())
+            .env("TRACECAST_LAB", self.place.lab.to_string())
+            .env("SLURM_CONF", self.home().join("slurm.conf"))
             .env("TZ", "UTC")
             .envs(self.settings.iter().map(|(name, value)| (*name, value.as_os_str())));
         command
@@ -148,12 +184,12 @@ impl Lab {
     /// Process of the controller, which must be running.
     pub(crate) fn controller(&self) -> u32 {
         assert!(self.output("scontrol", &["ping"]).contains("is UP"));
-        std::fs::read_to_string(self.home.join("run/slurmctld.pid")).unwrap().trim().parse().unwrap()
+        std::fs::read_to_string(self.home().join("run/slurmctld.pid")).unwrap().trim().parse().unwrap()
     }
 
     /// What the controller has logged.
     pub(crate) fn controller_log(&self) -> String {
-        String::from_utf8_lossy(&std::fs::read(self.home.join("log/slurmctld.log")).unwrap()).into_owned()
+        String::from_utf8_lossy(&std::fs::read(self.home().join("log/slurmctld.log")).unwrap()).into_owned()
     }
 
     /// Waits until `job` is in `state`.
@@ -182,7 +218,28 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         if let Err(e) = self.command(Self::script()).arg("down").status() {
-            eprintln!("the lab in {} could not be stopped: {e}", self.home.display());
+            eprintln!("the lab in {} could not be stopped: {e}", self.home().display());
         }
     }
+}
+
+#[test]
+fn a_lab_beside_another_is_its_own() {
+    let Some(lab) = Lab::up(1) else { return };
+    let other = Lab::start(Place::take(&[ONE_MORE]), 1, Vec::new());
+    // All GPUs of each, at the same time.
+    for (lab, name) in [(&lab, "one"), (&other, "other")] {
+        assert_eq!(lab.submit("u1", name, &["--gres=gpu:8"], "sleep 5"), "1");
+    }
+    lab.wait_for("1", "RUNNING");
+    other.wait_for("1", "RUNNING");
+    // The users are those of both, and stay.
+    drop(other);
+    let (next, _) = lab.submit_as("u1", &["--gres=gpu:8", "-J", "next"]);
+    assert_eq!(next, "2");
+    lab.run(&["wait", "60"]);
+    let folder = tempfile::tempdir().unwrap();
+    let trace = lab.accounting(&folder.path().join("sacct.txt"));
+    let names: Vec<_> = (0..trace.jobs.submit.len()).map(|ix| trace.jobs.name.get(ix).unwrap()).collect();
+    assert_eq!(names, ["one", "next"]);
 }

@@ -2,9 +2,9 @@
 //! `sacct` says of them is read by our readers and compared with what was asked for.
 //!
 //! Needs root and Debian packages (the lab script installs them), so it runs only where `TRACECAST_SLURM_LAB=1` is set.
-//! Takes about a minute, four more for backfills that look not far ahead, two for nodes on switches, two for nodes that run out of processors and memory, five more for the 160 jobs that are recorded under backfill, four for those that are submitted with predictions,
-//! three for the nodes that are put to sleep, two for limits by QOS, eight for shares of accounts, ten for a plan of queues before and after, and one each for queues that
-//! share their nodes and for jobs that wait for cleaner hours.
+//! A test has a Slurm of its own, and two run at once where cargo runs two tests at once: all of them take 20 minutes then, and 40 with `--test-threads=1`.
+//! The longest are a plan of queues before and after with ten, the 160 jobs that are recorded under backfill and those that are submitted with predictions with six each, backfills that look not far ahead with four, and shares
+//! of accounts, which have to be asked for, with eight.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
 mod ahead;
