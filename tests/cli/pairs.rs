@@ -130,3 +130,22 @@ fn its_own_tests_pass() {
         assert!(!stderr(&output).contains("Ran 0 tests"), "{}", stderr(&output));
     }
 }
+
+/// No part of the model was made with these pairs, so they test it.
+#[test]
+fn what_it_measured_on_a_gpu_is_forecast_better_than_by_utilisation() {
+    for mode in ["time-slicing", "mps"] {
+        let folder = root().join("datasets/pairs/h100").join(mode);
+        let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+        let (pairs, profiles) = (file("pairs.csv"), file("profiles.csv"));
+        let asked = ["backtest", "interference", &pairs, "--profiles", &profiles, "--hold-out", "family"];
+        let answer = json(&stdout(&tracecast(&[&asked[..], &["--format", "json"]].concat())));
+        let split = &answer["splits"][0];
+        let of = |name: &str| split["models"].as_array().unwrap().iter().find(|model| model["name"] == name).unwrap();
+        let chosen = of(split["chosen"].as_str().unwrap());
+        let [error, rule] = [chosen, of("utilisation")].map(|model| model["mae"].as_f64().unwrap());
+        assert!(error <= 0.8 * rule, "{mode}: {error} is not a fifth below {rule}");
+        let held = chosen["coverage90"].as_f64().unwrap();
+        assert!((0.85..=0.96).contains(&held), "{mode}: {held}");
+    }
+}

@@ -6,24 +6,29 @@ use super::*;
 
 /// Ten job types of five families with utilisation: the light ones hardly slow each other, the heavy ones do, and the two heaviest do not fit together.
 pub(super) fn measured(folder: &Folder) -> (String, String) {
+    measured_on(folder, "v100", 0.45, "")
+}
+
+/// The same on a GPU type on which jobs slow each other so much, in files whose names begin so.
+fn measured_on(folder: &Folder, gpu_type: &str, slope: f64, file: &str) -> (String, String) {
     let mut pairs = "gpu_type,job_a,job_b,speed_a,speed_b\n".to_owned();
     let mut profiles = "gpu_type,job,family,sm_util_pct,memory_mb\n".to_owned();
     let name = |at: usize| format!("m{} (batch size {})", at / 2, 16 << (at % 2));
     // Families of every weight, so that one that is left out lies among the others.
     let weight = |at: usize| [0.15, 0.25, 0.75, 0.85, 0.3, 0.4, 0.55, 0.65, 0.2, 0.35][at];
     for a in 0..10 {
-        profiles += &format!("v100,{},m{},{:.0},{:.0}\n", name(a), a / 2, 100.0 * weight(a), 16000.0 * weight(a));
+        profiles += &format!("{gpu_type},{},m{},{:.0},{:.0}\n", name(a), a / 2, 100.0 * weight(a), 16000.0 * weight(a));
         for b in a..10 {
             let (x, y) = (weight(a), weight(b));
-            let speed = |own: f64, other: f64| 1.0 - 0.45 * f64::max(0.0, own + other - 0.5) - 0.03 * other;
+            let speed = |own: f64, other: f64| 1.0 - slope * f64::max(0.0, own + other - 0.5) - 0.03 * other;
             if x + y > 1.65 {
-                pairs += &format!("v100,{},{},,\n", name(a), name(b));
+                pairs += &format!("{gpu_type},{},{},,\n", name(a), name(b));
             } else {
-                pairs += &format!("v100,{},{},{:.3},{:.3}\n", name(a), name(b), speed(x, y), speed(y, x));
+                pairs += &format!("{gpu_type},{},{},{:.3},{:.3}\n", name(a), name(b), speed(x, y), speed(y, x));
             }
         }
     }
-    (folder.file("pairs.csv", &pairs), folder.file("profiles.csv", &profiles))
+    (folder.file(&format!("{file}pairs.csv"), &pairs), folder.file(&format!("{file}profiles.csv"), &profiles))
 }
 
 /// Jobs of one GPU whose names are these job types.
@@ -232,6 +237,7 @@ fn sharing_is_planned_tested_and_written_down() {
         "mean_forecast",
         "forecast",
         "forecast",
+        "forecast",
         "forecast_trial",
         "oracle",
     ];
@@ -242,17 +248,24 @@ fn sharing_is_planned_tested_and_written_down() {
     assert_eq!((found["drawn_types"].as_u64(), found["named_gpu_time"].as_f64()), (Some(0), Some(1.0)));
     assert!(delay("forecast") < delay("exclusive") && found["followed"] == true, "{}", found["why_not"]);
     assert!(of("forecast")["later"]["slowdown90"].as_f64().unwrap() <= 2.0);
-    // What is recommended is what can be set: the rule in classes.
-    let narrow = tried.iter().find(|of| of["in_classes"] == true).unwrap();
-    assert_eq!(found["recommendation"]["effects"][0]["change"], narrow["mean_delay_change_s"]["value"]);
+    // What is recommended is what Slurm can be set to: the rule in one class.
+    let set = |how: &str| tried.iter().find(|of| of["how"] == how).unwrap();
+    assert_eq!(found["recommendation"]["effects"][0]["change"], set("one_class")["mean_delay_change_s"]["value"]);
     assert_eq!(of("exclusive")["later"]["shared"].as_f64(), Some(0.0));
     assert!(of("forecast")["gpus_instead"].as_u64().unwrap() < 6);
     assert_eq!(found["recommendation"]["plan"], "sharing");
     let classes = found["classes"].as_array().unwrap();
     assert!(!classes.is_empty());
+    // Where each class has GPUs of its own, all are given out; one class may share any.
+    let sum = |gpus: &mut dyn Iterator<Item = u64>| gpus.sum::<u64>();
+    let divided = set("own_gpus")["class_gpus"].as_array().unwrap();
+    assert_eq!(sum(&mut divided.iter().map(|gpus| gpus.as_u64().unwrap())), 6, "{divided:?}");
+    assert!(set("one_class")["class_gpus"].as_array().unwrap().is_empty());
+    let on_all: Vec<&Value> = classes.iter().filter(|class| class["on_all_gpus"] == true).collect();
+    assert_eq!(on_all.len(), 1, "{classes:?}");
     let read = |name: &str| std::fs::read_to_string(folder.path(&format!("sharing/{name}"))).unwrap();
     let gres = read("slurm-gres.conf");
-    assert!(gres.contains("NodeName=v100-share-1 Name=shard Count=16"), "{gres}");
+    assert!(gres.contains("NodeName=gpu-nodes Name=shard Count=16"), "{gres}");
     // Every line that is no comment is made of keys and values.
     for file in ["slurm-gres.conf", "slurm-sharing.conf"] {
         for line in read(file).lines().filter(|line| !line.starts_with('#')) {
@@ -268,12 +281,15 @@ fn sharing_is_planned_tested_and_written_down() {
     let set = conf.lines().filter(|line| !line.starts_with('#'));
     assert!(set.clone().count() > 0 && conf.contains("GresTypes=gpu,shard"), "{conf}");
     for line in set {
-        assert!(line.starts_with("NodeName=") || line.starts_with("PartitionName="), "{line}");
+        assert!(line.starts_with("NodeName="), "{line}");
     }
-    assert!(conf.contains("with the rule in classes") && conf.contains("were not replayed"), "{conf}");
+    assert!(conf.contains("with one class that may share any GPU") && conf.contains("was not replayed"), "{conf}");
     let lua = read("slurm-sharing-job-submit.lua");
+    for job_type in on_all[0]["job_types"].as_array().unwrap() {
+        assert!(lua.contains(&format!("[{job_type}] = true")), "{lua}");
+    }
+    assert!(lua.contains("gres/shard:1") && !lua.contains("partition"), "{lua}");
     let first = classes[0]["job_types"][0].as_str().unwrap();
-    assert!(lua.contains(&format!("[\"{first}\"] = \"v100-share-1\"")) && lua.contains("gres/shard:1"), "{lua}");
     let yaml = read("kubernetes-sharing.yaml");
     let maps = documents(&yaml);
     assert_eq!(maps.len(), 2, "{yaml}");
@@ -409,4 +425,53 @@ fn job_types_are_told_by_names() {
         "{}",
         stderr(&refused)
     );
+}
+
+#[test]
+fn the_better_way_to_share_is_chosen_and_written_down() {
+    let folder = Folder::new();
+    let slicing = measured_on(&folder, "v100 (time slicing)", 0.45, "slicing-");
+    let mps = measured_on(&folder, "v100 (MPS)", 0.2, "mps-");
+    let (out, jobs) = (folder.path("sharing"), named_jobs(&folder));
+    let plan = |more: &[&str]| {
+        let files = ["--pairs", &slicing.0, "--pairs", &mps.0, "--profiles", &slicing.1, "--profiles", &mps.1];
+        let asked = ["plan", "sharing", &jobs, "--gpus", "6", "--slo", "2", "--quiet", "--format", "json"];
+        tracecast(&[&asked[..], &files, more].concat())
+    };
+    let answer = json(&stdout(&plan(&["--emit", "slurm,kubernetes", "--emit-to", &out])));
+    let of = &answer["ways"][0];
+    assert_eq!((answer["ways"].as_array().unwrap().len(), of["gpu"].as_str()), (1, Some("v100")));
+    let way = |name: &str| of["ways"].as_array().unwrap().iter().find(|way| way["way"] == name).unwrap();
+    let chosen = |name: &str| way(name)["chosen"].as_bool().unwrap();
+    assert!(chosen("mps") && !chosen("time_slicing"), "{of}");
+    assert_eq!(way("mps")["measured_couples"].as_u64(), Some(55));
+    let earlier = |name: &str| way(name)["earlier_mean_delay_s"].as_f64().unwrap();
+    assert!(earlier("mps") < earlier("time_slicing"), "{of}");
+    // Only the plan of that way is followed, and written in it, of the GPU as it is called without the way.
+    let followed =
+        |gpu_type: &str| answer["plans"].as_array().unwrap().iter().find(|plan| plan["gpu_type"] == gpu_type).unwrap();
+    assert!(followed("v100 (MPS)")["followed"] == true, "{}", followed("v100 (MPS)")["why_not"]);
+    let other = followed("v100 (time slicing)");
+    assert_eq!(
+        (other["followed"].as_bool(), other["why_not"].as_str(), other["classes"].as_array().map(Vec::len)),
+        (Some(false), Some("with speeds as forecast, the earlier jobs end sooner by MPS"), Some(0))
+    );
+    let read = |name: &str| std::fs::read_to_string(folder.path(&format!("sharing/{name}"))).unwrap();
+    let gres = read("slurm-gres.conf");
+    assert!(gres.contains("Name=mps Count=800") && gres.contains(" Type=v100 "), "{gres}");
+    assert!(read("kubernetes-sharing.yaml").contains("mps"));
+    // Another way than the measured one is refused; one way alone is a plan like any other.
+    let refused = plan(&["--share-by", "time-slicing", "--emit", "slurm", "--emit-to", &out, "--force"]);
+    assert!(
+        !refused.status.success() && stderr(&refused).contains("were measured by MPS; by time slicing"),
+        "{}",
+        stderr(&refused)
+    );
+    let alone = plan(&["--gpu-type", "v100 (time slicing)", "--emit", "slurm", "--emit-to", &out, "--force"]);
+    let answer = json(&stdout(&alone));
+    assert_eq!(
+        (answer["ways"].as_array().map(Vec::len), answer["plans"][0]["followed"].as_bool()),
+        (Some(0), Some(true))
+    );
+    assert!(read("slurm-gres.conf").contains("Name=shard"), "{}", read("slurm-gres.conf"));
 }

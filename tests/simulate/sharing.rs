@@ -53,7 +53,7 @@ fn what_forecasts_let_share_of_gavels_pairs_and_what_comes_of_it() {
     let found = study(&jobs, &evidence, &told[1], &request, &()).unwrap();
     let of = |policy: SharingPolicy| found.tried.iter().find(|tried| tried.policy == policy).unwrap();
     for tried in &found.tried {
-        println!("{:?} {}: {:?}, GPUs {:?}", tried.policy, tried.in_classes, tried.later, tried.gpus_instead);
+        println!("{:?} {:?}: {:?}, GPUs {:?}", tried.policy, tried.how, tried.later, tried.gpus_instead);
     }
     // Utilisation is not in Gavel's file, so Horus has no say.
     assert!(!found.tried.iter().any(|tried| tried.policy == SharingPolicy::Horus));

@@ -6,7 +6,8 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use tracecast_analytics::time::{Written, Zone};
 use tracecast_planner::queues::emit::GPU_RESOURCE;
-use tracecast_planner::sharing::emit::{self, Means, SharingSite};
+use tracecast_planner::sharing::emit::{self, SharingSite};
+use tracecast_planner::sharing::way::SharingWay;
 use tracecast_planner::sharing::{SharingPlanAnswer, SharingRequest};
 use tracecast_predictors::interference::read;
 
@@ -50,12 +51,14 @@ pub(crate) struct PlanSharing {
     pub(crate) sources: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) reading: Reading,
-    /// Measured pairs: CSV, or Gavel's throughputs (JSON), as `backtest interference` reads them
-    #[arg(long, value_name = "PAIRS", help_heading = "Jobs and GPUs")]
-    pub(crate) pairs: PathBuf,
-    /// What is known of each job type alone: a CSV with gpu_type, job, family and any of the quantities in the guide
+    /// Measured pairs: CSV, or Gavel's throughputs (JSON), as `backtest interference` reads them; may be given several times
+    ///
+    /// Pairs of one GPU by time slicing and by MPS are compared on the same jobs. The name of the GPU type tells the way: `H100 (time slicing)`, `H100 (MPS)`.
+    #[arg(long, value_name = "PAIRS", required = true, help_heading = "Jobs and GPUs")]
+    pub(crate) pairs: Vec<PathBuf>,
+    /// What is known of each job type alone: a CSV with gpu_type, job, family and any of the quantities in the guide; may be given several times
     #[arg(long, value_name = "PROFILES", help_heading = "Jobs and GPUs")]
-    pub(crate) profiles: Option<PathBuf>,
+    pub(crate) profiles: Vec<PathBuf>,
     /// Job types of jobs by their names: a CSV with the columns name and job_type, such as bert-*,BERT
     ///
     /// In a name * stands for any text and ? for one character; the first line that matches counts. A job that no line matches is of the type that its
@@ -105,9 +108,9 @@ pub(crate) struct PlanSharing {
     /// Folder into which the configuration is written
     #[arg(long, value_name = "FOLDER", requires = "emit", help_heading = "Configuration")]
     pub(crate) emit_to: Option<PathBuf>,
-    /// How two jobs share a GPU
-    #[arg(long, value_enum, default_value_t = ShareBy::TimeSlicing, value_name = "HOW", help_heading = "Configuration")]
-    pub(crate) share_by: ShareBy,
+    /// How two jobs share a GPU [default: as the GPU type's name tells, else time-slicing]
+    #[arg(long, value_enum, value_name = "HOW", help_heading = "Configuration")]
+    pub(crate) share_by: Option<ShareBy>,
     /// Number of GPUs in a node
     #[arg(long, value_name = "GPUS", default_value = "8", help_heading = "Configuration")]
     pub(crate) gpus_per_node: std::num::NonZeroU32,
@@ -125,7 +128,7 @@ pub(crate) fn plan(asked: &PlanSharing, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-sharing", &[])?;
     asked.answering.replacing.folders([&asked.emit_to])?;
     let limits = asked.limits.checked()?;
-    let table = read::sharing(&asked.pairs, asked.profiles.as_deref())?;
+    let table = read::sharing_of_all(&asked.pairs, &asked.profiles)?;
     let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NEEDED)?;
     let title = describe::title(&trace, &asked.sources);
     let zone = Zone::named(&trace.zone)?;
@@ -153,7 +156,10 @@ impl PlanSharing {
     fn emit(&self, answer: &SharingPlanAnswer, quiet: bool) -> Result<()> {
         let Some(folder) = &self.emit_to else { return Ok(()) };
         let site = SharingSite {
-            means: if self.share_by == ShareBy::Mps { Means::Mps } else { Means::TimeSlicing },
+            way: self.share_by.map(|by| match by {
+                ShareBy::TimeSlicing => SharingWay::TimeSlicing,
+                ShareBy::Mps => SharingWay::Mps,
+            }),
             gpus_per_node: self.gpus_per_node.get(),
             gpu_resource: self.gpu_resource.clone(),
             namespace: self.namespace.clone(),

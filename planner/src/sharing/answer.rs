@@ -1,12 +1,12 @@
 //! The answer of `plan sharing`, as JSON (`plan-sharing/1`).
 //!
 //! Of each GPU type: which couples of job types to share from now on, in which classes, and what the same rule did to later jobs when each couple was forecast without its own
-//! measured speeds. **Followed** is a plan whose rule in classes, as it can be set, was chosen on the earlier jobs, with which the later ones clearly end sooner (by at least 5 % of
-//! their delay, and the whole interval), and that keeps the SLO at the 0.9 quantile there. Where the types of half of the GPU time or more are drawn, no plan is followed: what came of
-//! it would be of a mix that nobody runs. From now on the rule is put to the predictor that is trained on all pairs: of those that were measured it knows what was
-//! measured. The classes that come of that were not replayed, nor that each has nodes of its own.
+//! measured speeds. **Followed** is a plan whose rule in one class, as Slurm can be set, was chosen on the earlier jobs, with which the later ones clearly end sooner (by at least 5 % of
+//! their delay, and the whole interval), and that keeps the SLO at the 0.9 quantile there. **On own GPUs**, as Kubernetes needs it, the same is asked of the rule with GPUs of its own for
+//! each class. Where the types of half of the GPU time or more are drawn, no plan is followed: what came of it would be of a mix that nobody runs. From now on the rule is put to the
+//! predictor that is trained on all pairs: of those that were measured it knows what was measured. The classes that come of that were not replayed; the one that saves most is that of Slurm.
 //!
-//! O(kinds²). Worked example: of 26 job types 12 may share in two classes of 8 and 4; the other 14 keep GPUs of their own.
+//! O(kinds²). Worked example: of 26 job types 8 and 4 may share in two classes. In Slurm the 8 share any GPU, if they save more; the other 18 take whole GPUs.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,10 +20,12 @@ use tracecast_predictors::interference::table::SharingTable;
 use tracecast_predictors::watch::{self, Watch};
 
 use super::class::classes;
-use super::engine::SharingRule;
+use super::engine::{PairSpeeds, SharingRule};
 use super::evidence::PairEvidence;
 use super::policy::SharingPolicy;
-use super::study::{KindOutcome, SharingCandidate, SharingRequest, SharingStudy, SharingTried, study};
+use super::pool::ClassPools;
+use super::study::{HowSet, KindOutcome, SharingCandidate, SharingRequest, SharingStudy, SharingTried, study};
+use super::way::{self, WaysCompared};
 use crate::error::{Error, Result};
 use crate::one_gpu::types::TypesOfNames;
 use crate::one_gpu::{LEAST_NAMED, OneGpuJobs};
@@ -64,6 +66,10 @@ pub struct SharingClass {
     pub job_types: Vec<String>,
     /// Share of the GPU time of the later jobs that theirs is.
     pub gpu_time: f64,
+    /// GPUs of its own, of those of the replay, where classes have such.
+    pub gpus: u32,
+    /// Whether it is the one whose jobs may share any GPU, where there is only one.
+    pub on_all_gpus: bool,
     /// The slowest that the worse of two may be, at the 0.9 quantile, over all couples of the class.
     pub slowdown90: f64,
     /// Largest GPU memory that a job of the class is known to use, MB; none where it is not known.
@@ -97,9 +103,11 @@ pub struct SharingPlan {
     pub followed: bool,
     /// Why not; empty if it is to be followed.
     pub why_not: String,
+    /// Why not on GPUs of its own for each class, as Kubernetes needs it; empty if it is to be followed so, too.
+    pub why_not_on_own_gpus: String,
     /// Every policy on the later jobs; the first is nobody sharing.
     pub tried: Vec<SharingTried>,
-    /// Job types on the later jobs, under the rule in classes as it was tested.
+    /// Job types on the later jobs, under the rule in one class as it was tested.
     pub by_job_type: Vec<KindOutcome>,
     /// Couples that may share from now on.
     pub couples: Vec<SharingCouple>,
@@ -128,6 +136,8 @@ pub struct SharingPlanAnswer {
     pub seed: u64,
     /// One for each GPU type.
     pub plans: Vec<SharingPlan>,
+    /// GPUs that were measured by time slicing and by MPS: which of both is better.
+    pub ways: Vec<WaysCompared>,
     /// Files it rests on.
     pub sources: Vec<SourceRecord>,
 }
@@ -174,8 +184,17 @@ impl SharingPlanAnswer {
             let told = watch::part(watch, || evidence.forecasts(table, &[request.measured], request.seed))?;
             let forecasts = told.first().ok_or_else(|| Error::Defect("no forecast was made".to_owned()))?;
             let study = study(&all, &evidence, forecasts, request, watch)?;
-            let why_not = why_not(&study, request.planned());
+            let why_not = why_not(&study, HowSet::OneClass).to_owned();
             found.push((evidence, study, why_not));
+        }
+        let ways = way::compared(found.iter().map(|(evidence, study, _)| (evidence, study)));
+        // One way alone is followed, and the later jobs have no part in which.
+        for (evidence, _, why_not) in found.iter_mut().filter(|(_, _, why_not)| why_not.is_empty()) {
+            let better = ways.iter().filter(|of| of.ways.iter().any(|way| way.gpu_type == evidence.gpu_type));
+            let better = better.filter_map(WaysCompared::chosen).find(|way| way.gpu_type != evidence.gpu_type);
+            if let Some(better) = better {
+                *why_not = format!("with speeds as forecast, the earlier jobs end sooner by {}", better.way.in_words());
+            }
         }
         let split_ms = found.first().map_or(0, |(_, study, _)| study.split_ms);
         // Only what is followed is asked what to share from now on.
@@ -200,19 +219,33 @@ impl SharingPlanAnswer {
             measured: request.measured,
             seed: request.seed,
             plans,
+            ways,
             sources: trace.sources.clone(),
         })
     }
 }
 
-/// Couples that may share from now on, and their rule.
+/// What may share from now on.
+struct FromNowOn {
+    couples: Vec<SharingCouple>,
+    /// Classes, by kind.
+    classes: Vec<Vec<usize>>,
+    /// The one that saves most.
+    best: Option<usize>,
+    /// GPUs of each; none if there are too few.
+    gpus: Option<Vec<u32>>,
+}
+
 fn from_now_on(
     evidence: &PairEvidence,
     predictor: &SharingPredictor,
     limits: &SharingLimits,
-) -> (Vec<SharingCouple>, SharingRule) {
+    load: &[f64],
+    gpus: u32,
+) -> FromNowOn {
     let kinds = evidence.kinds.len();
     let mut rule = SharingRule::exclusive(kinds);
+    let mut speeds = PairSpeeds::new(kinds);
     let mut couples = Vec::new();
     for (a, one) in evidence.kinds.iter().enumerate() {
         for (b, other) in evidence.kinds.iter().enumerate().skip(a) {
@@ -221,6 +254,7 @@ fn from_now_on(
             if told.share {
                 rule.allow(a, b, 0);
                 rule.allow(b, a, 0);
+                speeds.set(a, b, (told.speed_a.mean, told.speed_b.mean));
                 couples.push(SharingCouple {
                     job_a: told.job_a,
                     job_b: told.job_b,
@@ -234,32 +268,38 @@ fn from_now_on(
             }
         }
     }
-    (couples, rule)
+    let classes = classes(&rule, kinds);
+    let best = ClassPools::saves_most(&classes, load, &speeds);
+    let gpus = ClassPools::of(&classes, load, &speeds).gpus(gpus);
+    FromNowOn { couples, classes, best, gpus }
 }
 
 /// A policy among those tried.
-fn tried(tried: &[SharingTried], policy: SharingPolicy, in_classes: bool) -> Option<&SharingTried> {
-    tried.iter().find(|tried| tried.policy == policy && tried.in_classes == in_classes)
+fn tried(tried: &[SharingTried], policy: SharingPolicy, how: HowSet) -> Option<&SharingTried> {
+    tried.iter().find(|tried| tried.policy == policy && tried.how == how)
 }
 
-/// Why the plan is not to be followed; empty if it is.
-fn why_not(found: &SharingStudy, rule: SharingPolicy) -> &'static str {
+/// Why the plan is not to be followed, if it is set so; empty if it is.
+fn why_not(found: &SharingStudy, how: HowSet) -> &'static str {
     let base = found.tried.first().map_or(0.0, |tried| tried.later.mean_delay_s);
-    let is_empty = |in_classes: bool| tried(&found.tried, rule, in_classes).is_some_and(|tried| tried.couples == 0);
-    // In classes, as that can be set; the free rule cannot.
-    match tried(&found.tried, rule, true) {
+    let planned = |how: HowSet| found.tried.iter().find(|tried| tried.how == how);
+    let one = planned(HowSet::OneClass);
+    let is_empty = |tried: Option<&SharingTried>| tried.is_some_and(|tried| tried.couples == 0);
+    let free = one.and_then(|one| tried(&found.tried, one.policy, HowSet::Free));
+    match planned(how) {
         _ if found.named_gpu_time < LEAST_NAMED => {
             "the types of most of its jobs, by GPU time, are drawn, as their names are no job types of the table; name the job types first"
         }
         _ if !found.shares => {
-            if is_empty(false) {
+            if is_empty(free) {
                 "no couple of job types is forecast to keep the limits"
-            } else if is_empty(true) {
+            } else if is_empty(one) {
                 "no job type that is forecast to keep the limits does so beside its own kind, so there is no class"
             } else {
                 "with speeds as forecast, no way to share within the limits made the earlier jobs end sooner"
             }
         }
+        None => "there are too few GPUs to give each class one",
         Some(rule) if rule.later.slowdown90.is_some_and(|slowdown| slowdown > found.limits.slo) => {
             "on the later jobs, those that shared were slower than the SLO at the 0.9 quantile"
         }
@@ -270,23 +310,29 @@ fn why_not(found: &SharingStudy, rule: SharingPolicy) -> &'static str {
 
 fn plan(
     found: SharingStudy,
-    why_not: &'static str,
+    why_not: String,
     rule: SharingPolicy,
     evidence: &PairEvidence,
     predictor: Option<&SharingPredictor>,
 ) -> SharingPlan {
-    let predictor = predictor.filter(|_| why_not.is_empty());
-    let (couples, now) = predictor.map_or_else(
-        || (Vec::new(), SharingRule::exclusive(0)),
-        |predictor| from_now_on(evidence, predictor, &found.limits),
-    );
-    let found_classes = if predictor.is_some() { classes(&now, evidence.kinds.len()) } else { Vec::new() };
-    let followed = !found_classes.is_empty();
-    let why_not = if predictor.is_some() && !followed {
-        "with all pairs known, no job type keeps the limits beside its own kind, so there is no class"
-    } else {
-        why_not
+    let now = predictor.filter(|_| why_not.is_empty());
+    let now = now.map(|predictor| from_now_on(evidence, predictor, &found.limits, &found.load, found.gpus));
+    let why_not = match &now {
+        Some(now) if now.classes.is_empty() => {
+            "with all pairs known, no job type keeps the limits beside its own kind, so there is no class".to_owned()
+        }
+        _ => why_not,
     };
+    let followed = why_not.is_empty();
+    let why_not_on_own_gpus = match &now {
+        Some(now) if followed && now.gpus.is_none() => "there are too few GPUs to give each class one",
+        _ if followed => self::why_not(&found, HowSet::OwnGpus),
+        _ => "it is not followed with one class, either",
+    };
+    let now = now.filter(|_| followed);
+    let best = now.as_ref().and_then(|now| now.best);
+    let (couples, found_classes, class_gpus) =
+        now.map_or_else(Default::default, |now| (now.couples, now.classes, now.gpus.unwrap_or_default()));
     let by_type = |kind: usize| found.by_kind.get(kind).map_or(0.0, |of| of.run_h);
     let all: f64 = (0..evidence.kinds.len()).map(by_type).sum();
     let slug = crate::plan::slug::slug(&evidence.gpu_type).unwrap_or_else(|| "gpu".to_owned());
@@ -301,6 +347,8 @@ fn plan(
             name: format!("{slug}-share-{}", number + 1),
             slowdown90: within.map(|of| of.slowdown90).fold(1.0, f64::max),
             gpu_time: kinds.iter().map(|kind| by_type(*kind)).sum::<f64>() / all.max(1e-9),
+            gpus: class_gpus.get(number).copied().unwrap_or_default(),
+            on_all_gpus: best == Some(number),
             memory_mb: memory.collect::<Option<Vec<f64>>>().map(|mb| mb.into_iter().fold(0.0, f64::max)),
             job_types,
         }
@@ -318,7 +366,8 @@ fn plan(
         limits: found.limits,
         rule,
         followed,
-        why_not: why_not.to_owned(),
+        why_not,
+        why_not_on_own_gpus: why_not_on_own_gpus.to_owned(),
         tried: found.tried,
         by_job_type: found.by_kind,
         couples,
@@ -333,8 +382,18 @@ fn plan(
 
 impl SharingPlan {
     /// A policy among those tried.
-    pub fn of(&self, policy: SharingPolicy, in_classes: bool) -> Option<&SharingTried> {
-        tried(&self.tried, policy, in_classes)
+    pub fn of(&self, policy: SharingPolicy, how: HowSet) -> Option<&SharingTried> {
+        tried(&self.tried, policy, how)
+    }
+
+    /// The class whose jobs may share any GPU.
+    pub fn one_class(&self) -> Option<&SharingClass> {
+        self.classes.iter().find(|class| class.on_all_gpus)
+    }
+
+    /// Classes that are to have GPUs of their own; none if the plan is not followed so.
+    pub fn on_own_gpus(&self) -> &[SharingClass] {
+        if self.followed && self.why_not_on_own_gpus.is_empty() { &self.classes } else { &[] }
     }
 
     /// Whether the types of most jobs, by GPU time, are drawn: then the plan is of a mix that nobody runs.
@@ -351,21 +410,19 @@ impl SharingPlan {
         if !self.followed {
             return format!("**Share no {} GPU**: {}.", self.gpu_type, self.why_not);
         }
-        let types: usize = self.classes.iter().map(|class| class.job_types.len()).sum();
         format!(
-            "**Let {} of {} job types share {} GPUs**, two at a time, in {} in which every two go together; the others keep GPUs of their own.",
-            format::count(types as u64),
+            "**Let {} of {} job types share {} GPUs**, two at a time, whichever two of them; all other jobs take whole GPUs.",
+            format::count(self.one_class().map_or(0, |class| class.job_types.len()) as u64),
             format::count(self.job_types as u64),
-            self.gpu_type,
-            format::counted(self.classes.len() as u64, "class", "classes")
+            self.gpu_type
         )
     }
 
     fn recommend(&self) -> Option<Recommendation> {
-        let rule = self.of(self.rule, true).filter(|_| self.followed)?;
+        let rule = self.of(self.rule, HowSet::OneClass).filter(|_| self.followed)?;
         let interval = format!("95 %, days of {} later jobs drawn anew", format::count(self.later_jobs as u64));
-        let oracle = self.of(SharingPolicy::Oracle, false);
-        let mean = self.of(SharingPolicy::MeanForecast, false);
+        let oracle = self.of(SharingPolicy::Oracle, HowSet::Free);
+        let mean = self.of(SharingPolicy::MeanForecast, HowSet::Free);
         let saved = rule.gpus_instead.map(|gpus| Effect {
             what: "GPUs for the same 95 % wait".to_owned(),
             unit: "GPUs".to_owned(),
@@ -397,7 +454,7 @@ impl SharingPlan {
             }],
             confidence: if self.drawn_types > 0 { Confidence::Low } else { Confidence::Medium },
             risk: format!(
-                "{}Of jobs that shared, {} were slower than {} times; the 0.9 quantile was {}. That is of the rule in classes, as it was made without the measured speeds of the pairs it decided on. Separate nodes for each class, and the classes of now, which rest on all pairs, were not replayed.",
+                "{}Of jobs that shared, {} were slower than {} times; the 0.9 quantile was {}. That is of the rule in one class, as it was made without the measured speeds of the pairs it decided on. The class of now, which rests on all pairs, was not replayed.",
                 if self.drawn_types > 0 { "The types of some jobs were drawn. " } else { "" },
                 format::percent(rule.later.over_slo),
                 format::float(self.limits.slo, 2),
@@ -417,7 +474,7 @@ impl SharingPlan {
             holds_until: "Job types, their batch sizes or the GPUs change; measure pairs of new types and plan again.".to_owned(),
             apply: "Make the same plan with --emit slurm,kubernetes --emit-to FOLDER, and read the files before you apply them.".to_owned(),
             command: None,
-            undo: "Take the shared nodes out of the configuration again once their jobs have ended; each file says how.".to_owned(),
+            undo: "Take what the files set out of the configuration again once the jobs have ended; each file says how.".to_owned(),
         })
     }
 }

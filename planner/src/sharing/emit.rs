@@ -1,22 +1,27 @@
 //! A plan of sharing as Slurm and Kubernetes read it.
 //!
-//! Neither knows who is beside whom on a GPU, only which jobs may be on shared ones. So each class of job types, in which every two may share, has nodes of its own, on which
-//! a GPU holds two jobs; all other jobs stay where they are. How many GPUs a class gets is its share of the GPU time.
+//! Neither knows who is beside whom on a GPU, only which jobs may be on shared ones: a class of job types, in which every two may share.
 //!
-//! **Slurm**: `gres/shard` with two shards a GPU, or `gres/mps` with which a job gets half of one. `LL_SHARED_GRES` puts a job on the GPU that is used least, so that two share only
-//! where none is empty, as in the replay. Slurm watches no memory of shards. **Kubernetes**: a configuration of NVIDIA's device plugin for each class (time-slicing, or
-//! MPS, which gives each of two half of the memory), chosen by the label `nvidia.com/device-plugin.config` of a node; pods of a class select its nodes by label.
+//! **Slurm** has one class, that which saves most, and no nodes of its own: `gres/shard` with two shards a GPU, or `gres/mps` with which a job gets half of one, on all nodes. A job of the
+//! class asks for a shard, all others for a GPU as before. Slurm gives a GPU either whole or in shards at a time, so nobody shares but the class. `LL_SHARED_GRES` puts a job on the GPU that
+//! is used least, so that two share only where none is empty, as in the replay. Slurm watches no memory of shards.
+//!
+//! **Kubernetes** cannot give a GPU whole and in parts. Each class has nodes of its own there: a configuration of NVIDIA's device plugin (time-slicing, or
+//! MPS, which gives each of two half of the memory), chosen by the label `nvidia.com/device-plugin.config` of a node; pods of a class select its nodes by label. Such a class cannot use what
+//! others leave idle, so whether it is worth it is replayed apart, and nothing is set where it is not.
 //!
 //! A job goes by its name alone to one class, so files are of one GPU type; more than one followed is refused, as is a plan whose job types are drawn. Else the same files are
 //! written whatever the plan says, so that none of an earlier plan stays behind: where there is nothing to set they are comments. What would replace a parameter
 //! of the whole site is a comment as well.
 //!
-//! O(job types). Worked example: a class with 30 % of the GPU time on 64 GPUs of 8 a node gets 19 GPUs, so 3 nodes, each with `Name=shard Count=16`.
+//! O(job types). Worked example: nodes of 8 GPUs have `Name=shard Count=16` each, and a job of the class asks for `gres/shard:1`.
 
 use serde_json::{Value, json};
 use tracecast_analytics::report::format;
 
 use super::answer::{SharingClass, SharingPlan, SharingPlanAnswer};
+use super::study::HowSet;
+use super::way::SharingWay;
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
 use crate::plan::emitted::{check_gpus_per_node, check_name, check_namespace, comments};
@@ -27,21 +32,14 @@ use crate::yaml::stream;
 const TOGETHER: u32 = 2;
 /// Shares of a GPU under `gres/mps`.
 const MPS: u32 = 100;
-
-/// How two jobs share a GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Means {
-    /// In turns: `gres/shard`, time-slicing.
-    TimeSlicing,
-    /// At once, through NVIDIA's MPS.
-    Mps,
-}
+/// What stands for the nodes with GPUs in Slurm's files.
+const NODES: &str = "gpu-nodes";
 
 /// What the files need to know beside the plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SharingSite {
-    /// How two jobs share a GPU.
-    pub means: Means,
+    /// How two jobs share a GPU; as the pairs of the plan were measured, else by time slicing, if `None`.
+    pub way: Option<SharingWay>,
     /// GPUs of a node.
     pub gpus_per_node: u32,
     /// What Kubernetes calls a GPU.
@@ -53,7 +51,7 @@ pub struct SharingSite {
 impl Default for SharingSite {
     fn default() -> Self {
         Self {
-            means: Means::TimeSlicing,
+            way: None,
             gpus_per_node: 8,
             gpu_resource: GPU_RESOURCE.to_owned(),
             namespace: "gpu-operator".to_owned(),
@@ -69,8 +67,9 @@ impl SharingSite {
     }
 }
 
-/// Checks that a plan can be written.
-fn check(answer: &SharingPlanAnswer) -> Result<()> {
+/// Checks that a plan can be written; the way in which it is.
+fn check(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<SharingWay> {
+    site.check()?;
     let followed: Vec<&str> =
         answer.plans.iter().filter(|plan| plan.followed).map(|plan| plan.gpu_type.as_str()).collect();
     if followed.len() > 1 {
@@ -85,32 +84,48 @@ fn check(answer: &SharingPlanAnswer) -> Result<()> {
             format::percent(plan.named_gpu_time)
         )));
     }
-    Ok(())
+    let measured = followed.first().and_then(|gpu_type| SharingWay::of(gpu_type)).map(|(_, way)| way);
+    match (site.way, measured) {
+        (Some(asked), Some(measured)) if asked != measured => Err(Error::NotEmitted(format!(
+            "the pairs of the plan were measured by {}; by {} jobs would run at other speeds",
+            measured.in_words(),
+            asked.in_words()
+        ))),
+        (asked, measured) => Ok(asked.or(measured).unwrap_or(SharingWay::TimeSlicing)),
+    }
 }
 
-/// What all files say first.
-fn about(answer: &SharingPlanAnswer) -> Vec<String> {
+/// What all files say first, of a rule that is set so.
+fn about(answer: &SharingPlanAnswer, how: HowSet) -> Vec<String> {
     let mut said = Vec::new();
     for plan in &answer.plans {
         said.push(plan.action.replace("**", ""));
         let Some(recommendation) = &plan.recommendation else { continue };
-        for effect in &recommendation.effects {
-            let unit = |value: f64| {
-                let sign = if value < 0.0 { "-" } else { "+" };
-                if effect.unit == "s" {
-                    format!("{sign}{}", format::duration(value.abs()))
-                } else {
-                    format!("{sign}{} {}", value.abs(), effect.unit)
-                }
-            };
-            let ends = effect.low.zip(effect.high);
-            let ends = ends.map_or_else(String::new, |(low, high)| format!(" ({} to {})", unit(low), unit(high)));
+        if how == HowSet::OwnGpus && !plan.why_not_on_own_gpus.is_empty() {
             said.push(format!(
-                "{} on later jobs, with the rule in classes: {}{ends}, against {}.",
-                effect.what,
-                unit(effect.change),
+                "That is where jobs of a class may share any GPU. Here each class needs nodes of its own, and it is not to be followed so: {}.",
+                plan.why_not_on_own_gpus
+            ));
+            continue;
+        }
+        let (words, rule) = match how {
+            HowSet::OwnGpus => ("GPUs of its own for each class", plan.of(plan.rule, how)),
+            _ => ("one class that may share any GPU", plan.of(plan.rule, HowSet::OneClass)),
+        };
+        let Some(rule) = rule else { continue };
+        let signed =
+            |seconds: f64| format!("{}{}", if seconds < 0.0 { "-" } else { "+" }, format::duration(seconds.abs()));
+        for (what, change) in [("Mean delay", &rule.mean_delay_change_s), ("Mean wait", &rule.mean_wait_change_s)] {
+            said.push(format!(
+                "{what} of the later jobs, with {words}: {} ({} to {}), against {}.",
+                signed(change.value),
+                signed(change.low),
+                signed(change.high),
                 recommendation.against
             ));
+        }
+        if let Some(gpus) = rule.gpus_instead {
+            said.push(format!("{gpus} GPUs give the 95 % wait of {} that nobody shares.", plan.gpus));
         }
         said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
     }
@@ -120,20 +135,25 @@ fn about(answer: &SharingPlanAnswer) -> Vec<String> {
             format::float(plan.limits.slo, 2)
         ));
     }
-    if !answer.plans.iter().any(|plan| plan.followed) {
+    let nothing = match how {
+        HowSet::OwnGpus => answer.plans.iter().all(|plan| plan.on_own_gpus().is_empty()),
+        _ => !answer.plans.iter().any(|plan| plan.followed),
+    };
+    if nothing {
         said.push("The GPUs stay as they are, so there is nothing to set here.".to_owned());
     }
     // Nothing but ASCII in files that old tools read, as far as names allow.
     said.iter().map(|line| line.replace('−', "-")).collect()
 }
 
-/// Classes of the plans that are to be followed, with GPUs for each.
-fn followed(answer: &SharingPlanAnswer) -> impl Iterator<Item = (&SharingPlan, &SharingClass, u32)> {
-    let plans = answer.plans.iter().filter(|plan| plan.followed);
-    plans.flat_map(|plan| {
-        let gpus = |class: &SharingClass| ((f64::from(plan.gpus) * class.gpu_time).floor() as u32).max(1);
-        plan.classes.iter().map(move |class| (plan, class, gpus(class)))
-    })
+/// The plan that is to be followed, and the class whose jobs may share any GPU.
+fn one_class(answer: &SharingPlanAnswer) -> Option<(&SharingPlan, &SharingClass)> {
+    answer.plans.iter().filter(|plan| plan.followed).find_map(|plan| Some((plan, plan.one_class()?)))
+}
+
+/// Classes with GPUs of their own.
+fn own_gpus(answer: &SharingPlanAnswer) -> impl Iterator<Item = &SharingClass> {
+    answer.plans.iter().flat_map(SharingPlan::on_own_gpus)
 }
 
 /// A name as a word of Slurm's configuration.
@@ -158,67 +178,50 @@ fn lua(text: &str) -> String {
 /// Files for Slurm.
 ///
 /// # Errors
-/// If the site has no GPU on a node, more than one GPU type is followed, or the job types are drawn.
+/// If the site has no GPU on a node, more than one GPU type is followed, the job types are drawn, or pairs were measured
+/// in another way than is asked for.
 pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitted>> {
-    site.check()?;
-    check(answer)?;
-    let head = comments("#", &about(answer));
-    let (mut gres, mut conf, mut script) = (head.clone(), head, comments("--", &about(answer)));
-    let kind = if site.means == Means::Mps { "mps" } else { "shard" };
-    if followed(answer).next().is_some() {
-        gres.push_str(
-            "# In gres.conf. A class is named where its nodes stand: put your own in place of that name, here and in slurm-sharing.conf.\n",
-        );
+    let way = check(answer, site)?;
+    let said = about(answer, HowSet::OneClass);
+    let (mut gres, mut conf, mut script) = (comments("#", &said), comments("#", &said), comments("--", &said));
+    if let Some((plan, class)) = one_class(answer) {
+        let kind = if way == SharingWay::Mps { "mps" } else { "shard" };
+        let per_node = site.gpus_per_node;
+        let count = per_node * if way == SharingWay::Mps { MPS } else { TOGETHER };
+        let devices =
+            if per_node == 1 { "/dev/nvidia0".to_owned() } else { format!("/dev/nvidia[0-{}]", per_node - 1) };
+        let gpu_type = word(SharingWay::of(&plan.gpu_type).map_or(plan.gpu_type.as_str(), |(gpu, _)| gpu));
+        gres.push_str(&format!(
+            "# In gres.conf. {NODES} stands for your nodes with these GPUs, all of them: put their names in its place, here and in slurm-sharing.conf.\n\
+             NodeName={NODES} Name=gpu Type={gpu_type} File={devices}\nNodeName={NODES} Name={kind} Count={count}\n"
+        ));
         conf.push_str(&format!(
-            "# In slurm.conf, in place of the lines of these nodes; keep what else they have. Then drain the nodes, restart slurmctld and their slurmd, and resume them.\n\
+            "# In slurm.conf, in place of Gres in the lines of these nodes; keep what else they have. Then drain the nodes, restart slurmctld and their slurmd, and resume them.\n\
              # To undo: drain them, put the old lines back in both files, restart, and take job_submit.lua's lines out.\n\
              # Parameters of the whole site, which these files do not set:\n\
              #   GresTypes: add {kind} to those that are there, such as GresTypes=gpu,{kind}.\n\
              #   SelectType: it must be select/cons_tres.\n\
-             #   SelectTypeParameters: add LL_SHARED_GRES to those that are there; a job then goes to the GPU that is used least.\n"
+             #   SelectTypeParameters: add LL_SHARED_GRES to those that are there; a job then goes to the GPU that is used least.\n\
+             # A GPU is given whole or in parts, never both at once: who asks for a GPU shares with nobody.\n"
         ));
-        if site.means == Means::Mps {
-            conf.push_str("# With mps, nvidia-cuda-mps-control must be there on the nodes; older versions of Slurm let only one GPU of a node be used so.\n");
+        conf.push_str(if way == SharingWay::Mps {
+            "# With mps, nvidia-cuda-mps-control must be there on the nodes; older versions of Slurm let only one GPU of a node be used so.\n"
         } else {
-            conf.push_str(
-                "# Slurm does not watch the memory of shards: what a job takes beyond its part, the other lacks.\n",
-            );
-        }
-        script.push_str("-- Into slurm_job_submit of job_submit.lua: a job of one GPU whose name is a job type of a class goes to its partition.\nlocal shares = {\n");
-    }
-    for (plan, class, gpus) in followed(answer) {
-        let per_node = site.gpus_per_node;
-        let nodes = gpus.div_ceil(per_node);
-        let devices =
-            if per_node == 1 { "/dev/nvidia0".to_owned() } else { format!("/dev/nvidia[0-{}]", per_node - 1) };
-        let count = per_node * if site.means == Means::Mps { MPS } else { TOGETHER };
-        let what = format!(
-            "# {}: {} of {}, {} in all: {}.\n",
-            class.name,
-            format::counted(u64::from(nodes), "node", "nodes"),
-            format::counted(u64::from(per_node), "GPU", "GPUs"),
-            format::counted(u64::from(gpus), "GPU", "GPUs"),
-            class.job_types.join("; ").replace(['\n', '\r'], " ")
-        );
-        let gpu_type = word(&plan.gpu_type);
-        gres.push_str(&format!(
-            "{what}NodeName={name} Name=gpu Type={gpu_type} File={devices}\nNodeName={name} Name={kind} Count={count}\n",
-            name = class.name
-        ));
+            "# Slurm does not watch the memory of shards: what a job takes beyond its part, the other lacks.\n"
+        });
         conf.push_str(&format!(
-            "{what}NodeName={name} Gres=gpu:{gpu_type}:{per_node},{kind}:{count} Feature={name} State=UNKNOWN\nPartitionName={name} Nodes={name} State=UP\n",
-            name = class.name
+            "NodeName={NODES} Gres=gpu:{gpu_type}:{per_node},{kind}:{count} Feature={} State=UNKNOWN\n",
+            class.name
         ));
+        script.push_str("-- Into slurm_job_submit of job_submit.lua: a job of one GPU whose name is a job type of the class asks for a part of one.\nlocal shares = {\n");
         for job_type in &class.job_types {
-            script.push_str(&format!("  [{}] = {},\n", lua(job_type), lua(&class.name)));
+            script.push_str(&format!("  [{}] = true,\n", lua(job_type)));
         }
-    }
-    if followed(answer).next().is_some() {
-        let part = if site.means == Means::Mps { format!("mps:{}", MPS / TOGETHER) } else { "shard:1".to_owned() };
+        let part = if way == SharingWay::Mps { format!("mps:{}", MPS / TOGETHER) } else { "shard:1".to_owned() };
         script.push_str(&format!(
             "}}\nlocal asked = job_desc.tres_per_node or job_desc.tres_per_job or \"\"\n\
              if shares[job_desc.name] and (asked == \"gres/gpu:1\" or asked == \"gres:gpu:1\" or asked == \"gpu:1\") then\n  \
-             job_desc.partition = shares[job_desc.name]\n  job_desc.tres_per_job = nil\n  job_desc.tres_per_node = \"gres/{part}\"\nend\n"
+             job_desc.tres_per_job = nil\n  job_desc.tres_per_node = \"gres/{part}\"\nend\n"
         ));
     }
     let name = |name: &str| name.to_owned();
@@ -232,15 +235,15 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitt
 /// Files for Kubernetes: the configuration of NVIDIA's device plugin, and what labels to set.
 ///
 /// # Errors
-/// If a name of the site is none that Kubernetes takes, more than one GPU type is followed, or the job types are drawn.
+/// If a name of the site is none that Kubernetes takes, more than one GPU type is followed, the job types are drawn, or pairs were measured
+/// in another way than is asked for.
 pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitted>> {
-    site.check()?;
-    check(answer)?;
-    let said = about(answer);
+    let way = check(answer, site)?;
+    let said = about(answer, HowSet::OwnGpus);
     let mut labels = format!("#!/bin/sh\n{}", comments("#", &said));
     let mut yaml = comments("#", &said);
-    if followed(answer).next().is_some() {
-        let means = if site.means == Means::Mps { "mps" } else { "timeSlicing" };
+    if own_gpus(answer).next().is_some() {
+        let means = if way == SharingWay::Mps { "mps" } else { "timeSlicing" };
         let mut configs = serde_json::Map::new();
         let mut types = serde_json::Map::new();
         labels.push_str(
@@ -251,10 +254,10 @@ pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<
              # a nodeAffinity with tracecast.io/share-class DoesNotExist.\n\
              # To undo, for each node: kubectl label node NODE nvidia.com/device-plugin.config- tracecast.io/share-class-\n",
         );
-        for (_, class, gpus) in followed(answer) {
+        for class in own_gpus(answer) {
             let resources = json!([{ "name": site.gpu_resource, "replicas": TOGETHER }]);
             let mut sharing = json!({ "resources": resources });
-            if site.means == Means::TimeSlicing
+            if way == SharingWay::TimeSlicing
                 && let Some(of) = sharing.as_object_mut()
             {
                 of.insert("failRequestsGreaterThanOne".to_owned(), Value::Bool(true));
@@ -262,7 +265,7 @@ pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<
             let config = json!({ "version": "v1", "sharing": { means: sharing } });
             configs.insert(class.name.clone(), Value::String(serde_json::to_string(&config).unwrap_or_default()));
             types.insert(class.name.clone(), Value::String(class.job_types.join("\n")));
-            labels.push_str(&format!("# {}: nodes with {} GPUs in all.\n", class.name, gpus));
+            labels.push_str(&format!("# {}: nodes with {} GPUs in all.\n", class.name, class.gpus));
         }
         configs.insert("any".to_owned(), Value::String("{\"version\": \"v1\"}".to_owned()));
         labels.push_str(
@@ -275,7 +278,7 @@ pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<
                 "data": data
             })
         };
-        let example = followed(answer).next().map_or_else(String::new, |(_, class, _)| class.name.clone());
+        let example = own_gpus(answer).next().map_or_else(String::new, |class| class.name.clone());
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": { "name": "example", "labels": { "tracecast.io/share-class": example } },

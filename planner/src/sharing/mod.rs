@@ -4,7 +4,9 @@
 //! * [`evidence`]: the pairs of a GPU type as they were measured, and forecasts of them that never saw them.
 //! * [`policy`]: the rule of the plan, and the published ones beside it.
 //! * [`class`]: job types in classes in which every two may share.
+//! * [`pool`]: GPUs divided among classes, as they can be set.
 //! * [`study`]: the rule chosen on earlier jobs, and every policy on later ones.
+//! * [`way`]: time slicing or MPS, where pairs were measured in both ways.
 //! * [`answer`]: the answer as data, and as a report. [`emit`]: the configuration as Slurm and Kubernetes read it.
 
 pub mod answer;
@@ -13,7 +15,9 @@ pub mod emit;
 pub mod engine;
 pub mod evidence;
 pub mod policy;
+pub mod pool;
 pub mod study;
+pub mod way;
 
 pub use answer::SharingPlanAnswer;
 pub use study::SharingRequest;

@@ -6,7 +6,7 @@
 //! GPUs        as asked, else the fewest with which the 95 % wait of the earlier jobs is within 30 min while nobody shares
 //! earlier     submitted before the split; runs are cut off there, jobs that had not started by then are left out, and those that had not ended hold GPUs but do not count
 //! candidates  nobody shares; the rule of the plan (the forecast rule, with a trial where somebody watches) with an expected progress above 1, 1.1, 1.25 and 1.5,
-//!             each in its classes, as that is what can be set
+//!             each in one class, as that is what can be set
 //! choice      the earlier jobs are replayed with speeds as they are forecast, so that no measured speed of a couple that is decided on has a part in it
 //! criterion   of those with which the 0.9 quantile of the slowdown of jobs that shared is within the SLO, the least mean delay on the earlier jobs
 //! later       submitted from the split on, in a replay of all jobs with the measured speeds: every policy
@@ -16,8 +16,12 @@
 //! on a GPU over its run. **GPUs instead**: the fewest, by bisection, with which the 95 % wait of the later jobs is at most that of nobody sharing on all GPUs; what lies
 //! between is not tried. Intervals are of days drawn anew ([`interval`]), by the day of submission.
 //!
-//! The rule of [classes](super::class) is what can be emitted: it is replayed as a policy of its own, and decides whether the plan is to be followed. Nodes of its own for
-//! each class are not replayed.
+//! No scheduler here can be told who is beside whom on a GPU. So the rule of the plan is replayed as it can be set, too, by [classes](super::class) in which every two may share:
+//!
+//! * **One class**, that which saves most: its jobs may share any GPU, and all others take whole ones. Slurm can be set so, and it decides whether the plan is to be followed.
+//! * **Own GPUs** for each class ([`pool`](super::pool), sized by the load of the earlier jobs and by speeds as forecast). Kubernetes needs it so.
+//!
+//! That nodes are whole is not replayed.
 //!
 //! O(policies × log GPUs × replay). Worked number: a job that ran 60 min alone and 75 beside others, after 10 in the queue, has a wait of 10 min, a slowdown of 1.25, and
 //! a delay of 25 min.
@@ -35,6 +39,7 @@ use super::class::{classes, rule_of_classes};
 use super::engine::{self, SharingRule, SharingTimes};
 use super::evidence::{Forecasts, PairEvidence};
 use super::policy::SharingPolicy;
+use super::pool::{ClassPools, offered};
 use crate::error::Result;
 use crate::one_gpu::{
     OneGpuJobs, Parts, TypedJobs, USUAL_WAIT_MS, by_day, fewest, fewest_of_any, mean_change, named_share, parts,
@@ -144,7 +149,7 @@ fn p95_wait_s(jobs: &TypedJobs, times: &[SharingTimes], which: &[usize]) -> f64 
 pub struct SharingCandidate {
     /// Expected progress that sharing must exceed; none if nobody shares.
     pub least_progress: Option<f64>,
-    /// Couples of job types that may share, in classes.
+    /// Couples of job types that may share, in one class.
     pub couples: usize,
     /// How the earlier jobs fare with speeds as they are forecast.
     pub earlier: SharingFigures,
@@ -152,13 +157,27 @@ pub struct SharingCandidate {
     pub chosen: bool,
 }
 
+/// How a rule is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HowSet {
+    /// As the policy says who goes beside whom, which no scheduler here can be told.
+    Free,
+    /// One class, whose jobs may share any GPU, while all others take whole ones; as in Slurm.
+    OneClass,
+    /// Classes, each on GPUs of its own; as in Kubernetes.
+    OwnGpus,
+}
+
 /// A policy on the later jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SharingTried {
     /// Which.
     pub policy: SharingPolicy,
-    /// Whether it holds the classes of the plan alone, as they can be emitted.
-    pub in_classes: bool,
+    /// How it is set.
+    pub how: HowSet,
+    /// GPUs of each class, and, last, of all other jobs; empty where GPUs are not divided.
+    pub class_gpus: Vec<u32>,
     /// Couples of job types that may share.
     pub couples: usize,
     /// Of those, couples that were measured to keep what the rule asks: they fit, make more than one alone, and are within the SLO.
@@ -215,9 +234,9 @@ pub struct SharingStudy {
     pub shares: bool,
     /// Every policy on the later jobs; the first is nobody sharing.
     pub tried: Vec<SharingTried>,
-    /// Classes of the chosen rule, by kind.
-    pub classes: Vec<Vec<usize>>,
-    /// Job types on the later jobs, under the chosen rule in classes.
+    /// GPUs that jobs of each kind ask for, over the whole record.
+    pub load: Vec<f64>,
+    /// Job types on the later jobs, under the chosen rule in one class.
     pub by_kind: Vec<KindOutcome>,
 }
 
@@ -248,10 +267,6 @@ pub fn study(
     let kinds = evidence.kinds.len();
     let exclusive = SharingRule::exclusive(kinds);
     let replay = |jobs: &TypedJobs, gpus: u32, rule: &SharingRule| engine::replay(jobs, gpus, &evidence.truth, rule);
-    let in_classes = |rule: &SharingRule| {
-        let classes = classes(rule, kinds);
-        (rule_of_classes(rule, &classes, kinds), classes)
-    };
     let gpus = match request.gpus {
         Some(gpus) => gpus,
         None => {
@@ -264,6 +279,18 @@ pub fn study(
     };
     // The choice, on the earlier jobs: the measured speeds have no part in it, as they are those of the couples that are decided on.
     let expected = evidence.forecast_speeds(forecasts);
+    let began = |jobs: &TypedJobs| jobs.submit_ms.first().copied().unwrap_or_default();
+    let known_load = offered(&known, kinds, split_ms - began(&known));
+    let in_one_class = |rule: &SharingRule| {
+        let mut classes = classes(rule, kinds);
+        let best = ClassPools::saves_most(&classes, &known_load, &expected);
+        let one: Vec<Vec<usize>> = best.map(|best| classes.swap_remove(best)).into_iter().collect();
+        rule_of_classes(rule, &one, kinds)
+    };
+    let on_own_gpus = |rule: &SharingRule| {
+        let classes = classes(rule, kinds);
+        (rule_of_classes(rule, &classes, kinds), ClassPools::of(&classes, &known_load, &expected))
+    };
     let of_progress = |least_progress: f64| SharingLimits { least_progress, ..limits };
     let options: Vec<Option<f64>> = std::iter::once(None).chain(PROGRESS.map(Some)).collect();
     watch.more(options.len());
@@ -271,7 +298,7 @@ pub fn study(
         .par_iter()
         .map(|least| {
             let rule = least.and_then(|least| request.planned().rule(evidence, forecasts, &of_progress(least)));
-            let rule = rule.map_or_else(|| exclusive.clone(), |rule| in_classes(&rule).0);
+            let rule = rule.map_or_else(|| exclusive.clone(), |rule| in_one_class(&rule));
             let times = watch::part(watch, || engine::replay(&known, gpus, &expected, &rule))?;
             Ok((rule, figures(&known, &times, &earlier, limits.slo)))
         })
@@ -299,30 +326,38 @@ pub fn study(
     let shares = chosen > 0;
     // Where nobody is to share, the rule is shown as it was asked for.
     let limits = of_progress(options.get(chosen).copied().flatten().unwrap_or(limits.least_progress));
-    let mut rules: Vec<(SharingPolicy, bool, SharingRule)> = Vec::new();
-    let mut found_classes = Vec::new();
+    let mut rules: Vec<(SharingPolicy, HowSet, Option<ClassPools>, SharingRule)> = Vec::new();
     for policy in SharingPolicy::ALL {
         // The threshold of progress was chosen for the rule of the plan; the others keep what was asked.
         let of_plan = matches!(policy, SharingPolicy::Forecast | SharingPolicy::ForecastTrial);
         let own = if of_plan { limits } else { request.limits };
         let Some(rule) = policy.rule(evidence, forecasts, &own) else { continue };
-        let narrow = (policy == request.planned()).then(|| {
-            let (narrow, classes) = in_classes(&rule);
-            found_classes = classes;
-            narrow
-        });
-        rules.push((policy, false, rule));
-        rules.extend(narrow.map(|rule| (policy, true, rule)));
+        let planned = (policy == request.planned()).then(|| (in_one_class(&rule), on_own_gpus(&rule)));
+        rules.push((policy, HowSet::Free, None, rule));
+        if let Some((one, (own, pools))) = planned {
+            rules.push((policy, HowSet::OneClass, None, one));
+            if pools.gpus(gpus).is_some() {
+                rules.push((policy, HowSet::OwnGpus, Some(pools), own));
+            }
+        }
     }
     let base = replay(&jobs, gpus, &exclusive)?;
     let base_p95 = p95_wait_s(&jobs, &base, &later);
     let days = by_day(&jobs, &later);
     watch.more(rules.len());
     let try_rule =
-        |policy: &SharingPolicy, in_classes: &bool, rule: &SharingRule| -> Result<(SharingTried, Vec<SharingTimes>)> {
-            let times = if *policy == SharingPolicy::Exclusive { base.clone() } else { replay(&jobs, gpus, rule)? };
-            let enough =
-                |gpus: u32| -> Result<bool> { Ok(p95_wait_s(&jobs, &replay(&jobs, gpus, rule)?, &later) <= base_p95) };
+        |(policy, how, pools, rule): &(SharingPolicy, HowSet, Option<ClassPools>, SharingRule)| -> Result<(SharingTried, Vec<SharingTimes>)> {
+            let on = |gpus: u32| match pools {
+                Some(pools) => pools.replay(&jobs, gpus, &evidence.truth, rule),
+                None => replay(&jobs, gpus, rule),
+            };
+            let times = if *policy == SharingPolicy::Exclusive { base.clone() } else { on(gpus)? };
+            let enough = |gpus: u32| -> Result<bool> {
+                if pools.as_ref().is_some_and(|pools| pools.gpus(gpus).is_none()) {
+                    return Ok(false);
+                }
+                Ok(p95_wait_s(&jobs, &on(gpus)?, &later) <= base_p95)
+            };
             let gpus_instead = if *policy == SharingPolicy::Exclusive {
                 Some(gpus)
             } else if p95_wait_s(&jobs, &times, &later) <= base_p95 {
@@ -346,7 +381,8 @@ pub fn study(
             let (lost, lost_s) = losses(&jobs, &later, &base, &times);
             let tried = SharingTried {
                 policy: *policy,
-                in_classes: *in_classes,
+                how: *how,
+                class_gpus: pools.as_ref().and_then(|pools| pools.gpus(gpus)).unwrap_or_default(),
                 couples: allowed,
                 couples_kept,
                 later: figures(&jobs, &times, &later, limits.slo),
@@ -358,12 +394,10 @@ pub fn study(
             };
             Ok((tried, times))
         };
-    let tried: Vec<Result<(SharingTried, Vec<SharingTimes>)>> = rules
-        .par_iter()
-        .map(|(policy, in_classes, rule)| watch::part(watch, || try_rule(policy, in_classes, rule)))
-        .collect();
+    let tried: Vec<Result<(SharingTried, Vec<SharingTimes>)>> =
+        rules.par_iter().map(|rule| watch::part(watch, || try_rule(rule))).collect();
     let tried: Vec<(SharingTried, Vec<SharingTimes>)> = tried.into_iter().collect::<Result<_>>()?;
-    let planned = tried.iter().find(|(tried, _)| tried.policy == request.planned() && tried.in_classes);
+    let planned = tried.iter().find(|(tried, _)| tried.how == HowSet::OneClass);
     let planned = planned.map_or(&base, |(_, times)| times);
     let by_kind = (0..kinds)
         .map(|kind| {
@@ -393,7 +427,7 @@ pub fn study(
         limits,
         shares,
         tried: tried.into_iter().map(|(tried, _)| tried).collect(),
-        classes: found_classes,
+        load: offered(&jobs, kinds, jobs.submit_ms.last().copied().unwrap_or_default() - began(&jobs)),
         by_kind,
     })
 }

@@ -47,14 +47,28 @@ pub(super) fn quantity(row: &SheetRow<'_>, column: &str, quantity: Quantity) -> 
 /// # Errors
 /// If a file cannot be read, or is not what it should be; the error says where, and what would mend it.
 pub fn sharing(pairs: &Path, profiles: Option<&Path>) -> Result<SharingTable> {
+    sharing_of_all(&[pairs], &Vec::from_iter(profiles))
+}
+
+/// All that several files say of sharing, such as those of several GPU types, as if it stood in one: pairs in the order of the files, then profiles.
+///
+/// # Errors
+/// As [`sharing`].
+pub fn sharing_of_all<P: AsRef<Path>>(pairs: &[P], profiles: &[P]) -> Result<SharingTable> {
     let mut table = SharingTable::new();
-    let content = text(pairs)?;
-    if content.trim_start().starts_with('{') {
-        gavel::read(&pairs.display().to_string(), &content, &mut table)?;
-    } else {
-        read_pairs(pairs, &content, &mut table)?;
+    for pairs in pairs.iter().map(AsRef::as_ref) {
+        let content = text(pairs)?;
+        let known = table.pairs().len();
+        if content.trim_start().starts_with('{') {
+            gavel::read(&pairs.display().to_string(), &content, &mut table)?;
+        } else {
+            read_pairs(pairs, &content, &mut table)?;
+        }
+        if table.pairs().len() == known {
+            return Err(Error::TooFew(format!("{}: there is no pair in it", pairs.display())));
+        }
     }
-    if let Some(path) = profiles {
+    for path in profiles.iter().map(AsRef::as_ref) {
         let (paired, paired_gpus) = (table.jobs().len(), table.gpu_types().len());
         read_profiles(path, &mut table)?;
         // They say what jobs are like, and no more; misspelt names would do so unseen.
@@ -78,9 +92,6 @@ pub fn sharing(pairs: &Path, profiles: Option<&Path>) -> Result<SharingTable> {
             );
             table.notes.push(note);
         }
-    }
-    if table.pairs().is_empty() {
-        return Err(Error::TooFew(format!("{}: there is no pair in it", pairs.display())));
     }
     Ok(table.sorted())
 }

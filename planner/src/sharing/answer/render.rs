@@ -5,7 +5,7 @@
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 
 use super::super::policy::SharingPolicy;
-use super::super::study::SharingTried;
+use super::super::study::{HowSet, SharingTried};
 use super::{SharingPlan, SharingPlanAnswer};
 
 /// Couples and job types that a table shows.
@@ -28,6 +28,10 @@ impl SharingPlanAnswer {
             ),
         );
         report.notes.clone_from(&self.notes);
+        for of in &self.ways {
+            report.summary.push(of.finding());
+            report.sections.push(of.section());
+        }
         for plan in &self.plans {
             report.summary.extend(plan.summary());
             report.sections.extend([plan.tested_section(self.measured), plan.chosen_section(), plan.to_set()]);
@@ -50,7 +54,11 @@ fn known_pairs(measured: usize) -> String {
 
 fn name(tried: &SharingTried) -> String {
     let words = tried.policy.in_words();
-    if tried.in_classes { format!("{words}, in classes") } else { words.to_owned() }
+    match tried.how {
+        HowSet::Free => words.to_owned(),
+        HowSet::OneClass => format!("{words}, in one class"),
+        HowSet::OwnGpus => format!("{words}, in classes on GPUs of their own"),
+    }
 }
 
 impl SharingPlan {
@@ -79,13 +87,23 @@ impl SharingPlan {
                 ))
             )
         };
-        if let Some(rule) = self.of(self.rule, true).filter(|rule| rule.couples > 0) {
-            said.push(told("the rule in classes, as it can be set", rule));
+        let of_rule = |how: HowSet| self.of(self.rule, how).filter(|rule| rule.couples > 0);
+        if let Some(rule) = of_rule(HowSet::OneClass) {
+            said.push(told("the rule in one class, as Slurm can be set", rule));
         }
-        if let Some(oracle) = self.of(SharingPolicy::Oracle, false) {
+        if let Some(rule) = of_rule(HowSet::OwnGpus) {
+            said.push(told("the rule with GPUs of its own for each class, as Kubernetes needs it", rule));
+        }
+        if self.followed && !self.why_not_on_own_gpus.is_empty() {
+            said.push(format!(
+                "**Share nothing in Kubernetes**, where each class needs GPUs of its own: {}.",
+                self.why_not_on_own_gpus
+            ));
+        }
+        if let Some(oracle) = self.of(SharingPolicy::Oracle, HowSet::Free) {
             said.push(told("the oracle", oracle));
         }
-        if let Some(mean) = self.of(SharingPolicy::MeanForecast, false) {
+        if let Some(mean) = self.of(SharingPolicy::MeanForecast, HowSet::Free) {
             said.push(told("packing by the mean forecast", mean));
         }
         if let Some(recommendation) = &self.recommendation {
@@ -134,7 +152,7 @@ impl SharingPlan {
             ]);
         }
         let mut kinds = ReportTable::new(
-            "Job types, under the rule in classes as it was tested",
+            "Job types, under the rule in one class as it was tested",
             vec![
                 Column::text("Job type"),
                 Column::number("Later jobs"),
@@ -164,8 +182,9 @@ impl SharingPlan {
             .with_table(kinds)
             .with_definition("**Kept**: couples that were measured to fit, to make more than one alone, and to stay within the SLO.")
             .with_definition("**Delay**: from submission to end, less the run alone. **Slowdown**: time on a GPU over the run, of jobs that shared. **End later**: than with nobody sharing, by more than 1 % of their run.")
+            .with_definition(self.divided())
             .with_definition("**GPUs instead**: with so many, the 95 % wait is that of nobody sharing on all.")
-            .with_definition("**In classes**: as it can be set. Whether to follow the plan goes by that row. Nodes of its own for each class are not replayed.")
+            .with_definition("**In one class**: as Slurm can be set; jobs of the class may share any GPU, and all others take whole ones. Whether to follow the plan goes by that row. **On GPUs of their own**: as Kubernetes needs it, where a class cannot use what others leave idle. That nodes are whole is not replayed.")
             .with_definition(format!(
                 "Of all policies but the oracle, {}. Gandiva, AntMan and the rule that takes out see speeds while jobs run. AntMan and Salus know beforehand whether two jobs fit.",
                 known_pairs(measured)
@@ -173,9 +192,25 @@ impl SharingPlan {
             .with_definition("**AntMan**: who was first on a GPU keeps 95 % of its speed, and the other has what is left. **Salus**: in turns, each alone, so measured speeds have no part. Under both a job waits on a GPU rather than in the queue: compare the delay, and neither the wait nor the GPUs instead.")
     }
 
+    /// How the GPUs were divided among the classes that were tested.
+    fn divided(&self) -> String {
+        let gpus = self.of(self.rule, HowSet::OwnGpus).map_or(&[][..], |tried| &tried.class_gpus);
+        match gpus.split_last() {
+            Some((others, classes)) if !classes.is_empty() => {
+                let classes: Vec<String> = classes.iter().map(u32::to_string).collect();
+                format!(
+                    "Where classes have GPUs of their own, {} are of the {} and {others} of all other jobs.",
+                    format::names(&classes, 12),
+                    if classes.len() == 1 { "class" } else { "classes" }
+                )
+            }
+            _ => "No class has GPUs of its own.".to_owned(),
+        }
+    }
+
     fn chosen_section(&self) -> Section {
         let mut table = ReportTable::new(
-            "Candidates in classes on the earlier jobs, with speeds as forecast",
+            "Candidates in one class on the earlier jobs, with speeds as forecast",
             vec![
                 Column::text("Progress above"),
                 Column::number("Couples"),
@@ -204,6 +239,8 @@ impl SharingPlan {
             vec![
                 Column::text("Class"),
                 Column::number("Share of GPU time"),
+                Column::number("Own GPUs"),
+                Column::text("In Slurm"),
                 Column::number("Slowdown, 0.9"),
                 Column::text("Job types"),
             ],
@@ -212,6 +249,8 @@ impl SharingPlan {
             classes.rows.push(vec![
                 of.name.as_str().into(),
                 Cell::share(of.gpu_time),
+                Cell::Int(i64::from(of.gpus)),
+                if of.on_all_gpus { "any GPU" } else { "" }.into(),
                 Cell::float(of.slowdown90, 2),
                 of.job_types.join(", ").into(),
             ]);

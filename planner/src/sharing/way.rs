@@ -1,0 +1,225 @@
+//! The way in which two jobs share a GPU, and which of several that were measured on one GPU is better for the jobs.
+//!
+//! ```text
+//! named     a GPU type whose name ends in "(time slicing)" or "(MPS)", as `datasets/pairs/measure.py` writes it, is that GPU shared in that way
+//! compared  GPU types that differ in nothing else; each has a plan of its own, on the same jobs and as many GPUs
+//! chosen    the way with the least mean delay on the earlier jobs, with speeds as forecast; the measured speeds of couples that are decided on have no
+//!           part in it. Only the plan of that way can be followed
+//! ```
+//!
+//! Speeds on MIG instances are of a part of the GPU alone, so they are not compared with either.
+//!
+//! O(GPU types²). Worked example: time slicing makes the earlier jobs wait and run 20 min beyond their runs, MPS 12 min and nobody sharing 30: MPS is chosen, whatever
+//! the later jobs say.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
+
+use super::evidence::PairEvidence;
+use super::study::{HowSet, SharingStudy};
+use crate::plan::slug::slug;
+
+/// How two jobs share a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SharingWay {
+    /// In turns: `gres/shard` in Slurm, time-slicing in Kubernetes.
+    TimeSlicing,
+    /// At once, through NVIDIA's MPS.
+    Mps,
+}
+
+impl SharingWay {
+    /// Name in texts, and in the names of GPU types.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::TimeSlicing => "time slicing",
+            Self::Mps => "MPS",
+        }
+    }
+
+    /// The GPU and the way that the name of a GPU type tells; `None` where it tells no way.
+    pub fn of(gpu_type: &str) -> Option<(&str, Self)> {
+        let (gpu, told) = gpu_type.strip_suffix(')')?.rsplit_once('(')?;
+        let way = [Self::TimeSlicing, Self::Mps].into_iter().find(|way| way.in_words() == told)?;
+        Some((gpu.trim_end(), way))
+    }
+}
+
+/// A way on the earlier and on the later jobs.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct WayOutcome {
+    /// GPU type, as its plan names it.
+    pub gpu_type: String,
+    /// How two jobs share it.
+    pub way: SharingWay,
+    /// Couples of job types that were measured; nobody else shares.
+    pub measured_couples: usize,
+    /// Mean delay of the earlier jobs under the best candidate, with speeds as forecast, seconds.
+    pub earlier_mean_delay_s: f64,
+    /// Whether any sharing was better than none there.
+    pub shares: bool,
+    /// Mean delay of the later jobs with the rule in one class, seconds; none where the rule is not among those tried.
+    pub later_mean_delay_s: Option<f64>,
+    /// GPUs with which the 95 % wait of the later jobs is that of nobody sharing on all.
+    pub gpus_instead: Option<u32>,
+    /// Whether it was chosen on the earlier jobs.
+    pub chosen: bool,
+}
+
+/// The ways of one GPU.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct WaysCompared {
+    /// The GPU.
+    pub gpu: String,
+    /// GPUs of the replays.
+    pub gpus: u32,
+    /// Mean delay of the later jobs with nobody sharing, seconds.
+    pub exclusive_mean_delay_s: f64,
+    /// Each way.
+    pub ways: Vec<WayOutcome>,
+}
+
+impl WaysCompared {
+    /// The way that was chosen.
+    pub fn chosen(&self) -> Option<&WayOutcome> {
+        self.ways.iter().find(|way| way.chosen)
+    }
+
+    /// What came of it, in a sentence.
+    pub fn finding(&self) -> String {
+        let Some(chosen) = self.chosen() else {
+            return format!("{}: no way to share it was chosen.", self.gpu);
+        };
+        let told = |of: &WayOutcome| {
+            let later = of.later_mean_delay_s.map_or_else(|| "unknown".to_owned(), format::duration);
+            format!("{later} by {}", of.way.in_words())
+        };
+        let others: Vec<String> = self.ways.iter().filter(|way| !way.chosen).map(told).collect();
+        let hindsight = self.ways.iter().filter_map(|way| way.later_mean_delay_s).fold(f64::INFINITY, f64::min);
+        let is_best = chosen.later_mean_delay_s.is_some_and(|delay| delay <= hindsight);
+        format!(
+            "**{} shared by {}**, if at all: with speeds as forecast the earlier jobs end soonest so. The mean delay of the later jobs is {}, {}, and {} with nobody sharing.{}",
+            self.gpu,
+            chosen.way.in_words(),
+            told(chosen),
+            others.join(", "),
+            format::duration(self.exclusive_mean_delay_s),
+            if is_best { "" } else { " With hindsight the other would have been better." }
+        )
+    }
+
+    /// The ways as a section of the report.
+    pub(super) fn section(&self) -> Section {
+        let mut table = ReportTable::new(
+            format!("Ways to share {} {} GPUs, in one class", self.gpus, self.gpu),
+            vec![
+                Column::text("Way"),
+                Column::number("Measured couples"),
+                Column::number("Mean delay, earlier, as forecast"),
+                Column::number("Mean delay, later"),
+                Column::number("GPUs instead"),
+                Column::text("Verdict"),
+            ],
+        );
+        for of in &self.ways {
+            table.rows.push(vec![
+                of.way.in_words().into(),
+                Cell::Int(of.measured_couples as i64),
+                Cell::Duration(of.earlier_mean_delay_s),
+                Cell::opt(of.later_mean_delay_s, Cell::Duration),
+                Cell::opt(of.gpus_instead, |gpus| Cell::Int(i64::from(gpus))),
+                if of.chosen { "chosen" } else { "" }.into(),
+            ]);
+        }
+        let id = slug(&self.gpu).unwrap_or_else(|| "gpu".to_owned());
+        let mut section = Section::new(format!("sharing-ways-{id}"), format!("{}: by time slicing or MPS?", self.gpu))
+            .with_table(table)
+            .with_finding(self.finding());
+        let couples = |of: &WayOutcome| of.measured_couples;
+        if self.ways.iter().map(couples).min() != self.ways.iter().map(couples).max() {
+            section = section.with_definition(
+                "Not as many couples were measured in each way, and a couple that was not measured does not share: the rows are of what is known, not of the ways alone.",
+            );
+        }
+        section
+    }
+}
+
+/// Compares GPU types that are one GPU shared in several ways: what was found on each, and its rule in one class on the later jobs.
+pub(super) fn compared<'a>(found: impl Iterator<Item = (&'a PairEvidence, &'a SharingStudy)>) -> Vec<WaysCompared> {
+    let mut all: Vec<WaysCompared> = Vec::new();
+    for (evidence, study) in found {
+        let Some((gpu, way)) = SharingWay::of(&evidence.gpu_type) else { continue };
+        let candidate = study.candidates.iter().find(|candidate| candidate.chosen);
+        let planned = study.tried.iter().find(|tried| tried.how == HowSet::OneClass);
+        let outcome = WayOutcome {
+            gpu_type: evidence.gpu_type.clone(),
+            way,
+            measured_couples: evidence.couples().count(),
+            earlier_mean_delay_s: candidate.map_or(f64::INFINITY, |candidate| candidate.earlier.mean_delay_s),
+            shares: study.shares,
+            later_mean_delay_s: planned.map(|tried| tried.later.mean_delay_s),
+            gpus_instead: planned.and_then(|tried| tried.gpus_instead),
+            chosen: false,
+        };
+        match all.iter_mut().find(|known| known.gpu == gpu) {
+            Some(known) => known.ways.push(outcome),
+            None => all.push(WaysCompared {
+                gpu: gpu.to_owned(),
+                gpus: study.gpus,
+                exclusive_mean_delay_s: study.tried.first().map_or(0.0, |tried| tried.later.mean_delay_s),
+                ways: vec![outcome],
+            }),
+        }
+    }
+    all.retain(|of| of.ways.len() > 1);
+    for of in &mut all {
+        let sharing = of.ways.iter().filter(|way| way.shares).map(|way| way.earlier_mean_delay_s);
+        let least = sharing.fold(f64::INFINITY, f64::min);
+        if let Some(best) = of.ways.iter_mut().find(|way| way.shares && way.earlier_mean_delay_s <= least) {
+            best.chosen = true;
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_the_way() {
+        assert_eq!(SharingWay::of("NVIDIA H100 (MPS)"), Some(("NVIDIA H100", SharingWay::Mps)));
+        assert_eq!(SharingWay::of("H100 (80 GB) (time slicing)"), Some(("H100 (80 GB)", SharingWay::TimeSlicing)));
+        for none in ["v100", "A100 (MIG)", "A100 (80 GB)", "MPS", "(MPS", ""] {
+            assert_eq!(SharingWay::of(none), None, "{none}");
+        }
+    }
+
+    fn outcome(way: SharingWay, earlier: f64, later: f64, shares: bool) -> WayOutcome {
+        WayOutcome {
+            gpu_type: format!("h100 ({})", way.in_words()),
+            way,
+            measured_couples: 78,
+            earlier_mean_delay_s: earlier,
+            shares,
+            later_mean_delay_s: Some(later),
+            gpus_instead: None,
+            chosen: false,
+        }
+    }
+
+    #[test]
+    fn what_hindsight_says_is_told_and_changes_nothing() {
+        let mut mps = outcome(SharingWay::Mps, 720.0, 1_300.0, true);
+        mps.chosen = true;
+        let ways = vec![outcome(SharingWay::TimeSlicing, 1_200.0, 1_200.0, true), mps];
+        let of = WaysCompared { gpu: "h100".to_owned(), gpus: 8, exclusive_mean_delay_s: 1_800.0, ways };
+        let told = of.finding();
+        assert!(told.starts_with("**h100 shared by MPS**"), "{told}");
+        assert!(told.contains("21 min 40 s by MPS, 20 min by time slicing, and 30 min with nobody sharing"), "{told}");
+        assert!(told.ends_with("With hindsight the other would have been better."), "{told}");
+    }
+}
