@@ -37,6 +37,10 @@ fn the_sample_is_planned_and_written_down() {
         }
     }
     assert!(!front.is_empty());
+    // Under Kueue's own rules each limit of what is lent was tried, none first.
+    let under = &held["under_kueue"];
+    let parts: Vec<f64> = under["lending"].as_array().unwrap().iter().map(|of| of["part"].as_f64().unwrap()).collect();
+    assert_eq!(parts, [1.0, 0.75, 0.5, 0.25]);
     // Theory stands beside the replays, and no VC of the sample asks for more than it has in all.
     assert_eq!(answer["pooling"]["apart"]["replayed_mean_wait_s"], held["private"]["mean_wait_s"]);
     assert!(answer["offered_load"].as_f64().unwrap() < 1.0, "{}", answer["offered_load"]);
@@ -58,6 +62,7 @@ fn the_sample_is_planned_and_written_down() {
     assert!(read("slurm-job-submit.lua").contains("[\"vision\"] = \"vision,vision-borrow\""));
     let kueue = read("kueue.yaml");
     assert_eq!(kueue.matches("\"kind\": \"ClusterQueue\"").count(), 6);
+    assert_eq!(kueue.contains("lendingLimit"), !under["lends"].is_null(), "{kueue}");
     assert!(kueue.contains("\"nominalQuota\": 88") && kueue.contains("\"cohortName\": \"tracecast\""), "{kueue}");
 }
 
@@ -115,4 +120,76 @@ fn what_cannot_be_planned_is_refused() {
     let cluster =
         folder.file("cluster.toml", "[[pool]]\nname = \"p\"\nnodes = 40\n[[vc]]\nname = \"*\"\npool = \"p\"\n");
     assert!(said(&["--cluster", &cluster]).contains("nothing says which part is its own"));
+}
+
+/// A search with a journal, on one thread.
+fn search(journal: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracecast"));
+    command.args(&SAMPLE[..5]).args(["--format", "json", "--journal", journal]).args(arguments);
+    command.env("RAYON_NUM_THREADS", "1").current_dir(root());
+    command
+}
+
+#[test]
+fn a_search_that_was_killed_goes_on_and_finds_the_same() {
+    let folder = Folder::new();
+    let journal = folder.path("search.jsonl");
+    let asked = ["--replays", "40", "--scale", "1.2", "--draws", "2"];
+    let plain = tracecast(&[&SAMPLE[..], &["--format", "json"], &asked].concat());
+    assert!(plain.status.success(), "{}", stderr(&plain));
+    let written = || std::fs::read(&journal).map_or(0, |bytes| bytes.iter().filter(|byte| **byte == b'\n').count());
+    let mut begun = search(&journal, &asked).stdout(std::process::Stdio::null()).spawn().unwrap();
+    while written() < 10 && begun.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    begun.kill().unwrap();
+    begun.wait().unwrap();
+    let before = written();
+    assert!(before >= 10, "{before}");
+    let again = search(&journal, &asked).env("RAYON_NUM_THREADS", "2").output().unwrap();
+    assert!(again.status.success(), "{}", stderr(&again));
+    assert_eq!(stdout(&again), stdout(&plain));
+    assert!(stderr(&again).contains(&format!("{} replays done before", before - 1)), "{}", stderr(&again));
+    // All is known now, and nothing more is written.
+    let whole = std::fs::read(&journal).unwrap();
+    let known = search(&journal, &asked).output().unwrap();
+    assert_eq!((stdout(&known), std::fs::read(&journal).unwrap()), (stdout(&plain), whole));
+    let other = search(&journal, &["--objective", "tail"]).output().unwrap();
+    assert!(
+        stderr(&other).contains("the journal of another search: it differs in the objective"),
+        "{}",
+        stderr(&other)
+    );
+    let notes = folder.file("notes.txt", "mine");
+    let refused = search(&notes, &asked).output().unwrap();
+    assert!(stderr(&refused).contains("no journal of a search"), "{}", stderr(&refused));
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "mine");
+}
+
+#[test]
+fn a_plan_for_more_work_holds_today_as_well() {
+    let output = tracecast(&[&SAMPLE[..], &["--scale", "1.3", "--draws", "3", "--format", "json"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    let growth = &answer["growth"];
+    assert_eq!((growth["factor"].as_f64(), growth["draws"].as_u64()), (Some(1.3), Some(3)));
+    let ratio = growth["gpu_time_ratio"]["mean"].as_f64().unwrap();
+    assert!((1.15..1.45).contains(&ratio), "{ratio}");
+    // What is chosen is allowed today and in each draw.
+    let chosen = &answer["candidates"][usize::try_from(answer["chosen"].as_u64().unwrap()).unwrap()];
+    assert_eq!(growth["of_both"]["candidate"], answer["chosen"]);
+    assert_eq!((chosen["allowed"].as_bool(), growth["of_both"]["allowed_draws"].as_u64()), (Some(true), Some(3)));
+    assert_eq!(growth["of_both"]["wronged"].as_array().unwrap().len(), 0);
+    // As the cluster is, more work waits longer.
+    let now = answer["candidates"][0]["earlier"]["mean_wait_s"].as_f64().unwrap();
+    assert!(growth["today"]["mean_wait_s"]["mean"].as_f64().unwrap() > now, "{growth}");
+    let folder = Folder::new();
+    let team =
+        folder.file("team.toml", "[[team]]\nname = \"drones\"\ngpu_hours_per_week = 400\nlike_vc = \"vision\"\n");
+    let text = tracecast(&[&SAMPLE[..], &["--add", &team, "--draws", "2"]].concat());
+    let text = stdout(&text);
+    assert!(text.contains("With the team drones, what is best on today's demand"), "{text}");
+    assert!(text.contains("If demand grows"), "{text}");
+    let refused = tracecast(&[&SAMPLE[..], &["--draws", "3"]].concat());
+    assert!(stderr(&refused).contains("--scale"), "{}", stderr(&refused));
 }

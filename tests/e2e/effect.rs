@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use tracecast_analytics::Trace;
 use tracecast_planner::queues::answer::QueuesCandidate;
 use tracecast_planner::queues::share::Sharing;
-use tracecast_planner::queues::{QueuesAnswer, QueuesRequest};
+use tracecast_planner::queues::{QueuesAnswer, QueuesRequest, SearchRun};
 use tracecast_planner::replay::compare::{Difference, compare};
 use tracecast_planner::replay::input::{Loaded, Options, Site, load};
 use tracecast_planner::replay::metric::JobTimes;
@@ -112,7 +112,7 @@ fn planned(trace: &Trace) -> QueuesAnswer {
     let (loaded, policy) = recorded(trace, TODAY);
     let split_ms = loaded.workload.origin_ms + loaded.workload.submit_ms[SPLIT];
     let request = QueuesRequest::of_list(Some(split_ms), policy);
-    QueuesAnswer::of(trace, &loaded, String::new(), &request, &|| ()).unwrap()
+    QueuesAnswer::of(trace, &loaded, String::new(), &request, SearchRun::default()).unwrap()
 }
 
 /// What sharing is to do to the waits of the recorded jobs. Of the later ones the plan says the same.

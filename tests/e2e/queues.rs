@@ -10,7 +10,7 @@ use std::time::Duration;
 use tracecast_analytics::Trace;
 use tracecast_planner::queues::against::{self, OwnFile};
 use tracecast_planner::queues::share::Sharing;
-use tracecast_planner::queues::{QueuesAnswer, QueuesRequest, emit};
+use tracecast_planner::queues::{QueuesAnswer, QueuesRequest, SearchRun, emit};
 use tracecast_planner::replay::input::Loaded;
 use tracecast_planner::sim::{Cluster, Policy, Scan, Shape, Workload};
 
@@ -32,7 +32,8 @@ fn plan() -> QueuesAnswer {
         ..Loaded::default()
     };
     let request = QueuesRequest::of_list(None, Policy { scan: Scan::Skip, ..Policy::default() });
-    let mut answer = QueuesAnswer::of(&Trace::default(), &loaded, String::new(), &request, &|| ()).unwrap();
+    let mut answer =
+        QueuesAnswer::of(&Trace::default(), &loaded, String::new(), &request, SearchRun::default()).unwrap();
     assert!(answer.followed);
     // Whichever way was best, the one with the most to be carried out is.
     let chosen = answer.chosen;

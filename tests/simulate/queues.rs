@@ -13,7 +13,7 @@ use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::storage;
 use tracecast_planner::queues::answer::QueuesCandidate;
-use tracecast_planner::queues::{self, QueuesAnswer, QueuesRequest};
+use tracecast_planner::queues::{self, QueuesAnswer, QueuesRequest, SearchRun};
 use tracecast_planner::replay::input::{Loaded, Options, Site, last_two, load};
 use tracecast_planner::sim::{Policy, Scan};
 use tracecast_tests::{read, real_trace};
@@ -59,7 +59,7 @@ const REPLAYS: usize = 200;
 fn plan(trace: &Trace, mut loaded: Loaded, scan: Scan, split_ms: Option<i64>, replays: usize) -> QueuesAnswer {
     loaded.workload.predicted_s = last_two(&JobFacts::of(trace), &loaded);
     let list = QueuesRequest::of_list(split_ms, Policy { scan, ..Policy::default() });
-    queues::plan(trace, &loaded, String::new(), &QueuesRequest { replays, ..list }, &|| ()).unwrap()
+    queues::plan(trace, &loaded, String::new(), &QueuesRequest { replays, ..list }, SearchRun::default()).unwrap()
 }
 
 /// Prints what a search found beside the list.
@@ -120,7 +120,7 @@ fn held(name: &str, answer: &QueuesAnswer) {
     );
     // The order is not in Kueue's file, so what it does stands beside the sharing alone.
     let alone = answer.in_todays_order.unwrap_or(held.recommended);
-    let under = held.under_kueue.unwrap();
+    let under = held.under_kueue.as_ref().unwrap();
     println!(
         "{name}: sharing alone {:.1}, 95 % {:.1}; as Kueue admits {:.1}, 95 % {:.1}, {} stopped",
         min(alone.mean_wait_s),

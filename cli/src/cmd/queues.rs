@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 use tracecast_planner::queues::against::{self, OwnFile};
 use tracecast_planner::queues::emit::{self, GPU_RESOURCE};
-use tracecast_planner::queues::{self, Objective, QueuesRequest, search};
+use tracecast_planner::queues::{self, Journal, Objective, QueuesRequest, SearchRun, search};
 
 use crate::args::{Reading, TIMES, choices, resource};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
-use crate::cmd::simulate::{PolicyArguments, predictions};
+use crate::cmd::simulate::{PolicyArguments, growth, predictions};
 use crate::exit::Usage;
 use crate::output;
 use crate::progress::Steps;
@@ -40,6 +40,7 @@ pub(crate) enum Emit {
 }
 
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("more_work").args(["scale", "add"]).multiple(true))]
 #[command(after_help = format!("\
 Example, the bundled sample, as Slurm and as Kueue read it:
   tracecast plan queues datasets/sample --scan skip --emit slurm,kueue --emit-to queues
@@ -81,6 +82,23 @@ pub(crate) struct PlanQueues {
     /// A search also tries other orders, a queue of short jobs, backfill and other sizes of shares. It ends when nothing more is clearly better. On the traces that it was tried on it is no better than the list.
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100_000), help_heading = "Evaluation")]
     pub(crate) replays: u32,
+    /// File in which each replay of the search is written down, so that it goes on after an interruption
+    ///
+    /// The same command with the same file goes on where the last one ended, and with a larger --replays it searches on. The answer is the same as without a
+    /// journal. A journal of other jobs, nodes or switches is refused.
+    #[arg(long, value_name = "FILE", help_heading = "Evaluation")]
+    pub(crate) journal: Option<PathBuf>,
+    /// Plan for this factor of the work as well, from 0.05 to 20
+    ///
+    /// Whole weeks of each user are drawn from the earlier jobs, as in `simulate --scale`. A way must wrong no VC today and in every draw, and costs count half and half.
+    #[arg(long, value_name = "FACTOR", help_heading = "Growth")]
+    pub(crate) scale: Option<f64>,
+    /// Plan for teams that join as well: a TOML file with a name and gpu_hours_per_week for each
+    #[arg(long, value_name = "TOML", help_heading = "Growth")]
+    pub(crate) add: Option<PathBuf>,
+    /// Number of draws for --scale and --add
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "more_work", help_heading = "Growth")]
+    pub(crate) draws: u64,
     #[command(flatten)]
     pub(crate) which: PlanJobs,
     #[command(flatten)]
@@ -149,6 +167,7 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     asked.answering.replacing.folders([&asked.emit_to, &asked.charts])?;
     let own = own_files(asked)?;
     let predictions = predictions(asked.predictions.as_deref())?;
+    let growth = growth(asked.scale, asked.add.as_deref(), asked.draws, &asked.today)?;
     let plan = PlanInput {
         sources: &asked.sources,
         reading: &asked.reading,
@@ -175,8 +194,13 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
         return Err(Usage(what).into());
     }
     loaded.notes = subject.notes;
-    let request =
-        QueuesRequest { eval_from_ms, today, objective: asked.objective.clone(), replays: asked.replays as usize };
+    let request = QueuesRequest {
+        eval_from_ms,
+        today,
+        objective: asked.objective.clone(),
+        replays: asked.replays as usize,
+        growth,
+    };
     let listed = search::listed(&loaded, &request);
     if (1..=listed).contains(&request.replays) {
         let what = format!(
@@ -185,8 +209,13 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
         );
         return Err(Usage(what).into());
     }
+    let journal = asked.journal.as_deref().map(|path| search::journal(path, &loaded, &request)).transpose()?;
+    if let Some(told) = journal.as_ref().and_then(Journal::told) {
+        output::say(quiet, &format!("tracecast: {told}"));
+    }
     let steps = Steps::new(quiet, "replaying", search::replays(&loaded, &request));
-    let answer = queues::plan(&trace, &loaded, title, &request, &|| steps.step())?;
+    let run = SearchRun { done: &|| steps.step(), journal: journal.as_ref() };
+    let answer = queues::plan(&trace, &loaded, title, &request, run)?;
     drop(steps);
     if let Some(folder) = &asked.emit_to {
         let (mut files, mut told) = (Vec::new(), Vec::new());

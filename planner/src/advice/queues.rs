@@ -12,7 +12,7 @@ use tracecast_analytics::report::format;
 
 use crate::plan::Recommendation;
 use crate::pooling::Pooling;
-use crate::queues::{QueuesAnswer, QueuesRequest};
+use crate::queues::{QueuesAnswer, QueuesRequest, SearchRun};
 use crate::replay::input::{Hosts, Options, last_two, load};
 use crate::sim::{Policy, Scan};
 
@@ -39,7 +39,7 @@ pub(super) fn look(
         .map_err(|error| super::in_a_line(&error))?;
     loaded.workload.predicted_s = last_two(&JobFacts::of(trace), &loaded);
     let request = QueuesRequest::of_list(None, Policy { scan, ..Policy::default() }.on(loaded.resource));
-    let answer = QueuesAnswer::of(trace, &loaded, String::new(), &request, &|| ());
+    let answer = QueuesAnswer::of(trace, &loaded, String::new(), &request, SearchRun::default());
     let answer = answer.map_err(|error| super::in_a_line(&error))?;
     let recommendation = answer.recommendation.map(with_command);
     let later = format::counted(answer.held_out.today.jobs, "later job", "later jobs");

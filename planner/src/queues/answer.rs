@@ -3,7 +3,10 @@
 //! O(candidates + VCs). Worked example: a VC with 96 GPUs of its own and a ceiling of 1.5 is to be guaranteed 96 GPUs and may use 144.
 
 mod advise;
+mod grown;
 mod render;
+
+pub use grown::{GrownCandidate, QueuesUnderGrowth};
 
 use std::collections::BTreeMap;
 
@@ -15,6 +18,7 @@ use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::SourceRecord;
 
+use super::journal::SearchRun;
 use super::objective::{JobWaits, Objective};
 use super::pooling::PoolingCheck;
 use super::search::{QueuesRequest, SearchOutcome, TriedSetup, VcOutcome, search};
@@ -35,10 +39,29 @@ pub const SCHEMA: &str = "plan-queues/1";
 /// What a queue of short jobs is called, after its VC.
 pub(super) const SHORT_SUFFIX: &str = "-short";
 
+/// How much of its own share each queue lends at most, and what the earlier jobs do under Kueue's admission.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LendingTried {
+    /// The part of the share; 1 is all, without a limit.
+    pub part: f64,
+    /// What it costs, by the objective: of today's 1.
+    pub cost: f64,
+    /// Whether it wrongs no VC, and runs every job that runs today.
+    pub allowed: bool,
+    /// VCs that wait longer than on nodes of their own in a half of the earlier time.
+    pub wronged: Vec<String>,
+    /// Waits of the earlier jobs.
+    pub earlier: WaitOf,
+}
+
 /// The later jobs under Kueue's admission, with the quotas of the plan.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct UnderKueue {
-    /// Their waits.
+    /// How much of its own share each queue lends at most (`lendingLimit`): a limit is set where it is clearly better on the earlier jobs, or without it a VC is wronged. None is no limit.
+    pub lends: Option<f64>,
+    /// The limits that were tried on the earlier jobs, none first; empty where queues do not borrow.
+    pub lending: Vec<LendingTried>,
+    /// Waits of the later jobs, with that limit.
     pub later: WaitOf,
     /// Of them, how many are stopped for others.
     pub stopped: u64,
@@ -383,6 +406,8 @@ pub struct QueuesAnswer {
     pub followed: bool,
     /// The later jobs.
     pub held_out: HeldOut,
+    /// What more work would do to the ways that were tried; none where growth was not asked for.
+    pub growth: Option<QueuesUnderGrowth>,
     /// What queueing theory says of one pool, beside the replays; none where too few jobs come to tell.
     pub pooling: Option<PoolingCheck>,
     /// GPU time that all jobs of the record ask for, over what all nodes have from the first to the last submission; none where all come at one moment.
@@ -413,7 +438,7 @@ pub fn json_schema() -> serde_json::Value {
 }
 
 impl QueuesAnswer {
-    /// Plans the queues of a loaded trace, but for [what Kueue would make of it](super::plan). `done` is called after each [replay](super::search::replays).
+    /// Plans the queues of a loaded trace, but for [what Kueue would make of it](super::plan).
     ///
     /// # Errors
     /// As [`search`].
@@ -422,9 +447,9 @@ impl QueuesAnswer {
         loaded: &Loaded,
         title: String,
         request: &QueuesRequest,
-        done: &(dyn Fn() + Sync),
+        run: SearchRun<'_>,
     ) -> Result<Self> {
-        let found = search(loaded, request, done)?;
+        let found = search(loaded, request, run)?;
         let shares = Shares::of(&loaded.cluster)?;
         let name = |vc: usize| loaded.cluster.vcs.get(vc).map_or_else(String::new, |vc| vc.name.clone());
         let candidate = |(at, tried): (usize, &TriedSetup)| {
@@ -542,6 +567,11 @@ impl QueuesAnswer {
                 objective: ObjectiveOutcome::of(today, chosen),
                 under_kueue: None,
             },
+            growth: request
+                .growth
+                .as_ref()
+                .zip(found.grown.as_ref())
+                .and_then(|(growth, found)| QueuesUnderGrowth::of(growth, found, &name)),
             pooling: None,
             offered_load: offered.as_ref().and_then(|offered| offered.load),
             vcs: vcs(loaded, &shares, (&found, offered.as_ref()), &set),
@@ -578,6 +608,11 @@ impl QueuesAnswer {
     /// Today's policy.
     fn today_policy(&self) -> Option<&Policy> {
         self.candidates.first().map(|today| &today.setup.policy)
+    }
+
+    /// How much of its own share each queue of Kueue lends at most.
+    pub(super) fn lends(&self) -> Option<f64> {
+        self.held_out.under_kueue.as_ref()?.lends
     }
 
     /// The queues to be set up: each VC, or, with a queue of short jobs, what is left of its share and what is kept.

@@ -3,7 +3,7 @@
 //! | | a VC's own share | what it may borrow | reclaiming |
 //! |---|---|---|---|
 //! | Slurm | `GrpTRES` of a QOS, on a partition that goes first | `GrpTRES` of a second QOS, on a second partition | `PreemptMode=REQUEUE` there |
-//! | Kueue | `nominalQuota` | `borrowingLimit` | `reclaimWithinCohort` |
+//! | Kueue | `nominalQuota`, of which `lendingLimit` is lent | `borrowingLimit` | `reclaimWithinCohort` |
 //! | KAI | `quota` | `limit` less the quota | always, but of jobs that have run for `reclaimMinRuntime` |
 //! | Volcano | `deserved` | `capability` less what is deserved | `reclaimable` |
 //!
@@ -23,7 +23,7 @@ mod volcano;
 pub use kai::kai;
 pub(super) use kai::runs_for;
 pub use kueue::kueue;
-pub(super) use kueue::{reclaiming, strategy};
+pub(super) use kueue::{lending, lent, reclaiming, strategy};
 pub use slurm::slurm;
 pub(super) use slurm::{BACKFILL, SlurmPartition, backfills, multifactor, partition, partitions, priorities};
 pub(super) use volcano::PLUGIN;
@@ -157,6 +157,7 @@ pub(super) mod tests {
     use tracecast_analytics::time::DAY_MS;
 
     use super::super::answer::OwnGpus;
+    use super::super::journal::SearchRun;
     use super::super::search::tests::{request, uneven};
     use super::super::share::ShortQueue;
     use super::*;
@@ -167,7 +168,8 @@ pub(super) mod tests {
     /// VCs vision (96 GPUs of its own) and speech (8), as if `sharing` had been chosen.
     pub(in super::super) fn plan(sharing: Sharing, ceiling: Option<f64>) -> QueuesAnswer {
         let mut answer =
-            QueuesAnswer::of(&Trace::default(), &uneven(300), String::new(), &request(None), &|| ()).unwrap();
+            QueuesAnswer::of(&Trace::default(), &uneven(300), String::new(), &request(None), SearchRun::default())
+                .unwrap();
         answer.followed = true;
         let chosen = answer.chosen;
         answer.candidates[chosen].sharing = sharing;
@@ -222,6 +224,17 @@ pub(super) mod tests {
         assert_eq!(documents[0]["spec"]["deserved"], json!({ GPU_RESOURCE: "96" }));
         assert_eq!(documents[0]["spec"]["capability"], json!({ GPU_RESOURCE: "144" }));
         assert_eq!(documents[0]["spec"]["reclaimable"], true);
+    }
+
+    #[test]
+    fn what_a_queue_lends_may_have_a_limit() {
+        let answer = plan(Sharing::Borrowing { ceiling: Some(1.5), reclaim: false }, Some(1.5));
+        let quota = |lends: Option<f64>, at: usize| {
+            let documents = read(file(&lending(&answer, GPU_RESOURCE, lends).unwrap(), "kueue.yaml"));
+            documents[at]["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["lendingLimit"].as_u64()
+        };
+        assert_eq!([1, 2].map(|at| quota(Some(0.25), at)), [Some(24), Some(2)]);
+        assert_eq!([1, 2].map(|at| quota(None, at)), [None, None]);
     }
 
     #[test]

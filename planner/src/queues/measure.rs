@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use tracecast_analytics::stats::quantile::quantiles_in_place;
 
 use super::objective::{JobWaits, MINUTE_S, Measured, Objective};
@@ -167,7 +168,7 @@ pub(super) fn compared(workload: &Workload, jobs: &[usize], of: &[(&str, &Times)
 }
 
 /// What a setup did in the earlier time.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EarlierOutcome {
     /// Waits of the earlier jobs.
     pub waits: JobWaits,
@@ -247,9 +248,10 @@ pub(super) struct Yardstick<'a> {
 }
 
 impl<'a> Yardstick<'a> {
+    /// One for jobs that come in a stretch of time.
     pub(super) fn new(
         workload: &'a Workload,
-        (split_ms, objective): (i64, &Objective),
+        ((from_ms, to_ms), objective): ((i64, i64), &Objective),
         private: Times,
         today: &Times,
     ) -> Self {
@@ -259,10 +261,12 @@ impl<'a> Yardstick<'a> {
             let within = |job: &&usize| workload.submit_ms.get(**job).is_some_and(|submit| (from..to).contains(submit));
             jobs.iter().filter(within).copied().collect()
         };
-        let halves = [(i64::MIN, split_ms / 2), (split_ms / 2, i64::MAX)].map(|(from, to)| between(from, to));
-        let third = split_ms / WINDOWS as i64;
-        let mut windows = vec![jobs.clone(), between(i64::MIN, third), between(third, 2 * third)];
-        windows.push(between(2 * third, i64::MAX));
+        let half = from_ms + (to_ms - from_ms) / 2;
+        let halves = [(i64::MIN, half), (half, i64::MAX)].map(|(from, to)| between(from, to));
+        let third = (to_ms - from_ms) / WINDOWS as i64;
+        let (first, second) = (from_ms + third, from_ms + 2 * third);
+        let mut windows = vec![jobs.clone(), between(i64::MIN, first), between(first, second)];
+        windows.push(between(second, i64::MAX));
         let classes = windows.iter().map(|jobs| Classes::of(objective, workload, (&private, today), jobs)).collect();
         Self { workload, objective: objective.clone(), private, of_today, jobs, halves, classes }
     }

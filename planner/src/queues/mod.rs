@@ -6,6 +6,8 @@
 //! * [`measure`]: how long jobs wait in a replay, and whom it wrongs. [`objective`]: what that is worth.
 //! * [`search`]: every way with three policies, and what a search finds from there, replayed on the earlier jobs, chosen under the **sharing incentive** (no VC waits longer than on
 //!   nodes of its own), and held against the later jobs.
+//! * [`journal`]: what a search has replayed, on disk, so that it goes on after an interruption.
+//! * [`grown`]: whether it holds when demand grows.
 //! * [`pooling`]: what queueing theory says of one pool, beside the replays.
 //! * [`UnderKueue`]: what Kueue itself would make of it.
 //! * [`answer`]: the answer as data, and as a report. [`emit`]: the configuration as Slurm and Kueue read it.
@@ -15,6 +17,8 @@
 pub mod against;
 pub mod answer;
 pub mod emit;
+pub mod grown;
+pub mod journal;
 pub mod measure;
 pub mod objective;
 pub mod pooling;
@@ -22,9 +26,11 @@ pub mod search;
 pub mod setup;
 pub mod share;
 mod told;
+mod trial;
 mod under_kueue;
 
 pub use answer::{QueuesAnswer, UnderKueue};
+pub use journal::{Journal, SearchRun};
 pub use objective::Objective;
 pub use pooling::PoolingCheck;
 pub use search::QueuesRequest;

@@ -20,7 +20,7 @@ use std::fmt::{Display, Formatter};
 use std::str::FromStr;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::replay::compare::Merit;
@@ -31,7 +31,7 @@ pub(super) const MINUTE_S: f64 = 60.0;
 const MOST_WEIGHT: f64 = 1e6;
 
 /// What jobs of a VC, or all, waited.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct JobWaits {
     /// Jobs.
     pub jobs: usize,
@@ -48,7 +48,7 @@ impl JobWaits {
 }
 
 /// What a replay did to some jobs, as far as an objective looks at it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Their waits.
     pub waits: JobWaits,

@@ -11,6 +11,7 @@
 //!               better by the margin or no replay is left. What is found replaces the list's choice only if it beats it
 //! beats         costs less on the mean of three thirds of the earlier time, by a twentieth and by a hundredth of today's, and in no third more than a twentieth
 //!               and a hundredth of today's more
+//! growth        where more work is asked for, the choice has to hold for it as well ([`grown`](super::grown))
 //! later jobs    submitted from the split on, in a replay of all jobs: today, nodes of one's own, the chosen, and the best of all that was tried seen with
 //!               hindsight
 //! ```
@@ -26,17 +27,23 @@
 //! O(setups × two replays), side by side. Worked number: VCs a and b have a node of one GPU each; a's three jobs of 100 s come at 0 s, b's one at
 //! 150 s. Apart, a's jobs wait 0, 100 and 200 s; with borrowing they wait 0, 0 and 100 s, and b's waits 0 s, as one of its GPUs is free by then.
 
-use rayon::prelude::*;
+use std::path::Path;
 
-use super::measure::{Classes, EarlierOutcome, FEWEST_OF_VC, Times, Yardstick, by_vc, compared};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::grown::GrownSetups;
+use super::journal::{Head, Journal, SearchRun};
+use super::measure::{Classes, EarlierOutcome, FEWEST_OF_VC, Times, by_vc, compared};
 use super::objective::{JobWaits, Measured, Objective};
 use super::setup::{Ground, Knobs, QueueChange, Setup};
 use super::share::{Shares, Sharing};
-use super::told;
+use super::trial::{Known, MARGIN, Trial, beats, least, times, told_of};
 use crate::error::{Error, Result};
 use crate::plan::window;
 use crate::replay::compare::{Comparison, Difference};
 use crate::replay::fidelity::Fidelity;
+use crate::replay::growth::Growth;
 use crate::replay::input::Loaded;
 use crate::sim::{Cluster, Group, Policy, Workload, simulate};
 
@@ -44,8 +51,6 @@ use crate::sim::{Cluster, Group, Policy, Workload, simulate};
 const FEWEST_JOBS: usize = 100;
 /// Most of today's nodes that are tried in place of the chosen sharing, in sixteenths.
 const MOST_NODES: u32 = 64;
-/// By how much a setup has to cost less than a simpler one: as a share of that, and of today's waits.
-const MARGIN: (f64, f64) = (0.05, 0.01);
 /// Setups that are varied in a round.
 const KEPT: usize = 3;
 
@@ -60,17 +65,19 @@ pub struct QueuesRequest {
     pub objective: Objective,
     /// Setups that are replayed on the earlier jobs at most, those of the list among them; no more than the list with fewer.
     pub replays: usize,
+    /// More work, for which the plan has to hold as well.
+    pub growth: Option<Growth>,
 }
 
 impl QueuesRequest {
     /// The list alone, for the mean and the 95 % wait.
     pub fn of_list(eval_from_ms: Option<i64>, today: Policy) -> Self {
-        Self { eval_from_ms, today, objective: Objective::default(), replays: 0 }
+        Self { eval_from_ms, today, objective: Objective::default(), replays: 0, growth: None }
     }
 }
 
 /// What a setup did to the later jobs.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LaterOutcome {
     /// Their waits.
     pub waits: JobWaits,
@@ -162,6 +169,8 @@ pub struct SearchOutcome {
     pub private: JobWaits,
     /// The chosen (first) and the best with hindsight against today, on the later jobs.
     pub change: Comparison,
+    /// What more work would do, if it was asked.
+    pub grown: Option<GrownSetups>,
     /// The Pareto front of the earlier jobs, with what each of it does to the later ones.
     pub front: Vec<OnFront>,
     /// VC by VC on the later jobs.
@@ -173,52 +182,16 @@ pub struct SearchOutcome {
     pub fidelity: Fidelity,
 }
 
-/// A setup that was tried on the earlier jobs.
-type Known = (Setup, usize, EarlierOutcome);
-
-/// Setups as they are tried on the earlier jobs.
-struct Trial<'a> {
-    workload: &'a Workload,
-    /// Jobs that are told when they would start; none if nobody asks.
-    told: Vec<usize>,
-    ground: Ground<'a>,
-    yardstick: Yardstick<'a>,
-    done: &'a (dyn Fn() + Sync),
+/// Which of the list costs least, by position.
+fn of_list(tried: &[Known], listed: usize) -> usize {
+    least(tried.iter().take(listed), |earlier| earlier.cost)
 }
 
-/// Replays a setup, and tells these jobs when they would start.
-fn times(ground: &Ground<'_>, setup: &Setup, workload: &Workload, told: &[usize]) -> Result<Times> {
-    let scene = ground.scene(setup, workload)?;
-    if told.is_empty() { Times::of(&scene) } else { Times::telling(&scene, ground.estimate, told) }
-}
-
-impl Trial<'_> {
-    fn judge(&self, setups: Vec<Setup>, round: usize) -> Result<Vec<Known>> {
-        let one = |setup: Setup| {
-            let times = times(&self.ground, &setup, self.workload, &self.told)?;
-            (self.done)();
-            let judged = self.yardstick.judge(&times);
-            Ok((setup, round, judged))
-        };
-        setups.into_par_iter().map(one).collect()
-    }
-}
-
-/// Whether what was tried is better than something simpler by more than chance gives.
-fn beats(of: &EarlierOutcome, simpler: &EarlierOutcome) -> bool {
-    let (share, beyond) = MARGIN;
-    let clearly = of.mean_cost() < simpler.mean_cost() - beyond.max(simpler.mean_cost() * share);
-    let nowhere_worse =
-        of.by_window.iter().zip(&simpler.by_window).all(|(of, simpler)| *of <= simpler * (1.0 + share) + beyond);
-    of.is_allowed() && (!simpler.is_allowed() || (clearly && nowhere_worse))
-}
-
-/// The position of the allowed setup that costs least; of equals the one with the shortest mean wait, then the first, which changes least; 0, today, if there is none.
-fn least<'k>(tried: impl Iterator<Item = &'k Known>, of: impl Fn(&EarlierOutcome) -> f64) -> usize {
-    let allowed = tried.enumerate().filter(|(_, (_, _, earlier))| earlier.is_allowed());
-    let mean = |of: &EarlierOutcome| of.waits.merit.mean_wait_s;
-    let order = |a: &Known, b: &Known| of(&a.2).total_cmp(&of(&b.2)).then(mean(&a.2).total_cmp(&mean(&b.2)));
-    allowed.min_by(|(_, a), (_, b)| order(a, b)).map_or(0, |(at, _)| at)
+/// Which of all that was tried is chosen, by position: that of the list, unless one beats it.
+fn picked(tried: &[Known], listed: usize) -> usize {
+    let (simple, found) = (of_list(tried, listed), least(tried.iter(), EarlierOutcome::mean_cost));
+    let better = tried.get(found).zip(tried.get(simple)).is_some_and(|(of, simple)| beats(&of.2, &simple.2));
+    if better { found } else { simple }
 }
 
 /// Which of what was tried lies on the Pareto front of the earlier jobs.
@@ -291,11 +264,21 @@ fn too_few<T>(what: &str, found: usize, all: usize) -> Result<T> {
     )))
 }
 
-/// Searches. `done` is called after each replay; there are at most [`replays`] of them, and some more for the nodes.
+/// Opens the journal of a search, or begins one.
+///
+/// # Errors
+/// If the file is of another search, or of something else, if another search writes to it, or if the system refuses it.
+pub fn journal(path: &Path, loaded: &Loaded, request: &QueuesRequest) -> Result<Journal> {
+    let workload = &loaded.workload;
+    let split_ms = window::split_ms(&workload.submit_ms, workload.origin_ms, request.eval_from_ms);
+    Journal::open(path, &Head::of(loaded, (&request.today, &request.objective), split_ms))
+}
+
+/// Searches. There are at most [`replays`], and some more for the nodes.
 ///
 /// # Errors
 /// If too few jobs lie before or after the split, a policy does not go with the workload, or nothing says what is a VC's own.
-pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)) -> Result<SearchOutcome> {
+pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> Result<SearchOutcome> {
     let (workload, cluster, today) = (&loaded.workload, &loaded.cluster, &request.today);
     if cluster.vcs.len() < 2 {
         return Err(Error::NoJobs(
@@ -317,44 +300,34 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
             remedy: "what a job could be told hangs on how long jobs are expected to run: give --predictions, or --estimate requested where jobs have time limits".to_owned(),
         });
     }
-    let told_of = |workload: &Workload, from: i64| -> Vec<usize> {
-        let uncounted = workload.uncounted();
-        let asked = |job: &usize| workload.submit_ms.get(*job) >= Some(&from) && !uncounted.contains(&(*job as u32));
-        let jobs: Vec<usize> = (0..workload.len()).filter(asked).collect();
-        if request.objective.foretells() { told::sample(&jobs) } else { Vec::new() }
-    };
-    let told = told_of(&known, i64::MIN);
-    let yardstick = Yardstick::new(
-        &known,
-        (split_ms, &request.objective),
-        times(&ground, &private, &known, &[])?,
-        &times(&ground, &as_today, &known, &told)?,
-    );
-    done();
-    if yardstick.jobs.len() < FEWEST_JOBS {
-        return too_few("before", yardstick.jobs.len(), workload.len());
+    let earlier = ("earlier".to_owned(), (0, split_ms));
+    let trial = Trial::new(earlier, &known, (ground, today, &request.objective), run)?;
+    if trial.yardstick.jobs.len() < FEWEST_JOBS {
+        return too_few("before", trial.yardstick.jobs.len(), workload.len());
     }
-    let trial = Trial { workload: &known, told, ground, yardstick, done };
     let mut tried = trial.judge(knobs.list(), 0)?;
-    let of_list = least(tried.iter(), |earlier| earlier.cost);
-    let mut chosen = of_list;
-    if request.replays > tried.len() {
+    let listed = tried.len();
+    let searched = request.replays > listed;
+    if searched {
         climb(&trial, &knobs, &mut tried, request.replays)?;
-        let found = least(tried.iter(), EarlierOutcome::mean_cost);
-        let simple = tried.get(of_list);
-        let better = tried.get(found).zip(simple).is_some_and(|(of, simple)| beats(&of.2, &simple.2));
-        if better {
-            chosen = found;
-        }
     }
+    let pick = |tried: &[Known]| if searched { picked(tried, listed) } else { of_list(tried, listed) };
+    let with = (ground, today, &request.objective);
+    let more = |growth: &Growth| GrownSetups::of(growth, (&known, split_ms), with, (&tried, &pick), run);
+    let grown = request.growth.as_ref().map(more).transpose()?;
+    let chosen = grown.as_ref().and_then(|grown| grown.of_both).unwrap_or_else(|| pick(&tried));
+    let of_list = of_list(&tried, listed);
     // What the chosen is without each of its changes.
-    let Some((picked, ..)) = tried.get(chosen).cloned() else {
+    let Some((chosen_setup, ..)) = tried.get(chosen).cloned() else {
         return Err(Error::NoScenario("there is no candidate"));
     };
-    let mut back: Vec<(Option<QueueChange>, Setup)> =
-        picked.changes(today).into_iter().map(|change| (Some(change), picked.without(change, today))).collect();
-    if picked.policy != *today {
-        back.push((None, picked.in_todays_order(today)));
+    let mut back: Vec<(Option<QueueChange>, Setup)> = chosen_setup
+        .changes(today)
+        .into_iter()
+        .map(|change| (Some(change), chosen_setup.without(change, today)))
+        .collect();
+    if chosen_setup.policy != *today {
+        back.push((None, chosen_setup.in_todays_order(today)));
     }
     let ablated: Result<Vec<Known>> = back
         .iter()
@@ -364,7 +337,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
         })
         .collect();
     // The later jobs, in a replay of all.
-    let told = told_of(workload, split_ms);
+    let told = told_of(workload, split_ms, &request.objective);
     let private = times(&ground, &private, workload, &[])?;
     let today_times = times(&ground, &as_today, workload, &told)?;
     let of_today = today_times.counted(workload, split_ms, i64::MAX);
@@ -375,29 +348,35 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     let measured =
         |times: &Times| times.measured(&request.objective, &private, workload, &jobs).unwrap_or(Measured::NONE);
     let classes = Classes::of(&request.objective, workload, (&private, &today_times), &jobs);
-    let later = |(setup, round, earlier): Known| -> Result<(TriedSetup, Times)> {
-        let times = times(&ground, &setup, workload, &told)?;
-        done();
-        let measured = measured(&times);
+    let outcome = |times: &Times| {
+        let measured = measured(times);
         let (stopped, lost_gpu_hours) = times.stopped(workload, &jobs);
-        let later = LaterOutcome {
+        LaterOutcome {
             waits: measured.waits,
             measured,
-            cost: classes.cost(&request.objective, workload, (&private, &times)).unwrap_or(1.0),
+            cost: classes.cost(&request.objective, workload, (&private, times)).unwrap_or(1.0),
             cannot_run: of_today.iter().filter(|job| times.wait_ms(**job).is_none()).count(),
             stopped,
             lost_gpu_hours,
-        };
-        Ok((TriedSetup { setup, round, earlier, later }, times))
+        }
+    };
+    let replayed = |setup: &Setup| times(&ground, setup, workload, &told);
+    let later = |(setup, round, earlier): Known| -> Result<TriedSetup> {
+        let later = run.outcome("later", &setup, || Ok(outcome(&replayed(&setup)?)))?;
+        Ok(TriedSetup { setup, round, earlier, later })
     };
     let is_on_front = on_front(&tried);
     let with_change = |(at, known): (usize, Known)| -> Result<(TriedSetup, Option<OnFront>)> {
-        let (tried, times) = later(known)?;
         if is_on_front.get(at) != Some(&true) {
-            return Ok((tried, None));
+            return Ok((later(known)?, None));
         }
+        // How surely it is better goes by its jobs, one by one, which no journal has.
+        let (setup, round, earlier) = known;
+        let times = replayed(&setup)?;
+        (run.done)();
         let ran: Vec<usize> = jobs.iter().copied().filter(|job| times.wait_ms(*job).is_some()).collect();
         let change = compared(workload, &ran, &[("today", &today_times), ("front", &times)])?;
+        let tried = TriedSetup { setup, round, earlier, later: outcome(&times) };
         Ok((tried, Some(OnFront { at, change: change.differences.into_iter().next() })))
     };
     let both: Vec<(TriedSetup, Option<OnFront>)> =
@@ -409,11 +388,12 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
         .map(|(known, (change, _))| {
             let without = match tried.iter().find(|tried| tried.setup == known.0) {
                 Some(tried) => tried.clone(),
-                None => later(known)?.0,
+                None => later(known)?,
             };
             Ok(Ablated { change, without })
         })
         .collect::<Result<_>>()?;
+    run.sync()?;
     let Some(first) = tried.first() else { return Err(Error::NoScenario("there is no candidate")) };
     // Who runs fewer jobs is not the better for it.
     let with_hindsight = |tried: &TriedSetup| {
@@ -423,7 +403,8 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
     let allowed = tried.iter().enumerate().filter(|(_, tried)| tried.is_allowed());
     let hindsight = allowed.min_by(|a, b| with_hindsight(a.1).total_cmp(&with_hindsight(b.1))).map_or(0, |(at, _)| at);
     let Some(ideal) = tried.get(hindsight) else { return Err(Error::NoScenario("there is no candidate")) };
-    let (picked_times, ideal) = (times(&ground, &picked, workload, &[])?, times(&ground, &ideal.setup, workload, &[])?);
+    let (picked_times, ideal) =
+        (times(&ground, &chosen_setup, workload, &[])?, times(&ground, &ideal.setup, workload, &[])?);
     let runs = |job: &usize| [&picked_times, &ideal].iter().all(|times| times.wait_ms(*job).is_some());
     let ran: Vec<usize> = jobs.iter().copied().filter(runs).collect();
     let named = [("today", &today_times), ("chosen", &picked_times), ("hindsight", &ideal)];
@@ -456,10 +437,11 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, done: &(dyn Fn() + Sync)
         of_list,
         chosen,
         ablated,
-        shares: trial.ground.shares_of(&picked),
+        shares: trial.ground.shares_of(&chosen_setup),
         asked_gpu_s: asked_gpu_s.clone(),
         hindsight,
         change,
+        grown,
         front: front.into_iter().flatten().collect(),
         by_vc: of_vcs?,
         nodes_instead,
@@ -486,9 +468,11 @@ pub fn listed(loaded: &Loaded, request: &QueuesRequest) -> usize {
     Knobs::new(&loaded.workload, &loaded.cluster, &request.today).list().len()
 }
 
-/// Replays of a search at most.
+/// Replays of a search at most, those of nodes of one's own and of today among them as one.
 pub fn replays(loaded: &Loaded, request: &QueuesRequest) -> usize {
-    1 + 2 * listed(loaded, request).max(request.replays)
+    let draws = request.growth.as_ref().map_or(0, Growth::draws) as usize;
+    let tried = listed(loaded, request).max(request.replays);
+    1 + 2 * tried + draws * (1 + tried)
 }
 
 /// How many nodes would give these jobs a mean wait of at most `wanted_s`.

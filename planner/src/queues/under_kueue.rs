@@ -4,22 +4,32 @@
 //! to stop are chosen among all that borrow. So the later jobs are replayed once more under [`Scan::Kueue`], first come first served, with the quotas of the very file that would be applied. What comes out stands at the
 //! head of that file. Waits are counted as those of all candidates.
 //!
-//! One replay. Worked number: on the bundled sample with `--scan skip` the sharing that is chosen has a mean wait of the later jobs of 198 s in the plan's replay, and of 192 s as Kueue admits them.
+//! **Lending limits** are Kueue's alone: a queue then lends a part of its own share at most, and keeps the rest idle for its own jobs. The earlier jobs are replayed as Kueue admits them with each of
+//! [`LENDS`]. A limit is set where it wrongs no VC and is better than none by the margin of the [search](super::search), or where without one a VC is wronged.
+//!
+//! O(limits) replays. Worked number: on the bundled sample with `--scan skip` the sharing that is chosen has a mean wait of the later jobs of 198 s in the plan's replay, and of 192 s as Kueue admits them.
 
+use rayon::prelude::*;
 use tracecast_analytics::Trace;
 use tracecast_analytics::schema::Resource;
 
-use super::answer::{QueuesAnswer, SHORT_SUFFIX, UnderKueue};
+use super::answer::{LendingTried, QueuesAnswer, SHORT_SUFFIX, UnderKueue};
 use super::emit::{self, GPU_RESOURCE};
+use super::journal::SearchRun;
+use super::measure::{EarlierOutcome, Times, Yardstick};
 use super::search::{self, QueuesRequest};
-use super::setup::{Ground, Knobs};
-use super::share::Shares;
+use super::setup::{Ground, Knobs, Setup};
+use super::share::{Shares, Sharing};
+use super::trial::{beats, times};
 use crate::error::Result;
 use crate::plan::slug::slug;
 use crate::replay::input::{Loaded, QuotaFile};
-use crate::sim::{Policy, Preemption, Scan};
+use crate::sim::{Cluster, Policy, Preemption, Scan, Workload};
 
-/// Plans the queues of a loaded trace, and replays what is written for Kueue. `done` is called after each [replay](search::replays).
+/// Parts of its own share that a queue lends at most; all of it, which is no limit, first.
+const LENDS: [f64; 4] = [1.0, 0.75, 0.5, 0.25];
+
+/// Plans the queues of a loaded trace, and replays what is written for Kueue. There are some more replays than [those of the search](search::replays).
 ///
 /// # Errors
 /// As [`search::search`].
@@ -28,9 +38,9 @@ pub fn plan(
     loaded: &Loaded,
     title: String,
     request: &QueuesRequest,
-    done: &(dyn Fn() + Sync),
+    run: SearchRun<'_>,
 ) -> Result<QueuesAnswer> {
-    let mut answer = QueuesAnswer::of(trace, loaded, title, request, done)?;
+    let mut answer = QueuesAnswer::of(trace, loaded, title, request, run)?;
     answer.held_out.under_kueue = replayed(&answer, loaded, &request.today)?;
     Ok(answer)
 }
@@ -40,47 +50,118 @@ pub fn plan(
 /// # Errors
 /// As [`crate::sim::simulate`].
 fn replayed(answer: &QueuesAnswer, loaded: &Loaded, today: &Policy) -> Result<Option<UnderKueue>> {
-    if emit::shared(answer).is_none() || loaded.resource != Resource::Gpus {
-        return Ok(None);
-    }
-    // Where a VC has no name that Kubernetes takes, nothing can be written for it.
-    let Some((_, text)) = emit::kueue(answer, GPU_RESOURCE).ok().and_then(|files| files.into_iter().next()) else {
-        return Ok(None);
+    let Some(sharing) = emit::shared(answer).filter(|_| loaded.resource == Resource::Gpus) else { return Ok(None) };
+    let Some(all) = Admission::of(answer, loaded, today, None)? else { return Ok(None) };
+    let lending = match sharing {
+        Sharing::Borrowing { .. } => lending(answer, loaded, today)?,
+        _ => Vec::new(),
     };
-    let file = QuotaFile::parse("kueue.yaml", &text)?;
-    let cluster = file.govern(&loaded.cluster, Resource::Gpus, loaded.workload.origin_ms, &mut Vec::new())?;
-    let queue_of = |vc: &str| {
-        let name = slug(vc);
-        cluster.vcs.iter().position(|queue| Some(&queue.name) == name.as_ref())
+    let lends = chosen(&lending);
+    let admission = match lends {
+        Some(part) => Admission::of(answer, loaded, today, Some(part))?.unwrap_or(all),
+        None => all,
     };
-    // All VCs queue together where the plan has one queue.
-    let together = cluster.vcs.len() == 1;
-    let queues: Option<Vec<u16>> = loaded
-        .cluster
-        .vcs
-        .iter()
-        .map(|vc| if together { Some(0) } else { queue_of(&vc.name).and_then(|at| u16::try_from(at).ok()) })
-        .collect();
-    let Some(queues) = queues else { return Ok(None) };
-    let mut workload = loaded.workload.clone();
-    for vc in &mut workload.vc {
-        *vc = queues.get(usize::from(*vc)).copied().unwrap_or(0);
+    let (jobs, stopped, lost_gpu_hours) =
+        search::outcome(&admission.jobs(&loaded.workload), &admission.cluster, &admission.policy, answer.split_ms)?;
+    let name = |vc: &usize| loaded.cluster.vcs.get(*vc).map_or_else(String::new, |vc| vc.name.clone());
+    let tried = lending.iter().map(|(part, of)| LendingTried {
+        part: *part,
+        cost: of.cost,
+        allowed: of.is_allowed(),
+        wronged: of.wronged.iter().map(name).collect(),
+        earlier: of.waits.into(),
+    });
+    let lending = tried.collect();
+    Ok(jobs.map(|jobs| UnderKueue { lends, lending, later: jobs.into(), stopped, lost_gpu_hours }))
+}
+
+/// The plan as Kueue admits jobs.
+struct Admission {
+    cluster: Cluster,
+    policy: Policy,
+    /// Of each VC, the queue of its jobs.
+    queues: Vec<u16>,
+    /// Jobs that go to a queue of short jobs, and that queue.
+    short: Vec<(usize, u16)>,
+}
+
+impl Admission {
+    /// With the quotas of the very file that would be applied; `None` where nothing can be written, as a VC has no name that Kubernetes takes.
+    fn of(answer: &QueuesAnswer, loaded: &Loaded, today: &Policy, lends: Option<f64>) -> Result<Option<Self>> {
+        let files = emit::lending(answer, GPU_RESOURCE, lends).ok();
+        let Some((_, text)) = files.and_then(|files| files.into_iter().next()) else { return Ok(None) };
+        let file = QuotaFile::parse("kueue.yaml", &text)?;
+        let cluster = file.govern(&loaded.cluster, Resource::Gpus, loaded.workload.origin_ms, &mut Vec::new())?;
+        let queue_of = |vc: &str| {
+            let name = slug(vc);
+            let at = cluster.vcs.iter().position(|queue| Some(&queue.name) == name.as_ref());
+            at.and_then(|at| u16::try_from(at).ok())
+        };
+        // All VCs queue together where the plan has one queue.
+        let together = cluster.vcs.len() == 1;
+        let vcs = &loaded.cluster.vcs;
+        let queues: Option<Vec<u16>> =
+            vcs.iter().map(|vc| if together { Some(0) } else { queue_of(&vc.name) }).collect();
+        let Some(queues) = queues else { return Ok(None) };
+        let short = short_jobs(answer, loaded, today)?.into_iter().filter_map(|(job, vc)| {
+            let name = vcs.get(vc).map_or("", |vc| vc.name.as_str());
+            Some((job, queue_of(&format!("{name}{SHORT_SUFFIX}"))?))
+        });
+        let short = short.collect();
+        let policy = Policy {
+            scan: Scan::Kueue,
+            preemption: Preemption::Requeue,
+            checkpoint_ms: today.checkpoint_ms,
+            ..Policy::default()
+        };
+        Ok(Some(Self { cluster, policy, queues, short }))
     }
-    for (job, vc) in short_jobs(answer, loaded, today)? {
-        let name = loaded.cluster.vcs.get(vc).map_or("", |vc| vc.name.as_str());
-        let queue = queue_of(&format!("{name}{SHORT_SUFFIX}")).and_then(|at| u16::try_from(at).ok());
-        if let (Some(place), Some(queue)) = (workload.vc.get_mut(job), queue) {
-            *place = queue;
+
+    /// All jobs, each in its queue.
+    fn jobs(&self, all: &Workload) -> Workload {
+        let mut jobs = all.clone();
+        for vc in &mut jobs.vc {
+            *vc = self.queues.get(usize::from(*vc)).copied().unwrap_or(0);
         }
+        for (job, queue) in &self.short {
+            if let Some(place) = jobs.vc.get_mut(*job) {
+                *place = *queue;
+            }
+        }
+        jobs
     }
-    let policy = Policy {
-        scan: Scan::Kueue,
-        preemption: Preemption::Requeue,
-        checkpoint_ms: today.checkpoint_ms,
-        ..Policy::default()
+}
+
+/// What the earlier jobs do with each limit of what a queue lends, none first.
+fn lending(answer: &QueuesAnswer, loaded: &Loaded, today: &Policy) -> Result<Vec<(f64, EarlierOutcome)>> {
+    let known = loaded.clone().as_known_at(answer.split_ms);
+    let shares = Shares::of(&loaded.cluster)?;
+    let estimate = Knobs::new(&known.workload, &loaded.cluster, today).estimate();
+    let ground = Ground { cluster: &loaded.cluster, shares: &shares, asked: &answer.asked_gpu_s, estimate };
+    // Nobody is told under Kueue when a job starts.
+    let times = |sharing: Sharing| times(&ground, &Setup::new(sharing, today.clone()), &known.workload, &[]);
+    let yardstick = Yardstick::new(
+        &known.workload,
+        ((0, answer.split_ms), &answer.objective),
+        times(Sharing::Private)?,
+        &times(Sharing::AsToday)?,
+    );
+    let one = |part: &f64| -> Result<Option<(f64, EarlierOutcome)>> {
+        let lends = Some(*part).filter(|part| *part < 1.0);
+        let Some(admission) = Admission::of(answer, &known, today, lends)? else { return Ok(None) };
+        let times = Times::run(&admission.jobs(&known.workload), &admission.cluster, &admission.policy)?;
+        Ok(Some((*part, yardstick.judge(&times))))
     };
-    let (jobs, stopped, lost_gpu_hours) = search::outcome(&workload, &cluster, &policy, answer.split_ms)?;
-    Ok(jobs.map(|jobs| UnderKueue { later: jobs.into(), stopped, lost_gpu_hours }))
+    let found: Vec<Option<(f64, EarlierOutcome)>> = LENDS.par_iter().map(one).collect::<Result<_>>()?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// The limit that is set, if any is: the cheapest that wrongs nobody, where no limit wrongs a VC or costs clearly more.
+fn chosen(lending: &[(f64, EarlierOutcome)]) -> Option<f64> {
+    let (all, limited) = lending.split_first()?;
+    let allowed = limited.iter().filter(|(_, of)| of.is_allowed());
+    let (part, best) = allowed.min_by(|(_, a), (_, b)| a.mean_cost().total_cmp(&b.mean_cost()))?;
+    beats(best, &all.1).then_some(*part)
 }
 
 /// Jobs that go to the queue of short jobs of their VC, and that VC.
@@ -92,4 +173,25 @@ fn short_jobs(answer: &QueuesAnswer, loaded: &Loaded, today: &Policy) -> Result<
     let ground = Ground { cluster, shares: &shares, asked: &answer.asked_gpu_s, estimate };
     let routes = ground.routes(&ground.shares_of(&chosen.setup), short, &loaded.workload);
     Ok(routes.into_iter().map(|(job, vc)| (job, usize::from(vc) - cluster.vcs.len())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::objective::JobWaits;
+    use super::*;
+
+    /// A limit that costs so much in every third, and wrongs these VCs.
+    fn with(part: f64, cost: f64, wronged: &[usize]) -> (f64, EarlierOutcome) {
+        let (by_window, wronged) = (vec![cost; 3], wronged.to_vec());
+        (part, EarlierOutcome { waits: JobWaits::NONE, cost, by_window, wronged, complete: true })
+    }
+
+    #[test]
+    fn a_limit_is_set_where_it_helps_clearly_or_a_vc_is_wronged_without() {
+        assert_eq!(chosen(&[]), None);
+        assert_eq!(chosen(&[with(1.0, 0.5, &[]), with(0.5, 0.49, &[])]), None);
+        assert_eq!(chosen(&[with(1.0, 0.5, &[]), with(0.75, 0.45, &[]), with(0.5, 0.4, &[])]), Some(0.5));
+        assert_eq!(chosen(&[with(1.0, 0.2, &[3]), with(0.75, 0.3, &[3]), with(0.5, 0.4, &[])]), Some(0.5));
+        assert_eq!(chosen(&[with(1.0, 0.2, &[3]), with(0.75, 0.3, &[3])]), None);
+    }
 }

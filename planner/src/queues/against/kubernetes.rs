@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::super::answer::{QueuesAnswer, VcPlan};
-use super::super::emit::{PLUGIN, named, reclaiming, runs_for, shared, strategy};
+use super::super::emit::{PLUGIN, lent, named, reclaiming, runs_for, shared, strategy};
 use super::super::share::Sharing;
 use super::{Changes, OwnFile, Patch, effect, patch};
 use crate::error::Result;
@@ -65,8 +65,8 @@ impl<'f> Editing<'f> {
         self.files.get(at.0).and_then(|(_, file)| file.objects().get(at.1)).unwrap_or(&Value::Null)
     }
 
-    /// Sets a value, or takes it out; tells of it as of `what`, and why.
-    fn set(&mut self, at: At, what: &str, path: &[Step], to: Option<&Value>, why: &str) {
+    /// Sets a value, or takes it out; tells of it as of `what`, and why, with what the plan does to the VC's waits.
+    fn set(&mut self, (at, what, vc): (At, &str, &VcPlan), path: &[Step], to: Option<&Value>, why: &str) {
         let Some((file, amended)) = self.files.get_mut(at.0) else { return };
         let name = path.iter().rev().find_map(|step| match step {
             Step::Key(key) => Some(key.as_str()),
@@ -81,7 +81,8 @@ impl<'f> Editing<'f> {
             Ok(None) => {}
             Ok(Some(changed)) => {
                 let before = text(changed.before.as_ref());
-                self.changes.made.push(format!("{}: {what}: {name} {before} → {after}: {why}", file.name));
+                let effect = effect(vc);
+                self.changes.made.push(format!("{}: {what}: {name} {before} → {after}: {why}{effect}", file.name));
             }
             Err(error) => self.changes.left.push(format!("{}: {what}: {name} → {after} ({why}): {error}", file.name)),
         }
@@ -192,7 +193,8 @@ pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> Re
         let types: BTreeSet<Option<&str>> =
             answer.vcs.iter().flat_map(|vc| &vc.own).map(|own| own.gpu_type.as_deref()).collect();
         for (at, what, vc) in queues {
-            quotas(&mut editing, at, &what, (&vc, &types, gpu_resource));
+            quotas(&mut editing, at, &what, (&vc, answer.lends()), (&types, gpu_resource));
+            let of_vc = (at, what.as_str(), &vc);
             let object = editing.object(at);
             let has = |pointer: &str| object.pointer(pointer).is_some();
             let old = object.get("apiVersion").and_then(Value::as_str).is_some_and(|of| of.ends_with("v1beta1"));
@@ -207,15 +209,15 @@ pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> Re
             }
             if ordered {
                 let path = keys(&["spec", "queueingStrategy"]);
-                editing.set(at, &what, &path, Some(&strategy.into()), "as it was replayed");
+                editing.set(of_vc, &path, Some(&strategy.into()), "as it was replayed");
             }
             let why = "queues borrow from queues of their cohort, processors and memory as well";
-            editing.set(at, &what, &keys(&["spec", key]), Some(&cohort.as_str().into()), why);
+            editing.set(of_vc, &keys(&["spec", key]), Some(&cohort.as_str().into()), why);
             let to = reclaiming(sharing).into();
-            editing.set(at, &what, &keys(&["spec", "preemption", "reclaimWithinCohort"]), Some(&to), stops(sharing));
+            editing.set(of_vc, &keys(&["spec", "preemption", "reclaimWithinCohort"]), Some(&to), stops(sharing));
             if borrows && !sharing.reclaims() {
                 let path = keys(&["spec", "preemption", "borrowWithinCohort", "policy"]);
-                editing.set(at, &what, &path, Some(&to), "Kueue takes it only where reclaiming is on");
+                editing.set(of_vc, &path, Some(&to), "Kueue takes it only where reclaiming is on");
             }
         }
     }
@@ -232,7 +234,8 @@ fn quotas(
     editing: &mut Editing<'_>,
     at: At,
     what: &str,
-    (vc, types, gpu_resource): (&VcPlan, &BTreeSet<Option<&str>>, &str),
+    (vc, lends): (&VcPlan, Option<f64>),
+    (types, gpu_resource): (&BTreeSet<Option<&str>>, &str),
 ) {
     let covers = |group: &&Value| {
         let covered = group.get("coveredResources").and_then(Value::as_array);
@@ -271,11 +274,15 @@ fn quotas(
         };
         let what = format!("{what}, flavor {flavor}");
         let own = owned.get(&gpu_type).copied().unwrap_or(0.0).floor() as u64;
-        let why = format!("its own share{}", effect(vc));
-        editing.set(at, &what, &path("nominalQuota"), Some(&own.into()), &why);
+        editing.set((at, &what, vc), &path("nominalQuota"), Some(&own.into()), "its own share");
         let why = if borrow.is_some() { "what it may use beyond" } else { "it may use all that is idle" };
-        editing.set(at, &what, &path("borrowingLimit"), borrow.map(Value::from).as_ref(), why);
-        editing.set(at, &what, &path("lendingLimit"), None, "others may borrow all that it leaves idle");
+        editing.set((at, &what, vc), &path("borrowingLimit"), borrow.map(Value::from).as_ref(), why);
+        let lent = lends.map(|part| lent(own as f64, part));
+        let why = match lent {
+            Some(_) => "what others may borrow of it at most, by Kueue's own rules on the earlier jobs",
+            None => "others may borrow all that it leaves idle",
+        };
+        editing.set((at, &what, vc), &path("lendingLimit"), lent.map(Value::from).as_ref(), why);
     }
 }
 
@@ -296,16 +303,16 @@ pub fn kai(answer: &QueuesAnswer, files: &[OwnFile]) -> Result<Patch> {
     if let Some(sharing) = patched(&mut editing, answer) {
         for (at, what, vc) in queues(&mut editing, answer, ("scheduling.run.ai/", "Queue", "kai.yaml"))? {
             let (own, most) = shares(&vc);
+            let of_vc = (at, what.as_str(), &vc);
             let of = |key: &str| keys(&["spec", "resources", "gpu", key]);
-            let why = format!("its own share{}", effect(&vc));
-            editing.set(at, &what, &of("quota"), Some(&own.into()), &why);
+            editing.set(of_vc, &of("quota"), Some(&own.into()), "its own share");
             let why = if most.is_some() { "the most it may use" } else { "it may use all that is idle" };
-            editing.set(at, &what, &of("limit"), Some(&most.map_or_else(|| (-1).into(), Value::from)), why);
+            editing.set(of_vc, &of("limit"), Some(&most.map_or_else(|| (-1).into(), Value::from)), why);
             let runs_for = runs_for(sharing).map(Value::from);
-            editing.set(at, &what, &keys(&["spec", "reclaimMinRuntime"]), runs_for.as_ref(), stops(sharing));
+            editing.set(of_vc, &keys(&["spec", "reclaimMinRuntime"]), runs_for.as_ref(), stops(sharing));
             if editing.object(at).pointer("/spec/resources/gpu/overQuotaWeight").is_none() {
                 let why = "what is idle is shared by it";
-                editing.set(at, &what, &of("overQuotaWeight"), Some(&own.max(1).into()), why);
+                editing.set(of_vc, &of("overQuotaWeight"), Some(&own.max(1).into()), why);
             }
         }
     }
@@ -322,6 +329,7 @@ pub fn volcano(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> 
     if let Some(sharing) = patched(&mut editing, answer) {
         for (at, what, vc) in queues(&mut editing, answer, ("scheduling.volcano.sh/", "Queue", "volcano.yaml"))? {
             let (own, most) = shares(&vc);
+            let of_vc = (at, what.as_str(), &vc);
             let gpus = |gpus: u64| Value::from(gpus.to_string());
             let of = |key: &str| keys(&["spec", key, gpu_resource]);
             let alone = editing
@@ -329,13 +337,12 @@ pub fn volcano(answer: &QueuesAnswer, gpu_resource: &str, files: &[OwnFile]) -> 
                 .pointer("/spec/capability")
                 .and_then(Value::as_object)
                 .is_some_and(|of| of.len() == 1);
-            let why = format!("its own share{}", effect(&vc));
-            editing.set(at, &what, &of("deserved"), Some(&gpus(own)), &why);
+            editing.set(of_vc, &of("deserved"), Some(&gpus(own)), "its own share");
             let why = if most.is_some() { "the most it may use" } else { "it may use all that is idle" };
             let capability = if most.is_none() && alone { keys(&["spec", "capability"]) } else { of("capability") };
-            editing.set(at, &what, &capability, most.map(gpus).as_ref(), why);
+            editing.set(of_vc, &capability, most.map(gpus).as_ref(), why);
             let reclaimable = sharing.reclaims().into();
-            editing.set(at, &what, &keys(&["spec", "reclaimable"]), Some(&reclaimable), stops(sharing));
+            editing.set(of_vc, &keys(&["spec", "reclaimable"]), Some(&reclaimable), stops(sharing));
         }
     }
     Ok(editing.emitted("volcano.patch", answer, PLUGIN))

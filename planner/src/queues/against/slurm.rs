@@ -91,8 +91,8 @@ impl Editing<'_> {
         }
     }
 
-    /// Sets keys of a partition, each for a reason; whether it is written in a way that can be.
-    fn set_partition(&mut self, file: usize, name: &str, keys: &[(&str, &str, &str)]) -> bool {
+    /// Sets keys of a partition, each for a reason, with what the plan does to its jobs; whether it is written in a way that can be.
+    fn set_partition(&mut self, file: usize, name: &str, keys: &[(&str, &str, &str)], effect: &str) -> bool {
         for (key, value, why) in keys {
             let Some((_, conf)) = self.files.get_mut(file) else { return false };
             let Some(line) = conf.partition(name) else { return false };
@@ -103,7 +103,8 @@ impl Editing<'_> {
                 return false;
             }
             if let Some(before) = conf.set(&line, key, value) {
-                self.tell(file, &format!("partition {name}: {key}"), (before.as_deref(), value), why);
+                let why = format!("{why}{effect}");
+                self.tell(file, &format!("partition {name}: {key}"), (before.as_deref(), value), &why);
             }
         }
         true
@@ -179,16 +180,16 @@ fn borrowing(editing: &mut Editing<'_>, names: &[(String, String, VcPlan)], (nod
         let Some(file) = editing.with_partition(name) else { continue };
         let copied = editing.files.get(file).and_then(|(_, conf)| Some(conf.copy(&conf.partition(name)?)));
         let mode = |of: &SlurmPartition| (reclaims || by_partition).then_some(if reclaims { of.mode } else { "OFF" });
-        let first = format!("its jobs within its own share go first{}", effect(vc));
+        let effect = effect(vc);
         let [own, borrows] = partitions(name, slug);
         let all = "all VCs share the nodes (--slurm-nodes says which)";
         let mut keys = vec![
             ("Nodes", nodes, all),
-            ("PriorityTier", own.tier, first.as_str()),
+            ("PriorityTier", own.tier, "its jobs within its own share go first"),
             ("QOS", own.qos.as_str(), "its own share"),
         ];
         keys.extend(mode(&own).map(|mode| ("PreemptMode", mode, "nobody is stopped within its own share")));
-        if !editing.set_partition(file, name, &keys) {
+        if !editing.set_partition(file, name, &keys, &effect) {
             continue;
         }
         let (other, why) = (borrows.name.as_str(), "what the VC borrows");
@@ -200,7 +201,7 @@ fn borrowing(editing: &mut Editing<'_>, names: &[(String, String, VcPlan)], (nod
         ];
         keys.extend(mode(&borrows).map(|mode| ("PreemptMode", mode, why)));
         if let Some(file) = editing.with_partition(other) {
-            editing.set_partition(file, other, &keys);
+            editing.set_partition(file, other, &keys, &effect);
             continue;
         }
         let mut line = Conf { text: copied.unwrap_or_default() };
@@ -213,7 +214,7 @@ fn borrowing(editing: &mut Editing<'_>, names: &[(String, String, VcPlan)], (nod
             let behind = conf.partition(name);
             conf.insert(behind.as_ref(), &line.text);
         }
-        editing.tell(file, "PartitionName", (None, other), why);
+        editing.tell(file, "PartitionName", (None, other), &format!("{why}{effect}"));
     }
     if reclaims {
         others(editing, names);
@@ -233,7 +234,7 @@ fn others(editing: &mut Editing<'_>, names: &[(String, String, VcPlan)]) {
             |line: &ConfLine| conf.get(line, "PreemptMode").is_some() || conf.default_of(line, "PreemptMode").is_some();
         let silent: Vec<String> = named.filter(|(line, _)| !said(line)).map(|(_, name)| name).collect();
         for name in silent {
-            editing.set_partition(file, &name, &[("PreemptMode", "OFF", "the plan stops nobody here")]);
+            editing.set_partition(file, &name, &[("PreemptMode", "OFF", "the plan stops nobody here")], "");
         }
     }
 }

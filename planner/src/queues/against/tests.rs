@@ -1,5 +1,6 @@
 //! Files as operators write them, with a plan put into them.
 
+use super::super::answer::UnderKueue;
 use super::super::emit::GPU_RESOURCE;
 use super::super::emit::tests::plan;
 use super::super::share::Sharing;
@@ -78,6 +79,10 @@ fn the_worked_example() {
         "{told}"
     );
     assert!(told.contains("vision-a: withinClusterQueue stays LowerPriority"), "{told}");
+    // Every change has its reason, and what the VC's jobs waited.
+    let made: Vec<&&str> = said.iter().filter(|line| line.contains(" → ")).collect();
+    assert_eq!(made.len(), 4, "{told}");
+    assert!(made.iter().all(|line| line.contains("95 % of its later jobs waited at most")), "{told}");
     let other = KUEUE.replace("{name: speech}", "{name: night}");
     let Patch { file: (_, patch), .. } = kueue(&answer, GPU_RESOURCE, &[file("q/kueue.yaml", &other)]).unwrap();
     assert!(patch.contains("ClusterQueue night: it is in the cohort research, too"), "{patch}");
@@ -187,6 +192,13 @@ fn where_nobody_is_stopped_and_nothing_bounds_limits_go() {
             "+      policy: Never",
         ]
     );
+    // A limit that is better under Kueue is set, of the share that there is.
+    let later = answer.held_out.recommended;
+    answer.held_out.under_kueue =
+        Some(UnderKueue { lends: Some(0.5), lending: Vec::new(), later, stopped: 0, lost_gpu_hours: 0.0 });
+    let Patch { file: (_, patch), .. } = kueue(&answer, GPU_RESOURCE, &[file("kueue.yaml", &text)]).unwrap();
+    assert!(lines(&patch).0.contains(&"+        lendingLimit: 48"), "{patch}");
+    answer.held_out.under_kueue = None;
     let queue = |api: &str, spec: &str| {
         let text = format!("apiVersion: {api}\nkind: Queue\nmetadata:\n  name: vision-a\nspec:\n{spec}");
         [file("queue.yaml", &text)]

@@ -33,6 +33,7 @@ impl QueuesAnswer {
         report.notes.clone_from(&self.notes);
         report.sections = vec![self.what_to_set(), self.tested()];
         report.sections.extend(self.each_change());
+        report.sections.extend(self.growth_section());
         report.sections.extend(self.pooling_section());
         report.sections.extend([self.on_the_front(), self.tried()]);
         report
@@ -64,9 +65,12 @@ impl QueuesAnswer {
             ));
         }
         said.extend(held.stops().map(|stops| format!("{stops}.")));
-        said.extend(held.under_kueue.map(|under| {
+        said.extend(held.under_kueue.as_ref().map(|under| {
+            let lends = under.lends.map_or_else(String::new, |part| {
+                format!(" Each queue there lends {} of its own share at most.", format::percent(part))
+            });
             format!(
-                "Kueue, with the quotas that --emit kueue writes and first come first served, would have them wait {} on average and {} at the 95 % quantile.",
+                "Kueue, with the quotas that --emit kueue writes and first come first served, would have them wait {} on average and {} at the 95 % quantile.{lends}",
                 format::duration(under.later.mean_wait_s),
                 format::duration(under.later.p95_wait_s)
             )
@@ -78,6 +82,7 @@ impl QueuesAnswer {
                 format::count(held.nodes)
             ));
         }
+        said.extend(self.when_grown());
         said.extend(self.overloaded());
         said.push(self.incentive());
         said.extend(self.than_today());
@@ -470,7 +475,7 @@ impl QueuesAnswer {
 }
 
 /// How nodes are shared, with the sizes of shares and what is kept for short jobs.
-fn nodes(of: &QueuesCandidate) -> String {
+pub(super) fn nodes(of: &QueuesCandidate) -> String {
     let moved = (of.shares_moved > 0.0).then(|| format!("shares moved by {}", format::percent(of.shares_moved)));
     let short = of
         .short_queue

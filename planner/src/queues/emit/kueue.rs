@@ -2,7 +2,7 @@
 //!
 //! Each VC gets a ClusterQueue in one cohort, with its own share as `nominalQuota` and what it may borrow as `borrowingLimit`. Kueue admits
 //! what stays within the nominal quota before what borrows, and reclaims by preemption where the plan does. StrictFIFO holds up the jobs of one ClusterQueue,
-//! where the replay's strict scan holds up the pool.
+//! where the replay's strict scan holds up the pool. What a queue lends of its own share may have a limit (`lendingLimit`), which Kueue alone knows.
 //!
 //! Worked example: a VC of 96 GPUs with a ceiling of 1.5 has `nominalQuota: 96` and `borrowingLimit: 48`.
 
@@ -27,6 +27,14 @@ const COVERED: &str = "Kueue admits nothing that asks for a resource it does not
 /// # Errors
 /// If a VC or a GPU type has no name that Kubernetes takes.
 pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>> {
+    lending(answer, gpu_resource, answer.lends())
+}
+
+/// The same, with a limit of what each queue lends of its own share.
+///
+/// # Errors
+/// As [`kueue`].
+pub(in super::super) fn lending(answer: &QueuesAnswer, gpu_resource: &str, lends: Option<f64>) -> Result<Vec<Emitted>> {
     let file = |content: String| Ok(vec![("kueue.yaml".to_owned(), content)]);
     let Some(sharing) = shared(answer) else { return file(comments("#", answer)) };
     // Names of the kinds of nodes, and their GPUs in all.
@@ -60,13 +68,16 @@ pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>> 
         ));
     }
     // `own` says how many GPUs of a kind of nodes are its own.
-    let queue = |name: &str, own: &dyn Fn(&str) -> f64, borrow: Option<f64>, cohort: bool| {
+    let queue = |name: &str, own: &dyn Fn(&str) -> f64, (borrow, lends): (Option<f64>, Option<f64>), cohort: bool| {
         let quotas: Vec<Value> = flavors
             .keys()
             .map(|flavor| {
                 let mut quota = json!({ "name": gpu_resource, "nominalQuota": own(flavor).floor() as u64 });
                 if let (Some(borrow), Some(fields)) = (borrow, quota.as_object_mut()) {
                     fields.insert("borrowingLimit".to_owned(), Value::from(borrow.floor() as u64));
+                }
+                if let (Some(part), Some(fields)) = (lends, quota.as_object_mut()) {
+                    fields.insert("lendingLimit".to_owned(), Value::from(lent(own(flavor), part)));
                 }
                 json!({ "name": flavor, "resources": [quota] })
             })
@@ -86,7 +97,7 @@ pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>> 
         let all = |of: &str| flavors.get(of).map_or(0.0, |(_, gpus)| *gpus);
         documents.push((
             format!("All VCs queue here: point their LocalQueues at it. {COVERED}"),
-            queue("shared", &all, None, false),
+            queue("shared", &all, (None, None), false),
         ));
         return file(stream(&documents));
     }
@@ -94,7 +105,7 @@ pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>> 
         let by_type = vc.own_by_type();
         let own = |of: &str| by_type.iter().find(|(kind, _)| flavor(**kind) == of).map_or(0.0, |(_, gpus)| *gpus);
         let what = format!("{}: its LocalQueue points here. {COVERED}", vc.vc.escape_debug());
-        documents.push((what, queue(&name, &own, vc.may_borrow(), true)));
+        documents.push((what, queue(&name, &own, (vc.may_borrow(), lends), true)));
     }
     file(stream(&documents))
 }
@@ -109,11 +120,28 @@ pub(in super::super) fn reclaiming(sharing: Sharing) -> &'static str {
     if sharing.reclaims() { "Any" } else { "Never" }
 }
 
+/// Whole GPUs that a queue with so many of its own lends at most.
+pub(in super::super) fn lent(own_gpus: f64, part: f64) -> u64 {
+    (own_gpus.floor() * part).floor() as u64
+}
+
 /// What Kueue itself would make of the file.
 fn admitted(answer: &QueuesAnswer) -> Option<String> {
-    let under = answer.held_out.under_kueue?;
+    let under = answer.held_out.under_kueue.as_ref()?;
+    let lends = under.lends.map_or_else(String::new, |part| {
+        let why = match under.lending.first() {
+            Some(all) if !all.wronged.is_empty() => {
+                format!(
+                    "without a limit, {} waited longer on the earlier jobs than on nodes of their own",
+                    all.wronged.join(", ")
+                )
+            }
+            _ => "that was clearly better on the earlier jobs".to_owned(),
+        };
+        format!(" Each queue lends {} of its own share at most (lendingLimit): {why}.", format::percent(part))
+    });
     Some(format!(
-        "Replayed as Kueue admits jobs, first come first served, with the quotas of this file: a mean wait of the later jobs of {} and a 95 % wait of {}; {} of them stopped for others.",
+        "Replayed as Kueue admits jobs, first come first served, with the quotas of this file: a mean wait of the later jobs of {} and a 95 % wait of {}; {} of them stopped for others.{lends}",
         format::duration(under.later.mean_wait_s),
         format::duration(under.later.p95_wait_s),
         format::count(under.stopped),

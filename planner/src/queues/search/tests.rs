@@ -66,7 +66,7 @@ fn what_a_stopped_job_loses_counts_as_waiting() {
 #[test]
 fn an_uneven_cluster_is_shared_and_the_idle_half_is_not_wronged() {
     let loaded = uneven(300);
-    let found = search(&loaded, &request(None), &|| ()).unwrap();
+    let found = search(&loaded, &request(None), SearchRun::default()).unwrap();
     let chosen = &found.tried[found.chosen];
     assert!(matches!(chosen.setup.sharing, Sharing::Borrowing { .. }), "{:?}", chosen.setup);
     assert!(chosen.later.waits.merit.mean_wait_s < found.tried[0].later.waits.merit.mean_wait_s / 2.0, "{chosen:?}");
@@ -102,10 +102,11 @@ fn the_simpler_stays_unless_it_is_beaten_everywhere() {
 #[test]
 fn what_the_search_adds_is_better_than_the_list_or_not_chosen() {
     let loaded = uneven(300);
-    let list = search(&loaded, &request(None), &|| ()).unwrap();
+    let list = search(&loaded, &request(None), SearchRun::default()).unwrap();
     assert_eq!(list.chosen, list.of_list);
     assert!(list.tried.iter().all(|tried| tried.round == 0));
-    let with = |replays: usize| search(&loaded, &QueuesRequest { replays, ..request(None) }, &|| ()).unwrap();
+    let with =
+        |replays: usize| search(&loaded, &QueuesRequest { replays, ..request(None) }, SearchRun::default()).unwrap();
     let found = with(60);
     assert_eq!(found.tried[..list.tried.len()], list.tried[..]);
     assert_eq!(found.of_list, list.chosen);
@@ -132,13 +133,15 @@ fn what_the_search_adds_is_better_than_the_list_or_not_chosen() {
 fn where_nobody_waits_nothing_is_changed() {
     let mut loaded = uneven(300);
     loaded.workload.run_ms.iter_mut().for_each(|run| *run = MIN);
-    let found = search(&loaded, &request(None), &|| ()).unwrap();
+    let found = search(&loaded, &request(None), SearchRun::default()).unwrap();
     assert_eq!((found.chosen, found.nodes_instead), (0, None));
 }
 
 #[test]
 fn what_cannot_be_planned_is_refused() {
-    let said = |loaded: &Loaded, from: Option<i64>| search(loaded, &request(from), &|| ()).unwrap_err().to_string();
+    let said = |loaded: &Loaded, from: Option<i64>| {
+        search(loaded, &request(from), SearchRun::default()).unwrap_err().to_string()
+    };
     assert!(said(&uneven(40), None).contains("too few to plan on"));
     assert!(said(&uneven(300), Some(i64::MAX / 2)).contains("after the split"));
     let mut one = uneven(300);
@@ -162,7 +165,7 @@ fn who_is_stopped_hangs_on_how_nodes_are_shared() {
     pooled.cluster = pooled.cluster.pooled();
     pooled.cluster.vcs.iter_mut().for_each(|vc| vc.guarantee_milli = vec![(0, 8_000)]);
     let today = Policy { scan: Scan::Skip, preemption: Preemption::Requeue, ..Policy::default() };
-    assert!(search(&pooled, &QueuesRequest::of_list(None, today), &|| ()).is_ok());
+    assert!(search(&pooled, &QueuesRequest::of_list(None, today), SearchRun::default()).is_ok());
 }
 
 #[test]
@@ -190,7 +193,7 @@ fn a_later_job_above_a_ceiling_is_counted() {
     loaded.cluster.vcs.iter_mut().for_each(|vc| vc.guarantee_milli = vec![(0, 8_000)]);
     loaded.workload.shapes.push(Shape::whole(16));
     *loaded.workload.shape.last_mut().unwrap() = 2;
-    let found = search(&loaded, &request(None), &|| ()).unwrap();
+    let found = search(&loaded, &request(None), SearchRun::default()).unwrap();
     for tried in &found.tried {
         let bounded = matches!(tried.setup.sharing, Sharing::Borrowing { ceiling: Some(ceiling), .. } if ceiling < 2.0);
         assert_eq!(tried.later.cannot_run, usize::from(bounded), "{:?}", tried.setup);
@@ -230,7 +233,7 @@ proptest! {
         one.workload.run_ms[398] = 50 * MIN;
         other.workload.run_ms[398] = 90 * MIN;
         let request = QueuesRequest { replays: 50, ..request(Some(split)) };
-        let found = |loaded: &Loaded| search(loaded, &request, &|| ()).unwrap();
+        let found = |loaded: &Loaded| search(loaded, &request, SearchRun::default()).unwrap();
         let (one, other) = (found(&one), found(&other));
         prop_assert_eq!((one.chosen, one.of_list), (other.chosen, other.of_list));
         prop_assert_eq!(one.tried.len(), other.tried.len());
@@ -250,7 +253,7 @@ fn an_objective_that_foretells_needs_runs_and_counts_what_was_told() {
         *predicted = Some(*run as f64 / 1e3);
     }
     let asked = |objective: &str| QueuesRequest { objective: objective.parse().unwrap(), ..request(None) };
-    let found = search(&loaded, &asked("predictable"), &|| ()).unwrap();
+    let found = search(&loaded, &asked("predictable"), SearchRun::default()).unwrap();
     let told = |of: &TriedSetup| of.later.measured.told_error_s.unwrap();
     // First come, first served on known runs: a job starts when it was told, as today.
     assert!(told(&found.tried[0]) < 1.0, "{:?}", found.tried[0].later);
@@ -265,11 +268,11 @@ fn an_objective_that_foretells_needs_runs_and_counts_what_was_told() {
         assert!((tried.later.cost - cost).abs() < 1e-9);
     }
     // Without it nobody is told anything.
-    let found = search(&loaded, &asked("wait"), &|| ()).unwrap();
+    let found = search(&loaded, &asked("wait"), SearchRun::default()).unwrap();
     assert!(found.tried.iter().all(|tried| tried.later.measured.told_error_s.is_none()));
 
     loaded.workload.predicted_s.iter_mut().for_each(|known| *known = None);
-    let error = search(&loaded, &asked("predictable"), &|| ()).unwrap_err().to_string();
+    let error = search(&loaded, &asked("predictable"), SearchRun::default()).unwrap_err().to_string();
     assert!(error.contains("--predictions"), "{error}");
 }
 
@@ -277,7 +280,7 @@ fn an_objective_that_foretells_needs_runs_and_counts_what_was_told() {
 fn a_fair_objective_looks_at_the_vc_that_fares_worst() {
     let loaded = uneven(300);
     let asked = QueuesRequest { objective: "fair".parse().unwrap(), ..request(None) };
-    let found = search(&loaded, &asked, &|| ()).unwrap();
+    let found = search(&loaded, &asked, SearchRun::default()).unwrap();
     let worst = |at: usize| found.tried[at].later.measured.worst_vc.unwrap();
     // Today the nodes are the VCs' own; nobody can fare better than with no VC longer than there.
     assert!((worst(0) - 1.0).abs() < 1e-12);
@@ -291,7 +294,7 @@ fn a_fair_objective_looks_at_the_vc_that_fares_worst() {
 #[test]
 fn each_way_on_the_front_has_an_interval_against_today() {
     let loaded = uneven(300);
-    let found = search(&loaded, &request(None), &|| ()).unwrap();
+    let found = search(&loaded, &request(None), SearchRun::default()).unwrap();
     assert!(!found.front.is_empty());
     let today = found.tried[0].later.waits.merit;
     for of in &found.front {

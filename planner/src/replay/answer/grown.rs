@@ -3,14 +3,14 @@
 use tracecast_analytics::report::{Cell, Column, Question, ReportTable, Section, format};
 
 use super::Answer;
-use crate::replay::growth::{GrownReplay, GrowthAnswer, OverDraws};
+use crate::replay::growth::{GrownReplay, GrowthAnswer, OverDraws, phrase};
 
 impl Answer {
     /// What more work would do, if it was asked.
     pub(super) fn growth_section(&self) -> Option<Section> {
         let growth = self.growth.as_ref()?;
         let mut table = ReportTable::new(
-            lead(growth),
+            phrase(growth.factor, &growth.teams),
             vec![
                 Column::text("Policy"),
                 Column::number("Mean wait now"),
@@ -70,27 +70,13 @@ impl Answer {
     }
 }
 
-/// `With 1.2 times the work and the team robotics`.
-fn lead(growth: &GrowthAnswer) -> String {
-    let names: Vec<&str> = growth.teams.iter().map(|team| team.name.as_str()).collect();
-    let teams = match names.as_slice() {
-        [] => None,
-        [name] => Some(format!("the team {name}")),
-        names => Some(format!("the teams {}", names.join(", "))),
-    };
-    let more = (growth.factor != 1.0 || teams.is_none())
-        .then(|| format!("{} times the work", format::float(growth.factor, 2)));
-    let parts: Vec<String> = more.into_iter().chain(teams).collect();
-    format!("With {}", parts.join(" and "))
-}
-
 fn interval(over: OverDraws) -> String {
     format!("{} to {}", format::duration(over.low), format::duration(over.high))
 }
 
 /// Each policy, in a sentence.
 pub(super) fn sentences(growth: &GrowthAnswer) -> Vec<String> {
-    let lead = lead(growth);
+    let lead = phrase(growth.factor, &growth.teams);
     let told = |policy: &GrownReplay| {
         let (now, then) = (policy.mean_wait_now_s?, policy.mean_wait_s?);
         let mean = format!(

@@ -19,7 +19,7 @@ mod resampled;
 pub mod ties;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tracecast_analytics::stats::quantile;
 
 use super::metric::JobTimes;
@@ -228,7 +228,7 @@ pub fn gap_closed(fewest_gpus: f64, this: f64, oracle: f64) -> Option<f64> {
 }
 
 /// What policies are weighed by: how long jobs wait, on average and at worst.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Merit {
     /// Mean wait, seconds; less is better.
     pub mean_wait_s: f64,

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
+use tracecast_analytics::report::format;
 use tracecast_analytics::stats::sum;
 
 use super::metric::{Metrics, evaluate};
@@ -81,6 +82,19 @@ impl Growth {
     fn seed_of(&self, draw: u64) -> u64 {
         self.seed.wrapping_mul(1_000_003).wrapping_add(draw)
     }
+}
+
+/// `With 1.2 times the work and the team robotics`.
+pub(crate) fn phrase(factor: f64, teams: &[Team]) -> String {
+    let names: Vec<&str> = teams.iter().map(|team| team.name.as_str()).collect();
+    let teams = match names.as_slice() {
+        [] => None,
+        [name] => Some(format!("the team {name}")),
+        names => Some(format!("the teams {}", names.join(", "))),
+    };
+    let more = (factor != 1.0 || teams.is_none()).then(|| format!("{} times the work", format::float(factor, 2)));
+    let parts: Vec<String> = more.into_iter().chain(teams).collect();
+    format!("With {}", parts.join(" and "))
 }
 
 /// The mean of a figure over draws, with its interval.

@@ -34,12 +34,17 @@ impl MinTree {
         }
     }
 
+    /// Whether any value is at most `bound`.
+    fn has(&self, bound: i64) -> bool {
+        self.least[1] <= bound
+    }
+
     /// The first position from `from` on whose value is at most `bound`, which is less than [`ABSENT`].
     fn first(&self, from: usize, bound: i64) -> Option<usize> {
-        let mut at = from + self.leaves;
-        if from >= self.leaves || self.least[1] > bound {
+        if from >= self.leaves || !self.has(bound) {
             return None;
         }
+        let mut at = if from == 0 { 1 } else { from + self.leaves };
         // Up and to the right until a subtree has one, then down to its first.
         while self.least[at] > bound {
             while at % 2 == 1 {
@@ -143,8 +148,10 @@ impl Ranked {
     pub(in crate::sim) fn first(&self, class: u32, from: u32, bound: i64) -> Option<u32> {
         match &self.classes[class as usize] {
             Class::Heap(_) => None,
+            // Most classes are empty most of the time, and most searches begin at the front: neither needs the ranks of a year.
+            Class::Tree { estimates, .. } if !estimates.has(bound) => None,
             Class::Tree { ranks, estimates } => {
-                let at = ranks.partition_point(|rank| *rank < from);
+                let at = if from == 0 { 0 } else { ranks.partition_point(|rank| *rank < from) };
                 ranks.get(estimates.first(at, bound)?).copied()
             }
         }
