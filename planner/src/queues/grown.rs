@@ -23,6 +23,9 @@ use crate::plan::interval::average;
 use crate::replay::growth::{Growth, OverDraws};
 use crate::sim::{Policy, Workload};
 
+/// Chooses one of what was tried, by position.
+type Pick<'p> = dyn Fn(&[Known]) -> usize + 'p;
+
 /// What a setup did over draws of more work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SetupGrown {
@@ -89,7 +92,7 @@ impl GrownSetups {
         growth: &Growth,
         (known, split_ms): (&Workload, i64),
         (ground, today, objective): (Ground<'_>, &Policy, &Objective),
-        (tried, pick): (&[Known], &dyn Fn(&[Known]) -> usize),
+        (tried, pick): (&[Known], &Pick<'_>),
         run: SearchRun<'_>,
     ) -> Result<Self> {
         let asked_gpu_s = known.asked_gpu_s();
