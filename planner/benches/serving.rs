@@ -6,7 +6,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, LogNormal};
-use tracecast_planner::serving::choose::{ReplicaPrice, ServingCase};
+use tracecast_planner::serving::choose::{ReplicaPrice, ServedStandard, ServingCase};
 use tracecast_planner::serving::optimum::bound_s;
 use tracecast_planner::serving::requests::LoggedRequest;
 use tracecast_planner::serving::rule::{ServingLoad, ServingRule};
@@ -58,6 +58,7 @@ fn case<'a>(requests: &'a [LoggedRequest], service: &'a ReplicaService) -> Servi
         slot_us: 30_000_000,
         price,
         spot: None,
+        standard: ServedStandard::Reactive,
     }
 }
 
@@ -66,8 +67,16 @@ fn replay(bencher: divan::Bencher<'_, '_>) {
     let (requests, service) = (requests(), service());
     let case = case(&requests, &service);
     let load = ServingLoad::of(&service, &requests);
-    let rule =
-        ServingRule::Forecast { window_slots: 4, quantile: 0.9, margin: 0.5, use_share: 0.7, least: 1, hold_slots: 4 };
+    let rule = ServingRule::Forecast {
+        window_slots: 4,
+        quantile: 0.9,
+        margin: 0.5,
+        root: 0.0,
+        use_share: 0.7,
+        guard: None,
+        least: 1,
+        hold_slots: 4,
+    };
     bencher.bench_local(|| case.scored(rule, None, load, 5, (0, HOUR_US)).in_time);
 }
 

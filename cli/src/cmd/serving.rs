@@ -8,6 +8,7 @@ use tracecast_analytics::ingest::{self, SourceFile};
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_planner::cloud::availability::SpotSeries;
 use tracecast_planner::serving::answer::{ServingAnswer, ServingReplica, ServingRequest};
+use tracecast_planner::serving::choose::ServedStandard;
 use tracecast_planner::serving::emit;
 use tracecast_planner::serving::requests::RequestLog;
 use tracecast_planner::serving::service::ReplicaService;
@@ -30,6 +31,15 @@ pub(crate) enum Emit {
     Keda,
     /// SkyServe: the service section of its file
     Skyserve,
+}
+
+/// What a setting must serve to be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Standard {
+    /// The target, and as many in time as reactive scaling where that keeps the target
+    Reactive,
+    /// The target alone: cheaper, and fewer requests may be in time than with reactive scaling
+    Target,
 }
 
 impl Audience for Emit {
@@ -64,6 +74,9 @@ pub(crate) struct PlanServing {
     /// What is promised: time to the first token, mean time between further tokens, and the share of requests that keep both
     #[arg(long, value_name = "TARGET", default_value = "ttft=2s,tpot=100ms,share=0.95", value_parser = ServingTarget::parse, help_heading = "Service")]
     pub(crate) target: ServingTarget,
+    /// What a setting must serve to be taken
+    #[arg(long, value_enum, value_name = "STANDARD", default_value = "reactive", help_heading = "Service")]
+    pub(crate) standard: Standard,
     /// Time between two decisions
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = slot, help_heading = "Service")]
     pub(crate) slot: i64,
@@ -78,6 +91,11 @@ pub(crate) struct PlanServing {
     /// Choose settings on the requests before this time, and report on those after it [default: the middle of the log]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
+    /// Cut the later half into this many windows, and choose everything anew before each on all earlier requests
+    ///
+    /// The answer has a row for each window, and the sums. It takes as long again for each window.
+    #[arg(long, value_name = "WINDOWS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=50), help_heading = "Evaluation")]
+    pub(crate) splits: u32,
     #[command(flatten)]
     pub(crate) emitting: Emitting<Emit>,
     #[command(flatten)]
@@ -134,8 +152,18 @@ pub(crate) fn plan(asked: &PlanServing, quiet: bool) -> Result<()> {
         return Err(Usage(what.to_owned()).into());
     }
     let (eval_from_ms, _) = window.resolve(&zone)?;
-    let request =
-        ServingRequest { target: asked.target, slot_ms: asked.slot, eval_from_ms, zone: zone.name().to_owned() };
+    let standard = match asked.standard {
+        Standard::Reactive => ServedStandard::Reactive,
+        Standard::Target => ServedStandard::Target,
+    };
+    let request = ServingRequest {
+        target: asked.target,
+        standard,
+        slot_ms: asked.slot,
+        eval_from_ms,
+        splits: asked.splits,
+        zone: zone.name().to_owned(),
+    };
     let series = spot(asked, quiet)?;
     let clock = Clock::new(quiet, "choosing settings and replaying later requests");
     let answer = ServingAnswer::of(&log, title(&files), (&service, &table), replica, series.as_ref(), &request)?;

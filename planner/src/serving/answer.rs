@@ -9,6 +9,7 @@ mod advise;
 mod forward;
 mod render;
 mod spot;
+mod windows;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,7 +18,8 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::SourceRecord;
 
-use super::choose::{ReplicaPrice, ServingCase, ServingScore, SpotSupply};
+use self::windows::{ServingReferenceRow, ServingWindowRow};
+use super::choose::{ReplicaPrice, ServedStandard, ServingCase, ServingScore, SpotSupply};
 use super::heldout::{ServingPolicy, ServingSplit, ServingTest, TestedPolicy, test};
 use super::requests::{LoggedRequest, RequestLog};
 use super::rule::{ServingLoad, ServingRule, SpotHedge};
@@ -42,6 +44,10 @@ pub struct ServingRequest {
     pub slot_ms: i64,
     /// Where the earlier part ends, milliseconds; the middle, if `None`.
     pub eval_from_ms: Option<i64>,
+    /// What a setting must serve.
+    pub standard: ServedStandard,
+    /// Windows of the later half before each of which everything is chosen anew; none by default.
+    pub splits: u32,
     /// Zone in which times are told.
     pub zone: String,
 }
@@ -161,6 +167,8 @@ pub struct ServingPolicyRow {
     pub tried: u64,
     /// Whether it kept the target with its reserve where it was chosen; none of what was not chosen there.
     pub kept_when_chosen: Option<bool>,
+    /// Whether it was late there with no more requests than the reactive rule, also with more requests, and saved enough; true where that rule kept no target, and of itself.
+    pub as_good_as_reactive: Option<bool>,
     /// What it did where it was chosen.
     pub earlier: Option<ServingScore>,
     /// What it did on the later half.
@@ -190,6 +198,10 @@ pub struct ServingHeldOut {
     pub saving_per_h: IntervalEstimate,
     /// Share of the later requests that it served in time beyond that of what it is told against.
     pub more_in_time: IntervalEstimate,
+    /// The same beside each reactive rule that was not chosen itself.
+    pub beside: Vec<ServingReferenceRow>,
+    /// Everything chosen anew before each window of the later half; nothing unless asked for.
+    pub windows: Vec<ServingWindowRow>,
     /// What intervals draw anew.
     pub interval: String,
     /// Least that any schedule costs which keeps the target: a bound, which may not be reachable.
@@ -300,6 +312,8 @@ pub struct ServingAnswer {
     pub table: String,
     /// What is promised.
     pub target: ServingTarget,
+    /// What a setting had to serve to be taken.
+    pub standard: ServedStandard,
     /// Time between decisions, seconds.
     pub slot_s: f64,
     /// What the log holds.
@@ -384,12 +398,14 @@ impl ServingAnswer {
             slot_us: request.slot_ms.max(1) * 1000,
             price: replica.price(spot.is_some()),
             spot: on_spot.as_ref().map(|supply| supply as &SpotSupply<'_>),
+            standard: request.standard,
         };
         let told = Moments { zone: Zone::named(&request.zone)?, dated: log.dated, from_us };
         let eval_us = request.eval_from_ms.map(|ms| ms * 1000);
         let split = ServingSplit::of(&case, eval_us)?;
         let tested = test(&case, &split);
-        let held_out = held_out(&case, &tested, &split, &told)?;
+        let windows = windows::windows(&case, &split, &told, request.splits)?;
+        let held_out = held_out(&case, &tested, &split, (&told, windows))?;
         let ahead = forward::ahead(&case, &tested, &split)?;
         let figures = figures(&case, &tested, &split, &told, too_large);
         let mut answer = Self {
@@ -398,6 +414,7 @@ impl ServingAnswer {
             notes: notes(log, &case, too_large, spot, (&replica, ahead.0.hedge)),
             table: table.to_owned(),
             target: request.target,
+            standard: request.standard,
             slot_s: request.slot_ms as f64 / 1e3,
             log: figures,
             verdict: ServingVerdict::Advised,
@@ -449,7 +466,7 @@ fn held_out(
     case: &ServingCase<'_>,
     tested: &ServingTest,
     split: &ServingSplit,
-    told: &Moments,
+    (told, windows): (&Moments, Vec<ServingWindowRow>),
 ) -> Result<ServingHeldOut> {
     let keeps = |score: &ServingScore| case.keeps(score, case.target);
     let what = |by: ServingPolicy| match (by, case.spot) {
@@ -467,34 +484,48 @@ fn held_out(
         ),
         tried: policy.chosen.map_or(0, |(_, _, tried)| tried as u64),
         kept_when_chosen: policy.chosen.map(|(_, kept, _)| kept),
+        as_good_as_reactive: policy.chosen.map(|_| policy.as_good),
         earlier: policy.chosen.map(|(score, _, _)| score),
         later: policy.later,
         keeps: keeps(&policy.later),
     };
+    let kept = |by: ServingPolicy| tested.policy(by).and_then(|policy| policy.chosen).is_some_and(|(_, kept, _)| kept);
     let against = match tested.best {
         ServingPolicy::Reactive => ServingPolicy::ReactiveDefault,
-        _ if tested.policy(ServingPolicy::Reactive).is_some() => ServingPolicy::Reactive,
+        _ if kept(ServingPolicy::Reactive) => ServingPolicy::Reactive,
+        // Nobody would set a reactive rule that missed the target when it was chosen; the defaults are what runs without a plan.
+        _ if tested.policy(ServingPolicy::ReactiveDefault).is_some() => ServingPolicy::ReactiveDefault,
         // Nothing kept the target on the earlier half, so nothing else was tried.
         _ => ServingPolicy::Peak,
     };
     let of = |by: ServingPolicy| tested.policy(by).ok_or_else(|| Error::Defect(format!("{by:?} was not tested")));
     let (best, other) = (of(tested.best)?, of(against)?);
     let hours = (split.end_us - split.split_us) as f64 / 3.6e9;
-    let [saving, saving_per_h, more_in_time] = interval::drawn(best.blocks.len(), &|held| {
-        let held: Vec<usize> = held.collect();
-        let sum = |policy: &TestedPolicy| -> f64 {
-            held.iter().filter_map(|block| policy.blocks.get(*block)).map(|score| score.cost).sum()
-        };
-        let in_time = |policy: &TestedPolicy| -> f64 {
-            let drawn = held.iter().filter_map(|block| policy.blocks.get(*block));
-            let (in_time, of) =
-                drawn.fold((0, 0), |(in_time, of), score| (in_time + score.in_time, of + score.requests));
-            ratio(in_time as f64, of as f64)
-        };
-        let more = in_time(best) - in_time(other);
-        let (best, other) = (sum(best), sum(other));
-        [1.0 - ratio(best, other), (other - best) / hours, more]
+    let beyond = |other: &TestedPolicy| {
+        interval::drawn(best.blocks.len(), &|held| {
+            let held: Vec<usize> = held.collect();
+            let sum = |policy: &TestedPolicy| -> f64 {
+                held.iter().filter_map(|block| policy.blocks.get(*block)).map(|score| score.cost).sum()
+            };
+            let in_time = |policy: &TestedPolicy| -> f64 {
+                let drawn = held.iter().filter_map(|block| policy.blocks.get(*block));
+                let (in_time, of) =
+                    drawn.fold((0, 0), |(in_time, of), score| (in_time + score.in_time, of + score.requests));
+                ratio(in_time as f64, of as f64)
+            };
+            let more = in_time(best) - in_time(other);
+            let (best, other) = (sum(best), sum(other));
+            [1.0 - ratio(best, other), (other - best) / hours, more]
+        })
+    };
+    let [saving, saving_per_h, more_in_time] = beyond(other);
+    let reactive = [ServingPolicy::ReactiveDefault, ServingPolicy::Reactive];
+    let rules = reactive.into_iter().filter(|by| *by != tested.best).filter_map(|by| tested.policy(by));
+    let beside = rules.map(|policy| {
+        let [saving, _, more_in_time] = beyond(policy);
+        ServingReferenceRow { by: policy.by, kept_when_chosen: kept(policy.by), saving, more_in_time }
     });
+    let beside = beside.collect();
     let least = tested.policies.iter().filter(|policy| keeps(&policy.later)).map(|policy| policy.later.cost);
     let least_found = least.min_by(f64::total_cmp).filter(|_| tested.best != ServingPolicy::Spot);
     Ok(ServingHeldOut {
@@ -507,6 +538,8 @@ fn held_out(
         saving,
         saving_per_h,
         more_in_time,
+        beside,
+        windows,
         interval: format!(
             "95 % of {} draws of {} parts of the later half",
             format::count(interval::DRAWS),

@@ -1,9 +1,13 @@
-//! Settings tried on one part of a log, and the cheapest that keeps the target there.
+//! Settings tried on one part of a log, and which of them is taken.
 //!
 //! Each rule is replayed from the beginning of the log to the end of the part, and scored on a window within it: what comes before only fills the replicas. A
 //! setting must keep the target **with half of the misses** that it allows, also **if a fifth more requests came**, as the requests to come are not those
 //! it is chosen on. Of settings that do, the one that costs least on the requests as they were is taken, of equals the one that serves more of the grown ones in time.
 //! Where none does, it is the one with the most in time, and the answer says so.
+//!
+//! **What reactive scaling serves, others must serve too.** Where the reactive rule has a setting that keeps the target so, a constant or a forecast must be late with no more
+//! requests than it, both of the requests as they were and in all on these, on a fifth more and on half as many again; and on all three it must cost less. Many settings are tried, so the cheapest of them is late more often on other requests than it was on these. Half of what it saves is therefore spent on
+//! safety: of the settings that cost no more than the middle between the cheapest and the reactive one, the one with the fewest late is taken.
 //!
 //! O(settings × replay), on all threads, taken in order. Worked example: a target of 95 % is chosen with 97.5 %: of a constant of 3 (96 %), 4 (98 %) and 5 replicas (99 %), 4.
 
@@ -33,6 +37,12 @@ const LEVELS_S: [u32; 4] = [60, 120, 300, 600];
 const QUANTILES: [f64; 4] = [0.5, 0.8, 0.95, 0.99];
 /// Load of a replica that forecasts try.
 const USES: [f64; 8] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9];
+/// Guards that forecasts try, parts of the batch.
+const GUARDS: [u32; 2] = [3, 2];
+/// Forecasts that are tried with guards: the cheapest that keep the target without its reserve.
+const GUARDED: usize = 60;
+/// Settings of a rule that are tried with more requests.
+const FINALISTS: usize = 240;
 /// Most replicas on spot beyond those needed that are tried.
 const MOST_EXTRA: u32 = 3;
 
@@ -47,6 +57,17 @@ pub struct ReplicaPrice {
 
 /// How many spot replicas can be had at a moment, microseconds.
 pub type SpotSupply<'a> = dyn Fn(i64) -> u32 + Sync + 'a;
+
+/// What a setting must serve to be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ServedStandard {
+    /// What is promised, and as many in time as the reactive rule, where that keeps the promise.
+    #[default]
+    Reactive,
+    /// What is promised, and no more.
+    Target,
+}
 
 /// What is the same for all rules.
 #[derive(Clone, Copy)]
@@ -65,6 +86,8 @@ pub struct ServingCase<'a> {
     pub price: ReplicaPrice,
     /// Spot, if a trace of it is given.
     pub spot: Option<&'a SpotSupply<'a>>,
+    /// What a setting must serve.
+    pub standard: ServedStandard,
 }
 
 impl std::fmt::Debug for ServingCase<'_> {
@@ -119,12 +142,58 @@ pub struct ChosenSetting {
     pub score: ServingScore,
     /// Whether it kept the target with its reserve.
     pub kept: bool,
+    /// Whether it was late with no more requests than the reactive rule, if that kept the target with its reserve.
+    pub as_good: bool,
+    /// Late of the requests as they were, of a fifth more and of half as many again; none where these were not replayed.
+    pub late: Option<u64>,
     /// How many settings were tried.
     pub tried: usize,
 }
 
+/// A setting replayed on the requests as they were, on a fifth more and on half as many again.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Finalist {
+    /// The setting.
+    pub setting: ScalingSetting,
+    /// What it did on the requests as they were.
+    pub score: ServingScore,
+    /// Late of all three.
+    pub late: u64,
+    /// What all three cost.
+    pub cost: f64,
+}
+
+/// Settings of one rule, with what each did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TriedSettings {
+    settings: Vec<ScalingSetting>,
+    scores: Vec<ServingScore>,
+}
+
+/// Where settings are chosen.
+#[derive(Debug, Clone, Copy)]
+pub struct ChoosingIn<'a> {
+    /// The same with a fifth more requests.
+    pub grown: &'a ServingCase<'a>,
+    /// The same with half as many again.
+    pub far_grown: &'a ServingCase<'a>,
+    /// How loads are counted.
+    pub load: ServingLoad,
+    /// Replicas at the beginning.
+    pub initial: u32,
+    /// What is scored.
+    pub window: Span,
+}
+
 /// A stretch from where to where, microseconds.
 pub type Span = (i64, i64);
+impl ServingScore {
+    /// Requests that were late.
+    pub fn late(&self) -> u64 {
+        self.requests - self.in_time.min(self.requests)
+    }
+}
+
 /// A rule, and spot beside it.
 pub type ScalingSetting = (ServingRule, Option<SpotHedge>);
 
@@ -273,16 +342,15 @@ impl<'a> ServingCase<'a> {
         settings.par_iter().map(|(rule, hedge)| self.scored(*rule, *hedge, load, initial, window)).collect()
     }
 
-    /// The cheapest of settings that keeps the target in a window as is asked for.
-    fn cheapest(
-        &self,
-        settings: &[ScalingSetting],
-        grown: &Self,
-        load: ServingLoad,
-        initial: u32,
-        window: Span,
-    ) -> Option<ChosenSetting> {
-        let scores = self.scores(settings, load, initial, window);
+    /// Settings with what each did on the requests as they were.
+    pub fn tried(&self, settings: Vec<ScalingSetting>, within: &ChoosingIn<'_>) -> TriedSettings {
+        let scores = self.scores(&settings, within.load, within.initial, within.window);
+        TriedSettings { settings, scores }
+    }
+
+    /// The cheapest setting that keeps the target as is asked for.
+    pub fn cheapest(&self, tried: &TriedSettings, within: &ChoosingIn<'_>) -> Option<ChosenSetting> {
+        let (settings, scores) = (&tried.settings, &tried.scores);
         let strict = self.target.with_reserve();
         let mut keeping: Vec<usize> =
             (0..settings.len()).filter(|at| scores.get(*at).is_some_and(|score| self.keeps(score, strict))).collect();
@@ -290,7 +358,8 @@ impl<'a> ServingCase<'a> {
         keeping.sort_by(|a, b| cost(a).total_cmp(&cost(b)).then(a.cmp(b)));
         let chosen = |at: usize, kept: bool| {
             let ((rule, hedge), score) = (settings.get(at)?, scores.get(at)?);
-            Some(ChosenSetting { rule: *rule, hedge: *hedge, score: *score, kept, tried: settings.len() })
+            let tried = settings.len();
+            Some(ChosenSetting { rule: *rule, hedge: *hedge, score: *score, kept, as_good: kept, late: None, tried })
         };
         // (In time of the grown ones, setting): the best so far that does not keep the target when there are more.
         let mut next_best: Option<(u64, usize)> = None;
@@ -303,11 +372,11 @@ impl<'a> ServingCase<'a> {
                 let next = to.max(more.len() + rayon::current_num_threads()).min(keeping.len());
                 let next = keeping.get(more.len()..next).unwrap_or_default();
                 let of: Vec<ScalingSetting> = next.iter().filter_map(|at| settings.get(*at)).copied().collect();
-                more.extend(grown.scores(&of, load, initial, window));
+                more.extend(within.grown.scores(&of, within.load, within.initial, within.window));
             }
             let mut best: Option<(u64, usize)> = None;
             for (at, score) in part.iter().zip(more.get(from..to).unwrap_or_default()) {
-                let place = if grown.keeps(score, strict) { &mut best } else { &mut next_best };
+                let place = if self.keeps(score, strict) { &mut best } else { &mut next_best };
                 if place.is_none_or(|(in_time, _)| score.in_time > in_time) {
                     *place = Some((score.in_time, *at));
                 }
@@ -325,6 +394,39 @@ impl<'a> ServingCase<'a> {
         chosen(most?, false)
     }
 
+    /// A setting also replayed on more requests; none where it does not keep the target on a fifth more with its reserve.
+    fn with_more(&self, setting: ScalingSetting, score: &ServingScore, within: &ChoosingIn<'_>) -> Option<Finalist> {
+        let of = |case: &ServingCase<'_>| case.scored(setting.0, setting.1, within.load, within.initial, within.window);
+        let more = of(within.grown);
+        if !self.keeps(&more, self.target.with_reserve()) {
+            return None;
+        }
+        let far_more = of(within.far_grown);
+        Some(Finalist {
+            setting,
+            score: *score,
+            late: score.late() + more.late() + far_more.late(),
+            cost: score.cost + more.cost + far_more.cost,
+        })
+    }
+
+    /// Settings that keep the target with its reserve and are late with no more requests than the reactive rule, of the requests as they were and also when more come.
+    /// Of those that cost no more than that rule does on average, so many are tried, evenly by their cost.
+    pub fn finalists(&self, tried: &TriedSettings, within: &ChoosingIn<'_>, bar: &Finalist) -> Vec<Finalist> {
+        let strict = self.target.with_reserve();
+        let good = |score: &ServingScore| {
+            score.cost <= bar.cost / 3.0 && score.late() <= bar.score.late() && self.keeps(score, strict)
+        };
+        let pairs = tried.settings.iter().zip(&tried.scores);
+        let mut keeping: Vec<(&ScalingSetting, &ServingScore)> = pairs.filter(|(_, score)| good(score)).collect();
+        keeping.sort_by(|(_, a), (_, b)| a.cost.total_cmp(&b.cost).then(a.late().cmp(&b.late())));
+        let count = keeping.len().min(FINALISTS);
+        let spread: Vec<_> = (0..count).filter_map(|at| keeping.get(at * keeping.len() / count)).collect();
+        let more: Vec<Option<Finalist>> =
+            spread.par_iter().map(|(setting, score)| self.with_more(**setting, score, within)).collect();
+        more.into_iter().flatten().filter(|one| one.late <= bar.late && one.cost < bar.cost).collect()
+    }
+
     /// The fewest replicas at all times that keep the target in a window. O(log) replays from half of the work upwards, then one by one. Where too many requests are late
     /// even alone no number keeps it, and what is found are as many as the work.
     pub fn fewest(&self, target: ServingTarget, load: ServingLoad, window: Span) -> ChosenSetting {
@@ -333,7 +435,8 @@ impl<'a> ServingCase<'a> {
             tried += 1;
             let rule = ServingRule::Constant { replicas };
             let score = self.scored(rule, None, load, replicas, window);
-            ChosenSetting { rule, hedge: None, score, kept: self.keeps(&score, target), tried }
+            let kept = self.keeps(&score, target);
+            ChosenSetting { rule, hedge: None, score, kept, as_good: kept, late: None, tried }
         };
         let work: f64 = loads(self.until(window.1), &load, (window.0, window.1 - window.0), 1).iter().sum();
         let (requests, late) = self.late_alone(target, window);
@@ -403,59 +506,125 @@ impl<'a> ServingCase<'a> {
         settings
     }
 
-    /// The cheapest reactive setting.
-    pub fn reactive(
-        &self,
-        grown: &Self,
-        load: ServingLoad,
-        initial: u32,
-        window: Span,
-        default_only: bool,
-    ) -> Option<ChosenSetting> {
-        let settings = self.reactive_settings(initial, default_only);
-        self.cheapest(&settings, grown, load, initial, window)
+    /// Constant settings: as many as are enough, and up to twice that.
+    pub fn constant_settings(initial: u32) -> Vec<ScalingSetting> {
+        (initial..=initial.saturating_mul(2).min(MOST_REPLICAS))
+            .map(|replicas| (ServingRule::Constant { replicas }, None))
+            .collect()
     }
 
-    /// Forecast settings; their margins are of the loads before the end of the window.
-    pub fn forecast(&self, grown: &Self, load: ServingLoad, initial: u32, window: Span) -> Option<ChosenSetting> {
-        let known = self.loads(&load, window.1);
+    /// Forecast settings with what each did; their margins are of the loads before the end of the window. The cheapest are tried with guards, too.
+    pub fn forecasts(&self, within: &ChoosingIn<'_>) -> TriedSettings {
+        let known = self.loads(&within.load, within.window.1);
         let ahead = self.service.start_slots(self.slot_us);
-        let mut settings = Vec::new();
+        let mut settings: Vec<ScalingSetting> = Vec::new();
         for window_slots in self.different(&LEVELS_S) {
-            let beyond = residuals(&known, window_slots as usize, ahead);
-            if beyond.is_empty() {
-                continue;
-            }
-            for share in QUANTILES {
-                let margin = quantile(&beyond, share);
-                for use_share in USES {
-                    for hold_slots in self.different(&HOLDS_S) {
-                        settings.extend(Self::leasts(initial).into_iter().map(|least| {
-                            let quantile = share;
-                            (
-                                ServingRule::Forecast { window_slots, quantile, margin, use_share, least, hold_slots },
-                                None,
-                            )
-                        }));
+            for by_root in [false, true] {
+                let beyond = residuals(&known, window_slots as usize, ahead, by_root);
+                if beyond.is_empty() {
+                    continue;
+                }
+                for share in QUANTILES {
+                    let of = quantile(&beyond, share);
+                    let (margin, root) = if by_root { (0.0, of) } else { (of, 0.0) };
+                    for use_share in USES {
+                        for hold_slots in self.different(&HOLDS_S) {
+                            settings.extend(Self::leasts(within.initial).into_iter().map(|least| {
+                                let (quantile, guard) = (share, None);
+                                let rule = ServingRule::Forecast {
+                                    window_slots,
+                                    quantile,
+                                    margin,
+                                    root,
+                                    use_share,
+                                    guard,
+                                    least,
+                                    hold_slots,
+                                };
+                                (rule, None)
+                            }));
+                        }
                     }
                 }
             }
         }
-        self.cheapest(&settings, grown, load, initial, window)
+        let mut tried = self.tried(settings, within);
+        let more = self.tried(self.guarded(&tried), within);
+        tried.settings.extend(more.settings);
+        tried.scores.extend(more.scores);
+        tried
+    }
+
+    /// The cheapest forecasts that keep the target without its reserve, with guards.
+    fn guarded(&self, tried: &TriedSettings) -> Vec<ScalingSetting> {
+        let mut keeping: Vec<(&ScalingSetting, f64)> = tried
+            .settings
+            .iter()
+            .zip(&tried.scores)
+            .filter(|(_, score)| self.keeps(score, self.target))
+            .map(|(setting, score)| (setting, score.cost))
+            .collect();
+        keeping.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+        let batch = self.service.max_batch() as u32;
+        let mut guards: Vec<u32> = GUARDS.iter().map(|part| batch.div_ceil(*part)).collect();
+        guards.dedup();
+        let with = |rule: ServingRule, most: u32| match rule {
+            ServingRule::Forecast { window_slots, quantile, margin, root, use_share, least, hold_slots, .. } => {
+                let guard = Some(most);
+                ServingRule::Forecast { window_slots, quantile, margin, root, use_share, guard, least, hold_slots }
+            }
+            other => other,
+        };
+        let cheapest = keeping.into_iter().take(GUARDED);
+        cheapest.flat_map(|((rule, _), _)| guards.iter().map(move |most| (with(*rule, *most), None))).collect()
     }
 
     /// A rule with spot beside it: how many more.
-    pub fn hedged(
-        &self,
-        grown: &Self,
-        rule: ServingRule,
-        load: ServingLoad,
-        initial: u32,
-        window: Span,
-    ) -> Option<ChosenSetting> {
-        let settings: Vec<_> = (0..=MOST_EXTRA).map(|extra| (rule, Some(SpotHedge { extra }))).collect();
-        self.cheapest(&settings, grown, load, initial, window)
+    pub fn hedged_settings(rule: ServingRule) -> Vec<ScalingSetting> {
+        (0..=MOST_EXTRA).map(|extra| (rule, Some(SpotHedge { extra }))).collect()
     }
+}
+
+impl TriedSettings {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.settings.is_empty()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.settings.len()
+    }
+}
+
+impl ChoosingIn<'_> {
+    /// What others must serve as well, where a reactive setting kept the target with its reserve.
+    pub fn bar(&self, case: &ServingCase<'_>, reactive: &ChosenSetting) -> Option<Finalist> {
+        let asked = reactive.kept && case.standard == ServedStandard::Reactive;
+        if asked { case.with_more((reactive.rule, reactive.hedge), &reactive.score, self) } else { None }
+    }
+}
+
+impl Finalist {
+    /// As what is chosen, of so many that were tried.
+    pub fn chosen(&self, tried: usize) -> ChosenSetting {
+        let (rule, hedge) = self.setting;
+        ChosenSetting { rule, hedge, score: self.score, kept: true, as_good: true, late: Some(self.late), tried }
+    }
+}
+
+/// Most that may be paid where half of what the cheapest saves of the bar is spent on safety; none where there is none.
+///
+/// Worked example: the reactive rule costs 10 and the cheapest that is as good 8: up to 9.
+pub fn most_for_safety<'f>(finalists: impl Iterator<Item = &'f Finalist>, bar: &Finalist) -> Option<f64> {
+    let least = finalists.map(|one| one.cost).min_by(f64::total_cmp)?;
+    Some(f64::midpoint(least, bar.cost))
+}
+
+/// The one with the fewest late of those that cost no more than `most`, of equals the cheaper.
+pub fn safest(finalists: &[Finalist], most: f64) -> Option<&Finalist> {
+    let within = finalists.iter().filter(|one| one.cost <= most);
+    within.min_by(|a, b| a.late.cmp(&b.late).then(a.cost.total_cmp(&b.cost)))
 }
 
 #[cfg(test)]

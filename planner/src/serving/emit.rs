@@ -2,7 +2,7 @@
 //!
 //! **KEDA** (`keda.sh/v1alpha1`). A reactive rule is a Prometheus trigger on the requests in flight, with the target as its threshold; KEDA's HPA asks for ⌈value / threshold⌉
 //! replicas (`AverageValue`), with a tolerance of 10 % and the stabilisation window of `scaleDown`: what was replayed. A forecast is one query: the mean load of the last
-//! minutes plus the margin, over the use, with a threshold of 1. KEDA asks for the metric every slot and keeps it until the next (`useCachedMetrics`), as the HPA would ask
+//! minutes plus the margin, over the use, with a threshold of 1; its guard is a second trigger, as a reactive rule's, and the HPA takes what asks for more. KEDA asks for the metric every slot and keeps it until the next (`useCachedMetrics`), as the HPA would ask
 //! Prometheus itself every 15 s otherwise. Its limits on how fast replicas start and stop do not bind. Metrics are vLLM's by name; counters of the gateway are better, as they count what waits. A constant
 //! is a deployment's `replicas`.
 //!
@@ -14,11 +14,42 @@
 use serde_json::{Value, json};
 
 use super::answer::ServingAnswer;
-use super::rule::ServingRule;
+use super::rule::{ServingLoad, ServingRule};
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
 use crate::plan::slug::slug;
 use crate::yaml::stream;
+
+/// Requests in flight, by vLLM's names.
+const IN_FLIGHT: &str = "sum(vllm:num_requests_running) + sum(vllm:num_requests_waiting)";
+
+/// The mean load of the last `over` seconds, with a margin as a number or as a multiple of its square root, over the use.
+fn forecast_query(load: &ServingLoad, over: u64, (margin, root): (f64, f64), use_share: f64) -> String {
+    let level = format!(
+        "(sum(rate(vllm:prompt_tokens_total[{over}s])) * {:.6e} + sum(rate(vllm:request_success_total[{over}s])) * {:.6e})",
+        load.input_token_s,
+        load.mean_output * load.output_token_s,
+    );
+    let beyond = if root == 0.0 { format!("({margin:.4})") } else { format!("({root:.4}) * sqrt({level})") };
+    format!("({level} + {beyond}) / {use_share:.2}")
+}
+
+/// What the HPA looks at: the value of the rule, and the requests in flight where a guard is set. It takes what asks for more.
+fn triggers(query: &str, threshold: &str, guard: Option<u32>) -> Vec<Value> {
+    let mut found = vec![trigger(query, threshold)];
+    found.extend(guard.map(|most| trigger(IN_FLIGHT, &most.to_string())));
+    found
+}
+
+/// A Prometheus trigger.
+fn trigger(query: &str, threshold: &str) -> Value {
+    json!({
+        "type": "prometheus",
+        "metricType": "AverageValue",
+        "useCachedMetrics": true,
+        "metadata": {"serverAddress": "http://prometheus-operated.monitoring.svc:9090", "query": query, "threshold": threshold},
+    })
+}
 
 /// Refuses what was not advised.
 fn advised(answer: &ServingAnswer) -> Result<String> {
@@ -61,22 +92,19 @@ pub fn keda(answer: &ServingAnswer) -> Result<Emitted> {
             return Ok(("deployment-replicas.yaml".to_owned(), stream(&[(about, document)])));
         }
         ServingRule::Reactive { target, least, hold_slots } => (
-            "sum(vllm:num_requests_running) + sum(vllm:num_requests_waiting)".to_owned(),
+            IN_FLIGHT.to_owned(),
             target.to_string(),
             least,
             held(hold_slots),
             format!("Requests in flight, {target} of a replica."),
         ),
-        ServingRule::Forecast { window_slots, margin, use_share, least, hold_slots, .. } => {
+        ServingRule::Forecast { window_slots, margin, root, use_share, least, hold_slots, .. } => {
             let (over, load) = (held(window_slots), ahead.load);
-            let query = format!(
-                "(sum(rate(vllm:prompt_tokens_total[{over}s])) * {:.6e} + sum(rate(vllm:request_success_total[{over}s])) * {:.6e} + ({margin:.4})) / {use_share:.2}",
-                load.input_token_s,
-                load.mean_output * load.output_token_s,
-            );
+            let query = forecast_query(&load, over, (margin, root), use_share);
             let about = format!(
-                "The mean load of the last {over} s, in replicas at full use (tokens in, and requests at {:.0} tokens out), plus a margin of {margin:.2}, at a use of {use_share:.2}.",
-                load.mean_output
+                "The mean load of the last {over} s, in replicas at full use (tokens in, and requests at {:.0} tokens out), plus a margin of {}, at a use of {use_share:.2}.",
+                load.mean_output,
+                if root == 0.0 { format!("{margin:.2}") } else { format!("{root:.2} times its square root") }
             );
             (query, "1".to_owned(), least, held(hold_slots), about)
         }
@@ -90,6 +118,10 @@ pub fn keda(answer: &ServingAnswer) -> Result<Emitted> {
         "{about}{more}\nNames of the deployment, of the Prometheus server and of the metrics are made up or vLLM's: put yours in. vLLM counts requests when they are served; counters of the gateway count them when they come.\nUndo: kubectl delete -f FILE, then kubectl scale."
     );
     let most = ahead.limit.max(least);
+    let guard = match ahead.rule {
+        ServingRule::Forecast { guard, .. } => guard,
+        _ => None,
+    };
     // All at once, both ways.
     let up = json!([{"type": "Pods", "value": most, "periodSeconds": 15}]);
     let down = json!([{"type": "Percent", "value": 100, "periodSeconds": 15}]);
@@ -106,12 +138,7 @@ pub fn keda(answer: &ServingAnswer) -> Result<Emitted> {
                 "scaleDown": {"stabilizationWindowSeconds": hold_s.min(3600), "policies": down},
                 "scaleUp": {"stabilizationWindowSeconds": 0, "policies": up},
             }}},
-            "triggers": [{
-                "type": "prometheus",
-                "metricType": "AverageValue",
-                "useCachedMetrics": true,
-                "metadata": {"serverAddress": "http://prometheus-operated.monitoring.svc:9090", "query": query, "threshold": threshold},
-            }],
+            "triggers": triggers(&query, &threshold, guard),
         },
     });
     Ok(("keda-scaledobject.yaml".to_owned(), stream(&[(about, document)])))
@@ -162,6 +189,20 @@ pub fn skyserve(answer: &ServingAnswer) -> Result<Emitted> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_forecast_is_one_query_and_its_guard_another() {
+        let load = ServingLoad { input_token_s: 0.000_25, mean_output: 200.0, output_token_s: 0.001 };
+        let level = "(sum(rate(vllm:prompt_tokens_total[60s])) * 2.500000e-4 + sum(rate(vllm:request_success_total[60s])) * 2.000000e-1)";
+        assert_eq!(forecast_query(&load, 60, (-0.5, 0.0), 0.7), format!("({level} + (-0.5000)) / 0.70"));
+        assert_eq!(forecast_query(&load, 60, (0.0, 0.4), 0.75), format!("({level} + (0.4000) * sqrt({level})) / 0.75"));
+        let of = |guard| -> Vec<String> {
+            let found = triggers("q", "1", guard);
+            found.iter().map(|one| format!("{} {}", one["metadata"]["query"], one["metadata"]["threshold"])).collect()
+        };
+        assert_eq!(of(None), ["\"q\" \"1\""]);
+        assert_eq!(of(Some(24))[1], format!("\"{IN_FLIGHT}\" \"24\""));
+    }
 
     #[test]
     fn requests_of_a_replica_have_three_digits_and_are_never_none() {

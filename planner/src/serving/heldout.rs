@@ -10,13 +10,17 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::choose::{ChosenSetting, ServingCase, ServingScore, Span, grown};
+use super::choose::{
+    ChoosingIn, ChosenSetting, Finalist, ServingCase, ServingScore, Span, grown, most_for_safety, safest,
+};
 use super::optimum::{Hindsight, bound_s};
 use super::rule::{ServingLoad, ServingRule, SpotHedge};
 use crate::error::{Error, Result};
 
 /// More requests that a setting must be good for, a share.
 pub const MORE: f64 = 0.2;
+/// More requests that are counted where rules are told against the reactive one, a share.
+const FAR_MORE: f64 = 0.5;
 /// Parts of the later half that intervals draw.
 pub const BLOCKS: usize = 10;
 /// Fewest requests of a part of the log.
@@ -127,6 +131,8 @@ pub struct TestedPolicy {
     pub setting: Option<(ServingRule, Option<SpotHedge>)>,
     /// What it did where it was chosen, whether it kept the target there with its reserve, and how many settings were tried.
     pub chosen: Option<(ServingScore, bool, usize)>,
+    /// Whether it was as good there as the reactive rule.
+    pub as_good: bool,
     /// What it did on the later half.
     pub later: ServingScore,
     /// The same in each of its parts.
@@ -140,7 +146,7 @@ pub struct TestedPolicy {
 pub struct ServingTest {
     /// Policies.
     pub policies: Vec<TestedPolicy>,
-    /// Cheapest of those that can be advised on the earlier half.
+    /// The one that is taken of those that can be advised, by the earlier half.
     pub best: ServingPolicy,
     /// Loads as they were known at the split.
     pub load: ServingLoad,
@@ -157,33 +163,49 @@ pub struct ServingTest {
 pub struct ServingChoice {
     /// Loads as they were known at its end.
     pub load: ServingLoad,
-    /// Replicas of the constant.
+    /// Replicas of the constant that is enough.
     pub initial: u32,
     /// Policies and their settings.
     pub by: Vec<(ServingPolicy, ChosenSetting)>,
+    /// Which of them is taken.
+    pub best: ServingPolicy,
 }
 
 impl ServingChoice {
-    /// The cheapest that can be advised: of those that kept the target with its reserve, if there are any.
-    pub fn best(&self) -> Option<&(ServingPolicy, ChosenSetting)> {
-        let order = |of: &&(ServingPolicy, ChosenSetting)| {
-            let score = of.1.score;
-            let late = if of.1.kept { 0 } else { score.requests - score.in_time };
-            (!of.1.kept, late, score.cost)
-        };
-        self.by.iter().filter(|of| of.0.can_be_advised()).min_by(|a, b| {
-            let (a, b) = (order(a), order(b));
-            (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2))
-        })
+    /// A policy.
+    pub fn policy(&self, by: ServingPolicy) -> Option<&ChosenSetting> {
+        self.by.iter().find(|of| of.0 == by).map(|of| &of.1)
     }
 }
 
-/// Chooses the settings of all policies in a window, or of `only` one beside the constant. Where no constant number keeps the target with its reserve, nothing else is tried.
+/// The cheapest that can be advised: of those that kept the target with its reserve, if there are any.
+fn cheapest(by: &[(ServingPolicy, ChosenSetting)]) -> ServingPolicy {
+    let order = |of: &&(ServingPolicy, ChosenSetting)| {
+        let score = of.1.score;
+        (!of.1.kept, if of.1.kept { 0 } else { score.late() }, score.cost)
+    };
+    let best = by.iter().filter(|of| of.0.can_be_advised()).min_by(|a, b| {
+        let (a, b) = (order(a), order(b));
+        (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2))
+    });
+    best.map_or(ServingPolicy::Constant, |of| of.0)
+}
+
+/// Of those that are as good as the reactive rule, the one with the fewest late; that rule, if there is none.
+fn fewest_late(by: &[(ServingPolicy, ChosenSetting)]) -> ServingPolicy {
+    let safe = by.iter().filter(|of| of.0.can_be_advised() && of.1.as_good);
+    let order = |of: &(ServingPolicy, ChosenSetting)| of.1.late.unwrap_or(u64::MAX);
+    let best = safe.min_by(|a, b| order(a).cmp(&order(b)).then(a.1.score.cost.total_cmp(&b.1.score.cost)));
+    best.map_or(ServingPolicy::Reactive, |of| of.0)
+}
+
+/// Chooses the settings of all policies in a window, or of `only` one beside the constant and the reactive rule. Where no constant number keeps the target with its reserve,
+/// nothing else is tried.
 pub fn choose(case: &ServingCase<'_>, window: Span, only: Option<ServingPolicy>) -> ServingChoice {
     let known = case.until(window.1);
     let load = ServingLoad::of(case.service, known);
-    let more = grown(known, MORE);
-    let grown = ServingCase { requests: &more, ..*case };
+    let (more, far_more) = (grown(known, MORE), grown(known, FAR_MORE));
+    let (grown, far_grown) = (ServingCase { requests: &more, ..*case }, ServingCase { requests: &far_more, ..*case });
     let strict = case.target.with_reserve();
     let (now, then) = (case.fewest(strict, load, window), grown.fewest(strict, load, window));
     let replicas = |chosen: &ChosenSetting| match chosen.rule {
@@ -191,35 +213,79 @@ pub fn choose(case: &ServingCase<'_>, window: Span, only: Option<ServingPolicy>)
         _ => 1,
     };
     let initial = replicas(&now).max(replicas(&then));
+    let within = ChoosingIn { grown: &grown, far_grown: &far_grown, load, initial, window };
     let constant = |replicas: u32| {
         let rule = ServingRule::Constant { replicas };
         let score = case.scored(rule, None, load, initial, window);
-        ChosenSetting { rule, hedge: None, score, kept: case.keeps(&score, strict), tried: 1 }
+        let kept = case.keeps(&score, strict);
+        ChosenSetting { rule, hedge: None, score, kept, as_good: kept, late: None, tried: 1 }
     };
     let peak = case.loads(&load, window.1).into_iter().fold(1.0, f64::max).ceil();
-    let fewest = ChosenSetting { kept: now.kept && then.kept, tried: now.tried + then.tried, ..constant(initial) };
-    let mut by = vec![(ServingPolicy::Peak, constant(peak as u32))];
+    let kept = now.kept && then.kept;
+    let fewest = ChosenSetting { kept, as_good: kept, tried: now.tried + then.tried, ..constant(initial) };
+    let mut by = vec![(ServingPolicy::Peak, constant(peak as u32)), (ServingPolicy::Constant, fewest)];
     // What no constant number keeps, no rule does that scales.
-    let kept = fewest.kept;
-    by.push((ServingPolicy::Constant, fewest));
-    let asked = |policy: ServingPolicy| kept && only.is_none_or(|only| only == policy || only == ServingPolicy::Spot);
-    for policy in [ServingPolicy::ReactiveDefault, ServingPolicy::Reactive, ServingPolicy::Forecast] {
-        if asked(policy) {
-            let chosen = match policy {
-                ServingPolicy::Forecast => case.forecast(&grown, load, initial, window),
-                _ => case.reactive(&grown, load, initial, window, policy == ServingPolicy::ReactiveDefault),
-            };
-            // A start that takes longer than the log has no forecast to try.
-            by.extend(chosen.map(|chosen| (policy, chosen)));
+    if !kept {
+        return ServingChoice { load, initial, by, best: ServingPolicy::Constant };
+    }
+    let asked = |policy: ServingPolicy| only.is_none_or(|only| only == policy || only == ServingPolicy::Spot);
+    let reactive = |default_only| {
+        let tried = case.tried(case.reactive_settings(initial, default_only), &within);
+        case.cheapest(&tried, &within)
+    };
+    if asked(ServingPolicy::ReactiveDefault) {
+        by.extend(reactive(true).map(|chosen| (ServingPolicy::ReactiveDefault, chosen)));
+    }
+    let tuned = reactive(false);
+    let bar = tuned.as_ref().and_then(|chosen| within.bar(case, chosen));
+    by.extend(tuned.map(|chosen| (ServingPolicy::Reactive, chosen)));
+    let mut others = vec![(ServingPolicy::Constant, case.tried(ServingCase::constant_settings(initial), &within))];
+    if asked(ServingPolicy::Forecast) {
+        others.push((ServingPolicy::Forecast, case.forecasts(&within)));
+    }
+    // A start that takes longer than the log has no forecast to try.
+    others.retain(|(_, tried)| !tried.is_empty());
+    let set = |by: &mut Vec<(ServingPolicy, ChosenSetting)>, policy: ServingPolicy, chosen: ChosenSetting| match by
+        .iter_mut()
+        .find(|of| of.0 == policy)
+    {
+        Some(of) => of.1 = ChosenSetting { tried: of.1.tried + chosen.tried, ..chosen },
+        None => by.push((policy, chosen)),
+    };
+    let finalists: Vec<Vec<Finalist>> = others
+        .iter()
+        .map(|(_, tried)| bar.as_ref().map_or_else(Vec::new, |bar| case.finalists(tried, &within, bar)))
+        .collect();
+    let most = bar.as_ref().and_then(|bar| most_for_safety(finalists.iter().flatten(), bar));
+    for ((policy, tried), finalists) in others.iter().zip(&finalists) {
+        let safe = most.and_then(|most| safest(finalists, most)).map(|one| one.chosen(tried.len()));
+        // What is not as good is told as it would be chosen alone.
+        let alone = || case.cheapest(tried, &within).map(|one| ChosenSetting { as_good: bar.is_none(), ..one });
+        match (safe, policy) {
+            (Some(chosen), _) => set(&mut by, *policy, chosen),
+            (None, ServingPolicy::Forecast) => {
+                if let Some(chosen) = alone() {
+                    set(&mut by, *policy, chosen);
+                }
+            }
+            (None, _) => by.iter_mut().filter(|of| of.0 == *policy).for_each(|of| of.1.as_good = bar.is_none()),
         }
     }
-    let mut choice = ServingChoice { load, initial, by };
+    let mut best = if bar.is_some() { fewest_late(&by) } else { cheapest(&by) };
     if case.spot.is_some() && asked(ServingPolicy::Spot) {
-        let inside = choice.best().map_or(ServingRule::Constant { replicas: initial }, |(_, chosen)| chosen.rule);
-        let hedged = case.hedged(&grown, inside, load, initial, window);
-        choice.by.extend(hedged.map(|hedged| (ServingPolicy::Spot, hedged)));
+        let inside = by.iter().find(|of| of.0 == best).map_or(fewest, |of| of.1);
+        let tried = case.tried(ServingCase::hedged_settings(inside.rule), &within);
+        let finalists = bar.as_ref().map_or_else(Vec::new, |bar| case.finalists(&tried, &within, bar));
+        let as_good = safest(&finalists, f64::INFINITY).map(|one| one.chosen(tried.len()));
+        let alone = || case.cheapest(&tried, &within).map(|one| ChosenSetting { as_good: bar.is_none(), ..one });
+        if let Some(hedged) = as_good.or_else(alone) {
+            if hedged.kept && hedged.as_good && hedged.score.cost < inside.score.cost {
+                best = ServingPolicy::Spot;
+            }
+            by.push((ServingPolicy::Spot, hedged));
+        }
     }
-    choice
+    ServingChoice { load, initial, by, best }
 }
 
 /// Chooses on the earlier half and reports on the later one. Where nothing kept the target on the earlier one, hindsight is not asked either.
@@ -236,20 +302,23 @@ pub fn test(case: &ServingCase<'_>, split: &ServingSplit) -> ServingTest {
             by,
             setting: Some((chosen.rule, chosen.hedge)),
             chosen: known.then_some((chosen.score, chosen.kept, chosen.tried)),
+            as_good: chosen.as_good,
             later: score(split.later()),
             blocks: blocks.iter().map(|block| score(*block)).collect(),
             wanted: wanted.filter(|(at, _)| *at >= split.split_us).collect(),
         }
     };
     let mut policies: Vec<TestedPolicy> = choice.by.iter().map(|(by, chosen)| tested(*by, chosen, true)).collect();
-    let best = choice.best().map_or(ServingPolicy::Constant, |(by, _)| *by);
+    let best = choice.best;
     let enough = policies.iter().find(|policy| policy.by == best).map_or(0, |policy| policy.later.in_time);
     // Reactive with the best of chances: the later half is looked at to choose it.
     let settings = if any { case.reactive_settings(choice.initial, false) } else { Vec::new() };
     let scores = case.scores(&settings, choice.load, choice.initial, split.later());
     let matched = settings.iter().zip(&scores).filter(|(_, score)| score.in_time >= enough);
     if let Some(((rule, hedge), score)) = matched.min_by(|a, b| a.1.cost.total_cmp(&b.1.cost)) {
-        let chosen = ChosenSetting { rule: *rule, hedge: *hedge, score: *score, kept: true, tried: settings.len() };
+        let (kept, tried) = (true, settings.len());
+        let chosen =
+            ChosenSetting { rule: *rule, hedge: *hedge, score: *score, kept, as_good: kept, late: None, tried };
         policies.push(tested(ServingPolicy::ReactiveMatched, &chosen, false));
     }
     let hindsight = if any { case.hindsight(choice.load, split.later()) } else { None };
@@ -258,6 +327,7 @@ pub fn test(case: &ServingCase<'_>, split: &ServingSplit) -> ServingTest {
             by: ServingPolicy::Hindsight,
             setting: None,
             chosen: None,
+            as_good: false,
             later: found.score,
             blocks: Vec::new(),
             wanted: found
@@ -284,7 +354,7 @@ impl ServingTest {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::choose::ReplicaPrice;
+    use super::super::choose::{ReplicaPrice, ServedStandard};
     use super::super::requests::LoggedRequest;
     use super::super::service::ReplicaService;
     use super::super::service::tests::EXAMPLE;
@@ -325,11 +395,17 @@ mod tests {
                     slot_us: MINUTE_US / 2,
                     price: ReplicaPrice { on_demand: 1.0, spot: 0.4 },
                     spot: Some(&spot),
+                    standard: ServedStandard::Reactive,
                 };
                 choose(&case, (MINUTE_US, 6 * MINUTE_US), None)
             };
             let (found, other) = (chosen(&later, 0), chosen(&others, 9));
             prop_assert!(found.by.iter().any(|(by, _)| *by == ServingPolicy::Spot), "{found:?}");
+            // What is taken in place of a reactive rule that kept the target is late with no more than it, and costs less.
+            let of = |by| found.policy(by).copied();
+            if let Some((reactive, best)) = of(ServingPolicy::Reactive).zip(of(found.best)).filter(|(rule, _)| rule.kept) {
+                prop_assert!(best.as_good && best.score.late() <= reactive.score.late(), "{found:?}");
+            }
             prop_assert_eq!(found, other);
         }
     }

@@ -7,7 +7,9 @@
 //! - **Reactive**, as the Kubernetes HPA and KEDA decide on a metric with a target average: ⌈requests in flight / target⌉; no change while that quotient over the replicas
 //!   that there are is within 10 % of 1 (the tolerance); fewer only down to the most that was asked for within the stabilisation window; never fewer than a least number.
 //! - **Forecast**: ⌈(mean load of the last slots + margin) / use⌉, with the same tolerance, window and least number. The margin is a quantile of what the load was, a start-up time
-//!   later, beyond that mean, on the part that the rule is chosen on. The mean, margin and use are one query to Prometheus, so what is tested is what can be set.
+//!   later, beyond that mean, on the part that the rule is chosen on: as a number, or as a multiple of the square root of the mean, as arrivals at random vary (square-root
+//!   staffing). The mean, margin and use are one query to Prometheus, so what is tested is what can be set.
+//! - **Forecast with a guard**: the forecast, and never fewer than ⌈requests in flight / guard⌉. The guard works off what the forecast did not see coming.
 //! - **With spot**: as many as the rule inside says plus some more on spot; and as many on demand as spot replicas that serve are fewer than the rule says (SkyServe's
 //!   SpotHedge).
 //!
@@ -26,6 +28,8 @@ use super::service::ReplicaService;
 
 /// Share by which a quotient may differ from 1 without a change, as in the HPA.
 pub const TOLERANCE: f64 = 0.1;
+/// Least mean load over whose square root residuals are told, replicas at full use.
+const LEAST_LEVEL: f64 = 0.05;
 /// Most replicas that a rule asks for.
 pub const MOST_REPLICAS: u32 = 4096;
 
@@ -84,8 +88,12 @@ pub enum ServingRule {
         quantile: f64,
         /// Added to the level, replicas at full use.
         margin: f64,
+        /// Added for the square root of the level: a margin that grows with the load.
+        root: f64,
         /// Load that a replica should have.
         use_share: f64,
+        /// Most requests in flight for each replica, whatever the forecast says; none without a guard.
+        guard: Option<u32>,
         /// Fewest replicas.
         least: u32,
         /// Stabilisation window, slots.
@@ -175,11 +183,13 @@ impl Deciding {
                     )
                 }
             }
-            ServingRule::Forecast { window_slots, margin, use_share, least, hold_slots, .. } => {
+            ServingRule::Forecast { window_slots, margin, root, use_share, guard, least, hold_slots, .. } => {
                 match self.level(window_slots, seen) {
                     None => self.initial.max(least).max(1),
                     Some(level) => {
-                        self.stabilised((level + margin).max(0.0) / use_share.max(0.01), (least, hold_slots), seen.slot)
+                        let ahead = (level + margin + root * level.sqrt()).max(0.0) / use_share.max(0.01);
+                        let waiting = guard.map_or(0.0, |guard| f64::from(seen.in_flight) / f64::from(guard.max(1)));
+                        self.stabilised(ahead.max(waiting), (least, hold_slots), seen.slot)
                     }
                 }
             }
@@ -207,13 +217,18 @@ pub fn loads(requests: &[LoggedRequest], load: &ServingLoad, (from_us, slot_us):
     seen.into_iter().map(|slot| load.replicas(slot, slot_us)).collect()
 }
 
-/// What loads were beyond the mean of the `window` slots before a decision, `ahead` slots after it, in rising order.
-pub fn residuals(loads: &[f64], window: usize, ahead: usize) -> Vec<f64> {
+/// What loads were beyond the mean of the `window` slots before a decision, `ahead` slots after it, in rising order; of `by_root`, over the square root of that mean,
+/// without slots before which there was none.
+pub fn residuals(loads: &[f64], window: usize, ahead: usize, by_root: bool) -> Vec<f64> {
     let window = window.max(1);
     let mut found: Vec<f64> = (window..loads.len())
         .filter_map(|slot| {
-            let past = loads.get(slot - window..slot)?;
-            Some(loads.get(slot + ahead)? - past.iter().sum::<f64>() / window as f64)
+            let level = loads.get(slot - window..slot)?.iter().sum::<f64>() / window as f64;
+            let beyond = loads.get(slot + ahead)? - level;
+            match by_root {
+                true => (level > LEAST_LEVEL).then(|| beyond / level.sqrt()),
+                false => Some(beyond),
+            }
         })
         .collect();
     found.sort_unstable_by(f64::total_cmp);
@@ -257,7 +272,9 @@ mod tests {
             window_slots: 2,
             quantile: 0.9,
             margin: 0.4,
+            root: 0.0,
             use_share: 0.7,
+            guard: None,
             least: 1,
             hold_slots: 1,
         };
@@ -265,6 +282,22 @@ mod tests {
         // Nothing is known at first: what was there stays.
         assert_eq!(deciding.decide(&seen(0, &[], 0)), WantedReplicas::on_demand(5));
         assert_eq!(deciding.decide(&seen(1, &[slot], 0)), WantedReplicas::on_demand(3));
+        // The square root of 1.172 is 1.083: (1.172 + 1.083) / 0.7 is 3.2. A guard of 8 asks for five where 33 wait.
+        let rooted = |guard| ServingRule::Forecast {
+            window_slots: 2,
+            quantile: 0.9,
+            margin: 0.0,
+            root: 1.0,
+            use_share: 0.7,
+            guard,
+            least: 1,
+            hold_slots: 1,
+        };
+        let asked = |guard, in_flight| {
+            let mut deciding = Deciding::new(rooted(guard), None, load(), 30_000_000, 1);
+            deciding.decide(&seen(1, &[slot], in_flight)).on_demand
+        };
+        assert_eq!((asked(None, 33), asked(Some(8), 33), asked(Some(8), 9)), (4, 5, 4));
         let mut reactive =
             Deciding::new(ServingRule::Reactive { target: 8, least: 1, hold_slots: 1 }, None, load(), 30_000_000, 1);
         let asked: Vec<u32> = [0, 31, 33, 36, 0]
@@ -301,7 +334,9 @@ mod tests {
     #[test]
     fn residuals_by_hand() {
         // The mean of two slots, and the load one slot after the decision: 4 − 1.5 and 1 − 2.5.
-        assert_eq!(residuals(&[1.0, 2.0, 3.0, 4.0, 1.0], 2, 1), [-1.5, 2.5]);
+        assert_eq!(residuals(&[1.0, 2.0, 3.0, 4.0, 1.0], 2, 1, false), [-1.5, 2.5]);
+        // Over the root: (0 − 4) / 2 and (8 − 9) / 3; nothing is told of what follows no load.
+        assert_eq!(residuals(&[4.0, 9.0, 0.0, 8.0, 5.0], 1, 1, true), [-2.0, -1.0 / 3.0]);
         assert_eq!(
             (quantile(&[1.0, 2.0, 3.0, 4.0], 0.5), quantile(&[1.0, 2.0], 0.99), quantile(&[], 0.5)),
             (2.0, 2.0, 0.0)

@@ -1,13 +1,14 @@
 //! What follows from the test: whether the setting is advised, and the recommendation.
 //!
 //! A setting is advised only if it kept the target on the later half, and there either cost at least 5 % less than what it is told against (the reactive rule, with all of its
-//! settings chosen in the same way), with an interval that excludes none, or kept the target where that did not, and served a greater share in time by more than chance (the interval of the difference excludes 0). And
+//! settings chosen in the same way; where that missed the target when it was chosen, the one with the defaults of Kubernetes), with an interval that excludes none, or kept the target where that did not, and served a greater share in time by more than chance (the interval of the difference excludes 0). And
 //! chosen anew on the whole log it must keep the target there with its reserve. Otherwise the answer says which of these failed.
 //!
 //! O(1). Worked example: a forecast that kept 96 % of 95 %, and cost 1.3 where the reactive rule cost 1.6 (a saving of 19 %, 10 to 25 %): advised.
 
 use tracecast_analytics::report::format;
 
+use super::super::choose::ServedStandard;
 use super::super::heldout::ServingPolicy;
 use super::super::rule::{ServingRule, SpotHedge};
 use super::{ServingAnswer, ServingVerdict};
@@ -25,14 +26,19 @@ pub(super) fn setting(rule: &ServingRule, hedge: Option<SpotHedge>, slot_us: i64
         ServingRule::Reactive { target, least, hold_slots } => {
             format!("requests in flight / {target}, at least {least}, fewer after {}", time(hold_slots))
         }
-        ServingRule::Forecast { window_slots, margin, use_share, least, hold_slots, .. } => format!(
-            "(mean load of {} {} {}) / {}, at least {least}, fewer after {}",
-            time(window_slots),
-            if margin < 0.0 { "−" } else { "+" },
-            number(margin.abs()),
-            number(use_share),
-            time(hold_slots)
-        ),
+        ServingRule::Forecast { window_slots, margin, root, use_share, guard, least, hold_slots, .. } => {
+            let beyond = if root == 0.0 { margin } else { root };
+            format!(
+                "(mean load of {} {} {}{}) / {}{}, at least {least}, fewer after {}",
+                time(window_slots),
+                if beyond < 0.0 { "−" } else { "+" },
+                number(beyond.abs()),
+                if root == 0.0 { "" } else { " × its square root" },
+                number(use_share),
+                guard.map_or_else(String::new, |most| format!(", or requests in flight / {most} if that is more")),
+                time(hold_slots)
+            )
+        }
     };
     match hedge {
         None => rule,
@@ -133,7 +139,13 @@ impl ServingAnswer {
                 format::percent(held.saving.high)
             ),
         };
-        format!("**Change nothing**: {why}.")
+        let hint = match (self.verdict, self.standard) {
+            (ServingVerdict::NoSaving, ServedStandard::Reactive) => {
+                " `--standard target` looks for a cheaper setting that keeps the promise alone, also where reactive scaling serves more in time."
+            }
+            _ => "",
+        };
+        format!("**Change nothing**: {why}.{hint}")
     }
 
     /// What it costs that the target is kept where another policy missed it, as a sentence; nothing where it was advised for its cost.

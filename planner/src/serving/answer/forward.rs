@@ -27,7 +27,7 @@ pub(super) fn ahead(
 ) -> Result<(ServingAhead, Vec<u32>)> {
     let window = (case.from_us + (split.end_us - case.from_us) / 10, split.end_us);
     let choice: ServingChoice = choose(case, window, Some(tested.best));
-    let by = |policy: ServingPolicy| choice.by.iter().find(|(by, _)| *by == policy);
+    let by = |policy: ServingPolicy| choice.policy(policy).map(|chosen| (policy, chosen));
     let of = by(tested.best).or_else(|| by(ServingPolicy::Constant));
     let (by, chosen) = of.ok_or_else(|| Error::Defect(format!("{:?} was not chosen anew", tested.best)))?;
     let replayed = case.run(chosen.rule, chosen.hedge, choice.load, choice.initial, split.end_us);
@@ -45,7 +45,7 @@ pub(super) fn ahead(
     let last = usize::try_from(NOW_US / case.slot_us).unwrap_or(1).clamp(1, known.len().max(1));
     let now = known.iter().rev().take(last);
     let ahead = ServingAhead {
-        by: *by,
+        by,
         rule: chosen.rule,
         hedge: chosen.hedge,
         setting: setting(&chosen.rule, chosen.hedge, case.slot_us),

@@ -4,8 +4,10 @@
 
 use tracecast_analytics::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, Report, ReportTable, Section, format};
 
+use super::super::choose::ServingScore;
 use super::super::heldout::ServingPolicy;
 use super::ServingAnswer;
+use super::windows::ServingWindowSum;
 
 /// Seconds, with as many digits as are told apart.
 fn seconds(value: f64) -> Cell {
@@ -21,7 +23,9 @@ impl ServingAnswer {
         );
         report.summary = self.summary();
         report.notes.clone_from(&self.notes);
-        report.sections = vec![self.tested(), self.ahead_section(), self.sensitivity_section()];
+        report.sections = vec![self.tested(), self.beside_section()];
+        report.sections.extend((!self.held_out.windows.is_empty()).then(|| self.windows_section()));
+        report.sections.extend([self.ahead_section(), self.sensitivity_section()]);
         report.sections.extend((!self.terms.is_empty()).then(|| self.terms_section()));
         report.sections.push(self.log_section());
         report
@@ -119,13 +123,88 @@ impl ServingAnswer {
         Section::new("serving-tested", "What came of it on later requests")
             .with_table(table)
             .with_chart(chart)
-            .with_definition("**In time**: first token and further tokens as promised. A setting is the cheapest on the earlier half that keeps the target with half of the misses it allows, also if a fifth more requests came. The earlier half counts from its first fifth on.")
+            .with_definition("**In time**: first token and further tokens as promised. A setting keeps the target on the earlier half with half of the misses it allows, also if a fifth more requests came; the earlier half counts from its first fifth on. The cheapest such setting is taken of reactive rules.")
+            .with_definition("A constant or a forecast must also be late with no more requests than the reactive rule there, where that kept the target, and cost less. Half of what it saves is spent on safety: the setting with the fewest late is taken that costs no more than the middle between the cheapest and the reactive one. With `--standard target` the cheapest is taken that keeps the target.")
             .with_definition("**Reactive, chosen with hindsight** looks at the later half to find the cheapest reactive setting that serves as many in time as the chosen policy; nobody can set it. Where it is missing, none does.")
             .with_definition("**Best schedule found with hindsight** knows the later requests and takes replicas out one by one while the target is kept; the true optimum lies between the bound and it, and nothing proves it is the least.")
             .with_definition(format!(
                 "**Bound**: {} replica-hours of work that whoever keeps the target must do, without whole replicas, starts and waiting for requests.",
                 format::float(self.held_out.bound_h, 2)
             ))
+    }
+
+    fn beside_section(&self) -> Section {
+        let held = &self.held_out;
+        let points = |value: f64| Cell::float(100.0 * value, 2);
+        let mut table = ReportTable::new(
+            "The chosen policy beside reactive scaling, on the later half",
+            vec![
+                Column::text("Reactive rule"),
+                Column::text("Target when chosen"),
+                Column::number("Saved of its cost"),
+                Column::number("At least"),
+                Column::number("At most"),
+                Column::number("More in time, points"),
+                Column::number("At least"),
+                Column::number("At most"),
+            ],
+        );
+        for row in &held.beside {
+            table.rows.push(vec![
+                row.by.in_words().into(),
+                if row.kept_when_chosen { "kept" } else { "missed" }.into(),
+                Cell::Percent(row.saving.value),
+                Cell::Percent(row.saving.low),
+                Cell::Percent(row.saving.high),
+                points(row.more_in_time.value),
+                points(row.more_in_time.low),
+                points(row.more_in_time.high),
+            ]);
+        }
+        Section::new("serving-beside", "Beside reactive scaling").with_table(table).with_definition(format!(
+            "Chosen: {}. Below 0, it cost more or served fewer in time. At least and at most: {}.",
+            held.best.in_words(),
+            held.interval
+        ))
+    }
+
+    fn windows_section(&self) -> Section {
+        let windows = &self.held_out.windows;
+        let mut table = ReportTable::new(
+            "Chosen anew before each window",
+            vec![
+                Column::text("Chosen until"),
+                Column::text("Chosen"),
+                Column::text("Setting"),
+                Column::number("In time"),
+                Column::number(format!("Cost, {}", self.unit())),
+                Column::number("Reactive: in time"),
+                Column::number("Cost"),
+                Column::number("Defaults of Kubernetes: in time"),
+                Column::number("Cost"),
+            ],
+        );
+        let of = |score: Option<(f64, f64)>| {
+            [Cell::opt(score, |(share, _)| Cell::Percent(share)), Cell::opt(score, |(_, cost)| Cell::float(cost, 2))]
+        };
+        for row in windows {
+            let told = |score: &ServingScore| (score.attained, score.cost);
+            let mut cells: Vec<Cell> =
+                vec![row.split.as_str().into(), row.best.in_words().into(), row.setting.as_str().into()];
+            cells.extend(of(Some(told(&row.chosen))));
+            cells.extend(of(row.reactive.as_ref().map(told)));
+            cells.extend(of(row.reactive_default.as_ref().map(told)));
+            table.rows.push(cells);
+        }
+        let sum = |sum: ServingWindowSum| of((sum.requests > 0).then(|| (sum.attained(), sum.cost)));
+        let mut cells: Vec<Cell> = vec!["all windows".into(), "".into(), "".into()];
+        cells.extend(sum(ServingWindowSum::of(windows.iter().map(|row| &row.chosen))));
+        cells.extend(sum(ServingWindowSum::of(windows.iter().filter_map(|row| row.reactive.as_ref()))));
+        cells.extend(sum(ServingWindowSum::of(windows.iter().filter_map(|row| row.reactive_default.as_ref()))));
+        table.rows.push(cells);
+        Section::new("serving-windows", "At several splits").with_table(table).with_definition(
+            "Everything is chosen anew on all requests before a window, and reported on that window alone. Nothing is chosen after a look at these rows.",
+        )
     }
 
     fn ahead_section(&self) -> Section {

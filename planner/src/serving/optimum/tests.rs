@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use super::super::choose::ReplicaPrice;
+use super::super::choose::{ReplicaPrice, ServedStandard};
 use super::super::service::tests::EXAMPLE;
 use super::*;
 
@@ -18,7 +18,16 @@ fn service() -> ReplicaService {
 
 fn case<'a>(requests: &'a [LoggedRequest], service: &'a ReplicaService, target: ServingTarget) -> ServingCase<'a> {
     let price = ReplicaPrice { on_demand: 1.0, spot: 1.0 };
-    ServingCase { service, target, requests, from_us: 0, slot_us: SLOT_US, price, spot: None }
+    ServingCase {
+        service,
+        target,
+        requests,
+        from_us: 0,
+        slot_us: SLOT_US,
+        price,
+        spot: None,
+        standard: ServedStandard::Reactive,
+    }
 }
 
 #[test]

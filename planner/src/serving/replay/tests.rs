@@ -159,7 +159,7 @@ proptest! {
         let moment = cut as i64 * 30_000_000;
         let rule = match swap {
             0 => ServingRule::Reactive { target: 2, least: 1, hold_slots: 2 },
-            1 => ServingRule::Forecast { window_slots: 2, quantile: 0.9, margin: 0.1, use_share: 0.5, least: 1, hold_slots: 2 },
+            1 => ServingRule::Forecast { window_slots: 2, quantile: 0.9, margin: 0.1, root: 0.3, use_share: 0.5, guard: Some(5), least: 1, hold_slots: 2 },
             _ => ServingRule::Constant { replicas: 2 },
         };
         let load = ServingLoad { input_token_s: 0.000_25, mean_output: 30.0, output_token_s: 0.001 };
