@@ -41,7 +41,8 @@ fn run(asked: &[String], more: &[&str]) -> Output {
 fn a_log_is_planned_and_the_setting_is_written() {
     let folder = Folder::new();
     let (asked, out) = (asked(&folder), folder.path("set"));
-    let output = run(&asked, &["--format", "json", "--splits", "2", "--emit-to", &out]);
+    let target = ["--standard", "target", "--splits", "2", "--format", "json"];
+    let output = run(&asked, &[&target[..], &["--emit-to", &out]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     let answer = json(&stdout(&output));
     assert_eq!(
@@ -79,7 +80,14 @@ fn a_log_is_planned_and_the_setting_is_written() {
     assert_eq!((&windows[0]["best"], &windows[0]["setting"]), (&held["best"], &best["setting"]));
     assert_eq!((&windows[0]["split"], &windows[1]["to"]), (&held["split"], &held["to"]));
     let many = run(&asked, &["--splits", "50"]);
-    assert!(stderr(&many).contains("ask for 10 windows or fewer (--splits)"), "{}", stderr(&many));
+    assert!(stderr(&many).contains("ask for 9 windows or fewer (--splits)"), "{}", stderr(&many));
+    // As many in time as reactive scaling serves: late with no more of the earlier requests, and chosen again at the same split.
+    let strict = json(&stdout(&run(&asked, &["--format", "json"])));
+    let row = |name: &str| strict["held_out"]["by"].as_array().unwrap().iter().find(|row| row["by"] == name).unwrap();
+    let in_time = |name: &str| row(name)["earlier"]["in_time"].as_u64().unwrap();
+    assert_eq!((&strict["standard"], &answer["standard"]), (&Value::from("reactive"), &Value::from("target")));
+    assert_eq!(row("forecast")["as_good_as_reactive"], true);
+    assert!(in_time("forecast") >= in_time("reactive"), "{}", row("forecast"));
     // What is written can be read, and holds what is answered.
     let keda = std::fs::read_to_string(folder.path("set/keda-scaledobject.yaml")).unwrap();
     let document = &YamlLoader::load_from_str(&keda).unwrap()[0];
@@ -98,7 +106,7 @@ fn a_log_is_planned_and_the_setting_is_written() {
     let written = document["service"]["replica_policy"]["target_qps_per_replica"].as_f64().unwrap();
     assert!((written / of_a_replica - 1.0).abs() < 0.005, "{sky}");
     // The same, whatever the number of threads.
-    let one = run(&asked, &["--format", "json", "--splits", "2", "--threads", "1"]);
+    let one = run(&asked, &[&target[..], &["--threads", "1"]].concat());
     assert!(one.stdout == output.stdout);
 }
 
