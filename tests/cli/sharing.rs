@@ -288,7 +288,7 @@ fn sharing_is_planned_tested_and_written_down() {
     for job_type in on_all[0]["job_types"].as_array().unwrap() {
         assert!(lua.contains(&format!("[{job_type}] = true")), "{lua}");
     }
-    assert!(lua.contains("gres/shard:1") && !lua.contains("partition"), "{lua}");
+    assert!(lua.contains("gres/shard:1") && lua.contains("min_nodes > 1") && !lua.contains("partition"), "{lua}");
     let first = classes[0]["job_types"][0].as_str().unwrap();
     let yaml = read("kubernetes-sharing.yaml");
     let maps = documents(&yaml);
@@ -460,6 +460,24 @@ fn the_better_way_to_share_is_chosen_and_written_down() {
     let gres = read("slurm-gres.conf");
     assert!(gres.contains("Name=mps Count=800") && gres.contains(" Type=v100 "), "{gres}");
     assert!(read("kubernetes-sharing.yaml").contains("mps"));
+    // A file that only repeats what another says is no empty one.
+    let again = tracecast(&[
+        "plan",
+        "sharing",
+        &jobs,
+        "--gpus",
+        "6",
+        "--slo",
+        "2",
+        "--quiet",
+        "--pairs",
+        &mps.0,
+        "--pairs",
+        &mps.0,
+        "--profiles",
+        &mps.1,
+    ]);
+    assert!(again.status.success(), "{}", stderr(&again));
     // Another way than the measured one is refused; one way alone is a plan like any other.
     let refused = plan(&["--share-by", "time-slicing", "--emit", "slurm", "--emit-to", &out, "--force"]);
     assert!(

@@ -85,7 +85,7 @@ pub(crate) struct PlanQueues {
     /// File in which each replay of the search is written down, so that it goes on after an interruption
     ///
     /// The same command with the same file goes on where the last one ended, and with a larger --replays it searches on. The answer is the same as without a
-    /// journal. A journal of other jobs, nodes or switches is refused.
+    /// journal. A journal of other jobs or nodes, or of another policy, objective or split, is refused.
     #[arg(long, value_name = "FILE", help_heading = "Evaluation")]
     pub(crate) journal: Option<PathBuf>,
     /// Plan for this factor of the work as well, from 0.05 to 20

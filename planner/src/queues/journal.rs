@@ -32,7 +32,7 @@ use crate::replay::input::Loaded;
 use crate::sim::Policy;
 
 /// The form of the lines; a change of what they hold raises it.
-const FORM: &str = "plan-queues/1";
+const FORM: &str = "plan-queues-journal/1";
 
 /// Of which search a journal is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

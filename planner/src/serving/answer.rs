@@ -1,6 +1,6 @@
 //! The answer of `plan serving`.
 //!
-//! The later half says whether the cheapest setting of the earlier half is worth having; what to set from now on is then chosen anew on the whole log. Costs are hours of
+//! The later half says whether the setting chosen on the earlier half is worth having; what to set from now on is then chosen anew on the whole log. Costs are hours of
 //! replicas, and money where an offers file says what they cost.
 //!
 //! O(1) beside the replays. Worked example: a forecast that paid for 4.1 hours of replicas where the reactive rule paid for 5.0 saves 18 %.
@@ -167,7 +167,8 @@ pub struct ServingPolicyRow {
     pub tried: u64,
     /// Whether it kept the target with its reserve where it was chosen; none of what was not chosen there.
     pub kept_when_chosen: Option<bool>,
-    /// Whether it was late there with no more requests than the reactive rule, also with more requests, and saved enough; true where that rule kept no target, and of itself.
+    /// Whether it was late there with no more requests than the reactive rule, also with more requests, and cost less. Where it is not held against that rule (it is that rule, a
+    /// row for comparison, that rule kept no target, or `--standard target`), whether it kept the target.
     pub as_good_as_reactive: Option<bool>,
     /// What it did where it was chosen.
     pub earlier: Option<ServingScore>,
@@ -188,7 +189,7 @@ pub struct ServingHeldOut {
     pub to: String,
     /// Policies.
     pub by: Vec<ServingPolicyRow>,
-    /// The cheapest on the earlier half: what would have been set.
+    /// Chosen on the earlier half: what would have been set.
     pub best: ServingPolicy,
     /// What it is told against.
     pub against: ServingPolicy,

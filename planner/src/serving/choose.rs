@@ -411,7 +411,7 @@ impl<'a> ServingCase<'a> {
     }
 
     /// Settings that keep the target with its reserve and are late with no more requests than the reactive rule, of the requests as they were and also when more come.
-    /// Of those that cost no more than that rule does on average, so many are tried, evenly by their cost.
+    /// Of those that cost no more than that rule does on average, so many are tried, evenly by their rank in cost.
     pub fn finalists(&self, tried: &TriedSettings, within: &ChoosingIn<'_>, bar: &Finalist) -> Vec<Finalist> {
         let strict = self.target.with_reserve();
         let good = |score: &ServingScore| {

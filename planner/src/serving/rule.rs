@@ -9,7 +9,7 @@
 //! - **Forecast**: ⌈(mean load of the last slots + margin) / use⌉, with the same tolerance, window and least number. The margin is a quantile of what the load was, a start-up time
 //!   later, beyond that mean, on the part that the rule is chosen on: as a number, or as a multiple of the square root of the mean, as arrivals at random vary (square-root
 //!   staffing). The mean, margin and use are one query to Prometheus, so what is tested is what can be set.
-//! - **Forecast with a guard**: the forecast, and never fewer than ⌈requests in flight / guard⌉. The guard works off what the forecast did not see coming.
+//! - **Forecast with a guard**: the forecast, and never fewer than ⌈requests in flight / guard⌉, with the same tolerance. The guard works off what the forecast did not see coming.
 //! - **With spot**: as many as the rule inside says plus some more on spot; and as many on demand as spot replicas that serve are fewer than the rule says (SkyServe's
 //!   SpotHedge).
 //!

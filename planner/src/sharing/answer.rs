@@ -66,7 +66,7 @@ pub struct SharingClass {
     pub job_types: Vec<String>,
     /// Share of the GPU time of the later jobs that theirs is.
     pub gpu_time: f64,
-    /// GPUs of its own, of those of the replay, where classes have such.
+    /// GPUs of its own, of those of the replay, where classes have such; it is not advised where `why_not_on_own_gpus` says why.
     pub gpus: u32,
     /// Whether it is the one whose jobs may share any GPU, where there is only one.
     pub on_all_gpus: bool,

@@ -3,8 +3,8 @@
 //! Neither knows who is beside whom on a GPU, only which jobs may be on shared ones: a class of job types, in which every two may share.
 //!
 //! **Slurm** has one class, that which saves most, and no nodes of its own: `gres/shard` with two shards a GPU, or `gres/mps` with which a job gets half of one, on all nodes. A job of the
-//! class asks for a shard, all others for a GPU as before. Slurm gives a GPU either whole or in shards at a time, so nobody shares but the class. `LL_SHARED_GRES` puts a job on the GPU that
-//! is used least, so that two share only where none is empty, as in the replay. Slurm watches no memory of shards.
+//! class asks for a shard, all others for a GPU as before. Slurm gives a GPU either whole or in shards at a time, so nobody shares but the class. `LL_SHARED_GRES` puts a job on the GPU of its
+//! node that is used least, so that two share a node's GPU only where none of it is empty; the replay asks that of all GPUs. Slurm watches no memory of shards.
 //!
 //! **Kubernetes** cannot give a GPU whole and in parts. Each class has nodes of its own there: a configuration of NVIDIA's device plugin (time-slicing, or
 //! MPS, which gives each of two half of the memory), chosen by the label `nvidia.com/device-plugin.config` of a node; pods of a class select its nodes by label. Such a class cannot use what
@@ -82,6 +82,11 @@ fn check(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<SharingWay> {
         return Err(Error::NotEmitted(format!(
             "only {} of the GPU time is of jobs whose name is a job type of the table, and the types of the others are drawn; name the job types first",
             format::percent(plan.named_gpu_time)
+        )));
+    }
+    if let Some(gpu_type) = followed.iter().find(|gpu_type| gpu_type.ends_with("(MIG)")) {
+        return Err(Error::NotEmitted(format!(
+            "{gpu_type}: its pairs were measured on instances, and the files let jobs share whole GPUs; measure them by time slicing or through MPS"
         )));
     }
     let measured = followed.first().and_then(|gpu_type| SharingWay::of(gpu_type)).map(|(_, way)| way);
@@ -201,7 +206,7 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitt
              # Parameters of the whole site, which these files do not set:\n\
              #   GresTypes: add {kind} to those that are there, such as GresTypes=gpu,{kind}.\n\
              #   SelectType: it must be select/cons_tres.\n\
-             #   SelectTypeParameters: add LL_SHARED_GRES to those that are there; a job then goes to the GPU that is used least.\n\
+             #   SelectTypeParameters: add LL_SHARED_GRES to those that are there; a job then goes to the GPU of its node that is used least.\n\
              # A GPU is given whole or in parts, never both at once: who asks for a GPU shares with nobody.\n"
         ));
         conf.push_str(if way == SharingWay::Mps {
@@ -209,10 +214,7 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitt
         } else {
             "# Slurm does not watch the memory of shards: what a job takes beyond its part, the other lacks.\n"
         });
-        conf.push_str(&format!(
-            "NodeName={NODES} Gres=gpu:{gpu_type}:{per_node},{kind}:{count} Feature={} State=UNKNOWN\n",
-            class.name
-        ));
+        conf.push_str(&format!("NodeName={NODES} Gres=gpu:{gpu_type}:{per_node},{kind}:{count} State=UNKNOWN\n"));
         script.push_str("-- Into slurm_job_submit of job_submit.lua: a job of one GPU whose name is a job type of the class asks for a part of one.\nlocal shares = {\n");
         for job_type in &class.job_types {
             script.push_str(&format!("  [{}] = true,\n", lua(job_type)));
@@ -220,7 +222,9 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitt
         let part = if way == SharingWay::Mps { format!("mps:{}", MPS / TOGETHER) } else { "shard:1".to_owned() };
         script.push_str(&format!(
             "}}\nlocal asked = job_desc.tres_per_node or job_desc.tres_per_job or \"\"\n\
-             if shares[job_desc.name] and (asked == \"gres/gpu:1\" or asked == \"gres:gpu:1\" or asked == \"gpu:1\") then\n  \
+             local one = not (job_desc.tres_per_node and job_desc.tres_per_job)\n\
+             if job_desc.min_nodes and job_desc.min_nodes ~= slurm.NO_VAL and job_desc.min_nodes > 1 then\n  one = false\nend\n\
+             if one and shares[job_desc.name] and (asked == \"gres/gpu:1\" or asked == \"gres:gpu:1\" or asked == \"gpu:1\") then\n  \
              job_desc.tres_per_job = nil\n  job_desc.tres_per_node = \"gres/{part}\"\nend\n"
         ));
     }

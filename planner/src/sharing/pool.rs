@@ -5,23 +5,24 @@
 //! ```text
 //! need      of a class = its offered load / the progress that two of its jobs make on a GPU, each pair as likely as both types have load; of all others = their load
 //! GPUs      need + β √need, with the one β that uses up all GPUs (square-root staffing); in proportion to need where all together is more than there is
-//! rounding  the largest remainders up; a part with jobs has at least one GPU
+//! rounding  the largest remainders up; a part with job types has at least one GPU
 //! replay    each part by itself, with its own jobs and GPUs
 //! ```
 //!
 //! O(kinds²) for sizes, a replay is that of the [engine](super::engine). Worked number: a class asks for 12 GPUs and makes a progress of 1.5, others ask for 16. The needs are 8 and 16;
-//! of 30 GPUs β = 6 / (2.83 + 4) = 0.88, so 10.5 and 19.5, that is 11 and 19 (of equal remainders the first is rounded up).
+//! of 30 GPUs β = 6 / (2.83 + 4) = 0.88, so 10.49 and 19.51, that is 10 and 20.
 
 use super::engine::{self, ALONE, PairSpeeds, SharingRule, SharingTimes};
 use crate::error::{Error, Result};
 use crate::one_gpu::TypedJobs;
 
-/// GPUs that some kinds of jobs ask for: their runs over the time, by kind. Nothing over no time.
+/// GPUs that some kinds of jobs ask for: their runs over the time, or over the longest run if that is more, by kind. Nothing over no time.
 pub(super) fn offered(jobs: &TypedJobs, kinds: usize, span_ms: i64) -> Vec<f64> {
     let mut load = vec![0.0; kinds];
+    let span_ms = jobs.run_ms.iter().copied().fold(span_ms, i64::max).max(1);
     for (run, kind) in jobs.run_ms.iter().zip(&jobs.kind) {
         if let Some(of) = load.get_mut(usize::from(*kind)) {
-            *of += *run as f64 / span_ms.max(1) as f64;
+            *of += *run as f64 / span_ms as f64;
         }
     }
     load
@@ -78,7 +79,7 @@ impl ClassPools {
         best.map(|(place, _)| place)
     }
 
-    /// GPUs of each part of so many, the others' last; `None` if there are fewer than parts with jobs.
+    /// GPUs of each part of so many, the others' last; `None` if there are fewer than parts with job types.
     pub fn gpus(&self, total: u32) -> Option<Vec<u32>> {
         let needed: f64 = self.need.iter().sum();
         let roots: f64 = self.need.iter().map(|need| need.sqrt()).sum();
@@ -88,14 +89,15 @@ impl ClassPools {
         } else {
             self.need.iter().map(|need| need * f64::from(total) / needed.max(f64::MIN_POSITIVE)).collect()
         };
-        let with_jobs = |part: &usize| self.need.get(*part).is_some_and(|need| *need > 0.0);
+        let with_jobs = |part: &usize| self.part.contains(part);
         let parts = self.need.len();
         let mut found: Vec<u32> = exact.iter().map(|gpus| gpus.floor() as u32).collect();
         for (part, gpus) in found.iter_mut().enumerate() {
             *gpus = (*gpus).max(u32::from(with_jobs(&part)));
         }
         let mut order: Vec<usize> = (0..parts).filter(with_jobs).collect();
-        let remainder = |part: usize| exact.get(part).map_or(0.0, |gpus| gpus.fract());
+        // What was raised to one GPU has more than its part already.
+        let remainder = |part: usize| exact.get(part).map_or(0.0, |gpus| if *gpus < 1.0 { 0.0 } else { gpus.fract() });
         order.sort_by(|a, b| remainder(*b).total_cmp(&remainder(*a)).then(a.cmp(b)));
         let used: u32 = found.iter().sum();
         for part in order.iter().cycle().take(total.saturating_sub(used) as usize) {
@@ -117,7 +119,7 @@ impl ClassPools {
     /// When each job starts and ends, every part by itself.
     ///
     /// # Errors
-    /// If there are fewer GPUs than parts with jobs, or the jobs are none that the engine takes.
+    /// If there are fewer GPUs than parts with job types, or the jobs are none that the engine takes.
     pub fn replay(
         &self,
         jobs: &TypedJobs,
@@ -142,8 +144,7 @@ impl ClassPools {
             if places.is_empty() {
                 continue;
             }
-            // A kind without load when the parts were sized may have come since.
-            for (place, times) in places.into_iter().zip(engine::replay(&within, gpus.max(1), speeds, rule)?) {
+            for (place, times) in places.into_iter().zip(engine::replay(&within, gpus, speeds, rule)?) {
                 if let Some(slot) = found.get_mut(place) {
                     *slot = Some(times);
                 }
@@ -170,7 +171,7 @@ mod tests {
     fn the_worked_number() {
         let pools = ClassPools::of(&[vec![0, 1]], &[6.0, 6.0, 16.0], &speeds());
         assert!((pools.need[0] - 8.0).abs() < 1e-9 && (pools.need[1] - 16.0).abs() < 1e-9, "{pools:?}");
-        assert_eq!(pools.gpus(30), Some(vec![11, 19]));
+        assert_eq!(pools.gpus(30), Some(vec![10, 20]));
         // Where there is less than is needed, in proportion.
         assert_eq!(pools.gpus(12), Some(vec![4, 8]));
         assert_eq!((pools.gpus(2), pools.gpus(1)), (Some(vec![1, 1]), None));
@@ -195,12 +196,25 @@ mod tests {
                 for total in 3..70 {
                     let gpus = pools.gpus(total).unwrap();
                     assert_eq!(gpus.iter().sum::<u32>(), total, "{load:?} {classes:?} {gpus:?}");
-                    for (gpus, need) in gpus.iter().zip(&pools.need) {
-                        assert!((*gpus > 0) == (*need > 0.0), "{load:?} {classes:?} {total}");
+                    // Also a part whose jobs are yet to come can run them.
+                    for (part, gpus) in gpus.iter().enumerate() {
+                        assert!((*gpus > 0) == pools.part.contains(&part), "{load:?} {classes:?} {total}");
                     }
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_part_that_was_raised_is_not_raised_again() {
+        let pools = ClassPools { part: vec![0, 1, 2], need: vec![0.3, 10.9, 2.4] };
+        assert_eq!(pools.gpus(18), Some(vec![1, 13, 4]));
+    }
+
+    #[test]
+    fn load_is_over_the_longest_run_where_that_is_more() {
+        let jobs = TypedJobs { submit_ms: vec![0, 10], run_ms: vec![400, 100], kind: vec![0, 1] };
+        assert_eq!((offered(&jobs, 2, 10), offered(&jobs, 2, 1000)), (vec![1.0, 0.25], vec![0.4, 0.1]));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! named     a GPU type whose name ends in "(time slicing)" or "(MPS)", as `datasets/pairs/measure.py` writes it, is that GPU shared in that way
-//! compared  GPU types that differ in nothing else; each has a plan of its own, on the same jobs and as many GPUs
+//! compared  GPU types that differ in nothing else; each has a plan of its own, on as many GPUs and on the same jobs, as far as the same job types were measured
 //! chosen    the way with the least mean delay on the earlier jobs, with speeds as forecast; the measured speeds of couples that are decided on have no
 //!           part in it. Only the plan of that way can be followed
 //! ```

@@ -58,13 +58,13 @@ pub fn sharing_of_all<P: AsRef<Path>>(pairs: &[P], profiles: &[P]) -> Result<Sha
     let mut table = SharingTable::new();
     for pairs in pairs.iter().map(AsRef::as_ref) {
         let content = text(pairs)?;
-        let known = table.pairs().len();
-        if content.trim_start().starts_with('{') {
+        let rows = if content.trim_start().starts_with('{') {
             gavel::read(&pairs.display().to_string(), &content, &mut table)?;
+            None
         } else {
-            read_pairs(pairs, &content, &mut table)?;
-        }
-        if table.pairs().len() == known {
+            read_pairs(pairs, &content, &mut table)?
+        };
+        if rows == Some(0) || table.pairs().is_empty() {
             return Err(Error::TooFew(format!("{}: there is no pair in it", pairs.display())));
         }
     }
@@ -96,10 +96,11 @@ pub fn sharing_of_all<P: AsRef<Path>>(pairs: &[P], profiles: &[P]) -> Result<Sha
     Ok(table.sorted())
 }
 
-fn read_pairs(path: &Path, content: &str, table: &mut SharingTable) -> Result<()> {
+/// Reads a file of pairs; how many rows it has, where they are counted.
+fn read_pairs(path: &Path, content: &str, table: &mut SharingTable) -> Result<Option<usize>> {
     let sheet = Sheet::open(path, content)?;
     if lucid::has_pairs(&sheet) {
-        return lucid::pairs(sheet, table);
+        return lucid::pairs(sheet, table).map(|()| None);
     }
     let needed = ["gpu_type", "job_a", "job_b", "speed_a", "speed_b"];
     if !sheet.has(&needed) {
@@ -115,8 +116,9 @@ fn read_pairs(path: &Path, content: &str, table: &mut SharingTable) -> Result<()
         found.push(SharedPair { gpu, a, b, speeds });
         Ok(())
     })?;
+    let rows = found.len();
     table.add_pairs(found);
-    Ok(())
+    Ok(Some(rows))
 }
 
 /// Whether a file is a table of profiles, as its first line tells.

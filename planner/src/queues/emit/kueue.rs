@@ -136,6 +136,7 @@ fn admitted(answer: &QueuesAnswer) -> Option<String> {
                     all.wronged.join(", ")
                 )
             }
+            Some(all) if !all.allowed => "without a limit, some jobs that run today would never run".to_owned(),
             _ => "that was clearly better on the earlier jobs".to_owned(),
         };
         format!(" Each queue lends {} of its own share at most (lendingLimit): {why}.", format::percent(part))

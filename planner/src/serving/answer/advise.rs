@@ -114,24 +114,25 @@ impl ServingAnswer {
                 format::percent(strict)
             ),
             ServingVerdict::NothingKeepsNow => format!(
-                "chosen anew on the whole log, the policy “{}” has no setting that serves {} of the requests in time, also if a fifth more came (the nearest: {})",
+                "chosen anew on the whole log, the policy “{}” has no setting that serves {} of the requests in time, also if a fifth more came{} (the nearest: {})",
                 held.best.in_words(),
                 format::percent(strict),
+                if self.standard == ServedStandard::Reactive { ", and is as good as the reactive rule" } else { "" },
                 format::percent(self.ahead.attained)
             ),
             ServingVerdict::TargetMissed => format!(
-                "the cheapest setting of the earlier half ({}) served {attained} of the later requests in time, and {promised} are promised",
+                "the setting chosen on the earlier half ({}) served {attained} of the later requests in time, and {promised} are promised",
                 held.best.in_words()
             ),
             ServingVerdict::NoSaving if held.saving.value < 0.0 => format!(
-                "on the later half the cheapest setting of the earlier one ({}) cost {} more than the policy “{}” ({attained} in time, and {})",
+                "on the later half the setting chosen on the earlier one ({}) cost {} more than the policy “{}” ({attained} in time, and {})",
                 held.best.in_words(),
                 format::percent(-held.saving.value),
                 held.against.in_words(),
                 format::percent(self.policy(held.against).map_or(0.0, |row| row.later.attained))
             ),
             ServingVerdict::NoSaving => format!(
-                "on the later half the cheapest setting ({}) saved {} of what the policy “{}” cost ({} to {}), which is too little or may be chance",
+                "on the later half the chosen setting ({}) saved {} of what the policy “{}” cost ({} to {}), which is too little or may be chance",
                 held.best.in_words(),
                 format::percent(held.saving.value),
                 held.against.in_words(),

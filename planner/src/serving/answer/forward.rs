@@ -49,7 +49,7 @@ pub(super) fn ahead(
         rule: chosen.rule,
         hedge: chosen.hedge,
         setting: setting(&chosen.rule, chosen.hedge, case.slot_us),
-        kept: chosen.kept,
+        kept: chosen.kept && chosen.as_good,
         load: choice.load,
         load_now: now.sum::<f64>() / last as f64,
         replicas_now: counted.last().copied().unwrap_or(1),

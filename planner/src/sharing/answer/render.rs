@@ -249,7 +249,7 @@ impl SharingPlan {
             classes.rows.push(vec![
                 of.name.as_str().into(),
                 Cell::share(of.gpu_time),
-                Cell::Int(i64::from(of.gpus)),
+                Cell::opt((!self.on_own_gpus().is_empty()).then_some(of.gpus), |gpus| Cell::Int(i64::from(gpus))),
                 if of.on_all_gpus { "any GPU" } else { "" }.into(),
                 Cell::float(of.slowdown90, 2),
                 of.job_types.join(", ").into(),
