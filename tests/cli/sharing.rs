@@ -288,7 +288,13 @@ fn sharing_is_planned_tested_and_written_down() {
     for job_type in on_all[0]["job_types"].as_array().unwrap() {
         assert!(lua.contains(&format!("[{job_type}] = true")), "{lua}");
     }
-    assert!(lua.contains("gres/shard:1") && lua.contains("min_nodes > 1") && !lua.contains("partition"), "{lua}");
+    assert!(
+        lua.contains("gres .. \"shard:1\"")
+            && !lua.contains("nil")
+            && lua.contains("min_nodes > 1")
+            && !lua.contains("partition"),
+        "{lua}"
+    );
     let first = classes[0]["job_types"][0].as_str().unwrap();
     let yaml = read("kubernetes-sharing.yaml");
     let maps = documents(&yaml);

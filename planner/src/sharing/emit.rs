@@ -3,8 +3,9 @@
 //! Neither knows who is beside whom on a GPU, only which jobs may be on shared ones: a class of job types, in which every two may share.
 //!
 //! **Slurm** has one class, that which saves most, and no nodes of its own: `gres/shard` with two shards a GPU, or `gres/mps` with which a job gets half of one, on all nodes. A job of the
-//! class asks for a shard, all others for a GPU as before. Slurm gives a GPU either whole or in shards at a time, so nobody shares but the class. `LL_SHARED_GRES` puts a job on the GPU of its
-//! node that is used least, so that two share a node's GPU only where none of it is empty; the replay asks that of all GPUs. Slurm watches no memory of shards.
+//! class asks for a shard, all others for a GPU as before. Slurm 24.11 gives a GPU either whole or in shards at a time, so nobody shares but the class; 22.05 forgets the second of two
+//! shards when the first is back (`tests/e2e/shards.rs`). `LL_SHARED_GRES` chooses the GPU of a node that is used least, and `LLN=YES` of a partition the node, so that two share where hardly
+//! any is empty; in the replay none is. Slurm watches no memory of shards.
 //!
 //! **Kubernetes** cannot give a GPU whole and in parts. Each class has nodes of its own there: a configuration of NVIDIA's device plugin (time-slicing, or
 //! MPS, which gives each of two half of the memory), chosen by the label `nvidia.com/device-plugin.config` of a node; pods of a class select its nodes by label. Such a class cannot use what
@@ -207,7 +208,8 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitt
              #   GresTypes: add {kind} to those that are there, such as GresTypes=gpu,{kind}.\n\
              #   SelectType: it must be select/cons_tres.\n\
              #   SelectTypeParameters: add LL_SHARED_GRES to those that are there; a job then goes to the GPU of its node that is used least.\n\
-             # A GPU is given whole or in parts, never both at once: who asks for a GPU shares with nobody.\n"
+             #   PartitionName: add LLN=YES to the partitions of these nodes, or jobs fill one node after another and share while GPUs of others are empty.\n\
+             # It takes Slurm 24.11: 22.05 gives a GPU whole while a job still has a part of it, and does not start with LL_SHARED_GRES. What lies between was not tried.\n"
         ));
         conf.push_str(if way == SharingWay::Mps {
             "# With mps, nvidia-cuda-mps-control must be there on the nodes; older versions of Slurm let only one GPU of a node be used so.\n"
@@ -221,11 +223,15 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitt
         }
         let part = if way == SharingWay::Mps { format!("mps:{}", MPS / TOGETHER) } else { "shard:1".to_owned() };
         script.push_str(&format!(
-            "}}\nlocal asked = job_desc.tres_per_node or job_desc.tres_per_job or \"\"\n\
-             local one = not (job_desc.tres_per_node and job_desc.tres_per_job)\n\
+            "}}\n\
+             -- What is asked for in one way only, and of one node. Slurm's versions differ in how a resource is written, so it is written as it was.\n\
+             local per_node, per_job = job_desc.tres_per_node or \"\", job_desc.tres_per_job or \"\"\n\
+             local asked = per_node .. per_job\n\
+             local gres = string.match(asked, \"^(gres[/:])gpu:1$\") or string.match(asked, \"^(gres[/:])gpu:[^:,]+:1$\")\n\
+             local one = (per_node == \"\") ~= (per_job == \"\")\n\
              if job_desc.min_nodes and job_desc.min_nodes ~= slurm.NO_VAL and job_desc.min_nodes > 1 then\n  one = false\nend\n\
-             if one and shares[job_desc.name] and (asked == \"gres/gpu:1\" or asked == \"gres:gpu:1\" or asked == \"gpu:1\") then\n  \
-             job_desc.tres_per_job = nil\n  job_desc.tres_per_node = \"gres/{part}\"\nend\n"
+             if one and gres and shares[job_desc.name] then\n  \
+             job_desc.tres_per_job = \"\"\n  job_desc.tres_per_node = gres .. \"{part}\"\nend\n"
         ));
     }
     let name = |name: &str| name.to_owned();
