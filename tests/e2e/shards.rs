@@ -3,12 +3,12 @@
 //! With the 24.11 of Debian 13 a GPU is given whole or in shards, never both at once: two shards are the most that it gives, a job of a whole GPU waits until both are back, and a job of a shard waits until a whole GPU is. With the 22.05 of Debian 12 this holds
 //! only until one of two shards is back: then the GPU counts as empty, and a job of a whole GPU starts beside the other shard.
 //!
-//! Two shards may lie on one GPU while others are empty. Among the GPUs of a node, that used least is chosen with `LL_SHARED_GRES` alone, which Slurm knows since 23.02; an older one does not start with it, and fills one GPU
+//! Two shards may lie on one GPU while others are empty. Among the GPUs of a node, that used least is chosen with `LL_SHARED_GRES` alone; 22.05 does not start with it, and fills one GPU
 //! after another. Nodes are filled one after another by both, unless the partition has `LLN=YES`, by which a job goes to the node with most idle processors.
 //!
 //! And `job_submit.lua` takes away what a job asks for by an empty text, as `nil` is an error that ends the script. Resources are written `gres:gpu:1` in 22.05 and `gres/gpu:1` in 24.11, and each refuses the other spelling.
 //!
-//! The lab has the Slurm of this Debian. What is expected of one that knows `LL_SHARED_GRES` was seen with 24.11, by the same jobs in a shell. Takes about a minute and a half.
+//! The lab has the Slurm of this Debian. What is expected of one that knows `LL_SHARED_GRES` was seen with 24.11, by the same jobs in a shell. Takes a minute.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{Permissions, create_dir, set_permissions};
