@@ -72,6 +72,12 @@ impl Lab {
         Self::with(nodes, scheduler, &[("LAB_NODE", host.as_ref()), ("LAB_SELECT", "CR_Core_Memory".as_ref())])
     }
 
+    /// The same with nodes whose GPUs may be given in so many shards, all GPUs of a node together.
+    pub(crate) fn with_shards(nodes: u32, shards: u32) -> Option<Self> {
+        let shards = shards.to_string();
+        Self::with(nodes, "bf_interval=2,sched_interval=2", &[("LAB_SHARDS", shards.as_ref())])
+    }
+
     fn with(nodes: u32, scheduler: &str, others: &[(&'static str, &OsStr)]) -> Option<Self> {
         let wanted = std::env::var_os("TRACECAST_SLURM_LAB").is_some_and(|value| value == "1");
         tracecast_tests::skipped::record("a Slurm lab (root and TRACECAST_SLURM_LAB=1)", wanted);
@@ -107,7 +113,7 @@ impl Lab {
     /// A command that talks to this lab.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
-        for name in ["LAB_TOPOLOGY", "LAB_NODE", "LAB_SELECT"] {
+        for name in ["LAB_TOPOLOGY", "LAB_NODE", "LAB_SELECT", "LAB_SHARDS"] {
             command.env_remove(name);
         }
         command

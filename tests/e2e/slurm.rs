@@ -18,6 +18,7 @@ mod power;
 mod queues;
 mod recording;
 mod replay;
+mod shards;
 mod shares;
 mod switches;
 mod workload;
