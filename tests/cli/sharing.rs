@@ -322,6 +322,8 @@ fn sharing_is_planned_tested_and_written_down() {
         "6",
         "--share-by",
         "mps",
+        "--gpus-per-node",
+        "1",
         "--emit",
         "slurm,kubernetes",
         "--emit-to",
@@ -329,7 +331,7 @@ fn sharing_is_planned_tested_and_written_down() {
         "-o",
         &folder.path("answer"),
     ]);
-    assert!(read("slurm-gres.conf").contains("Name=mps Count=800") && read("kubernetes-sharing.yaml").contains("mps"));
+    assert!(read("slurm-gres.conf").contains("Name=mps Count=100") && read("kubernetes-sharing.yaml").contains("mps"));
     // Who watches is told so.
     let watched = json(&asked(&["--gpus", "6", "--watched", "--emit", "slurm", "--emit-to", &out, "--format", "json"]));
     assert_eq!(
@@ -444,7 +446,11 @@ fn the_better_way_to_share_is_chosen_and_written_down() {
         let asked = ["plan", "sharing", &jobs, "--gpus", "6", "--slo", "2", "--quiet", "--format", "json"];
         tracecast(&[&asked[..], &files, more].concat())
     };
-    let answer = json(&stdout(&plan(&["--emit", "slurm,kubernetes", "--emit-to", &out])));
+    // Slurm shares one GPU of a node at a time through MPS.
+    let several = plan(&["--emit", "slurm", "--emit-to", &out]);
+    assert!(!several.status.success() && stderr(&several).contains("only one GPU of a node"), "{}", stderr(&several));
+    let single = ["--gpus-per-node", "1", "--emit", "slurm,kubernetes", "--emit-to", &out];
+    let answer = json(&stdout(&plan(&single)));
     let of = &answer["ways"][0];
     assert_eq!((answer["ways"].as_array().unwrap().len(), of["gpu"].as_str()), (1, Some("v100")));
     let way = |name: &str| of["ways"].as_array().unwrap().iter().find(|way| way["way"] == name).unwrap();
@@ -464,7 +470,7 @@ fn the_better_way_to_share_is_chosen_and_written_down() {
     );
     let read = |name: &str| std::fs::read_to_string(folder.path(&format!("sharing/{name}"))).unwrap();
     let gres = read("slurm-gres.conf");
-    assert!(gres.contains("Name=mps Count=800") && gres.contains(" Type=v100 "), "{gres}");
+    assert!(gres.contains("Name=mps Count=100") && gres.contains(" Type=v100 "), "{gres}");
     assert!(read("kubernetes-sharing.yaml").contains("mps"));
     // A file that only repeats what another says is no empty one.
     let again = tracecast(&[

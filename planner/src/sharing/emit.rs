@@ -5,7 +5,7 @@
 //! **Slurm** has one class, that which saves most, and no nodes of its own: `gres/shard` with two shards a GPU, or `gres/mps` with which a job gets half of one, on all nodes. A job of the
 //! class asks for a shard, all others for a GPU as before. Slurm 24.11 gives a GPU either whole or in shards at a time, so nobody shares but the class; 22.05 forgets the second of two
 //! shards when the first is back (`tests/e2e/shards.rs`). `LL_SHARED_GRES` chooses the GPU of a node that is used least, and `LLN=YES` of a partition the node, so that two share where hardly
-//! any is empty; in the replay none is. Slurm watches no memory of shards.
+//! any is empty; in the replay none is. Slurm watches no memory of shards. Of `gres/mps` only one GPU of a node is used at a time, so nodes of several are refused.
 //!
 //! **Kubernetes** cannot give a GPU whole and in parts. Each class has nodes of its own there: a configuration of NVIDIA's device plugin (time-slicing, or
 //! MPS, which gives each of two half of the memory), chosen by the label `nvidia.com/device-plugin.config` of a node; pods of a class select its nodes by label. Such a class cannot use what
@@ -184,10 +184,16 @@ fn lua(text: &str) -> String {
 /// Files for Slurm.
 ///
 /// # Errors
-/// If the site has no GPU on a node, more than one GPU type is followed, the job types are drawn, or pairs were measured
+/// If the site has no GPU on a node, or several and MPS is to be used, more than one GPU type is followed, the job types are drawn, or pairs were measured
 /// in another way than is asked for.
 pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitted>> {
     let way = check(answer, site)?;
+    if way == SharingWay::Mps && site.gpus_per_node > 1 && one_class(answer).is_some() {
+        return Err(Error::NotEmitted(format!(
+            "Slurm lets only one GPU of a node be shared through gres/mps at a time, and nodes have {}; use time slicing, or give --gpus-per-node 1 where that is so",
+            site.gpus_per_node
+        )));
+    }
     let said = about(answer, HowSet::OneClass);
     let (mut gres, mut conf, mut script) = (comments("#", &said), comments("#", &said), comments("--", &said));
     if let Some((plan, class)) = one_class(answer) {
@@ -212,7 +218,7 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitt
              # It takes Slurm 24.11: 22.05 gives a GPU whole while a job still has a part of it, and does not start with LL_SHARED_GRES. What lies between was not tried.\n"
         ));
         conf.push_str(if way == SharingWay::Mps {
-            "# With mps, nvidia-cuda-mps-control must be there on the nodes; older versions of Slurm let only one GPU of a node be used so.\n"
+            "# With mps, nvidia-cuda-mps-control must be there on the nodes.\n"
         } else {
             "# Slurm does not watch the memory of shards: what a job takes beyond its part, the other lacks.\n"
         });
