@@ -422,6 +422,8 @@ pub struct QueuesAnswer {
     pub recommendation: Option<Recommendation>,
     /// Waits of the later jobs with all of the chosen but its order, backfill and placement; none if these are today's.
     pub in_todays_order: Option<WaitOf>,
+    /// Whether that could have been chosen: no VC waits longer than on nodes of its own, and every job runs that runs today.
+    pub in_todays_order_allowed: Option<bool>,
     /// Files it rests on.
     pub sources: Vec<SourceRecord>,
     /// GPU time that each VC asked for in the earlier time, GPU-seconds.
@@ -549,6 +551,7 @@ impl QueuesAnswer {
             chosen: found.chosen,
             ablation,
             in_todays_order: in_todays_order.map(|ablated| ablated.without.later.waits.into()),
+            in_todays_order_allowed: in_todays_order.map(|ablated| ablated.without.is_allowed()),
             asked_gpu_s: found.asked_gpu_s.clone(),
             followed,
             held_out: HeldOut {

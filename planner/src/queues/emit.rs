@@ -91,6 +91,12 @@ pub(super) fn about(answer: &QueuesAnswer) -> Vec<String> {
                 format::duration(answer.held_out.today.mean_wait_s)
             ));
         }
+        if answer.in_todays_order_allowed == Some(false) {
+            said.push(
+                "Without the order they are not allowed: on the earlier jobs a VC waits longer than on nodes of its own, or jobs do not run. Do not apply them before the order is in place."
+                    .to_owned(),
+            );
+        }
         let priorities = !slurm::priorities(answer).is_empty();
         said.push(if priorities {
             format!(

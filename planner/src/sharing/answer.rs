@@ -288,7 +288,7 @@ fn why_not(found: &SharingStudy, how: HowSet) -> &'static str {
     let free = one.and_then(|one| tried(&found.tried, one.policy, HowSet::Free));
     match planned(how) {
         _ if found.named_gpu_time < LEAST_NAMED => {
-            "the types of most of its jobs, by GPU time, are drawn, as their names are no job types of the table; name the job types first"
+            "the types of most of its jobs, by GPU time, are drawn, as their names are no job types of the table; name the job types first (--types)"
         }
         _ if !found.shares => {
             if is_empty(free) {

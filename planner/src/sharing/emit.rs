@@ -81,7 +81,7 @@ fn check(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<SharingWay> {
     }
     if let Some(plan) = answer.plans.iter().find(|plan| followed.is_empty() && plan.is_of_drawn_types()) {
         return Err(Error::NotEmitted(format!(
-            "only {} of the GPU time is of jobs whose name is a job type of the table, and the types of the others are drawn; name the job types first",
+            "only {} of the GPU time is of jobs whose name is a job type of the table, and the types of the others are drawn; name the job types first, with --types FILE, a CSV with the columns name and job_type",
             format::percent(plan.named_gpu_time)
         )));
     }

@@ -56,7 +56,9 @@ impl ServingAnswer {
         };
         let rows =
             [held.best, held.against, ServingPolicy::Peak, ServingPolicy::ReactiveMatched, ServingPolicy::Hindsight];
-        let told: Vec<String> = rows.into_iter().filter_map(told).collect();
+        let mut told: Vec<String> = rows.into_iter().filter_map(told).collect();
+        // What was chosen may itself be one of those beside it.
+        told.dedup();
         said.push(format!("On the later half, from {} on: {}.", held.split, told.join("; ")));
         said.push(format!(
             "Of what the policy “{}” cost it saved **{}** ({} to {}, {}). No schedule that keeps the target costs less than {}: a bound, which may not be reachable.",
@@ -68,10 +70,30 @@ impl ServingAnswer {
             self.amount(held.bound_cost)
         ));
         said.push(self.grown_in_words());
+        said.extend(self.windows_in_words());
         if let Some(recommendation) = &self.recommendation {
             said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
         }
         said
+    }
+
+    /// In how many windows the promise was kept, where it was asked at several splits.
+    fn windows_in_words(&self) -> Option<String> {
+        let windows = self.held_out.windows.as_slice();
+        let missed: Vec<String> = windows
+            .iter()
+            .filter(|row| row.chosen.attained < self.target.share)
+            .map(|row| format::percent(row.chosen.attained))
+            .collect();
+        (!windows.is_empty()).then(|| {
+            let kept = windows.len() - missed.len();
+            let others = if missed.is_empty() {
+                String::new()
+            } else {
+                format!(" In the others it served {} in time.", format::names(&missed, 9))
+            };
+            format!("Chosen anew before each of {} windows, it kept the promise in {kept}.{others}", windows.len())
+        })
     }
 
     fn tested(&self) -> Section {
