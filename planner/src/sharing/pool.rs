@@ -9,7 +9,7 @@
 //! replay    each part by itself, with its own jobs and GPUs
 //! ```
 //!
-//! O(kinds²) for sizes, a replay is that of the [engine](super::engine). Worked number: a class asks for 12 GPUs and makes a progress of 1.5, others ask for 16. The needs are 8 and 16;
+//! O(kinds²) for sizes, a replay is that of the [`engine`]. Worked number: a class asks for 12 GPUs and makes a progress of 1.5, others ask for 16. The needs are 8 and 16;
 //! of 30 GPUs β = 6 / (2.83 + 4) = 0.88, so 10.49 and 19.51, that is 10 and 20.
 
 use super::engine::{self, ALONE, PairSpeeds, SharingRule, SharingTimes};
