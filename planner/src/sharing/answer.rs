@@ -269,9 +269,8 @@ fn from_now_on(
         }
     }
     let classes = classes(&rule, kinds);
-    let best = ClassPools::saves_most(&classes, load, &speeds);
-    let gpus = ClassPools::of(&classes, load, &speeds).gpus(gpus);
-    FromNowOn { couples, classes, best, gpus }
+    let pools = ClassPools::of(&classes, load, &speeds);
+    FromNowOn { couples, best: pools.saves_most(), gpus: pools.gpus(gpus), classes }
 }
 
 /// A policy among those tried.

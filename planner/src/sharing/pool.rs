@@ -33,6 +33,8 @@ pub(super) fn offered(jobs: &TypedJobs, kinds: usize, span_ms: i64) -> Vec<f64> 
 pub struct ClassPools {
     /// Part that a kind belongs to: the place of its class, or the last for those of none.
     part: Vec<usize>,
+    /// GPUs that the jobs of each part ask for.
+    load: Vec<f64>,
     /// GPUs that each part needs.
     need: Vec<f64>,
 }
@@ -41,37 +43,42 @@ impl ClassPools {
     /// Parts of some classes, by the load of each kind and how fast two are beside each other.
     pub fn of(classes: &[Vec<usize>], load: &[f64], speeds: &PairSpeeds) -> Self {
         let mut part = vec![classes.len(); load.len()];
-        let of = |kind: usize| load.get(kind).copied().unwrap_or_default();
-        let mut need = Vec::with_capacity(classes.len() + 1);
         for (place, class) in classes.iter().enumerate() {
-            let (mut made, mut weight) = (0.0, 0.0);
-            for a in class {
-                if let Some(slot) = part.get_mut(*a) {
+            for kind in class {
+                if let Some(slot) = part.get_mut(*kind) {
                     *slot = place;
                 }
-                for b in class {
-                    let speed = u16::try_from(*a).ok().zip(u16::try_from(*b).ok());
-                    let speed = speed.and_then(|(a, b)| Some(speeds.get(a, b)? + speeds.get(b, a)?));
-                    let both = of(*a) * of(*b);
-                    made += both * speed.map_or(1.0, |speed| (f64::from(speed) / f64::from(ALONE)).max(1.0));
-                    weight += both;
-                }
             }
-            let all: f64 = class.iter().map(|kind| of(*kind)).sum();
-            need.push(if weight > 0.0 { all * weight / made } else { 0.0 });
         }
-        let others = part.iter().enumerate().filter(|(_, place)| **place == classes.len());
-        need.push(others.map(|(kind, _)| of(kind)).sum());
-        Self { part, need }
+        let mut of_part = vec![0.0; classes.len() + 1];
+        for (place, load) in part.iter().zip(load) {
+            if let Some(of) = of_part.get_mut(*place) {
+                *of += load;
+            }
+        }
+        let progress = |class: &Vec<usize>| {
+            let (mut made, mut weight) = (0.0, 0.0);
+            for (a, b) in class.iter().flat_map(|a| class.iter().map(move |b| (*a, *b))) {
+                let both = load.get(a).zip(load.get(b)).map_or(0.0, |(a, b)| a * b);
+                let speed = u16::try_from(a).ok().zip(u16::try_from(b).ok());
+                let speed = speed.and_then(|(a, b)| Some(speeds.get(a, b)? + speeds.get(b, a)?));
+                made += both * speed.map_or(1.0, |speed| (f64::from(speed) / f64::from(ALONE)).max(1.0));
+                weight += both;
+            }
+            if weight > 0.0 { made / weight } else { 1.0 }
+        };
+        // All others make what they make alone.
+        let progress = classes.iter().map(progress).chain(std::iter::once(1.0));
+        let need = of_part.iter().zip(progress).map(|(load, progress)| load / progress).collect();
+        Self { part, load: of_part, need }
     }
 
     /// The class that saves most: its load less the GPUs that it needs. The first of several, and of classes without load.
-    pub fn saves_most(classes: &[Vec<usize>], load: &[f64], speeds: &PairSpeeds) -> Option<usize> {
-        let pools = Self::of(classes, load, speeds);
-        let of = |kind: &usize| load.get(*kind).copied().unwrap_or_default();
-        let saved = |(class, need): (&Vec<usize>, &f64)| class.iter().map(of).sum::<f64>() - need;
+    pub fn saves_most(&self) -> Option<usize> {
+        // The last part is of no class.
+        let (_, classes) = self.need.split_last()?;
         let mut best: Option<(usize, f64)> = None;
-        for (place, saved) in classes.iter().zip(&pools.need).map(saved).enumerate() {
+        for (place, saved) in self.load.iter().zip(classes).map(|(load, need)| load - need).enumerate() {
             if best.is_none_or(|(_, most)| saved > most) {
                 best = Some((place, saved));
             }
@@ -182,9 +189,9 @@ mod tests {
         // Kind 2 makes nothing of a partner, kind 0 saves a third of its load.
         let mut speeds = speeds();
         speeds.set(2, 2, (0.5, 0.5));
-        let of = |load: [f64; 3]| ClassPools::saves_most(&[vec![2], vec![0], vec![1]], &load, &speeds);
+        let of = |load: [f64; 3]| ClassPools::of(&[vec![2], vec![0], vec![1]], &load, &speeds).saves_most();
         assert_eq!((of([1.0, 2.0, 90.0]), of([3.0, 2.0, 90.0]), of([0.0, 0.0, 0.0])), (Some(2), Some(1), Some(0)));
-        assert_eq!(ClassPools::saves_most(&[], &[1.0], &speeds), None);
+        assert_eq!(ClassPools::of(&[], &[1.0], &speeds).saves_most(), None);
     }
 
     #[test]
@@ -207,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_part_that_was_raised_is_not_raised_again() {
-        let pools = ClassPools { part: vec![0, 1, 2], need: vec![0.3, 10.9, 2.4] };
+        let pools = ClassPools { part: vec![0, 1, 2], load: vec![0.3, 10.9, 2.4], need: vec![0.3, 10.9, 2.4] };
         assert_eq!(pools.gpus(18), Some(vec![1, 13, 4]));
     }
 

@@ -281,15 +281,13 @@ pub fn study(
     let expected = evidence.forecast_speeds(forecasts);
     let began = |jobs: &TypedJobs| jobs.submit_ms.first().copied().unwrap_or_default();
     let known_load = offered(&known, kinds, split_ms - began(&known));
-    let in_one_class = |rule: &SharingRule| {
-        let mut classes = classes(rule, kinds);
-        let best = ClassPools::saves_most(&classes, &known_load, &expected);
-        let one: Vec<Vec<usize>> = best.map(|best| classes.swap_remove(best)).into_iter().collect();
-        rule_of_classes(rule, &one, kinds)
-    };
-    let on_own_gpus = |rule: &SharingRule| {
+    // A rule as it can be set: in one class, and in classes with GPUs of their own.
+    let set = |rule: &SharingRule| {
         let classes = classes(rule, kinds);
-        (rule_of_classes(rule, &classes, kinds), ClassPools::of(&classes, &known_load, &expected))
+        let pools = ClassPools::of(&classes, &known_load, &expected);
+        let best = pools.saves_most().and_then(|best| classes.get(best));
+        let one = rule_of_classes(rule, best.map_or(&[][..], std::slice::from_ref), kinds);
+        (one, rule_of_classes(rule, &classes, kinds), pools)
     };
     let of_progress = |least_progress: f64| SharingLimits { least_progress, ..limits };
     let options: Vec<Option<f64>> = std::iter::once(None).chain(PROGRESS.map(Some)).collect();
@@ -298,7 +296,7 @@ pub fn study(
         .par_iter()
         .map(|least| {
             let rule = least.and_then(|least| request.planned().rule(evidence, forecasts, &of_progress(least)));
-            let rule = rule.map_or_else(|| exclusive.clone(), |rule| in_one_class(&rule));
+            let rule = rule.map_or_else(|| exclusive.clone(), |rule| set(&rule).0);
             let times = watch::part(watch, || engine::replay(&known, gpus, &expected, &rule))?;
             Ok((rule, figures(&known, &times, &earlier, limits.slo)))
         })
@@ -332,9 +330,9 @@ pub fn study(
         let of_plan = matches!(policy, SharingPolicy::Forecast | SharingPolicy::ForecastTrial);
         let own = if of_plan { limits } else { request.limits };
         let Some(rule) = policy.rule(evidence, forecasts, &own) else { continue };
-        let planned = (policy == request.planned()).then(|| (in_one_class(&rule), on_own_gpus(&rule)));
+        let planned = (policy == request.planned()).then(|| set(&rule));
         rules.push((policy, HowSet::Free, None, rule));
-        if let Some((one, (own, pools))) = planned {
+        if let Some((one, own, pools)) = planned {
             rules.push((policy, HowSet::OneClass, None, one));
             if pools.gpus(gpus).is_some() {
                 rules.push((policy, HowSet::OwnGpus, Some(pools), own));

@@ -176,9 +176,8 @@ pub(super) fn compared<'a>(found: impl Iterator<Item = (&'a PairEvidence, &'a Sh
     }
     all.retain(|of| of.ways.len() > 1);
     for of in &mut all {
-        let sharing = of.ways.iter().filter(|way| way.shares).map(|way| way.earlier_mean_delay_s);
-        let least = sharing.fold(f64::INFINITY, f64::min);
-        if let Some(best) = of.ways.iter_mut().find(|way| way.shares && way.earlier_mean_delay_s <= least) {
+        let sharing = of.ways.iter_mut().filter(|way| way.shares);
+        if let Some(best) = sharing.min_by(|a, b| a.earlier_mean_delay_s.total_cmp(&b.earlier_mean_delay_s)) {
             best.chosen = true;
         }
     }
