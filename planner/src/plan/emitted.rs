@@ -3,6 +3,7 @@
 //! O(length). Worked example: with the mark `#`, the line `a job` with a break in its name stays one comment, `# a job`.
 
 use serde_json::Value;
+use tracecast_analytics::report::format;
 use tracecast_analytics::report::markup::csv_text;
 
 use super::slug::slug;
@@ -11,6 +12,12 @@ use crate::yaml::stream;
 
 /// A file that a plan emits: its name and content.
 pub type Emitted = (String, String);
+
+/// A change of seconds, in ASCII as old tools read it.
+pub(crate) fn signed(seconds: f64) -> String {
+    let sign = if seconds < 0.0 { "-" } else { "+" };
+    format!("{sign}{}", format::duration(seconds.abs()))
+}
 
 /// Whether a text of the site is a name of letters, digits and `more`.
 ///

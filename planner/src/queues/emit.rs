@@ -35,6 +35,7 @@ use super::answer::{QueuesAnswer, SHORT_SUFFIX, VcPlan};
 use super::setup::QueueChange;
 use super::share::Sharing;
 use crate::error::{Error, Result};
+use crate::plan::emitted::signed;
 use crate::plan::slug::{is_taken, slug};
 
 /// How Kubernetes calls a GPU unless said otherwise.
@@ -142,12 +143,6 @@ fn steps(file: &str, kinds: &str) -> String {
     format!(
         "Before: kubectl get {kinds} -o yaml > before.yaml, and kubectl apply --dry-run=server -f {file}. To undo: kubectl delete -f {file}, then kubectl apply -f before.yaml."
     )
-}
-
-/// A change of seconds.
-fn signed(seconds: f64) -> String {
-    let sign = if seconds < 0.0 { "-" } else { "+" };
-    format!("{sign}{}", format::duration(seconds.abs()))
 }
 
 /// Text as comments that begin with `mark`.

@@ -25,7 +25,7 @@ use super::study::HowSet;
 use super::way::SharingWay;
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
-use crate::plan::emitted::{check_gpus_per_node, check_name, check_namespace, comments};
+use crate::plan::emitted::{check_gpus_per_node, check_name, check_namespace, comments, signed};
 use crate::queues::emit::GPU_RESOURCE;
 use crate::yaml::stream;
 
@@ -119,8 +119,6 @@ fn about(answer: &SharingPlanAnswer, how: HowSet) -> Vec<String> {
             _ => ("one class that may share any GPU", plan.of(plan.rule, HowSet::OneClass)),
         };
         let Some(rule) = rule else { continue };
-        let signed =
-            |seconds: f64| format!("{}{}", if seconds < 0.0 { "-" } else { "+" }, format::duration(seconds.abs()));
         for (what, change) in [("Mean delay", &rule.mean_delay_change_s), ("Mean wait", &rule.mean_wait_change_s)] {
             said.push(format!(
                 "{what} of the later jobs, with {words}: {} ({} to {}), against {}.",
