@@ -9,7 +9,7 @@ use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 use super::super::grown::GrownSetups;
 use super::QueuesAnswer;
 use crate::replay::growth::team::Team;
-use crate::replay::growth::{Growth, OverDraws, phrase};
+use crate::replay::growth::{Growth, OverDraws, drawn_phrase, phrase};
 
 /// A way to share under more work, on the earlier jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -151,20 +151,8 @@ impl QueuesAnswer {
             "In each draw a way is held against nodes of one's own and the cluster as it is, under the same work. The interval is of the mean over draws.",
         );
         for team in &grown.teams {
-            section = section.with_definition(format!(
-                "**Team {}**: {} GPU-hours a week, like {}{}.",
-                team.name,
-                format::float(team.gpu_hours_per_week, 1),
-                team.like(),
-                team.vc.as_ref().map_or_else(String::new, |vc| format!(", submitted to {vc}")),
-            ));
+            section = section.with_definition(team.definition());
         }
-        Some(section.with_coverage(format!(
-            "{}: {} times the GPU time on average (single draws {} to {}).",
-            format::counted(grown.draws, "draw", "draws"),
-            format::float(grown.gpu_time_ratio.mean, 3),
-            format::float(grown.gpu_time_ratio.least, 3),
-            format::float(grown.gpu_time_ratio.greatest, 3),
-        )))
+        Some(section.with_coverage(format!("{}.", drawn_phrase(grown.draws, &grown.gpu_time_ratio))))
     }
 }

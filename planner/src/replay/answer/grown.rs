@@ -3,7 +3,7 @@
 use tracecast_analytics::report::{Cell, Column, Question, ReportTable, Section, format};
 
 use super::Answer;
-use crate::replay::growth::{GrownReplay, GrowthAnswer, OverDraws, phrase};
+use crate::replay::growth::{GrownReplay, GrowthAnswer, OverDraws, drawn_phrase, phrase};
 
 impl Answer {
     /// What more work would do, if it was asked.
@@ -44,13 +44,7 @@ impl Answer {
                  waited at the beginning stays as it is. The cluster and the policies are the same.",
             );
         for team in &growth.teams {
-            section = section.with_definition(format!(
-                "Team {}: {} GPU-hours a week, with jobs like those of {}{}.",
-                team.name,
-                format::float(team.gpu_hours_per_week, 1),
-                team.like(),
-                team.vc.as_ref().map_or_else(String::new, |vc| format!(", submitted to {vc}")),
-            ));
+            section = section.with_definition(team.definition());
         }
         let jobs = growth.jobs_ratio;
         let weeks = match growth.whole_weeks {
@@ -59,12 +53,9 @@ impl Answer {
             _ => "",
         };
         Some(section.with_coverage(format!(
-            "{}: {} times the GPU time on average (single draws {} to {}) and {} times the jobs.{weeks} The interval is of the mean over draws; \
+            "{} and {} times the jobs.{weeks} The interval is of the mean over draws; \
              where single draws differ much, ask for more of them (--draws).",
-            format::counted(growth.draws, "draw", "draws"),
-            format::float(growth.gpu_time_ratio.mean, 3),
-            format::float(growth.gpu_time_ratio.least, 3),
-            format::float(growth.gpu_time_ratio.greatest, 3),
+            drawn_phrase(growth.draws, &growth.gpu_time_ratio),
             format::float(jobs.mean, 3),
         )))
     }

@@ -97,6 +97,17 @@ pub(crate) fn phrase(factor: f64, teams: &[Team]) -> String {
     format!("With {}", parts.join(" and "))
 }
 
+/// `5 draws: 1.213 times the GPU time on average (single draws 1.187 to 1.236)`.
+pub(crate) fn drawn_phrase(draws: u64, gpu_time_ratio: &OverDraws) -> String {
+    format!(
+        "{}: {} times the GPU time on average (single draws {} to {})",
+        format::counted(draws, "draw", "draws"),
+        format::float(gpu_time_ratio.mean, 3),
+        format::float(gpu_time_ratio.least, 3),
+        format::float(gpu_time_ratio.greatest, 3)
+    )
+}
+
 /// The mean of a figure over draws, with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct OverDraws {

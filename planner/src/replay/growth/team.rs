@@ -14,6 +14,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tracecast_analytics::report::format;
 use tracecast_analytics::time::{DAY_MS, HOUR_S, WEEK_MS};
 
 use crate::error::{Error, Result};
@@ -90,6 +91,17 @@ impl Team {
             (users, None) => users.join(", "),
             (users, Some(vc)) => format!("{} in the VC {vc}", users.join(", ")),
         }
+    }
+
+    /// What it asks for and whom it is like, in a sentence.
+    pub(crate) fn definition(&self) -> String {
+        format!(
+            "Team {}: {} GPU-hours a week, with jobs like those of {}{}.",
+            self.name,
+            format::float(self.gpu_hours_per_week, 1),
+            self.like(),
+            self.vc.as_ref().map_or_else(String::new, |vc| format!(", submitted to {vc}")),
+        )
     }
 
     /// The team in a record.
