@@ -483,14 +483,14 @@ fn held_out(
             || "replicas by stretch, started ahead of time".to_owned(),
             |(rule, hedge)| advise::setting(&rule, hedge, case.slot_us),
         ),
-        tried: policy.chosen.map_or(0, |(_, _, tried)| tried as u64),
-        kept_when_chosen: policy.chosen.map(|(_, kept, _)| kept),
-        as_good_as_reactive: policy.chosen.map(|_| policy.as_good),
-        earlier: policy.chosen.map(|(score, _, _)| score),
+        tried: policy.chosen.map_or(0, |chosen| chosen.tried as u64),
+        kept_when_chosen: policy.chosen.map(|chosen| chosen.kept),
+        as_good_as_reactive: policy.chosen.map(|chosen| chosen.as_good),
+        earlier: policy.chosen.map(|chosen| chosen.score),
         later: policy.later,
         keeps: keeps(&policy.later),
     };
-    let kept = |by: ServingPolicy| tested.policy(by).and_then(|policy| policy.chosen).is_some_and(|(_, kept, _)| kept);
+    let kept = |by: ServingPolicy| tested.policy(by).and_then(|policy| policy.chosen).is_some_and(|chosen| chosen.kept);
     let against = match tested.best {
         ServingPolicy::Reactive => ServingPolicy::ReactiveDefault,
         _ if kept(ServingPolicy::Reactive) => ServingPolicy::Reactive,

@@ -11,10 +11,13 @@
 //!
 //! O(settings × replay), on all threads, taken in order. Worked example: a target of 95 % is chosen with 97.5 %: of a constant of 3 (96 %), 4 (98 %) and 5 replicas (99 %), 4.
 
+mod finalist;
+
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use self::finalist::{Finalist, most_for_safety, safest};
 use super::replay::{HeldAs, ServedLog, Slots, replay};
 use super::requests::LoggedRequest;
 use super::rule::{
@@ -41,8 +44,6 @@ const USES: [f64; 8] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9];
 const GUARDS: [u32; 2] = [3, 2];
 /// Forecasts that are tried with guards: the cheapest that keep the target without its reserve.
 const GUARDED: usize = 60;
-/// Settings of a rule that are tried with more requests.
-const FINALISTS: usize = 240;
 /// Most replicas on spot beyond those needed that are tried.
 const MOST_EXTRA: u32 = 3;
 
@@ -131,6 +132,13 @@ pub struct ServingScore {
     pub most_in_flight: u32,
 }
 
+impl ServingScore {
+    /// Requests that were late.
+    pub fn late(&self) -> u64 {
+        self.requests - self.in_time.min(self.requests)
+    }
+}
+
 /// A setting that was tried.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ChosenSetting {
@@ -148,19 +156,6 @@ pub struct ChosenSetting {
     pub late: Option<u64>,
     /// How many settings were tried.
     pub tried: usize,
-}
-
-/// A setting replayed on the requests as they were, on a fifth more and on half as many again.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Finalist {
-    /// The setting.
-    pub setting: ScalingSetting,
-    /// What it did on the requests as they were.
-    pub score: ServingScore,
-    /// Late of all three.
-    pub late: u64,
-    /// What all three cost.
-    pub cost: f64,
 }
 
 /// Settings of one rule, with what each did.
@@ -187,12 +182,6 @@ pub struct ChoosingIn<'a> {
 
 /// A stretch from where to where, microseconds.
 pub type Span = (i64, i64);
-impl ServingScore {
-    /// Requests that were late.
-    pub fn late(&self) -> u64 {
-        self.requests - self.in_time.min(self.requests)
-    }
-}
 
 /// A rule, and spot beside it.
 pub type ScalingSetting = (ServingRule, Option<SpotHedge>);
@@ -394,39 +383,6 @@ impl<'a> ServingCase<'a> {
         chosen(most?, false)
     }
 
-    /// A setting also replayed on more requests; none where it does not keep the target on a fifth more with its reserve.
-    fn with_more(&self, setting: ScalingSetting, score: &ServingScore, within: &ChoosingIn<'_>) -> Option<Finalist> {
-        let of = |case: &ServingCase<'_>| case.scored(setting.0, setting.1, within.load, within.initial, within.window);
-        let more = of(within.grown);
-        if !self.keeps(&more, self.target.with_reserve()) {
-            return None;
-        }
-        let far_more = of(within.far_grown);
-        Some(Finalist {
-            setting,
-            score: *score,
-            late: score.late() + more.late() + far_more.late(),
-            cost: score.cost + more.cost + far_more.cost,
-        })
-    }
-
-    /// Settings that keep the target with its reserve and are late with no more requests than the reactive rule, of the requests as they were and also when more come.
-    /// Of those that cost no more than that rule does on average, so many are tried, evenly by their rank in cost.
-    pub fn finalists(&self, tried: &TriedSettings, within: &ChoosingIn<'_>, bar: &Finalist) -> Vec<Finalist> {
-        let strict = self.target.with_reserve();
-        let good = |score: &ServingScore| {
-            score.cost <= bar.cost / 3.0 && score.late() <= bar.score.late() && self.keeps(score, strict)
-        };
-        let pairs = tried.settings.iter().zip(&tried.scores);
-        let mut keeping: Vec<(&ScalingSetting, &ServingScore)> = pairs.filter(|(_, score)| good(score)).collect();
-        keeping.sort_by(|(_, a), (_, b)| a.cost.total_cmp(&b.cost).then(a.late().cmp(&b.late())));
-        let count = keeping.len().min(FINALISTS);
-        let spread: Vec<_> = (0..count).filter_map(|at| keeping.get(at * keeping.len() / count)).collect();
-        let more: Vec<Option<Finalist>> =
-            spread.par_iter().map(|(setting, score)| self.with_more(**setting, score, within)).collect();
-        more.into_iter().flatten().filter(|one| one.late <= bar.late && one.cost < bar.cost).collect()
-    }
-
     /// The fewest replicas at all times that keep the target in a window. O(log) replays from half of the work upwards, then one by one. Where too many requests are late
     /// even alone no number keeps it, and what is found are as many as the work.
     pub fn fewest(&self, target: ServingTarget, load: ServingLoad, window: Span) -> ChosenSetting {
@@ -595,36 +551,6 @@ impl TriedSettings {
     pub fn len(&self) -> usize {
         self.settings.len()
     }
-}
-
-impl ChoosingIn<'_> {
-    /// What others must serve as well, where a reactive setting kept the target with its reserve.
-    pub fn bar(&self, case: &ServingCase<'_>, reactive: &ChosenSetting) -> Option<Finalist> {
-        let asked = reactive.kept && case.standard == ServedStandard::Reactive;
-        if asked { case.with_more((reactive.rule, reactive.hedge), &reactive.score, self) } else { None }
-    }
-}
-
-impl Finalist {
-    /// As what is chosen, of so many that were tried.
-    pub fn chosen(&self, tried: usize) -> ChosenSetting {
-        let (rule, hedge) = self.setting;
-        ChosenSetting { rule, hedge, score: self.score, kept: true, as_good: true, late: Some(self.late), tried }
-    }
-}
-
-/// Most that may be paid where half of what the cheapest saves of the bar is spent on safety; none where there is none.
-///
-/// Worked example: the reactive rule costs 10 and the cheapest that is as good 8: up to 9.
-pub fn most_for_safety<'f>(finalists: impl Iterator<Item = &'f Finalist>, bar: &Finalist) -> Option<f64> {
-    let least = finalists.map(|one| one.cost).min_by(f64::total_cmp)?;
-    Some(f64::midpoint(least, bar.cost))
-}
-
-/// The one with the fewest late of those that cost no more than `most`, of equals the cheaper.
-pub fn safest(finalists: &[Finalist], most: f64) -> Option<&Finalist> {
-    let within = finalists.iter().filter(|one| one.cost <= most);
-    within.min_by(|a, b| a.late.cmp(&b.late).then(a.cost.total_cmp(&b.cost)))
 }
 
 #[cfg(test)]

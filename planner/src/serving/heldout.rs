@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::choose::{
-    ChoosingIn, ChosenSetting, Finalist, ServingCase, ServingScore, Span, grown, most_for_safety, safest,
+    ChoosingIn, ChosenSetting, Finalist, ServingCase, ServingScore, Span, TriedSettings, grown, most_for_safety, safest,
 };
 use super::optimum::{Hindsight, bound_s};
 use super::rule::{ServingLoad, ServingRule, SpotHedge};
@@ -129,10 +129,8 @@ pub struct TestedPolicy {
     pub by: ServingPolicy,
     /// Its setting; none of a schedule.
     pub setting: Option<(ServingRule, Option<SpotHedge>)>,
-    /// What it did where it was chosen, whether it kept the target there with its reserve, and how many settings were tried.
-    pub chosen: Option<(ServingScore, bool, usize)>,
-    /// Whether it was as good there as the reactive rule.
-    pub as_good: bool,
+    /// As it was chosen; none of what was not chosen beforehand.
+    pub chosen: Option<ChosenSetting>,
     /// What it did on the later half.
     pub later: ServingScore,
     /// The same in each of its parts.
@@ -252,19 +250,21 @@ pub fn choose(case: &ServingCase<'_>, window: Span, only: Option<ServingPolicy>)
         Some(of) => of.1 = ChosenSetting { tried: of.1.tried + chosen.tried, ..chosen },
         None => by.push((policy, chosen)),
     };
-    let finalists: Vec<Vec<Finalist>> = others
-        .iter()
-        .map(|(_, tried)| bar.as_ref().map_or_else(Vec::new, |bar| case.finalists(tried, &within, bar)))
-        .collect();
+    let as_good = |tried: &TriedSettings| -> Vec<Finalist> {
+        bar.as_ref().map_or_else(Vec::new, |bar| case.finalists(tried, &within, bar))
+    };
+    // What is not as good is told as it would be chosen alone.
+    let alone = |tried: &TriedSettings| {
+        case.cheapest(tried, &within).map(|one| ChosenSetting { as_good: bar.is_none(), ..one })
+    };
+    let finalists: Vec<Vec<Finalist>> = others.iter().map(|(_, tried)| as_good(tried)).collect();
     let most = bar.as_ref().and_then(|bar| most_for_safety(finalists.iter().flatten(), bar));
     for ((policy, tried), finalists) in others.iter().zip(&finalists) {
         let safe = most.and_then(|most| safest(finalists, most)).map(|one| one.chosen(tried.len()));
-        // What is not as good is told as it would be chosen alone.
-        let alone = || case.cheapest(tried, &within).map(|one| ChosenSetting { as_good: bar.is_none(), ..one });
         match (safe, policy) {
             (Some(chosen), _) => set(&mut by, *policy, chosen),
             (None, ServingPolicy::Forecast) => {
-                if let Some(chosen) = alone() {
+                if let Some(chosen) = alone(tried) {
                     set(&mut by, *policy, chosen);
                 }
             }
@@ -275,10 +275,8 @@ pub fn choose(case: &ServingCase<'_>, window: Span, only: Option<ServingPolicy>)
     if case.spot.is_some() && asked(ServingPolicy::Spot) {
         let inside = by.iter().find(|of| of.0 == best).map_or(fewest, |of| of.1);
         let tried = case.tried(ServingCase::hedged_settings(inside.rule), &within);
-        let finalists = bar.as_ref().map_or_else(Vec::new, |bar| case.finalists(&tried, &within, bar));
-        let as_good = safest(&finalists, f64::INFINITY).map(|one| one.chosen(tried.len()));
-        let alone = || case.cheapest(&tried, &within).map(|one| ChosenSetting { as_good: bar.is_none(), ..one });
-        if let Some(hedged) = as_good.or_else(alone) {
+        let safe = safest(&as_good(&tried), f64::INFINITY).map(|one| one.chosen(tried.len()));
+        if let Some(hedged) = safe.or_else(|| alone(&tried)) {
             if hedged.kept && hedged.as_good && hedged.score.cost < inside.score.cost {
                 best = ServingPolicy::Spot;
             }
@@ -301,8 +299,7 @@ pub fn test(case: &ServingCase<'_>, split: &ServingSplit) -> ServingTest {
         TestedPolicy {
             by,
             setting: Some((chosen.rule, chosen.hedge)),
-            chosen: known.then_some((chosen.score, chosen.kept, chosen.tried)),
-            as_good: chosen.as_good,
+            chosen: known.then_some(*chosen),
             later: score(split.later()),
             blocks: blocks.iter().map(|block| score(*block)).collect(),
             wanted: wanted.filter(|(at, _)| *at >= split.split_us).collect(),
@@ -327,7 +324,6 @@ pub fn test(case: &ServingCase<'_>, split: &ServingSplit) -> ServingTest {
             by: ServingPolicy::Hindsight,
             setting: None,
             chosen: None,
-            as_good: false,
             later: found.score,
             blocks: Vec::new(),
             wanted: found
