@@ -99,12 +99,16 @@ class Worker:
             self._hear("loaded", limit)
             self._loaded = True
 
-    def build(self) -> None:
-        """Lets it take to the GPU. One that ended already is found out when it should be ready."""
+    def _ask(self, order: Dict) -> None:
+        """Tells it what it answers later. One that ended already is found out then."""
         try:
-            self._tell({"build": True})
+            self._tell(order)
         except Failed:
             pass
+
+    def build(self) -> None:
+        """Lets it take to the GPU."""
+        self._ask({"build": True})
 
     def ready(self, limit: float) -> Dict:
         """Waits until it has warmed up, if it has not yet; what is known of its model."""
@@ -123,7 +127,7 @@ class Worker:
 
     def rest(self) -> None:
         """Tells it to do nothing until it is told to go."""
-        self._tell({"rest": True})
+        self._ask({"rest": True})
 
     def wait_for_rest(self) -> None:
         """Waits until it has no work left on the GPU."""
@@ -142,6 +146,14 @@ class Worker:
             self._process.wait()
         self._process.stdout.close()
         self._said.close()
+
+
+def _taken(workers: List[Worker], key: str) -> Optional[Worker]:
+    """The first of some processes for a job at a place, which is taken out of them."""
+    found = next((worker for worker in workers if worker.key == key), None)
+    if found:
+        workers.remove(found)
+    return found
 
 
 class Mps:
@@ -294,9 +306,10 @@ class Gpu:
 
     def close(self) -> None:
         """Ends and stops what `open` started."""
-        for worker in self._ahead + self._resting:
+        for worker in self._ahead:
             worker.end()
-        self._ahead, self._resting = [], []
+        self._ahead = []
+        self.make_room()
         shutil.rmtree(self._no_mps, ignore_errors=True)
         if self._mps:
             self._mps.stop()
@@ -350,16 +363,10 @@ class Gpu:
     def start(self, job, side: int, run: str) -> Worker:
         """Starts a job as the first (0) or the second (1) of a run, or takes one that rests."""
         key = self._key(job, side)
-        for resting in reversed(self._resting):
-            if resting.key == key:
-                self._resting.remove(resting)
-                resting.rested = True
-                return resting
-        worker = next((worker for worker in self._ahead if worker.key == key), None)
-        if worker is None:
-            worker = self._spawn(job, side)
-        else:
-            self._ahead.remove(worker)
+        if resting := _taken(self._resting, key):
+            resting.rested = True
+            return resting
+        worker = _taken(self._ahead, key) or self._spawn(job, side)
         worker.build()
         return worker
 
@@ -370,11 +377,7 @@ class Gpu:
                 worker.end()
             return
         for worker in workers:
-            try:
-                worker.rest()
-            except Failed:
-                # It is found out below.
-                continue
+            worker.rest()
         for worker in workers:
             try:
                 worker.wait_for_rest()
