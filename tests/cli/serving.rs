@@ -207,6 +207,17 @@ fn a_target_that_nothing_keeps_is_said_at_once() {
     let by: Vec<&str> =
         answer["held_out"]["by"].as_array().unwrap().iter().map(|row| row["by"].as_str().unwrap()).collect();
     assert_eq!(by, ["peak", "constant"]);
+    // Why, and what could be promised instead: with a first token after that time, hardly any is late alone.
+    let (action, log_of) =
+        (answer["action"].as_str().unwrap(), |answer: &Value, key: &str| answer["log"][key].as_f64().unwrap());
+    assert!(
+        action.contains("are late even on a replica that has nothing else to do: the first token of 97.5 %"),
+        "{action}"
+    );
+    let (_, target) = action.split_once("--target ").unwrap();
+    let least = target.split(';').next().unwrap().split(", and").next().unwrap();
+    let again = json(&stdout(&tracecast(&[&words[..], &["--target", least]].concat())));
+    assert!(log_of(&answer, "late_alone_share") > 0.025 && log_of(&again, "late_alone_share") <= 0.025, "{least}");
     // Where the row is told that could not be read: `tracecast inspect` reads no such log.
     let said = stderr(&output);
     assert!(said.contains("--format json lists them under `quality`.") && !said.contains("inspect"), "{said}");

@@ -148,6 +148,12 @@ pub struct ServingLogFigures {
     pub most_load: f64,
     /// Requests left out, as they fit into the memory of no replica.
     pub too_large: u64,
+    /// Share of the earlier requests that are late even on a replica that has nothing else to do.
+    pub late_alone_share: f64,
+    /// The least time to the first token that could be promised on such replicas: with it, as many of the earlier requests are in time as a setting has to serve, seconds.
+    pub least_ttft_s: f64,
+    /// Time between two tokens of such a replica, seconds.
+    pub least_tpot_s: f64,
 }
 
 /// A policy in the test.
@@ -565,6 +571,7 @@ fn figures(
     let sum =
         |of: &dyn Fn(&LoggedRequest) -> u32| case.requests.iter().map(|request| f64::from(of(request))).sum::<f64>();
     let loads = case.loads(&tested.load, split.end_us);
+    let (earlier, late) = case.late_alone(case.target, split.earlier());
     ServingLogFigures {
         requests: case.requests.len() as u64,
         from: told.moment(case.from_us),
@@ -576,6 +583,9 @@ fn figures(
         mean_load: loads.iter().sum::<f64>() / loads.len().max(1) as f64,
         most_load: loads.iter().copied().fold(0.0, f64::max),
         too_large,
+        late_alone_share: ratio(late as f64, earlier as f64),
+        least_ttft_s: case.least_ttft_s(case.target.with_reserve().share, split.earlier()),
+        least_tpot_s: case.service.step_us(1) as f64 / 1e6,
     }
 }
 

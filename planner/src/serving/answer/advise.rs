@@ -109,6 +109,11 @@ impl ServingAnswer {
                     format::percent(strict)
                 )
             }
+            ServingVerdict::NothingKeeps if self.log.late_alone_share > 1.0 - strict => format!(
+                "{} of the earlier requests are late even on a replica that has nothing else to do: {}",
+                format::percent(self.log.late_alone_share),
+                self.what_could_be_promised()
+            ),
             ServingVerdict::NothingKeeps => format!(
                 "no setting served {} of the earlier requests in time; give a target that one replica alone could keep, a faster replica, or a longer log",
                 format::percent(strict)
@@ -147,6 +152,41 @@ impl ServingAnswer {
             _ => "",
         };
         format!("**Change nothing**: {why}.{hint}")
+    }
+
+    /// Where requests are late even alone: what could be promised.
+    fn what_could_be_promised(&self) -> String {
+        let (target, log) = (self.target, &self.log);
+        let strict = format::percent(target.with_reserve().share);
+        // A target is written in whole units.
+        let seconds = |s: f64| {
+            if s < 1.0 {
+                format!("{}ms", (s * 1e3).ceil())
+            } else {
+                format!("{}s", format::float((s * 10.0).ceil() / 10.0, 1))
+            }
+        };
+        let tpot = (log.least_tpot_s > target.tpot_s).then(|| {
+            format!(
+                "further tokens are {} apart, and {} are promised",
+                format::duration(log.least_tpot_s),
+                format::duration(target.tpot_s)
+            )
+        });
+        let ttft = (log.least_ttft_s > target.ttft_s).then(|| {
+            format!(
+                "the first token of {strict} of them takes up to {} there, and {} are promised",
+                format::duration(log.least_ttft_s),
+                format::duration(target.ttft_s)
+            )
+        });
+        let why: Vec<String> = ttft.into_iter().chain(tpot).collect();
+        format!(
+            "{}; the least that could be promised is --target ttft={},tpot={}, and it takes room above that; or take a faster replica",
+            why.join("; "),
+            seconds(log.least_ttft_s.max(target.ttft_s)),
+            seconds(log.least_tpot_s.max(target.tpot_s))
+        )
     }
 
     /// What it costs that the target is kept where another policy missed it, as a sentence; nothing where it was advised for its cost.

@@ -6,8 +6,8 @@ use tracecast_analytics::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, 
 
 use super::super::choose::ServingScore;
 use super::super::heldout::ServingPolicy;
-use super::ServingAnswer;
 use super::windows::ServingWindowSum;
+use super::{ServingAnswer, ServingVerdict};
 
 /// Seconds, with as many digits as are told apart.
 fn seconds(value: f64) -> Cell {
@@ -60,6 +60,11 @@ impl ServingAnswer {
         // What was chosen may itself be one of those beside it.
         told.dedup();
         said.push(format!("On the later half, from {} on: {}.", held.split, told.join("; ")));
+        // Where nothing keeps the target, it says nothing what one failure costs beside another.
+        if self.verdict == ServingVerdict::NothingKeeps {
+            said.extend(self.windows_in_words());
+            return said;
+        }
         said.push(format!(
             "Of what the policy “{}” cost it saved **{}** ({} to {}, {}). No schedule that keeps the target costs less than {}: a bound, which may not be reachable.",
             held.against.in_words(),

@@ -83,6 +83,8 @@ fn a_target_that_no_replica_keeps_alone_takes_one_replay() {
     assert_eq!((of.late_alone(of.target, window), of.late_alone(of.target, (1, 10_000_001))), ((100, 10), (10, 1)));
     let found = of.fewest(of.target, load, window);
     assert_eq!((found.kept, found.tried, found.rule), (false, 1, ServingRule::Constant { replicas: 1 }));
+    // Nineteen in twenty of them need 3 s for their first token, nine in ten 100 ms.
+    assert_eq!((of.least_ttft_s(0.95, window), of.least_ttft_s(0.9, window)), (3.0, 0.1));
     // With 3 s promised, none of them is late alone; with 20 ms a token, all are.
     assert_eq!(of.late_alone(ServingTarget { ttft_s: 3.0, ..of.target }, window), (100, 0));
     assert_eq!(of.late_alone(ServingTarget { tpot_s: 0.02, ..of.target }, window), (100, 100));
