@@ -261,6 +261,11 @@ pub(crate) fn within(text: &str, (least, most): (f64, f64), remedy: &'static str
     text.parse().ok().filter(|value: &f64| (least..=most).contains(value)).ok_or(remedy)
 }
 
+/// By what work is multiplied.
+pub(crate) fn factor(text: &str) -> Result<f64, &'static str> {
+    within(text, (0.05, 20.0), "write a factor from 0.05 to 20, such as 1.2 for a fifth more")
+}
+
 #[cfg(test)]
 mod tests {
     use super::duration;

@@ -14,7 +14,7 @@
 //! holds the VCs as they stand against one pool of the same nodes.
 //!
 //! [`power`] plans which nodes can sleep, [`cloud`] whether a job with a deadline runs on spot or on-demand, [`instances`] which instances a job rents, [`moves`] when it moves as spot prices change, [`fleet`] how much to reserve, [`burst`] who waits for nodes of one's own, [`defer`] which jobs wait for cleaner hours, [`serving`] how many replicas of an inference service, [`queues`] how VCs share the nodes, [`allocation`] who gets which GPU type, [`mig`] which GPUs are cut into slices;
-//! [`plan`] is what plans share.
+//! [`plan`] is what plans share, [`own_files`] puts them into files that a site has.
 //!
 //! [`advice`] gathers what is worth changing and makes the report around it.
 //!
@@ -34,6 +34,7 @@ pub mod instances;
 pub mod mig;
 pub mod moves;
 pub mod one_gpu;
+pub mod own_files;
 pub mod plan;
 pub mod pooling;
 pub mod power;

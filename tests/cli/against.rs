@@ -1,4 +1,4 @@
-//! `plan queues --against`: patches to files of the user's own, applied by git.
+//! `plan queues --against` and `plan sharing --against`: patches to files of the user's own, applied by git.
 
 use yaml_rust2::YamlLoader;
 
@@ -99,4 +99,37 @@ fn a_file_that_nobody_reads_or_that_is_broken_is_refused_before_anything_is_writ
         assert!(!output.status.success() && stderr(&output).contains(why), "{}", stderr(&output));
         assert!(!std::path::Path::new(&folder.path("queues")).exists());
     }
+}
+
+#[test]
+fn a_plan_of_sharing_is_put_into_slurm_conf_and_gres_conf_and_taken_back() {
+    let folder = Folder::new();
+    let (pairs, profiles) = sharing::measured(&folder);
+    let jobs = sharing::named_jobs(&folder);
+    let slurm = "ClusterName=lab # ours\nSelectTypeParameters=CR_Core\nNodeName=n[1-4] Gres=gpu:v100:8 CPUs=64\nPartitionName=all Nodes=n[1-4]\n";
+    let gres = "NodeName=n[1-4] Name=gpu Type=v100 File=/dev/nvidia[0-7]";
+    let (slurm_conf, gres_conf) = (folder.file("slurm.conf", slurm), folder.file("gres.conf", gres));
+    let plan = |more: &[&str]| {
+        let asked = ["plan", "sharing", &jobs, "--pairs", &pairs, "--profiles", &profiles, "--slo", "2", "--gpus", "6"];
+        Command::new(env!("CARGO_BIN_EXE_tracecast"))
+            .args(asked)
+            .args(["--emit-to", "sharing", "--force"])
+            .args(more)
+            .current_dir(folder.path(""))
+            .output()
+            .unwrap()
+    };
+    let output = plan(&["--emit", "slurm", "--against", "slurm.conf", "--against", "gres.conf"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("slurm.patch: 5 changes to your files\n"), "{}", stderr(&output));
+    git_apply(&folder, "sharing/slurm.patch", &[]);
+    let read = |path: &str| std::fs::read_to_string(path).unwrap();
+    let expected = "ClusterName=lab # ours\nSelectTypeParameters=CR_Core,LL_SHARED_GRES\nNodeName=n[1-4] Gres=gpu:v100:8,shard:16 CPUs=64\nGresTypes=gpu,shard\nPartitionName=all Nodes=n[1-4] LLN=YES\n";
+    assert_eq!(read(&slurm_conf), expected);
+    assert_eq!(read(&gres_conf), format!("{gres}\nNodeName=n[1-4] Name=shard Count=16\n"));
+    git_apply(&folder, "sharing/slurm.patch", &["-R"]);
+    assert_eq!((read(&slurm_conf), read(&gres_conf)), (slurm.to_owned(), gres.to_owned()));
+    let yaml = folder.file("plugin.yaml", "kind: ConfigMap\n");
+    let refused = plan(&["--emit", "slurm,kubernetes", "--against", &yaml]);
+    assert!(stderr(&refused).contains("merge the keys of kubernetes-sharing.yaml"), "{}", stderr(&refused));
 }

@@ -205,7 +205,7 @@ fn what_cannot_be_planned_is_refused() {
     assert!(said(&["--target-p95", "1=soon"]).contains("write 90s"));
     assert!(said(&["--where", "vc = 'vision'"]).contains("needs them all"));
     assert!(said(&["--eval-from", "2035-01-01"]).contains("choose a day that has jobs before and after it"));
-    assert!(said(&["--scale", "90"]).contains("--scale 90"));
+    assert!(said(&["--scale", "90"]).contains("from 0.05 to 20"));
     assert!(said(&["--availability", "2"]).contains("up to 1"));
     assert!(said(&["--emit", "slurm"]).contains("--emit-to"));
     assert!(said(&["--draws", "3"]).contains("--scale"));

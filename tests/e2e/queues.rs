@@ -8,7 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use tracecast_analytics::Trace;
-use tracecast_planner::queues::against::{self, OwnFile};
+use tracecast_planner::own_files::OwnFile;
+use tracecast_planner::queues::against;
 use tracecast_planner::queues::share::Sharing;
 use tracecast_planner::queues::{QueuesAnswer, QueuesRequest, SearchRun, emit};
 use tracecast_planner::replay::input::Loaded;

@@ -14,7 +14,7 @@ use tracecast_planner::capacity::faults::{CheckpointCosts, FaultLog, MOST_NODES}
 use tracecast_planner::capacity::search::WaitTarget;
 use tracecast_planner::capacity::{AskedOfFaults, CapacityAnswer, CapacityRequest, NodeKinds, answer as found, emit};
 
-use crate::args::{Reading, TIMES, choices, duration, resource};
+use crate::args::{Reading, TIMES, choices, duration, factor, resource};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
 use crate::cmd::simulate::{PolicyArguments, growth};
@@ -61,7 +61,7 @@ pub(crate) struct PlanCapacity {
     ///
     /// Whole weeks of each user are drawn, as in `simulate --scale`. Every draw is planned for; the interval is the least and the greatest of
     /// them.
-    #[arg(long, value_name = "FACTOR", help_heading = "Growth")]
+    #[arg(long, value_name = "FACTOR", value_parser = factor, help_heading = "Growth")]
     pub(crate) scale: Option<f64>,
     /// Teams that join: a TOML file with a name and gpu_hours_per_week for each
     #[arg(long, value_name = "TOML", help_heading = "Growth")]

@@ -1,12 +1,16 @@
 //! The files that a plan writes: for whom, and where to. The same for every plan that writes for all who can read it unless it is told otherwise.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{ArgAction, Args, ValueEnum};
+use tracecast_planner::own_files::{OwnFile, Patch};
+use tracecast_planner::plan::Emitted;
 
 use crate::args::choices;
-use crate::output;
+use crate::exit::Usage;
+use crate::{output, source};
 
 /// Those for whom a plan writes files, and what `--help` says of that.
 pub(crate) trait Audience: ValueEnum + Send + Sync + 'static {
@@ -50,6 +54,50 @@ impl<R: Audience> Emitting<R> {
         let asked = if self.emit.is_empty() { R::value_variants() } else { &self.emit };
         output::emitted(folder, &asked.iter().map(of).collect::<Result<Vec<_>>>()?.concat(), quiet)
     }
+}
+
+/// The user's own files that `--against` names, none in the folder of `--emit-to`. `unread` says of one, by whether it is Slurm's, that nobody of `--emit` reads it.
+pub(crate) fn own_files(
+    against: &[PathBuf],
+    emit_to: Option<&Path>,
+    unread: impl Fn(bool) -> Option<&'static str>,
+) -> Result<Vec<OwnFile>> {
+    let read = |path: &PathBuf| {
+        let file = OwnFile::new(path.display().to_string(), source::text(path)?)?;
+        match unread(file.is_slurm()) {
+            Some(why) => Err(Usage(format!("--against {}: {why}", path.display())).into()),
+            None => Ok(file),
+        }
+    };
+    let folder = emit_to.and_then(|folder| folder.canonicalize().ok());
+    let beside = |path: &&PathBuf| path.canonicalize().ok().and_then(|path| Some(path.parent()? == folder.as_deref()?));
+    if let Some(path) = against.iter().find(|path| beside(path) == Some(true)) {
+        let what = format!(
+            "--emit-to: {} of --against lies there and could be written over; name another folder",
+            path.display()
+        );
+        return Err(Usage(what).into());
+    }
+    let files: Vec<OwnFile> = against.iter().map(read).collect::<Result<_>>()?;
+    let mut seen = BTreeSet::new();
+    match files.iter().find(|file| !seen.insert(file.path())) {
+        Some(file) => Err(Usage(format!("--against {}: it is named twice", file.path())).into()),
+        None => Ok(files),
+    }
+}
+
+/// Writes files and the patches to the user's own, and says how much of the plan each patch holds.
+pub(crate) fn patched(
+    folder: &Path,
+    files: Vec<Emitted>,
+    patches: impl IntoIterator<Item = Patch>,
+    quiet: bool,
+) -> Result<()> {
+    let (told, patches): (Vec<String>, Vec<Emitted>) =
+        patches.into_iter().map(|patch| (patch.told(), patch.file)).unzip();
+    output::emitted(folder, &[files, patches].concat(), quiet)?;
+    told.iter().for_each(|patch| output::say(quiet, &format!("tracecast: {patch}")));
+    Ok(())
 }
 
 /// Says that nothing is written to `--emit-to`, and why. Whoever asks for files goes on with them, so that this is told where progress is not.

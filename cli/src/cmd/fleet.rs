@@ -15,7 +15,7 @@ use tracecast_planner::fleet::emit;
 use tracecast_planner::fleet::heldout::KnownOffers;
 use tracecast_planner::fleet::offers::FleetOffers;
 
-use crate::args::{Reading, TIMES, duration, within};
+use crate::args::{Reading, TIMES, duration, factor, within};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::cmd::emitting::{Audience, Emitting};
@@ -109,10 +109,6 @@ pub(crate) struct PlanFleet {
 
 pub(crate) fn months(text: &str) -> Result<f64, &'static str> {
     within(text, (1.0, 120.0), "write a number of months, 1 to 120")
-}
-
-fn factor(text: &str) -> Result<f64, &'static str> {
-    within(text, (0.05, 20.0), "write a factor from 0.05 to 20")
 }
 
 fn gpus(text: &str) -> Result<f64, &'static str> {

@@ -1,24 +1,24 @@
 //! `tracecast plan queues`.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{ArgGroup, Args, ValueEnum};
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
-use tracecast_planner::queues::against::{self, OwnFile};
+
+use tracecast_planner::queues::against;
 use tracecast_planner::queues::emit::{self, GPU_RESOURCE};
 use tracecast_planner::queues::{self, Journal, Objective, QueuesRequest, SearchRun, search};
 
-use crate::args::{Reading, TIMES, choices, resource};
+use crate::args::{Reading, TIMES, choices, factor, resource};
 use crate::cmd::answer::{self, Answering};
+use crate::cmd::emitting::{own_files, patched};
 use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
 use crate::cmd::simulate::{PolicyArguments, growth, predictions};
 use crate::exit::Usage;
 use crate::output;
 use crate::progress::Steps;
-use crate::source;
 
 /// Why the plan takes no part of the jobs.
 const NEEDED: &str = "jobs that share nodes wait for each other, so a plan of queues needs them all";
@@ -91,7 +91,7 @@ pub(crate) struct PlanQueues {
     /// Plan for this factor of the work as well, from 0.05 to 20
     ///
     /// Whole weeks of each user are drawn from the earlier jobs, as in `simulate --scale`. A way must wrong no VC today and in every draw, and costs count half and half.
-    #[arg(long, value_name = "FACTOR", help_heading = "Growth")]
+    #[arg(long, value_name = "FACTOR", value_parser = factor, help_heading = "Growth")]
     pub(crate) scale: Option<f64>,
     /// Plan for teams that join as well: a TOML file with a name and gpu_hours_per_week for each
     #[arg(long, value_name = "TOML", help_heading = "Growth")]
@@ -134,38 +134,17 @@ pub(crate) struct PlanQueues {
     pub(crate) charts: Option<PathBuf>,
 }
 
-/// The user's own files; each must be one that somebody of `--emit` reads.
-fn own_files(asked: &PlanQueues) -> Result<Vec<OwnFile>> {
-    let read = |path: &PathBuf| {
-        let file = OwnFile::new(path.display().to_string(), source::text(path)?)?;
-        if !asked.emit.iter().any(|who| file.is_slurm() == (*who == Emit::Slurm)) {
-            let who = if file.is_slurm() { "slurm" } else { "kueue, kai or volcano" };
-            let what = format!("--against {}: --emit names no {who}, who would read it", path.display());
-            return Err(Usage(what).into());
-        }
-        Ok(file)
-    };
-    let folder = asked.emit_to.as_ref().and_then(|folder| folder.canonicalize().ok());
-    let beside = |path: &&PathBuf| path.canonicalize().ok().and_then(|path| Some(path.parent()? == folder.as_deref()?));
-    if let Some(path) = asked.against.iter().find(|path| beside(path) == Some(true)) {
-        let what = format!(
-            "--emit-to: {} of --against lies there and could be written over; name another folder",
-            path.display()
-        );
-        return Err(Usage(what).into());
-    }
-    let files: Vec<OwnFile> = asked.against.iter().map(read).collect::<Result<_>>()?;
-    let mut seen = BTreeSet::new();
-    match files.iter().find(|file| !seen.insert(file.path())) {
-        Some(file) => Err(Usage(format!("--against {}: it is named twice", file.path())).into()),
-        None => Ok(files),
-    }
-}
-
 pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-queues", &[])?;
     asked.answering.replacing.folders([&asked.emit_to, &asked.charts])?;
-    let own = own_files(asked)?;
+    let own = own_files(&asked.against, asked.emit_to.as_deref(), |is_slurm| {
+        let read = asked.emit.iter().any(|who| is_slurm == (*who == Emit::Slurm));
+        match is_slurm {
+            _ if read => None,
+            true => Some("--emit names no slurm, who would read it"),
+            false => Some("--emit names no kueue, kai or volcano, who would read it"),
+        }
+    })?;
     let predictions = predictions(asked.predictions.as_deref())?;
     let growth = growth(asked.scale, asked.add.as_deref(), asked.draws, &asked.today)?;
     let plan = PlanInput {
@@ -218,7 +197,7 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     let answer = queues::plan(&trace, &loaded, title, &request, run)?;
     drop(steps);
     if let Some(folder) = &asked.emit_to {
-        let (mut files, mut told) = (Vec::new(), Vec::new());
+        let (mut files, mut patches) = (Vec::new(), Vec::new());
         for who in &asked.emit {
             files.extend(match who {
                 Emit::Slurm => emit::slurm(&answer, &asked.slurm_nodes)?,
@@ -227,18 +206,15 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
                 Emit::Volcano => emit::volcano(&answer, &asked.gpu_resource)?,
             });
             if own.iter().any(|file| file.is_slurm() == (*who == Emit::Slurm)) {
-                let patch = match who {
+                patches.push(match who {
                     Emit::Slurm => against::slurm(&answer, &asked.slurm_nodes, &own)?,
                     Emit::Kueue => against::kueue(&answer, &asked.gpu_resource, &own)?,
                     Emit::Kai => against::kai(&answer, &own)?,
                     Emit::Volcano => against::volcano(&answer, &asked.gpu_resource, &own)?,
-                };
-                told.push(patch.told());
-                files.push(patch.file);
+                });
             }
         }
-        output::emitted(folder, &files, quiet)?;
-        told.iter().for_each(|patch| output::say(quiet, &format!("tracecast: {patch}")));
+        patched(folder, files, patches, quiet)?;
     }
     checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use tracecast_analytics::time::{Written, Zone};
+use tracecast_planner::own_files::OwnFile;
 use tracecast_planner::queues::emit::GPU_RESOURCE;
+use tracecast_planner::sharing::against;
 use tracecast_planner::sharing::emit::{self, SharingSite};
 use tracecast_planner::sharing::way::SharingWay;
 use tracecast_planner::sharing::{SharingPlanAnswer, SharingRequest};
@@ -14,9 +16,10 @@ use tracecast_predictors::interference::read;
 use crate::args::{Reading, TIMES, choices, entries};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
+use crate::cmd::emitting::{own_files, patched};
 use crate::cmd::predict_interference::Limits;
 use crate::progress::Steps;
-use crate::{output, source};
+use crate::source;
 
 /// Why the plan takes no part of the jobs.
 const NEEDED: &str = "jobs that share GPUs wait for each other, so a plan of sharing needs them all";
@@ -108,6 +111,11 @@ pub(crate) struct PlanSharing {
     /// Folder into which the configuration is written
     #[arg(long, value_name = "FOLDER", requires = "emit", help_heading = "Configuration")]
     pub(crate) emit_to: Option<PathBuf>,
+    /// Your own slurm.conf and gres.conf (names end in .conf), which the plan is to change; may be given several times
+    ///
+    /// Beside the files that are written anew, a patch then says what changes in yours, line by line and why. All else in them stays.
+    #[arg(long, value_name = "FILE", requires = "emit_to", help_heading = "Configuration")]
+    pub(crate) against: Vec<PathBuf>,
     /// How two jobs share a GPU [default: as the GPU type's name tells, else time-slicing]
     #[arg(long, value_enum, value_name = "HOW", help_heading = "Configuration")]
     pub(crate) share_by: Option<ShareBy>,
@@ -127,6 +135,13 @@ pub(crate) struct PlanSharing {
 pub(crate) fn plan(asked: &PlanSharing, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-sharing", &[])?;
     asked.answering.replacing.folders([&asked.emit_to])?;
+    let own = own_files(&asked.against, asked.emit_to.as_deref(), |is_slurm| match is_slurm {
+        true if asked.emit.contains(&EmitSharing::Slurm) => None,
+        true => Some("--emit names no slurm, who would read it"),
+        false => Some(
+            "only Slurm's files (their names end in .conf) are patched; for Kubernetes, merge the keys of kubernetes-sharing.yaml into your ConfigMap",
+        ),
+    })?;
     let limits = asked.limits.checked()?;
     let table = read::sharing_of_all(&asked.pairs, &asked.profiles)?;
     let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NEEDED)?;
@@ -145,7 +160,7 @@ pub(crate) fn plan(asked: &PlanSharing, quiet: bool) -> Result<()> {
     let steps = Steps::watching(quiet, "forecasting and replaying");
     let answer = SharingPlanAnswer::of(&trace, &table, title, &request, &steps)?;
     drop(steps);
-    let emitted = asked.emit(&answer, quiet);
+    let emitted = asked.emit(&answer, &own, quiet);
     checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))?;
     // Who asked for files and gets none has an answer all the same.
     emitted
@@ -153,7 +168,7 @@ pub(crate) fn plan(asked: &PlanSharing, quiet: bool) -> Result<()> {
 
 impl PlanSharing {
     /// Writes the configuration that is asked for.
-    fn emit(&self, answer: &SharingPlanAnswer, quiet: bool) -> Result<()> {
+    fn emit(&self, answer: &SharingPlanAnswer, own: &[OwnFile], quiet: bool) -> Result<()> {
         let Some(folder) = &self.emit_to else { return Ok(()) };
         let site = SharingSite {
             way: self.share_by.map(|by| match by {
@@ -171,6 +186,7 @@ impl PlanSharing {
                 EmitSharing::Kubernetes => emit::kubernetes(answer, &site)?,
             });
         }
-        output::emitted(folder, &files, quiet)
+        let patch = (!own.is_empty()).then(|| against::slurm(answer, &site, own)).transpose()?;
+        patched(folder, files, patch, quiet)
     }
 }

@@ -18,7 +18,7 @@ use tracecast_planner::replay::study::{self, Named, OtherCluster, Study};
 use tracecast_planner::replay::{Scenario, output as csv_output};
 use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Scan, Schedule};
 
-use crate::args::{Reading, TIMES, duration, entries, resource, timed, window};
+use crate::args::{Reading, TIMES, duration, entries, factor, resource, timed, window};
 use crate::cmd::answer::Answering;
 use crate::cmd::simulate_site::{QuotaFiles, SiteFiles, SiteRead};
 use crate::cmd::{answer, describe};
@@ -128,7 +128,7 @@ pub(crate) struct Jobs {
     ///
     /// The jobs of each user are repeated or left out in whole weeks, so that habits stay. The answer gives every policy now and then, with
     /// intervals over several draws. The cluster stays as it is; --cluster names another.
-    #[arg(long, value_name = "FACTOR", group = "more", conflicts_with_all = ["shard", "merge"])]
+    #[arg(long, value_name = "FACTOR", value_parser = factor, group = "more", conflicts_with_all = ["shard", "merge"])]
     pub(crate) scale: Option<f64>,
     /// Also replay the work of teams that join, as this file (TOML) describes them
     ///

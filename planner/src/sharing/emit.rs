@@ -102,7 +102,7 @@ fn check(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<SharingWay> {
 }
 
 /// What all files say first, of a rule that is set so.
-fn about(answer: &SharingPlanAnswer, how: HowSet) -> Vec<String> {
+pub(super) fn about(answer: &SharingPlanAnswer, how: HowSet) -> Vec<String> {
     let mut said = Vec::new();
     for plan in &answer.plans {
         said.push(plan.action.replace("**", ""));
@@ -151,7 +151,7 @@ fn about(answer: &SharingPlanAnswer, how: HowSet) -> Vec<String> {
 }
 
 /// The plan that is to be followed, and the class whose jobs may share any GPU.
-fn one_class(answer: &SharingPlanAnswer) -> Option<(&SharingPlan, &SharingClass)> {
+pub(super) fn one_class(answer: &SharingPlanAnswer) -> Option<(&SharingPlan, &SharingClass)> {
     answer.plans.iter().filter(|plan| plan.followed).find_map(|plan| Some((plan, plan.one_class()?)))
 }
 
@@ -161,7 +161,7 @@ fn own_gpus(answer: &SharingPlanAnswer) -> impl Iterator<Item = &SharingClass> {
 }
 
 /// A name as a word of Slurm's configuration.
-fn word(name: &str) -> String {
+pub(super) fn word(name: &str) -> String {
     name.chars().map(|letter| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '_' }).collect()
 }
 
@@ -179,28 +179,53 @@ fn lua(text: &str) -> String {
     out
 }
 
+/// The GPU of a plan, without the way in which pairs were measured on it.
+pub(super) fn gpu_of(plan: &SharingPlan) -> &str {
+    SharingWay::of(&plan.gpu_type).map_or(plan.gpu_type.as_str(), |(gpu, _)| gpu)
+}
+
+/// What Slurm calls a part of a GPU, and how many of them a GPU has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SlurmPart {
+    pub(super) kind: &'static str,
+    pub(super) of_gpu: u32,
+}
+
+impl SlurmPart {
+    pub(super) const MPS: Self = Self { kind: "mps", of_gpu: MPS };
+    pub(super) const SHARD: Self = Self { kind: "shard", of_gpu: TOGETHER };
+
+    /// That of a plan.
+    ///
+    /// # Errors
+    /// As [`slurm`].
+    pub(super) fn of(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Self> {
+        let way = check(answer, site)?;
+        if way == SharingWay::Mps && site.gpus_per_node > 1 && one_class(answer).is_some() {
+            return Err(Error::NotEmitted(format!(
+                "Slurm lets only one GPU of a node be shared through gres/mps at a time, and nodes have {}; use time slicing, or give --gpus-per-node 1 where that is so",
+                site.gpus_per_node
+            )));
+        }
+        Ok(if way == SharingWay::Mps { Self::MPS } else { Self::SHARD })
+    }
+}
+
 /// Files for Slurm.
 ///
 /// # Errors
 /// If the site has no GPU on a node, or several and MPS is to be used, more than one GPU type is followed, the job types are drawn, or pairs were measured
 /// in another way than is asked for.
 pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitted>> {
-    let way = check(answer, site)?;
-    if way == SharingWay::Mps && site.gpus_per_node > 1 && one_class(answer).is_some() {
-        return Err(Error::NotEmitted(format!(
-            "Slurm lets only one GPU of a node be shared through gres/mps at a time, and nodes have {}; use time slicing, or give --gpus-per-node 1 where that is so",
-            site.gpus_per_node
-        )));
-    }
+    let part = SlurmPart::of(answer, site)?;
     let said = about(answer, HowSet::OneClass);
     let (mut gres, mut conf, mut script) = (comments("#", &said), comments("#", &said), comments("--", &said));
     if let Some((plan, class)) = one_class(answer) {
-        let kind = if way == SharingWay::Mps { "mps" } else { "shard" };
-        let per_node = site.gpus_per_node;
-        let count = per_node * if way == SharingWay::Mps { MPS } else { TOGETHER };
+        let (kind, per_node) = (part.kind, site.gpus_per_node);
+        let count = per_node * part.of_gpu;
         let devices =
             if per_node == 1 { "/dev/nvidia0".to_owned() } else { format!("/dev/nvidia[0-{}]", per_node - 1) };
-        let gpu_type = word(SharingWay::of(&plan.gpu_type).map_or(plan.gpu_type.as_str(), |(gpu, _)| gpu));
+        let gpu_type = word(gpu_of(plan));
         gres.push_str(&format!(
             "# In gres.conf. {NODES} stands for your nodes with these GPUs, all of them: put their names in its place, here and in slurm-sharing.conf.\n\
              NodeName={NODES} Name=gpu Type={gpu_type} File={devices}\nNodeName={NODES} Name={kind} Count={count}\n"
@@ -215,7 +240,7 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitt
              #   PartitionName: add LLN=YES to the partitions of these nodes, or jobs fill one node after another and share while GPUs of others are empty.\n\
              # It takes Slurm 24.11: 22.05 gives a GPU whole while a job still has a part of it, and does not start with LL_SHARED_GRES. What lies between was not tried.\n"
         ));
-        conf.push_str(if way == SharingWay::Mps {
+        conf.push_str(if kind == SlurmPart::MPS.kind {
             "# With mps, nvidia-cuda-mps-control must be there on the nodes.\n"
         } else {
             "# Slurm does not watch the memory of shards: what a job takes beyond its part, the other lacks.\n"
@@ -225,7 +250,7 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitt
         for job_type in &class.job_types {
             script.push_str(&format!("  [{}] = true,\n", lua(job_type)));
         }
-        let part = if way == SharingWay::Mps { format!("mps:{}", MPS / TOGETHER) } else { "shard:1".to_owned() };
+        let part = format!("{kind}:{}", part.of_gpu / TOGETHER);
         script.push_str(&format!(
             "}}\n\
              -- What is asked for in one way only, and of one node. Slurm's versions differ in how a resource is written, so it is written as it was.\n\

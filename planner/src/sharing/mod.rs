@@ -7,8 +7,9 @@
 //! * [`pool`]: GPUs divided among classes, as they can be set.
 //! * [`study`]: the rule chosen on earlier jobs, and every policy on later ones.
 //! * [`way`]: time slicing or MPS, where pairs were measured in both ways.
-//! * [`answer`]: the answer as data, and as a report. [`emit`]: the configuration as Slurm and Kubernetes read it.
+//! * [`answer`]: the answer as data, and as a report. [`emit`]: the configuration as Slurm and Kubernetes read it. [`against`]: the same as a patch to a site's own files.
 
+pub mod against;
 pub mod answer;
 pub mod class;
 pub mod emit;

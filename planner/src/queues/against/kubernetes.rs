@@ -10,10 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::super::answer::{QueuesAnswer, VcPlan};
-use super::super::emit::{PLUGIN, lent, named, reclaiming, runs_for, shared, strategy};
+use super::super::emit::{PLUGIN, about, lent, named, reclaiming, runs_for, shared, strategy};
 use super::super::share::Sharing;
-use super::{Changes, OwnFile, Patch, effect, patch};
+use super::effect;
 use crate::error::Result;
+use crate::own_files::{Changes, OwnFile, Patch, patch};
 use crate::replay::input::is_of_type;
 use crate::yaml::amend::{Amended, Step};
 
@@ -91,7 +92,7 @@ impl<'f> Editing<'f> {
     /// The patch; `steps` are what has to be done beside it.
     fn emitted(self, name: &str, answer: &QueuesAnswer, steps: &str) -> Patch {
         let files = self.files.iter().map(|(file, amended)| (*file, amended.text().to_owned()));
-        patch(name, answer, (&self.changes, steps), files)
+        patch(name, about(answer), (&self.changes, steps), files)
     }
 }
 

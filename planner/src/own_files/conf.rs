@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// A key, its value, and where they stand in the file, in bytes.
 #[derive(Debug)]
-pub(super) struct ConfWord {
+pub(crate) struct ConfWord {
     /// In lower case.
     key: String,
     /// From the key to the end of the value.
@@ -19,7 +19,7 @@ pub(super) struct ConfWord {
 
 /// A line, with those that it goes on in.
 #[derive(Debug)]
-pub(super) struct ConfLine {
+pub(crate) struct ConfLine {
     words: Vec<ConfWord>,
     /// Where another key can be put.
     end: usize,
@@ -30,7 +30,7 @@ pub(super) struct ConfLine {
 
 impl ConfLine {
     /// Whether a value goes on in the next line, or is added to.
-    pub(super) fn is_odd(&self) -> bool {
+    pub(crate) fn is_odd(&self) -> bool {
         self.is_odd
     }
 
@@ -41,8 +41,8 @@ impl ConfLine {
 
 /// A file.
 #[derive(Debug)]
-pub(super) struct Conf {
-    pub(super) text: String,
+pub(crate) struct Conf {
+    pub(crate) text: String,
 }
 
 /// What a line says before its comment.
@@ -100,7 +100,7 @@ fn words(said: &str, from: usize) -> (Vec<ConfWord>, bool) {
 
 impl Conf {
     /// The lines that there are.
-    pub(super) fn lines(&self) -> Vec<ConfLine> {
+    pub(crate) fn lines(&self) -> Vec<ConfLine> {
         let mut found = Vec::new();
         let mut open: Option<ConfLine> = None;
         let mut from = 0;
@@ -133,24 +133,34 @@ impl Conf {
     }
 
     /// The value of a key of a line.
-    pub(super) fn get(&self, line: &ConfLine, key: &str) -> Option<&str> {
+    pub(crate) fn get(&self, line: &ConfLine, key: &str) -> Option<&str> {
         line.word(key).map(|word| self.slice(&word.value))
     }
 
     /// The line that names a partition.
-    pub(super) fn partition(&self, name: &str) -> Option<ConfLine> {
+    pub(crate) fn partition(&self, name: &str) -> Option<ConfLine> {
         self.lines().into_iter().find(|line| self.get(line, "PartitionName") == Some(name))
     }
 
+    /// The first line in which each of these keys has its value.
+    pub(crate) fn line(&self, with: &[(&str, &str)]) -> Option<ConfLine> {
+        self.lines().into_iter().find(|line| with.iter().all(|(key, value)| self.get(line, key) == Some(value)))
+    }
+
+    /// The values of a key, in the order of the lines.
+    pub(crate) fn values(&self, key: &str) -> Vec<String> {
+        self.lines().iter().filter_map(|line| self.get(line, key)).map(str::to_owned).collect()
+    }
+
     /// The last line that sets a key of the whole cluster.
-    pub(super) fn global(&self, key: &str) -> Option<ConfLine> {
+    pub(crate) fn global(&self, key: &str) -> Option<ConfLine> {
         let of = |line: &ConfLine, key: &str| self.get(line, key).is_some();
         let is = |line: &ConfLine| of(line, key) && !of(line, "PartitionName") && !of(line, "NodeName");
         self.lines().into_iter().rev().find(is)
     }
 
     /// The value of a key that holds for partitions which do not set it, from the last default above a line.
-    pub(super) fn default_of(&self, below: &ConfLine, key: &str) -> Option<String> {
+    pub(crate) fn default_of(&self, below: &ConfLine, key: &str) -> Option<String> {
         let lines = self.lines();
         let is_default = |line: &&ConfLine| {
             line.next < below.next
@@ -160,7 +170,7 @@ impl Conf {
     }
 
     /// Sets a key of a line; the value before, where it was another. The line is to be looked up again then.
-    pub(super) fn set(&mut self, line: &ConfLine, key: &str, value: &str) -> Option<Option<String>> {
+    pub(crate) fn set(&mut self, line: &ConfLine, key: &str, value: &str) -> Option<Option<String>> {
         match line.word(key).map(|word| word.value.clone()) {
             Some(range) => {
                 let before = self.slice(&range).to_owned();
@@ -178,13 +188,13 @@ impl Conf {
     }
 
     /// The keys and values of a line as they are written, in one line without its comments.
-    pub(super) fn copy(&self, line: &ConfLine) -> String {
+    pub(crate) fn copy(&self, line: &ConfLine) -> String {
         let words: Vec<&str> = line.words.iter().map(|word| self.slice(&word.whole)).collect();
         words.join(" ")
     }
 
     /// Puts a line behind another, or before the first partition, or at the end.
-    pub(super) fn insert(&mut self, behind: Option<&ConfLine>, line: &str) {
+    pub(crate) fn insert(&mut self, behind: Option<&ConfLine>, line: &str) {
         let ending = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
         let lines = self.lines();
         let first = || {

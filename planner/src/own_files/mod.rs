@@ -1,0 +1,141 @@
+//! Files that the user already has, and patches to them: what plans write beside the files that they emit anew.
+//!
+//! Only the values that a plan is about are set; other comments and keys and the order of lines stay. A patch begins with what is to be expected, then each change with its
+//! reason, then what of the plan could not be put into the files, and why. `patch -p1` and `git apply` take it; with `-R` it is taken back.
+//!
+//! `conf` takes Slurm's files apart, and [`SlurmFiles`] changes several of them together; objects of Kubernetes are changed as YAML.
+//!
+//! O(bytes × changes). Worked example: `QOS=a # ours` whose value becomes `b` gives the lines `-QOS=a # ours` and `+QOS=b # ours`, and above them "slurm.conf: QOS a → b: why".
+
+mod conf;
+mod gres;
+mod slurm;
+
+pub(crate) use conf::{Conf, ConfLine};
+pub(crate) use gres::{Gres, NodeLine};
+pub(crate) use slurm::SlurmFiles;
+
+use similar::TextDiff;
+use tracecast_analytics::report::format;
+
+use crate::error::{Error, Result};
+use crate::plan::Emitted;
+use crate::yaml::amend::Amended;
+
+/// A file of the user's.
+#[derive(Debug, Clone)]
+pub struct OwnFile {
+    /// Its name, as the user wrote it.
+    pub(crate) name: String,
+    /// What is in it.
+    pub(crate) text: String,
+    /// The same, taken apart; none if it is Slurm's, as its name says.
+    pub(crate) objects: Option<Amended>,
+}
+
+impl OwnFile {
+    /// A file and what is in it.
+    ///
+    /// # Errors
+    /// If a patch cannot name it, or if it is not Slurm's and no YAML; then the line is told.
+    pub fn new(name: String, text: String) -> Result<Self> {
+        let is_slurm = name.ends_with(".conf");
+        let objects = (!is_slurm).then(|| Amended::new(&name, &text)).transpose().map_err(|error| match error {
+            Error::File { file, line, what } => {
+                let what = format!("{what} (a template has to be rendered first; Slurm's files end in .conf)");
+                Error::File { file, line, what }
+            }
+            other => other,
+        })?;
+        let file = Self { name, text, objects };
+        if file.path().split('/').any(|part| part == "..") || file.name.chars().any(char::is_control) {
+            let remedy = "name it from a folder above it, or from /".to_owned();
+            return Err(Error::Malformed { what: "name of a file to be patched", found: file.name, remedy });
+        }
+        Ok(file)
+    }
+
+    /// Whether it is Slurm's, by its name: all others are YAML or JSON.
+    pub fn is_slurm(&self) -> bool {
+        self.objects.is_none()
+    }
+
+    /// Its name within a patch.
+    pub fn path(&self) -> &str {
+        self.name.trim_start_matches("./").trim_start_matches('/')
+    }
+}
+
+/// A patch, and how much of the plan is in it.
+#[derive(Debug, Clone)]
+pub struct Patch {
+    /// Its name and text.
+    pub file: Emitted,
+    /// Values that it sets.
+    pub made: usize,
+    /// Parts of the plan that could not be put in; the patch says which, and why.
+    pub left: usize,
+}
+
+impl Patch {
+    /// What it holds, in a line.
+    pub fn told(&self) -> String {
+        let (name, _) = &self.file;
+        let made = format::counted(self.made as u64, "change", "changes");
+        match self.left {
+            0 => format!("{name}: {made} to your files"),
+            left => {
+                let left = format::counted(left as u64, "part", "parts");
+                format!(
+                    "{name}: {made} to your files; {left} of the plan could not be put in, its head says which and why"
+                )
+            }
+        }
+    }
+}
+
+/// What a patch does and does not.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// Each change and its reason.
+    pub(crate) made: Vec<String>,
+    /// What could not be changed, and why.
+    pub(crate) left: Vec<String>,
+}
+
+/// A patch called `name` of files with their new texts. It begins with what is said `about` the plan; `steps` are what has to be done beside it.
+pub(crate) fn patch<'f>(
+    name: &str,
+    about: Vec<String>,
+    (changes, steps): (&Changes, &str),
+    files: impl Iterator<Item = (&'f OwnFile, String)>,
+) -> Patch {
+    let mut lines = about;
+    if changes.made.is_empty() {
+        lines.push("Nothing in the files is to be changed.".to_owned());
+    } else {
+        lines.push(format!(
+            "Apply, in the folder that the files were named from (in / if their names begin with it): patch -p1 --dry-run < PATH/{name}, then the same without --dry-run. \
+             To take it back: with -R. Then load the files, as ever."
+        ));
+        lines.extend((!steps.is_empty()).then(|| steps.to_owned()));
+        lines.push("Changes (comments beside them may no longer be true):".to_owned());
+        lines.extend(changes.made.iter().map(|change| format!("  {change}.")));
+    }
+    if !changes.left.is_empty() {
+        lines.push("Not in this patch:".to_owned());
+        lines.extend(changes.left.iter().map(|left| format!("  {left}.")));
+    }
+    let mut content: String = lines.iter().map(|line| format!("# {}\n", line.replace(['\n', '\r'], " "))).collect();
+    for (file, now) in files {
+        // Lines as patch has them, which do not end at a lone carriage return.
+        let (old, new): (Vec<&str>, Vec<&str>) =
+            (file.text.split_inclusive('\n').collect(), now.split_inclusive('\n').collect());
+        let diff = TextDiff::configure().newline_terminated(true).diff_slices(&old, &new);
+        // With a tab behind it, a name may hold blanks.
+        let tab = if file.path().contains(' ') { "\t" } else { "" };
+        let (from, to) = (format!("a/{}{tab}", file.path()), format!("b/{}{tab}", file.path()));
+        content.push_str(&diff.unified_diff().header(&from, &to).to_string());
+    }
+    Patch { file: (name.to_owned(), content), made: changes.made.len(), left: changes.left.len() }
+}
