@@ -11,11 +11,15 @@
 //! them and promises to VCs do not count. Jobs are submitted as they were, though users may submit more where they wait
 //! less.
 //!
+//! Beside the replays stands what [queueing theory](theory) says of the same queues.
+//!
 //! Complexity: that of four replays, run side by side.
 //!
 //! Worked number: VCs a and b with a node of one GPU each; a's three jobs of 100 s and b's one job of 100 s are all submitted
 //! at 0 s. As they stand, a's wait 0, 100 and 200 s: 300 GPU-seconds. On one pool of two GPUs the four start at 0, 0, 100 and
 //! 100 s: 200 GPU-seconds.
+
+pub mod theory;
 
 use std::collections::BTreeMap;
 
@@ -32,8 +36,9 @@ use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, worth};
 use crate::replay::compare::{self, IntervalEstimate};
 use crate::replay::fidelity::Fidelity;
 use crate::replay::input::{Hosts, Loaded, Options, load};
-use crate::replay::metric::{JobTimes, Times};
+use crate::replay::metric::{JobTimes, OfferedLoads, Times, VcLoad};
 use crate::sim::{Cluster, Policy, Scan, Workload, simulate};
+use theory::{PoolingCheck, VcQueue};
 
 /// Share of the GPU time that must be that of jobs which can be replayed: the others would make room that was not there.
 const LEAST_REPLAYED: f64 = 0.9;
@@ -120,6 +125,8 @@ pub struct Pooling {
     pub mean_wait_change_s: Option<IntervalEstimate>,
     /// By VC under the policy that leads, most GPU-hours waited apart first.
     pub by_vc: Vec<OfVc>,
+    /// What queueing theory says, beside the replays under the policy that leads; `None` where VCs share nodes, or too few jobs come to tell.
+    pub theory: Option<PoolingCheck>,
     /// What was assumed, in words.
     pub notes: Vec<String>,
 }
@@ -214,6 +221,8 @@ fn replay(loaded: &Loaded, gpu_jobs: usize) -> std::result::Result<Pooling, crat
     let fidelity = Fidelity::of(workload, schedule, &loaded.recorded_start_ms)?;
     let (nodes, gpus) = loaded.cluster.largest();
     let by_vc = by_vc(loaded, &compared, apart, pooled);
+    let waits_s = pairs.first().map(|(_, pair, ..)| [&pair.apart, &pair.pooled].map(|of| of.wait_s.mean_s));
+    let theory = waits_s.and_then(|waits_s| in_theory(loaded, &by_vc, waits_s));
     let change = compare::compare(workload, &[("apart", apart), ("pooled", pooled)], SEED)?;
     Ok(Pooling {
         mean_wait_change_s: change.differences.first().map(|change| change.mean_wait_s),
@@ -226,6 +235,7 @@ fn replay(loaded: &Loaded, gpu_jobs: usize) -> std::result::Result<Pooling, crat
         recorded,
         fidelity,
         by_vc,
+        theory,
         notes: loaded.notes.clone(),
         replays: pairs.into_iter().map(|(_, pair, ..)| pair).collect(),
     })
@@ -254,6 +264,19 @@ fn by_vc(loaded: &Loaded, compared: &[usize], apart: &JobTimes, pooled: &JobTime
         .collect();
     found.sort_by(|a, b| b.apart_gpu_hours.total_cmp(&a.apart_gpu_hours).then_with(|| a.vc.cmp(&b.vc)));
     found
+}
+
+/// What queueing theory says of the jobs, with the mean waits of the replays apart and pooled, seconds.
+fn in_theory(loaded: &Loaded, by_vc: &[OfVc], replayed_s: [f64; 2]) -> Option<PoolingCheck> {
+    let workload = &loaded.workload;
+    let offered = OfferedLoads::of(workload, &loaded.cluster, |_| true)?;
+    let replayed = |name: &str| by_vc.iter().find(|vc| vc.vc == name).map(|vc| vc.apart_mean_wait_s);
+    fn queue(of: &VcLoad, replayed: impl Fn(&str) -> Option<f64>) -> Option<VcQueue<'_>> {
+        Some(VcQueue { name: &of.vc, gpus: of.own_gpus?, replayed_mean_wait_s: replayed(&of.vc) })
+    }
+    let vcs: Option<Vec<VcQueue<'_>>> = offered.by_vc.iter().map(|of| queue(of, replayed)).collect();
+    let (first, last) = (workload.submit_ms.first()?, workload.submit_ms.last()?);
+    PoolingCheck::of(workload, &vcs?, (*first, last + 1), replayed_s)
 }
 
 impl Waited {
@@ -402,6 +425,16 @@ impl Pooling {
                  have. Users are taken to submit what they did, whatever they wait.",
             )
             .with_coverage(self.coverage())
+    }
+
+    /// What queueing theory says, as a section of a report.
+    pub fn theory_section(&self) -> Option<Section> {
+        let theory = self.theory.as_ref()?;
+        let policy = self.replays.first().map_or("", |pair| pair.policy.as_str());
+        let section = theory.section("queueing-theory", "the jobs");
+        let finding = theory.warning("the jobs").unwrap_or_else(|| section.finding.clone());
+        let coverage = format!("The GPU jobs that are replayed on one pool; the replays are {policy}.");
+        Some(Section { finding, ..section }.with_coverage(coverage))
     }
 
     /// The section of a report on a trace that does not allow it.

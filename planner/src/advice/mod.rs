@@ -187,15 +187,16 @@ fn nothing(partly: bool) -> String {
     )
 }
 
-/// Puts the replay on one pool behind the shares of waiting that met idle GPUs.
+/// Puts the replay on one pool, and what theory says of it, behind the shares of waiting that met idle GPUs.
 fn add_pooling(document: &mut Report, pooling: &std::result::Result<Pooling, String>) {
-    let section = match pooling {
-        Ok(found) => found.section(),
-        Err(reason) => Pooling::unavailable(reason),
+    let (section, theory) = match pooling {
+        Ok(found) => (found.section(), found.theory_section()),
+        Err(reason) => (Pooling::unavailable(reason), None),
     };
-    let section = section.answering(Question::Wait);
     let place = document.sections.iter().position(|other| other.id == Poolable::ID).map_or(0, |at| at + 1);
-    document.sections.insert(place.min(document.sections.len()), section);
+    let place = place.min(document.sections.len());
+    let added = std::iter::once(section).chain(theory).map(|section| section.answering(Question::Wait));
+    document.sections.splice(place..place, added);
 }
 
 /// Puts where the energy went before what devices draw, with what the trace itself holds of factors; the figure of the row is the audit's.

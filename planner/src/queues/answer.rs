@@ -20,12 +20,12 @@ use tracecast_analytics::trace::SourceRecord;
 
 use super::journal::SearchRun;
 use super::objective::{JobWaits, Objective};
-use super::pooling::PoolingCheck;
-use super::search::{QueuesRequest, SearchOutcome, TriedSetup, VcOutcome, search};
+use super::search::{Ablated, QueuesRequest, SearchOutcome, TriedSetup, VcOutcome, search};
 use super::setup::{QueueChange, Setup};
 use super::share::{Shares, Sharing, ShortQueue, ceiling_of, is_private};
 use crate::error::{Error, Result};
 use crate::plan::{Effect, Recommendation, WORTH, worth};
+use crate::pooling::theory::{PoolingCheck, VcQueue};
 use crate::replay::answer::KnownByRun;
 use crate::replay::compare::IntervalEstimate;
 use crate::replay::fidelity::Fidelity;
@@ -138,8 +138,10 @@ pub struct QueuesCandidate {
 pub struct QueuesAblation {
     /// What is taken back.
     pub change: QueueChange,
-    /// Whether what is left could have been chosen.
+    /// Whether what is left could have been chosen on today's demand.
     pub allowed: bool,
+    /// Draws of more work in which it could have been; none where the chosen need not hold for more work.
+    pub allowed_draws: Option<u64>,
     /// What is left costs so much in the earlier time, of today's 1.
     pub cost: f64,
     /// Waits of the earlier jobs.
@@ -422,7 +424,7 @@ pub struct QueuesAnswer {
     pub recommendation: Option<Recommendation>,
     /// Waits of the later jobs with all of the chosen but its order, backfill and placement; none if these are today's.
     pub in_todays_order: Option<WaitOf>,
-    /// Whether that could have been chosen: no VC waits longer than on nodes of its own, and every job runs that runs today.
+    /// Whether that could have been chosen: no VC waits longer than on nodes of its own, and every job runs that runs today; the same under more work, if the chosen has to hold for it.
     pub in_todays_order_allowed: Option<bool>,
     /// Files it rests on.
     pub sources: Vec<SourceRecord>,
@@ -508,6 +510,7 @@ impl QueuesAnswer {
                 Some(QueuesAblation {
                     change: ablated.change?,
                     allowed: ablated.without.is_allowed(),
+                    allowed_draws: ablated.grown.as_ref().map(|grown| grown.allowed_draws() as u64),
                     cost: ablated.without.earlier.cost,
                     earlier: ablated.without.earlier.waits.into(),
                     later: ablated.without.later.waits.into(),
@@ -551,7 +554,7 @@ impl QueuesAnswer {
             chosen: found.chosen,
             ablation,
             in_todays_order: in_todays_order.map(|ablated| ablated.without.later.waits.into()),
-            in_todays_order_allowed: in_todays_order.map(|ablated| ablated.without.is_allowed()),
+            in_todays_order_allowed: in_todays_order.map(Ablated::is_allowed),
             asked_gpu_s: found.asked_gpu_s.clone(),
             followed,
             held_out: HeldOut {
@@ -586,8 +589,19 @@ impl QueuesAnswer {
         answer.action = answer.act();
         let pooled = answer.sharing_alone(Sharing::OnePool).map(|pool| pool.later.mean_wait_s);
         answer.pooling = pooled.and_then(|pooled| {
+            let last = loaded.workload.submit_ms.last().copied()?;
+            let middle = i64::midpoint(found.split_ms, last);
+            let alone = |vc: usize| found.by_vc.iter().find(|of| of.vc == vc).map(|of| of.private.merit.mean_wait_s);
+            let vcs: Vec<VcQueue<'_>> = (0..)
+                .zip(&loaded.cluster.vcs)
+                .map(|(at, vc)| VcQueue {
+                    name: &vc.name,
+                    gpus: shares.gpus_at(at, middle),
+                    replayed_mean_wait_s: alone(at),
+                })
+                .collect();
             let replayed_s = [answer.held_out.private.mean_wait_s, pooled];
-            PoolingCheck::of((&loaded.workload, &loaded.cluster, &shares), answer.split_ms, replayed_s)
+            PoolingCheck::of(&loaded.workload, &vcs, (found.split_ms, last + 1), replayed_s)
         });
         if answer.followed
             && let Some(change) = change

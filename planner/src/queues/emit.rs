@@ -93,10 +93,10 @@ pub(super) fn about(answer: &QueuesAnswer) -> Vec<String> {
             ));
         }
         if answer.in_todays_order_allowed == Some(false) {
-            said.push(
-                "Without the order they are not allowed: on the earlier jobs a VC waits longer than on nodes of its own, or jobs do not run. Do not apply them before the order is in place."
-                    .to_owned(),
-            );
+            let grown = if answer.growth.is_some() { " or with more work" } else { "" };
+            said.push(format!(
+                "Without the order they are not allowed: on the earlier jobs{grown} a VC waits longer than on nodes of its own, or jobs do not run. Do not apply them before the order is in place."
+            ));
         }
         let priorities = !slurm::priorities(answer).is_empty();
         said.push(if priorities {

@@ -39,6 +39,11 @@ impl SetupGrown {
         self.draws.iter().filter(|of| of.is_allowed()).count()
     }
 
+    /// Whether it may be chosen in each draw.
+    pub fn is_allowed(&self) -> bool {
+        self.allowed_draws() == self.draws.len()
+    }
+
     /// VCs that the incentive was broken for in some draw, by position.
     pub fn wronged(&self) -> Vec<usize> {
         let mut found: Vec<usize> = self.draws.iter().flat_map(|of| of.wronged.iter().copied()).collect();
@@ -100,18 +105,10 @@ impl GrownSetups {
             let what = "no job before the split holds GPUs for any time, so there is no work to multiply";
             return Err(Error::NoJobs(what.to_owned()));
         }
-        let mut of = vec![SetupGrown { draws: Vec::new() }; tried.len()];
+        let setups: Vec<Setup> = tried.iter().map(|(setup, ..)| setup.clone()).collect();
         let mut ratios = Vec::new();
-        for draw in 0..growth.draws() {
-            let grown = growth.jobs(known, ground.cluster, draw)?;
-            ratios.push(grown.asked_gpu_s() / asked_gpu_s);
-            let name = format!("draw {draw} of {growth:?}");
-            let trial = Trial::new((name, (0, split_ms)), &grown, (ground, today, objective), run)?;
-            let setups: Vec<Setup> = tried.iter().map(|(setup, ..)| setup.clone()).collect();
-            for ((_, _, outcome), of) in trial.judge(setups, 0)?.into_iter().zip(&mut of) {
-                of.draws.push(outcome);
-            }
-        }
+        let mut ratio = |grown: &Workload| ratios.push(grown.asked_gpu_s() / asked_gpu_s);
+        let of = over_draws(growth, (known, split_ms), (ground, today, objective), &setups, run, &mut ratio)?;
         let gpu_time_ratio = OverDraws::of(&ratios);
         let gpu_time_ratio =
             gpu_time_ratio.ok_or_else(|| Error::Defect("there are fewer than two draws".to_owned()))?;
@@ -126,6 +123,51 @@ impl GrownSetups {
         let (of_growth, of_both) = (with(&|_, grown| grown), with(&both));
         Ok(Self { gpu_time_ratio, of_today: pick(tried), of_growth, of_both, of })
     }
+
+    /// What some setups do under the same draws: as it is known of those that were `tried`, by replays of the others.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub(super) fn of_each(
+        &self,
+        growth: &Growth,
+        jobs: (&Workload, i64),
+        with: (Ground<'_>, &Policy, &Objective),
+        (tried, setups): (&[Known], &[Setup]),
+        run: SearchRun<'_>,
+    ) -> Result<Vec<SetupGrown>> {
+        let known =
+            |setup: &Setup| tried.iter().position(|(known, ..)| known == setup).and_then(|at| self.of.get(at)).cloned();
+        let others: Vec<Setup> = setups.iter().filter(|setup| known(setup).is_none()).cloned().collect();
+        let mut found = over_draws(growth, jobs, with, &others, run, &mut |_| ())?.into_iter();
+        let all: Option<Vec<SetupGrown>> = setups.iter().map(|setup| known(setup).or_else(|| found.next())).collect();
+        all.ok_or_else(|| Error::Defect("a setup was not replayed under growth".to_owned()))
+    }
+}
+
+/// Replays setups on each draw of more work, which `told` gets to see.
+fn over_draws(
+    growth: &Growth,
+    (known, split_ms): (&Workload, i64),
+    with: (Ground<'_>, &Policy, &Objective),
+    setups: &[Setup],
+    run: SearchRun<'_>,
+    told: &mut dyn FnMut(&Workload),
+) -> Result<Vec<SetupGrown>> {
+    let mut of = vec![SetupGrown { draws: Vec::new() }; setups.len()];
+    if setups.is_empty() {
+        return Ok(of);
+    }
+    for draw in 0..growth.draws() {
+        let grown = growth.jobs(known, with.0.cluster, draw)?;
+        told(&grown);
+        let name = format!("draw {draw} of {growth:?}");
+        let trial = Trial::new((name, (0, split_ms)), &grown, with, run)?;
+        for ((_, _, outcome), of) in trial.judge(setups.to_vec(), 0)?.into_iter().zip(&mut of) {
+            of.draws.push(outcome);
+        }
+    }
+    Ok(of)
 }
 
 /// Today's demand and the grown one, half and half.

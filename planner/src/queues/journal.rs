@@ -9,6 +9,8 @@
 //! Each line is handed to the system whole, so that the end of the process loses none; after a round of the search they are on disk as well. A last line without its
 //! line break was cut off: it is dropped, and the setup is replayed again. Any other line that cannot be read is an error. One search at a time writes to a journal.
 //!
+//! Today's setup and the chosen are replayed at the end all the same, as intervals need each job: where the journal tells something else of them, it is refused.
+//!
 //! Numbers are written so that they read back the same to the last bit. O(bytes) to open, O(log lines) to look up. Worked example: a search is ended after 57 of 200
 //! replays, within the 58th line. Opened again, the journal holds 57 outcomes and drops one line; 143 setups are replayed.
 
@@ -164,7 +166,7 @@ impl Journal {
         let cut = if self.dropped { "; its last line was cut off and is dropped" } else { "" };
         (self.dropped || !self.known.is_empty()).then(|| {
             let replays = format::counted(self.known.len() as u64, "replay", "replays");
-            format!("{}: {replays} done before{cut}", self.name)
+            format!("{}: {replays} done before, of all jobs and draws{cut}", self.name)
         })
     }
 
@@ -186,6 +188,12 @@ impl Journal {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.write_all(&line).map_err(|source| Error::Io { file: self.name.clone(), source })?;
         Ok(outcome)
+    }
+
+    /// That what it tells is not what a replay finds.
+    fn contradicted(&self) -> Error {
+        let what = "a replay gives other waits than this journal tells, so another build of tracecast wrote it, or somebody changed it: delete it, and the search begins anew";
+        Error::File { file: self.name.clone(), line: 1, what: what.to_owned() }
     }
 
     /// That all that was written is on disk.
@@ -238,6 +246,11 @@ impl SearchRun<'_> {
         };
         (self.done)();
         found
+    }
+
+    /// That what is told of a setup is not what its replay finds.
+    pub(super) fn contradicted(&self) -> Error {
+        self.journal.map_or_else(|| Error::Defect("two replays of one setup differ".to_owned()), Journal::contradicted)
     }
 
     /// That what was found so far is on disk.
@@ -305,6 +318,29 @@ mod tests {
         let after = lines(&path);
         assert!(after.len() > before && after.windows(2).all(|pair| pair[0] != pair[1]));
         assert!(told.unwrap().contains(&format!("{} replays done before", before - 1)));
+    }
+
+    #[test]
+    fn one_that_tells_what_no_replay_finds_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("search.jsonl");
+        let (loaded, asked) = (uneven(300), request(None));
+        let (plain, _) = found(&path, &loaded, &asked);
+        let later = |text: &str| text.contains(r#""jobs":"later""#);
+        let of_today = format!("{:?}", plain.tried[0].setup).replace('"', "\\\"");
+        let altered: Vec<String> = fs::read_to_string(&path)
+            .unwrap()
+            .lines()
+            .map(|line| match later(line) && line.contains(&of_today) {
+                true => line.replacen("\"mean_wait_s\":", "\"mean_wait_s\":1", 1),
+                false => line.to_owned(),
+            })
+            .collect();
+        fs::write(&path, altered.join("\n") + "\n").unwrap();
+        let journal = search::journal(&path, &loaded, &asked).unwrap();
+        let run = SearchRun { journal: Some(&journal), ..SearchRun::default() };
+        let said = search::search(&loaded, &asked, run).unwrap_err().to_string();
+        assert!(said.contains("gives other waits") && said.contains("search.jsonl"), "{said}");
     }
 
     #[test]

@@ -8,7 +8,6 @@
 //!   nodes of its own), and held against the later jobs.
 //! * [`journal`]: what a search has replayed, on disk, so that it goes on after an interruption.
 //! * [`grown`]: whether it holds when demand grows.
-//! * [`pooling`]: what queueing theory says of one pool, beside the replays.
 //! * [`UnderKueue`]: what Kueue itself would make of it.
 //! * [`answer`]: the answer as data, and as a report. [`emit`]: the configuration as Slurm and Kueue read it.
 //!
@@ -21,7 +20,6 @@ pub mod grown;
 pub mod journal;
 pub mod measure;
 pub mod objective;
-pub mod pooling;
 pub mod search;
 pub mod setup;
 pub mod share;
@@ -32,6 +30,5 @@ mod under_kueue;
 pub use answer::{QueuesAnswer, UnderKueue};
 pub use journal::{Journal, SearchRun};
 pub use objective::Objective;
-pub use pooling::PoolingCheck;
 pub use search::QueuesRequest;
 pub use under_kueue::plan;

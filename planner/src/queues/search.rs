@@ -32,7 +32,7 @@ use std::path::Path;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::grown::GrownSetups;
+use super::grown::{GrownSetups, SetupGrown};
 use super::journal::{Head, Journal, SearchRun};
 use super::measure::{Classes, EarlierOutcome, FEWEST_OF_VC, Times, by_vc, compared};
 use super::objective::{JobWaits, Measured, Objective};
@@ -120,6 +120,15 @@ pub struct Ablated {
     pub change: Option<QueueChange>,
     /// The setup without it.
     pub without: TriedSetup,
+    /// The same under more work; `None` where the chosen need not hold for more.
+    pub grown: Option<SetupGrown>,
+}
+
+impl Ablated {
+    /// Whether what is left could have been chosen.
+    pub fn is_allowed(&self) -> bool {
+        self.without.is_allowed() && self.grown.as_ref().is_none_or(SetupGrown::is_allowed)
+    }
 }
 
 /// A VC on the later jobs.
@@ -336,6 +345,15 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
             None => trial.judge(vec![setup.clone()], 0)?.into_iter().next().ok_or(Error::NoScenario("there is none")),
         })
         .collect();
+    // If the chosen has to hold for more work, so has what is left of it.
+    let grown_back: Vec<Option<SetupGrown>> = match (&request.growth, &grown) {
+        (Some(growth), Some(grown)) if grown.of_both.is_some() => {
+            let setups: Vec<Setup> = back.iter().map(|(_, setup)| setup.clone()).collect();
+            let of = grown.of_each(growth, (&known, split_ms), with, (&tried, &setups), run)?;
+            of.into_iter().map(Some).collect()
+        }
+        _ => vec![None; back.len()],
+    };
     // The later jobs, in a replay of all.
     let told = told_of(workload, split_ms, &request.objective);
     let private = times(&ground, &private, workload, &[])?;
@@ -384,13 +402,13 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
     let (tried, front): (Vec<TriedSetup>, Vec<Option<OnFront>>) = both.into_iter().unzip();
     let ablated: Vec<Ablated> = ablated?
         .into_iter()
-        .zip(back)
-        .map(|(known, (change, _))| {
+        .zip(back.into_iter().zip(grown_back))
+        .map(|(known, ((change, _), grown))| {
             let without = match tried.iter().find(|tried| tried.setup == known.0) {
                 Some(tried) => tried.clone(),
                 None => later(known)?,
             };
-            Ok(Ablated { change, without })
+            Ok(Ablated { change, without, grown })
         })
         .collect::<Result<_>>()?;
     run.sync()?;
@@ -405,6 +423,11 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
     let Some(ideal) = tried.get(hindsight) else { return Err(Error::NoScenario("there is no candidate")) };
     let (picked_times, ideal) =
         (times(&ground, &chosen_setup, workload, &[])?, times(&ground, &ideal.setup, workload, &[])?);
+    // What a journal tells of these is replayed here anyway.
+    let told_so = |of: Option<&TriedSetup>, times: &Times| of.map(|of| of.later.waits) == times.waited(&jobs);
+    if !told_so(Some(first), &today_times) || !told_so(tried.get(chosen), &picked_times) {
+        return Err(run.contradicted());
+    }
     let runs = |job: &usize| [&picked_times, &ideal].iter().all(|times| times.wait_ms(*job).is_some());
     let ran: Vec<usize> = jobs.iter().copied().filter(runs).collect();
     let named = [("today", &today_times), ("chosen", &picked_times), ("hindsight", &ideal)];

@@ -161,7 +161,8 @@ impl Shares {
         &self.0
     }
 
-    /// The same, moved by a part (0 to 1) of the way to where each VC has as much of all shares as of all GPU time that was `asked` for, in whole GPUs.
+    /// The same, moved by a part (0 to 1) of the way to where each VC has as much of all shares as of all GPU time that was `asked` for, in whole GPUs. All together stays
+    /// what it is: what rounding down leaves goes, a GPU each, to those that lost most by it.
     #[must_use]
     pub fn moved(&self, asked: &[f64], part: f64) -> Self {
         let all: f64 = asked.iter().sum();
@@ -169,17 +170,18 @@ impl Shares {
             return self.clone();
         }
         let times: BTreeSet<i64> = self.0.iter().flatten().map(|(from, _)| *from).collect();
-        let of = |vc: usize| -> Amounts {
-            let wanted = asked.get(vc).copied().unwrap_or(0.0) / all;
-            let at = |now: &i64| {
-                let total: f64 = (0..self.0.len()).map(|vc| self.gpus_at(vc, *now)).sum();
-                // What is a whole number but for rounding is one.
-                let gpus = (1.0 - part) * self.gpus_at(vc, *now) + part * total * wanted + 1e-9;
-                (*now, gpus.floor() as u64 * MILLI)
+        let mut found: Vec<Amounts> = vec![Vec::new(); self.0.len()];
+        for now in times {
+            let total: f64 = (0..self.0.len()).map(|vc| self.gpus_at(vc, now)).sum();
+            let wanted = |vc: usize| {
+                let share = asked.get(vc).copied().unwrap_or(0.0) / all;
+                (1.0 - part) * self.gpus_at(vc, now) + part * total * share
             };
-            times.iter().map(at).collect()
-        };
-        Self((0..self.0.len()).map(of).collect())
+            for (amounts, gpus) in found.iter_mut().zip(whole(total, (0..self.0.len()).map(wanted))) {
+                amounts.push((now, gpus * MILLI));
+            }
+        }
+        Self(found)
     }
 
     /// Each share in two: what is left for other jobs, and what is kept for short ones.
@@ -256,6 +258,20 @@ fn at_moment(amounts: &[(i64, u64)], now: i64) -> f64 {
     amount_at(amounts, now) as f64 / MILLI as f64
 }
 
+/// Amounts as whole numbers that add up to the whole part of their `total`: each rounded down, and one more for those that lost most by it, the first of equals.
+fn whole(total: f64, amounts: impl Iterator<Item = f64>) -> Vec<u64> {
+    // What is a whole number but for rounding is one.
+    let amounts: Vec<f64> = amounts.map(|gpus| gpus + 1e-9).collect();
+    let mut found: Vec<u64> = amounts.iter().map(|gpus| gpus.floor() as u64).collect();
+    let left = ((total + 1e-9).floor() as u64).saturating_sub(found.iter().sum());
+    let mut by_loss: Vec<(f64, &mut u64)> = amounts.iter().map(|gpus| gpus.fract()).zip(&mut found).collect();
+    by_loss.sort_by(|a, b| b.0.total_cmp(&a.0));
+    for (_, gpus) in by_loss.into_iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
+        *gpus += 1;
+    }
+    found
+}
+
 /// The most GPUs that a VC with a share of `gpus` may use under a ceiling.
 pub fn ceiling_of(gpus: f64, ceiling: f64) -> f64 {
     (gpus * ceiling).ceil()
@@ -290,6 +306,8 @@ fn gpus_of(pool: &Pool) -> Amounts {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -312,12 +330,26 @@ mod tests {
         let shares = Shares::of(&Cluster::of_vcs(&[("a", 1, 12), ("b", 1, 4)])).unwrap();
         let half = shares.moved(&[7.0, 7.0], 0.5);
         assert_eq!((half.gpus_at(0, 0), half.gpus_at(1, 0)), (10.0, 6.0));
-        // A third of 16 is cut off to whole GPUs, so that nobody is promised what is not there.
-        let whole = shares.moved(&[1.0, 2.0], 1.0);
-        assert_eq!((whole.gpus_at(0, 0), whole.gpus_at(1, 0)), (5.0, 10.0));
+        // Thirds of 16 are 5 1/3 and 10 2/3: whole GPUs, and no more and no fewer than there are.
+        let thirds = shares.moved(&[1.0, 2.0], 1.0);
+        assert_eq!((thirds.gpus_at(0, 0), thirds.gpus_at(1, 0)), (5.0, 11.0));
         assert_eq!(shares.moved(&[0.0, 0.0], 1.0), shares);
         let (others, kept) = half.kept(ShortQueue { within_s: 60, part: 0.25 });
         assert_eq!((others.gpus_at(0, 0), kept.gpus_at(0, 0)), (8.0, 2.0));
+    }
+
+    proptest! {
+        /// However shares move, the pool's GPUs are all somebody's, and nobody's twice.
+        #[test]
+        fn no_gpu_is_lost_when_shares_move(of in prop::collection::vec((0u32..40, 0.0f64..1e6), 2..9), part in 0.0f64..=1.0) {
+            let names: Vec<String> = (0..of.len()).map(|vc| format!("vc{vc}")).collect();
+            let vcs: Vec<(&str, u32, u32)> = names.iter().zip(&of).map(|(name, (nodes, _))| (name.as_str(), *nodes, 8)).collect();
+            let shares = Shares::of(&Cluster::of_vcs(&vcs)).unwrap();
+            let asked: Vec<f64> = of.iter().map(|(_, asked)| *asked).collect();
+            let moved = shares.moved(&asked, part);
+            let sum = |of: &Shares| (0..names.len()).map(|vc| of.gpus_at(vc, 0)).sum::<f64>();
+            prop_assert_eq!(sum(&moved), sum(&shares));
+        }
     }
 
     #[test]

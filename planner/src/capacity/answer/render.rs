@@ -34,7 +34,7 @@ impl CapacityAnswer {
         said.push(self.action.clone());
         let all = self.in_all;
         said.push(format!(
-            "Of {} today{}, **{}** keep the target pool by pool{}.{}",
+            "Of {} today{}, **{}** keep the target pool by pool{}{}.{}",
             format::counted(all.now - all.not_judged.min(all.now), "node", "nodes"),
             if all.not_judged == 0 {
                 String::new()
@@ -46,7 +46,16 @@ impl CapacityAnswer {
                 None => String::new(),
                 Some(growth) => format!(" under growth ({})", growth_in_words(growth.factor, &growth.teams)),
             },
-            all.needed_in_one_pool.map_or_else(String::new, |nodes| format!(
+            match all.recommended.saturating_sub(all.not_judged) {
+                // Less than what is there is told by the action.
+                more if more > all.needed && more > all.now => format!(
+                    "; {} are recommended, as the fewest do not keep it on all days drawn anew",
+                    format::count(more)
+                ),
+                _ => String::new(),
+            },
+            // The action has said so already.
+            all.needed_in_one_pool.filter(|_| !self.shares_first()).map_or_else(String::new, |nodes| format!(
                 " If all VCs shared one pool it would be {} (`plan queues` says how).",
                 format::count(u64::from(nodes))
             ))

@@ -7,9 +7,8 @@ use tracecast_analytics::report::{
 };
 
 use super::super::measure::SLACK;
-use super::super::pooling::{DISAGREE, TheoryAndReplay};
 use super::super::share::Sharing;
-use super::{QueuesAnswer, QueuesCandidate, VcPlan, WaitOf};
+use super::{QueuesAblation, QueuesAnswer, QueuesCandidate, VcPlan, WaitOf};
 use crate::replay::compare::IntervalEstimate;
 
 /// Setups that a table shows of those that were searched.
@@ -34,7 +33,7 @@ impl QueuesAnswer {
         report.sections = vec![self.what_to_set(), self.tested()];
         report.sections.extend(self.each_change());
         report.sections.extend(self.growth_section());
-        report.sections.extend(self.pooling_section());
+        report.sections.extend(self.pooling.as_ref().map(|check| check.section("queues-pooling", "the later jobs")));
         report.sections.extend([self.on_the_front(), self.tried()]);
         report
     }
@@ -89,7 +88,7 @@ impl QueuesAnswer {
         said.extend(self.matters());
         said.extend(self.beyond_list());
         said.extend(self.naive());
-        said.extend(self.theory_warning());
+        said.extend(self.pooling.as_ref().and_then(|check| check.warning("the later jobs")));
         if let Some(recommendation) = &self.recommendation {
             said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
         }
@@ -122,55 +121,6 @@ impl QueuesAnswer {
         })
     }
 
-    /// Where queueing theory and the replays do not agree on pooling.
-    fn theory_warning(&self) -> Option<String> {
-        let check = self.pooling.as_ref().filter(|check| check.differs)?;
-        let theory =
-            |of: &TheoryAndReplay| of.theory_mean_wait_s.map_or_else(|| "without end".to_owned(), format::duration);
-        let replayed = |of: &TheoryAndReplay| format::duration(of.replayed_mean_wait_s);
-        Some(format!(
-            "**Queueing theory and the replays disagree** on pooling, by more than {DISAGREE} times: by theory the later jobs wait {} on nodes of their own and {} in one pool, in the replays {} and {}. Bursts, days and nights, and GPUs left over beside \
-             gangs are what theory does not know.",
-            theory(&check.apart),
-            theory(&check.pooled),
-            replayed(&check.apart),
-            replayed(&check.pooled)
-        ))
-    }
-
-    /// What queueing theory says of pooling, beside the replays.
-    fn pooling_section(&self) -> Option<Section> {
-        let check = self.pooling.as_ref()?;
-        let mut table = ReportTable::new(
-            "Mean wait of the later jobs",
-            vec![Column::text("How"), Column::number("By theory"), Column::number("In the replay")],
-        );
-        for (how, of) in [("each VC on its own nodes", &check.apart), ("one pool without shares", &check.pooled)] {
-            let theory = Cell::opt(of.theory_mean_wait_s, Cell::Duration);
-            table.rows.push(vec![how.into(), theory, Cell::Duration(of.replayed_mean_wait_s)]);
-        }
-        let gain = |gain: Option<f64>| Cell::opt(gain, |value| Cell::Float { value, digits: 1 });
-        table.rows.push(vec!["times as long apart".into(), gain(check.theory_gain), gain(check.replayed_gain)]);
-        let finding = match (check.differs, check.without_end.as_slice()) {
-            (true, _) => format!("Theory and replay differ by more than {DISAGREE} times."),
-            (false, []) => format!("Theory and replay agree within {DISAGREE} times."),
-            (false, _) => "Theory has no wait for VCs that ask for more than they have.".to_owned(),
-        };
-        let section = Section::new("queues-pooling", "What queueing theory says of one pool")
-            .with_finding(finding)
-            .with_table(table)
-            .with_definition("Erlang C with Allen and Cunneen's variability, as measured on the later jobs. A server is as many GPUs as a job holds on average, weighted by its run. First come, first served, without gangs, bursts or days.")
-            .with_definition(format!("They differ if a wait, or the gain where a minute is waited, is more than {DISAGREE} times that of the other, with a minute added to each wait."));
-        Some(if check.without_end.is_empty() {
-            section
-        } else {
-            let vcs = check.without_end.join(", ");
-            section.with_text(format!(
-                "By theory these ask for more than they have, and their queue grows without end: {vcs}."
-            ))
-        })
-    }
-
     /// Whether a VC is worse off than on nodes of its own.
     fn incentive(&self) -> String {
         let worse: Vec<String> = self
@@ -197,12 +147,17 @@ impl QueuesAnswer {
         }
     }
 
+    /// Whether the chosen without a change could have been chosen in its place.
+    fn could_be(&self, of: &QueuesAblation) -> bool {
+        of.allowed && of.allowed_draws.zip(self.growth.as_ref()).is_none_or(|(draws, growth)| draws == growth.draws)
+    }
+
     /// Which change matters most, where there are several.
     fn matters(&self) -> Option<String> {
         let most = self.ablation.first().filter(|_| self.followed && self.ablation.len() > 1)?;
         let chosen = self.held_out.recommended.mean_wait_s;
         let without_gain = |allowed: bool, between: &str, say: &dyn Fn(String) -> String| {
-            let idle = self.ablation.iter().filter(|of| of.allowed == allowed && of.later.mean_wait_s <= chosen);
+            let idle = self.ablation.iter().filter(|of| self.could_be(of) == allowed && of.later.mean_wait_s <= chosen);
             let names: Vec<&str> = idle.map(|of| of.change.in_words()).collect();
             if names.is_empty() { String::new() } else { say(names.join(between)) }
         };
@@ -264,8 +219,12 @@ impl QueuesAnswer {
     }
 
     fn what_to_set(&self) -> Section {
+        let (set, by_vc) = match self.followed {
+            true => ("What to set from now on", "What to set, VC by VC"),
+            false => ("What the VCs have, and keep", "VC by VC, with what the choice would have done"),
+        };
         let mut table = ReportTable::new(
-            "What to set, VC by VC",
+            by_vc,
             vec![
                 Column::text("VC"),
                 Column::number(format!("Own share, {}", self.resource.many())),
@@ -295,7 +254,7 @@ impl QueuesAnswer {
         table.note = Some(
             "The own share is that at the end of the data. Offered load is the GPU time that the VC's jobs ask for over that of today's own share while jobs come; above 1, no order on its own nodes catches up.".to_owned(),
         );
-        Section::new("queues-set", "What to set from now on").with_table(table)
+        Section::new("queues-set", set).with_table(table)
     }
 
     fn tested(&self) -> Section {
@@ -362,8 +321,13 @@ impl QueuesAnswer {
         let chosen = self.setup().filter(|_| !self.ablation.is_empty())?;
         table.rows.push(row("nothing", chosen.earlier, chosen.later, "chosen"));
         for of in &self.ablation {
-            let verdict = if of.allowed { "" } else { "not allowed" };
-            table.rows.push(row(of.change.in_words(), of.earlier, of.later, verdict));
+            let draws = of.allowed_draws.zip(self.growth.as_ref()).filter(|_| !self.could_be(of));
+            let verdict = match draws {
+                _ if !of.allowed => "not allowed".to_owned(),
+                Some((draws, growth)) => format!("allowed in {draws} of {} draws of more work", growth.draws),
+                None => String::new(),
+            };
+            table.rows.push(row(of.change.in_words(), of.earlier, of.later, &verdict));
         }
         Some(Section::new("queues-changes", "Which change matters").with_table(table))
     }
@@ -519,6 +483,7 @@ mod tests {
         let without = |change: QueueChange, allowed: bool, mean_wait_s: f64| QueuesAblation {
             change,
             allowed,
+            allowed_draws: None,
             cost: 1.0,
             earlier: later,
             later: WaitOf { mean_wait_s, ..later },
@@ -531,5 +496,25 @@ mod tests {
         answer.ablation[1].allowed = true;
         let said = answer.matters().unwrap();
         assert!(said.contains("nothing was gained by reclaiming") && !said.contains("keep it"), "{said}");
+    }
+
+    #[test]
+    fn who_asks_for_more_than_it_has_is_told_and_so_is_a_theory_that_fails() {
+        // Jobs of a ask for 6 GPUs × 18 min in every 10 min, of its 8 GPUs: 1.35 times as much. b asks for 1/8 of its node.
+        let mut answer = plan(Sharing::OnePool, None);
+        let loads: Vec<f64> = answer.vcs.iter().map(|vc| (vc.offered_load.unwrap() * 100.0).round() / 100.0).collect();
+        assert_eq!(loads, [1.35, 0.13]);
+        assert!((answer.offered_load.unwrap() - 0.74).abs() < 0.01);
+        let said = answer.report().summary.join(" ");
+        assert!(said.contains("asked for by Vision_A (1.35)"), "{said}");
+        assert!(answer.pooling.as_ref().unwrap().without_end == ["a"], "{:?}", answer.pooling);
+        assert!(answer.report().sections.iter().any(|section| section.id == "queues-pooling"));
+        answer.offered_load = Some(1.2);
+        let said = answer.report().summary.join(" ");
+        assert!(said.contains("ask for 1.20 times the GPU time that there is") && !said.contains("(1.35)"), "{said}");
+        let check = answer.pooling.as_mut().unwrap();
+        assert_eq!(check.differs, said.contains("theory and the replays disagree"));
+        check.differs = true;
+        assert!(answer.report().summary.join(" ").contains("disagree** on pooling, by more than 3 times"));
     }
 }

@@ -1,0 +1,299 @@
+//! What queueing theory says of each VC's queue and of putting all on one pool, beside what replays say: a cross-check, which warns where the two do not agree.
+//!
+//! Each VC on nodes of its own is a queue of servers of ḡ GPUs with its own rate, runs and variability, and so is the pool of all ([`AskedFor`]): the mean waits are those of Erlang C with Allen and
+//! Cunneen's variability, of the queues apart as the mean over their jobs. The replays are of each VC on nodes of its own, and of one pool without shares. Theory and replay **disagree** if a wait of theirs, or
+//! the gain (the one wait over the other), is more than three times that of the other, with a minute added to each wait so that seconds do not count. Where a VC asks for more servers than it has, theory has no wait for it, and says so.
+//! Beside each queue stand the GPUs with which one job in twenty would wait at all, by the rule of the square root.
+//!
+//! O(jobs log jobs). Worked number: two VCs with a server each, half in use, wait a mean run apart and a third of one in a pool: a gain of 3.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
+
+use crate::capacity::rule::AskedFor;
+use crate::capacity::theory::{Traffic, erlang_c, mean_wait_apart_s, pooling_gain, square_root_staffing};
+use crate::sim::Workload;
+
+/// By how many times theory and replay may differ.
+const DISAGREE: f64 = 3.0;
+/// What is added to waits before they are compared, seconds.
+const MINUTE_S: f64 = 60.0;
+/// Share of the jobs that may wait at all where GPUs are told by the rule of the square root.
+const MAY_WAIT: f64 = 0.05;
+
+/// A VC, as it is held against theory.
+#[derive(Debug, Clone, Copy)]
+pub struct VcQueue<'n> {
+    /// Its name.
+    pub name: &'n str,
+    /// GPUs of its own.
+    pub gpus: f64,
+    /// Mean wait of its jobs in the replay on these, seconds; none if none ran.
+    pub replayed_mean_wait_s: Option<f64>,
+}
+
+/// A mean wait by theory and in the replay.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct TheoryAndReplay {
+    /// By theory, seconds; none where a queue asks for more servers than it has.
+    pub theory_mean_wait_s: Option<f64>,
+    /// In the replay, seconds.
+    pub replayed_mean_wait_s: f64,
+}
+
+impl TheoryAndReplay {
+    fn differs(&self) -> bool {
+        self.theory_mean_wait_s.is_some_and(|theory| far(theory + MINUTE_S, self.replayed_mean_wait_s + MINUTE_S))
+    }
+
+    /// The one by theory, in words.
+    fn by_theory(&self) -> String {
+        self.theory_mean_wait_s.map_or_else(|| "without end".to_owned(), format::duration)
+    }
+}
+
+/// A VC's queue on GPUs of its own, as theory sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct QueueInTheory {
+    /// The VC.
+    pub vc: String,
+    /// Its GPUs.
+    pub gpus: f64,
+    /// GPUs that its jobs would hold on average if none waited, over those that it has; theory has no wait from 1 on. None without GPUs.
+    pub load: Option<f64>,
+    /// Share of its jobs that wait at all, by Erlang C.
+    pub waiting_share: f64,
+    /// Their mean wait; none where none ran in the replay.
+    pub mean_wait: Option<TheoryAndReplay>,
+    /// GPUs with which one job in twenty would wait at all, by the rule of the square root.
+    pub square_root_gpus: f64,
+    /// Whether one mean wait is more than three times the other.
+    pub differs: bool,
+}
+
+/// What pooling gains, by theory and in the replay.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PoolingCheck {
+    /// Each VC on nodes of its own.
+    pub apart: TheoryAndReplay,
+    /// One pool of all nodes.
+    pub pooled: TheoryAndReplay,
+    /// How many times longer jobs wait apart, by theory; none where it has no wait, or the mean wait in the pool is less than a second.
+    pub theory_gain: Option<f64>,
+    /// The same in the replay; none where the mean wait in the pool is less than a second.
+    pub replayed_gain: Option<f64>,
+    /// Each VC, in the order of the cluster, where its jobs are enough to tell.
+    pub queues: Vec<QueueInTheory>,
+    /// VCs that ask for more servers than they have, so that theory has them wait for ever.
+    pub without_end: Vec<String>,
+    /// Whether a wait or the gain is more than three times that of the other.
+    pub differs: bool,
+}
+
+/// Whether one is so many times the other that they disagree.
+fn far(a: f64, b: f64) -> bool {
+    a > b * DISAGREE || b > a * DISAGREE
+}
+
+/// The jobs of a VC.
+fn of_vc(workload: &Workload, vc: usize) -> Workload {
+    let rows: Vec<u32> =
+        (0u32..).zip(&workload.vc).filter(|(_, of)| usize::from(**of) == vc).map(|(job, _)| job).collect();
+    workload.only(&rows)
+}
+
+impl PoolingCheck {
+    /// Of what theory and the replays say, apart and pooled.
+    fn new(theory_s: [Option<f64>; 2], replayed_s: [f64; 2], theory_gain: Option<f64>) -> Self {
+        let [apart, pooled] = std::array::from_fn(|at| TheoryAndReplay {
+            theory_mean_wait_s: theory_s.get(at).copied().flatten(),
+            replayed_mean_wait_s: replayed_s.get(at).copied().unwrap_or(0.0),
+        });
+        // Over a wait of less than a second a gain is in the millions, and says nothing.
+        let waits = |wait_s: f64| wait_s >= 1.0;
+        let theory_gain = theory_gain.filter(|_| pooled.theory_mean_wait_s.is_some_and(waits));
+        let replayed_gain =
+            waits(pooled.replayed_mean_wait_s).then(|| apart.replayed_mean_wait_s / pooled.replayed_mean_wait_s);
+        // Of waits of seconds the gain says nothing.
+        let matters =
+            |of: &TheoryAndReplay| of.replayed_mean_wait_s.min(of.theory_mean_wait_s.unwrap_or(0.0)) > MINUTE_S;
+        let gains = theory_gain.zip(replayed_gain).filter(|_| matters(&pooled));
+        let differs = apart.differs() || pooled.differs() || gains.is_some_and(|(theory, replay)| far(theory, replay));
+        Self { apart, pooled, theory_gain, replayed_gain, queues: Vec::new(), without_end: Vec::new(), differs }
+    }
+
+    /// Of the jobs submitted within `window`, milliseconds, whose mean waits in the replays are `replayed_s` apart and pooled; `None` where too few come to tell. `vcs` are in the order of
+    /// the workload's.
+    pub fn of(workload: &Workload, vcs: &[VcQueue<'_>], window: (i64, i64), replayed_s: [f64; 2]) -> Option<Self> {
+        let mut apart: Vec<(Traffic, u32)> = Vec::new();
+        let mut queues = Vec::new();
+        for (vc, known) in vcs.iter().enumerate() {
+            let Some(asked) = AskedFor::of(&of_vc(workload, vc), window) else { continue };
+            let (traffic, servers) = (asked.traffic, asked.servers(known.gpus as u64));
+            let mean_wait = known.replayed_mean_wait_s.map(|replayed_mean_wait_s| TheoryAndReplay {
+                theory_mean_wait_s: traffic.mean_wait_s(servers),
+                replayed_mean_wait_s,
+            });
+            queues.push(QueueInTheory {
+                vc: known.name.to_owned(),
+                gpus: known.gpus,
+                load: (known.gpus > 0.0).then(|| traffic.load() * asked.gang_gpus / known.gpus),
+                waiting_share: erlang_c(servers, traffic.load()),
+                differs: mean_wait.is_some_and(|wait| wait.differs()),
+                mean_wait,
+                square_root_gpus: square_root_staffing(traffic.load(), MAY_WAIT) * asked.gang_gpus,
+            });
+            apart.push((traffic, servers));
+        }
+        let all = AskedFor::of(workload, window)?;
+        let gpus: f64 = vcs.iter().map(|vc| vc.gpus).sum();
+        let pooled = (all.traffic, all.servers(gpus as u64));
+        let theory_s = [mean_wait_apart_s(&apart), pooled.0.mean_wait_s(pooled.1)];
+        let endless =
+            apart.iter().zip(&queues).filter(|((traffic, servers), _)| traffic.mean_wait_s(*servers).is_none());
+        let without_end = endless.map(|(_, queue)| queue.vc.clone()).collect();
+        Some(Self { queues, without_end, ..Self::new(theory_s, replayed_s, pooling_gain(&apart, &pooled)) })
+    }
+
+    /// Where the two do not agree, in words. `jobs` says which jobs, such as "the later jobs".
+    pub fn warning(&self, jobs: &str) -> Option<String> {
+        self.differs.then(|| {
+            format!(
+                "**Queueing theory and the replays disagree** on pooling, by more than {DISAGREE} times: by theory {jobs} wait {} on nodes of their own and {} in one pool, in the replays {} and {}. Bursts, days and nights, and GPUs left over beside \
+                 gangs are what theory does not know.",
+                self.apart.by_theory(),
+                self.pooled.by_theory(),
+                format::duration(self.apart.replayed_mean_wait_s),
+                format::duration(self.pooled.replayed_mean_wait_s)
+            )
+        })
+    }
+
+    /// The section of a report.
+    pub fn section(&self, id: &str, jobs: &str) -> Section {
+        let by_theory = format!(
+            "By queueing theory {jobs} wait {} on average on nodes of their own, and {} in one pool",
+            self.apart.by_theory(),
+            self.pooled.by_theory()
+        );
+        let finding = match (self.differs, self.without_end.as_slice()) {
+            (true, _) => format!("{by_theory}; the replays differ by more than {DISAGREE} times."),
+            (false, []) => format!("{by_theory}; the replays agree within {DISAGREE} times."),
+            (false, _) => format!("{by_theory}, as some VCs ask for more than they have."),
+        };
+        let section = Section::new(id, "What queueing theory says")
+            .with_finding(finding)
+            .with_table(self.together(jobs))
+            .with_table(self.by_vc())
+            .with_definition(format!("Erlang C with Allen and Cunneen's variability, as measured on {jobs}. A server is as many GPUs as a job holds on average, weighted by its run. First come, first served, without gangs, bursts or days."))
+            .with_definition(format!("They differ if a wait, or the gain where a minute is waited, is more than {DISAGREE} times that of the other, with a minute added to each wait."))
+            .with_definition(format!("**Would wait**: the share of the jobs that wait at all. **For {} to wait**: GPUs by the rule of the square root.", format::percent(MAY_WAIT)));
+        let differ: Vec<&str> = self.queues.iter().filter(|of| of.differs).map(|of| of.vc.as_str()).collect();
+        let differ = (!differ.is_empty()).then(|| {
+            format!("In these VCs the two mean waits differ by more than {DISAGREE} times: {}.", differ.join(", "))
+        });
+        let endless = (!self.without_end.is_empty()).then(|| {
+            let vcs = self.without_end.join(", ");
+            format!("By theory these ask for more than they have, and their queue grows without end: {vcs}.")
+        });
+        differ.into_iter().chain(endless).fold(section, Section::with_text)
+    }
+
+    fn together(&self, jobs: &str) -> ReportTable {
+        let mut table = ReportTable::new(
+            format!("Mean wait of {jobs}"),
+            vec![Column::text("How"), Column::number("By theory"), Column::number("In the replay")],
+        );
+        for (how, of) in [("each VC on its own nodes", &self.apart), ("one pool without shares", &self.pooled)] {
+            let theory = Cell::opt(of.theory_mean_wait_s, Cell::Duration);
+            table.rows.push(vec![how.into(), theory, Cell::Duration(of.replayed_mean_wait_s)]);
+        }
+        let gain = |gain: Option<f64>| Cell::opt(gain, |value| Cell::Float { value, digits: 1 });
+        table.rows.push(vec!["times as long apart".into(), gain(self.theory_gain), gain(self.replayed_gain)]);
+        table
+    }
+
+    fn by_vc(&self) -> ReportTable {
+        let mut table = ReportTable::new(
+            "Each VC on its own nodes",
+            vec![
+                Column::text("VC"),
+                Column::number("GPUs"),
+                Column::number("Load"),
+                Column::number("Would wait"),
+                Column::number("Mean wait by theory"),
+                Column::number("In the replay"),
+                Column::number(format!("GPUs for {} to wait", format::percent(MAY_WAIT))),
+            ],
+        );
+        for queue in &self.queues {
+            let theory =
+                queue.mean_wait.map_or_else(|| Cell::opt(None, Cell::Duration), |wait| wait.by_theory().into());
+            table.rows.push(vec![
+                queue.vc.as_str().into(),
+                Cell::float(queue.gpus, 0),
+                Cell::opt(queue.load, |value| Cell::Float { value, digits: 2 }),
+                Cell::Percent(queue.waiting_share),
+                theory,
+                Cell::opt(queue.mean_wait, |wait| Cell::Duration(wait.replayed_mean_wait_s)),
+                Cell::float(queue.square_root_gpus, 0),
+            ]);
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use crate::sim::{Cluster, Policy, Shape, simulate};
+
+    #[test]
+    fn who_disagrees_by_more_than_three_times_is_told() {
+        let of = |theory: [f64; 2], replayed: [f64; 2]| {
+            PoolingCheck::new(theory.map(Some), replayed, Some(theory[0] / theory[1]))
+        };
+        let near = of([1000.0, 100.0], [1200.0, 130.0]);
+        assert!(!near.differs && near.replayed_gain.unwrap() > 9.0, "{near:?}");
+        assert!(of([1000.0, 100.0], [4000.0, 130.0]).differs);
+        // The waits are within three times each, and the gain is not: 3.3 and 23.
+        assert!(of([1000.0, 300.0], [2500.0, 110.0]).differs);
+        // Of seconds nothing is said.
+        let short = of([20.0, 0.1], [30.0, 2.0]);
+        assert_eq!((short.differs, short.theory_gain, short.replayed_gain), (false, None, Some(15.0)));
+        let endless = PoolingCheck::new([None, Some(100.0)], [5000.0, 120.0], None);
+        assert!(!endless.differs && endless.theory_gain.is_none());
+    }
+
+    /// Jobs of one GPU at regular times: a VC that asks for one and a half servers and has one waits for ever.
+    #[test]
+    fn a_vc_that_asks_for_more_than_it_has_has_no_wait_in_theory() {
+        let mut jobs = Workload::default();
+        for at in 0..2_000 {
+            jobs.push(at * 1000, if at % 2 == 0 { 3_000 } else { 500 }, Shape::whole(1));
+            *jobs.vc.last_mut().unwrap() = (at % 2) as u16;
+        }
+        let cluster = Cluster::of_vcs(&[("busy", 1, 1), ("idle", 2, 1)]);
+        let mean = |cluster: &Cluster| {
+            let schedule = simulate(&jobs, cluster, &Policy::default()).unwrap();
+            let waits: Vec<i64> = schedule.waits_ms(&jobs).into_iter().flatten().collect();
+            waits.iter().sum::<i64>() as f64 / waits.len() as f64 / 1e3
+        };
+        let replayed_s = [mean(&cluster), mean(&cluster.pooled())];
+        let vcs = [("busy", 1.0, Some(replayed_s[0])), ("idle", 2.0, None)];
+        let vcs = vcs.map(|(name, gpus, replayed_mean_wait_s)| VcQueue { name, gpus, replayed_mean_wait_s });
+        let window = (0, jobs.submit_ms.last().unwrap() + 1);
+        let found = PoolingCheck::of(&jobs, &vcs, window, replayed_s).unwrap();
+        // Half a job a second of 3 s asks for one and a half servers of one, and all wait; half a second each asks for an eighth of two.
+        let loads: Vec<f64> = found.queues.iter().map(|of| (of.load.unwrap() * 1000.0).round()).collect();
+        assert_eq!(loads, [1501.0, 125.0]);
+        assert_eq!((found.queues[0].waiting_share, found.queues[1].mean_wait), (1.0, None));
+        assert!(found.queues[1].waiting_share < 0.1 && found.queues[1].square_root_gpus == 2.0, "{:?}", found.queues);
+        assert_eq!(found.without_end, ["busy"]);
+        assert_eq!((found.apart.theory_mean_wait_s, found.theory_gain), (None, None));
+        // The pool has three servers for a load of 1.75.
+        assert!(found.pooled.theory_mean_wait_s.unwrap() < 60.0 && found.replayed_gain.is_none_or(|gain| gain > 10.0));
+    }
+}
