@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use tracecast_analytics::report::format;
 use tracecast_analytics::time::{Written, Zone};
 use tracecast_planner::queues::emit::GPU_RESOURCE;
 use tracecast_planner::sharing::emit::{self, SharingSite};
@@ -171,6 +172,16 @@ impl PlanSharing {
                 EmitSharing::Kubernetes => emit::kubernetes(answer, &site)?,
             });
         }
-        output::emitted(folder, &files, quiet)
+        output::emitted(folder, &files, quiet)?;
+        let idle: Vec<String> = files
+            .iter()
+            .filter(|(name, content)| emit::sets_nothing(name.as_ref(), content))
+            .map(|(name, _)| name.to_string())
+            .collect();
+        if !idle.is_empty() {
+            let holds = if idle.len() == 1 { "holds comments alone and sets" } else { "hold comments alone and set" };
+            output::say(quiet, &format!("tracecast: {} {holds} nothing", format::names(&idle, 12)));
+        }
+        Ok(())
     }
 }
