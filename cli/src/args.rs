@@ -30,6 +30,11 @@ pub(crate) struct Reading {
     /// datasets/mappings/README.md describes the form.
     #[arg(long, value_name = "TOML")]
     pub(crate) mapping: Vec<String>,
+    /// Number of shards (gres/shard) that a GPU holds in Slurm, so that jobs on shards are jobs on parts of a GPU
+    ///
+    /// The accounting names shards and not how many a GPU holds. Without this option the number of GPUs of such jobs is unknown. It is Count of Name=shard in gres.conf, for each GPU.
+    #[arg(long, value_name = "SHARDS")]
+    pub(crate) shards_per_gpu: Option<std::num::NonZeroU32>,
     /// Fail with exit code 3 if a row is quarantined or a file is damaged
     ///
     /// A row that cannot be used is quarantined: the answer leaves it out. Without this option the command counts such rows on stderr
@@ -70,6 +75,7 @@ impl Reading {
             ("--reader", self.reader.is_some()),
             ("--timezone", self.timezone.is_some()),
             ("--mapping", !self.mapping.is_empty()),
+            ("--shards-per-gpu", self.shards_per_gpu.is_some()),
             ("--strict", self.strict),
             ("--max-expansion", self.max_expansion != ingest::MOST_EXPANSION),
         ];

@@ -202,6 +202,7 @@ pub(crate) fn read_files(
         mapping,
         mappings,
         node_labels: reading.node_labels.clone(),
+        shards_per_gpu: reading.shards_per_gpu.map(std::num::NonZeroU32::get),
         keep_quarantined: quarantine.is_some(),
         // Below, once what is wrong has been written out.
         strict: reading.strict && quarantine.is_none(),

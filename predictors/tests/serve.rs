@@ -338,6 +338,21 @@ fn running_candidates_are_ranked_within_the_latency_of_predictions() {
         (status, told["candidates"][0]["share"].as_bool(), told["candidates"][0]["basis"].as_str()),
         (200, Some(false), Some("nothing"))
     );
+    assert_eq!((told["gpu_type_measured"].as_bool(), &told["measured_gpu_types"]), (Some(false), &json!(["v100"])));
+    // A GPU that runs two is ranked by what the new job adds, and says what it is composed from.
+    let groups = json!([
+        {"id": "two", "jobs": [{"job_type": "m0 (batch size 8)"}, {"job_type": "m1 (batch size 8)"}]},
+        {"id": "one", "job_type": "m0 (batch size 8)"}
+    ]);
+    let (status, told) = client
+        .post("/v1/share", &json!({"gpu_type": "v100", "job": {"job_type": "m0 (batch size 16)"}, "running": groups}));
+    let (first, second) = (&told["candidates"][0], &told["candidates"][1]);
+    assert_eq!((status, first["id"].as_str(), second["id"].as_str()), (200, Some("one"), Some("two")), "{told}");
+    assert_eq!(
+        (second["composed_from_pairs"].as_bool(), second["jobs"].as_array().map(Vec::len)),
+        (Some(true), Some(3))
+    );
+    assert!(second["expected_progress"].as_f64() > second["progress_before"].as_f64(), "{second}");
     // 2,000 candidates in pieces, others served between; one candidate costs no more than a prediction does.
     let many: Vec<Value> =
         (0..2000).map(|at| json!({"id": format!("c{at}"), "job_type": "m1 (batch size 8)"})).collect();
@@ -362,6 +377,8 @@ fn running_candidates_are_ranked_within_the_latency_of_predictions() {
         (json!({"gpu_type": "v100", "job": {"job_type": "x", "seen": {"sm_util_pct": 140}}, "running": []}), "140"),
         (json!({"gpu_type": "v100", "job": {"job_type": "x"}, "running": [], "limits": {"slo": 0.5}}), "SLO"),
         (json!({"job": {"job_type": "x"}, "running": []}), "gpu_type"),
+        (json!({"gpu_type": "v100", "job": {"job_type": "x"}, "running": [{"id": "n"}]}), "job_type"),
+        (json!({"gpu_type": "v100", "job": {"job_type": "x"}, "running": [], "slices": ["1g.5gb"]}), "--slices"),
     ] {
         let (status, told) = client.post("/v1/share", &body);
         assert!(status == 400 && told.to_string().contains(word), "{told}");

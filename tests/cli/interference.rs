@@ -55,6 +55,14 @@ fn every_model_is_scored_on_what_was_left_out_in_every_form() {
         models.iter().find(|model| model["name"] == name).unwrap()["mae"].as_f64().unwrap()
     };
     assert_eq!(a100["chosen_by_data"].as_bool(), Some(true));
+    // Of eight job types in four families each of 36 pairs is forecast with either family left out: the 12 within a family once, the 24 others twice.
+    let bins = a100["oom_reliability"].as_array().unwrap();
+    let sum = |of: &dyn Fn(&Value) -> f64| bins.iter().map(of).sum::<f64>();
+    assert_eq!(sum(&|bin| bin["forecasts"].as_f64().unwrap()), 12.0 + 2.0 * 24.0, "{bins:?}");
+    let missed = sum(&|bin| bin["forecasts"].as_f64().unwrap() * bin["did_not_fit"].as_f64().unwrap());
+    assert!((missed - 1.0).abs() < 1e-9, "{bins:?}");
+    let text = stdout(&ask(&["--hold-out", "family"]));
+    assert!(text.contains("Chances that a pair does not fit, and what came"), "{text}");
     // No speed here is above 84 %.
     assert_eq!(a100["slow_share"].as_f64(), Some(1.0));
     assert!(mae("effects") < mae("mean"), "{} {}", mae("effects"), mae("mean"));

@@ -117,6 +117,102 @@ fn what_to_measure_of_a_new_job_type_first() {
     );
 }
 
+/// Step times of five models on three slices of an A100, and their profiles.
+fn on_slices(folder: &Folder) -> (String, String) {
+    let (mut steps, mut profiles) =
+        ("model,batch,mig_profile,step_s_median\n".to_owned(), "model,batch,mem_util_pct,memory_mb\n".to_owned());
+    for model in 0..5u32 {
+        for batch in [8, 16] {
+            let load = f64::from(model * 15 + batch);
+            profiles += &format!("m{model},{batch},{load},{}\n", 200.0 * load);
+            for (slice, share) in [("1g.5gb", 0.13), ("3g.20gb", 0.46), ("7g.40gb", 1.0)] {
+                steps += &format!("m{model},{batch},{slice},{:.4}\n", 0.1 * (1.0 + load / 60.0 * (1.0 / share - 1.0)));
+            }
+        }
+    }
+    (folder.file("steps.csv", &steps), folder.file("slice-profiles.csv", &profiles))
+}
+
+#[test]
+fn several_jobs_on_one_gpu_slices_and_gpu_types_that_were_not_measured() {
+    let folder = Folder::new();
+    let (pairs, profiles) = measured(&folder);
+    let (steps, slice_profiles) = on_slices(&folder);
+    let model = folder.path("share.tcm");
+    let with = ["--slices", &steps, "--slice-profiles", &slice_profiles];
+    let train = ["train", "interference", &pairs, "--profiles", &profiles, "--out", &model];
+    let trained = tracecast(&[&train[..], &with].concat());
+    assert!(trained.status.success(), "{}", stderr(&trained));
+    assert!(stderr(&trained).contains("20 speeds on 3 slices of a100"), "{}", stderr(&trained));
+    let ask = |more: &[&str]| tracecast(&[&["predict", "interference", "--model", &model], more].concat());
+    // Three together: slower than in twos, and the answer says what it is composed from.
+    let three = ["m0 (batch size 16)", "m1 (batch size 16)", "m2 (batch size 16)"];
+    let together = ["--gpu-type", "v100", "--together"];
+    let found = json(&stdout(&ask(&[&together[..], &three, &["--format", "json"]].concat())));
+    let group = &found["group"];
+    assert_eq!(
+        (group["composed_from_pairs"].as_bool(), group["basis"].as_str()),
+        (Some(true), Some("measured")),
+        "{found}"
+    );
+    assert_eq!((group["jobs"].as_array().map(Vec::len), found["pairs"].as_array().map(Vec::len)), (Some(3), Some(0)));
+    let two = json(&stdout(&ask(&[&together[..], &three[..2], &["--format", "json"]].concat())));
+    let pair = json(&stdout(&ask(&["--gpu-type", "v100", three[0], three[1], "--format", "json"])));
+    assert_eq!(two["group"]["jobs"][0]["speed"], pair["pairs"][0]["speed_a"]);
+    assert_eq!(two["group"]["composed_from_pairs"].as_bool(), Some(false));
+    let mean = |of: &Value, at: usize| of["group"]["jobs"][at]["speed"]["mean"].as_f64().unwrap();
+    assert!(mean(&found, 0) < mean(&two, 0) && mean(&found, 1) < mean(&two, 1), "{found}");
+    let text = stdout(&ask(&[&together[..], &three].concat()));
+    assert!(text.contains("No group of more than two was measured") && text.contains("These 3 jobs"), "{text}");
+    let rows = stdout(&ask(&[&together[..], &three, &["--format", "csv"]].concat()));
+    assert!(rows.lines().count() == 4 && rows.lines().all(|line| line.split(',').count() == 13), "{rows}");
+    // On slices.
+    let sliced = |name: &str, more: &[&str]| ask(&[&["--gpu-type", "A100", name, three[0], "new"], more].concat());
+    let found = json(&stdout(&sliced("--slices", &["--format", "json"])));
+    let slices = found["slices"].as_array().unwrap();
+    let of = |at: usize| (slices[at]["slice"].as_str().unwrap(), slices[at]["basis"].as_str().unwrap());
+    assert_eq!((slices.len(), of(0), of(5)), (6, ("1g.5gb", "measured"), ("7g.40gb", "nothing")), "{found}");
+    assert_eq!(
+        (found["trained"]["slices_of"].as_str(), found["warnings"].as_array().map(Vec::len)),
+        (Some("a100"), Some(0))
+    );
+    let text = stdout(&sliced("--slices=2g.10gb", &[]));
+    assert!(text.contains("2g.10gb") && !text.contains("1g.5gb") && text.contains("its profile"), "{text}");
+    assert_eq!(stdout(&sliced("--slices", &["--format", "csv"])).lines().count(), 7);
+    let text = stdout(&ask(&["--gpu-type", "v100", "--slices", "new"]));
+    assert!(text.contains("Slices of GPU type v100 were not measured"), "{text}");
+    // A GPU type that was not measured is answered, and said first.
+    let text = stdout(&ask(&["--gpu-type", "h900", three[0], three[1]]));
+    let (warning, verdict) =
+        (text.find("No pair was measured on GPU type h900"), text.find("may share within the limits"));
+    assert!(warning.is_some() && warning < verdict && text.contains("pairs were measured on v100"), "{text}");
+    let output = ask(&["--gpu-type", "h900", three[0], three[1], "--format", "json"]);
+    let found = json(&stdout(&output));
+    assert_eq!(found["pairs"][0]["gpu_type_measured"].as_bool(), Some(false));
+    assert!(stderr(&output).contains("No pair was measured on GPU type h900"), "{}", stderr(&output));
+    assert_eq!(pair["pairs"][0]["gpu_type_measured"].as_bool(), Some(true));
+    // What cannot be.
+    for (more, told) in [
+        (&["--gpu-type", "v100", "--together", "a"][..], "name 2 to 16"),
+        (&["--gpu-type", "a100", "--slices=half", "a"][..], "no MIG slice"),
+        (&["--gpu-type", "a100", "--slices", "--together", "a", "b"][..], "cannot be used with"),
+    ] {
+        let output = ask(more);
+        assert!(output.status.code() == Some(2) && stderr(&output).contains(told), "{more:?}: {}", stderr(&output));
+    }
+    let plain = folder.path("plain.tcm");
+    let trained = tracecast(&["train", "interference", &pairs, "--profiles", &profiles, "--out", &plain]);
+    assert!(trained.status.success(), "{}", stderr(&trained));
+    let output = tracecast(&["predict", "interference", "--model", &plain, "--gpu-type", "v100", "--slices", "a"]);
+    assert!(
+        output.status.code() == Some(2) && stderr(&output).contains("train one with --slices"),
+        "{}",
+        stderr(&output)
+    );
+    let none = tracecast(&["train", "interference", &pairs, "--slices", &steps, "--out", &folder.path("no.tcm")]);
+    assert!(none.status.code() == Some(2) && stderr(&none).contains("--slice-profiles"), "{}", stderr(&none));
+}
+
 /// Documents of mappings in block style, each key and scalar quoted as JSON has it, two blanks a level: what is not of that form fails.
 fn documents(yaml: &str) -> Vec<Value> {
     let (mut found, mut path): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
@@ -343,9 +439,27 @@ fn sharing_is_planned_tested_and_written_down() {
         assert!(conf.contains(said), "{conf}");
     }
     // Where jobs need not wait, nothing is shared, and the files say so and set nothing.
-    let idle = json(&asked(&["--gpus", "4000", "--emit", "slurm", "--emit-to", &out, "--format", "json"]));
-    assert_eq!(idle["plans"][0]["followed"], false);
+    let few = ["--gpus", "4000", "--emit", "slurm", "--emit-to", &out];
+    let idle = json(&asked(&[&few[..], &["--format", "json"]].concat()));
+    let refused = &idle["plans"][0];
+    assert_eq!(refused["followed"], false);
     assert!(read("slurm-gres.conf").lines().all(|line| line.starts_with('#')));
+    // Who would share with whom is shown all the same, and not advised.
+    let left = refused["not_advised"].as_array().unwrap();
+    assert!(!left.is_empty() && left[0]["slowdown90"].as_f64().unwrap() >= 1.0, "{refused}");
+    assert!(left.iter().all(|of| of["refused"].is_null()) && refused["couples"].as_array().unwrap().is_empty());
+    assert!(found["not_advised"].as_array().unwrap().is_empty());
+    let inputs = ["plan", "sharing", &jobs, "--pairs", &pairs, "--profiles", &profiles, "--slo", "2", "--force"];
+    let output = tracecast(&[&inputs[..], &few].concat());
+    let said = stderr(&output);
+    assert!(said.contains("slurm-gres.conf, ") && said.contains("hold comments alone and set nothing"), "{said}");
+    let text = stdout(&output);
+    assert!(text.contains("would share, the best first: not advised"), "{text}");
+    // Where no couple keeps the limits, those that come nearest are.
+    let inputs = ["plan", "sharing", &jobs, "--pairs", &pairs, "--profiles", &profiles, "--slo", "1.001", "--quiet"];
+    let tight = json(&stdout(&tracecast(&[&inputs[..], &["--gpus", "6", "--format", "json"]].concat())));
+    let left = tight["plans"][0]["not_advised"].as_array().unwrap();
+    assert!(left.len() <= 10 && left.iter().all(|of| of["refused"].is_string()), "{left:?}");
 }
 
 #[test]

@@ -106,6 +106,54 @@ fn text(bytes: &[u8]) -> tracecast_analytics::Result<tracecast_analytics::Trace>
     ingest::read(&[SourceFile::new(path)], &ReadOptions { reader: Some("sacct".to_owned()), ..ReadOptions::default() })
 }
 
+/// Jobs on shards are jobs on parts of a GPU, where it is known how many a GPU holds; else their GPUs are unknown and not 0. A GPU holds 4 here: 1 shard is 0.25 GPUs, 6 of one type are 1.5 on
+/// two nodes, which cannot be shared out. Job 4 asked for a shard, and its list of what was given names none; job 5 has whole GPUs, job 6 none.
+#[test]
+fn shards_are_parts_of_gpus() {
+    let header = "JobID|State|Submit|Start|End|NNodes|NCPUS|NodeList|ReqTRES|AllocTRES\n";
+    let times = "COMPLETED|2024-01-01T00:00:00|2024-01-01T00:01:00|2024-01-01T01:01:00";
+    let rows = [
+        "1|1|n1|cpu=1,gres/shard=1|cpu=1,gres/shard=1,node=1",
+        "2|4|n[1-2]|cpu=4,gres/shard:a100=6|cpu=4,gres/shard=6,gres/shard:a100=6,node=2",
+        "1|1|n1|cpu=1,gres/shard=2|cpu=1,gres/gpu=0,gres/shard=2,node=1",
+        "1|1|n1|cpu=1,gres/shard=1|cpu=1,node=1",
+        "1|8|n2|cpu=8,gres/gpu=2|cpu=8,gres/gpu=2,node=1",
+        "1|8|n2|cpu=8|cpu=8,node=1",
+    ];
+    let rows: String = (1..).zip(rows).map(|(id, row)| format!("{id}|{times}|{row}\n")).collect();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("shards.txt");
+    std::fs::write(&path, header.to_owned() + &rows).unwrap();
+    let read = |shards_per_gpu: Option<u32>| {
+        let options = ReadOptions { shards_per_gpu, ..ReadOptions::default() };
+        ingest::read(&[SourceFile::new(&path)], &options).unwrap()
+    };
+    let told = read(Some(4));
+    let given = |trace: &tracecast_analytics::Trace| trace.jobs.alloc_gpus.iter().collect::<Vec<Option<f64>>>();
+    let asked = |trace: &tracecast_analytics::Trace| trace.jobs.req_gpus.iter().collect::<Vec<Option<f64>>>();
+    assert_eq!(given(&told), [Some(0.25), Some(1.5), Some(0.5), None, Some(2.0), Some(0.0)]);
+    assert_eq!(asked(&told), [Some(0.25), Some(1.5), Some(0.5), Some(0.25), Some(2.0), Some(0.0)]);
+    assert_eq!(told.jobs.gpu_type.get(1), Some("a100"));
+    let placed: Vec<Option<f64>> = told.placements.gpus.iter().collect();
+    assert_eq!(placed, [Some(0.25), None, None, Some(0.5), None, Some(2.0), Some(0.0)]);
+    assert_eq!(JobFacts::of(&told).gpus(3), Some(0.25));
+    let note = |trace: &tracecast_analytics::Trace, words: &str| trace.notes.iter().any(|note| note.contains(words));
+    assert!(
+        note(&told, "4 records name shards of GPUs (gres/shard); they are taken for parts of a GPU that holds 4"),
+        "{:?}",
+        told.notes
+    );
+    let unknown = read(None);
+    assert_eq!(given(&unknown), [None, None, None, None, Some(2.0), Some(0.0)]);
+    assert_eq!(asked(&unknown), [None, None, None, None, Some(2.0), Some(0.0)]);
+    assert!(
+        note(&unknown, "4 records name shards") && note(&unknown, "unknown, not 0. Say it with --shards-per-gpu"),
+        "{:?}",
+        unknown.notes
+    );
+    assert_eq!(told.ledger.repaired, 0);
+}
+
 /// Found by a newcomer: cut and unreadable lists of resources gave 0 GPUs. What a list may have said after the cut is unknown, and the request stands in.
 #[test]
 fn gpus_of_cut_lists_are_those_asked_for() {

@@ -5,6 +5,7 @@ use tracecast_predictors::interference::backtest::{
     self, HoldOut, InterferenceOptions, InterferenceScore, InterferenceSplit,
 };
 use tracecast_predictors::interference::committee::Committee;
+use tracecast_predictors::interference::predictor::{SharingJob, SharingPredictor};
 use tracecast_predictors::interference::table::{JobProfile, Quantity, SharedPair, SharingTable, Speeds};
 use tracecast_predictors::interference::{read, slice};
 use tracecast_tests::real_trace;
@@ -161,8 +162,6 @@ proptest! {
                 prop_assert!((0.0..=1.0).contains(&one.out_of_memory));
                 prop_assert!(one.a.quantiles.iter().all(|q| q.is_finite() && *q >= 0.0) && one.a.quantiles.is_sorted());
                 prop_assert!(one.a.mean > 0.0 && one.a.deviation > 0.0 && (0.0..=1.0).contains(&one.worse_below(0.85)));
-                let beside = trained.speed_beside(gpu, a, &[b, stranger]);
-                prop_assert!(beside.is_finite() && beside <= trained.speed_beside(gpu, a, &[b]) + 1e-12);
                 // More of one load, of the one job or of the other.
                 let (low, high) = (less.min(more), less.max(more));
                 let at = |value: f64| JobProfile::default().with(quantity, value);
@@ -176,6 +175,68 @@ proptest! {
                         prop_assert!(heavy.below(0.85) >= light.below(0.85));
                     }
                 }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    /// Groups of drawn jobs: symmetric in order, monotone in every load and in a further job, and numbers.
+    #[test]
+    fn groups_are_symmetric_fall_with_every_load_and_every_job_and_are_numbers(
+        loads in prop::collection::vec(0.0..100.0f64, 10),
+        noise in prop::collection::vec(-1.0..1.0f64, 17),
+        members in prop::collection::vec(0..12usize, 3..7),
+        turned in 0..7usize,
+        quantity in prop::sample::select(vec![Quantity::SmUtilPct, Quantity::MemoryMb, Quantity::PowerW]),
+        (less, more) in (0.0..100.0f64, 0.0..100.0f64),
+    ) {
+        let table = world(&loads, &noise).sorted();
+        let trained = SharingPredictor::train(&table, 1).unwrap();
+        // The last two are a further job type of a family, and one of which nothing is known.
+        let job = |at: &usize| match at {
+            10 => SharingJob::new("m0 (batch size 99)"),
+            11 => SharingJob::new("stranger"),
+            at => SharingJob::new(format!("m{} (batch size {})", at / 2, 8 << (at % 2))),
+        };
+        let jobs: Vec<SharingJob> = members.iter().map(job).collect();
+        for gpu in ["g", "unseen"] {
+            let told = trained.group(gpu, &jobs).0;
+            let speeds = told.speeds.iter().flat_map(|speed| speed.quantiles.into_iter().chain([speed.mean]));
+            prop_assert!(speeds.chain(told.low.iter().copied()).all(|number| (0.0..=1.0).contains(&number)));
+            prop_assert!((0.0..=1.0).contains(&told.out_of_memory));
+            let mut other = jobs.clone();
+            other.rotate_left(turned % jobs.len());
+            other.reverse();
+            let order: Vec<usize> = {
+                let mut places: Vec<usize> = (0..jobs.len()).collect();
+                places.rotate_left(turned % jobs.len());
+                places.reverse();
+                places
+            };
+            let again = trained.group(gpu, &other).0;
+            prop_assert_eq!(told.out_of_memory.to_bits(), again.out_of_memory.to_bits());
+            for (at, place) in order.iter().enumerate() {
+                prop_assert_eq!(told.speeds[*place], again.speeds[at]);
+                prop_assert_eq!(told.low[*place].to_bits(), again.low[at].to_bits());
+            }
+            let fewer = trained.group(gpu, &jobs[..jobs.len() - 1]).0;
+            prop_assert!(fewer.out_of_memory <= told.out_of_memory);
+            for (before, now) in fewer.speeds.iter().zip(&told.speeds) {
+                prop_assert!(now.mean <= before.mean + 1e-12);
+            }
+            let at = |value: f64| {
+                let mut jobs = jobs.clone();
+                jobs[0].seen.set(quantity, Some(value));
+                trained.group(gpu, &jobs).0
+            };
+            let (light, heavy) = (at(less.min(more)), at(less.max(more)));
+            prop_assert!(heavy.out_of_memory >= light.out_of_memory - 1e-12);
+            for (light, heavy) in light.speeds.iter().zip(&heavy.speeds) {
+                prop_assert!(heavy.mean <= light.mean + 1e-12);
+                prop_assert!(light.quantiles.iter().zip(heavy.quantiles).all(|(light, heavy)| heavy <= light + 1e-12));
             }
         }
     }

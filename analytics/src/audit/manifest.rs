@@ -87,6 +87,9 @@ pub struct ManifestOptions {
     pub timezone: Option<String>,
     /// Mapping files, each for all sources or as `SOURCE=FILE`.
     pub mapping: Vec<String>,
+    /// Shards that a GPU holds in Slurm.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shards_per_gpu: Option<std::num::NonZeroU32>,
     /// Factor file.
     pub factors: Option<String>,
     /// File of carbon intensities.

@@ -39,6 +39,8 @@ pub struct ReadOptions<'a> {
     pub mappings: Vec<SourceMapping>,
     /// Labels of Kubernetes nodes that say where these lie, the widest level first; if empty, those of `Topology` objects, else well-known ones.
     pub node_labels: Vec<String>,
+    /// Shards (`gres/shard`) that a GPU holds in Slurm; unknown if `None`.
+    pub shards_per_gpu: Option<u32>,
     /// Keep the text of quarantined rows, to write them out.
     pub keep_quarantined: bool,
     /// Make any quarantined row or damaged file an error.
@@ -57,6 +59,7 @@ impl std::fmt::Debug for ReadOptions<'_> {
             .field("mapping", &self.mapping)
             .field("mappings", &self.mappings)
             .field("node_labels", &self.node_labels)
+            .field("shards_per_gpu", &self.shards_per_gpu)
             .field("keep_quarantined", &self.keep_quarantined)
             .field("strict", &self.strict)
             .field("most_expansion", &self.most_expansion)
@@ -72,6 +75,7 @@ impl Default for ReadOptions<'_> {
             mapping: None,
             mappings: Vec::new(),
             node_labels: Vec::new(),
+            shards_per_gpu: None,
             keep_quarantined: false,
             strict: false,
             most_expansion: MOST_EXPANSION,

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::Args;
 use tracecast_analytics::report;
-use tracecast_predictors::interference::predictor::{SharingJob, SharingPredictor};
+use tracecast_predictors::interference::predictor::{MOST_TOGETHER, SharingJob, SharingPredictor};
 use tracecast_predictors::interference::share::{self, SharingAnswer, SharingLimits};
+use tracecast_predictors::interference::table::JobProfile;
 
 use crate::args::RowsForm;
 use crate::cmd::answer;
@@ -42,7 +43,9 @@ Example, which of two running jobs a new one should share with:
   tracecast train interference simulation_throughputs.json.gz --out share.tcm
   tracecast predict interference --model share.tcm --gpu-type v100 'ResNet-18 (batch size 16)' A3C 'LM (batch size 20)'
 and beside which three job types to measure one of which nothing is known:
-  tracecast predict interference --model share.tcm --gpu-type v100 --to-measure 3 BERT")]
+  tracecast predict interference --model share.tcm --gpu-type v100 --to-measure 3 BERT
+and how fast three jobs run that all share one GPU:
+  tracecast predict interference --model share.tcm --gpu-type v100 --together A3C A3C 'LM (batch size 20)'")]
 pub(crate) struct PredictInterference {
     /// Job type of the new job, then those of the running jobs, which are ranked
     #[arg(value_name = "JOB", num_args = 1.., required_unless_present = "pairs", conflicts_with = "pairs", requires = "gpu_type")]
@@ -61,6 +64,16 @@ pub(crate) struct PredictInterference {
     /// These are the pairs that leave the least unknown of all its pairs, the first one first.
     #[arg(long, value_name = "PAIRS", conflicts_with = "pairs", value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) to_measure: Option<u16>,
+    /// All JOBs share one GPU: say how fast each of them runs there
+    ///
+    /// With more than two jobs the answer is composed from forecasts of couples, as no larger group was measured.
+    #[arg(long, conflicts_with_all = ["pairs", "to_measure", "top", "slices"])]
+    pub(crate) together: bool,
+    /// Say how fast each JOB runs on MIG slices, on all that were measured or on those named
+    ///
+    /// It takes a model that was trained with --slices. Speeds are relative to the whole GPU.
+    #[arg(long, value_name = "NAME,…", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with_all = ["pairs", "to_measure", "top"])]
+    pub(crate) slices: Option<String>,
     /// Show no more than the best so many of the running jobs
     #[arg(long, value_name = "JOBS", conflicts_with_all = ["pairs", "to_measure"], value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) top: Option<u32>,
@@ -85,6 +98,29 @@ pub(crate) fn load(path: &Path) -> Result<Arc<SharingPredictor>> {
     Ok(Arc::new(SharingPredictor::from_bytes(&path.display().to_string(), &bytes)?))
 }
 
+/// Each job on each slice.
+fn on_slices(
+    predictor: &SharingPredictor,
+    limits: SharingLimits,
+    gpu_type: &str,
+    (jobs, named): (&[String], &str),
+) -> Result<SharingAnswer> {
+    let Some(slices) = predictor.slices() else {
+        return Err(Usage("this model knows no speeds on slices; train one with --slices".to_owned()).into());
+    };
+    let named: Vec<String> =
+        named.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
+    let names = if named.is_empty() { slices.slices() } else { named };
+    let mut found = Vec::new();
+    for job in jobs {
+        for name in &names {
+            let none = || Usage(format!("`{name}` is no MIG slice; name slices as NVIDIA does, such as 3g.20gb"));
+            found.push(slices.speed(job, None, &JobProfile::default(), name).ok_or_else(none)?);
+        }
+    }
+    Ok(SharingAnswer::of_slices(predictor, limits, gpu_type, found))
+}
+
 pub(crate) fn run(request: &PredictInterference, quiet: bool) -> Result<()> {
     let out = request.replacing.answer(request.out.as_deref(), "predict-interference", &request.format)?;
     let out = out.as_deref();
@@ -94,17 +130,27 @@ pub(crate) fn run(request: &PredictInterference, quiet: bool) -> Result<()> {
     let mut pairs = Vec::new();
     let usage =
         || Usage("name a GPU type and at least two job types, one with --to-measure, or a CSV with --pairs".to_owned());
-    let mut measuring = None;
-    if let Some(count) = request.to_measure {
+    let mut other = None;
+    if let (Some(named), Some(gpu_type)) = (&request.slices, &request.gpu_type) {
+        other = Some(on_slices(&predictor, limits, gpu_type, (&request.jobs, named))?);
+    } else if let (true, Some(gpu_type)) = (request.together, &request.gpu_type) {
+        let jobs: Vec<SharingJob> = request.jobs.iter().map(SharingJob::new).collect();
+        if !(2..=MOST_TOGETHER).contains(&jobs.len()) {
+            return Err(Usage(format!("name 2 to {MOST_TOGETHER} job types with --together")).into());
+        }
+        jobs.iter().for_each(|job| predictor.note_unknown(job, &mut notes));
+        let group = share::group(&predictor, gpu_type, &jobs, &limits);
+        other = Some(SharingAnswer::of_group(&predictor, limits, group));
+    } else if let Some(count) = request.to_measure {
         let (Some(gpu_type), [job]) = (&request.gpu_type, request.jobs.as_slice()) else { return Err(usage().into()) };
         let job = SharingJob::new(job);
-        predictor.note_unknown(gpu_type, &job, &mut notes);
+        predictor.note_unknown(&job, &mut notes);
         let asked = (predictor.gpu_type(gpu_type), &job);
-        measuring = Some(SharingAnswer::to_measure(&predictor, limits, asked, count.into(), &mut notes)?);
+        other = Some(SharingAnswer::to_measure(&predictor, limits, asked, count.into(), &mut notes)?);
     } else if let Some(path) = &request.pairs {
         for (gpu_type, a, b) in share::read_couples(path)? {
-            predictor.note_unknown(&gpu_type, &a, &mut notes);
-            predictor.note_unknown(&gpu_type, &b, &mut notes);
+            predictor.note_unknown(&a, &mut notes);
+            predictor.note_unknown(&b, &mut notes);
             pairs.push(share::pair(&predictor, &gpu_type, &a, &b, &limits));
         }
     } else {
@@ -115,16 +161,22 @@ pub(crate) fn run(request: &PredictInterference, quiet: bool) -> Result<()> {
             return Err(usage().into());
         }
         let new = SharingJob::new(new);
-        predictor.note_unknown(gpu_type, &new, &mut notes);
+        predictor.note_unknown(&new, &mut notes);
         for other in running {
             let other = SharingJob::new(other);
-            predictor.note_unknown(gpu_type, &other, &mut notes);
+            predictor.note_unknown(&other, &mut notes);
             pairs.push(share::pair(&predictor, gpu_type, &new, &other, &limits));
         }
         share::rank(&mut pairs);
         pairs.truncate(request.top.map_or(usize::MAX, |top| top as usize));
     }
-    let found = measuring.unwrap_or_else(|| SharingAnswer::new(&predictor, limits, pairs));
+    let found = other.unwrap_or_else(|| SharingAnswer::new(&predictor, limits, pairs));
+    if !matches!(request.format, RowsForm::Table) {
+        found
+            .warnings
+            .iter()
+            .for_each(|warning| output::say(quiet, &format!("tracecast: {}", warning.replace("**", ""))));
+    }
     match request.format {
         RowsForm::Table => {
             let text = report::text::render(&found.report(notes), output::width(out));

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use tracecast_analytics::report::format;
 use tracecast_analytics::time::{Written, Zone};
 use tracecast_planner::own_files::OwnFile;
 use tracecast_planner::queues::emit::GPU_RESOURCE;
@@ -19,7 +20,7 @@ use crate::cmd::describe;
 use crate::cmd::emitting::{own_files, patched};
 use crate::cmd::predict_interference::Limits;
 use crate::progress::Steps;
-use crate::source;
+use crate::{output, source};
 
 /// Why the plan takes no part of the jobs.
 const NEEDED: &str = "jobs that share GPUs wait for each other, so a plan of sharing needs them all";
@@ -187,6 +188,13 @@ impl PlanSharing {
             });
         }
         let patch = (!own.is_empty()).then(|| against::slurm(answer, &site, own)).transpose()?;
-        patched(folder, files, patch, quiet)
+        let idle = files.iter().filter(|(name, content)| emit::sets_nothing(name, content));
+        let idle: Vec<String> = idle.map(|(name, _)| name.clone()).collect();
+        patched(folder, files, patch, quiet)?;
+        if !idle.is_empty() {
+            let holds = if idle.len() == 1 { "holds comments alone and sets" } else { "hold comments alone and set" };
+            output::say(quiet, &format!("tracecast: {} {holds} nothing", format::names(&idle, 12)));
+        }
+        Ok(())
     }
 }

@@ -15,7 +15,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::SourceRecord;
 use tracecast_predictors::interference::predictor::{Basis as KnownBy, SharingJob, SharingPredictor};
-use tracecast_predictors::interference::share::{self, SharingLimits};
+use tracecast_predictors::interference::share::{self, PairAnswer, Refused, SharingLimits};
 use tracecast_predictors::interference::table::SharingTable;
 use tracecast_predictors::watch::{self, Watch};
 
@@ -55,6 +55,8 @@ pub struct SharingCouple {
     pub out_of_memory: f64,
     /// What that rests on.
     pub basis: KnownBy,
+    /// What keeps the two from sharing; none if they keep the limits.
+    pub refused: Option<Refused>,
 }
 
 /// Job types that may share GPUs, every two of them.
@@ -111,6 +113,8 @@ pub struct SharingPlan {
     pub by_job_type: Vec<KindOutcome>,
     /// Couples that may share from now on.
     pub couples: Vec<SharingCouple>,
+    /// Where the plan is not followed: the couples that are forecast to keep the limits, else those that come nearest to it. They are not advised.
+    pub not_advised: Vec<SharingCouple>,
     /// Classes in which every two may.
     pub classes: Vec<SharingClass>,
     /// What to do, in a sentence.
@@ -187,7 +191,7 @@ impl SharingPlanAnswer {
             let why_not = why_not(&study, HowSet::OneClass).to_owned();
             found.push((evidence, study, why_not));
         }
-        let ways = way::compared(found.iter().map(|(evidence, study, _)| (evidence, study)));
+        let ways = way::compared(found.iter().map(|(evidence, study, why_not)| (evidence, study, why_not.as_str())));
         // One way alone is followed, and the later jobs have no part in which.
         for (evidence, _, why_not) in found.iter_mut().filter(|(_, _, why_not)| why_not.is_empty()) {
             let better = ways.iter().filter(|of| of.ways.iter().any(|way| way.gpu_type == evidence.gpu_type));
@@ -197,9 +201,12 @@ impl SharingPlanAnswer {
             }
         }
         let split_ms = found.first().map_or(0, |(_, study, _)| study.split_ms);
-        // Only what is followed is asked what to share from now on.
+        // What to share from now on; of what is not followed that is shown and not advised, and may be missing.
         let follows = found.iter().any(|(_, _, why_not)| why_not.is_empty());
-        let predictor = if follows { Some(SharingPredictor::train(table, request.seed)?) } else { None };
+        let predictor = match SharingPredictor::train(table, request.seed) {
+            Err(error) if follows => return Err(error.into()),
+            told => told.ok(),
+        };
         let plans: Vec<SharingPlan> = found
             .into_iter()
             .map(|(evidence, study, why_not)| plan(study, why_not, request.planned(), &evidence, predictor.as_ref()))
@@ -225,8 +232,29 @@ impl SharingPlanAnswer {
     }
 }
 
+/// Couples that are shown where none keeps the limits.
+const NEAREST: usize = 10;
+
+impl From<PairAnswer> for SharingCouple {
+    fn from(told: PairAnswer) -> Self {
+        Self {
+            speed_a: told.speed_a.mean,
+            speed_b: told.speed_b.mean,
+            expected_progress: told.expected_progress,
+            slowdown90: told.slowdown90,
+            out_of_memory: told.out_of_memory,
+            basis: told.basis,
+            refused: told.refused,
+            job_a: told.job_a,
+            job_b: told.job_b,
+        }
+    }
+}
+
 /// What may share from now on.
 struct FromNowOn {
+    /// Those of all couples that come nearest to the limits, where none keeps them.
+    nearest: Vec<SharingCouple>,
     couples: Vec<SharingCouple>,
     /// Classes, by kind.
     classes: Vec<Vec<usize>>,
@@ -246,7 +274,7 @@ fn from_now_on(
     let kinds = evidence.kinds.len();
     let mut rule = SharingRule::exclusive(kinds);
     let mut speeds = PairSpeeds::new(kinds);
-    let mut couples = Vec::new();
+    let (mut couples, mut nearest): (Vec<SharingCouple>, Vec<SharingCouple>) = (Vec::new(), Vec::new());
     for (a, one) in evidence.kinds.iter().enumerate() {
         for (b, other) in evidence.kinds.iter().enumerate().skip(a) {
             let (x, y) = (SharingJob::new(one.clone()), SharingJob::new(other.clone()));
@@ -255,22 +283,17 @@ fn from_now_on(
                 rule.allow(a, b, 0);
                 rule.allow(b, a, 0);
                 speeds.set(a, b, (told.speed_a.mean, told.speed_b.mean));
-                couples.push(SharingCouple {
-                    job_a: told.job_a,
-                    job_b: told.job_b,
-                    speed_a: told.speed_a.mean,
-                    speed_b: told.speed_b.mean,
-                    expected_progress: told.expected_progress,
-                    slowdown90: told.slowdown90,
-                    out_of_memory: told.out_of_memory,
-                    basis: told.basis,
-                });
+                couples.push(told.into());
+            } else {
+                nearest.push(told.into());
             }
         }
     }
+    nearest.sort_by(|one, other| one.slowdown90.total_cmp(&other.slowdown90));
+    nearest.truncate(if couples.is_empty() { NEAREST } else { 0 });
     let classes = classes(&rule, kinds);
     let pools = ClassPools::of(&classes, load, &speeds);
-    FromNowOn { couples, best: pools.saves_most(), gpus: pools.gpus(gpus), classes }
+    FromNowOn { nearest, couples, best: pools.saves_most(), gpus: pools.gpus(gpus), classes }
 }
 
 /// A policy among those tried.
@@ -314,10 +337,10 @@ fn plan(
     evidence: &PairEvidence,
     predictor: Option<&SharingPredictor>,
 ) -> SharingPlan {
-    let now = predictor.filter(|_| why_not.is_empty());
-    let now = now.map(|predictor| from_now_on(evidence, predictor, &found.limits, &found.load, found.gpus));
+    let asked = why_not.is_empty();
+    let now = predictor.map(|predictor| from_now_on(evidence, predictor, &found.limits, &found.load, found.gpus));
     let why_not = match &now {
-        Some(now) if now.classes.is_empty() => {
+        Some(now) if asked && now.classes.is_empty() => {
             "with all pairs known, no job type keeps the limits beside its own kind, so there is no class".to_owned()
         }
         _ => why_not,
@@ -328,7 +351,8 @@ fn plan(
         _ if followed => self::why_not(&found, HowSet::OwnGpus),
         _ => "it is not followed with one class, either",
     };
-    let now = now.filter(|_| followed);
+    let (now, left) = if followed { (now, None) } else { (None, now) };
+    let not_advised = left.map_or_else(Vec::new, |now| if now.couples.is_empty() { now.nearest } else { now.couples });
     let best = now.as_ref().and_then(|now| now.best);
     let (couples, found_classes, class_gpus) =
         now.map_or_else(Default::default, |now| (now.couples, now.classes, now.gpus.unwrap_or_default()));
@@ -370,6 +394,7 @@ fn plan(
         tried: found.tried,
         by_job_type: found.by_kind,
         couples,
+        not_advised,
         classes,
         action: String::new(),
         recommendation: None,

@@ -68,6 +68,14 @@ impl SharingSite {
     }
 }
 
+/// Whether a file holds comments alone, or a program that does nothing, so that it sets nothing.
+///
+/// Worked example: `# Share no v100 GPU` sets nothing; `Name=shard Count=16` does.
+pub fn sets_nothing(name: &str, content: &str) -> bool {
+    let comment = if std::path::Path::new(name).extension().is_some_and(|end| end == "lua") { "--" } else { "#" };
+    content.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with(comment))
+}
+
 /// Checks that a plan can be written; the way in which it is.
 fn check(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<SharingWay> {
     site.check()?;

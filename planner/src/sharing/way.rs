@@ -5,6 +5,8 @@
 //! compared  GPU types that differ in nothing else; each has a plan of its own, on as many GPUs and on the same jobs, as far as the same job types were measured
 //! chosen    the way with the least mean delay on the earlier jobs, with speeds as forecast; the measured speeds of couples that are decided on have no
 //!           part in it. Only the plan of that way can be followed
+//! later     both are held against the later jobs, each by its own choice on the earlier ones. Where the chosen one fails there and the other would have held, that is said;
+//!           nothing is followed, as nobody could have known
 //! ```
 //!
 //! Speeds on MIG instances are of a part of the GPU alone, so they are not compared with either.
@@ -19,6 +21,7 @@ use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 use super::evidence::PairEvidence;
 use super::study::{HowSet, SharingStudy};
 use crate::plan::slug::slug;
+use crate::replay::compare::IntervalEstimate;
 
 /// How two jobs share a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -62,10 +65,18 @@ pub struct WayOutcome {
     pub shares: bool,
     /// Mean delay of the later jobs with the rule in one class, seconds; none where the rule is not among those tried.
     pub later_mean_delay_s: Option<f64>,
+    /// Change of that against nobody sharing, seconds.
+    pub mean_delay_change_s: Option<IntervalEstimate>,
+    /// 0.9 quantile of the slowdown of the later jobs that shared; none where none did.
+    pub later_slowdown90: Option<f64>,
     /// GPUs with which the 95 % wait of the later jobs is that of nobody sharing on all.
     pub gpus_instead: Option<u32>,
     /// Whether it was chosen on the earlier jobs.
     pub chosen: bool,
+    /// Whether it holds on the later jobs: its plan could be followed, were it the way that was chosen.
+    pub holds: bool,
+    /// Why it does not; empty if it holds.
+    pub why_not: String,
 }
 
 /// The ways of one GPU.
@@ -92,6 +103,17 @@ impl WaysCompared {
         let Some(chosen) = self.chosen() else {
             return format!("{}: no way to share it was chosen.", self.gpu);
         };
+        let others_hold: Vec<&str> =
+            self.ways.iter().filter(|way| !way.chosen && way.holds).map(|way| way.way.in_words()).collect();
+        let held = match (chosen.holds, others_hold.as_slice()) {
+            (true, _) => String::new(),
+            (false, []) => format!(" **It does not hold on the later jobs**: {}. Nor does the other.", chosen.why_not),
+            (false, others) => format!(
+                " **It does not hold on the later jobs**: {}. By {} it would have held there. Nothing before them said so, so neither is followed.",
+                chosen.why_not,
+                others.join(" or ")
+            ),
+        };
         let told = |of: &WayOutcome| {
             let later = of.later_mean_delay_s.map_or_else(|| "unknown".to_owned(), format::duration);
             format!("{later} by {}", of.way.in_words())
@@ -100,7 +122,7 @@ impl WaysCompared {
         let hindsight = self.ways.iter().filter_map(|way| way.later_mean_delay_s).fold(f64::INFINITY, f64::min);
         let is_best = chosen.later_mean_delay_s.is_some_and(|delay| delay <= hindsight);
         format!(
-            "**{} shared by {}**, if at all: with speeds as forecast the earlier jobs end soonest so. The mean delay of the later jobs is {}, {}, and {} with nobody sharing.{}",
+            "**{} shared by {}**, if at all: with speeds as forecast the earlier jobs end soonest so. The mean delay of the later jobs is {}, {}, and {} with nobody sharing.{}{held}",
             self.gpu,
             chosen.way.in_words(),
             told(chosen),
@@ -119,7 +141,9 @@ impl WaysCompared {
                 Column::number("Measured couples"),
                 Column::number("Mean delay, earlier, as forecast"),
                 Column::number("Mean delay, later"),
+                Column::number("Slowdown, 0.9"),
                 Column::number("GPUs instead"),
+                Column::text("Holds on the later jobs"),
                 Column::text("Verdict"),
             ],
         );
@@ -129,14 +153,17 @@ impl WaysCompared {
                 Cell::Int(of.measured_couples as i64),
                 Cell::Duration(of.earlier_mean_delay_s),
                 Cell::opt(of.later_mean_delay_s, Cell::Duration),
+                Cell::opt(of.later_slowdown90, |slowdown| Cell::float(slowdown, 2)),
                 Cell::opt(of.gpus_instead, |gpus| Cell::Int(i64::from(gpus))),
+                if of.holds { "yes".into() } else { format!("no: {}", of.why_not).into() },
                 if of.chosen { "chosen" } else { "" }.into(),
             ]);
         }
         let id = slug(&self.gpu).unwrap_or_else(|| "gpu".to_owned());
         let mut section = Section::new(format!("sharing-ways-{id}"), format!("{}: by time slicing or MPS?", self.gpu))
             .with_table(table)
-            .with_finding(self.finding());
+            .with_finding(self.finding())
+            .with_definition("Each way is chosen for and held against the later jobs as if it were the only one; which of them is followed goes by the earlier jobs alone.");
         let couples = |of: &WayOutcome| of.measured_couples;
         if self.ways.iter().map(couples).min() != self.ways.iter().map(couples).max() {
             section = section.with_definition(
@@ -148,9 +175,13 @@ impl WaysCompared {
 }
 
 /// Compares GPU types that are one GPU shared in several ways: what was found on each, and its rule in one class on the later jobs.
-pub(super) fn compared<'a>(found: impl Iterator<Item = (&'a PairEvidence, &'a SharingStudy)>) -> Vec<WaysCompared> {
+///
+/// The last of each says why its plan would not be followed if there were no other way; empty if it would.
+pub(super) fn compared<'a>(
+    found: impl Iterator<Item = (&'a PairEvidence, &'a SharingStudy, &'a str)>,
+) -> Vec<WaysCompared> {
     let mut all: Vec<WaysCompared> = Vec::new();
-    for (evidence, study) in found {
+    for (evidence, study, why_not) in found {
         let Some((gpu, way)) = SharingWay::of(&evidence.gpu_type) else { continue };
         let candidate = study.candidates.iter().find(|candidate| candidate.chosen);
         let planned = study.tried.iter().find(|tried| tried.how == HowSet::OneClass);
@@ -161,8 +192,12 @@ pub(super) fn compared<'a>(found: impl Iterator<Item = (&'a PairEvidence, &'a Sh
             earlier_mean_delay_s: candidate.map_or(f64::INFINITY, |candidate| candidate.earlier.mean_delay_s),
             shares: study.shares,
             later_mean_delay_s: planned.map(|tried| tried.later.mean_delay_s),
+            mean_delay_change_s: planned.map(|tried| tried.mean_delay_change_s),
+            later_slowdown90: planned.and_then(|tried| tried.later.slowdown90),
             gpus_instead: planned.and_then(|tried| tried.gpus_instead),
             chosen: false,
+            holds: why_not.is_empty(),
+            why_not: why_not.to_owned(),
         };
         match all.iter_mut().find(|known| known.gpu == gpu) {
             Some(known) => known.ways.push(outcome),
@@ -205,8 +240,12 @@ mod tests {
             earlier_mean_delay_s: earlier,
             shares,
             later_mean_delay_s: Some(later),
+            mean_delay_change_s: None,
+            later_slowdown90: Some(1.4),
             gpus_instead: None,
             chosen: false,
+            holds: true,
+            why_not: String::new(),
         }
     }
 
@@ -220,5 +259,14 @@ mod tests {
         assert!(told.starts_with("**h100 shared by MPS**"), "{told}");
         assert!(told.contains("21 min 40 s by MPS, 20 min by time slicing, and 30 min with nobody sharing"), "{told}");
         assert!(told.ends_with("With hindsight the other would have been better."), "{told}");
+        // The chosen one fails on the later jobs, and the other would have held there, or not.
+        let mut failed = of.clone();
+        failed.ways[1].holds = false;
+        failed.ways[1].why_not = "those that shared were too slow".to_owned();
+        let told = failed.finding();
+        let words = "**It does not hold on the later jobs**: those that shared were too slow. By time slicing it would have held there.";
+        assert!(told.contains(words) && told.ends_with("so neither is followed."), "{told}");
+        failed.ways[0].holds = false;
+        assert!(failed.finding().ends_with("Nor does the other."), "{}", failed.finding());
     }
 }

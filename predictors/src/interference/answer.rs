@@ -155,6 +155,9 @@ fn section(split: &InterferenceSplit) -> Section {
         } else {
             "No model is chosen by data: what teaches is one group, of which nothing could be left out. The predictor is shown in its place."
         });
+    if split.hold_out != HoldOut::Random && split.did_not_fit > 0 {
+        section = section.with_table(reliability(split)).with_definition("**Reliable** are chances of which about as many come true: each line counts the forecasts of one size of chance, of the predictor. A pair of two families that were left out is forecast twice.");
+    }
     if split.models.iter().any(|model| model.coverage90.is_none()) {
         section = section.with_definition("A dash in place of quantiles: they are found on groups left out of what teaches. That is one group here, so there was nothing to find them by; the intervals of the predictor are a guess from its own spread.");
     }
@@ -181,6 +184,28 @@ fn section(split: &InterferenceSplit) -> Section {
         section = section.with_table(later).with_definition("**Measured pairs** are with the partners that leave the least unknown, as `predict interference --to-measure` names them; one that does not fit teaches no speed. **With drawn partners**: with any that fit. **Before**: nothing measured. The figures of a row are of the same speeds, those of pairs that were neither chosen nor drawn; the row of 0 is of all.");
     }
     section
+}
+
+/// What came of chances that pairs do not fit.
+fn reliability(split: &InterferenceSplit) -> ReportTable {
+    let columns = vec![
+        Column::text("Forecast chance"),
+        Column::number("Forecasts"),
+        Column::number("Mean chance"),
+        Column::number("Did not fit"),
+        Column::text("Its 90 % interval"),
+    ];
+    let mut table = ReportTable::new("Chances that a pair does not fit, and what came", columns);
+    for bin in &split.oom_reliability {
+        table.rows.push(vec![
+            format!("{} to {}", format::percent(bin.from), format::percent(bin.to)).into(),
+            Cell::Int(bin.forecasts as i64),
+            Cell::share(bin.mean_forecast),
+            Cell::share(bin.did_not_fit),
+            format!("{} to {}", format::percent(bin.low), format::percent(bin.high)).into(),
+        ]);
+    }
+    table
 }
 
 fn on_slices(slices: &SliceBacktest) -> (String, Section) {

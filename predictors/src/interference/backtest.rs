@@ -26,7 +26,7 @@ use super::alone::Alone;
 use super::baseline::Baseline;
 use super::committee::{Committee, Groups, SpeedForecast, directed, drawn, folds, worse_below};
 use super::effects::{self, Directed};
-use super::score::{NORMAL90, SpeedAndTruth, SpeedScore, auc, speeds};
+use super::score::{NORMAL90, OomBin, SpeedAndTruth, SpeedScore, auc, reliability, speeds};
 use super::table::{SharedPair, SharingTable, Speeds, distinct};
 use crate::error::{Error, Result};
 use crate::score::Pinball;
@@ -117,6 +117,8 @@ pub struct InterferenceSplit {
     pub slow_share: f64,
     /// Mean forecast chance that a pair does not fit, each pair with the mean of its forecasts.
     pub oom_forecast: f64,
+    /// That chance in bins, each forecast counted, and how often pairs of each bin did not fit.
+    pub oom_reliability: Vec<OomBin>,
     /// The baselines, then the predictor.
     pub models: Vec<InterferenceScore>,
     /// The model of least error on the groups left out of what teaches; the predictor where nothing could be left out.
@@ -415,6 +417,7 @@ impl<'a> Plan<'a> {
             did_not_fit: missed,
             slow_share: sum::share(slow as f64, ran.len() as f64).unwrap_or_default(),
             oom_forecast: predictor.map_or(0.0, Said::oom_forecast),
+            oom_reliability: predictor.map_or_else(Vec::new, |said| reliability(&said.memory)),
             models,
             chosen,
             chosen_by_data,

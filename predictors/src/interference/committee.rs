@@ -311,14 +311,9 @@ impl Committee {
         }
     }
 
-    /// The expected speed of a job beside several others: every other lengthens a step by as much as it would alone, 1 / s = 1 + Σ (1 / sᵢ − 1).
-    ///
-    /// An assumption, as no triples were measured. The order of the others means nothing but rounding, and each further one slows the job.
-    pub fn speed_beside(&self, gpu: usize, own: usize, others: &[usize]) -> f64 {
-        let mut costs: Vec<f64> =
-            others.iter().map(|other| (1.0 / self.speed(gpu, own, *other).mean - 1.0).max(0.0)).collect();
-        costs.sort_by(f64::total_cmp);
-        if let [only] = others { self.speed(gpu, own, *only).mean } else { 1.0 / (1.0 + costs.iter().sum::<f64>()) }
+    /// The chance that several jobs do not fit together, each with its memory where that was seen.
+    pub(super) fn group_out_of_memory(&self, gpu: usize, all: &[(usize, Option<f64>)]) -> f64 {
+        self.memory.chance_of_group(gpu, all)
     }
 
     /// `count` partners for each of the new job types on a GPU type, as (new, partner) in the order in which to measure them. Nobody is measured twice with the same partner.

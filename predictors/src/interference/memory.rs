@@ -99,12 +99,41 @@ impl Memory {
         if let Some(known) = self.gpus.get(gpu).and_then(Option::as_ref) {
             return known.chance(a, b);
         }
-        if let Some(chance) = self.unseen.as_ref().and_then(|unseen| unseen.chance(gpu, a, b)) {
+        if let Some(chance) = self.unseen.as_ref().and_then(|unseen| unseen.chance(gpu, &[a, b])) {
             return chance;
         }
         let others: Vec<f64> = self.gpus.iter().flatten().map(|known| known.chance(a, b)).collect();
         sum::mean(&others).unwrap_or(0.5)
     }
+
+    /// The chance that several jobs do not fit together: the largest of what their share of the GPU's memory says, where that is known, and of what each couple of them says once the memory of the others joins theirs. It falls neither
+    /// with any memory nor by a further job.
+    pub(super) fn chance_of_group(&self, gpu: usize, all: &[(usize, Option<f64>)]) -> f64 {
+        let by_share = self.unseen.as_ref().and_then(|unseen| unseen.chance(gpu, all));
+        let mut most = by_share.unwrap_or_default();
+        let known = self.gpus.get(gpu).and_then(Option::as_ref);
+        for (at, a) in all.iter().enumerate() {
+            for b in all.iter().skip(at + 1) {
+                let joined = known.map_or_else(
+                    || self.chance(gpu, *a, *b),
+                    |known| known.chance_with(*a, *b, risen(known.over(all), known.slopes)),
+                );
+                most = most.max(joined);
+            }
+        }
+        most
+    }
+}
+
+/// What reaches over knots, at their slopes.
+fn risen<const KNOTS: usize>(over: [f64; KNOTS], slopes: [f64; KNOTS]) -> f64 {
+    over.iter().zip(slopes).map(|(over, slope)| over * slope).sum()
+}
+
+/// A sum in order of size, so that the order of the jobs means nothing.
+fn total(mut parts: Vec<f64>) -> f64 {
+    parts.sort_by(f64::total_cmp);
+    parts.iter().sum()
 }
 
 impl OfShare {
@@ -132,7 +161,7 @@ impl OfShare {
             .zip(teaches)
             .filter(|(pair, teaches)| **teaches && known(pair.a) && known(pair.b))
             .filter_map(|(pair, _)| {
-                let over = found.over(pair.gpu, (pair.a, None), (pair.b, None))?;
+                let over = found.over(pair.gpu, &[(pair.a, None), (pair.b, None)])?;
                 let row = [(0, 1.0)].into_iter().chain(over.into_iter().zip(1..).map(|(over, at)| (at, over)));
                 Some((row.collect(), pair.speeds.is_none()))
             })
@@ -152,17 +181,16 @@ impl OfShare {
         Some(found)
     }
 
-    /// How far the share of the memory that two jobs take reaches over each of [`SHARES`]; `None` where the memory of the GPU type is not known.
-    fn over(&self, gpu: usize, a: (usize, Option<f64>), b: (usize, Option<f64>)) -> Option<[f64; SHARES.len()]> {
+    /// How far the share of the memory that some jobs take together reaches over each of [`SHARES`]; `None` where the memory of the GPU type is not known.
+    fn over(&self, gpu: usize, jobs: &[(usize, Option<f64>)]) -> Option<[f64; SHARES.len()]> {
         let whole = self.wholes.get(gpu).copied().flatten()?;
-        let of = |(job, told): (usize, Option<f64>)| Some(told.or(self.takes.get(gpu)?.get(job).copied())?.max(0.0));
-        let share = (of(a)? + of(b)?) / whole;
+        let of = |(job, told): &(usize, Option<f64>)| Some(told.or(self.takes.get(gpu)?.get(*job).copied())?.max(0.0));
+        let share = total(jobs.iter().map(of).collect::<Option<_>>()?) / whole;
         Some(SHARES.map(|(from, _)| (share - from).max(0.0)))
     }
 
-    fn chance(&self, gpu: usize, a: (usize, Option<f64>), b: (usize, Option<f64>)) -> Option<f64> {
-        let over = self.over(gpu, a, b)?;
-        Some(logistic(self.constant + over.iter().zip(self.slopes).map(|(over, slope)| over * slope).sum::<f64>()))
+    fn chance(&self, gpu: usize, jobs: &[(usize, Option<f64>)]) -> Option<f64> {
+        Some(logistic(self.constant + risen(self.over(gpu, jobs)?, self.slopes)))
     }
 }
 
@@ -204,7 +232,7 @@ impl OfGpu {
                 let batch = |job: usize| batches.get(job).copied().unwrap_or_default();
                 let mut row = vec![(0, 1.0), (1, batch(pair.a) + batch(pair.b))];
                 row.extend(
-                    own.over((pair.a, None), (pair.b, None)).iter().enumerate().map(|(at, over)| (2 + at, *over)),
+                    own.over(&[(pair.a, None), (pair.b, None)]).iter().enumerate().map(|(at, over)| (2 + at, *over)),
                 );
                 for job in [pair.a, pair.b] {
                     row.push((sloped + table.family(job), 1.0));
@@ -229,20 +257,24 @@ impl OfGpu {
         Some(Self { jobs: (0..jobs).map(of_job).collect(), constant: at(0), slopes, ..own })
     }
 
-    /// How far the memory of two jobs reaches over each knot.
-    fn over(&self, a: (usize, Option<f64>), b: (usize, Option<f64>)) -> [f64; KNOTS.len()] {
-        let of = |(job, told): (usize, Option<f64>)| {
+    /// How far the memory of some jobs together reaches over each knot.
+    fn over(&self, jobs: &[(usize, Option<f64>)]) -> [f64; KNOTS.len()] {
+        let of = |(job, told): &(usize, Option<f64>)| {
             let told = told.filter(|_| self.whole > 0.0).map(|mb| mb / self.whole);
-            told.or(self.memory.get(job).copied().flatten()).unwrap_or(self.usual).max(0.0)
+            told.or(self.memory.get(*job).copied().flatten()).unwrap_or(self.usual).max(0.0)
         };
-        let sum = of(a) + of(b);
+        let sum = total(jobs.iter().map(of).collect());
         KNOTS.map(|knot| (sum - knot).max(0.0))
     }
 
     fn chance(&self, a: (usize, Option<f64>), b: (usize, Option<f64>)) -> f64 {
-        let of = |(job, _): (usize, Option<f64>)| self.jobs.get(job).copied().unwrap_or_default();
-        let over: f64 = self.over(a, b).iter().zip(self.slopes).map(|(over, slope)| over * slope).sum();
-        logistic(self.constant + (of(a) + of(b)) + over)
+        self.chance_with(a, b, risen(self.over(&[a, b]), self.slopes))
+    }
+
+    /// The chance of two jobs under so much memory, in log odds.
+    fn chance_with(&self, (a, _): (usize, Option<f64>), (b, _): (usize, Option<f64>), memory: f64) -> f64 {
+        let of = |job: usize| self.jobs.get(job).copied().unwrap_or_default();
+        logistic(self.constant + (of(a) + of(b)) + memory)
     }
 }
 

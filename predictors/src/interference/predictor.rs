@@ -2,35 +2,43 @@
 //!
 //! It is asked about two jobs on a GPU type. A job is known by its **job type**; one that was never measured by its **family**, for which a stand-in of each
 //! family (with the mean loads of its job types) is trained beside the others; one of which not even the family was measured by a stand-in of which nothing
-//! is known. What was seen of the job itself, its loads and its memory, counts in place of that of its type. An unknown GPU type gives the widest interval.
+//! is known. What was seen of the job itself, its loads and its memory, counts in place of that of its type. An unknown GPU type gives the widest interval;
+//! one that is known by profiles alone is forecast from the others, and every answer says that no pair was measured there.
 //!
 //! Of a pair that was **measured** on the GPU type, the answer is moved to what was measured: with m measured, p forecast for the two types, and q forecast for
 //! the two jobs under the loads that were seen, it is q + (m − p), and the quantiles move along. So more load still never makes a pair faster. A pair that was measured to fit,
 //! or not to, has odds of not fitting that are e⁶ times lower, or higher. The order of the two jobs only swaps the answer.
 //!
 //! **File**: one line of JSON (format, version, what it was trained on, sections with their sizes and SHA-256), then the sections, each compressed with zstd: the
-//! table as JSON, what was learned as numbers of 64 bits, and which models forecast what as JSON. Version 2 has no such choice and is read: all its models forecast everything. An earlier version refuses a later file.
+//! table as JSON, what was learned as numbers of 64 bits, which models forecast what as JSON, and speeds on MIG slices as JSON where these were given. Version 2 has no such choice and is read: all its models forecast everything. Version 3 has no slices, and does not say
+//! how far it is off on a GPU type that was left out. An earlier version refuses a later file.
 //!
 //! O(members) an answer. Worked number: the types were forecast at 0.60 and measured at 0.66; a job that was seen to load the GPU more is forecast at 0.55, and 0.61
 //! is answered.
 
 use serde::{Deserialize, Serialize};
 use tracecast_analytics::ingest::sha256;
+use tracecast_analytics::report::format;
 use tracecast_analytics::stats::sum;
 
 use super::alone::LOADS;
-use super::backtest::{MOST_STEPS, STEPS_OF_FIT};
-use super::committee::{Chosen, Committee, PairForecast, Reaches, SLOWEST, SpeedForecast, drawn, folds};
-use super::effects::effects;
+use super::backtest::MOST_STEPS;
+use super::committee::{Chosen, Committee, PairForecast, Reaches, SLOWEST, SpeedForecast};
 use super::memory::logistic;
+use super::slice::SlicePredictor;
 use super::table::{JobProfile, Quantity, SharedPair, SharingTable, Speeds, distinct, family_of_name};
 use crate::error::{Error, Result};
 use crate::model_file::Format;
 
+mod group;
+mod left_out;
+
+pub use group::{GroupForecast, MOST_TOGETHER};
+
 /// The file.
 const FORMAT: Format = Format {
     name: "tracecast-sharing-model",
-    version: 3,
+    version: 4,
     oldest: 2,
     longest: 1 << 30,
     of: "sharing",
@@ -38,6 +46,8 @@ const FORMAT: Format = Format {
 };
 /// The section that says which models forecast what, since version 3.
 const CHOICE: &str = "choice";
+/// The section with speeds on slices, since version 4, where there are any.
+const SLICES: &str = "slices";
 /// Name of the stand-in for a job of which nothing is known; a file cannot name a job so, as blanks at the ends are cut off.
 const ANYTHING: &str = " anything";
 /// Names of stand-ins for a further job type of a family begin so.
@@ -50,8 +60,11 @@ const MEASURED: f64 = 6.0;
 pub struct SharingTrained {
     /// Seed of its draws.
     pub seed: u64,
-    /// GPU types.
+    /// GPU types, those of which only profiles are known as well.
     pub gpu_types: Vec<String>,
+    /// Those of them on which some pair was measured.
+    #[serde(default)]
+    pub measured_gpu_types: Vec<String>,
     /// Job types with at least one measured pair, or a profile.
     pub job_types: usize,
     /// Families of these.
@@ -64,6 +77,12 @@ pub struct SharingTrained {
     pub features: Vec<String>,
     /// Mean absolute error on families that were left out while it was trained; none where nothing could be left out.
     pub held_back_mae: Option<f64>,
+    /// Mean absolute error on GPU types that were left out whole, each once; none where one alone was measured, there was too much to learn, or the file is of an earlier version.
+    #[serde(default)]
+    pub gpu_type_left_out_mae: Option<f64>,
+    /// GPU type whose MIG slices were measured; none without these.
+    #[serde(default)]
+    pub slices_of: Option<String>,
     /// SHA-256 of the table as it stands in the file.
     pub table_sha256: String,
 }
@@ -75,6 +94,7 @@ pub struct SharingPredictor {
     /// Job types before the stand-ins.
     known: usize,
     committee: Committee,
+    slices: Option<SlicePredictor>,
     trained: SharingTrained,
 }
 
@@ -102,6 +122,8 @@ impl SharingJob {
 pub enum Basis {
     /// Nothing is known of the GPU type: the answer is a guess between all and nothing.
     Nothing,
+    /// No pair was measured on the GPU type: the answer is carried over from others.
+    OtherGpuTypes,
     /// Of one of the two jobs not even the family was measured.
     Stranger,
     /// Of one of the two jobs, or both, only others of the family were measured.
@@ -117,6 +139,7 @@ impl Basis {
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Nothing => "nothing: GPU type unknown",
+            Self::OtherGpuTypes => "other GPU types alone",
             Self::Stranger => "no family measured",
             Self::Family => "family",
             Self::JobTypes => "both job types",
@@ -221,6 +244,12 @@ fn with_stand_ins(table: &SharingTable) -> SharingTable {
     out
 }
 
+/// GPU types on which some pair was measured.
+fn measured_on(table: &SharingTable) -> Vec<String> {
+    let places = distinct(table.pairs().iter().map(|pair| pair.gpu));
+    places.iter().filter_map(|gpu| table.gpu_types().get(*gpu).cloned()).collect()
+}
+
 /// A pair to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ToMeasure {
@@ -247,9 +276,7 @@ impl SharingPredictor {
         let stored = Stored::of(&table.clone().sorted(), known);
         let told = serde_json::to_vec(&stored).map_err(|error| Error::Defect(error.to_string()))?;
         let whole = stored.table().map_err(Error::Defect)?;
-        let size = effects(&whole, whole.gpu_types().len());
-        let groups = folds(size).min(table.families().len()) as f64;
-        let steps = drawn(size) as f64 * groups * STEPS_OF_FIT * (size as f64).powi(3);
+        let steps = left_out::steps(&whole);
         if steps > MOST_STEPS {
             let most = (table.jobs().len() as f64 * (MOST_STEPS / steps).cbrt()).floor();
             let reason = format!(
@@ -270,15 +297,38 @@ impl SharingPredictor {
         let trained = SharingTrained {
             seed,
             gpu_types: table.gpu_types().to_vec(),
+            measured_gpu_types: measured_on(table),
             job_types: table.jobs().len(),
             families: table.families().len(),
             pairs: table.pairs().len(),
             did_not_fit: table.pairs().iter().filter(|pair| pair.speeds.is_none()).count(),
             features: Quantity::ALL.iter().filter(|of| is_known(of)).map(|of| of.name().to_owned()).collect(),
             held_back_mae: committee.held_back_mae,
+            gpu_type_left_out_mae: None,
+            slices_of: None,
             table_sha256: sha256(&told),
         };
-        Ok(Self { known, table: whole, committee, trained })
+        Ok(Self { known, table: whole, committee, slices: None, trained })
+    }
+
+    /// The same, with how far it is off on GPU types that are left out of its table whole. It takes about as long as the training for each of them; where that is too much, nothing is tested.
+    #[must_use]
+    pub fn tested_elsewhere(mut self, table: &SharingTable) -> Self {
+        self.trained.gpu_type_left_out_mae = left_out::mae(table, self.trained.seed);
+        self
+    }
+
+    /// The same with what was learned of speeds on MIG slices.
+    #[must_use]
+    pub fn with_slices(mut self, slices: SlicePredictor) -> Self {
+        self.trained.slices_of = Some(slices.gpu_type().to_owned());
+        self.slices = Some(slices);
+        self
+    }
+
+    /// What it knows of MIG slices, if any were measured.
+    pub fn slices(&self) -> Option<&SlicePredictor> {
+        self.slices.as_ref()
     }
 
     /// What it was trained on.
@@ -291,25 +341,47 @@ impl SharingPredictor {
         self.trained.gpu_types.iter().find(|known| known.eq_ignore_ascii_case(asked)).map_or(asked, String::as_str)
     }
 
-    /// Adds a sentence about each job type, GPU type or family that it does not know to `notes`, each once.
-    pub fn note_unknown(&self, gpu_type: &str, job: &SharingJob, notes: &mut Vec<String>) {
+    /// Whether some pair was measured on a GPU type, in capitals or not.
+    pub fn is_measured_on(&self, gpu_type: &str) -> bool {
+        self.trained.measured_gpu_types.iter().any(|known| known.eq_ignore_ascii_case(gpu_type))
+    }
+
+    /// What must be said before any answer about a GPU type on which no pair was measured; none where some was.
+    pub fn unmeasured(&self, gpu_type: &str) -> Option<String> {
+        if self.is_measured_on(gpu_type) {
+            return None;
+        }
+        let known = self.trained.gpu_types.iter().any(|known| known.eq_ignore_ascii_case(gpu_type));
+        let how = if known {
+            "What is forecast there is carried over by profiles"
+        } else {
+            "Nothing else is known of it, so its intervals are the widest"
+        };
+        let missed = self.trained.gpu_type_left_out_mae.filter(|_| known).map_or_else(String::new, |mae| {
+            format!(
+                " Of GPU types that were left out whole, each once, speeds were missed by {} of the speed alone, and intervals may be too narrow.",
+                format::float(mae, 3)
+            )
+        });
+        Some(format!(
+            "**No pair was measured on GPU type {gpu_type}**; pairs were measured on {}. {how}.{missed}",
+            self.trained.measured_gpu_types.join(", ")
+        ))
+    }
+
+    /// Adds a sentence about each job type or family that it does not know to `notes`, each once.
+    pub fn note_unknown(&self, job: &SharingJob, notes: &mut Vec<String>) {
         let mut note = |text: String| {
             if !notes.contains(&text) {
                 notes.push(text);
             }
         };
-        if !self.trained.gpu_types.iter().any(|known| known == self.gpu_type(gpu_type)) {
-            note(format!(
-                "Nothing is known of GPU type {gpu_type}, so its intervals are the widest; the model knows {}.",
-                self.trained.gpu_types.join(", ")
-            ));
-        }
         match self.place(job).1 {
             Basis::Stranger => note(format!("No pair of job type {} or of its family was measured.", job.job_type)),
             Basis::Family => {
                 note(format!("No pair of job type {} was measured, but others of its family were.", job.job_type));
             }
-            Basis::Nothing | Basis::JobTypes | Basis::Measured => {}
+            Basis::Nothing | Basis::OtherGpuTypes | Basis::JobTypes | Basis::Measured => {}
         }
     }
 
@@ -327,19 +399,26 @@ impl SharingPredictor {
         FORMAT.write(&self.trained, self.sections().map_err(wrong)?).map_err(wrong)
     }
 
-    fn sections(&self) -> std::result::Result<[(String, Vec<u8>); 3], String> {
+    fn sections(&self) -> std::result::Result<Vec<(String, Vec<u8>)>, String> {
         let table = serde_json::to_vec(&Stored::of(&self.table, self.known)).map_err(|error| error.to_string())?;
         let numbers: Vec<u8> = self.committee.numbers().iter().flat_map(|number| number.to_le_bytes()).collect();
         let choice = serde_json::to_vec(&self.committee.choice()).map_err(|error| error.to_string())?;
-        Ok([("table", table), ("numbers", numbers), (CHOICE, choice)].map(|(name, bytes)| (name.to_owned(), bytes)))
+        let slices = self.slices.as_ref().map(serde_json::to_vec).transpose().map_err(|error| error.to_string())?;
+        let all = [("table", Some(table)), ("numbers", Some(numbers)), (CHOICE, Some(choice)), (SLICES, slices)];
+        Ok(all.into_iter().filter_map(|(name, bytes)| Some((name.to_owned(), bytes?))).collect())
     }
 
     /// The bytes of a file as version 2 had it.
     #[cfg(test)]
     #[allow(clippy::unwrap_used)]
     pub(super) fn to_bytes_of_version_2(&self) -> Vec<u8> {
-        let [table, numbers, _] = self.sections().unwrap();
-        Format { version: 2, ..FORMAT }.write(&self.trained, [table, numbers]).unwrap()
+        let sections = self.sections().unwrap().into_iter().take(2);
+        // Nor did it say where pairs were measured, or how far it is off elsewhere.
+        let mut trained = serde_json::to_value(&self.trained).unwrap();
+        for later in ["measured_gpu_types", "gpu_type_left_out_mae", "slices_of"] {
+            trained.as_object_mut().unwrap().remove(later).unwrap();
+        }
+        Format { version: 2, ..FORMAT }.write(trained, sections).unwrap()
     }
 
     /// The predictor from the bytes of a file; `file` is what to call it in messages.
@@ -359,7 +438,13 @@ impl SharingPredictor {
         let choice = if opened.has(CHOICE) { Some(opened.take_json::<(Chosen, Reaches)>(CHOICE)?) } else { None };
         let committee = Committee::restore(&table, &numbers, choice)
             .ok_or_else(|| opened.refusal.damaged("its numbers are not those of its table".to_owned()))?;
-        Ok(Self { table, known, committee, trained: opened.fields })
+        let slices = if opened.has(SLICES) { Some(opened.take_json::<SlicePredictor>(SLICES)?) } else { None };
+        if slices.as_ref().is_some_and(|slices| !slices.is_sound()) {
+            return Err(opened.refusal.damaged("its speeds on slices are none".to_owned()));
+        }
+        // Version 3 does not say it.
+        let trained = SharingTrained { measured_gpu_types: measured_on(&table), ..opened.fields };
+        Ok(Self { table, known, committee, slices, trained })
     }
 
     /// The job's place among job types and stand-ins, and how well it is known.
@@ -405,7 +490,10 @@ impl SharingPredictor {
         // Pairs are in this order.
         let pairs = self.table.pairs();
         let found = pairs.binary_search_by(|pair| (pair.gpu, pair.a, pair.b).cmp(&(gpu, low, high)));
-        let Some(measured) = found.ok().and_then(|at| pairs.get(at)) else { return (told, known_a.min(known_b)) };
+        let Some(measured) = found.ok().and_then(|at| pairs.get(at)) else {
+            let known = known_a.min(known_b);
+            return (told, if self.is_measured_on(gpu_type) { known } else { known.min(Basis::OtherGpuTypes) });
+        };
         if let Some(speeds) = measured.speeds {
             let speeds = if at_a <= at_b { (speeds.a, speeds.b) } else { (speeds.b, speeds.a) };
             let types = self.committee.pair(gpu, at_a, at_b);

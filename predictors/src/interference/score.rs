@@ -2,7 +2,7 @@
 //!
 //! With y a speed and p the forecast, MAE is the mean of |y − p| and RMSE the root of the mean of (y − p)². The **AUC** is the share of couples of a slow pair
 //! and one that is not in which the slow one has the higher chance (ties count half); there is none where all pairs are of one kind. The **Brier** score of
-//! chances is the mean of (chance − what came)².
+//! chances is the mean of (chance − what came)². **Reliability**: chances in bins, and what share of each bin came, with Wilson's 90 % interval.
 //!
 //! O(n log n). Worked example: chances 0.9 and 0.4 of two slow pairs beside 0.5 of another: one of two couples is in order, AUC 0.5.
 
@@ -91,6 +91,55 @@ pub(super) fn auc(told: &[(f64, bool)]) -> Option<f64> {
     (came > 0 && below > 0).then(|| sum / (came as f64 * below as f64))
 }
 
+/// Bounds of the bins of chances.
+const BINS: [f64; 7] = [0.0, 0.01, 0.05, 0.2, 0.5, 0.8, 1.0];
+
+/// Chances that pairs do not fit, of about one size, and how often that came.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct OomBin {
+    /// The chances are at least so large,
+    pub from: f64,
+    /// and less than that; 1 belongs to the last bin.
+    pub to: f64,
+    /// How many they are.
+    pub forecasts: usize,
+    /// Their mean.
+    pub mean_forecast: f64,
+    /// Share of them that did not fit.
+    pub did_not_fit: f64,
+    /// Lower end of the 90 % interval of that share, as if the pairs had nothing to do with each other.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// Chances and what came, in bins; those without a forecast are left out.
+pub(super) fn reliability(told: &[(f64, bool)]) -> Vec<OomBin> {
+    let bin = |bounds: &[f64]| {
+        let [from, to] = *bounds else { return None };
+        let holds = |chance: f64| chance >= from && (chance < to || to >= 1.0);
+        let here: Vec<&(f64, bool)> = told.iter().filter(|(chance, _)| holds(*chance)).collect();
+        if here.is_empty() {
+            return None;
+        }
+        let count = here.len() as f64;
+        let share = here.iter().filter(|(_, came)| *came).count() as f64 / count;
+        let square = NORMAL90 * NORMAL90 / count;
+        let middle = (share + square / 2.0) / (1.0 + square);
+        let reach = NORMAL90 / (1.0 + square) * ((share * (1.0 - share) + square / 4.0) / count).sqrt();
+        Some(OomBin {
+            from,
+            to,
+            forecasts: here.len(),
+            mean_forecast: here.iter().map(|(chance, _)| chance).sum::<f64>() / count,
+            did_not_fit: share,
+            low: (middle - reach).max(0.0),
+            high: (middle + reach).min(1.0),
+        })
+    };
+    BINS.windows(2).filter_map(bin).collect()
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -101,6 +150,15 @@ mod tests {
         assert_eq!(auc(&[(0.9, true), (0.4, true), (0.5, false)]), Some(0.5));
         assert_eq!(auc(&[(0.5, true), (0.5, false)]), Some(0.5));
         assert_eq!(auc(&[(0.5, true)]), None);
+        // Ten of 3 %, of which one did not fit; one of 100 %.
+        let mut told = vec![(0.03, false); 9];
+        told.extend([(0.03, true), (1.0, true)]);
+        let bins = reliability(&told);
+        let of = |at: usize| (bins[at].from, bins[at].to, bins[at].forecasts, bins[at].did_not_fit);
+        assert_eq!((bins.len(), of(0), of(1)), (2, (0.01, 0.05, 10, 0.1), (0.8, 1.0, 1, 1.0)));
+        // Wilson's interval of 1 in 10: (0.1 + 0.1353) / 1.2706 ± 1.6449 / 1.2706 × √((0.09 + 0.0676) / 10).
+        assert!((bins[0].low - 0.0226).abs() < 1e-4 && (bins[0].high - 0.3477).abs() < 1e-4, "{bins:?}");
+        assert!(bins[1].high >= 1.0 - 1e-12 && bins[1].low > 0.2 && reliability(&[]).is_empty());
         let one = |truth: f64| SpeedAndTruth { truth, mean: 0.5, quantiles: Some([0.3, 0.4, 0.5, 0.6, 0.7]) };
         let found = speeds(&[one(0.5), one(0.8)]).unwrap();
         assert!((found.mae - 0.15).abs() < 1e-12 && (found.rmse - 0.045f64.sqrt()).abs() < 1e-12);

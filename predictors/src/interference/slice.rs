@@ -21,7 +21,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tracecast_analytics::stats::quantile::weighted_quantile;
 use tracecast_analytics::stats::sum;
 
@@ -30,6 +30,10 @@ use super::read::{MISO_GPU, miso_job, read_profiles};
 use super::table::{Quantity, SharingTable, distinct};
 use crate::error::{Error, Result};
 use crate::sheet::{Sheet, text};
+
+mod saved;
+
+pub use saved::{SliceBasis, SlicePredictor, SliceSpeed};
 
 /// Parts that the SMs of a GPU are cut into.
 const PARTS: f64 = 7.0;
@@ -43,7 +47,7 @@ const LEAST_FAMILIES: usize = 3;
 const TRIED: i32 = 400;
 
 /// A MIG profile: its parts of the SMs and its memory.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Slice {
     parts: f64,
     memory_gb: f64,
@@ -67,6 +71,14 @@ impl Slice {
     fn share(self, whole: Self) -> f64 {
         (self.of_sms(whole) * (self.memory_gb / whole.memory_gb).min(1.0)).sqrt()
     }
+}
+
+/// Names of slices, the smallest first, each once.
+fn names(slices: impl Iterator<Item = Slice>) -> Vec<String> {
+    let mut all: Vec<Slice> = slices.collect();
+    all.sort_by(|a, b| a.parts.total_cmp(&b.parts).then(a.memory_gb.total_cmp(&b.memory_gb)));
+    all.dedup();
+    all.iter().map(|slice| format!("{}g.{}gb", slice.parts, slice.memory_gb)).collect()
 }
 
 /// One job type on one slice.
@@ -186,10 +198,7 @@ impl SliceTable {
 
     /// Names of the slices that were measured, the whole included, the smallest first.
     pub fn slices(&self) -> Vec<String> {
-        let mut all: Vec<Slice> = self.rows.iter().map(|row| row.slice).chain([self.whole]).collect();
-        all.sort_by(|a, b| a.parts.total_cmp(&b.parts).then(a.memory_gb.total_cmp(&b.memory_gb)));
-        all.dedup();
-        all.iter().map(|slice| format!("{}g.{}gb", slice.parts, slice.memory_gb)).collect()
+        names(self.rows.iter().map(|row| row.slice).chain([self.whole]))
     }
 
     /// Speed of a job type on a slice as it was measured, relative to the whole; `None` if it was not.
@@ -223,7 +232,7 @@ fn speed(filling: f64, share: f64) -> f64 {
 }
 
 /// The predictor of speeds on slices, trained.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SliceModel {
     constant: f64,
     /// Of [`FILLED_BY`], for shares of the largest known value.
@@ -489,6 +498,7 @@ fn ranked(slices: &SliceTable, told: &[f64]) -> Option<f64> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::table::JobProfile;
     use super::*;
     use crate::sheet::tests::file;
 
@@ -542,6 +552,52 @@ mod tests {
         assert!(of("2g.10gb").speed < of("3g.20gb").speed && of("3g.20gb").low <= of("3g.20gb").speed);
         assert_eq!(of("7g.40gb"), SliceForecast { speed: 1.0, low: 1.0 });
         assert!(forecaster.forecast(&slices, job, "half").is_none());
+    }
+
+    #[test]
+    fn a_saved_predictor_answers_as_measured_else_from_what_is_known_and_load_never_helps() {
+        let (steps, profiles) = world();
+        let slices = SliceTable::read(steps.path(), profiles.path()).unwrap();
+        let trained = SlicePredictor::train(&slices).unwrap();
+        let saved: SlicePredictor = serde_json::from_str(&serde_json::to_string(&trained).unwrap()).unwrap();
+        assert!(saved.is_sound() && saved.slices() == slices.slices() && saved.speeds() == 20);
+        let none = JobProfile::default();
+        let told = |job: &str, seen: &JobProfile, slice: &str| saved.speed(job, None, seen, slice).unwrap();
+        let known = "m2 (batch size 16)";
+        let measured = slices.measured(slices.job(known).unwrap(), "3g.20gb").unwrap();
+        let found = told(known, &none, "3g.20gb");
+        assert!((found.speed - measured).abs() < 1e-9 && found.basis == SliceBasis::Measured);
+        assert_eq!((found.memory_suffices, told(known, &none, "1g.5gb").memory_suffices), (Some(true), Some(true)));
+        assert_eq!(told("m4 (batch size 16)", &none, "2g.5gb").memory_suffices, Some(false));
+        // Not measured: between its neighbours.
+        let (low, middle) = (told(known, &none, "1g.5gb"), told(known, &none, "2g.10gb"));
+        assert!(low.speed <= middle.speed && middle.speed <= found.speed && middle.basis == SliceBasis::Profile);
+        assert_eq!(told(known, &none, "7g.40gb").speed, 1.0);
+        assert!(saved.speed(known, None, &none, "half").is_none());
+        // A further job type of a family, one of which utilisation was seen, and one of which nothing is known: that may fill the GPU.
+        let of_family = told("m2 (batch size 999)", &none, "3g.20gb");
+        let seen = told("new", &JobProfile::default().with(Quantity::MemUtilPct, 48.0), "3g.20gb");
+        let nothing = told("new", &none, "3g.20gb");
+        assert_eq!(
+            [of_family.basis, seen.basis, nothing.basis],
+            [SliceBasis::Family, SliceBasis::Seen, SliceBasis::Nothing]
+        );
+        assert!(
+            (seen.speed - measured).abs() < 0.05 && nothing.p10 < of_family.p10 && nothing.memory_suffices.is_none()
+        );
+        for job in [known, "m2", "new"] {
+            for slice in ["1g.5gb", "2g.10gb", "3g.20gb", "7g.40gb"] {
+                let mut before: Option<SliceSpeed> = None;
+                for load in [0.0, 20.0, 60.0, 100.0] {
+                    let now = told(job, &JobProfile::default().with(Quantity::MemUtilPct, load), slice);
+                    assert!(now.speed.is_finite() && now.speed > 0.0 && (0.0..=now.speed).contains(&now.p10));
+                    assert!(
+                        before.is_none_or(|before| now.speed <= before.speed + 1e-12 && now.p10 <= before.p10 + 1e-12)
+                    );
+                    before = Some(now);
+                }
+            }
+        }
     }
 
     #[test]

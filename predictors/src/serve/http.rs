@@ -43,9 +43,8 @@ use super::learner::{Post, Shared};
 use super::metrics::{Model, Route};
 use super::outgoing::{Outgoing, Share};
 use super::refusal::Refusal;
-use super::sharing::{self, ShareAnswer, ShareAsked};
+use super::sharing::{self, CandidateAnswer, ShareAsked};
 use crate::interference::predictor::SharingPredictor;
-use crate::interference::share::PairAnswer;
 use crate::job::{Event, Prediction, Submission};
 
 const JSON: &str = "application/json";
@@ -257,18 +256,19 @@ async fn share<B: OnlineModel>(State(app): State<Arc<App<B>>>, request: Request)
         Ok::<_, Refusal>(asked)
     })
     .await??;
+    let slices = asked.on_slices(&predictor)?;
     let share = app.outgoing.share(asked.answer_bytes()).await?;
     let mut candidates = Vec::with_capacity(asked.candidates());
     let mut known = sharing::Known::new();
-    for from in (0..asked.candidates()).step_by(PIECE_JOBS) {
-        if from > 0 {
+    while candidates.len() < asked.candidates() {
+        if !candidates.is_empty() {
             yield_now().await;
         }
-        candidates.extend(asked.some(&predictor, from..from + PIECE_JOBS, &mut known));
+        let piece = asked.piece(candidates.len());
+        candidates.extend(asked.some(&predictor, piece, &mut known));
     }
-    let bytes = candidates.len() * size_of::<PairAnswer>();
-    let top = asked.top();
-    let body = apart(bytes, move || to_json(&ShareAnswer::of(candidates, top))).await??;
+    let bytes = candidates.len() * size_of::<CandidateAnswer>();
+    let body = apart(bytes, move || to_json(&asked.answer(&predictor, candidates, slices))).await??;
     Ok(answer(JSON, body, share))
 }
 

@@ -4,9 +4,12 @@
 //! In: the GPU type, the new job, and the running ones, each with its job type, perhaps its family, and what was seen of it (any quantity of a profile, such as
 //! `sm_util_pct`); within `limits`, `slo`, `most_out_of_memory` and `least_progress` where they are not 1.5, 0.05 and 1. Out: the candidates, the best first, with expected
 //! progress, the 0.9 quantile of the slowdown of the worse, both speeds as quantiles, and whether to share; with `top`, no more than the best so many of them. What is unknown widens
-//! the interval and is no error; a quantity that is none is one.
+//! the interval and is no error; a quantity that is none is one. A GPU type on which no pair was measured is marked, with those on which some was.
 //!
-//! Running jobs of which the same is said are forecast once. O(candidates + different ones × members). Worked example: `{"gpu_type":"v100","job":{"job_type":"A3C"},"running":[{"id":"7","job_type":"A3C"}]}` is answered
+//! A candidate may run several jobs already (`jobs` in the place of `job_type`): it is answered as a group, composed from couples, and what counts is by how much the new job raises their progress. With `slices`, the answer also says how fast
+//! the new job runs on MIG slices, where the model was trained with such.
+//!
+//! Running jobs of which the same is said are forecast once. O(candidates + different ones × jobs² × members). Worked example: `{"gpu_type":"v100","job":{"job_type":"A3C"},"running":[{"id":"7","job_type":"A3C"}]}` is answered
 //! `{"candidates":[{"id":"7","rank":1,"share":false,…}]}`.
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,14 +18,21 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::refusal::Refusal;
-use crate::interference::predictor::{SharingJob, SharingPredictor};
-use crate::interference::share::{self, PairAnswer, SharingLimits};
+use crate::interference::predictor::{MOST_TOGETHER, SharingJob, SharingPredictor};
+use crate::interference::share::{self, GroupAnswer, PairAnswer, SharingLimits};
+use crate::interference::slice::SliceSpeed;
 use crate::interference::table::Quantity;
 
 /// What would mend a request.
-pub(super) const REMEDY: &str = r#"send {"gpu_type":"…","job":{"job_type":"…","seen":{"sm_util_pct":…}},"running":[{"id":"…","job_type":"…"}]}, and where they differ "limits":{"slo":1.5,"most_out_of_memory":0.05}"#;
+pub(super) const REMEDY: &str = r#"send {"gpu_type":"…","job":{"job_type":"…","seen":{"sm_util_pct":…}},"running":[{"id":"…","job_type":"…"}]}, "jobs":[{"job_type":"…"},…] in the place of a job_type where several run, and where they differ "limits":{"slo":1.5,"most_out_of_memory":0.05}"#;
 /// Bytes that a candidate takes at most in the answer, beside its names.
 const CANDIDATE_BYTES: usize = 1024;
+/// Bytes that each job of a group takes at most, and each slice, beside names.
+const MEMBER_BYTES: usize = 512;
+/// Most slices that are asked about.
+const MOST_SLICES: usize = 64;
+/// Forecasts of couples in a piece of work.
+const PIECE_FORECASTS: usize = 64;
 /// How often names may stand in it, escaped or not.
 const NAME_TIMES: usize = 8;
 
@@ -38,78 +48,186 @@ struct AskedJob {
     seen: BTreeMap<String, Option<f64>>,
 }
 
+/// A candidate: a running job, or several on one GPU.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AskedPlace {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    job_type: Option<String>,
+    #[serde(default)]
+    family: Option<String>,
+    #[serde(default)]
+    seen: BTreeMap<String, Option<f64>>,
+    #[serde(default)]
+    jobs: Vec<AskedJob>,
+}
+
 /// What is asked.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ShareAsked {
     gpu_type: String,
     job: AskedJob,
-    running: Vec<AskedJob>,
+    running: Vec<AskedPlace>,
     #[serde(default)]
     limits: SharingLimits,
     /// Most candidates that are answered; all if `None`.
     #[serde(default)]
     top: Option<usize>,
+    /// MIG slices on which the new job is asked about; those that were measured if empty.
+    #[serde(default)]
+    slices: Option<Vec<String>>,
 }
 
 /// All that is said of a job but its identifier.
 type Said = (String, Option<String>, Vec<(String, Option<u64>)>);
 
 /// Answers about running jobs of which the same is said.
-pub(super) type Known = HashMap<Said, PairAnswer>;
+pub(super) type Known = HashMap<Vec<Said>, CandidateAnswer>;
+
+/// The answer about a candidate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub(super) enum CandidateAnswer {
+    Pair(PairAnswer),
+    Group(GroupAnswer),
+}
 
 /// A candidate with its place.
 #[derive(Debug, Serialize)]
 struct Candidate {
     rank: usize,
     #[serde(flatten)]
-    answer: PairAnswer,
+    answer: CandidateAnswer,
 }
 
 /// What is answered.
 #[derive(Debug, Serialize)]
 pub(super) struct ShareAnswer {
+    gpu_type_measured: bool,
+    /// GPU types on which pairs were measured, where this one is none of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured_gpu_types: Option<Vec<String>>,
+    /// How far speeds were missed on GPU types that were left out whole, where this one was not measured and the model knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gpu_type_left_out_mae: Option<f64>,
     candidates: Vec<Candidate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slices: Option<Vec<SliceSpeed>>,
+}
+
+impl CandidateAnswer {
+    fn share(&self) -> bool {
+        match self {
+            Self::Pair(of) => of.share,
+            Self::Group(of) => of.share,
+        }
+    }
+
+    /// By how much the new job raises the expected progress of the GPU.
+    fn gain(&self) -> f64 {
+        match self {
+            Self::Pair(of) => of.expected_progress - 1.0,
+            Self::Group(of) => of.expected_progress - of.progress_before.unwrap_or(1.0),
+        }
+    }
+
+    fn of_id(&self, id: Option<String>) -> Self {
+        match self {
+            Self::Pair(of) => Self::Pair(PairAnswer { id, ..of.clone() }),
+            Self::Group(of) => Self::Group(GroupAnswer { id, ..of.clone() }),
+        }
+    }
+}
+
+/// Checks what was seen of a job.
+fn check(seen: &BTreeMap<String, Option<f64>>, what: &dyn Fn() -> String) -> Result<(), Refusal> {
+    for (name, value) in seen {
+        let Some(quantity) = Quantity::of_column(name) else {
+            let known: Vec<&str> = Quantity::ALL.iter().map(|quantity| quantity.name()).collect();
+            return Err(Refusal::bad(
+                format!("{}: `{}` is no quantity of a job", what(), name.escape_debug()),
+                format!("name one of {}", known.join(", ")),
+            ));
+        };
+        let most = if quantity.is_percent() { 100.0 } else { f64::MAX };
+        if value.is_some_and(|value| !(0.0..=most).contains(&value)) {
+            return Err(Refusal::bad(
+                format!("{}: `{name}` is {}", what(), value.unwrap_or_default()),
+                "send a number of at least 0, percent up to 100, or null where it is unknown",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn job(job_type: &str, family: Option<&String>, seen: &BTreeMap<String, Option<f64>>) -> SharingJob {
+    let mut job = SharingJob { family: family.cloned(), ..SharingJob::new(job_type) };
+    for (name, value) in seen {
+        if let Some(quantity) = Quantity::of_column(name) {
+            job.seen.set(quantity, *value);
+        }
+    }
+    job
+}
+
+fn said(job_type: &str, family: Option<&String>, seen: &BTreeMap<String, Option<f64>>) -> Said {
+    let seen = seen.iter().map(|(name, value)| (name.clone(), value.map(f64::to_bits)));
+    (job_type.to_owned(), family.cloned(), seen.collect())
 }
 
 impl AskedJob {
-    fn check(&self, what: &str) -> Result<(), Refusal> {
-        for (name, value) in &self.seen {
-            let Some(quantity) = Quantity::of_column(name) else {
-                let known: Vec<&str> = Quantity::ALL.iter().map(|quantity| quantity.name()).collect();
-                return Err(Refusal::bad(
-                    format!("{what}: `{}` is no quantity of a job", name.escape_debug()),
-                    format!("name one of {}", known.join(", ")),
-                ));
-            };
-            let most = if quantity.is_percent() { 100.0 } else { f64::MAX };
-            if value.is_some_and(|value| !(0.0..=most).contains(&value)) {
-                return Err(Refusal::bad(
-                    format!("{what}: `{name}` is {}", value.unwrap_or_default()),
-                    "send a number of at least 0, percent up to 100, or null where it is unknown",
-                ));
-            }
-        }
-        Ok(())
-    }
-
     fn job(&self) -> SharingJob {
-        let mut job = SharingJob { family: self.family.clone(), ..SharingJob::new(self.job_type.clone()) };
-        for (name, value) in &self.seen {
-            if let Some(quantity) = Quantity::of_column(name) {
-                job.seen.set(quantity, *value);
-            }
-        }
-        job
-    }
-
-    fn said(&self) -> Said {
-        let seen = self.seen.iter().map(|(name, value)| (name.clone(), value.map(f64::to_bits)));
-        (self.job_type.clone(), self.family.clone(), seen.collect())
+        job(&self.job_type, self.family.as_ref(), &self.seen)
     }
 
     fn name_bytes(&self) -> usize {
         self.job_type.len() + self.id.as_ref().map_or(0, String::len)
+    }
+}
+
+impl AskedPlace {
+    fn check(&self, at: usize) -> Result<(), Refusal> {
+        let what = || format!("running job {at} (counted from 0)");
+        let bare = self.family.is_none() && self.seen.is_empty();
+        match (&self.job_type, self.jobs.as_slice()) {
+            (Some(_), []) => check(&self.seen, &what),
+            (None, [_, ..]) if bare && self.jobs.len() < MOST_TOGETHER => {
+                (0usize..).zip(&self.jobs).try_for_each(|(job, asked)| {
+                    check(&asked.seen, &|| format!("running job {at}, job {job} of it (both counted from 0)"))
+                })
+            }
+            (None, [_, ..]) if bare => Err(Refusal::bad(
+                format!("{}: {} jobs run there already", what(), self.jobs.len()),
+                format!("send at most {}: more than {MOST_TOGETHER} on one GPU are not forecast", MOST_TOGETHER - 1),
+            )),
+            _ => {
+                Err(Refusal::bad(format!("{} has no `job_type`, or `jobs` beside what is said of one", what()), REMEDY))
+            }
+        }
+    }
+
+    /// The jobs that run there.
+    fn jobs(&self) -> Vec<SharingJob> {
+        let one = self.job_type.iter().map(|name| job(name, self.family.as_ref(), &self.seen));
+        one.chain(self.jobs.iter().map(AskedJob::job)).collect()
+    }
+
+    fn said(&self) -> Vec<Said> {
+        let one = self.job_type.iter().map(|name| said(name, self.family.as_ref(), &self.seen));
+        one.chain(self.jobs.iter().map(|job| said(&job.job_type, job.family.as_ref(), &job.seen))).collect()
+    }
+
+    fn name_bytes(&self) -> usize {
+        let own = self.job_type.as_ref().map_or(0, String::len) + self.id.as_ref().map_or(0, String::len);
+        own + self.jobs.iter().map(AskedJob::name_bytes).sum::<usize>()
+    }
+
+    /// Forecasts of couples that it takes.
+    fn forecasts(&self) -> usize {
+        1 + self.jobs.len().pow(2)
     }
 }
 
@@ -123,11 +241,14 @@ impl ShareAsked {
                 "send how many of the best are wanted, at least 1, or leave it out",
             ));
         }
-        self.job.check("the job")?;
-        self.running
-            .iter()
-            .enumerate()
-            .try_for_each(|(at, job)| job.check(&format!("running job {at} (counted from 0)")))
+        if self.slices.as_ref().is_some_and(|slices| slices.len() > MOST_SLICES) {
+            return Err(Refusal::bad(
+                "`slices` names too many".to_owned(),
+                format!("send at most {MOST_SLICES}, or none for all that were measured"),
+            ));
+        }
+        check(&self.job.seen, &|| "the job".to_owned())?;
+        self.running.iter().enumerate().try_for_each(|(at, place)| place.check(at))
     }
 
     /// How many candidates there are.
@@ -135,40 +256,94 @@ impl ShareAsked {
         self.running.len()
     }
 
+    /// The next piece of work: candidates from `from` on, one at least.
+    pub(super) fn piece(&self, from: usize) -> Range<usize> {
+        let mut forecasts = 0;
+        let some = self.running.iter().skip(from).take_while(|place| {
+            let first = forecasts == 0;
+            forecasts += place.forecasts();
+            first || forecasts <= PIECE_FORECASTS
+        });
+        from..from + some.count().max(1)
+    }
+
     /// Bytes that the answer takes at most.
     pub(super) fn answer_bytes(&self) -> usize {
         // All are answered before the best of them are kept.
-        let names = self.running.iter().map(AskedJob::name_bytes).sum::<usize>();
+        let names = self.running.iter().map(AskedPlace::name_bytes).sum::<usize>();
+        let members = self.running.iter().map(|place| place.jobs.len()).sum::<usize>();
         let each = CANDIDATE_BYTES + (self.gpu_type.len() + self.job.name_bytes()) * NAME_TIMES;
-        self.running.len() * each + names * NAME_TIMES
+        let asked = self.slices.iter().flatten().map(String::len).sum::<usize>();
+        let slices =
+            self.slices.as_ref().map_or(0, |_| MOST_SLICES * (MEMBER_BYTES + self.job.name_bytes() * NAME_TIMES));
+        self.running.len() * each + members * MEMBER_BYTES + slices + (names + asked) * NAME_TIMES
     }
 
     /// Answers about some of the candidates, in the order of the request. What was answered before is in `known`.
-    pub(super) fn some(&self, predictor: &SharingPredictor, which: Range<usize>, known: &mut Known) -> Vec<PairAnswer> {
+    pub(super) fn some(
+        &self,
+        predictor: &SharingPredictor,
+        which: Range<usize>,
+        known: &mut Known,
+    ) -> Vec<CandidateAnswer> {
         let new = self.job.job();
         let some = self.running.iter().skip(which.start).take(which.len());
-        some.map(|running| {
-            let answer = known
-                .entry(running.said())
-                .or_insert_with(|| share::pair(predictor, &self.gpu_type, &new, &running.job(), &self.limits));
-            PairAnswer { id: running.id.clone(), ..answer.clone() }
+        some.map(|place| {
+            let answer = known.entry(place.said()).or_insert_with(|| match place.jobs().as_slice() {
+                [one] => CandidateAnswer::Pair(share::pair(predictor, &self.gpu_type, &new, one, &self.limits)),
+                all => CandidateAnswer::Group(share::joining(predictor, &self.gpu_type, &new, all, &self.limits)),
+            });
+            answer.of_id(place.id.clone())
         })
         .collect()
+    }
+
+    /// The new job on MIG slices, if that is asked.
+    pub(super) fn on_slices(&self, predictor: &SharingPredictor) -> Result<Option<Vec<SliceSpeed>>, Refusal> {
+        let Some(asked) = &self.slices else { return Ok(None) };
+        let Some(slices) = predictor.slices() else {
+            return Err(Refusal::bad(
+                "this model knows no speeds on slices".to_owned(),
+                "train it with `tracecast train interference --slices`, or leave `slices` out",
+            ));
+        };
+        let new = self.job.job();
+        let names = if asked.is_empty() { slices.slices() } else { asked.clone() };
+        let speed = |name: &String| {
+            let family = new.family.as_deref();
+            slices.speed(&new.job_type, family, &new.seen, name).ok_or_else(|| {
+                Refusal::bad(
+                    format!("`{}` is no slice", name.chars().take(64).collect::<String>().escape_debug()),
+                    "name slices as NVIDIA does, such as 3g.20gb",
+                )
+            })
+        };
+        names.iter().map(speed).collect::<Result<_, _>>().map(Some)
     }
 
     /// How many of the candidates are answered.
     pub(super) fn top(&self) -> usize {
         self.top.unwrap_or(usize::MAX)
     }
-}
 
-impl ShareAnswer {
-    /// The answer, the best candidate first, and no more than so many.
-    pub(super) fn of(mut answers: Vec<PairAnswer>, top: usize) -> Self {
-        share::rank(&mut answers);
-        answers.truncate(top);
+    /// The answer, the best candidate first, and no more than are asked for.
+    pub(super) fn answer(
+        &self,
+        predictor: &SharingPredictor,
+        mut answers: Vec<CandidateAnswer>,
+        slices: Option<Vec<SliceSpeed>>,
+    ) -> ShareAnswer {
+        answers.sort_by(|one, other| other.share().cmp(&one.share()).then(other.gain().total_cmp(&one.gain())));
+        answers.truncate(self.top());
         let candidates = answers.into_iter().zip(1..).map(|(answer, rank)| Candidate { rank, answer }).collect();
-        Self { candidates }
+        let (measured, trained) = (predictor.is_measured_on(&self.gpu_type), predictor.trained());
+        ShareAnswer {
+            gpu_type_measured: measured,
+            measured_gpu_types: (!measured).then(|| trained.measured_gpu_types.clone()),
+            gpu_type_left_out_mae: trained.gpu_type_left_out_mae.filter(|_| !measured),
+            candidates,
+            slices,
+        }
     }
 }
 
@@ -222,9 +397,77 @@ mod tests {
         }
         // The best three of all.
         let best = ask(&jobs, r#","top":3"#);
-        let (whole, three) = (ShareAnswer::of(all.clone(), asked.top()), ShareAnswer::of(all, best.top()));
-        let ids = |of: &ShareAnswer| of.candidates.iter().map(|one| one.answer.id.clone()).collect::<Vec<_>>();
+        let (whole, three) = (asked.answer(&predictor, all.clone(), None), best.answer(&predictor, all, None));
+        let id = |one: &Candidate| match &one.answer {
+            CandidateAnswer::Pair(of) => of.id.clone(),
+            CandidateAnswer::Group(of) => of.id.clone(),
+        };
+        let ids = |of: &ShareAnswer| of.candidates.iter().map(id).collect::<Vec<_>>();
         assert_eq!((ids(&three).as_slice(), three.candidates[2].rank), (&ids(&whole)[..3], 3));
         assert!(ask(&jobs, r#","top":0"#).check().is_err());
+    }
+    #[test]
+    fn a_gpu_that_runs_several_is_ranked_by_what_the_new_job_adds() {
+        let predictor = predictor();
+        let text = r#"{"gpu_type":"h","job":{"job_type":"m0 (batch size 8)"},"running":[
+            {"id":"two","jobs":[{"job_type":"m1 (batch size 8)"},{"job_type":"m2 (batch size 8)","seen":{"sm_util_pct":70}}]},
+            {"id":"one","job_type":"m1 (batch size 8)"},
+            {"id":"same","jobs":[{"job_type":"m1 (batch size 8)"}]}]}"#;
+        let ask =
+            |gpu: &str| -> ShareAsked { serde_json::from_str(&text.replace(r#""h""#, &format!("\"{gpu}\""))).unwrap() };
+        let asked = ask("g");
+        asked.check().unwrap();
+        let answers = asked.some(&predictor, 0..3, &mut Known::new());
+        let [CandidateAnswer::Group(group), CandidateAnswer::Pair(pair), CandidateAnswer::Pair(same)] =
+            answers.as_slice()
+        else {
+            panic!("{answers:?}");
+        };
+        assert_eq!((group.id.as_deref(), group.jobs.len(), group.composed_from_pairs), (Some("two"), 3, true));
+        assert_eq!(PairAnswer { id: None, ..same.clone() }, PairAnswer { id: None, ..pair.clone() });
+        let before = group.progress_before.unwrap();
+        assert!(
+            before > 1.0
+                && group.expected_progress > before
+                && group.expected_progress - before < pair.expected_progress - 1.0
+        );
+        let told = asked.answer(&predictor, answers, None);
+        assert!(told.gpu_type_measured && told.measured_gpu_types.is_none());
+        let text = serde_json::to_string(&told).unwrap();
+        assert!(
+            text.starts_with(
+                r#"{"gpu_type_measured":true,"candidates":[{"rank":1,"gpu_type":"g","gpu_type_measured":true,"#
+            ),
+            "{text}"
+        );
+        // A GPU type that was not measured is marked, and those that were are named.
+        let asked = ask("h");
+        let told = asked.answer(&predictor, asked.some(&predictor, 0..1, &mut Known::new()), None);
+        assert!(!told.gpu_type_measured && told.measured_gpu_types == Some(vec!["g".to_owned()]));
+        // Work is cut by what it takes: 5 forecasts, 1 and 2.
+        assert_eq!((asked.piece(0), asked.piece(2)), (0..3, 2..3));
+        let many = vec![r#"{"job_type":"m0"}"#; MOST_TOGETHER - 1].join(",");
+        let places = |text: &str| -> ShareAsked {
+            serde_json::from_str(&format!(r#"{{"gpu_type":"g","job":{{"job_type":"m0"}},"running":[{text}]}}"#))
+                .unwrap()
+        };
+        let wide = places(&vec![format!(r#"{{"jobs":[{many}]}}"#); 2].join(","));
+        assert!(wide.check().is_ok() && wide.piece(0) == (0..1));
+        let found = wide.some(&predictor, wide.piece(0), &mut Known::new());
+        let bytes = serde_json::to_string(&wide.answer(&predictor, found, None)).unwrap().len();
+        assert!(2 * bytes < wide.answer_bytes(), "{bytes} {}", wide.answer_bytes());
+        for wrong in [
+            format!(r#"{{"jobs":[{many},{{"job_type":"m0"}}]}}"#),
+            r#"{"jobs":[]}"#.to_owned(),
+            r#"{"job_type":"m0","jobs":[{"job_type":"m0"}]}"#.to_owned(),
+            r#"{"family":"m","jobs":[{"job_type":"m0"}]}"#.to_owned(),
+            r#"{"jobs":[{"job_type":"m0","seen":{"sm_util_pct":140}}]}"#.to_owned(),
+        ] {
+            assert!(places(&wrong).check().is_err(), "{wrong}");
+        }
+        // It was trained without slices.
+        let asked: ShareAsked =
+            serde_json::from_str(r#"{"gpu_type":"g","job":{"job_type":"m0"},"running":[],"slices":[]}"#).unwrap();
+        assert!(asked.on_slices(&predictor).is_err());
     }
 }

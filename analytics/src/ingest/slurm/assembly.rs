@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use super::hostlist;
 use super::job_id::{JobId, Part, tasks};
+use super::tres::Tres;
 use crate::quality::{Reason, RowAudit, reason};
 use crate::schema::{AttemptRow, JobRow, JobState, PlacementRow};
 use crate::time::{DAY_MS, SECOND_MS};
@@ -202,9 +203,28 @@ pub(super) struct Assembly {
     /// Clusters whose records name GPUs at all.
     counting: BTreeSet<Option<Arc<str>>>,
     no_consume: bool,
+    /// Shards that a GPU holds, where that was said.
+    shards_per_gpu: Option<u32>,
+    /// Records that name shards and no whole GPUs.
+    sharded: usize,
 }
 
 impl Assembly {
+    /// No record yet; a GPU holds so many shards, where that is known.
+    pub(super) fn new(shards_per_gpu: Option<u32>) -> Self {
+        Self { shards_per_gpu, ..Self::default() }
+    }
+
+    /// Takes shards in what was asked for and given for parts of GPUs, and counts the record if there are any.
+    pub(super) fn settle_shards(&mut self, asked: &mut Tres, given: &mut Tres) {
+        let per_gpu = self.shards_per_gpu;
+        let (of_asked, of_given) = (asked.settle_shards(per_gpu), given.settle_shards(per_gpu));
+        if of_asked && !of_given {
+            given.may_hide_shards();
+        }
+        self.sharded += usize::from(of_asked || of_given);
+    }
+
     /// The shared copy of a known text.
     pub(super) fn word(&mut self, text: Option<&str>) -> Option<Arc<str>> {
         let text = text?;
@@ -338,6 +358,16 @@ impl Assembly {
                 "Some jobs asked for GPUs and are listed as given 0 (GRES configured with no_consume): what they were \
                  given is unknown.",
             );
+        }
+        if self.sharded > 0 {
+            let records =
+                if self.sharded == 1 { "1 record names".to_owned() } else { format!("{} records name", self.sharded) };
+            trace.note(match self.shards_per_gpu {
+                Some(shards) => format!("{records} shards of GPUs (gres/shard); they are taken for parts of a GPU that holds {shards} (--shards-per-gpu)."),
+                None => format!(
+                    "{records} shards of GPUs (gres/shard), and not how many a GPU holds: their number of GPUs is unknown, not 0. Say it with --shards-per-gpu; it is Count of Name=shard in gres.conf, for each GPU."
+                ),
+            });
         }
         let sliced = |entry: &Entry| entry.allocation.gpu_type.as_deref().is_some_and(|kind| kind.contains("g."));
         if self.entries.iter().any(sliced) {
@@ -506,7 +536,7 @@ fn place(job_key: &str, attempt: i64, record: &Allocation, gpus: Option<f64>, tr
     };
     // Slurm's text does not say how GPUs are spread; an even share is certain only where the total divides and the
     // nodes are alike, so anything else stays unknown.
-    let share = gpus.map(|gpus| gpus / nodes.len() as f64).filter(|share| share.fract() == 0.0);
+    let share = gpus.map(|gpus| gpus / nodes.len() as f64).filter(|share| nodes.len() == 1 || share.fract() == 0.0);
     for node in &nodes {
         trace.placements.push(PlacementRow {
             job_key: Some(Cow::Borrowed(job_key)),

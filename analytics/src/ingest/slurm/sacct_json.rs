@@ -56,7 +56,7 @@ impl Reader for SacctJson {
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
-        let mut assembly = Assembly::default();
+        let mut assembly = Assembly::new(options.shards_per_gpu);
         let mut seen = SeenKeys::default();
         for file in files {
             assembly.begin(file.name());
@@ -247,6 +247,8 @@ fn resources(value: Option<&Value>) -> Option<Tres> {
             "gres" => {
                 if let Some(kind) = name.strip_prefix("gpu:") {
                     tres.add_typed(kind, amount);
+                } else if let Some(kind) = name.strip_prefix("shard") {
+                    tres.add_shards(kind, amount);
                 }
             }
             _ => {}
@@ -317,9 +319,10 @@ impl Sink<'_> {
         let (state, requeued) = said.as_deref().map_or((None, false), |words| state(words, &mut row));
         let asked = resources(job.pointer("/tres/requested"));
         let given = resources(job.pointer("/tres/allocated"));
-        let listed = |tres: &Option<Tres>| tres.as_ref().is_some_and(|tres| !tres.hides_gpus());
-        let (req_listed, alloc_listed) = (listed(&asked), listed(&given));
-        let (asked, given) = (asked.unwrap_or_default(), given.unwrap_or_default());
+        let (has_asked, has_given) = (asked.is_some(), given.is_some());
+        let (mut asked, mut given) = (asked.unwrap_or_default(), given.unwrap_or_default());
+        self.assembly.settle_shards(&mut asked, &mut given);
+        let (req_listed, alloc_listed) = (has_asked && !asked.hides_gpus(), has_given && !given.hides_gpus());
         tres::note(&asked, "tres.requested", &mut row);
         tres::note(&given, "tres.allocated", &mut row);
         let start = times.get(1).copied().flatten();
@@ -413,6 +416,9 @@ mod tests {
         assert_eq!((total.gpus(), total.hides_gpus()), (Some(4.0), false));
         let other = of(json!([entry("shard", json!(-1))]));
         assert_eq!((other.gpus(), other.hides_gpus()), (None, false));
+        let mut shards = of(json!([entry("shard:a100", json!(3))]));
+        assert!(shards.settle_shards(Some(4)));
+        assert_eq!((shards.gpus(), shards.gpu_type().as_deref()), (Some(0.75), Some("a100")));
     }
 
     #[test]

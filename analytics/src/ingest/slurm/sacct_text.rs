@@ -113,7 +113,7 @@ impl Reader for SacctText {
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
         let zone = options.zone_or("UTC")?;
-        let mut assembly = Assembly::default();
+        let mut assembly = Assembly::new(options.shards_per_gpu);
         let mut seen = SeenKeys::default();
         let mut local = false;
         for file in files {
@@ -340,7 +340,7 @@ impl File<'_> {
             let step = row.step();
             self.words.step(cluster, &id, step);
         } else {
-            let (mut allocation, gpu_type) = row.allocation();
+            let (mut allocation, gpu_type) = row.allocation(self.words);
             allocation.cluster = cluster;
             for (slot, name) in [
                 (&mut allocation.user, "user"),
@@ -460,7 +460,7 @@ impl<'a> Row<'a> {
     }
 
     /// The record, and the GPU type asked for, else given.
-    fn allocation(&mut self) -> (Allocation, Option<String>) {
+    fn allocation(&mut self, records: &mut Assembly) -> (Allocation, Option<String>) {
         let (state, requeued) = self.text("state").map_or((None, false), |words| state(words, &mut self.audit));
         let submit = self.time("submit");
         let eligible = self.time("eligible");
@@ -476,7 +476,8 @@ impl<'a> Row<'a> {
         let asked = self.tres("reqtres");
         let given = self.tres("alloctres");
         let (asked_has, given_has) = (asked.is_some(), given.is_some());
-        let (asked, given) = (asked.unwrap_or_default(), given.unwrap_or_default());
+        let (mut asked, mut given) = (asked.unwrap_or_default(), given.unwrap_or_default());
+        records.settle_shards(&mut asked, &mut given);
         let nodes = self.whole("nnodes").filter(|nodes| *nodes > 0);
         let cpus = self.amount("ncpus").or_else(|| self.amount("alloccpus"));
         // NNodes and NCPUS are what was given once a job started, and what it asks for until then.

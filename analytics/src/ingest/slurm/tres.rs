@@ -1,8 +1,9 @@
 //! Trackable resources: `billing=10,cpu=10,gres/gpu=2,gres/gpu:a100=2,mem=320.5G,node=2`.
 //!
 //! GPUs are counted as Slurm means them: `gres/gpu` is the total where it is present, and `gres/gpu:type` entries are
-//! parts of it, never added to it; without it the total is the sum of the types. `gres/gpumem`, `gres/gpuutil` and
-//! `gres/shard` are not GPUs. A MIG profile is a type like any other (`gres/gpu:a100_3g.20gb`), one slice counting one.
+//! parts of it, never added to it; without it the total is the sum of the types. `gres/gpumem` and `gres/gpuutil` are
+//! not GPUs. `gres/shard` and `gres/shard:type` are parts of GPUs: how many a GPU holds is not in the record
+//! ([`Tres::settle_shards`]). A MIG profile is a type like any other (`gres/gpu:a100_3g.20gb`), one slice counting one.
 //! The database's own form names resources by number (1 CPU, 2 memory in MiB, 3 energy, 4 node, 5 billing); numbers
 //! from 1001 are the site's own and say nothing without its table.
 //!
@@ -35,6 +36,12 @@ pub struct Tres {
     pub any_gpus: Option<f64>,
     /// The entries `gres/gpu:type`, in the order written.
     pub typed_gpus: Vec<(String, f64)>,
+    /// The entry `gres/shard`.
+    any_shards: Option<f64>,
+    /// The entries `gres/shard:type`, in the order written.
+    typed_shards: Vec<(String, f64)>,
+    /// Whether there are shards, and nobody said how many a GPU holds.
+    unsettled_shards: bool,
     /// Whether resources are named by number and some number is the site's own: then GPUs may hide there.
     pub site_numbers: bool,
     /// The first entry whose amount cannot be read.
@@ -75,6 +82,9 @@ impl Tres {
                 if let Some(kind) = name.strip_prefix("gres/gpu:") {
                     let Some(count) = count() else { return false };
                     self.add_typed(kind, count);
+                } else if let Some(kind) = name.strip_prefix("gres/shard") {
+                    let Some(count) = count() else { return false };
+                    self.add_shards(kind, count);
                 } else if name.parse::<u64>().is_ok_and(|number| number >= 1_001) {
                     self.site_numbers = true;
                 }
@@ -98,9 +108,42 @@ impl Tres {
         }
     }
 
+    /// Adds `count` shards of the entry `shard` (an empty `kind`) or `shard:type` (a colon and the type).
+    pub(super) fn add_shards(&mut self, kind: &str, count: f64) {
+        match kind.strip_prefix(':') {
+            Some(kind) => self.typed_shards.push((kind.to_owned(), count)),
+            None if kind.is_empty() => self.any_shards = Some(count),
+            // Another resource whose name begins so.
+            None => {}
+        }
+    }
+
+    /// Shards, as GPUs are counted: the generic entry, else the sum of the types.
+    pub fn shards(&self) -> f64 {
+        self.any_shards.unwrap_or_else(|| self.typed_shards.iter().map(|(_, count)| count).sum())
+    }
+
+    /// Takes shards for parts of GPUs, of which a GPU holds so many. Where that is not known, the number of GPUs is unknown. Whether there were any; a list with whole GPUs is left as it is.
+    ///
+    /// Worked number: 3 shards where a GPU holds 4 are 0.75 GPUs.
+    pub fn settle_shards(&mut self, per_gpu: Option<u32>) -> bool {
+        let shards = self.shards();
+        if shards <= 0.0 || self.gpus().is_some_and(|gpus| gpus > 0.0) {
+            return false;
+        }
+        self.any_gpus = per_gpu.map(|per_gpu| shards / f64::from(per_gpu.max(1)));
+        self.unsettled_shards = per_gpu.is_none();
+        true
+    }
+
+    /// Says that a list without GPUs may hide shards, as the job asked for some.
+    pub(super) fn may_hide_shards(&mut self) {
+        self.unsettled_shards |= self.any_gpus.is_none() && self.typed_gpus.is_empty();
+    }
+
     /// Whether the list may have named GPUs that cannot be read: then a list without GPUs is no list of 0 GPUs.
     pub fn hides_gpus(&self) -> bool {
-        self.any_gpus.is_none() && (self.site_numbers || self.cut || self.unreadable_gpus)
+        self.any_gpus.is_none() && (self.site_numbers || self.cut || self.unreadable_gpus || self.unsettled_shards)
     }
 
     /// GPUs, `None` if no entry names any or some cannot be read.
@@ -114,8 +157,13 @@ impl Tres {
 
     /// GPU types, joined by `+` where there are several.
     pub fn gpu_type(&self) -> Option<String> {
-        let types: Vec<&str> =
-            self.typed_gpus.iter().filter(|(_, count)| *count > 0.0).map(|(kind, _)| kind.as_str()).collect();
+        let types: Vec<&str> = self
+            .typed_gpus
+            .iter()
+            .chain(&self.typed_shards)
+            .filter(|(_, count)| *count > 0.0)
+            .map(|(kind, _)| kind.as_str())
+            .collect();
         (!types.is_empty()).then(|| types.join("+"))
     }
 }
@@ -182,6 +230,31 @@ mod tests {
         let tres = Tres::parse("cpu=1,gres/gpumem=40777023488,gres/gpuutil=100,gres/shard=8,gres/gpu_other=4");
         assert_eq!((tres.gpus(), tres.gpu_type(), tres.unreadable), (None, None, None));
         assert_eq!(Tres::parse("gres/gpu=0").gpus(), Some(0.0));
+    }
+
+    /// Found by a reader of the plan of sharing: a job on a shard was a job without GPUs.
+    #[test]
+    fn shards_are_parts_of_gpus_where_it_is_known_how_many_a_gpu_holds() {
+        for (text, per_gpu, gpus, kind) in [
+            ("cpu=4,gres/shard=3", Some(4), Some(0.75), None),
+            ("cpu=4,gres/shard:a100=2", Some(4), Some(0.5), Some("a100")),
+            // The generic entry is the total.
+            ("cpu=4,gres/shard=2,gres/shard:a100=2", Some(8), Some(0.25), Some("a100")),
+            ("cpu=4,gres/gpu=0,gres/shard=2", Some(2), Some(1.0), None),
+            // Whole GPUs, of which the shards are part.
+            ("cpu=4,gres/gpu=1,gres/shard=4", Some(8), Some(1.0), None),
+            ("cpu=4,gres/shard=3", None, None, None),
+            ("cpu=4,gres/shard=0", None, None, None),
+        ] {
+            let mut tres = Tres::parse(text);
+            let found = tres.settle_shards(per_gpu);
+            assert_eq!((tres.gpus(), tres.gpu_type().as_deref()), (gpus, kind), "{text}");
+            let shards = !text.contains("gpu=1") && !text.contains("shard=0");
+            assert_eq!((found, tres.hides_gpus()), (shards, shards && per_gpu.is_none()), "{text}");
+        }
+        assert_eq!(Tres::parse("gres/shard=many").unreadable.as_deref(), Some("gres/shard=many"));
+        let mut other = Tres::parse("gres/shardlike=4");
+        assert!(!other.settle_shards(Some(4)) && other.gpus().is_none());
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 
+use tracecast_predictors::interference::share::Refused;
+
 use super::super::policy::SharingPolicy;
 use super::super::study::{HowSet, SharingTried};
 use super::{SharingPlan, SharingPlanAnswer};
@@ -255,18 +257,24 @@ impl SharingPlan {
                 of.job_types.join(", ").into(),
             ]);
         }
+        let (told, title) = if self.followed {
+            (&self.couples, "Couples that may share from now on, the best first")
+        } else {
+            (&self.not_advised, "Couples that would share, the best first: not advised")
+        };
         let mut couples = ReportTable::new(
-            "Couples that may share from now on, the best first",
+            title,
             vec![
                 Column::text("Job type"),
                 Column::text("Beside"),
                 Column::number("Progress"),
                 Column::number("Slowdown, 0.9"),
                 Column::number("Does not fit"),
+                Column::text("Within the limits"),
                 Column::text("Rests on"),
             ],
         );
-        let mut order: Vec<_> = self.couples.iter().collect();
+        let mut order: Vec<_> = told.iter().collect();
         order.sort_by(|a, b| b.expected_progress.total_cmp(&a.expected_progress));
         for of in order.iter().take(MOST_ROWS) {
             couples.rows.push(vec![
@@ -275,19 +283,28 @@ impl SharingPlan {
                 Cell::float(of.expected_progress, 2),
                 Cell::float(of.slowdown90, 2),
                 Cell::share(of.out_of_memory),
+                of.refused.map_or("yes", Refused::in_words).into(),
                 of.basis.in_words().into(),
             ]);
         }
-        let section = Section::new(self.id("set"), format!("{}: what to set from now on", self.gpu_type))
-            .with_coverage(format!(
-                "{} may share; {} are shown.",
-                format::counted(self.couples.len() as u64, "couple", "couples"),
-                order.len().min(MOST_ROWS)
-            ));
+        let section = Section::new(self.id("set"), format!("{}: what to set from now on", self.gpu_type));
+        let counted = format::counted(told.len() as u64, "couple", "couples");
+        let shown = order.len().min(MOST_ROWS);
         if self.followed {
-            section.with_table(classes).with_table(couples)
-        } else {
-            section.with_finding(self.action.clone())
+            let coverage = format!("{counted} may share; {shown} are shown.");
+            return section.with_coverage(coverage).with_table(classes).with_table(couples);
         }
+        let section = section.with_finding(self.action.clone());
+        if told.is_empty() {
+            return section;
+        }
+        section
+            .with_coverage(if told.iter().all(|of| of.refused.is_some()) {
+                format!("No couple keeps the limits; the {shown} that come nearest are shown.")
+            } else {
+                format!("{counted} would share by these forecasts; {shown} are shown.")
+            })
+            .with_table(couples)
+            .with_definition("**Not advised**: nothing is set for these couples. They say who would share with whom, by a model of all measured pairs, and how slow the worse of the two would be.")
     }
 }

@@ -7,7 +7,8 @@ use tracecast_analytics::report::markup::csv_text;
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 
 use super::super::predictor::{SharingJob, SharingPredictor, SharingTrained, ToMeasure};
-use super::{PairAnswer, Refused, SharingLimits, SpeedAnswer, pair};
+use super::super::slice::SliceSpeed;
+use super::{GroupAnswer, PairAnswer, Refused, SharingLimits, SpeedAnswer, pair};
 use crate::error::{Error, Result};
 
 /// Version of the JSON.
@@ -26,6 +27,12 @@ pub struct SharingAnswer {
     pub pairs: Vec<PairAnswer>,
     /// What to measure of a job first, and what is known then, in the order of `pairs`; empty where all its pairs are measured, null where that was not asked.
     pub to_measure: Option<Vec<ToMeasure>>,
+    /// All jobs together on one GPU, where that was asked.
+    pub group: Option<GroupAnswer>,
+    /// Each job on MIG slices, where that was asked.
+    pub slices: Option<Vec<SliceSpeed>>,
+    /// What must be known of GPU types on which nothing was measured, a sentence each; empty where all were.
+    pub warnings: Vec<String>,
 }
 
 /// The JSON Schema of [`SharingAnswer`].
@@ -36,7 +43,46 @@ pub fn json_schema() -> serde_json::Value {
 impl SharingAnswer {
     /// An answer.
     pub fn new(predictor: &SharingPredictor, limits: SharingLimits, pairs: Vec<PairAnswer>) -> Self {
-        Self { schema: SCHEMA.to_owned(), trained: predictor.trained().clone(), limits, pairs, to_measure: None }
+        let mut warnings: Vec<String> = Vec::new();
+        for of in pairs.iter().filter_map(|of| predictor.unmeasured(&of.gpu_type)) {
+            if !warnings.contains(&of) {
+                warnings.push(of);
+            }
+        }
+        let trained = predictor.trained().clone();
+        Self {
+            schema: SCHEMA.to_owned(),
+            trained,
+            limits,
+            pairs,
+            to_measure: None,
+            group: None,
+            slices: None,
+            warnings,
+        }
+    }
+
+    /// An answer about jobs that all share one GPU.
+    pub fn of_group(predictor: &SharingPredictor, limits: SharingLimits, group: GroupAnswer) -> Self {
+        let warnings = predictor.unmeasured(&group.gpu_type).into_iter().collect();
+        Self { group: Some(group), warnings, ..Self::new(predictor, limits, Vec::new()) }
+    }
+
+    /// An answer about jobs on MIG slices of a GPU type, as it was asked for.
+    pub fn of_slices(
+        predictor: &SharingPredictor,
+        limits: SharingLimits,
+        gpu_type: &str,
+        slices: Vec<SliceSpeed>,
+    ) -> Self {
+        let measured = predictor.trained().slices_of.iter().filter(|of| !of.eq_ignore_ascii_case(gpu_type));
+        let warning =
+            |of: &String| format!("**Slices of GPU type {gpu_type} were not measured**; what follows is of {of}.");
+        Self {
+            slices: Some(slices),
+            warnings: measured.map(warning).collect(),
+            ..Self::new(predictor, limits, Vec::new())
+        }
     }
 
     /// What to measure of a job first, with the forecasts of these pairs. Where all its pairs are measured, a sentence in `notes` says so.
@@ -60,15 +106,22 @@ impl SharingAnswer {
         Ok(Self { to_measure: Some(to_measure), ..Self::new(predictor, limits, pairs) })
     }
 
-    /// As CSV, a row for each couple.
+    /// As CSV, a row for each couple; or each job of a group; or each job on each slice.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn csv(&self) -> Result<Vec<u8>> {
-        let failed = |error: String| Error::Table { file: "answers as CSV".to_owned(), reason: error };
-        let mut out = csv::Writer::from_writer(Vec::new());
+        match (&self.group, &self.slices) {
+            (Some(group), _) => written(&GROUP_COLUMNS, group_rows(group)),
+            (None, Some(slices)) => written(&SLICE_COLUMNS, slices.iter().map(slice_row)),
+            (None, None) => self.csv_of_pairs(),
+        }
+    }
+
+    fn csv_of_pairs(&self) -> Result<Vec<u8>> {
         let head = [
             "gpu_type",
+            "gpu_type_measured",
             "job_a",
             "job_b",
             "speed_a",
@@ -84,10 +137,9 @@ impl SharingAnswer {
             "refused",
             "basis",
         ];
-        out.write_record(head).map_err(|error| failed(error.to_string()))?;
-        let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        for of in &self.pairs {
-            let mut row: Vec<String> = [&of.gpu_type, &of.job_a, &of.job_b].map(|name| csv_text(name)).to_vec();
+        let row = |of: &PairAnswer| {
+            let mut row = vec![csv_text(&of.gpu_type), of.gpu_type_measured.to_string()];
+            row.extend([&of.job_a, &of.job_b].map(|name| csv_text(name)));
             let numbers = [
                 of.speed_a.mean,
                 of.speed_a.p05,
@@ -100,12 +152,10 @@ impl SharingAnswer {
                 of.slowdown90,
             ];
             row.extend(numbers.iter().map(|number| format!("{number:.4}")));
-            row.push(of.share.to_string());
-            row.push(word(serde_json::to_value(of.refused).unwrap_or_default()));
-            row.push(word(serde_json::to_value(of.basis).unwrap_or_default()));
-            out.write_record(&row).map_err(|error| failed(error.to_string()))?;
-        }
-        out.into_inner().map_err(|error| failed(error.to_string()))
+            row.extend([of.share.to_string(), word(&of.refused), word(&of.basis)]);
+            row
+        };
+        written(&head, self.pairs.iter().map(row))
     }
 
     /// Where one job was asked about beside several, best first: what to do with it.
@@ -135,6 +185,7 @@ impl SharingAnswer {
         );
         let count = self.pairs.iter().filter(|of| of.share).count();
         let couples = format::counted(self.pairs.len() as u64, "couple", "couples");
+        report.summary.extend(self.warnings.iter().cloned());
         report.summary.extend(self.best());
         if !self.pairs.is_empty() {
             report.summary.push(format!("**{count}** of {couples} may share within the limits."));
@@ -142,10 +193,11 @@ impl SharingAnswer {
         let to_measure = self.to_measure.as_deref().unwrap_or_default();
         if let (Some(first), Some(last)) = (to_measure.first(), to_measure.last()) {
             let beside: Vec<String> = to_measure.iter().map(|of| format!("**{}**", of.job_b)).collect();
+            let at = self.warnings.len();
             report
                 .summary
-                .insert(0, format!("Measure {} beside {} first, in this order.", first.job_a, beside.join(", then ")));
-            report.summary.insert(1, format!(
+                .insert(at, format!("Measure {} beside {} first, in this order.", first.job_a, beside.join(", then ")));
+            report.summary.insert(at + 1, format!(
                 "Its speeds beside all job types are known with a standard deviation of {}, and of {} after that (root mean squares over the job types).",
                 format::float(first.deviation_before, 3),
                 format::float(last.deviation_after, 3)
@@ -165,9 +217,6 @@ impl SharingAnswer {
             Column::text("Rests on"),
         ];
         let mut table = ReportTable::new("Couples", columns);
-        let speed = |of: &SpeedAnswer| {
-            format!("{} ({} to {})", format::float(of.mean, 2), format::float(of.p05, 2), format::float(of.p95, 2))
-        };
         for of in &self.pairs {
             table.rows.push(vec![
                 of.gpu_type.as_str().into(),
@@ -182,22 +231,160 @@ impl SharingAnswer {
                 of.basis.in_words().into(),
             ]);
         }
-        let limits = format!(
-            "Limits: progress above {}, the worse of the two at most {} times as slow at the 0.9 quantile, at most {} not to fit.",
-            format::float(self.limits.least_progress, 2),
-            format::float(self.limits.slo, 2),
-            format::percent(self.limits.most_out_of_memory)
-        );
         if !self.pairs.is_empty() {
             report.sections.push(
                 Section::new("couples", "Forecasts")
                     .with_table(table)
                     .with_definition("**Progress**: expected speeds of both together, where one job alone makes 1; what does not fit makes 1.")
-                    .with_definition(limits),
+                    .with_definition(self.kept()),
             );
+        }
+        if let Some(group) = &self.group {
+            report.summary.push(verdict(group));
+            report.sections.push(group_section(group).with_definition(self.kept()));
+        }
+        if let Some(slices) = &self.slices {
+            report.sections.push(slice_section(slices));
         }
         report.provenance =
             vec![("Form".to_owned(), self.schema.clone()), ("Table".to_owned(), self.trained.table_sha256.clone())];
         report
     }
+    /// The limits, in a sentence.
+    fn kept(&self) -> String {
+        format!(
+            "Limits: progress above {}, the slowest job at most {} times as slow at the 0.9 quantile, at most {} not to fit.",
+            format::float(self.limits.least_progress, 2),
+            format::float(self.limits.slo, 2),
+            format::percent(self.limits.most_out_of_memory)
+        )
+    }
+}
+
+const GROUP_COLUMNS: [&str; 13] = [
+    "gpu_type",
+    "gpu_type_measured",
+    "job",
+    "speed",
+    "speed_p05",
+    "speed_p95",
+    "out_of_memory",
+    "expected_progress",
+    "slowdown90",
+    "share",
+    "refused",
+    "basis",
+    "composed_from_pairs",
+];
+
+const SLICE_COLUMNS: [&str; 7] = ["gpu_type", "job", "slice", "speed", "speed_p10", "memory_suffices", "basis"];
+
+fn written(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Result<Vec<u8>> {
+    let failed = |error: String| Error::Table { file: "answers as CSV".to_owned(), reason: error };
+    let mut out = csv::Writer::from_writer(Vec::new());
+    out.write_record(head).map_err(|error| failed(error.to_string()))?;
+    for row in rows {
+        out.write_record(&row).map_err(|error| failed(error.to_string()))?;
+    }
+    out.into_inner().map_err(|error| failed(error.to_string()))
+}
+
+/// What a value is called in JSON; nothing for null.
+fn word(value: &impl Serialize) -> String {
+    serde_json::to_value(value).unwrap_or_default().as_str().unwrap_or_default().to_owned()
+}
+
+fn group_rows(of: &GroupAnswer) -> impl Iterator<Item = Vec<String>> {
+    of.jobs.iter().map(|member| {
+        let mut row = vec![csv_text(&of.gpu_type), of.gpu_type_measured.to_string(), csv_text(&member.job)];
+        let speed = &member.speed;
+        let numbers = [speed.mean, speed.p05, speed.p95, of.out_of_memory, of.expected_progress, of.slowdown90];
+        row.extend(numbers.iter().map(|number| format!("{number:.4}")));
+        row.extend([of.share.to_string(), word(&of.refused), word(&of.basis), of.composed_from_pairs.to_string()]);
+        row
+    })
+}
+
+fn slice_row(of: &SliceSpeed) -> Vec<String> {
+    let mut row = [&of.gpu_type, &of.job, &of.slice].map(|name| csv_text(name)).to_vec();
+    row.extend([of.speed, of.p10].map(|number| format!("{number:.4}")));
+    row.push(of.memory_suffices.map_or_else(String::new, |holds| holds.to_string()));
+    row.push(word(&of.basis));
+    row
+}
+
+fn speed(of: &SpeedAnswer) -> String {
+    format!("{} ({} to {})", format::float(of.mean, 2), format::float(of.p05, 2), format::float(of.p95, 2))
+}
+
+/// Whether a group may share, in a sentence.
+fn verdict(of: &GroupAnswer) -> String {
+    let jobs = format::counted(of.jobs.len() as u64, "job", "jobs");
+    let numbers = format!(
+        "they make {} times the progress of one alone, and the slowest is {} times as slow at the 0.9 quantile",
+        format::float(of.expected_progress, 2),
+        format::float(of.slowdown90, 2)
+    );
+    match of.refused {
+        None => format!("These {jobs} **may share** one GPU within the limits: {numbers}."),
+        Some(refused) => format!("These {jobs} should **not share** one GPU ({}): {numbers}.", refused.in_words()),
+    }
+}
+
+fn group_section(of: &GroupAnswer) -> Section {
+    let columns = vec![Column::text("Job"), Column::text("Speed, 90 %")];
+    let mut table = ReportTable::new(format!("All on one {}", of.gpu_type), columns);
+    for member in &of.jobs {
+        table.rows.push(vec![member.job.as_str().into(), speed(&member.speed).into()]);
+    }
+    let mut section = Section::new("group", "Together on one GPU")
+        .with_table(table)
+        .with_coverage(format!(
+            "The chance that they do not fit is {}. The answer rests on: {}.",
+            format::percent(of.out_of_memory),
+            of.basis.in_words()
+        ))
+        .with_definition(
+            "**Progress**: expected speeds of all together, where one job alone makes 1; what does not fit makes 1.",
+        );
+    if of.composed_from_pairs {
+        section = section.with_definition("**Composed from couples**: every other job is taken to lengthen a step by as much as it does alone. No group of more than two was measured, so this is not tested: try it on one GPU before you rely on it.");
+        if !of.memory_known {
+            section = section.with_definition("The memory of some of these jobs is not known. So the chance that they do not fit is hardly more than that of the worst couple, and may be too low: give `memory_mb` in the profiles.");
+        }
+    }
+    section
+}
+
+fn slice_section(slices: &[SliceSpeed]) -> Section {
+    let columns = vec![
+        Column::text("GPU"),
+        Column::text("Job"),
+        Column::text("Slice"),
+        Column::number("Speed"),
+        Column::number("Reached, 90 %"),
+        Column::text("Memory"),
+        Column::text("Rests on"),
+    ];
+    let mut table = ReportTable::new("Speed on a slice, relative to the whole GPU", columns);
+    for of in slices {
+        let memory = match of.memory_suffices {
+            Some(true) => "suffices",
+            Some(false) => "may not suffice",
+            None => "not known",
+        };
+        table.rows.push(vec![
+            of.gpu_type.as_str().into(),
+            of.job.as_str().into(),
+            of.slice.as_str().into(),
+            Cell::float(of.speed, 2),
+            Cell::float(of.p10, 2),
+            memory.into(),
+            of.basis.in_words().into(),
+        ]);
+    }
+    Section::new("slices", "On MIG slices")
+        .with_table(table)
+        .with_definition("**Reached, 90 %**: families that were left out fell short of it one time of ten. What was measured is told as measured.")
+        .with_definition("**Memory**: what the job takes on the whole GPU against 95 % of what the name of the slice says. Many jobs take what they are given, and would do with less.")
 }
