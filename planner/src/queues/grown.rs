@@ -220,6 +220,15 @@ mod tests {
         assert_eq!(grown.of_both, Some(found.chosen));
         let chosen = &found.tried[found.chosen];
         assert!(chosen.is_allowed() && grown.of[found.chosen].allowed_draws() == 3);
+        // What is left of the plan without one of its changes is held against the same draws, also where it was not tried before.
+        assert!(!found.ablated.is_empty() && without.ablated.iter().all(|of| of.grown.is_none()));
+        for of in &found.ablated {
+            let left = of.grown.as_ref().unwrap();
+            assert_eq!((left.draws.len(), of.is_allowed()), (3, of.without.is_allowed() && left.allowed_draws() == 3));
+            if let Some(at) = found.tried.iter().position(|tried| tried.setup == of.without.setup) {
+                assert_eq!(left, &grown.of[at]);
+            }
+        }
         // Nodes of one's own, which today are, wrong nobody under any work.
         assert_eq!((found.tried[0].setup.sharing, grown.of[0].allowed_draws()), (Sharing::AsToday, 3));
         // More work makes today's jobs wait longer.

@@ -424,7 +424,9 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
     let (picked_times, ideal) =
         (times(&ground, &chosen_setup, workload, &[])?, times(&ground, &ideal.setup, workload, &[])?);
     // What a journal tells of these is replayed here anyway.
-    let told_so = |of: Option<&TriedSetup>, times: &Times| of.map(|of| of.later.waits) == times.waited(&jobs);
+    let told_so = |of: Option<&TriedSetup>, times: &Times| {
+        of.is_some_and(|of| of.later.waits == times.waited(&jobs).unwrap_or(JobWaits::NONE))
+    };
     if !told_so(Some(first), &today_times) || !told_so(tried.get(chosen), &picked_times) {
         return Err(run.contradicted());
     }

@@ -471,10 +471,16 @@ fn verdict(of: &QueuesCandidate, chosen: bool) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
+    use tracecast_analytics::Trace;
+
     use super::super::super::emit::tests::plan;
+    use super::super::super::journal::SearchRun;
+    use super::super::super::search::QueuesRequest;
+    use super::super::super::search::tests::{request, uneven};
     use super::super::super::setup::QueueChange;
     use super::super::QueuesAblation;
     use super::*;
+    use crate::replay::growth::Growth;
 
     #[test]
     fn what_the_incentive_needs_is_not_called_needless() {
@@ -496,6 +502,18 @@ mod tests {
         answer.ablation[1].allowed = true;
         let said = answer.matters().unwrap();
         assert!(said.contains("nothing was gained by reclaiming") && !said.contains("keep it"), "{said}");
+        // Today it would be allowed, and with more work in two of three draws alone.
+        let growth = Growth::new(1.3, Vec::new(), 3, 1).unwrap();
+        let asked = QueuesRequest { growth: Some(growth), ..request(None) };
+        let grown = QueuesAnswer::of(&Trace::default(), &uneven(300), String::new(), &asked, SearchRun::default());
+        answer.growth = grown.unwrap().growth;
+        answer.ablation[1].allowed_draws = Some(2);
+        let said = answer.matters().unwrap();
+        assert!(said.contains("no longer without reclaiming, but the plan would not be allowed"), "{said}");
+        let table = format!("{:?}", answer.each_change());
+        assert!(table.contains("allowed in 2 of 3 draws of more work"), "{table}");
+        answer.ablation[1].allowed_draws = Some(3);
+        assert!(answer.matters().unwrap().contains("nothing was gained by reclaiming"));
     }
 
     #[test]
