@@ -163,7 +163,7 @@ fn several_jobs_on_one_gpu_slices_and_gpu_types_that_were_not_measured() {
     let mean = |of: &Value, at: usize| of["group"]["jobs"][at]["speed"]["mean"].as_f64().unwrap();
     assert!(mean(&found, 0) < mean(&two, 0) && mean(&found, 1) < mean(&two, 1), "{found}");
     let text = stdout(&ask(&[&together[..], &three].concat()));
-    assert!(text.contains("No group of more than two was measured") && text.contains("These 3 jobs"), "{text}");
+    assert!(text.contains("Composed from couples") && text.contains("These 3 jobs"), "{text}");
     let rows = stdout(&ask(&[&together[..], &three, &["--format", "csv"]].concat()));
     assert!(rows.lines().count() == 4 && rows.lines().all(|line| line.split(',').count() == 13), "{rows}");
     // On slices.
