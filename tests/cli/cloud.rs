@@ -108,7 +108,43 @@ fn a_plan_writes_tasks() {
     let spot = std::fs::read_to_string(folder.path("tasks/deadline-spot.yaml")).unwrap();
     assert!(spot.contains("\"use_spot\": true") && spot.contains("\"num_nodes\": 4"), "{spot}");
     assert!(spot.contains("\"infra\": \"aws/us-east-1/us-east-1a\""), "{spot}");
-    assert!(std::fs::read_to_string(folder.path("tasks/NOTES.txt")).unwrap().contains("Begin with"));
+    let read = |name: &str| std::fs::read_to_string(folder.path(&format!("tasks/{name}"))).unwrap();
+    assert!(read("NOTES.txt").contains("Begin with"));
+    // Waiting for spot is up to the pods, and the moment of on-demand is that of the tasks.
+    let notes = read("KARPENTER.txt");
+    assert!(notes.contains("node selector `karpenter.sh/capacity-type: spot`. Karpenter tries"), "{notes}");
+    assert!(notes.contains("Whatever happens, the pods on on-demand nodes must run once"), "{notes}");
+    assert!(notes.contains("needs all 4 nodes at once"), "{notes}");
+    // 12 h of work on 4 instances are 48 instance-hours, wherever they are; nothing says what they cost.
+    let kinds = answer["purchases"]["kinds"].as_array().unwrap();
+    let hours = |kind: &Value| kind["instance_h"]["value"].as_f64().unwrap();
+    assert!((hours(&kinds[0]) + hours(&kinds[1]) - 48.0).abs() < 1e-9, "{kinds:?}");
+    assert!(answer["purchases"]["cost_usd"].is_null());
+    let list = read("cloud-purchases.csv");
+    assert!(list.contains("\nspot,us-east-1a,V100:1,4,48,48,48,,,,\n"), "{list}");
+    let other = folder.path("list");
+    let ask = ["plan", "cloud", &source, "--deadline", "24h", "--starts", "3", "--emit", "purchases"];
+    of(&tracecast(&[&ask[..], &JOB, &["--emit-to", &other, "--format", "json"]].concat()));
+    let names: Vec<_> = std::fs::read_dir(&other).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["cloud-purchases.csv"]);
+}
+
+/// Spot costs 1 dollar and on-demand 4, 12 h of work: 12 dollars, where all on-demand is 48.
+#[test]
+fn a_plan_with_prices_says_what_it_costs() {
+    let folder = Folder::new();
+    let list = vec!["1.0"; 480].join(", ");
+    let text = regular(1)
+        .replace("1800}", "1800, \"on_demand_price\": 4}")
+        .replace("\"data\"", &format!("\"prices\": [{list}], \"data\""));
+    let source = folder.file("us-east-1a_v100_1.json", &text);
+    let ask = ["plan", "cloud", &source, "--deadline", "24h", "--starts", "3"];
+    let answer = of(&tracecast(&[&ask[..], &JOB, &["--format", "json"]].concat()));
+    let bought = &answer["purchases"];
+    let near = |value: &Value, of: f64| (value.as_f64().unwrap() - of).abs() < 1e-9;
+    assert!(near(&bought["cost_usd"]["value"], 12.0) && near(&bought["all_on_demand_usd"], 48.0), "{bought}");
+    let text = stdout(&tracecast(&[&ask[..], &JOB].concat()));
+    assert!(text.contains("What that buys") && text.contains("12.00 to 12.00"), "{text}");
 }
 
 /// Two zones of two regions that have spot by turns, three hours each, on-demand at three times the price, no changeover. With a checkpoint of nothing the optimum moves
@@ -154,6 +190,12 @@ fn two_zones_are_one_job() {
     let spot = std::fs::read_to_string(folder.path("tasks/deadline-spot.yaml")).unwrap();
     assert!(spot.contains("ordered") && spot.contains("us-west-2a") && spot.contains("us-east-1a"), "{spot}");
     assert!(std::fs::read_to_string(folder.path("tasks/NOTES.txt")).unwrap().contains("Zones for spot, in order"));
+    // Two regions are two clusters, each with a file of pools.
+    for region in ["us-east-1", "us-west-2"] {
+        let pools = std::fs::read_to_string(folder.path(&format!("tasks/karpenter-nodepools-{region}.yaml"))).unwrap();
+        assert!(pools.contains(&format!("\"deadline-spot-{region}a\"")), "{pools}");
+    }
+    assert!(std::fs::read_to_string(folder.path("tasks/KARPENTER.txt")).unwrap().contains("a cluster of one region"));
     let other_folder = Folder::new();
     let again = other_folder.file("us-east-1a_v100_1.json", &regular(1));
     let twice = tracecast(&["backtest", "cloud", &one, &again, "--regions", "together", "--work", "12h"]);
@@ -222,6 +264,11 @@ fn tasks_name_zones_of_any_provider() {
     assert!(spot.contains("\"infra\": \"gcp/europe-west4/europe-west4-b\"") && !spot.contains("/here"), "{spot}");
     let notes = std::fs::read_to_string(folder.path("tasks/NOTES.txt")).unwrap();
     assert!(notes.contains("The tasks do not name here"), "{notes}");
+    // The labels of GPUs are AWS's and Azure's: a pool in Google's zone names the zone, and says what is missing.
+    let pools = std::fs::read_to_string(folder.path("tasks/karpenter-nodepools-us-central1.yaml")).unwrap();
+    assert!(!pools.contains("instance-gpu-name") && pools.contains("which has 1 of A100: add"), "{pools}");
+    let pools = std::fs::read_to_string(folder.path("tasks/karpenter-nodepools.yaml")).unwrap();
+    assert!(pools.contains("The zone of the trace is not known") && !pools.contains("\"here\""), "{pools}");
 }
 
 /// On-demand at 1.05 times the price of spot can save 4.8 % at most: that is no reason to change, so the plan says on-demand, recommends nothing and writes nothing.

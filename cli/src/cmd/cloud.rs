@@ -6,16 +6,16 @@ use anyhow::Result;
 use clap::Args;
 use tracecast_planner::cloud::answer::CloudBacktestAnswer;
 use tracecast_planner::cloud::availability::SpotSeries;
-use tracecast_planner::cloud::emit::sky_pilot;
+use tracecast_planner::cloud::emit;
+use tracecast_planner::cloud::karpenter::karpenter;
 use tracecast_planner::cloud::plan::CloudPlanAnswer;
 use tracecast_planner::cloud::request::{CloudRequest, ZonesTogether};
 
 use crate::args::{duration, numbers};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::emitting::not_written;
+use crate::cmd::emitting::{Audience, Emitting};
 use crate::cmd::spot_traces::{SpotPrices, SpotTraces, moment};
 use crate::exit::Usage;
-use crate::output;
 use crate::progress::{Clock, Steps};
 
 /// Traces of spot availability, and the job.
@@ -159,10 +159,26 @@ pub(crate) fn backtest(asked: &BacktestCloud, quiet: bool) -> Result<()> {
     checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }
 
+/// Who reads the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Emit {
+    /// SkyPilot: a task on spot and one on-demand, and notes
+    Skypilot,
+    /// Karpenter: NodePools (karpenter.sh/v1) on spot by the order of zones, and on-demand, and notes
+    Karpenter,
+    /// A CSV of the hours of instances to expect, and what they cost
+    Purchases,
+}
+
+impl Audience for Emit {
+    const WHAT: &'static str = "Write the plan for these, separated by commas: skypilot, karpenter, purchases [default: all, if --emit-to is given]";
+    const FOLDER: &'static str = "Folder into which they are written, if spot is recommended";
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example, 48 hours of work within 60 hours, with tasks for SkyPilot:
-  tracecast plan cloud us-east-1a_v100_1.json --work 48h --deadline 60h --emit-to tasks")]
+  tracecast plan cloud us-east-1a_v100_1.json --work 48h --deadline 60h --emit skypilot --emit-to tasks")]
 pub(crate) struct PlanCloud {
     #[command(flatten)]
     pub(crate) spot: Spot,
@@ -178,16 +194,15 @@ pub(crate) struct PlanCloud {
     /// Time that a checkpoint takes; the answer then says how often to write one on spot
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Job")]
     pub(crate) checkpoint_cost: Option<i64>,
-    /// Folder into which tasks for SkyPilot are written, if spot is recommended
-    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
-    pub(crate) emit_to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) emitting: Emitting<Emit>,
     #[command(flatten)]
     pub(crate) answering: Answering,
 }
 
 pub(crate) fn plan(asked: &PlanCloud, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-cloud", &[])?;
-    asked.answering.replacing.folders([&asked.emit_to])?;
+    asked.answering.replacing.folders([&asked.emitting.emit_to])?;
     if asked.checkpoint_cost.is_some_and(|cost_ms| cost_ms <= 0) {
         return Err(Usage("--checkpoint-cost 0: a checkpoint takes time; write 5min".to_owned()).into());
     }
@@ -200,10 +215,14 @@ pub(crate) fn plan(asked: &PlanCloud, quiet: bool) -> Result<()> {
         answer = answer.with_checkpoints(&series, cost_ms as f64 / 1e3);
     }
     drop(clock);
-    match &asked.emit_to {
-        Some(_) if answer.recommendation.is_none() => not_written(&answer.action),
-        Some(folder) => output::emitted(folder, &sky_pilot(&answer), quiet)?,
-        None => {}
-    }
+    let refused = answer.recommendation.is_none().then(|| answer.action.clone());
+    let file = |who: &Emit| {
+        Ok(match who {
+            Emit::Skypilot => emit::sky_pilot(&answer),
+            Emit::Karpenter => karpenter(&answer),
+            Emit::Purchases => vec![emit::purchases(&answer)?],
+        })
+    };
+    asked.emitting.write(refused, file, quiet)?;
     checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -11,8 +11,7 @@
 //!   zones; [`zones_optimum`]: the least cost over zones; [`zones`]: all of them tried; [`zones_plan`]: what to do now;
 //! * [`policy`]: the candidates, tried on a window; [`backtest`] and its [`answer`]: over many starts, and [`timeline`]: one of them;
 //! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data ([`lanes_plan`]); [`sensitivity`]: what if it is not as said;
-//!   [`checkpoint`]: how often to save; [`emit`]: as SkyPilot tasks, which
-//!   name zones as `infra` says.
+//!   [`checkpoint`]: how often to save; [`purchase`]: what it buys; [`emit`]: as SkyPilot tasks, which name zones as `infra` says, and as a purchase list; [`karpenter`]: as node pools.
 //!
 //! Worked number: 48 h of work at a slack of 0.8 on thirteen zones of V100: see `planner/RESULTS.md`.
 
@@ -23,6 +22,7 @@ pub mod checkpoint;
 pub mod emit;
 pub(crate) mod infra;
 pub mod job;
+pub mod karpenter;
 pub mod lanes;
 pub mod lanes_optimum;
 pub mod lanes_plan;
@@ -37,6 +37,7 @@ pub mod pool;
 pub mod price;
 pub mod price_book;
 pub mod programme;
+pub mod purchase;
 pub mod request;
 pub mod rule;
 pub mod sensitivity;

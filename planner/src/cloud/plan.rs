@@ -18,10 +18,11 @@ use super::answer::{Regions, moving, notes, on_instances, taking};
 use super::availability::SpotSeries;
 use super::backtest::TOGETHER;
 use super::checkpoint::CheckpointAdvice;
-use super::job::{DeadlineJob, FromNow, Holding};
+use super::job::{DeadlineJob, FromNow, Holding, JobRun};
 use super::lanes_plan::{ElasticNow, from_now};
 use super::market::Market;
 use super::policy::{Attempt, CloudPolicy, attempt};
+use super::purchase::CloudPurchases;
 use super::request::{CloudRequest, check_need, longest, too_short};
 use super::sensitivity::{self, CloudSensitivity, Tried};
 use super::zones::attempt_zones;
@@ -106,6 +107,8 @@ pub struct CloudPlanAnswer {
     pub sensitivity: Vec<CloudSensitivity>,
     /// How often to write a checkpoint on spot; nothing where it was not asked what one costs.
     pub checkpoint: Option<CheckpointAdvice>,
+    /// What it buys, if it is followed.
+    pub purchases: Option<CloudPurchases>,
     /// What is taken for prices.
     pub prices: String,
     /// What to do, in a sentence.
@@ -168,6 +171,8 @@ impl CloudPlanAnswer {
             None => series.iter().collect(),
         };
         let mut candidates: Vec<CloudCandidate> = Vec::new();
+        // What each did on the windows that it is reported on.
+        let mut reported: Vec<Vec<JobRun>> = Vec::new();
         for zone in tried_on {
             let supply = zone.supply(request.need, request.elastic);
             let tried = |windows: &[Window]| -> Result<Vec<Attempt>> {
@@ -184,6 +189,7 @@ impl CloudPlanAnswer {
                 let shares = |of: &[Attempt]| -> Vec<f64> { of.iter().map(|attempt| attempt.share(policy)).collect() };
                 let (early, late) = (shares(&choose), shares(&report));
                 let missed = |of: &[Attempt]| of.iter().filter(|attempt| attempt.run(policy).missed).count();
+                reported.push(report.iter().map(|attempt| attempt.run(policy)).collect());
                 candidates.push(CloudCandidate {
                     trace: if market.is_some() { TOGETHER.to_owned() } else { zone.name.clone() },
                     policy,
@@ -203,11 +209,12 @@ impl CloudPlanAnswer {
             let place = choices.iter().position(|of| *of == policy).unwrap_or(usize::MAX);
             if policy == CloudPolicy::OnDemand { 0 } else { place + 1 }
         };
-        let best =
-            candidates.iter().filter(|candidate| candidate.causal && candidate.choose_misses == 0).min_by(|a, b| {
-                a.choose_cost_ratio.total_cmp(&b.choose_cost_ratio).then(order(a.policy).cmp(&order(b.policy)))
-            });
-        let Some(best) = best.cloned() else {
+        let allowed =
+            candidates.iter().zip(&reported).filter(|(candidate, _)| candidate.causal && candidate.choose_misses == 0);
+        let best = allowed.min_by(|(a, _), (b, _)| {
+            a.choose_cost_ratio.total_cmp(&b.choose_cost_ratio).then(order(a.policy).cmp(&order(b.policy)))
+        });
+        let Some((best, runs)) = best.map(|(best, runs)| (best.clone(), runs)) else {
             return Err(Error::NoScenario("no trace is named; name at least one"));
         };
         // What the later windows do not show to be worth it is not followed.
@@ -242,6 +249,8 @@ impl CloudPlanAnswer {
             }
             None => series.iter().find(|zone| zone.name == best.trace),
         };
+        let follows = followed != CloudPolicy::OnDemand;
+        let purchases = follows.then(|| CloudPurchases::of(runs, (series, of_one), request, zones.as_ref()));
         let mut notes = notes(series);
         notes.extend(request.together.map(|together| moving(&together)));
         notes.extend(request.elastic.then(|| taking(request.need)));
@@ -267,6 +276,7 @@ impl CloudPlanAnswer {
             nodes,
             sensitivity,
             checkpoint: None,
+            purchases,
             prices: if series.iter().any(|zone| zone.price.is_some()) {
                 "Prices move as they did.".to_owned()
             } else {
@@ -413,7 +423,7 @@ impl CloudPlanAnswer {
                 "Work that is done stays done: the job writes checkpoints.".to_owned(),
             ],
             holds_until: format!("the deadline, {} from the start of the job", format::duration(self.deadline_s)),
-            apply: "Write the tasks of SkyPilot and launch the one that the plan begins with.".to_owned(),
+            apply: "Write the tasks of SkyPilot and launch the one that the plan begins with, or write the node pools of Karpenter and let the pods select what it begins with.".to_owned(),
             command: Some("tracecast plan cloud TRACE --work TIME --slack SHARE --emit-to FOLDER".to_owned()),
             undo: "Launch the task on-demand from the last checkpoint, and cancel the one on spot.".to_owned(),
         })
@@ -498,6 +508,9 @@ impl CloudPlanAnswer {
         }
         if let Some(zones) = &self.zones {
             doing = doing.with_table(zones_table(zones));
+        }
+        if let Some(purchases) = &self.purchases {
+            doing = doing.with_table(purchases.table());
         }
         report.sections = vec![
             doing,
