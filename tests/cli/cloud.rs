@@ -108,7 +108,43 @@ fn a_plan_writes_tasks() {
     let spot = std::fs::read_to_string(folder.path("tasks/deadline-spot.yaml")).unwrap();
     assert!(spot.contains("\"use_spot\": true") && spot.contains("\"num_nodes\": 4"), "{spot}");
     assert!(spot.contains("\"infra\": \"aws/us-east-1/us-east-1a\""), "{spot}");
-    assert!(std::fs::read_to_string(folder.path("tasks/NOTES.txt")).unwrap().contains("Begin with"));
+    let read = |name: &str| std::fs::read_to_string(folder.path(&format!("tasks/{name}"))).unwrap();
+    assert!(read("NOTES.txt").contains("Begin with"));
+    // Waiting for spot is up to the pods, and the moment of on-demand is that of the tasks.
+    let notes = read("KARPENTER.txt");
+    assert!(notes.contains("node selector `karpenter.sh/capacity-type: spot`. Karpenter tries"), "{notes}");
+    assert!(notes.contains("Whatever happens, the pods on on-demand nodes must run once"), "{notes}");
+    assert!(notes.contains("needs all 4 nodes at once"), "{notes}");
+    // 12 h of work on 4 instances are 48 instance-hours, wherever they are; nothing says what they cost.
+    let kinds = answer["purchases"]["kinds"].as_array().unwrap();
+    let hours = |kind: &Value| kind["instance_h"]["value"].as_f64().unwrap();
+    assert!((hours(&kinds[0]) + hours(&kinds[1]) - 48.0).abs() < 1e-9, "{kinds:?}");
+    assert!(answer["purchases"]["cost_usd"].is_null());
+    let list = read("cloud-purchases.csv");
+    assert!(list.contains("\nspot,us-east-1a,V100:1,4,48,48,48,,,,\n"), "{list}");
+    let other = folder.path("list");
+    let ask = ["plan", "cloud", &source, "--deadline", "24h", "--starts", "3", "--emit", "purchases"];
+    of(&tracecast(&[&ask[..], &JOB, &["--emit-to", &other, "--format", "json"]].concat()));
+    let names: Vec<_> = std::fs::read_dir(&other).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["cloud-purchases.csv"]);
+}
+
+/// Spot costs 1 dollar and on-demand 4, 12 h of work: 12 dollars, where all on-demand is 48.
+#[test]
+fn a_plan_with_prices_says_what_it_costs() {
+    let folder = Folder::new();
+    let list = vec!["1.0"; 480].join(", ");
+    let text = regular(1)
+        .replace("1800}", "1800, \"on_demand_price\": 4}")
+        .replace("\"data\"", &format!("\"prices\": [{list}], \"data\""));
+    let source = folder.file("us-east-1a_v100_1.json", &text);
+    let ask = ["plan", "cloud", &source, "--deadline", "24h", "--starts", "3"];
+    let answer = of(&tracecast(&[&ask[..], &JOB, &["--format", "json"]].concat()));
+    let bought = &answer["purchases"];
+    let near = |value: &Value, of: f64| (value.as_f64().unwrap() - of).abs() < 1e-9;
+    assert!(near(&bought["cost_usd"]["value"], 12.0) && near(&bought["all_on_demand_usd"], 48.0), "{bought}");
+    let text = stdout(&tracecast(&[&ask[..], &JOB].concat()));
+    assert!(text.contains("What that buys") && text.contains("12.00 to 12.00"), "{text}");
 }
 
 /// Two zones of two regions that have spot by turns, three hours each, on-demand at three times the price, no changeover. With a checkpoint of nothing the optimum moves
@@ -154,6 +190,12 @@ fn two_zones_are_one_job() {
     let spot = std::fs::read_to_string(folder.path("tasks/deadline-spot.yaml")).unwrap();
     assert!(spot.contains("ordered") && spot.contains("us-west-2a") && spot.contains("us-east-1a"), "{spot}");
     assert!(std::fs::read_to_string(folder.path("tasks/NOTES.txt")).unwrap().contains("Zones for spot, in order"));
+    // Two regions are two clusters, each with a file of pools.
+    for region in ["us-east-1", "us-west-2"] {
+        let pools = std::fs::read_to_string(folder.path(&format!("tasks/karpenter-nodepools-{region}.yaml"))).unwrap();
+        assert!(pools.contains(&format!("\"deadline-spot-{region}a\"")), "{pools}");
+    }
+    assert!(std::fs::read_to_string(folder.path("tasks/KARPENTER.txt")).unwrap().contains("a cluster of one region"));
     let other_folder = Folder::new();
     let again = other_folder.file("us-east-1a_v100_1.json", &regular(1));
     let twice = tracecast(&["backtest", "cloud", &one, &again, "--regions", "together", "--work", "12h"]);
@@ -222,6 +264,11 @@ fn tasks_name_zones_of_any_provider() {
     assert!(spot.contains("\"infra\": \"gcp/europe-west4/europe-west4-b\"") && !spot.contains("/here"), "{spot}");
     let notes = std::fs::read_to_string(folder.path("tasks/NOTES.txt")).unwrap();
     assert!(notes.contains("The tasks do not name here"), "{notes}");
+    // The labels of GPUs are AWS's and Azure's: a pool in Google's zone names the zone, and says what is missing.
+    let pools = std::fs::read_to_string(folder.path("tasks/karpenter-nodepools-us-central1.yaml")).unwrap();
+    assert!(!pools.contains("instance-gpu-name") && pools.contains("which has 1 of A100: add"), "{pools}");
+    let pools = std::fs::read_to_string(folder.path("tasks/karpenter-nodepools.yaml")).unwrap();
+    assert!(pools.contains("The zone of the trace is not known") && !pools.contains("\"here\""), "{pools}");
 }
 
 /// On-demand at 1.05 times the price of spot can save 4.8 % at most: that is no reason to change, so the plan says on-demand, recommends nothing and writes nothing.
@@ -275,6 +322,110 @@ fn a_plan_says_what_if_and_how_often_to_save() {
     assert!(bare["checkpoint"].is_null());
     let refused = tracecast(&[&ask[..7], &JOB, &["--checkpoint-cost", "0s"]].concat());
     assert!(refused.status.code() == Some(2) && stderr(&refused).contains("a checkpoint takes time"));
+}
+
+/// Work that is given as a distribution and is certain is known work, byte for byte.
+#[test]
+fn certain_quantiles_are_known_work() {
+    let folder = Folder::new();
+    let source = folder.file("us-east-1a_v100_1.json", &regular(1));
+    for command in ["plan", "backtest"] {
+        let of = |work: &[&str]| {
+            let ask = [command, "cloud", &source, "--slack", "0.5", "--starts", "3", "--format", "json"];
+            let output = tracecast(&[&ask[..], work, &["--changeover", "12min"]].concat());
+            assert!(output.status.success(), "{}", stderr(&output));
+            output.stdout
+        };
+        let known = of(&["--work", "12h"]);
+        assert!(of(&["--work-quantiles", "1=12h"]) == known, "{command}");
+        assert!(of(&["--work-quantiles", "0.5=12h,1=12h"]) == known, "{command}");
+    }
+}
+
+/// Ten days, three hours of spot and three without, no changeover. Work of 3 h in half of the cases and 12 h in the others, in 24 h: all of it is done on spot, as it is for who knows the work. The median is 3 h: told that, the job
+/// of 12 h is late where it waits until 3 h are left.
+#[test]
+fn work_may_be_uncertain() {
+    let folder = Folder::new();
+    let source = folder.file("us-east-1a_v100_1.json", &regular(1));
+    let ask = ["plan", "cloud", &source, "--deadline", "24h", "--changeover", "0s", "--starts", "3"];
+    let quantiles = ["--work-quantiles", "0.5=3h,0.5=12h,1=12h"];
+    let answer = of(&tracecast(&[&ask[..], &quantiles, &["--format", "json"]].concat()));
+    assert_eq!((answer["work_s"].as_f64(), answer["uncertain"]["mean_s"].as_f64()), (Some(43_200.0), Some(27_000.0)));
+    let plans = answer["uncertain"]["by_slack"][0]["plans"].as_array().unwrap();
+    let names: Vec<&str> = plans.iter().filter_map(|plan| plan["plans_on"].as_str()).collect();
+    assert_eq!(names, ["distribution", "top", "median"]);
+    let near = |value: &Value, of: f64| (value.as_f64().unwrap() - of).abs() < 1e-9;
+    // All on spot is a third; the programme learns the zone, and may be on-demand for some of it.
+    for plan in &plans[..2] {
+        let cost = plan["cost_ratio"]["value"].as_f64().unwrap();
+        assert!((0.333..0.4).contains(&cost) && near(&plan["missed_share"], 0.0), "{plan}");
+        assert!(near(&plan["over_omniscient_mean"], 3.0 * cost - 1.0), "{plan}");
+    }
+    assert!(answer["candidates"].as_array().unwrap().iter().all(|of| of["report_misses"] == 0));
+    // 7.5 h on the mean, on the one or the other.
+    let hours = |kind: &Value| kind["instance_h"]["value"].as_f64().unwrap();
+    let kinds = answer["purchases"]["kinds"].as_array().unwrap();
+    assert!((kinds.iter().map(hours).sum::<f64>() - 7.5).abs() < 1e-6, "{kinds:?}");
+    // The cases of another price and changeover are tried, those of other work are not.
+    assert!(answer["sensitivity"].as_array().unwrap().iter().all(|case| case["varied"] != "work"));
+    let text = stdout(&tracecast(&[&ask[..], &quantiles].concat()));
+    assert!(text.contains("Every deadline is kept for each amount up to 12.0 h"), "{text}");
+    assert!(text.contains("What is it worth to plan on what is known of the work?"), "{text}");
+    let ask = ["backtest", "cloud", &source, "--slack", "0.5,0.8", "--changeover", "12min", "--starts", "4"];
+    let quantiles = ["--work-quantiles", "0.1=6h,0.5=8h,0.9=12h", "--format", "json"];
+    let answer = of(&tracecast(&[&ask[..], &quantiles].concat()));
+    let by_slack = answer["uncertain"]["by_slack"].as_array().unwrap();
+    assert_eq!((by_slack.len(), near(&answer["uncertain"]["beyond"], 0.1)), (2, true));
+    for plans in by_slack.iter().map(|at| at["plans"].as_array().unwrap()) {
+        assert!(plans[..2].iter().all(|plan| near(&plan["missed_share"], 0.0) && plan["late_s"].is_null()));
+    }
+    let (on_median, cells) = (&by_slack[1]["plans"][2], answer["cells"].as_array().unwrap());
+    assert!(on_median["missed_share"].as_f64() > Some(0.0) && on_median["late_s"].as_f64() > Some(0.0), "{on_median}");
+    assert!(cells.iter().all(|cell| cell["misses"] == 0 && cell["over_omniscient_mean"].as_f64() >= Some(-1e-9)));
+    assert!(answer["notes"].to_string().contains("with a chance of 10.0 %"), "{}", answer["notes"]);
+}
+
+/// The work of a job that was predicted, by its rows as CSV and as JSON.
+#[test]
+fn work_may_be_predicted() {
+    let folder = Folder::new();
+    let source = folder.file("us-east-1a_v100_1.json", &regular(1));
+    let csv = folder.file(
+        "p.csv",
+        "job_id,predicted_duration_s,mean_s,p05_s,p10_s,p50_s,p90_s,p95_s,unsure,expected_end\n7,1,1,3600,7200,14400,28800,43200,true,\n",
+    );
+    let json = folder.file(
+        "p.jsonl",
+        "{\"job_id\": \"7\", \"p05_s\": 3600, \"p10_s\": 7200, \"p50_s\": 14400, \"p90_s\": 28800, \"p95_s\": 43200, \"unsure\": true}\n",
+    );
+    let ask = |more: &[&str]| {
+        let ask = ["backtest", "cloud", &source, "--slack", "0.5", "--starts", "2", "--format", "json"];
+        tracecast(&[&ask[..], more].concat())
+    };
+    let [first, second] = [&csv, &json].map(|file| ask(&["--predictions", file, "--job", "7"]));
+    assert!(stderr(&first).contains("unsure of job 7"), "{}", stderr(&first));
+    assert!(first.stdout == second.stdout);
+    let answer = of(&first);
+    assert_eq!((answer["work_s"].as_f64(), answer["uncertain"]["median_s"].as_f64()), (Some(43_200.0), Some(14_400.0)));
+    let said = |more: &[&str]| {
+        let output = ask(more);
+        (output.status.code(), stderr(&output))
+    };
+    let (code, text) = said(&["--predictions", &csv, "--job", "8"]);
+    assert!(code == Some(1) && text.contains("no row is of job 8"), "{text}");
+    let (code, text) = said(&["--predictions", &csv]);
+    assert!(code == Some(2) && text.contains("--job"), "{text}");
+    let (code, text) = said(&["--work", "12h", "--work-quantiles", "1=12h"]);
+    assert!(code == Some(2) && text.contains("--work-quantiles"), "{text}");
+    let (code, text) = said(&[]);
+    assert!(code == Some(2) && text.contains("--work"), "{text}");
+    let (code, text) = said(&["--work-quantiles", "0.9=12h,0.5=6h"]);
+    assert!(code == Some(2) && text.contains("0.9=12h before 0.5=6h"), "{text}");
+    let (code, text) = said(&["--work-quantiles", "12h"]);
+    assert!(code == Some(2) && text.contains("such as 0.9=60h"), "{text}");
+    let (code, text) = said(&["--work-quantiles", "0.5=6h,1=12h", "--regions", "together"]);
+    assert!(code == Some(2) && text.contains("in one zone"), "{text}");
 }
 
 /// Two charts show one job, tick by tick; a job over zones has none.

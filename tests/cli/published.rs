@@ -152,6 +152,37 @@ fn node_pools_of_a_fleet_are_as_karpenter_publishes_them() {
     }
 }
 
+/// A job of 16 V100 in one zone, and one over two regions: pools by weight, spot before on-demand, with what the trace says of its instances.
+#[test]
+fn node_pools_of_a_job_are_as_karpenter_publishes_them() {
+    let Some(schemas) = schemas() else { return };
+    let folder = Folder::new();
+    let (one, out) = (folder.file("us-east-1a_v100_1.json", &cloud::regular(16)), folder.path("tasks"));
+    let ask = ["plan", "cloud", &one, "--work", "12h", "--slack", "0.5", "--changeover", "0s", "--starts", "3"];
+    let rest = ["--need", "16", "--emit", "karpenter", "--emit-to", &out];
+    let output = tracecast(&[&ask[..], &rest].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = std::fs::read_to_string(folder.path("tasks/karpenter-nodepools.yaml")).unwrap();
+    assert_eq!(conforms(&text, &schemas), 2);
+    let pools = YamlLoader::load_from_str(&text).unwrap();
+    let told = |pool: &Yaml| -> Vec<(String, String)> {
+        let of = |value: &Yaml| value.as_str().unwrap().to_owned();
+        let requirements = pool["spec"]["template"]["spec"]["requirements"].as_vec().unwrap();
+        requirements.iter().map(|need| (of(&need["key"]), of(&need["values"][0]))).collect()
+    };
+    for (pool, weight, capacity) in [(&pools[0], 100, "spot"), (&pools[1], 1, "on-demand")] {
+        assert_eq!(pool["spec"]["weight"].as_i64(), Some(weight));
+        let wanted = [
+            ("karpenter.sh/capacity-type", capacity),
+            ("karpenter.k8s.aws/instance-gpu-name", "v100"),
+            ("karpenter.k8s.aws/instance-gpu-count", "1"),
+            ("topology.kubernetes.io/zone", "us-east-1a"),
+        ];
+        assert_eq!(told(pool), wanted.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        assert_eq!(pool["spec"]["limits"]["nvidia.com/gpu"].as_str(), Some("16"));
+    }
+}
+
 #[test]
 fn the_check_finds_what_is_wrong() {
     let Some(schemas) = schemas() else { return };

@@ -2,7 +2,7 @@
 //!
 //! SkyPilot starts and recovers instances and knows no deadline, so the plan writes both tasks, which share their work through a checkpoint that
 //! the job itself writes, and notes with the moments of the plan. A job over several zones names them in their order (`ordered`). Where the name of a zone tells whose it is (`infra`), the task asks for it. The notes name the zones
-//! that it could not ask for. O(1).
+//! that it could not ask for. Karpenter gets the same moments, and the [purchase list](super::purchase) says what is bought. O(1).
 //!
 //! Worked example: of `us-central1-a` and `here`, in this order, the task names `gcp/us-central1/us-central1-a`, and the notes say that `here` is missing.
 
@@ -10,8 +10,37 @@ use serde_json::{Value, json};
 
 use super::infra::infra;
 use super::plan::CloudPlanAnswer;
+use crate::error::{Error, Result};
 use crate::plan::Emitted;
 use crate::yaml::stream;
+
+/// What the plan does and the moments of it, for notes. `task` is what must run once on-demand is due.
+pub(super) fn moments(answer: &CloudPlanAnswer, task: &str) -> Vec<String> {
+    let hours = |seconds: f64| format!("{:.2} h", seconds / 3600.0);
+    vec![
+        answer.action.replace("**", "").replace('`', ""),
+        format!("Begin with {}.", answer.begin_with()),
+        format!(
+            "The deadline is {} after the start, for {} of work. Whatever happens, {task} must run once the time to the deadline is no more than the \
+             work left and a changeover of {}: {} after the start if no work is done by then, and later by as much as is done.",
+            hours(answer.deadline_s),
+            hours(answer.work_s),
+            hours(answer.changeover_s),
+            hours(answer.now.latest_on_demand_s)
+        ),
+    ]
+}
+
+/// The purchase list: `cloud-purchases.csv`.
+///
+/// # Errors
+/// If the plan is not followed, so that it buys nothing.
+pub fn purchases(answer: &CloudPlanAnswer) -> Result<Emitted> {
+    match &answer.purchases {
+        Some(found) => found.list(answer.instance.as_deref()),
+        None => Err(Error::NotEmitted("the plan is not followed, so there is nothing to buy".to_owned())),
+    }
+}
 
 /// The files of a plan: their names and contents.
 pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<Emitted> {
@@ -47,24 +76,14 @@ pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<Emitted> {
         });
         (format!("{name}.yaml"), stream(&[(what.to_owned(), document)]))
     };
-    let hours = |seconds: f64| format!("{:.2} h", seconds / 3600.0);
-    let mut notes = vec![
-        answer.action.replace("**", "").replace('`', ""),
-        format!("Begin with {}.", answer.begin_with()),
-        format!(
-            "The deadline is {} after the start, for {} of work. Whatever happens, the task on-demand must run once the time to the deadline is no more than the \
-             work left and a changeover of {}: {} after the start if no work is done by then, and later by as much as is done.",
-            hours(answer.deadline_s),
-            hours(answer.work_s),
-            hours(answer.changeover_s),
-            hours(answer.now.latest_on_demand_s)
-        ),
+    let mut notes = moments(answer, "the task on-demand");
+    notes.extend([
         "When spot is lost: cancel the task on spot, subtract what the checkpoint holds from the work, and ask `tracecast plan cloud` again with the work and the \
          time that are left, and with a trace that goes up to now."
             .to_owned(),
         "The tasks share their work through a checkpoint that the job writes to storage that outlives its instance."
             .to_owned(),
-    ];
+    ]);
     if let Some(zones) = &answer.zones
         && !zones.order.is_empty()
     {

@@ -10,9 +10,9 @@
 //! * [`market`]: the same contract over several zones, with prices and a checkpoint that moves; [`zones_rule`], [`pool`] and [`zones_programme`]: policies over
 //!   zones; [`zones_optimum`]: the least cost over zones; [`zones`]: all of them tried; [`zones_plan`]: what to do now;
 //! * [`policy`]: the candidates, tried on a window; [`backtest`] and its [`answer`]: over many starts, and [`timeline`]: one of them;
-//! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data ([`lanes_plan`]); [`sensitivity`]: what if it is not as said;
-//!   [`checkpoint`]: how often to save; [`emit`]: as SkyPilot tasks, which
-//!   name zones as `infra` says.
+//! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data ([`lanes_plan`]); [`sensitivity`]: what if it is not as said; [`work`]: work that is
+//!   uncertain, and [`uncertain`]: what it is worth to plan on its distribution;
+//!   [`checkpoint`]: how often to save; [`purchase`]: what it buys; [`emit`]: as SkyPilot tasks, which name zones as `infra` says, and as a purchase list; [`karpenter`]: as node pools.
 //!
 //! Worked number: 48 h of work at a slack of 0.8 on thirteen zones of V100: see `planner/RESULTS.md`.
 
@@ -23,6 +23,7 @@ pub mod checkpoint;
 pub mod emit;
 pub(crate) mod infra;
 pub mod job;
+pub mod karpenter;
 pub mod lanes;
 pub mod lanes_optimum;
 pub mod lanes_plan;
@@ -37,10 +38,13 @@ pub mod pool;
 pub mod price;
 pub mod price_book;
 pub mod programme;
+pub mod purchase;
 pub mod request;
 pub mod rule;
 pub mod sensitivity;
 pub mod timeline;
+pub mod uncertain;
+pub mod work;
 pub mod zones;
 pub mod zones_optimum;
 pub mod zones_plan;

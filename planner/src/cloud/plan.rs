@@ -18,12 +18,15 @@ use super::answer::{Regions, moving, notes, on_instances, taking};
 use super::availability::SpotSeries;
 use super::backtest::TOGETHER;
 use super::checkpoint::CheckpointAdvice;
-use super::job::{DeadlineJob, FromNow, Holding};
+use super::job::{DeadlineJob, FromNow, Holding, JobRun};
 use super::lanes_plan::{ElasticNow, from_now};
 use super::market::Market;
-use super::policy::{Attempt, CloudPolicy, attempt};
+use super::policy::{Attempt, CloudPolicy, Told, attempt_told};
+use super::purchase::CloudPurchases;
 use super::request::{CloudRequest, check_need, longest, too_short};
 use super::sensitivity::{self, CloudSensitivity, Tried};
+use super::uncertain::UncertainWork;
+use super::work::WorkDistribution;
 use super::zones::attempt_zones;
 use super::zones_plan::{PlannedZone, ZonesNow, zones_from_now};
 use crate::error::{Error, Result};
@@ -70,7 +73,7 @@ pub struct CloudPlanAnswer {
     pub title: String,
     /// What a reader must know of the data.
     pub notes: Vec<String>,
-    /// Work, seconds.
+    /// Work, seconds; the top of it where it is uncertain.
     pub work_s: f64,
     /// Time to the deadline, seconds.
     pub deadline_s: f64,
@@ -104,8 +107,12 @@ pub struct CloudPlanAnswer {
     pub nodes: Option<ElasticNow>,
     /// What if prices, changeover or work are not as said.
     pub sensitivity: Vec<CloudSensitivity>,
+    /// What it is worth to plan on the distribution of the work, on the windows to report on; nothing where the work is known.
+    pub uncertain: Option<UncertainWork>,
     /// How often to write a checkpoint on spot; nothing where it was not asked what one costs.
     pub checkpoint: Option<CheckpointAdvice>,
+    /// What it buys, if it is followed.
+    pub purchases: Option<CloudPurchases>,
     /// What is taken for prices.
     pub prices: String,
     /// What to do, in a sentence.
@@ -168,12 +175,18 @@ impl CloudPlanAnswer {
             None => series.iter().collect(),
         };
         let mut candidates: Vec<CloudCandidate> = Vec::new();
+        // What each did on the windows that it is reported on.
+        let mut reported: Vec<Vec<JobRun>> = Vec::new();
         for zone in tried_on {
             let supply = zone.supply(request.need, request.elastic);
+            let told = Told::of(request.uncertain.as_ref());
             let tried = |windows: &[Window]| -> Result<Vec<Attempt>> {
                 let one = |window: &Window| match &market {
                     Some(market) => attempt_zones(market, window.ahead.start, jobs),
-                    None => attempt(&supply, zone.price.as_ref(), zone.tick_ms, window, jobs),
+                    None => {
+                        let price = zone.price.as_ref();
+                        attempt_told(&CloudPolicy::ALL, &supply, price, zone.tick_ms, window, jobs, told)
+                    }
                 };
                 let all: Result<Vec<Vec<Attempt>>> = windows.par_iter().map(one).collect();
                 Ok(all?.into_iter().flatten().collect())
@@ -184,6 +197,7 @@ impl CloudPlanAnswer {
                 let shares = |of: &[Attempt]| -> Vec<f64> { of.iter().map(|attempt| attempt.share(policy)).collect() };
                 let (early, late) = (shares(&choose), shares(&report));
                 let missed = |of: &[Attempt]| of.iter().filter(|attempt| attempt.run(policy).missed).count();
+                reported.push(report.iter().map(|attempt| attempt.run(policy)).collect());
                 candidates.push(CloudCandidate {
                     trace: if market.is_some() { TOGETHER.to_owned() } else { zone.name.clone() },
                     policy,
@@ -203,11 +217,12 @@ impl CloudPlanAnswer {
             let place = choices.iter().position(|of| *of == policy).unwrap_or(usize::MAX);
             if policy == CloudPolicy::OnDemand { 0 } else { place + 1 }
         };
-        let best =
-            candidates.iter().filter(|candidate| candidate.causal && candidate.choose_misses == 0).min_by(|a, b| {
-                a.choose_cost_ratio.total_cmp(&b.choose_cost_ratio).then(order(a.policy).cmp(&order(b.policy)))
-            });
-        let Some(best) = best.cloned() else {
+        let allowed =
+            candidates.iter().zip(&reported).filter(|(candidate, _)| candidate.causal && candidate.choose_misses == 0);
+        let best = allowed.min_by(|(a, _), (b, _)| {
+            a.choose_cost_ratio.total_cmp(&b.choose_cost_ratio).then(order(a.policy).cmp(&order(b.policy)))
+        });
+        let Some((best, runs)) = best.map(|(best, runs)| (best.clone(), runs)) else {
             return Err(Error::NoScenario("no trace is named; name at least one"));
         };
         // What the later windows do not show to be worth it is not followed.
@@ -219,6 +234,7 @@ impl CloudPlanAnswer {
             }
             None => {
                 let of = (request.need, request.elastic);
+                let job = (job, request.uncertain.as_ref());
                 let (now, nodes) = from_now(chosen_of(series, &best)?, followed, of, job);
                 (now, None, nodes)
             }
@@ -233,6 +249,9 @@ impl CloudPlanAnswer {
             policy: best.policy,
             windows: windows(on, jobs, request.starts)?,
         };
+        let [_, reported_on] = &tried.windows;
+        let reported_on: Vec<(&SpotSeries, Window)> = reported_on.iter().map(|window| (on, window.clone())).collect();
+        let uncertain = UncertainWork::of(&reported_on, jobs, request, best.policy)?;
         let as_said = CloudSensitivity::as_said(best.report_cost_ratio.value, best.report_misses, best.policy);
         let sensitivity = tried.cases(as_said)?;
         let zone = match &zones {
@@ -242,9 +261,12 @@ impl CloudPlanAnswer {
             }
             None => series.iter().find(|zone| zone.name == best.trace),
         };
+        let follows = followed != CloudPolicy::OnDemand;
+        let purchases = follows.then(|| CloudPurchases::of(runs, (series, of_one), request, zones.as_ref()));
         let mut notes = notes(series);
         notes.extend(request.together.map(|together| moving(&together)));
         notes.extend(request.elastic.then(|| taking(request.need)));
+        notes.extend(request.uncertain.as_ref().map(WorkDistribution::promise));
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
@@ -266,7 +288,9 @@ impl CloudPlanAnswer {
             now,
             nodes,
             sensitivity,
+            uncertain,
             checkpoint: None,
+            purchases,
             prices: if series.iter().any(|zone| zone.price.is_some()) {
                 "Prices move as they did.".to_owned()
             } else {
@@ -413,7 +437,7 @@ impl CloudPlanAnswer {
                 "Work that is done stays done: the job writes checkpoints.".to_owned(),
             ],
             holds_until: format!("the deadline, {} from the start of the job", format::duration(self.deadline_s)),
-            apply: "Write the tasks of SkyPilot and launch the one that the plan begins with.".to_owned(),
+            apply: "Write the tasks of SkyPilot and launch the one that the plan begins with, or write the node pools of Karpenter and let the pods select what it begins with.".to_owned(),
             command: Some("tracecast plan cloud TRACE --work TIME --slack SHARE --emit-to FOLDER".to_owned()),
             undo: "Launch the task on-demand from the last checkpoint, and cancel the one on spot.".to_owned(),
         })
@@ -450,6 +474,7 @@ impl CloudPlanAnswer {
             .map(|of| format!("{} {}", of.policy.in_words(), format::percent(of.report_cost_ratio.value)))
             .collect();
         report.summary.push(format!("On the same windows: {}.", said.join(", ")));
+        report.summary.extend(self.uncertain.iter().flat_map(UncertainWork::summary));
         let on_spot = self.checkpoint.iter().filter(|_| self.followed != CloudPolicy::OnDemand);
         report.summary.extend(on_spot.map(CheckpointAdvice::in_words));
         report.notes.clone_from(&self.notes);
@@ -499,11 +524,15 @@ impl CloudPlanAnswer {
         if let Some(zones) = &self.zones {
             doing = doing.with_table(zones_table(zones));
         }
+        if let Some(purchases) = &self.purchases {
+            doing = doing.with_table(purchases.table());
+        }
         report.sections = vec![
             doing,
             Section::new("cloud-candidates", "What was chosen from").with_table(table),
             sensitivity::section(&self.sensitivity, self.chosen),
         ];
+        report.sections.extend(self.uncertain.as_ref().map(UncertainWork::section));
         report
     }
 }
@@ -586,6 +615,7 @@ mod tests {
             need: 1,
             elastic: false,
             together: None,
+            uncertain: None,
         };
         let answer = CloudPlanAnswer::of(std::slice::from_ref(&zone), "regular".to_owned(), &request).unwrap();
         assert_eq!((answer.now.if_up, answer.now.if_down), (Holding::Spot, Holding::Idle));

@@ -8,12 +8,13 @@
 //!
 //! O(rows). Worked example: 4 instances of 8 GPUs reserved are the limit `nvidia.com/gpu: 32` of the pool `v100-reserved`.
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::answer::{BoughtAs, FleetAnswer, FleetMixRow};
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
-use crate::plan::emitted::table;
+use crate::plan::emitted::{number, table};
+use crate::plan::node_pool::{EC2, NodePool, POOLS, within};
 use crate::plan::slug::slug;
 use crate::yaml::stream;
 
@@ -42,7 +43,6 @@ pub fn purchases(answer: &FleetAnswer) -> Result<Emitted> {
         &cost,
     ];
     let rows = answer.mix.iter().filter(|row| row.count != Some(0)).map(|row| {
-        let number = |value: f64| format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').to_owned();
         [
             row.gpu.clone(),
             row.offer.clone(),
@@ -97,15 +97,15 @@ pub fn karpenter(answer: &FleetAnswer) -> Result<Emitted> {
     if documents.is_empty() {
         return Err(Error::NotEmitted("the mix rents nothing, so there is no node pool to write".to_owned()));
     }
-    Ok(("karpenter-nodepools.yaml".to_owned(), stream(&documents)))
+    Ok((POOLS.to_owned(), stream(&documents)))
 }
 
 /// One node pool, with what is said above it.
 fn pool(name: &str, how: BoughtAs, weight: u32, rows: &[&FleetMixRow]) -> (String, Value) {
-    let (suffix, capacity) = match how {
-        BoughtAs::Reserved | BoughtAs::Owned => ("reserved", "on-demand"),
-        BoughtAs::Spot => ("spot", "spot"),
-        BoughtAs::OnDemand => ("on-demand", "on-demand"),
+    let suffix = match how {
+        BoughtAs::Reserved | BoughtAs::Owned => "reserved",
+        BoughtAs::Spot => "spot",
+        BoughtAs::OnDemand => "on-demand",
     };
     let mut types: Vec<&str> = rows.iter().map(|row| row.offer.as_str()).collect();
     types.sort_unstable();
@@ -115,16 +115,11 @@ fn pool(name: &str, how: BoughtAs, weight: u32, rows: &[&FleetMixRow]) -> (Strin
     zones.sort_unstable();
     zones.dedup();
     let gpus: f64 = rows.iter().map(|row| row.peak_instances * row.gpus_per_instance).sum();
-    let mut requirements = vec![
-        json!({"key": "karpenter.sh/capacity-type", "operator": "In", "values": [capacity]}),
-        json!({"key": "node.kubernetes.io/instance-type", "operator": "In", "values": types}),
-    ];
+    let mut requirements = vec![within("node.kubernetes.io/instance-type", types)];
     if all_zoned && !zones.is_empty() {
-        requirements.push(json!({"key": "topology.kubernetes.io/zone", "operator": "In", "values": zones}));
+        requirements.push(within("topology.kubernetes.io/zone", zones));
     }
     let limit = (gpus - 1e-9).ceil().max(1.0) as u64;
-    let limits: Map<String, Value> =
-        [("nvidia.com/gpu".to_owned(), Value::from(limit.to_string()))].into_iter().collect();
     let about = match how {
         BoughtAs::Spot => format!(
             "Spot, for pods that may be interrupted, which tolerate the taint {SPOT_TAINT}: at most {limit} GPUs, the most that the record needed at once."
@@ -137,24 +132,16 @@ fn pool(name: &str, how: BoughtAs, weight: u32, rows: &[&FleetMixRow]) -> (Strin
     let about = format!(
         "{about}\nInstance types are the names of the offers file. Give it the class of your site: nodeClassRef."
     );
-    let mut document = json!({
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": format!("{name}-{suffix}")},
-        "spec": {
-            "weight": weight,
-            "limits": limits,
-            "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "5m"},
-            "template": {"spec": {
-                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
-                "requirements": requirements,
-            }},
-        },
-    });
-    if how == BoughtAs::Spot {
-        // Nobody else is put there.
-        document["spec"]["template"]["spec"]["taints"] =
-            json!([{"key": SPOT_TAINT, "value": "true", "effect": "NoSchedule"}]);
-    }
-    (about, document)
+    let pool = NodePool {
+        name: format!("{name}-{suffix}"),
+        weight,
+        spot: how == BoughtAs::Spot,
+        requirements,
+        gpus: Some(limit),
+        // Nobody else is put on spot.
+        taint: (how == BoughtAs::Spot).then_some(SPOT_TAINT),
+        stays: false,
+        class: EC2,
+    };
+    (about, pool.object())
 }

@@ -72,6 +72,11 @@ pub(crate) fn table<const N: usize>(
     Ok((name.to_owned(), String::from_utf8(bytes).map_err(|error| broken(error.to_string()))?))
 }
 
+/// A number of a table: four decimals at most, and no zeros behind them.
+pub(crate) fn number(value: f64) -> String {
+    format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// What the tasks of jobs are called: the jobs' names in small letters and digits, `job-1` where that leaves nothing.
 ///
 /// # Errors
@@ -119,6 +124,7 @@ mod tests {
     fn tables_and_tasks() {
         let row = ["a, b".to_owned(), "1".to_owned()];
         assert_eq!(table("x.csv", ["name", "n"], [row]).unwrap().1, "name,n\n\"a, b\",1\n");
+        assert_eq!([number(4.0), number(0.12345), number(10.5)], ["4", "0.1235", "10.5"].map(str::to_owned));
         assert_eq!(task_names(["Big run", "…"]).unwrap(), ["big-run", "job-2"]);
         assert!(task_names(["a b", "A-b"]).unwrap_err().to_string().contains("a-b.yaml"));
     }

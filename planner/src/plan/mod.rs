@@ -12,6 +12,7 @@
 pub mod emitted;
 pub mod interval;
 pub mod money;
+pub(crate) mod node_pool;
 pub(crate) mod price_file;
 pub(crate) mod programme;
 pub mod recommendation;
