@@ -370,7 +370,8 @@ fn work_may_be_uncertain() {
     // The cases of another price and changeover are tried, those of other work are not.
     assert!(answer["sensitivity"].as_array().unwrap().iter().all(|case| case["varied"] != "work"));
     let text = stdout(&tracecast(&[&ask[..], &quantiles].concat()));
-    assert!(text.contains("Every deadline is kept for each amount up to 12.0 h"), "{text}");
+    let notes = answer["notes"].to_string();
+    assert!(notes.contains("Every deadline is kept for each amount up to 12 h,"), "{notes}");
     assert!(text.contains("What is it worth to plan on what is known of the work?"), "{text}");
     let ask = ["backtest", "cloud", &source, "--slack", "0.5,0.8", "--changeover", "12min", "--starts", "4"];
     let quantiles = ["--work-quantiles", "0.1=6h,0.5=8h,0.9=12h", "--format", "json"];

@@ -121,7 +121,6 @@ impl SharingAnswer {
     fn csv_of_pairs(&self) -> Result<Vec<u8>> {
         let head = [
             "gpu_type",
-            "gpu_type_measured",
             "job_a",
             "job_b",
             "speed_a",
@@ -136,10 +135,11 @@ impl SharingAnswer {
             "share",
             "refused",
             "basis",
+            // Last, as readers may go by position.
+            "gpu_type_measured",
         ];
         let row = |of: &PairAnswer| {
-            let mut row = vec![csv_text(&of.gpu_type), of.gpu_type_measured.to_string()];
-            row.extend([&of.job_a, &of.job_b].map(|name| csv_text(name)));
+            let mut row: Vec<String> = [&of.gpu_type, &of.job_a, &of.job_b].iter().map(|name| csv_text(name)).collect();
             let numbers = [
                 of.speed_a.mean,
                 of.speed_a.p05,
@@ -153,6 +153,7 @@ impl SharingAnswer {
             ];
             row.extend(numbers.iter().map(|number| format!("{number:.4}")));
             row.extend([of.share.to_string(), word(&of.refused), word(&of.basis)]);
+            row.push(of.gpu_type_measured.to_string());
             row
         };
         written(&head, self.pairs.iter().map(row))
