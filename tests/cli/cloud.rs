@@ -324,6 +324,111 @@ fn a_plan_says_what_if_and_how_often_to_save() {
     assert!(refused.status.code() == Some(2) && stderr(&refused).contains("a checkpoint takes time"));
 }
 
+/// Work that is given as a distribution and is certain is known work, byte for byte.
+#[test]
+fn certain_quantiles_are_known_work() {
+    let folder = Folder::new();
+    let source = folder.file("us-east-1a_v100_1.json", &regular(1));
+    for command in ["plan", "backtest"] {
+        let of = |work: &[&str]| {
+            let ask = [command, "cloud", &source, "--slack", "0.5", "--starts", "3", "--format", "json"];
+            let output = tracecast(&[&ask[..], work, &["--changeover", "12min"]].concat());
+            assert!(output.status.success(), "{}", stderr(&output));
+            output.stdout
+        };
+        let known = of(&["--work", "12h"]);
+        assert!(of(&["--work-quantiles", "1=12h"]) == known, "{command}");
+        assert!(of(&["--work-quantiles", "0.5=12h,1=12h"]) == known, "{command}");
+    }
+}
+
+/// Ten days, three hours of spot and three without, no changeover. Work of 3 h in half of the cases and 12 h in the others, in 24 h: all of it is done on spot, as it is for who knows the work. The median is 3 h: told that, the job
+/// of 12 h is late where it waits until 3 h are left.
+#[test]
+fn work_may_be_uncertain() {
+    let folder = Folder::new();
+    let source = folder.file("us-east-1a_v100_1.json", &regular(1));
+    let ask = ["plan", "cloud", &source, "--deadline", "24h", "--changeover", "0s", "--starts", "3"];
+    let quantiles = ["--work-quantiles", "0.5=3h,0.5=12h,1=12h"];
+    let answer = of(&tracecast(&[&ask[..], &quantiles, &["--format", "json"]].concat()));
+    assert_eq!((answer["work_s"].as_f64(), answer["uncertain"]["mean_s"].as_f64()), (Some(43_200.0), Some(27_000.0)));
+    let plans = answer["uncertain"]["by_slack"][0]["plans"].as_array().unwrap();
+    let names: Vec<&str> = plans.iter().filter_map(|plan| plan["plans_on"].as_str()).collect();
+    assert_eq!(names, ["distribution", "top", "median"]);
+    let near = |value: &Value, of: f64| (value.as_f64().unwrap() - of).abs() < 1e-9;
+    // All on spot is a third; the programme learns the zone, and may be on-demand for some of it.
+    for plan in &plans[..2] {
+        let cost = plan["cost_ratio"]["value"].as_f64().unwrap();
+        assert!((0.333..0.4).contains(&cost) && near(&plan["missed_share"], 0.0), "{plan}");
+        assert!(near(&plan["over_omniscient_mean"], 3.0 * cost - 1.0), "{plan}");
+    }
+    assert!(answer["candidates"].as_array().unwrap().iter().all(|of| of["report_misses"] == 0));
+    // 7.5 h on the mean, on the one or the other.
+    let hours = |kind: &Value| kind["instance_h"]["value"].as_f64().unwrap();
+    let kinds = answer["purchases"]["kinds"].as_array().unwrap();
+    assert!((kinds.iter().map(hours).sum::<f64>() - 7.5).abs() < 1e-6, "{kinds:?}");
+    // The cases of another price and changeover are tried, those of other work are not.
+    assert!(answer["sensitivity"].as_array().unwrap().iter().all(|case| case["varied"] != "work"));
+    let text = stdout(&tracecast(&[&ask[..], &quantiles].concat()));
+    let notes = answer["notes"].to_string();
+    assert!(notes.contains("Every deadline is kept for each amount up to 12 h,"), "{notes}");
+    assert!(text.contains("What is it worth to plan on what is known of the work?"), "{text}");
+    let ask = ["backtest", "cloud", &source, "--slack", "0.5,0.8", "--changeover", "12min", "--starts", "4"];
+    let quantiles = ["--work-quantiles", "0.1=6h,0.5=8h,0.9=12h", "--format", "json"];
+    let answer = of(&tracecast(&[&ask[..], &quantiles].concat()));
+    let by_slack = answer["uncertain"]["by_slack"].as_array().unwrap();
+    assert_eq!((by_slack.len(), near(&answer["uncertain"]["beyond"], 0.1)), (2, true));
+    for plans in by_slack.iter().map(|at| at["plans"].as_array().unwrap()) {
+        assert!(plans[..2].iter().all(|plan| near(&plan["missed_share"], 0.0) && plan["late_s"].is_null()));
+    }
+    let (on_median, cells) = (&by_slack[1]["plans"][2], answer["cells"].as_array().unwrap());
+    assert!(on_median["missed_share"].as_f64() > Some(0.0) && on_median["late_s"].as_f64() > Some(0.0), "{on_median}");
+    assert!(cells.iter().all(|cell| cell["misses"] == 0 && cell["over_omniscient_mean"].as_f64() >= Some(-1e-9)));
+    assert!(answer["notes"].to_string().contains("with a chance of 10.0 %"), "{}", answer["notes"]);
+}
+
+/// The work of a job that was predicted, by its rows as CSV and as JSON.
+#[test]
+fn work_may_be_predicted() {
+    let folder = Folder::new();
+    let source = folder.file("us-east-1a_v100_1.json", &regular(1));
+    let csv = folder.file(
+        "p.csv",
+        "job_id,predicted_duration_s,mean_s,p05_s,p10_s,p50_s,p90_s,p95_s,unsure,expected_end\n7,1,1,3600,7200,14400,28800,43200,true,\n",
+    );
+    let json = folder.file(
+        "p.jsonl",
+        "{\"job_id\": \"7\", \"p05_s\": 3600, \"p10_s\": 7200, \"p50_s\": 14400, \"p90_s\": 28800, \"p95_s\": 43200, \"unsure\": true}\n",
+    );
+    let ask = |more: &[&str]| {
+        let ask = ["backtest", "cloud", &source, "--slack", "0.5", "--starts", "2", "--format", "json"];
+        tracecast(&[&ask[..], more].concat())
+    };
+    let [first, second] = [&csv, &json].map(|file| ask(&["--predictions", file, "--job", "7"]));
+    assert!(stderr(&first).contains("unsure of job 7"), "{}", stderr(&first));
+    assert!(first.stdout == second.stdout);
+    let answer = of(&first);
+    assert_eq!((answer["work_s"].as_f64(), answer["uncertain"]["median_s"].as_f64()), (Some(43_200.0), Some(14_400.0)));
+    let said = |more: &[&str]| {
+        let output = ask(more);
+        (output.status.code(), stderr(&output))
+    };
+    let (code, text) = said(&["--predictions", &csv, "--job", "8"]);
+    assert!(code == Some(1) && text.contains("no row is of job 8"), "{text}");
+    let (code, text) = said(&["--predictions", &csv]);
+    assert!(code == Some(2) && text.contains("--job"), "{text}");
+    let (code, text) = said(&["--work", "12h", "--work-quantiles", "1=12h"]);
+    assert!(code == Some(2) && text.contains("--work-quantiles"), "{text}");
+    let (code, text) = said(&[]);
+    assert!(code == Some(2) && text.contains("--work"), "{text}");
+    let (code, text) = said(&["--work-quantiles", "0.9=12h,0.5=6h"]);
+    assert!(code == Some(2) && text.contains("0.9=12h before 0.5=6h"), "{text}");
+    let (code, text) = said(&["--work-quantiles", "12h"]);
+    assert!(code == Some(2) && text.contains("such as 0.9=60h"), "{text}");
+    let (code, text) = said(&["--work-quantiles", "0.5=6h,1=12h", "--regions", "together"]);
+    assert!(code == Some(2) && text.contains("in one zone"), "{text}");
+}
+
 /// Two charts show one job, tick by tick; a job over zones has none.
 #[test]
 fn charts_show_one_job() {

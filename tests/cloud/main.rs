@@ -12,6 +12,7 @@ use tracecast_planner::cloud::plan::CloudPlanAnswer;
 use tracecast_planner::cloud::policy::CloudPolicy;
 use tracecast_planner::cloud::price_book::PriceBook;
 use tracecast_planner::cloud::request::{CloudRequest, ZonesTogether};
+use tracecast_planner::cloud::work::WorkDistribution;
 use tracecast_tests::{read, real_trace};
 
 /// One V100 in thirteen zones: nine from February 2023, four from April.
@@ -53,6 +54,7 @@ fn request(slacks: &[f64], starts: usize, need: u32) -> CloudRequest {
         need,
         elastic: false,
         together: None,
+        uncertain: None,
     }
 }
 
@@ -136,6 +138,24 @@ fn an_elastic_job_takes_what_there_is_and_keeps_its_deadline() {
             // The deadline of an elastic job is taken down to a whole minute.
             assert!(some.cost_ratio_mean < all.cost_ratio_mean + 1e-3, "{need}: {some:?} against {all:?}");
         }
+    }
+}
+
+/// Work of 8 to 48 h: nothing is missed for any amount, nothing beats the optimum that knows the amount, and to plan on the distribution is not dearer than on the top by more than the margin.
+#[test]
+fn a_job_of_uncertain_work_keeps_its_deadline() {
+    let Some(series) = series(&SINGLE[6..11]) else { return };
+    let hours = |hours: i64| hours * 3_600_000;
+    let work = [(0.1, hours(8)), (0.5, hours(20)), (0.9, hours(40)), (1.0, hours(48))];
+    let uncertain = Some(WorkDistribution::of(&work).unwrap());
+    let found = backtest(&series, &CloudRequest { uncertain, ..request(&[0.65, 0.9], 2, 1) }, &|| ()).unwrap();
+    holds(&found, 2);
+    for at in &found.uncertain.as_ref().unwrap().by_slack {
+        let [on_distribution, on_top, on_median] = at.plans.as_slice() else { panic!("{at:?}") };
+        println!("{} {on_distribution:?} {on_top:?} {on_median:?}", at.slack);
+        assert_eq!((at.windows, on_distribution.missed_share + on_top.missed_share), (10, 0.0));
+        assert!(on_distribution.over_omniscient_mean > -1e-12 && on_top.over_omniscient_mean > -1e-12);
+        assert!(on_distribution.cost_ratio.value < on_top.cost_ratio.value + MARGIN, "{at:?}");
     }
 }
 

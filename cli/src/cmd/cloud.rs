@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 use tracecast_planner::cloud::answer::CloudBacktestAnswer;
 use tracecast_planner::cloud::availability::SpotSeries;
@@ -10,12 +10,14 @@ use tracecast_planner::cloud::emit;
 use tracecast_planner::cloud::karpenter::karpenter;
 use tracecast_planner::cloud::plan::CloudPlanAnswer;
 use tracecast_planner::cloud::request::{CloudRequest, ZonesTogether};
+use tracecast_planner::cloud::work::WorkDistribution;
 
 use crate::args::{duration, numbers};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::emitting::{Audience, Emitting};
 use crate::cmd::spot_traces::{SpotPrices, SpotTraces, moment};
 use crate::exit::Usage;
+use crate::output;
 use crate::progress::{Clock, Steps};
 
 /// Traces of spot availability, and the job.
@@ -24,8 +26,19 @@ pub(crate) struct Spot {
     #[command(flatten)]
     pub(crate) from: SpotTraces,
     /// Work of the job, such as 48h: the time it takes on all the instances of --need
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Job")]
-    pub(crate) work: i64,
+    #[arg(long, value_name = "TIME", value_parser = duration, required_unless_present_any = ["work_quantiles", "predictions"], help_heading = "Job")]
+    pub(crate) work: Option<i64>,
+    /// Work that is uncertain, in place of --work: chances and the times that it stays within, such as 0.1=36h,0.5=48h,0.9=60h,1=72h
+    ///
+    /// Between two of them amounts are equally likely. All below the first counts as that, and all above the last as the last, which is the most that the deadline is kept for.
+    #[arg(long, value_name = "CHANCE=TIME", value_delimiter = ',', value_parser = quantile, conflicts_with = "work", help_heading = "Job")]
+    pub(crate) work_quantiles: Vec<(f64, i64)>,
+    /// Predictions of run times, as `tracecast predict` writes them (CSV or JSON lines): the quantiles of --job are its work, in place of --work
+    #[arg(long, value_name = "FILE", requires = "job", conflicts_with_all = ["work", "work_quantiles"], help_heading = "Job")]
+    pub(crate) predictions: Option<PathBuf>,
+    /// The job of --predictions, by its job_id
+    #[arg(long, value_name = "ID", requires = "predictions", help_heading = "Job")]
+    pub(crate) job: Option<String>,
     /// Time that it takes to begin on another instance
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "12min", help_heading = "Job")]
     pub(crate) changeover: i64,
@@ -79,10 +92,38 @@ fn usd(text: &str) -> Result<f64, &'static str> {
         .ok_or("write a price above 0, such as 3.06")
 }
 
+/// A quantile such as `0.9=60h`.
+fn quantile(text: &str) -> Result<(f64, i64), String> {
+    let (level, time) = text.split_once('=').ok_or("write a chance and a time, such as 0.9=60h")?;
+    let level = level.trim().parse().map_err(|_| format!("{level:?} is no chance; write such as 0.9=60h"))?;
+    Ok((level, duration(time.trim())?))
+}
+
 impl Spot {
-    fn request(&self, deadline_ms: Option<i64>, slacks: Vec<f64>, starts: usize) -> CloudRequest {
-        CloudRequest {
-            work_ms: self.work,
+    /// What is known of the work: nothing where it is known for sure.
+    fn uncertain(&self, quiet: bool) -> Result<Option<WorkDistribution>> {
+        if let (Some(path), Some(job)) = (&self.predictions, &self.job) {
+            let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+            let (work, unsure) = WorkDistribution::predicted(&path.display().to_string(), &text, job)?;
+            if unsure {
+                let warning =
+                    format!("tracecast: warning: the model is unsure of job {job}: its quantiles may not hold");
+                output::say(quiet, &warning);
+            }
+            return Ok(Some(work));
+        }
+        if self.work_quantiles.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(WorkDistribution::of(&self.work_quantiles)?))
+    }
+
+    fn request(&self, deadline_ms: Option<i64>, slacks: Vec<f64>, starts: usize, quiet: bool) -> Result<CloudRequest> {
+        let uncertain = self.uncertain(quiet)?;
+        let top_ms = uncertain.as_ref().map(WorkDistribution::top_ms);
+        let uncertain = uncertain.filter(|work| !(work.is_certain() && work.beyond() == 0.0));
+        Ok(CloudRequest {
+            work_ms: top_ms.or(self.work).unwrap_or(0),
             deadline_ms,
             slacks,
             changeover_ms: self.changeover,
@@ -92,7 +133,8 @@ impl Spot {
             elastic: self.elastic,
             together: (self.regions == Regions::Together)
                 .then_some(ZonesTogether { checkpoint_gb: self.checkpoint_gb, egress_usd_per_gb: self.egress_price }),
-        }
+            uncertain,
+        })
     }
 
     /// The zones with their prices, and what they are called together.
@@ -145,7 +187,7 @@ fn starts(text: &str) -> Result<usize, &'static str> {
 pub(crate) fn backtest(asked: &BacktestCloud, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("backtest-cloud", &[])?;
     asked.answering.replacing.folders([&asked.charts])?;
-    let request = asked.spot.request(None, asked.slack.clone(), asked.starts);
+    let request = asked.spot.request(None, asked.slack.clone(), asked.starts, quiet)?;
     request.jobs()?;
     let (series, title) = asked.spot.series(quiet)?;
     let together = request.together.is_some();
@@ -206,7 +248,7 @@ pub(crate) fn plan(asked: &PlanCloud, quiet: bool) -> Result<()> {
     if asked.checkpoint_cost.is_some_and(|cost_ms| cost_ms <= 0) {
         return Err(Usage("--checkpoint-cost 0: a checkpoint takes time; write 5min".to_owned()).into());
     }
-    let request = asked.spot.request(asked.deadline, asked.slack.into_iter().collect(), asked.starts);
+    let request = asked.spot.request(asked.deadline, asked.slack.into_iter().collect(), asked.starts, quiet)?;
     request.jobs()?;
     let (series, title) = asked.spot.series(quiet)?;
     let clock = Clock::new(quiet, "trying every policy in every zone");

@@ -13,6 +13,8 @@ use super::backtest::{CloudBacktest, PolicyTally, TOGETHER, TriedTrace, backtest
 use super::policy::CloudPolicy;
 use super::request::{CloudRequest, ZonesTogether};
 use super::timeline::CloudTimeline;
+use super::uncertain::UncertainWork;
+use super::work::WorkDistribution;
 use crate::error::Result;
 
 /// Version of the JSON.
@@ -28,7 +30,7 @@ pub struct CloudBacktestAnswer {
     pub title: String,
     /// What a reader must know of the data.
     pub notes: Vec<String>,
-    /// Work, seconds.
+    /// Work, seconds; the top of it where it is uncertain.
     pub work_s: f64,
     /// What taking another instance takes, seconds.
     pub changeover_s: f64,
@@ -166,6 +168,7 @@ impl CloudBacktestAnswer {
         let mut notes = notes(series);
         notes.extend(request.together.map(|together| moving(&together)));
         notes.extend(request.elastic.then(|| taking(request.need)));
+        notes.extend(request.uncertain.as_ref().map(WorkDistribution::promise));
         notes.push("The first start of each trace has no past, and is decided with the prior alone.".to_owned());
         Ok(Self {
             schema: SCHEMA.to_owned(),
@@ -222,6 +225,7 @@ impl CloudBacktestAnswer {
         report.summary = self.summary();
         report.notes.clone_from(&self.notes);
         report.sections = vec![self.by_policy(), self.by_trace()];
+        report.sections.extend(self.found.uncertain.as_ref().map(UncertainWork::section));
         report.sections.extend(self.timeline.iter().flat_map(CloudTimeline::sections));
         report
     }
@@ -254,6 +258,7 @@ impl CloudBacktestAnswer {
             let costs: Vec<String> = tally.by_slack.iter().map(|at| format::percent(at.cost_ratio_mean)).collect();
             said.push(format!("Uniform Progress costs {}.", costs.join(", ")));
         }
+        said.extend(self.found.uncertain.iter().flat_map(UncertainWork::summary));
         said
     }
 

@@ -16,8 +16,9 @@ use serde::Serialize;
 use super::availability::SpotSeries;
 use super::lanes::Supply;
 use super::market::Market;
-use super::policy::{Attempt, CloudPolicy, attempt};
+use super::policy::{Attempt, CloudPolicy, Told, attempt_told};
 use super::request::{CloudRequest, check_need, longest, too_short};
+use super::uncertain::UncertainWork;
 use super::zones::attempt_zones;
 use crate::error::Result;
 use crate::plan::interval::{average, drawn};
@@ -112,6 +113,8 @@ pub struct CloudBacktest {
     pub policies: Vec<PolicyTally>,
     /// The policy that costs least, without a miss, over the earlier starts.
     pub chosen: CloudPolicy,
+    /// What it is worth to plan on the distribution of the work; nothing where that is known.
+    pub uncertain: Option<UncertainWork>,
 }
 
 /// A start of a trace.
@@ -154,6 +157,7 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
         let half = windows.len().div_ceil(2);
         tasks.extend(windows.into_iter().enumerate().map(|(start, window)| Task { at, window, earlier: start < half }));
     }
+    let told = Told::of(request.uncertain.as_ref());
     let supplies: Vec<Supply> = series.iter().map(|zone| zone.supply(request.need, request.elastic)).collect();
     let tried: Result<Vec<Vec<Attempt>>> = tasks
         .par_iter()
@@ -161,7 +165,8 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
             let found = match (&market, series.get(task.at), supplies.get(task.at)) {
                 (Some(market), ..) => attempt_zones(market, task.window.ahead.start, &jobs),
                 (None, Some(zone), Some(supply)) => {
-                    attempt(supply, zone.price.as_ref(), zone.tick_ms, &task.window, &jobs)
+                    let price = zone.price.as_ref();
+                    attempt_told(&CloudPolicy::ALL, supply, price, zone.tick_ms, &task.window, &jobs, told)
                 }
                 _ => Ok(Vec::new()),
             };
@@ -170,8 +175,13 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
         })
         .collect();
     let tried: Vec<(&Task, Vec<Attempt>)> = tasks.iter().zip(tried?).collect();
-    let mut found =
-        CloudBacktest { traces: Vec::new(), cells: Vec::new(), policies: Vec::new(), chosen: CloudPolicy::OnDemand };
+    let mut found = CloudBacktest {
+        traces: Vec::new(),
+        cells: Vec::new(),
+        policies: Vec::new(),
+        chosen: CloudPolicy::OnDemand,
+        uncertain: None,
+    };
     for (at, zone) in series.iter().enumerate() {
         let up = zone.up(request.need);
         let had: f64 = zone.supply(request.need, true).up.iter().map(|had| f64::from(*had)).sum();
@@ -251,6 +261,9 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
     };
     let candidates = choices.iter().copied().filter(|policy| !missed(*policy));
     found.chosen = candidates.min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(CloudPolicy::OnDemand);
+    let windows: Vec<(&SpotSeries, Window)> =
+        tasks.iter().filter_map(|task| Some((*tried_on.get(task.at)?, task.window.clone()))).collect();
+    found.uncertain = UncertainWork::of(&windows, &jobs, request, found.chosen)?;
     Ok(found)
 }
 
@@ -274,6 +287,7 @@ mod tests {
             need: 2,
             elastic: false,
             together: None,
+            uncertain: None,
         };
         let found = backtest(&[zone("none", 1.0), zone("all", 2.0)], &request, &|| ()).unwrap();
         assert_eq!(found.traces[0].starts_s, [0.0, 18_000.0, 36_000.0]);

@@ -184,7 +184,19 @@ pub fn ride_lanes(
     job: &DeadlineJob,
     seen: &mut dyn FnMut(&[Holding]),
 ) -> JobRun {
-    run(pilot, (up, price), lanes, (tick_ms, true), job, seen)
+    run(pilot, (up, price), lanes, (tick_ms, true), (job, job.work_ms), seen)
+}
+
+/// As [`ride_lanes`], of a job that is done once it has done `work_ms`, at most the job's own work. Nobody knows that before: the policy and the safety net keep the deadline for all of it.
+#[cfg(test)]
+pub(super) fn ride_uncertain(
+    pilot: &mut dyn LanesPilot,
+    (up, price): (&[u32], &[f64]),
+    lanes: usize,
+    tick_ms: i64,
+    (job, work_ms): (&DeadlineJob, i64),
+) -> JobRun {
+    run(pilot, (up, price), lanes, (tick_ms, true), (job, work_ms), &mut |_| ())
 }
 
 /// A policy that was told another amount of work than there is, and keeps the safety net for that. Once what it was told is done, or its deadline has passed, spot that is held is used to
@@ -219,7 +231,7 @@ pub(super) fn ride_misled(
     job: &DeadlineJob,
     seen: &mut dyn FnMut(&[Holding]),
 ) -> JobRun {
-    run(&mut Misled { pilot, told }, (up, price), lanes, (tick_ms, false), job, seen)
+    run(&mut Misled { pilot, told }, (up, price), lanes, (tick_ms, false), (job, job.work_ms), seen)
 }
 
 /// Runs a job of one instance over `up`, whether spot can be had in each tick from its start on, under a policy and the safety net. `seen` is told what each tick held.
@@ -267,7 +279,7 @@ fn one(
 ) -> JobRun {
     let supply = Supply::one(up);
     let mut seen = |held: &[Holding]| held.iter().for_each(|held| seen(*held));
-    run(&mut InLanes(pilot), (&supply.up, price), 1, ticks, job, &mut seen)
+    run(&mut InLanes(pilot), (&supply.up, price), 1, ticks, (job, job.work_ms), &mut seen)
 }
 
 fn run(
@@ -275,12 +287,14 @@ fn run(
     (up, price): (&[u32], &[f64]),
     lanes: usize,
     (tick_ms, net): (i64, bool),
-    job: &DeadlineJob,
+    (job, true_ms): (&DeadlineJob, i64),
     seen: &mut dyn FnMut(&[Holding]),
 ) -> JobRun {
     let mut run = JobRun::default();
     let mut spot_cost = 0.0;
-    let mut work_ms = job.work_ms * lanes as i64;
+    let mut work_ms = true_ms * lanes as i64;
+    // Work that the job may have, and has not.
+    let not_there_ms = (job.work_ms - true_ms) * lanes as i64;
     let mut held = vec![Lane { holding: Holding::Idle, setup_ms: 0 }; lanes];
     let mut next = vec![Holding::Idle; lanes];
     for tick in 0..job.ticks(tick_ms) {
@@ -292,7 +306,7 @@ fn run(
             run.lost += 1;
         }
         next.iter_mut().zip(&held).for_each(|(next, held)| *next = held.holding);
-        let view = LanesView { elapsed_ms, left_ms, work_ms, lanes: &held, up, tick_ms };
+        let view = LanesView { elapsed_ms, left_ms, work_ms: work_ms + not_there_ms, lanes: &held, up, tick_ms };
         pilot.hold(job, &view, &mut next);
         next.iter_mut().skip(up).filter(|next| **next == Holding::Spot).for_each(|next| *next = Holding::Idle);
         if net {

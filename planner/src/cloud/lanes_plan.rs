@@ -13,8 +13,9 @@ use super::job::{DeadlineJob, FromNow, Holding};
 use super::lanes::{LanesPilot, LanesView, Supply, ride_lanes};
 use super::lanes_optimum::whole;
 use super::phases::Belief;
-use super::policy::{CloudPolicy, lanes_pilot, learned_lanes, programmes, relative};
+use super::policy::{CloudPolicy, lanes_pilot, learned_lanes, programmes_of, relative};
 use super::programme::Programme;
+use super::work::WorkDistribution;
 use crate::plan::window::Window;
 
 /// Most numbers of nodes that are told.
@@ -66,7 +67,7 @@ pub(super) fn from_now(
     zone: &SpotSeries,
     policy: CloudPolicy,
     (need, elastic): (u32, bool),
-    job: &DeadlineJob,
+    (job, work): (&DeadlineJob, Option<&WorkDistribution>),
 ) -> (FromNow, Option<ElasticNow>) {
     let supply: Supply = zone.supply(need, elastic);
     let (lanes, end, tick_ms) = (supply.lanes, supply.up.len(), zone.tick_ms);
@@ -76,7 +77,7 @@ pub(super) fn from_now(
     let job = if lanes > 1 { whole(&job, tick_ms) } else { job };
     let learned = learned_lanes(&supply, end, policy, tick_ms, job.ticks(tick_ms));
     let fitted: Vec<Vec<(usize, Programme, Belief)>> =
-        learned.iter().map(|of| programmes(of, lanes, end, tick_ms, &job)).collect();
+        learned.iter().map(|of| programmes_of(of, lanes, end, tick_ms, &job, work)).collect();
     let first = |had: u32| -> NodesNow {
         let mut held: Option<Vec<Holding>> = None;
         let mut seen = |of: &[Holding]| {
@@ -132,17 +133,18 @@ mod tests {
     fn as_many_nodes_as_there_are() {
         let zone = SpotSeries::of_counts("half", HOUR, vec![2.0; 200]);
         let job = DeadlineJob { work_ms: 4 * HOUR, deadline_ms: 6 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
-        let (now, nodes) = from_now(&zone, CloudPolicy::Greedy, (4, true), &job);
+        let (now, nodes) = from_now(&zone, CloudPolicy::Greedy, (4, true), (&job, None));
         let nodes = nodes.unwrap();
         assert_eq!(nodes.last, NodesNow { had: 2, spot: 2, on_demand: 0 });
         assert_eq!(nodes.by_had.iter().map(|of| of.spot).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
         assert_eq!((now.if_up, now.if_down, now.last_up), (Holding::Spot, Holding::Idle, false));
         assert!((now.latest_on_demand_s - 7200.0).abs() < 1e-9);
-        let (_, nodes) = from_now(&zone, CloudPolicy::SemiMarkov, (4, true), &job);
+        let (_, nodes) = from_now(&zone, CloudPolicy::SemiMarkov, (4, true), (&job, None));
         assert_eq!(nodes.unwrap().last.spot, 2);
-        let (_, nodes) = from_now(&zone, CloudPolicy::Greedy, (4, true), &DeadlineJob { deadline_ms: 4 * HOUR, ..job });
+        let (_, nodes) =
+            from_now(&zone, CloudPolicy::Greedy, (4, true), (&DeadlineJob { deadline_ms: 4 * HOUR, ..job }, None));
         assert_eq!(nodes.unwrap().last.in_words(), "2 on spot and 2 on-demand");
-        let (_, none) = from_now(&zone, CloudPolicy::Greedy, (4, false), &job);
+        let (_, none) = from_now(&zone, CloudPolicy::Greedy, (4, false), (&job, None));
         assert!(none.is_none());
     }
 }

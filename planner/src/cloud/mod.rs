@@ -10,7 +10,8 @@
 //! * [`market`]: the same contract over several zones, with prices and a checkpoint that moves; [`zones_rule`], [`pool`] and [`zones_programme`]: policies over
 //!   zones; [`zones_optimum`]: the least cost over zones; [`zones`]: all of them tried; [`zones_plan`]: what to do now;
 //! * [`policy`]: the candidates, tried on a window; [`backtest`] and its [`answer`]: over many starts, and [`timeline`]: one of them;
-//! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data ([`lanes_plan`]); [`sensitivity`]: what if it is not as said;
+//! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data ([`lanes_plan`]); [`sensitivity`]: what if it is not as said; [`work`]: work that is
+//!   uncertain, and [`uncertain`]: what it is worth to plan on its distribution;
 //!   [`checkpoint`]: how often to save; [`purchase`]: what it buys; [`emit`]: as SkyPilot tasks, which name zones as `infra` says, and as a purchase list; [`karpenter`]: as node pools.
 //!
 //! Worked number: 48 h of work at a slack of 0.8 on thirteen zones of V100: see `planner/RESULTS.md`.
@@ -42,6 +43,8 @@ pub mod request;
 pub mod rule;
 pub mod sensitivity;
 pub mod timeline;
+pub mod uncertain;
+pub mod work;
 pub mod zones;
 pub mod zones_optimum;
 pub mod zones_plan;

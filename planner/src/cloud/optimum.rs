@@ -63,7 +63,17 @@ pub(super) struct Grid {
 impl Grid {
     /// Of a job in ticks; an error if it is too fine to be exact.
     pub(super) fn of(tick_ms: i64, job: &DeadlineJob) -> Result<Self> {
-        let unit_ms = divisor(divisor(tick_ms, job.changeover_ms), job.work_ms).max(1);
+        Self::among(tick_ms, job, &[job.work_ms])
+    }
+
+    /// Of a job that may have each of some amounts of work, of which its own is the most.
+    fn among(tick_ms: i64, job: &DeadlineJob, works_ms: &[i64]) -> Result<Self> {
+        let unit_ms = works_ms
+            .iter()
+            .fold(divisor(divisor(tick_ms, job.changeover_ms), job.work_ms), |unit_ms, work_ms| {
+                divisor(unit_ms, *work_ms)
+            })
+            .max(1);
         let ticks = job.ticks(tick_ms);
         let needs = (job.work_ms + job.changeover_ms) / unit_ms;
         let within = (job.spare_ms() / unit_ms + 1).min(needs);
@@ -83,7 +93,7 @@ impl Grid {
             tick: units(tick_ms),
             changeover: units(job.changeover_ms),
             work: units(job.work_ms),
-            least: units(job.work_ms),
+            least: units(works_ms.iter().copied().min().unwrap_or(job.work_ms)),
             ticks,
             last: units(job.deadline_ms - before_last),
         })
@@ -162,6 +172,26 @@ pub fn optimum(up: &[bool], price: &[f64], tick_ms: i64, job: &DeadlineJob) -> R
     let grid = Grid::of(tick_ms, job)?;
     let costs = grid.solve((up, price), job.price_ratio, |_, _, _| ());
     Ok(costs.first().copied().unwrap_or(f64::INFINITY) * grid.unit_ms as f64)
+}
+
+/// As [`optimum`], for each of some amounts of work with the same deadline, none of them more than the job's own.
+///
+/// # Errors
+/// As [`optimum`].
+pub(super) fn optima(
+    up: &[bool],
+    price: &[f64],
+    tick_ms: i64,
+    job: &DeadlineJob,
+    works_ms: &[i64],
+) -> Result<Vec<f64>> {
+    let grid = Grid::among(tick_ms, job, works_ms)?;
+    let costs = grid.solve((up, price), job.price_ratio, |_, _, _| ());
+    let of = |work_ms: &i64| {
+        let place = usize::try_from(work_ms / grid.unit_ms).ok().and_then(|units| units.checked_sub(grid.least));
+        place.and_then(|place| costs.get(place)).copied().unwrap_or(f64::INFINITY) * grid.unit_ms as f64
+    };
+    Ok(works_ms.iter().map(of).collect())
 }
 
 /// What the optimum holds in each tick until its work is done; nothing if the deadline cannot be made, or where ticks times needs are more than are kept in memory.
@@ -265,6 +295,12 @@ pub(super) mod tests {
             let least = optimum(&up, &[], tick_ms, &job).unwrap();
             let tried = by_trying(&up, &[], tick_ms, &job);
             prop_assert!((least - tried).abs() <= 1e-9 * tried, "{least} against {tried}");
+            let works: Vec<i64> = (1..=work_ms).collect();
+            let all = optima(&up, &[], tick_ms, &job, &works).unwrap();
+            for (work_ms, found) in works.into_iter().zip(all) {
+                let alone = optimum(&up, &[], tick_ms, &DeadlineJob { work_ms, ..job }).unwrap();
+                prop_assert!((found - alone).abs() <= 1e-9 * alone, "{work_ms}: {found} against {alone}");
+            }
             let held = optimal_holdings(&up, &[], tick_ms, &job).unwrap();
             let run = ride_without_net(&mut Script(held.into_iter()), &up, &[], tick_ms, &job, &mut |_| ());
             prop_assert!(!run.missed && (run.cost - least).abs() <= 1e-9 * least, "{} against {least}", run.cost);

@@ -102,6 +102,12 @@ impl Phases {
         }
     }
 
+    /// Spot that comes with a chance in each tick without, and then stays.
+    #[cfg(test)]
+    pub(super) fn arriving(chance: f64, tick_ms: i64) -> Self {
+        Self { each: 1, chances: vec![vec![1.0 - chance, chance], vec![0.0, 1.0]], daily: [[1.0; HOURS]; 2], tick_ms }
+    }
+
     /// Fitted on what was seen tick by tick, beside the prior.
     pub fn fit(past: &[bool], each: usize, tick_ms: i64) -> Self {
         let prior = Self::prior(each, tick_ms);

@@ -21,10 +21,12 @@ use super::checkpoint::CheckpointAdvice;
 use super::job::{DeadlineJob, FromNow, Holding, JobRun};
 use super::lanes_plan::{ElasticNow, from_now};
 use super::market::Market;
-use super::policy::{Attempt, CloudPolicy, attempt};
+use super::policy::{Attempt, CloudPolicy, Told, attempt_told};
 use super::purchase::CloudPurchases;
 use super::request::{CloudRequest, check_need, longest, too_short};
 use super::sensitivity::{self, CloudSensitivity, Tried};
+use super::uncertain::UncertainWork;
+use super::work::WorkDistribution;
 use super::zones::attempt_zones;
 use super::zones_plan::{PlannedZone, ZonesNow, zones_from_now};
 use crate::error::{Error, Result};
@@ -71,7 +73,7 @@ pub struct CloudPlanAnswer {
     pub title: String,
     /// What a reader must know of the data.
     pub notes: Vec<String>,
-    /// Work, seconds.
+    /// Work, seconds; the top of it where it is uncertain.
     pub work_s: f64,
     /// Time to the deadline, seconds.
     pub deadline_s: f64,
@@ -105,6 +107,8 @@ pub struct CloudPlanAnswer {
     pub nodes: Option<ElasticNow>,
     /// What if prices, changeover or work are not as said.
     pub sensitivity: Vec<CloudSensitivity>,
+    /// What it is worth to plan on the distribution of the work, on the windows to report on; nothing where the work is known.
+    pub uncertain: Option<UncertainWork>,
     /// How often to write a checkpoint on spot; nothing where it was not asked what one costs.
     pub checkpoint: Option<CheckpointAdvice>,
     /// What it buys, if it is followed.
@@ -175,10 +179,14 @@ impl CloudPlanAnswer {
         let mut reported: Vec<Vec<JobRun>> = Vec::new();
         for zone in tried_on {
             let supply = zone.supply(request.need, request.elastic);
+            let told = Told::of(request.uncertain.as_ref());
             let tried = |windows: &[Window]| -> Result<Vec<Attempt>> {
                 let one = |window: &Window| match &market {
                     Some(market) => attempt_zones(market, window.ahead.start, jobs),
-                    None => attempt(&supply, zone.price.as_ref(), zone.tick_ms, window, jobs),
+                    None => {
+                        let price = zone.price.as_ref();
+                        attempt_told(&CloudPolicy::ALL, &supply, price, zone.tick_ms, window, jobs, told)
+                    }
                 };
                 let all: Result<Vec<Vec<Attempt>>> = windows.par_iter().map(one).collect();
                 Ok(all?.into_iter().flatten().collect())
@@ -226,6 +234,7 @@ impl CloudPlanAnswer {
             }
             None => {
                 let of = (request.need, request.elastic);
+                let job = (job, request.uncertain.as_ref());
                 let (now, nodes) = from_now(chosen_of(series, &best)?, followed, of, job);
                 (now, None, nodes)
             }
@@ -240,6 +249,9 @@ impl CloudPlanAnswer {
             policy: best.policy,
             windows: windows(on, jobs, request.starts)?,
         };
+        let [_, reported_on] = &tried.windows;
+        let reported_on: Vec<(&SpotSeries, Window)> = reported_on.iter().map(|window| (on, window.clone())).collect();
+        let uncertain = UncertainWork::of(&reported_on, jobs, request, best.policy)?;
         let as_said = CloudSensitivity::as_said(best.report_cost_ratio.value, best.report_misses, best.policy);
         let sensitivity = tried.cases(as_said)?;
         let zone = match &zones {
@@ -254,6 +266,7 @@ impl CloudPlanAnswer {
         let mut notes = notes(series);
         notes.extend(request.together.map(|together| moving(&together)));
         notes.extend(request.elastic.then(|| taking(request.need)));
+        notes.extend(request.uncertain.as_ref().map(WorkDistribution::promise));
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
@@ -275,6 +288,7 @@ impl CloudPlanAnswer {
             now,
             nodes,
             sensitivity,
+            uncertain,
             checkpoint: None,
             purchases,
             prices: if series.iter().any(|zone| zone.price.is_some()) {
@@ -460,6 +474,7 @@ impl CloudPlanAnswer {
             .map(|of| format!("{} {}", of.policy.in_words(), format::percent(of.report_cost_ratio.value)))
             .collect();
         report.summary.push(format!("On the same windows: {}.", said.join(", ")));
+        report.summary.extend(self.uncertain.iter().flat_map(UncertainWork::summary));
         let on_spot = self.checkpoint.iter().filter(|_| self.followed != CloudPolicy::OnDemand);
         report.summary.extend(on_spot.map(CheckpointAdvice::in_words));
         report.notes.clone_from(&self.notes);
@@ -517,6 +532,7 @@ impl CloudPlanAnswer {
             Section::new("cloud-candidates", "What was chosen from").with_table(table),
             sensitivity::section(&self.sensitivity, self.chosen),
         ];
+        report.sections.extend(self.uncertain.as_ref().map(UncertainWork::section));
         report
     }
 }
@@ -599,6 +615,7 @@ mod tests {
             need: 1,
             elastic: false,
             together: None,
+            uncertain: None,
         };
         let answer = CloudPlanAnswer::of(std::slice::from_ref(&zone), "regular".to_owned(), &request).unwrap();
         assert_eq!((answer.now.if_up, answer.now.if_down), (Holding::Spot, Holding::Idle));

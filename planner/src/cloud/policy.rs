@@ -9,16 +9,17 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::job::{DeadlineJob, JobRun, Pilot};
-use super::lanes::{InLanes, LanesPilot, Supply, ride_lanes, ride_misled};
+use super::job::{DeadlineJob, Holding, JobRun, Pilot, Script};
+use super::lanes::{InLanes, LanesPilot, Supply, ride_lanes, ride_misled, ride_without_net};
 use super::lanes_optimum::{lanes_optimum, whole};
 use super::lanes_programme::{Shared, modelled};
 use super::lanes_rule::UniformLanes;
-use super::optimum::optimum;
+use super::optimum::{optima, optimum};
 use super::phases::{Belief, MOST, Phases};
 use super::price::ZonePrice;
 use super::programme::{Fitted, Programme, Programmed};
 use super::rule::{AllOnDemand, Greedy, TimeSliced, UniformProgress};
+use super::work::WorkDistribution;
 use crate::error::Result;
 use crate::plan::window::Window;
 
@@ -170,9 +171,24 @@ pub(super) fn programmes(
     tick_ms: i64,
     job: &DeadlineJob,
 ) -> Vec<(usize, Programme, Belief)> {
-    let solve = if lanes > 1 { Programme::solve_lane } else { Programme::solve };
+    programmes_of(learned, lanes, start, tick_ms, job, None)
+}
+
+/// As [`programmes`], where the work of a job of one lane may be uncertain, and its own is the top of it.
+pub(super) fn programmes_of(
+    learned: &Learned,
+    lanes: usize,
+    start: usize,
+    tick_ms: i64,
+    job: &DeadlineJob,
+    work: Option<&WorkDistribution>,
+) -> Vec<(usize, Programme, Belief)> {
+    let solve = |phases: Phases| match lanes {
+        0 | 1 => Programme::solve_uncertain(phases, tick_ms, job, start, work),
+        _ => Programme::solve_lane(phases, tick_ms, job, start),
+    };
     let within = learned.iter().filter(|(from, ..)| *from < job.ticks(tick_ms));
-    within.map(|(from, phases, before)| (*from, solve(phases.clone(), tick_ms, job, start), before.clone())).collect()
+    within.map(|(from, phases, before)| (*from, solve(phases.clone()), before.clone())).collect()
 }
 
 /// The price of spot in each tick of a window over that at its start, and the price of on-demand over that; no prices where none are known.
@@ -200,6 +216,111 @@ pub fn attempt(
     jobs: &[DeadlineJob],
 ) -> Result<Vec<Attempt>> {
     attempt_of(&CloudPolicy::ALL, supply, price, tick_ms, window, jobs)
+}
+
+/// What is known of an uncertain work, and whether programmes plan on it or on its top. Only of a job of one lane.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Told<'a> {
+    /// Its distribution.
+    pub(super) work: &'a WorkDistribution,
+    /// Whether programmes plan on it.
+    pub(super) planned: bool,
+}
+
+impl<'a> Told<'a> {
+    /// Of a request whose work is uncertain.
+    pub(super) fn of(work: Option<&'a WorkDistribution>) -> Option<Self> {
+        work.map(|work| Self { work, planned: true })
+    }
+}
+
+/// What becomes of a job of one lane that holds what a list says, and how many ticks it took.
+fn held_for(held: &[Holding], (up, price): (&[bool], &[f64]), tick_ms: i64, job: &DeadlineJob) -> (JobRun, i64) {
+    let mut ticks = 0;
+    let mut script = Script(held.to_vec().into_iter());
+    let run = ride_without_net(&mut script, up, price, tick_ms, job, &mut |_| ticks += 1);
+    (run, ticks)
+}
+
+/// The mean of runs by their chances; missed if any is.
+fn weighed(runs: impl Iterator<Item = (f64, JobRun)>) -> JobRun {
+    let (mut mean, mut sums) = (JobRun::default(), [0.0; 4]);
+    for (chance, run) in runs {
+        mean.cost += chance * run.cost;
+        mean.missed |= run.missed;
+        let figures = [run.spot_ms as f64, run.on_demand_ms as f64, run.changeovers as f64, run.lost as f64];
+        sums.iter_mut().zip(figures).for_each(|(sum, figure)| *sum += chance * figure);
+    }
+    let [spot_ms, on_demand_ms, changeovers, lost] = sums.map(f64::round);
+    JobRun {
+        spot_ms: spot_ms as i64,
+        on_demand_ms: on_demand_ms as i64,
+        changeovers: changeovers as usize,
+        lost: lost as usize,
+        ..mean
+    }
+}
+
+/// As [`attempt`], of some policies, where the work may be uncertain: each run and the cost of all on-demand is then a mean over its amounts, and a deadline is missed if it is for any amount up to the
+/// top.
+///
+/// # Errors
+/// As [`attempt`].
+pub(super) fn attempt_told(
+    policies: &[CloudPolicy],
+    supply: &Supply,
+    price: Option<&ZonePrice>,
+    tick_ms: i64,
+    window: &Window,
+    jobs: &[DeadlineJob],
+    told: Option<Told<'_>>,
+) -> Result<Vec<Attempt>> {
+    let Some(told) = told else { return attempt_of(policies, supply, price, tick_ms, window, jobs) };
+    let (start, lanes) = (window.ahead.start, supply.lanes);
+    let ticks = jobs.iter().map(|job| job.ticks(tick_ms)).max().unwrap_or(0);
+    let ahead = supply.within(window.ahead.clone());
+    let up: Vec<bool> = ahead.iter().map(|up| *up > 0).collect();
+    let amounts = told.work.amounts();
+    let works: Vec<i64> = amounts.iter().map(|(work_ms, _)| *work_ms).collect();
+    let mut attempts = Vec::with_capacity(jobs.len());
+    let mut models: Vec<(CloudPolicy, Vec<Learned>)> = Vec::new();
+    for policy in policies.iter().copied().filter(|policy| policy.causal()) {
+        models.push((policy, learned_lanes(supply, start, policy, tick_ms, ticks)));
+    }
+    for job in jobs {
+        let (prices, price_ratio) = relative(price, window, job.price_ratio);
+        let job = DeadlineJob { price_ratio, ..*job };
+        let of = |work_ms: i64| DeadlineJob { work_ms, ..job };
+        let on_demand = amounts.iter().map(|(work_ms, chance)| chance * of(*work_ms).on_demand_cost()).sum::<f64>();
+        let mut runs: Vec<(CloudPolicy, JobRun)> = Vec::with_capacity(policies.len());
+        for policy in policies.iter().copied() {
+            let learned = models.iter().find(|(of, _)| *of == policy).map(|(_, learned)| learned.as_slice());
+            let run = match learned {
+                None => {
+                    let costs = optima(&up, &prices, tick_ms, &job, &works)?;
+                    let cost = costs.iter().zip(&amounts).map(|(cost, (_, chance))| chance * cost).sum();
+                    JobRun { cost, ..JobRun::default() }
+                }
+                Some(learned) => {
+                    let work = told.planned.then_some(told.work);
+                    let fitted: Vec<Vec<(usize, Programme, Belief)>> =
+                        learned.iter().map(|of| programmes_of(of, lanes, start, tick_ms, &job, work)).collect();
+                    // Nobody knows the amount before it is done, so that all jobs hold the same until they are.
+                    let mut held = Vec::new();
+                    let mut seen = |of: &[Holding]| held.extend_from_slice(of);
+                    let mut pilot = lanes_pilot(policy, lanes, &fitted);
+                    let top = ride_lanes(pilot.as_mut(), (ahead, &prices), lanes, tick_ms, &job, &mut seen);
+                    let ride = |work_ms: i64| held_for(&held, (&up, &prices), tick_ms, &of(work_ms)).0;
+                    // The top is kept as well, though it may have no chance of its own.
+                    let top = std::iter::once((0.0, top));
+                    weighed(amounts.iter().map(|(work_ms, chance)| (*chance, ride(*work_ms))).chain(top))
+                }
+            };
+            runs.push((policy, run));
+        }
+        attempts.push(Attempt { runs, on_demand });
+    }
+    Ok(attempts)
 }
 
 /// As [`attempt`], of some policies.
@@ -270,18 +391,18 @@ pub(super) struct MisledRun {
     pub(super) late_ms: i64,
 }
 
-/// Tries a policy, told `job`, on one that has `work_ms` of work instead and begins with a window.
-pub(super) fn misled(
+/// Tries a policy, told `job`, on those that have each of `works_ms` of work instead and begin with a window.
+pub(super) fn misled_by(
     supply: &Supply,
     price: Option<&ZonePrice>,
     tick_ms: i64,
     window: &Window,
-    (job, work_ms): (&DeadlineJob, i64),
+    (job, works_ms): (&DeadlineJob, &[i64]),
     policy: CloudPolicy,
-) -> MisledRun {
+) -> Vec<MisledRun> {
     let (start, lanes) = (window.ahead.start, supply.lanes);
     // As long as it may take: on-demand for all of it, from the deadline on.
-    let longest_ms = job.deadline_ms + work_ms + 2 * job.changeover_ms;
+    let longest_ms = job.deadline_ms + works_ms.iter().max().unwrap_or(&0) + 2 * job.changeover_ms;
     let ticks = DeadlineJob { deadline_ms: longest_ms, ..*job }.ticks(tick_ms);
     let window = Window { past: window.past.clone(), ahead: start..(start + ticks).min(supply.up.len()) };
     let (prices, price_ratio) = relative(price, &window, job.price_ratio);
@@ -291,21 +412,38 @@ pub(super) fn misled(
     let fitted: Vec<Vec<(usize, Programme, Belief)>> =
         learned.iter().map(|of| programmes(of, lanes, start, tick_ms, &told)).collect();
     let ahead = supply.within(window.ahead);
-    let ride = |deadline_ms: i64| {
-        let mut held = 0;
+    let misled = |work_ms: i64, deadline_ms: i64, seen: &mut dyn FnMut(&[Holding])| {
         let job = DeadlineJob { work_ms, deadline_ms, ..told };
         let mut pilot = lanes_pilot(policy, lanes, &fitted);
-        let run = ride_misled(pilot.as_mut(), &told, (ahead, &prices), lanes, tick_ms, &job, &mut |_| held += 1);
-        (run, held * tick_ms)
+        ride_misled(pilot.as_mut(), &told, (ahead, &prices), lanes, tick_ms, &job, seen)
     };
-    let (run, ended_ms) = ride(longest_ms);
-    let missed = ride(told.deadline_ms).0.missed;
-    MisledRun {
-        cost: run.cost,
-        on_demand: DeadlineJob { work_ms, ..told }.on_demand_cost() * lanes as f64,
-        missed,
-        late_ms: if missed { (ended_ms - told.deadline_ms).max(0) } else { 0 },
+    // In one lane all hold the same until they are done, as nobody knows the amount before.
+    let mut held = Vec::new();
+    if let (1, Some(most_ms)) = (lanes, works_ms.iter().max()) {
+        misled(*most_ms, longest_ms, &mut |of| held.extend_from_slice(of));
     }
+    let up: Vec<bool> = ahead.iter().map(|up| *up > 0).collect();
+    let ride = |work_ms: i64, deadline_ms: i64| {
+        let job = DeadlineJob { work_ms, deadline_ms, ..told };
+        if lanes == 1 {
+            let (run, ticks) = held_for(&held, (&up, &prices), tick_ms, &job);
+            return (run, ticks * tick_ms);
+        }
+        let mut ticks = 0;
+        let run = misled(work_ms, deadline_ms, &mut |_| ticks += 1);
+        (run, ticks * tick_ms)
+    };
+    let of = |work_ms: &i64| {
+        let (run, ended_ms) = ride(*work_ms, longest_ms);
+        let missed = ride(*work_ms, told.deadline_ms).0.missed;
+        MisledRun {
+            cost: run.cost,
+            on_demand: DeadlineJob { work_ms: *work_ms, ..told }.on_demand_cost() * lanes as f64,
+            missed,
+            late_ms: if missed { (ended_ms - told.deadline_ms).max(0) } else { 0 },
+        }
+    };
+    works_ms.iter().map(of).collect()
 }
 
 /// The pilot of a policy of one instance that decides from the past.
@@ -339,8 +477,7 @@ pub(super) fn lanes_pilot<'a>(
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::job::Holding;
-    use super::super::lanes::ride;
+    use super::super::lanes::{ride, ride_uncertain};
     use super::super::optimum::tests::by_trying;
     use super::*;
     use crate::plan::window::spread;
@@ -365,7 +502,7 @@ mod tests {
             let mut held = Vec::new();
             ride(pilot(policy, &fitted).as_mut(), &ahead, tick_ms, job, &mut |holding| held.push(holding));
             held.truncate(ahead.len());
-            let on_spot = held.iter().rev().take_while(|holding| **holding == super::super::job::Holding::Spot).count();
+            let on_spot = held.iter().rev().take_while(|holding| **holding == Holding::Spot).count();
             ahead.push(on_spot < patience);
         }
         ahead
@@ -408,6 +545,30 @@ mod tests {
                 prop_assert!(!run.missed, "{policy:?} misses");
                 prop_assert!(run.cost >= least * (1.0 - 1e-12), "{policy:?}: {} below {least}", run.cost);
             }
+            // The work may be anything up to that: none misses it either, and none beats the optimum that knows it.
+            let levels = [(0.2, work_min.div_euclid(3).max(1)), (0.6, work_min.div_euclid(2).max(1)), (0.9, work_min)];
+            let work = WorkDistribution::of(&levels.map(|(level, minutes)| (level, minutes * MIN))).unwrap();
+            for planned in [true, false] {
+                let told = Some(Told { work: &work, planned });
+                let supply = Supply::one(&up);
+                let tried = attempt_told(&CloudPolicy::ALL, &supply, None, tick_ms, &window, &[job], told).unwrap();
+                let least = tried[0].run(CloudPolicy::Omniscient).cost;
+                for policy in CloudPolicy::CAUSAL {
+                    let run = tried[0].run(policy);
+                    prop_assert!(!run.missed, "{policy:?} misses uncertain work");
+                    if policy.phases().is_none() {
+                        // Each amount on its own, with the safety net.
+                        let alone = work.amounts().into_iter().map(|(work_ms, chance)| {
+                            let mut pilot = lanes_pilot(policy, 1, &[]);
+                            let of = (&job, work_ms);
+                            chance * ride_uncertain(pilot.as_mut(), (supply.within(window.ahead.clone()), &[]), 1, tick_ms, of).cost
+                        });
+                        let alone: f64 = alone.sum();
+                        prop_assert!((run.cost - alone).abs() <= 1e-9 * alone, "{policy:?}: {} and {alone}", run.cost);
+                    }
+                    prop_assert!(run.cost >= least * (1.0 - 1e-12), "{policy:?}: {} below {least}", run.cost);
+                }
+            }
         }
 
         #[test]
@@ -441,7 +602,7 @@ mod tests {
         let window = Window { past: 0..2, ahead: 2..5 };
         let job = DeadlineJob { work_ms: 2 * HOUR, deadline_ms: 3 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
         let of = |supply: &Supply, work_ms: i64| {
-            let run = misled(supply, None, HOUR, &window, (&job, work_ms), CloudPolicy::Greedy);
+            let run = misled_by(supply, None, HOUR, &window, (&job, &[work_ms]), CloudPolicy::Greedy)[0];
             (run.cost / HOUR as f64, run.on_demand / HOUR as f64, run.missed, run.late_ms / HOUR)
         };
         assert_eq!(of(&supply, 3 * HOUR), (9.0, 9.0, true, 1));

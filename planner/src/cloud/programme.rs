@@ -10,6 +10,9 @@
 //! V(w, s, spot)      = 1 + E [ kept: V(w−1, s, spot);  lost: half of each, V(w−1, s, idle) and V(w, s−1, idle) ]
 //! ```
 //!
+//! **Uncertain work** ([`WorkDistribution`]): w is what is left of the top amount, and every value is weighed by the chance that the job still runs. With S of the work done, a step that works costs the mean of S over it in
+//! place of 1, and to begin an instance S times a changeover; values of w − 1 have the chance of being reached in them. Known work has S = 1 everywhere.
+//!
 //! Beginning an instance takes n whole steps of changeover, during which spot may be lost, or, where a changeover is less than a step, that share of a
 //! first step; the rest of it works. The step is the changeover, or a part of it where that is more than 1/`LEAST_STEPS` of the work; a tick where that is
 //! longer; or what keeps the table below `MOST_CELLS` works and spare times. What is left until the deadline, w + s, tells the hour of the day, whose
@@ -28,6 +31,7 @@ use tracecast_predictors::spot::factor::HOURS;
 
 use super::job::{DeadlineJob, Holding, JobView, Pilot};
 use super::phases::{Belief, Matrix, Phases};
+use super::work::WorkDistribution;
 
 /// Most pairs of work and spare time in the table.
 const MOST_CELLS: f64 = 60_000.0;
@@ -77,6 +81,8 @@ pub struct Programme {
     most: usize,
     beliefs: usize,
     price_ratio: f32,
+    /// Where the work is uncertain, its distribution.
+    work: Option<WorkDistribution>,
     values: Vec<f32>,
 }
 
@@ -111,12 +117,23 @@ fn on_axis(share: f64) -> (usize, f32) {
 impl Programme {
     /// Solves it for a job that begins at tick `start` of the trace.
     pub fn solve(phases: Phases, tick_ms: i64, job: &DeadlineJob, start: usize) -> Self {
-        Self::table(phases, tick_ms, job, start, (job.work_ms, job.spare_ms(), MOST_CELLS))
+        Self::solve_uncertain(phases, tick_ms, job, start, None)
+    }
+
+    /// Solves it for a job whose work is uncertain, and `job.work_ms` its top.
+    pub fn solve_uncertain(
+        phases: Phases,
+        tick_ms: i64,
+        job: &DeadlineJob,
+        start: usize,
+        work: Option<&WorkDistribution>,
+    ) -> Self {
+        Self::table(phases, tick_ms, job, start, (job.work_ms, job.spare_ms(), MOST_CELLS), work)
     }
 
     /// Solves it for any share of the work that a lane of an elastic job could do by the deadline.
     pub fn solve_lane(phases: Phases, tick_ms: i64, job: &DeadlineJob, start: usize) -> Self {
-        Self::table(phases, tick_ms, job, start, (job.deadline_ms, job.deadline_ms, MOST_LANE_CELLS))
+        Self::table(phases, tick_ms, job, start, (job.deadline_ms, job.deadline_ms, MOST_LANE_CELLS), None)
     }
 
     fn table(
@@ -125,6 +142,7 @@ impl Programme {
         job: &DeadlineJob,
         start: usize,
         (work_ms, spare_ms, most_cells): (i64, i64, f64),
+        work: Option<&WorkDistribution>,
     ) -> Self {
         let changeover_ms = job.changeover_ms as f64;
         let table_ms = (work_ms as f64 * spare_ms.max(1) as f64 / most_cells).sqrt();
@@ -153,6 +171,7 @@ impl Programme {
             // The corners around any point that can come about.
             most: (job.deadline_ms as f64 / step_ms).ceil() as usize + 3,
             price_ratio: job.price_ratio as f32,
+            work: work.cloned(),
             values: Vec::new(),
         };
         programme.fill();
@@ -209,6 +228,19 @@ impl Programme {
         self.phases.hour(self.end_ms - ((work + spare) * self.step_ms) as i64)
     }
 
+    /// The chance that a job of which so much work is left, in steps of the top amount, still runs.
+    fn alive(&self, work: f64) -> f64 {
+        let alive = |of: &WorkDistribution| of.alive(of.top_ms() as f64 - work * self.step_ms);
+        self.work.as_ref().map_or(1.0, alive)
+    }
+
+    /// Mean steps of work that are done of the next `steps`, likewise.
+    fn worked(&self, work: f64, steps: f64) -> f64 {
+        let Some(of) = &self.work else { return steps };
+        let done = of.top_ms() as f64 - work * self.step_ms;
+        (of.mean_done(done + steps * self.step_ms) - of.mean_done(done)) / self.step_ms
+    }
+
     #[inline]
     fn expected(&self, place: usize, branch: &Branch) -> f32 {
         if branch.chance == 0.0 {
@@ -235,13 +267,14 @@ impl Programme {
             })
             .collect();
         for work in 0..=self.works {
+            let chances = (self.alive(work as f64) as f32, self.worked(work as f64, work.min(1) as f64) as f32);
             for spare in 0..=self.spares.min(self.most.saturating_sub(work)) {
                 // In the middle of the step.
                 let Some(onward) = onward.get(self.hour(work as f64 - 0.5, spare as f64)) else { continue };
                 for (up, point, step, setup) in onward {
                     let (idle, on_demand, spot) = match work {
-                        0 => (self.least_begun(spare, *up, step, setup), 0.0, 0.0),
-                        _ => self.least(work, spare, *up, step, setup),
+                        0 => (self.least_begun((spare, chances.0), *up, step, setup), 0.0, 0.0),
+                        _ => self.least(work, spare, chances, *up, step, setup),
                     };
                     let kind = usize::from(*up);
                     for (state, value) in [(IDLE[kind], idle), (ON_DEMAND[kind], on_demand), (SPOT, spot)] {
@@ -263,8 +296,8 @@ impl Programme {
     }
 
     /// Least expected cost of being idle with next to no work left, in steps of spot: what beginning an instance costs, and no more.
-    fn least_begun(&self, spare: usize, up: bool, step: &Onward, setup: &Onward) -> f32 {
-        let begins = self.begins() as f32;
+    fn least_begun(&self, (spare, alive): (usize, f32), up: bool, step: &Onward, setup: &Onward) -> f32 {
+        let begins = self.begins() as f32 * alive;
         let mut idle = if spare >= self.reserve { self.price_ratio * begins } else { NEVER };
         if spare > self.reserve {
             idle = idle.min(self.two(0, spare - 1, IDLE, &step.any));
@@ -279,17 +312,28 @@ impl Programme {
         idle
     }
 
-    /// Least expected costs of being idle, on-demand and on spot, in steps of spot; all that they lead to is filled.
-    fn least(&self, work: usize, spare: usize, up: bool, step: &Onward, setup: &Onward) -> (f32, f32, f32) {
+    /// Least expected costs of being idle, on-demand and on spot, in steps of spot; all that they lead to is filled. The job runs with the chance `alive`, and works `worked` of the next step.
+    fn least(
+        &self,
+        work: usize,
+        spare: usize,
+        (alive, worked): (f32, f32),
+        up: bool,
+        step: &Onward,
+        setup: &Onward,
+    ) -> (f32, f32, f32) {
         let price = self.price_ratio;
-        let demand_step = |work: usize, spare: usize| price + self.two(work, spare, ON_DEMAND, &step.any);
+        let demand_step =
+            |paid: f32, work: usize, spare: usize| price * paid + self.two(work, spare, ON_DEMAND, &step.any);
         // Waiting, or losing a step, must leave what on-demand needs.
         let bears = spare > self.reserve;
         let mut idle = match (self.setup, self.setup_part) {
-            (0, 0.0) => demand_step(work - 1, spare),
-            (0, part) if spare > 0 => part * demand_step(work, spare - 1) + (1.0 - part) * demand_step(work - 1, spare),
+            (0, 0.0) => demand_step(worked, work - 1, spare),
+            (0, part) if spare > 0 => {
+                part * demand_step(alive, work, spare - 1) + (1.0 - part) * demand_step(worked, work - 1, spare)
+            }
             (whole, _) if spare >= whole && whole > 0 => {
-                price * whole as f32 + self.two(work, spare - whole, ON_DEMAND, &setup.any)
+                price * whole as f32 * alive + self.two(work, spare - whole, ON_DEMAND, &setup.any)
             }
             _ => NEVER,
         };
@@ -305,10 +349,11 @@ impl Programme {
                 let begun = match (self.setup, self.setup_part) {
                     (0, part) => {
                         let lost = self.two(work, spare - 1, IDLE, &step.lost);
-                        1.0 + lost + part * kept(work, spare - 1, step) + (1.0 - part) * kept(work - 1, spare, step)
+                        let paid = alive + (1.0 - part) * (worked - alive);
+                        paid + lost + part * kept(work, spare - 1, step) + (1.0 - part) * kept(work - 1, spare, step)
                     }
                     (whole, _) => {
-                        whole as f32
+                        whole as f32 * alive
                             + self.two(work, spare - whole, IDLE, &setup.lost)
                             + kept(work, spare - whole, setup)
                     }
@@ -319,10 +364,10 @@ impl Programme {
                 // What is lost with its work done costs nothing more.
                 let late = if work > 1 { self.two(work - 1, spare, IDLE, &step.lost) } else { 0.0 };
                 let lost = if bears { 0.5 * (late + self.two(work, spare - 1, IDLE, &step.lost)) } else { late };
-                spot = 1.0 + lost + self.expected(self.place(work - 1, spare, SPOT), &step.kept);
+                spot = worked + lost + self.expected(self.place(work - 1, spare, SPOT), &step.kept);
             }
         }
-        (idle, demand_step(work - 1, spare).min(idle), spot.min(idle))
+        (idle, demand_step(worked, work - 1, spare).min(idle), spot.min(idle))
     }
 
     /// Expected cost between the points of the grid, in steps of spot; a spare time below `floor` counts as that.
@@ -356,7 +401,7 @@ impl Programme {
         Some(Outlook { step: self.onward(&belief.0, over), setup: self.onward(&belief.0, over_setup) })
     }
 
-    /// Expected cost from a view on of each choice, a step long: wait, on-demand and spot; spot milliseconds. What cannot be is infinite. On-demand that
+    /// Expected cost from a view on of each choice, a step long: wait, on-demand and spot; spot milliseconds, weighed by the chance that the job runs. What cannot be is infinite. On-demand that
     /// is held is taken to be set up.
     pub(super) fn costs(&self, of: &Outlook, view: &JobView) -> [f64; 3] {
         let work = view.work_ms as f64 / self.step_ms;
@@ -369,25 +414,29 @@ impl Programme {
         let (whole, part) = (self.setup as f64, f64::from(self.setup_part));
         // The last of the work takes less than a step, and is paid to its end.
         let last = work.min(1.0);
+        let (alive, worked) = (self.alive(work), self.worked(work, last));
+        // A first step of which a part sets up.
+        let begun = alive + (1.0 - part) * (worked - alive);
         let on_demand = if view.holding == Holding::OnDemand {
-            price * last + on_demand(work - 1.0, spare, &step.any)
+            price * worked + on_demand(work - 1.0, spare, &step.any)
         } else if self.setup > 0 {
-            price * whole + on_demand(work, spare - whole, &setup.any)
+            price * whole * alive + on_demand(work, spare - whole, &setup.any)
         } else if work < 1.0 {
-            price * (part + work)
+            price * (part * alive + worked)
         } else {
-            price
+            price * begun
                 + part * on_demand(work, spare - 1.0, &step.any)
                 + (1.0 - part) * on_demand(work - 1.0, spare, &step.any)
         };
         let kept = |work: f64, spare: f64, onward: &Onward| self.between(work, spare, self.reserve, SPOT, &onward.kept);
         let spot = || {
             if self.setup > 0 {
-                whole + idle(spare - whole, &setup.lost) + kept(work, spare - whole, setup)
+                whole * alive + idle(spare - whole, &setup.lost) + kept(work, spare - whole, setup)
             } else if work < 1.0 {
-                part + work + (part + work).min(1.0) * idle(spare - 1.0, &step.lost)
+                part * alive + worked + (part + work).min(1.0) * idle(spare - 1.0, &step.lost)
             } else {
-                1.0 + idle(spare - 1.0, &step.lost)
+                begun
+                    + idle(spare - 1.0, &step.lost)
                     + part * kept(work, spare - 1.0, step)
                     + (1.0 - part) * kept(work - 1.0, spare, step)
             }
@@ -454,7 +503,10 @@ impl Programme {
                 let [idle, on_demand, spot] = self.costs(of, view);
                 // What is let go to wait is begun again if spot does not come. Models are learned anew on the way, so that the next may think otherwise.
                 let again = match view.holding {
-                    Holding::OnDemand => f64::from(self.price_ratio) * self.begins() * self.step_ms,
+                    Holding::OnDemand => {
+                        let alive = self.alive(view.work_ms as f64 / self.step_ms);
+                        f64::from(self.price_ratio) * self.begins() * self.step_ms * alive
+                    }
                     _ => 0.0,
                 };
                 match () {
@@ -526,7 +578,7 @@ impl Pilot for Programmed<'_> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::lanes::ride;
+    use super::super::lanes::{InLanes, Supply, ride, ride_uncertain};
     use super::super::optimum::optimum;
     use super::*;
 
@@ -580,6 +632,143 @@ mod tests {
             let (cost, least) = foreseen(next, first, tick_ms, &job);
             prop_assert!((cost - least).abs() <= 1e-9 * least, "{cost} against {least}");
         }
+    }
+
+    /// A job of one of two amounts, in ticks, where spot comes with a chance in each tick without and then stays; a changeover takes a tick.
+    #[derive(Debug, Clone, Copy)]
+    struct TwoAmounts {
+        less: i64,
+        top: i64,
+        /// The chance of the lesser.
+        chance: f64,
+        spare: i64,
+        /// The chance of spot in a tick, after one without.
+        comes: f64,
+        price: f64,
+    }
+
+    impl TwoAmounts {
+        /// The least mean cost from a moment on, in ticks of spot, by trying everything that keeps the deadline of the top: the contract itself, tick by tick.
+        fn least(&self, left: i64, up: bool, held: (Holding, i64), work: i64, known: &mut Known) -> f64 {
+            if work == 0 {
+                return 0.0;
+            }
+            let key = (left, up, held.0 as u8, held.1, work);
+            if let Some(found) = known.get(&key) {
+                return *found;
+            }
+            let mut least = f64::INFINITY;
+            for next in [Holding::Idle, Holding::Spot, Holding::OnDemand] {
+                let setup = match next {
+                    Holding::Idle => 0,
+                    _ if next == held.0 => held.1,
+                    _ => 1,
+                };
+                let after = work - i64::from(next != Holding::Idle && setup == 0);
+                let safe = if next == Holding::OnDemand { work + setup <= left } else { after + 1 < left };
+                if !safe || (next == Holding::Spot && !up) {
+                    continue;
+                }
+                let paid = match next {
+                    Holding::Idle => 0.0,
+                    Holding::Spot => 1.0,
+                    Holding::OnDemand => self.price,
+                };
+                let goes_on = if after < work && self.top - after == self.less { 1.0 - self.chance } else { 1.0 };
+                let held = (next, 0.max(setup - 1));
+                let mut on = |up: bool| self.least(left - 1, up, held, after, known);
+                let onward = if up { on(true) } else { self.comes * on(true) + (1.0 - self.comes) * on(false) };
+                least = least.min(paid + goes_on * onward);
+            }
+            known.insert(key, least);
+            least
+        }
+
+        fn job(&self) -> DeadlineJob {
+            DeadlineJob {
+                work_ms: self.top * MIN,
+                deadline_ms: (self.top + self.spare) * MIN,
+                changeover_ms: MIN,
+                price_ratio: self.price,
+            }
+        }
+
+        fn work(&self) -> WorkDistribution {
+            let [less, top] = [self.less, self.top].map(|ticks| ticks * MIN);
+            WorkDistribution::of(&[(self.chance, less), (self.chance, top), (1.0, top)]).unwrap()
+        }
+
+        /// The mean cost of the programme, told the distribution or the top alone, and of everything that could be done, after a tick without spot.
+        fn costs(&self) -> ([f64; 2], f64) {
+            let (job, work) = (self.job(), self.work());
+            let ticks = job.ticks(MIN);
+            let of = |told: Option<&WorkDistribution>| -> f64 {
+                let solved = Programme::solve_uncertain(Phases::arriving(self.comes, MIN), MIN, &job, 0, told);
+                let fitted = [(0, solved, Belief(vec![1.0, 0.0]))];
+                let mut sum = 0.0;
+                for comes_at in 0..=ticks {
+                    let stays_away = (1.0 - self.comes).powi(comes_at as i32);
+                    let chance = if comes_at == ticks { stays_away } else { stays_away * self.comes };
+                    let supply = Supply::one(&(0..ticks).map(|tick| tick >= comes_at).collect::<Vec<_>>());
+                    for (work_ms, share) in work.amounts() {
+                        let mut pilot = InLanes(Programmed::new(&fitted));
+                        let run = ride_uncertain(&mut pilot, (&supply.up, &[]), 1, MIN, (&job, work_ms));
+                        assert!(!run.missed);
+                        sum += chance * share * run.cost / MIN as f64;
+                    }
+                }
+                sum
+            };
+            let mut known = Known::new();
+            let mut from = |up: bool| self.least(self.top + self.spare, up, (Holding::Idle, 0), self.top, &mut known);
+            let least = self.comes * from(true) + (1.0 - self.comes) * from(false);
+            ([of(Some(&work)), of(None)], least)
+        }
+    }
+
+    type Known = std::collections::HashMap<(i64, bool, u8, i64, i64), f64>;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        /// Of two amounts, with the truth of spot in the model, nothing that keeps the deadline and does not know the amount is cheaper on the mean.
+        #[test]
+        fn of_two_amounts_it_is_the_least_mean_cost(
+            less in 1i64..12,
+            more in 1i64..12,
+            spare in 1i64..8,
+            chance in 0.05f64..0.95,
+            comes in 0.02f64..0.7,
+            price in 1.1f64..6.0,
+        ) {
+            let of = TwoAmounts { less, top: less + more, chance, spare, comes, price };
+            let ([cost, on_top], least) = of.costs();
+            prop_assert!((cost - least).abs() <= 1e-5 * least, "{cost} against {least}, {on_top} on the top");
+            prop_assert!(on_top >= least * (1.0 - 1e-9));
+        }
+    }
+
+    /// A job of one tick in nineteen cases of twenty and of seven in the other waits for spot as long as it may. Told seven it begins on-demand while spot can still take over, which costs more on the mean: 6.5 in place of 5.612
+    /// ticks of spot, as a second recursion in another language has it.
+    #[test]
+    fn what_may_come_decides() {
+        let of = TwoAmounts { less: 1, top: 7, chance: 0.95, spare: 3, comes: 0.4, price: 5.0 };
+        let ([cost, on_top], least) = of.costs();
+        assert!((cost - 5.612).abs() < 1e-5 && (least - 5.612).abs() < 1e-9, "{cost} against {least}");
+        assert!(on_top > 1.1 * least, "{on_top}");
+    }
+
+    /// A distribution that leaves nothing open is solved as known work is, value by value.
+    #[test]
+    fn certain_work_is_known_work() {
+        let job =
+            DeadlineJob { work_ms: 1000 * MIN, deadline_ms: 1500 * MIN, changeover_ms: 12 * MIN, price_ratio: 3.0 };
+        let up: Vec<bool> = (0..2000).map(|tick| tick / 13 % 3 != 0).collect();
+        let phases = Phases::fit(&up, 2, 5 * MIN);
+        let work = WorkDistribution::of(&[(1.0, job.work_ms)]).unwrap();
+        let known = Programme::solve(phases.clone(), 5 * MIN, &job, 2000);
+        let told = Programme::solve_uncertain(phases, 5 * MIN, &job, 2000, Some(&work));
+        let near = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-5 * a.abs();
+        assert!(known.values.iter().zip(&told.values).all(near));
     }
 
     /// Half a step of work is left and on-demand runs: to end it costs half a step of on-demand. To let it go and begin again costs a changeover besides.

@@ -219,6 +219,7 @@ mod tests {
             need,
             elastic,
             together: None,
+            uncertain: None,
         }
     }
 

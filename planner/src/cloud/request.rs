@@ -2,6 +2,7 @@
 
 use super::availability::SpotSeries;
 use super::job::DeadlineJob;
+use super::work::WorkDistribution;
 use crate::error::{Error, Result};
 
 /// Most instances of an elastic job.
@@ -10,7 +11,7 @@ const MOST_LANES: u32 = 1024;
 /// A job with a deadline, and how it is tried.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CloudRequest {
-    /// Work, milliseconds on the instances it needs.
+    /// Work, milliseconds on the instances it needs; the top of it where it is uncertain.
     pub work_ms: i64,
     /// Time to the deadline, milliseconds, if it is given so; no slack counts then.
     pub deadline_ms: Option<i64>,
@@ -28,6 +29,8 @@ pub struct CloudRequest {
     pub elastic: bool,
     /// Zones of one job, if it may move between them; else each trace is tried on its own.
     pub together: Option<ZonesTogether>,
+    /// What is known of the work, where it is uncertain: of a job that needs its instances at once, in one zone.
+    pub uncertain: Option<WorkDistribution>,
 }
 
 /// What moving between zones costs.
@@ -60,6 +63,11 @@ impl CloudRequest {
         if self.elastic && self.together.is_some() {
             return Err(Error::NoScenario(
                 "an elastic job runs in one zone; leave out one of --elastic and --regions together",
+            ));
+        }
+        if self.uncertain.is_some() && (self.elastic || self.together.is_some()) {
+            return Err(Error::NoScenario(
+                "uncertain work is planned for a job that needs its instances at once, in one zone; leave out --elastic and --regions together, or give the top amount as --work",
             ));
         }
         if self.elastic && self.need > MOST_LANES {

@@ -20,7 +20,7 @@ use tracecast_analytics::time::MINUTE_MS;
 use super::availability::SpotSeries;
 use super::job::DeadlineJob;
 use super::market::Market;
-use super::policy::{Attempt, CloudPolicy, attempt_of, misled};
+use super::policy::{Attempt, CloudPolicy, Told, attempt_told, misled_by};
 use super::request::CloudRequest;
 use super::zones::attempt_zones_of;
 use crate::error::Result;
@@ -111,8 +111,9 @@ impl Tried<'_> {
             }
             (Some(zone), _) => {
                 let (zone, supply) = (repriced(zone, ratio, times), zone.supply(request.need, request.elastic));
+                let (tick_ms, told) = (zone.tick_ms, Told::of(request.uncertain.as_ref()));
                 let of = |window: &Window| {
-                    attempt_of(&CloudPolicy::CAUSAL, &supply, zone.price.as_ref(), zone.tick_ms, window, &jobs)
+                    attempt_told(&CloudPolicy::CAUSAL, &supply, zone.price.as_ref(), tick_ms, window, &jobs, told)
                 };
                 windows.par_iter().map(of).collect()
             }
@@ -170,9 +171,10 @@ impl Tried<'_> {
         let (job, [_, report]) = (self.job, &self.windows);
         let work_ms = ((job.work_ms as f64 * times) as i64 / MINUTE_MS * MINUTE_MS).max(MINUTE_MS);
         let supply = zone.supply(self.request.need, self.request.elastic);
-        let of =
-            |window: &Window| misled(&supply, zone.price.as_ref(), zone.tick_ms, window, (&job, work_ms), self.policy);
-        let runs: Vec<_> = report.par_iter().map(of).collect();
+        let of = |window: &Window| {
+            misled_by(&supply, zone.price.as_ref(), zone.tick_ms, window, (&job, &[work_ms]), self.policy)
+        };
+        let runs: Vec<_> = report.par_iter().flat_map_iter(of).collect();
         let costs: Vec<f64> = runs.iter().map(|run| run.cost / run.on_demand).collect();
         let late: Vec<f64> = runs.iter().filter(|run| run.missed).map(|run| run.late_ms as f64 / 1e3).collect();
         let told = match DeadlineJob::within(work_ms, job.deadline_ms, job.changeover_ms, job.price_ratio) {
@@ -209,7 +211,8 @@ impl Tried<'_> {
                 found.push(self.known(varied, times)?);
             }
         }
-        if let Some(zone) = self.zone {
+        // An uncertain work is tried on its own, over all of its amounts.
+        if let Some(zone) = self.zone.filter(|_| self.request.uncertain.is_none()) {
             for times in WORK_TIMES {
                 found.push(self.unknown(zone, times)?);
             }
