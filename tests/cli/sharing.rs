@@ -285,7 +285,7 @@ fn a_model_is_saved_and_answers() {
     for column in ["speed_a", "speed_b", "speed_a_p05"] {
         assert!(number(1, column) >= number(2, column), "{rows}");
     }
-    assert!(number(3, "speed_a").is_finite() && rows.lines().nth(3).unwrap().ends_with("nothing"), "{rows}");
+    assert!(number(3, "speed_a").is_finite() && rows.lines().nth(3).unwrap().ends_with("nothing,false"), "{rows}");
     // What is wrong is said.
     for (more, told) in [
         (&["--gpu-type", "v100", "a"][..], "at least two job types"),

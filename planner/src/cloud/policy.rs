@@ -236,8 +236,8 @@ impl<'a> Told<'a> {
 
 /// What becomes of a job of one lane that holds what a list says, and how many ticks it took.
 fn held_for(held: &[Holding], (up, price): (&[bool], &[f64]), tick_ms: i64, job: &DeadlineJob) -> (JobRun, i64) {
-    let mut ticks = 0;
-    let mut script = Script(held.to_vec().into_iter());
+    let (mut ticks, held) = (0, held.to_vec());
+    let mut script = Script(held.into_iter());
     let run = ride_without_net(&mut script, up, price, tick_ms, job, &mut |_| ticks += 1);
     (run, ticks)
 }

@@ -113,7 +113,10 @@ impl CloudPurchases {
             }
             _ => None,
         };
-        let all_h = f64::from(request.need) * (request.work_ms + request.changeover_ms) as f64 / HOUR_MS as f64;
+        // As costs are: the mean over what an uncertain work may come to.
+        let work_ms =
+            request.uncertain.as_ref().map_or(request.work_ms as f64, |work| work.mean_done(work.top_ms() as f64));
+        let all_h = f64::from(request.need) * (work_ms + request.changeover_ms as f64) / HOUR_MS as f64;
         Self { kinds: kinds.collect(), cost_usd: total, all_on_demand_usd: prices[1].map(|price| price * all_h) }
     }
 

@@ -114,7 +114,7 @@ pub fn check(answer: &MigAnswer) -> Result<()> {
 }
 
 /// What all files say first.
-pub(super) fn about(answer: &MigAnswer) -> Vec<String> {
+fn about(answer: &MigAnswer) -> Vec<String> {
     let mut said = vec![answer.action.replace("**", "")];
     if let Some(recommendation) = &answer.recommendation {
         said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
@@ -176,34 +176,6 @@ fn is_whole(answer: &MigAnswer, profile: &str) -> bool {
     answer.profiles.iter().any(|known| known.profile == profile && known.compute_slices == COMPUTE_SLICES)
 }
 
-/// What Slurm calls the GPU.
-pub(super) fn slurm_gpu<'a>(answer: &'a MigAnswer, site: &'a MigSite) -> &'a str {
-    site.slurm_type.as_deref().unwrap_or(&answer.slurm_type)
-}
-
-/// What a job asks Slurm for.
-fn gres_name(answer: &MigAnswer, gpu: &str, profile: &str) -> String {
-    if is_whole(answer, profile) { format!("gpu:{gpu}") } else { format!("gpu:{gpu}_{profile}") }
-}
-
-/// `Gres` of a node of a configuration.
-pub(super) fn gres_of(answer: &MigAnswer, gpu: &str, nodes: &MigNodes) -> String {
-    let mut types: Vec<(String, u32)> = Vec::new();
-    let mut add = |name: String, count: u32| match types.iter_mut().find(|(known, _)| *known == name) {
-        Some((_, known)) => *known += count,
-        None => types.push((name, count)),
-    };
-    for (row, gpus) in &nodes.gpus {
-        if row.is_whole() {
-            add(format!("gpu:{gpu}"), *gpus);
-        }
-        for slice in row.slices.iter().filter(|_| !row.is_whole()) {
-            add(gres_name(answer, gpu, &slice.profile), gpus * slice.count);
-        }
-    }
-    types.into_iter().map(|(name, count)| format!("{name}:{count}")).collect::<Vec<String>>().join(",")
-}
-
 /// Files for Slurm: configurations of `mig-parted`, and lines for `gres.conf` and `slurm.conf`.
 ///
 /// # Errors
@@ -211,8 +183,10 @@ pub(super) fn gres_of(answer: &MigAnswer, gpu: &str, nodes: &MigNodes) -> String
 pub fn slurm(answer: &MigAnswer, site: &MigSite) -> Result<Vec<Emitted>> {
     check(answer)?;
     let nodes = nodes(answer, site)?;
-    let gpu = slurm_gpu(answer, site);
-    let gres = |profile: &str| gres_name(answer, gpu, profile);
+    let gpu = site.slurm_type.as_deref().unwrap_or(&answer.slurm_type);
+    let gres = |profile: &str| {
+        if is_whole(answer, profile) { format!("gpu:{gpu}") } else { format!("gpu:{gpu}_{profile}") }
+    };
     let mut said = about(answer);
     said.extend(nodes.iter().map(in_words));
     let mut parted = said.clone();
@@ -237,10 +211,28 @@ pub fn slurm(answer: &MigAnswer, site: &MigSite) -> Result<Vec<Emitted>> {
         answer.profiles.first().map_or("", |profile| profile.profile.as_str())
     ));
     for of in &nodes {
-        let types = gres_of(answer, gpu, of);
+        let mut types: Vec<(String, u32)> = Vec::new();
+        let mut add = |name: String, count: u32| match types.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => *known += count,
+            None => types.push((name, count)),
+        };
+        for (row, gpus) in &of.gpus {
+            if row.is_whole() {
+                add(format!("gpu:{gpu}"), *gpus);
+                continue;
+            }
+            for slice in &row.slices {
+                add(gres(&slice.profile), gpus * slice.count);
+            }
+        }
+        let types: Vec<String> = types.into_iter().map(|(name, count)| format!("{name}:{count}")).collect();
         let what = comments("#", &[in_words(of)]);
         lines.push_str(&format!("{what}NodeName={} AutoDetect=nvml\n", of.name));
-        conf.push_str(&format!("{what}NodeName={name} Gres={types} Feature={name} State=UNKNOWN\n", name = of.name));
+        conf.push_str(&format!(
+            "{what}NodeName={name} Gres={} Feature={name} State=UNKNOWN\n",
+            types.join(","),
+            name = of.name
+        ));
     }
     let name = |name: &str| name.to_owned();
     Ok(vec![(name("mig-parted.yaml"), parted), (name("slurm-mig-gres.conf"), lines), (name("slurm-mig.conf"), conf)])

@@ -58,7 +58,7 @@ pub(crate) struct NodeLine {
 }
 
 impl NodeLine {
-    /// The lines whose GPUs are of a type, or the only GPUs that there are. Those that cannot be changed for it are told.
+    /// The lines whose GPUs are of a type, or of none where no line names one. Those that cannot be changed for it are told.
     pub(crate) fn with_gpus(files: &mut SlurmFiles<'_>, gpu: &str) -> Vec<Self> {
         let mut lines: Vec<(usize, String, String)> = Vec::new();
         for (file, (_, conf)) in files.files.iter().enumerate() {
@@ -70,12 +70,15 @@ impl NodeLine {
             list.iter().filter(|one| one.is_gpu()).map(|one| one.gpu_type.unwrap_or_default().to_owned()).collect()
         };
         let all: BTreeSet<String> = lines.iter().flat_map(|(_, _, gres)| types(gres)).collect();
-        // A site with one kind of GPU may call it what it likes.
-        let is_meant = |of: &String| all.len() == 1 || is_of_type(of, std::iter::empty(), gpu);
+        // GPUs without a type are the plan's where there are no others.
+        let is_meant = |of: &String| (all.len() == 1 && of.is_empty()) || is_of_type(of, std::iter::empty(), gpu);
         let mut found = Vec::new();
         for (file, nodes, gres) in lines {
             let types = types(&gres);
             if !types.iter().any(is_meant) {
+                if types.iter().any(String::is_empty) {
+                    files.leave(format!("nodes {nodes}: their GPUs have no type, beside others that have one; name the type, or set {gres} by hand"));
+                }
                 continue;
             }
             if nodes.eq_ignore_ascii_case("default") {
@@ -87,7 +90,10 @@ impl NodeLine {
                 files.leave(format!("{nodes}: their GPUs are of several types ({})", types.join(", ")));
                 continue;
             }
-            let gpus = Gres::list(&gres).iter().filter(|one| one.is_gpu()).map(|one| one.count).sum();
+            let gpus = Gres::list(&gres)
+                .iter()
+                .filter(|one| one.is_gpu())
+                .fold(0u32, |sum, one| sum.saturating_add(one.count));
             found.push(Self { file, nodes, gres, gpus });
         }
         found

@@ -116,9 +116,10 @@ pub(crate) fn patch<'f>(
     } else {
         lines.push(format!(
             "Apply, in the folder that the files were named from (in / if their names begin with it): patch -p1 --dry-run < PATH/{name}, then the same without --dry-run. \
-             To take it back: with -R. Then load the files, as ever."
+             To take it back: with -R."
         ));
         lines.extend((!steps.is_empty()).then(|| steps.to_owned()));
+        lines.push("Then load the files, as ever.".to_owned());
         lines.push("Changes (comments beside them may no longer be true):".to_owned());
         lines.extend(changes.made.iter().map(|change| format!("  {change}.")));
     }

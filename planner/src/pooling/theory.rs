@@ -60,7 +60,7 @@ pub struct QueueInTheory {
     pub vc: String,
     /// Its GPUs.
     pub gpus: f64,
-    /// GPUs that its jobs would hold on average if none waited, over those that it has; theory has no wait from 1 on. None without GPUs.
+    /// GPUs that its jobs would hold on average if none waited, over those that it has; theory has no wait from 1 on, or from somewhat less, as GPUs are left over that make no whole server. None without GPUs.
     pub load: Option<f64>,
     /// Share of its jobs that wait at all, by Erlang C.
     pub waiting_share: f64,
@@ -150,8 +150,9 @@ impl PoolingCheck {
         let gpus: f64 = vcs.iter().map(|vc| vc.gpus).sum();
         let pooled = (all.traffic, all.servers(gpus as u64));
         let theory_s = [mean_wait_apart_s(&apart), pooled.0.mean_wait_s(pooled.1)];
-        let endless =
-            apart.iter().zip(&queues).filter(|((traffic, servers), _)| traffic.mean_wait_s(*servers).is_none());
+        let endless = apart.iter().zip(&queues).filter(|((traffic, servers), queue)| {
+            traffic.mean_wait_s(*servers).is_none() && queue.load.is_none_or(|load| load >= 1.0)
+        });
         let without_end = endless.map(|(_, queue)| queue.vc.clone()).collect();
         Some(Self { queues, without_end, ..Self::new(theory_s, replayed_s, pooling_gain(&apart, &pooled)) })
     }
@@ -177,10 +178,13 @@ impl PoolingCheck {
             self.apart.by_theory(),
             self.pooled.by_theory()
         );
-        let finding = match (self.differs, self.without_end.as_slice()) {
+        let has_waits = [&self.apart, &self.pooled].iter().all(|of| of.theory_mean_wait_s.is_some());
+        let finding = match (self.differs, has_waits) {
             (true, _) => format!("{by_theory}; the replays differ by more than {DISAGREE} times."),
-            (false, []) => format!("{by_theory}; the replays agree within {DISAGREE} times."),
-            (false, _) => format!("{by_theory}, as some VCs ask for more than they have."),
+            (false, true) => format!("{by_theory}; the replays agree within {DISAGREE} times."),
+            (false, false) => {
+                format!("{by_theory}: a queue asks for more than it has, or too many of its GPUs make no whole server.")
+            }
         };
         let section = Section::new(id, "What queueing theory says")
             .with_finding(finding)

@@ -1,8 +1,8 @@
 //! A plan of sharing as a patch to a site's own `slurm.conf` and `gres.conf`, beside the files that [`emit`](super::emit) writes anew.
 //!
-//! Of each `NodeName` line whose `Gres` has GPUs of the plan's type, or the only GPUs that there are, `Gres` gets the parts of a GPU, two for each. `gres.conf` gets a line for the same nodes. `GresTypes` and
-//! `SelectTypeParameters` get what they lack, and `LLN=YES` the partitions of these nodes. Nothing that a site has is taken away: another `SelectType`, lines that leave their nodes to `NodeName=DEFAULT`, and nodes
-//! with GPUs of several types are told as not in the patch, with the reason.
+//! Of each `NodeName` line whose `Gres` has GPUs of the plan's type (or of none, where no line names one), `Gres` gets the parts of a GPU, and `gres.conf` a line for the same nodes: both or neither, as a node
+//! that reports fewer than it is to have is drained. `GresTypes` and `SelectTypeParameters` get what they lack, and `LLN=YES` the partitions of these nodes, which is told, as it is for all of their jobs. What cannot be put in is told with the
+//! reason: no `gres.conf`, parts of GPUs that it has for other nodes of a line, another `SelectType`, `LLN=NO`, lines that leave their nodes to `NodeName=DEFAULT`, nodes with GPUs of several types.
 //!
 //! O(bytes × nodes). Worked example: `NodeName=gpu[01-04] Gres=gpu:a100:8 CPUs=128` becomes `NodeName=gpu[01-04] Gres=gpu:a100:8,shard:16 CPUs=128`, and `gres.conf` gets
 //! `NodeName=gpu[01-04] Name=shard Count=16`.
@@ -15,13 +15,13 @@ use super::answer::SharingPlanAnswer;
 use super::emit::{SharingSite, SlurmPart, about, gpu_of, one_class};
 use super::study::HowSet;
 use crate::error::Result;
-use crate::own_files::{Gres, NodeLine, OwnFile, Patch, SlurmFiles};
+use crate::own_files::{ConfLine, Gres, NodeLine, OwnFile, Patch, SlurmFiles};
 
 /// Nodes that the name of a line may stand for at most.
 const MOST_NODES: usize = 100_000;
 /// What the patch alone does not do.
-const STEPS: &str = "Put slurm-sharing-job-submit.lua into job_submit.lua, with JobSubmitPlugins=lua, without which no job asks for a part of a GPU. Drain the nodes, restart slurmctld and their slurmd, and resume \
-                     them. It takes Slurm 24.11. Take the lines out of job_submit.lua before you take the patch back.";
+const STEPS: &str = "It takes Slurm 24.11. Drain the nodes first; then restart slurmctld and their slurmd, and resume them. Put slurm-sharing-job-submit.lua into job_submit.lua, with JobSubmitPlugins=lua, without which no job asks \
+                     for a part of a GPU, and take its lines out before you take the patch back.";
 /// What to do where a line cannot be changed.
 const REMEDY: &str = "slurm-sharing.conf has what it should be";
 
@@ -37,29 +37,59 @@ struct Shared {
 fn nodes_of(editing: &mut SlurmFiles<'_>, gpu: &str, part: SlurmPart) -> Vec<Shared> {
     let shared = |line: NodeLine| {
         let list = Gres::list(&line.gres);
-        let parts = line.gpus * part.of_gpu;
+        let parts = line.gpus.saturating_mul(part.of_gpu);
         let kept =
             list.iter().filter(|one| !one.name.eq_ignore_ascii_case(part.kind)).map(|one| one.written.to_owned());
         let gres = kept.chain([format!("{}:{parts}", part.kind)]).collect::<Vec<String>>().join(",");
         Shared { file: line.file, nodes: line.nodes, gres, parts }
     };
-    NodeLine::with_gpus(editing, gpu).into_iter().map(shared).collect()
+    let mut lines = NodeLine::with_gpus(editing, gpu);
+    lines.retain(|line| {
+        let refused = part == SlurmPart::MPS && line.gpus > 1;
+        if refused {
+            editing.leave(format!(
+                "nodes {}: Slurm lets only one GPU of a node be shared through gres/mps at a time, and they have {}",
+                line.nodes, line.gpus
+            ));
+        }
+        !refused
+    });
+    lines.into_iter().map(shared).collect()
+}
+
+/// Whether `gres.conf` can have these parts: it has none for them yet, or a line of its own for the same nodes.
+fn can_follow(editing: &mut SlurmFiles<'_>, file: usize, of: &Shared, part: SlurmPart) -> bool {
+    let Some((_, conf)) = editing.files.get(file) else { return false };
+    let ours: BTreeSet<String> = names(&of.nodes).into_iter().collect();
+    let is_ours = |line: &ConfLine| {
+        conf.get(line, "NodeName").is_none_or(|other| names(other).iter().any(|node| ours.contains(node)))
+    };
+    let is_part = |line: &ConfLine| conf.get(line, "Name").is_some_and(|name| name.eq_ignore_ascii_case(part.kind));
+    let others = conf.lines().into_iter().filter(|line| {
+        is_part(line) && is_ours(line) && (conf.get(line, "NodeName") != Some(of.nodes.as_str()) || line.is_odd())
+    });
+    let told: Vec<String> = others.map(|line| conf.copy(&line)).collect();
+    if told.is_empty() {
+        return true;
+    }
+    editing.leave(format!(
+        "nodes {}: gres.conf has `{}`, which is of other nodes as well, or goes on in the next line; divide it by hand, to Count={} for these nodes",
+        of.nodes,
+        told.join("`, `"),
+        of.parts
+    ));
+    false
 }
 
 /// The lines of `gres.conf`.
-fn devices(editing: &mut SlurmFiles<'_>, shared: &[Shared], part: SlurmPart) {
-    let Some(file) = editing.devices() else {
-        let lines: Vec<String> =
-            shared.iter().map(|of| format!("NodeName={} Name={} Count={}", of.nodes, part.kind, of.parts)).collect();
-        return editing.leave(format!("{}: it belongs into gres.conf, which is not among the files", lines.join("; ")));
-    };
+fn devices(editing: &mut SlurmFiles<'_>, file: usize, shared: &[Shared], part: SlurmPart) {
     let why = "two jobs of the class on a GPU";
     for of in shared {
         let (count, with) = (of.parts.to_string(), [("NodeName", of.nodes.as_str()), ("Name", part.kind)]);
         let Some((_, conf)) = editing.files.get_mut(file) else { return };
         if conf.line(&with).is_some() {
             let what = format!("{} of {}", part.kind, of.nodes);
-            editing.set_in((file, &with, &what), ("Count", &count), why, "set it by hand");
+            editing.set_in((file, &with, &what), ("Count", &count), why, REMEDY);
             continue;
         }
         let behind = conf.line(&[("NodeName", &of.nodes), ("Name", "gpu")]);
@@ -68,11 +98,17 @@ fn devices(editing: &mut SlurmFiles<'_>, shared: &[Shared], part: SlurmPart) {
     }
 }
 
+/// The nodes that a name stands for.
+fn names(text: &str) -> Vec<String> {
+    hostlist::expand(text, MOST_NODES).unwrap_or_else(|_| vec![text.to_owned()])
+}
+
 /// Partitions that have one of these nodes: a job goes to the node that is used least.
 fn partitions(editing: &mut SlurmFiles<'_>, shared: &[Shared]) {
-    let names = |text: &str| hostlist::expand(text, MOST_NODES).unwrap_or_else(|_| vec![text.to_owned()]);
     let ours: BTreeSet<String> = shared.iter().flat_map(|of| names(&of.nodes)).collect();
-    let mut found = Vec::new();
+    let known = editing.files.iter().flat_map(|(_, conf)| conf.values("NodeName"));
+    let known: BTreeSet<String> = known.flat_map(|nodes| names(&nodes)).collect();
+    let (mut found, mut left) = (Vec::new(), Vec::new());
     for (file, (_, conf)) in editing.files.iter().enumerate() {
         for line in conf.lines() {
             let Some(name) = conf.get(&line, "PartitionName").filter(|name| !name.eq_ignore_ascii_case("default"))
@@ -82,16 +118,25 @@ fn partitions(editing: &mut SlurmFiles<'_>, shared: &[Shared]) {
             let nodes = conf.get(&line, "Nodes").map(str::to_owned).or_else(|| conf.default_of(&line, "Nodes"));
             let has =
                 |nodes: &str| nodes.eq_ignore_ascii_case("all") || names(nodes).iter().any(|node| ours.contains(node));
-            if nodes.is_some_and(|nodes| has(&nodes)) {
-                found.push((file, name.to_owned()));
+            let Some(nodes) = nodes else { continue };
+            if has(&nodes) {
+                match conf.get(&line, "LLN") {
+                    Some(value) if !value.eq_ignore_ascii_case("yes") => left.push(format!(
+                        "partition {name}: it has LLN={value}; with YES fewer jobs would share while GPUs of other nodes are empty"
+                    )),
+                    _ => found.push((file, name.to_owned())),
+                }
+            } else if names(&nodes).iter().any(|node| !known.contains(node)) {
+                left.push(format!("partition {name}: no line of the files names its nodes ({nodes}); if they are among these, give it LLN=YES"));
             }
         }
     }
-    if found.is_empty() {
+    if found.is_empty() && left.is_empty() {
         editing.leave("LLN=YES of the partitions of these nodes: the files have no such partition; without it jobs fill one node after another, and share while GPUs of others are empty".to_owned());
     }
+    left.into_iter().for_each(|told| editing.leave(told));
     for (file, name) in found {
-        let why = "a job goes to the node that is used least, so that two share where hardly any GPU is empty";
+        let why = "a job goes to the node that is used least, so that two share where hardly any GPU is empty; that holds for all jobs of the partition, and spreads those that need processors alone";
         editing.set_in((file, &[("PartitionName", &name)], &format!("partition {name}")), ("LLN", "YES"), why, REMEDY);
     }
 }
@@ -111,18 +156,25 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite, files: &[OwnFile]) 
 
 /// Lets jobs share the GPUs of a type.
 fn put_in(editing: &mut SlurmFiles<'_>, gpu: &str, part: SlurmPart) {
+    if let Some(kind) = editing.global("SelectType").filter(|kind| !kind.eq_ignore_ascii_case("select/cons_tres")) {
+        let kind = kind.to_owned();
+        return editing.leave(format!("SelectType={kind}: parts of GPUs need select/cons_tres, which changes how all jobs are placed; set it by hand, and ask again"));
+    }
+    let Some(file) = editing.devices() else {
+        return editing.leave("gres.conf is not among the files, or says nothing of GPUs; without its lines the nodes would have fewer parts of GPUs than slurm.conf says, and be drained".to_owned());
+    };
     let mut shared = nodes_of(editing, gpu, part);
     let why = format!("two jobs of the class may share a GPU, which has {} {}", part.of_gpu, part.kind);
     shared.retain(|of| {
         let (with, what) = ([("NodeName", of.nodes.as_str())], format!("nodes {}", of.nodes));
-        editing.set_in((of.file, &with, &what), ("Gres", &of.gres), &why, REMEDY)
+        can_follow(editing, file, of, part) && editing.set_in((of.file, &with, &what), ("Gres", &of.gres), &why, REMEDY)
     });
     if shared.is_empty() {
         return editing.leave(format!(
             "the nodes: the files have no line with NodeName that can be changed and GPUs of the type {gpu} in its Gres; {REMEDY}"
         ));
     }
-    devices(editing, &shared, part);
+    devices(editing, file, &shared, part);
     editing.add("GresTypes", &["gpu", part.kind], "nodes have parts of GPUs");
     placing(editing);
     partitions(editing, &shared);
@@ -130,10 +182,6 @@ fn put_in(editing: &mut SlurmFiles<'_>, gpu: &str, part: SlurmPart) {
 
 /// How Slurm chooses GPUs: what is added to what the site has.
 fn placing(editing: &mut SlurmFiles<'_>) {
-    if let Some(kind) = editing.global("SelectType").filter(|kind| !kind.eq_ignore_ascii_case("select/cons_tres")) {
-        let kind = kind.to_owned();
-        editing.leave(format!("SelectType={kind}: parts of GPUs need select/cons_tres, which changes how all jobs are placed; set it by hand, before all else"));
-    }
     let why = "a job goes to the GPU of its node that is used least";
     if editing.global("SelectTypeParameters").is_some() {
         editing.add("SelectTypeParameters", &["LL_SHARED_GRES"], why);
@@ -177,12 +225,10 @@ mod tests {
             "-SelectTypeParameters=CR_Core_Memory # ours",
             "-NodeName=gpu[01-04] Gres=gpu:a100:8(S:0-1),nic:2 CPUs=128",
             "-PartitionName=batch Nodes=gpu[03-04],cpu1 MaxTime=7-0",
-            "-PartitionName=all Nodes=ALL LLN=NO",
             "+GresTypes=gpu,shard",
             "+SelectTypeParameters=CR_Core_Memory,LL_SHARED_GRES # ours",
             "+NodeName=gpu[01-04] Gres=gpu:a100:8(S:0-1),nic:2,shard:16 CPUs=128",
             "+PartitionName=batch Nodes=gpu[03-04],cpu1 MaxTime=7-0 LLN=YES",
-            "+PartitionName=all Nodes=ALL LLN=YES",
             "+NodeName=gpu[01-04] Name=shard Count=16",
         ];
         let sorted = |mut lines: Vec<String>| {
@@ -191,7 +237,11 @@ mod tests {
         };
         assert_eq!(sorted(changed), sorted(expected.map(str::to_owned).to_vec()), "{said}");
         assert!(said.contains("nodes gpu[01-04]: Gres gpu:a100:8(S:0-1),nic:2 → gpu:a100:8(S:0-1),nic:2,shard:16: two jobs of the class"), "{said}");
-        assert!(!said.contains("Not in this patch"), "{said}");
+        // What somebody decided otherwise stays, and is told.
+        assert!(
+            said.contains("Not in this patch:\n#   partition all: it has LLN=NO") && said.matches("#   ").count() == 6,
+            "{said}"
+        );
     }
 
     #[test]
@@ -206,30 +256,41 @@ mod tests {
         assert!(!changed.iter().any(|line| line.contains("GresTypes")), "{changed:?}");
     }
 
+    /// Where one file cannot follow, the other is left alone as well: a node that reports fewer parts than it is to have is drained.
+    #[test]
+    fn half_of_it_is_never_put_in() {
+        let linear = SLURM.replace("select/cons_tres", "select/linear");
+        let whole = format!("{GRES}Name=shard Count=8\n");
+        let part = format!("{GRES}NodeName=gpu[01-02] Name=shard Count=8\n");
+        for (conf, gres, told) in [
+            (SLURM, None, "gres.conf is not among the files"),
+            (SLURM, Some(whole.as_str()), "nodes gpu[01-04]: gres.conf has `Name=shard Count=8`"),
+            (SLURM, Some(part.as_str()), "divide it by hand, to Count=16"),
+            (linear.as_str(), Some(GRES), "SelectType=select/linear: parts of GPUs need select/cons_tres"),
+        ] {
+            let files: Vec<OwnFile> = [Some(own("slurm.conf", conf)), gres.map(|gres| own("gres.conf", gres))]
+                .into_iter()
+                .flatten()
+                .collect();
+            let (changed, said) = patched(&files, "a100");
+            assert!(changed.is_empty() && said.contains(told), "{told}: {changed:?} {said}");
+        }
+    }
+
     #[test]
     fn what_cannot_be_put_in_is_told() {
-        let linear = SLURM
-            .replace("select/cons_tres", "select/linear")
-            .replace("SelectTypeParameters=CR_Core_Memory # ours\n", "");
-        let (changed, said) = patched(&[own("slurm.conf", &linear)], "a100");
-        assert!(
-            changed.iter().any(|line| line.contains("shard:16"))
-                && !changed.iter().any(|line| line.contains("SelectType")),
-            "{changed:?}"
-        );
-        for told in [
-            "it belongs into gres.conf",
-            "SelectType=select/linear: parts of GPUs need select/cons_tres",
-            "SelectTypeParameters: add LL_SHARED_GRES",
-        ] {
-            assert!(said.contains(told), "{told}: {said}");
-        }
+        let bare =
+            SLURM.replace("SelectTypeParameters=CR_Core_Memory # ours\n", "").replace("Nodes=old1", "Nodes=set_a");
+        let (changed, said) = patched(&[own("slurm.conf", &bare), own("gres.conf", GRES)], "a100");
+        assert!(changed.iter().any(|line| line.contains("shard:16")), "{changed:?}");
+        assert!(said.contains("SelectTypeParameters: add LL_SHARED_GRES"), "{said}");
+        assert!(said.contains("partition old: no line of the files names its nodes (set_a)"), "{said}");
         // Two types in the files, and none of them is that of the plan.
-        let (changed, said) = patched(&[own("slurm.conf", SLURM)], "h100");
+        let (changed, said) = patched(&[own("slurm.conf", SLURM), own("gres.conf", GRES)], "h100");
         assert!(changed.is_empty() && said.contains("GPUs of the type h100"), "{said}");
         let mixed =
             SLURM.replace("nic:2", "gpu:t4:2").replace("NodeName=old1", "NodeName=DEFAULT").replace("k80", "a100");
-        let (changed, said) = patched(&[own("slurm.conf", &mixed)], "a100");
+        let (changed, said) = patched(&[own("slurm.conf", &mixed), own("gres.conf", GRES)], "a100");
         assert!(changed.is_empty(), "{changed:?}");
         assert!(said.contains("of several types (a100, t4)") && said.contains("NodeName=DEFAULT"), "{said}");
     }

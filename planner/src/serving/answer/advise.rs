@@ -166,14 +166,16 @@ impl ServingAnswer {
                 format!("{}s", format::float((s * 10.0).ceil() / 10.0, 1))
             }
         };
-        let tpot = (log.least_tpot_s > target.tpot_s).then(|| {
+        let told = |s: f64| if s.fract() == 0.0 { format!("{s}s") } else { format!("{}ms", s * 1e3) };
+        let (late_first, late_further) = (log.least_ttft_s > target.ttft_s, log.least_tpot_s > target.tpot_s);
+        let tpot = late_further.then(|| {
             format!(
                 "further tokens are {} apart, and {} are promised",
                 format::duration(log.least_tpot_s),
                 format::duration(target.tpot_s)
             )
         });
-        let ttft = (log.least_ttft_s > target.ttft_s).then(|| {
+        let ttft = late_first.then(|| {
             format!(
                 "the first token of {strict} of them takes up to {} there, and {} are promised",
                 format::duration(log.least_ttft_s),
@@ -184,8 +186,8 @@ impl ServingAnswer {
         format!(
             "{}; the least that could be promised is --target ttft={},tpot={}, and it takes room above that; or take a faster replica",
             why.join("; "),
-            seconds(log.least_ttft_s.max(target.ttft_s)),
-            seconds(log.least_tpot_s.max(target.tpot_s))
+            if late_first { seconds(log.least_ttft_s) } else { told(target.ttft_s) },
+            if late_further { seconds(log.least_tpot_s) } else { told(target.tpot_s) }
         )
     }
 
