@@ -3,7 +3,7 @@
 //! Only the values that a plan is about are set; other comments and keys and the order of lines stay. A patch begins with what is to be expected, then each change with its
 //! reason, then what of the plan could not be put into the files, and why. `patch -p1` and `git apply` take it; with `-R` it is taken back.
 //!
-//! `conf` takes Slurm's files apart, and [`SlurmFiles`] changes several of them together; objects of Kubernetes are changed as YAML.
+//! `conf` takes Slurm's files apart, and `SlurmFiles` changes several of them together; objects of Kubernetes are changed as YAML.
 //!
 //! O(bytes × changes). Worked example: `QOS=a # ours` whose value becomes `b` gives the lines `-QOS=a # ours` and `+QOS=b # ours`, and above them "slurm.conf: QOS a → b: why".
 
