@@ -8,6 +8,7 @@ use clap::{Arg, Args, Command, ValueEnum};
 use tracecast_analytics::ingest;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::{Window, Written, Zone};
+use tracecast_planner::replay::growth::FACTORS;
 
 use crate::exit::Usage;
 
@@ -269,7 +270,7 @@ pub(crate) fn within(text: &str, (least, most): (f64, f64), remedy: &'static str
 
 /// By what work is multiplied.
 pub(crate) fn factor(text: &str) -> Result<f64, &'static str> {
-    within(text, (0.05, 20.0), "write a factor from 0.05 to 20, such as 1.2 for a fifth more")
+    within(text, FACTORS, "write a factor from 0.05 to 20, such as 1.2 for a fifth more")
 }
 
 #[cfg(test)]

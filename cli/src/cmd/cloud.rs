@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use tracecast_planner::cloud::answer::CloudBacktestAnswer;
 use tracecast_planner::cloud::availability::SpotSeries;
@@ -17,8 +17,8 @@ use crate::cmd::answer::{self, Answering};
 use crate::cmd::emitting::{Audience, Emitting};
 use crate::cmd::spot_traces::{SpotPrices, SpotTraces, moment};
 use crate::exit::Usage;
-use crate::output;
 use crate::progress::{Clock, Steps};
+use crate::{output, source};
 
 /// Traces of spot availability, and the job.
 #[derive(Debug, Args)]
@@ -103,7 +103,7 @@ impl Spot {
     /// What is known of the work: nothing where it is known for sure.
     fn uncertain(&self, quiet: bool) -> Result<Option<WorkDistribution>> {
         if let (Some(path), Some(job)) = (&self.predictions, &self.job) {
-            let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+            let text = source::text(path)?;
             let (work, unsure) = WorkDistribution::predicted(&path.display().to_string(), &text, job)?;
             if unsure {
                 let warning =

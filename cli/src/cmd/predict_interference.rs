@@ -110,13 +110,10 @@ fn on_slices(
     };
     let named: Vec<String> =
         named.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
-    let names = if named.is_empty() { slices.slices() } else { named };
     let mut found = Vec::new();
     for job in jobs {
-        for name in &names {
-            let none = || Usage(format!("`{name}` is no MIG slice; name slices as NVIDIA does, such as 3g.20gb"));
-            found.push(slices.speed(job, None, &JobProfile::default(), name).ok_or_else(none)?);
-        }
+        let none = |name| Usage(format!("`{name}` is no MIG slice; name slices as NVIDIA does, such as 3g.20gb"));
+        found.extend(slices.speeds_on(job, None, &JobProfile::default(), &named).map_err(none)?);
     }
     Ok(SharingAnswer::of_slices(predictor, limits, gpu_type, found))
 }

@@ -13,10 +13,11 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::attempt::{Attempt, Told, attempt};
 use super::availability::SpotSeries;
 use super::lanes::Supply;
 use super::market::Market;
-use super::policy::{Attempt, CloudPolicy, Told, attempt_told};
+use super::policy::CloudPolicy;
 use super::request::{CloudRequest, check_need, longest, too_short};
 use super::uncertain::UncertainWork;
 use super::zones::attempt_zones;
@@ -166,7 +167,7 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
                 (Some(market), ..) => attempt_zones(market, task.window.ahead.start, &jobs),
                 (None, Some(zone), Some(supply)) => {
                     let price = zone.price.as_ref();
-                    attempt_told(&CloudPolicy::ALL, supply, price, zone.tick_ms, &task.window, &jobs, told)
+                    attempt(&CloudPolicy::ALL, supply, price, zone.tick_ms, &task.window, &jobs, told)
                 }
                 _ => Ok(Vec::new()),
             };

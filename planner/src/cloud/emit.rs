@@ -95,12 +95,10 @@ pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<Emitted> {
         ));
     }
     if let Some(nodes) = &answer.nodes {
-        let said: Vec<String> =
-            nodes.by_had.iter().map(|of| format!("{} to be had: {}", of.had, of.in_words())).collect();
         notes.push(format!(
             "The job is elastic: each task is one of its nodes, of which up to {} work at once. Launch and cancel as many of each as this says. Spot nodes {}.",
             answer.need,
-            said.join("; ")
+            nodes.in_words()
         ));
     }
     let (mut unnamed, mut named): (Vec<&str>, Vec<&str>) = (Vec::new(), answer.zone.as_deref().into_iter().collect());

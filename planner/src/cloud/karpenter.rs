@@ -206,12 +206,10 @@ fn notes(answer: &CloudPlanAnswer, regions: usize) -> Vec<String> {
         "The pods find their work in a checkpoint that the job writes to storage that outlives its node.".to_owned(),
     );
     if let Some(nodes) = &answer.nodes {
-        let said: Vec<String> =
-            nodes.by_had.iter().map(|of| format!("{} to be had: {}", of.had, of.in_words())).collect();
         notes.push(format!(
             "The job is elastic: each pod is one of its nodes, of which up to {} work at once. Make as many pods of each kind as this says. Spot nodes {}.",
             answer.need,
-            said.join("; ")
+            nodes.in_words()
         ));
     } else if answer.need > 1 {
         notes.push(format!(

@@ -12,9 +12,7 @@ use super::availability::SpotSeries;
 use super::job::{DeadlineJob, FromNow, Holding};
 use super::lanes::{LanesPilot, LanesView, Supply, ride_lanes};
 use super::lanes_optimum::whole;
-use super::phases::Belief;
-use super::policy::{CloudPolicy, lanes_pilot, learned_lanes, programmes_of, relative};
-use super::programme::Programme;
+use super::policy::{CloudPolicy, lanes_pilot, lanes_programmes, learned_lanes, relative};
 use super::work::WorkDistribution;
 use crate::plan::window::Window;
 
@@ -53,6 +51,15 @@ pub struct ElasticNow {
     pub by_had: Vec<NodesNow>,
 }
 
+impl ElasticNow {
+    /// How many of each kind for each number that can be had, in words.
+    pub(super) fn in_words(&self) -> String {
+        let said: Vec<String> =
+            self.by_had.iter().map(|of| format!("{} to be had: {}", of.had, of.in_words())).collect();
+        said.join("; ")
+    }
+}
+
 /// Waits until the safety net steps in.
 struct Waits;
 
@@ -76,8 +83,7 @@ pub(super) fn from_now(
     let job = DeadlineJob { price_ratio: relative(zone.price.as_ref(), &last, job.price_ratio).1, ..*job };
     let job = if lanes > 1 { whole(&job, tick_ms) } else { job };
     let learned = learned_lanes(&supply, end, policy, tick_ms, job.ticks(tick_ms));
-    let fitted: Vec<Vec<(usize, Programme, Belief)>> =
-        learned.iter().map(|of| programmes_of(of, lanes, end, tick_ms, &job, work)).collect();
+    let fitted = lanes_programmes(&learned, lanes, end, tick_ms, &job, work);
     let first = |had: u32| -> NodesNow {
         let mut held: Option<Vec<Holding>> = None;
         let mut seen = |of: &[Holding]| {

@@ -9,7 +9,7 @@
 //! * [`lanes_rule`], [`lanes_programme`] and [`lanes_optimum`]: the same of an elastic job;
 //! * [`market`]: the same contract over several zones, with prices and a checkpoint that moves; [`zones_rule`], [`pool`] and [`zones_programme`]: policies over
 //!   zones; [`zones_optimum`]: the least cost over zones; [`zones`]: all of them tried; [`zones_plan`]: what to do now;
-//! * [`policy`]: the candidates, tried on a window; [`backtest`] and its [`answer`]: over many starts, and [`timeline`]: one of them;
+//! * [`policy`]: the candidates; [`attempt`]: tried on a window; [`backtest`] and its [`answer`]: over many starts, and [`timeline`]: one of them;
 //! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data ([`lanes_plan`]); [`sensitivity`]: what if it is not as said; [`work`]: work that is
 //!   uncertain, and [`uncertain`]: what it is worth to plan on its distribution;
 //!   [`checkpoint`]: how often to save; [`purchase`]: what it buys; [`emit`]: as SkyPilot tasks, which name zones as `infra` says, and as a purchase list; [`karpenter`]: as node pools.
@@ -17,6 +17,7 @@
 //! Worked number: 48 h of work at a slack of 0.8 on thirteen zones of V100: see `planner/RESULTS.md`.
 
 pub mod answer;
+pub mod attempt;
 pub mod availability;
 pub mod backtest;
 pub mod checkpoint;

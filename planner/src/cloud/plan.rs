@@ -15,13 +15,14 @@ use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, fo
 use tracecast_analytics::trace::SourceRecord;
 
 use super::answer::{Regions, moving, notes, on_instances, taking};
+use super::attempt::{Attempt, Told, attempt};
 use super::availability::SpotSeries;
 use super::backtest::TOGETHER;
 use super::checkpoint::CheckpointAdvice;
 use super::job::{DeadlineJob, FromNow, Holding, JobRun};
 use super::lanes_plan::{ElasticNow, from_now};
 use super::market::Market;
-use super::policy::{Attempt, CloudPolicy, Told, attempt_told};
+use super::policy::CloudPolicy;
 use super::purchase::CloudPurchases;
 use super::request::{CloudRequest, check_need, longest, too_short};
 use super::sensitivity::{self, CloudSensitivity, Tried};
@@ -185,7 +186,7 @@ impl CloudPlanAnswer {
                     Some(market) => attempt_zones(market, window.ahead.start, jobs),
                     None => {
                         let price = zone.price.as_ref();
-                        attempt_told(&CloudPolicy::ALL, &supply, price, zone.tick_ms, window, jobs, told)
+                        attempt(&CloudPolicy::ALL, &supply, price, zone.tick_ms, window, jobs, told)
                     }
                 };
                 let all: Result<Vec<Vec<Attempt>>> = windows.par_iter().map(one).collect();

@@ -17,10 +17,11 @@ use serde::Serialize;
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 use tracecast_analytics::time::MINUTE_MS;
 
+use super::attempt::{Attempt, Told, attempt, misled_by};
 use super::availability::SpotSeries;
 use super::job::DeadlineJob;
 use super::market::Market;
-use super::policy::{Attempt, CloudPolicy, Told, attempt_told, misled_by};
+use super::policy::CloudPolicy;
 use super::request::CloudRequest;
 use super::zones::attempt_zones_of;
 use crate::error::Result;
@@ -113,7 +114,7 @@ impl Tried<'_> {
                 let (zone, supply) = (repriced(zone, ratio, times), zone.supply(request.need, request.elastic));
                 let (tick_ms, told) = (zone.tick_ms, Told::of(request.uncertain.as_ref()));
                 let of = |window: &Window| {
-                    attempt_told(&CloudPolicy::CAUSAL, &supply, zone.price.as_ref(), tick_ms, window, &jobs, told)
+                    attempt(&CloudPolicy::CAUSAL, &supply, zone.price.as_ref(), tick_ms, window, &jobs, told)
                 };
                 windows.par_iter().map(of).collect()
             }

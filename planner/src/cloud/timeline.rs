@@ -10,7 +10,7 @@ use super::availability::SpotSeries;
 use super::job::{DeadlineJob, Holding, JobView, Pilot, Script};
 use super::lanes::{ride_priced, ride_without_net};
 use super::optimum::optimal_holdings;
-use super::policy::{CloudPolicy, learned, pilot, programmes_of, relative};
+use super::policy::{CloudPolicy, learned, pilot, programmes, relative};
 use super::request::CloudRequest;
 use crate::error::Result;
 use crate::plan::window::Window;
@@ -80,7 +80,7 @@ impl CloudTimeline {
         let ahead = up.get(window.ahead).unwrap_or_default();
         let learned = learned(&up, start, policy, tick_ms, ticks);
         // Where the work is uncertain, the job that is shown has all of it.
-        let fitted = programmes_of(&learned, 1, start, tick_ms, &job, request.uncertain.as_ref());
+        let fitted = programmes(&learned, 1, start, tick_ms, &job, request.uncertain.as_ref());
         let moments = |left_ms: Vec<i64>, held: Vec<Holding>| -> Vec<Moment> {
             let done = |left_ms: i64| (job.work_ms - left_ms) as f64 / job.work_ms as f64;
             held.into_iter().zip(left_ms).map(|(held, left_ms)| (held, done(left_ms))).collect()

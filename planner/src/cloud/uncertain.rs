@@ -14,9 +14,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 
+use super::attempt::{Attempt, MisledRun, Told, attempt, misled_by};
 use super::availability::SpotSeries;
 use super::job::DeadlineJob;
-use super::policy::{Attempt, CloudPolicy, Told, attempt_told, misled_by};
+use super::policy::CloudPolicy;
 use super::request::CloudRequest;
 use super::work::{WorkDistribution, WorkQuantile};
 use crate::error::Result;
@@ -112,7 +113,7 @@ fn came(
     let price = zone.price.as_ref();
     let told = |planned: bool, policies: &[CloudPolicy]| -> Result<Attempt> {
         let told = Told { work, planned };
-        let found = attempt_told(policies, &supply, price, zone.tick_ms, window, &[*job], Some(told))?;
+        let found = attempt(policies, &supply, price, zone.tick_ms, window, &[*job], Some(told))?;
         found.into_iter().next().ok_or_else(|| crate::error::Error::Defect("a window was not tried".to_owned()))
     };
     let [on_distribution, on_top] = [told(true, &[policy, CloudPolicy::Omniscient])?, told(false, &[policy])?];
@@ -125,7 +126,7 @@ fn came(
     let amounts = work.amounts();
     let works: Vec<i64> = amounts.iter().map(|(work_ms, _)| *work_ms).collect();
     let runs = misled_by(&supply, price, zone.tick_ms, window, (&median, &works), policy);
-    let weighed = |of: &dyn Fn(&super::policy::MisledRun) -> f64| -> f64 {
+    let weighed = |of: &dyn Fn(&MisledRun) -> f64| -> f64 {
         runs.iter().zip(&amounts).map(|(run, (_, chance))| chance * of(run)).sum()
     };
     let cost = weighed(&|run| run.cost);

@@ -3,9 +3,10 @@
 //! A start is decided with all that the zones showed before it and what the job has seen since. The programme is fitted at the start and refitted at the same moments as in
 //! one zone. O(programmes + optima). Worked number: 50 h of work over nine zones of V100 take about two seconds a start for five deadlines.
 
+use super::attempt::Attempt;
 use super::job::{DeadlineJob, JobRun};
 use super::market::{Market, ZonesPilot, travel};
-use super::policy::{Attempt, CloudPolicy};
+use super::policy::CloudPolicy;
 use super::zones_optimum::zones_optimum;
 use super::zones_programme::{Learned, ZonesProgramme, learned_zones};
 use super::zones_rule::{GreedyZones, OnDemandZones, SkyNomad, UniformZones};

@@ -139,7 +139,7 @@ impl Conf {
 
     /// The line that names a partition.
     pub(crate) fn partition(&self, name: &str) -> Option<ConfLine> {
-        self.lines().into_iter().find(|line| self.get(line, "PartitionName") == Some(name))
+        self.line(&[("PartitionName", name)])
     }
 
     /// The first line in which each of these keys has its value.

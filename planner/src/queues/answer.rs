@@ -5,10 +5,10 @@
 mod advise;
 mod grown;
 mod render;
+mod vc;
 
 pub use grown::{GrownCandidate, QueuesUnderGrowth};
-
-use std::collections::BTreeMap;
+pub use vc::{OwnGpus, VcPlan};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,7 +22,7 @@ use super::journal::SearchRun;
 use super::objective::{JobWaits, Objective};
 use super::search::{Ablated, QueuesRequest, SearchOutcome, TriedSetup, VcOutcome, search};
 use super::setup::{QueueChange, Setup};
-use super::share::{Shares, Sharing, ShortQueue, ceiling_of, is_private};
+use super::share::{Shares, Sharing, ShortQueue};
 use crate::error::{Error, Result};
 use crate::plan::{Effect, Recommendation, WORTH, worth};
 use crate::pooling::theory::{PoolingCheck, VcQueue};
@@ -31,7 +31,7 @@ use crate::replay::compare::IntervalEstimate;
 use crate::replay::fidelity::Fidelity;
 use crate::replay::input::Loaded;
 use crate::replay::metric::OfferedLoads;
-use crate::sim::{Group, Policy, Scan};
+use crate::sim::{Policy, Scan};
 
 /// Version of the answer; a change that breaks its readers raises it.
 pub const SCHEMA: &str = "plan-queues/1";
@@ -309,74 +309,6 @@ pub struct FrontPoint {
     pub p95_wait_change_s: Option<IntervalEstimate>,
 }
 
-/// GPUs of a type.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct OwnGpus {
-    /// The type, if types are known.
-    pub gpu_type: Option<String>,
-    /// How many.
-    pub gpus: f64,
-}
-
-/// What to set for a VC from now on, and what it does to its later jobs.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct VcPlan {
-    /// Its name.
-    pub vc: String,
-    /// GPUs that are its own from now on, as chosen where the plan is followed.
-    pub own_gpus: f64,
-    /// GPUs that are its own at the end of the data.
-    pub own_today_gpus: f64,
-    /// Those of its own that are kept for short jobs; none without a queue of them.
-    pub short_gpus: Option<f64>,
-    /// GPUs of its largest job.
-    pub largest_job_gpus: f64,
-    /// Offered load: GPU time that its jobs of the record ask for, over what its own share has today from the first to the last submission. Above 1, no order on its own share catches up.
-    pub offered_load: Option<f64>,
-    /// The same by type.
-    pub own: Vec<OwnGpus>,
-    /// The most GPUs it may use from now on, as chosen where the plan is followed; none if only the pool bounds it.
-    pub most_gpus: Option<f64>,
-    /// Its later jobs as today; none without later jobs.
-    pub today: Option<WaitOf>,
-    /// On nodes of its own.
-    pub private: Option<WaitOf>,
-    /// As chosen.
-    pub recommended: Option<WaitOf>,
-    /// Its 95 % quantile as chosen less that on nodes of its own, seconds; none with fewer than 20 jobs.
-    pub p95_wait_change_s: Option<IntervalEstimate>,
-}
-
-impl VcPlan {
-    /// GPUs of its own of each type: nodes of one type may lie in several groups.
-    pub(super) fn own_by_type(&self) -> BTreeMap<Option<&str>, f64> {
-        let mut found = BTreeMap::new();
-        for own in &self.own {
-            *found.entry(own.gpu_type.as_deref()).or_default() += own.gpus;
-        }
-        found
-    }
-
-    /// The part of it that is kept for short jobs, or the rest, with `own` GPUs; a ceiling bounds each part.
-    fn part(&self, suffix: &str, own_gpus: f64, ceiling: Option<f64>) -> Self {
-        let share = if self.own_gpus > 0.0 { own_gpus / self.own_gpus } else { 0.0 };
-        let own = self.own.iter().map(|own| OwnGpus { gpus: (own.gpus * share).floor(), ..own.clone() }).collect();
-        Self {
-            vc: format!("{}{suffix}", self.vc),
-            own_gpus,
-            own,
-            most_gpus: ceiling.map(|ceiling| ceiling_of(own_gpus, ceiling)),
-            short_gpus: None,
-            ..self.clone()
-        }
-    }
-
-    /// GPUs that it may use beyond its own; none if only the pool bounds it.
-    pub(super) fn may_borrow(&self) -> Option<f64> {
-        self.most_gpus.map(|most| (most - self.own_gpus).max(0.0))
-    }
-}
-
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct QueuesAnswer {
@@ -580,7 +512,7 @@ impl QueuesAnswer {
                 .and_then(|(growth, found)| QueuesUnderGrowth::of(growth, found, &name)),
             pooling: None,
             offered_load: offered.as_ref().and_then(|offered| offered.load),
-            vcs: vcs(loaded, &shares, (&found, offered.as_ref()), &set),
+            vcs: vc::plans(loaded, &shares, (&found, offered.as_ref()), &set),
             action: String::new(),
             recommendation: None,
             sources: trace.sources.clone(),
@@ -663,61 +595,4 @@ fn worse(found: &SearchOutcome, name: &dyn Fn(usize) -> String) -> Vec<WorseVc> 
         })
     };
     found.by_vc.iter().filter_map(of).collect()
-}
-
-fn vcs(
-    loaded: &Loaded,
-    today: &Shares,
-    (found, offered): (&SearchOutcome, Option<&OfferedLoads>),
-    set: &Setup,
-) -> Vec<VcPlan> {
-    let cluster = &loaded.cluster;
-    let moved = set.moved > 0.0;
-    let shares = if moved { &found.shares } else { today };
-    let apart = is_private(cluster);
-    let mut largest = vec![0.0f64; cluster.vcs.len()];
-    for (job, vc) in loaded.workload.vc.iter().enumerate() {
-        if let Some(largest) = largest.get_mut(usize::from(*vc)) {
-            *largest = largest.max(loaded.workload.shape_of(job).as_gpus());
-        }
-    }
-    let named = |gpu_type: Option<u16>| gpu_type.and_then(|at| cluster.gpu_types.get(usize::from(at)).cloned());
-    let plan = |at: usize| {
-        let vc = cluster.vcs.get(at)?;
-        let own_gpus = shares.gpus_at(at, i64::MAX);
-        let groups = cluster.pools.get(usize::from(vc.pool)).map_or(&[][..], |pool| &pool.groups);
-        let own = if moved {
-            // Shares move where all nodes are of one kind.
-            let gpu_type = groups.first().and_then(|group| named(group.gpu_type));
-            vec![OwnGpus { gpu_type, gpus: own_gpus }]
-        } else if apart {
-            let gpus = |group: &Group| {
-                f64::from(group.sizes.last().map_or(0, |(_, nodes)| *nodes)) * f64::from(group.gpus_per_node)
-            };
-            groups.iter().map(|group| OwnGpus { gpu_type: named(group.gpu_type), gpus: gpus(group) }).collect()
-        } else {
-            vec![OwnGpus { gpu_type: None, gpus: own_gpus }]
-        };
-        let later = found.by_vc.iter().find(|of| of.vc == at);
-        Some(VcPlan {
-            vc: vc.name.clone(),
-            own_gpus,
-            own_today_gpus: today.gpus_at(at, i64::MAX),
-            short_gpus: set.short.map(|short| short.kept(own_gpus)),
-            largest_job_gpus: largest.get(at).copied().unwrap_or(0.0),
-            offered_load: offered.and_then(|offered| offered.by_vc.get(at)?.load),
-            own,
-            most_gpus: match set.sharing {
-                Sharing::Borrowing { ceiling: Some(ceiling), .. } => Some(ceiling_of(own_gpus, ceiling)),
-                Sharing::AsToday | Sharing::Private if cluster.is_alone(vc) => Some(own_gpus),
-                Sharing::AsToday | Sharing::Private => vc.quota_milli.last().map(|(_, milli)| *milli as f64 / 1e3),
-                Sharing::Borrowing { ceiling: None, .. } | Sharing::OnePool => None,
-            },
-            today: later.map(|of| of.today.into()),
-            private: later.map(|of| of.private.into()),
-            recommended: later.map(|of| of.chosen.into()),
-            p95_wait_change_s: later.and_then(|of| of.change.as_ref()).map(|change| change.p95_wait_s),
-        })
-    };
-    (0..cluster.vcs.len()).filter_map(plan).collect()
 }

@@ -106,9 +106,8 @@ impl GrownSetups {
             return Err(Error::NoJobs(what.to_owned()));
         }
         let setups: Vec<Setup> = tried.iter().map(|(setup, ..)| setup.clone()).collect();
-        let mut ratios = Vec::new();
-        let mut ratio = |grown: &Workload| ratios.push(grown.asked_gpu_s() / asked_gpu_s);
-        let of = over_draws(growth, (known, split_ms), (ground, today, objective), &setups, run, &mut ratio)?;
+        let (of, asked) = over_draws(growth, (known, split_ms), (ground, today, objective), &setups, run)?;
+        let ratios: Vec<f64> = asked.iter().map(|grown| grown / asked_gpu_s).collect();
         let gpu_time_ratio = OverDraws::of(&ratios);
         let gpu_time_ratio =
             gpu_time_ratio.ok_or_else(|| Error::Defect("there are fewer than two draws".to_owned()))?;
@@ -139,35 +138,34 @@ impl GrownSetups {
         let known =
             |setup: &Setup| tried.iter().position(|(known, ..)| known == setup).and_then(|at| self.of.get(at)).cloned();
         let others: Vec<Setup> = setups.iter().filter(|setup| known(setup).is_none()).cloned().collect();
-        let mut found = over_draws(growth, jobs, with, &others, run, &mut |_| ())?.into_iter();
+        let mut found = over_draws(growth, jobs, with, &others, run)?.0.into_iter();
         let all: Option<Vec<SetupGrown>> = setups.iter().map(|setup| known(setup).or_else(|| found.next())).collect();
         all.ok_or_else(|| Error::Defect("a setup was not replayed under growth".to_owned()))
     }
 }
 
-/// Replays setups on each draw of more work, which `told` gets to see.
+/// Replays setups on each draw of more work; and what each draw asks for, GPU-seconds.
 fn over_draws(
     growth: &Growth,
     (known, split_ms): (&Workload, i64),
     with: (Ground<'_>, &Policy, &Objective),
     setups: &[Setup],
     run: SearchRun<'_>,
-    told: &mut dyn FnMut(&Workload),
-) -> Result<Vec<SetupGrown>> {
-    let mut of = vec![SetupGrown { draws: Vec::new() }; setups.len()];
+) -> Result<(Vec<SetupGrown>, Vec<f64>)> {
+    let (mut of, mut asked) = (vec![SetupGrown { draws: Vec::new() }; setups.len()], Vec::new());
     if setups.is_empty() {
-        return Ok(of);
+        return Ok((of, asked));
     }
     for draw in 0..growth.draws() {
         let grown = growth.jobs(known, with.0.cluster, draw)?;
-        told(&grown);
+        asked.push(grown.asked_gpu_s());
         let name = format!("draw {draw} of {growth:?}");
         let trial = Trial::new((name, (0, split_ms)), &grown, with, run)?;
         for ((_, _, outcome), of) in trial.judge(setups.to_vec(), 0)?.into_iter().zip(&mut of) {
             of.draws.push(outcome);
         }
     }
-    Ok(of)
+    Ok((of, asked))
 }
 
 /// Today's demand and the grown one, half and half.

@@ -170,10 +170,14 @@ pub struct PairAnswer {
 
 /// Expected progress and the 0.9 quantile of the slowdown of the worse.
 pub fn merit(told: &PairForecast) -> (f64, f64) {
-    let low = |of: &SpeedForecast| of.quantiles.first().copied().unwrap_or_default().max(SLOWEST);
-    let both = told.a.mean + told.b.mean;
-    let chance = told.out_of_memory;
-    ((1.0 - chance) * both + chance, 1.0 / low(&told.a).min(low(&told.b)))
+    let low = |of: &SpeedForecast| of.quantiles.first().copied().unwrap_or_default();
+    merit_of(told.a.mean + told.b.mean, [low(&told.a), low(&told.b)].into_iter(), told.out_of_memory)
+}
+
+/// Of jobs whose expected speeds have this sum, and that all exceed these with a chance of 90 %.
+fn merit_of(speeds: f64, low: impl Iterator<Item = f64>, out_of_memory: f64) -> (f64, f64) {
+    let progress = (1.0 - out_of_memory) * speeds + out_of_memory;
+    (progress, low.reduce(f64::min).map_or(1.0, |slowest| 1.0 / slowest.max(SLOWEST)))
 }
 
 /// The answer about two jobs.

@@ -142,45 +142,56 @@ impl CandidateAnswer {
     }
 }
 
-/// Checks what was seen of a job.
-fn check(seen: &BTreeMap<String, Option<f64>>, what: &dyn Fn() -> String) -> Result<(), Refusal> {
-    for (name, value) in seen {
-        let Some(quantity) = Quantity::of_column(name) else {
-            let known: Vec<&str> = Quantity::ALL.iter().map(|quantity| quantity.name()).collect();
-            return Err(Refusal::bad(
-                format!("{}: `{}` is no quantity of a job", what(), name.escape_debug()),
-                format!("name one of {}", known.join(", ")),
-            ));
-        };
-        let most = if quantity.is_percent() { 100.0 } else { f64::MAX };
-        if value.is_some_and(|value| !(0.0..=most).contains(&value)) {
-            return Err(Refusal::bad(
-                format!("{}: `{name}` is {}", what(), value.unwrap_or_default()),
-                "send a number of at least 0, percent up to 100, or null where it is unknown",
-            ));
-        }
-    }
-    Ok(())
+/// What is said of a job, wherever it stands in the request.
+#[derive(Clone, Copy)]
+struct JobSaid<'a> {
+    job_type: &'a str,
+    family: Option<&'a String>,
+    seen: &'a BTreeMap<String, Option<f64>>,
 }
 
-fn job(job_type: &str, family: Option<&String>, seen: &BTreeMap<String, Option<f64>>) -> SharingJob {
-    let mut job = SharingJob { family: family.cloned(), ..SharingJob::new(job_type) };
-    for (name, value) in seen {
-        if let Some(quantity) = Quantity::of_column(name) {
-            job.seen.set(quantity, *value);
+impl JobSaid<'_> {
+    /// Checks what was seen of it.
+    fn check(self, what: &dyn Fn() -> String) -> Result<(), Refusal> {
+        for (name, value) in self.seen {
+            let Some(quantity) = Quantity::of_column(name) else {
+                let known: Vec<&str> = Quantity::ALL.iter().map(|quantity| quantity.name()).collect();
+                return Err(Refusal::bad(
+                    format!("{}: `{}` is no quantity of a job", what(), name.escape_debug()),
+                    format!("name one of {}", known.join(", ")),
+                ));
+            };
+            let most = if quantity.is_percent() { 100.0 } else { f64::MAX };
+            if value.is_some_and(|value| !(0.0..=most).contains(&value)) {
+                return Err(Refusal::bad(
+                    format!("{}: `{name}` is {}", what(), value.unwrap_or_default()),
+                    "send a number of at least 0, percent up to 100, or null where it is unknown",
+                ));
+            }
         }
+        Ok(())
     }
-    job
-}
 
-fn said(job_type: &str, family: Option<&String>, seen: &BTreeMap<String, Option<f64>>) -> Said {
-    let seen = seen.iter().map(|(name, value)| (name.clone(), value.map(f64::to_bits)));
-    (job_type.to_owned(), family.cloned(), seen.collect())
+    fn job(self) -> SharingJob {
+        let mut job = SharingJob { family: self.family.cloned(), ..SharingJob::new(self.job_type) };
+        for (name, value) in self.seen {
+            if let Some(quantity) = Quantity::of_column(name) {
+                job.seen.set(quantity, *value);
+            }
+        }
+        job
+    }
+
+    /// As it is compared with others.
+    fn as_key(self) -> Said {
+        let seen = self.seen.iter().map(|(name, value)| (name.clone(), value.map(f64::to_bits)));
+        (self.job_type.to_owned(), self.family.cloned(), seen.collect())
+    }
 }
 
 impl AskedJob {
-    fn job(&self) -> SharingJob {
-        job(&self.job_type, self.family.as_ref(), &self.seen)
+    fn said(&self) -> JobSaid<'_> {
+        JobSaid { job_type: &self.job_type, family: self.family.as_ref(), seen: &self.seen }
     }
 
     fn name_bytes(&self) -> usize {
@@ -193,10 +204,10 @@ impl AskedPlace {
         let what = || format!("running job {at} (counted from 0)");
         let bare = self.family.is_none() && self.seen.is_empty();
         match (&self.job_type, self.jobs.as_slice()) {
-            (Some(_), []) => check(&self.seen, &what),
+            (Some(_), []) => self.jobs().try_for_each(|job| job.check(&what)),
             (None, [_, ..]) if bare && self.jobs.len() < MOST_TOGETHER => {
                 (0usize..).zip(&self.jobs).try_for_each(|(job, asked)| {
-                    check(&asked.seen, &|| format!("running job {at}, job {job} of it (both counted from 0)"))
+                    asked.said().check(&|| format!("running job {at}, job {job} of it (both counted from 0)"))
                 })
             }
             (None, [_, ..]) if bare => Err(Refusal::bad(
@@ -210,14 +221,9 @@ impl AskedPlace {
     }
 
     /// The jobs that run there.
-    fn jobs(&self) -> Vec<SharingJob> {
-        let one = self.job_type.iter().map(|name| job(name, self.family.as_ref(), &self.seen));
-        one.chain(self.jobs.iter().map(AskedJob::job)).collect()
-    }
-
-    fn said(&self) -> Vec<Said> {
-        let one = self.job_type.iter().map(|name| said(name, self.family.as_ref(), &self.seen));
-        one.chain(self.jobs.iter().map(|job| said(&job.job_type, job.family.as_ref(), &job.seen))).collect()
+    fn jobs(&self) -> impl Iterator<Item = JobSaid<'_>> {
+        let one = |job_type| JobSaid { job_type, family: self.family.as_ref(), seen: &self.seen };
+        self.job_type.as_deref().map(one).into_iter().chain(self.jobs.iter().map(AskedJob::said))
     }
 
     fn name_bytes(&self) -> usize {
@@ -247,7 +253,7 @@ impl ShareAsked {
                 format!("send at most {MOST_SLICES}, or none for all that were measured"),
             ));
         }
-        check(&self.job.seen, &|| "the job".to_owned())?;
+        self.job.said().check(&|| "the job".to_owned())?;
         self.running.iter().enumerate().try_for_each(|(at, place)| place.check(at))
     }
 
@@ -286,10 +292,12 @@ impl ShareAsked {
         which: Range<usize>,
         known: &mut Known,
     ) -> Vec<CandidateAnswer> {
-        let new = self.job.job();
+        let new = self.job.said().job();
         let some = self.running.iter().skip(which.start).take(which.len());
         some.map(|place| {
-            let answer = known.entry(place.said()).or_insert_with(|| match place.jobs().as_slice() {
+            let key = place.jobs().map(JobSaid::as_key).collect();
+            let jobs = || place.jobs().map(JobSaid::job).collect::<Vec<_>>();
+            let answer = known.entry(key).or_insert_with(|| match jobs().as_slice() {
                 [one] => CandidateAnswer::Pair(share::pair(predictor, &self.gpu_type, &new, one, &self.limits)),
                 all => CandidateAnswer::Group(share::joining(predictor, &self.gpu_type, &new, all, &self.limits)),
             });
@@ -307,18 +315,14 @@ impl ShareAsked {
                 "train it with `tracecast train interference --slices`, or leave `slices` out",
             ));
         };
-        let new = self.job.job();
-        let names = if asked.is_empty() { slices.slices() } else { asked.clone() };
-        let speed = |name: &String| {
-            let family = new.family.as_deref();
-            slices.speed(&new.job_type, family, &new.seen, name).ok_or_else(|| {
-                Refusal::bad(
-                    format!("`{}` is no slice", name.chars().take(64).collect::<String>().escape_debug()),
-                    "name slices as NVIDIA does, such as 3g.20gb",
-                )
-            })
-        };
-        names.iter().map(speed).collect::<Result<_, _>>().map(Some)
+        let new = self.job.said().job();
+        let found = slices.speeds_on(&new.job_type, new.family.as_deref(), &new.seen, asked);
+        found.map(Some).map_err(|name| {
+            Refusal::bad(
+                format!("`{}` is no slice", name.chars().take(64).collect::<String>().escape_debug()),
+                "name slices as NVIDIA does, such as 3g.20gb",
+            )
+        })
     }
 
     /// How many of the candidates are answered.

@@ -25,7 +25,7 @@ use draw::{Drawing, Grown};
 use team::Team;
 
 /// Least and most a record can be multiplied by.
-const FACTORS: std::ops::RangeInclusive<f64> = 0.05..=20.0;
+pub const FACTORS: (f64, f64) = (0.05, 20.0);
 
 /// How much more work, in how many draws.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,8 +46,8 @@ impl Growth {
     /// # Errors
     /// If the factor or the number of draws makes no sense.
     pub fn new(factor: f64, teams: Vec<Team>, draws: u64, seed: u64) -> Result<Self> {
-        if !FACTORS.contains(&factor) {
-            let (least, most) = (FACTORS.start(), FACTORS.end());
+        let (least, most) = FACTORS;
+        if !(least..=most).contains(&factor) {
             return Err(Error::Growth(format!("--scale {factor}: write a factor from {least} to {most}")));
         }
         if draws < 2 {

@@ -6,9 +6,8 @@
 
 use serde::Serialize;
 
-use super::super::committee::SLOWEST;
 use super::super::predictor::{Basis, GroupForecast, SharingJob, SharingPredictor};
-use super::{Refused, SharingLimits, SpeedAnswer};
+use super::{Refused, SharingLimits, SpeedAnswer, merit_of};
 
 /// One of several jobs on a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
@@ -53,9 +52,7 @@ pub struct GroupAnswer {
 
 /// Expected progress, and the 0.9 quantile of the slowdown of the slowest.
 fn merit(told: &GroupForecast) -> (f64, f64) {
-    let all: f64 = told.speeds.iter().map(|speed| speed.mean).sum();
-    let slowest = told.low.iter().copied().fold(f64::INFINITY, f64::min).max(SLOWEST);
-    ((1.0 - told.out_of_memory) * all + told.out_of_memory, if told.low.is_empty() { 1.0 } else { 1.0 / slowest })
+    merit_of(told.speeds.iter().map(|speed| speed.mean).sum(), told.low.iter().copied(), told.out_of_memory)
 }
 
 /// The answer about jobs that all share one GPU.

@@ -138,6 +138,21 @@ impl SlicePredictor {
             && self.jobs.iter().flat_map(|job| &job.measured).all(|(of, speed)| slice(of) && positive(speed))
     }
 
+    /// The speed of a job on each of some slices, on all that were measured if none is named.
+    ///
+    /// # Errors
+    /// The name that is no slice.
+    pub fn speeds_on(
+        &self,
+        job: &str,
+        family: Option<&str>,
+        seen: &JobProfile,
+        named: &[String],
+    ) -> std::result::Result<Vec<SliceSpeed>, String> {
+        let all = if named.is_empty() { self.slices() } else { named.to_vec() };
+        all.into_iter().map(|name| self.speed(job, family, seen, &name).ok_or(name)).collect()
+    }
+
     /// The speed of a job on a slice such as `3g.20gb`, by its job type, its family where the name does not tell that, and what was seen of it; `None` if that is no slice.
     pub fn speed(&self, job: &str, family: Option<&str>, seen: &JobProfile, slice: &str) -> Option<SliceSpeed> {
         let of = Slice::of(slice)?;

@@ -1,0 +1,256 @@
+//! Policies tried on a window of a trace: what each costs a job that begins with it, beside the omniscient optimum.
+//!
+//! Where the work is uncertain, nobody knows the amount before it is done, so that jobs of all amounts hold the same until they are: the policy is followed once, for the top, and each run and the cost
+//! of all on-demand is a mean over the [amounts](WorkDistribution::amounts).
+//!
+//! O(programmes + optima). Worked number: 48 h of work in ticks of 195 s takes about a quarter of a second a window for three deadlines.
+
+use super::job::{DeadlineJob, Holding, JobRun, Script};
+use super::lanes::{Supply, ride_lanes, ride_misled, ride_without_net};
+use super::lanes_optimum::{lanes_optimum, whole};
+use super::optimum::{optima, optimum};
+use super::policy::{CloudPolicy, lanes_pilot, lanes_programmes, learned_lanes, relative};
+use super::price::ZonePrice;
+use super::work::WorkDistribution;
+use crate::error::Result;
+use crate::plan::window::Window;
+
+/// What a window cost under each policy, for one job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attempt {
+    /// Each policy that was tried, and what became of it.
+    pub runs: Vec<(CloudPolicy, JobRun)>,
+    /// Cost of all on-demand: spot milliseconds, or dollars over several zones.
+    pub on_demand: f64,
+}
+
+impl Attempt {
+    /// The run of a policy.
+    pub fn run(&self, policy: CloudPolicy) -> JobRun {
+        self.runs.iter().find(|(of, _)| *of == policy).map(|(_, run)| *run).unwrap_or_default()
+    }
+
+    /// Its cost as a share of all on-demand.
+    pub fn share(&self, policy: CloudPolicy) -> f64 {
+        self.run(policy).cost / self.on_demand
+    }
+
+    /// Its cost above that of the optimum, as a share of that.
+    pub fn over_omniscient(&self, policy: CloudPolicy) -> f64 {
+        self.run(policy).cost / self.run(CloudPolicy::Omniscient).cost - 1.0
+    }
+}
+
+/// What is known of an uncertain work, and whether programmes plan on it or on its top. Only of a job of one lane.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Told<'a> {
+    /// Its distribution.
+    pub(super) work: &'a WorkDistribution,
+    /// Whether programmes plan on it.
+    pub(super) planned: bool,
+}
+
+impl<'a> Told<'a> {
+    /// Of a request whose work is uncertain.
+    pub(super) fn of(work: Option<&'a WorkDistribution>) -> Option<Self> {
+        work.map(|work| Self { work, planned: true })
+    }
+}
+
+/// Tries policies on a job that begins with a window, for each of `jobs`, which differ in their deadlines alone. `price` stands for their price ratio where it
+/// is known. With several lanes the deadline is [`whole`]. Where the work is uncertain, a deadline is missed if it is for any amount up to the top.
+///
+/// # Errors
+/// If the optimum cannot be computed exactly.
+pub(super) fn attempt(
+    policies: &[CloudPolicy],
+    supply: &Supply,
+    price: Option<&ZonePrice>,
+    tick_ms: i64,
+    window: &Window,
+    jobs: &[DeadlineJob],
+    told: Option<Told<'_>>,
+) -> Result<Vec<Attempt>> {
+    let (start, lanes) = (window.ahead.start, supply.lanes);
+    let priced: Vec<(DeadlineJob, Vec<f64>)> = jobs
+        .iter()
+        .map(|job| {
+            let (prices, price_ratio) = relative(price, window, job.price_ratio);
+            let job = DeadlineJob { price_ratio, ..*job };
+            (if lanes > 1 { whole(&job, tick_ms) } else { job }, prices)
+        })
+        .collect();
+    let ticks = jobs.iter().map(|job| job.ticks(tick_ms)).max().unwrap_or(0);
+    let ahead = supply.within(window.ahead.clone());
+    let up: Vec<bool> = ahead.iter().map(|up| *up > 0).collect();
+    // Known work is one amount.
+    let amounts = |job: &DeadlineJob| told.map_or_else(|| vec![(job.work_ms, 1.0)], |told| told.work.amounts());
+    let work = told.filter(|told| told.planned).map(|told| told.work);
+    let mut attempts: Vec<Attempt> = priced
+        .iter()
+        .map(|(job, _)| {
+            let cost = |(work_ms, chance): (i64, f64)| chance * DeadlineJob { work_ms, ..*job }.on_demand_cost();
+            Attempt {
+                runs: Vec::with_capacity(policies.len()),
+                on_demand: amounts(job).into_iter().map(cost).sum::<f64>() * lanes as f64,
+            }
+        })
+        .collect();
+    for policy in policies.iter().copied() {
+        let learned = learned_lanes(supply, start, policy, tick_ms, ticks);
+        for ((job, prices), attempt) in priced.iter().zip(&mut attempts) {
+            let run = match (policy, told) {
+                (CloudPolicy::Omniscient, told) => {
+                    let cost = match told {
+                        Some(told) => mean_optimum((&up, prices), tick_ms, job, told.work)?,
+                        None if lanes > 1 => lanes_optimum(ahead, lanes, prices, tick_ms, job)?,
+                        None => optimum(&up, prices, tick_ms, job)?,
+                    };
+                    JobRun { cost, ..JobRun::default() }
+                }
+                (_, told) => {
+                    let fitted = lanes_programmes(&learned, lanes, start, tick_ms, job, work);
+                    let mut pilot = lanes_pilot(policy, lanes, &fitted);
+                    let mut held = Vec::new();
+                    let mut seen = |of: &[Holding]| {
+                        if told.is_some() {
+                            held.extend_from_slice(of);
+                        }
+                    };
+                    let top = ride_lanes(pilot.as_mut(), (ahead, prices), lanes, tick_ms, job, &mut seen);
+                    match told {
+                        Some(told) => mean_run((top, &held), (&up, prices), tick_ms, job, told.work),
+                        None => top,
+                    }
+                }
+            };
+            attempt.runs.push((policy, run));
+        }
+    }
+    Ok(attempts)
+}
+
+/// Mean cost of the optimum that knows which of its amounts the work is.
+fn mean_optimum(
+    (up, price): (&[bool], &[f64]),
+    tick_ms: i64,
+    job: &DeadlineJob,
+    work: &WorkDistribution,
+) -> Result<f64> {
+    let amounts = work.amounts();
+    let works: Vec<i64> = amounts.iter().map(|(work_ms, _)| *work_ms).collect();
+    let costs = optima(up, price, tick_ms, job, &works)?;
+    Ok(costs.iter().zip(&amounts).map(|(cost, (_, chance))| chance * cost).sum())
+}
+
+/// Mean over the amounts of a work of jobs that hold what that of the top does.
+fn mean_run(
+    (top, held): (JobRun, &[Holding]),
+    in_window: (&[bool], &[f64]),
+    tick_ms: i64,
+    job: &DeadlineJob,
+    work: &WorkDistribution,
+) -> JobRun {
+    let ride = |work_ms: i64| held_for(held, in_window, tick_ms, &DeadlineJob { work_ms, ..*job }).0;
+    let runs = work.amounts().into_iter().map(|(work_ms, chance)| (chance, ride(work_ms)));
+    // The top is kept as well, though it may have no chance of its own.
+    weighed(runs.chain([(0.0, top)]))
+}
+
+/// What becomes of a job of one lane that holds what a list says, and how many ticks it took.
+fn held_for(held: &[Holding], (up, price): (&[bool], &[f64]), tick_ms: i64, job: &DeadlineJob) -> (JobRun, i64) {
+    let (mut ticks, held) = (0, held.to_vec());
+    let mut script = Script(held.into_iter());
+    let run = ride_without_net(&mut script, up, price, tick_ms, job, &mut |_| ticks += 1);
+    (run, ticks)
+}
+
+/// The mean of runs by their chances; missed if any is.
+fn weighed(runs: impl Iterator<Item = (f64, JobRun)>) -> JobRun {
+    let (mut mean, mut sums) = (JobRun::default(), [0.0; 4]);
+    for (chance, run) in runs {
+        mean.cost += chance * run.cost;
+        mean.missed |= run.missed;
+        let figures = [run.spot_ms as f64, run.on_demand_ms as f64, run.changeovers as f64, run.lost as f64];
+        sums.iter_mut().zip(figures).for_each(|(sum, figure)| *sum += chance * figure);
+    }
+    let [spot_ms, on_demand_ms, changeovers, lost] = sums.map(f64::round);
+    JobRun {
+        spot_ms: spot_ms as i64,
+        on_demand_ms: on_demand_ms as i64,
+        changeovers: changeovers as usize,
+        lost: lost as usize,
+        ..mean
+    }
+}
+
+/// What becomes of a job that has other work than its policy was told.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct MisledRun {
+    /// Cost until it is done, spot milliseconds.
+    pub(super) cost: f64,
+    /// Cost of all on-demand of the work that there is.
+    pub(super) on_demand: f64,
+    /// Whether its deadline passed before it was done.
+    pub(super) missed: bool,
+    /// How long after its deadline it was done, to the tick, milliseconds.
+    pub(super) late_ms: i64,
+}
+
+/// Tries a policy, told `job`, on those that have each of `works_ms` of work instead and begin with a window.
+pub(super) fn misled_by(
+    supply: &Supply,
+    price: Option<&ZonePrice>,
+    tick_ms: i64,
+    window: &Window,
+    (job, works_ms): (&DeadlineJob, &[i64]),
+    policy: CloudPolicy,
+) -> Vec<MisledRun> {
+    let (start, lanes) = (window.ahead.start, supply.lanes);
+    // As long as it may take: on-demand for all of it, from the deadline on.
+    let longest_ms = job.deadline_ms + works_ms.iter().max().unwrap_or(&0) + 2 * job.changeover_ms;
+    let ticks = DeadlineJob { deadline_ms: longest_ms, ..*job }.ticks(tick_ms);
+    let window = Window { past: window.past.clone(), ahead: start..(start + ticks).min(supply.up.len()) };
+    let (prices, price_ratio) = relative(price, &window, job.price_ratio);
+    let told = DeadlineJob { price_ratio, ..*job };
+    let told = if lanes > 1 { whole(&told, tick_ms) } else { told };
+    let learned = learned_lanes(supply, start, policy, tick_ms, told.ticks(tick_ms));
+    let fitted = lanes_programmes(&learned, lanes, start, tick_ms, &told, None);
+    let ahead = supply.within(window.ahead);
+    let misled = |work_ms: i64, deadline_ms: i64, seen: &mut dyn FnMut(&[Holding])| {
+        let job = DeadlineJob { work_ms, deadline_ms, ..told };
+        let mut pilot = lanes_pilot(policy, lanes, &fitted);
+        ride_misled(pilot.as_mut(), &told, (ahead, &prices), lanes, tick_ms, &job, seen)
+    };
+    // In one lane all hold the same until they are done, as nobody knows the amount before.
+    let mut held = Vec::new();
+    if let (1, Some(most_ms)) = (lanes, works_ms.iter().max()) {
+        misled(*most_ms, longest_ms, &mut |of| held.extend_from_slice(of));
+    }
+    let up: Vec<bool> = ahead.iter().map(|up| *up > 0).collect();
+    let ride = |work_ms: i64, deadline_ms: i64| {
+        let job = DeadlineJob { work_ms, deadline_ms, ..told };
+        if lanes == 1 {
+            let (run, ticks) = held_for(&held, (&up, &prices), tick_ms, &job);
+            return (run, ticks * tick_ms);
+        }
+        let mut ticks = 0;
+        let run = misled(work_ms, deadline_ms, &mut |_| ticks += 1);
+        (run, ticks * tick_ms)
+    };
+    let of = |work_ms: &i64| {
+        let (run, ended_ms) = ride(*work_ms, longest_ms);
+        let missed = ride(*work_ms, told.deadline_ms).0.missed;
+        MisledRun {
+            cost: run.cost,
+            on_demand: DeadlineJob { work_ms: *work_ms, ..told }.on_demand_cost() * lanes as f64,
+            missed,
+            late_ms: if missed { (ended_ms - told.deadline_ms).max(0) } else { 0 },
+        }
+    };
+    works_ms.iter().map(of).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
