@@ -78,9 +78,7 @@ fn record(lab: &Lab, file: &Path) -> Trace {
             &format!("sleep {}", job.run_s),
         );
     };
-    let (trace, into_a_look) = recording::record_bursts(lab, &jobs(), |job| job.at_s, submit, file);
-    println!("{into_a_look} bursts ran into a look");
-    trace
+    recording::record_bursts(lab, &jobs(), |job| job.at_s, submit, file).trace
 }
 
 /// Recorded waits of the jobs that were submitted after this moment, by their names, seconds.

@@ -109,18 +109,21 @@ fn install(lab: &Lab, folder: &std::path::Path, more: &str) {
 
 #[test]
 fn limits_by_qos_are_replayed() {
-    let Some(lab) = Lab::with_scheduler(4, recording::SCHEDULER) else { return };
-    let folder = tempfile::tempdir().unwrap();
-    configure(&lab, folder.path(), "");
     let asked = jobs();
     // Kept, as it takes minutes to make another.
     let kept = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     let file = kept.join("slurm-limits-recording.txt");
-    let (trace, into_a_look) = recording::record_bursts(&lab, &asked, |job| job.at_s, |job| submit(&lab, job), &file);
-    let limits = lab.output("sacctmgr", &["show", "qos", "-P"]) + &lab.output("scontrol", &["show", "partition"]);
-    drop(lab);
+    let mut limits = String::new();
+    let record = || {
+        let lab = Lab::with_scheduler(4, recording::SCHEDULER)?;
+        let folder = tempfile::tempdir().unwrap();
+        configure(&lab, folder.path(), "");
+        let recorded = recording::record_bursts(&lab, &asked, |job| job.at_s, |job| submit(&lab, job), &file);
+        limits = lab.output("sacctmgr", &["show", "qos", "-P"]) + &lab.output("scontrol", &["show", "partition"]);
+        Some(recorded)
+    };
+    let Some(trace) = recording::least_disturbed(record) else { return };
     std::fs::write(kept.join("slurm-limits.txt"), &limits).unwrap();
-    println!("{into_a_look} bursts ran into a look");
     agrees(&trace, &limits);
 }
 
@@ -166,27 +169,31 @@ fn charged_jobs() -> Vec<Asked> {
 
 #[test]
 fn limits_of_accounts_are_replayed() {
-    let Some(lab) = Lab::with_scheduler(4, recording::SCHEDULER) else { return };
-    let folder = tempfile::tempdir().unwrap();
-    configure_accounts(&lab, folder.path());
     let asked = charged_jobs();
     let kept = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     let file = kept.join("slurm-accounts-recording.txt");
     let seen = std::cell::RefCell::new(std::collections::BTreeSet::new());
-    let put = |job: &Asked| {
-        submit(&lab, job);
-        // Once a burst: what those of the bursts before wait for, while the new ones have not been looked at.
-        if job.name.ends_with(['0', '2', '4', '6']) && job.at_s > 0 {
-            let reasons = lab.output("squeue", &["-h", "-t", "PD", "-o", "%r"]);
-            seen.borrow_mut().extend(reasons.lines().map(str::to_owned));
-        }
+    let mut limits = String::new();
+    let record = || {
+        let lab = Lab::with_scheduler(4, recording::SCHEDULER)?;
+        let folder = tempfile::tempdir().unwrap();
+        configure_accounts(&lab, folder.path());
+        let put = |job: &Asked| {
+            submit(&lab, job);
+            // Once a burst: what those of the bursts before wait for, while the new ones have not been looked at.
+            if job.name.ends_with(['0', '2', '4', '6']) && job.at_s > 0 {
+                let reasons = lab.output("squeue", &["-h", "-t", "PD", "-o", "%r"]);
+                seen.borrow_mut().extend(reasons.lines().map(str::to_owned));
+            }
+        };
+        let recorded = recording::record_bursts(&lab, &asked, |job| job.at_s, put, &file);
+        limits = lab.limits(true);
+        Some(recorded)
     };
-    let (trace, into_a_look) = recording::record_bursts(&lab, &asked, |job| job.at_s, put, &file);
-    let limits = lab.limits(true);
-    drop(lab);
+    let Some(trace) = recording::least_disturbed(record) else { return };
     std::fs::write(kept.join("slurm-accounts.txt"), &limits).unwrap();
     let seen = seen.into_inner();
-    println!("{into_a_look} bursts ran into a look; squeue showed {seen:?}");
+    println!("squeue showed {seen:?}");
     agrees(&trace, &limits);
     assert!(REASONS.iter().all(|reason| seen.contains(*reason)), "{seen:?}");
 }

@@ -6,18 +6,20 @@
 //! look before, and not later than that of the look that follows. The main scheduler is off, as it starts jobs between looks.
 //!
 //! On a busy machine a burst may still be under way at the look that follows. Whole seconds then do not say which of its jobs that look saw, and
-//! the recording counts such bursts. A look may come late as well, and then some starts are at the second of no look. Both say that a recording is
-//! disturbed, and neither says whether a replay agrees with it: disturbed, the jobs are recorded again. (Undisturbed, the replay meets every
-//! start second; beside a build on both cores, with 24 starts at no look, the order of starts agreed to a Kendall τ of 0.95.)
+//! the recording counts such bursts. A look may come late as well, and then some starts are at the second of no look, which are counted too. Both say
+//! that a recording is disturbed, and neither says whether a replay agrees with it: disturbed, the jobs are recorded again. (Undisturbed, the replay
+//! meets every start second; beside a build on both cores, with 24 starts at no look, the order of starts agreed to a Kendall τ of 0.95.)
 //!
 //! Two jobs that fill the cluster come first, for the looks to begin, and have ended before the recorded jobs are submitted.
 
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tracecast_analytics::Trace;
 
 use crate::lab::Lab;
+use crate::replay;
 use crate::workload::Asked;
 
 /// How often the lab's backfill looks at the queue (`bf_interval`): the scheduling interval.
@@ -25,14 +27,41 @@ pub(crate) const INTERVAL: Duration = Duration::from_secs(2);
 /// The backfill alone: the main scheduler, which starts jobs in between, is off.
 pub(crate) const SCHEDULER: &str = "bf_interval=2,sched_interval=-1";
 /// How often jobs are recorded, at most, until nothing disturbs it.
-const RECORDINGS: usize = 2;
+const RECORDINGS: usize = 3;
 /// From a look to a burst.
 const AFTER_A_LOOK: Duration = Duration::from_millis(1_080);
 /// Jobs that are submitted first.
 pub(crate) const WARM_UP: [&str; 2] = ["warm-up 1", "warm-up 2"];
 
-/// Runs `jobs` in `lab` and gives the accounting of them and of [`WARM_UP`], which is written to `file`, and how many bursts ran into a look.
-pub(crate) fn record(lab: &Lab, jobs: &[Asked], file: &Path) -> (Trace, usize) {
+/// Jobs as a real Slurm ran them.
+pub(crate) struct Recording {
+    /// The accounting of them and of [`WARM_UP`].
+    pub(crate) trace: Trace,
+    /// The same as `sacct` printed it, and where it is kept.
+    text: Vec<u8>,
+    file: PathBuf,
+    jobs: usize,
+    /// Bursts that ran into a look, and starts at the second of no look.
+    disturbed: (usize, usize),
+}
+
+impl Recording {
+    fn is_disturbed(&self) -> bool {
+        let (bursts, starts) = self.disturbed;
+        // The looks are found to a twentieth of a second, so a few starts may seem to be at none.
+        bursts > 0 || starts > self.jobs / 20
+    }
+}
+
+impl fmt::Display for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (bursts, starts) = self.disturbed;
+        write!(f, "{bursts} bursts ran into a look, {starts} of {} starts are at the second of no look", self.jobs)
+    }
+}
+
+/// Runs `jobs` in `lab` and keeps the accounting in `file`.
+pub(crate) fn record(lab: &Lab, jobs: &[Asked], file: &Path) -> Recording {
     record_bursts(lab, jobs, |job| job.at_s, |job| submit(lab, job), file)
 }
 
@@ -43,7 +72,7 @@ pub(crate) fn record_bursts<T>(
     at: impl Fn(&T) -> u64,
     submit: impl Fn(&T),
     file: &Path,
-) -> (Trace, usize) {
+) -> Recording {
     for (name, script) in WARM_UP.iter().zip(["sleep 5", "sleep 1"]) {
         lab.submit("u1", name, &["-N", &lab.nodes().to_string(), "--gres=gpu:8", "-t", "1"], script);
     }
@@ -66,23 +95,28 @@ pub(crate) fn record_bursts<T>(
         into_a_look += usize::from(look.elapsed() >= INTERVAL);
     }
     lab.run(&["wait", "300"]);
-    (lab.accounting(file), into_a_look)
+    let trace = lab.accounting(file);
+    let disturbed = (into_a_look, replay::at_no_look(&trace));
+    let recording =
+        Recording { text: std::fs::read(file).unwrap(), file: file.to_owned(), jobs: jobs.len(), trace, disturbed };
+    println!("{recording}");
+    recording
 }
 
-/// The recording into whose looks the fewest bursts ran, of at most [`RECORDINGS`]: the first with none, if there is one. `None` where there is no lab.
-pub(crate) fn least_disturbed(record: impl Fn() -> Option<(Trace, usize)>) -> Option<Trace> {
-    let mut least: Option<(Trace, usize)> = None;
-    for _ in 0..RECORDINGS {
-        let (trace, disturbed) = record()?;
-        println!("{disturbed} bursts ran into a look");
-        if least.as_ref().is_none_or(|(_, least)| disturbed < *least) {
-            least = Some((trace, disturbed));
-        }
-        if disturbed == 0 {
+/// The first of at most [`RECORDINGS`] that nothing disturbed, or else the least disturbed, whose file is the one kept. `None` where there is no lab.
+pub(crate) fn least_disturbed(mut record: impl FnMut() -> Option<Recording>) -> Option<Trace> {
+    let mut least = record()?;
+    for _ in 1..RECORDINGS {
+        if !least.is_disturbed() {
             break;
         }
+        let next = record()?;
+        if next.disturbed < least.disturbed {
+            least = next;
+        }
     }
-    least.map(|(trace, _)| trace)
+    std::fs::write(&least.file, &least.text).unwrap();
+    Some(least.trace)
 }
 
 /// A recording made before, whose file this variable of the environment names.

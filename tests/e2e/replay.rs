@@ -76,7 +76,8 @@ pub(crate) fn under_limits(trace: &Trace, limits: &str, nodes: &str, jobs: u64) 
 
 /// Makes time 0 a look of the backfill, the last before the first submission; the period of looks, milliseconds.
 pub(crate) fn align(loaded: &mut Loaded) -> i64 {
-    let (phase_ms, period_ms, hits) = looks(loaded);
+    let starts_s: Vec<i64> = loaded.recorded_start_ms.iter().flatten().map(|start| start / 1000).collect();
+    let (phase_ms, period_ms, hits) = looks(&starts_s);
     let before_ms = period_ms - phase_ms;
     loaded.workload.origin_ms -= before_ms;
     loaded.workload.submit_ms.iter_mut().for_each(|submit| *submit += before_ms);
@@ -122,21 +123,25 @@ fn jobs(trace: &Trace) -> Loaded {
     loaded
 }
 
-/// How many recorded starts are at the second of a look of the backfill.
-pub(crate) fn explained(trace: &Trace) -> usize {
-    looks(&jobs(trace)).2
+/// How many recorded starts are at the second of no look of the backfill.
+pub(crate) fn at_no_look(trace: &Trace) -> usize {
+    let jobs = &trace.jobs;
+    let recorded = |ix: &usize| jobs.name.get(*ix).is_some_and(|name| !WARM_UP.contains(&name));
+    let starts_ms: Vec<i64> = (0..jobs.start.len()).filter(recorded).filter_map(|ix| jobs.start.get(ix)).collect();
+    let first_ms = starts_ms.iter().copied().min().unwrap_or_default();
+    let starts_s: Vec<i64> = starts_ms.iter().map(|start| (start - first_ms) / 1000).collect();
+    starts_s.len() - looks(&starts_s).2
 }
 
-/// Phase and period of the backfill's looks that explain most start seconds (the middle one of equals), milliseconds, and how many.
-fn looks(loaded: &Loaded) -> (i64, i64, usize) {
-    let starts: Vec<i64> = loaded.recorded_start_ms.iter().flatten().map(|start| start / 1000).collect();
+/// Phase and period of the backfill's looks that explain most of these start seconds (the middle one of equals), milliseconds, and how many.
+fn looks(starts_s: &[i64]) -> (i64, i64, usize) {
     let explains = |phase: i64, period: i64| {
         let is_look = |second: &&i64| {
             let after = (**second * 1000 - phase).div_euclid(period)
                 + i64::from((**second * 1000 - phase).rem_euclid(period) > 0);
             (phase + period * after) / 1000 == **second
         };
-        starts.iter().filter(is_look).count()
+        starts_s.iter().filter(is_look).count()
     };
     let interval_ms = INTERVAL.as_millis() as i64;
     let grid: Vec<(i64, i64)> = (interval_ms..=interval_ms + 30)

@@ -131,7 +131,7 @@ fn shares_of_accounts_are_replayed() {
     let kept = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("slurm-shares");
     std::fs::create_dir_all(&kept).unwrap();
     let file = kept.join("recording.txt");
-    let (trace, into_a_look) = recording::record_bursts(&lab, &asked, |job| job.at_s, |job| submit(&lab, job), &file);
+    let recorded = recording::record_bursts(&lab, &asked, |job| job.at_s, |job| submit(&lab, job), &file);
     let limits = lab.limits(true);
     // The factors after the last end.
     let before = reckoned_ms(&lab);
@@ -143,8 +143,7 @@ fn shares_of_accounts_are_replayed() {
     drop(lab);
     std::fs::write(kept.join("limits.txt"), &limits).unwrap();
     std::fs::write(kept.join("standing.txt"), format!("{reckoned_ms}\n{standing}")).unwrap();
-    println!("{into_a_look} bursts ran into a look");
-    agrees(&trace, &limits, reckoned_ms, &standing);
+    agrees(&recorded.trace, &limits, reckoned_ms, &standing);
 }
 
 /// A recording made before, with what Slurm printed; `TRACECAST_SLURM_SHARES` names the folder of another.

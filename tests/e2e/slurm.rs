@@ -34,9 +34,6 @@ use tracecast_tests::{check, read};
 /// Seconds by which a run may differ from what was asked: starting and ending a job takes up to one each.
 const SLACK_S: f64 = 2.0;
 
-/// How often the workload is recorded, at most, until nothing disturbs it.
-const RECORDINGS: usize = 3;
-
 /// Jobs replayed from a file: name, user, GPUs, seconds.
 const REPLAYED: [(&str, &str, f64, f64); 10] = [
     ("one", "u1", 1.0, 3.0),
@@ -222,24 +219,8 @@ fn recorded_backfill() {
     let asked = workload::jobs();
     // Kept, as it takes minutes to make another.
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("slurm-recording.txt");
-    // The least disturbed of some: by how many bursts ran into a look, then by how many starts are at the second of no look.
-    let mut recorded: Option<((usize, usize), Trace, Vec<u8>)> = None;
-    for _ in 0..RECORDINGS {
-        let Some(lab) = Lab::with_scheduler(4, recording::SCHEDULER) else { return };
-        let (trace, into_a_look) = recording::record(&lab, &asked, &file);
-        drop(lab);
-        let disturbed = (into_a_look, asked.len().saturating_sub(replay::explained(&trace)));
-        println!("{into_a_look} bursts ran into a look, {} starts are at the second of no look", disturbed.1);
-        if recorded.as_ref().is_none_or(|(least, ..)| disturbed < *least) {
-            recorded = Some((disturbed, trace, std::fs::read(&file).unwrap()));
-        }
-        // The looks are found to a twentieth of a second, so a few starts may seem to be at none.
-        if disturbed.0 == 0 && disturbed.1 <= asked.len() / 20 {
-            break;
-        }
-    }
-    let (_, trace, text) = recorded.unwrap();
-    std::fs::write(&file, text).unwrap();
+    let record = || Some(recording::record(&Lab::with_scheduler(4, recording::SCHEDULER)?, &asked, &file));
+    let Some(trace) = recording::least_disturbed(record) else { return };
     assert_eq!(trace.ledger.quarantined, 0, "{:?}", trace.ledger);
 
     let found = jobs(&trace);
