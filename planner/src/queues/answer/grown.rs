@@ -7,7 +7,7 @@ use serde::Serialize;
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 
 use super::super::grown::GrownSetups;
-use super::QueuesAnswer;
+use super::{QueuesAnswer, QueuesCandidate};
 use crate::replay::growth::team::Team;
 use crate::replay::growth::{Growth, OverDraws, drawn_phrase, phrase};
 
@@ -47,6 +47,8 @@ pub struct QueuesUnderGrowth {
     pub of_growth: Option<GrownCandidate>,
     /// What holds for both, which is chosen; none if nothing does, and what is best on today's demand stands.
     pub of_both: Option<GrownCandidate>,
+    /// Every candidate, in the order of `candidates`.
+    pub ways: Vec<GrownCandidate>,
 }
 
 impl QueuesUnderGrowth {
@@ -71,15 +73,20 @@ impl QueuesUnderGrowth {
             of_todays_demand: candidate(found.of_today)?,
             of_growth: found.of_growth.and_then(candidate),
             of_both: found.of_both.and_then(candidate),
+            ways: (0..found.of.len()).map(candidate).collect::<Option<_>>()?,
         })
     }
 }
 
 impl QueuesAnswer {
+    /// The candidate, as it is on today's demand.
+    fn now(&self, of: &GrownCandidate) -> Option<&QueuesCandidate> {
+        self.candidates.get(usize::try_from(of.candidate).ok()?)
+    }
+
     /// What a candidate is, in words.
     fn way(&self, of: &GrownCandidate) -> String {
-        let candidate = usize::try_from(of.candidate).ok().and_then(|at| self.candidates.get(at));
-        candidate.map_or_else(String::new, |of| format!("{} ({})", super::render::nodes(of), of.order))
+        self.now(of).map_or_else(String::new, |of| format!("{} ({})", super::render::nodes(of), of.order))
     }
 
     /// Whether the plan holds when demand grows, in a sentence or two.
@@ -108,7 +115,18 @@ impl QueuesAnswer {
                 "Under growth alone the same would be chosen.".to_owned()
             }
             Some(_) if same(&grown.of_both) => "It is what holds for both demands, and the plan.".to_owned(),
-            Some(of) => format!("**The plan is what holds for both demands**: {}.", self.way(of)),
+            Some(of) => {
+                let price = self.now(of).zip(self.now(now)).map_or_else(String::new, |(plan, best)| {
+                    format!(
+                        " Until demand grows that has its price: the earlier jobs wait {} on average with it and {} at the 95 % quantile, with what is best on today's demand {} and {}.",
+                        format::duration(plan.earlier.mean_wait_s),
+                        format::duration(plan.earlier.p95_wait_s),
+                        format::duration(best.earlier.mean_wait_s),
+                        format::duration(best.earlier.p95_wait_s)
+                    )
+                });
+                format!("**The plan is what holds for both demands**: {}.{price}", self.way(of))
+            }
         };
         vec![lead, both]
     }
@@ -136,7 +154,7 @@ impl QueuesAnswer {
         ];
         for (what, of) in rows {
             let Some(of) = of else { continue };
-            let now = usize::try_from(of.candidate).ok().and_then(|at| self.candidates.get(at));
+            let now = self.now(of);
             table.rows.push(vec![
                 what.into(),
                 self.way(of).into(),

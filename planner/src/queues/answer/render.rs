@@ -8,7 +8,7 @@ use tracecast_analytics::report::{
 
 use super::super::measure::SLACK;
 use super::super::share::Sharing;
-use super::{QueuesAblation, QueuesAnswer, QueuesCandidate, VcPlan, WaitOf};
+use super::{GrownCandidate, QueuesAblation, QueuesAnswer, QueuesCandidate, VcPlan, WaitOf};
 use crate::replay::compare::IntervalEstimate;
 
 /// Setups that a table shows of those that were searched.
@@ -345,10 +345,12 @@ impl QueuesAnswer {
                 Column::text("Less today's, 95 % interval"),
                 Column::number("Later: 95 %"),
                 Column::text("Less today's, 95 % interval"),
+                Column::text("Verdict"),
             ],
         );
         let interval = |of: Option<IntervalEstimate>| of.map_or_else(|| "no job ran".to_owned(), between);
-        for (of, point) in self.candidates.iter().filter(|of| of.on_front).zip(&self.pareto) {
+        let on_front = self.candidates.iter().enumerate().filter(|(_, of)| of.on_front);
+        for ((at, of), point) in on_front.zip(&self.pareto) {
             table.rows.push(vec![
                 nodes(of).into(),
                 of.order.as_str().into(),
@@ -358,26 +360,44 @@ impl QueuesAnswer {
                 interval(point.mean_wait_change_s).into(),
                 Cell::Duration(of.later.p95_wait_s),
                 interval(point.p95_wait_change_s).into(),
+                if at == self.chosen { "chosen" } else { "" }.into(),
             ]);
         }
-        Section::new("queues-pareto", "The Pareto front").with_table(table).with_definition(
+        let section = Section::new("queues-pareto", "The Pareto front").with_table(table).with_definition(
             "Intervals are of the difference to today, job by job, by the moving-block bootstrap. A negative one is a gain.",
+        );
+        let off = self.setup().filter(|of| !of.on_front);
+        off.into_iter().map(|of| self.off_the_front(of)).fold(section, Section::with_text)
+    }
+
+    /// That the chosen is not on the front, and what it was chosen by instead.
+    fn off_the_front(&self, chosen: &QueuesCandidate) -> String {
+        let why = if self.growth.as_ref().is_some_and(|growth| growth.of_both.is_some()) {
+            "it has to hold with more work as well".to_owned()
+        } else {
+            format!("it was chosen by {}", self.objective.in_words())
+        };
+        format!(
+            "What was chosen is not on the front, as {why}: {} ({}), with which the earlier jobs wait {} on average and {} at the 95 % quantile.",
+            nodes(chosen),
+            chosen.order,
+            format::duration(chosen.earlier.mean_wait_s),
+            format::duration(chosen.earlier.p95_wait_s)
         )
     }
 
     fn tried(&self) -> Section {
-        let mut table = ReportTable::new(
-            "Every way that was tried",
-            vec![
-                Column::text("Nodes"),
-                Column::text("Order"),
-                Column::number("Earlier: mean"),
-                Column::number("95 %"),
-                Column::number("Later: mean"),
-                Column::number("95 %"),
-                Column::text("Verdict"),
-            ],
-        );
+        let mut columns = vec![
+            Column::text("Nodes"),
+            Column::text("Order"),
+            Column::number("Earlier: mean"),
+            Column::number("95 %"),
+            Column::number("Later: mean"),
+            Column::number("95 %"),
+        ];
+        columns.extend(self.growth.as_ref().map(|_| Column::text("With more work, allowed in draws")));
+        columns.push(Column::text("Verdict"));
+        let mut table = ReportTable::new("Every way that was tried", columns);
         let shown = self.shown();
         if shown.len() < self.candidates.len() {
             let all = format::count(self.candidates.len() as u64);
@@ -385,15 +405,18 @@ impl QueuesAnswer {
                 Some(format!("Of {all}: the list, and the {MOST_SEARCHED} that cost least of what was searched."));
         }
         for (at, of) in shown {
-            table.rows.push(vec![
+            let mut row = vec![
                 nodes(of).into(),
                 of.order.as_str().into(),
                 Cell::Duration(of.earlier.mean_wait_s),
                 Cell::Duration(of.earlier.p95_wait_s),
                 Cell::Duration(of.later.mean_wait_s),
                 Cell::Duration(of.later.p95_wait_s),
-                verdict(of, at == self.chosen).into(),
-            ]);
+            ];
+            let grown = self.growth.as_ref().map(|growth| (growth.draws, growth.ways.get(at)));
+            row.extend(grown.map(|(draws, way)| Cell::from(way.map_or_else(String::new, |way| with_more(way, draws)))));
+            row.push(verdict(of, at == self.chosen).into());
+            table.rows.push(row);
         }
         Section::new("queues-tried", "What was chosen from")
             .with_table(table)
@@ -423,9 +446,15 @@ impl QueuesAnswer {
     }
 
     fn front(&self) -> Chart {
-        let kinds = [("allowed", true), ("not allowed", false)].map(|(name, allowed)| {
-            let of = self.candidates.iter().filter(|of| of.allowed == allowed);
-            ChartSeries::new(name, Mark::Points, of.map(|of| (of.earlier.mean_wait_s, of.earlier.p95_wait_s)).collect())
+        let kind = |at: usize, of: &QueuesCandidate| match of.allowed {
+            _ if at == self.chosen => "chosen",
+            true => "allowed",
+            false => "not allowed",
+        };
+        let kinds = ["allowed", "not allowed", "chosen"].map(|name| {
+            let of = self.candidates.iter().enumerate().filter(|(at, of)| kind(*at, of) == name);
+            let points = of.map(|(_, of)| (of.earlier.mean_wait_s, of.earlier.p95_wait_s));
+            ChartSeries::new(name, Mark::Points, points.collect())
         });
         Chart::xy(
             "queues-front",
@@ -447,6 +476,21 @@ pub(super) fn nodes(of: &QueuesCandidate) -> String {
     std::iter::once(of.sharing.in_words()).chain(moved).chain(short).collect::<Vec<_>>().join(", ")
 }
 
+/// In how many draws of more work a way may be chosen, and whom it wrongs in the others.
+fn with_more(way: &GrownCandidate, draws: u64) -> String {
+    let wrongs = in_short(&way.wronged).map_or_else(String::new, |who| format!(", wrongs {who}"));
+    format!("{} of {draws}{wrongs}", way.allowed_draws)
+}
+
+/// The first of some names, and how many more there are; `None` without any.
+fn in_short(names: &[String]) -> Option<String> {
+    match names {
+        [] => None,
+        [one] => Some(one.clone()),
+        [first, rest @ ..] => Some(format!("{first}, {} more", rest.len())),
+    }
+}
+
 /// An interval of a difference of waits.
 fn between(of: IntervalEstimate) -> String {
     let signed = |s: f64| {
@@ -458,13 +502,12 @@ fn between(of: IntervalEstimate) -> String {
 
 /// Why a candidate was not chosen, or that it was.
 fn verdict(of: &QueuesCandidate, chosen: bool) -> String {
-    match (of.complete, of.wronged.as_slice()) {
-        (false, _) => "some jobs could not run".to_owned(),
-        (true, []) if chosen => "chosen".to_owned(),
-        (true, []) if of.on_front => "on the front".to_owned(),
-        (true, []) => String::new(),
-        (true, [one]) => format!("wrongs {one}"),
-        (true, [first, rest @ ..]) => format!("wrongs {first}, {} more", rest.len()),
+    match in_short(&of.wronged) {
+        _ if !of.complete => "some jobs could not run".to_owned(),
+        Some(who) => format!("wrongs {who}"),
+        None if chosen => "chosen".to_owned(),
+        None if of.on_front => "on the front".to_owned(),
+        None => String::new(),
     }
 }
 
@@ -472,6 +515,7 @@ fn verdict(of: &QueuesCandidate, chosen: bool) -> String {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use tracecast_analytics::Trace;
+    use tracecast_analytics::report::{Block, Plot};
 
     use super::super::super::emit::tests::plan;
     use super::super::super::journal::SearchRun;
@@ -534,5 +578,50 @@ mod tests {
         assert_eq!(check.differs, said.contains("theory and the replays disagree"));
         check.differs = true;
         assert!(answer.report().summary.join(" ").contains("disagree** on pooling, by more than 3 times"));
+    }
+
+    #[test]
+    fn what_holds_with_more_work_is_told_with_its_price_and_for_each_way() {
+        let growth = Growth::new(1.3, Vec::new(), 3, 1).unwrap();
+        let asked = QueuesRequest { growth: Some(growth), ..request(None) };
+        let mut answer =
+            QueuesAnswer::of(&Trace::default(), &uneven(300), String::new(), &asked, SearchRun::default()).unwrap();
+        let (ways, chosen) = (answer.candidates.len(), answer.chosen);
+        let grown = answer.growth.as_mut().unwrap();
+        assert_eq!(grown.ways.len(), ways);
+        assert_eq!(grown.ways.get(chosen), grown.of_both.as_ref());
+        assert!(grown.ways.iter().zip(0..).all(|(way, at)| way.candidate == at));
+        // As if another way were best today and wronged b with more work.
+        let other = (1..ways).find(|at| *at != chosen).unwrap();
+        grown.ways[other] =
+            GrownCandidate { allowed_draws: 2, wronged: vec!["b".to_owned()], ..grown.ways[other].clone() };
+        grown.of_todays_demand = grown.ways[other].clone();
+        answer.candidates[chosen].earlier.mean_wait_s = 22.0 * 60.0;
+        answer.candidates[other].earlier.mean_wait_s = 14.0 * 60.0;
+        let said = answer.when_grown().join(" ");
+        assert!(said.contains("has its price: the earlier jobs wait 22 min on average with it"), "{said}");
+        assert!(said.contains("with what is best on today's demand 14 min and"), "{said}");
+        let Some(Block::Table(tried)) = answer.tried().blocks.into_iter().next() else { unreachable!("a table") };
+        let of = |at: usize| format!("{:?}", tried.rows[at]);
+        assert!(of(other).contains("2 of 3, wrongs b"), "{}", of(other));
+        assert!(of(chosen).contains("3 of 3") && of(chosen).contains("chosen"), "{}", of(chosen));
+    }
+
+    #[test]
+    fn the_chosen_is_marked_on_the_front_or_told_beside_it() {
+        let mut answer = plan(Sharing::OnePool, None);
+        let chosen = answer.chosen;
+        answer.candidates[chosen].on_front = true;
+        let front = answer.on_the_front();
+        let [Block::Table(table)] = front.blocks.as_slice() else { unreachable!("a table alone: {front:?}") };
+        assert_eq!(format!("{table:?}").matches("\"chosen\"").count(), 1, "{table:?}");
+        answer.candidates[chosen].on_front = false;
+        let front = answer.on_the_front();
+        let [Block::Table(table), Block::Text(said)] = front.blocks.as_slice() else { unreachable!("{front:?}") };
+        assert!(!format!("{table:?}").contains("\"chosen\""), "{table:?}");
+        assert!(said.contains("not on the front, as it was chosen by"), "{said}");
+        let Plot::Xy(series) = answer.front().plot else { unreachable!("points") };
+        let marked = series.iter().find(|series| series.name == "chosen").map(|series| series.points.len());
+        assert_eq!(marked, Some(1));
     }
 }
