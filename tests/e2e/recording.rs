@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 use tracecast_analytics::Trace;
 
 use crate::lab::Lab;
-use crate::replay;
 use crate::workload::Asked;
 
 /// How often the lab's backfill looks at the queue (`bf_interval`): the scheduling interval.
@@ -96,7 +95,7 @@ pub(crate) fn record_bursts<T>(
     }
     lab.run(&["wait", "300"]);
     let trace = lab.accounting(file);
-    let disturbed = (into_a_look, replay::at_no_look(&trace));
+    let disturbed = (into_a_look, at_no_look(&trace));
     let recording =
         Recording { text: std::fs::read(file).unwrap(), file: file.to_owned(), jobs: jobs.len(), trace, disturbed };
     println!("{recording}");
@@ -117,6 +116,38 @@ pub(crate) fn least_disturbed(mut record: impl FnMut() -> Option<Recording>) -> 
     }
     std::fs::write(&least.file, &least.text).unwrap();
     Some(least.trace)
+}
+
+/// How many recorded starts are at the second of no look of the backfill.
+fn at_no_look(trace: &Trace) -> usize {
+    let jobs = &trace.jobs;
+    let recorded = |ix: &usize| jobs.name.get(*ix).is_some_and(|name| !WARM_UP.contains(&name));
+    let starts_ms: Vec<i64> = (0..jobs.start.len()).filter(recorded).filter_map(|ix| jobs.start.get(ix)).collect();
+    let first_ms = starts_ms.iter().copied().min().unwrap_or_default();
+    let starts_s: Vec<i64> = starts_ms.iter().map(|start| (start - first_ms) / 1000).collect();
+    starts_s.len() - looks(&starts_s).2
+}
+
+/// Phase and period of the backfill's looks that explain most of these start seconds (the middle one of equals), milliseconds, and how many.
+pub(crate) fn looks(starts_s: &[i64]) -> (i64, i64, usize) {
+    let explains = |phase: i64, period: i64| {
+        let is_look = |second: &&i64| {
+            let after = (**second * 1000 - phase).div_euclid(period)
+                + i64::from((**second * 1000 - phase).rem_euclid(period) > 0);
+            (phase + period * after) / 1000 == **second
+        };
+        starts_s.iter().filter(is_look).count()
+    };
+    let interval_ms = INTERVAL.as_millis() as i64;
+    let grid: Vec<(i64, i64)> = (interval_ms..=interval_ms + 30)
+        .flat_map(|period| (0..interval_ms).step_by(50).map(move |phase| (phase, period)))
+        .collect();
+    let hits: Vec<usize> = grid.iter().map(|(phase, period)| explains(*phase, *period)).collect();
+    let most = *hits.iter().max().unwrap();
+    let best: Vec<(i64, i64)> =
+        grid.into_iter().zip(&hits).filter(|(_, hits)| **hits == most).map(|(at, _)| at).collect();
+    let (phase, period) = best[best.len() / 2];
+    (phase, period, most)
 }
 
 /// A recording made before, whose file this variable of the environment names.

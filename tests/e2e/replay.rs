@@ -12,7 +12,7 @@ use tracecast_planner::replay::fidelity::kendall_tau_b;
 use tracecast_planner::replay::input::{LimitFile, Loaded, Options, Site, load};
 use tracecast_planner::sim::{Estimate, Order, Policy, Scan, Schedule, Weights, simulate};
 
-use crate::recording::{self, INTERVAL, WARM_UP};
+use crate::recording::{self, INTERVAL, WARM_UP, looks};
 
 const NODES: &str = "[[vc]]\nname = \"*\"\nnodes = 4\ngpus_per_node = 8\n";
 
@@ -121,38 +121,6 @@ fn jobs(trace: &Trace) -> Loaded {
     assert!(loaded.workload.warm.is_empty() && loaded.workload.len() >= 150, "{} jobs", loaded.workload.len());
     assert!(loaded.workload.requested_ms.iter().all(Option::is_some));
     loaded
-}
-
-/// How many recorded starts are at the second of no look of the backfill.
-pub(crate) fn at_no_look(trace: &Trace) -> usize {
-    let jobs = &trace.jobs;
-    let recorded = |ix: &usize| jobs.name.get(*ix).is_some_and(|name| !WARM_UP.contains(&name));
-    let starts_ms: Vec<i64> = (0..jobs.start.len()).filter(recorded).filter_map(|ix| jobs.start.get(ix)).collect();
-    let first_ms = starts_ms.iter().copied().min().unwrap_or_default();
-    let starts_s: Vec<i64> = starts_ms.iter().map(|start| (start - first_ms) / 1000).collect();
-    starts_s.len() - looks(&starts_s).2
-}
-
-/// Phase and period of the backfill's looks that explain most of these start seconds (the middle one of equals), milliseconds, and how many.
-fn looks(starts_s: &[i64]) -> (i64, i64, usize) {
-    let explains = |phase: i64, period: i64| {
-        let is_look = |second: &&i64| {
-            let after = (**second * 1000 - phase).div_euclid(period)
-                + i64::from((**second * 1000 - phase).rem_euclid(period) > 0);
-            (phase + period * after) / 1000 == **second
-        };
-        starts_s.iter().filter(is_look).count()
-    };
-    let interval_ms = INTERVAL.as_millis() as i64;
-    let grid: Vec<(i64, i64)> = (interval_ms..=interval_ms + 30)
-        .flat_map(|period| (0..interval_ms).step_by(50).map(move |phase| (phase, period)))
-        .collect();
-    let hits: Vec<usize> = grid.iter().map(|(phase, period)| explains(*phase, *period)).collect();
-    let most = *hits.iter().max().unwrap();
-    let best: Vec<(i64, i64)> =
-        grid.into_iter().zip(&hits).filter(|(_, hits)| **hits == most).map(|(at, _)| at).collect();
-    let (phase, period) = best[best.len() / 2];
-    (phase, period, most)
 }
 
 pub(crate) fn compare(loaded: &Loaded, schedule: &Schedule) -> Agreement {

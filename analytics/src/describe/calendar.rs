@@ -4,6 +4,8 @@
 //!
 //! Worked number: 48 submissions in two days, all at 10:xx local: 24 an hour at 10, none at other hours.
 
+mod charts;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -16,10 +18,8 @@ use crate::facts::activity::Activity;
 use crate::facts::capacity::samples_by_name;
 use crate::facts::observed::Observed;
 use crate::facts::occupancy::{Steps, sum};
+use crate::report::Section;
 use crate::report::format::{counted, integer, percent};
-use crate::report::{
-    Axis, BarLayout, BarSeries, Cell, Chart, ChartSeries, Column, Mark, Reference, ReportTable, Section,
-};
 use crate::time::{DAY_MS, HOUR_MS, LocalTime, Zone};
 
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -542,206 +542,8 @@ impl CalendarLoad {
             self.submissions_by_weekday_hour = counts;
         }
     }
-
-    /// Time as the charts tell it: in the cluster's zone.
-    fn time_axis(&self) -> Axis {
-        let zone = jiff::tz::TimeZone::get(&self.zone).unwrap_or(jiff::tz::TimeZone::UTC);
-        if self.has_calendar { Axis::time("Time", zone) } else { Axis::duration("Time since the trace began") }
-    }
-
-    fn node_chart(&self, nodes: &NodeUse) -> Chart {
-        let points = nodes.curve.iter().map(|(ms, value)| (*ms as f64 / 1_000.0, *value)).collect();
-        let mut chart = Chart::xy(
-            "nodes-in-use",
-            "Nodes in use",
-            self.time_axis(),
-            Axis::linear("Nodes").within(0.0, nodes.peak_nodes.max(nodes.total_nodes.unwrap_or(0.0)) * 1.05),
-            vec![ChartSeries::new("in use", Mark::Area, points)],
-        )
-        .with_reading(
-            "Each point is the mean over about a 600th of the series. A node counts as in use when any of its GPUs is.",
-        );
-        if let Some(there) = nodes.total_nodes {
-            chart = chart.with_reference(Reference::Horizontal { at: there, label: "there are".to_owned() });
-        }
-        chart
-    }
-
-    fn use_chart(&self, gpus: &CalendarUse) -> Chart {
-        let points = gpus.curve.iter().map(|(ms, value)| (*ms as f64 / 1_000.0, *value)).collect();
-        let mut chart = Chart::xy(
-            "gpus-in-use",
-            "GPUs in use",
-            self.time_axis(),
-            Axis::linear("GPUs").within(0.0, gpus.peak_gpus.max(gpus.capacity_gpus.unwrap_or(0.0)) * 1.05),
-            vec![ChartSeries::new("in use", Mark::Area, points)],
-        )
-        .with_reading("Each point is the mean over about a 600th of the observation. Days without submissions, outages and the ends of the record show here first.");
-        if let Some(capacity) = gpus.capacity_gpus {
-            chart = chart.with_reference(Reference::Horizontal { at: capacity, label: "there are".to_owned() });
-        }
-        chart
-    }
-
-    fn hour_chart(&self) -> Chart {
-        Chart::bars(
-            "submissions-by-hour",
-            "Submissions by hour of day",
-            Axis::linear("Jobs an hour"),
-            BarLayout::Grouped,
-            self.by_hour.iter().map(|hour| hour.hour.to_string()).collect(),
-            vec![BarSeries::new("submissions", self.by_hour.iter().map(|hour| hour.submissions).collect())],
-        )
-        .with_reading("Mean over the days observed, local time. A deep night valley is room for deferrable work or for powering nodes down.")
-    }
-
-    fn week_chart(&self) -> Chart {
-        let values = self
-            .submissions_by_weekday_hour
-            .iter()
-            .map(|row| row.iter().map(|count| Some(*count as f64)).collect())
-            .collect();
-        Chart::heatmap(
-            "submissions-by-week",
-            "Submissions by weekday and hour",
-            (0..24).map(|hour| hour.to_string()).collect(),
-            WEEKDAYS.iter().map(|day| (*day).to_owned()).collect(),
-            values,
-            Axis::linear("Jobs submitted"),
-        )
-        .with_reading(
-            "Darker is more jobs over the whole observation. A single dark cell is usually one burst, not a habit.",
-        )
-    }
-
-    fn weekday_table(&self) -> ReportTable {
-        let mut table = ReportTable::new(
-            "By weekday",
-            vec![Column::text("Day"), Column::number("Jobs a day"), Column::number("GPUs in use, mean")],
-        );
-        let one = |value: f64| Cell::Float { value, digits: 1 };
-        for (ix, day) in WEEKDAYS.iter().enumerate() {
-            let of = |column: &[Option<f64>]| Cell::opt(column.get(ix).copied().flatten(), one);
-            table.rows.push(vec![(*day).into(), of(&self.submissions_by_weekday), of(&self.gpus_in_use_by_weekday)]);
-        }
-        table
-    }
-
-    fn month_table(&self) -> ReportTable {
-        let mut table = ReportTable::new(
-            "Jobs submitted and GPUs in use by month",
-            vec![
-                Column::text("Month"),
-                Column::number("Up to one GPU"),
-                Column::number("Several GPUs"),
-                Column::number("No GPU or unknown"),
-                Column::number("GPUs in use, mean"),
-            ],
-        );
-        for month in &self.by_month {
-            table.rows.push(vec![
-                Cell::from(month.month.as_str()),
-                super::summary::int(month.single_gpu_jobs),
-                super::summary::int(month.multi_gpu_jobs),
-                super::summary::int(month.other_jobs),
-                Cell::opt(month.gpus_in_use, |value| Cell::Float { value, digits: 1 }),
-            ]);
-        }
-        table
-    }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-    use crate::schema::ActivityRow;
-    use crate::trace::Trace;
-
-    // 1970-01-01 00:00 UTC is 05:30 in Kolkata: one hour of use lies half in hour 5 and half in hour 6 there.
-    #[test]
-    fn a_zone_off_by_half_an_hour_splits_use_as_it_splits_time() {
-        let zone = Zone::named("Asia/Kolkata").unwrap();
-        let mut seen: BTreeMap<u8, (f64, i64)> = BTreeMap::new();
-        by_local_hour(&zone, &Steps::of_intervals([(0, HOUR_MS / 2, 4.0)]), 0, HOUR_MS, |local, area, length| {
-            let hour = seen.entry(local.hour).or_default();
-            hour.0 += area;
-            hour.1 += length;
-        });
-        let half = HOUR_MS / 2;
-        assert_eq!(seen, BTreeMap::from([(5, (4.0 * half as f64, half)), (6, (0.0, half))]));
-    }
-
-    #[test]
-    fn a_series_of_nodes_alone_is_load_too() {
-        let mut trace = Trace::default();
-        for (ts, active) in [(0, 3.0), (60_000, 5.0)] {
-            trace.activity.push(ActivityRow {
-                scope: Some("cluster".into()),
-                name: Some("c".into()),
-                ts: Some(ts),
-                nodes_active: Some(active),
-                nodes_total: Some(10.0),
-                ..ActivityRow::default()
-            });
-        }
-        let load = CalendarLoad::of(&JobFacts::of(&trace)).unwrap();
-        let nodes = load.nodes_in_use.as_ref().unwrap();
-        // 3 nodes for a minute, then 5 for another.
-        assert_eq!((nodes.from_ms, nodes.to_ms), (0, 120_000));
-        assert_eq!((nodes.mean_nodes, nodes.peak_nodes, nodes.utilisation), (4.0, 5.0, Some(0.4)));
-        assert!(load.gpus_in_use.is_none() && load.by_hour.is_empty());
-        assert_eq!(load.section().finding, "On average **4** nodes were in use of 10, **40.0 %**; at the peak 5.");
-    }
-    /// An hour each: 4 of 10 nodes, then 26 h at zero, then 4 again.
-    fn interrupted() -> Trace {
-        let mut trace = Trace::default();
-        for hour in 0..28 {
-            let active = if hour == 0 || hour == 27 { 4.0 } else { 0.0 };
-            trace.activity.push(ActivityRow {
-                scope: Some("cluster".into()),
-                name: Some("c".into()),
-                ts: Some(hour * HOUR_MS),
-                nodes_active: Some(active),
-                nodes_total: Some(10.0),
-                gpus_running: Some(active * 8.0),
-                gpus_total: Some(80.0),
-                ..ActivityRow::default()
-            });
-        }
-        trace
-    }
-
-    #[test]
-    fn hours_in_which_a_whole_cluster_is_at_zero_are_left_out() {
-        let trace = interrupted();
-        let load = CalendarLoad::of(&JobFacts::of(&trace)).unwrap();
-        let nodes = load.nodes_in_use.as_ref().unwrap();
-        assert_eq!((nodes.mean_nodes, nodes.utilisation, nodes.outage_hours), (4.0, Some(0.4), 26.0));
-        // 2 h of 4 nodes in 28 h of 10.
-        assert!((nodes.utilisation_with_outages.unwrap() - 8.0 / 280.0).abs() < 1e-12);
-        assert_eq!(nodes.curve.iter().map(|(_, nodes)| *nodes).fold(f64::NAN, f64::min), 4.0);
-        let gpus = load.gpus_in_use.as_ref().unwrap();
-        assert_eq!((gpus.mean_gpus, gpus.utilisation, gpus.outage_hours), (32.0, Some(0.4), 26.0));
-        let section = load.section();
-        let coverage = section.coverage.unwrap();
-        assert!(coverage.contains("26.0 h") && coverage.contains("Counted as idle"), "{coverage}");
-        // The mean of an hour of the day is over the hours that were counted: 00:00 and 03:00 of the next day.
-        let mut dated = trace;
-        dated.basis = crate::time::TimeBasis::Utc;
-        let load = CalendarLoad::of(&JobFacts::of(&dated)).unwrap();
-        let known: Vec<(u8, f64)> = load.by_hour.iter().filter_map(|h| Some((h.hour, h.gpus_in_use?))).collect();
-        assert_eq!(known, [(0, 32.0), (3, 32.0)]);
-    }
-
-    #[test]
-    fn a_night_without_jobs_after_a_quiet_evening_is_idle() {
-        let mut trace = interrupted();
-        // 1 of 10 nodes before the fall: nothing says that the counting failed.
-        trace.activity.nodes_active.set(0, Some(1.0));
-        let load = CalendarLoad::of(&JobFacts::of(&trace)).unwrap();
-        let nodes = load.nodes_in_use.as_ref().unwrap();
-        assert_eq!((nodes.outage_hours, nodes.utilisation_with_outages), (0.0, None));
-        assert!((nodes.mean_nodes - 5.0 / 28.0).abs() < 1e-12);
-    }
-}
+mod tests;

@@ -1,26 +1,23 @@
-//! A trained predictor of durations: boosted trees, their calibration, and the history they look at, in one file; it learns from events.
+//! A trained predictor of durations: boosted trees, their calibration, and the history they look at, in one file (`file`); it learns from events.
 //!
 //! Training plays the whole trace, calibrates on what models fitted earlier would have said of its last 30 % (and up to two weeks before) (no job is calibrated on by a model
 //! that learned from it), and fits the trees once more on all that ended. On the same 30 % it is seen whether the trees may be used: if their intervals did
 //! not hold, they were worse than the running mean, or a plain model that passes has less loss, that one is used, and if none passes, what is predicted is marked `unsure`. A job that has been submitted can be asked about again at an age.
 //!
-//! **File**: one line of JSON (format, version, sections with their sizes and SHA-256, what it was trained on), then the sections: history and
-//! calibration as JSON, rows to train on again as numbers, and the trees as numbers, each compressed with zstd. An earlier program
-//! refuses a later file by its version; of files of versions 1 and 2, this one says that they are to be trained again.
-//!
 //! Worked example: trained on 1,000 jobs, `predict` for a job of a user with ten like jobs of about 100 s gives a median near 100 s; after
 //! `observe` of an eleventh that ran 1,000 s it gives more.
+
+mod file;
 
 use std::collections::{HashMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 use tracecast_analytics::facts::SizeClass;
-use tracecast_analytics::ingest::sha256;
 use tracecast_analytics::time::within_reach;
 
 use super::calibrate::{About, Calibrator, Class, Spread};
 use super::distribution::Distribution;
-use super::forecast::{self, Model, OUTPUT_NAMES, Plain, Quartet, Settings};
+use super::forecast::{self, Model, Plain, Quartet, Settings};
 use super::rows::{Rows, play};
 use crate::duration::backtest::{self, BacktestOptions};
 use crate::duration::order;
@@ -29,19 +26,9 @@ use crate::feature::{Past, Store, log_limit, log_run};
 use crate::job::{Event, Prediction, Submission};
 use crate::matrix::Matrix;
 use crate::model::boosted::FittedTrees;
-use crate::model_file::Format;
 use crate::timeline::Timeline;
 use crate::watch::Watch;
 
-/// The file.
-const FORMAT: Format = Format {
-    name: "tracecast-duration-model",
-    version: 3,
-    oldest: 3,
-    longest: 8 << 30,
-    of: "tracecast",
-    command: "tracecast train duration",
-};
 /// Rows kept to train on again.
 const KEPT: usize = 50_000;
 /// Open jobs remembered, some 2 KB each: beyond, the tenth that have been open longest are forgotten.
@@ -154,14 +141,6 @@ pub struct Foretold {
     pub distribution: Distribution,
     /// Whether too few jobs have ended to calibrate it.
     pub short: bool,
-}
-
-/// What the first line of the file says of the training.
-#[derive(Debug, Serialize, Deserialize)]
-struct Header {
-    trained: Trained,
-    /// SHA-256 of the names of all features: trees know them by their number.
-    features: String,
 }
 
 /// Trees trained again, to be taken up by [`Predictor::adopt`].
@@ -538,92 +517,10 @@ impl Predictor {
         self.state.ended_since = self.state.ended_since.saturating_sub(seen);
         self.trees = trees;
     }
-
-    /// The predictor as the bytes of its file.
-    ///
-    /// # Errors
-    /// If it cannot be written down.
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let wrong = |reason: String| Error::ModelFile {
-            file: "the model".to_owned(),
-            found: reason,
-            remedy: "report this; it should not happen".to_owned(),
-        };
-        let state = serde_json::to_vec(&self.state).map_err(|error| wrong(error.to_string()))?;
-        let rows = pack(&self.state.kept);
-        let trees = self.trees.encode();
-        let named = [("state", &state), (ROWS, &rows), (TREES, &trees)].into_iter();
-        let features = features_of(&self.state.store);
-        let header = Header { trained: self.state.trained.clone(), features };
-        FORMAT.write(header, named.map(|(name, bytes)| (name.to_owned(), bytes))).map_err(wrong)
-    }
-
-    /// The predictor from the bytes of a file; `file` is what to call it in messages.
-    ///
-    /// # Errors
-    /// If it is no such file, is damaged, or of a later version.
-    pub fn from_bytes(file: &str, bytes: &[u8]) -> Result<Self> {
-        let mut opened = FORMAT.open::<Header>(file, bytes)?;
-        let mut state: State = opened.take_json("state")?;
-        if opened.fields.features != features_of(&state.store)
-            || state.columns.iter().any(|column| *column as usize >= state.store.width())
-        {
-            let found = "the model looks at other features than this program has".to_owned();
-            let remedy = "train it again (`tracecast train duration`), or use the program that wrote it";
-            return Err(opened.refusal.with(found, remedy));
-        }
-        state.kept = unpack(&opened.take(ROWS)?, state.store.width());
-        let columns = state.columns.len();
-        let trees = FittedTrees::decode(&opened.take(TREES)?)
-            .filter(|trees| trees.width() == columns && trees.outputs() == OUTPUT_NAMES.len())
-            .ok_or_else(|| opened.refusal.damaged("the trees are damaged".to_owned()))?;
-        Ok(Self { state, trees })
-    }
-
-    /// The trees of one of `mean`, `p10`, `p50`, `p90` as XGBoost's JSON, and the names of their features.
-    ///
-    /// # Errors
-    /// If there is no such model.
-    pub fn xgboost_json(&self, which: &str) -> Result<(Vec<u8>, Vec<String>)> {
-        let Some(output) = OUTPUT_NAMES.iter().position(|name| *name == which) else {
-            let known = OUTPUT_NAMES.map(str::to_owned).to_vec();
-            return Err(Error::Unknown { what: "model", found: format!("`{which}`"), known });
-        };
-        let trees = serde_json::to_vec_pretty(&self.trees.xgboost_json(output))
-            .map_err(|error| Error::Defect(format!("write the trees as JSON: {error}")))?;
-        let names = self.state.store.columns();
-        let named =
-            self.state.columns.iter().map(|column| names.get(*column as usize).cloned().unwrap_or_default()).collect();
-        Ok((trees, named))
-    }
-}
-
-/// Name of the section of trees.
-const TREES: &str = "trees";
-
-/// Name of the section of rows to train on again: the label, then the features of each, as little-endian 32-bit numbers.
-const ROWS: &str = "rows";
-
-fn pack(kept: &VecDeque<Kept>) -> Vec<u8> {
-    let numbers = kept.iter().flat_map(|example| std::iter::once(&example.y).chain(&example.row));
-    numbers.flat_map(|value| value.to_le_bytes()).collect()
-}
-
-fn unpack(bytes: &[u8], width: usize) -> VecDeque<Kept> {
-    let number = |four: &[u8]| four.try_into().map_or(f32::NAN, f32::from_le_bytes);
-    let row = |row: &[u8]| {
-        let mut numbers = row.chunks_exact(4).map(number);
-        Kept { y: numbers.next().unwrap_or(f32::NAN), row: numbers.collect() }
-    };
-    bytes.chunks_exact(4 * (width + 1)).map(row).collect()
 }
 
 fn unknown(job_id: &str) -> String {
     format!("job {job_id} is not known to be open; post its submission first")
-}
-
-fn features_of(store: &Store) -> String {
-    sha256(store.columns().join("\n").as_bytes())
 }
 
 fn kept_rows(rows: &Rows, which: &[u32]) -> VecDeque<Kept> {
@@ -685,113 +582,4 @@ fn choose(rows: &Rows, from_ms: i64, limits: bool, options: &BacktestOptions, wa
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
-mod tests {
-    use super::*;
-    use crate::feature::Known;
-    use crate::model::boosted::Trees;
-    use crate::timeline::Job;
-
-    /// Users whose jobs run about 100 s or 10,000 s.
-    fn timeline(jobs: u32) -> Timeline {
-        let job = |at: u32| {
-            // As good as drawn: what came before says nothing.
-            let long = (at.wrapping_mul(2_654_435_761) >> 16).is_multiple_of(3);
-            let run_s = if long { 10_000.0 } else { 100.0 } * (1.0 + f64::from(at * 7919 % 100) / 200.0);
-            // Far apart, so that only who submits tells how long.
-            let submit_ms = i64::from(at) * 20_000_000;
-            let submission = Submission {
-                job_id: format!("j{at}"),
-                submit_ms,
-                user: Some(if long { "ann" } else { "bob" }.to_owned()),
-                gpus: 1.0,
-                ..Submission::default()
-            };
-            Job::without_wait(at, submission, run_s)
-        };
-        let known = Known { user: true, ..Known::default() };
-        Timeline { jobs: (0..jobs).map(job).collect(), known, ..Timeline::default() }
-    }
-
-    fn options() -> BacktestOptions {
-        let trees = Trees { trees: 60, leaves: 8, rate: 0.2, rows: 0.8, columns: 0.8, least: 5.0, ..Trees::default() };
-        BacktestOptions { settings: Settings { trees, ..Settings::default() }, ..BacktestOptions::default() }
-    }
-
-    fn ask(user: &str, submit_ms: i64) -> Submission {
-        Submission {
-            job_id: format!("new-{user}"),
-            submit_ms,
-            user: Some(user.to_owned()),
-            gpus: 1.0,
-            ..Submission::default()
-        }
-    }
-
-    #[test]
-    fn it_predicts_what_it_saw_learns_and_is_the_same_once_read_again() {
-        let mut predictor = Predictor::train(&timeline(800), &options()).unwrap();
-        let now_ms = 800 * 20_000_000;
-        let said = predictor.predict(&[ask("ann", now_ms), ask("bob", now_ms)], None).unwrap();
-        assert!((5000.0..20_000.0).contains(&said[0].p50_s), "{said:?}");
-        assert!((80.0..200.0).contains(&said[1].p50_s), "{said:?}");
-        assert!(
-            said.iter().all(|prediction| prediction.p05_s <= prediction.p50_s && prediction.p50_s <= prediction.p95_s)
-        );
-        let read = Predictor::from_bytes("m", &predictor.to_bytes().unwrap()).unwrap();
-        assert_eq!(read.to_bytes().unwrap(), predictor.to_bytes().unwrap());
-        assert_eq!(read.predict(&[ask("ann", now_ms)], None).unwrap()[0], said[0]);
-        // Bob's next job is known at once to run long, and is given more, the longer it runs.
-        for at in 0..30 {
-            let submit_ms = now_ms + at * 1000;
-            let job = Submission { job_id: format!("x{at}"), ..ask("bob", submit_ms) };
-            predictor.observe(&Event::Submitted(job)).unwrap();
-            predictor.observe(&Event::Started { job_id: format!("x{at}"), time_ms: submit_ms }).unwrap();
-        }
-        let distribution = |at_s: i64| predictor.law_of_running("x0", now_ms + at_s * 1000).unwrap().quantile_s(0.5);
-        assert!(distribution(50) <= distribution(5000) && distribution(5000) >= 5000.0);
-        for at in 0..30 {
-            let time_ms = now_ms + 9_000_000 + at * 1000;
-            let end = Event::Ended { job_id: format!("x{at}"), time_ms, run_s: None, failed: None };
-            predictor.observe(&end).unwrap();
-            assert!(predictor.observe(&end).is_err(), "an end is told once");
-        }
-        assert_eq!(predictor.ended_since_training(), 30);
-        let after = predictor.predict(&[ask("bob", now_ms + 10_000_000)], None).unwrap();
-        assert!(after[0].mean_s > said[1].mean_s, "{} is no more than {}", after[0].mean_s, said[1].mean_s);
-        let retrained = predictor.trainer()().unwrap();
-        predictor.adopt(retrained);
-        assert_eq!(predictor.ended_since_training(), 0);
-    }
-
-    #[test]
-    fn what_cannot_be_is_refused_and_changes_nothing() {
-        let mut predictor = Predictor::train(&timeline(300), &options()).unwrap();
-        let before = predictor.to_bytes().unwrap();
-        let now_ms = predictor.trained().to_ms;
-        let refused = [
-            Event::Started { job_id: "nobody".to_owned(), time_ms: 1 },
-            Event::Ended { job_id: "nobody".to_owned(), time_ms: 1, run_s: None, failed: None },
-            Event::Submitted(Submission { gpus: f64::NAN, ..ask("ann", now_ms) }),
-            Event::Submitted(Submission { gpus: -1.0, ..ask("ann", now_ms) }),
-        ];
-        for event in refused {
-            assert!(predictor.observe(&event).is_err());
-        }
-        assert_eq!(predictor.to_bytes().unwrap(), before);
-    }
-
-    #[test]
-    fn a_damaged_or_later_file_is_told_and_never_taken() {
-        let bytes = Predictor::train(&timeline(300), &options()).unwrap().to_bytes().unwrap();
-        let line = bytes.iter().position(|byte| *byte == b'\n').unwrap();
-        let told = |bytes: &[u8]| Predictor::from_bytes("m", bytes).unwrap_err().to_string();
-        assert!(told(b"").contains("no model file") && told(b"{}\n").contains("no model file"));
-        assert!(told(&bytes[..bytes.len() - 1]).contains("ends within"));
-        let mut flipped = bytes.clone();
-        flipped[line + 100] ^= 1;
-        assert!(told(&flipped).contains("SHA-256"));
-        let head = String::from_utf8(bytes[..line].to_vec()).unwrap().replace("\"version\":3", "\"version\":4");
-        assert!(told(&[head.as_bytes(), &bytes[line..]].concat()).contains("version 4"));
-        assert!(Predictor::from_bytes("m", &bytes).is_ok());
-    }
-}
+mod tests;

@@ -1,0 +1,111 @@
+//! What the report says of changes, of more work and of the front.
+
+use tracecast_analytics::Trace;
+use tracecast_analytics::report::{Block, Plot};
+
+use super::super::super::emit::tests::plan;
+use super::super::super::journal::SearchRun;
+use super::super::super::search::QueuesRequest;
+use super::super::super::search::tests::{request, uneven};
+use super::super::super::setup::QueueChange;
+use super::super::QueuesAblation;
+use super::*;
+use crate::replay::growth::Growth;
+
+#[test]
+fn what_the_incentive_needs_is_not_called_needless() {
+    let mut answer = plan(Sharing::Borrowing { ceiling: None, reclaim: true }, None);
+    let later = answer.held_out.recommended;
+    let without = |change: QueueChange, allowed: bool, mean_wait_s: f64| QueuesAblation {
+        change,
+        allowed,
+        allowed_draws: None,
+        cost: 1.0,
+        earlier: later,
+        later: WaitOf { mean_wait_s, ..later },
+    };
+    let shorter = later.mean_wait_s - 1.0;
+    answer.ablation = vec![without(QueueChange::Sharing, true, 1e6), without(QueueChange::Reclaim, false, shorter)];
+    let said = answer.matters().unwrap();
+    assert!(!said.contains("simpler without"), "{said}");
+    assert!(said.contains("no longer without reclaiming, but the plan would not be allowed"), "{said}");
+    answer.ablation[1].allowed = true;
+    let said = answer.matters().unwrap();
+    assert!(said.contains("nothing was gained by reclaiming") && !said.contains("keep it"), "{said}");
+    // Today it would be allowed, and with more work in two of three draws alone.
+    let growth = Growth::new(1.3, Vec::new(), 3, 1).unwrap();
+    let asked = QueuesRequest { growth: Some(growth), ..request(None) };
+    let grown = QueuesAnswer::of(&Trace::default(), &uneven(300), String::new(), &asked, SearchRun::default());
+    answer.growth = grown.unwrap().growth;
+    answer.ablation[1].allowed_draws = Some(2);
+    let said = answer.matters().unwrap();
+    assert!(said.contains("no longer without reclaiming, but the plan would not be allowed"), "{said}");
+    let table = format!("{:?}", answer.each_change());
+    assert!(table.contains("allowed in 2 of 3 draws of more work"), "{table}");
+    answer.ablation[1].allowed_draws = Some(3);
+    assert!(answer.matters().unwrap().contains("nothing was gained by reclaiming"));
+}
+
+#[test]
+fn who_asks_for_more_than_it_has_is_told_and_so_is_a_theory_that_fails() {
+    // Jobs of a ask for 6 GPUs × 18 min in every 10 min, of its 8 GPUs: 1.35 times as much. b asks for 1/8 of its node.
+    let mut answer = plan(Sharing::OnePool, None);
+    let loads: Vec<f64> = answer.vcs.iter().map(|vc| (vc.offered_load.unwrap() * 100.0).round() / 100.0).collect();
+    assert_eq!(loads, [1.35, 0.13]);
+    assert!((answer.offered_load.unwrap() - 0.74).abs() < 0.01);
+    let said = answer.report().summary.join(" ");
+    assert!(said.contains("asked for by Vision_A (1.35)"), "{said}");
+    assert!(answer.pooling.as_ref().unwrap().without_end == ["a"], "{:?}", answer.pooling);
+    assert!(answer.report().sections.iter().any(|section| section.id == "queues-pooling"));
+    answer.offered_load = Some(1.2);
+    let said = answer.report().summary.join(" ");
+    assert!(said.contains("ask for 1.20 times the GPU time that there is") && !said.contains("(1.35)"), "{said}");
+    let check = answer.pooling.as_mut().unwrap();
+    assert_eq!(check.differs, said.contains("theory and the replays disagree"));
+    check.differs = true;
+    assert!(answer.report().summary.join(" ").contains("disagree** on pooling, by more than 3 times"));
+}
+
+#[test]
+fn what_holds_with_more_work_is_told_with_its_price_and_for_each_way() {
+    let growth = Growth::new(1.3, Vec::new(), 3, 1).unwrap();
+    let asked = QueuesRequest { growth: Some(growth), ..request(None) };
+    let mut answer =
+        QueuesAnswer::of(&Trace::default(), &uneven(300), String::new(), &asked, SearchRun::default()).unwrap();
+    let (ways, chosen) = (answer.candidates.len(), answer.chosen);
+    let grown = answer.growth.as_mut().unwrap();
+    assert_eq!(grown.ways.len(), ways);
+    assert_eq!(grown.ways.get(chosen), grown.of_both.as_ref());
+    assert!(grown.ways.iter().zip(0..).all(|(way, at)| way.candidate == at));
+    // As if another way were best today and wronged b with more work.
+    let other = (1..ways).find(|at| *at != chosen).unwrap();
+    grown.ways[other] = GrownCandidate { allowed_draws: 2, wronged: vec!["b".to_owned()], ..grown.ways[other].clone() };
+    grown.of_todays_demand = grown.ways[other].clone();
+    answer.candidates[chosen].earlier.mean_wait_s = 22.0 * 60.0;
+    answer.candidates[other].earlier.mean_wait_s = 14.0 * 60.0;
+    let said = answer.when_grown().join(" ");
+    assert!(said.contains("has its price: the earlier jobs wait 22 min on average with it"), "{said}");
+    assert!(said.contains("with what is best on today's demand 14 min and"), "{said}");
+    let Some(Block::Table(tried)) = answer.tried().blocks.into_iter().next() else { unreachable!("a table") };
+    let of = |at: usize| format!("{:?}", tried.rows[at]);
+    assert!(of(other).contains("2 of 3, wrongs b"), "{}", of(other));
+    assert!(of(chosen).contains("3 of 3") && of(chosen).contains("chosen"), "{}", of(chosen));
+}
+
+#[test]
+fn the_chosen_is_marked_on_the_front_or_told_beside_it() {
+    let mut answer = plan(Sharing::OnePool, None);
+    let chosen = answer.chosen;
+    answer.candidates[chosen].on_front = true;
+    let front = answer.on_the_front();
+    let [Block::Table(table)] = front.blocks.as_slice() else { unreachable!("a table alone: {front:?}") };
+    assert_eq!(format!("{table:?}").matches("\"chosen\"").count(), 1, "{table:?}");
+    answer.candidates[chosen].on_front = false;
+    let front = answer.on_the_front();
+    let [Block::Table(table), Block::Text(said)] = front.blocks.as_slice() else { unreachable!("{front:?}") };
+    assert!(!format!("{table:?}").contains("\"chosen\""), "{table:?}");
+    assert!(said.contains("not on the front, as it was chosen by"), "{said}");
+    let Plot::Xy(series) = answer.front().plot else { unreachable!("points") };
+    let marked = series.iter().find(|series| series.name == "chosen").map(|series| series.points.len());
+    assert_eq!(marked, Some(1));
+}

@@ -1,0 +1,108 @@
+//! Forecasts of jobs that were never seen, of groups, and of those that run already.
+
+use super::*;
+use crate::feature::Known;
+use crate::model::boosted::Trees;
+use crate::timeline::Job;
+
+/// Users whose jobs run about 100 s or 10,000 s.
+fn timeline(jobs: u32) -> Timeline {
+    let job = |at: u32| {
+        // As good as drawn: what came before says nothing.
+        let long = (at.wrapping_mul(2_654_435_761) >> 16).is_multiple_of(3);
+        let run_s = if long { 10_000.0 } else { 100.0 } * (1.0 + f64::from(at * 7919 % 100) / 200.0);
+        // Far apart, so that only who submits tells how long.
+        let submit_ms = i64::from(at) * 20_000_000;
+        let submission = Submission {
+            job_id: format!("j{at}"),
+            submit_ms,
+            user: Some(if long { "ann" } else { "bob" }.to_owned()),
+            gpus: 1.0,
+            ..Submission::default()
+        };
+        Job::without_wait(at, submission, run_s)
+    };
+    let known = Known { user: true, ..Known::default() };
+    Timeline { jobs: (0..jobs).map(job).collect(), known, ..Timeline::default() }
+}
+
+fn options() -> BacktestOptions {
+    let trees = Trees { trees: 60, leaves: 8, rate: 0.2, rows: 0.8, columns: 0.8, least: 5.0, ..Trees::default() };
+    BacktestOptions { settings: Settings { trees, ..Settings::default() }, ..BacktestOptions::default() }
+}
+
+fn ask(user: &str, submit_ms: i64) -> Submission {
+    Submission {
+        job_id: format!("new-{user}"),
+        submit_ms,
+        user: Some(user.to_owned()),
+        gpus: 1.0,
+        ..Submission::default()
+    }
+}
+
+#[test]
+fn it_predicts_what_it_saw_learns_and_is_the_same_once_read_again() {
+    let mut predictor = Predictor::train(&timeline(800), &options()).unwrap();
+    let now_ms = 800 * 20_000_000;
+    let said = predictor.predict(&[ask("ann", now_ms), ask("bob", now_ms)], None).unwrap();
+    assert!((5000.0..20_000.0).contains(&said[0].p50_s), "{said:?}");
+    assert!((80.0..200.0).contains(&said[1].p50_s), "{said:?}");
+    assert!(said.iter().all(|prediction| prediction.p05_s <= prediction.p50_s && prediction.p50_s <= prediction.p95_s));
+    let read = Predictor::from_bytes("m", &predictor.to_bytes().unwrap()).unwrap();
+    assert_eq!(read.to_bytes().unwrap(), predictor.to_bytes().unwrap());
+    assert_eq!(read.predict(&[ask("ann", now_ms)], None).unwrap()[0], said[0]);
+    // Bob's next job is known at once to run long, and is given more, the longer it runs.
+    for at in 0..30 {
+        let submit_ms = now_ms + at * 1000;
+        let job = Submission { job_id: format!("x{at}"), ..ask("bob", submit_ms) };
+        predictor.observe(&Event::Submitted(job)).unwrap();
+        predictor.observe(&Event::Started { job_id: format!("x{at}"), time_ms: submit_ms }).unwrap();
+    }
+    let distribution = |at_s: i64| predictor.law_of_running("x0", now_ms + at_s * 1000).unwrap().quantile_s(0.5);
+    assert!(distribution(50) <= distribution(5000) && distribution(5000) >= 5000.0);
+    for at in 0..30 {
+        let time_ms = now_ms + 9_000_000 + at * 1000;
+        let end = Event::Ended { job_id: format!("x{at}"), time_ms, run_s: None, failed: None };
+        predictor.observe(&end).unwrap();
+        assert!(predictor.observe(&end).is_err(), "an end is told once");
+    }
+    assert_eq!(predictor.ended_since_training(), 30);
+    let after = predictor.predict(&[ask("bob", now_ms + 10_000_000)], None).unwrap();
+    assert!(after[0].mean_s > said[1].mean_s, "{} is no more than {}", after[0].mean_s, said[1].mean_s);
+    let retrained = predictor.trainer()().unwrap();
+    predictor.adopt(retrained);
+    assert_eq!(predictor.ended_since_training(), 0);
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_changes_nothing() {
+    let mut predictor = Predictor::train(&timeline(300), &options()).unwrap();
+    let before = predictor.to_bytes().unwrap();
+    let now_ms = predictor.trained().to_ms;
+    let refused = [
+        Event::Started { job_id: "nobody".to_owned(), time_ms: 1 },
+        Event::Ended { job_id: "nobody".to_owned(), time_ms: 1, run_s: None, failed: None },
+        Event::Submitted(Submission { gpus: f64::NAN, ..ask("ann", now_ms) }),
+        Event::Submitted(Submission { gpus: -1.0, ..ask("ann", now_ms) }),
+    ];
+    for event in refused {
+        assert!(predictor.observe(&event).is_err());
+    }
+    assert_eq!(predictor.to_bytes().unwrap(), before);
+}
+
+#[test]
+fn a_damaged_or_later_file_is_told_and_never_taken() {
+    let bytes = Predictor::train(&timeline(300), &options()).unwrap().to_bytes().unwrap();
+    let line = bytes.iter().position(|byte| *byte == b'\n').unwrap();
+    let told = |bytes: &[u8]| Predictor::from_bytes("m", bytes).unwrap_err().to_string();
+    assert!(told(b"").contains("no model file") && told(b"{}\n").contains("no model file"));
+    assert!(told(&bytes[..bytes.len() - 1]).contains("ends within"));
+    let mut flipped = bytes.clone();
+    flipped[line + 100] ^= 1;
+    assert!(told(&flipped).contains("SHA-256"));
+    let head = String::from_utf8(bytes[..line].to_vec()).unwrap().replace("\"version\":3", "\"version\":4");
+    assert!(told(&[head.as_bytes(), &bytes[line..]].concat()).contains("version 4"));
+    assert!(Predictor::from_bytes("m", &bytes).is_ok());
+}
