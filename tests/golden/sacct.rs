@@ -154,6 +154,25 @@ fn shards_are_parts_of_gpus() {
     assert_eq!(told.ledger.repaired, 0);
 }
 
+/// Found by a newcomer: typed shards beside typed GPUs made GPUs of the type `a100+a100`. What was asked for and what was given, either with the generic entries and without.
+#[test]
+fn a_type_that_gpus_and_shards_share_is_told_once() {
+    let header = "JobID|State|Submit|Start|End|NNodes|NCPUS|NodeList|ReqTRES|AllocTRES\n";
+    let times = "COMPLETED|2024-01-01T00:00:00|2024-01-01T00:01:00|2024-01-01T01:01:00";
+    let rows = [
+        "1|4|n1|cpu=4,gres/gpu:a100=2,gres/shard:a100=3|cpu=4,gres/gpu:a100=2,gres/shard:a100=3,node=1",
+        "1|4|n1|cpu=4,gres/gpu=2,gres/shard=3|cpu=4,gres/gpu=2,gres/gpu:a100=2,gres/shard=3,gres/shard:a100=3,node=1",
+        "1|4|n1|cpu=4,gres/gpu:a100=1,gres/shard:t4=1|cpu=4,gres/gpu:a100=1,gres/shard:t4=1,node=1",
+    ];
+    let rows: String = (1..).zip(rows).map(|(id, row)| format!("{id}|{times}|{row}\n")).collect();
+    let trace = text((header.to_owned() + &rows).as_bytes()).unwrap();
+    let kinds: Vec<Option<&str>> = (0..3).map(|row| trace.jobs.gpu_type.get(row)).collect();
+    assert_eq!(kinds, [Some("a100"), Some("a100"), Some("a100+t4")]);
+    // Whole GPUs, of which the shards are part.
+    let gpus = [&trace.jobs.req_gpus, &trace.jobs.alloc_gpus].map(|of| of.iter().collect::<Vec<Option<f64>>>());
+    assert_eq!(gpus, [vec![Some(2.0), Some(2.0), Some(1.0)], vec![Some(2.0), Some(2.0), Some(1.0)]]);
+}
+
 /// Found by a newcomer: cut and unreadable lists of resources gave 0 GPUs. What a list may have said after the cut is unknown, and the request stands in.
 #[test]
 fn gpus_of_cut_lists_are_those_asked_for() {

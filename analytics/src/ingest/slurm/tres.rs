@@ -155,15 +155,15 @@ impl Tres {
         Some(self.typed_gpus.iter().map(|(_, count)| count).sum())
     }
 
-    /// GPU types, joined by `+` where there are several.
+    /// GPU types, each once, joined by `+` where there are several.
     pub fn gpu_type(&self) -> Option<String> {
-        let types: Vec<&str> = self
-            .typed_gpus
-            .iter()
-            .chain(&self.typed_shards)
-            .filter(|(_, count)| *count > 0.0)
-            .map(|(kind, _)| kind.as_str())
-            .collect();
+        let mut types: Vec<&str> = Vec::new();
+        for (kind, _) in self.typed_gpus.iter().chain(&self.typed_shards).filter(|(_, count)| *count > 0.0) {
+            // Shards are of the GPUs that stand beside them.
+            if !types.contains(&kind.as_str()) {
+                types.push(kind);
+            }
+        }
         (!types.is_empty()).then(|| types.join("+"))
     }
 }
@@ -243,6 +243,9 @@ mod tests {
             ("cpu=4,gres/gpu=0,gres/shard=2", Some(2), Some(1.0), None),
             // Whole GPUs, of which the shards are part.
             ("cpu=4,gres/gpu=1,gres/shard=4", Some(8), Some(1.0), None),
+            // Found by a newcomer: GPUs of the type `a100+a100`.
+            ("gres/gpu=1,gres/gpu:a100=1,gres/shard:a100=3", Some(8), Some(1.0), Some("a100")),
+            ("gres/gpu=1,gres/gpu:v100=1,gres/shard:a100=1,gres/shard:a100=2", Some(8), Some(1.0), Some("v100+a100")),
             ("cpu=4,gres/shard=3", None, None, None),
             ("cpu=4,gres/shard=0", None, None, None),
         ] {
