@@ -150,6 +150,11 @@ fn together(forecasts: &[EffectForecast]) -> (f64, f64) {
     (effects - mean(&|one| one.lost), spread.sqrt())
 }
 
+/// The forecast where nothing is known: between nothing and the fastest.
+fn anything(fastest: f64) -> SpeedForecast {
+    SpeedForecast { mean: 0.5, quantiles: [0.0, 0.0, 0.5, fastest, fastest], deviation: fastest / 2.0 / NORMAL90 }
+}
+
 impl Committee {
     /// Trains on some rows of a table, each of the groups named beside it, to forecast on their GPU types and on those in `wanted`. `fits` says of
     /// pairs (in the table's order) which may teach what fits.
@@ -204,6 +209,11 @@ impl Committee {
         (&self.chosen, &self.reaches)
     }
 
+    /// By how much the chance that a pair with a new family does not fit is moved on each GPU type, in log odds; none where it stands as it was found.
+    pub(super) fn shifts(&self) -> Vec<Option<f64>> {
+        self.memory.shifts()
+    }
+
     /// The numbers of a trained predictor: how far intervals reach where nothing was measured, the fastest speed, the error on groups left out (negative if unknown), then those of
     /// every member.
     pub(super) fn numbers(&self) -> Vec<f64> {
@@ -213,9 +223,14 @@ impl Committee {
         out
     }
 
-    /// The predictor that was [trained](Self::of) on a table and has these numbers, and this [choice](Self::choice); `None` if they are not of that table. Where there is no choice, all
-    /// models forecast everything, and intervals reach as far whatever was measured.
-    pub(super) fn restore(table: &SharingTable, numbers: &[f64], choice: Option<(Chosen, Reaches)>) -> Option<Self> {
+    /// The predictor that was [trained](Self::of) on a table and has these numbers, this [choice](Self::choice) and these [shifts](Self::shifts); `None` if they are not of that table. Where there is no choice, all
+    /// models forecast everything, and intervals reach as far whatever was measured; without shifts, chances of new families are not calibrated.
+    pub(super) fn restore(
+        table: &SharingTable,
+        numbers: &[f64],
+        choice: Option<(Chosen, Reaches)>,
+        shifts: &[Option<f64>],
+    ) -> Option<Self> {
         let (alone, rows) = (Alone::of(table), directed(table));
         let gpus: Vec<usize> = (0..table.gpu_types().len()).collect();
         let lesson = Lesson::of(table, &alone, &rows, &gpus);
@@ -231,7 +246,7 @@ impl Committee {
         if !chosen.is_sound(members.len()) || !reaches.is_sound() {
             return None;
         }
-        let memory = Memory::train(table, &vec![true; table.pairs().len()]);
+        let memory = Memory::restore(table, shifts);
         let (held_back_mae, counts) = ((mae >= 0.0).then_some(mae), counts(&rows));
         Some(Self { alone, members, chosen, reaches, counts, fastest, held_back_mae, memory })
     }
@@ -273,7 +288,10 @@ impl Committee {
     fn speed_after(&self, count: usize, gpu: usize, own: (usize, Loads), beside: (usize, Loads)) -> SpeedForecast {
         let members = self.chosen.at(count).iter().filter_map(|at| self.members.get(*at));
         let all: Vec<EffectForecast> = members.filter_map(|member| member.forecast_at(gpu, own, beside)).collect();
-        let (mean, spread) = if all.is_empty() { (0.5, 0.5) } else { together(&all) };
+        if all.is_empty() {
+            return anything(self.fastest);
+        }
+        let (mean, spread) = together(&all);
         let told = mean.clamp(SLOWEST, self.fastest);
         let (reach80, reach90) = self.reaches.at(count);
         let at = |reach: f64| (mean + reach * spread).clamp(0.0, self.fastest);

@@ -10,8 +10,8 @@
 //! or not to, has odds of not fitting that are e⁶ times lower, or higher. The order of the two jobs only swaps the answer.
 //!
 //! **File**: one line of JSON (format, version, what it was trained on, sections with their sizes and SHA-256), then the sections, each compressed with zstd: the
-//! table as JSON, what was learned as numbers of 64 bits, which models forecast what as JSON, and speeds on MIG slices as JSON where these were given. Version 2 has no such choice and is read: all its models forecast everything. Version 3 has no slices, and does not say
-//! how far it is off on a GPU type that was left out. An earlier version refuses a later file.
+//! table as JSON, what was learned as numbers of 64 bits, which models forecast what as JSON, how the chance not to fit is calibrated as JSON, and speeds on MIG slices as JSON where these were given. Version 2 has no such choice and is read: all its models forecast everything. Version 3 has no slices, and does not say
+//! how far it is off on a GPU type that was left out. Before version 5 the chance that a pair with a new family does not fit is not calibrated, and is answered as it was. An earlier version refuses a later file.
 //!
 //! O(members) an answer. Worked number: the types were forecast at 0.60 and measured at 0.66; a job that was seen to load the GPU more is forecast at 0.55, and 0.61
 //! is answered.
@@ -38,7 +38,7 @@ pub use group::{GroupForecast, MOST_TOGETHER};
 /// The file.
 const FORMAT: Format = Format {
     name: "tracecast-sharing-model",
-    version: 4,
+    version: 5,
     oldest: 2,
     longest: 1 << 30,
     of: "sharing",
@@ -46,6 +46,8 @@ const FORMAT: Format = Format {
 };
 /// The section that says which models forecast what, since version 3.
 const CHOICE: &str = "choice";
+/// The section that says how the chance not to fit is calibrated, since version 5.
+const FITS: &str = "fits";
 /// The section with speeds on slices, since version 4, where there are any.
 const SLICES: &str = "slices";
 /// Name of the stand-in for a job of which nothing is known; a file cannot name a job so, as blanks at the ends are cut off.
@@ -80,6 +82,9 @@ pub struct SharingTrained {
     /// Mean absolute error on GPU types that were left out whole, each once; none where one alone was measured, there was too much to learn, or the file is of an earlier version.
     #[serde(default)]
     pub gpu_type_left_out_mae: Option<f64>,
+    /// GPU types on which the chance that a pair with a new family does not fit is calibrated on families that were left out; elsewhere it was no better for that, or there was too little to test it on.
+    #[serde(default)]
+    pub oom_calibrated_gpu_types: Vec<String>,
     /// GPU type whose MIG slices were measured; none without these.
     #[serde(default)]
     pub slices_of: Option<String>,
@@ -250,6 +255,13 @@ fn measured_on(table: &SharingTable) -> Vec<String> {
     places.iter().filter_map(|gpu| table.gpu_types().get(*gpu).cloned()).collect()
 }
 
+/// GPU types on which the chance not to fit is calibrated.
+fn calibrated_on(table: &SharingTable, committee: &Committee) -> Vec<String> {
+    let shifts = committee.shifts();
+    let of = table.gpu_types().iter().zip(shifts);
+    of.filter(|(_, shift)| shift.is_some()).map(|(name, _)| name.clone()).collect()
+}
+
 /// A pair to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ToMeasure {
@@ -305,6 +317,7 @@ impl SharingPredictor {
             features: Quantity::ALL.iter().filter(|of| is_known(of)).map(|of| of.name().to_owned()).collect(),
             held_back_mae: committee.held_back_mae,
             gpu_type_left_out_mae: None,
+            oom_calibrated_gpu_types: calibrated_on(&whole, &committee),
             slices_of: None,
             table_sha256: sha256(&told),
         };
@@ -403,8 +416,15 @@ impl SharingPredictor {
         let table = serde_json::to_vec(&Stored::of(&self.table, self.known)).map_err(|error| error.to_string())?;
         let numbers: Vec<u8> = self.committee.numbers().iter().flat_map(|number| number.to_le_bytes()).collect();
         let choice = serde_json::to_vec(&self.committee.choice()).map_err(|error| error.to_string())?;
+        let fits = serde_json::to_vec(&self.committee.shifts()).map_err(|error| error.to_string())?;
         let slices = self.slices.as_ref().map(serde_json::to_vec).transpose().map_err(|error| error.to_string())?;
-        let all = [("table", Some(table)), ("numbers", Some(numbers)), (CHOICE, Some(choice)), (SLICES, slices)];
+        let all = [
+            ("table", Some(table)),
+            ("numbers", Some(numbers)),
+            (CHOICE, Some(choice)),
+            (FITS, Some(fits)),
+            (SLICES, slices),
+        ];
         Ok(all.into_iter().filter_map(|(name, bytes)| Some((name.to_owned(), bytes?))).collect())
     }
 
@@ -415,7 +435,7 @@ impl SharingPredictor {
         let sections = self.sections().unwrap().into_iter().take(2);
         // Nor did it say where pairs were measured, or how far it is off elsewhere.
         let mut trained = serde_json::to_value(&self.trained).unwrap();
-        for later in ["measured_gpu_types", "gpu_type_left_out_mae", "slices_of"] {
+        for later in ["measured_gpu_types", "gpu_type_left_out_mae", "oom_calibrated_gpu_types", "slices_of"] {
             trained.as_object_mut().unwrap().remove(later).unwrap();
         }
         Format { version: 2, ..FORMAT }.write(trained, sections).unwrap()
@@ -436,7 +456,12 @@ impl SharingPredictor {
             words.filter_map(|word| <[u8; 8]>::try_from(word).ok()).map(f64::from_le_bytes).collect();
         // Version 2 has none.
         let choice = if opened.has(CHOICE) { Some(opened.take_json::<(Chosen, Reaches)>(CHOICE)?) } else { None };
-        let committee = Committee::restore(&table, &numbers, choice)
+        // Before version 5 there is none.
+        let shifts = if opened.has(FITS) { opened.take_json::<Vec<Option<f64>>>(FITS)? } else { Vec::new() };
+        if shifts.iter().flatten().any(|shift| !shift.is_finite()) {
+            return Err(opened.refusal.damaged("its chance not to fit is none".to_owned()));
+        }
+        let committee = Committee::restore(&table, &numbers, choice, &shifts)
             .ok_or_else(|| opened.refusal.damaged("its numbers are not those of its table".to_owned()))?;
         let slices = if opened.has(SLICES) { Some(opened.take_json::<SlicePredictor>(SLICES)?) } else { None };
         if slices.as_ref().is_some_and(|slices| !slices.is_sound()) {

@@ -319,7 +319,7 @@ mod tests {
         let told = |bytes: &[u8]| SharingPredictor::from_bytes("m", bytes).unwrap_err().to_string();
         let mut flipped = bytes.clone();
         *flipped.last_mut().unwrap() ^= 1;
-        assert!(told(&flipped).contains("`choice` is damaged"), "{}", told(&flipped));
+        assert!(told(&flipped).contains("`fits` is damaged"), "{}", told(&flipped));
         assert!(told(b"{}\n").contains("tracecast train interference"));
     }
 
