@@ -327,9 +327,12 @@ fn running_candidates_are_ranked_within_the_latency_of_predictions() {
     let of = |id: &str| candidates.iter().find(|candidate| candidate["id"] == id).unwrap();
     assert_eq!(of("new")["basis"], "stranger");
     for candidate in candidates {
-        for key in ["expected_progress", "slowdown90", "out_of_memory"] {
+        for key in ["expected_progress", "out_of_memory"] {
             assert!(candidate[key].as_f64().is_some_and(f64::is_finite), "{candidate}");
         }
+        // A slowdown without a bound is no number.
+        assert!(candidate["slowdown90"].is_null() || candidate["slowdown90"].as_f64().is_some_and(f64::is_finite));
+        assert_eq!(candidate["share"] == true, candidate["broken"].as_array().is_some_and(Vec::is_empty));
     }
     // Limits of the request hold, and a GPU type that is unknown is no error.
     let strict = json!({"gpu_type": "h900", "job": {"job_type": "x"}, "running": running, "limits": {"slo": 1.01}});
@@ -338,6 +341,10 @@ fn running_candidates_are_ranked_within_the_latency_of_predictions() {
         (status, told["candidates"][0]["share"].as_bool(), told["candidates"][0]["basis"].as_str()),
         (200, Some(false), Some("nothing"))
     );
+    let unknown = &told["candidates"][0];
+    let broken = unknown["broken"].as_array().unwrap();
+    assert!(unknown["slowdown90"].is_null() && broken.iter().any(|of| of["limit"] == "slowdown"), "{unknown}");
+    assert!(broken.iter().all(|of| of["forecast"].is_null()), "{unknown}");
     assert_eq!((told["gpu_type_measured"].as_bool(), &told["measured_gpu_types"]), (Some(false), &json!(["v100"])));
     // A GPU that runs two is ranked by what the new job adds, and says what it is composed from.
     let groups = json!([

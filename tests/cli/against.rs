@@ -129,6 +129,28 @@ fn a_plan_of_sharing_is_put_into_slurm_conf_and_gres_conf_and_taken_back() {
     assert_eq!(read(&gres_conf), format!("{gres}\nNodeName=n[1-4] Name=shard Count=16\n"));
     git_apply(&folder, "sharing/slurm.patch", &["-R"]);
     assert_eq!((read(&slurm_conf), read(&gres_conf)), (slurm.to_owned(), gres.to_owned()));
+    // Found by a newcomer: files that do not suit were patched with nothing, and nodes got parts of GPUs that gres.conf does not name.
+    std::fs::write(&gres_conf, "NodeName=n[1-2] Name=gpu File=/dev/nvidia[0-7]\n").unwrap();
+    folder.file("cgroup.conf", "CgroupPlugin=autodetect\n");
+    std::fs::remove_dir_all(folder.path("sharing")).unwrap();
+    for (file, why) in [
+        ("cgroup.conf", "no line of cgroup.conf (1 line), gres.conf (1 line) has NodeName and GPUs in its Gres"),
+        ("slurm.conf", "gres.conf has no line for the GPUs of n3, n4"),
+    ] {
+        let refused = plan(&["--emit", "slurm", "--against", file, "--against", "gres.conf"]);
+        assert!(!refused.status.success() && stderr(&refused).contains(why), "{}", stderr(&refused));
+        assert!(!std::path::Path::new(&folder.path("sharing")).exists(), "{file}");
+    }
+    // What is left out of half a patch stands in the answer.
+    folder.file("slurm.conf", &slurm.replace("NodeName=n[1-4] ", "NodeName=n[1-2] Gres=gpu:v100:8\nNodeName=n[3-4] "));
+    let half = plan(&["--emit", "slurm", "--against", "slurm.conf", "--against", "gres.conf", "--format", "json"]);
+    assert!(half.status.success(), "{}", stderr(&half));
+    let left = &crate::json(&stdout(&half))["not_in_patch"];
+    assert!(
+        left.as_array().is_some_and(|left| left.len() == 1)
+            && left.to_string().contains("nodes n[3-4]: gres.conf has no line"),
+        "{left}"
+    );
     let yaml = folder.file("plugin.yaml", "kind: ConfigMap\n");
     let refused = plan(&["--emit", "slurm,kubernetes", "--against", &yaml]);
     assert!(stderr(&refused).contains("merge the keys of kubernetes-sharing.yaml"), "{}", stderr(&refused));

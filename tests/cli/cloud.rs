@@ -286,7 +286,7 @@ fn a_plan_that_is_not_worth_it_says_so_everywhere() {
     let action = answer["action"].as_str().unwrap();
     assert!(action.starts_with("**Run the job on-demand**") && action.contains("worth it from 5.0 % on"), "{action}");
     let said = stderr(&output);
-    assert!(said.contains("nothing is written to --emit-to, as Run the job on-demand"), "{said}");
+    assert!(said.contains("nothing is written to --emit-to: Run the job on-demand"), "{said}");
     assert!(!std::path::Path::new(&tasks).exists());
 }
 

@@ -165,7 +165,7 @@ fn several_jobs_on_one_gpu_slices_and_gpu_types_that_were_not_measured() {
     let text = stdout(&ask(&[&together[..], &three].concat()));
     assert!(text.contains("Composed from couples") && text.contains("These 3 jobs"), "{text}");
     let rows = stdout(&ask(&[&together[..], &three, &["--format", "csv"]].concat()));
-    assert!(rows.lines().count() == 4 && rows.lines().all(|line| line.split(',').count() == 13), "{rows}");
+    assert!(rows.lines().count() == 4 && rows.lines().all(|line| line.split(',').count() == 14), "{rows}");
     // On slices.
     let sliced = |name: &str, more: &[&str]| ask(&[&["--gpu-type", "A100", name, three[0], "new"], more].concat());
     let found = json(&stdout(&sliced("--slices", &["--format", "json"])));
@@ -285,7 +285,12 @@ fn a_model_is_saved_and_answers() {
     for column in ["speed_a", "speed_b", "speed_a_p05"] {
         assert!(number(1, column) >= number(2, column), "{rows}");
     }
-    assert!(number(3, "speed_a").is_finite() && rows.lines().nth(3).unwrap().ends_with("nothing,false"), "{rows}");
+    assert!(
+        number(3, "speed_a").is_finite() && rows.lines().nth(3).unwrap().contains(",nothing,false,a may"),
+        "{rows}"
+    );
+    // Of a GPU type that nobody measured no slowdown is told.
+    assert!(rows.lines().nth(3).unwrap().contains(",1.0000,,false,slowdown,"), "{rows}");
     // What is wrong is said.
     for (more, told) in [
         (&["--gpu-type", "v100", "a"][..], "at least two job types"),
@@ -513,6 +518,18 @@ fn files_are_of_one_gpu_type_and_of_named_job_types() {
     assert!(told.contains("--gpu-type") && told.contains("a100") && told.contains("v100"), "{told}");
 }
 
+/// Which of some names ask for a part of a GPU by the script for Slurm; `None` where there is no Lua.
+fn asks_for_a_part(folder: &Folder, lines: &str, names: &[String]) -> Option<Vec<bool>> {
+    let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    let script = format!(
+        "slurm = {{ NO_VAL = 4294967294 }}\nlocal function submit(job_desc)\n{lines}\nend\nfor _, name in ipairs({{ {} }}) do\n  local job = {{ name = name, tres_per_node = \"gres/gpu:1\" }}\n  submit(job)\n  print(job.tres_per_node == \"gres/shard:1\")\nend\n",
+        names.join(", ")
+    );
+    let output = std::process::Command::new("lua").arg(folder.file("run.lua", &script)).output().ok()?;
+    assert!(output.status.success(), "{}", stderr(&output));
+    Some(stdout(&output).lines().map(|line| line == "true").collect())
+}
+
 #[test]
 fn job_types_are_told_by_names() {
     let folder = Folder::new();
@@ -540,6 +557,25 @@ fn job_types_are_told_by_names() {
         "{}",
         told["notes"]
     );
+    // Found by a newcomer: the script for Slurm compared names with job types, and shared nothing. It finds the type of a name as the plan does.
+    let out = folder.path("emitted");
+    let emit = ["--types", &types, "--slo", "2", "--emit", "slurm,kubernetes", "--emit-to", &out];
+    let answer = planned(&own, &emit);
+    assert_eq!(answer["types"][3], serde_json::json!({"name": "run3*", "job_type": kinds[3]}));
+    let class = answer["plans"][0]["classes"].as_array().unwrap().iter().find(|of| of["on_all_gpus"] == true).unwrap();
+    let shares = |kind: &String| class["job_types"].as_array().unwrap().iter().any(|of| of == kind.as_str());
+    let lua = read(&format!("{out}/slurm-sharing-job-submit.lua"));
+    for (at, kind) in kinds.iter().enumerate() {
+        assert!(lua.contains(&format!("{{ \"run{at}*\", \"{kind}\" }},")), "{lua}");
+    }
+    let names: Vec<String> =
+        (0..10).map(|at| format!("run{at}.sh")).chain(kinds.clone()).chain(["x-run1".to_owned()]).collect();
+    let expected: Vec<bool> = kinds.iter().chain(&kinds).map(shares).chain([false]).collect();
+    assert!(expected.contains(&true), "{class}");
+    match asks_for_a_part(&folder, &lua, &names) {
+        Some(found) => assert_eq!(found, expected, "{lua}"),
+        None => tracecast_tests::skipped::record("lua", false),
+    }
     let wrong = folder.file("wrong.csv", "name,job_type\nrun*,m77\n");
     let refused = tracecast(&["plan", "sharing", &own, "--pairs", &pairs, "--profiles", &profiles, "--types", &wrong]);
     assert!(

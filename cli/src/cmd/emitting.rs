@@ -102,5 +102,5 @@ pub(crate) fn patched(
 
 /// Says that nothing is written to `--emit-to`, and why. Whoever asks for files goes on with them, so that this is told where progress is not.
 pub(crate) fn not_written(why: &str) {
-    output::say(false, &format!("tracecast: warning: nothing is written to --emit-to, as {}", why.replace("**", "")));
+    output::say(false, &format!("tracecast: warning: nothing is written to --emit-to: {}", why.replace("**", "")));
 }

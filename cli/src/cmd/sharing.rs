@@ -143,6 +143,7 @@ pub(crate) fn plan(asked: &PlanSharing, quiet: bool) -> Result<()> {
             "only Slurm's files (their names end in .conf) are patched; for Kubernetes, merge the keys of kubernetes-sharing.yaml into your ConfigMap",
         ),
     })?;
+    against::check(&own)?;
     let limits = asked.limits.checked()?;
     let table = read::sharing_of_all(&asked.pairs, &asked.profiles)?;
     let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NEEDED)?;
@@ -159,17 +160,17 @@ pub(crate) fn plan(asked: &PlanSharing, quiet: bool) -> Result<()> {
         types: asked.types.clone(),
     };
     let steps = Steps::watching(quiet, "forecasting and replaying");
-    let answer = SharingPlanAnswer::of(&trace, &table, title, &request, &steps)?;
+    let mut answer = SharingPlanAnswer::of(&trace, &table, title, &request, &steps)?;
     drop(steps);
-    let emitted = asked.emit(&answer, &own, quiet);
+    let emitted = asked.emit(&mut answer, &own, quiet);
     checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))?;
     // Who asked for files and gets none has an answer all the same.
     emitted
 }
 
 impl PlanSharing {
-    /// Writes the configuration that is asked for.
-    fn emit(&self, answer: &SharingPlanAnswer, own: &[OwnFile], quiet: bool) -> Result<()> {
+    /// Writes the configuration that is asked for; what of it does not fit into the user's own files goes into the answer.
+    fn emit(&self, answer: &mut SharingPlanAnswer, own: &[OwnFile], quiet: bool) -> Result<()> {
         let Some(folder) = &self.emit_to else { return Ok(()) };
         let site = SharingSite {
             way: self.share_by.map(|by| match by {
@@ -188,6 +189,7 @@ impl PlanSharing {
             });
         }
         let patch = (!own.is_empty()).then(|| against::slurm(answer, &site, own)).transpose()?;
+        answer.not_in_patch = patch.as_ref().map_or_else(Vec::new, |patch| patch.left.clone());
         let idle = files.iter().filter(|(name, content)| emit::sets_nothing(name, content));
         let idle: Vec<String> = idle.map(|(name, _)| name.clone()).collect();
         patched(folder, files, patch, quiet)?;

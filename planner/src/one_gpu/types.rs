@@ -1,13 +1,15 @@
 //! Which job type a job of a trace is of, by its name: a CSV that people write.
 //!
 //! Columns `name` (a pattern, in which `*` stands for any text and `?` for one character; case counts) and `job_type` (one of the table of measurements). The first line that matches counts; a job that no line
-//! matches keeps its name.
+//! matches keeps its name. `**` is refused, as it would mean no more than `*`.
 //!
 //! O(jobs × lines). Worked example: with the lines `bert-*,BERT` and `*,ResNet-18 (batch size 16)`, a job `bert-large-3` is a BERT, and every other a ResNet-18.
 
 use std::path::Path;
 
 use glob::Pattern;
+use schemars::JsonSchema;
+use serde::Serialize;
 use tracecast_analytics::report::format;
 use tracecast_predictors::sheet::{self, Sheet};
 
@@ -17,11 +19,20 @@ use crate::error::Result;
 /// Job types that an error names at most.
 const MOST_NAMED: usize = 5;
 
+/// Names and the job type of the jobs that are called so, as a line of the file has them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TypeOfNames {
+    /// Names: `*` stands for any text and `?` for one character, and case counts.
+    pub name: String,
+    /// Job type.
+    pub job_type: String,
+}
+
 /// Patterns of names, with the job type of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypesOfNames {
     file: String,
-    lines: Vec<(Pattern, String)>,
+    lines: Vec<(Pattern, TypeOfNames)>,
 }
 
 impl TypesOfNames {
@@ -38,6 +49,11 @@ impl TypesOfNames {
         let mut lines = Vec::new();
         sheet.rows(|row| {
             let name = row.name("name")?;
+            if name.contains("**") {
+                return Err(
+                    row.wrong(format!("`{name}` is no pattern: it has two * in a row"), "write one * for any text")
+                );
+            }
             // A name may hold brackets, which are no sets here.
             let escaped = name.replace('[', "[[]");
             let pattern = Pattern::new(&escaped).map_err(|error| {
@@ -59,15 +75,20 @@ impl TypesOfNames {
                     &format!("write one that was measured, as it is written there: {}{more}", shown.join(", ")),
                 ));
             }
-            lines.push((pattern, job_type.to_owned()));
+            lines.push((pattern, TypeOfNames { name: name.to_owned(), job_type: job_type.to_owned() }));
             Ok(())
         })?;
         Ok(Self { file: path.display().to_string(), lines })
     }
 
     /// The job type of a name.
-    fn of(&self, name: &str) -> Option<&str> {
-        self.lines.iter().find(|(pattern, _)| pattern.matches(name)).map(|(_, job_type)| job_type.as_str())
+    pub(crate) fn of(&self, name: &str) -> Option<&str> {
+        self.lines.iter().find(|(pattern, _)| pattern.matches(name)).map(|(_, line)| line.job_type.as_str())
+    }
+
+    /// The lines, in their order: the first that matches counts.
+    pub fn lines(&self) -> Vec<TypeOfNames> {
+        self.lines.iter().map(|(_, line)| line.clone()).collect()
     }
 }
 
@@ -122,6 +143,7 @@ mod tests {
             ("pattern,job_type\na,BERT\n", "columns name and job_type"),
             ("name,job_type\na,BERT\nb,Bert\n", "`Bert` is no job type of the measurements"),
             ("name,job_type\na***b,BERT\n", "`a***b` is no pattern"),
+            ("name,job_type\nruns/**,BERT\n", "write one * for any text"),
             ("name,job_type\n,BERT\n", "name"),
         ] {
             let told = read(text).unwrap_err().to_string();

@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use crate::error::line_of;
+
 /// A key, its value, and where they stand in the file, in bytes.
 #[derive(Debug)]
 pub(crate) struct ConfWord {
@@ -132,6 +134,11 @@ impl Conf {
         self.text.get(range.clone()).unwrap_or_default()
     }
 
+    /// The number of a line, counted from 1; of one that goes on, where it begins.
+    pub(crate) fn number(&self, line: &ConfLine) -> u64 {
+        line_of(&self.text, line.words.first().map_or(line.end, |word| word.whole.start))
+    }
+
     /// The value of a key of a line.
     pub(crate) fn get(&self, line: &ConfLine, key: &str) -> Option<&str> {
         line.word(key).map(|word| self.slice(&word.value))
@@ -251,6 +258,7 @@ mod tests {
         let conf =
             Conf { text: "PartitionName=a Nodes=n1,\\\nn2 MaxTime=7-0\nPartitionName=b MaxTime+=1\n".to_owned() };
         assert!(conf.lines().iter().all(ConfLine::is_odd));
+        assert_eq!(conf.lines().iter().map(|line| conf.number(line)).collect::<Vec<u64>>(), [1, 3]);
     }
 
     #[test]

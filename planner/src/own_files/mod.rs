@@ -73,8 +73,8 @@ pub struct Patch {
     pub file: Emitted,
     /// Values that it sets.
     pub made: usize,
-    /// Parts of the plan that could not be put in; the patch says which, and why.
-    pub left: usize,
+    /// Parts of the plan that could not be put in, and why, as the patch says at its head.
+    pub left: Vec<String>,
 }
 
 impl Patch {
@@ -82,7 +82,7 @@ impl Patch {
     pub fn told(&self) -> String {
         let (name, _) = &self.file;
         let made = format::counted(self.made as u64, "change", "changes");
-        match self.left {
+        match self.left.len() {
             0 => format!("{name}: {made} to your files"),
             left => {
                 let left = format::counted(left as u64, "part", "parts");
@@ -138,5 +138,5 @@ pub(crate) fn patch<'f>(
         let (from, to) = (format!("a/{}{tab}", file.path()), format!("b/{}{tab}", file.path()));
         content.push_str(&diff.unified_diff().header(&from, &to).to_string());
     }
-    Patch { file: (name.to_owned(), content), made: changes.made.len(), left: changes.left.len() }
+    Patch { file: (name.to_owned(), content), made: changes.made.len(), left: changes.left.clone() }
 }

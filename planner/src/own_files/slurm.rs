@@ -3,7 +3,7 @@
 //! A key of the whole cluster is set where it stands last; a new one goes into the file that names the cluster, else it is told that it could not be set. O(bytes) a change. Worked example: of
 //! `slurm.conf` and `partitions.conf`, `PriorityTier` of a partition is set in the second, and `PreemptType`, which neither has, comes into the first.
 
-use super::conf::Conf;
+use super::conf::{Conf, ConfLine};
 use super::{Changes, OwnFile, Patch, patch};
 
 /// Slurm's files with the changes so far.
@@ -51,6 +51,12 @@ impl<'f> SlurmFiles<'f> {
         let name = self.files.get(file).map_or("", |(file, _)| file.name.as_str());
         let before = before.unwrap_or("none");
         self.changes.made.push(format!("{name}: {what} {before} → {after}: {why}"));
+    }
+
+    /// Where a line stands, in words.
+    pub(crate) fn place(&self, file: usize, line: &ConfLine) -> String {
+        let found = self.files.get(file);
+        found.map_or_else(String::new, |(file, conf)| format!("{}, line {}", file.name, conf.number(line)))
     }
 
     pub(crate) fn leave(&mut self, what: String) {
@@ -121,7 +127,8 @@ impl<'f> SlurmFiles<'f> {
         let Some((_, conf)) = self.files.get_mut(file) else { return false };
         let Some(line) = conf.line(with) else { return false };
         if line.is_odd() {
-            self.leave(format!("{what}: a value goes on in the next line, or is added to; {remedy}"));
+            let at = self.place(file, &line);
+            self.leave(format!("{what}: a value goes on in the next line, or is added to ({at}); {remedy}"));
             return false;
         }
         if let Some(before) = conf.set(&line, key, value) {

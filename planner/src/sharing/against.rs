@@ -2,7 +2,8 @@
 //!
 //! Of each `NodeName` line whose `Gres` has GPUs of the plan's type (or of none, where no line names one), `Gres` gets the parts of a GPU, and `gres.conf` a line for the same nodes: both or neither, as a node
 //! that reports fewer than it is to have is drained. `GresTypes` and `SelectTypeParameters` get what they lack, and `LLN=YES` the partitions of these nodes, which is told, as it is for all of their jobs. What cannot be put in is told with the
-//! reason: no `gres.conf`, parts of GPUs that it has for other nodes of a line, another `SelectType`, `LLN=NO`, lines that leave their nodes to `NodeName=DEFAULT`, nodes with GPUs of several types.
+//! reason: no `gres.conf`, one that does not say where the nodes' GPUs are, parts of GPUs that it has for other nodes of a line, another `SelectType`, `LLN=NO`, lines that leave their nodes to `NodeName=DEFAULT`, nodes with GPUs of several types.
+//! Where nothing of a plan that is to be followed can be put in, that is an error with all reasons, and no file is written.
 //!
 //! O(bytes × nodes). Worked example: `NodeName=gpu[01-04] Gres=gpu:a100:8 CPUs=128` becomes `NodeName=gpu[01-04] Gres=gpu:a100:8,shard:16 CPUs=128`, and `gres.conf` gets
 //! `NodeName=gpu[01-04] Name=shard Count=16`.
@@ -10,12 +11,13 @@
 use std::collections::BTreeSet;
 
 use tracecast_analytics::ingest::slurm::hostlist;
+use tracecast_analytics::report::format;
 
 use super::answer::SharingPlanAnswer;
 use super::emit::{SharingSite, SlurmPart, about, gpu_of, one_class};
 use super::study::HowSet;
-use crate::error::Result;
-use crate::own_files::{ConfLine, Gres, NodeLine, OwnFile, Patch, SlurmFiles};
+use crate::error::{Error, Result};
+use crate::own_files::{Conf, ConfLine, Gres, NodeLine, OwnFile, Patch, SlurmFiles};
 
 /// Nodes that the name of a line may stand for at most.
 const MOST_NODES: usize = 100_000;
@@ -57,16 +59,56 @@ fn nodes_of(editing: &mut SlurmFiles<'_>, gpu: &str, part: SlurmPart) -> Vec<Sha
     lines.into_iter().map(shared).collect()
 }
 
+/// Whether a key of a line of nodes is of some of these; a line without `NodeName` is of all.
+fn is_of(conf: &Conf, line: &ConfLine, nodes: &BTreeSet<String>) -> bool {
+    conf.get(line, "NodeName").is_none_or(|other| names(other).iter().any(|node| nodes.contains(node)))
+}
+
+/// Whether `gres.conf` says where all GPUs of these nodes are, by a line or by looking for them; without that Slurm has nothing of which parts could be.
+fn has_devices(editing: &mut SlurmFiles<'_>, file: usize, of: &Shared, part: SlurmPart) -> bool {
+    let Some((own, conf)) = editing.files.get(file) else { return false };
+    let mut missing: BTreeSet<String> = names(&of.nodes).into_iter().collect();
+    for line in conf.lines() {
+        let is_gpu = conf.get(&line, "Name").is_some_and(|name| name.eq_ignore_ascii_case("gpu"));
+        // `off` finds none.
+        let finds = conf.get(&line, "AutoDetect").is_some_and(|by| !by.eq_ignore_ascii_case("off"));
+        if !(is_gpu || finds) {
+            continue;
+        }
+        match conf.get(&line, "NodeName") {
+            None => missing.clear(),
+            Some(nodes) => names(nodes).iter().for_each(|node| {
+                missing.remove(node);
+            }),
+        }
+    }
+    if missing.is_empty() {
+        return true;
+    }
+    let missing: Vec<String> = missing.into_iter().collect();
+    let told = format!(
+        "nodes {}: {} has no line for the GPUs of {}, of which {} {} would be parts; give them one, such as NodeName={} Name=gpu File=/dev/nvidia[0-{}], or AutoDetect=nvml, and ask again",
+        of.nodes,
+        own.name,
+        format::names(&missing, 6),
+        of.parts,
+        part.kind,
+        of.nodes,
+        (of.parts / part.of_gpu).saturating_sub(1)
+    );
+    editing.leave(told);
+    false
+}
+
 /// Whether `gres.conf` can have these parts: it has none for them yet, or a line of its own for the same nodes.
 fn can_follow(editing: &mut SlurmFiles<'_>, file: usize, of: &Shared, part: SlurmPart) -> bool {
     let Some((_, conf)) = editing.files.get(file) else { return false };
     let ours: BTreeSet<String> = names(&of.nodes).into_iter().collect();
-    let is_ours = |line: &ConfLine| {
-        conf.get(line, "NodeName").is_none_or(|other| names(other).iter().any(|node| ours.contains(node)))
-    };
     let is_part = |line: &ConfLine| conf.get(line, "Name").is_some_and(|name| name.eq_ignore_ascii_case(part.kind));
     let others = conf.lines().into_iter().filter(|line| {
-        is_part(line) && is_ours(line) && (conf.get(line, "NodeName") != Some(of.nodes.as_str()) || line.is_odd())
+        is_part(line)
+            && is_of(conf, line, &ours)
+            && (conf.get(line, "NodeName") != Some(of.nodes.as_str()) || line.is_odd())
     });
     let told: Vec<String> = others.map(|line| conf.copy(&line)).collect();
     if told.is_empty() {
@@ -141,17 +183,53 @@ fn partitions(editing: &mut SlurmFiles<'_>, shared: &[Shared]) {
     }
 }
 
+/// Checks that some of Slurm's files have nodes with GPUs, before a plan is made for them.
+///
+/// # Errors
+/// If none has.
+pub fn check(files: &[OwnFile]) -> Result<()> {
+    let editing = SlurmFiles::of(files);
+    let has_gpus = |conf: &Conf| {
+        let nodes = conf.lines().into_iter().filter(|line| conf.get(line, "NodeName").is_some());
+        nodes
+            .filter_map(|line| conf.get(&line, "Gres").map(|gres| Gres::list(gres).iter().any(Gres::is_gpu)))
+            .any(|has| has)
+    };
+    if editing.files.is_empty() || editing.files.iter().any(|(_, conf)| has_gpus(conf)) {
+        return Ok(());
+    }
+    let all: Vec<String> = editing
+        .files
+        .iter()
+        .map(|(file, conf)| {
+            format!("{} ({})", file.name, format::counted(conf.text.lines().count() as u64, "line", "lines"))
+        })
+        .collect();
+    Err(Error::NotEmitted(format!(
+        "no line of {} has NodeName and GPUs in its Gres, such as NodeName=n[1-4] Gres=gpu:a100:8; name the slurm.conf that has the nodes with GPUs, or the file that it includes for them",
+        all.join(", ")
+    )))
+}
+
 /// A patch to the files that are Slurm's.
 ///
 /// # Errors
-/// As [`emit::slurm`](super::emit::slurm).
+/// As [`emit::slurm`](super::emit::slurm), and if nothing of a plan that is to be followed can be put into the files.
 pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite, files: &[OwnFile]) -> Result<Patch> {
     let part = SlurmPart::of(answer, site)?;
     let mut editing = SlurmFiles::of(files);
     if let Some((plan, _)) = one_class(answer) {
         put_in(&mut editing, gpu_of(plan), part);
     }
-    Ok(editing.patch(about(answer, HowSet::OneClass), STEPS))
+    whole_or_told(editing.patch(about(answer, HowSet::OneClass), STEPS))
+}
+
+/// A patch that changes something, or has nothing left to change.
+fn whole_or_told(patch: Patch) -> Result<Patch> {
+    if patch.made > 0 || patch.left.is_empty() {
+        return Ok(patch);
+    }
+    Err(Error::NotEmitted(format!("nothing of the plan can be put into your files: {}", patch.left.join("; "))))
 }
 
 /// Lets jobs share the GPUs of a type.
@@ -167,7 +245,9 @@ fn put_in(editing: &mut SlurmFiles<'_>, gpu: &str, part: SlurmPart) {
     let why = format!("two jobs of the class may share a GPU, which has {} {}", part.of_gpu, part.kind);
     shared.retain(|of| {
         let (with, what) = ([("NodeName", of.nodes.as_str())], format!("nodes {}", of.nodes));
-        can_follow(editing, file, of, part) && editing.set_in((of.file, &with, &what), ("Gres", &of.gres), &why, REMEDY)
+        has_devices(editing, file, of, part)
+            && can_follow(editing, file, of, part)
+            && editing.set_in((of.file, &with, &what), ("Gres", &of.gres), &why, REMEDY)
     });
     if shared.is_empty() {
         return editing.leave(format!(
@@ -262,10 +342,18 @@ mod tests {
         let linear = SLURM.replace("select/cons_tres", "select/linear");
         let whole = format!("{GRES}Name=shard Count=8\n");
         let part = format!("{GRES}NodeName=gpu[01-02] Name=shard Count=8\n");
+        // Found by a newcomer: nodes whose GPUs gres.conf does not name got shards.
+        let nowhere =
+            "AutoDetect=off\nNodeName=gpu[01-02] Name=gpu File=/dev/nvidia[0-7]\nNodeName=gpu03 AutoDetect=off\n";
         for (conf, gres, told) in [
             (SLURM, None, "gres.conf is not among the files"),
             (SLURM, Some(whole.as_str()), "nodes gpu[01-04]: gres.conf has `Name=shard Count=8`"),
             (SLURM, Some(part.as_str()), "divide it by hand, to Count=16"),
+            (
+                SLURM,
+                Some(nowhere),
+                "gres.conf has no line for the GPUs of gpu03, gpu04, of which 16 shard would be parts; give them one, such as NodeName=gpu[01-04] Name=gpu File=/dev/nvidia[0-7], or AutoDetect=nvml",
+            ),
             (linear.as_str(), Some(GRES), "SelectType=select/linear: parts of GPUs need select/cons_tres"),
         ] {
             let files: Vec<OwnFile> = [Some(own("slurm.conf", conf)), gres.map(|gres| own("gres.conf", gres))]
@@ -274,6 +362,40 @@ mod tests {
                 .collect();
             let (changed, said) = patched(&files, "a100");
             assert!(changed.is_empty() && said.contains(told), "{told}: {changed:?} {said}");
+        }
+    }
+
+    /// Found by a newcomer: files without nodes were patched with nothing, and all was said to be well.
+    #[test]
+    fn files_into_which_nothing_can_be_put_are_refused() {
+        let told = |files: &[OwnFile]| check(files).map_or_else(|error| error.to_string(), |()| String::new());
+        let (slurm, gres) = (own("slurm.conf", SLURM), own("gres.conf", GRES));
+        let bare = own("etc/cgroup.conf", "CgroupPlugin=autodetect\nConstrainDevices=yes\n");
+        let found = told(&[bare.clone(), gres.clone()]);
+        assert!(
+            found.contains("no line of etc/cgroup.conf (2 lines), gres.conf (3 lines) has NodeName and GPUs")
+                && found.contains("name the slurm.conf that has the nodes"),
+            "{found}"
+        );
+        assert_eq!((told(&[slurm.clone(), bare]), told(&[])), (String::new(), String::new()));
+        let put = |files: &[OwnFile], gpu: &str| {
+            let mut editing = SlurmFiles::of(files);
+            put_in(&mut editing, gpu, SlurmPart::SHARD);
+            whole_or_told(editing.patch(Vec::new(), STEPS))
+        };
+        let error = put(std::slice::from_ref(&slurm), "a100").unwrap_err().to_string();
+        assert!(error.contains("nothing of the plan can be put into your files: gres.conf is not among"), "{error}");
+        assert!(put(&[slurm, gres], "a100").is_ok_and(|patch| patch.made == 5));
+    }
+
+    /// Nodes that look for their GPUs by themselves need no line for them.
+    #[test]
+    fn gpus_that_nodes_find_need_no_line() {
+        for gres in
+            ["AutoDetect=nvml\n", "NodeName=gpu[01-04] AutoDetect=nvml\n", "Name=gpu Type=a100 File=/dev/nvidia[0-7]\n"]
+        {
+            let (changed, said) = patched(&[own("slurm.conf", SLURM), own("gres.conf", gres)], "a100");
+            assert!(changed.contains(&"+NodeName=gpu[01-04] Name=shard Count=16".to_owned()), "{gres} {said}");
         }
     }
 

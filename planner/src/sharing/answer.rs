@@ -15,7 +15,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::SourceRecord;
 use tracecast_predictors::interference::predictor::{Basis as KnownBy, SharingJob, SharingPredictor};
-use tracecast_predictors::interference::share::{self, PairAnswer, Refused, SharingLimits};
+use tracecast_predictors::interference::share::{self, BrokenLimit, PairAnswer, Refused, SharingLimits};
 use tracecast_predictors::interference::table::SharingTable;
 use tracecast_predictors::watch::{self, Watch};
 
@@ -27,7 +27,7 @@ use super::pool::ClassPools;
 use super::study::{HowSet, KindOutcome, SharingCandidate, SharingRequest, SharingStudy, SharingTried, study};
 use super::way::{self, WaysCompared};
 use crate::error::{Error, Result};
-use crate::one_gpu::types::TypesOfNames;
+use crate::one_gpu::types::{TypeOfNames, TypesOfNames};
 use crate::one_gpu::{LEAST_NAMED, OneGpuJobs};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
 
@@ -49,14 +49,16 @@ pub struct SharingCouple {
     pub speed_b: f64,
     /// Expected progress of both, where one alone makes 1.
     pub expected_progress: f64,
-    /// How many times as slow the worse is, at the 0.9 quantile.
-    pub slowdown90: f64,
+    /// How many times as slow the worse is, at the 0.9 quantile; null where too little is known to bound it.
+    pub slowdown90: Option<f64>,
     /// Chance that they do not fit.
     pub out_of_memory: f64,
     /// What that rests on.
     pub basis: KnownBy,
     /// What keeps the two from sharing; none if they keep the limits.
     pub refused: Option<Refused>,
+    /// Every limit that is not kept, and by which of the two.
+    pub broken: Vec<BrokenLimit>,
 }
 
 /// Job types that may share GPUs, every two of them.
@@ -138,6 +140,10 @@ pub struct SharingPlanAnswer {
     pub measured: usize,
     /// Seed of job types and pairs.
     pub seed: u64,
+    /// Job types by the names of jobs, as the file of types has them: the first line that matches counts. Empty without such a file.
+    pub types: Vec<TypeOfNames>,
+    /// What of the plan the patch to the user's own files leaves out, and why; empty where it holds all, or no file was named.
+    pub not_in_patch: Vec<String>,
     /// One for each GPU type.
     pub plans: Vec<SharingPlan>,
     /// GPUs that were measured by time slicing and by MPS: which of both is better.
@@ -164,8 +170,11 @@ impl SharingPlanAnswer {
         watch: &dyn Watch,
     ) -> Result<Self> {
         let mut all = OneGpuJobs::of(trace);
+        let mut types = Vec::new();
         if let Some(path) = &request.types {
-            all.name_types(&TypesOfNames::read(path, table.jobs())?);
+            let told = TypesOfNames::read(path, table.jobs())?;
+            all.name_types(&told);
+            types = told.lines();
         }
         let wanted: Vec<usize> = if request.gpu_types.is_empty() {
             (0..table.gpu_types().len()).collect()
@@ -217,6 +226,7 @@ impl SharingPlanAnswer {
         notes.push(
             "Every GPU of the replay is of the type named; jobs run alone as long as the record says.".to_owned(),
         );
+        notes.extend(plans.iter().filter(|plan| plan.followed).filter_map(SharingPlan::left_whole));
         let zone = Zone::named(&trace.zone)?;
         Ok(Self {
             schema: SCHEMA.to_owned(),
@@ -225,6 +235,8 @@ impl SharingPlanAnswer {
             eval_from: trace.moment(&zone, all.origin_ms + split_ms, all.origin_ms),
             measured: request.measured,
             seed: request.seed,
+            types,
+            not_in_patch: Vec::new(),
             plans,
             ways,
             sources: trace.sources.clone(),
@@ -245,6 +257,7 @@ impl From<PairAnswer> for SharingCouple {
             out_of_memory: told.out_of_memory,
             basis: told.basis,
             refused: told.refused,
+            broken: told.broken,
             job_a: told.job_a,
             job_b: told.job_b,
         }
@@ -289,7 +302,8 @@ fn from_now_on(
             }
         }
     }
-    nearest.sort_by(|one, other| one.slowdown90.total_cmp(&other.slowdown90));
+    let slowdown = |of: &SharingCouple| of.slowdown90.unwrap_or(f64::INFINITY);
+    nearest.sort_by(|one, other| slowdown(one).total_cmp(&slowdown(other)));
     nearest.truncate(if couples.is_empty() { NEAREST } else { 0 });
     let classes = classes(&rule, kinds);
     let pools = ClassPools::of(&classes, load, &speeds);
@@ -368,7 +382,7 @@ fn plan(
         });
         SharingClass {
             name: format!("{slug}-share-{}", number + 1),
-            slowdown90: within.map(|of| of.slowdown90).fold(1.0, f64::max),
+            slowdown90: within.filter_map(|of| of.slowdown90).fold(1.0, f64::max),
             gpu_time: kinds.iter().map(|kind| by_type(*kind)).sum::<f64>() / all.max(1e-9),
             gpus: class_gpus.get(number).copied().unwrap_or_default(),
             on_all_gpus: best == Some(number),
@@ -423,6 +437,17 @@ impl SharingPlan {
     /// Whether the types of most jobs, by GPU time, are drawn: then the plan is of a mix that nobody runs.
     pub fn is_of_drawn_types(&self) -> bool {
         self.named_gpu_time < LEAST_NAMED
+    }
+
+    /// What of the jobs takes whole GPUs once the plan is carried out, as their types were drawn and no scheduler can know them; none if none was.
+    pub fn left_whole(&self) -> Option<String> {
+        (self.drawn_types > 0).then(|| {
+            format!(
+                "No scheduler knows the types of {} of the {} plan, by GPU time, as these were drawn and no name tells them: such jobs take whole GPUs where the plan is carried out, and less is shared than was replayed. Tell the types of these names with --types.",
+                format::percent(1.0 - self.named_gpu_time),
+                self.gpu_type
+            )
+        })
     }
 
     /// Whether somebody must watch new pairs.

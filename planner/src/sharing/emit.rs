@@ -11,6 +11,9 @@
 //! MPS, which gives each of two half of the memory), chosen by the label `nvidia.com/device-plugin.config` of a node; pods of a class select its nodes by label. Such a class cannot use what
 //! others leave idle, so whether it is worth it is replayed apart, and nothing is set where it is not.
 //!
+//! A job's type is told by its name: by the file of types where there is one (`script`), else by the name itself. A job whose type was drawn has neither, and takes a whole GPU: the files say of how much of the GPU time that is. Nothing in Kubernetes
+//! goes by names: who writes the pods sets the label, for which the file of types stands in a ConfigMap.
+//!
 //! A job goes by its name alone to one class, so files are of one GPU type; more than one followed is refused, as is a plan whose job types are drawn. Else the same files are
 //! written whatever the plan says, so that none of an earlier plan stays behind: where there is nothing to set they are comments. What would replace a parameter
 //! of the whole site is a comment as well.
@@ -28,6 +31,8 @@ use crate::plan::Emitted;
 use crate::plan::emitted::{check_gpus_per_node, check_name, check_namespace, comments, signed};
 use crate::queues::emit::GPU_RESOURCE;
 use crate::yaml::stream;
+
+mod script;
 
 /// Jobs on a shared GPU.
 const TOGETHER: u32 = 2;
@@ -147,6 +152,7 @@ pub(super) fn about(answer: &SharingPlanAnswer, how: HowSet) -> Vec<String> {
             format::float(plan.limits.slo, 2)
         ));
     }
+    said.extend(answer.plans.iter().filter(|plan| plan.followed).filter_map(SharingPlan::left_whole));
     let nothing = match how {
         HowSet::OwnGpus => answer.plans.iter().all(|plan| plan.on_own_gpus().is_empty()),
         _ => !answer.plans.iter().any(|plan| plan.followed),
@@ -173,20 +179,6 @@ pub(super) fn word(name: &str) -> String {
     name.chars().map(|letter| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '_' }).collect()
 }
 
-/// A text within double quotes of Lua.
-fn lua(text: &str) -> String {
-    let mut out = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => out.extend(['\\', letter]),
-            letter if letter.is_control() => out.push(' '),
-            letter => out.push(letter),
-        }
-    }
-    out.push('"');
-    out
-}
-
 /// The GPU of a plan, without the way in which pairs were measured on it.
 pub(super) fn gpu_of(plan: &SharingPlan) -> &str {
     SharingWay::of(&plan.gpu_type).map_or(plan.gpu_type.as_str(), |(gpu, _)| gpu)
@@ -202,6 +194,11 @@ pub(super) struct SlurmPart {
 impl SlurmPart {
     pub(super) const MPS: Self = Self { kind: "mps", of_gpu: MPS };
     pub(super) const SHARD: Self = Self { kind: "shard", of_gpu: TOGETHER };
+
+    /// How many of them a job of the class asks for.
+    fn for_one(self) -> u32 {
+        self.of_gpu / TOGETHER
+    }
 
     /// That of a plan.
     ///
@@ -254,22 +251,7 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitt
             "# Slurm does not watch the memory of shards: what a job takes beyond its part, the other lacks.\n"
         });
         conf.push_str(&format!("NodeName={NODES} Gres=gpu:{gpu_type}:{per_node},{kind}:{count} State=UNKNOWN\n"));
-        script.push_str("-- Into slurm_job_submit of job_submit.lua: a job of one GPU whose name is a job type of the class asks for a part of one.\nlocal shares = {\n");
-        for job_type in &class.job_types {
-            script.push_str(&format!("  [{}] = true,\n", lua(job_type)));
-        }
-        let part = format!("{kind}:{}", part.of_gpu / TOGETHER);
-        script.push_str(&format!(
-            "}}\n\
-             -- What is asked for in one way only, and of one node. Slurm's versions differ in how a resource is written, so it is written as it was.\n\
-             local per_node, per_job = job_desc.tres_per_node or \"\", job_desc.tres_per_job or \"\"\n\
-             local asked = per_node .. per_job\n\
-             local gres = string.match(asked, \"^(gres[/:])gpu:1$\") or string.match(asked, \"^(gres[/:])gpu:[^:,]+:1$\")\n\
-             local one = (per_node == \"\") ~= (per_job == \"\")\n\
-             if job_desc.min_nodes and job_desc.min_nodes ~= slurm.NO_VAL and job_desc.min_nodes > 1 then\n  one = false\nend\n\
-             if one and gres and shares[job_desc.name] then\n  \
-             job_desc.tres_per_job = \"\"\n  job_desc.tres_per_node = gres .. \"{part}\"\nend\n"
-        ));
+        script.push_str(&script::lines(&class.job_types, &answer.types, part));
     }
     let name = |name: &str| name.to_owned();
     Ok(vec![
@@ -277,6 +259,18 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitt
         (name("slurm-sharing.conf"), conf),
         (name("slurm-sharing-job-submit.lua"), script),
     ])
+}
+
+/// Names, job types and classes as a CSV. Names stand as they are, whatever a spreadsheet makes of them, as they are to be matched.
+fn names(rows: impl Iterator<Item = [String; 3]>) -> Result<String> {
+    let broken = |what: String| Error::Defect(format!("names.csv cannot be written: {what}"));
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(["name", "job_type", "class"]).map_err(|error| broken(error.to_string()))?;
+    for row in rows {
+        writer.write_record(row).map_err(|error| broken(error.to_string()))?;
+    }
+    let bytes = writer.into_inner().map_err(|error| broken(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|error| broken(error.to_string()))
 }
 
 /// Files for Kubernetes: the configuration of NVIDIA's device plugin, and what labels to set.
@@ -318,12 +312,28 @@ pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<
         labels.push_str(
             "set -eu\nclass=$1\nshift\nfor node in \"$@\"; do\n  kubectl label node \"$node\" --overwrite \"nvidia.com/device-plugin.config=$class\" \"tracecast.io/share-class=$class\"\ndone\n",
         );
+        if !answer.types.is_empty() {
+            let class = |job_type: &String| own_gpus(answer).find(|class| class.job_types.contains(job_type));
+            let rows = answer.types.iter().map(|line| {
+                [
+                    line.name.clone(),
+                    line.job_type.clone(),
+                    class(&line.job_type).map_or_else(String::new, |of| of.name.clone()),
+                ]
+            });
+            types.insert("names.csv".to_owned(), Value::String(names(rows)?));
+        }
         let map = |name: &str, data: serde_json::Map<String, Value>| {
             json!({
                 "apiVersion": "v1", "kind": "ConfigMap",
                 "metadata": { "name": name, "namespace": site.namespace },
                 "data": data
             })
+        };
+        let by_name = if answer.types.is_empty() {
+            ""
+        } else {
+            " Under names.csv, the names as the plan was told of them: * stands for any text, ? for one letter, and the first line that matches counts; of a name without a class the pods take whole GPUs."
         };
         let example = own_gpus(answer).next().map_or_else(String::new, |class| class.name.clone());
         let pod = json!({
@@ -342,7 +352,12 @@ pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<
                 ),
                 map("tracecast-sharing", configs),
             ),
-            ("The job types of each class, for who writes the pods.".to_owned(), map("tracecast-share-classes", types)),
+            (
+                format!(
+                    "The job types of each class, for who writes the pods: nothing in Kubernetes goes by a job's name.{by_name}"
+                ),
+                map("tracecast-share-classes", types),
+            ),
         ]);
         let example = stream(&[("A pod of a class.".to_owned(), pod)]);
         yaml.push_str(&comments("#", &example.lines().map(str::to_owned).collect::<Vec<_>>()));

@@ -3,12 +3,12 @@
 //! ```text
 //! expected progress   (1 − P(does not fit)) × (speed of one + speed of the other) + P(does not fit)
 //! slowdown, 0.9       1 / (the lower of the two 0.05 quantiles of the speeds): both are faster than that with a chance of at least 0.95² = 0.90, as if they were
-//!                     independent
+//!                     independent; where that quantile is as slow as anything that is forecast, there is no bound, and no number is told
 //! share               expected progress > 1, slowdown within the SLO, and P(does not fit) within its bound
 //! ```
 //!
 //! A GPU with one job makes a progress of 1. Where several run there already, theirs without the new one is what it must exceed. **Ranking**: the candidates that pass all three come first, then by how much expected
-//! progress rises, the most first; of equals the first named. A GPU type on which no pair was measured is marked. Everything is a number: an unknown job type, GPU type or load widens the interval.
+//! progress rises, the most first; of equals the first named. A GPU type on which no pair was measured is marked. Everything is a number but a slowdown without a bound: an unknown job type, GPU type or load widens the interval. A **refusal** names each limit that is broken, and the jobs that break it.
 //!
 //! O(candidates × members). Worked number: speeds of 0.80 and 0.75 and a chance of 0.02 not to fit give an expected progress of 0.98 × 1.55 + 0.02 = 1.539; with 0.05
 //! quantiles of 0.70 and 0.68 the slowdown is 1.47, and within an SLO of 1.5.
@@ -17,16 +17,19 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::committee::{PairForecast, SLOWEST, SpeedForecast};
+use super::committee::{PairForecast, SpeedForecast};
 use super::predictor::{Basis, SharingJob, SharingPredictor};
 use super::read;
 use crate::error::{Error, Result};
 use crate::sheet::{self, Sheet};
 
 mod answer;
+mod broken;
 mod group;
 
 pub use answer::{SCHEMA, SharingAnswer, json_schema};
+use broken::bound;
+pub use broken::{BrokenLimit, in_words};
 pub use group::{GroupAnswer, GroupMember, group, joining};
 
 /// What sharing must keep.
@@ -74,12 +77,12 @@ impl SharingLimits {
         Ok(())
     }
 
-    /// What keeps two jobs from sharing; `None` if nothing does.
-    pub fn refusal(&self, progress: f64, slowdown90: f64, out_of_memory: f64) -> Option<Refused> {
+    /// What keeps two jobs from sharing, the worst first; `None` if nothing does. A slowdown without a bound keeps no SLO.
+    pub fn refusal(&self, progress: f64, slowdown90: Option<f64>, out_of_memory: f64) -> Option<Refused> {
         // The memory first: who does not fit makes no progress to speak of.
         if out_of_memory > self.most_out_of_memory {
             Some(Refused::OutOfMemory)
-        } else if slowdown90 > self.slo {
+        } else if slowdown90.is_none_or(|slowdown| slowdown > self.slo) {
             Some(Refused::Slowdown)
         } else if progress <= self.least_progress {
             Some(Refused::Progress)
@@ -99,17 +102,6 @@ pub enum Refused {
     Slowdown,
     /// Together they make no more progress than one alone.
     Progress,
-}
-
-impl Refused {
-    /// In words.
-    pub fn in_words(self) -> &'static str {
-        match self {
-            Self::OutOfMemory => "may not fit",
-            Self::Slowdown => "may be slower than the SLO",
-            Self::Progress => "no more progress than one alone",
-        }
-    }
 }
 
 /// Speed of one job beside the other, as a share of its speed alone.
@@ -158,26 +150,32 @@ pub struct PairAnswer {
     pub out_of_memory: f64,
     /// Expected progress of both, where one alone makes 1.
     pub expected_progress: f64,
-    /// How many times as slow the worse of the two is, at the 0.9 quantile.
-    pub slowdown90: f64,
+    /// How many times as slow the worse of the two is, at the 0.9 quantile; null where too little is known to bound it.
+    pub slowdown90: Option<f64>,
     /// Whether to share, within the limits.
     pub share: bool,
-    /// Why not.
+    /// Why not: the worst of `broken`.
     pub refused: Option<Refused>,
+    /// Every limit that is not kept, and by which of the two.
+    pub broken: Vec<BrokenLimit>,
     /// What it rests on.
     pub basis: Basis,
 }
 
-/// Expected progress and the 0.9 quantile of the slowdown of the worse.
-pub fn merit(told: &PairForecast) -> (f64, f64) {
-    let low = |of: &SpeedForecast| of.quantiles.first().copied().unwrap_or_default();
+/// The speed that a job exceeds with a chance of 95 %.
+fn low(of: &SpeedForecast) -> f64 {
+    of.quantiles.first().copied().unwrap_or_default()
+}
+
+/// Expected progress and the 0.9 quantile of the slowdown of the worse, where that has a bound.
+pub fn merit(told: &PairForecast) -> (f64, Option<f64>) {
     merit_of(told.a.mean + told.b.mean, [low(&told.a), low(&told.b)].into_iter(), told.out_of_memory)
 }
 
 /// Of jobs whose expected speeds have this sum, and that all exceed these with a chance of 90 %.
-fn merit_of(speeds: f64, low: impl Iterator<Item = f64>, out_of_memory: f64) -> (f64, f64) {
+fn merit_of(speeds: f64, low: impl Iterator<Item = f64>, out_of_memory: f64) -> (f64, Option<f64>) {
     let progress = (1.0 - out_of_memory) * speeds + out_of_memory;
-    (progress, low.reduce(f64::min).map_or(1.0, |slowest| 1.0 / slowest.max(SLOWEST)))
+    (progress, low.reduce(f64::min).map_or(Some(1.0), bound))
 }
 
 /// The answer about two jobs.
@@ -192,6 +190,7 @@ pub fn pair(
     let (told, basis) = predictor.pair(gpu_type, a, b);
     let (expected_progress, slowdown90) = merit(&told);
     let refused = limits.refusal(expected_progress, slowdown90, told.out_of_memory);
+    let lows = [(a.job_type.as_str(), low(&told.a)), (b.job_type.as_str(), low(&told.b))];
     PairAnswer {
         gpu_type: gpu_type.to_owned(),
         gpu_type_measured: predictor.is_measured_on(gpu_type),
@@ -205,6 +204,7 @@ pub fn pair(
         slowdown90,
         share: refused.is_none(),
         refused,
+        broken: BrokenLimit::all(limits, basis, (expected_progress, told.out_of_memory), &lows),
         basis,
     }
 }
@@ -532,8 +532,58 @@ mod tests {
             |mean: f64, low: f64| SpeedForecast { mean, quantiles: [low, low, mean, mean, mean], deviation: 0.1 };
         let told = PairForecast { a: speed(0.80, 0.70), b: speed(0.75, 0.68), out_of_memory: 0.02 };
         let (progress, slowdown) = merit(&told);
-        assert!((progress - 1.539).abs() < 1e-12 && (slowdown - 1.0 / 0.68).abs() < 1e-12);
+        assert!((progress - 1.539).abs() < 1e-12 && slowdown.is_some_and(|by| (by - 1.0 / 0.68).abs() < 1e-12));
         assert_eq!(limits.refusal(progress, slowdown, 0.02), None);
+    }
+
+    /// Found by a newcomer: of a GPU type that nobody measured "50 times as slow" was told, which is the slowest speed that is forecast; and a refusal did not say which job broke which limit.
+    #[test]
+    fn a_slowdown_without_a_bound_is_no_number_and_a_refusal_names_jobs_and_limits() {
+        let predictor = trained();
+        let limits = SharingLimits::default();
+        let job = |at: usize| SharingJob::new(format!("m{} (batch size {})", at / 2, 8 << (at % 2)));
+        let told = pair(&predictor, "h", &job(0), &job(1), &limits);
+        assert_eq!((told.slowdown90, told.basis), (None, Basis::Nothing));
+        let (of_job, words) = (|limit| told.broken.iter().filter(move |of| of.limit == limit), in_words(&told.broken));
+        assert_eq!(
+            of_job(Refused::Slowdown).map(|of| of.jobs[0].as_str()).collect::<Vec<_>>(),
+            [job(0).job_type, job(1).job_type]
+        );
+        assert!(words.contains("m0 (batch size 8) may be slower than 1.50 times: no bound is known"), "{words}");
+        // Nor is any other figure a forecast there.
+        assert!(words.ends_with("make no more progress than 1.00: not known"), "{words}");
+        let answer = SharingAnswer::new(&predictor, limits, vec![told]);
+        let (json, report) = (serde_json::to_string(&answer).unwrap(), format!("{:?}", answer.report(Vec::new())));
+        assert!(json.contains(r#""slowdown90":null"#), "{json}");
+        assert!(report.contains("no bound") && report.contains("not known (0.00 to 1.00)"), "{report}");
+        let row = String::from_utf8(answer.csv().unwrap()).unwrap();
+        assert!(row.lines().nth(1).is_some_and(|row| row.contains(",,false,")), "{row}");
+        let group = group(&predictor, "h", &[job(0), job(1), job(2)], &limits);
+        let too_slow = group.broken.iter().filter(|of| of.limit == Refused::Slowdown && of.forecast.is_none()).count();
+        assert_eq!((group.slowdown90, too_slow), (None, 3));
+        let answer = SharingAnswer::of_group(&predictor, limits, group);
+        assert!(format!("{:?}", answer.report(Vec::new())).contains("nothing bounds how slow"), "{answer:?}");
+        // Of a measured couple the one that is too slow is named, with how slow it is; the other is not.
+        let wide = pair(&predictor, "g", &job(0), &job(4), &SharingLimits { slo: 100.0, ..limits });
+        let slo = (1.0 / wide.speed_a.p05 + 1.0 / wide.speed_b.p05) / 2.0;
+        let told = pair(&predictor, "g", &job(0), &job(4), &SharingLimits { slo, ..limits });
+        let [broken] = &told.broken[..] else { panic!("{:?}", told.broken) };
+        let slow = if told.speed_a.p05 < told.speed_b.p05 { &told.job_a } else { &told.job_b };
+        assert_eq!(
+            (broken.limit, &broken.jobs[0], broken.forecast, broken.bound),
+            (Refused::Slowdown, slow, told.slowdown90, slo)
+        );
+        // Two limits at once.
+        let tight = SharingLimits { slo: 1.01, most_out_of_memory: 0.0, least_progress: 9.0 };
+        let words = in_words(&pair(&predictor, "g", &job(5), &job(5), &tight).broken);
+        for part in [
+            "may not fit together: ",
+            "m2 (batch size 16) may be slower than 1.01 times: ",
+            "make no more progress than 9.00: ",
+        ] {
+            assert_eq!(words.matches(part).count(), 1, "{words}");
+        }
+        assert!(pair(&predictor, "g", &job(0), &job(0), &limits).broken.is_empty());
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::interference::table::Quantity;
 /// What would mend a request.
 pub(super) const REMEDY: &str = r#"send {"gpu_type":"…","job":{"job_type":"…","seen":{"sm_util_pct":…}},"running":[{"id":"…","job_type":"…"}]}, "jobs":[{"job_type":"…"},…] in the place of a job_type where several run, and where they differ "limits":{"slo":1.5,"most_out_of_memory":0.05}"#;
 /// Bytes that a candidate takes at most in the answer, beside its names.
-const CANDIDATE_BYTES: usize = 1024;
+const CANDIDATE_BYTES: usize = 1536;
 /// Bytes that each job of a group takes at most, and each slice, beside names.
 const MEMBER_BYTES: usize = 512;
 /// Most slices that are asked about.

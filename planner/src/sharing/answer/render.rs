@@ -4,7 +4,7 @@
 
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 
-use tracecast_predictors::interference::share::Refused;
+use tracecast_predictors::interference::share::in_words;
 
 use super::super::policy::SharingPolicy;
 use super::super::study::{HowSet, SharingTried};
@@ -30,6 +30,7 @@ impl SharingPlanAnswer {
             ),
         );
         report.notes.clone_from(&self.notes);
+        report.summary.extend(self.not_in_patch.iter().map(|left| format!("**Not in slurm.patch**: {left}.")));
         for of in &self.ways {
             report.summary.push(of.finding());
             report.sections.push(of.section());
@@ -281,9 +282,9 @@ impl SharingPlan {
                 of.job_a.as_str().into(),
                 of.job_b.as_str().into(),
                 Cell::float(of.expected_progress, 2),
-                Cell::float(of.slowdown90, 2),
+                of.slowdown90.map_or("no bound".into(), |slowdown| Cell::float(slowdown, 2)),
                 Cell::share(of.out_of_memory),
-                of.refused.map_or("yes", Refused::in_words).into(),
+                in_words(&of.broken).into(),
                 of.basis.in_words().into(),
             ]);
         }

@@ -6,9 +6,9 @@ use serde::Serialize;
 use tracecast_analytics::report::markup::csv_text;
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 
-use super::super::predictor::{SharingJob, SharingPredictor, SharingTrained, ToMeasure};
+use super::super::predictor::{Basis, SharingJob, SharingPredictor, SharingTrained, ToMeasure};
 use super::super::slice::SliceSpeed;
-use super::{GroupAnswer, PairAnswer, Refused, SharingLimits, SpeedAnswer, pair};
+use super::{BrokenLimit, GroupAnswer, PairAnswer, SharingLimits, SpeedAnswer, in_words, pair};
 use crate::error::{Error, Result};
 
 /// Version of the JSON.
@@ -137,6 +137,7 @@ impl SharingAnswer {
             "basis",
             // Last, as readers may go by position.
             "gpu_type_measured",
+            "broken",
         ];
         let row = |of: &PairAnswer| {
             let mut row: Vec<String> = [&of.gpu_type, &of.job_a, &of.job_b].iter().map(|name| csv_text(name)).collect();
@@ -149,11 +150,11 @@ impl SharingAnswer {
                 of.speed_b.p95,
                 of.out_of_memory,
                 of.expected_progress,
-                of.slowdown90,
             ];
             row.extend(numbers.iter().map(|number| format!("{number:.4}")));
+            row.push(slowdown(of.slowdown90));
             row.extend([of.share.to_string(), word(&of.refused), word(&of.basis)]);
-            row.push(of.gpu_type_measured.to_string());
+            row.extend([of.gpu_type_measured.to_string(), broken(&of.broken)]);
             row
         };
         written(&head, self.pairs.iter().map(row))
@@ -223,12 +224,12 @@ impl SharingAnswer {
                 of.gpu_type.as_str().into(),
                 of.job_a.as_str().into(),
                 of.job_b.as_str().into(),
-                speed(&of.speed_a).into(),
-                speed(&of.speed_b).into(),
+                speed(&of.speed_a, of.basis).into(),
+                speed(&of.speed_b, of.basis).into(),
                 Cell::share(of.out_of_memory),
-                Cell::float(of.expected_progress, 2),
-                Cell::float(of.slowdown90, 2),
-                of.refused.map_or("yes", Refused::in_words).into(),
+                Cell::opt((of.basis != Basis::Nothing).then_some(of.expected_progress), |made| Cell::float(made, 2)),
+                of.slowdown90.map_or("no bound".into(), |slowdown| Cell::float(slowdown, 2)),
+                in_words(&of.broken).into(),
                 of.basis.in_words().into(),
             ]);
         }
@@ -262,7 +263,7 @@ impl SharingAnswer {
     }
 }
 
-const GROUP_COLUMNS: [&str; 13] = [
+const GROUP_COLUMNS: [&str; 14] = [
     "gpu_type",
     "gpu_type_measured",
     "job",
@@ -276,6 +277,7 @@ const GROUP_COLUMNS: [&str; 13] = [
     "refused",
     "basis",
     "composed_from_pairs",
+    "broken",
 ];
 
 const SLICE_COLUMNS: [&str; 7] = ["gpu_type", "job", "slice", "speed", "speed_p10", "memory_suffices", "basis"];
@@ -299,9 +301,11 @@ fn group_rows(of: &GroupAnswer) -> impl Iterator<Item = Vec<String>> {
     of.jobs.iter().map(|member| {
         let mut row = vec![csv_text(&of.gpu_type), of.gpu_type_measured.to_string(), csv_text(&member.job)];
         let speed = &member.speed;
-        let numbers = [speed.mean, speed.p05, speed.p95, of.out_of_memory, of.expected_progress, of.slowdown90];
+        let numbers = [speed.mean, speed.p05, speed.p95, of.out_of_memory, of.expected_progress];
         row.extend(numbers.iter().map(|number| format!("{number:.4}")));
+        row.push(slowdown(of.slowdown90));
         row.extend([of.share.to_string(), word(&of.refused), word(&of.basis), of.composed_from_pairs.to_string()]);
+        row.push(broken(&of.broken));
         row
     })
 }
@@ -314,21 +318,38 @@ fn slice_row(of: &SliceSpeed) -> Vec<String> {
     row
 }
 
-fn speed(of: &SpeedAnswer) -> String {
-    format!("{} ({} to {})", format::float(of.mean, 2), format::float(of.p05, 2), format::float(of.p95, 2))
+/// Broken limits as a cell of a CSV: empty where there are none.
+fn broken(limits: &[BrokenLimit]) -> String {
+    if limits.is_empty() { String::new() } else { csv_text(&in_words(limits)) }
+}
+
+/// A slowdown as a cell of a CSV: empty where nothing bounds it.
+fn slowdown(of: Option<f64>) -> String {
+    of.map_or_else(String::new, |slowdown| format!("{slowdown:.4}"))
+}
+
+/// A speed with its interval. Where it rests on nothing there is an interval alone.
+fn speed(of: &SpeedAnswer, basis: Basis) -> String {
+    let mean = if basis == Basis::Nothing { "not known".to_owned() } else { format::float(of.mean, 2) };
+    format!("{mean} ({} to {})", format::float(of.p05, 2), format::float(of.p95, 2))
 }
 
 /// Whether a group may share, in a sentence.
 fn verdict(of: &GroupAnswer) -> String {
     let jobs = format::counted(of.jobs.len() as u64, "job", "jobs");
-    let numbers = format!(
-        "they make {} times the progress of one alone, and the slowest is {} times as slow at the 0.9 quantile",
-        format::float(of.expected_progress, 2),
-        format::float(of.slowdown90, 2)
+    let progress = if of.basis == Basis::Nothing {
+        "what progress they make is not known".to_owned()
+    } else {
+        format!("they make {} times the progress of one alone", format::float(of.expected_progress, 2))
+    };
+    let slowest = of.slowdown90.map_or_else(
+        || "nothing bounds how slow the slowest is".to_owned(),
+        |slowdown| format!("the slowest is {} times as slow at the 0.9 quantile", format::float(slowdown, 2)),
     );
+    let numbers = format!("{progress}, and {slowest}");
     match of.refused {
         None => format!("These {jobs} **may share** one GPU within the limits: {numbers}."),
-        Some(refused) => format!("These {jobs} should **not share** one GPU ({}): {numbers}.", refused.in_words()),
+        Some(_) => format!("These {jobs} should **not share** one GPU ({}): {numbers}.", in_words(&of.broken)),
     }
 }
 
@@ -336,7 +357,7 @@ fn group_section(of: &GroupAnswer) -> Section {
     let columns = vec![Column::text("Job"), Column::text("Speed, 90 %")];
     let mut table = ReportTable::new(format!("All on one {}", of.gpu_type), columns);
     for member in &of.jobs {
-        table.rows.push(vec![member.job.as_str().into(), speed(&member.speed).into()]);
+        table.rows.push(vec![member.job.as_str().into(), speed(&member.speed, of.basis).into()]);
     }
     let mut section = Section::new("group", "Together on one GPU")
         .with_table(table)

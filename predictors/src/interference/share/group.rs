@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 use super::super::predictor::{Basis, GroupForecast, SharingJob, SharingPredictor};
-use super::{Refused, SharingLimits, SpeedAnswer, merit_of};
+use super::{BrokenLimit, Refused, SharingLimits, SpeedAnswer, merit_of};
 
 /// One of several jobs on a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
@@ -38,12 +38,14 @@ pub struct GroupAnswer {
     pub expected_progress: f64,
     /// Expected progress of those that run there already, without the new one; null where none is new.
     pub progress_before: Option<f64>,
-    /// How many times as slow the slowest of them is, at the 0.9 quantile.
-    pub slowdown90: f64,
+    /// How many times as slow the slowest of them is, at the 0.9 quantile; null where too little is known to bound it.
+    pub slowdown90: Option<f64>,
     /// Whether to share, within the limits.
     pub share: bool,
-    /// Why not.
+    /// Why not: the worst of `broken`.
     pub refused: Option<Refused>,
+    /// Every limit that is not kept, and by which of the jobs.
+    pub broken: Vec<BrokenLimit>,
     /// The least of what its couples rest on.
     pub basis: Basis,
     /// Whether it is composed from forecasts of couples, as no group of more than two was measured: an assumption that is not tested.
@@ -51,7 +53,7 @@ pub struct GroupAnswer {
 }
 
 /// Expected progress, and the 0.9 quantile of the slowdown of the slowest.
-fn merit(told: &GroupForecast) -> (f64, f64) {
+fn merit(told: &GroupForecast) -> (f64, Option<f64>) {
     merit_of(told.speeds.iter().map(|speed| speed.mean).sum(), told.low.iter().copied(), told.out_of_memory)
 }
 
@@ -84,8 +86,9 @@ fn answered(
     let (told, basis) = predictor.group(gpu_type, jobs);
     let (expected_progress, slowdown90) = merit(&told);
     let least_progress = limits.least_progress.max(progress_before.unwrap_or_default());
-    let refused =
-        SharingLimits { least_progress, ..*limits }.refusal(expected_progress, slowdown90, told.out_of_memory);
+    let limits = SharingLimits { least_progress, ..*limits };
+    let refused = limits.refusal(expected_progress, slowdown90, told.out_of_memory);
+    let lows: Vec<(&str, f64)> = jobs.iter().zip(&told.low).map(|(job, low)| (job.job_type.as_str(), *low)).collect();
     let member =
         |(job, speed): (&SharingJob, _)| GroupMember { job: job.job_type.clone(), speed: SpeedAnswer::from(speed) };
     GroupAnswer {
@@ -100,6 +103,7 @@ fn answered(
         slowdown90,
         share: refused.is_none(),
         refused,
+        broken: BrokenLimit::all(&limits, basis, (expected_progress, told.out_of_memory), &lows),
         basis,
         composed_from_pairs: jobs.len() > 2,
     }

@@ -1,0 +1,223 @@
+//! The lines for Slurm's `job_submit.lua`: which jobs ask for a part of a GPU in place of a whole one.
+//!
+//! A job's type is told by its name, as the plan was told: by the first line of the user's file of types that matches, else by the name itself. The script matches by itself, in the number of letters of the pattern
+//! times those of the name at most, as it runs while Slurm's controller waits. A letter is one of UTF-8, as it is in the plan.
+//!
+//! O(lines + job types). Worked example: with the lines `bert-*,BERT` and `*,ResNet-18`, and a class of `ResNet-18` alone, a job `bert-1` takes a whole GPU, and every other a part.
+
+use super::SlurmPart;
+use crate::one_gpu::types::TypeOfNames;
+
+/// Whether a pattern matches a name, from one letter to the next. Where it goes wrong behind a `*`, this stands for a letter more.
+const MATCHES: &str = r#"local function after(name, at)
+  at = at + 1
+  while at <= #name and string.byte(name, at) >= 128 and string.byte(name, at) < 192 do
+    at = at + 1
+  end
+  return at
+end
+local function matches(pattern, name)
+  local p, n, star, from = 1, 1, 0, 1
+  while n <= #name do
+    local letter = string.sub(pattern, p, p)
+    if letter == "*" then
+      star, from, p = p, n, p + 1
+    elseif letter == "?" then
+      p, n = p + 1, after(name, n)
+    elseif letter ~= "" and letter == string.sub(name, n, n) then
+      p, n = p + 1, n + 1
+    elseif star > 0 then
+      from = after(name, from)
+      p, n = star + 1, from
+    else
+      return false
+    end
+  end
+  while string.sub(pattern, p, p) == "*" do
+    p = p + 1
+  end
+  return p > #pattern
+end
+"#;
+
+/// A text within double quotes of Lua.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => out.extend(['\\', letter]),
+            letter if letter.is_control() => {
+                // Three digits, so that one behind them is not taken for another.
+                let mut bytes = [0; 4];
+                letter.encode_utf8(&mut bytes).bytes().for_each(|byte| out.push_str(&format!("\\{byte:03}")));
+            }
+            letter => out.push(letter),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Lines that find `job_type`, the type of a job.
+fn job_type(types: &[TypeOfNames]) -> String {
+    if types.is_empty() {
+        return "-- A job is of the type that its name says.\nlocal job_type = job_desc.name or \"\"\n".to_owned();
+    }
+    let mut lines = String::from(
+        "-- Types of jobs by their names, as in the file that the plan was made with: * stands for any text, ? for one letter, case counts, and the first line that matches counts.\n\
+         -- A job that no line matches is of the type that its name says. Change the lines here where you change that file.\nlocal types = {\n",
+    );
+    for line in types {
+        lines.push_str(&format!("  {{ {}, {} }},\n", quoted(&line.name), quoted(&line.job_type)));
+    }
+    lines.push_str("}\n");
+    lines.push_str(MATCHES);
+    lines.push_str(
+        "local job_type = job_desc.name or \"\"\n\
+         for _, line in ipairs(types) do\n  if job_type ~= \"\" and matches(line[1], job_type) then\n    job_type = line[2]\n    break\n  end\nend\n",
+    );
+    lines
+}
+
+/// The lines, for the job types of a class.
+pub(super) fn lines(job_types: &[String], types: &[TypeOfNames], part: SlurmPart) -> String {
+    let mut script = String::from(
+        "-- Into slurm_job_submit of job_submit.lua: a job of one GPU whose type is of the class asks for a part of one.\nlocal shares = {\n",
+    );
+    for job_type in job_types {
+        script.push_str(&format!("  [{}] = true,\n", quoted(job_type)));
+    }
+    script.push_str("}\n");
+    script.push_str(&job_type(types));
+    let part = format!("{}:{}", part.kind, part.for_one());
+    script.push_str(&format!(
+        "-- What is asked for in one way only, and of one node. Slurm's versions differ in how a resource is written, so it is written as it was.\n\
+         local per_node, per_job = job_desc.tres_per_node or \"\", job_desc.tres_per_job or \"\"\n\
+         local asked = per_node .. per_job\n\
+         local gres = string.match(asked, \"^(gres[/:])gpu:1$\") or string.match(asked, \"^(gres[/:])gpu:[^:,]+:1$\")\n\
+         local one = (per_node == \"\") ~= (per_job == \"\")\n\
+         if job_desc.min_nodes and job_desc.min_nodes ~= slurm.NO_VAL and job_desc.min_nodes > 1 then\n  one = false\nend\n\
+         if one and gres and shares[job_type] then\n  \
+         job_desc.tres_per_job = \"\"\n  job_desc.tres_per_node = gres .. \"{part}\"\nend\n"
+    ));
+    script
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::process::Command;
+
+    use proptest::prelude::*;
+    use proptest::strategy::ValueTree as _;
+    use proptest::test_runner::TestRunner;
+
+    use super::*;
+    use crate::one_gpu::types::TypesOfNames;
+
+    const KINDS: [&str; 3] = ["BERT \"large\"", "ResNet-18 (batch size 16)", "%d"];
+
+    fn types_of(lines: &[(String, usize)]) -> TypesOfNames {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("types.csv");
+        let cell = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+        let rows: String =
+            lines.iter().map(|(name, kind)| format!("{},{}\n", cell(name), cell(KINDS[*kind]))).collect();
+        std::fs::write(&path, format!("name,job_type\n{rows}")).unwrap();
+        TypesOfNames::read(&path, &KINDS.map(str::to_owned)).unwrap()
+    }
+
+    /// Which of some names ask for a part, by the script; `None` where there is no Lua.
+    fn asks(script: &str, names: &[String]) -> Option<Vec<bool>> {
+        let mut whole = format!(
+            "slurm = {{ NO_VAL = 4294967294 }}\nlocal function submit(job_desc)\n{script}\nend\nlocal names = {{\n"
+        );
+        names.iter().for_each(|name| whole.push_str(&format!("  {},\n", quoted(name))));
+        whole.push_str(
+            "}\nfor _, name in ipairs(names) do\n  local job = { tres_per_node = \"gres/gpu:1\" }\n  if name ~= \"\" then job.name = name end\n  submit(job)\n  print(job.tres_per_node)\nend\n",
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("run.lua");
+        std::fs::write(&file, whole).unwrap();
+        let found =
+            ["lua", "lua5.4", "lua5.3", "lua5.1"].iter().find_map(|lua| Command::new(lua).arg(&file).output().ok())?;
+        assert!(found.status.success(), "{script}\n{}", String::from_utf8_lossy(&found.stderr));
+        let said: Vec<bool> =
+            String::from_utf8(found.stdout).unwrap().lines().map(|line| line == "gres/shard:1").collect();
+        assert_eq!(said.len(), names.len());
+        Some(said)
+    }
+
+    /// What the plan takes for a name's type shares, where it is of the class.
+    fn planned(types: &TypesOfNames, class: &[String], name: &str) -> bool {
+        let job_type = if name.is_empty() { None } else { Some(types.of(name).unwrap_or(name)) };
+        job_type.is_some_and(|job_type| class.iter().any(|of| of == job_type))
+    }
+
+    /// Found by a newcomer: the script compared names with job types, so that with a file of types nothing was shared.
+    #[test]
+    fn the_script_finds_the_types_that_the_plan_found() {
+        let lines = [("bert-*", 0), ("[x]?.%s", 2), ("*-%d-*", 2), ("gr?ße", 0), ("bert*", 1), ("a\tb\\", 0)];
+        let types = types_of(&lines.map(|(name, kind)| (name.to_owned(), kind)));
+        let class = [KINDS[0].to_owned(), KINDS[2].to_owned()];
+        let script = lines_of(&class, &types);
+        for (pattern, kind) in lines {
+            assert!(script.contains(&format!("{{ {}, {} }},", quoted(pattern), quoted(KINDS[kind]))), "{script}");
+        }
+        let names = [
+            "bert-1",
+            "bert",
+            "berta",
+            "Bert-1",
+            "[x]y.%s",
+            "[x]é.%s",
+            "[x].%s",
+            "x-%d-1",
+            "größe",
+            "grüße",
+            "gröe",
+            "a\tb\\",
+            "BERT \"large\"",
+            "ResNet-18 (batch size 16)",
+            "%d",
+            "",
+            "other",
+        ]
+        .map(str::to_owned);
+        let expected = [
+            true, false, false, false, true, true, false, true, true, true, false, true, true, false, true, false,
+            false,
+        ];
+        assert_eq!(names.each_ref().map(|name| planned(&types, &class, name)), expected);
+        match asks(&script, &names) {
+            Some(said) => assert_eq!(said, expected, "{script}"),
+            None => println!("not run: there is no Lua on this machine"),
+        }
+        // Without a file of types a job is of the type that its name says.
+        let bare = super::lines(&class, &[], SlurmPart::SHARD);
+        if let Some(said) = asks(&bare, &names) {
+            assert_eq!(said.iter().filter(|asks| **asks).count(), 2);
+        }
+    }
+
+    fn lines_of(class: &[String], types: &TypesOfNames) -> String {
+        super::lines(class, &types.lines(), SlurmPart::SHARD)
+    }
+
+    /// Drawn patterns and names, most of them nearly alike.
+    #[test]
+    fn drawn_names_are_of_the_types_that_the_plan_finds() {
+        let line = ("[ab.%é*?\\[\\-]{1,6}".prop_filter("two stars", |text| !text.contains("**")), 0..3usize);
+        let drawn = (prop::collection::vec(line, 1..6), prop::collection::vec("[ab.%é\\[\\-]{0,7}", 60));
+        let mut runner = TestRunner::deterministic();
+        for _ in 0..40 {
+            let (lines, names) = drawn.new_tree(&mut runner).unwrap().current();
+            // Cells are read without the blanks around them, and none is empty.
+            let types = types_of(&lines);
+            let class = [KINDS[0].to_owned()];
+            let Some(said) = asks(&lines_of(&class, &types), &names) else { return };
+            let expected: Vec<bool> = names.iter().map(|name| planned(&types, &class, name)).collect();
+            assert_eq!(said, expected, "{lines:?} {names:?}");
+        }
+    }
+}
