@@ -214,10 +214,31 @@ fn a_target_that_nothing_keeps_is_said_at_once() {
         action.contains("are late even on a replica that has nothing else to do: the first token of 97.5 %"),
         "{action}"
     );
+    assert!(action.contains("a looser target, of at least --target "), "{action}");
     let (_, target) = action.split_once("--target ").unwrap();
-    let least = target.split(';').next().unwrap().split(", and").next().unwrap();
+    let least = target.split(", ").next().unwrap();
+    assert_eq!(answer["looser"]["written"], least);
     let again = json(&stdout(&tracecast(&[&words[..], &["--target", least]].concat())));
     assert!(log_of(&answer, "late_alone_share") > 0.025 && log_of(&again, "late_alone_share") <= 0.025, "{least}");
+    // The target that is named is one that the same command then plans for.
+    assert_eq!(answer["looser"]["advised"].as_bool(), Some(!again["recommendation"].is_null()), "{}", again["action"]);
+    assert!(again["verdict"] != "nothing_keeps" && again["looser"].is_null(), "{}", again["action"]);
+    // Nothing is to be set, and nothing stands beside reactive scaling: neither has a section.
+    let text = stdout(&tracecast(&[&words[..5], &["--target", "ttft=1.25s,tpot=200ms"]].concat()));
+    assert!(!text.contains("Beside reactive scaling") && !text.contains("What to set from now on"), "{text}");
+    assert!(text.contains("first token within 1.25 s"), "{text}");
+    for asked in ["ttft=300ms,tpot=10ms", "ttft=1s,tpot=25ms,share=0.9"] {
+        let of = |target: &str| json(&stdout(&tracecast(&[&words[..], &["--target", target]].concat())));
+        let answer = of(asked);
+        let looser = &answer["looser"];
+        let again = of(looser["written"].as_str().unwrap());
+        assert_eq!(
+            looser["advised"].as_bool(),
+            Some(!again["recommendation"].is_null()),
+            "{looser} {}",
+            again["action"]
+        );
+    }
     // Where the row is told that could not be read: `tracecast inspect` reads no such log.
     let said = stderr(&output);
     assert!(said.contains("--format json lists them under `quality`.") && !said.contains("inspect"), "{said}");

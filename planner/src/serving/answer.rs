@@ -7,6 +7,7 @@
 
 mod advise;
 mod forward;
+mod looser;
 mod render;
 mod spot;
 mod windows;
@@ -18,6 +19,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::SourceRecord;
 
+pub use self::looser::ServingLooser;
 use self::windows::{ServingReferenceRow, ServingWindowRow};
 use super::choose::{ReplicaPrice, ServedStandard, ServingCase, ServingScore, SpotSupply};
 use super::heldout::{ServingPolicy, ServingSplit, ServingTest, TestedPolicy, test};
@@ -221,6 +223,13 @@ pub struct ServingHeldOut {
     pub regret: Option<f64>,
 }
 
+impl ServingHeldOut {
+    /// A policy.
+    fn policy(&self, by: ServingPolicy) -> Option<&ServingPolicyRow> {
+        self.by.iter().find(|row| row.by == by)
+    }
+}
+
 /// What to set from now on.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ServingAhead {
@@ -304,6 +313,13 @@ pub enum ServingVerdict {
     NothingKeepsNow,
 }
 
+impl ServingVerdict {
+    /// Whether the setting is advised.
+    pub fn is_advised(self) -> bool {
+        matches!(self, Self::Advised | Self::KeepsTarget)
+    }
+}
+
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ServingAnswer {
@@ -335,6 +351,8 @@ pub struct ServingAnswer {
     pub terms: Vec<ServingTerms>,
     /// What if things were otherwise.
     pub sensitivity: Vec<ServingSensitivity>,
+    /// Where nothing keeps the target: a looser one that is planned for.
+    pub looser: Option<ServingLooser>,
     /// What to do, in a sentence.
     pub action: String,
     /// The recommendation, if the setting is advised.
@@ -410,11 +428,12 @@ impl ServingAnswer {
         let told = Moments { zone: Zone::named(&request.zone)?, dated: log.dated, from_us };
         let eval_us = request.eval_from_ms.map(|ms| ms * 1000);
         let split = ServingSplit::of(&case, eval_us)?;
-        let tested = test(&case, &split);
-        let windows = windows::windows(&case, &split, &told, request.splits)?;
-        let held_out = held_out(&case, &tested, &split, (&told, windows))?;
-        let ahead = forward::ahead(&case, &tested, &split)?;
+        let Planned { tested, held_out, ahead, verdict } = planned(&case, &split, &told, request.splits)?;
         let figures = figures(&case, &tested, &split, &told, too_large);
+        let looser = match verdict {
+            ServingVerdict::NothingKeeps => looser::looser(&case, &split, &told, &figures)?,
+            _ => None,
+        };
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
@@ -424,19 +443,19 @@ impl ServingAnswer {
             standard: request.standard,
             slot_s: request.slot_ms as f64 / 1e3,
             log: figures,
-            verdict: ServingVerdict::Advised,
+            verdict,
             terms: forward::terms(&replica, ahead.0.hedge, &ahead.1),
             sensitivity: forward::sensitivity(&case, &tested, &split, held_out.against),
             ahead: ahead.0,
             held_out,
             replica,
+            looser,
             action: String::new(),
             recommendation: None,
             quality: log.ledger.clone(),
             sources: log.sources.clone(),
             curves: curves(&tested, &split, from_us),
         };
-        answer.verdict = answer.judge();
         answer.action = answer.act();
         answer.recommendation = answer.recommend();
         Ok(answer)
@@ -444,13 +463,30 @@ impl ServingAnswer {
 
     /// A policy of the test.
     pub fn policy(&self, by: ServingPolicy) -> Option<&ServingPolicyRow> {
-        self.held_out.by.iter().find(|row| row.by == by)
+        self.held_out.policy(by)
     }
 
     /// Unit of costs.
     pub fn unit(&self) -> &str {
         self.replica.currency.as_deref().unwrap_or("replica-hours")
     }
+}
+
+/// What is chosen, tested and said to be worth it or not, for one target.
+struct Planned {
+    tested: ServingTest,
+    held_out: ServingHeldOut,
+    ahead: (ServingAhead, Vec<u32>),
+    verdict: ServingVerdict,
+}
+
+fn planned(case: &ServingCase<'_>, split: &ServingSplit, told: &Moments, splits: u32) -> Result<Planned> {
+    let tested = test(case, split);
+    let windows = windows::windows(case, split, told, splits)?;
+    let held_out = held_out(case, &tested, split, (told, windows))?;
+    let ahead = forward::ahead(case, &tested, split)?;
+    let verdict = advise::judge(&held_out, ahead.0.kept);
+    Ok(Planned { tested, held_out, ahead, verdict })
 }
 
 /// Replicas of a few policies over the later half, for the chart.

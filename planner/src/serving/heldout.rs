@@ -197,6 +197,16 @@ fn fewest_late(by: &[(ServingPolicy, ChosenSetting)]) -> ServingPolicy {
     best.map_or(ServingPolicy::Reactive, |of| of.0)
 }
 
+/// Whether some number of replicas at all times keeps the target with its reserve in a window, also if a fifth more requests came. Where none does, nothing is chosen.
+pub fn is_enough(case: &ServingCase<'_>, window: Span) -> bool {
+    let known = case.until(window.1);
+    let load = ServingLoad::of(case.service, known);
+    let strict = case.target.with_reserve();
+    let more = || grown(known, MORE);
+    case.fewest(strict, load, window).kept
+        && ServingCase { requests: &more(), ..*case }.fewest(strict, load, window).kept
+}
+
 /// Chooses the settings of all policies in a window, or of `only` one beside the constant and the reactive rule. Where no constant number keeps the target with its reserve,
 /// nothing else is tried.
 pub fn choose(case: &ServingCase<'_>, window: Span, only: Option<ServingPolicy>) -> ServingChoice {

@@ -34,6 +34,12 @@ pub(super) fn micros(seconds: f64) -> i64 {
     (seconds * 1e6).round() as i64
 }
 
+/// A time of a target, as it was asked for: `16.5 s`, `100 ms`.
+pub(super) fn seconds_as_asked(seconds: f64) -> String {
+    let ms = (seconds * 1e3).round();
+    if ms < 1000.0 { format!("{ms} ms") } else { format!("{} s", ms / 1e3) }
+}
+
 impl ServingTarget {
     /// Reads `ttft=2s,tpot=100ms,share=0.95`; what is left out is as by default.
     ///
@@ -63,6 +69,12 @@ impl ServingTarget {
             }
         }
         Ok(target)
+    }
+
+    /// As [`parse`](Self::parse) reads it: `ttft=16.5s,tpot=100ms,share=0.95`.
+    pub fn written(&self) -> String {
+        let time = |seconds: f64| seconds_as_asked(seconds).replace(' ', "");
+        format!("ttft={},tpot={},share={}", time(self.ttft_s), time(self.tpot_s), self.share)
     }
 
     /// The same with half of the misses: what a setting must keep on the requests that it is chosen on.
@@ -102,6 +114,18 @@ mod tests {
         // Of 100, five may be late; of 19, none; with the reserve two of 100.
         assert_eq!((target.may_miss(100), target.may_miss(19), target.with_reserve().may_miss(100)), (5, 0, 2));
         assert!(target.is_kept(95, 100) && !target.is_kept(94, 100) && target.is_kept(0, 0));
+    }
+
+    /// What is written is read back as it was, and no time is rounded.
+    #[test]
+    fn a_target_is_told_as_it_was_asked_for() {
+        for text in
+            ["ttft=16.5s,tpot=100ms,share=0.95", "ttft=999ms,tpot=1s,share=0.999", "ttft=3600s,tpot=23ms,share=1"]
+        {
+            let target = ServingTarget::parse(text).unwrap();
+            assert_eq!((target.written().as_str(), ServingTarget::parse(&target.written()).unwrap()), (text, target));
+        }
+        assert_eq!([16.5, 0.1, 17.0].map(seconds_as_asked), ["16.5 s", "100 ms", "17 s"]);
     }
 
     #[test]

@@ -11,7 +11,8 @@ use tracecast_analytics::report::format;
 use super::super::choose::ServedStandard;
 use super::super::heldout::ServingPolicy;
 use super::super::rule::{ServingRule, SpotHedge};
-use super::{ServingAnswer, ServingVerdict};
+use super::super::target::seconds_as_asked;
+use super::{ServingAnswer, ServingHeldOut, ServingLooser, ServingVerdict};
 use crate::plan::{Basis, Confidence, Effect, Recommendation, Regret, worth};
 
 /// Hours of a later part from which on it holds days.
@@ -46,6 +47,26 @@ pub(super) fn setting(rule: &ServingRule, hedge: Option<SpotHedge>, slot_us: i64
     }
 }
 
+/// Whether the setting is advised; `is_kept_ahead` says whether, chosen anew on the whole log, it keeps the target there.
+pub(super) fn judge(held: &ServingHeldOut, is_kept_ahead: bool) -> ServingVerdict {
+    let (Some(best), Some(other)) = (held.policy(held.best), held.policy(held.against)) else {
+        return ServingVerdict::NothingKeeps;
+    };
+    if best.kept_when_chosen != Some(true) {
+        ServingVerdict::NothingKeeps
+    } else if !best.keeps {
+        ServingVerdict::TargetMissed
+    } else if !is_kept_ahead {
+        ServingVerdict::NothingKeepsNow
+    } else if !other.keeps && held.more_in_time.low > 0.0 {
+        ServingVerdict::KeepsTarget
+    } else if worth(held.saving.value, held.saving.low, 1.0) {
+        ServingVerdict::Advised
+    } else {
+        ServingVerdict::NoSaving
+    }
+}
+
 impl ServingAnswer {
     /// An amount of money, or of hours of replicas.
     pub(super) fn amount(&self, amount: f64) -> String {
@@ -54,29 +75,8 @@ impl ServingAnswer {
     }
 
     /// Whether the setting is advised.
-    pub(super) fn judge(&self) -> ServingVerdict {
-        let held = &self.held_out;
-        let (Some(best), Some(other)) = (self.policy(held.best), self.policy(held.against)) else {
-            return ServingVerdict::NothingKeeps;
-        };
-        if best.kept_when_chosen != Some(true) {
-            ServingVerdict::NothingKeeps
-        } else if !best.keeps {
-            ServingVerdict::TargetMissed
-        } else if !self.ahead.kept {
-            ServingVerdict::NothingKeepsNow
-        } else if !other.keeps && held.more_in_time.low > 0.0 {
-            ServingVerdict::KeepsTarget
-        } else if worth(held.saving.value, held.saving.low, 1.0) {
-            ServingVerdict::Advised
-        } else {
-            ServingVerdict::NoSaving
-        }
-    }
-
-    /// Whether it is.
     pub fn is_advised(&self) -> bool {
-        matches!(self.verdict, ServingVerdict::Advised | ServingVerdict::KeepsTarget)
+        self.verdict.is_advised()
     }
 
     /// What to do, in a sentence.
@@ -105,18 +105,21 @@ impl ServingAnswer {
                 if later.and_then(|row| row.earlier).is_some_and(|earlier| earlier.attained >= strict) =>
             {
                 format!(
-                    "the cheapest setting served {} of the earlier requests in time, but none did if a fifth more came; give a lower target, a faster replica, or a longer log",
-                    format::percent(strict)
+                    "the cheapest setting served {} of the earlier requests in time, but none did if a fifth more came; {}",
+                    format::percent(strict),
+                    self.what_could_be_promised()
                 )
             }
             ServingVerdict::NothingKeeps if self.log.late_alone_share > 1.0 - strict => format!(
-                "{} of the earlier requests are late even on a replica that has nothing else to do: {}",
+                "{} of the earlier requests are late even on a replica that has nothing else to do: {}; {}",
                 format::percent(self.log.late_alone_share),
+                self.what_takes_longer(),
                 self.what_could_be_promised()
             ),
             ServingVerdict::NothingKeeps => format!(
-                "no setting served {} of the earlier requests in time; give a target that one replica alone could keep, a faster replica, or a longer log",
-                format::percent(strict)
+                "no setting served {} of the earlier requests in time; {}",
+                format::percent(strict),
+                self.what_could_be_promised()
             ),
             ServingVerdict::NothingKeepsNow => format!(
                 "chosen anew on the whole log, the policy “{}” has no setting that serves {} of the requests in time, also if a fifth more came{} (the nearest: {})",
@@ -154,41 +157,38 @@ impl ServingAnswer {
         format!("**Change nothing**: {why}.{hint}")
     }
 
-    /// Where requests are late even alone: what could be promised.
+    /// What could be promised instead, where nothing keeps the target.
     fn what_could_be_promised(&self) -> String {
+        match &self.looser {
+            Some(ServingLooser { written, advised: true, .. }) => format!(
+                "give a looser target, of at least --target {written}, for which this log has a plan; or a faster replica, or a longer log"
+            ),
+            Some(ServingLooser { written, .. }) => format!(
+                "give a looser target, of at least --target {written}, which settings keep, though the later half then speaks for no change; or a faster replica, or a longer log"
+            ),
+            None => "no target of up to five times these times was found that settings keep: take a faster replica, or a longer log".to_owned(),
+        }
+    }
+
+    /// Where requests are late even alone: what takes longer than is promised.
+    fn what_takes_longer(&self) -> String {
         let (target, log) = (self.target, &self.log);
-        let strict = format::percent(target.with_reserve().share);
-        // A target is written in whole units.
-        let seconds = |s: f64| {
-            if s < 1.0 {
-                format!("{}ms", (s * 1e3).ceil())
-            } else {
-                format!("{}s", format::float((s * 10.0).ceil() / 10.0, 1))
-            }
-        };
-        let told = |s: f64| if s.fract() == 0.0 { format!("{s}s") } else { format!("{}ms", s * 1e3) };
-        let (late_first, late_further) = (log.least_ttft_s > target.ttft_s, log.least_tpot_s > target.tpot_s);
-        let tpot = late_further.then(|| {
+        let tpot = (log.least_tpot_s > target.tpot_s).then(|| {
             format!(
                 "further tokens are {} apart, and {} are promised",
                 format::duration(log.least_tpot_s),
-                format::duration(target.tpot_s)
+                seconds_as_asked(target.tpot_s)
             )
         });
-        let ttft = late_first.then(|| {
+        let ttft = (log.least_ttft_s > target.ttft_s).then(|| {
             format!(
-                "the first token of {strict} of them takes up to {} there, and {} are promised",
+                "the first token of {} of them takes up to {} there, and {} are promised",
+                format::percent(target.with_reserve().share),
                 format::duration(log.least_ttft_s),
-                format::duration(target.ttft_s)
+                seconds_as_asked(target.ttft_s)
             )
         });
-        let why: Vec<String> = ttft.into_iter().chain(tpot).collect();
-        format!(
-            "{}; the least that could be promised is --target ttft={},tpot={}, and it takes room above that; or take a faster replica",
-            why.join("; "),
-            if late_first { seconds(log.least_ttft_s) } else { told(target.ttft_s) },
-            if late_further { seconds(log.least_tpot_s) } else { told(target.tpot_s) }
-        )
+        ttft.into_iter().chain(tpot).collect::<Vec<_>>().join("; ")
     }
 
     /// What it costs that the target is kept where another policy missed it, as a sentence; nothing where it was advised for its cost.

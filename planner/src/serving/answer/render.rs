@@ -6,6 +6,7 @@ use tracecast_analytics::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, 
 
 use super::super::choose::ServingScore;
 use super::super::heldout::ServingPolicy;
+use super::super::target::seconds_as_asked;
 use super::windows::ServingWindowSum;
 use super::{ServingAnswer, ServingVerdict};
 
@@ -23,10 +24,13 @@ impl ServingAnswer {
         );
         report.summary = self.summary();
         report.notes.clone_from(&self.notes);
-        report.sections = vec![self.tested(), self.beside_section()];
+        report.sections = vec![self.tested()];
+        report.sections.extend((!self.held_out.beside.is_empty()).then(|| self.beside_section()));
         report.sections.extend((!self.held_out.windows.is_empty()).then(|| self.windows_section()));
-        report.sections.extend([self.ahead_section(), self.sensitivity_section()]);
-        report.sections.extend((!self.terms.is_empty()).then(|| self.terms_section()));
+        // Where nothing is to be changed there is nothing to set, and no terms to have it on.
+        report.sections.extend(self.is_advised().then(|| self.ahead_section()));
+        report.sections.extend((!self.sensitivity.is_empty()).then(|| self.sensitivity_section()));
+        report.sections.extend((self.is_advised() && !self.terms.is_empty()).then(|| self.terms_section()));
         report.sections.push(self.log_section());
         report
     }
@@ -36,8 +40,8 @@ impl ServingAnswer {
         format!(
             "{} of the requests with their first token within {} and further ones {} apart or less",
             format::percent(self.target.share),
-            format::duration(self.target.ttft_s),
-            format::duration(self.target.tpot_s)
+            seconds_as_asked(self.target.ttft_s),
+            seconds_as_asked(self.target.tpot_s)
         )
     }
 

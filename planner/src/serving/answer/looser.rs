@@ -1,0 +1,128 @@
+//! Where nothing keeps the target: a looser one for which the same log has a plan.
+//!
+//! Times are loosened step by step from what a replica with nothing else to do takes, or from what was asked where that is more: the time to the first token, and the time between tokens where that is too short for any
+//! replica; then both. A step counts once a constant number keeps it with its reserve on the earlier half, also if a fifth more requests came. Of such steps the first few are planned in full, as the command would
+//! with that target, and the first that is advised is named. Where none is, the first that is kept is named as that.
+//!
+//! O(steps × choosing). Worked example: alone, the first token of 97.5 % takes 16.4 s. 17 s are kept and save too little; 20 s are advised: `ttft=20s`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::super::choose::ServingCase;
+use super::super::heldout::{ServingSplit, is_enough};
+use super::super::target::ServingTarget;
+use super::{Moments, ServingLogFigures, planned};
+use crate::error::Result;
+
+/// How many times the least time is tried.
+const TIMES: [f64; 6] = [1.0, 1.2, 1.5, 2.0, 3.0, 5.0];
+/// Most targets that are planned in full.
+const MOST_PLANNED: usize = 3;
+/// Longest time that a target may name, seconds.
+const LONGEST_S: f64 = 86_400.0;
+
+/// A looser target.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ServingLooser {
+    /// The target.
+    pub target: ServingTarget,
+    /// The same as `--target` takes it.
+    pub written: String,
+    /// Whether a setting is advised with it; else settings keep it where they are chosen, and the later half speaks for no change.
+    pub advised: bool,
+}
+
+/// A time with two digits, no less than it is: 16.43 s are 17 s.
+fn rounded_up(seconds: f64) -> f64 {
+    let ms = (seconds * 1e3).max(1.0);
+    let unit = 10f64.powf(ms.log10().floor() - 1.0).max(1.0);
+    (ms / unit - 1e-9).ceil() * unit / 1e3
+}
+
+/// The targets that are tried, in order.
+fn steps(asked: ServingTarget, log: &ServingLogFigures, both: bool) -> Vec<ServingTarget> {
+    let both = both || log.least_tpot_s > asked.tpot_s;
+    let (ttft_s, tpot_s) = (asked.ttft_s.max(log.least_ttft_s), asked.tpot_s.max(log.least_tpot_s));
+    let loosened = |asked: f64, from: f64, times: f64| {
+        if from * times > asked { rounded_up(from * times) } else { asked }
+    };
+    let of = |times: f64| ServingTarget {
+        ttft_s: loosened(asked.ttft_s, ttft_s, times),
+        tpot_s: if both { loosened(asked.tpot_s, tpot_s, times) } else { asked.tpot_s },
+        ..asked
+    };
+    let mut found: Vec<ServingTarget> = TIMES.iter().map(|times| of(*times)).collect();
+    found.dedup();
+    found.retain(|target| *target != asked && target.ttft_s <= LONGEST_S && target.tpot_s <= LONGEST_S);
+    found
+}
+
+/// A looser target than that of a case, which nothing keeps.
+///
+/// # Errors
+/// As a plan with that target.
+pub(super) fn looser(
+    case: &ServingCase<'_>,
+    split: &ServingSplit,
+    told: &Moments,
+    log: &ServingLogFigures,
+) -> Result<Option<ServingLooser>> {
+    for both in [false, true] {
+        let mut kept: Option<ServingTarget> = None;
+        let mut tried = 0;
+        for target in steps(case.target, log, both) {
+            let case = ServingCase { target, ..*case };
+            if tried >= MOST_PLANNED || !is_enough(&case, split.earlier()) {
+                continue;
+            }
+            tried += 1;
+            kept = kept.or(Some(target));
+            if planned(&case, split, told, 0)?.verdict.is_advised() {
+                return Ok(Some(ServingLooser { target, written: target.written(), advised: true }));
+            }
+        }
+        if let Some(target) = kept {
+            return Ok(Some(ServingLooser { target, written: target.written(), advised: false }));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_have_two_digits_and_are_looser() {
+        for (seconds, of) in [(16.43, 17.0), (17.0, 17.0), (0.0221, 0.023), (0.003, 0.003), (1.01, 1.1), (120.0, 120.0)]
+        {
+            assert!((rounded_up(seconds) - of).abs() < 1e-9, "{seconds} is {}", rounded_up(seconds));
+        }
+        let log = ServingLogFigures {
+            requests: 0,
+            from: String::new(),
+            to: String::new(),
+            hours: 0.0,
+            requests_per_s: 0.0,
+            mean_input: 0.0,
+            mean_output: 0.0,
+            mean_load: 0.0,
+            most_load: 0.0,
+            too_large: 0,
+            late_alone_share: 0.0,
+            least_ttft_s: 16.43,
+            least_tpot_s: 0.022,
+        };
+        let written = |asked: &str, both: bool| -> Vec<String> {
+            let asked = ServingTarget::parse(asked);
+            asked.map(|asked| steps(asked, &log, both).iter().map(ServingTarget::written).collect()).unwrap_or_default()
+        };
+        let found = written("ttft=2s,tpot=100ms", false);
+        assert_eq!(found[..2], ["ttft=17s,tpot=100ms,share=0.95", "ttft=20s,tpot=100ms,share=0.95"]);
+        // What is asked for is not named again; a time between tokens that no replica keeps is loosened at once.
+        assert_eq!(written("ttft=20s,tpot=100ms", false)[0], "ttft=24s,tpot=100ms,share=0.95");
+        assert_eq!(written("ttft=20s,tpot=10ms", false)[0], "ttft=20s,tpot=22ms,share=0.95");
+        assert_eq!(written("ttft=20s,tpot=100ms", true)[0], "ttft=24s,tpot=120ms,share=0.95");
+    }
+}
