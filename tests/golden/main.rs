@@ -7,6 +7,7 @@ mod alibaba_spot;
 mod any_bytes;
 mod aws_spot;
 mod azure_spot;
+mod cloud_gpus;
 mod dcgm;
 mod electricity_maps;
 mod helios;

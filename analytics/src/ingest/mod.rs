@@ -60,6 +60,7 @@ static READERS: &[&dyn Reader] = &[
     &telemetry::NvidiaSmi,
     &telemetry::Ipmi,
     &market::SkyCatalog,
+    &market::CloudGpus,
     &market::AwsSpot,
     &market::AzureSpot,
     &market::ElectricityMaps,

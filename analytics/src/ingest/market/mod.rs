@@ -2,6 +2,7 @@
 
 mod aws_spot;
 mod azure_spot;
+mod cloud_gpus;
 mod electricity_maps;
 mod sky_catalog;
 mod sky_trace;
@@ -9,6 +10,7 @@ mod spot_log;
 
 pub(super) use aws_spot::AwsSpot;
 pub(super) use azure_spot::AzureSpot;
+pub(super) use cloud_gpus::CloudGpus;
 pub(super) use electricity_maps::ElectricityMaps;
 pub(super) use sky_catalog::SkyCatalog;
 pub(super) use sky_trace::SkyTrace;
