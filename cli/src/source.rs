@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use tracecast_analytics::ingest::{self, ReadOptions, SourceMapping};
-use tracecast_analytics::quality::Ledger;
+use tracecast_analytics::quality::{Ledger, Outcome};
 #[cfg(feature = "query")]
 use tracecast_analytics::query;
 use tracecast_analytics::report::markup::printable;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::{Trace, storage};
+use tracecast_planner::fleet::listed::ListedOffers;
 use tracecast_planner::fleet::offers::FleetOffers;
 use tracecast_planner::replay::input::Site;
 use tracecast_predictors::interference::rates::{self, GangRate};
@@ -226,9 +227,64 @@ pub(crate) fn text(path: &Path) -> Result<String> {
     Ok(storage::read_text(path)?)
 }
 
-/// An offers file; prices that are hardly meant are told.
-pub(crate) fn offers(path: &Path) -> Result<FleetOffers> {
-    let offers = FleetOffers::parse(&path.display().to_string(), &text(path)?)?;
+/// Whether what `--prices` names is an offers file; else it is a table of prices, which a reader knows by its header.
+pub(crate) fn is_offers_file(path: &Path) -> bool {
+    path.extension().is_some_and(|of| of.eq_ignore_ascii_case("toml"))
+        || text(path).is_ok_and(|text| text.lines().any(|line| matches!(line.trim(), "[[instance]]" | "[[owned]]")))
+}
+
+/// The instances of a table of prices; rows that could not be used are told, with file, line and remedy.
+fn listed(path: &Path) -> Result<ListedOffers> {
+    let trace = ingest::read(&ingest::expand(&[path.to_path_buf()])?, &ReadOptions::default())?;
+    let left_out = trace.ledger.entries.iter().filter(|entry| entry.outcome == Outcome::Quarantined);
+    warn(
+        left_out
+            .map(|entry| {
+                let lines: Vec<String> = entry.examples.iter().map(|of| of.line.to_string()).collect();
+                let more = if entry.count > lines.len() as u64 { " …" } else { "" };
+                format!(
+                    "{}, line {}{more}: {} (rows left out: {}); {}",
+                    path.display(),
+                    lines.join(", "),
+                    entry.what,
+                    entry.count,
+                    entry.remedy
+                )
+            })
+            .collect(),
+    );
+    let found = ListedOffers::of(&trace);
+    if found.offers.is_empty() {
+        bail!(
+            "{}: no row has a price of an instance with whole GPUs on demand; name an offers file (TOML), or a table such as cloud-gpus.csv",
+            path.display()
+        );
+    }
+    Ok(found)
+}
+
+/// Offers: an offers file, a table of prices, or both, of which the file goes first; prices that are hardly meant are told.
+pub(crate) fn offers(paths: &[PathBuf]) -> Result<FleetOffers> {
+    let (files, tables): (Vec<&PathBuf>, Vec<&PathBuf>) = paths.iter().partition(|path| is_offers_file(path));
+    if let [first, second, ..] = files.as_slice() {
+        let what = format!(
+            "--prices {} and {} are both offers files; write their instances into one",
+            first.display(),
+            second.display()
+        );
+        return Err(Usage(what).into());
+    }
+    let mut table = Vec::new();
+    for path in &tables {
+        let found = listed(path)?;
+        warn(found.notes.iter().map(|note| format!("{}: {note}", path.display())).collect());
+        table.extend(found.offers);
+    }
+    let offers = match (files.first(), tables.first()) {
+        (Some(file), _) => FleetOffers::with_table(&file.display().to_string(), &text(file)?, &table)?,
+        (None, Some(named)) => FleetOffers::with_table(&named.display().to_string(), "", &table)?,
+        (None, None) => return Err(Usage("--prices names no file".to_owned()).into()),
+    };
     warn(offers.oddities());
     Ok(offers)
 }

@@ -124,6 +124,24 @@ fn one_gpu_serves_two_jobs_if_one_of_them_waits() {
     assert_eq!(number(&one["held_out"]["saving"]["value"]), 0.5);
 }
 
+/// On-demand from a table of prices, nodes of one's own from an offers file beside it, which the table alone does not know.
+#[test]
+fn a_table_of_prices_stands_beside_own_nodes() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", &pairs());
+    let table = folder.file(
+        "cloud-gpus.csv",
+        "Cloud,GPU Type,GPU Arch,GPUs,GPU RAM,vCPUs,RAM,On-demand,Per-GPU,Spot,Name\n\
+         AWS,V100 (16 GB),Volta,1,16,8,61,3.06,3.06,0.92,p3.2xlarge\n",
+    );
+    let own = folder.file("own.toml", "[[owned]]\nname = \"own\"\ngpu = \"V100\"\ngpus = 1\nprice = 9000\nyears = 5\n");
+    let ask = ["plan", "burst", &jobs, "--prices", &table, "--quiet"];
+    let output = tracecast(&[&ask[..], &["--prices", &own, "--format", "json"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let refused = tracecast(&ask);
+    assert!(stderr(&refused).contains("to the offers file (one beside a table of prices"), "{}", stderr(&refused));
+}
+
 #[test]
 fn predictions_of_a_file_are_taken() {
     let folder = Folder::new();

@@ -115,6 +115,19 @@ fn a_plan_writes_tasks() {
     assert!(notes.contains("node selector `karpenter.sh/capacity-type: spot`. Karpenter tries"), "{notes}");
     assert!(notes.contains("Whatever happens, the pods on on-demand nodes must run once"), "{notes}");
     assert!(notes.contains("needs all 4 nodes at once"), "{notes}");
+    assert!(!notes.contains("CANNOT BE APPLIED") && notes.contains("Karpenter does not go back by itself"), "{notes}");
+    for file in [&notes, &read("NOTES.txt")] {
+        assert!(
+            file.contains("Back to spot: the policy of this plan (")
+                && file.contains("`tracecast plan cloud` again: with"),
+            "{file}"
+        );
+    }
+    let command = answer["recommendation"]["command"].as_str().unwrap();
+    assert!(
+        command.starts_with("tracecast plan cloud ") && command.ends_with("--work 12h --changeover 0s --price-ratio 3"),
+        "{command}"
+    );
     // 12 h of work on 4 instances are 48 instance-hours, wherever they are; nothing says what they cost.
     let kinds = answer["purchases"]["kinds"].as_array().unwrap();
     let hours = |kind: &Value| kind["instance_h"]["value"].as_f64().unwrap();
@@ -145,6 +158,39 @@ fn a_plan_with_prices_says_what_it_costs() {
     assert!(near(&bought["cost_usd"]["value"], 12.0) && near(&bought["all_on_demand_usd"], 48.0), "{bought}");
     let text = stdout(&tracecast(&[&ask[..], &JOB].concat()));
     assert!(text.contains("What that buys") && text.contains("12.00 to 12.00"), "{text}");
+    // The prices that are used are told, and not the ratio that stands for them elsewhere.
+    let head = text.split_once('•').unwrap().0.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(head.contains("spot at 1.00 dollars an hour and on-demand at 4.00") && !head.contains("times"), "{head}");
+    let ask = ["backtest", "cloud", &source, "--slack", "0.5", "--starts", "2"];
+    let text = stdout(&tracecast(&[&ask[..], &JOB].concat()));
+    assert!(
+        text.split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .contains("; spot at 1.00 dollars an hour and on-demand at 4.00"),
+        "{text}"
+    );
+    assert!(answer["price_turn"].is_null() && near(&answer["all_on_demand"]["cost_usd"], 48.0), "{answer}");
+}
+
+/// Nobody says what anything costs: the answer says that it rests on a ratio of 3, and from which ratio on it is another. On either side of that ratio the same command says so.
+#[test]
+fn a_plan_without_prices_says_what_it_rests_on() {
+    let folder = Folder::new();
+    let source = folder.file("us-east-1a_v100_1.json", &regular(1));
+    let ask =
+        ["plan", "cloud", &source, "--work", "12h", "--changeover", "12min", "--deadline", "24h", "--starts", "3"];
+    let answer = of(&tracecast(&[&ask[..], &["--format", "json"]].concat()));
+    let turn = answer["price_turn"]["spot_from"].as_f64().unwrap();
+    assert!(turn > 1.0 && turn < 3.0 && answer["price_turn"]["assumed"] == 3.0, "{}", answer["price_turn"]);
+    let text = stdout(&tracecast(&ask)).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("This rests on an assumption: no price and no --price-ratio is given"), "{text}");
+    for (ratio, is_advised) in [(turn, true), (turn / 1.031, false)] {
+        let ratio = ratio.to_string();
+        let answer = of(&tracecast(&[&ask[..], &["--price-ratio", &ratio, "--format", "json"]].concat()));
+        assert_eq!(!answer["recommendation"].is_null(), is_advised, "{ratio}: {}", answer["action"]);
+        assert!(answer["price_turn"].is_null());
+    }
 }
 
 /// Two zones of two regions that have spot by turns, three hours each, on-demand at three times the price, no changeover. With a checkpoint of nothing the optimum moves
@@ -267,8 +313,16 @@ fn tasks_name_zones_of_any_provider() {
     // The labels of GPUs are AWS's and Azure's: a pool in Google's zone names the zone, and says what is missing.
     let pools = std::fs::read_to_string(folder.path("tasks/karpenter-nodepools-us-central1.yaml")).unwrap();
     assert!(!pools.contains("instance-gpu-name") && pools.contains("which has 1 of A100: add"), "{pools}");
+    assert!(
+        pools.contains("\"kind\": \"GCENodeClass\"") && pools.contains("\"group\": \"karpenter.k8s.gcp\""),
+        "{pools}"
+    );
     let pools = std::fs::read_to_string(folder.path("tasks/karpenter-nodepools.yaml")).unwrap();
     assert!(pools.contains("The zone of the trace is not known") && !pools.contains("\"here\""), "{pools}");
+    // Nobody says whose nodes these are: the reference is left to be filled in, and the reader is told so.
+    assert!(pools.contains("\"kind\": \"FILL-IN\"") && pools.contains("IT CANNOT BE APPLIED YET"), "{pools}");
+    let notes = std::fs::read_to_string(folder.path("tasks/KARPENTER.txt")).unwrap();
+    assert!(notes.contains("Some pools CANNOT BE APPLIED YET") && notes.contains("FILL-IN"), "{notes}");
 }
 
 /// On-demand at 1.05 times the price of spot can save 4.8 % at most: that is no reason to change, so the plan says on-demand, recommends nothing and writes nothing.
@@ -285,6 +339,9 @@ fn a_plan_that_is_not_worth_it_says_so_everywhere() {
     assert_eq!((answer["followed"].as_str(), answer["now"]["if_up"].as_str()), (Some("on_demand"), Some("on_demand")));
     let action = answer["action"].as_str().unwrap();
     assert!(action.starts_with("**Run the job on-demand**") && action.contains("worth it from 5.0 % on"), "{action}");
+    // What that costs is told all the same.
+    assert!(action.contains("That takes 12.0 instance-hours, as much as 12.6 hours on spot"), "{action}");
+    assert_eq!(answer["all_on_demand"]["instance_h"], 12.0);
     let said = stderr(&output);
     assert!(said.contains("nothing is written to --emit-to: Run the job on-demand"), "{said}");
     assert!(!std::path::Path::new(&tasks).exists());
@@ -330,15 +387,18 @@ fn certain_quantiles_are_known_work() {
     let folder = Folder::new();
     let source = folder.file("us-east-1a_v100_1.json", &regular(1));
     for command in ["plan", "backtest"] {
-        let of = |work: &[&str]| {
+        let told = |work: &[&str]| {
             let ask = [command, "cloud", &source, "--slack", "0.5", "--starts", "3", "--format", "json"];
-            let output = tracecast(&[&ask[..], work, &["--changeover", "12min"]].concat());
-            assert!(output.status.success(), "{}", stderr(&output));
-            output.stdout
+            let mut answer = of(&tracecast(&[&ask[..], work, &["--changeover", "12min"]].concat()));
+            // The command is told as it was typed.
+            if let Some(told) = answer["recommendation"].as_object_mut() {
+                told.remove("command");
+            }
+            answer.to_string()
         };
-        let known = of(&["--work", "12h"]);
-        assert!(of(&["--work-quantiles", "1=12h"]) == known, "{command}");
-        assert!(of(&["--work-quantiles", "0.5=12h,1=12h"]) == known, "{command}");
+        let known = told(&["--work", "12h"]);
+        assert!(told(&["--work-quantiles", "1=12h"]) == known, "{command}");
+        assert!(told(&["--work-quantiles", "0.5=12h,1=12h"]) == known, "{command}");
     }
 }
 
@@ -373,6 +433,20 @@ fn work_may_be_uncertain() {
     let notes = answer["notes"].to_string();
     assert!(notes.contains("Every deadline is kept for each amount up to 12 h,"), "{notes}");
     assert!(text.contains("What is it worth to plan on what is known of the work?"), "{text}");
+    // A range; the files say that the work is uncertain, and the recommendation how it was asked for.
+    let tasks = folder.path("tasks");
+    let range = ["--work-quantiles", "0=6h,1=12h", "--emit-to", &tasks, "--format", "json"];
+    let answer = of(&tracecast(&[&ask[..], &range].concat()));
+    assert!(near(&answer["uncertain"]["mean_s"], 32_400.0) && near(&answer["uncertain"]["beyond"], 0.0), "{answer}");
+    let command = answer["recommendation"]["command"].as_str().unwrap();
+    assert!(command.contains(" --work-quantiles 0=6h,1=12h ") && !command.contains("--work TIME"), "{command}");
+    for name in ["KARPENTER.txt", "NOTES.txt"] {
+        let notes = std::fs::read_to_string(folder.path(&format!("tasks/{name}"))).unwrap();
+        assert!(
+            notes.contains("work that is uncertain: 12.00 h at most, 9.00 h on the mean, and 9.00 h or less"),
+            "{notes}"
+        );
+    }
     let ask = ["backtest", "cloud", &source, "--slack", "0.5,0.8", "--changeover", "12min", "--starts", "4"];
     let quantiles = ["--work-quantiles", "0.1=6h,0.5=8h,0.9=12h", "--format", "json"];
     let answer = of(&tracecast(&[&ask[..], &quantiles].concat()));
@@ -415,6 +489,13 @@ fn work_may_be_predicted() {
     };
     let (code, text) = said(&["--predictions", &csv, "--job", "8"]);
     assert!(code == Some(1) && text.contains("no row is of job 8"), "{text}");
+    let crossing = folder.file("x.csv", "job_id,p05_s,p10_s,p50_s,p90_s,p95_s\n7,1,7200,3600,28800,43200\n");
+    let (code, text) = said(&["--predictions", &crossing, "--job", "7"]);
+    assert!(
+        code == Some(1)
+            && text.contains("line 2: the quantiles of job 7 cross: p10_s is 7200 and p50_s is 3600; predict it again"),
+        "{text}"
+    );
     let (code, text) = said(&["--predictions", &csv]);
     assert!(code == Some(2) && text.contains("--job"), "{text}");
     let (code, text) = said(&["--work", "12h", "--work-quantiles", "1=12h"]);

@@ -62,6 +62,57 @@ fn the_sample_is_planned_and_the_mix_is_written() {
     assert!(list.starts_with("gpu,offer,zone,how,months,buy,mean_instances,"), "{list}");
     let pools = std::fs::read_to_string(folder.path("fleet/karpenter-nodepools.yaml")).unwrap();
     assert!(pools.contains("\"karpenter.sh/capacity-type\"") && pools.contains("\"nvidia.com/gpu\""), "{pools}");
+    // Whose the zones are is not known, so that the class of nodes is left to be filled in; said by the offers, it is known.
+    assert!(pools.contains("\"kind\": \"FILL-IN\"") && !pools.contains("\"kind\": \"EC2NodeClass\""), "{pools}");
+    let offers = std::fs::read_to_string(root().join("datasets/offers/example.toml")).unwrap();
+    let (offers, out) =
+        (folder.file("o.toml", &offers.replace("\nzone =", "\nprovider = \"AWS\"\nzone =")), folder.path("named"));
+    let output =
+        tracecast(&["plan", "fleet", "datasets/sample", "--prices", &offers, "--emit", "karpenter", "--emit-to", &out]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let pools = std::fs::read_to_string(folder.path("named/karpenter-nodepools.yaml")).unwrap();
+    assert!(pools.contains("\"kind\": \"EC2NodeClass\"") && !pools.contains("FILL-IN"), "{pools}");
+}
+
+/// A table of prices as it is published: 8 V100 at 24 an hour, all day. What cannot be used is told with its line and what to do, and an offers file beside the table goes first.
+#[test]
+fn a_table_of_prices_is_read_as_it_is() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", &hourly());
+    let table = folder.file(
+        "cloud-gpus.csv",
+        "Cloud,GPU Type,GPU Arch,GPUs,GPU RAM,vCPUs,RAM,On-demand,Per-GPU,Spot,Name\n\
+         AWS,V100 (16 GB),Volta,8,128,64,488,24.00,3.00,7.34,p3.16xlarge\n\
+         Other,V100 (16 GB),Volta,8,128,64,488,,3.00,,none\n",
+    );
+    let planned = |more: &[&str]| {
+        let ask = ["plan", "fleet", &jobs, "--prices", &table, "--format", "json", "--quiet"];
+        let output = tracecast(&[&ask[..], more].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        (json(&stdout(&output)), stderr(&output))
+    };
+    let (answer, said) = planned(&[]);
+    let row = &answer["mix"][0];
+    assert_eq!((&row["offer"], &row["gpu"], &row["provider"]), (&"p3.16xlarge".into(), &"V100".into(), &"aws".into()));
+    assert_eq!((row["price_per_h"].as_f64(), row["how"].as_str()), (Some(24.0), Some("on_demand")));
+    assert!(said.contains("cloud-gpus.csv, line 3: the instance has no price above 0 an hour"), "{said}");
+    assert!(said.contains("write under On-demand") && said.contains("left out: 1 price of spot"), "{said}");
+    // A commitment of another instance, and what the file says of an instance of the table.
+    let offers = folder.file("o.toml", &OFFERS.replace("EUR", "USD").replace("name = \"a\"", "name = \"p3.16xlarge\""));
+    let (answer, _) = planned(&["--prices", &offers]);
+    let rows = answer["mix"].as_array().unwrap();
+    assert!(
+        rows.iter().all(|row| row["price_per_h"] != 24.0) && rows.iter().any(|row| row["how"] == "reserved"),
+        "{rows:?}"
+    );
+    let refused = tracecast(&["plan", "fleet", &jobs, "--prices", &table, "--prices", &folder.file("e.toml", OFFERS)]);
+    assert!(stderr(&refused).contains("a table of prices is in USD"), "{}", stderr(&refused));
+    let refused = tracecast(&["plan", "fleet", &jobs, "--prices", &jobs]);
+    assert!(
+        refused.status.code() == Some(1) && stderr(&refused).contains("no row has a price"),
+        "{}",
+        stderr(&refused)
+    );
 }
 
 #[test]

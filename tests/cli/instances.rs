@@ -57,6 +57,26 @@ fn each_job_gets_the_cheapest_instance_within_its_deadline() {
     assert!(text.contains("Rent 1 × example.4v100 (4 × V100) for nightly") && text.contains("218 USD"), "{text}");
 }
 
+/// The same with a table of prices: 1,000,000 steps on one V100 are 27.8 h at 3.06, 85 dollars; four are faster and cost 94.44.
+#[test]
+fn a_table_of_prices_is_read_as_it_is() {
+    let folder = Folder::new();
+    let rates = folder.file("rates.csv", RATES);
+    let table = folder.file(
+        "cloud-gpus.csv",
+        "Cloud,GPU Type,GPU Arch,GPUs,GPU RAM,vCPUs,RAM,On-demand,Per-GPU,Spot,Name\n\
+         AWS,V100 (16 GB),Volta,1,16,8,61,3.06,3.06,0.92,p3.2xlarge\n\
+         AWS,V100 (16 GB),Volta,4,64,32,244,12.24,3.06,3.67,p3.8xlarge\n",
+    );
+    let ask = ["plan", "instances", &rates, "--prices", &table, "--start", "0s", "--run", "vision=1000000"];
+    let output = tracecast(&[&ask[..], &["--format", "json"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    let way = &answer["jobs"][0]["way"];
+    assert_eq!((way["instance"].as_str(), cost(way)), (Some("p3.2xlarge"), 85.0));
+    assert!(stderr(&output).contains("left out: 2 prices of spot"), "{}", stderr(&output));
+}
+
 #[test]
 fn spot_budget_and_limits_change_the_choice() {
     let folder = Folder::new();

@@ -50,6 +50,7 @@ fn request(slacks: &[f64], starts: usize, need: u32) -> CloudRequest {
         slacks: slacks.to_vec(),
         changeover_ms: 12 * 60_000,
         price_ratio: 3.0,
+        is_ratio_given: true,
         starts,
         need,
         elastic: false,

@@ -42,8 +42,9 @@ pub(crate) struct PlanBurst {
     /// Offers file (TOML) as `plan fleet` reads it: what a node of one's own or a reserved one costs, and on-demand
     ///
     /// The guide cli/guide/fleet.md describes the file, and datasets/offers/example.toml is one with invented prices. Spot is not used.
-    #[arg(long, value_name = "TOML", required = true, help_heading = "Prices")]
-    pub(crate) prices: PathBuf,
+    /// A table of prices as `tracecast formats` lists them (cloud-gpus.csv, or SkyPilot's vms.csv) can stand in its place or beside it; then what the file says goes first. A table knows no nodes of one's own.
+    #[arg(long, value_name = "FILE", required = true, help_heading = "Prices")]
+    pub(crate) prices: Vec<PathBuf>,
     /// What the nodes of the pool are, the cheapest of that kind [default: bought where the offers have such, else reserved]
     #[arg(long, value_enum, value_name = "WHAT", help_heading = "Prices")]
     pub(crate) own: Option<Own>,

@@ -14,6 +14,7 @@ use tracecast_planner::cloud::work::WorkDistribution;
 
 use crate::args::{duration, numbers};
 use crate::cmd::answer::{self, Answering};
+use crate::cmd::as_run;
 use crate::cmd::emitting::{Audience, Emitting};
 use crate::cmd::spot_traces::{SpotPrices, SpotTraces, moment};
 use crate::exit::Usage;
@@ -30,7 +31,7 @@ pub(crate) struct Spot {
     pub(crate) work: Option<i64>,
     /// Work that is uncertain, in place of --work: chances and the times that it stays within, such as 0.1=36h,0.5=48h,0.9=60h,1=72h
     ///
-    /// Between two of them amounts are equally likely. All below the first counts as that, and all above the last as the last, which is the most that the deadline is kept for.
+    /// A chance of 0 is the least amount: 0=24h,1=48h is anything from 24 to 48 hours. Between two of them amounts are equally likely. All below the first counts as that, and all above the last as the last, which is the most that the deadline is kept for.
     #[arg(long, value_name = "CHANCE=TIME", value_delimiter = ',', value_parser = quantile, conflicts_with = "work", help_heading = "Job")]
     pub(crate) work_quantiles: Vec<(f64, i64)>,
     /// Predictions of run times, as `tracecast predict` writes them (CSV or JSON lines): the quantiles of --job are its work, in place of --work
@@ -42,9 +43,9 @@ pub(crate) struct Spot {
     /// Time that it takes to begin on another instance
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "12min", help_heading = "Job")]
     pub(crate) changeover: i64,
-    /// How many times the price of spot on-demand costs, where prices are not known
-    #[arg(long, value_name = "TIMES", default_value_t = 3.0, help_heading = "Prices")]
-    pub(crate) price_ratio: f64,
+    /// How many times the price of spot on-demand costs, where prices are not known [default: 3]
+    #[arg(long, value_name = "TIMES", help_heading = "Prices")]
+    pub(crate) price_ratio: Option<f64>,
     #[command(flatten)]
     pub(crate) beside: SpotPrices,
     /// When the first sample of the traces was taken, such as 2023-02-15T00:00:00Z; for prices that are dated
@@ -71,6 +72,9 @@ pub(crate) struct Spot {
     #[arg(long, help_heading = "Job")]
     pub(crate) elastic: bool,
 }
+
+/// How many times the price of spot on-demand is taken to cost where nobody says it.
+const PRICE_RATIO: f64 = 3.0;
 
 /// How several zones are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -127,7 +131,8 @@ impl Spot {
             deadline_ms,
             slacks,
             changeover_ms: self.changeover,
-            price_ratio: self.price_ratio,
+            price_ratio: self.price_ratio.unwrap_or(PRICE_RATIO),
+            is_ratio_given: self.price_ratio.is_some(),
             starts,
             need: self.need,
             elastic: self.elastic,
@@ -257,6 +262,7 @@ pub(crate) fn plan(asked: &PlanCloud, quiet: bool) -> Result<()> {
         answer = answer.with_checkpoints(&series, cost_ms as f64 / 1e3);
     }
     drop(clock);
+    answer = answer.with_command(as_run::command());
     let refused = answer.recommendation.is_none().then(|| answer.action.clone());
     let file = |who: &Emit| {
         Ok(match who {

@@ -215,7 +215,7 @@ pub(crate) fn plan(asked: &PlanDefer, quiet: bool) -> Result<()> {
     }
     let window = Window::new(["--eval-from", "the end"], asked.eval_from.as_ref(), None)?;
     let predictions = predictions(asked.predictions.as_deref())?;
-    let offers = asked.prices.as_deref().map(source::offers).transpose()?;
+    let offers = asked.prices.as_ref().map(|path| source::offers(std::slice::from_ref(path))).transpose()?;
     let trace = source::open(&asked.sources, &asked.reading, None, quiet)?;
     let (hours, energy) = hours(asked, &trace)?;
     if let (Some((_, paid)), Some(offers)) = (&energy, &offers)

@@ -66,8 +66,9 @@ pub(crate) struct PlanFleet {
     /// Offers file (TOML): instance types with their GPUs and prices on demand, reserved and on spot, and nodes that can be bought
     ///
     /// The guide cli/guide/fleet.md describes the file, and datasets/offers/example.toml is one with invented prices.
-    #[arg(long, value_name = "TOML", required = true, help_heading = "Prices")]
-    pub(crate) prices: PathBuf,
+    /// A table of prices as `tracecast formats` lists them (cloud-gpus.csv, or SkyPilot's vms.csv) can stand in its place or beside it; then what the file says goes first.
+    #[arg(long, value_name = "FILE", required = true, help_heading = "Prices")]
+    pub(crate) prices: Vec<PathBuf>,
     /// Time that is planned for, in months: a longer commitment counts as paid to its end within it
     #[arg(long, value_name = "MONTHS", default_value_t = 12.0, value_parser = months, help_heading = "Prices")]
     pub(crate) horizon: f64,
@@ -122,7 +123,8 @@ fn offers(asked: &PlanFleet, quiet: bool) -> Result<KnownOffers> {
         let trace = known.all.instances.get(at).and_then(|offer| offer.spot.as_ref()?.trace.clone());
         let Some(name) = trace else { continue };
         // Beside the offers file, as that names it.
-        let path = asked.prices.parent().map_or_else(|| PathBuf::from(&name), |folder| folder.join(&name));
+        let file = asked.prices.iter().find(|path| source::is_offers_file(path)).and_then(|file| file.parent());
+        let path = file.map_or_else(|| PathBuf::from(&name), |folder| folder.join(&name));
         let read = source::open_whole(&[path], &asked.reading, quiet, NO_JOBS)?;
         let series = SpotSeries::of(&read, name.clone(), None)?;
         if series.counts.len() < 2 {

@@ -84,8 +84,9 @@ pub(crate) struct PlanInstances {
     /// Offers file (TOML) as `plan fleet` reads it: instance types with their GPUs and prices
     ///
     /// `gpu` or `also` must hold the names that the throughputs have for GPU types.
-    #[arg(long, value_name = "TOML", help_heading = "Prices")]
-    pub(crate) prices: PathBuf,
+    /// A table of prices as `tracecast formats` lists them (cloud-gpus.csv, or SkyPilot's vms.csv) can stand in its place or beside it; then what the file says goes first.
+    #[arg(long, value_name = "FILE", required = true, help_heading = "Prices")]
+    pub(crate) prices: Vec<PathBuf>,
     /// Put jobs without a deadline on spot where it is cheaper
     #[arg(long, help_heading = "Prices")]
     pub(crate) spot: bool,
@@ -149,8 +150,7 @@ pub(crate) fn plan(asked: &PlanInstances, quiet: bool) -> Result<()> {
     if let Some(offer) = offers.instances.iter().find(of_trace).filter(|_| asked.spot) {
         let what = format!(
             "{}: the availability of spot of {} is in a trace, which this plan does not read; write `available` and `interrupted_every`",
-            asked.prices.display(),
-            offer.name
+            offers.file, offer.name
         );
         return Err(Usage(what).into());
     }

@@ -2,6 +2,7 @@
 
 mod allocation;
 mod answer;
+mod as_run;
 mod audit;
 mod backtest;
 mod backtest_demand;

@@ -8,7 +8,7 @@ use tracecast_analytics::report;
 use tracecast_planner::advice::{self, ReportRequest};
 
 use crate::args::{Between, Reading, TIMES};
-use crate::cmd::{answer, describe};
+use crate::cmd::{answer, as_run, describe};
 use crate::early::Replacing;
 use crate::exit::Usage;
 use crate::progress::Steps;
@@ -78,11 +78,7 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
 
 /// The sources as they stand on a command line.
 fn named(sources: &[PathBuf]) -> String {
-    let quoted = |path: &PathBuf| {
-        let text = path.display().to_string();
-        let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c));
-        if plain { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
-    };
+    let quoted = |path: &PathBuf| as_run::quoted(&path.display().to_string());
     match sources {
         [] => "TRACE".to_owned(),
         sources => sources.iter().map(quoted).collect::<Vec<_>>().join(" "),

@@ -133,7 +133,7 @@ pub(crate) fn plan(asked: &PlanServing, quiet: bool) -> Result<()> {
     let window = Window::new(["--eval-from", "the end"], asked.eval_from.as_ref(), None)?;
     let table = asked.service.display().to_string();
     let service = ReplicaService::parse(&table, &source::text(&asked.service)?)?;
-    let offers = asked.prices.as_deref().map(source::offers).transpose()?;
+    let offers = asked.prices.as_ref().map(|path| source::offers(std::slice::from_ref(path))).transpose()?;
     let replica = ServingReplica::of(&service, &table, offers.as_ref())?;
     if let (Some(trace), None) = (&asked.spot, replica.spot_per_h) {
         let what = format!("--spot {}: the offers file has no price of spot; write one", trace.display());

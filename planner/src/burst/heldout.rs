@@ -237,7 +237,7 @@ pub fn supplies(jobs: &FleetJobs<'_>, offers: &FleetOffers, terms: &BurstTerms) 
                 Some(OwnNodes::Reserved) => "`reserved` prices",
                 None => "an [[owned]] node, or `reserved` prices",
             };
-            wrong(format!("nothing is said of what a GPU of one's own costs of the type `{}`; add {key}", pool.gpu))
+            wrong(format!("nothing is said of what a GPU of one's own costs of the type `{}`; add {key} to the offers file (one beside a table of prices, if there is none)", pool.gpu))
         })?;
         if supply.on_demand.iter().all(|rental| rental.limit.is_finite()) {
             return Err(wrong(format!(

@@ -11,6 +11,7 @@ use tracecast_analytics::trace::SourceRecord;
 use super::availability::SpotSeries;
 use super::backtest::{CloudBacktest, PolicyTally, TOGETHER, TriedTrace, backtest};
 use super::policy::CloudPolicy;
+use super::price_words::prices_in_words;
 use super::request::{CloudRequest, ZonesTogether};
 use super::timeline::CloudTimeline;
 use super::uncertain::UncertainWork;
@@ -36,6 +37,8 @@ pub struct CloudBacktestAnswer {
     pub changeover_s: f64,
     /// Price of on-demand over that of spot.
     pub price_ratio: f64,
+    /// What is taken for prices, in words.
+    pub prices: String,
     /// Instances needed at once, or at most where the job is elastic.
     pub need: u32,
     /// Whether the job runs on whatever number of instances there is, up to so many.
@@ -177,6 +180,7 @@ impl CloudBacktestAnswer {
             work_s: request.work_ms as f64 / 1e3,
             changeover_s: request.changeover_ms as f64 / 1e3,
             price_ratio: request.price_ratio,
+            prices: prices_in_words(&series.iter().collect::<Vec<_>>(), request),
             need: request.need,
             elastic: request.elastic,
             regions: Regions::of(request),
@@ -214,12 +218,13 @@ impl CloudBacktestAnswer {
         let mut report = Report::new(
             format!("What does a job with a deadline cost? {}", self.title),
             format!(
-                "{} of work{}, {} on {}, on-demand at {} times the spot price",
+                "{}{} of work{}, {} on {}; {}",
+                if self.found.uncertain.is_some() { "up to " } else { "" },
                 format::duration(self.work_s),
                 on_instances(self.need, self.elastic),
                 format::counted(starts as u64, "start", "starts"),
                 format::counted(self.found.traces.len() as u64, "trace", "traces"),
-                format::float(self.price_ratio, 2)
+                self.prices
             ),
         );
         report.summary = self.summary();

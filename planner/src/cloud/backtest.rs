@@ -284,6 +284,7 @@ mod tests {
             slacks: vec![0.5, 0.8],
             changeover_ms: 0,
             price_ratio: 3.0,
+            is_ratio_given: true,
             starts: 3,
             need: 2,
             elastic: false,

@@ -7,9 +7,12 @@
 //! Worked example: of `us-central1-a` and `here`, in this order, the task names `gcp/us-central1/us-central1-a`, and the notes say that `here` is missing.
 
 use serde_json::{Value, json};
+use tracecast_analytics::report::format;
 
 use super::infra::infra;
 use super::plan::CloudPlanAnswer;
+use super::policy::CloudPolicy;
+use super::rule::SLICES;
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
 use crate::yaml::stream;
@@ -17,18 +20,62 @@ use crate::yaml::stream;
 /// What the plan does and the moments of it, for notes. `task` is what must run once on-demand is due.
 pub(super) fn moments(answer: &CloudPlanAnswer, task: &str) -> Vec<String> {
     let hours = |seconds: f64| format!("{:.2} h", seconds / 3600.0);
+    let work = match &answer.uncertain {
+        None => format!("{} of work", hours(answer.work_s)),
+        Some(of) => {
+            let beyond = if of.beyond > 1e-9 {
+                format!("; it is more with a chance of {}, of which nothing is promised", format::percent(of.beyond))
+            } else {
+                String::new()
+            };
+            format!(
+                "work that is uncertain: {} at most, {} on the mean, and {} or less in half of the cases{beyond}",
+                hours(of.top_s),
+                hours(of.mean_s),
+                hours(of.median_s)
+            )
+        }
+    };
     vec![
         answer.action.replace("**", "").replace('`', ""),
         format!("Begin with {}.", answer.begin_with()),
         format!(
-            "The deadline is {} after the start, for {} of work. Whatever happens, {task} must run once the time to the deadline is no more than the \
-             work left and a changeover of {}: {} after the start if no work is done by then, and later by as much as is done.",
+            "The deadline is {} after the start, for {}. Whatever happens, {task} must run once the time to the deadline is no more than the \
+             work left{} and a changeover of {}: {} after the start if no work is done by then, and later by as much as is done.",
             hours(answer.deadline_s),
-            hours(answer.work_s),
+            work,
+            if answer.uncertain.is_some() { " to the most that it may be" } else { "" },
             hours(answer.changeover_s),
             hours(answer.now.latest_on_demand_s)
         ),
     ]
+}
+
+/// When to go back from on-demand to spot: the rule of the policy, and what has to be asked again.
+pub(super) fn back_to_spot(answer: &CloudPlanAnswer) -> String {
+    let rule = match answer.followed {
+        CloudPolicy::OnDemand => "stays on-demand.".to_owned(),
+        CloudPolicy::Greedy => {
+            "stays on-demand once it is begun, which is when no time is spare any more.".to_owned()
+        }
+        CloudPolicy::TimeSliced => format!(
+            "cuts the time to the deadline into {SLICES} slices with an equal share of the work each: it goes back at the first sample with spot after the share of a slice is done."
+        ),
+        CloudPolicy::UniformProgress => format!(
+            "goes back at the first sample with spot once the share of the work that is done is at least (hours since the start + {:.2}) / {:.2}: time has become spare again.",
+            2.0 * answer.changeover_s / 3600.0,
+            answer.deadline_s / 3600.0
+        ),
+        CloudPolicy::Markov | CloudPolicy::SemiMarkov | CloudPolicy::SkyNomad | CloudPolicy::Omniscient => {
+            "weighs at every sample what spot would save against two changeovers, to spot and back, so it has no moment that could be told beforehand.".to_owned()
+        }
+    };
+    format!(
+        "Back to spot: the policy of this plan ({}) {rule} When spot can be had again, and more time is left than the work left and two changeovers ({:.2} h), ask `tracecast plan cloud` again: with `--work` and \
+         `--deadline` as what is left, and a trace that goes up to now. Go back if it says to hold spot. It counts a changeover for staying on-demand too, so at a narrow margin stay.",
+        answer.followed.in_words(),
+        2.0 * answer.changeover_s / 3600.0
+    )
 }
 
 /// The purchase list: `cloud-purchases.csv`.
@@ -77,6 +124,7 @@ pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<Emitted> {
         (format!("{name}.yaml"), stream(&[(what.to_owned(), document)]))
     };
     let mut notes = moments(answer, "the task on-demand");
+    notes.push(back_to_spot(answer));
     notes.extend([
         "When spot is lost: cancel the task on spot, subtract what the checkpoint holds from the work, and ask `tracecast plan cloud` again with the work and the \
          time that are left, and with a trace that goes up to now."

@@ -5,19 +5,19 @@
 //! are files of their own.
 //!
 //! A trace names GPUs (`V100:1`), not instance types. On AWS and Azure pools ask for them by the labels of the provider's Karpenter; where a trace names an instance type, by that. A zone of no known
-//! form is nobody's: its pool names neither zone nor GPUs. The limit is the GPUs that the job takes at once, where their number is known.
+//! form is nobody's: its pool names neither zone nor GPUs, and its class of nodes is left to be filled in. The limit is the GPUs that the job takes at once, where their number is known.
 //!
 //! O(zones). Worked example: 16 instances of `V100:1` in `us-east-1a` are `karpenter.k8s.aws/instance-gpu-name In [v100]`, `…-count In [1]` and the limit `nvidia.com/gpu: 16`.
 
 use serde_json::Value;
 
-use super::emit::moments;
+use super::emit::{back_to_spot, moments};
 use super::infra::infra;
 use super::job::Holding;
 use super::market::region_of;
 use super::plan::CloudPlanAnswer;
 use crate::plan::Emitted;
-use crate::plan::node_pool::{AKS, EC2, NodePool, POOLS, within};
+use crate::plan::node_pool::{FILL_IN, NodeClass, NodePool, POOLS, within};
 use crate::plan::slug::slug;
 use crate::yaml::stream;
 
@@ -96,9 +96,8 @@ fn pool(answer: &CloudPlanAnswer, spot: bool, (turn, zone): (u32, Option<&str>))
         true => format!("Spot, number {} to be tried.", turn + 1),
         false => "On demand, for when the notes say so: KARPENTER.txt.".to_owned(),
     };
-    about.push_str(&format!(
-        "\nFor pods that tolerate the taint {TAINT}. Give it the class of your site: nodeClassRef."
-    ));
+    let class = NodeClass::of(provider.as_deref());
+    about.push_str(&format!("\nFor pods that tolerate the taint {TAINT}. {}", class.to_do()));
     match (&instance, requirements.is_empty()) {
         (Instance::Gpus(gpu, count), true) => about.push_str(&format!(
             "\nIt does not name the instance type, which has {count} of {gpu}: add node.kubernetes.io/instance-type."
@@ -132,7 +131,7 @@ fn pool(answer: &CloudPlanAnswer, spot: bool, (turn, zone): (u32, Option<&str>))
         },
         taint: Some(TAINT),
         stays: true,
-        class: if provider.as_deref() == Some("azure") { AKS } else { EC2 },
+        class,
     };
     (about, pool.object())
 }
@@ -182,6 +181,17 @@ pub fn karpenter(answer: &CloudPlanAnswer) -> Vec<Emitted> {
 /// Which pools to use when.
 fn notes(answer: &CloudPlanAnswer, regions: usize) -> Vec<String> {
     let mut notes = moments(answer, "the pods on on-demand nodes");
+    let named = answer.zones.iter().flat_map(|zones| zones.order.iter().chain([&zones.on_demand_zone]));
+    let named: Vec<Option<&str>> = match answer.zones {
+        Some(_) => named.map(|zone| Some(zone.as_str())).collect(),
+        None => vec![answer.zone.as_deref()],
+    };
+    let is_known = |zone: &Option<&str>| NodeClass::of(placed(*zone).1.as_deref()) != NodeClass::Unknown;
+    if !named.iter().all(is_known) {
+        notes.push(format!(
+            "Some pools CANNOT BE APPLIED YET: the name of the zone does not say whose it is, so their nodeClassRef says {FILL_IN}. Put in what your provider's Karpenter calls the class of nodes; the pools say which are known."
+        ));
+    }
     let now = match (answer.now.if_up, answer.now.if_down) {
         (Holding::Spot, Holding::OnDemand) => format!(
             "Now: the pods select no {CAPACITY}. Karpenter then tries the pools on spot by their weights, and on-demand where none can be had."
@@ -201,6 +211,11 @@ fn notes(answer: &CloudPlanAnswer, regions: usize) -> Vec<String> {
     notes.push(format!(
         "A spot node that is lost ends its pods. Their Job makes them again, and Karpenter takes the first pool by weight that can be had. It knows no deadline: at the moment above, delete the Job and make it again \
          with the node selector `{CAPACITY}: on-demand`. When spot is lost before that, ask `tracecast plan cloud` again with the work and the time that are left."
+    ));
+    notes.push(back_to_spot(answer));
+    notes.push(format!(
+        "Karpenter does not go back by itself: the pods run on, and with the node selector `{CAPACITY}: on-demand` they may not run on spot. To go back let the job write a checkpoint, delete it, and make it again with the \
+         node selector `{CAPACITY}: spot`. Where a changeover is all the time that is spare, stay."
     ));
     notes.push(
         "The pods find their work in a checkpoint that the job writes to storage that outlives its node.".to_owned(),

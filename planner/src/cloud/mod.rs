@@ -1,7 +1,7 @@
 //! Which instance a job with a deadline runs on, spot or on-demand, so that it costs least and the deadline is kept.
 //!
 //! * [`availability`]: when spot could be had in a zone, from a trace;
-//! * [`price`]: what spot costs from when on, and what on-demand costs; [`price_book`]: read beside traces;
+//! * [`price`]: what spot costs from when on, and what on-demand costs; [`price_book`]: read beside traces; `price_words`: told in words;
 //! * [`job`]: the contract: what a tick costs, and the safety net that keeps the deadline; [`lanes`]: the same for an elastic job, which takes what there is of k
 //!   nodes, and how either is run;
 //! * [`rule`]: policies without probabilities; [`phases`] and [`programme`]: availability learned, and the programme that decides with it;
@@ -38,6 +38,7 @@ pub mod policy;
 pub mod pool;
 pub mod price;
 pub mod price_book;
+mod price_words;
 pub mod programme;
 pub mod purchase;
 pub mod request;

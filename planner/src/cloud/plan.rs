@@ -23,9 +23,10 @@ use super::job::{DeadlineJob, FromNow, Holding, JobRun};
 use super::lanes_plan::{ElasticNow, from_now};
 use super::market::Market;
 use super::policy::CloudPolicy;
-use super::purchase::CloudPurchases;
+use super::price_words::prices_in_words;
+use super::purchase::{CloudOnDemand, CloudPurchases};
 use super::request::{CloudRequest, check_need, longest, too_short};
-use super::sensitivity::{self, CloudSensitivity, Tried};
+use super::sensitivity::{self, CloudPriceTurn, CloudSensitivity, Tried};
 use super::uncertain::UncertainWork;
 use super::work::WorkDistribution;
 use super::zones::attempt_zones;
@@ -114,8 +115,16 @@ pub struct CloudPlanAnswer {
     pub checkpoint: Option<CheckpointAdvice>,
     /// What it buys, if it is followed.
     pub purchases: Option<CloudPurchases>,
-    /// What is taken for prices.
+    /// The same job on-demand from beginning to end.
+    pub all_on_demand: CloudOnDemand,
+    /// From which price ratio on the advice is another; nothing where prices or the ratio are given.
+    pub price_turn: Option<CloudPriceTurn>,
+    /// What is taken for prices, in words.
     pub prices: String,
+    /// The command that was run, if it is known.
+    #[serde(skip)]
+    #[schemars(skip)]
+    command: Option<String>,
     /// What to do, in a sentence.
     pub action: String,
     /// The recommendation, if spot is worth it.
@@ -255,6 +264,7 @@ impl CloudPlanAnswer {
         let uncertain = UncertainWork::of(&reported_on, jobs, request, best.policy)?;
         let as_said = CloudSensitivity::as_said(best.report_cost_ratio.value, best.report_misses, best.policy);
         let sensitivity = tried.cases(as_said)?;
+        let price_turn = tried.turn(followed != CloudPolicy::OnDemand)?;
         let zone = match &zones {
             Some(zones) => {
                 let named = zones.order.first().or(Some(&zones.on_demand_zone));
@@ -264,6 +274,8 @@ impl CloudPlanAnswer {
         };
         let follows = followed != CloudPolicy::OnDemand;
         let purchases = follows.then(|| CloudPurchases::of(runs, (series, of_one), request, zones.as_ref()));
+        let all_on_demand = CloudOnDemand::of((series, of_one), request, zones.as_ref());
+        let used: Vec<&SpotSeries> = of_one.map_or_else(|| series.iter().collect(), |zone| vec![zone]);
         let mut notes = notes(series);
         notes.extend(request.together.map(|together| moving(&together)));
         notes.extend(request.elastic.then(|| taking(request.need)));
@@ -292,11 +304,10 @@ impl CloudPlanAnswer {
             uncertain,
             checkpoint: None,
             purchases,
-            prices: if series.iter().any(|zone| zone.price.is_some()) {
-                "Prices move as they did.".to_owned()
-            } else {
-                format!("On-demand costs {} times what spot costs, all the time.", format::float(job.price_ratio, 2))
-            },
+            all_on_demand,
+            price_turn,
+            prices: prices_in_words(&used, request),
+            command: None,
             action: String::new(),
             recommendation: None,
             sources: series.iter().flat_map(|zone| zone.sources.clone()).collect(),
@@ -318,6 +329,16 @@ impl CloudPlanAnswer {
         self
     }
 
+    /// With the command that was run, for the recommendation.
+    #[must_use]
+    pub fn with_command(mut self, command: String) -> Self {
+        if let Some(recommendation) = &mut self.recommendation {
+            recommendation.command = Some(command.clone());
+        }
+        self.command = Some(command);
+        self
+    }
+
     /// Where the job runs, in words.
     fn place(&self) -> String {
         match &self.zones {
@@ -336,7 +357,8 @@ impl CloudPlanAnswer {
         let place = self.place();
         if self.chosen == CloudPolicy::OnDemand {
             return format!(
-                "**Run the job on-demand**, in {place}: no use of spot was cheaper on the windows of choice."
+                "**Run the job on-demand**, in {place}: no use of spot was cheaper on the windows of choice.{}",
+                self.all_on_demand_in_words()
             );
         }
         if self.followed == CloudPolicy::OnDemand {
@@ -351,8 +373,9 @@ impl CloudPlanAnswer {
                 _ => ("no less than on-demand".to_owned(), String::new()),
             };
             return format!(
-                "**Run the job on-demand**, in {place}: the {}, which cost least on the windows of choice, cost {said} on the later ones{sure}.",
-                self.chosen.in_words()
+                "**Run the job on-demand**, in {place}: the {}, which cost least on the windows of choice, cost {said} on the later ones{sure}.{}",
+                self.chosen.in_words(),
+                self.all_on_demand_in_words()
             );
         }
         if self.now.if_up == Holding::OnDemand && self.now.if_down == Holding::OnDemand {
@@ -371,6 +394,18 @@ impl CloudPlanAnswer {
             self.chosen.in_words(),
             self.begin_with()
         )
+    }
+
+    /// What all on-demand costs, as a sentence.
+    fn all_on_demand_in_words(&self) -> String {
+        let mean = if self.uncertain.is_some() { " on the mean" } else { "" };
+        format!(" That takes {}{mean}.", self.all_on_demand.in_words(self.price_ratio))
+    }
+
+    /// The work, in words: the most of it where it is uncertain.
+    fn work_in_words(&self) -> String {
+        let up_to = if self.uncertain.is_some() { "up to " } else { "" };
+        format!("{up_to}{}", format::duration(self.work_s))
     }
 
     /// What to begin with, in words.
@@ -419,8 +454,9 @@ impl CloudPlanAnswer {
             harmed: vec![Harm {
                 who: "whoever waits for the job".to_owned(),
                 how_much: format!(
-                    "it ends by its deadline, {} from its start, where on-demand alone would take {}",
+                    "it ends by its deadline, {} from its start, where on-demand alone would take {}{}",
                     format::duration(self.deadline_s),
+                    if self.uncertain.is_some() { "up to " } else { "" },
                     format::duration(self.work_s + self.changeover_s)
                 ),
             }],
@@ -430,7 +466,7 @@ impl CloudPlanAnswer {
                 format::percent(best.report_worst)
             ),
             assumptions: vec![
-                self.prices.clone(),
+                format!("Prices: {}.", self.prices),
                 format!(
                     "On-demand can always be had, and another instance takes {}.",
                     format::duration(self.changeover_s)
@@ -439,7 +475,7 @@ impl CloudPlanAnswer {
             ],
             holds_until: format!("the deadline, {} from the start of the job", format::duration(self.deadline_s)),
             apply: "Write the tasks of SkyPilot and launch the one that the plan begins with, or write the node pools of Karpenter and let the pods select what it begins with.".to_owned(),
-            command: Some("tracecast plan cloud TRACE --work TIME --slack SHARE --emit-to FOLDER".to_owned()),
+            command: self.command.clone(),
             undo: "Launch the task on-demand from the last checkpoint, and cancel the one on spot.".to_owned(),
         })
     }
@@ -449,14 +485,15 @@ impl CloudPlanAnswer {
         let mut report = Report::new(
             format!("How to run a job with a deadline: {}", self.title),
             format!(
-                "{} of work{} in {}, on-demand at {} times the spot price",
-                format::duration(self.work_s),
+                "{} of work{} in {}; {}",
+                self.work_in_words(),
                 on_instances(self.need, self.elastic),
                 format::duration(self.deadline_s),
-                format::float(self.price_ratio, 2)
+                self.prices
             ),
         );
         report.summary = vec![self.action.clone()];
+        report.summary.extend(self.price_turn.as_ref().map(CloudPriceTurn::in_words));
         if let Some(best) = self.beside(self.chosen) {
             let cost = best.report_cost_ratio;
             report.summary.push(format!(
@@ -612,6 +649,7 @@ mod tests {
             slacks: vec![0.6],
             changeover_ms: 720_000,
             price_ratio: 3.0,
+            is_ratio_given: true,
             starts: 5,
             need: 1,
             elastic: false,

@@ -8,7 +8,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::report::{Cell, Column, ReportTable};
+use tracecast_analytics::report::{Cell, Column, ReportTable, format};
 use tracecast_analytics::time::HOUR_MS;
 
 use super::availability::SpotSeries;
@@ -48,6 +48,48 @@ pub struct CloudPurchases {
     pub cost_usd: Option<IntervalEstimate>,
     /// Dollars of all on-demand, at the same price, if known.
     pub all_on_demand_usd: Option<f64>,
+}
+
+/// The job on-demand from beginning to end.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct CloudOnDemand {
+    /// Hours of one instance, one changeover of each included; their mean where the work is uncertain.
+    pub instance_h: f64,
+    /// Dollars an hour at the end of the data, if known.
+    pub usd_per_h: Option<f64>,
+    /// Dollars, if known.
+    pub cost_usd: Option<f64>,
+}
+
+impl CloudOnDemand {
+    /// Of what is asked, in the zone that was chosen or over several.
+    pub(super) fn of(
+        (series, zone): (&[SpotSeries], Option<&SpotSeries>),
+        request: &CloudRequest,
+        zones: Option<&ZonesNow>,
+    ) -> Self {
+        // As costs are: the mean over what an uncertain work may come to.
+        let work_ms =
+            request.uncertain.as_ref().map_or(request.work_ms as f64, |work| work.mean_done(work.top_ms() as f64));
+        let instance_h = f64::from(request.need) * (work_ms + request.changeover_ms as f64) / HOUR_MS as f64;
+        let [_, usd_per_h] = prices(series, zone, request, zones);
+        Self { instance_h, usd_per_h, cost_usd: usd_per_h.map(|usd| usd * instance_h) }
+    }
+
+    /// What it costs, in words: `48.2 instance-hours, 147.49 dollars at 3.0600 an hour`.
+    pub(super) fn in_words(&self, price_ratio: f64) -> String {
+        let hours = format!("{} instance-hours", format::float(self.instance_h, 1));
+        match (self.cost_usd, self.usd_per_h) {
+            (Some(cost), Some(usd)) => {
+                format!("{hours}, {} dollars at {} an hour", format::float(cost, 2), format::float(usd, 4))
+            }
+            _ => format!(
+                "{hours}, as much as {} hours on spot at the price ratio of {}",
+                format::float(self.instance_h * price_ratio, 1),
+                format::float(price_ratio, 2)
+            ),
+        }
+    }
 }
 
 /// Prices of an instance at the end of the data: spot and on-demand, dollars an hour.
@@ -113,11 +155,8 @@ impl CloudPurchases {
             }
             _ => None,
         };
-        // As costs are: the mean over what an uncertain work may come to.
-        let work_ms =
-            request.uncertain.as_ref().map_or(request.work_ms as f64, |work| work.mean_done(work.top_ms() as f64));
-        let all_h = f64::from(request.need) * (work_ms + request.changeover_ms as f64) / HOUR_MS as f64;
-        Self { kinds: kinds.collect(), cost_usd: total, all_on_demand_usd: prices[1].map(|price| price * all_h) }
+        let all_on_demand_usd = CloudOnDemand::of((series, zone), request, zones).cost_usd;
+        Self { kinds: kinds.collect(), cost_usd: total, all_on_demand_usd }
     }
 
     /// As a CSV: a line of each kind, and one of all.
@@ -218,6 +257,7 @@ mod tests {
             slacks: Vec::new(),
             changeover_ms: 0,
             price_ratio: 3.0,
+            is_ratio_given: true,
             starts: 2,
             need,
             elastic,

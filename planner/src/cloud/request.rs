@@ -21,6 +21,8 @@ pub struct CloudRequest {
     pub changeover_ms: i64,
     /// Price of on-demand over that of spot.
     pub price_ratio: f64,
+    /// Whether somebody said so; else it is an assumption.
+    pub is_ratio_given: bool,
     /// Moments at which the job begins on each trace.
     pub starts: usize,
     /// Instances it needs at once, or at most where it is elastic.

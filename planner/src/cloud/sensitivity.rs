@@ -8,6 +8,9 @@
 //! long: it uses the spot that it has to its end, and is on-demand otherwise. No safety net can hold then, so a job that is longer than said may **miss** its deadline. **Over knowing** is what that costs above
 //! the same policy that is told the truth. In one zone only.
 //!
+//! **Turn.** Where nobody said what on-demand costs, not even as a ratio, all rests on the ratio that is assumed. So the ratio is sought from which on spot is [worth](crate::plan::worth) it, chosen and reported as in the plan: by halving
+//! between a ratio that says on-demand and one that says spot, until they are 3 % apart.
+//!
 //! O(cases × windows × programmes). Worked example: 2 h of work said and 3 h in truth, 3 h to the deadline, no spot. Greedy waits an hour, is on-demand for the two hours said and
 //! goes on: it ends at 4 h, an hour late, and costs 3 h of on-demand. Who knows of 3 h begins at once, ends in time, and costs the same.
 
@@ -25,13 +28,45 @@ use super::policy::CloudPolicy;
 use super::request::CloudRequest;
 use super::zones::attempt_zones_of;
 use crate::error::Result;
-use crate::plan::interval::average;
+use crate::plan::interval::{average, mean};
 use crate::plan::window::Window;
+use crate::plan::worth;
 
 /// How prices and changeovers are varied.
 const TIMES: [f64; 2] = [0.5, 2.0];
 /// How the work is.
 const WORK_TIMES: [f64; 2] = [0.8, 1.25];
+
+/// The highest ratio at which the turn is sought.
+const MOST_RATIO: f64 = 50.0;
+/// How near two ratios are between which the turn lies.
+const NEAR: f64 = 1.03;
+
+/// From which price ratio on the advice is another.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct CloudPriceTurn {
+    /// The ratio that is assumed.
+    pub assumed: f64,
+    /// From here on spot is advised, to 3 %, and on-demand below, with all else as said; nothing where it is not up to `tried_to`.
+    pub spot_from: Option<f64>,
+    /// The highest ratio that was tried.
+    pub tried_to: f64,
+}
+
+impl CloudPriceTurn {
+    /// In a sentence.
+    pub(super) fn in_words(&self) -> String {
+        let ratio = |of: f64| format::float(of, 2);
+        let said = match self.spot_from {
+            Some(from) => format!("from a ratio of about {} on spot is advised, and below it on-demand", ratio(from)),
+            None => format!("up to a ratio of {} on-demand is advised", ratio(self.tried_to)),
+        };
+        format!(
+            "**This rests on an assumption**: no price and no --price-ratio is given, so on-demand is taken to cost {} times what spot costs. With all else as said, {said}.",
+            ratio(self.assumed)
+        )
+    }
+}
 
 /// What is other than was said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -93,6 +128,21 @@ fn repriced(zone: &SpotSeries, ratio: f64, times: f64) -> SpotSeries {
     zone
 }
 
+/// The policy that costs least without a miss.
+fn cheapest(tried: &[Attempt]) -> Option<CloudPolicy> {
+    let policies = tried.first().map(|attempt| attempt.runs.iter().map(|(policy, _)| *policy).collect());
+    let policies: Vec<CloudPolicy> = policies.unwrap_or_default();
+    let mean = |policy: CloudPolicy| average(tried.iter().map(|attempt| attempt.share(policy)));
+    // Of equals on-demand alone, as in the plan.
+    let order = |policy: &CloudPolicy| (mean(*policy), u8::from(*policy != CloudPolicy::OnDemand));
+    let kept = policies.iter().filter(|policy| !tried.iter().any(|attempt| attempt.run(**policy).missed));
+    let best = kept.min_by(|a, b| {
+        let (a, b) = (order(a), order(b));
+        a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
+    });
+    best.copied()
+}
+
 impl Tried<'_> {
     /// Whether prices are known, beside which the price ratio counts for nothing.
     fn is_priced(&self) -> bool {
@@ -152,19 +202,53 @@ impl Tried<'_> {
         let cost = average(report.iter().map(|attempt| attempt.share(self.policy)));
         (found.cost_ratio_mean, found.saving) = (Some(cost), Some(1.0 - cost));
         found.misses = report.iter().filter(|attempt| attempt.run(self.policy).missed).count();
-        let policies = choose.first().map(|attempt| attempt.runs.iter().map(|(policy, _)| *policy).collect());
-        let policies: Vec<CloudPolicy> = policies.unwrap_or_default();
-        let mean = |policy: CloudPolicy| average(choose.iter().map(|attempt| attempt.share(policy)));
-        // Of equals on-demand alone, as in the plan.
-        let order = |policy: &CloudPolicy| (mean(*policy), u8::from(*policy != CloudPolicy::OnDemand));
-        let kept = policies.iter().filter(|policy| !choose.iter().any(|attempt| attempt.run(**policy).missed));
-        found.choice = kept
-            .min_by(|a, b| {
-                let (a, b) = (order(a), order(b));
-                a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
-            })
-            .copied();
+        found.choice = cheapest(&choose);
         Ok(found)
+    }
+
+    /// Whether spot is advised at a price ratio, chosen and reported on the windows of the plan.
+    fn is_spot_advised(&self, price_ratio: f64) -> Result<bool> {
+        let job = DeadlineJob { price_ratio, ..self.job };
+        let [choose, report] = &self.windows;
+        let choose = self.attempts(&job, 1.0, choose)?;
+        let Some(policy) = cheapest(&choose).filter(|policy| *policy != CloudPolicy::OnDemand) else {
+            return Ok(false);
+        };
+        let shares: Vec<f64> = self.attempts(&job, 1.0, report)?.iter().map(|of| of.share(policy)).collect();
+        let cost = mean(&shares);
+        Ok(worth(1.0 - cost.value, 1.0 - cost.high, 1.0))
+    }
+
+    /// From which price ratio on spot is advised, where the ratio is an assumption and decides all; `is_advised` says whether it is at that ratio.
+    ///
+    /// # Errors
+    /// As [`cases`](Self::cases).
+    pub(super) fn turn(&self, is_advised: bool) -> Result<Option<CloudPriceTurn>> {
+        if self.request.is_ratio_given || self.is_priced() {
+            return Ok(None);
+        }
+        let assumed = self.job.price_ratio;
+        let found = |spot_from: Option<f64>, tried_to: f64| Ok(Some(CloudPriceTurn { assumed, spot_from, tried_to }));
+        let mut above = assumed;
+        let mut below = 1.0;
+        if !is_advised {
+            loop {
+                if above >= MOST_RATIO {
+                    return found(None, above);
+                }
+                below = above;
+                above = (2.0 * above).min(MOST_RATIO);
+                if self.is_spot_advised(above)? {
+                    break;
+                }
+            }
+        }
+        let tried_to = above;
+        while above > NEAR * below {
+            let middle = (above * below).sqrt();
+            if self.is_spot_advised(middle)? { above = middle } else { below = middle }
+        }
+        found(Some(above), tried_to)
     }
 
     /// With other work than was said, of which the policy does not know.

@@ -215,6 +215,7 @@ mod tests {
             slacks: vec![2.0 / 3.0],
             changeover_ms: 12 * MIN,
             price_ratio: 3.0,
+            is_ratio_given: true,
             starts: 1,
             need: 1,
             elastic: false,

@@ -58,7 +58,7 @@ pub struct WorkPlan {
     pub over_omniscient_mean: f64,
     /// Chance that a deadline is missed, over windows and amounts.
     pub missed_share: f64,
-    /// Mean time by which those were late, to the tick, seconds; nothing where none was.
+    /// Mean time by which those were late, to the tick, seconds; nothing where none was, as with what is planned for every amount.
     pub late_s: Option<f64>,
 }
 
@@ -98,7 +98,7 @@ struct Came {
     share: f64,
     over: f64,
     missed: f64,
-    late_s: f64,
+    late_s: Option<f64>,
 }
 
 /// A policy that is told so on a window.
@@ -120,7 +120,7 @@ fn came(
     let least = on_distribution.run(CloudPolicy::Omniscient).cost;
     let kept = |attempt: &Attempt| {
         let run = attempt.run(policy);
-        Came { share: attempt.share(policy), over: run.cost / least - 1.0, missed: f64::from(run.missed), late_s: 0.0 }
+        Came { share: attempt.share(policy), over: run.cost / least - 1.0, missed: f64::from(run.missed), late_s: None }
     };
     let median = DeadlineJob { work_ms: work.quantile_ms(0.5), ..*job };
     let amounts = work.amounts();
@@ -134,7 +134,7 @@ fn came(
         share: cost / weighed(&|run| run.on_demand),
         over: cost / least - 1.0,
         missed: weighed(&|run| f64::from(run.missed)),
-        late_s: weighed(&|run| run.late_ms as f64 / 1e3),
+        late_s: Some(weighed(&|run| run.late_ms as f64 / 1e3)),
     };
     Ok([kept(&on_distribution), kept(&on_top), on_median])
 }
@@ -163,12 +163,14 @@ impl UncertainWork {
                 };
                 let average_of = |figure: &dyn Fn(&Came) -> f64| average(of(figure).into_iter());
                 let missed = average_of(&|came| came.missed);
+                let late: Option<Vec<f64>> =
+                    tried.iter().filter_map(|came| came.get(at)).map(|came| came.late_s).collect();
                 WorkPlan {
                     plans_on,
                     cost_ratio: mean(&of(&|came| came.share)),
                     over_omniscient_mean: average_of(&|came| came.over),
                     missed_share: missed,
-                    late_s: (missed > 0.0).then(|| average_of(&|came| came.late_s) / missed),
+                    late_s: late.filter(|_| missed > 0.0).map(|late| average(late.into_iter()) / missed),
                 }
             };
             by_slack.push(WorkPlansAt {
@@ -273,6 +275,7 @@ mod tests {
             slacks: Vec::new(),
             changeover_ms: 0,
             price_ratio: 3.0,
+            is_ratio_given: true,
             starts: 1,
             need: 1,
             elastic: false,
@@ -286,7 +289,7 @@ mod tests {
             assert!((of.share - 1.0).abs() < 1e-12 && of.over.abs() < 1e-12, "{of:?}");
         }
         assert_eq!(found.map(|of| of.missed), [0.0, 0.0, 0.5]);
-        assert!((found[2].late_s - 0.5 * 7200.0).abs() < 1e-9);
+        assert!(found[0].late_s.is_none() && found[2].late_s.is_some_and(|late| (late - 0.5 * 7200.0).abs() < 1e-9));
         let all = UncertainWork::of(&[(&zone, window)], &jobs, &request, CloudPolicy::Greedy).unwrap().unwrap();
         assert_eq!((all.policy, all.by_slack.len(), all.by_slack[0].plans.len()), (CloudPolicy::SemiMarkov, 1, 3));
         assert!((all.mean_s - 3.0 * 3600.0).abs() < 1e-9 && all.beyond.abs() < 1e-12);

@@ -1,7 +1,7 @@
 //! Work that is not known for sure: its distribution, from quantiles that are given or that a model of run times predicted.
 //!
 //! Between two levels the amounts lie evenly; all below the lowest level are its amount, and all above the highest are the **top**. So a level that comes twice is a jump, and an amount that comes twice has a
-//! chance of its own. The deadline is kept for every amount up to the top, as safety nets and policies without probabilities take the top for the work. What lies [beyond](WorkDistribution::beyond) it is promised nothing.
+//! chance of its own. A level of 0 is the least amount: `0 = 24 h, 1 = 48 h` is anything from 24 to 48 h, evenly. The deadline is kept for every amount up to the top, as safety nets and policies without probabilities take the top for the work. What lies [beyond](WorkDistribution::beyond) it is promised nothing.
 //!
 //! **Programmes** weigh what they pay by the chance that the job still runs: with S(d) the chance that the work is more than d, a step that works from d to d′ costs ∫ S over it, and to begin an instance at d
 //! costs S(d) times a changeover. As all choices of a moment have the same chance of being asked, nothing is divided by it.
@@ -105,8 +105,12 @@ impl WorkDistribution {
         if points.is_empty() || points.len() > MOST {
             return Err(wrong(format!("{} of them", points.len()), EXAMPLE));
         }
-        if let Some((level, _)) = points.iter().find(|(level, _)| !(*level > 0.0 && *level <= 1.0)) {
-            return Err(wrong(format!("the level {level}"), "levels are chances above 0 and at most 1"));
+        if let Some((level, _)) = points.iter().find(|(level, _)| !(0.0..=1.0).contains(level)) {
+            return Err(wrong(format!("the level {level}"), "levels are chances from 0, the least amount, to 1"));
+        }
+        if points.iter().all(|(level, _)| *level <= 0.0) {
+            let remedy = "say up to what amount the work goes, such as 0=24h,1=48h";
+            return Err(wrong("no level above 0".to_owned(), remedy));
         }
         if let Some((_, work_ms)) = points.iter().find(|(_, work_ms)| *work_ms <= 0) {
             return Err(wrong(format!("{work_ms} ms"), "write times above 0"));
@@ -151,6 +155,14 @@ impl WorkDistribution {
                 return Err(wrong(*line, format!("{name} of job {job} is no number of seconds; predict it again")));
             };
             points.push((*level, minutes((seconds * 1e3 / MINUTE_MS as f64).ceil() * MINUTE_MS as f64)));
+        }
+        let named = PREDICTED.iter().zip(figures).map(|((_, name), figure)| (*name, figure.unwrap_or_default()));
+        let named: Vec<(&str, f64)> = named.collect();
+        if let Some([(below, more), (above, less)]) = named.array_windows().find(|[below, above]| above.1 < below.1) {
+            let what = format!(
+                "the quantiles of job {job} cross: {below} is {more} and {above} is {less}; predict it again, or put them in order and give them with --work-quantiles"
+            );
+            return Err(wrong(*line, what));
         }
         Self::of(&points).map(|work| (work, *unsure)).map_err(|error| wrong(*line, error.to_string()))
     }
@@ -294,6 +306,24 @@ mod tests {
         assert_eq!((amounts[0], amounts.len()), ((36 * HOUR, 0.5), 9));
     }
 
+    /// From 24 h to 48 h, evenly: a level of 0 is the least amount, and has no chance of its own.
+    #[test]
+    fn a_level_of_nothing_is_the_least_amount() {
+        let (work, hour) = (hours(&[(0.0, 24), (1.0, 48)]), HOUR as f64);
+        let near = |found: f64, of: f64| assert!((found - of).abs() < 1e-9, "{found} is not {of}");
+        for (at, of) in [(0.0, 1.0), (23.9, 1.0), (24.0, 1.0), (30.0, 0.75), (47.0, 1.0 / 24.0)] {
+            near(work.alive(at * hour), of);
+        }
+        near(work.mean_done(48.0 * hour) / hour, 36.0);
+        assert_eq!((work.quantile_ms(0.5), work.quantile_ms(0.0), work.is_certain()), (36 * HOUR, 24 * HOUR, false));
+        let amounts = work.amounts();
+        near(amounts.iter().map(|(_, chance)| chance).sum(), 1.0);
+        near(amounts.iter().map(|(work_ms, chance)| *work_ms as f64 * chance).sum::<f64>() / hour, 36.0);
+        assert!(amounts.len() == 16 && amounts.iter().all(|(work_ms, _)| *work_ms > 24 * HOUR));
+        // Two of them leave nothing between: 30 h is the least.
+        assert!(hours(&[(0.0, 24), (0.0, 30), (1.0, 48)]).amounts().iter().all(|(work_ms, _)| *work_ms > 30 * HOUR));
+    }
+
     /// 36 h or 60 h, nothing between; and a top of which more may come.
     #[test]
     fn jumps_and_tops() {
@@ -334,7 +364,8 @@ mod tests {
     fn what_makes_no_sense_is_refused() {
         let said = |points: &[(f64, i64)]| WorkDistribution::of(points).unwrap_err().to_string();
         assert!(said(&[]).contains("0 of them"));
-        assert!(said(&[(0.0, 1)]).contains("the level 0") && said(&[(1.5, 1)]).contains("at most 1"));
+        assert!(said(&[(-0.1, 1)]).contains("the level -0.1") && said(&[(1.5, 1)]).contains("to 1"));
+        assert!(said(&[(0.0, HOUR), (0.0, 2 * HOUR)]).contains("such as 0=24h,1=48h"));
         assert!(said(&[(f64::NAN, 1)]).contains("the level NaN"));
         assert!(said(&[(0.5, 0)]).contains("times above 0"));
         assert!(said(&[(0.5, 2 * HOUR), (0.9, HOUR)]).contains("0.5=2h before 0.9=1h"));

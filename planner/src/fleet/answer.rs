@@ -108,6 +108,8 @@ pub struct FleetMixRow {
     pub offer: String,
     /// Zone.
     pub zone: Option<String>,
+    /// Whose the instance is, as the offers file or the form of its zone's name tells it; none of own nodes.
+    pub provider: Option<String>,
     /// How it is had.
     pub how: BoughtAs,
     /// Months of the commitment.

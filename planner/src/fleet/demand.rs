@@ -161,7 +161,7 @@ impl<'t> FleetJobs<'t> {
         }
         if nameless > 0 {
             return Err(wrong(format!(
-                "{} without a GPU type, and there are offers of {} types; write at the top what they run on, such as untyped = \"{}\"",
+                "{} without a GPU type, and there are offers of {} types; write at the top of the offers file (one beside a table of prices, if there is none) what they run on, such as untyped = \"{}\"",
                 counted(nameless, "job comes", "jobs come"),
                 offers.pools.len(),
                 offers.pools.first().map_or("V100", |pool| pool.gpu.as_str())

@@ -4,7 +4,7 @@
 //!
 //! **Karpenter** (`karpenter.sh/v1`): up to three node pools a GPU type. Nodes that a commitment pays for are on-demand nodes to Karpenter, so that pool comes first
 //! (the greatest weight) and its limit is the GPUs that are committed to; then spot; then on-demand. Each names its instance types, its zones where all are known, its
-//! capacity type and its limit of GPUs: the most that the record needed at once. Nodes of one's own are no instances, and are in the list alone.
+//! capacity type, its provider's kind of class, and its limit of GPUs: the most that the record needed at once. Nodes of one's own are no instances, and are in the list alone.
 //!
 //! O(rows). Worked example: 4 instances of 8 GPUs reserved are the limit `nvidia.com/gpu: 32` of the pool `v100-reserved`.
 
@@ -14,7 +14,7 @@ use super::answer::{BoughtAs, FleetAnswer, FleetMixRow};
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
 use crate::plan::emitted::{number, table};
-use crate::plan::node_pool::{EC2, NodePool, POOLS, within};
+use crate::plan::node_pool::{NodeClass, NodePool, POOLS, within};
 use crate::plan::slug::slug;
 use crate::yaml::stream;
 
@@ -63,7 +63,7 @@ pub fn purchases(answer: &FleetAnswer) -> Result<Emitted> {
 /// Node pools for Karpenter: `karpenter-nodepools.yaml`.
 ///
 /// # Errors
-/// If a GPU type has no name that Kubernetes takes, or two have the same one.
+/// If a GPU type has no name that Kubernetes takes, two have the same one, or a pool would hold instances of several providers.
 pub fn karpenter(answer: &FleetAnswer) -> Result<Emitted> {
     let mut documents = Vec::new();
     let mut names: Vec<String> = Vec::new();
@@ -89,7 +89,7 @@ pub fn karpenter(answer: &FleetAnswer) -> Result<Emitted> {
             let rows: Vec<&FleetMixRow> =
                 answer.mix.iter().filter(|row| row.gpu == gpu && row.how == how && row.peak_instances > 0.0).collect();
             if !rows.is_empty() {
-                documents.push(pool(&name, how, weight, &rows));
+                documents.push(pool(&name, how, weight, &rows)?);
             }
         }
         names.push(name);
@@ -101,7 +101,7 @@ pub fn karpenter(answer: &FleetAnswer) -> Result<Emitted> {
 }
 
 /// One node pool, with what is said above it.
-fn pool(name: &str, how: BoughtAs, weight: u32, rows: &[&FleetMixRow]) -> (String, Value) {
+fn pool(name: &str, how: BoughtAs, weight: u32, rows: &[&FleetMixRow]) -> Result<(String, Value)> {
     let suffix = match how {
         BoughtAs::Reserved | BoughtAs::Owned => "reserved",
         BoughtAs::Spot => "spot",
@@ -119,6 +119,15 @@ fn pool(name: &str, how: BoughtAs, weight: u32, rows: &[&FleetMixRow]) -> (Strin
     if all_zoned && !zones.is_empty() {
         requirements.push(within("topology.kubernetes.io/zone", zones));
     }
+    let mut whose: Vec<Option<&str>> = rows.iter().map(|row| row.provider.as_deref()).collect();
+    whose.sort_unstable();
+    whose.dedup();
+    if let [.., Some(one), Some(other)] = whose.as_slice() {
+        return Err(Error::NotEmitted(format!(
+            "the pool {name}-{suffix} would hold instances of {one} and of {other}, and a cluster with Karpenter is of one provider; plan with the offers of one of them"
+        )));
+    }
+    let class = NodeClass::of(whose.first().copied().flatten());
     let limit = (gpus - 1e-9).ceil().max(1.0) as u64;
     let about = match how {
         BoughtAs::Spot => format!(
@@ -129,9 +138,7 @@ fn pool(name: &str, how: BoughtAs, weight: u32, rows: &[&FleetMixRow]) -> (Strin
         ),
         BoughtAs::Reserved | BoughtAs::Owned => format!("Nodes that commitments pay for, taken first: {limit} GPUs."),
     };
-    let about = format!(
-        "{about}\nInstance types are the names of the offers file. Give it the class of your site: nodeClassRef."
-    );
+    let about = format!("{about}\nInstance types are the names of the offers file. {}", class.to_do());
     let pool = NodePool {
         name: format!("{name}-{suffix}"),
         weight,
@@ -141,7 +148,52 @@ fn pool(name: &str, how: BoughtAs, weight: u32, rows: &[&FleetMixRow]) -> (Strin
         // Nobody else is put on spot.
         taint: (how == BoughtAs::Spot).then_some(SPOT_TAINT),
         stays: false,
-        class: EC2,
+        class,
     };
-    (about, pool.object())
+    Ok((about, pool.object()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The class of nodes is the provider's; of several providers there is no pool, and of an unknown one the class is left to be filled in.
+    #[test]
+    fn a_pool_is_of_one_provider() {
+        let row = |provider: Option<&str>| FleetMixRow {
+            gpu: "V100".to_owned(),
+            offer: "a".to_owned(),
+            zone: None,
+            provider: provider.map(str::to_owned),
+            how: BoughtAs::OnDemand,
+            months: None,
+            count: None,
+            low: None,
+            high: None,
+            mean_instances: 1.0,
+            peak_instances: 2.0,
+            gpus_per_instance: 8.0,
+            price_per_h: 1.0,
+            overhead: 1.0,
+            cost_per_month: 1.0,
+        };
+        let class = |whose: &[Option<&str>]| {
+            let rows: Vec<FleetMixRow> = whose.iter().map(|of| row(*of)).collect();
+            let found = pool("v100", BoughtAs::OnDemand, 10, &rows.iter().collect::<Vec<_>>());
+            found.map(|(about, object)| (about, object["spec"]["template"]["spec"]["nodeClassRef"]["kind"].clone()))
+        };
+        for (whose, kind) in [
+            (&[Some("aws"), Some("aws")][..], "EC2NodeClass"),
+            (&[Some("gcp")], "GCENodeClass"),
+            (&[Some("azure")], "AKSNodeClass"),
+            (&[None, Some("aws")], "FILL-IN"),
+            (&[Some("lambda")], "FILL-IN"),
+        ] {
+            let found = class(whose);
+            assert!(found.as_ref().is_ok_and(|(_, found)| found == kind), "{found:?}");
+            assert!(found.is_ok_and(|(about, _)| about.contains("CANNOT BE APPLIED") == (kind == "FILL-IN")));
+        }
+        let refused = class(&[Some("aws"), Some("gcp")]).map(|_| ()).map_err(|error| error.to_string());
+        assert!(refused.is_err_and(|said| said.contains("instances of aws and of gcp")));
+    }
 }

@@ -10,6 +10,7 @@
 //! also = ["V100-SXM2"]
 //! gpus = 4
 //! zone = "example-1a"
+//! provider = "example"               # aws, gcp, azure or another; where it is left out, the form of the zone's name tells it
 //! on_demand = 10.0                    # an hour of an instance
 //! reserved = [{ months = 12, price = 6.0 }]
 //! spot = { price = 3.0, available = 0.9, interrupted_every = "20h" }
@@ -23,13 +24,14 @@
 //! ```
 //!
 //! Instances of one `gpu` are one **pool**: a job of that type runs on any of them. A pool needs an on-demand price, as what is neither reserved nor on spot has
-//! nowhere else to run. Nothing is assumed where a price is missing, and a price of 0 is an error. The guide `cli/guide/fleet.md` has every key.
+//! nowhere else to run. A [table of prices](super::listed) can stand beside the file or in place of it. Nothing is assumed where a price is missing, and a price of 0 is an error. The guide `cli/guide/fleet.md` has every key.
 //!
 //! O(text). Worked example: the file above is one pool, V100, whose on-demand costs 10 / 4 = 2.5 USD for an hour of a GPU.
 
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::cloud::infra::infra;
 use crate::error::{Error, Result};
 use crate::plan::price_file::{Bought, BoughtEntry, PriceFile, dollars};
 use crate::replay::scenario::parse_duration;
@@ -76,6 +78,8 @@ pub struct InstanceOffer {
     pub gpus: u32,
     /// Zone.
     pub zone: Option<String>,
+    /// Whose it is: `aws`, `gcp`, `azure` or another name, if the file says it.
+    pub provider: Option<String>,
     /// An hour of an instance on demand.
     pub on_demand: Option<f64>,
     /// Most instances on demand.
@@ -84,6 +88,15 @@ pub struct InstanceOffer {
     pub reserved: Vec<ReservedOffer>,
     /// Spot.
     pub spot: Option<SpotOffer>,
+}
+
+/// An instance of a table of prices, and other names of its GPUs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListedOffer {
+    /// The instance.
+    pub offer: InstanceOffer,
+    /// What jobs may call its GPUs as well.
+    pub also: Vec<String>,
 }
 
 /// Nodes that can be bought.
@@ -156,6 +169,7 @@ struct InstanceEntry {
     also: Vec<Spanned<String>>,
     gpus: Spanned<u32>,
     zone: Option<String>,
+    provider: Option<String>,
     on_demand: Option<Spanned<f64>>,
     on_demand_limit: Option<u32>,
     #[serde(default)]
@@ -226,6 +240,7 @@ impl PriceFile<'_> {
             gpu: entry.gpu.get_ref().clone(),
             gpus: self.gpus(name, &entry.gpus)?,
             zone: entry.zone.clone(),
+            provider: entry.provider.as_deref().map(str::to_ascii_lowercase),
             on_demand: entry.on_demand.as_ref().map(|value| price("on_demand", value)).transpose()?,
             on_demand_limit: entry.on_demand_limit,
             reserved: entry.reserved.iter().map(reserved).collect::<Result<_>>()?,
@@ -294,6 +309,14 @@ fn constant(share: f64) -> Vec<(f64, f64)> {
     [(1.0, share), (0.0, 1.0 - share)].into_iter().filter(|(_, weight)| *weight > 0.0).collect()
 }
 
+impl InstanceOffer {
+    /// Whose it is: what the file says, or else what the form of its zone's name tells.
+    pub fn whose(&self) -> Option<String> {
+        let by_zone = || infra(None, self.zone.as_deref()?)?.split('/').next().map(str::to_owned);
+        self.provider.clone().or_else(by_zone)
+    }
+}
+
 impl SpotOffer {
     /// What a trace says of it: shares of the instances asked for that can be had (rounded down to quarters), and how often an instance is taken away.
     ///
@@ -330,9 +353,25 @@ impl FleetOffers {
     /// # Errors
     /// Names the line and what would mend it.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
+        Self::with_table(file, text, &[])
+    }
+
+    /// The same beside the instances of a table of prices, which are dollars. What the file says of an instance of the same name goes first; it may also say nothing of instances.
+    ///
+    /// # Errors
+    /// As [`FleetOffers::parse`], and if the file is in another currency.
+    pub fn with_table(file: &str, text: &str, table: &[ListedOffer]) -> Result<Self> {
         let content: Content = toml::from_str(text).map_err(|error| Error::toml(file, text, &error))?;
         let source = PriceFile { file, text };
-        if content.instance.is_empty() {
+        if !table.is_empty() && content.currency != dollars() {
+            let what = format!(
+                "currency is {}, and a table of prices is in {}; write prices in that, or leave the table out",
+                content.currency,
+                dollars()
+            );
+            return Err(source.wrong(&(0..0), what));
+        }
+        if content.instance.is_empty() && table.is_empty() {
             let what = "there is no [[instance]]; describe at least one with name, gpu, gpus and on_demand".to_owned();
             return Err(source.wrong(&(0..0), what));
         }
@@ -364,6 +403,20 @@ impl FleetOffers {
             for name in &entry.also {
                 if !pool.names.contains(name.get_ref()) {
                     pool.names.push(name.get_ref().clone());
+                }
+            }
+        }
+        for ListedOffer { offer, also } in table {
+            if offers.instances.iter().any(|known| known.name == offer.name) || names.contains(&offer.name.as_str()) {
+                continue;
+            }
+            let at = offers.instances.len();
+            offers.instances.push(offer.clone());
+            let pool = offers.pool(&offer.gpu);
+            pool.instances.push(at);
+            for name in also {
+                if !pool.names.contains(name) {
+                    pool.names.push(name.clone());
                 }
             }
         }

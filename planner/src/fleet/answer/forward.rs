@@ -104,12 +104,12 @@ pub(super) fn plan(
         None
     } else {
         let bought = choose(FleetRule::Buying)?;
-        let mix: Vec<FleetMixRow> = bought.iter().flat_map(|planned| rows(planned, &[])).collect();
+        let mix: Vec<FleetMixRow> = bought.iter().flat_map(|planned| rows(planned, offers, &[])).collect();
         Some(FleetBuying { cost_per_month: mix.iter().map(|row| row.cost_per_month).sum(), mix })
     };
     Ok(Forward {
         demand: summaries,
-        mix: planned.iter().flat_map(|of| rows(of, &drawn(of, &blocks))).collect(),
+        mix: planned.iter().flat_map(|of| rows(of, offers, &drawn(of, &blocks))).collect(),
         cost_per_month: interval::mean(&costs(false)),
         on_demand_per_month: interval::mean(&costs(true)),
         waiting_gpu_hours_per_week: waiting / weeks.max(f64::MIN_POSITIVE),
@@ -188,8 +188,9 @@ fn kind(term: Term) -> (BoughtAs, Option<f64>) {
 }
 
 /// The lines of a pool's mix: commitments that are made (in some draw), and what is rented at all.
-fn rows(planned: &Planned, ends: &[(u32, u32)]) -> Vec<FleetMixRow> {
+fn rows(planned: &Planned, offers: &FleetOffers, ends: &[(u32, u32)]) -> Vec<FleetMixRow> {
     let supply = &planned.supply;
+    let whose = |name: &str| offers.instances.iter().find(|offer| offer.name == name)?.whose();
     let mut found = Vec::new();
     for (at, (of, count)) in supply.commitments.iter().zip(&planned.chosen.counts).enumerate() {
         let ends = ends.get(at).copied();
@@ -201,6 +202,7 @@ fn rows(planned: &Planned, ends: &[(u32, u32)]) -> Vec<FleetMixRow> {
             gpu: planned.gpu.clone(),
             offer: of.name.clone(),
             zone: None,
+            provider: whose(&of.name),
             how,
             months,
             count: Some(*count),
@@ -219,6 +221,7 @@ fn rows(planned: &Planned, ends: &[(u32, u32)]) -> Vec<FleetMixRow> {
         gpu: planned.gpu.clone(),
         offer: of.name.clone(),
         zone: of.zone.clone(),
+        provider: whose(&of.name),
         how,
         months: None,
         count: None,

@@ -1,0 +1,118 @@
+//! What instances cost, in words: the prices that were used, or the ratio that stands for them.
+//!
+//! O(samples). Worked example: spot quotes of 0.9 and 1.1 and a list price of 3 are `spot at 0.90 to 1.10 dollars an hour and on-demand at 3.00`.
+
+use tracecast_analytics::report::format;
+
+use super::availability::SpotSeries;
+use super::market::listed_by_all;
+use super::price::ZonePrice;
+use super::request::CloudRequest;
+
+/// `0.90 to 1.10`; one number where they are told alike; nothing of none.
+fn span(prices: impl Iterator<Item = f64>) -> Option<String> {
+    let ends = prices.fold(None, |ends: Option<(f64, f64)>, price| {
+        let (least, most) = ends.unwrap_or((price, price));
+        Some((least.min(price), most.max(price)))
+    });
+    let told = |price: f64| format::float(price, if price < 0.1 { 4 } else { 2 });
+    ends.map(|(least, most)| match (told(least), told(most)) {
+        (least, most) if least == most => least,
+        (least, most) => format!("{least} to {most}"),
+    })
+}
+
+/// Whether a zone has a price of spot.
+fn is_priced(zone: &SpotSeries) -> bool {
+    zone.price.as_ref().is_some_and(|price| price.spot.iter().any(Option::is_some))
+}
+
+/// What on-demand and spot cost in zones, as a clause that begins small.
+pub(super) fn prices_in_words(zones: &[&SpotSeries], request: &CloudRequest) -> String {
+    let times = format::float(request.price_ratio, 2);
+    let priced: Vec<&ZonePrice> =
+        zones.iter().filter(|zone| is_priced(zone)).filter_map(|zone| zone.price.as_ref()).collect();
+    if priced.is_empty() {
+        let own: Vec<SpotSeries> =
+            zones.iter().map(|zone| SpotSeries { counts: Vec::new(), ..(*zone).clone() }).collect();
+        let said = match request.is_ratio_given {
+            true => format!("{times} times the spot price, as --price-ratio says"),
+            false => format!("{times} times the spot price, which is an assumption as no price is given"),
+        };
+        return match span(listed_by_all(&own).into_iter()) {
+            Some(listed) => format!("on-demand at {listed} dollars an hour, taken as {said}"),
+            None => format!("on-demand at {said}"),
+        };
+    }
+    let spot = span(priced.iter().flat_map(|price| price.spot.iter().flatten().copied())).unwrap_or_default();
+    let told = span(priced.iter().filter_map(|price| price.on_demand));
+    let guessed: Vec<f64> = priced
+        .iter()
+        .filter(|price| price.on_demand.is_none())
+        .filter_map(|price| price.on_demand_or(request.price_ratio))
+        .collect();
+    let guessed = span(guessed.into_iter());
+    let first = format!("taken as {times} times the first price of spot");
+    let on_demand = match (told, guessed) {
+        (Some(told), None) => told,
+        (Some(told), Some(guessed)) => format!("{told}, or {guessed} where it is not told, {first}"),
+        (None, Some(guessed)) => format!("{guessed}, {first}"),
+        (None, None) => "an unknown price".to_owned(),
+    };
+    let others = match zones.len() - priced.len() {
+        0 => String::new(),
+        count => format!(
+            "; in {} without prices, on-demand at {times} times the spot price",
+            format::counted(count as u64, "zone", "zones")
+        ),
+    };
+    format!("spot at {spot} dollars an hour and on-demand at {on_demand}{others}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: i64 = 3_600_000;
+
+    fn request(is_ratio_given: bool) -> CloudRequest {
+        CloudRequest {
+            work_ms: 50 * HOUR,
+            deadline_ms: Some(60 * HOUR),
+            slacks: Vec::new(),
+            changeover_ms: 0,
+            price_ratio: 3.0,
+            is_ratio_given,
+            starts: 2,
+            need: 1,
+            elastic: false,
+            together: None,
+            uncertain: None,
+        }
+    }
+
+    #[test]
+    fn the_prices_that_are_used_are_told() {
+        let zone = SpotSeries::of_counts("a", HOUR, vec![1.0; 3]);
+        let price = |on_demand: Option<f64>| ZonePrice {
+            spot: vec![None, Some(0.9), Some(1.1)],
+            on_demand,
+            audit: Default::default(),
+        };
+        let said = |zones: &[&SpotSeries], given: bool| prices_in_words(zones, &request(given));
+        let known = SpotSeries { price: Some(price(Some(3.0))), ..zone.clone() };
+        assert_eq!(said(&[&known], false), "spot at 0.90 to 1.10 dollars an hour and on-demand at 3.00");
+        let half = SpotSeries { price: Some(price(None)), ..zone.clone() };
+        assert_eq!(
+            said(&[&half], false),
+            "spot at 0.90 to 1.10 dollars an hour and on-demand at 2.70, taken as 3.00 times the first price of spot"
+        );
+        assert!(
+            said(&[&known, &zone], false).ends_with("in 1 zone without prices, on-demand at 3.00 times the spot price")
+        );
+        assert_eq!(said(&[&zone], true), "on-demand at 3.00 times the spot price, as --price-ratio says");
+        assert!(said(&[&zone], false).ends_with("which is an assumption as no price is given"));
+        let listed = SpotSeries { list_price: Some(4.0), ..zone };
+        assert!(said(&[&listed], true).starts_with("on-demand at 4.00 dollars an hour, taken as 3.00 times"));
+    }
+}
