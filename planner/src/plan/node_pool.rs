@@ -77,7 +77,7 @@ impl NodeClass {
         if self != Self::Unknown {
             return "Give it the class of your site: nodeClassRef.".to_owned();
         }
-        let known = Self::KNOWN.map(|of| of.group_and_kind()).map(|(group, kind)| format!("{group}, {kind}"));
+        let known = Self::KNOWN.map(Self::group_and_kind).map(|(group, kind)| format!("{group}, {kind}"));
         format!(
             "IT CANNOT BE APPLIED YET: whose nodes these are is not known. In nodeClassRef put group, kind and name of your provider's class in place of {FILL_IN} ({}).",
             known.join("; ")
