@@ -8,7 +8,7 @@
 //!            the same weight. It is drawn to 0 with a standard deviation of ½.
 //! ```
 //!
-//! Both are kept only where they beat the plain odds by the log score on the families left out, with the shift found without the family that is scored. Else, as where fewer than three families can be left out, the plain odds stand.
+//! Both are kept only where they beat the plain odds by the log score on the families left out, with the shift found without the fold that is scored; a pair of two families is in the folds of both, so this inner score is somewhat in favour. Else, as where fewer than three families can be left out, the plain odds stand.
 //! What is tested or planned for has no part in any of it. Pairs whose families are both known keep the plain odds: these are sure enough (predictors/RESULTS.md). The slopes of memory count as known, so that
 //! more memory never fits better.
 //!
