@@ -28,6 +28,14 @@ pub struct GrownCandidate {
     pub wronged: Vec<String>,
 }
 
+impl GrownCandidate {
+    /// In how many draws it may be chosen, and whom it wrongs in the others.
+    pub(super) fn in_draws(&self, draws: u64) -> String {
+        let wrongs = super::render::in_short(&self.wronged).map_or_else(String::new, |who| format!(", wrongs {who}"));
+        format!("{} of {draws}{wrongs}", self.allowed_draws)
+    }
+}
+
 /// What more work would do.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct QueuesUnderGrowth {

@@ -8,7 +8,7 @@ use tracecast_analytics::report::{
 
 use super::super::measure::SLACK;
 use super::super::share::Sharing;
-use super::{GrownCandidate, QueuesAblation, QueuesAnswer, QueuesCandidate, VcPlan, WaitOf};
+use super::{QueuesAblation, QueuesAnswer, QueuesCandidate, VcPlan, WaitOf};
 use crate::replay::compare::IntervalEstimate;
 
 /// Setups that a table shows of those that were searched.
@@ -414,7 +414,7 @@ impl QueuesAnswer {
                 Cell::Duration(of.later.p95_wait_s),
             ];
             let grown = self.growth.as_ref().map(|growth| (growth.draws, growth.ways.get(at)));
-            row.extend(grown.map(|(draws, way)| Cell::from(way.map_or_else(String::new, |way| with_more(way, draws)))));
+            row.extend(grown.map(|(draws, way)| Cell::from(way.map_or_else(String::new, |way| way.in_draws(draws)))));
             row.push(verdict(of, at == self.chosen).into());
             table.rows.push(row);
         }
@@ -476,14 +476,8 @@ pub(super) fn nodes(of: &QueuesCandidate) -> String {
     std::iter::once(of.sharing.in_words()).chain(moved).chain(short).collect::<Vec<_>>().join(", ")
 }
 
-/// In how many draws of more work a way may be chosen, and whom it wrongs in the others.
-fn with_more(way: &GrownCandidate, draws: u64) -> String {
-    let wrongs = in_short(&way.wronged).map_or_else(String::new, |who| format!(", wrongs {who}"));
-    format!("{} of {draws}{wrongs}", way.allowed_draws)
-}
-
 /// The first of some names, and how many more there are; `None` without any.
-fn in_short(names: &[String]) -> Option<String> {
+pub(super) fn in_short(names: &[String]) -> Option<String> {
     match names {
         [] => None,
         [one] => Some(one.clone()),

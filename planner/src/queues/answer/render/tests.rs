@@ -79,7 +79,7 @@ fn what_holds_with_more_work_is_told_with_its_price_and_for_each_way() {
     assert!(grown.ways.iter().zip(0..).all(|(way, at)| way.candidate == at));
     // As if another way were best today and wronged b with more work.
     let other = (1..ways).find(|at| *at != chosen).unwrap();
-    grown.ways[other] = GrownCandidate { allowed_draws: 2, wronged: vec!["b".to_owned()], ..grown.ways[other].clone() };
+    (grown.ways[other].allowed_draws, grown.ways[other].wronged) = (2, vec!["b".to_owned()]);
     grown.of_todays_demand = grown.ways[other].clone();
     answer.candidates[chosen].earlier.mean_wait_s = 22.0 * 60.0;
     answer.candidates[other].earlier.mean_wait_s = 14.0 * 60.0;
