@@ -8,7 +8,7 @@
 //! long: it uses the spot that it has to its end, and is on-demand otherwise. No safety net can hold then, so a job that is longer than said may **miss** its deadline. **Over knowing** is what that costs above
 //! the same policy that is told the truth. In one zone only.
 //!
-//! **Turn.** Where nobody said what on-demand costs, not even as a ratio, all rests on the ratio that is assumed. So the ratio is sought from which on spot is [worth](crate::plan::worth) it, chosen and reported as in the plan: by halving
+//! **Turn.** Where nobody said what on-demand costs, not even as a ratio, all rests on the ratio that is assumed. So the ratio is sought from which on spot is [worth] it, chosen and reported as in the plan: by halving
 //! between a ratio that says on-demand and one that says spot, until they are 3 % apart.
 //!
 //! O(cases × windows × programmes). Worked example: 2 h of work said and 3 h in truth, 3 h to the deadline, no spot. Greedy waits an hour, is on-demand for the two hours said and
