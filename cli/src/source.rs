@@ -227,10 +227,14 @@ pub(crate) fn text(path: &Path) -> Result<String> {
     Ok(storage::read_text(path)?)
 }
 
-/// Whether what `--prices` names is an offers file; else it is a table of prices, which a reader knows by its header.
-pub(crate) fn is_offers_file(path: &Path) -> bool {
-    path.extension().is_some_and(|of| of.eq_ignore_ascii_case("toml"))
-        || text(path).is_ok_and(|text| text.lines().any(|line| matches!(line.trim(), "[[instance]]" | "[[owned]]")))
+/// The text of what `--prices` names if it is an offers file; `None` of a table of prices, which a reader knows by its header. It is read once, as a pipe has nothing to say a second time.
+fn offers_text(path: &Path) -> Result<Option<String>> {
+    let is_toml = path.extension().is_some_and(|of| of.eq_ignore_ascii_case("toml"));
+    let has_offers = |text: &String| text.lines().any(|line| matches!(line.trim(), "[[instance]]" | "[[owned]]"));
+    match text(path) {
+        Err(error) if is_toml => Err(error),
+        read => Ok(read.ok().filter(|text| is_toml || has_offers(text))),
+    }
 }
 
 /// The instances of a table of prices; rows that could not be used are told, with file, line and remedy.
@@ -265,8 +269,14 @@ fn listed(path: &Path) -> Result<ListedOffers> {
 
 /// Offers: an offers file, a table of prices, or both, of which the file goes first; prices that are hardly meant are told.
 pub(crate) fn offers(paths: &[PathBuf]) -> Result<FleetOffers> {
-    let (files, tables): (Vec<&PathBuf>, Vec<&PathBuf>) = paths.iter().partition(|path| is_offers_file(path));
-    if let [first, second, ..] = files.as_slice() {
+    let (mut files, mut tables): (Vec<(&PathBuf, String)>, Vec<&PathBuf>) = (Vec::new(), Vec::new());
+    for path in paths {
+        match offers_text(path)? {
+            Some(text) => files.push((path, text)),
+            None => tables.push(path),
+        }
+    }
+    if let [(first, _), (second, _), ..] = files.as_slice() {
         let what = format!(
             "--prices {} and {} are both offers files; write their instances into one",
             first.display(),
@@ -281,7 +291,7 @@ pub(crate) fn offers(paths: &[PathBuf]) -> Result<FleetOffers> {
         table.extend(found.offers);
     }
     let offers = match (files.first(), tables.first()) {
-        (Some(file), _) => FleetOffers::with_table(&file.display().to_string(), &text(file)?, &table)?,
+        (Some((file, text)), _) => FleetOffers::with_table(&file.display().to_string(), text, &table)?,
         (None, Some(named)) => FleetOffers::with_table(&named.display().to_string(), "", &table)?,
         (None, None) => return Err(Usage("--prices names no file".to_owned()).into()),
     };

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-use crate::{json, stderr, stdout};
+use crate::{json, root, stderr, stdout};
 
 /// A log of 20,000 jobs, 1 MB: far more than what a pipe or a buffer holds.
 fn log() -> String {
@@ -78,6 +78,17 @@ fn rollup_reads_a_pipe_once() {
     let output = piped(&["rollup", "--format", "json", "-"], format!("submit,alloc_gpus,run_s\n{rows}").as_bytes());
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(json(&stdout(&output))["rows"], 200_000);
+}
+
+/// An offers file that is named by no name is known by what it says, and said only once.
+#[test]
+fn offers_through_a_pipe_are_read_once() {
+    let (offers, sample) = (root().join("datasets/offers/example.toml"), root().join("datasets/sample"));
+    let offers = std::fs::read(offers).unwrap();
+    let asked = ["plan", "fleet", sample.to_str().unwrap(), "--prices", "/dev/stdin", "--quiet", "--format", "json"];
+    let output = piped(&asked, &offers);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(json(&stdout(&output))["mix"].as_array().is_some_and(|mix| !mix.is_empty()));
 }
 
 #[test]

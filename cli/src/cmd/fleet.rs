@@ -123,7 +123,11 @@ fn offers(asked: &PlanFleet, quiet: bool) -> Result<KnownOffers> {
         let trace = known.all.instances.get(at).and_then(|offer| offer.spot.as_ref()?.trace.clone());
         let Some(name) = trace else { continue };
         // Beside the offers file, as that names it.
-        let file = asked.prices.iter().find(|path| source::is_offers_file(path)).and_then(|file| file.parent());
+        let file = asked
+            .prices
+            .iter()
+            .find(|path| path.display().to_string() == known.all.file)
+            .and_then(|file| file.parent());
         let path = file.map_or_else(|| PathBuf::from(&name), |folder| folder.join(&name));
         let read = source::open_whole(&[path], &asked.reading, quiet, NO_JOBS)?;
         let series = SpotSeries::of(&read, name.clone(), None)?;
