@@ -8,13 +8,15 @@
 //!
 //! Worked example: chosen on the first 30 of 45 days, 0.55 of all on-demand; on the last 15 it costs 0.58 (0.55 to 0.61), where the optimum costs 0.55.
 
+mod render;
+
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
+use tracecast_analytics::report::format;
 use tracecast_analytics::trace::SourceRecord;
 
-use super::answer::{Regions, moving, notes, on_instances, taking};
+use super::answer::{Regions, moving, notes, taking};
 use super::attempt::{Attempt, Told, attempt};
 use super::availability::SpotSeries;
 use super::backtest::TOGETHER;
@@ -26,11 +28,11 @@ use super::policy::CloudPolicy;
 use super::price_words::prices_in_words;
 use super::purchase::{CloudOnDemand, CloudPurchases};
 use super::request::{CloudRequest, check_need, longest, too_short};
-use super::sensitivity::{self, CloudPriceTurn, CloudSensitivity, Tried};
+use super::sensitivity::{CloudPriceTurn, CloudSensitivity, Tried};
 use super::uncertain::UncertainWork;
 use super::work::WorkDistribution;
 use super::zones::attempt_zones;
-use super::zones_plan::{PlannedZone, ZonesNow, zones_from_now};
+use super::zones_plan::{ZonesNow, zones_from_now};
 use crate::error::{Error, Result};
 use crate::plan::interval::{average, mean};
 use crate::plan::window::{Window, learn_and_choose, spread};
@@ -479,195 +481,8 @@ impl CloudPlanAnswer {
             undo: "Launch the task on-demand from the last checkpoint, and cancel the one on spot.".to_owned(),
         })
     }
-
-    /// The answer as a report.
-    pub fn report(&self) -> Report {
-        let mut report = Report::new(
-            format!("How to run a job with a deadline: {}", self.title),
-            format!(
-                "{} of work{} in {}; {}",
-                self.work_in_words(),
-                on_instances(self.need, self.elastic),
-                format::duration(self.deadline_s),
-                self.prices
-            ),
-        );
-        report.summary = vec![self.action.clone()];
-        report.summary.extend(self.price_turn.as_ref().map(CloudPriceTurn::in_words));
-        if let Some(best) = self.beside(self.chosen) {
-            let cost = best.report_cost_ratio;
-            report.summary.push(format!(
-                "On {} after those it was chosen on it costs **{}** of all on-demand ({} to {}), and misses {}.",
-                format::counted(best.report_windows as u64, "window", "windows"),
-                format::percent(cost.value),
-                format::percent(cost.low),
-                format::percent(cost.high),
-                format::counted(best.report_misses as u64, "deadline", "deadlines")
-            ));
-        }
-        let beside = [CloudPolicy::UniformProgress, CloudPolicy::Greedy, CloudPolicy::Omniscient];
-        let said: Vec<String> = beside
-            .iter()
-            .filter_map(|policy| self.beside(*policy))
-            .map(|of| format!("{} {}", of.policy.in_words(), format::percent(of.report_cost_ratio.value)))
-            .collect();
-        report.summary.push(format!("On the same windows: {}.", said.join(", ")));
-        report.summary.extend(self.uncertain.iter().flat_map(UncertainWork::summary));
-        let on_spot = self.checkpoint.iter().filter(|_| self.followed != CloudPolicy::OnDemand);
-        report.summary.extend(on_spot.map(CheckpointAdvice::in_words));
-        report.notes.clone_from(&self.notes);
-        let mut table = ReportTable::new(
-            "Zones and policies",
-            vec![
-                Column::text("Trace"),
-                Column::text("Policy"),
-                Column::number("Chosen on, % of all on-demand"),
-                Column::number("Later windows, %"),
-                Column::text("95 % interval"),
-                Column::number("Dearest, %"),
-                Column::number("Misses"),
-            ],
-        );
-        for of in &self.candidates {
-            table.rows.push(vec![
-                of.trace.as_str().into(),
-                of.policy.in_words().into(),
-                Cell::float(100.0 * of.choose_cost_ratio, 1),
-                Cell::float(100.0 * of.report_cost_ratio.value, 1),
-                format!("{:.1} to {:.1}", 100.0 * of.report_cost_ratio.low, 100.0 * of.report_cost_ratio.high).into(),
-                Cell::float(100.0 * of.report_worst, 1),
-                Cell::Int((of.choose_misses + of.report_misses) as i64),
-            ]);
-        }
-        table.note = Some("The omniscient optimum knows the window; nobody can follow it.".to_owned());
-        let mut next = ReportTable::new("From the end of the data on", vec![Column::text("When"), Column::text("Do")]);
-        let now = self.now;
-        for (when, what) in [
-            (if self.elastic { "all spot can be had" } else { "spot can be had" }, now.if_up.in_words().to_owned()),
-            (if self.elastic { "none can" } else { "it cannot" }, now.if_down.in_words().to_owned()),
-            ("it does not come", format!("on-demand after {}", format::duration(now.wait_at_most_s))),
-            (
-                "whatever happens",
-                format!("on-demand after {} without work done", format::duration(now.latest_on_demand_s)),
-            ),
-        ] {
-            if when != "it does not come" || now.wait_at_most_s > 0.0 {
-                next.rows.push(vec![when.into(), what.into()]);
-            }
-        }
-        let mut doing = Section::new("cloud-now", "What to do now").with_table(next);
-        if let Some(nodes) = &self.nodes {
-            doing = doing.with_table(nodes_table(nodes));
-        }
-        if let Some(zones) = &self.zones {
-            doing = doing.with_table(zones_table(zones));
-        }
-        if let Some(purchases) = &self.purchases {
-            doing = doing.with_table(purchases.table());
-        }
-        report.sections = vec![
-            doing,
-            Section::new("cloud-candidates", "What was chosen from").with_table(table),
-            sensitivity::section(&self.sensitivity, self.chosen),
-        ];
-        report.sections.extend(self.uncertain.as_ref().map(UncertainWork::section));
-        report
-    }
-}
-
-/// How many nodes of each kind an elastic job holds.
-fn nodes_table(nodes: &ElasticNow) -> ReportTable {
-    let columns = ["Spot nodes to be had", "On spot", "On-demand"].map(Column::number);
-    let mut table = ReportTable::new("Nodes to hold, by how many spot nodes can be had", columns.to_vec());
-    let count = |of: u32| Cell::Int(i64::from(of));
-    table.rows = nodes.by_had.iter().map(|of| vec![count(of.had), count(of.spot), count(of.on_demand)]).collect();
-    table.note = Some(format!(
-        "In the last tick of the data {} of them could be had: {}.",
-        nodes.last.had,
-        nodes.last.in_words()
-    ));
-    table
-}
-
-/// The zones of a job, in the order in which to take them.
-fn zones_table(zones: &ZonesNow) -> ReportTable {
-    let mut table = ReportTable::new(
-        "Zones, in the order in which to take spot in them",
-        vec![
-            Column::number("Turn"),
-            Column::text("Zone"),
-            Column::text("Region"),
-            Column::text("Spot when last seen"),
-            Column::number("With spot, %"),
-            Column::number("Spot, $/h"),
-            Column::number("On-demand, $/h"),
-        ],
-    );
-    let turn = |zone: &str| zones.order.iter().position(|of| of == zone);
-    let mut sorted: Vec<&PlannedZone> = zones.zones.iter().collect();
-    sorted.sort_by_key(|of| turn(&of.zone).unwrap_or(usize::MAX));
-    for of in sorted {
-        table.rows.push(vec![
-            Cell::opt(turn(&of.zone), |turn| Cell::Int(turn as i64 + 1)),
-            of.zone.as_str().into(),
-            of.region.as_str().into(),
-            if of.last_up { "yes" } else { "no" }.into(),
-            Cell::float(100.0 * of.up_share, 1),
-            Cell::opt(of.spot_usd_per_h, |price| Cell::float(price, 4)),
-            Cell::float(of.on_demand_usd_per_h, 4),
-        ]);
-    }
-    table.note = Some(format!(
-        "Each is for when those before it cannot be had or are lost, with the checkpoint in the region of the first; with none of them: {}. On-demand begins in {}.",
-        zones.then.in_words(),
-        zones.on_demand_zone
-    ));
-    table
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use super::super::emit::sky_pilot;
-    use super::*;
-
-    /// Three hours up, three down, for forty days: 24 h of work in 40 h are done on spot for the most part.
-    #[test]
-    fn a_regular_zone_is_planned_on_spot() {
-        let zone = SpotSeries {
-            zone: Some("us-east-1a".to_owned()),
-            instance: Some("V100:1".to_owned()),
-            ..SpotSeries::of_counts(
-                "regular",
-                1_800_000,
-                (0..1920).map(|tick| f64::from(u8::from(tick / 6 % 2 == 0))).collect(),
-            )
-        };
-        let request = CloudRequest {
-            work_ms: 24 * 3_600_000,
-            deadline_ms: None,
-            slacks: vec![0.6],
-            changeover_ms: 720_000,
-            price_ratio: 3.0,
-            is_ratio_given: true,
-            starts: 5,
-            need: 1,
-            elastic: false,
-            together: None,
-            uncertain: None,
-        };
-        let answer = CloudPlanAnswer::of(std::slice::from_ref(&zone), "regular".to_owned(), &request).unwrap();
-        assert_eq!((answer.now.if_up, answer.now.if_down), (Holding::Spot, Holding::Idle));
-        // 16 h are spare, 12 min of which on-demand needs to begin: the last half hour that leaves them ends at 15.5 h.
-        assert!((answer.now.latest_on_demand_s - 15.5 * 3600.0).abs() < 1e-6, "{:?}", answer.now);
-        let recommendation = answer.recommendation.as_ref().unwrap();
-        let regret = recommendation.regret.as_ref().unwrap();
-        assert!(recommendation.effects[0].change < -0.3 && regret.oracle_change <= recommendation.effects[0].change);
-        let files = sky_pilot(&answer);
-        assert!(files[0].1.contains("\"use_spot\": true") && files[1].1.contains("\"use_spot\": false"));
-        assert!(files[0].1.contains("aws/us-east-1/us-east-1a") && files[0].1.contains("V100:1"));
-        let short = CloudRequest { work_ms: 340 * 3_600_000, ..request };
-        let said = CloudPlanAnswer::of(&[zone], "regular".to_owned(), &short).unwrap_err().to_string();
-        assert!(said.contains("once to choose on"), "{said}");
-    }
-}
+mod tests;

@@ -23,7 +23,7 @@ fn span(prices: impl Iterator<Item = f64>) -> Option<String> {
 }
 
 /// Whether a zone has a price of spot.
-fn is_priced(zone: &SpotSeries) -> bool {
+fn has_spot_price(zone: &SpotSeries) -> bool {
     zone.price.as_ref().is_some_and(|price| price.spot.iter().any(Option::is_some))
 }
 
@@ -31,7 +31,7 @@ fn is_priced(zone: &SpotSeries) -> bool {
 pub(super) fn prices_in_words(zones: &[&SpotSeries], request: &CloudRequest) -> String {
     let times = format::float(request.price_ratio, 2);
     let priced: Vec<&ZonePrice> =
-        zones.iter().filter(|zone| is_priced(zone)).filter_map(|zone| zone.price.as_ref()).collect();
+        zones.iter().filter(|zone| has_spot_price(zone)).filter_map(|zone| zone.price.as_ref()).collect();
     if priced.is_empty() {
         let own: Vec<SpotSeries> =
             zones.iter().map(|zone| SpotSeries { counts: Vec::new(), ..(*zone).clone() }).collect();

@@ -62,14 +62,27 @@ pub(crate) fn table<const N: usize>(
     head: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> Result<Emitted> {
+    let guarded = rows.into_iter().map(|row| row.map(|cell| csv_text(&cell)));
+    Ok((name.to_owned(), csv_as_it_is(name, head, guarded)?))
+}
+
+/// The text of a CSV whose cells stand as they are, whatever a spreadsheet makes of them: for programs that match them.
+///
+/// # Errors
+/// If it cannot be written, which no input should bring about.
+pub(crate) fn csv_as_it_is<const N: usize>(
+    name: &str,
+    head: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> Result<String> {
     let broken = |what: String| Error::Defect(format!("{name} cannot be written: {what}"));
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(head).map_err(|error| broken(error.to_string()))?;
     for row in rows {
-        writer.write_record(row.map(|cell| csv_text(&cell))).map_err(|error| broken(error.to_string()))?;
+        writer.write_record(row).map_err(|error| broken(error.to_string()))?;
     }
     let bytes = writer.into_inner().map_err(|error| broken(error.to_string()))?;
-    Ok((name.to_owned(), String::from_utf8(bytes).map_err(|error| broken(error.to_string()))?))
+    String::from_utf8(bytes).map_err(|error| broken(error.to_string()))
 }
 
 /// A number of a table: four decimals at most, and no zeros behind them.

@@ -28,7 +28,7 @@ use super::study::HowSet;
 use super::way::SharingWay;
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
-use crate::plan::emitted::{check_gpus_per_node, check_name, check_namespace, comments, signed};
+use crate::plan::emitted::{check_gpus_per_node, check_name, check_namespace, comments, csv_as_it_is, signed};
 use crate::queues::emit::GPU_RESOURCE;
 use crate::yaml::stream;
 
@@ -261,18 +261,6 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitt
     ])
 }
 
-/// Names, job types and classes as a CSV. Names stand as they are, whatever a spreadsheet makes of them, as they are to be matched.
-fn names(rows: impl Iterator<Item = [String; 3]>) -> Result<String> {
-    let broken = |what: String| Error::Defect(format!("names.csv cannot be written: {what}"));
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(["name", "job_type", "class"]).map_err(|error| broken(error.to_string()))?;
-    for row in rows {
-        writer.write_record(row).map_err(|error| broken(error.to_string()))?;
-    }
-    let bytes = writer.into_inner().map_err(|error| broken(error.to_string()))?;
-    String::from_utf8(bytes).map_err(|error| broken(error.to_string()))
-}
-
 /// Files for Kubernetes: the configuration of NVIDIA's device plugin, and what labels to set.
 ///
 /// # Errors
@@ -321,7 +309,9 @@ pub fn kubernetes(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<
                     class(&line.job_type).map_or_else(String::new, |of| of.name.clone()),
                 ]
             });
-            types.insert("names.csv".to_owned(), Value::String(names(rows)?));
+            // Names are to be matched.
+            let names = csv_as_it_is("names.csv", ["name", "job_type", "class"], rows)?;
+            types.insert("names.csv".to_owned(), Value::String(names));
         }
         let map = |name: &str, data: serde_json::Map<String, Value>| {
             json!({

@@ -459,6 +459,7 @@ mod tests {
         assert!(chance(&none, gpu, 0, 1) > 0.0 && chance(&none, gpu, 0, 1) < 0.1);
         assert!((chance(&none, 9, 0, 1) - chance(&none, gpu, 0, 1)).abs() < 1e-12);
     }
+
     /// Found by a newcomer: of families of which nothing was measured, many times as many pairs did not fit as were forecast where little was, and far fewer where much was.
     #[test]
     fn chances_of_new_families_are_calibrated_without_them() {

@@ -189,8 +189,8 @@ pub fn pair(
     let gpu_type = predictor.gpu_type(gpu_type);
     let (told, basis) = predictor.pair(gpu_type, a, b);
     let (expected_progress, slowdown90) = merit(&told);
-    let refused = limits.refusal(expected_progress, slowdown90, told.out_of_memory);
     let lows = [(a.job_type.as_str(), low(&told.a)), (b.job_type.as_str(), low(&told.b))];
+    let broken = BrokenLimit::all(limits, basis, (expected_progress, told.out_of_memory), &lows);
     PairAnswer {
         gpu_type: gpu_type.to_owned(),
         gpu_type_measured: predictor.is_measured_on(gpu_type),
@@ -202,9 +202,9 @@ pub fn pair(
         out_of_memory: told.out_of_memory,
         expected_progress,
         slowdown90,
-        share: refused.is_none(),
-        refused,
-        broken: BrokenLimit::all(limits, basis, (expected_progress, told.out_of_memory), &lows),
+        share: broken.is_empty(),
+        refused: broken.first().map(|worst| worst.limit),
+        broken,
         basis,
     }
 }

@@ -7,6 +7,7 @@
 //! Worked number: `A100 (80 GB)` is the model `A100` with 85,899,345,920 bytes. O(bytes).
 
 use super::super::delimited::{Delimited, Record};
+use super::super::field::GIB;
 use super::super::options::ReadOptions;
 use super::super::read::SeenKeys;
 use super::super::reader::{Confidence, Reader};
@@ -116,7 +117,7 @@ fn read_file(file: &SourceFile, options: &ReadOptions<'_>, seen: &mut SeenKeys, 
 fn model(text: &str) -> (&str, Option<f64>) {
     let size = |text: &str| -> Option<f64> {
         let gib: f64 = text.strip_suffix(')')?.trim_end().strip_suffix("GB")?.trim_end().parse().ok()?;
-        (gib > 0.0 && gib.is_finite()).then_some(gib * 1_073_741_824.0)
+        (gib > 0.0 && gib.is_finite()).then_some(gib * GIB)
     };
     match text.rsplit_once('(').map(|(model, rest)| (model.trim_end(), size(rest))) {
         Some((model, Some(bytes))) if !model.is_empty() => (model, Some(bytes)),
@@ -130,7 +131,7 @@ mod tests {
 
     #[test]
     fn the_memory_of_a_gpu_is_in_brackets() {
-        let gib = |count: f64| Some(count * 1_073_741_824.0);
+        let gib = |count: f64| Some(count * GIB);
         for (text, of) in [
             ("A100 (80 GB)", ("A100", gib(80.0))),
             ("H100 HGX (80GB)", ("H100 HGX", gib(80.0))),

@@ -68,10 +68,13 @@ pub(super) fn looser(
     told: &Moments,
     log: &ServingLogFigures,
 ) -> Result<Option<ServingLooser>> {
-    for both in [false, true] {
+    let (first, both) = (steps(case.target, log, false), steps(case.target, log, true));
+    // Both may be loosened at once already, and what nothing kept needs no second look.
+    let both = Some(both).filter(|both| *both != first);
+    for targets in std::iter::once(first).chain(both) {
         let mut kept: Option<ServingTarget> = None;
         let mut tried = 0;
-        for target in steps(case.target, log, both) {
+        for target in targets {
             let case = ServingCase { target, ..*case };
             if tried >= MOST_PLANNED || !is_enough(&case, split.earlier()) {
                 continue;

@@ -18,14 +18,12 @@ use std::f64::consts::PI;
 
 use super::super::cholesky::Square;
 use super::super::table::distinct;
-use super::logistic;
+use super::{STEPS, logistic};
 
 /// Standard deviation of the shift.
 const OF_SHIFT: f64 = 0.5;
 /// Fewest families to leave out.
 const FEWEST: usize = 3;
-/// Steps of Newton's method.
-const STEPS: usize = 30;
 
 /// How far log odds may be off.
 #[derive(Debug, Clone)]

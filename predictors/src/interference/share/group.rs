@@ -87,10 +87,10 @@ fn answered(
     let (expected_progress, slowdown90) = merit(&told);
     let least_progress = limits.least_progress.max(progress_before.unwrap_or_default());
     let limits = SharingLimits { least_progress, ..*limits };
-    let refused = limits.refusal(expected_progress, slowdown90, told.out_of_memory);
     let lows: Vec<(&str, f64)> = jobs.iter().zip(&told.low).map(|(job, low)| (job.job_type.as_str(), *low)).collect();
     let member =
         |(job, speed): (&SharingJob, _)| GroupMember { job: job.job_type.clone(), speed: SpeedAnswer::from(speed) };
+    let broken = BrokenLimit::all(&limits, basis, (expected_progress, told.out_of_memory), &lows);
     GroupAnswer {
         gpu_type: gpu_type.to_owned(),
         gpu_type_measured: predictor.is_measured_on(gpu_type),
@@ -101,9 +101,9 @@ fn answered(
         expected_progress,
         progress_before,
         slowdown90,
-        share: refused.is_none(),
-        refused,
-        broken: BrokenLimit::all(&limits, basis, (expected_progress, told.out_of_memory), &lows),
+        share: broken.is_empty(),
+        refused: broken.first().map(|worst| worst.limit),
+        broken,
         basis,
         composed_from_pairs: jobs.len() > 2,
     }
