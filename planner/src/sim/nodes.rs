@@ -68,7 +68,8 @@ impl Bits {
     }
 }
 
-fn ones_of(mut word: u64) -> impl Iterator<Item = u32> {
+/// The places of the bits of a word that are set, rising.
+pub(super) fn ones_of(mut word: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         if word == 0 {
             return None;
@@ -80,7 +81,7 @@ fn ones_of(mut word: u64) -> impl Iterator<Item = u32> {
 }
 
 /// The places of the bits that are set, rising.
-pub(super) fn ones(words: &[u64]) -> impl Iterator<Item = u32> + '_ {
+fn ones(words: &[u64]) -> impl Iterator<Item = u32> + '_ {
     (0u32..).zip(words).flat_map(|(at, word)| ones_of(*word).map(move |bit| at * 64 + bit))
 }
 
@@ -95,6 +96,8 @@ pub(crate) struct Nodes {
     shared: Vec<Vec<Shared>>,
     /// Processors and memory left on each; empty where no node has a bound.
     host: Vec<HostRoom>,
+    /// How many pieces of jobs are on each.
+    pieces: Vec<u16>,
     eligible: Vec<bool>,
     /// Eligible nodes by the number of free GPUs.
     by_free: Vec<Bits>,
@@ -118,6 +121,7 @@ impl Nodes {
             free: Vec::new(),
             shared: Vec::new(),
             host: Vec::new(),
+            pieces: Vec::new(),
             eligible: Vec::new(),
             by_free: Vec::new(),
             eligible_free: 0,
@@ -143,6 +147,7 @@ impl Nodes {
         }
         nodes.largest = largest;
         nodes.shared = vec![Vec::new(); nodes.size.len()];
+        nodes.pieces = vec![0; nodes.size.len()];
         nodes.eligible = vec![false; nodes.size.len()];
         nodes.by_free = vec![Bits::new(nodes.size.len()); most as usize + 1];
         for node in 0..nodes.len() {
@@ -215,6 +220,17 @@ impl Nodes {
     /// Processors and memory left on each; none where no node has a bound.
     pub(crate) fn hosts(&self) -> &[HostRoom] {
         &self.host
+    }
+
+    /// How many pieces of jobs are on each.
+    pub(crate) fn pieces(&self) -> &[u16] {
+        &self.pieces
+    }
+
+    /// Of the 64 nodes from 64 · `word` on the eligible ones with at least `free` free GPUs, a bit each. O(counts of free GPUs).
+    pub(crate) fn with_at_least(&self, free: u32, word: usize) -> u64 {
+        let some = self.by_free.iter().skip(free as usize).filter_map(|bits| bits.words.get(word));
+        some.fold(0, |all, some| all | some)
     }
 
     /// Whether processors or memory of nodes may keep a shape away that GPUs would not.
@@ -346,6 +362,7 @@ impl Nodes {
             }
             self.set_free(node, free & !piece.gpus);
             self.set_host(node, |left| left.less(piece.host));
+            self.pieces[node as usize] += 1;
             return Ok(());
         }
         let gpu = piece.gpus.trailing_zeros() as u8;
@@ -362,6 +379,7 @@ impl Nodes {
             _ => return refuse(),
         }
         self.set_host(node, |left| left.less(piece.host));
+        self.pieces[node as usize] += 1;
         Ok(())
     }
 
@@ -378,6 +396,7 @@ impl Nodes {
             return;
         }
         self.set_host(node, |left| left.and(piece.host));
+        self.pieces[node as usize] = self.pieces[node as usize].saturating_sub(1);
         let free = self.free_bits(node);
         if piece.milli == 0 {
             self.set_free(node, free | piece.gpus);

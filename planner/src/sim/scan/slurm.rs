@@ -27,6 +27,9 @@ mod kept;
 mod left;
 mod tree;
 
+use std::ops::Range;
+use std::rc::Rc;
+
 use crate::error::Result;
 use crate::sim::engine::{Action, Run};
 use crate::sim::nodes::lowest;
@@ -35,7 +38,7 @@ use crate::sim::schedule::Piece;
 use crate::sim::workload::Shape;
 
 use kept::{Kept, Mask};
-use left::{Gang, Left};
+use left::{Gang, Left, Part, Room};
 
 /// `bf_resolution`, seconds.
 const RESOLUTION_S: i64 = 60;
@@ -44,11 +47,21 @@ const STEP_S: i64 = 30;
 /// Attempts at one job in one decision.
 const ATTEMPTS: usize = 400;
 
-/// A running job: the end of its limit in whole seconds, its index and its segment (none in another pool).
+/// A running job: the end of its limit in whole seconds, its index, and where in [`AtWork::parts`] what it holds stands (nothing in another pool).
+#[derive(Debug, PartialEq, Eq)]
 struct Holder {
     end_s: i64,
     job: u32,
-    segment: Option<u32>,
+    parts: Range<usize>,
+}
+
+/// Running jobs by the end of their limits, and what they leave of the nodes.
+struct AtWork {
+    holders: Vec<Holder>,
+    parts: Vec<Part>,
+    left: Left,
+    /// Room to take jobs away in.
+    scratch: Left,
 }
 
 /// A cycle.
@@ -59,9 +72,10 @@ pub(in crate::sim) struct Walk {
     /// Whether the table of times is full, so that no other is.
     over: bool,
     kept: Kept,
-    /// Running jobs by the end of their limits, and what they leave.
-    holders: Vec<Holder>,
-    left: Left,
+    /// What runs, once a job has to wait for it, until another runs.
+    at_work: Option<AtWork>,
+    /// Nodes in service of each GPU type that was asked for.
+    serving: Vec<(Option<u16>, Rc<Mask>)>,
     /// Whether a job was stopped.
     pub(super) stopped: bool,
 }
@@ -81,14 +95,13 @@ impl Run<'_> {
     pub(super) fn begin_slurm(&self) -> Walk {
         let now_s = self.workload.origin_ms.saturating_add(self.now).div_euclid(1000);
         let end_s = self.policy.window_ms.map_or(i64::MAX, |window| minute(now_s.saturating_add(window / 1000)));
-        let (holders, left) = self.at_work();
         Walk {
             now_s,
             looked: 0,
             over: false,
             kept: Kept::new(self.nodes.len(), now_s, end_s),
-            holders,
-            left,
+            at_work: None,
+            serving: Vec::new(),
             stopped: false,
         }
     }
@@ -103,8 +116,10 @@ impl Run<'_> {
 
     /// Whether a job of such a shape would start now if nothing was kept.
     pub(super) fn has_room_slurm(&self, shape: Shape) -> bool {
-        let gang = Gang::of(shape, &self.nodes);
-        gang.fitting(&self.nodes).nth(gang.nodes - 1).is_some()
+        let (nodes, gang) = (&self.nodes, Gang::of(shape, &self.nodes));
+        let with_gpus = (gang.each..=nodes.most()).flat_map(|free| nodes.with_free(free));
+        let mut fitting = with_gpus.filter(|node| nodes.is_type(*node, shape.gpu_type) && gang.fits(nodes, *node));
+        fitting.nth(gang.nodes - 1).is_some()
     }
 
     /// A job starts, or nodes are kept for it.
@@ -115,20 +130,20 @@ impl Run<'_> {
         }
         if self.is_joint() {
             // A job of another pool may have started since.
-            (walk.holders, walk.left) = self.at_work();
+            walk.at_work = None;
         }
         let turn = if self.fits_quota(job) { self.plan(job, walk) } else { Turn::Wait };
         match turn {
             Turn::Start(nodes) => {
                 let pieces = self.slurm_pieces(job, &nodes);
                 self.apply(Action::Start { job, pieces: &pieces })?;
-                (walk.holders, walk.left) = self.at_work();
+                walk.at_work = None;
             }
             Turn::Stop(victims) => {
                 for victim in victims {
                     walk.stopped |= self.dismiss(victim)?;
                 }
-                (walk.holders, walk.left) = self.at_work();
+                (walk.at_work, walk.serving) = (None, Vec::new());
                 self.queue.insert(job);
             }
             Turn::Wait => self.queue.insert(job),
@@ -136,24 +151,33 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Running jobs by the end of their limits, and what they leave of the nodes.
-    fn at_work(&self) -> (Vec<Holder>, Left) {
+    /// O(running jobs + nodes).
+    fn at_work(&self) -> AtWork {
         let second = |ms: i64| self.workload.origin_ms.saturating_add(ms).div_euclid(1000);
-        let here = self.expected.iter().map(|(end_ms, segment)| {
-            let job = self.schedule.segments[*segment as usize].job;
-            Holder { end_s: second(*end_ms), job, segment: Some(*segment) }
-        });
+        let mut parts = Vec::with_capacity(self.expected.len());
+        let mut holders = Vec::with_capacity(self.expected.len());
+        for (end_ms, segment) in &self.expected {
+            let segment = &self.schedule.segments[*segment as usize];
+            let first = parts.len();
+            parts.extend(self.schedule.pieces_of(segment).iter().map(|piece| Part::of(&self.nodes, piece)));
+            holders.push(Holder { end_s: second(*end_ms), job: segment.job, parts: first..parts.len() });
+        }
         let elsewhere = self.expected_elsewhere();
-        let elsewhere = elsewhere.map(|(end_ms, job)| Holder { end_s: second(end_ms), job, segment: None });
-        let mut holders: Vec<Holder> = here.chain(elsewhere).collect();
+        holders.extend(elsewhere.map(|(end_ms, job)| Holder { end_s: second(end_ms), job, parts: 0..0 }));
         holders.sort_by_key(|holder| (holder.end_s, holder.job));
-        let left = Left::of(&self.nodes, holders.iter().flat_map(|holder| self.pieces_on(holder)));
-        (holders, left)
+        let left = Left::of(&self.nodes);
+        AtWork { holders, parts, scratch: left.clone(), left }
     }
 
-    fn pieces_on(&self, holder: &Holder) -> &[Piece] {
-        let segment = holder.segment.and_then(|segment| self.schedule.segments.get(segment as usize));
-        segment.map_or(&[], |segment| self.schedule.pieces_of(segment))
+    /// Nodes in service that have what a shape asks for.
+    fn serving(&self, walk: &mut Walk, shape: Shape) -> Rc<Mask> {
+        if let Some((_, serving)) = walk.serving.iter().find(|(of, _)| *of == shape.gpu_type) {
+            return Rc::clone(serving);
+        }
+        let serves = |node: u32| self.nodes.is_eligible(node) && self.nodes.is_type(node, shape.gpu_type);
+        let serving = Rc::new(Mask::of(self.nodes.len(), serves));
+        walk.serving.push((shape.gpu_type, Rc::clone(&serving)));
+        serving
     }
 
     fn slurm_pieces(&self, job: u32, nodes: &[u32]) -> Vec<Piece> {
@@ -180,14 +204,14 @@ impl Run<'_> {
         let gang = Gang::of(shape, &self.nodes);
         // A limit is whole seconds; what is left of one is rounded up.
         let limit_s = self.expected_ms(job).saturating_add(999) / 1000;
-        let serves = |node: u32| self.nodes.is_eligible(node) && self.nodes.is_type(node, shape.gpu_type);
-        let serving = Mask::of(self.nodes.len(), serves);
+        let serving = self.serving(walk, shape);
         let mut from_s = now_s;
+        let mut allowed = Mask::default();
         for _ in 0..ATTEMPTS {
-            let allowed = walk.kept.spares(&serving, from_s, from_s.saturating_add(limit_s));
+            walk.kept.spares(&serving, from_s, from_s.saturating_add(limit_s), &mut allowed);
             let later_s = walk.kept.next_release(from_s);
             let enough = allowed.len() >= gang.nodes;
-            let found = if enough { self.earliest(gang, &allowed, walk, &candidates) } else { None };
+            let found = if enough { self.earliest(gang, &allowed, walk, &candidates, later_s) } else { None };
             let Some((at_s, nodes)) = found else {
                 let Some(later_s) = later_s else { return Turn::Wait };
                 from_s = later_s;
@@ -199,14 +223,10 @@ impl Run<'_> {
                 if fits {
                     return Turn::Start(nodes);
                 }
-                let Some((nodes, victims)) = self.stops(gang, &allowed, walk, candidates) else { return Turn::Wait };
+                let Some((nodes, victims)) = self.stops(gang, &allowed, candidates) else { return Turn::Wait };
                 let (begin_s, end_s) = whole_minutes(now_s, limit_s);
                 walk.kept.keep(&Mask::of_nodes(self.nodes.len(), nodes), begin_s, end_s);
                 return Turn::Stop(victims);
-            }
-            if let Some(later) = later_s.filter(|later| at_s > *later) {
-                from_s = later;
-                continue;
             }
             let nodes = Mask::of_nodes(self.nodes.len(), nodes);
             let (begin_s, end_s) = whole_minutes(at_s, limit_s);
@@ -229,13 +249,13 @@ impl Run<'_> {
 
     /// Whom a job stops, and the nodes on which it then fits. Candidates are taken out in order until it fits; then the last of them comes first, before it those on most of the nodes that were found, and it begins
     /// anew; at the third time, or with as few candidates as tries, those taken out that run on these nodes are told to stop.
-    fn stops(&self, gang: Gang, allowed: &Mask, walk: &Walk, mut candidates: Vec<u32>) -> Option<(Vec<u32>, Vec<u32>)> {
+    fn stops(&self, gang: Gang, allowed: &Mask, mut candidates: Vec<u32>) -> Option<(Vec<u32>, Vec<u32>)> {
         let count = candidates.len();
         let mut tries = 0;
         loop {
-            let mut left = walk.left.clone();
+            let mut left = Left::of(&self.nodes);
             let (last, nodes) = candidates.iter().enumerate().find_map(|(at, candidate)| {
-                self.pieces_of_job(*candidate).for_each(|piece| left.give(&self.nodes, piece));
+                self.pieces_of_job(*candidate).for_each(|piece| left.give(Part::of(&self.nodes, piece)));
                 Some((at, left.choose(&self.nodes, gang, allowed)?))
             })?;
             tries += 1;
@@ -267,34 +287,46 @@ impl Run<'_> {
         self.pieces_of_job(job).map(|piece| self.nodes.local(piece.node))
     }
 
-    /// The earliest second at which `gang` fits on the allowed nodes, and where, taking running jobs away in order of their limits.
+    /// The earliest second, not after `until_s`, at which `gang` fits on the allowed nodes, and where, taking running jobs away in order of their limits.
     /// Those that would stop for it go first, and if it fits then, that is now.
-    fn earliest(&self, gang: Gang, allowed: &Mask, walk: &Walk, stops: &[u32]) -> Option<(i64, Vec<u32>)> {
+    fn earliest(
+        &self,
+        gang: Gang,
+        allowed: &Mask,
+        walk: &mut Walk,
+        stops: &[u32],
+        until_s: Option<i64>,
+    ) -> Option<(i64, Vec<u32>)> {
         let (now_s, nodes) = (walk.now_s, &self.nodes);
-        if let Some(found) = walk.left.choose(nodes, gang, allowed) {
+        if let Some(found) = nodes.choose(nodes, gang, allowed) {
             return Some((now_s, found));
         }
-        let mut left = walk.left.clone();
+        let AtWork { holders, parts, left: before, scratch: left } = walk.at_work.get_or_insert_with(|| self.at_work());
+        left.become_as(before);
+        let parts_of = |holder: &Holder| parts.get(holder.parts.clone()).unwrap_or_default();
         let gone = |holder: &&Holder| stops.contains(&holder.job);
         if !stops.is_empty() {
-            for holder in walk.holders.iter().filter(gone) {
-                self.pieces_on(holder).iter().for_each(|piece| left.give(nodes, piece));
+            for holder in holders.iter().filter(gone) {
+                parts_of(holder).iter().for_each(|part| left.give(*part));
             }
             if let Some(found) = left.choose(nodes, gang, allowed) {
                 return Some((now_s, found));
             }
         }
-        let mut rest = walk.holders.iter().filter(|holder| !gone(holder)).peekable();
+        let mut rest = holders.iter().filter(|holder| !gone(holder)).peekable();
         let (mut step_s, mut edge_s) = (STEP_S, None);
         while rest.peek().is_some() {
             let mut last_s = None;
             while let Some(holder) = rest.next() {
-                let pieces = self.pieces_on(holder);
-                if !pieces.iter().any(|piece| allowed.contains(nodes.local(piece.node))) {
+                let parts = parts_of(holder);
+                if !parts.iter().any(|part| allowed.contains(part.node)) {
                     continue;
                 }
+                if until_s.is_some_and(|until_s| holder.end_s > until_s) {
+                    return None;
+                }
                 let edge_s = *edge_s.get_or_insert(holder.end_s + step_s - holder.end_s.rem_euclid(step_s));
-                pieces.iter().for_each(|piece| left.give(nodes, piece));
+                parts.iter().for_each(|part| left.give(*part));
                 last_s = Some(holder.end_s);
                 if rest.peek().is_none_or(|next| next.end_s > edge_s + step_s) {
                     break;

@@ -4,8 +4,6 @@
 //!
 //! Worked number: node 0 is kept from 60 s to 180 s and node 1 from 120 s to 240 s. Before 60 s none is kept; 0 from 60 s, both from 120 s, 1 from 180 s, none from 240 s. After 60 s the first release is at 180 s.
 
-use crate::sim::nodes::ones;
-
 /// A set of the nodes of a pool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Mask(Vec<u64>);
@@ -32,9 +30,9 @@ impl Mask {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// The nodes, rising.
-    pub(super) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        ones(&self.0)
+    /// The nodes, 64 to a word.
+    pub(super) fn words(&self) -> &[u64] {
+        &self.0
     }
 
     fn unite(&mut self, other: &Self) {
@@ -86,13 +84,12 @@ impl Kept {
         &self.steps[first..after]
     }
 
-    /// Of `nodes` those that are not kept at any second from `from_s` to `until_s`, this included.
-    pub(super) fn spares(&self, nodes: &Mask, from_s: i64, until_s: i64) -> Mask {
-        let mut spared = nodes.clone();
+    /// Of `nodes` those that are not kept at any second from `from_s` to `until_s`, this included; into `spared`, as this is asked again and again.
+    pub(super) fn spares(&self, nodes: &Mask, from_s: i64, until_s: i64, spared: &mut Mask) {
+        spared.0.clone_from(&nodes.0);
         for (_, kept) in self.within(from_s, until_s.saturating_add(1)) {
             spared.0.iter_mut().zip(&kept.0).for_each(|(mine, theirs)| *mine &= !theirs);
         }
-        spared
     }
 
     /// The first second after `from_s` at which a node is kept no more.
@@ -143,15 +140,20 @@ mod tests {
             Mask::of_nodes(70, nodes.iter().copied())
         });
         let mut kept = Kept::new(70, 0, 1000);
-        assert_eq!((kept.spares(&all, 0, 1000), kept.next_release(0)), (all.clone(), None));
+        let spares = |kept: &Kept, from, until| {
+            let mut spared = Mask::default();
+            kept.spares(&all, from, until, &mut spared);
+            spared
+        };
+        assert_eq!((spares(&kept, 0, 1000), kept.next_release(0)), (all.clone(), None));
         kept.keep(&of(&[0]), 60, 180);
         kept.keep(&of(&[1]), 120, 240);
-        assert_eq!(kept.spares(&all, 0, 59), all);
+        assert_eq!(spares(&kept, 0, 59), all);
         // The last second counts.
-        assert_eq!(kept.spares(&all, 0, 60), of(&[1, 69]));
-        assert_eq!(kept.spares(&all, 180, 239), of(&[0, 69]));
-        assert_eq!(kept.spares(&all, 100, 120).iter().collect::<Vec<_>>(), [69]);
-        assert_eq!(kept.spares(&all, 240, 300).len(), 3);
+        assert_eq!(spares(&kept, 0, 60), of(&[1, 69]));
+        assert_eq!(spares(&kept, 180, 239), of(&[0, 69]));
+        assert_eq!(spares(&kept, 100, 120), of(&[69]));
+        assert_eq!(spares(&kept, 240, 300).len(), 3);
         assert_eq!(
             [0, 60, 179, 180, 239, 240].map(|from| kept.next_release(from)),
             [Some(180), Some(180), Some(180), Some(240), Some(240), None]

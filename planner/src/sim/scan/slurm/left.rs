@@ -1,13 +1,13 @@
 //! What running jobs leave of the nodes of a pool, as Slurm's backfill counts it, and which of the nodes it chooses for a job.
 //!
-//! Only numbers of GPUs count, and no single ones, so that jobs are taken away fast: O(pieces) for a job, O(nodes) for a choice.
+//! Only numbers of GPUs count, and no single ones, so that jobs are taken away fast: O(pieces) for a job, O(nodes / 64) to find that nodes do not suffice, and O(nodes) for a choice.
 //!
 //! Worked number: nodes 0, 1, 3, 4 and 5 fit, with 0, 2, 1, 1 and 1 jobs. They are two runs of neighbours. A job of one node goes to the shorter, and there to the busier node, 1; one of three to the longer.
 
 use super::kept::Mask;
 use super::tree;
-use crate::sim::host::HostRoom;
-use crate::sim::nodes::Nodes;
+use crate::sim::host::{HostNeed, HostRoom};
+use crate::sim::nodes::{Nodes, ones_of};
 use crate::sim::schedule::Piece;
 use crate::sim::workload::Shape;
 
@@ -40,81 +40,153 @@ impl Gang {
 /// Free processors of a node: whole cores; where these are not known, one and less its jobs, as nodes have many more processors than jobs.
 type Free = (i64, i64);
 
-/// GPUs, processors and memory that are left of each node, and how many pieces of jobs it has.
-#[derive(Debug, Clone)]
-pub(super) struct Left {
-    free: Vec<u32>,
-    host: Vec<HostRoom>,
-    jobs: Vec<i64>,
-}
+/// What is free of the nodes of a pool: now ([`Nodes`]), or once jobs have gone ([`Left`]).
+pub(super) trait Room {
+    /// Of the 64 nodes from 64 · `word` on those in service with as many free GPUs, a bit each.
+    fn with_gpus(&self, gpus: u32, word: usize) -> u64;
+    /// Processors and memory left on each node; none where no node has a bound.
+    fn hosts(&self) -> &[HostRoom];
+    /// How many pieces of jobs are on a node.
+    fn pieces(&self, node: u32) -> i64;
 
-impl Left {
-    /// The nodes as they are, with these pieces on them.
-    pub(super) fn of<'p>(nodes: &Nodes, pieces: impl Iterator<Item = &'p Piece>) -> Self {
-        let mut jobs = vec![0; nodes.len() as usize];
-        pieces.for_each(|piece| jobs[nodes.local(piece.node) as usize] += 1);
-        Self { free: (0..nodes.len()).map(|node| nodes.free(node)).collect(), host: nodes.hosts().to_vec(), jobs }
-    }
-
-    /// A piece is gone.
-    pub(super) fn give(&mut self, nodes: &Nodes, piece: &Piece) {
-        let node = nodes.local(piece.node) as usize;
-        self.free[node] += piece.gpus.count_ones();
-        self.jobs[node] -= 1;
-        if let Some(left) = self.host.get_mut(node) {
-            *left = left.and(piece.host);
+    /// Nodes for a gang among the allowed, which are in service: by switches if they hang on any, else by runs of neighbours.
+    fn choose(&self, nodes: &Nodes, gang: Gang, allowed: &Mask) -> Option<Vec<u32>> {
+        let words = || allowed.words().iter().enumerate().map(|(at, word)| word & self.with_gpus(gang.each, at));
+        if words().map(|word| word.count_ones() as usize).sum::<usize>() < gang.nodes {
+            return None;
         }
-    }
-
-    fn fits(&self, gang: Gang, node: u32) -> bool {
-        let at = node as usize;
-        self.free[at] >= gang.each && self.host.get(at).is_none_or(|left| left.gpus(gang.shape.host) >= gang.each)
-    }
-
-    /// Nodes for a gang among the allowed: by switches if they hang on any, else by runs of neighbours.
-    pub(super) fn choose(&self, nodes: &Nodes, gang: Gang, allowed: &Mask) -> Option<Vec<u32>> {
-        let fitting: Vec<u32> = allowed.iter().filter(|node| self.fits(gang, *node)).collect();
+        let holds =
+            |node: &u32| self.hosts().get(*node as usize).is_none_or(|left| left.gpus(gang.shape.host) >= gang.each);
+        let of_word = |(at, word): (u32, u64)| ones_of(word).map(move |bit| at * 64 + bit);
+        let fitting: Vec<u32> = (0..).zip(words()).flat_map(of_word).filter(holds).collect();
         if fitting.len() < gang.nodes {
             return None;
         }
-        match nodes.domains() {
-            Some(domains) => tree::pick(domains, &fitting, gang.nodes),
-            None => pick(&fitting, gang.nodes, &self.processors()),
+        if let Some(domains) = nodes.domains() {
+            return tree::pick(domains, &fitting, gang.nodes);
+        }
+        let by_cores = !self.hosts().is_empty() && self.hosts().iter().all(|left| left.cores_milli.is_some());
+        // What jobs take is rounded down, by less than a thousandth for each GPU, so what is left is whole cores and a bit.
+        let cores = |node: u32| self.hosts().get(node as usize).and_then(|left| left.cores_milli).unwrap_or(0) / 1000;
+        pick(&fitting, gang.nodes, |node| if by_cores { (i64::from(cores(node)), 0) } else { (1, -self.pieces(node)) })
+    }
+}
+
+impl Room for Nodes {
+    fn with_gpus(&self, gpus: u32, word: usize) -> u64 {
+        self.with_at_least(gpus, word)
+    }
+
+    fn hosts(&self) -> &[HostRoom] {
+        self.hosts()
+    }
+
+    fn pieces(&self, node: u32) -> i64 {
+        self.pieces().get(node as usize).copied().map_or(0, i64::from)
+    }
+}
+
+/// What a job holds of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    /// The node, numbered within the pool.
+    pub(super) node: u32,
+    gpus: u32,
+    host: HostNeed,
+}
+
+impl Part {
+    pub(super) fn of(nodes: &Nodes, piece: &Piece) -> Self {
+        Self { node: nodes.local(piece.node), gpus: piece.gpus.count_ones(), host: piece.host }
+    }
+}
+
+/// GPUs, processors and memory that are left of each node, and how many pieces of jobs it has.
+#[derive(Debug, Clone)]
+pub(super) struct Left {
+    free: Vec<u8>,
+    /// Words in a set of nodes.
+    words: usize,
+    /// Nodes with at least no free GPU, one, two …, a bit each, one set after the other.
+    at_least: Vec<u64>,
+    host: Vec<HostRoom>,
+    pieces: Vec<u16>,
+}
+
+impl Left {
+    /// The nodes as they are.
+    pub(super) fn of(nodes: &Nodes) -> Self {
+        let words = (nodes.len() as usize).div_ceil(64);
+        let with = |free: u32| (0..words).map(move |word| nodes.with_at_least(free, word));
+        Self {
+            free: (0..nodes.len()).map(|node| nodes.free(node) as u8).collect(),
+            words,
+            at_least: (0..=nodes.most()).flat_map(with).collect(),
+            host: nodes.hosts().to_vec(),
+            pieces: nodes.pieces().to_vec(),
         }
     }
 
-    fn processors(&self) -> Vec<Free> {
-        // What jobs take is rounded down, by less than a thousandth for each GPU, so what is left is whole cores and a bit.
-        let cores = |left: &HostRoom| left.cores_milli.map(|milli| (i64::from(milli / 1000), 0));
-        let known: Option<Vec<Free>> = self.host.iter().map(cores).collect();
-        let by_jobs = || self.jobs.iter().map(|jobs| (1, -jobs)).collect();
-        known.filter(|known| !known.is_empty()).unwrap_or_else(by_jobs)
+    /// As another is, without new memory.
+    pub(super) fn become_as(&mut self, other: &Self) {
+        self.free.clone_from(&other.free);
+        self.at_least.clone_from(&other.at_least);
+        self.host.clone_from(&other.host);
+        self.pieces.clone_from(&other.pieces);
+    }
+
+    /// What a job held is free.
+    pub(super) fn give(&mut self, part: Part) {
+        let node = part.node as usize;
+        let before = usize::from(self.free[node]);
+        self.free[node] += part.gpus as u8;
+        for free in before + 1..=usize::from(self.free[node]) {
+            self.at_least[free * self.words + node / 64] |= 1 << (node % 64);
+        }
+        self.pieces[node] = self.pieces[node].saturating_sub(1);
+        if let Some(left) = self.host.get_mut(node) {
+            *left = left.and(part.host);
+        }
+    }
+}
+
+impl Room for Left {
+    fn with_gpus(&self, gpus: u32, word: usize) -> u64 {
+        self.at_least.get(gpus as usize * self.words + word).copied().unwrap_or(0)
+    }
+
+    fn hosts(&self) -> &[HostRoom] {
+        &self.host
+    }
+
+    fn pieces(&self, node: u32) -> i64 {
+        self.pieces.get(node as usize).copied().map_or(0, i64::from)
     }
 }
 
 /// `count` of the fitting nodes (rising), by runs of neighbours.
-fn pick(fitting: &[u32], count: usize, free: &[Free]) -> Option<Vec<u32>> {
+fn pick(fitting: &[u32], count: usize, free: impl Fn(u32) -> Free) -> Option<Vec<u32>> {
     if fitting.len() < count {
         return None;
     }
-    let mut runs: Vec<&[u32]> = fitting.chunk_by(|a, b| a + 1 == *b).collect();
     let of = |run: &[u32]| {
-        run.iter().fold((0, 0), |sum: Free, node| (sum.0 + free[*node as usize].0, sum.1 + free[*node as usize].1))
+        run.iter().map(|node| free(*node)).fold((0, 0), |sum: Free, more| (sum.0 + more.0, sum.1 + more.1))
     };
+    let mut runs: Vec<(Free, &[u32])> = fitting.chunk_by(|a, b| a + 1 == *b).map(|run| (of(run), run)).collect();
     let mut chosen: Vec<u32> = Vec::with_capacity(count);
     while chosen.len() < count {
         let missing = count - chosen.len();
-        if let Some(run) = runs.iter().filter(|run| run.len() >= missing).min_by_key(|run| of(run)) {
+        if let Some((_, run)) = runs.iter().filter(|(_, run)| run.len() >= missing).min_by_key(|(of, _)| *of) {
             if missing == 1 && chosen.is_empty() {
-                chosen.extend(run.iter().min_by_key(|node| (free[**node as usize], **node)));
+                chosen.extend(run.iter().min_by_key(|node| (free(**node), **node)));
             } else {
                 chosen.extend(&run[..missing]);
             }
             break;
         }
         // None suffices: the largest, the first of equals.
-        let largest = (0..runs.len()).rev().max_by_key(|at| of(runs[*at]))?;
-        chosen.extend(runs.remove(largest));
+        let largest = (0..runs.len()).rev().max_by_key(|at| runs[*at].0)?;
+        chosen.extend(runs.remove(largest).1);
     }
     chosen.sort_unstable();
     Some(chosen)
@@ -127,17 +199,17 @@ mod tests {
     #[test]
     fn nodes_are_picked_by_runs() {
         // Runs 0–1 and 3–5; one node: the shorter run, its busier node. Two: the shorter run. Three: the longer. Four: longer, then shorter.
-        let jobs = [0, 2, 9, 1, 1, 1].map(|jobs| (1, -jobs));
+        let jobs = |node: u32| (1, -[0, 2, 9, 1, 1, 1][node as usize]);
         let fitting = [0, 1, 3, 4, 5];
-        assert_eq!(pick(&fitting, 1, &jobs), Some(vec![1]));
-        assert_eq!(pick(&fitting, 2, &jobs), Some(vec![0, 1]));
-        assert_eq!(pick(&fitting, 3, &jobs), Some(vec![3, 4, 5]));
-        assert_eq!(pick(&fitting, 4, &jobs), Some(vec![0, 3, 4, 5]));
-        assert_eq!(pick(&fitting, 6, &jobs), None);
+        assert_eq!(pick(&fitting, 1, jobs), Some(vec![1]));
+        assert_eq!(pick(&fitting, 2, jobs), Some(vec![0, 1]));
+        assert_eq!(pick(&fitting, 3, jobs), Some(vec![3, 4, 5]));
+        assert_eq!(pick(&fitting, 4, jobs), Some(vec![0, 3, 4, 5]));
+        assert_eq!(pick(&fitting, 6, jobs), None);
         // By cores: runs of 40 and 36 cores. One node: the run with fewer, its fullest node. Four: the run with more, then one of the other.
-        let cores = [32, 8, 32, 10, 10, 16].map(|cores| (cores, 0));
-        assert_eq!(pick(&fitting, 1, &cores), Some(vec![3]));
-        assert_eq!(pick(&fitting, 2, &cores), Some(vec![3, 4]));
-        assert_eq!(pick(&fitting, 4, &cores), Some(vec![0, 1, 3, 4]));
+        let cores = |node: u32| ([32, 8, 32, 10, 10, 16][node as usize], 0);
+        assert_eq!(pick(&fitting, 1, cores), Some(vec![3]));
+        assert_eq!(pick(&fitting, 2, cores), Some(vec![3, 4]));
+        assert_eq!(pick(&fitting, 4, cores), Some(vec![0, 1, 3, 4]));
     }
 }
