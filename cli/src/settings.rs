@@ -7,10 +7,11 @@
 //! Worked example: with `timezone = "Asia/Shanghai"` in the file, `tracecast describe log.csv` reads local times as those of Shanghai.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Command, CommandFactory, FromArgMatches};
 use serde::Serialize;
 
@@ -80,11 +81,34 @@ pub(crate) fn parse<A: CommandFactory + FromArgMatches>() -> Result<(A, Settings
     let command = settings.applied(A::command(), &mut Vec::new());
     settings.check()?;
     settings.in_force.sort();
-    let matches = command.try_get_matches().unwrap_or_else(|error| {
-        settings.name_the_source(&error);
-        error.exit()
-    });
+    let matches = match command.try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => {
+            if let Some(why) = below_zero(&error, std::env::args_os()) {
+                return Err(Usage(why).into());
+            }
+            settings.name_the_source(&error);
+            error.exit()
+        }
+    };
     Ok((A::from_arg_matches(&matches)?, settings))
+}
+
+/// Why an option takes no value below zero, where one was given: clap takes it for an option that there is not, and its advice does not help.
+fn below_zero(error: &clap::Error, typed: impl Iterator<Item = OsString>) -> Option<String> {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return None };
+    let is_number = |word: &str| {
+        word.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c == '.'))
+    };
+    if error.kind() != ErrorKind::UnknownArgument || !is_number(unknown) {
+        return None;
+    }
+    let typed: Vec<String> = typed.map(|word| word.to_string_lossy().into_owned()).collect();
+    let pair = typed.windows(2).find(|pair| pair[0].starts_with("--") && pair[1].starts_with(unknown.as_str()))?;
+    Some(format!(
+        "{} {}: a value here is never below zero; write it without the minus sign, or leave the option out",
+        pair[0], pair[1]
+    ))
 }
 
 impl Settings {
@@ -246,6 +270,24 @@ mod tests {
         assert_eq!(zone(&["tracecast", "describe", "x"]), "Asia/Shanghai");
         assert_eq!(zone(&["tracecast", "plan", "power", "x"]), "Europe/Berlin");
         assert_eq!(zone(&["tracecast", "describe", "x", "--timezone", "UTC"]), "UTC");
+    }
+
+    #[test]
+    fn values_below_zero_are_told() {
+        let told = |typed: &[&str]| {
+            let error = Arguments::command().try_get_matches_from(typed).unwrap_err();
+            below_zero(&error, typed.iter().map(OsString::from))
+        };
+        let plan = ["tracecast", "plan", "capacity", "x", "--target-p95"];
+        assert!(
+            told(&[&plan[..], &["-1h"]].concat())
+                .unwrap()
+                .starts_with("--target-p95 -1h: a value here is never below zero")
+        );
+        assert!(told(&[&plan[..], &["1h", "--scale", "-0.5"]].concat()).unwrap().starts_with("--scale -0.5: "));
+        // Nothing of the kind.
+        assert_eq!(told(&[&plan[..], &["1h", "-z"]].concat()), None);
+        assert_eq!(told(&[&plan[..], &["1h", "--nothing"]].concat()), None);
     }
 
     #[test]

@@ -40,6 +40,8 @@ use crate::replay::metric::{JobTimes, OfferedLoads, Times, VcLoad};
 use crate::sim::{Cluster, Policy, Scan, Workload, simulate};
 use theory::{PoolingCheck, VcQueue};
 
+/// Why a trace without sizes allows no replay.
+pub(crate) const NO_SIZES: &str = "the source does not say how many GPUs its VCs have";
 /// Share of the GPU time that must be that of jobs which can be replayed: the others would make room that was not there.
 const LEAST_REPLAYED: f64 = 0.9;
 /// Share of the jobs replayed whose start must be recorded.
@@ -149,7 +151,7 @@ pub fn compare(trace: &Trace) -> std::result::Result<Pooling, String> {
     }
     let options = Options { hosts: Hosts::Usual, ..Options::default() };
     let loaded = load(trace, None, &options).map_err(|error| match error {
-        Error::ClusterNotRecorded(_) => "the source does not say how many GPUs its VCs have".to_owned(),
+        Error::ClusterNotRecorded(_) => NO_SIZES.to_owned(),
         other => {
             let text = other.to_string();
             let first = text.lines().next().unwrap_or_default();

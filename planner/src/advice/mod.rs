@@ -121,7 +121,7 @@ pub fn report(trace: &Trace, request: &ReportRequest, watch: &dyn Watch) -> Resu
     gathered.add("Work that keeps failing", failing::look(trace));
     gathered.add("Time limits", limits::look(trace));
     watch.made();
-    let Gathered { mut recommendations, left_alone } = gathered;
+    let Gathered { mut recommendations, mut left_alone } = gathered;
     // Stable: of those as sure, in the order gathered.
     recommendations.sort_by_key(|recommendation| std::cmp::Reverse(recommendation.confidence));
     recommendations.truncate(MOST_CARDS);
@@ -129,6 +129,9 @@ pub fn report(trace: &Trace, request: &ReportRequest, watch: &dyn Watch) -> Resu
         if let Some(command) = &mut recommendation.command {
             *command = command.replace("TRACE", &request.trace);
         }
+    }
+    for left in &mut left_alone {
+        left.why = left.why.replace("TRACE", &request.trace);
     }
     document.changes = Some(Changes {
         cards: recommendations.iter().map(card::card).collect(),

@@ -330,8 +330,12 @@ fn harmed(base: &Evaluation, new: &Evaluation, change: &Difference) -> Vec<Harm>
         .map(|(who, longer)| Harm { who, how_much: format!("wait {} longer on average", format::duration(longer)) })
         .collect();
     harmed.push(Harm {
-        who: format!("{} of the jobs", format::percent(change.more_wait_share)),
-        how_much: format!("wait longer; {} wait less", format::percent(change.less_wait_share)),
+        who: "Jobs that wait longer".to_owned(),
+        how_much: format!(
+            "{} of all; {} wait less",
+            format::percent(change.more_wait_share),
+            format::percent(change.less_wait_share)
+        ),
     });
     harmed
 }

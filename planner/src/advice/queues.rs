@@ -11,7 +11,7 @@ use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::report::format;
 
 use crate::plan::Recommendation;
-use crate::pooling::Pooling;
+use crate::pooling::{NO_SIZES, Pooling};
 use crate::queues::{QueuesAnswer, QueuesRequest, SearchRun};
 use crate::replay::input::{Hosts, Options, last_two, load};
 use crate::sim::{Policy, Scan};
@@ -19,12 +19,18 @@ use crate::sim::{Policy, Scan};
 /// Jobs beyond which a report does not plan queues by itself.
 const MOST_JOBS: u64 = 20_000;
 
+/// What to do where nobody says how many nodes there are.
+const SIZED: &str = " `tracecast cluster TRACE --out cluster.toml` writes a file of them to correct, and `tracecast plan queues TRACE --cluster cluster.toml` plans on it.";
+
 /// The recommendation, if one is worth it, and what was looked at; `Err` says why the trace does not allow it.
 pub(super) fn look(
     trace: &Trace,
     pooling: &Result<Pooling, String>,
 ) -> Result<(Option<Recommendation>, String), String> {
-    let pooling = pooling.as_ref().map_err(|reason| format!("The trace does not allow it: {reason}."))?;
+    let pooling = pooling.as_ref().map_err(|reason| {
+        let remedy = if reason == NO_SIZES { SIZED } else { "" };
+        format!("The trace does not allow it: {reason}.{remedy}")
+    })?;
     let told = pooling.sentence();
     let scan = pooling.replays.first().map_or(Scan::Skip, |first| first.scan);
     let named = if scan == Scan::Strict { "strict" } else { "skip" };

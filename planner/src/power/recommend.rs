@@ -82,10 +82,10 @@ pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {
             |until| format!("{until}, when the promise ends"),
         ),
         apply:
-            "Write the change for your scheduler, or save the plan and ask it each slot with `tracecast decide power`."
+            "Write the change for your scheduler (slurm.conf is your own file), or save the plan and ask it each slot with `tracecast decide power`."
                 .to_owned(),
         command: Some(
-            "tracecast plan power SOURCE --save plan.tcm --emit slurm --slurm-conf slurm.conf --emit-to plan"
+            "tracecast plan power TRACE --save plan.tcm --emit slurm --slurm-conf slurm.conf --emit-to plan"
                 .to_owned(),
         ),
         undo: "Take SuspendTime (or the node pool's consolidation) out again and wake all nodes; jobs keep running."
@@ -99,7 +99,25 @@ fn action(answer: &PowerAnswer, followed: &Beforehand) -> String {
         .slurm_plan
         .pools
         .first()
-        .map(|pool| format!(" In Slurm: after {} idle, with {} idle nodes left on.", idle(pool), pool.keep_idle));
+        .map(|pool| {
+            // What slurm.conf can hold is another rule, and did otherwise.
+            let of_slurm = answer.pool.beforehand.iter().find(|rule| rule.policy == Family::SlurmConf);
+            let brought = of_slurm.filter(|_| followed.policy != Family::SlurmConf).map(|rule| {
+                format!(
+                    ", which on those days let {} sleep where the rule let {}, with {} node-slots a day unserved where it had {}",
+                    format::float(rule.delivered.nodes_asleep_mean, 1),
+                    format::float(followed.delivered.nodes_asleep_mean, 1),
+                    format::float(rule.delivered.unserved_per_day, 1),
+                    format::float(followed.delivered.unserved_per_day, 1)
+                )
+            });
+            format!(
+                " In Slurm: after {} idle, with {} idle nodes left on{}.",
+                idle(pool),
+                pool.keep_idle,
+                brought.unwrap_or_default()
+            )
+        });
     let rule = followed.policy.name().replace('_', " ");
     let now = answer.forward.first().map(|ahead| {
         format!(" From {}: power {:.0} of {:.0} nodes.", ahead.now.at, ahead.now.powered, ahead.now.total)

@@ -315,6 +315,9 @@ fn tried(tried: &[SharingTried], policy: SharingPolicy, how: HowSet) -> Option<&
     tried.iter().find(|tried| tried.policy == policy && tried.how == how)
 }
 
+/// Why nothing is shared where no forecast that was tested allows it.
+const NO_COUPLE: &str = "no couple of job types is forecast to keep the limits";
+
 /// Why the plan is not to be followed, if it is set so; empty if it is.
 fn why_not(found: &SharingStudy, how: HowSet) -> &'static str {
     let base = found.tried.first().map_or(0.0, |tried| tried.later.mean_delay_s);
@@ -328,7 +331,7 @@ fn why_not(found: &SharingStudy, how: HowSet) -> &'static str {
         }
         _ if !found.shares => {
             if is_empty(free) {
-                "no couple of job types is forecast to keep the limits"
+                NO_COUPLE
             } else if is_empty(one) {
                 "no job type that is forecast to keep the limits does so beside its own kind, so there is no class"
             } else {
@@ -357,6 +360,12 @@ fn plan(
         Some(now) if asked && now.classes.is_empty() => {
             "with all pairs known, no job type keeps the limits beside its own kind, so there is no class".to_owned()
         }
+        // The test forgets the families of both, and what it forgets may be measured.
+        Some(now) if why_not == NO_COUPLE && !now.couples.is_empty() => format!(
+            "{NO_COUPLE} where the families of both are forgotten, so that nothing could be tested. With all pairs known {} them, and {} listed below; try these by hand first",
+            format::counted(now.couples.len() as u64, "couple keeps", "couples keep"),
+            if now.couples.len() == 1 { "is" } else { "are" }
+        ),
         _ => why_not,
     };
     let followed = why_not.is_empty();

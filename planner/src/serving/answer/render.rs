@@ -260,10 +260,10 @@ impl ServingAnswer {
             .with_table(table)
             .with_definition("The settings are chosen anew on the whole log, so these figures are of requests that they were chosen on; the later half above says what to expect.")
             .with_definition(format!(
-                "**Load**: input tokens × {} s + requests × {} output tokens × {} s, over the time: the replicas that this keeps busy.",
-                format::compact(ahead.load.input_token_s),
-                format::float(ahead.load.mean_output, 1),
-                format::compact(ahead.load.output_token_s)
+                "**Load**: thousands of input tokens × {} s + requests × {} thousand output tokens × {} s, over the time: the replicas that this keeps busy.",
+                format::compact(1000.0 * ahead.load.input_token_s),
+                format::float(ahead.load.mean_output / 1000.0, 3),
+                format::compact(1000.0 * ahead.load.output_token_s)
             ))
     }
 
