@@ -193,6 +193,27 @@ fn the_number_of_threads_changes_nothing() {
     assert_eq!(answer["growth"]["factor"], 1.3);
 }
 
+/// More work never needs fewer nodes, and what is said of today's nodes is of the grown work.
+#[test]
+fn more_work_is_no_reason_for_fewer_nodes() {
+    let of = |arguments: &[&str]| {
+        let output = tracecast(&[&SAMPLE[..], &["--format", "json"], arguments].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        json(&stdout(&output))
+    };
+    let (now, grown) = (of(&[]), of(&["--scale", "1.1", "--draws", "2"]));
+    for (now, grown) in now["nodes"].as_array().unwrap().iter().zip(grown["nodes"].as_array().unwrap()) {
+        assert_eq!(now["name"], grown["name"]);
+        for number in ["value", "low", "high"] {
+            let of = |of: &Value| of["needed"][number].as_u64();
+            assert!(of(grown) >= of(now) || of(grown).is_none(), "{number}: {now} {grown}");
+        }
+        let draws = grown["kept_draws"].as_u64();
+        assert_eq!(draws == Some(2), grown["kept_now"] == true, "{grown}");
+        assert!(now["kept_draws"].is_null());
+    }
+}
+
 #[test]
 fn what_cannot_be_planned_is_refused() {
     let said = |arguments: &[&str]| {

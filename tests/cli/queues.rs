@@ -193,3 +193,50 @@ fn a_plan_for_more_work_holds_today_as_well() {
     let refused = tracecast(&[&SAMPLE[..], &["--draws", "3"]].concat());
     assert!(stderr(&refused).contains("--scale"), "{}", stderr(&refused));
 }
+
+/// What the plan does not stand on is told first, and in the files: jobs that are of no VC, and nodes that were inferred.
+#[test]
+fn what_a_plan_does_not_stand_on_comes_first() {
+    let folder = Folder::new();
+    let written = tracecast(&["cluster", "datasets/sample"]);
+    assert!(written.status.success(), "{}", stderr(&written));
+    // One VC less, on nodes that nobody counted.
+    let nodes = stdout(&written);
+    let without = nodes.find("[[vc]]\nname = \"vision\"").unwrap();
+    let after = nodes[without + 6..].find("[[vc]]").map_or(nodes.len(), |at| without + 6 + at);
+    let site = format!("# INFERRED: for a test.\n{}{}", &nodes[..without], &nodes[after..]);
+    let site = folder.file("cluster.toml", &site);
+    let out = folder.path("queues");
+    let output = tracecast(
+        &[&SAMPLE[..], &["--cluster", &site, "--format", "json", "--emit", "slurm", "--emit-to", &out]].concat(),
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    let cautions: Vec<&str> = answer["cautions"].as_array().unwrap().iter().map(|of| of.as_str().unwrap()).collect();
+    let left_out = cautions.iter().find(|said| said.contains("are left out, with")).unwrap();
+    assert!(left_out.contains("the VC is not in the cluster ("), "{left_out}");
+    assert!(cautions.iter().any(|said| said.starts_with("**The nodes of ")), "{cautions:?}");
+    assert!(answer["recommendation"].is_null() || answer["recommendation"]["confidence"] == "low", "{answer}");
+    let conf = std::fs::read_to_string(folder.path("queues/slurm-partitions.conf")).unwrap();
+    assert!(conf.contains("are left out, with") && conf.contains("are a guess"), "{conf}");
+    // The text begins with them.
+    let told = stdout(&tracecast(&[&SAMPLE[..], &["--cluster", &site]].concat()));
+    let (caution, action) = (told.find("are left out, with").unwrap(), told.find("On the later jobs").unwrap());
+    assert!(caution < action, "{told}");
+}
+
+/// What does not go together is refused before anything is replayed.
+#[test]
+fn a_policy_that_means_nothing_is_refused_at_once() {
+    for plan in
+        [&["plan", "queues", "datasets/sample"][..], &["plan", "capacity", "datasets/sample", "--target-p95", "1h"]]
+    {
+        let output = tracecast(&[plan, &["--scan", "conservative", "--preempt", "requeue"]].concat());
+        assert!(
+            !output.status.success() && stderr(&output).contains("use the scan `strict` or `skip`"),
+            "{}",
+            stderr(&output)
+        );
+        assert!(!stderr(&output).contains("replaying"), "{}", stderr(&output));
+    }
+}

@@ -82,6 +82,8 @@ impl PlanInput<'_> {
         let subject = Subject::of(&title, &trace, &loaded);
         loaded.workload.predicted_s = last_two(&JobFacts::of(&trace), &loaded);
         let policy = if self.policy.place.is_some() { policy } else { policy.on(loaded.resource) };
+        // Before anything is replayed: what does not go together would be found by the first replay that needs it, and others come before.
+        policy.validate(&loaded.workload)?;
         Ok(OpenedPlan { title, trace, loaded, subject, eval_from_ms, policy })
     }
 }

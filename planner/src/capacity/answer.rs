@@ -126,6 +126,8 @@ pub struct NodesOfType {
     pub jobs: u64,
     /// Whether today's nodes keep the target on the record, grown if that was asked (in every draw).
     pub kept_now: bool,
+    /// Draws of the grown work in which today's nodes keep it; none where work does not grow.
+    pub kept_draws: Option<u64>,
     /// Size classes whose 95 % wait is beyond the target with today's nodes.
     pub broken_classes: Vec<SizeClass>,
     /// Whether fewer than needed kept it, too: waits do not fall with every node.
@@ -284,6 +286,8 @@ pub struct CapacityAnswer {
     pub schema: String,
     /// What was planned for.
     pub title: String,
+    /// What has to be known before anything else, in words: that the replay is far from the record, what is left out of it, that its nodes are a guess. Empty where there is nothing of the kind.
+    pub cautions: Vec<String>,
     /// What was assumed, in words.
     pub notes: Vec<String>,
     /// The target.
@@ -395,9 +399,11 @@ impl CapacityAnswer {
         let day = |ms: i64| trace.moment(&zone, origin_ms + ms, origin_ms);
         let recorded = loaded.recorded_cluster.as_ref().unwrap_or(&loaded.cluster);
         let schedule = simulate(&loaded.workload, recorded, &request.policy)?;
+        let fidelity = Fidelity::of(&loaded.workload, &schedule, &loaded.recorded_start_ms)?;
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
+            cautions: fidelity.caution().into_iter().chain(loaded.cautions.iter().cloned()).collect(),
             notes: row::notes(loaded, request, &parts),
             target: TargetOfWaits {
                 p95_wait_s: request.target.all_s,
@@ -406,8 +412,8 @@ impl CapacityAnswer {
             policy: request.policy.describe(),
             resource: loaded.resource,
             growth: request.growth.as_ref().map(GrownBy::of),
-            fidelity: Fidelity::of(&loaded.workload, &schedule, &loaded.recorded_start_ms)?,
-            nodes: parts.iter().flat_map(row::types).collect(),
+            fidelity,
+            nodes: parts.iter().flat_map(|part| row::types(part, request.growth.is_some())).collect(),
             in_all: NodesInAll { needed_in_one_pool, ..in_all },
             held_out: row::held_out(&windows, &day),
             curve: row::curve(&parts),

@@ -20,7 +20,8 @@ use crate::replay::input::cluster_file::sized;
 use crate::sim::{Group, HostRoom};
 
 fn head(answer: &CapacityAnswer) -> String {
-    let mut lines = vec![answer.action.replace("**", "")];
+    let mut lines: Vec<String> =
+        answer.cautions.iter().chain([&answer.action]).map(|said| said.replace("**", "")).collect();
     if let Some(recommendation) = &answer.recommendation {
         lines.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
         lines.push(format!("Undo: {}", recommendation.undo));

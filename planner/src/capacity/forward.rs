@@ -1,7 +1,8 @@
 //! The nodes from now on: each part sized on all that is known, and what other numbers of nodes would do.
 //!
 //! Without growth the jobs are those of the record and the interval is that of the [search](super::search). With growth (`--scale`, `--add`) every draw
-//! is sized; the number is the median over draws, and the interval the least and the greatest of them.
+//! is sized so; the number is the median over draws, and the interval from the lowest end to the highest. Work that only grows needs no less than the record: its number and its ends are
+//! never below those without growth, which a draw of other weeks may be by chance.
 //!
 //! ```text
 //! fewer than needed          buy up to the upper end of the interval (up to the needed number, where that end is not known)
@@ -114,7 +115,7 @@ pub(super) fn size(
     let sized: Result<Vec<SizedPart>> = parts
         .into_par_iter()
         .map(|part| {
-            let found = size_part(part, (&loaded.workload, &draws), with, (windows, end));
+            let found = size_part(part, (&loaded.workload, &draws, growth), with, (windows, end));
             done();
             found
         })
@@ -124,7 +125,7 @@ pub(super) fn size(
 
 fn size_part(
     part: Part,
-    (record, draws): (&Workload, &[Workload]),
+    (record, draws, growth): (&Workload, &[Workload], Option<&Growth>),
     with: (&Policy, &WaitTarget),
     (windows, end): (&[TestedWindow], i64),
 ) -> Result<SizedPart> {
@@ -136,7 +137,13 @@ fn size_part(
     let jobs = searches.first().map_or(0, |search| search.judged().len());
     let impossible = searches.first().map_or(0, Search::impossible);
     let guess = asked.map_or(part.nodes(), |asked| asked.by_mean(&part));
-    let needed = if jobs < FEWEST_OF_CLASS { None } else { needed(&mut searches, guess)? };
+    let mut needed = if jobs < FEWEST_OF_CLASS { None } else { needed(&mut searches, guess)? };
+    if growth.is_some_and(|growth| growth.factor() >= 1.0) {
+        let of_record = part.jobs(record);
+        let mut search = Search::new(&part, &of_record, with, window)?;
+        let without = if search.judged().len() < FEWEST_OF_CLASS { None } else { search.needed(guess)? };
+        needed = needed.map(|needed| without.map_or(needed, |without| needed.at_least(&without)));
+    }
     let now = part.nodes();
     let recommended = recommended(now, needed.as_ref(), has_failed(windows, &part.name));
     let mut numbers: Vec<u32> = vec![now, recommended];
@@ -184,18 +191,23 @@ fn size_part(
     Ok(SizedPart { jobs: jobs as u64, impossible, needed, recommended, breaks, theory, broken, replays, part })
 }
 
-/// Over draws the median, the least and the greatest; of one record, its own interval.
+/// Over draws the median, the lowest end and the highest; of one record, its own interval.
 fn needed(searches: &mut [Search<'_>], guess: u32) -> Result<Option<Needed>> {
     if let [one] = searches {
         return one.needed(guess);
     }
-    let found: Vec<Option<u32>> = searches.iter_mut().map(|search| search.fewest(guess)).collect::<Result<_>>()?;
-    let Some(mut found) = found.into_iter().collect::<Option<Vec<u32>>>() else { return Ok(None) };
-    found.sort_unstable();
-    let (Some(low), Some(high), Some(value)) = (found.first(), found.last(), found.get(found.len() / 2)) else {
-        return Ok(None);
-    };
-    Ok(Some(Needed { value: *value, low: Some(*low), high: Some(*high), uneven: false, blocks: found.len() }))
+    let found: Vec<Option<Needed>> = searches.iter_mut().map(|search| search.needed(guess)).collect::<Result<_>>()?;
+    let Some(mut found) = found.into_iter().collect::<Option<Vec<Needed>>>() else { return Ok(None) };
+    found.sort_unstable_by_key(|needed| needed.value);
+    let Some(middle) = found.get(found.len() / 2) else { return Ok(None) };
+    let ends = |of: &dyn Fn(&Needed) -> Option<u32>| found.iter().map(of).collect::<Option<Vec<u32>>>();
+    Ok(Some(Needed {
+        value: middle.value,
+        low: ends(&|needed| needed.low).and_then(|ends| ends.into_iter().min()),
+        high: ends(&|needed| needed.high).and_then(|ends| ends.into_iter().max()),
+        uneven: found.iter().any(|needed| needed.uneven),
+        blocks: found.iter().map(|needed| needed.blocks).min().unwrap_or(0),
+    }))
 }
 
 /// Classes whose 95 % wait is longer than their target.

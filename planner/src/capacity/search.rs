@@ -100,6 +100,18 @@ impl Needed {
     pub fn upper(&self) -> u32 {
         self.high.unwrap_or(self.value)
     }
+
+    /// The same, and nowhere less than another; an end that either does not know is not known.
+    #[must_use]
+    pub fn at_least(&self, other: &Self) -> Self {
+        let end = |mine: Option<u32>, theirs: Option<u32>| Some(mine?.max(theirs?));
+        Self {
+            value: self.value.max(other.value),
+            low: end(self.low, other.low),
+            high: end(self.high, other.high),
+            ..*self
+        }
+    }
 }
 
 /// The judged jobs of a part, and the replays so far.

@@ -316,6 +316,8 @@ pub struct QueuesAnswer {
     pub schema: String,
     /// What was planned for.
     pub title: String,
+    /// What has to be known before anything else, in words: that the replay is far from the record, what is left out of it, that its nodes are a guess. Empty where there is nothing of the kind.
+    pub cautions: Vec<String>,
     /// What was assumed, in words.
     pub notes: Vec<String>,
     /// The split: jobs submitted from here on are the later ones. In the trace's zone.
@@ -461,6 +463,7 @@ impl QueuesAnswer {
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
+            cautions: found.fidelity.caution().into_iter().chain(loaded.cautions.iter().cloned()).collect(),
             notes: loaded.notes.iter().cloned().chain(KnownByRun::note(&request.today, &loaded.workload)).collect(),
             eval_from,
             today: request.today.describe(),

@@ -67,7 +67,8 @@ pub(super) fn shared(answer: &QueuesAnswer) -> Option<Sharing> {
 
 /// What all files say first.
 pub(super) fn about(answer: &QueuesAnswer) -> Vec<String> {
-    let mut said = vec![answer.action.replace("**", "")];
+    let mut said: Vec<String> =
+        answer.cautions.iter().chain([&answer.action]).map(|said| said.replace("**", "")).collect();
     if let Some(recommendation) = &answer.recommendation {
         for effect in &recommendation.effects {
             let (low, high) = (effect.low.unwrap_or(effect.change), effect.high.unwrap_or(effect.change));

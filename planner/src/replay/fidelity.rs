@@ -203,8 +203,9 @@ impl Fidelity {
     pub fn caution(&self) -> Option<String> {
         (self.verdict == Verdict::FarOff).then(|| {
             format!(
-                "{} That is to be expected of nodes or a policy other than those of the record; else name these with --cluster, --order and --scan.",
-                self.sentence()
+                "**The replay of today is far from what happened**: {} ({}). So what follows is of a cluster like the one replayed, and its sizes are not yours. If the nodes or the policy are a what-if, that is to be expected; else name those that there were with --cluster, --order and --scan before you apply anything.",
+                self.measured(),
+                self.compared()
             )
         })
     }

@@ -112,7 +112,7 @@ impl CapacityAnswer {
 
     /// How sure a rule is that kept the target in this share of the tests.
     fn confidence(&self, share: f64, windows: u64) -> Confidence {
-        if !self.fidelity.is_close() || share < 0.8 {
+        if !self.fidelity.is_close() || !self.cautions.is_empty() || share < 0.8 {
             Confidence::Low
         } else if windows >= 3 && share >= 1.0 {
             Confidence::High
@@ -202,7 +202,9 @@ impl CapacityAnswer {
         };
         let interval = match &self.growth {
             None => "the fewest in 2.5 % and in 97.5 % of resampled days or weeks, summed over the pools that change",
-            Some(_) => "the least and the greatest of the draws, summed over the pools that change",
+            Some(_) => {
+                "the lowest and the highest end over draws of the grown work and of its days, summed over the pools that change"
+            }
         };
         let mut effects = vec![Effect {
             what: "Nodes".to_owned(),

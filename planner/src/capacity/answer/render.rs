@@ -30,7 +30,7 @@ impl CapacityAnswer {
 
     fn summary(&self) -> Vec<String> {
         // First, as nothing that follows is worth more than the replay.
-        let mut said: Vec<String> = self.fidelity.caution().into_iter().collect();
+        let mut said = self.cautions.clone();
         said.push(self.action.clone());
         let all = self.in_all;
         said.push(format!(
@@ -49,8 +49,9 @@ impl CapacityAnswer {
             match all.recommended.saturating_sub(all.not_judged) {
                 // Less than what is there is told by the action.
                 more if more > all.needed && more > all.now => format!(
-                    "; {} are recommended, as the fewest do not keep it on all days drawn anew",
-                    format::count(more)
+                    "; {} are recommended, as the fewest do not keep it on all {}",
+                    format::count(more),
+                    if self.growth.is_some() { "draws of the work and of its days" } else { "days drawn anew" }
                 ),
                 _ => String::new(),
             },
@@ -121,7 +122,7 @@ impl CapacityAnswer {
                 Column::text("Interval"),
                 Column::number("To have"),
                 Column::number("Jobs"),
-                Column::text("Target today"),
+                Column::text(if self.growth.is_some() { "Today's nodes under growth" } else { "Target today" }),
                 Column::text("Work until it breaks"),
             ],
         );
@@ -134,7 +135,7 @@ impl CapacityAnswer {
                 of.needed.map_or_else(|| "not told".to_owned(), interval).into(),
                 Cell::Int(i64::from(of.recommended)),
                 Cell::Int(of.jobs as i64),
-                verdict(of).into(),
+                verdict(of, self.growth.as_ref().map(|growth| growth.draws)).into(),
                 of.breaks_at.as_ref().map_or_else(|| "not told".to_owned(), factor).into(),
             ]);
         }
@@ -155,7 +156,7 @@ impl CapacityAnswer {
                 "**Interval**: days (weeks, if there are eight) are drawn anew with replacement; the fewest nodes that keep the target in 2.5 % and in 97.5 % of 1,000 draws. With fewer than seven days there is none, and an end that no number reaches is not known."
             }
             Some(_) => {
-                "**Interval**: the least and the greatest over draws of the grown work; the needed number is their median."
+                "**Interval**: the lowest and the highest end over draws of the grown work, of each of which days are drawn anew as well; the needed number is the median over draws. Where work only grows, neither is less than without growth. Under growth **broken** means in some draw."
             }
         };
         Section::new("capacity-nodes", "How many nodes")
@@ -328,7 +329,7 @@ fn apart(check: &TheoryCheck) -> f64 {
     (check.theory_longer_share - check.replayed_longer_share).abs()
 }
 
-fn verdict(of: &NodesOfType) -> String {
+fn verdict(of: &NodesOfType, draws: Option<u64>) -> String {
     match of.not_judged {
         Some(NotJudged::NoNumber) => return "no number keeps it".to_owned(),
         Some(NotJudged::TooFewJobs) => return "not judged".to_owned(),
@@ -336,6 +337,9 @@ fn verdict(of: &NodesOfType) -> String {
     }
     if of.kept_now {
         return "kept".to_owned();
+    }
+    if let Some((kept, draws)) = of.kept_draws.zip(draws) {
+        return format!("broken in {} of {draws} draws", draws.saturating_sub(kept));
     }
     let classes: Vec<&str> = of.broken_classes.iter().map(|class| class.name()).collect();
     if classes.is_empty() { "broken".to_owned() } else { format!("broken for {}", classes.join(", ")) }

@@ -58,7 +58,7 @@ pub(super) fn notes(loaded: &Loaded, request: &CapacityRequest, parts: &[SizedPa
 }
 
 /// A row for each kind of nodes of a part.
-pub(super) fn types(of: &SizedPart) -> Vec<NodesOfType> {
+pub(super) fn types(of: &SizedPart, grows: bool) -> Vec<NodesOfType> {
     let part = &of.part;
     let by_kind = |nodes: u32| part.counts(nodes);
     let now = by_kind(part.nodes());
@@ -94,6 +94,11 @@ pub(super) fn types(of: &SizedPart) -> Vec<NodesOfType> {
             recommended: of_kind(&recommended),
             jobs: of.jobs,
             kept_now: of.replays.get(&part.nodes()).is_some_and(|draws| draws.iter().all(|draw| draw.kept)),
+            kept_draws: of
+                .replays
+                .get(&part.nodes())
+                .filter(|_| grows)
+                .map(|draws| draws.iter().filter(|draw| draw.kept).count() as u64),
             broken_classes: of.broken.iter().map(|(class, _)| *class).collect(),
             uneven: of.needed.is_some_and(|needed| needed.uneven),
             breaks_at: of.breaks,

@@ -106,3 +106,12 @@ proptest! {
         prop_assert!(nearest_rank_s(&replay.waits_ms, 0.95).unwrap() <= 1800.0);
     }
 }
+
+/// Where work only grows, neither the number nor an end is less than without growth.
+#[test]
+fn more_work_needs_no_less() {
+    let of = |value, low, high| Needed { value, low, high, uneven: false, blocks: 9 };
+    let (grown, record) = (of(21, Some(19), Some(21)), of(23, Some(15), Some(23)));
+    assert_eq!(grown.at_least(&record), of(23, Some(19), Some(23)));
+    assert_eq!(grown.at_least(&of(20, Some(20), None)), of(21, Some(20), None));
+}

@@ -92,8 +92,12 @@ impl QueuesAnswer {
         let today = self.held_out.today.mean_wait_s;
         let naive = self.sharing_alone(Sharing::OnePool).map(|pool| pool.later.mean_wait_s - today);
         let mut harmed = vec![Harm {
-            who: format!("{} of the jobs", format::percent(change.more_wait_share)),
-            how_much: format!("wait longer; {} wait less", format::percent(change.less_wait_share)),
+            who: "Jobs that wait longer".to_owned(),
+            how_much: format!(
+                "{} of all; {} wait less",
+                format::percent(change.more_wait_share),
+                format::percent(change.less_wait_share)
+            ),
         }];
 
         harmed.extend(self.held_out.stops().map(|stops| Harm { who: "Those that borrow".to_owned(), how_much: stops }));
@@ -116,7 +120,7 @@ impl QueuesAnswer {
                 naive: naive.map(|_| "one pool without shares".to_owned()),
             }),
             harmed,
-            confidence: if self.fidelity.is_close() { Confidence::Medium } else { Confidence::Low },
+            confidence: if self.fidelity.is_close() && self.cautions.is_empty() { Confidence::Medium } else { Confidence::Low },
             risk: format!("{} One later stretch was tested.", self.fidelity.sentence()),
             assumptions: vec![
                 "Users submit the same jobs at the same times, whatever they wait.".to_owned(),

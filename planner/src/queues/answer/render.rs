@@ -40,7 +40,7 @@ impl QueuesAnswer {
 
     fn summary(&self) -> Vec<String> {
         // First, as nothing that follows is worth more than the replay.
-        let mut said: Vec<String> = self.fidelity.caution().into_iter().collect();
+        let mut said = self.cautions.clone();
         said.push(self.action.clone());
         let held = &self.held_out;
         if self.chosen > 0 {
@@ -211,7 +211,18 @@ impl QueuesAnswer {
     /// What one pool without shares would do.
     fn naive(&self) -> Option<String> {
         let pool = self.sharing_alone(Sharing::OnePool).filter(|_| self.followed)?;
-        let why = if pool.allowed { "It was allowed, and cost more on the earlier jobs" } else { "It was not allowed" };
+        let chosen = self.setup()?.cost;
+        let why = if !pool.allowed {
+            "It was not allowed".to_owned()
+        } else if pool.cost > chosen {
+            "It was allowed, and cost more on the earlier jobs".to_owned()
+        } else {
+            let alike = self.candidates.iter().filter(|of| of.allowed && of.cost <= chosen).count() as u64;
+            format!(
+                "It was allowed, and cost no more on the earlier jobs: {} as good there, and the plan takes the first of its list, which changes the least",
+                format::counted(alike, "way is", "ways are")
+            )
+        };
         Some(format!(
             "One pool without shares, with nothing else changed, waits {} on average. {why}.",
             format::duration(pool.later.mean_wait_s)

@@ -23,7 +23,7 @@ use tracecast_analytics::time::format_rfc3339;
 use super::jobs::vcs_of;
 use super::place::NodePlaces;
 use super::recorded::{self, Recorded, usual_node};
-use super::site::Site;
+use super::site::{INFERRED, Site};
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Group, Outage, Vc};
 use crate::sim::host::HostRoom;
@@ -531,7 +531,7 @@ fn inferred(facts: &JobFacts<'_>, names: &[String], resource: Resource, text: &m
         )));
     }
     let what = format!(
-        "INFERRED: the source does not say how many {0} there are. These are the fewest nodes that hold what ran at once at the \
+        "{INFERRED}: the source does not say how many {0} there are. These are the fewest nodes that hold what ran at once at the \
          busiest moment, and the largest job; there may be more. Correct them before you rely on an answer.",
         resource.many()
     );
@@ -558,11 +558,12 @@ fn inferred(facts: &JobFacts<'_>, names: &[String], resource: Resource, text: &m
         let of_load = if too_few { work / span_s / LOAD } else { 0.0 };
         let nodes = (most.max(largest).max(of_load) / each - 1e-9).ceil().clamp(1.0, 1e7) as u32;
         text.push('\n');
-        let load = too_few.then(|| format!(" A load of {LOAD} takes {}.", format::compact(of_load)));
+        let load = too_few.then(|| format!("; a load of {LOAD} takes {}", format::compact(of_load)));
         comment(
             text,
             &format!(
-                "At most {} ran at once; the largest job asked for {}.{}",
+                "{} taken at once: {} at most; the largest job asked for {}{}.",
+                resource.many(),
                 format::compact(most),
                 format::compact(largest),
                 load.unwrap_or_default()

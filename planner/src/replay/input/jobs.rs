@@ -18,7 +18,7 @@ use super::near::{self, TopologyRules};
 use super::options::Options;
 use super::quota::QuotaFile;
 use super::recorded;
-use super::site::Site;
+use super::site::{INFERRED, Site};
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Vc};
 use crate::sim::policy::Scan;
@@ -29,6 +29,9 @@ use crate::sim::workload::{Shape, UNKNOWN_USER, Warm, Workload};
 const LISTED: usize = 5;
 /// VCs that are named where one of them was meant.
 const MANY: usize = 20;
+
+/// Share of the jobs, or of their time, from which a plan begins with what it leaves out.
+const WORTH_A_CAUTION: f64 = 0.01;
 
 /// What jobs without a VC are listed under.
 const NO_VC: &str = "no VC";
@@ -67,8 +70,53 @@ pub struct Loaded {
     pub asked_themselves: bool,
     /// Jobs that are not replayed.
     pub excluded: Vec<Excluded>,
+    /// What is wrong with the ground that a plan would stand on, in words: jobs that held the cluster and are not replayed, nodes that nobody has checked.
+    pub cautions: Vec<String>,
     /// What was assumed, in words.
     pub notes: Vec<String>,
+}
+
+/// Jobs that ran on the cluster and are not replayed, as they have no VC there.
+#[derive(Default)]
+struct Placeless {
+    jobs: u64,
+    gpu_s: f64,
+    /// By reason.
+    why: BTreeMap<&'static str, u64>,
+}
+
+impl Placeless {
+    fn count(&mut self, reason: &'static str, job: &Kept) {
+        self.jobs += 1;
+        self.gpu_s += gpu_s(job);
+        *self.why.entry(reason).or_default() += 1;
+    }
+
+    /// What is to be known of them beside those that are replayed, and whether a plan has to begin with it: they are a hundredth of the jobs or of the GPU time, or more.
+    fn told(&self, kept: &[Kept], resource: Resource) -> Option<(bool, String)> {
+        let kept_s: f64 = kept.iter().map(gpu_s).sum();
+        let all = self.jobs + kept.len() as u64;
+        let time = if self.gpu_s > 0.0 { self.gpu_s / (self.gpu_s + kept_s) } else { 0.0 };
+        let many = time.max(self.jobs as f64 / all.max(1) as f64) >= WORTH_A_CAUTION;
+        let why: Vec<String> =
+            self.why.iter().map(|(reason, jobs)| format!("{reason} ({})", format::count(*jobs))).collect();
+        (self.jobs > 0).then(|| {
+            let told = format!(
+                "**{} of {} are left out, with {} of the time of {}**: {}. What follows is of the others alone, as if these had held nothing.",
+                format::count(self.jobs),
+                format::counted(all, "job", "jobs"),
+                format::percent(time),
+                resource.many(),
+                why.join(", ")
+            );
+            (many, told)
+        })
+    }
+}
+
+/// Time of GPUs, or of what jobs compete for, that a job held.
+fn gpu_s(job: &Kept) -> f64 {
+    job.shape.as_gpus() * job.run_ms as f64 / 1000.0
 }
 
 #[derive(Default)]
@@ -130,6 +178,7 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         return Err(Error::NoJobs(format!("no job is of the VC `{unknown}`; the VCs of the jobs are {known}")));
     }
     let mut kept: Vec<Kept> = Vec::new();
+    let mut placeless = Placeless::default();
     let record_end_ms = facts.record_end.unwrap_or(i64::MIN);
     let cut_short = failure::cut_short(trace, record_end_ms);
     for row in 0..trace.jobs.len() {
@@ -137,8 +186,12 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         let job = keep(&facts, row, (options, resource), cut_short.get(key).copied(), &mut rounded).and_then(|job| {
             let named = trace.jobs.vc.get(row).map(str::to_owned);
             // With no VC anywhere, and a file that names one, that is the cluster.
-            let vc = named.or_else(|| nameless.clone()).ok_or("the VC is unknown")?;
+            let Some(vc) = named.or_else(|| nameless.clone()) else {
+                placeless.count("the VC is unknown", &job);
+                return Err("the VC is unknown");
+            };
             if !names.contains(&vc) {
+                placeless.count(no_place, &job);
                 return Err(no_place);
             }
             if options.vcs.as_ref().is_some_and(|wanted| !wanted.contains(&vc)) {
@@ -169,8 +222,9 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     kept.retain(|job| {
         let known = index.contains_key(job.vc.as_str());
         if !known {
-            reasons
-                .count("the size of the VC is unknown", trace.jobs.job_key.get(job.row as usize).unwrap_or_default());
+            let reason = "the size of the VC is unknown";
+            placeless.count(reason, job);
+            reasons.count(reason, trace.jobs.job_key.get(job.row as usize).unwrap_or_default());
         }
         known
     });
@@ -243,11 +297,23 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
             "Still running when the record was taken: {ran}, held in the replay for as long as is known and not counted."
         ));
     }
+    let mut cautions: Vec<String> = Vec::new();
+    match placeless.told(&kept, resource) {
+        Some((true, told)) => cautions.push(told),
+        Some((false, told)) => notes.push(told),
+        None => (),
+    }
+    cautions.extend(site.filter(|site| site.is_inferred()).map(|site| {
+        format!(
+            "**The nodes of {0} are a guess**: its head says that they were inferred from the jobs, so what is said of nodes and waits is of the guess. Correct them, and take the word {INFERRED} out of the file.",
+            site.file()
+        )
+    }));
     let nodes = site.map(|site| format!("the nodes of {}", site.file()));
     let quotas = options.quotas.as_ref().map(|_| "the quotas of a file".to_owned());
     let given: Vec<String> = [nodes, quotas].into_iter().flatten().collect();
     let given = (!given.is_empty()).then(|| given.join(" and "));
-    let mut loaded = Loaded { resource, cluster, recorded_cluster, given, notes, ..Loaded::default() };
+    let mut loaded = Loaded { resource, cluster, recorded_cluster, given, notes, cautions, ..Loaded::default() };
     loaded.workload.origin_ms = origin_ms;
     fill(&mut loaded, trace, &facts, &kept, options, there_before);
     if let Some(quotas) = &options.quotas {

@@ -147,6 +147,21 @@ struct Lie<'e> {
     domains: Option<&'e BTreeMap<String, String>>,
 }
 
+/// What a file says first whose nodes nobody has counted.
+pub(super) const INFERRED: &str = "INFERRED";
+
+impl VcEntry {
+    /// Whether two entries of a VC are of nodes that nothing tells apart.
+    fn is_the_same_as(&self, other: &Self) -> bool {
+        let kind = |entry: &Self| {
+            let of_node = (entry.gpus_per_node, entry.gpu_type.clone(), entry.cpus_per_node, entry.memory_gib_per_node);
+            (entry.name.get_ref().clone(), of_node, entry.topology.clone())
+        };
+        let apart_in_time = !self.sizes.is_empty() || !other.sizes.is_empty();
+        !apart_in_time && kind(self) == kind(other)
+    }
+}
+
 /// A checked `cluster.toml`.
 #[derive(Debug, Clone)]
 pub struct Site {
@@ -166,9 +181,15 @@ impl Site {
         if site.content.vc.is_empty() {
             return Err(site.wrong(0, "there is no [[vc]]; name at least one, or `*` for all".to_owned()));
         }
-        for vc in &site.content.vc {
+        for (position, vc) in site.content.vc.iter().enumerate() {
             let at = vc.name.span().start;
             let name = vc.name.get_ref();
+            if site.content.vc.iter().take(position).any(|before| before.is_the_same_as(vc)) {
+                return Err(site.wrong(
+                    at,
+                    format!("VC {name} stands there twice with nodes of one kind; write one [[vc]] with all of them, or another name"),
+                ));
+            }
             match (&vc.pool, vc.nodes) {
                 (Some(pool), None) => {
                     if !site.content.pool.iter().any(|known| known.name.get_ref() == pool) {
@@ -201,6 +222,11 @@ impl Site {
 
     fn wrong(&self, at: usize, what: String) -> Error {
         Error::File { file: self.file.clone(), line: line_of(&self.text, at), what }
+    }
+
+    /// Whether its head says that its nodes were [inferred](super::cluster_file) from the jobs.
+    pub fn is_inferred(&self) -> bool {
+        self.text.lines().any(|line| line.strip_prefix('#').is_some_and(|said| said.trim_start().starts_with(INFERRED)))
     }
 
     /// What it is called.

@@ -114,6 +114,67 @@ fn shapes_and_runs() {
     assert_eq!(short.keys, ["attempts"]);
 }
 
+/// Of 9 + 40 + 50 GPU-minutes 40 are of a job that names no VC, and 50 of one whose VC is not there: whoever plans with the rest has to hear of it.
+#[test]
+fn who_has_no_place_is_told_first() {
+    // A cluster of one VC takes jobs that name none.
+    let nodes = |name: &str| format!("[[vc]]\nname = \"{name}\"\nnodes = 2\n");
+    let site = Site::parse("cluster.toml", &[nodes("va"), nodes("vb")].concat()).unwrap();
+    let loaded = |trace: &Trace| load(trace, Some(&site), &Options::default()).unwrap();
+    let minutes = |key, vc: Option<&'static str>, run: i64| JobRow {
+        vc: vc.map(Into::into),
+        ..job(key, 1.0, NOON, NOON, NOON + run * MINUTE)
+    };
+    let here = ["a", "b", "c"].map(|key| minutes(key, Some("va"), 3));
+    let others =
+        [minutes("nobody's", None, 40), minutes("gone", Some("vz"), 50), job("cpu", 0.0, NOON, NOON, NOON + MINUTE)];
+    let found = loaded(&trace(&[&here[..], &others].concat()));
+    assert_eq!(
+        found.cautions,
+        [
+            "**2 of 5 jobs are left out, with 90.9 % of the time of GPUs**: the VC is not in the cluster (1), the VC is unknown (1). What follows is of the others alone, as if these had held nothing."
+        ]
+    );
+    assert_eq!(loaded(&trace(&here)).cautions, [""; 0]);
+    // One of 200 with as little time is told among the notes.
+    let mut many: Vec<JobRow<'_>> = vec![minutes("some", Some("va"), 3); 199];
+    many.push(minutes("nobody's", None, 3));
+    let found = loaded(&trace(&many));
+    assert!(
+        found.cautions.is_empty() && found.notes.iter().any(|note| note.starts_with("**1 of 200 jobs are left out"))
+    );
+}
+
+#[test]
+fn nodes_that_nobody_has_counted_are_told_first() {
+    let of = |text: &str| {
+        let site = Site::parse("cluster.toml", text).unwrap();
+        load(&trace(&[job("a", 1.0, NOON, NOON, NOON + MINUTE)]), Some(&site), &Options::default()).unwrap().cautions
+    };
+    let nodes = "[[vc]]\nname = \"va\"\nnodes = 2\n";
+    assert!(
+        of(&format!("# INFERRED: nobody knows.\n{nodes}"))
+            .concat()
+            .starts_with("**The nodes of cluster.toml are a guess**")
+    );
+    assert!(of(&format!("# Was inferred, and is right.\n{nodes}")).is_empty());
+}
+
+#[test]
+fn nodes_of_one_kind_stand_there_once() {
+    let parse = |second: &str| {
+        Site::parse(
+            "cluster.toml",
+            &format!("[[vc]]\nname = \"va\"\nnodes = 2\n\n[[vc]]\nname = \"{second}\nnodes = 3\n"),
+        )
+    };
+    let said = parse("va\"").unwrap_err().to_string();
+    assert!(said.contains("line 6") && said.contains("VC va stands there twice"), "{said}");
+    for other in ["vb\"", "va\"\ngpus_per_node = 4", "va\"\ngpu_type = \"v100\""] {
+        assert!(parse(other).is_ok(), "{other}");
+    }
+}
+
 /// Two nodes of one VC. Node n1 fails at 10 min and is back at 20 min. On it a job of 8 GPUs ran from noon, and then again from 20 to 50
 /// min; another ran until the failure and no more; on n2 one ran for 100 min.
 #[test]

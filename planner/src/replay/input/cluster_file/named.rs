@@ -17,6 +17,7 @@ use super::super::place::NodePlaces;
 use super::{CPUS_PER_NODE, POOL, comment, levels, lie, quoted, sized};
 use crate::error::{Error, Result};
 use crate::replay::input::recorded::usual_node;
+use crate::replay::input::site::INFERRED;
 use crate::sim::cluster::MAX_GPUS_PER_NODE;
 use crate::sim::host::HostRoom;
 
@@ -141,7 +142,7 @@ pub(super) fn write(
     comment(
         text,
         &format!(
-            "INFERRED: the source does not say which nodes there are. These are those that {} names, and others that jobs ran on. Correct them before you rely on an answer.",
+            "{INFERRED}: the source does not say which nodes there are. These are those that {} names, and others that jobs ran on. Correct them before you rely on an answer.",
             places.basis
         ),
     );

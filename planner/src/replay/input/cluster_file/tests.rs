@@ -192,7 +192,7 @@ fn it_is_told_where_few_jobs_say_when_they_ran() {
         "{file}"
     );
     // All are submitted at one moment: 10 GPUs for the hours that they run.
-    assert!(file.contains("A load of 0.7 takes 14.3.\n[[vc]]\nname = \"va\"\nnodes = 2\n"), "{file}");
+    assert!(file.contains("a load of 0.7 takes 14.3.\n[[vc]]\nname = \"va\"\nnodes = 2\n"), "{file}");
 }
 
 // `va` ran 8 + 4 GPUs at once, 12 in all: two nodes. `vb` never more than 1, and one job of 20 never started: three nodes.
@@ -212,11 +212,15 @@ fn without_a_record_it_is_inferred_from_use_and_says_so() {
     assert!(file.contains("# INFERRED: the source does not say how many GPUs there are."), "{file}");
     assert!(!file.contains("is not counted"), "{file}");
     assert!(
-        file.contains("# At most 12 ran at once; the largest job asked for 8.\n[[vc]]\nname = \"va\"\nnodes = 2\n"),
+        file.contains(
+            "# GPUs taken at once: 12 at most; the largest job asked for 8.\n[[vc]]\nname = \"va\"\nnodes = 2\n"
+        ),
         "{file}"
     );
     assert!(
-        file.contains("# At most 1 ran at once; the largest job asked for 20.\n[[vc]]\nname = \"vb\"\nnodes = 3\n"),
+        file.contains(
+            "# GPUs taken at once: 1 at most; the largest job asked for 20.\n[[vc]]\nname = \"vb\"\nnodes = 3\n"
+        ),
         "{file}"
     );
     assert!(
@@ -253,7 +257,7 @@ fn without_starts_the_nodes_are_those_of_a_load() {
     let jobs: Vec<JobRow> = (0..).zip(ids).map(unknown).collect();
     let file = text(&trace(&jobs, &[], &[]), &Wanted::default());
     assert!(file.contains("# Only 0 of 10 jobs have a recorded start and end"), "{file}");
-    assert!(file.contains("A load of 0.7 takes 114.\n[[vc]]\nname = \"va\"\nnodes = 15\n"), "{file}");
+    assert!(file.contains("a load of 0.7 takes 114.\n[[vc]]\nname = \"va\"\nnodes = 15\n"), "{file}");
 }
 
 // n1 and n3 lie in rack r2, n2 and n4 in r1: in the file r1 comes first, so the failed n3, which is the third of the list, is the last.
