@@ -84,7 +84,8 @@ impl NodeClass {
         )
     }
 
-    fn reference(self) -> Value {
+    /// What a pool says of it.
+    pub(crate) fn reference(self) -> Value {
         let (group, kind) = self.group_and_kind();
         let name = if self == Self::Unknown { FILL_IN } else { "default" };
         json!({"group": group, "kind": kind, "name": name})

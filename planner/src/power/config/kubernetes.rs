@@ -22,6 +22,7 @@ use tracecast_analytics::time::HOUR_MS;
 use super::nodes::{Nodes, expand};
 use super::{Rendered, refuse};
 use crate::error::{Error, Result};
+use crate::plan::node_pool::NodeClass;
 use crate::plan::slug::slug;
 use crate::power::plan::{PoolPlan, PowerPlan};
 use crate::yaml::stream;
@@ -29,8 +30,8 @@ use crate::yaml::stream;
 /// What is known of the site's Kubernetes.
 #[derive(Debug, Clone)]
 pub struct KubernetesOptions {
-    /// Karpenter: API group, kind and name of the class that says which machines a pool has.
-    pub node_class: (String, String, String),
+    /// Karpenter: the kind of class that says which machines a pool has.
+    pub(crate) node_class: NodeClass,
     /// cluster-autoscaler: label of nodes that names their group.
     pub group_label: String,
     /// Resource that a GPU is asked for by.
@@ -45,7 +46,7 @@ impl Default for KubernetesOptions {
     fn default() -> Self {
         let owned = str::to_owned;
         Self {
-            node_class: (owned("karpenter.k8s.aws"), owned("EC2NodeClass"), owned("default")),
+            node_class: NodeClass::Ec2,
             group_label: owned("eks.amazonaws.com/nodegroup"),
             gpu_resource: owned("nvidia.com/gpu"),
             namespace: owned("kube-system"),
@@ -194,7 +195,6 @@ fn quiet_hours(pool: &PoolPlan) -> Vec<(usize, usize)> {
 pub(super) fn karpenter(plan: &PowerPlan, options: &KubernetesOptions) -> Result<Rendered> {
     let mut warnings = Vec::new();
     let names = names(plan, &mut warnings)?;
-    let (group, kind, class) = &options.node_class;
     let mut documents = Vec::new();
     for (pool, name) in plan.pools.iter().zip(&names) {
         let may_go = u64::from(pool.total_nodes - pool.keep_idle.min(pool.total_nodes));
@@ -209,7 +209,7 @@ pub(super) fn karpenter(plan: &PowerPlan, options: &KubernetesOptions) -> Result
                 "budgets": budgets,
             },
             "template": {"spec": {
-                "nodeClassRef": {"group": group, "kind": kind, "name": class},
+                "nodeClassRef": options.node_class.reference(),
                 "requirements": [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}],
             }},
         });
