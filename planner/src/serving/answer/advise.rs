@@ -163,8 +163,15 @@ impl ServingAnswer {
             Some(ServingLooser { written, advised: true, .. }) => format!(
                 "give a looser target, of at least --target {written}, for which this log has a plan; or a faster replica, or a longer log"
             ),
-            Some(ServingLooser { written, .. }) => format!(
-                "give a looser target, of at least --target {written}, which settings keep, though the later half then speaks for no change; or a faster replica, or a longer log"
+            Some(ServingLooser { written, planned, .. }) => format!(
+                "give a looser target, of at least --target {written}, which settings keep, though the later half then speaks for no change{}; or a faster replica, or a longer log",
+                match planned.as_slice() {
+                    [_, .., last] => format!(
+                        ", as it does for each of {} that were planned, the last of them --target {last}",
+                        format::counted(planned.len() as u64, "target", "targets")
+                    ),
+                    _ => String::new(),
+                }
             ),
             None => "no target of up to five times these times was found that settings keep: take a faster replica, or a longer log".to_owned(),
         }

@@ -1,8 +1,9 @@
 //! Where nothing keeps the target: a looser one for which the same log has a plan.
 //!
 //! Times are loosened step by step from what a replica with nothing else to do takes, or from what was asked where that is more: the time to the first token, and the time between tokens where that is too short for any
-//! replica; then both. A step counts once a constant number keeps it with its reserve on the earlier half, also if a fifth more requests came. Of such steps the first few are planned in full, as the command would
-//! with that target, and the first that is advised is named. Where none is, the first that is kept is named as that.
+//! replica; then both. A step counts once a constant number keeps it with its reserve on the earlier half, also if a fifth more requests came. Of such steps the first three are planned in full, as the command would
+//! with that target, and the first that is advised is named. Where none of the times to the first token is, three steps of both times are planned too, and where none of those is, the first step that is kept is named as that. The answer has all
+//! that were planned: what lies beyond the last of them was not looked at.
 //!
 //! O(steps × choosing). Worked example: alone, the first token of 97.5 % takes 16.4 s. 17 s are kept and save too little; 20 s are advised: `ttft=20s`.
 
@@ -17,7 +18,7 @@ use crate::error::Result;
 
 /// How many times the least time is tried.
 const TIMES: [f64; 6] = [1.0, 1.2, 1.5, 2.0, 3.0, 5.0];
-/// Most targets that are planned in full.
+/// Most targets that are planned in full, of each way to loosen one.
 const MOST_PLANNED: usize = 3;
 /// Longest time that a target may name, seconds.
 const LONGEST_S: f64 = 86_400.0;
@@ -31,6 +32,8 @@ pub struct ServingLooser {
     pub written: String,
     /// Whether a setting is advised with it; else settings keep it where they are chosen, and the later half speaks for no change.
     pub advised: bool,
+    /// The targets that were planned in full, in the order in which they were tried; looser ones were not.
+    pub planned: Vec<String>,
 }
 
 /// A time with two digits, no less than it is: 16.43 s are 17 s.
@@ -58,6 +61,38 @@ fn steps(asked: ServingTarget, log: &ServingLogFigures, both: bool) -> Vec<Servi
     found
 }
 
+/// The first of some ways to loosen a target whose step is advised, else the first step that is kept at all; with the steps that were planned.
+///
+/// # Errors
+/// As planning a step.
+fn search(
+    ways: [&[ServingTarget]; 2],
+    is_kept: &dyn Fn(ServingTarget) -> bool,
+    is_advised: &dyn Fn(ServingTarget) -> Result<bool>,
+) -> Result<Option<ServingLooser>> {
+    let mut planned: Vec<ServingTarget> = Vec::new();
+    let told = |target: ServingTarget, advised: bool, planned: &[ServingTarget]| ServingLooser {
+        target,
+        written: target.written(),
+        advised,
+        planned: planned.iter().map(ServingTarget::written).collect(),
+    };
+    for steps in ways {
+        let before = planned.len();
+        for target in steps {
+            // What was planned needs no second look.
+            if planned.contains(target) || planned.len() >= before + MOST_PLANNED || !is_kept(*target) {
+                continue;
+            }
+            planned.push(*target);
+            if is_advised(*target)? {
+                return Ok(Some(told(*target, true, &planned)));
+            }
+        }
+    }
+    Ok(planned.first().map(|target| told(*target, false, &planned)))
+}
+
 /// A looser target than that of a case, which nothing keeps.
 ///
 /// # Errors
@@ -70,26 +105,11 @@ pub(super) fn looser(
 ) -> Result<Option<ServingLooser>> {
     let (first, both) = (steps(case.target, log, false), steps(case.target, log, true));
     // Both may be loosened at once already, and what nothing kept needs no second look.
-    let both = Some(both).filter(|both| *both != first);
-    for targets in std::iter::once(first).chain(both) {
-        let mut kept: Option<ServingTarget> = None;
-        let mut tried = 0;
-        for target in targets {
-            let case = ServingCase { target, ..*case };
-            if tried >= MOST_PLANNED || !is_enough(&case, split.earlier()) {
-                continue;
-            }
-            tried += 1;
-            kept = kept.or(Some(target));
-            if planned(&case, split, told, 0)?.verdict.is_advised() {
-                return Ok(Some(ServingLooser { target, written: target.written(), advised: true }));
-            }
-        }
-        if let Some(target) = kept {
-            return Ok(Some(ServingLooser { target, written: target.written(), advised: false }));
-        }
-    }
-    Ok(None)
+    let both: Vec<ServingTarget> = both.into_iter().filter(|target| !first.contains(target)).collect();
+    let with = |target: ServingTarget| ServingCase { target, ..*case };
+    search([&first, &both], &|target| is_enough(&with(target), split.earlier()), &|target| {
+        Ok(planned(&with(target), split, told, 0)?.verdict.is_advised())
+    })
 }
 
 #[cfg(test)]
@@ -127,5 +147,48 @@ mod tests {
         assert_eq!(written("ttft=20s,tpot=100ms", false)[0], "ttft=24s,tpot=100ms,share=0.95");
         assert_eq!(written("ttft=20s,tpot=10ms", false)[0], "ttft=20s,tpot=22ms,share=0.95");
         assert_eq!(written("ttft=20s,tpot=100ms", true)[0], "ttft=24s,tpot=120ms,share=0.95");
+    }
+
+    fn targets(ttft_s: &[f64], tpot_s: f64) -> Vec<ServingTarget> {
+        ttft_s.iter().map(|ttft_s| ServingTarget { ttft_s: *ttft_s, tpot_s, share: 0.95 }).collect()
+    }
+
+    /// Steps of the first token that are kept and not advised leave both times to be loosened, and each way has three plans.
+    #[test]
+    fn both_times_are_loosened_where_no_first_token_is_advised() {
+        let (first, both) = (targets(&[1.0, 2.0, 3.0, 4.0], 0.1), targets(&[1.0, 2.0, 3.0, 4.0], 0.2));
+        let tried = |advised: &dyn Fn(ServingTarget) -> bool| {
+            let kept = |target: ServingTarget| target.ttft_s > 1.0;
+            search([&first, &both], &kept, &|target| Ok(advised(target))).ok().flatten()
+        };
+        let found = tried(&|target| target.tpot_s > 0.1 && target.ttft_s > 2.0);
+        let planned = [
+            "ttft=2s,tpot=100ms",
+            "ttft=3s,tpot=100ms",
+            "ttft=4s,tpot=100ms",
+            "ttft=2s,tpot=200ms",
+            "ttft=3s,tpot=200ms",
+        ];
+        let planned: Vec<String> = planned.iter().map(|of| format!("{of},share=0.95")).collect();
+        assert!(
+            found
+                .as_ref()
+                .is_some_and(|found| found.advised && found.written == planned[4] && found.planned == planned),
+            "{found:?}"
+        );
+        // Nothing is advised: the first that is kept, and where the search ended.
+        let found = tried(&|_| false);
+        assert!(
+            found.as_ref().is_some_and(|found| !found.advised
+                && found.written == planned[0]
+                && found.planned.len() == 6
+                && found.planned[5] == "ttft=4s,tpot=200ms,share=0.95"),
+            "{found:?}"
+        );
+        assert!(matches!(search([&first, &both], &|_| false, &|_| Ok(true)), Ok(None)));
+        // A fourth step of one way is not planned.
+        let five = targets(&[2.0, 3.0, 4.0, 5.0, 6.0], 0.1);
+        let found = search([&five, &[]], &|_| true, &|target| Ok(target.ttft_s > 4.0));
+        assert!(found.is_ok_and(|found| found.is_some_and(|found| !found.advised && found.planned.len() == 3)));
     }
 }
