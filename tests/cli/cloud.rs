@@ -185,6 +185,12 @@ fn a_plan_without_prices_says_what_it_rests_on() {
     assert!(turn > 1.0 && turn < 3.0 && answer["price_turn"]["assumed"] == 3.0, "{}", answer["price_turn"]);
     let text = stdout(&tracecast(&ask)).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("This rests on an assumption: no price and no --price-ratio is given"), "{text}");
+    assert!(
+        text.contains(
+            "At the ratios tried, up to 3.00, with the place and all else as in this plan, spot is advised from about"
+        ),
+        "{text}"
+    );
     for (ratio, is_advised) in [(turn, true), (turn / 1.031, false)] {
         let ratio = ratio.to_string();
         let answer = of(&tracecast(&[&ask[..], &["--price-ratio", &ratio, "--format", "json"]].concat()));

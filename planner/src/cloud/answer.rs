@@ -84,9 +84,7 @@ pub fn json_schema() -> serde_json::Value {
 /// What is said of traces before anything is believed of them.
 pub(super) fn notes(series: &[SpotSeries]) -> Vec<String> {
     let mut notes = vec!["Availability is taken as known at each tick without asking for an instance.".to_owned()];
-    let unpriced =
-        series.iter().filter(|zone| zone.price.as_ref().is_none_or(|price| price.spot.iter().all(Option::is_none)));
-    if unpriced.count() > 0 {
+    if series.iter().any(|zone| !zone.is_priced()) {
         notes.push("Where no price is known, that of spot is taken as constant.".to_owned());
     }
     let listing: Vec<&str> = series

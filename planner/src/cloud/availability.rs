@@ -192,6 +192,11 @@ impl SpotSeries {
         Ok(series.collect())
     }
 
+    /// Whether prices are told, beside which the price ratio counts for nothing but on-demand that they leave out. Of prices without any of spot, each tick counts as without spot.
+    pub fn is_priced(&self) -> bool {
+        self.price.is_some()
+    }
+
     /// Whether at least `need` instances can be had, at a price that is known if prices are, tick by tick.
     pub fn up(&self, need: u32) -> Vec<bool> {
         let priced =

@@ -22,29 +22,27 @@ fn span(prices: impl Iterator<Item = f64>) -> Option<String> {
     })
 }
 
-/// Whether a zone has a price of spot.
-fn has_spot_price(zone: &SpotSeries) -> bool {
-    zone.price.as_ref().is_some_and(|price| price.spot.iter().any(Option::is_some))
-}
-
 /// What on-demand and spot cost in zones, as a clause that begins small.
 pub(super) fn prices_in_words(zones: &[&SpotSeries], request: &CloudRequest) -> String {
     let times = format::float(request.price_ratio, 2);
-    let priced: Vec<&ZonePrice> =
-        zones.iter().filter(|zone| has_spot_price(zone)).filter_map(|zone| zone.price.as_ref()).collect();
+    let by_ratio = match request.is_ratio_given {
+        true => "as --price-ratio says",
+        false => "which is an assumption as no price is given",
+    };
+    let priced: Vec<&ZonePrice> = zones.iter().filter_map(|zone| zone.price.as_ref()).collect();
     if priced.is_empty() {
         let own: Vec<SpotSeries> =
             zones.iter().map(|zone| SpotSeries { counts: Vec::new(), ..(*zone).clone() }).collect();
-        let said = match request.is_ratio_given {
-            true => format!("{times} times the spot price, as --price-ratio says"),
-            false => format!("{times} times the spot price, which is an assumption as no price is given"),
-        };
+        let said = format!("{times} times the spot price, {by_ratio}");
         return match span(listed_by_all(&own).into_iter()) {
             Some(listed) => format!("on-demand at {listed} dollars an hour, taken as {said}"),
             None => format!("on-demand at {said}"),
         };
     }
-    let spot = span(priced.iter().flat_map(|price| price.spot.iter().flatten().copied())).unwrap_or_default();
+    let spot = match span(priced.iter().flat_map(|price| price.spot.iter().flatten().copied())) {
+        Some(spot) => format!("spot at {spot} dollars an hour"),
+        None => "spot at no price, so that it is not used,".to_owned(),
+    };
     let told = span(priced.iter().filter_map(|price| price.on_demand));
     let guessed: Vec<f64> = priced
         .iter()
@@ -52,7 +50,7 @@ pub(super) fn prices_in_words(zones: &[&SpotSeries], request: &CloudRequest) -> 
         .filter_map(|price| price.on_demand_or(request.price_ratio))
         .collect();
     let guessed = span(guessed.into_iter());
-    let first = format!("taken as {times} times the first price of spot");
+    let first = format!("taken as {times} times the first price of spot, {by_ratio}");
     let on_demand = match (told, guessed) {
         (Some(told), None) => told,
         (Some(told), Some(guessed)) => format!("{told}, or {guessed} where it is not told, {first}"),
@@ -62,11 +60,11 @@ pub(super) fn prices_in_words(zones: &[&SpotSeries], request: &CloudRequest) -> 
     let others = match zones.len() - priced.len() {
         0 => String::new(),
         count => format!(
-            "; in {} without prices, on-demand at {times} times the spot price",
+            "; in {} without prices, on-demand at {times} times the spot price, {by_ratio}",
             format::counted(count as u64, "zone", "zones")
         ),
     };
-    format!("spot at {spot} dollars an hour and on-demand at {on_demand}{others}")
+    format!("{spot} and on-demand at {on_demand}{others}")
 }
 
 #[cfg(test)]
@@ -105,11 +103,17 @@ mod tests {
         let half = SpotSeries { price: Some(price(None)), ..zone.clone() };
         assert_eq!(
             said(&[&half], false),
-            "spot at 0.90 to 1.10 dollars an hour and on-demand at 2.70, taken as 3.00 times the first price of spot"
+            "spot at 0.90 to 1.10 dollars an hour and on-demand at 2.70, taken as 3.00 times the first price of spot, which is an assumption as no price is given"
         );
-        assert!(
-            said(&[&known, &zone], false).ends_with("in 1 zone without prices, on-demand at 3.00 times the spot price")
-        );
+        assert!(said(&[&half], true).ends_with("3.00 times the first price of spot, as --price-ratio says"));
+        assert!(said(&[&known, &zone], false).ends_with(
+            "in 1 zone without prices, on-demand at 3.00 times the spot price, which is an assumption as no price is given"
+        ));
+        // Prices of which none is of spot are prices all the same: the ratio stands for nothing, and spot is not used.
+        let unquoted = ZonePrice { spot: vec![None; 3], ..price(Some(3.0)) };
+        let unquoted = SpotSeries { price: Some(unquoted), ..zone.clone() };
+        assert_eq!(said(&[&unquoted], false), "spot at no price, so that it is not used, and on-demand at 3.00");
+        assert!(unquoted.is_priced() && unquoted.up(1) == [false; 3]);
         assert_eq!(said(&[&zone], true), "on-demand at 3.00 times the spot price, as --price-ratio says");
         assert!(said(&[&zone], false).ends_with("which is an assumption as no price is given"));
         let listed = SpotSeries { list_price: Some(4.0), ..zone };

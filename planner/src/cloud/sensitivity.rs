@@ -9,7 +9,8 @@
 //! the same policy that is told the truth. In one zone only.
 //!
 //! **Turn.** Where nobody said what on-demand costs, not even as a ratio, all rests on the ratio that is assumed. So the ratio is sought from which on spot is [worth] it, chosen and reported as in the plan: by halving
-//! between a ratio that says on-demand and one that says spot, until they are 3 % apart.
+//! between a ratio that says on-demand and one that says spot, until they are 3 % apart. The ratios tried are told, up to 50: between them nothing says that the advice changes once, as the choice of the policy may change too. The zone is
+//! that of the plan; at another ratio another could be chosen.
 //!
 //! O(cases × windows × programmes). Worked example: 2 h of work said and 3 h in truth, 3 h to the deadline, no spot. Greedy waits an hour, is on-demand for the two hours said and
 //! goes on: it ends at 4 h, an hour late, and costs 3 h of on-demand. Who knows of 3 h begins at once, ends in time, and costs the same.
@@ -47,7 +48,7 @@ const NEAR: f64 = 1.03;
 pub struct CloudPriceTurn {
     /// The ratio that is assumed.
     pub assumed: f64,
-    /// From here on spot is advised, to 3 %, and on-demand below, with all else as said; nothing where it is not up to `tried_to`.
+    /// From here on spot is advised, to 3 %, and on-demand below, at the ratios tried, in the zone of the plan and with all else as said; nothing where it is not up to `tried_to`.
     pub spot_from: Option<f64>,
     /// The highest ratio that was tried.
     pub tried_to: f64,
@@ -58,12 +59,13 @@ impl CloudPriceTurn {
     pub(super) fn in_words(&self) -> String {
         let ratio = |of: f64| format::float(of, 2);
         let said = match self.spot_from {
-            Some(from) => format!("from a ratio of about {} on spot is advised, and below it on-demand", ratio(from)),
-            None => format!("up to a ratio of {} on-demand is advised", ratio(self.tried_to)),
+            Some(from) => format!("spot is advised from about {} on, and on-demand below it", ratio(from)),
+            None => "on-demand is advised".to_owned(),
         };
         format!(
-            "**This rests on an assumption**: no price and no --price-ratio is given, so on-demand is taken to cost {} times what spot costs. With all else as said, {said}.",
-            ratio(self.assumed)
+            "**This rests on an assumption**: no price and no --price-ratio is given, so on-demand is taken to cost {} times what spot costs. At the ratios tried, up to {}, with the place and all else as in this plan, {said}.",
+            ratio(self.assumed),
+            ratio(self.tried_to)
         )
     }
 }
@@ -146,7 +148,7 @@ fn cheapest(tried: &[Attempt]) -> Option<CloudPolicy> {
 impl Tried<'_> {
     /// Whether prices are known, beside which the price ratio counts for nothing.
     fn is_priced(&self) -> bool {
-        self.zone.map_or_else(|| self.series.iter().any(|zone| zone.price.is_some()), |zone| zone.price.is_some())
+        self.zone.map_or_else(|| self.series.iter().any(SpotSeries::is_priced), SpotSeries::is_priced)
     }
 
     fn attempts(&self, job: &DeadlineJob, times: f64, windows: &[Window]) -> Result<Vec<Attempt>> {
