@@ -8,9 +8,30 @@ use clap::{Arg, Args, Command, ValueEnum};
 use tracecast_analytics::ingest;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::{Window, Written, Zone};
+use tracecast_planner::fleet::listed::TableFilter;
 use tracecast_planner::replay::growth::FACTORS;
 
 use crate::exit::Usage;
+
+/// Which rows of tables of prices are meant.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Tables {
+    /// Clouds of a table of prices that are offered, separated by commas, such as aws,gcp [default: all that it has]
+    #[arg(long, value_name = "CLOUDS", value_delimiter = ',', value_parser = entries(), help_heading = "Prices")]
+    pub(crate) provider: Vec<String>,
+    /// Regions or zones of a table of prices that are offered, separated by commas, such as us-east-1,us-central1 [default: all that it has]
+    ///
+    /// A row that names no region is then not offered.
+    #[arg(long, value_name = "REGIONS", value_delimiter = ',', value_parser = entries(), help_heading = "Prices")]
+    pub(crate) region: Vec<String>,
+}
+
+impl Tables {
+    /// As the planner takes it.
+    pub(crate) fn filter(&self) -> TableFilter {
+        TableFilter { providers: self.provider.clone(), regions: self.region.clone() }
+    }
+}
 
 /// How sources are read.
 #[derive(Debug, Clone, Default, Args)]

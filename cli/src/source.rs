@@ -1,17 +1,18 @@
 //! From what was typed to a trace: trace folders are loaded, anything else is read on the fly.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use tracecast_analytics::ingest::{self, ReadOptions, SourceMapping};
+use tracecast_analytics::ingest::{self, ReadOptions, SourceFile, SourceMapping};
 use tracecast_analytics::quality::{Ledger, Outcome};
 #[cfg(feature = "query")]
 use tracecast_analytics::query;
 use tracecast_analytics::report::markup::printable;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::{Trace, storage};
-use tracecast_planner::fleet::listed::ListedOffers;
-use tracecast_planner::fleet::offers::FleetOffers;
+use tracecast_planner::fleet::listed::TableFilter;
+use tracecast_planner::fleet::offers::{FleetOffers, ListedOffers};
 use tracecast_planner::replay::input::Site;
 use tracecast_predictors::interference::rates::{self, GangRate};
 
@@ -19,6 +20,9 @@ use crate::args::{Between, Reading};
 use crate::exit::Usage;
 use crate::output;
 use crate::progress::Bar;
+
+/// Most bytes of an offers file that comes through a pipe.
+const MOST_OFFERS: u64 = 16 << 20;
 
 /// Loads or reads `sources`, says on stderr what of them is not there, and makes it an error if no row could be used or
 /// `--strict` allows none to be missing. Quarantined rows go to the file `quarantine` before that.
@@ -227,53 +231,76 @@ pub(crate) fn text(path: &Path) -> Result<String> {
     Ok(storage::read_text(path)?)
 }
 
-/// The text of what `--prices` names if it is an offers file; `None` of a table of prices, which a reader knows by its header. It is read once, as a pipe has nothing to say a second time.
-fn offers_text(path: &Path) -> Result<Option<String>> {
-    let is_toml = path.extension().is_some_and(|of| of.eq_ignore_ascii_case("toml"));
-    let has_offers = |text: &String| text.lines().any(|line| matches!(line.trim(), "[[instance]]" | "[[owned]]"));
-    match text(path) {
-        Err(error) if is_toml => Err(error),
-        read => Ok(read.ok().filter(|text| is_toml || has_offers(text))),
-    }
+/// What `--prices` names.
+enum Priced {
+    /// The text of an offers file.
+    Offers(String),
+    /// Tables of prices, which a reader knows by their headers.
+    Tables(Vec<SourceFile>),
 }
 
-/// The instances of a table of prices; rows that could not be used are told, with file, line and remedy.
-fn listed(path: &Path) -> Result<ListedOffers> {
-    let trace = ingest::read(&ingest::expand(&[path.to_path_buf()])?, &ReadOptions::default())?;
+/// Whether a text holds the header of an entry of an offers file, perhaps with blanks within it or a comment behind it.
+fn has_offers(text: &str) -> bool {
+    let is_header = |line: &str| {
+        let bare: String = line.split('#').next().unwrap_or_default().split_whitespace().collect();
+        matches!(bare.as_str(), "[[instance]]" | "[[owned]]")
+    };
+    text.lines().any(is_header)
+}
+
+/// Tells an offers file from tables. A pipe is looked into and then read from its beginning on, as it has nothing to say a second time.
+fn priced(path: &Path) -> Result<Priced> {
+    if path.extension().is_some_and(|of| of.eq_ignore_ascii_case("toml")) {
+        return Ok(Priced::Offers(text(path)?));
+    }
+    let files = ingest::expand(&[path.to_path_buf()])?;
+    let [file] = files.as_slice() else { return Ok(Priced::Tables(files)) };
+    if !has_offers(&file.head()?.text) {
+        return Ok(Priced::Tables(files));
+    }
+    if !file.is_pipe() {
+        return Ok(Priced::Offers(text(path)?));
+    }
+    let mut whole = String::new();
+    let read = file.open(&())?.take(MOST_OFFERS + 1).read_to_string(&mut whole);
+    read.with_context(|| format!("read {}", path.display()))?;
+    if whole.len() as u64 > MOST_OFFERS {
+        bail!("{}: it has more than 16 MiB, the most that is read of an offers file", path.display());
+    }
+    Ok(Priced::Offers(whole))
+}
+
+/// A table of prices; rows that could not be used are told, with file, line and remedy, as is what its reader has to say.
+fn table(path: &Path, files: &[SourceFile]) -> Result<Trace> {
+    let trace = ingest::read(files, &ReadOptions::default())?;
     let left_out = trace.ledger.entries.iter().filter(|entry| entry.outcome == Outcome::Quarantined);
-    warn(
-        left_out
-            .map(|entry| {
-                let lines: Vec<String> = entry.examples.iter().map(|of| of.line.to_string()).collect();
-                let more = if entry.count > lines.len() as u64 { " …" } else { "" };
-                format!(
-                    "{}, line {}{more}: {} (rows left out: {}); {}",
-                    path.display(),
-                    lines.join(", "),
-                    entry.what,
-                    entry.count,
-                    entry.remedy
-                )
-            })
-            .collect(),
-    );
-    let found = ListedOffers::of(&trace);
-    if found.offers.is_empty() {
-        bail!(
-            "{}: no row has a price of an instance with whole GPUs on demand; name an offers file (TOML), or a table such as cloud-gpus.csv",
-            path.display()
-        );
-    }
-    Ok(found)
+    let told = left_out.map(|entry| {
+        let lines: Vec<String> = entry.examples.iter().map(|of| of.line.to_string()).collect();
+        let more = if entry.count > lines.len() as u64 { " …" } else { "" };
+        format!(
+            "{}, line {}{more}: {} (rows left out: {}); {}",
+            path.display(),
+            lines.join(", "),
+            entry.what,
+            entry.count,
+            entry.remedy
+        )
+    });
+    warn(told.chain(trace.notes.iter().cloned()).collect());
+    Ok(trace)
 }
 
-/// Offers: an offers file, a table of prices, or both, of which the file goes first; prices that are hardly meant are told.
-pub(crate) fn offers(paths: &[PathBuf]) -> Result<FleetOffers> {
-    let (mut files, mut tables): (Vec<(&PathBuf, String)>, Vec<&PathBuf>) = (Vec::new(), Vec::new());
+/// Offers: an offers file, tables of prices, or both, of which the file goes first; prices that are hardly meant are told.
+pub(crate) fn offers(paths: &[PathBuf], filter: &TableFilter) -> Result<FleetOffers> {
+    let mut files: Vec<(&PathBuf, String)> = Vec::new();
+    let (mut tables, mut named): (Vec<Trace>, Vec<String>) = (Vec::new(), Vec::new());
     for path in paths {
-        match offers_text(path)? {
-            Some(text) => files.push((path, text)),
-            None => tables.push(path),
+        match priced(path)? {
+            Priced::Offers(text) => files.push((path, text)),
+            Priced::Tables(sources) => {
+                tables.push(table(path, &sources)?);
+                named.push(path.display().to_string());
+            }
         }
     }
     if let [(first, _), (second, _), ..] = files.as_slice() {
@@ -284,17 +311,22 @@ pub(crate) fn offers(paths: &[PathBuf]) -> Result<FleetOffers> {
         );
         return Err(Usage(what).into());
     }
-    let mut table = Vec::new();
-    for path in &tables {
-        let found = listed(path)?;
-        warn(found.notes.iter().map(|note| format!("{}: {note}", path.display())).collect());
-        table.extend(found.offers);
+    if tables.is_empty() && *filter != TableFilter::default() {
+        let what = "--provider and --region pick rows of a table of prices, and --prices names none; leave them out, or name a table such as cloud-gpus.csv";
+        return Err(Usage(what.to_owned()).into());
     }
-    let offers = match (files.first(), tables.first()) {
-        (Some((file, text)), _) => FleetOffers::with_table(&file.display().to_string(), text, &table)?,
-        (None, Some(named)) => FleetOffers::with_table(&named.display().to_string(), "", &table)?,
-        (None, None) => return Err(Usage("--prices names no file".to_owned()).into()),
-    };
+    let named = named.join(", ");
+    let tell = |notes: &[String]| warn(notes.iter().map(|note| format!("{named}: {note}")).collect());
+    let found = ListedOffers::of(&tables.iter().collect::<Vec<_>>(), filter)?;
+    if found.offers.is_empty() && !tables.is_empty() {
+        tell(&found.notes);
+        bail!(
+            "{named}: no row has a price of an instance with whole GPUs on demand; name an offers file (TOML), or a table such as cloud-gpus.csv"
+        );
+    }
+    let (file, text) = files.first().map_or((named.clone(), ""), |(file, text)| (file.display().to_string(), text));
+    let offers = FleetOffers::with_table(&file, text, &found)?;
+    tell(&offers.notes);
     warn(offers.oddities());
     Ok(offers)
 }

@@ -115,6 +115,106 @@ fn a_table_of_prices_is_read_as_it_is() {
     );
 }
 
+/// Two days of SkyPilot's catalog: whole instances in two zones, and accelerators without their host, which cost less and are nothing that can be rented alone.
+const CATALOG: &str = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,GpuInfo,Price,SpotPrice,Region,AvailabilityZone\n\
+    p3.16xlarge,V100,8.0,64.0,488.0,,24.48,7.3,us-east-1,us-east-1a\n\
+    p3.16xlarge,V100,8.0,64.0,488.0,,24.00,7.3,us-east-1,us-east-1b\n\
+    ,V100,8.0,,,,9.92,4.0,us-central1,us-central1-a\n";
+
+#[test]
+fn an_accelerator_without_its_host_is_no_instance() {
+    let folder = Folder::new();
+    let (jobs, catalog) = (folder.file("cluster_log.csv", &hourly()), folder.file("aws_vms.csv", CATALOG));
+    let serverless = folder.file(
+        "serverless-gpus.csv",
+        "Vendor,GPU Type,GPU Arch,GPUs,GPU RAM,vCPUs,RAM,Per-Hour,Per-GPU\nDelta,V100 (16 GB),Volta,8,128,64,488,1.00,0.13\n",
+    );
+    let out = folder.path("out");
+    let ask = ["plan", "fleet", &jobs, "--prices", &catalog, "--prices", &serverless, "--format", "json", "--quiet"];
+    let output = tracecast(&ask);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let (answer, said) = (json(&stdout(&output)), stderr(&output));
+    let rows = answer["mix"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["price_per_h"] == 24.0 && row["provider"] == "aws"), "{rows:?}");
+    let notes = answer["notes"].to_string();
+    for told in [
+        "left out: 2 prices of accelerators without their host",
+        "left out: 1 price of GPUs that are billed while they are used",
+        "left out: 2 prices of spot",
+    ] {
+        assert!(said.contains(told) && notes.contains(told), "{told}: {said} {notes}");
+    }
+    // What the reader of the catalog has to say is told as well.
+    assert!(said.contains("1 rows name no instance type"), "{said}");
+    let refused = tracecast(&["plan", "fleet", &jobs, "--prices", &serverless]);
+    assert!(refused.status.code() == Some(1) && stderr(&refused).contains("(serverless)"), "{}", stderr(&refused));
+    // The pool names the instance type, which the second zone's name is not.
+    let reserved = folder.file(
+        "o.toml",
+        "[[instance]]\nname = \"p3.16xlarge 8xV100\"\ngpu = \"V100\"\ngpus = 8\non_demand = 20.0\nreserved = [{ months = 12, price = 10.0 }]\n",
+    );
+    let emit = ["--prices", &reserved, "--emit", "karpenter", "--emit-to", &out];
+    let output = tracecast(&[&ask[..], &emit].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    let row = &answer["mix"][0];
+    assert_eq!((&row["offer"], &row["instance_type"]), (&"p3.16xlarge 8xV100".into(), &"p3.16xlarge".into()));
+    assert!(stderr(&output).contains("left out: 1 instance of the tables that"), "{}", stderr(&output));
+    let pools = std::fs::read_to_string(folder.path("out/karpenter-nodepools.yaml")).unwrap();
+    assert!(pools.contains("\"p3.16xlarge\"") && !pools.contains("8xV100"), "{pools}");
+}
+
+#[test]
+fn clouds_and_regions_of_a_table_are_picked() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", &hourly());
+    let table = folder.file(
+        "cloud-gpus.csv",
+        "Cloud,GPU Type,GPU Arch,GPUs,GPU RAM,vCPUs,RAM,On-demand,Per-GPU,Spot,Name\n\
+         AWS,V100 (16 GB),Volta,8,128,64,488,24.00,3.00,,p3.16xlarge\n\
+         Cheap,V100 (16 GB),Volta,8,128,64,488,4.00,0.50,,v8\n",
+    );
+    let catalog = folder.file("aws_vms.csv", CATALOG);
+    let planned = |more: &[&str]| {
+        let ask = ["plan", "fleet", &jobs, "--prices", &table, "--format", "json", "--quiet"];
+        tracecast(&[&ask[..], more].concat())
+    };
+    let answer = |more: &[&str]| {
+        let output = planned(more);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let answer = json(&stdout(&output));
+        (answer["mix"][0]["offer"].as_str().unwrap().to_owned(), answer["notes"].to_string())
+    };
+    let (offer, notes) = answer(&[]);
+    assert!(
+        offer == "v8" && notes.contains("instances of 2 clouds are in one pool a GPU type (aws, cheap)"),
+        "{notes}"
+    );
+    let (offer, notes) = answer(&["--provider", "aws"]);
+    assert_eq!(offer, "p3.16xlarge");
+    assert!(notes.contains("instances of aws are offered alone; left out: 1 price of other clouds"), "{notes}");
+    let (_, notes) = answer(&["--prices", &catalog, "--provider", "aws", "--region", "us-east-1"]);
+    assert!(notes.contains("instances of aws in us-east-1 are offered alone; left out: 2 prices"), "{notes}");
+    let refused = planned(&["--provider", "azure"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("`azure` is no cloud of the tables of prices; there are aws, cheap"));
+    let offers = folder.file("o.toml", OFFERS);
+    let refused = tracecast(&["plan", "fleet", &jobs, "--prices", &offers, "--region", "us-east-1"]);
+    assert!(stderr(&refused).contains("--prices names none; leave them out"), "{}", stderr(&refused));
+}
+
+/// Offers that are called by no `.toml`, with a comment behind the header.
+#[test]
+fn offers_are_known_by_their_headers() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", &hourly());
+    for header in ["[[instance]] # what we rent", "  [[ instance ]]"] {
+        let offers = folder.file("offers", &OFFERS.replace("[[instance]]", header));
+        let output = tracecast(&["plan", "fleet", &jobs, "--prices", &offers, "--quiet"]);
+        assert!(output.status.success(), "{header}: {}", stderr(&output));
+    }
+}
+
 #[test]
 fn the_answer_as_text() {
     let output = tracecast(&SAMPLE);

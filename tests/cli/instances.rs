@@ -77,6 +77,32 @@ fn a_table_of_prices_is_read_as_it_is() {
     assert!(stderr(&output).contains("left out: 2 prices of spot"), "{}", stderr(&output));
 }
 
+/// A task for SkyPilot asks for the instance type, which the name of an offer may not be; where a table has none, it is left to be filled in.
+#[test]
+fn a_task_asks_for_an_instance_type() {
+    let folder = Folder::new();
+    let rates = folder.file("rates.csv", RATES);
+    let table = folder.file(
+        "cloud-gpus.csv",
+        "Cloud,GPU Type,GPU Arch,GPUs,GPU RAM,vCPUs,RAM,On-demand,Per-GPU,Spot,Name\n\
+         AWS,K80,Kepler,1,12,4,61,0.90,0.90,,x\n\
+         AWS,V100 (16 GB),Volta,1,16,8,61,3.06,3.06,,x\n\
+         Lambda,P100,Pascal,1,16,4,30,0.40,0.40,,\n",
+    );
+    let to = folder.path("out");
+    let ask =
+        ["plan", "instances", &rates, "--prices", &table, "--start", "0s", "--emit", "skypilot", "--emit-to", &to];
+    let task = |more: &[&str]| {
+        let output = tracecast(&[&ask[..], &["--run", "vision=1000000", "--force"], more].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        std::fs::read_to_string(PathBuf::from(&to).join("vision.yaml")).unwrap()
+    };
+    let named = task(&["--provider", "aws"]);
+    assert!(named.contains("\"instance_type\": \"x\"") && !named.contains("1xV100"), "{named}");
+    let bare = task(&["--provider", "lambda"]);
+    assert!(bare.contains("\"instance_type\": \"FILL-IN\"") && bare.contains("IT CANNOT BE LAUNCHED YET"), "{bare}");
+}
+
 #[test]
 fn spot_budget_and_limits_change_the_choice() {
     let folder = Folder::new();

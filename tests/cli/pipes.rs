@@ -91,6 +91,35 @@ fn offers_through_a_pipe_are_read_once() {
     assert!(json(&stdout(&output))["mix"].as_array().is_some_and(|mix| !mix.is_empty()));
 }
 
+/// So is a table of prices, beside an offers file that comes from another pipe.
+#[cfg(unix)]
+#[test]
+fn a_table_of_prices_through_a_pipe_is_read_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (table, own) = (dir.path().join("cloud-gpus.csv"), dir.path().join("own"));
+    let head = "Cloud,GPU Type,GPU Arch,GPUs,GPU RAM,vCPUs,RAM,On-demand,Per-GPU,Spot,Name\n";
+    let types = ["A100-80GB", "V100", "RTX-3090", "T4", "H100", "A100", "A10", "P100"];
+    let row = |gpu: &&str| format!("AWS,{gpu},Ampere,8,640,96,1152,40.97,5.12,,{gpu}.24xlarge\n");
+    std::fs::write(&table, head.to_owned() + &types.iter().map(row).collect::<String>()).unwrap();
+    std::fs::write(&own, "[[owned]]\nname = \"own\"\ngpu = \"T4\"\ngpus = 8\nprice = 90000\nyears = 5\n").unwrap();
+    let (table, own, sample) = (table.display(), own.display(), root().join("datasets/sample"));
+    let asked = format!("$TRACECAST plan fleet {} --quiet --format json --prices", sample.display());
+    let mix = |script: String| {
+        let output = bash(&script);
+        assert!(output.status.success(), "{script}: {}", stderr(&output));
+        json(&stdout(&output))["mix"].clone()
+    };
+    let direct = mix(format!("{asked} {table} --prices {own}"));
+    assert!(direct.as_array().is_some_and(|mix| !mix.is_empty()));
+    for script in [
+        format!("{asked} <(cat {table}) --prices {own}"),
+        format!("{asked} /dev/stdin --prices {own} < {table}"),
+        format!("cat {table} | {asked} /dev/stdin --prices <(cat {own})"),
+    ] {
+        assert_eq!(mix(script.clone()), direct, "{script}");
+    }
+}
+
 #[test]
 fn parquet_through_a_pipe_is_refused_as_that() {
     let output = piped(&["rollup", "-"], &[b"PAR1".as_slice(), &[0; 100]].concat());

@@ -14,8 +14,8 @@ fn catalogs_of_three_clouds() {
       provider=aws zone=us-east-1f instance=p3.8xlarge gpu_type=V100 gpus=4 usd_per_h=12.24 kind=ondemand
       provider=aws zone=us-east-1a instance=m5.large usd_per_h=0.096 kind=ondemand
       provider=aws zone=us-east-1a instance=m5.large usd_per_h=0.04 kind=spot
-      provider=aws zone=us-central1-a gpu_type=A100 gpus=1 usd_per_h=2.9 kind=ondemand
-      provider=aws zone=us-central1-a gpu_type=A100 gpus=1 usd_per_h=1.2 kind=spot
+      provider=aws zone=us-central1-a gpu_type=A100 gpus=1 usd_per_h=2.9 kind=accelerator
+      provider=aws zone=us-central1-a gpu_type=A100 gpus=1 usd_per_h=1.2 kind=accelerator_spot
       provider=runpod zone=CA instance=1x_RTX4090_SECURE gpu_type=RTX4090 gpus=1 gpu_mem_bytes=25769803776 usd_per_h=0.69 kind=ondemand
       provider=runpod zone=CA instance=1x_RTX4090_SECURE gpu_type=RTX4090 gpus=1 gpu_mem_bytes=25769803776 usd_per_h=0.69 kind=spot
       provider=vast zone=Oslo, NO instance=half gpu_type=A10 gpus=0.5 usd_per_h=0.5 kind=ondemand

@@ -486,7 +486,7 @@ tables! {
         ts: time,
         #[doc = "Price of the instance, US dollars per hour."]
         usd_per_h: num,
-        #[doc = "`ondemand`, `spot` or `reserved`."]
+        #[doc = "`ondemand`, `spot` or `reserved`, all of a whole instance; `accelerator` and `accelerator_spot` of its GPUs without their host; `serverless` of GPUs that are billed while they are used."]
         kind: label,
     }
     #[doc = "one row a zone and moment: spot instances to be had."]

@@ -8,7 +8,7 @@ use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_planner::burst::answer::{BurstAnswer, BurstRequest};
 use tracecast_planner::burst::heldout::{BurstTerms, OwnNodes};
 
-use crate::args::{Reading, TIMES, duration};
+use crate::args::{Reading, TIMES, Tables, duration};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::simulate::predictions;
 use crate::cmd::{describe, fleet};
@@ -45,6 +45,8 @@ pub(crate) struct PlanBurst {
     /// A table of prices as `tracecast formats` lists them (cloud-gpus.csv, or SkyPilot's vms.csv) can stand in its place or beside it; then what the file says goes first. A table knows no nodes of one's own.
     #[arg(long, value_name = "FILE", required = true, help_heading = "Prices")]
     pub(crate) prices: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tables: Tables,
     /// What the nodes of the pool are, the cheapest of that kind [default: bought where the offers have such, else reserved]
     #[arg(long, value_enum, value_name = "WHAT", help_heading = "Prices")]
     pub(crate) own: Option<Own>,
@@ -91,7 +93,7 @@ pub(crate) fn plan(asked: &PlanBurst, quiet: bool) -> Result<()> {
     }
     let window = Window::new(["--eval-from", "the end"], asked.eval_from.as_ref(), None)?;
     let predictions = predictions(asked.predictions.as_deref())?;
-    let offers = source::offers(&asked.prices)?;
+    let offers = source::offers(&asked.prices, &asked.tables.filter())?;
     let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NEEDED)?;
     let title = describe::title(&trace, &asked.sources);
     let (eval_from_ms, _) = window.resolve(&Zone::named(&trace.zone)?)?;

@@ -14,6 +14,7 @@ use tracecast_planner::defer::heldout::DeferTerms;
 use tracecast_planner::defer::job::DeferClassBy;
 use tracecast_planner::defer::power;
 use tracecast_planner::defer::series::{HourSeries, HourValue};
+use tracecast_planner::fleet::listed::TableFilter;
 
 use crate::args::{Reading, TIMES, duration, within};
 use crate::cmd::answer::{self, Answering};
@@ -215,7 +216,11 @@ pub(crate) fn plan(asked: &PlanDefer, quiet: bool) -> Result<()> {
     }
     let window = Window::new(["--eval-from", "the end"], asked.eval_from.as_ref(), None)?;
     let predictions = predictions(asked.predictions.as_deref())?;
-    let offers = asked.prices.as_ref().map(|path| source::offers(std::slice::from_ref(path))).transpose()?;
+    let offers = asked
+        .prices
+        .as_ref()
+        .map(|path| source::offers(std::slice::from_ref(path), &TableFilter::default()))
+        .transpose()?;
     let trace = source::open(&asked.sources, &asked.reading, None, quiet)?;
     let (hours, energy) = hours(asked, &trace)?;
     if let (Some((_, paid)), Some(offers)) = (&energy, &offers)

@@ -15,7 +15,7 @@ use tracecast_planner::fleet::emit;
 use tracecast_planner::fleet::heldout::KnownOffers;
 use tracecast_planner::fleet::offers::FleetOffers;
 
-use crate::args::{Reading, TIMES, duration, factor, within};
+use crate::args::{Reading, TIMES, Tables, duration, factor, within};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::cmd::emitting::{Audience, Emitting};
@@ -69,6 +69,8 @@ pub(crate) struct PlanFleet {
     /// A table of prices as `tracecast formats` lists them (cloud-gpus.csv, or SkyPilot's vms.csv) can stand in its place or beside it; then what the file says goes first.
     #[arg(long, value_name = "FILE", required = true, help_heading = "Prices")]
     pub(crate) prices: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tables: Tables,
     /// Time that is planned for, in months: a longer commitment counts as paid to its end within it
     #[arg(long, value_name = "MONTHS", default_value_t = 12.0, value_parser = months, help_heading = "Prices")]
     pub(crate) horizon: f64,
@@ -118,7 +120,7 @@ fn gpus(text: &str) -> Result<f64, &'static str> {
 
 /// The offers as they were known before and after the split: traces of spot are cut in the middle.
 fn offers(asked: &PlanFleet, quiet: bool) -> Result<KnownOffers> {
-    let mut known = KnownOffers::of(source::offers(&asked.prices)?);
+    let mut known = KnownOffers::of(source::offers(&asked.prices, &asked.tables.filter())?);
     for at in 0..known.all.instances.len() {
         let trace = known.all.instances.get(at).and_then(|offer| offer.spot.as_ref()?.trace.clone());
         let Some(name) = trace else { continue };

@@ -13,7 +13,7 @@ use tracecast_planner::instances::job::{self, RentedJob};
 use tracecast_planner::instances::option::RentTerms;
 use tracecast_planner::instances::scaling::ScalingTable;
 
-use crate::args::{duration, within};
+use crate::args::{Tables, duration, within};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::emitting::{Audience, Emitting};
 use crate::exit::Usage;
@@ -87,6 +87,8 @@ pub(crate) struct PlanInstances {
     /// A table of prices as `tracecast formats` lists them (cloud-gpus.csv, or SkyPilot's vms.csv) can stand in its place or beside it; then what the file says goes first.
     #[arg(long, value_name = "FILE", required = true, help_heading = "Prices")]
     pub(crate) prices: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tables: Tables,
     /// Put jobs without a deadline on spot where it is cheaper
     #[arg(long, help_heading = "Prices")]
     pub(crate) spot: bool,
@@ -145,7 +147,7 @@ pub(crate) fn plan(asked: &PlanInstances, quiet: bool) -> Result<()> {
     let table = ScalingTable::of(&rates);
     let deadline_s = asked.deadline.map(|ms| ms as f64 / 1e3);
     let jobs = asked.asked.read(&table, deadline_s)?;
-    let offers = source::offers(&asked.prices)?;
+    let offers = source::offers(&asked.prices, &asked.tables.filter())?;
     let of_trace = |offer: &&InstanceOffer| offer.spot.as_ref().is_some_and(|spot| spot.trace.is_some());
     if let Some(offer) = offers.instances.iter().find(of_trace).filter(|_| asked.spot) {
         let what = format!(

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use tracecast_analytics::ingest::{self, SourceFile};
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_planner::cloud::availability::SpotSeries;
+use tracecast_planner::fleet::listed::TableFilter;
 use tracecast_planner::serving::answer::{ServingAnswer, ServingReplica, ServingRequest};
 use tracecast_planner::serving::choose::ServedStandard;
 use tracecast_planner::serving::emit;
@@ -133,7 +134,11 @@ pub(crate) fn plan(asked: &PlanServing, quiet: bool) -> Result<()> {
     let window = Window::new(["--eval-from", "the end"], asked.eval_from.as_ref(), None)?;
     let table = asked.service.display().to_string();
     let service = ReplicaService::parse(&table, &source::text(&asked.service)?)?;
-    let offers = asked.prices.as_ref().map(|path| source::offers(std::slice::from_ref(path))).transpose()?;
+    let offers = asked
+        .prices
+        .as_ref()
+        .map(|path| source::offers(std::slice::from_ref(path), &TableFilter::default()))
+        .transpose()?;
     let replica = ServingReplica::of(&service, &table, offers.as_ref())?;
     if let (Some(trace), None) = (&asked.spot, replica.spot_per_h) {
         let what = format!("--spot {}: the offers file has no price of spot; write one", trace.display());

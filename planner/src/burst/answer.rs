@@ -399,7 +399,8 @@ impl BurstAnswer {
         let teller = Teller { gpus: &gpus, most_ms: terms.most_ms };
         let near = within_twice(&all, &predicted_s, split.split_ms());
         let odd = offers.oddities().into_iter().map(|odd| format!("A price is odd. {odd}"));
-        let notes: Vec<String> = odd.chain(notes(&jobs, span, &split, request, told, &day)).collect();
+        let notes: Vec<String> =
+            odd.chain(offers.notes_in_words()).chain(notes(&jobs, span, &split, request, told, &day)).collect();
         let planned = |terms: &BurstTerms, tested: &[TestedBurst]| -> Result<Self> {
             let held_out = tested::told(tested, &split, terms, &teller, &day, near)?;
             let forward = forward::plan(&BurstCase { terms, ..case }, &supplies, &split, &teller)?;

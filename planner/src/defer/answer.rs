@@ -451,6 +451,7 @@ fn one_type(facts: &JobFacts<'_>) -> FleetOffers {
         instances: Vec::new(),
         owned: Vec::new(),
         pools: vec![pool],
+        notes: Vec::new(),
     }
 }
 

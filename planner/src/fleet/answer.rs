@@ -106,6 +106,8 @@ pub struct FleetMixRow {
     pub gpu: String,
     /// The instance or node, as the offers file calls it.
     pub offer: String,
+    /// Instance type as its provider calls it, if the offers tell it; none of own nodes.
+    pub instance_type: Option<String>,
     /// Zone.
     pub zone: Option<String>,
     /// Whose the instance is, as the offers file or the form of its zone's name tells it; none of own nodes.
@@ -364,7 +366,7 @@ impl FleetAnswer {
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
-            notes: odd.chain(notes(&jobs, span, &split, request, &day)).collect(),
+            notes: odd.chain(offers.all.notes_in_words()).chain(notes(&jobs, span, &split, request, &day)).collect(),
             currency: offers.all.currency.clone(),
             offers: offers.all.file.clone(),
             horizon_months: request.horizon_months,

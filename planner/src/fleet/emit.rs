@@ -4,7 +4,7 @@
 //!
 //! **Karpenter** (`karpenter.sh/v1`): up to three node pools a GPU type. Nodes that a commitment pays for are on-demand nodes to Karpenter, so that pool comes first
 //! (the greatest weight) and its limit is the GPUs that are committed to; then spot; then on-demand. Each names its instance types, its zones where all are known, its
-//! capacity type, its provider's kind of class, and its limit of GPUs: the most that the record needed at once. Nodes of one's own are no instances, and are in the list alone.
+//! capacity type, its provider's kind of class, and its limit of GPUs: the most that the record needed at once. An instance type that the offers do not tell is left to be filled in. Nodes of one's own are no instances, and are in the list alone.
 //!
 //! O(rows). Worked example: 4 instances of 8 GPUs reserved are the limit `nvidia.com/gpu: 32` of the pool `v100-reserved`.
 
@@ -14,7 +14,7 @@ use super::answer::{BoughtAs, FleetAnswer, FleetMixRow};
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
 use crate::plan::emitted::{number, table};
-use crate::plan::node_pool::{NodeClass, NodePool, POOLS, within};
+use crate::plan::node_pool::{FILL_IN, NodeClass, NodePool, POOLS, within};
 use crate::plan::slug::slug;
 use crate::yaml::stream;
 
@@ -107,9 +107,12 @@ fn pool(name: &str, how: BoughtAs, weight: u32, rows: &[&FleetMixRow]) -> Result
         BoughtAs::Spot => "spot",
         BoughtAs::OnDemand => "on-demand",
     };
-    let mut types: Vec<&str> = rows.iter().map(|row| row.offer.as_str()).collect();
+    let mut types: Vec<&str> = rows.iter().map(|row| row.instance_type.as_deref().unwrap_or(FILL_IN)).collect();
     types.sort_unstable();
     types.dedup();
+    let mut untold: Vec<&str> =
+        rows.iter().filter(|row| row.instance_type.is_none()).map(|row| row.offer.as_str()).collect();
+    untold.dedup();
     let mut zones: Vec<&str> = rows.iter().filter_map(|row| row.zone.as_deref()).collect();
     let all_zoned = zones.len() == rows.len();
     zones.sort_unstable();
@@ -138,7 +141,14 @@ fn pool(name: &str, how: BoughtAs, weight: u32, rows: &[&FleetMixRow]) -> Result
         ),
         BoughtAs::Reserved | BoughtAs::Owned => format!("Nodes that commitments pay for, taken first: {limit} GPUs."),
     };
-    let about = format!("{about}\nInstance types are the names of the offers file. {}", class.to_do());
+    let types = match untold.as_slice() {
+        [] => "Instance types are those of the offers.".to_owned(),
+        names => format!(
+            "IT CANNOT BE APPLIED YET: the offers tell no instance type of {}. Put what your provider calls it in place of {FILL_IN}.",
+            names.join(", ")
+        ),
+    };
+    let about = format!("{about}\n{types} {}", class.to_do());
     let pool = NodePool {
         name: format!("{name}-{suffix}"),
         weight,
@@ -157,12 +167,11 @@ fn pool(name: &str, how: BoughtAs, weight: u32, rows: &[&FleetMixRow]) -> Result
 mod tests {
     use super::*;
 
-    /// The class of nodes is the provider's; of several providers there is no pool, and of an unknown one the class is left to be filled in.
-    #[test]
-    fn a_pool_is_of_one_provider() {
-        let row = |provider: Option<&str>| FleetMixRow {
+    fn row(provider: Option<&str>, instance_type: Option<&str>) -> FleetMixRow {
+        FleetMixRow {
             gpu: "V100".to_owned(),
-            offer: "a".to_owned(),
+            offer: "a 8xV100".to_owned(),
+            instance_type: instance_type.map(str::to_owned),
             zone: None,
             provider: provider.map(str::to_owned),
             how: BoughtAs::OnDemand,
@@ -176,9 +185,32 @@ mod tests {
             price_per_h: 1.0,
             overhead: 1.0,
             cost_per_month: 1.0,
+        }
+    }
+
+    /// A pool holds instance types, never the names of offers, which no cloud knows; one that nobody tells is left to be filled in, and said so.
+    #[test]
+    fn a_pool_names_instance_types() {
+        let of = |types: &[Option<&str>]| {
+            let rows: Vec<FleetMixRow> = types.iter().map(|of| row(Some("aws"), *of)).collect();
+            let found = pool("v100", BoughtAs::OnDemand, 10, &rows.iter().collect::<Vec<_>>());
+            found
+                .map(|(about, object)| (object["spec"]["template"]["spec"]["requirements"][1]["values"].clone(), about))
         };
+        let known = of(&[Some("p3.16xlarge"), Some("p3.16xlarge")]);
+        assert!(
+            known.is_ok_and(|(types, about)| types == serde_json::json!(["p3.16xlarge"]) && !about.contains("CANNOT"))
+        );
+        let half = of(&[Some("p3.16xlarge"), None]);
+        assert!(half.is_ok_and(|(types, about)| types == serde_json::json!(["FILL-IN", "p3.16xlarge"])
+            && about.contains("IT CANNOT BE APPLIED YET: the offers tell no instance type of a 8xV100.")));
+    }
+
+    /// The class of nodes is the provider's; of several providers there is no pool, and of an unknown one the class is left to be filled in.
+    #[test]
+    fn a_pool_is_of_one_provider() {
         let class = |whose: &[Option<&str>]| {
-            let rows: Vec<FleetMixRow> = whose.iter().map(|of| row(*of)).collect();
+            let rows: Vec<FleetMixRow> = whose.iter().map(|of| row(*of, Some("a"))).collect();
             let found = pool("v100", BoughtAs::OnDemand, 10, &rows.iter().collect::<Vec<_>>());
             found.map(|(about, object)| (about, object["spec"]["template"]["spec"]["nodeClassRef"]["kind"].clone()))
         };

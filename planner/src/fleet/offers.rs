@@ -10,6 +10,7 @@
 //! also = ["V100-SXM2"]
 //! gpus = 4
 //! zone = "example-1a"
+//! instance_type = "4v100.large"       # as the provider calls it; where it is left out, the name stands for it
 //! provider = "example"               # aws, gcp, azure or another; where it is left out, the form of the zone's name tells it
 //! on_demand = 10.0                    # an hour of an instance
 //! reserved = [{ months = 12, price = 6.0 }]
@@ -24,12 +25,17 @@
 //! ```
 //!
 //! Instances of one `gpu` are one **pool**: a job of that type runs on any of them. A pool needs an on-demand price, as what is neither reserved nor on spot has
-//! nowhere else to run. A [table of prices](super::listed) can stand beside the file or in place of it. Nothing is assumed where a price is missing, and a price of 0 is an error. The guide `cli/guide/fleet.md` has every key.
+//! nowhere else to run. [Tables of prices](super::listed) can stand beside the file or in place of it. Nothing is assumed where a price is missing, and a price of 0 is an error. The guide `cli/guide/fleet.md` has every key.
 //!
 //! O(text). Worked example: the file above is one pool, V100, whose on-demand costs 10 / 4 = 2.5 USD for an hour of a GPU.
 
+mod table;
+
 use serde::Deserialize;
 use toml::Spanned;
+
+pub(super) use self::table::plain_name;
+pub use self::table::{ListedOffer, ListedOffers};
 
 use crate::cloud::infra::infra;
 use crate::error::{Error, Result};
@@ -72,6 +78,8 @@ pub struct SpotOffer {
 pub struct InstanceOffer {
     /// Its name, unique in the file.
     pub name: String,
+    /// Its instance type, as its provider calls it, if that is known.
+    pub instance_type: Option<String>,
     /// GPU type.
     pub gpu: String,
     /// GPUs of an instance.
@@ -88,15 +96,6 @@ pub struct InstanceOffer {
     pub reserved: Vec<ReservedOffer>,
     /// Spot.
     pub spot: Option<SpotOffer>,
-}
-
-/// An instance of a table of prices, and other names of its GPUs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ListedOffer {
-    /// The instance.
-    pub offer: InstanceOffer,
-    /// What jobs may call its GPUs as well.
-    pub also: Vec<String>,
 }
 
 /// Nodes that can be bought.
@@ -146,6 +145,8 @@ pub struct FleetOffers {
     pub owned: Vec<OwnedOffer>,
     /// Pools, in the order in which they are first named.
     pub pools: Vec<OfferPool>,
+    /// What was left out of tables of prices, and what of them stands together, as clauses that begin small.
+    pub notes: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -164,6 +165,7 @@ struct Content {
 #[serde(deny_unknown_fields)]
 struct InstanceEntry {
     name: Spanned<String>,
+    instance_type: Option<String>,
     gpu: Spanned<String>,
     #[serde(default)]
     also: Vec<Spanned<String>>,
@@ -237,6 +239,7 @@ impl PriceFile<'_> {
         };
         let offer = InstanceOffer {
             name: name.clone(),
+            instance_type: Some(entry.instance_type.clone().unwrap_or_else(|| name.clone())),
             gpu: entry.gpu.get_ref().clone(),
             gpus: self.gpus(name, &entry.gpus)?,
             zone: entry.zone.clone(),
@@ -353,17 +356,17 @@ impl FleetOffers {
     /// # Errors
     /// Names the line and what would mend it.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
-        Self::with_table(file, text, &[])
+        Self::with_table(file, text, &ListedOffers::default())
     }
 
-    /// The same beside the instances of a table of prices, which are dollars. What the file says of an instance of the same name goes first; it may also say nothing of instances.
+    /// The same beside the instances of tables of prices, which are dollars. What the file says of an instance goes first; it may also say nothing of instances.
     ///
     /// # Errors
     /// As [`FleetOffers::parse`], and if the file is in another currency.
-    pub fn with_table(file: &str, text: &str, table: &[ListedOffer]) -> Result<Self> {
+    pub fn with_table(file: &str, text: &str, table: &ListedOffers) -> Result<Self> {
         let content: Content = toml::from_str(text).map_err(|error| Error::toml(file, text, &error))?;
         let source = PriceFile { file, text };
-        if !table.is_empty() && content.currency != dollars() {
+        if !table.offers.is_empty() && content.currency != dollars() {
             let what = format!(
                 "currency is {}, and a table of prices is in {}; write prices in that, or leave the table out",
                 content.currency,
@@ -371,7 +374,7 @@ impl FleetOffers {
             );
             return Err(source.wrong(&(0..0), what));
         }
-        if content.instance.is_empty() && table.is_empty() {
+        if content.instance.is_empty() && table.offers.is_empty() {
             let what = "there is no [[instance]]; describe at least one with name, gpu, gpus and on_demand".to_owned();
             return Err(source.wrong(&(0..0), what));
         }
@@ -395,6 +398,7 @@ impl FleetOffers {
             instances,
             owned,
             pools: Vec::new(),
+            notes: Vec::new(),
         };
         for (at, entry) in content.instance.iter().enumerate() {
             let entry = entry.get_ref();
@@ -406,20 +410,7 @@ impl FleetOffers {
                 }
             }
         }
-        for ListedOffer { offer, also } in table {
-            if offers.instances.iter().any(|known| known.name == offer.name) || names.contains(&offer.name.as_str()) {
-                continue;
-            }
-            let at = offers.instances.len();
-            offers.instances.push(offer.clone());
-            let pool = offers.pool(&offer.gpu);
-            pool.instances.push(at);
-            for name in also {
-                if !pool.names.contains(name) {
-                    pool.names.push(name.clone());
-                }
-            }
-        }
+        offers.add(table);
         for (at, entry) in content.owned.iter().enumerate() {
             let gpu = &entry.get_ref().gpu;
             let Some(pool) = offers.pools.iter_mut().find(|pool| pool.gpu.eq_ignore_ascii_case(gpu.get_ref())) else {
@@ -526,6 +517,11 @@ impl FleetOffers {
             }
         }
         odd
+    }
+
+    /// What was left out of tables of prices, as sentences of an answer.
+    pub fn notes_in_words(&self) -> impl Iterator<Item = String> {
+        self.notes.iter().map(|note| format!("Tables of prices: {note}."))
     }
 
     /// The position of the pool that serves a GPU type.

@@ -47,6 +47,10 @@ pub struct InstancesRequest {
 pub struct RentWay {
     /// The offer.
     pub instance: String,
+    /// Its instance type as its provider calls it, if the offer tells it.
+    pub instance_type: Option<String>,
+    /// Whose it is, if the offer or the form of its zone's name tells it.
+    pub provider: Option<String>,
     /// Its GPU type.
     pub gpu: String,
     /// Its zone, if the offer has one.
@@ -60,7 +64,8 @@ impl RentWay {
     fn of(option: &RentOption, offers: &FleetOffers) -> Option<Self> {
         let offer = offers.instances.get(option.offer)?;
         let (instance, gpu, zone) = (offer.name.clone(), offer.gpu.clone(), offer.zone.clone());
-        Some(Self { instance, gpu, zone, option: *option })
+        let instance_type = offer.instance_type.clone();
+        Some(Self { instance, instance_type, provider: offer.whose(), gpu, zone, option: *option })
     }
 }
 
@@ -234,7 +239,7 @@ impl InstancesAnswer {
             action: String::new(),
             recommendation: None,
         };
-        answer.notes = notes(&table, request, answer.test.is_some());
+        answer.notes = offers.notes_in_words().chain(notes(&table, request, answer.test.is_some())).collect();
         answer.action = answer.act();
         answer.recommendation = answer.recommend();
         Ok(answer)

@@ -1,6 +1,6 @@
 //! What to rent, for people and for SkyPilot.
 //!
-//! `instances.csv` has a line for each job. Each job with a way is a SkyPilot task that asks for its instances, in the offer's zone if its name tells whose it is; the command is left to the reader. O(jobs). Worked example: two instances on spot are `num_nodes: 2` and
+//! `instances.csv` has a line for each job. Each job with a way is a SkyPilot task that asks for its instances, in the offer's zone if its name tells whose it is; the command is left to the reader, as is an instance type that the offers do not tell. O(jobs). Worked example: two instances on spot are `num_nodes: 2` and
 //! `use_spot: true`.
 
 use serde_json::json;
@@ -12,6 +12,7 @@ use crate::cloud::infra::infra;
 use crate::error::Result;
 use crate::plan::Emitted;
 use crate::plan::emitted::{table, task, task_names};
+use crate::plan::node_pool::FILL_IN;
 
 /// The list: `instances.csv`, with a line for each job, one that has no way among them.
 ///
@@ -78,9 +79,19 @@ pub fn sky_pilot(answer: &InstancesAnswer) -> Result<Vec<Emitted>> {
             way.option.cost,
             answer.currency
         );
-        let mut resources = json!({ "instance_type": way.instance, "use_spot": way.option.market == RentMarket::Spot });
+        let untold = format!(
+            " IT CANNOT BE LAUNCHED YET: the offers tell no instance type of {}. Put what your provider calls it in place of {FILL_IN}.",
+            way.instance
+        );
+        let (instance_type, untold) = match &way.instance_type {
+            Some(told) => (told.as_str(), ""),
+            None => (FILL_IN, untold.as_str()),
+        };
+        let what = what + untold;
+        let mut resources =
+            json!({ "instance_type": instance_type, "use_spot": way.option.market == RentMarket::Spot });
         if let (Some(place), Some(fields)) =
-            (way.zone.as_deref().and_then(|zone| infra(None, zone)), resources.as_object_mut())
+            (way.zone.as_deref().and_then(|zone| infra(way.provider.as_deref(), zone)), resources.as_object_mut())
         {
             fields.insert("infra".to_owned(), place.into());
         }

@@ -2,7 +2,7 @@
 //!
 //! A row is an instance: its cloud, its GPUs, and dollars an hour of the **instance** on demand and as spot. Blank means that it is not known, and is not made up from the price of one GPU, as that column holds now one,
 //! now the other. `GPU Type` names the memory of one GPU in brackets, `A100 (80 GB)`, which is taken as GiB. Clouds are told in small letters. Which instances differ only in what the table does not say is not told apart: each row
-//! counts.
+//! counts. A GPU that is billed while it is used is no instance: its price is of the kind `serverless`.
 //!
 //! Worked number: `A100 (80 GB)` is the model `A100` with 85,899,345,920 bytes. O(bytes).
 
@@ -67,10 +67,10 @@ fn read_file(file: &SourceFile, options: &ReadOptions<'_>, seen: &mut SeenKeys, 
     let mut table = Delimited::open(file, b',', options.observer)?;
     let (gpu, gpus) = (Some(table.require("gpu type")?), Some(table.require("gpus")?));
     let serverless = table.column("cloud").is_none();
-    let (provider, hour, hour_name) = if serverless {
-        (Some(table.require("vendor")?), Some(table.require("per-hour")?), "Per-Hour")
+    let (provider, hour, hour_name, hour_kind) = if serverless {
+        (Some(table.require("vendor")?), Some(table.require("per-hour")?), "Per-Hour", "serverless")
     } else {
-        (table.column("cloud"), Some(table.require("on-demand")?), "On-demand")
+        (table.column("cloud"), Some(table.require("on-demand")?), "On-demand", "ondemand")
     };
     let (spot, name) = (table.column("spot"), table.column("name"));
     while let Some(mut record) = table.next_row(&mut trace.ledger) {
@@ -97,7 +97,7 @@ fn read_file(file: &SourceFile, options: &ReadOptions<'_>, seen: &mut SeenKeys, 
             ..PriceRow::default()
         };
         let price = |record: &mut Record<'_>, column, name| record.amount(column, name).filter(|price| *price > 0.0);
-        let prices = [(price(&mut record, hour, hour_name), "ondemand"), (price(&mut record, spot, "Spot"), "spot")];
+        let prices = [(price(&mut record, hour, hour_name), hour_kind), (price(&mut record, spot, "Spot"), "spot")];
         if prices.iter().all(|(price, _)| price.is_none()) {
             trace.ledger.quarantine(&record.audit, NO_PRICE, hour_name, raw);
             continue;

@@ -6,6 +6,9 @@
 //! than 1 GiB, so a smaller number is taken as GiB. The cloud is not in the file: it is the name of the folder that holds
 //! it, else the beginning of the file's name, where either is a cloud that SkyPilot knows, else unknown.
 //!
+//! A row without `InstanceType` prices the accelerator alone, to which a host is to be rented: its prices are of the kinds
+//! `accelerator` and `accelerator_spot`.
+//!
 //! Worked number: `SizeInMiB: 16384` is 17,179,869,184 bytes, and `SizeInMiB: 24` is 24 GiB = 25,769,803,776 bytes.
 //! O(bytes).
 
@@ -141,8 +144,10 @@ fn read_file(file: &SourceFile, options: &ReadOptions<'_>, seen: &mut SeenKeys, 
             continue;
         }
         same += u64::from(ondemand.is_some() && ondemand == spot);
-        bare += u64::from(row.instance.is_none());
-        for (usd_per_h, kind) in [(ondemand, "ondemand"), (spot, "spot")] {
+        let is_bare = row.instance.is_none();
+        bare += u64::from(is_bare);
+        let kinds = if is_bare { ["accelerator", "accelerator_spot"] } else { ["ondemand", "spot"] };
+        for (usd_per_h, kind) in [ondemand, spot].into_iter().zip(kinds) {
             if usd_per_h.is_some() {
                 trace.prices.push(PriceRow { usd_per_h, kind: Some(kind.into()), ..row.clone() });
             }

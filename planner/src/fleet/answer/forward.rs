@@ -190,7 +190,9 @@ fn kind(term: Term) -> (BoughtAs, Option<f64>) {
 /// The lines of a pool's mix: commitments that are made (in some draw), and what is rented at all.
 fn rows(planned: &Planned, offers: &FleetOffers, ends: &[(u32, u32)]) -> Vec<FleetMixRow> {
     let supply = &planned.supply;
-    let whose = |name: &str| offers.instances.iter().find(|offer| offer.name == name)?.whose();
+    let offer = |name: &str| offers.instances.iter().find(|offer| offer.name == name);
+    let whose = |name: &str| offer(name)?.whose();
+    let instance_type = |name: &str| offer(name)?.instance_type.clone();
     let mut found = Vec::new();
     for (at, (of, count)) in supply.commitments.iter().zip(&planned.chosen.counts).enumerate() {
         let ends = ends.get(at).copied();
@@ -201,6 +203,7 @@ fn rows(planned: &Planned, offers: &FleetOffers, ends: &[(u32, u32)]) -> Vec<Fle
         found.push(FleetMixRow {
             gpu: planned.gpu.clone(),
             offer: of.name.clone(),
+            instance_type: instance_type(&of.name),
             zone: None,
             provider: whose(&of.name),
             how,
@@ -220,6 +223,7 @@ fn rows(planned: &Planned, offers: &FleetOffers, ends: &[(u32, u32)]) -> Vec<Fle
     let rented = |of: &Rental, (mean, peak): (f64, f64), how: BoughtAs| FleetMixRow {
         gpu: planned.gpu.clone(),
         offer: of.name.clone(),
+        instance_type: instance_type(&of.name),
         zone: of.zone.clone(),
         provider: whose(&of.name),
         how,
