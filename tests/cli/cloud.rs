@@ -512,8 +512,35 @@ fn work_may_be_predicted() {
     assert!(code == Some(2) && text.contains("0.9=12h before 0.5=6h"), "{text}");
     let (code, text) = said(&["--work-quantiles", "12h"]);
     assert!(code == Some(2) && text.contains("such as 0.9=60h"), "{text}");
-    let (code, text) = said(&["--work-quantiles", "0.5=6h,1=12h", "--regions", "together"]);
-    assert!(code == Some(2) && text.contains("in one zone"), "{text}");
+    let (code, text) = said(&["--work-quantiles", "0.5=6h,1=12h", "--elastic", "--need", "2"]);
+    assert!(code == Some(2) && text.contains("leave out --elastic"), "{text}");
+}
+
+/// Work that is uncertain over two zones, 6 or 12 h: no deadline is missed, policies plan on the most, and all on-demand is the mean of 9 h with a changeover.
+#[test]
+fn uncertain_work_is_planned_over_zones() {
+    let folder = Folder::new();
+    let [one, other] = ["a", "b"].map(|zone| folder.file(&format!("us-east-1{zone}_v100_1.json"), &regular(1)));
+    let of_work = |command: &str, work: &[&str]| {
+        let ask = [command, "cloud", &one, &other, "--regions", "together", "--changeover", "12min", "--starts", "3"];
+        let output = tracecast(&[&ask[..], work, &["--format", "json"]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        json(&stdout(&output))
+    };
+    let uncertain = ["--work-quantiles", "0.5=6h,0.5=12h,1=12h"];
+    let answer = of_work("plan", &[&uncertain[..], &["--deadline", "24h"]].concat());
+    assert_eq!(answer["uncertain"]["by_slack"][0]["plans"][0]["plans_on"], "top");
+    assert_eq!(answer["uncertain"]["by_slack"][0]["plans"].as_array().unwrap().len(), 1);
+    assert!(answer["notes"].to_string().contains("All policies plan on 12 h"), "{}", answer["notes"]);
+    let candidates = answer["candidates"].as_array().unwrap();
+    assert!(candidates.iter().all(|of| of["choose_misses"] == 0 && of["report_misses"] == 0), "{candidates:?}");
+    let on_demand_h = answer["all_on_demand"]["instance_h"].as_f64().unwrap();
+    assert!((on_demand_h - 9.2).abs() < 1e-9, "{on_demand_h}");
+    let tested = of_work("backtest", &[&uncertain[..], &["--slack", "0.5"]].concat());
+    let policies = tested["policies"].as_array().unwrap();
+    assert!(policies.iter().all(|of| of["by_slack"][0]["misses"] == 0), "{policies:?}");
+    assert!(policies.iter().all(|of| of["by_slack"][0]["over_omniscient_mean"].as_f64().unwrap() >= -1e-12));
+    assert_eq!(tested["uncertain"]["by_slack"][0]["windows"], 3);
 }
 
 /// Two charts show one job, tick by tick; a job over zones has none.

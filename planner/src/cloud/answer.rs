@@ -15,7 +15,6 @@ use super::price_words::prices_in_words;
 use super::request::{CloudRequest, ZonesTogether};
 use super::timeline::CloudTimeline;
 use super::uncertain::UncertainWork;
-use super::work::WorkDistribution;
 use crate::error::Result;
 
 /// Version of the JSON.
@@ -169,7 +168,7 @@ impl CloudBacktestAnswer {
         let mut notes = notes(series);
         notes.extend(request.together.map(|together| moving(&together)));
         notes.extend(request.elastic.then(|| taking(request.need)));
-        notes.extend(request.uncertain.as_ref().map(WorkDistribution::promise));
+        notes.extend(request.uncertain.as_ref().map(|work| work.promise(request.together.is_some())));
         notes.push("The first start of each trace has no past, and is decided with the prior alone.".to_owned());
         Ok(Self {
             schema: SCHEMA.to_owned(),

@@ -41,7 +41,7 @@ impl Attempt {
     }
 }
 
-/// What is known of an uncertain work, and whether programmes plan on it or on its top. Only of a job of one lane.
+/// What is known of an uncertain work, and whether programmes plan on it or on its top. Only of a job of one lane in one zone.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Told<'a> {
     /// Its distribution.
@@ -166,7 +166,7 @@ fn held_for(held: &[Holding], (up, price): (&[bool], &[f64]), tick_ms: i64, job:
 }
 
 /// The mean of runs by their chances; missed if any is.
-fn weighed(runs: impl Iterator<Item = (f64, JobRun)>) -> JobRun {
+pub(super) fn weighed(runs: impl Iterator<Item = (f64, JobRun)>) -> JobRun {
     let (mut mean, mut sums) = (JobRun::default(), [0.0; 4]);
     for (chance, run) in runs {
         mean.cost += chance * run.cost;

@@ -164,7 +164,7 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
         .par_iter()
         .map(|task| {
             let found = match (&market, series.get(task.at), supplies.get(task.at)) {
-                (Some(market), ..) => attempt_zones(market, task.window.ahead.start, &jobs),
+                (Some(market), ..) => attempt_zones(market, task.window.ahead.start, &jobs, request.uncertain.as_ref()),
                 (None, Some(zone), Some(supply)) => {
                     let price = zone.price.as_ref();
                     attempt(&CloudPolicy::ALL, supply, price, zone.tick_ms, &task.window, &jobs, told)
@@ -264,7 +264,12 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
     found.chosen = candidates.min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(CloudPolicy::OnDemand);
     let windows: Vec<(&SpotSeries, Window)> =
         tasks.iter().filter_map(|task| Some((*tried_on.get(task.at)?, task.window.clone()))).collect();
-    found.uncertain = UncertainWork::of(&windows, &jobs, request, found.chosen)?;
+    found.uncertain = if together {
+        let attempts: Vec<&[Attempt]> = tried.iter().map(|(_, attempts)| attempts.as_slice()).collect();
+        UncertainWork::over_zones(&attempts, &jobs, request, found.chosen)
+    } else {
+        UncertainWork::of(&windows, &jobs, request, found.chosen)?
+    };
     Ok(found)
 }
 

@@ -319,8 +319,17 @@ pub fn travel(
     walk(pilot, market, start, job, true, seen)
 }
 
-/// As [`travel`], without the safety net: for a way that was chosen with all known.
-#[cfg(test)]
+/// A policy that holds what a list says, tick by tick, and then waits.
+#[derive(Debug, Clone)]
+pub(super) struct Listed(pub(super) std::vec::IntoIter<ZoneHolding>);
+
+impl ZonesPilot for Listed {
+    fn hold(&mut self, _: &DeadlineJob, _: &Places, _: &ZonesView<'_>) -> ZoneHolding {
+        self.0.next().unwrap_or(ZoneHolding::Idle)
+    }
+}
+
+/// As [`travel`], without the safety net: for a way that is known to be safe, or was chosen with all known.
 pub(super) fn travel_without_net(
     pilot: &mut dyn ZonesPilot,
     market: &Market,
@@ -406,16 +415,6 @@ pub(super) mod tests {
     use super::*;
 
     const HOUR: i64 = 3_600_000;
-
-    /// A policy that holds what a list says, tick by tick, and then waits.
-    #[derive(Debug, Clone)]
-    pub(in super::super) struct Listed(pub(in super::super) std::vec::IntoIter<ZoneHolding>);
-
-    impl ZonesPilot for Listed {
-        fn hold(&mut self, _: &DeadlineJob, _: &Places, _: &ZonesView<'_>) -> ZoneHolding {
-            self.0.next().unwrap_or(ZoneHolding::Idle)
-        }
-    }
 
     /// Zones a1, a2, … of regions as numbered.
     pub(in super::super) fn places(region: &[usize], on_demand: &[f64], egress: f64, tick_ms: i64) -> Places {

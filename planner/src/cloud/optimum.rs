@@ -67,7 +67,7 @@ impl Grid {
     }
 
     /// Of a job that may have each of some amounts of work, of which its own is the most.
-    fn among(tick_ms: i64, job: &DeadlineJob, works_ms: &[i64]) -> Result<Self> {
+    pub(super) fn among(tick_ms: i64, job: &DeadlineJob, works_ms: &[i64]) -> Result<Self> {
         let unit_ms = works_ms
             .iter()
             .fold(divisor(divisor(tick_ms, job.changeover_ms), job.work_ms), |unit_ms, work_ms| {

@@ -30,7 +30,6 @@ use super::purchase::{CloudOnDemand, CloudPurchases};
 use super::request::{CloudRequest, check_need, longest, too_short};
 use super::sensitivity::{CloudPriceTurn, CloudSensitivity, Tried};
 use super::uncertain::UncertainWork;
-use super::work::WorkDistribution;
 use super::zones::attempt_zones;
 use super::zones_plan::{ZonesNow, zones_from_now};
 use crate::error::{Error, Result};
@@ -189,12 +188,14 @@ impl CloudPlanAnswer {
         let mut candidates: Vec<CloudCandidate> = Vec::new();
         // What each did on the windows that it is reported on.
         let mut reported: Vec<Vec<JobRun>> = Vec::new();
+        // Over zones, all of it.
+        let mut reported_over: Vec<Attempt> = Vec::new();
         for zone in tried_on {
             let supply = zone.supply(request.need, request.elastic);
             let told = Told::of(request.uncertain.as_ref());
             let tried = |windows: &[Window]| -> Result<Vec<Attempt>> {
                 let one = |window: &Window| match &market {
-                    Some(market) => attempt_zones(market, window.ahead.start, jobs),
+                    Some(market) => attempt_zones(market, window.ahead.start, jobs, request.uncertain.as_ref()),
                     None => {
                         let price = zone.price.as_ref();
                         attempt(&CloudPolicy::ALL, &supply, price, zone.tick_ms, window, jobs, told)
@@ -222,6 +223,9 @@ impl CloudPlanAnswer {
                     choose_misses: missed(&choose),
                     report_misses: missed(&report),
                 });
+            }
+            if market.is_some() {
+                reported_over = report;
             }
         }
         // Of equals, on-demand alone, which needs nobody to watch; else the policy that is listed first among those to choose from, in the earlier zone.
@@ -263,7 +267,12 @@ impl CloudPlanAnswer {
         };
         let [_, reported_on] = &tried.windows;
         let reported_on: Vec<(&SpotSeries, Window)> = reported_on.iter().map(|window| (on, window.clone())).collect();
-        let uncertain = UncertainWork::of(&reported_on, jobs, request, best.policy)?;
+        let uncertain = if market.is_some() {
+            let attempts: Vec<&[Attempt]> = reported_over.iter().map(std::slice::from_ref).collect();
+            UncertainWork::over_zones(&attempts, jobs, request, best.policy)
+        } else {
+            UncertainWork::of(&reported_on, jobs, request, best.policy)?
+        };
         let as_said = CloudSensitivity::as_said(best.report_cost_ratio.value, best.report_misses, best.policy);
         let sensitivity = tried.cases(as_said)?;
         let price_turn = tried.turn(followed != CloudPolicy::OnDemand)?;
@@ -281,7 +290,7 @@ impl CloudPlanAnswer {
         let mut notes = notes(series);
         notes.extend(request.together.map(|together| moving(&together)));
         notes.extend(request.elastic.then(|| taking(request.need)));
-        notes.extend(request.uncertain.as_ref().map(WorkDistribution::promise));
+        notes.extend(request.uncertain.as_ref().map(|work| work.promise(request.together.is_some())));
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,

@@ -31,7 +31,7 @@ pub struct CloudRequest {
     pub elastic: bool,
     /// Zones of one job, if it may move between them; else each trace is tried on its own.
     pub together: Option<ZonesTogether>,
-    /// What is known of the work, where it is uncertain: of a job that needs its instances at once, in one zone.
+    /// What is known of the work, where it is uncertain: of a job that needs its instances at once, in one zone or over several.
     pub uncertain: Option<WorkDistribution>,
 }
 
@@ -67,9 +67,9 @@ impl CloudRequest {
                 "an elastic job runs in one zone; leave out one of --elastic and --regions together",
             ));
         }
-        if self.uncertain.is_some() && (self.elastic || self.together.is_some()) {
+        if self.uncertain.is_some() && self.elastic {
             return Err(Error::NoScenario(
-                "uncertain work is planned for a job that needs its instances at once, in one zone; leave out --elastic and --regions together, or give the top amount as --work",
+                "uncertain work is planned for a job that needs its instances at once; leave out --elastic, or give the top amount as --work",
             ));
         }
         if self.elastic && self.need > MOST_LANES {

@@ -158,7 +158,8 @@ impl Tried<'_> {
                 let series: Vec<SpotSeries> = self.series.iter().map(|zone| repriced(zone, ratio, times)).collect();
                 let market = Market::of(&series, request.need, job.price_ratio, together.egress())?;
                 let of = |window: &Window| {
-                    attempt_zones_of(&CloudPolicy::CAUSAL_TOGETHER, &market, window.ahead.start, &jobs)
+                    let work = request.uncertain.as_ref();
+                    attempt_zones_of(&CloudPolicy::CAUSAL_TOGETHER, &market, window.ahead.start, &jobs, work)
                 };
                 windows.par_iter().map(of).collect()
             }

@@ -4,6 +4,8 @@
 //! * `top`: the policy is told the top amount, and stops when the work is done; the deadline is kept as well;
 //! * `median`: the policy is told the median, and its safety net keeps that. A longer job goes on, on the spot that it has or on-demand, and may **miss**.
 //!
+//! Over several zones there is the second alone, as their policies plan on the top.
+//!
 //! Each cost is a mean over the [amounts](WorkDistribution::amounts), as a share of the mean of all on-demand, and stands beside the optimum that knows the true work and all availability.
 //!
 //! O(windows × programmes). Worked example: two amounts of equal chance, 2 and 4 h in 5 h, no spot, no changeover, on-demand at three times the price. Every plan costs 3 · 3 h; told the median, 2 h, greedy waits
@@ -183,8 +185,38 @@ impl UncertainWork {
                     .collect(),
             });
         }
+        Ok(Some(Self::told(work, policy, by_slack)))
+    }
+
+    /// Over several zones, of starts that were tried with each of `jobs`; nothing where the work is known.
+    pub(super) fn over_zones(
+        attempts: &[&[Attempt]],
+        jobs: &[DeadlineJob],
+        request: &CloudRequest,
+        chosen: CloudPolicy,
+    ) -> Option<Self> {
+        let work = request.uncertain.as_ref()?;
+        let at = |(place, job): (usize, &DeadlineJob)| {
+            let tried: Vec<&Attempt> = attempts.iter().filter_map(|attempts| attempts.get(place)).collect();
+            let missed = tried.iter().map(|attempt| f64::from(attempt.run(chosen).missed));
+            WorkPlansAt {
+                slack: job.work_ms as f64 / job.deadline_ms as f64,
+                windows: tried.len(),
+                plans: vec![WorkPlan {
+                    plans_on: PlansOn::Top,
+                    cost_ratio: mean(&tried.iter().map(|attempt| attempt.share(chosen)).collect::<Vec<_>>()),
+                    over_omniscient_mean: average(tried.iter().map(|attempt| attempt.over_omniscient(chosen))),
+                    missed_share: average(missed),
+                    late_s: None,
+                }],
+            }
+        };
+        Some(Self::told(work, chosen, jobs.iter().enumerate().map(at).collect()))
+    }
+
+    fn told(work: &WorkDistribution, policy: CloudPolicy, by_slack: Vec<WorkPlansAt>) -> Self {
         let amounts = work.amounts();
-        Ok(Some(Self {
+        Self {
             quantiles: work.quantiles(),
             top_s: work.top_ms() as f64 / 1e3,
             beyond: work.beyond(),
@@ -192,7 +224,7 @@ impl UncertainWork {
             mean_s: amounts.iter().map(|(work_ms, chance)| *work_ms as f64 / 1e3 * chance).sum(),
             policy,
             by_slack,
-        }))
+        }
     }
 
     /// In a sentence for each deadline.

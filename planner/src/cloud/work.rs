@@ -260,7 +260,7 @@ impl WorkDistribution {
     }
 
     /// What is promised of it, in words.
-    pub(super) fn promise(&self) -> String {
+    pub(super) fn promise(&self, over_zones: bool) -> String {
         let top = format::duration(self.top_ms() as f64 / 1e3);
         let beyond = if self.beyond() > 1e-9 {
             format!(
@@ -272,7 +272,12 @@ impl WorkDistribution {
         };
         format!(
             "The work is uncertain. Every deadline is kept for each amount up to {top}, and slack is that over the time to the deadline.{beyond} Costs are means over the amounts, as shares of the mean of all on-demand. \
-             The programmes plan on the distribution, other policies on {top}."
+             {planners} {top}.",
+            planners = if over_zones {
+                "All policies plan on"
+            } else {
+                "The programmes plan on the distribution, other policies on"
+            },
         )
     }
 }
@@ -335,7 +340,8 @@ mod tests {
         let open = hours(&[(0.1, 12), (0.9, 20)]);
         assert!((open.beyond() - 0.1).abs() < 1e-12 && (open.alive(20.0 * hour) - 0.1).abs() < 1e-12);
         assert!((open.amounts().last().unwrap().1 - 0.1).abs() < 1e-12);
-        assert!(open.promise().contains("with a chance of 10.0 %"), "{}", open.promise());
+        assert!(open.promise(false).contains("with a chance of 10.0 %"), "{}", open.promise(false));
+        assert!(open.promise(true).contains("All policies plan on"), "{}", open.promise(true));
         assert!(hours(&[(0.5, 12), (1.0, 12)]).is_certain() && !open.is_certain());
     }
 

@@ -1,13 +1,17 @@
 //! Policies over zones, each tried on a window: what [`policy`](super::policy) does for one zone.
 //!
 //! A start is decided with all that the zones showed before it and what the job has seen since. The programme is fitted at the start and refitted at the same moments as in
-//! one zone. O(programmes + optima). Worked number: 50 h of work over nine zones of V100 take about two seconds a start for five deadlines.
+//! one zone.
+//!
+//! **Uncertain work.** All policies plan on the top of it, and the safety net keeps the deadline for that. As nobody knows the amount before it is done, jobs of all amounts hold what that of the top does until they are: a policy is followed
+//! once, each amount ends on the way, and so none is later than the top. Costs are means over the amounts; the optimum knows which one it is. O(programmes + optima). Worked number: 50 h of work over nine zones of V100 take about two seconds a start for five deadlines.
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, weighed};
 use super::job::{DeadlineJob, JobRun};
-use super::market::{Market, ZonesPilot, travel};
+use super::market::{Listed, Market, ZonesPilot, travel, travel_without_net};
 use super::policy::CloudPolicy;
-use super::zones_optimum::zones_optimum;
+use super::work::WorkDistribution;
+use super::zones_optimum::zones_optima;
 use super::zones_programme::{Learned, ZonesProgramme, learned_zones};
 use super::zones_rule::{GreedyZones, OnDemandZones, SkyNomad, UniformZones};
 use crate::error::Result;
@@ -31,12 +35,17 @@ pub(super) fn zones_pilot(
     }
 }
 
-/// Tries all policies over zones on a job that begins at tick `start`, for each of `jobs`, which differ in their deadlines alone.
+/// Tries all policies over zones on a job that begins at tick `start`, for each of `jobs`, which differ in their deadlines alone. Where the work is uncertain, theirs is the top of it, and a deadline is missed if it is for any amount.
 ///
 /// # Errors
 /// If the optimum cannot be computed exactly.
-pub fn attempt_zones(market: &Market, start: usize, jobs: &[DeadlineJob]) -> Result<Vec<Attempt>> {
-    attempt_zones_of(&CloudPolicy::TOGETHER, market, start, jobs)
+pub fn attempt_zones(
+    market: &Market,
+    start: usize,
+    jobs: &[DeadlineJob],
+    work: Option<&WorkDistribution>,
+) -> Result<Vec<Attempt>> {
+    attempt_zones_of(&CloudPolicy::TOGETHER, market, start, jobs, work)
 }
 
 /// As [`attempt_zones`], of some policies.
@@ -48,22 +57,43 @@ pub(super) fn attempt_zones_of(
     market: &Market,
     start: usize,
     jobs: &[DeadlineJob],
+    work: Option<&WorkDistribution>,
 ) -> Result<Vec<Attempt>> {
     let ticks = jobs.iter().map(|job| job.ticks(market.places.tick_ms)).max().unwrap_or(0);
     let learned = learned_zones(market, start, ticks);
     let of = |job: &DeadlineJob| -> Result<Attempt> {
+        let amounts = work.map_or_else(|| vec![(job.work_ms, 1.0)], WorkDistribution::amounts);
+        let of_amount = |work_ms: i64| DeadlineJob { work_ms, ..*job };
         let mut runs = Vec::with_capacity(policies.len());
         for policy in policies.iter().copied() {
             let run = match policy {
-                CloudPolicy::Omniscient => JobRun { cost: zones_optimum(market, start, job)?, ..JobRun::default() },
+                CloudPolicy::Omniscient => {
+                    let works: Vec<i64> = amounts.iter().map(|(work_ms, _)| *work_ms).collect();
+                    let costs = zones_optima(market, start, job, &works)?;
+                    let cost = costs.iter().zip(&amounts).map(|(cost, (_, chance))| chance * cost).sum();
+                    JobRun { cost, ..JobRun::default() }
+                }
                 _ => {
                     let mut pilot = zones_pilot(policy, market, &learned, start, job);
-                    travel(pilot.as_mut(), market, start, job, &mut |_| ())
+                    let mut held = Vec::new();
+                    let top = travel(pilot.as_mut(), market, start, job, &mut |of| held.push(of));
+                    if work.is_none() {
+                        top
+                    } else {
+                        let ride = |work_ms: i64| {
+                            let mut listed = Listed(held.clone().into_iter());
+                            travel_without_net(&mut listed, market, start, &of_amount(work_ms))
+                        };
+                        let each = amounts.iter().map(|(work_ms, chance)| (*chance, ride(*work_ms)));
+                        // The top is kept as well, though it may have no chance of its own.
+                        weighed(each.chain([(0.0, top)]))
+                    }
                 }
             };
             runs.push((policy, run));
         }
-        Ok(Attempt { runs, on_demand: market.places.all_on_demand(job) })
+        let on_demand = |(work_ms, chance): &(i64, f64)| chance * market.places.all_on_demand(&of_amount(*work_ms));
+        Ok(Attempt { runs, on_demand: amounts.iter().map(on_demand).sum() })
     };
     jobs.iter().map(of).collect()
 }
@@ -128,7 +158,7 @@ mod tests {
             let ticks = job.ticks(tick_ms);
             prop_assume!(ticks <= 8);
             let market = Market::from_rows(places(&[0, 1, 1], &on_demand, egress, tick_ms), &rows(&up, &price));
-            let tried = attempt_zones(&market, start, &[job]).unwrap();
+            let tried = attempt_zones(&market, start, &[job], None).unwrap();
             let least = tried[0].run(CloudPolicy::Omniscient).cost;
             if ticks <= 4 && odd_ms == 0 {
                 let all = by_trying_zones(&market, start, &job);
@@ -138,6 +168,72 @@ mod tests {
                 let run = tried[0].run(policy);
                 prop_assert!(!run.missed, "{policy:?} misses");
                 prop_assert!(run.cost >= least * (1.0 - 1e-12), "{policy:?}: {} below {least}", run.cost);
+            }
+        }
+
+        /// The same where the work is one of several amounts: no policy misses for any of them, and none is cheaper on the mean than who knows the amount and all that comes, which brute force finds as well.
+        #[test]
+        fn nor_where_the_work_is_uncertain(
+            up in prop::collection::vec(prop::array::uniform3(any::<bool>()), 16),
+            price in prop::collection::vec(prop::array::uniform3(0.2f64..2.0), 16),
+            on_demand in prop::array::uniform3(0.8f64..3.0),
+            egress in 0.0f64..2.0,
+            start in 0usize..8,
+            tick_min in 3i64..14,
+            least_min in 1i64..30,
+            more_min in 0i64..20,
+            top_min in 0i64..20,
+            level in 0.1f64..0.9,
+            last in 0.9f64..=1.0,
+            spare_min in 0i64..60,
+            changeover_min in 0i64..20,
+            odd_ms in 0i64..3,
+        ) {
+            let tick_ms = tick_min * MIN;
+            let [least_ms, middle_ms, top_ms] =
+                [least_min, least_min + more_min, least_min + more_min + top_min].map(|minutes| minutes * MIN);
+            let work = WorkDistribution::of(&[(0.05, least_ms), (level, middle_ms), (last, top_ms)]);
+            prop_assume!(work.is_ok());
+            let work = work.unwrap();
+            let job = DeadlineJob {
+                work_ms: work.top_ms(),
+                deadline_ms: work.top_ms() + (changeover_min + spare_min) * MIN + odd_ms,
+                changeover_ms: changeover_min * MIN,
+                price_ratio: 3.0,
+            };
+            let ticks = job.ticks(tick_ms);
+            prop_assume!(ticks <= 8);
+            let market = Market::from_rows(places(&[0, 1, 1], &on_demand, egress, tick_ms), &rows(&up, &price));
+            let tried = attempt_zones(&market, start, &[job], Some(&work)).unwrap();
+            let least = tried[0].run(CloudPolicy::Omniscient).cost;
+            if ticks <= 3 && odd_ms == 0 {
+                let cost = |(work_ms, chance): (i64, f64)| {
+                    chance * by_trying_zones(&market, start, &DeadlineJob { work_ms, ..job })
+                };
+                let all: f64 = work.amounts().into_iter().map(cost).sum();
+                prop_assert!((all - least).abs() < 1e-9 * all, "{all} and {least}");
+            }
+            let learned = learned_zones(&market, start, ticks);
+            for policy in CAUSAL {
+                let run = tried[0].run(policy);
+                prop_assert!(!run.missed, "{policy:?} misses");
+                prop_assert!(run.cost >= least * (1.0 - 1e-12), "{policy:?}: {} below {least}", run.cost);
+                // By hand: the job of the top, cut where an amount is done, ends no later than the top.
+                let mut pilot = zones_pilot(policy, &market, &learned, start, &job);
+                let mut held = Vec::new();
+                let top = travel(pilot.as_mut(), &market, start, &job, &mut |of| held.push(of));
+                prop_assert!(!top.missed);
+                let mut cost = 0.0;
+                for (work_ms, chance) in work.amounts() {
+                    let mut ended = 0;
+                    let mut list = Listed(held.clone().into_iter());
+                    let amount = DeadlineJob { work_ms, ..job };
+                    let one = travel_without_net(&mut list, &market, start, &amount);
+                    ended += list.0.len();
+                    prop_assert!(!one.missed && ended <= held.len(), "{policy:?}: {work_ms} of {}", job.work_ms);
+                    cost += chance * one.cost;
+                }
+                prop_assert!((cost - run.cost).abs() <= 1e-9 * cost.max(1e-9), "{policy:?}: {cost} and {}", run.cost);
             }
         }
 
@@ -177,6 +273,22 @@ mod tests {
                 prop_assert!(!run.missed, "{policy:?}");
             }
         }
+    }
+
+    /// Work of one amount is known, whoever says that it is uncertain.
+    #[test]
+    fn one_amount_costs_what_known_work_costs() {
+        let job = DeadlineJob { work_ms: 60 * MIN, deadline_ms: 90 * MIN, changeover_ms: 6 * MIN, price_ratio: 3.0 };
+        let row = |tick: usize| -> Row { (vec![!tick.is_multiple_of(3), tick % 5 < 2], vec![1.0, 0.8]) };
+        let market =
+            Market::from_rows(places(&[0, 1], &[3.0, 2.5], 0.2, 10 * MIN), &(0..60).map(row).collect::<Vec<Row>>());
+        let work = WorkDistribution::of(&[(0.5, 60 * MIN), (1.0, 60 * MIN)]).unwrap();
+        let known = attempt_zones(&market, 30, &[job], None).unwrap();
+        let told = attempt_zones(&market, 30, &[job], Some(&work)).unwrap();
+        for (policy, run) in &known[0].runs {
+            assert!((run.cost - told[0].run(*policy).cost).abs() < 1e-12, "{policy:?}");
+        }
+        assert!((known[0].on_demand - told[0].on_demand).abs() < 1e-12);
     }
 
     /// What comes after a tick changes no decision up to it, neither availability nor prices.

@@ -12,7 +12,7 @@
 //!
 //! On-demand is asked for in the cheapest zone of each region only, as a move within a region gains nothing. Egress is one price between any two regions, so to
 //! begin somewhere on the way, only to move the checkpoint, is never cheaper than to go there at once; and an instance dropped before its changeover has passed
-//! is never worth it. So counting needs so is exact, and without rounding. O(ticks × needs within the spare time × (zones + regions)).
+//! is never worth it. So counting needs so is exact, and without rounding. Several amounts of work with one deadline are one pass, as each is a need with nothing begun. O(ticks × needs within the spare time of the least work × (zones + regions)).
 //!
 //! Worked example: that of the [contract](super::market): 2 h of work in 4 h, spot for 1 dollar an hour in hours 1 and 3 here and in hour 2 there, egress 1 dollar: 2
 //! dollars.
@@ -48,13 +48,13 @@ fn listed(market: &Market) -> Vec<usize> {
         .collect()
 }
 
-/// `keep` is told of each tick, from the last to the first, the costs of running, of waiting, and of waiting without a checkpoint.
+/// The least cost of each amount of work from the grid's least to its most, dollars. `keep` is told of each tick, from the last to the first, the costs of running, of waiting, and of waiting without a checkpoint with the most work.
 fn solve(
     grid: &Grid,
     market: &Market,
     start: usize,
     mut keep: impl FnMut(usize, &[Vec<f64>], &[Vec<f64>], f64),
-) -> f64 {
+) -> Vec<f64> {
     let places = &market.places;
     let (zones, regions) = (places.names.len(), places.regions.len());
     let on_demand = listed(market);
@@ -69,12 +69,12 @@ fn solve(
     // The least cost of beginning in each region, and anywhere, by the need before.
     let mut begin = vec![vec![f64::INFINITY; most + 1]; regions];
     let mut anywhere = vec![f64::INFINITY; most + 1];
-    // Waiting with nothing begun: all the work is left.
-    let mut none = f64::INFINITY;
+    // Waiting with nothing begun: all the work is left, of each amount.
+    let mut none = vec![f64::INFINITY; grid.work - grid.least + 1];
     for tick in (0..grid.ticks).rev() {
         let length = if tick + 1 == grid.ticks { grid.last } else { grid.tick };
         let left = grid.last + (grid.ticks - 1 - tick) * grid.tick;
-        let low = grid.work.saturating_sub(tick * grid.tick).max(1);
+        let low = grid.least.saturating_sub(tick * grid.tick).max(1);
         let high = most.min(left);
         if low > high {
             continue;
@@ -115,10 +115,10 @@ fn solve(
                 *cost = wait.min(*here).min(away + egress);
             }
         }
-        if (low..=high).contains(&grid.work) {
-            none = none.min(anywhere[grid.work]);
+        for (work, least) in (grid.least..).zip(&mut none).filter(|(work, _)| (low..=high).contains(work)) {
+            *least = least.min(anywhere[work]);
         }
-        keep(tick, &now.run, &now.idle, none);
+        keep(tick, &now.run, &now.idle, none.last().copied().unwrap_or(f64::INFINITY));
         for mode in 0..zones + regions {
             let idle = &now.idle[region(mode)][low..=high];
             let run = &mut now.run[mode][low..=high];
@@ -130,7 +130,7 @@ fn solve(
         }
         std::mem::swap(&mut now, &mut next);
     }
-    none * grid.unit_ms as f64 / 3.6e6
+    none.into_iter().map(|cost| cost * grid.unit_ms as f64 / 3.6e6).collect()
 }
 
 /// The least cost of a job that begins at tick `start`, dollars; infinite if the deadline cannot be made.
@@ -139,7 +139,21 @@ fn solve(
 /// If tick, work and changeover have too little in common for an exact answer.
 pub fn zones_optimum(market: &Market, start: usize, job: &DeadlineJob) -> Result<f64> {
     let grid = Grid::of(market.places.tick_ms, job)?;
-    Ok(solve(&grid, market, start, |_, _, _, _| ()))
+    Ok(solve(&grid, market, start, |_, _, _, _| ()).first().copied().unwrap_or(f64::INFINITY))
+}
+
+/// As [`zones_optimum`], for each of some amounts of work with the same deadline, none of them more than the job's own.
+///
+/// # Errors
+/// As [`zones_optimum`].
+pub(super) fn zones_optima(market: &Market, start: usize, job: &DeadlineJob, works_ms: &[i64]) -> Result<Vec<f64>> {
+    let grid = Grid::among(market.places.tick_ms, job, works_ms)?;
+    let costs = solve(&grid, market, start, |_, _, _, _| ());
+    let of = |work_ms: &i64| {
+        let place = usize::try_from(work_ms / grid.unit_ms).ok().and_then(|units| units.checked_sub(grid.least));
+        place.and_then(|place| costs.get(place)).copied().unwrap_or(f64::INFINITY)
+    };
+    Ok(works_ms.iter().map(of).collect())
 }
 
 #[cfg(test)]
@@ -147,8 +161,8 @@ pub fn zones_optimum(market: &Market, start: usize, job: &DeadlineJob) -> Result
 pub(super) mod tests {
     use proptest::prelude::*;
 
-    use super::super::market::tests::{Listed, places};
-    use super::super::market::{Places, ZoneHolding, travel_without_net};
+    use super::super::market::tests::places;
+    use super::super::market::{Listed, Places, ZoneHolding, travel_without_net};
     use super::*;
 
     /// The least cost over every way to hold something in each tick, by trying them all with the contract itself.
@@ -170,6 +184,21 @@ pub(super) mod tests {
             }
         }
         least
+    }
+
+    /// Several amounts in one pass cost what each costs by itself.
+    #[test]
+    fn amounts_cost_together_what_they_cost_alone() {
+        let rows: Vec<(Vec<bool>, Vec<f64>)> =
+            (0..12usize).map(|tick| (vec![tick % 3 != 1, tick % 4 == 1], vec![1.0 + 0.1 * tick as f64, 0.7])).collect();
+        let market = Market::from_rows(places(&[0, 1], &[3.0, 2.5], 0.4, HOUR), &rows);
+        let job = DeadlineJob { work_ms: 8 * HOUR, deadline_ms: 11 * HOUR, changeover_ms: HOUR / 4, price_ratio: 3.0 };
+        let works = [HOUR, 3 * HOUR + HOUR / 2, 6 * HOUR, 8 * HOUR];
+        let found = zones_optima(&market, 0, &job, &works).unwrap();
+        for (work_ms, cost) in works.iter().zip(&found) {
+            let alone = zones_optimum(&market, 0, &DeadlineJob { work_ms: *work_ms, ..job }).unwrap();
+            assert!((cost - alone).abs() < 1e-9 && alone.is_finite(), "{work_ms}: {cost} and {alone}");
+        }
     }
 
     /// What the optimum holds: the programme that decides with all known.
