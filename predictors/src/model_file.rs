@@ -174,7 +174,7 @@ impl Format {
             sections.insert(section.name, plain);
             rest = tail;
         }
-        Ok(Opened { fields: header.fields, refusal, sections })
+        Ok(Opened { version: header.version, fields: header.fields, refusal, sections })
     }
 }
 
@@ -201,6 +201,8 @@ impl FileRefusal {
 /// A model file that was read.
 #[derive(Debug)]
 pub struct Opened<E> {
+    /// Version of the format.
+    pub version: u32,
     /// What the format says of its own.
     pub fields: E,
     /// How it is refused if what is in it is wrong.

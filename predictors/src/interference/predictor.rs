@@ -428,17 +428,39 @@ impl SharingPredictor {
         Ok(all.into_iter().filter_map(|(name, bytes)| Some((name.to_owned(), bytes?))).collect())
     }
 
-    /// The bytes of a file as version 2 had it.
+    /// The bytes of a file as version 2, 3 or 4 had it.
     #[cfg(test)]
     #[allow(clippy::unwrap_used)]
-    pub(super) fn to_bytes_of_version_2(&self) -> Vec<u8> {
-        let sections = self.sections().unwrap().into_iter().take(2);
-        // Nor did it say where pairs were measured, or how far it is off elsewhere.
+    pub(super) fn to_bytes_of_version(&self, version: u32) -> Vec<u8> {
+        let since = |name: &str| match name {
+            CHOICE => 3,
+            SLICES => 4,
+            FITS => 5,
+            _ => 2,
+        };
+        let sections = self.sections().unwrap().into_iter().filter(|(name, _)| since(name) <= version);
         let mut trained = serde_json::to_value(&self.trained).unwrap();
-        for later in ["measured_gpu_types", "gpu_type_left_out_mae", "oom_calibrated_gpu_types", "slices_of"] {
+        let later = [
+            (5, "oom_calibrated_gpu_types"),
+            (4, "measured_gpu_types"),
+            (4, "gpu_type_left_out_mae"),
+            (4, "slices_of"),
+        ];
+        for (_, later) in later.into_iter().filter(|(since, _)| *since > version) {
             trained.as_object_mut().unwrap().remove(later).unwrap();
         }
-        Format { version: 2, ..FORMAT }.write(trained, sections).unwrap()
+        Format { version, ..FORMAT }.write(trained, sections).unwrap()
+    }
+
+    /// The bytes of a file whose section has other bytes, or is not there.
+    #[cfg(test)]
+    #[allow(clippy::unwrap_used)]
+    pub(super) fn to_bytes_with(&self, section: &str, bytes: Option<&[u8]>) -> Vec<u8> {
+        let kept = self.sections().unwrap().into_iter().filter_map(|(name, own)| {
+            let told = if name == section { bytes.map(<[u8]>::to_vec) } else { Some(own) };
+            Some((name, told?))
+        });
+        FORMAT.write(&self.trained, kept).unwrap()
     }
 
     /// The predictor from the bytes of a file; `file` is what to call it in messages.
@@ -457,7 +479,14 @@ impl SharingPredictor {
         // Version 2 has none.
         let choice = if opened.has(CHOICE) { Some(opened.take_json::<(Chosen, Reaches)>(CHOICE)?) } else { None };
         // Before version 5 there is none.
-        let shifts = if opened.has(FITS) { opened.take_json::<Vec<Option<f64>>>(FITS)? } else { Vec::new() };
+        let shifts = if opened.version < 5 { Vec::new() } else { opened.take_json::<Vec<Option<f64>>>(FITS)? };
+        if opened.version >= 5 && shifts.len() != table.gpu_types().len() {
+            return Err(opened.refusal.damaged(format!(
+                "it says of {} how the chance not to fit is calibrated, and its table has {}",
+                format::counted(shifts.len() as u64, "GPU type", "GPU types"),
+                table.gpu_types().len()
+            )));
+        }
         if shifts.iter().flatten().any(|shift| !shift.is_finite()) {
             return Err(opened.refusal.damaged("its chance not to fit is none".to_owned()));
         }

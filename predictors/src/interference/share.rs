@@ -258,6 +258,7 @@ pub fn read_couples(path: &Path) -> Result<Vec<(String, SharingJob, SharingJob)>
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::slice::{SlicePredictor, SliceTable};
     use super::super::table::{JobProfile, Quantity, SharedPair, SharingTable, Speeds};
     use super::*;
 
@@ -312,7 +313,7 @@ mod tests {
         // Bytes of the same training are the same.
         assert_eq!(trained().to_bytes().unwrap(), bytes);
         // A file of version 2 does not say which models forecast what, and is read.
-        let older = predictor.to_bytes_of_version_2();
+        let older = predictor.to_bytes_of_version(2);
         let older = SharingPredictor::from_bytes("m", &older).unwrap();
         let told = older.pair("g", &SharingJob::new("m0 (batch size 8)"), &SharingJob::new("new")).0;
         assert!(told.a.mean > 0.0 && told.a.quantiles.is_sorted());
@@ -321,6 +322,78 @@ mod tests {
         *flipped.last_mut().unwrap() ^= 1;
         assert!(told(&flipped).contains("`fits` is damaged"), "{}", told(&flipped));
         assert!(told(b"{}\n").contains("tracecast train interference"));
+    }
+
+    /// Two GPU types and seven families, of which the larger jobs do not fit beside one another, so that the chance of it is calibrated; and slices.
+    fn calibrated() -> SharingPredictor {
+        let mut table = SharingTable::new();
+        let mut pairs = Vec::new();
+        for gpu in 0..2 {
+            table.gpu_type(["g", "h"][gpu]);
+            for b in 0..21 {
+                table.job_of_family(&format!("j{b:02}"), &format!("f{}", b / 3));
+                let size = |job: usize| (job / 3) as f64 + 0.3 * (job % 3) as f64;
+                let speed = |own: usize| 0.9 - 0.03 * size(own);
+                pairs.extend((0..=b).map(|a| {
+                    let fits = size(a) + size(b) <= 9.0;
+                    SharedPair { gpu, a, b, speeds: fits.then_some(Speeds { a: speed(b), b: speed(a) }) }
+                }));
+            }
+        }
+        table.add_pairs(pairs);
+        let trained = SharingPredictor::train(&table.sorted(), 1).unwrap();
+        let (steps, profiles) = crate::interference::slice::tests::world();
+        let slices = SliceTable::read(steps.path(), profiles.path()).unwrap();
+        trained.with_slices(SlicePredictor::train(&slices).unwrap())
+    }
+
+    /// Files of each earlier version answer as the program of that version did: what it does not say is left out of the answer, and all else is as it is now.
+    #[test]
+    fn files_of_every_version_answer_as_before() {
+        let predictor = calibrated();
+        assert_eq!(predictor.trained().oom_calibrated_gpu_types, ["g", "h"]);
+        let stranger = |of: &SharingPredictor| of.pair("g", &SharingJob::new("new"), &SharingJob::new("j05")).0;
+        let known = |of: &SharingPredictor| of.pair("h", &SharingJob::new("j01"), &SharingJob::new("j18")).0;
+        let now = stranger(&predictor);
+        let plain = predictor.to_bytes_with("fits", Some(b"[null,null]"));
+        let plain = stranger(&SharingPredictor::from_bytes("m", &plain).unwrap()).out_of_memory;
+        assert!((plain - now.out_of_memory).abs() > 1e-3, "{plain} {now:?}");
+        for version in [3, 4, 5] {
+            let bytes =
+                if version == 5 { predictor.to_bytes().unwrap() } else { predictor.to_bytes_of_version(version) };
+            let head =
+                String::from_utf8_lossy(&bytes[..bytes.iter().position(|byte| *byte == b'\n').unwrap()]).into_owned();
+            assert!(head.contains(&format!("\"version\":{version}")), "{head}");
+            let read = SharingPredictor::from_bytes("m", &bytes).unwrap();
+            let told = stranger(&read);
+            let chance = if version == 5 { now.out_of_memory } else { plain };
+            assert!((told.out_of_memory - chance).abs() < 1e-12, "{version}: {told:?} {chance}");
+            // Which models forecast what is said since version 3.
+            for (told, now) in [(told, now.clone()), (known(&read), known(&predictor))] {
+                let values = |of: &PairForecast| [of.a.mean, of.b.mean, of.a.quantiles[0], of.b.quantiles[4]];
+                let pairs = values(&told).into_iter().zip(values(&now));
+                assert!(pairs.clone().all(|(told, now)| (told - now).abs() < 1e-12), "{version}: {told:?} {now:?}");
+            }
+            assert!((known(&read).out_of_memory - known(&predictor).out_of_memory).abs() < 1e-12);
+            assert_eq!(
+                read.slices().map(SlicePredictor::gpu_type),
+                predictor.slices().map(SlicePredictor::gpu_type).filter(|_| version >= 4)
+            );
+            assert_eq!(read.trained().measured_gpu_types, ["g", "h"]);
+            let calibrated = if version == 5 { 2 } else { 0 };
+            assert_eq!(read.trained().oom_calibrated_gpu_types.len(), calibrated);
+        }
+        // A file of this version says of each GPU type whether it is calibrated.
+        for (fits, told) in [
+            (Some("[0.2]"), "it says of 1 GPU type how the chance not to fit is calibrated, and its table has 2"),
+            (Some("[0.2,null,0.1]"), "it says of 3 GPU types how"),
+            (Some("[]"), "it says of 0 GPU types how"),
+            (None, "there is no section `fits`"),
+        ] {
+            let bytes = predictor.to_bytes_with("fits", fits.map(str::as_bytes));
+            let error = SharingPredictor::from_bytes("m", &bytes).unwrap_err().to_string();
+            assert!(error.contains(told) && error.contains("train another"), "{fits:?}: {error}");
+        }
     }
 
     #[test]
@@ -494,7 +567,7 @@ mod tests {
             "{first}"
         );
         // Files of earlier versions do not say how far it is off, and say all else.
-        let older = SharingPredictor::from_bytes("m", &predictor.to_bytes_of_version_2()).unwrap();
+        let older = SharingPredictor::from_bytes("m", &predictor.to_bytes_of_version(2)).unwrap();
         assert_eq!(
             (&older.trained().measured_gpu_types, older.trained().gpu_type_left_out_mae),
             (&trained.measured_gpu_types, None)

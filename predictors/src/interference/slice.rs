@@ -497,7 +497,7 @@ fn ranked(slices: &SliceTable, told: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
+pub(super) mod tests {
     use super::super::table::JobProfile;
     use super::*;
     use crate::sheet::tests::file;
@@ -516,7 +516,7 @@ mod tests {
     }
 
     /// Step times of five models at two batch sizes that fill the GPU by their memory utilisation, and profiles.
-    fn world() -> (tempfile::NamedTempFile, tempfile::NamedTempFile) {
+    pub(in crate::interference) fn world() -> (tempfile::NamedTempFile, tempfile::NamedTempFile) {
         let (mut steps, mut profiles) =
             ("model,batch,mig_profile,step_s_median\n".to_owned(), "model,batch,mem_util_pct,memory_mb\n".to_owned());
         for model in 0..5 {
