@@ -13,8 +13,8 @@ pub(crate) struct Gres<'l> {
     /// As it is written.
     pub(crate) written: &'l str,
     pub(crate) name: &'l str,
-    gpu_type: Option<&'l str>,
-    count: u32,
+    pub(crate) gpu_type: Option<&'l str>,
+    pub(crate) count: u32,
 }
 
 impl<'l> Gres<'l> {

@@ -78,17 +78,26 @@ pub struct Patch {
 }
 
 impl Patch {
+    /// A patch that changes something, or has nothing left to change, as where some of the files have all of it already (`is_in`).
+    pub(crate) fn whole_or_told(self, is_in: bool) -> Result<Self> {
+        if is_in || self.left.is_empty() {
+            return Ok(self);
+        }
+        Err(Error::NotEmitted(format!("nothing of the plan can be put into your files: {}", self.left.join("; "))))
+    }
+
     /// What it holds, in a line.
     pub fn told(&self) -> String {
         let (name, _) = &self.file;
-        let made = format::counted(self.made as u64, "change", "changes");
+        let made = match self.made {
+            0 => "nothing to change in your files".to_owned(),
+            made => format!("{} to your files", format::counted(made as u64, "change", "changes")),
+        };
         match self.left.len() {
-            0 => format!("{name}: {made} to your files"),
+            0 => format!("{name}: {made}"),
             left => {
                 let left = format::counted(left as u64, "part", "parts");
-                format!(
-                    "{name}: {made} to your files; {left} of the plan could not be put in, its head says which and why"
-                )
+                format!("{name}: {made}; {left} of the plan could not be put in, its head says which and why")
             }
         }
     }

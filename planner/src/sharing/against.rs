@@ -40,9 +40,14 @@ fn nodes_of(editing: &mut SlurmFiles<'_>, gpu: &str, part: SlurmPart) -> Vec<Sha
     let shared = |line: NodeLine| {
         let list = Gres::list(&line.gres);
         let parts = line.gpus.saturating_mul(part.of_gpu);
-        let kept =
-            list.iter().filter(|one| !one.name.eq_ignore_ascii_case(part.kind)).map(|one| one.written.to_owned());
-        let gres = kept.chain([format!("{}:{parts}", part.kind)]).collect::<Vec<String>>().join(",");
+        let wanted = format!("{}:{parts}", part.kind);
+        let is_part = |one: &&Gres<'_>| one.name.eq_ignore_ascii_case(part.kind);
+        let kept = list.iter().filter(|one| !is_part(one)).map(|one| one.written.to_owned());
+        // What is there already stays where it is.
+        let gres = match list.iter().filter(is_part).collect::<Vec<_>>()[..] {
+            [one] if one.written == wanted => line.gres.clone(),
+            _ => kept.chain([wanted]).collect::<Vec<String>>().join(","),
+        };
         Shared { file: line.file, nodes: line.nodes, gres, parts }
     };
     let mut lines = NodeLine::with_gpus(editing, gpu);
@@ -67,25 +72,28 @@ fn is_of(conf: &Conf, line: &ConfLine, nodes: &BTreeSet<String>) -> bool {
 /// Whether `gres.conf` says where all GPUs of these nodes are, by a line or by looking for them; without that Slurm has nothing of which parts could be.
 fn has_devices(editing: &mut SlurmFiles<'_>, file: usize, of: &Shared, part: SlurmPart) -> bool {
     let Some((own, conf)) = editing.files.get(file) else { return false };
-    let mut missing: BTreeSet<String> = names(&of.nodes).into_iter().collect();
+    let nodes: BTreeSet<String> = names(&of.nodes).into_iter().collect();
+    let (mut named, mut finding, mut not_finding) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let mut all_find = false;
     for line in conf.lines() {
-        let is_gpu = conf.get(&line, "Name").is_some_and(|name| name.eq_ignore_ascii_case("gpu"));
-        // `off` finds none.
-        let finds = conf.get(&line, "AutoDetect").is_some_and(|by| !by.eq_ignore_ascii_case("off"));
-        if !(is_gpu || finds) {
-            continue;
+        let on: Option<Vec<String>> = conf.get(&line, "NodeName").map(names);
+        if conf.get(&line, "Name").is_some_and(|name| name.eq_ignore_ascii_case("gpu")) {
+            named.extend(on.clone().unwrap_or_else(|| nodes.iter().cloned().collect()));
         }
-        match conf.get(&line, "NodeName") {
-            None => missing.clear(),
-            Some(nodes) => names(nodes).iter().for_each(|node| {
-                missing.remove(node);
-            }),
+        // `off` finds none; what a node says of itself holds for it.
+        match (conf.get(&line, "AutoDetect").map(|by| !by.eq_ignore_ascii_case("off")), on) {
+            (Some(finds), None) => all_find = finds,
+            (Some(true), Some(on)) => finding.extend(on),
+            (Some(false), Some(on)) => not_finding.extend(on),
+            (None, _) => {}
         }
     }
+    let has =
+        |node: &&String| named.contains(*node) || finding.contains(*node) || (all_find && !not_finding.contains(*node));
+    let missing: Vec<String> = nodes.iter().filter(|node| !has(node)).cloned().collect();
     if missing.is_empty() {
         return true;
     }
-    let missing: Vec<String> = missing.into_iter().collect();
     let told = format!(
         "nodes {}: {} has no line for the GPUs of {}, of which {} {} would be parts; give them one, such as NodeName={} Name=gpu File=/dev/nvidia[0-{}], or AutoDetect=nvml, and ask again",
         of.nodes,
@@ -218,28 +226,20 @@ pub fn check(files: &[OwnFile]) -> Result<()> {
 pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite, files: &[OwnFile]) -> Result<Patch> {
     let part = SlurmPart::of(answer, site)?;
     let mut editing = SlurmFiles::of(files);
-    if let Some((plan, _)) = one_class(answer) {
-        put_in(&mut editing, gpu_of(plan), part);
-    }
-    whole_or_told(editing.patch(about(answer, HowSet::OneClass), STEPS))
+    let is_in = one_class(answer).is_some_and(|(plan, _)| put_in(&mut editing, gpu_of(plan), part));
+    editing.patch(about(answer, HowSet::OneClass), STEPS).whole_or_told(is_in)
 }
 
-/// A patch that changes something, or has nothing left to change.
-fn whole_or_told(patch: Patch) -> Result<Patch> {
-    if patch.made > 0 || patch.left.is_empty() {
-        return Ok(patch);
-    }
-    Err(Error::NotEmitted(format!("nothing of the plan can be put into your files: {}", patch.left.join("; "))))
-}
-
-/// Lets jobs share the GPUs of a type.
-fn put_in(editing: &mut SlurmFiles<'_>, gpu: &str, part: SlurmPart) {
+/// Lets jobs share the GPUs of a type; whether some nodes let them then.
+fn put_in(editing: &mut SlurmFiles<'_>, gpu: &str, part: SlurmPart) -> bool {
     if let Some(kind) = editing.global("SelectType").filter(|kind| !kind.eq_ignore_ascii_case("select/cons_tres")) {
         let kind = kind.to_owned();
-        return editing.leave(format!("SelectType={kind}: parts of GPUs need select/cons_tres, which changes how all jobs are placed; set it by hand, and ask again"));
+        editing.leave(format!("SelectType={kind}: parts of GPUs need select/cons_tres, which changes how all jobs are placed; set it by hand, and ask again"));
+        return false;
     }
     let Some(file) = editing.devices() else {
-        return editing.leave("gres.conf is not among the files, or says nothing of GPUs; without its lines the nodes would have fewer parts of GPUs than slurm.conf says, and be drained".to_owned());
+        editing.leave("gres.conf is not among the files, or says nothing of GPUs; without its lines the nodes would have fewer parts of GPUs than slurm.conf says, and be drained".to_owned());
+        return false;
     };
     let mut shared = nodes_of(editing, gpu, part);
     let why = format!("two jobs of the class may share a GPU, which has {} {}", part.of_gpu, part.kind);
@@ -250,14 +250,16 @@ fn put_in(editing: &mut SlurmFiles<'_>, gpu: &str, part: SlurmPart) {
             && editing.set_in((of.file, &with, &what), ("Gres", &of.gres), &why, REMEDY)
     });
     if shared.is_empty() {
-        return editing.leave(format!(
+        editing.leave(format!(
             "the nodes: the files have no line with NodeName that can be changed and GPUs of the type {gpu} in its Gres; {REMEDY}"
         ));
+        return false;
     }
     devices(editing, file, &shared, part);
     editing.add("GresTypes", &["gpu", part.kind], "nodes have parts of GPUs");
     placing(editing);
     partitions(editing, &shared);
+    true
 }
 
 /// How Slurm chooses GPUs: what is added to what the site has.
@@ -380,12 +382,52 @@ mod tests {
         assert_eq!((told(&[slurm.clone(), bare]), told(&[])), (String::new(), String::new()));
         let put = |files: &[OwnFile], gpu: &str| {
             let mut editing = SlurmFiles::of(files);
-            put_in(&mut editing, gpu, SlurmPart::SHARD);
-            whole_or_told(editing.patch(Vec::new(), STEPS))
+            let is_in = put_in(&mut editing, gpu, SlurmPart::SHARD);
+            editing.patch(Vec::new(), STEPS).whole_or_told(is_in)
         };
         let error = put(std::slice::from_ref(&slurm), "a100").unwrap_err().to_string();
         assert!(error.contains("nothing of the plan can be put into your files: gres.conf is not among"), "{error}");
         assert!(put(&[slurm, gres], "a100").is_ok_and(|patch| patch.made == 5));
+    }
+
+    /// Found by a reader: where something of a plan cannot be put in, the same patch asked for again after it was applied was an error.
+    #[test]
+    fn a_patch_that_was_applied_has_nothing_to_change() {
+        let set = SLURM
+            .replace("(S:0-1),nic:2", "(S:0-1),shard:16,nic:2")
+            .replace("GresTypes=gpu", "GresTypes=gpu,shard")
+            .replace("CR_Core_Memory", "CR_Core_Memory,LL_SHARED_GRES")
+            .replace("MaxTime=7-0", "MaxTime=7-0 LLN=YES");
+        let devices = format!("{GRES}NodeName=gpu[01-04] Name=shard Count=16\n");
+        let files = [own("slurm.conf", &set), own("gres.conf", &devices)];
+        let mut editing = SlurmFiles::of(&files);
+        let is_in = put_in(&mut editing, "a100", SlurmPart::SHARD);
+        let patch = editing.patch(Vec::new(), STEPS).whole_or_told(is_in).unwrap();
+        let (_, text) = &patch.file;
+        assert!(text.contains("# Nothing in the files is to be changed.") && !text.contains("\n+"), "{text}");
+        assert!(patch.left.len() == 1 && patch.left[0].starts_with("partition all: it has LLN=NO"), "{:?}", patch.left);
+        assert!(
+            patch.told().starts_with("slurm.patch: nothing to change in your files; 1 part of the plan"),
+            "{}",
+            patch.told()
+        );
+    }
+
+    /// Found by a reader: nodes that do not look for their GPUs got shards where all others do.
+    #[test]
+    fn a_node_that_does_not_look_for_its_gpus_needs_a_line() {
+        let both = "AutoDetect=nvml\nNodeName=gpu[03-04] AutoDetect=off\n";
+        let named = format!("{both}NodeName=gpu[03-04] Name=gpu Type=a100 File=/dev/nvidia[0-7]\n");
+        let backwards = "NodeName=gpu[01-04] AutoDetect=nvml\nAutoDetect=off\n";
+        for (gres, told) in [(both, Some("no line for the GPUs of gpu03, gpu04")), (&named, None), (backwards, None)] {
+            let (changed, said) = patched(&[own("slurm.conf", SLURM), own("gres.conf", gres)], "a100");
+            match told {
+                Some(told) => assert!(changed.is_empty() && said.contains(told), "{gres}: {changed:?} {said}"),
+                None => {
+                    assert!(changed.contains(&"+NodeName=gpu[01-04] Name=shard Count=16".to_owned()), "{gres}: {said}")
+                }
+            }
+        }
     }
 
     /// Nodes that look for their GPUs by themselves need no line for them.

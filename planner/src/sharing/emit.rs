@@ -3,7 +3,7 @@
 //! Neither knows who is beside whom on a GPU, only which jobs may be on shared ones: a class of job types, in which every two may share.
 //!
 //! **Slurm** has one class, that which saves most, and no nodes of its own: `gres/shard` with two shards a GPU, or `gres/mps` with which a job gets half of one, on all nodes. A job of the
-//! class asks for a shard, all others for a GPU as before. Slurm 24.11 gives a GPU either whole or in shards at a time, so nobody shares but the class; 22.05 forgets the second of two
+//! class asks for a shard, all others for a GPU as before. A shard has the type of its GPU, so who asks for a GPU of the plan's type asks for a shard of that type. Slurm 24.11 gives a GPU either whole or in shards at a time, so nobody shares but the class; 22.05 forgets the second of two
 //! shards when the first is back (`tests/e2e/shards.rs`). `LL_SHARED_GRES` chooses the GPU of a node that is used least, and `LLN=YES` of a partition the node, so that two share where hardly
 //! any is empty; in the replay none is. Slurm watches no memory of shards. Of `gres/mps` only one GPU of a node is used at a time, so nodes of several are refused.
 //!
@@ -251,7 +251,7 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitt
             "# Slurm does not watch the memory of shards: what a job takes beyond its part, the other lacks.\n"
         });
         conf.push_str(&format!("NodeName={NODES} Gres=gpu:{gpu_type}:{per_node},{kind}:{count} State=UNKNOWN\n"));
-        script.push_str(&script::lines(&class.job_types, &answer.types, part));
+        script.push_str(&script::lines(&class.job_types, &answer.types, part, gpu_of(plan)));
     }
     let name = |name: &str| name.to_owned();
     Ok(vec![

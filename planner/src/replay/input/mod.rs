@@ -39,7 +39,7 @@ pub use near::{TopologyRules, of_switches};
 pub use options::Options;
 pub use place::NodePlaces;
 pub use quota::QuotaFile;
-pub(crate) use quota::is_of_type;
+pub(crate) use quota::{is_of_type, plain_type};
 pub use site::Site;
 
 #[cfg(test)]

@@ -3,10 +3,14 @@
 //! A job's type is told by its name, as the plan was told: by the first line of the user's file of types that matches, else by the name itself. The script matches by itself, in the number of letters of the pattern
 //! times those of the name at most, as it runs while Slurm's controller waits. A letter is one of UTF-8, as it is in the plan.
 //!
+//! A part has the type of its GPU: a job that asks for `gpu:v100:1` asks for `shard:v100:1` then, which the Slurm 22.05 of Debian 12 takes where it takes the first, and refuses for another type
+//! (`tests/e2e/sharing.rs`). A job that asks for a GPU of another type than the plan's keeps it: only GPUs of that type have parts.
+//!
 //! O(lines + job types). Worked example: with the lines `bert-*,BERT` and `*,ResNet-18`, and a class of `ResNet-18` alone, a job `bert-1` takes a whole GPU, and every other a part.
 
-use super::SlurmPart;
+use super::{SlurmPart, word};
 use crate::one_gpu::types::TypeOfNames;
+use crate::replay::input::plain_type;
 
 /// Whether a pattern matches a name, from one letter to the next. Where it goes wrong behind a `*`, this stands for a letter more.
 const MATCHES: &str = r#"local function after(name, at)
@@ -79,8 +83,8 @@ fn job_type(types: &[TypeOfNames]) -> String {
     lines
 }
 
-/// The lines, for the job types of a class.
-pub(super) fn lines(job_types: &[String], types: &[TypeOfNames], part: SlurmPart) -> String {
+/// The lines, for the job types of a class on GPUs of a type.
+pub(super) fn lines(job_types: &[String], types: &[TypeOfNames], part: SlurmPart, gpu: &str) -> String {
     let mut script = String::from(
         "-- Into slurm_job_submit of job_submit.lua: a job of one GPU whose type is of the class asks for a part of one.\nlocal shares = {\n",
     );
@@ -89,16 +93,22 @@ pub(super) fn lines(job_types: &[String], types: &[TypeOfNames], part: SlurmPart
     }
     script.push_str("}\n");
     script.push_str(&job_type(types));
-    let part = format!("{}:{}", part.kind, part.for_one());
+    let (kind, count) = (part.kind, part.for_one());
     script.push_str(&format!(
         "-- What is asked for in one way only, and of one node. Slurm's versions differ in how a resource is written, so it is written as it was.\n\
+         -- A part is of the type of its GPU, so that a type that was asked for is kept. Only GPUs of the type {} have parts: a job that asks for one of another type keeps it.\n\
          local per_node, per_job = job_desc.tres_per_node or \"\", job_desc.tres_per_job or \"\"\n\
          local asked = per_node .. per_job\n\
-         local gres = string.match(asked, \"^(gres[/:])gpu:1$\") or string.match(asked, \"^(gres[/:])gpu:[^:,]+:1$\")\n\
+         local gres, gpu_type = string.match(asked, \"^(gres[/:])gpu:1$\"), \"\"\n\
+         if not gres then\n  \
+         gres, gpu_type = string.match(asked, \"^(gres[/:])gpu:([^:,]+:)1$\")\n  \
+         if gres and string.gsub(string.lower(gpu_type), \"[^%w]\", \"\") ~= {} then\n    gres = nil\n  end\nend\n\
          local one = (per_node == \"\") ~= (per_job == \"\")\n\
          if job_desc.min_nodes and job_desc.min_nodes ~= slurm.NO_VAL and job_desc.min_nodes > 1 then\n  one = false\nend\n\
          if one and gres and shares[job_type] then\n  \
-         job_desc.tres_per_job = \"\"\n  job_desc.tres_per_node = gres .. \"{part}\"\nend\n"
+         job_desc.tres_per_job = \"\"\n  job_desc.tres_per_node = gres .. \"{kind}:\" .. gpu_type .. \"{count}\"\nend\n",
+        word(gpu),
+        quoted(&plain_type(gpu))
     ));
     script
 }
@@ -127,14 +137,15 @@ mod tests {
         TypesOfNames::read(&path, &KINDS.map(str::to_owned)).unwrap()
     }
 
-    /// Which of some names ask for a part, by the script; `None` where there is no Lua.
-    fn asks(script: &str, names: &[String]) -> Option<Vec<bool>> {
+    /// What jobs ask for once the script has seen them, of a name, and of what each asked for; `None` where there is no Lua.
+    fn submitted(script: &str, jobs: &[(String, String)]) -> Option<Vec<String>> {
         let mut whole = format!(
-            "slurm = {{ NO_VAL = 4294967294 }}\nlocal function submit(job_desc)\n{script}\nend\nlocal names = {{\n"
+            "slurm = {{ NO_VAL = 4294967294 }}\nlocal function submit(job_desc)\n{script}\nend\nlocal jobs = {{\n"
         );
-        names.iter().for_each(|name| whole.push_str(&format!("  {},\n", quoted(name))));
+        jobs.iter()
+            .for_each(|(name, asked)| whole.push_str(&format!("  {{ {}, {} }},\n", quoted(name), quoted(asked))));
         whole.push_str(
-            "}\nfor _, name in ipairs(names) do\n  local job = { tres_per_node = \"gres/gpu:1\" }\n  if name ~= \"\" then job.name = name end\n  submit(job)\n  print(job.tres_per_node)\nend\n",
+            "}\nfor _, of in ipairs(jobs) do\n  local job = { tres_per_node = of[2] }\n  if of[1] ~= \"\" then job.name = of[1] end\n  submit(job)\n  print(job.tres_per_node)\nend\n",
         );
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("run.lua");
@@ -142,10 +153,44 @@ mod tests {
         let found =
             ["lua", "lua5.4", "lua5.3", "lua5.1"].iter().find_map(|lua| Command::new(lua).arg(&file).output().ok())?;
         assert!(found.status.success(), "{script}\n{}", String::from_utf8_lossy(&found.stderr));
-        let said: Vec<bool> =
-            String::from_utf8(found.stdout).unwrap().lines().map(|line| line == "gres/shard:1").collect();
-        assert_eq!(said.len(), names.len());
+        let said: Vec<String> = String::from_utf8(found.stdout).unwrap().lines().map(str::to_owned).collect();
+        assert_eq!(said.len(), jobs.len());
         Some(said)
+    }
+
+    /// Which of some names ask for a part.
+    fn asks(script: &str, names: &[String]) -> Option<Vec<bool>> {
+        let jobs: Vec<(String, String)> = names.iter().map(|name| (name.clone(), "gres/gpu:1".to_owned())).collect();
+        Some(submitted(script, &jobs)?.iter().map(|said| said == "gres/shard:1").collect())
+    }
+
+    /// Found by a reader: a job that asked for a GPU of a type got a shard of any, also where it had asked for another type than the plan's.
+    #[test]
+    fn the_type_that_was_asked_for_is_kept() {
+        let part = |part: SlurmPart| super::lines(&["here".to_owned()], &[], part, "A100 80GB");
+        for (asked, said) in [
+            ("gres/gpu:1", "gres/shard:1"),
+            ("gres:gpu:1", "gres:shard:1"),
+            ("gres/gpu:a100-80gb:1", "gres/shard:a100-80gb:1"),
+            ("gres:gpu:A100_80GB:1", "gres:shard:A100_80GB:1"),
+            // Neither of these has parts.
+            ("gres/gpu:v100:1", "gres/gpu:v100:1"),
+            ("gres/gpu:a100:1", "gres/gpu:a100:1"),
+            // More than one GPU, or more than a GPU.
+            ("gres/gpu:a100-80gb:2", "gres/gpu:a100-80gb:2"),
+            ("gres/gpu:2", "gres/gpu:2"),
+            ("gres/gpu:a100-80gb:1,gres/nic:1", "gres/gpu:a100-80gb:1,gres/nic:1"),
+        ] {
+            let jobs = [("here".to_owned(), asked.to_owned()), ("other".to_owned(), asked.to_owned())];
+            match submitted(&part(SlurmPart::SHARD), &jobs) {
+                Some(found) => assert_eq!(found, [said, asked], "{asked}"),
+                None => println!("not run: there is no Lua on this machine"),
+            }
+        }
+        let jobs = [("here".to_owned(), "gres/gpu:a100-80gb:1".to_owned())];
+        if let Some(found) = submitted(&part(SlurmPart::MPS), &jobs) {
+            assert_eq!(found, ["gres/mps:a100-80gb:50"]);
+        }
     }
 
     /// What the plan takes for a name's type shares, where it is of the class.
@@ -194,14 +239,14 @@ mod tests {
             None => println!("not run: there is no Lua on this machine"),
         }
         // Without a file of types a job is of the type that its name says.
-        let bare = super::lines(&class, &[], SlurmPart::SHARD);
+        let bare = super::lines(&class, &[], SlurmPart::SHARD, "v100");
         if let Some(said) = asks(&bare, &names) {
             assert_eq!(said.iter().filter(|asks| **asks).count(), 2);
         }
     }
 
     fn lines_of(class: &[String], types: &TypesOfNames) -> String {
-        super::lines(class, &types.lines(), SlurmPart::SHARD)
+        super::lines(class, &types.lines(), SlurmPart::SHARD, "v100")
     }
 
     /// Drawn patterns and names, most of them nearly alike.

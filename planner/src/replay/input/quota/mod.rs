@@ -587,11 +587,13 @@ impl QuotaFile {
 
 /// Whether a flavor's node labels, or its name, say a GPU type: letters and digits alone count, in either case.
 pub(crate) fn is_of_type<'a>(flavor: &'a str, labels: impl Iterator<Item = &'a str>, gpu_type: &str) -> bool {
-    let plain = |text: &str| -> String {
-        text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
-    };
-    let wanted = plain(gpu_type);
-    labels.chain([flavor]).any(|said| plain(said) == wanted)
+    let wanted = plain_type(gpu_type);
+    labels.chain([flavor]).any(|said| plain_type(said) == wanted)
+}
+
+/// A GPU type as it is compared: `A100-80GB` and `a100 80gb` are `a10080gb`.
+pub(crate) fn plain_type(gpu_type: &str) -> String {
+    gpu_type.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
 /// Whether an object is of a group of Kubernetes' API.
