@@ -6,17 +6,21 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use tracecast_analytics::time::{Written, Zone};
+use tracecast_planner::mig::against;
 use tracecast_planner::mig::demand::{self, MigDemand};
 use tracecast_planner::mig::emit::{self, MigSite};
 use tracecast_planner::mig::gpu::{MigGpu, NAMES};
 use tracecast_planner::mig::{MigAnswer, MigRequest, MigStudyRequest};
+use tracecast_planner::own_files::OwnFile;
+use tracecast_planner::sharing::against::check;
 use tracecast_predictors::interference::slice::SliceTable;
 
 use crate::args::{Reading, TIMES, choices, duration};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
+use crate::cmd::emitting::{own_files, patched};
 use crate::progress::{Clock, Steps};
-use crate::{output, source};
+use crate::source;
 
 /// Why a demand takes no options of reading.
 const NO_TRACE: &str = "a file of demand holds no jobs; the option is of the trace that --jobs names";
@@ -113,6 +117,11 @@ pub(crate) struct PlanMig {
     /// Folder into which the configuration is written
     #[arg(long, value_name = "FOLDER", requires = "emit", help_heading = "Configuration")]
     pub(crate) emit_to: Option<PathBuf>,
+    /// Your own slurm.conf and gres.conf (names end in .conf), which the plan is to change; may be given several times
+    ///
+    /// Beside the files that are written anew, a patch then says what changes in yours, line by line and why. All else in them stays.
+    #[arg(long, value_name = "FILE", requires = "emit_to", help_heading = "Configuration")]
+    pub(crate) against: Vec<PathBuf>,
     /// Number of GPUs in a node
     #[arg(long, value_name = "GPUS", default_value = "8", value_parser = gpus_per_node, help_heading = "Configuration")]
     pub(crate) gpus_per_node: NonZeroU32,
@@ -145,6 +154,14 @@ fn busy(text: &str) -> Result<f64, &'static str> {
 pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-mig", &[])?;
     asked.answering.replacing.folders([&asked.emit_to])?;
+    let own = own_files(&asked.against, asked.emit_to.as_deref(), |is_slurm| match is_slurm {
+        true if asked.emit.contains(&EmitMig::Slurm) => None,
+        true => Some("--emit names no slurm, who would read it"),
+        false => Some(
+            "only Slurm's files (their names end in .conf) are patched; for Kubernetes, kubernetes-mig.yaml is a ConfigMap of its own",
+        ),
+    })?;
+    check(&own)?;
     if asked.demand.is_some() {
         asked.reading.reads_no_trace(NO_TRACE)?;
     }
@@ -177,7 +194,7 @@ pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
             MigAnswer::of_jobs(&slices, asked.gpu, title, &trace, &request, &study, &steps)?
         }
     };
-    let emitted = asked.emit(&answer, quiet);
+    let emitted = asked.emit(&answer, &own, quiet);
     checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))?;
     // Who asked for files and gets none has an answer all the same.
     emitted
@@ -185,7 +202,7 @@ pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
 
 impl PlanMig {
     /// Writes the configuration that is asked for.
-    fn emit(&self, answer: &MigAnswer, quiet: bool) -> Result<()> {
+    fn emit(&self, answer: &MigAnswer, own: &[OwnFile], quiet: bool) -> Result<()> {
         let Some(folder) = &self.emit_to else { return Ok(()) };
         let site = MigSite {
             gpus_per_node: self.gpus_per_node.get(),
@@ -199,6 +216,7 @@ impl PlanMig {
                 EmitMig::Kubernetes => emit::kubernetes(answer, &site)?,
             });
         }
-        output::emitted(folder, &files, quiet)
+        let patch = (!own.is_empty()).then(|| against::slurm(answer, &site, own)).transpose()?;
+        patched(folder, files, patch, quiet)
     }
 }

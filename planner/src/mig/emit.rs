@@ -114,7 +114,7 @@ pub fn check(answer: &MigAnswer) -> Result<()> {
 }
 
 /// What all files say first.
-fn about(answer: &MigAnswer) -> Vec<String> {
+pub(super) fn about(answer: &MigAnswer) -> Vec<String> {
     let mut said = vec![answer.action.replace("**", "")];
     if let Some(recommendation) = &answer.recommendation {
         said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
@@ -132,7 +132,7 @@ fn about(answer: &MigAnswer) -> Vec<String> {
 }
 
 /// What nodes of a configuration are, in a line.
-fn in_words(of: &MigNodes) -> String {
+pub(super) fn in_words(of: &MigNodes) -> String {
     let gpus: Vec<String> = of.gpus.iter().map(|(row, gpus)| format!("{gpus} x {}", row.partition)).collect();
     format!("{}, {}: {}", of.name, format::counted(u64::from(of.nodes), "node", "nodes"), gpus.join(", "))
 }
@@ -176,6 +176,37 @@ fn is_whole(answer: &MigAnswer, profile: &str) -> bool {
     answer.profiles.iter().any(|known| known.profile == profile && known.compute_slices == COMPUTE_SLICES)
 }
 
+/// What Slurm calls the whole GPU.
+pub(super) fn slurm_type<'a>(answer: &'a MigAnswer, site: &'a MigSite) -> &'a str {
+    site.slurm_type.as_deref().unwrap_or(&answer.slurm_type)
+}
+
+/// GPUs and slices of a node, as `Gres` lists them. Whole GPUs come first: behind slices that are lines with `MultipleFiles`, Slurm 22.05 gives fewer than were asked for, or none.
+pub(super) fn gres(answer: &MigAnswer, gpu: &str, of: &MigNodes) -> String {
+    let mut types: Vec<(String, u32)> = Vec::new();
+    let mut add = |name: String, count: u32| match types.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, known)) => *known += count,
+        None => types.push((name, count)),
+    };
+    let of_type = |profile: &str| slice_of(answer, gpu, profile);
+    for (row, gpus) in &of.gpus {
+        if row.is_whole() {
+            add(format!("gpu:{gpu}"), *gpus);
+        }
+        row.slices
+            .iter()
+            .filter(|_| !row.is_whole())
+            .for_each(|slice| add(of_type(&slice.profile), gpus * slice.count));
+    }
+    types.sort_by_key(|(name, _)| *name != format!("gpu:{gpu}"));
+    types.into_iter().map(|(name, count)| format!("{name}:{count}")).collect::<Vec<String>>().join(",")
+}
+
+/// A slice, or the whole GPU, as a job asks for it.
+fn slice_of(answer: &MigAnswer, gpu: &str, profile: &str) -> String {
+    if is_whole(answer, profile) { format!("gpu:{gpu}") } else { format!("gpu:{gpu}_{profile}") }
+}
+
 /// Files for Slurm: configurations of `mig-parted`, and lines for `gres.conf` and `slurm.conf`.
 ///
 /// # Errors
@@ -183,10 +214,7 @@ fn is_whole(answer: &MigAnswer, profile: &str) -> bool {
 pub fn slurm(answer: &MigAnswer, site: &MigSite) -> Result<Vec<Emitted>> {
     check(answer)?;
     let nodes = nodes(answer, site)?;
-    let gpu = site.slurm_type.as_deref().unwrap_or(&answer.slurm_type);
-    let gres = |profile: &str| {
-        if is_whole(answer, profile) { format!("gpu:{gpu}") } else { format!("gpu:{gpu}_{profile}") }
-    };
+    let gpu = slurm_type(answer, site);
     let mut said = about(answer);
     said.extend(nodes.iter().map(in_words));
     let mut parted = said.clone();
@@ -194,7 +222,10 @@ pub fn slurm(answer: &MigAnswer, site: &MigSite) -> Result<Vec<Emitted>> {
     parted.push(format!("To undo: nvidia-mig-parted apply -f mig-parted.yaml -c {ALL_DISABLED}"));
     let parted = stream(&[(parted.join("\n"), configurations(&nodes))]);
     let mut conf = comments("#", &said);
-    conf.push_str(&comments("#", &placements(answer, &|profile| format!("--gres={}:1", gres(profile)))));
+    conf.push_str(&comments(
+        "#",
+        &placements(answer, &|profile| format!("--gres={}:1", slice_of(answer, gpu, profile))),
+    ));
     conf.push_str(
         "# In slurm.conf, in place of the lines of these nodes; keep what else they have. Put your own nodes in place of each name, here and in slurm-mig-gres.conf.\n\
          # To apply: drain the nodes, partition their GPUs (mig-parted.yaml), restart slurmctld and their slurmd, check with `slurmd -G` on a node, and resume them.\n\
@@ -207,30 +238,16 @@ pub fn slurm(answer: &MigAnswer, site: &MigSite) -> Result<Vec<Emitted>> {
     lines.push_str(&format!(
         "# In gres.conf. NVML finds the slices; it must know a type by a name that has the one in slurm.conf in it: see `slurmd -G` on a node, and --slurm-type.\n\
          # Where Slurm was built without NVML, write a line for each slice in place of these, with the numbers that the node has in /proc/driver/nvidia-caps/mig-minors:\n\
-         #   NodeName=NODE Name=gpu Type={gpu}_{} MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-capGI,/dev/nvidia-caps/nvidia-capCI\n",
+         #   NodeName=NODE Name=gpu Type={gpu}_{} MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-capGI,/dev/nvidia-caps/nvidia-capCI\n\
+         # Not so with Slurm 22.05 on a node with slices of several profiles: it takes each of these files for a GPU, and jobs of all profiles behind the first start with fewer than they asked for, or none.\n",
         answer.profiles.first().map_or("", |profile| profile.profile.as_str())
     ));
     for of in &nodes {
-        let mut types: Vec<(String, u32)> = Vec::new();
-        let mut add = |name: String, count: u32| match types.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, known)) => *known += count,
-            None => types.push((name, count)),
-        };
-        for (row, gpus) in &of.gpus {
-            if row.is_whole() {
-                add(format!("gpu:{gpu}"), *gpus);
-                continue;
-            }
-            for slice in &row.slices {
-                add(gres(&slice.profile), gpus * slice.count);
-            }
-        }
-        let types: Vec<String> = types.into_iter().map(|(name, count)| format!("{name}:{count}")).collect();
         let what = comments("#", &[in_words(of)]);
         lines.push_str(&format!("{what}NodeName={} AutoDetect=nvml\n", of.name));
         conf.push_str(&format!(
             "{what}NodeName={name} Gres={} Feature={name} State=UNKNOWN\n",
-            types.join(","),
+            gres(answer, gpu, of),
             name = of.name
         ));
     }

@@ -11,8 +11,9 @@
 //! * [`programme`]: the fewest GPUs, or the most progress, with a bound.
 //! * [`rule`]: fleets beside each other: whole GPUs, one partition for all, and by what a plan takes for the speeds.
 //! * [`replay`]: jobs of a trace on slices. [`study`]: a fleet chosen on earlier jobs, held against later ones.
-//! * [`answer`]: the answer as data, as advice and as a report. [`emit`]: the configuration as Slurm and Kubernetes read it.
+//! * [`answer`]: the answer as data, as advice and as a report. [`emit`]: the configuration as Slurm and Kubernetes read it. [`against`]: the same as a patch to a site's own files of Slurm.
 
+pub mod against;
 pub mod answer;
 pub mod demand;
 pub mod emit;

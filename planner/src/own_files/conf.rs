@@ -200,6 +200,13 @@ impl Conf {
         words.join(" ")
     }
 
+    /// Takes a line out, with its comment.
+    pub(crate) fn remove(&mut self, line: &ConfLine) {
+        let lines = self.lines();
+        let before = lines.iter().rev().map(|other| other.next).find(|next| *next < line.next);
+        self.text.replace_range(before.unwrap_or_default()..line.next, "");
+    }
+
     /// Puts a line behind another, or before the first partition, or at the end.
     pub(crate) fn insert(&mut self, behind: Option<&ConfLine>, line: &str) {
         let ending = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
@@ -259,6 +266,16 @@ mod tests {
             Conf { text: "PartitionName=a Nodes=n1,\\\nn2 MaxTime=7-0\nPartitionName=b MaxTime+=1\n".to_owned() };
         assert!(conf.lines().iter().all(ConfLine::is_odd));
         assert_eq!(conf.lines().iter().map(|line| conf.number(line)).collect::<Vec<u64>>(), [1, 3]);
+    }
+
+    #[test]
+    fn lines_are_taken_out() {
+        for (at, left) in [(0, "b=1\n"), (1, "a=1 \\\n c=1 # x\n")] {
+            let mut conf = Conf { text: "a=1 \\\n c=1 # x\nb=1\n".to_owned() };
+            let line = conf.lines().into_iter().nth(at).unwrap();
+            conf.remove(&line);
+            assert_eq!(conf.text, left);
+        }
     }
 
     #[test]
