@@ -1,4 +1,4 @@
-//! `plan queues --against` and `plan sharing --against`: patches to files of the user's own, applied by git.
+//! `plan queues --against`, `plan sharing --against` and `plan mig --against`: patches to files of the user's own, applied by git.
 
 use yaml_rust2::YamlLoader;
 
@@ -122,11 +122,21 @@ fn a_plan_of_sharing_is_put_into_slurm_conf_and_gres_conf_and_taken_back() {
     let output = plan(&["--emit", "slurm", "--against", "slurm.conf", "--against", "gres.conf"]);
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(stderr(&output).contains("slurm.patch: 5 changes to your files\n"), "{}", stderr(&output));
+    let first = std::fs::read_to_string(folder.path("sharing/slurm.patch")).unwrap();
     git_apply(&folder, "sharing/slurm.patch", &[]);
     let read = |path: &str| std::fs::read_to_string(path).unwrap();
     let expected = "ClusterName=lab # ours\nSelectTypeParameters=CR_Core,LL_SHARED_GRES\nNodeName=n[1-4] Gres=gpu:v100:8,shard:16 CPUs=64\nGresTypes=gpu,shard\nPartitionName=all Nodes=n[1-4] LLN=YES\n";
     assert_eq!(read(&slurm_conf), expected);
     assert_eq!(read(&gres_conf), format!("{gres}\nNodeName=n[1-4] Name=shard Count=16\n"));
+    // Found by a reader: asked for again after it was applied, a patch that leaves something out was an error.
+    let applied = read(&slurm_conf);
+    folder.file("slurm.conf", &format!("{applied}PartitionName=old Nodes=n1 LLN=NO\n"));
+    let again = plan(&["--emit", "slurm", "--against", "slurm.conf", "--against", "gres.conf"]);
+    assert!(again.status.success(), "{}", stderr(&again));
+    let told = "slurm.patch: nothing to change in your files; 1 part of the plan could not be put in";
+    assert!(stderr(&again).contains(told), "{}", stderr(&again));
+    folder.file("slurm.conf", &applied);
+    folder.file("sharing/slurm.patch", &first);
     git_apply(&folder, "sharing/slurm.patch", &["-R"]);
     assert_eq!((read(&slurm_conf), read(&gres_conf)), (slurm.to_owned(), gres.to_owned()));
     // Found by a newcomer: files that do not suit were patched with nothing, and nodes got parts of GPUs that gres.conf does not name.
@@ -154,4 +164,51 @@ fn a_plan_of_sharing_is_put_into_slurm_conf_and_gres_conf_and_taken_back() {
     let yaml = folder.file("plugin.yaml", "kind: ConfigMap\n");
     let refused = plan(&["--emit", "slurm,kubernetes", "--against", &yaml]);
     assert!(stderr(&refused).contains("merge the keys of kubernetes-sharing.yaml"), "{}", stderr(&refused));
+}
+
+#[test]
+fn a_plan_of_partitions_is_put_into_slurm_conf_and_gres_conf_and_taken_back() {
+    let folder = Folder::new();
+    let asked = mig::asked(&folder);
+    let slurm =
+        "ClusterName=lab # ours\nNodeName=n[01-40] Gres=gpu:a100:4 CPUs=64 # all\nPartitionName=all Nodes=ALL\n";
+    let gres = "NodeName=n[01-40] Name=gpu Type=a100 File=/dev/nvidia[0-3]\n";
+    let (slurm_conf, gres_conf) = (folder.file("slurm.conf", slurm), folder.file("gres.conf", gres));
+    let plan = |gpus: &str| {
+        Command::new(env!("CARGO_BIN_EXE_tracecast"))
+            .args(asked.iter().filter(|word| *word != "--quiet"))
+            .args(["--gpus-per-node", gpus, "--emit", "slurm", "--emit-to", "mig", "--force"])
+            .args(["--against", "slurm.conf", "--against", "gres.conf"])
+            .current_dir(folder.path(""))
+            .output()
+            .unwrap()
+    };
+    let output = plan("4");
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("changes to your files\n"), "{}", stderr(&output));
+    let first = std::fs::read_to_string(folder.path("mig/slurm.patch")).unwrap();
+    git_apply(&folder, "mig/slurm.patch", &[]);
+    let read = |path: &str| std::fs::read_to_string(path).unwrap();
+    // The nodes of each configuration have what slurm-mig.conf says; those that are not needed stay whole.
+    let gres_of = |text: &str| -> Vec<(String, String)> {
+        let lines = text.lines().filter(|line| line.starts_with("NodeName="));
+        let words = lines.map(|line| line.split(' ').filter_map(|word| word.split_once('=')).collect::<Vec<_>>());
+        words.map(|words| (words[0].1.to_owned(), words[1].1.to_owned())).collect()
+    };
+    let emitted = read(&folder.path("mig/slurm-mig.conf"));
+    let (mine, wanted) = (read(&slurm_conf), gres_of(&emitted));
+    let found = gres_of(&mine);
+    assert!(wanted.len() > 1 && found.len() == wanted.len() + 1, "{mine}\n{emitted}");
+    assert!(wanted.iter().all(|(_, gres)| found.iter().any(|(_, mine)| mine == gres)), "{mine}\n{emitted}");
+    assert!(mine.contains(" Gres=gpu:a100:4 CPUs=64") && mine.matches("# all").count() == 1, "{mine}");
+    let devices = read(&gres_conf);
+    assert_eq!(devices.matches("AutoDetect=nvml").count(), 1, "{devices}");
+    assert!(devices.contains("-40] Name=gpu Type=a100 File=/dev/nvidia[0-3]\n"), "{devices}");
+    let again = plan("4");
+    let told = stderr(&again);
+    assert!(again.status.success() && told.contains("slurm.patch: nothing to change in your files\n"), "{told}");
+    assert!(stderr(&plan("8")).contains("give --gpus-per-node 4"));
+    folder.file("mig/slurm.patch", &first);
+    git_apply(&folder, "mig/slurm.patch", &["-R"]);
+    assert_eq!((read(&slurm_conf), read(&gres_conf)), (slurm.to_owned(), gres.to_owned()));
 }

@@ -26,10 +26,10 @@ const SHARDS: u32 = 16;
 const TAKEN: usize = 5;
 const LEFT: usize = 3;
 /// As long as it takes both schedulers to look at a job twice.
-const LOOKS: Duration = Duration::from_secs(5);
+pub(crate) const LOOKS: Duration = Duration::from_secs(5);
 const SHARD: &str = "--gres=shard:1";
 const WHOLE: &str = "--gres=gpu:1";
-const LEAST_LOADED: &str = "LL_SHARED_GRES";
+pub(crate) const LEAST_LOADED: &str = "LL_SHARED_GRES";
 
 /// Jobs that write down which GPUs they got, and stay until they are cancelled.
 struct Jobs<'a> {

@@ -20,6 +20,7 @@ mod recording;
 mod replay;
 mod shards;
 mod shares;
+mod sharing;
 mod switches;
 mod workload;
 

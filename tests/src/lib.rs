@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::print_stdout)]
 
 pub mod bytes;
+pub mod pairs;
 pub mod reference;
 pub mod skipped;
 
