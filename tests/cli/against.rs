@@ -183,6 +183,14 @@ fn a_plan_of_partitions_is_put_into_slurm_conf_and_gres_conf_and_taken_back() {
             .output()
             .unwrap()
     };
+    let other = plan("8");
+    let told = stderr(&other);
+    assert!(
+        !other.status.success()
+            && told.contains("they have 4 GPUs each, and the plan is for 8; give --gpus-per-node 4"),
+        "{told}"
+    );
+    assert!(!std::path::Path::new(&folder.path("mig")).exists());
     let output = plan("4");
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(stderr(&output).contains("changes to your files\n"), "{}", stderr(&output));
@@ -207,7 +215,6 @@ fn a_plan_of_partitions_is_put_into_slurm_conf_and_gres_conf_and_taken_back() {
     let again = plan("4");
     let told = stderr(&again);
     assert!(again.status.success() && told.contains("slurm.patch: nothing to change in your files\n"), "{told}");
-    assert!(stderr(&plan("8")).contains("give --gpus-per-node 4"));
     folder.file("mig/slurm.patch", &first);
     git_apply(&folder, "mig/slurm.patch", &["-R"]);
     assert_eq!((read(&slurm_conf), read(&gres_conf)), (slurm.to_owned(), gres.to_owned()));

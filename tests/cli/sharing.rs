@@ -360,7 +360,7 @@ fn sharing_is_planned_tested_and_written_down() {
         assert!(lua.contains(&format!("[{job_type}] = true")), "{lua}");
     }
     assert!(
-        lua.contains("gres .. \"shard:1\"")
+        lua.contains("gres .. \"shard:\" .. gpu_type .. \"1\"")
             && !lua.contains("nil")
             && lua.contains("min_nodes > 1")
             && !lua.contains("partition"),

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tracecast_planner::mig::demand::MigDemand;
 use tracecast_planner::mig::emit::MigSite;
 use tracecast_planner::mig::gpu::MigGpu;
+use tracecast_planner::mig::rule::{MigPartitionRow, MigSliceCount};
 use tracecast_planner::mig::{self, MigAnswer, MigRequest};
 use tracecast_planner::own_files::{OwnFile, Patch};
 use tracecast_planner::sharing::emit::{self, SharingSite};
@@ -213,7 +214,7 @@ fn a_patch_of_sharing_is_loaded_and_taken_back() {
     site.end_all();
 }
 
-/// A plan of partitions for 70 jobs that slices of one part of seven suit: 10 GPUs, on two nodes.
+/// A plan of partitions for 70 jobs that slices of one part of seven suit: 10 GPUs, on two nodes. Whichever partition was best, each GPU has seven alike: of slices of two profiles on a node, 22.05 gives too few.
 fn plan_of_partitions(folder: &Path) -> MigAnswer {
     let mut steps = "model,batch,mig_profile,step_s_median\n".to_owned();
     let mut profiles = "model,batch,sm_util_pct,mem_util_pct,power_w,memory_used\n".to_owned();
@@ -232,7 +233,11 @@ fn plan_of_partitions(folder: &Path) -> MigAnswer {
     let slices = SliceTable::read(&write("steps.csv", &steps), &write("known.csv", &profiles)).unwrap();
     let demand = MigDemand::read(&write("demand.csv", "job,jobs\nm0 (batch size 8),70\n")).unwrap();
     let gpu = MigGpu::named("a100-40gb").unwrap();
-    MigAnswer::of(&slices, gpu, String::new(), &demand, &MigRequest::default()).unwrap()
+    let mut answer = MigAnswer::of(&slices, gpu, String::new(), &demand, &MigRequest::default()).unwrap();
+    assert_eq!((answer.followed, answer.plan.gpus), (true, 10));
+    let alike = vec![MigSliceCount { profile: "1g.5gb".to_owned(), count: 7 }];
+    answer.plan.partitions = vec![MigPartitionRow { partition: "7x1g.5gb".to_owned(), slices: alike, gpus: 10 }];
+    answer
 }
 
 #[test]
@@ -270,8 +275,10 @@ fn a_patch_of_partitions_is_loaded_and_taken_back() {
     let job = |asked: &str| site.submit("m0 (batch size 8)", &[asked]);
     let whole: BTreeSet<String> = (0..6).map(|_| site.got(&job("--gres=gpu:a100:1"))).collect();
     assert!(whole.len() == 6 && whole.iter().all(|got| got.starts_with("gpu:a100:1(")), "{whole:?}");
-    // No slice counts as a whole one.
-    site.waits(&job("--gres=gpu:a100:1"));
+    // No slice counts as a whole one. Who waits for one keeps others from its node.
+    let waiting = job("--gres=gpu:a100:1");
+    site.waits(&waiting);
+    lab.output("scancel", &[&waiting]);
     let all = site.submit("m0 (batch size 8)", &["-w", "n1", "--gres=gpu:a100_1g.5gb:55"]);
     assert!(site.got(&all).starts_with("gpu:a100_1g.5gb:55"));
     let last: Vec<String> = (0..15).map(|_| job("--gres=gpu:a100_1g.5gb:1")).collect();

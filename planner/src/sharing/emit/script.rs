@@ -102,7 +102,7 @@ pub(super) fn lines(job_types: &[String], types: &[TypeOfNames], part: SlurmPart
          local gres, gpu_type = string.match(asked, \"^(gres[/:])gpu:1$\"), \"\"\n\
          if not gres then\n  \
          gres, gpu_type = string.match(asked, \"^(gres[/:])gpu:([^:,]+:)1$\")\n  \
-         if gres and string.gsub(string.lower(gpu_type), \"[^%w]\", \"\") ~= {} then\n    gres = nil\n  end\nend\n\
+         if gres and string.gsub(string.lower(gpu_type), \"[^%w]\", \"\") ~= {} then\n    gres = false\n  end\nend\n\
          local one = (per_node == \"\") ~= (per_job == \"\")\n\
          if job_desc.min_nodes and job_desc.min_nodes ~= slurm.NO_VAL and job_desc.min_nodes > 1 then\n  one = false\nend\n\
          if one and gres and shares[job_type] then\n  \
