@@ -345,6 +345,16 @@ fn put_in(editing: &mut SlurmFiles<'_>, gpu: &str, per_node: u32, wanted: &mut [
             one.name, one.left
         ));
     }
+    let shared = editing
+        .global("GresTypes")
+        .unwrap_or_default()
+        .split(',')
+        .find(|kind| ["shard", "mps"].iter().any(|part| kind.eq_ignore_ascii_case(part)));
+    if let Some(kind) = shared.map(str::to_owned).filter(|_| !cut.is_empty()) {
+        editing.leave(format!(
+            "GresTypes has {kind}: with it Slurm 22.05 takes each file of a slice for a GPU where slices are lines with MultipleFiles, and jobs start with fewer GPUs than they asked for, or none; take {kind} out where no node has any, or try a job of each type before you rely on it"
+        ));
+    }
     if !cut.is_empty() {
         devices(editing, file, &cut);
         editing.add("GresTypes", &["gpu"], "slices are GPUs of a type");
@@ -502,6 +512,14 @@ mod tests {
             );
             assert_eq!((now, devices), (slurm, gres), "{told}");
         }
+        // What was seen of a real Slurm is told beside a whole patch.
+        let (_, _, patch) = patched(&SLURM.replace("GresTypes=gpu", "GresTypes=gpu,shard"), GRES, &cut);
+        let patch = patch.unwrap();
+        assert!(
+            patch.left.len() == 1 && patch.left[0].starts_with("GresTypes has shard: with it Slurm 22.05"),
+            "{:?}",
+            patch.left
+        );
         // More nodes than there are: what there are get it.
         let (_, _, patch) = patched(SLURM, GRES, &[(6, "gpu:a100_1g.5gb:56")]);
         let patch = patch.unwrap();

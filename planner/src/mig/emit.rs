@@ -181,7 +181,7 @@ pub(super) fn slurm_type<'a>(answer: &'a MigAnswer, site: &'a MigSite) -> &'a st
     site.slurm_type.as_deref().unwrap_or(&answer.slurm_type)
 }
 
-/// GPUs and slices of a node, as `Gres` lists them. Whole GPUs come first: behind slices that are lines with `MultipleFiles`, Slurm 22.05 gives fewer than were asked for, or none.
+/// GPUs and slices of a node, as `Gres` lists them. Whole GPUs come first, as those of them that no slice comes before are given rightly even where Slurm counts the files of slices (`sharing::against`).
 pub(super) fn gres(answer: &MigAnswer, gpu: &str, of: &MigNodes) -> String {
     let mut types: Vec<(String, u32)> = Vec::new();
     let mut add = |name: String, count: u32| match types.iter_mut().find(|(known, _)| *known == name) {
@@ -239,7 +239,7 @@ pub fn slurm(answer: &MigAnswer, site: &MigSite) -> Result<Vec<Emitted>> {
         "# In gres.conf. NVML finds the slices; it must know a type by a name that has the one in slurm.conf in it: see `slurmd -G` on a node, and --slurm-type.\n\
          # Where Slurm was built without NVML, write a line for each slice in place of these, with the numbers that the node has in /proc/driver/nvidia-caps/mig-minors:\n\
          #   NodeName=NODE Name=gpu Type={gpu}_{} MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-capGI,/dev/nvidia-caps/nvidia-capCI\n\
-         # Not so with Slurm 22.05 on a node with slices of several profiles: it takes each of these files for a GPU, and jobs of all profiles behind the first start with fewer than they asked for, or none.\n",
+         # Not so with Slurm 22.05 where GresTypes has shard or mps: it then takes each of these files for a GPU, and jobs start with fewer GPUs than they asked for, or none.\n",
         answer.profiles.first().map_or("", |profile| profile.profile.as_str())
     ));
     for of in &nodes {

@@ -2,7 +2,7 @@
 //!
 //! Of each `NodeName` line whose `Gres` has GPUs of the plan's type (or of none, where no line names one), `Gres` gets the parts of a GPU, and `gres.conf` a line for the same nodes: both or neither, as a node
 //! that reports fewer than it is to have is drained. `GresTypes` and `SelectTypeParameters` get what they lack, and `LLN=YES` the partitions of these nodes, which is told, as it is for all of their jobs. What cannot be put in is told with the
-//! reason: no `gres.conf`, one that does not say where the nodes' GPUs are, parts of GPUs that it has for other nodes of a line, another `SelectType`, `LLN=NO`, lines that leave their nodes to `NodeName=DEFAULT`, nodes with GPUs of several types.
+//! reason: slices as lines with `MultipleFiles`, each file of which Slurm 22.05 takes for a GPU once there are shards (`tests/e2e/sharing.rs`), no `gres.conf`, one that does not say where the nodes' GPUs are, parts of GPUs that it has for other nodes of a line, another `SelectType`, `LLN=NO`, lines that leave their nodes to `NodeName=DEFAULT`, nodes with GPUs of several types.
 //! Where nothing of a plan that is to be followed can be put in, that is an error with all reasons, and no file is written.
 //!
 //! O(bytes × nodes). Worked example: `NodeName=gpu[01-04] Gres=gpu:a100:8 CPUs=128` becomes `NodeName=gpu[01-04] Gres=gpu:a100:8,shard:16 CPUs=128`, and `gres.conf` gets
@@ -241,6 +241,13 @@ fn put_in(editing: &mut SlurmFiles<'_>, gpu: &str, part: SlurmPart) -> bool {
         editing.leave("gres.conf is not among the files, or says nothing of GPUs; without its lines the nodes would have fewer parts of GPUs than slurm.conf says, and be drained".to_owned());
         return false;
     };
+    if editing.files.iter().any(|(_, conf)| !conf.values("MultipleFiles").is_empty()) {
+        editing.leave(format!(
+            "GresTypes={}: gres.conf has slices as lines with MultipleFiles, and beside such parts Slurm 22.05 takes each of their files for a GPU, so that jobs start with fewer GPUs than they asked for, or none; later versions were not tried: let NVML find the slices, or try it by hand",
+            part.kind
+        ));
+        return false;
+    }
     let mut shared = nodes_of(editing, gpu, part);
     let why = format!("two jobs of the class may share a GPU, which has {} {}", part.of_gpu, part.kind);
     shared.retain(|of| {
@@ -342,6 +349,9 @@ mod tests {
     #[test]
     fn half_of_it_is_never_put_in() {
         let linear = SLURM.replace("select/cons_tres", "select/linear");
+        let sliced = format!(
+            "{GRES}NodeName=mig1 Name=gpu Type=a100_1g.5gb MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap30,/dev/nvidia-caps/nvidia-cap31\n"
+        );
         let whole = format!("{GRES}Name=shard Count=8\n");
         let part = format!("{GRES}NodeName=gpu[01-02] Name=shard Count=8\n");
         // Found by a newcomer: nodes whose GPUs gres.conf does not name got shards.
@@ -356,6 +366,7 @@ mod tests {
                 Some(nowhere),
                 "gres.conf has no line for the GPUs of gpu03, gpu04, of which 16 shard would be parts; give them one, such as NodeName=gpu[01-04] Name=gpu File=/dev/nvidia[0-7], or AutoDetect=nvml",
             ),
+            (SLURM, Some(sliced.as_str()), "gres.conf has slices as lines with MultipleFiles"),
             (linear.as_str(), Some(GRES), "SelectType=select/linear: parts of GPUs need select/cons_tres"),
         ] {
             let files: Vec<OwnFile> = [Some(own("slurm.conf", conf)), gres.map(|gres| own("gres.conf", gres))]
@@ -424,7 +435,7 @@ mod tests {
             match told {
                 Some(told) => assert!(changed.is_empty() && said.contains(told), "{gres}: {changed:?} {said}"),
                 None => {
-                    assert!(changed.contains(&"+NodeName=gpu[01-04] Name=shard Count=16".to_owned()), "{gres}: {said}")
+                    assert!(changed.contains(&"+NodeName=gpu[01-04] Name=shard Count=16".to_owned()), "{gres}: {said}");
                 }
             }
         }

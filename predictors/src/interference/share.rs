@@ -369,7 +369,7 @@ mod tests {
             let chance = if version == 5 { now.out_of_memory } else { plain };
             assert!((told.out_of_memory - chance).abs() < 1e-12, "{version}: {told:?} {chance}");
             // Which models forecast what is said since version 3.
-            for (told, now) in [(told, now.clone()), (known(&read), known(&predictor))] {
+            for (told, now) in [(told, now), (known(&read), known(&predictor))] {
                 let values = |of: &PairForecast| [of.a.mean, of.b.mean, of.a.quantiles[0], of.b.quantiles[4]];
                 let pairs = values(&told).into_iter().zip(values(&now));
                 assert!(pairs.clone().all(|(told, now)| (told - now).abs() < 1e-12), "{version}: {told:?} {now:?}");
