@@ -1,4 +1,4 @@
-//! A plan of partitions as a patch to a site's own `slurm.conf` and `gres.conf`, beside the files that [`emit`](super::emit) writes anew.
+//! A plan of partitions as a patch to a site's own `slurm.conf` and `gres.conf`, beside the files that [`emit`] writes anew.
 //!
 //! Nodes with GPUs of the plan's type are given its configurations in the order of the files: first those that have one already, so that the same patch asked for again changes nothing, then all others. Of a node that gets slices, `Gres`
 //! in `slurm.conf` has them by type, and `gres.conf` lets NVML find them: a line that names the whole GPUs goes, or keeps its other nodes. Both or neither. A line of nodes that get several configurations is divided, each part with all that the line
@@ -365,7 +365,7 @@ fn put_in(editing: &mut SlurmFiles<'_>, gpu: &str, per_node: u32, wanted: &mut [
 /// A patch to the files that are Slurm's.
 ///
 /// # Errors
-/// As [`emit::slurm`](super::emit::slurm), and if nothing of the plan can be put into the files.
+/// As [`emit::slurm`], and if nothing of the plan can be put into the files.
 pub fn slurm(answer: &MigAnswer, site: &MigSite, files: &[OwnFile]) -> Result<Patch> {
     emit::check(answer)?;
     let (configurations, gpu) = (emit::nodes(answer, site)?, emit::slurm_type(answer, site));

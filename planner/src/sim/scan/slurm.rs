@@ -73,7 +73,7 @@ pub(in crate::sim) struct Walk {
     over: bool,
     kept: Kept,
     /// What runs, once a job has to wait for it, until another runs.
-    at_work: Option<AtWork>,
+    at_work: Option<Box<AtWork>>,
     /// Nodes in service of each GPU type that was asked for.
     serving: Vec<(Option<u16>, Rc<Mask>)>,
     /// Whether a job was stopped.
@@ -152,7 +152,7 @@ impl Run<'_> {
     }
 
     /// O(running jobs + nodes).
-    fn at_work(&self) -> AtWork {
+    fn at_work(&self) -> Box<AtWork> {
         let second = |ms: i64| self.workload.origin_ms.saturating_add(ms).div_euclid(1000);
         let mut parts = Vec::with_capacity(self.expected.len());
         let mut holders = Vec::with_capacity(self.expected.len());
@@ -166,7 +166,7 @@ impl Run<'_> {
         holders.extend(elsewhere.map(|(end_ms, job)| Holder { end_s: second(end_ms), job, parts: 0..0 }));
         holders.sort_by_key(|holder| (holder.end_s, holder.job));
         let left = Left::of(&self.nodes);
-        AtWork { holders, parts, scratch: left.clone(), left }
+        Box::new(AtWork { holders, parts, scratch: left.clone(), left })
     }
 
     /// Nodes in service that have what a shape asks for.
@@ -301,7 +301,8 @@ impl Run<'_> {
         if let Some(found) = nodes.choose(nodes, gang, allowed) {
             return Some((now_s, found));
         }
-        let AtWork { holders, parts, left: before, scratch: left } = walk.at_work.get_or_insert_with(|| self.at_work());
+        let at_work = walk.at_work.get_or_insert_with(|| self.at_work());
+        let AtWork { holders, parts, left: before, scratch: left } = at_work.as_mut();
         left.become_as(before);
         let parts_of = |holder: &Holder| parts.get(holder.parts.clone()).unwrap_or_default();
         let gone = |holder: &&Holder| stops.contains(&holder.job);
