@@ -242,12 +242,12 @@ class Gpu:
         self._resting: List[Worker] = []
 
     def _choose_places(self) -> List[nvml.Device]:
-        """Where the first and the second job of a pair run."""
+        """Where the jobs of a run are: one place for all, or one for each of two."""
         mig = self._nvml.mig_is_on(self._gpu)
         if self._settings["mode"] != "mig":
             if mig:
                 raise Unfit("the GPU is divided by MIG; measure with --mode mig, or choose another with --gpu")
-            return [self._gpu, self._gpu]
+            return [self._gpu]
         instances = self._nvml.mig_instances(self._gpu) if mig else []
         for at, first in enumerate(instances):
             for second in instances[at + 1 :]:
@@ -285,7 +285,7 @@ class Gpu:
             raise Unfit(
                 "the compute mode of the GPU lets no two processes in; nvidia-smi -c DEFAULT changes it (as root)"
             )
-        others = sum(self._nvml.processes(place) for place in {place.uuid: place for place in self._places}.values())
+        others = sum(self._nvml.processes(place) for place in self._places)
         if others > 0:
             raise Unfit("somebody computes on the GPU (nvidia-smi shows who); wait until it is free")
 
@@ -347,7 +347,10 @@ class Gpu:
         return {**os.environ, "CUDA_VISIBLE_DEVICES": place.uuid, "CUDA_MPS_PIPE_DIRECTORY": pipe}
 
     def _key(self, job, side: int) -> str:
-        return f"{job.name} on {self._places[side].uuid}"
+        return f"{job.name} on {self._place(side).uuid}"
+
+    def _place(self, side: int) -> nvml.Device:
+        return self._places[side % len(self._places)]
 
     def _spawn(self, job, side: int) -> Worker:
         specification = {
@@ -358,10 +361,10 @@ class Gpu:
             "seed": self._settings["seed"],
             "warm_up_s": self._settings["warm_up_s"],
         }
-        return Worker(specification, self._environment(self._places[side]), self._key(job, side))
+        return Worker(specification, self._environment(self._place(side)), self._key(job, side))
 
     def start(self, job, side: int, run: str) -> Worker:
-        """Starts a job as the first (0) or the second (1) of a run, or takes one that rests."""
+        """Starts a job of a run, the first as 0, or takes one that rests."""
         key = self._key(job, side)
         if resting := _taken(self._resting, key):
             resting.rested = True

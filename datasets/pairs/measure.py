@@ -3,8 +3,8 @@
     python3 datasets/pairs/measure.py --out our-pairs
     tracecast backtest interference our-pairs/pairs.csv --profiles our-pairs/profiles.csv
 
-Common training and inference loops run alone, in pairs, and beside loads of one resource; `datasets/README.md` says
-what the files hold. The same command again goes on where an earlier one was interrupted. Exit codes: 0 done, 1 failed,
+Common training and inference loops run alone, in pairs, in larger groups where that is asked for, and beside loads of
+one resource; `datasets/README.md` says what the files hold. The same command again goes on where an earlier one was interrupted. Exit codes: 0 done, 1 failed,
 2 wrong usage, 130 or 143 interrupted (what was measured is kept).
 """
 
@@ -56,6 +56,19 @@ def count(text: str) -> int:
     return number
 
 
+def group_sizes(text: str) -> Dict[int, int]:
+    """How many groups of each size: `3=24,4=12`."""
+    sizes: Dict[int, int] = {}
+    for part in text.split(","):
+        size, _, number = part.strip().partition("=")
+        size = int(size) if size.isdecimal() and len(size) < 4 else 0
+        if not plan.FEWEST_TOGETHER <= size <= plan.MOST_TOGETHER or size in sizes:
+            few, most = plan.FEWEST_TOGETHER, plan.MOST_TOGETHER
+            raise argparse.ArgumentTypeError(f"write each number of jobs from {few} to {most} once: 3=24,4=12")
+        sizes[size] = count(number)
+    return sizes
+
+
 def arguments() -> argparse.ArgumentParser:
     """The options."""
     parser = argparse.ArgumentParser(prog="measure.py", description=__doc__.split("\n", 1)[0], allow_abbrev=False)
@@ -63,12 +76,14 @@ def arguments() -> argparse.ArgumentParser:
     add("--out", type=Path, metavar="FOLDER", help="where the files go; a folder with an earlier part is gone on with")
     backends = "a GPU with PyTorch, or made-up jobs in virtual time, to try the tool [torch]"
     add("--backend", choices=("torch", "simulated"), default="torch", help=backends)
-    modes = "how two jobs share the GPU; mig needs two instances that exist [time-slicing]"
+    modes = "how jobs share the GPU; mig needs two instances that exist [time-slicing]"
     add("--mode", choices=tuple(tables.MODES), default="time-slicing", help=modes)
     add("--gpu", type=int, default=0, metavar="N", help="number of the GPU in nvidia-smi [0]")
     add("--gpu-type", metavar="NAME", help="name of the GPU type in the files [the driver's name, and the mode]")
     add("--families", metavar="A,B", help=f"loops to measure, of {', '.join(plan.FAMILIES)} [all]")
     add("--no-micro", action="store_true", help="leave out the loads of one resource")
+    grouped = "how many groups of three jobs and more to draw and measure as well: 3=24,4=12 [none]"
+    add("--groups", type=group_sizes, default={}, metavar="N=COUNT", help=grouped)
     repeats = "how often everything is measured; more may be asked for later [3]"
     add("--repeats", type=count, default=3, metavar="N", help=repeats)
     warm_up = "seconds that each job runs before it counts as ready [5]"
@@ -123,8 +138,8 @@ def go_through(backend, runs: List, journal: Journal, settings: Dict, stop_after
     todo = [run for run in runs if journal.runs.get(run.key, {}).get("outcome", "failed") == "failed"]
     backend.open(todo)
     # What does not run alone runs with nobody. The same command tries one that failed again, alone first.
-    alone = (run for run in runs if run.b is None)
-    unfit = {run.a.name for run in alone if journal.runs.get(run.key, {}).get("outcome") == "did_not_fit"}
+    alone = (run for run in runs if len(run.jobs) == 1)
+    unfit = {run.jobs[0].name for run in alone if journal.runs.get(run.key, {}).get("outcome") == "did_not_fit"}
     began, failures = backend.now(), 0
     for number, run in enumerate(todo, start=1):
         if stop_after is not None and backend.now() - began > 60.0 * stop_after:
@@ -134,8 +149,8 @@ def go_through(backend, runs: List, journal: Journal, settings: Dict, stop_after
             continue
         record = make_run(backend, run, settings)
         journal.add(record)
-        if record["outcome"] != "ran" and run.b is None:
-            unfit.add(run.a.name)
+        if record["outcome"] != "ran" and len(run.jobs) == 1:
+            unfit.add(run.jobs[0].name)
         if record["outcome"] == "ran":
             said = " and ".join(f"{rate:.4g}" for rate in record["steps_per_s"]) + " steps/s"
         else:
@@ -170,7 +185,12 @@ def run(options, parser: argparse.ArgumentParser) -> None:
         "keep": options.keep,
         "seed": options.seed,
     }
-    runs = plan.runs(chosen, settings["micro"], options.repeats, options.seed)
+    if options.groups:
+        if options.mode == "mig":
+            parser.error("argument --groups: with --mode mig jobs run on two instances, one on each")
+        # A journal that began without groups has no such entry.
+        settings["groups"] = {str(size): number for size, number in sorted(options.groups.items())}
+    runs = plan.runs(chosen, settings["micro"], options.repeats, options.seed, options.groups)
     if options.plan:
         made = f"{len(runs)} runs ({options.repeats} repeats of {len(runs) // options.repeats})"
         print(f"{made}, about {told(plan.seconds(runs, settings))} with {plan.START_S:.0f} s for each start")

@@ -5,19 +5,26 @@ type and micro-load runs alone, every two job types run together (a job type als
 beside each micro-load. All of that is one **repeat**. Runs of a repeat are in an order drawn from the seed, those alone
 first; a measurement that stops early therefore has whole repeats, or a whole first one with some pairs missing.
 
+**Groups** of three jobs and more are drawn from the seed, each multiset of job types as likely as any other, and every
+repeat has the same. They come before the other pairs, each after the couples that are in it: where a measurement stops
+early, what was measured of a group can still be compared with what its couples say.
+
 Worked number: 12 job types and 4 micro-loads are 16 runs alone, 12 * 13 / 2 = 78 pairs and 12 * 4 = 48 runs beside
-micro-loads: 142 runs a repeat.
+micro-loads: 142 runs a repeat. 24 groups of three and 12 of four make it 178.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections import Counter
-from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 # What starting a process, PyTorch and CUDA is taken to last, seconds. On an H100 with 16 cores it was 3 to 10.
 START_S = 15.0
+# Fewest jobs of a group, and most: so many does `tracecast` forecast together.
+FEWEST_TOGETHER, MOST_TOGETHER = 3, 16
 
 
 class Job(NamedTuple):
@@ -34,16 +41,10 @@ class Job(NamedTuple):
 
 
 class Run(NamedTuple):
-    """One measurement: a job alone, or two together."""
+    """One measurement: a job alone, or several together."""
 
-    a: Job
-    b: Optional[Job]
+    jobs: Tuple[Job, ...]
     repeat: int
-
-    @property
-    def jobs(self) -> List[Job]:
-        """The one or two jobs."""
-        return [self.a] if self.b is None else [self.a, self.b]
 
     @property
     def key(self) -> str:
@@ -84,19 +85,41 @@ def micro_loads() -> List[Job]:
     return [Job(name, name, loop, None, 32, True) for name, loop in MICRO]
 
 
-def runs(families: Sequence[str], with_micro: bool, repeats: int, seed: int) -> List[Run]:
-    """All runs in the order in which they are made."""
+def groups(loops: Sequence[Job], sizes: Dict[int, int], seed: int) -> List[Tuple[Job, ...]]:
+    """So many groups of each size; all that there are where these are fewer."""
+    found: Dict[Tuple[Job, ...], None] = {}
+    for size, count in sorted(sizes.items()):
+        draw = random.Random(f"{seed}/groups of {size}")
+        # `size` of so many places without replacement, each less the number of those before it, are a multiset.
+        places = range(len(loops) + size - 1)
+        most = len(found) + min(count, math.comb(len(places), size))
+        while len(found) < most:
+            drawn = sorted(draw.sample(places, size))
+            found.setdefault(tuple(loops[place - before] for before, place in enumerate(drawn)))
+    return list(found)
+
+
+def runs(families: Sequence[str], with_micro: bool, repeats: int, seed: int, sizes: Dict[int, int]) -> List[Run]:
+    """All runs in the order in which they are made; `sizes` says how many groups there are of each size."""
     loops = jobs(families)
     micro = micro_loads() if with_micro else []
     together = list(itertools.combinations_with_replacement(loops, 2)) + list(itertools.product(loops, micro))
+    drawn = groups(loops, sizes, seed)
     ordered: List[Run] = []
     for repeat in range(1, repeats + 1):
         draw = random.Random(f"{seed}/{repeat}")
-        alone = [Run(job, None, repeat) for job in loops + micro]
-        shared = [Run(a, b, repeat) for a, b in together]
+        alone = [Run((job,), repeat) for job in loops + micro]
+        shared = [Run(couple, repeat) for couple in together]
         draw.shuffle(alone)
         draw.shuffle(shared)
-        ordered += alone + shared
+        grouped = list(drawn)
+        draw.shuffle(grouped)
+        first: List[Run] = []
+        for group in grouped:
+            first += [Run(couple, repeat) for couple in itertools.combinations(group, 2)]
+            first.append(Run(group, repeat))
+        # Each run once, where it comes first.
+        ordered += dict.fromkeys(alone + first + shared)
     return ordered
 
 

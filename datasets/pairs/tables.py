@@ -35,11 +35,12 @@ STUDENT95 = (
 NORMAL95 = 1.6449
 # `tracecast` takes a speed above this for a mistake in units.
 FASTEST = 10.0
+SIDES = "abcdefghijklmnop"
 MODES = {"time-slicing": "time slicing", "mps": "MPS", "mig": "MIG"}
 
 
 class Speed(NamedTuple):
-    """A job beside another."""
+    """A job beside one other or several."""
 
     job: str
     beside: str
@@ -60,6 +61,11 @@ def student95(freedom: float) -> float:
     if whole <= len(STUDENT95):
         return STUDENT95[whole - 1]
     return NORMAL95 + (NORMAL95**3 + NORMAL95) / (4.0 * whole)
+
+
+def named(jobs: Iterable) -> str:
+    """Jobs that run together, in one cell."""
+    return " + ".join(job.name for job in jobs)
 
 
 def _logs(rates: Sequence[float]) -> Tuple[float, float]:
@@ -92,39 +98,40 @@ class Measured:
         self.records.sort(key=lambda entry: ([job.name for job in entry[0].jobs], entry[0].repeat))
         self._groups: Dict[Tuple, List[Dict]] = {}
         for run, record in self.records:
-            self._groups.setdefault((run.a, run.b), []).append(record)
+            self._groups.setdefault(run.jobs, []).append(record)
 
-    def ran(self, a, b=None) -> List[Dict]:
-        """Records of a job alone, or of two together, that say something of speed."""
-        return [record for record in self._groups.get((a, b), []) if record["outcome"] == "ran"]
+    def ran(self, *jobs) -> List[Dict]:
+        """Records of a job alone, or of several together, that say something of speed."""
+        return [record for record in self._groups.get(jobs, []) if record["outcome"] == "ran"]
 
-    def misfits(self, a, b=None) -> int:
+    def misfits(self, *jobs) -> int:
         """How often they did not fit."""
-        return sum(record["outcome"] == "did_not_fit" for record in self._groups.get((a, b), []))
+        return sum(record["outcome"] == "did_not_fit" for record in self._groups.get(jobs, []))
 
-    def did_not_fit(self, a, b=None) -> bool:
+    def did_not_fit(self, *jobs) -> bool:
         """Whether they did not in at least half of the repeats."""
-        return self.misfits(a, b) > 0 and self.misfits(a, b) >= len(self.ran(a, b))
+        return self.misfits(*jobs) > 0 and self.misfits(*jobs) >= len(self.ran(*jobs))
 
     def alone(self) -> List:
         """Jobs that ran alone."""
-        return [a for a, b in self._groups if b is None and self.ran(a)]
+        return [jobs[0] for jobs in self._groups if len(jobs) == 1 and self.ran(*jobs)]
 
-    def pairs(self) -> List[Tuple]:
-        """Couples of jobs that both ran alone, and that ran or did not fit."""
+    def together(self) -> List[Tuple]:
+        """Couples and larger groups of jobs that all ran alone, and that ran or did not fit."""
         known = set(self.alone())
-        told = lambda a, b: self.ran(a, b) or self.misfits(a, b)
-        return [(a, b) for a, b in self._groups if b is not None and {a, b} <= known and told(a, b)]
+        told = lambda jobs: self.ran(*jobs) or self.misfits(*jobs)
+        return [jobs for jobs in self._groups if len(jobs) > 1 and known.issuperset(jobs) and told(jobs)]
 
-    def speeds(self, a, b) -> List[Speed]:
-        """Both sides of a couple."""
+    def speeds(self, *jobs) -> List[Speed]:
+        """Every job of a couple or a larger group."""
         found = []
-        gone = self.did_not_fit(a, b)
-        for side, (own, other) in enumerate(((a, b), (b, a))):
+        gone = self.did_not_fit(*jobs)
+        for side, own in enumerate(jobs):
+            others = jobs[:side] + jobs[side + 1 :]
             alone = [record["steps_per_s"][0] for record in self.ran(own)]
-            ran = [] if gone else self.ran(a, b)
+            ran = [] if gone else self.ran(*jobs)
             rates = [record["steps_per_s"][side] for record in ran]
-            names = (own.name, other.name, "ab"[side], len(self.ran(a, b)), self.misfits(a, b))
+            names = (own.name, named(others), SIDES[side], len(self.ran(*jobs)), self.misfits(*jobs))
             base = math.exp(_logs(alone)[0])
             if not rates:
                 found.append(Speed(*names, base, None, None, None, None, None))
@@ -136,15 +143,14 @@ class Measured:
     def left_out(self) -> List[str]:
         """What the tables do not hold, and why."""
         told = [f"{run.key}: {record['why']}" for run, record in self.records if record["outcome"] == "failed"]
-        for a, b in self._groups:
-            if b is None and not self.ran(a) and self.misfits(a):
-                told.append(f"{a.name}: did not fit alone, so it has no pairs")
-            if b is not None and self.misfits(a, b) and self.ran(a, b):
-                told.append(
-                    f"{a.name} + {b.name}: fitted in {len(self.ran(a, b))} repeats, did not in {self.misfits(a, b)}"
-                )
-        for a, b in self.pairs():
-            fast = [speed for speed in self.speeds(a, b) if (speed.speed or 0.0) > FASTEST]
+        for jobs in self._groups:
+            ran, misfits = len(self.ran(*jobs)), self.misfits(*jobs)
+            if len(jobs) == 1 and not ran and misfits:
+                told.append(f"{named(jobs)}: did not fit alone, so it has no pairs")
+            if len(jobs) > 1 and misfits and ran:
+                told.append(f"{named(jobs)}: fitted in {ran} repeats, did not in {misfits}")
+        for jobs in self.together():
+            fast = [speed for speed in self.speeds(*jobs) if (speed.speed or 0.0) > FASTEST]
             told += [f"{s.job} beside {s.beside}: {s.speed:.3g} times its speed alone, a mistake" for s in fast]
         return told
 
@@ -219,12 +225,17 @@ def sheets(gpu_type: str, measured: Measured) -> Dict[str, List[List]]:
             "drift",
         ]
     ]
-    for a, b in measured.pairs():
-        both = measured.speeds(a, b)
-        each += [[gpu_type, *speed] for speed in both]
-        if all((speed.speed or 0.0) <= FASTEST for speed in both):
-            into = micro if b.is_micro else pairs
-            into.append([gpu_type, a.name, b.name, both[0].speed, both[1].speed])
+    groups = [["gpu_type", "group", "job", "speed"]]
+    for jobs in measured.together():
+        all_speeds = measured.speeds(*jobs)
+        each += [[gpu_type, *speed] for speed in all_speeds]
+        if any((speed.speed or 0.0) > FASTEST for speed in all_speeds):
+            continue
+        if len(jobs) > 2:
+            groups += [[gpu_type, named(jobs), speed.job, speed.speed] for speed in all_speeds]
+        else:
+            into = micro if jobs[1].is_micro else pairs
+            into.append([gpu_type, *(job.name for job in jobs), *(speed.speed for speed in all_speeds)])
     profiles = [["gpu_type", "job", "family", *PROFILE]]
     # Micro-loads stand apart, or a model of the jobs would take them for job types.
     micro_profiles = [list(profiles[0])]
@@ -235,7 +246,7 @@ def sheets(gpu_type: str, measured: Measured) -> Dict[str, List[List]]:
             profiles.append(row)
     samples = [["gpu_type", "job_a", "job_b", "repeat", "t_s", *Reading._fields]]
     for run, record in measured.records:
-        names = [gpu_type, run.a.name, run.b.name if run.b else None, run.repeat]
+        names = [gpu_type, run.jobs[0].name, named(run.jobs[1:]) or None, run.repeat]
         samples += [[*names, *reading] for reading in record.get("readings", [])]
     return {
         "pairs.csv": pairs,
@@ -244,6 +255,8 @@ def sheets(gpu_type: str, measured: Measured) -> Dict[str, List[List]]:
         "micro_profiles.csv": micro_profiles,
         "speeds.csv": each,
         "samples.csv": samples,
+        # A measurement without groups has no such file.
+        **({"groups.csv": groups} if len(groups) > 1 else {}),
     }
 
 

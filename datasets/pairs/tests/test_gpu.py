@@ -55,7 +55,7 @@ class Case(unittest.TestCase):
         return made
 
     def measure(self, *kinds, backend=None, **settings):
-        run = plan.Run(job(kinds[0]), job(kinds[1]) if len(kinds) > 1 else None, 1)
+        run = plan.Run(tuple(map(job, kinds)), 1)
         return runner.measure(backend or self.backend(), run, {**SETTINGS, **settings})
 
 
@@ -137,7 +137,7 @@ class Kept(Case):
 
     def test_processes_ahead_take_nothing_of_the_gpu(self):
         backend = self.backend(keep=3)
-        runs = [plan.Run(job("slow"), None, 1), plan.Run(job("slow"), job("slow"), 1)]
+        runs = [plan.Run((job("slow"),), 1), plan.Run((job("slow"), job("slow")), 1)]
         backend.open(runs)
         ahead = [worker._process.pid for worker in backend._ahead]
         self.assertEqual(len(ahead), 2)
@@ -145,7 +145,7 @@ class Kept(Case):
         self.assertTrue(all(worker._loaded for worker in backend._ahead))
         self.assertEqual(runner.measure(backend, runs[1], SETTINGS)["rested"], [False, False])
         self.assertEqual((self.pids(backend), backend._ahead), (ahead, []))
-        backend.open([plan.Run(job("prints"), None, 1)])
+        backend.open([plan.Run((job("prints"),), 1)])
         waiting = backend._ahead[0]
         backend.close()
         self.assertEqual(waiting._process.returncode, 0)

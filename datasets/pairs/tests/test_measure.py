@@ -13,6 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+import simulated  # noqa: E402
 from journal import Journal  # noqa: E402
 from runner import Unfit  # noqa: E402
 
@@ -70,6 +71,24 @@ class Whole(Case):
         for couple, speeds in known.items():
             for speed, truth in zip(found[couple], speeds):
                 self.assertAlmostEqual(speed, truth, delta=0.025)
+
+    def test_groups_are_measured_where_they_are_asked_for(self):
+        out, parts = self.folder / "out", self.folder / "parts"
+        asked = [*SHORT, "--no-micro", "--mode", "mps", "--groups", "3=4,4=2"]
+        code, _, said = self.run_it(*asked, "--out", out)
+        self.assertEqual(code, 0, said)
+        rows = [line.split(",") for line in (out / "groups.csv").read_text().splitlines()[1:]]
+        self.assertEqual(len(rows), 4 * 3 + 2 * 4)
+        demands = {"lstm-train (batch size 20)": 0.46, "lstm-train (batch size 80)": 0.68}
+        small = [row for row in rows if set(row[1].split(" + ")) <= set(demands)]
+        self.assertTrue(small)
+        for _, group, name, speed in small:
+            parts_of = simulated.divide([demands[other] for other in group.split(" + ")])
+            self.assertAlmostEqual(float(speed), min(parts_of[group.split(" + ").index(name)], 1.0), delta=0.03)
+        self.assertIn("groups.csv", json.loads((out / "manifest.json").read_text())["files"])
+        self.run_it(*asked, "--out", parts, "--stop-after", "5")
+        self.run_it(*asked, "--out", parts)
+        self.assertEqual((parts / "groups.csv").read_bytes(), (out / "groups.csv").read_bytes())
 
     def test_the_plan_is_said_and_nothing_is_written(self):
         code, out, _ = self.run_it("--plan")
@@ -177,6 +196,10 @@ class Refused(Case):
             (["--out", "x", "--window", "0"], "--window"),
             (["--out", "x", "--repeats", "0"], "--repeats"),
             (["--out", "x", "--mode", "fast"], "time-slicing"),
+            (["--out", "x", "--groups", "2=5"], "from 3 to 16 once"),
+            (["--out", "x", "--groups", "3=5,3=6"], "from 3 to 16 once"),
+            (["--out", "x", "--groups", "3=0"], "--groups"),
+            (["--out", "x", "--groups", "3=5", "--mode", "mig"], "one on each"),
         ):
             code, _, said = self.run_it(*arguments)
             self.assertEqual(code, 2)

@@ -1,5 +1,6 @@
 """The numbers: plan, rates, intervals, the model of contention, tables."""
 
+import itertools
 import math
 import sys
 import unittest
@@ -35,20 +36,44 @@ def record(run, rates=None, outcome="ran", readings=()):
 
 class Plan(unittest.TestCase):
     def test_a_repeat_has_every_job_alone_every_couple_and_every_micro_load(self):
-        runs = plan.runs(plan.FAMILIES, True, 2, 1)
+        runs = plan.runs(plan.FAMILIES, True, 2, 1, {})
         self.assertEqual(len(runs), 2 * 142)
         self.assertEqual(len({run.key for run in runs}), len(runs))
-        self.assertTrue(all(run.b is None for run in runs[:16]))
+        self.assertTrue(all(len(run.jobs) == 1 for run in runs[:16]))
         self.assertEqual({run.repeat for run in runs[:142]}, {1})
 
     def test_the_seed_tells_the_order_and_more_repeats_change_no_earlier_one(self):
-        keys = lambda repeats, seed: [run.key for run in plan.runs(plan.FAMILIES, True, repeats, seed)]
+        keys = lambda repeats, seed: [run.key for run in plan.runs(plan.FAMILIES, True, repeats, seed, {})]
         self.assertEqual(keys(3, 1)[:284], keys(2, 1))
         self.assertNotEqual(keys(1, 1), keys(1, 2))
         self.assertEqual(sorted(keys(1, 1)), sorted(keys(1, 2)))
 
     def test_micro_loads_may_be_left_out(self):
-        self.assertEqual(len(plan.runs(["lstm-train"], False, 1, 1)), 2 + 3)
+        self.assertEqual(len(plan.runs(["lstm-train"], False, 1, 1, {})), 2 + 3)
+
+    def test_groups_are_drawn_once_and_follow_their_couples(self):
+        runs = plan.runs(plan.FAMILIES, True, 2, 1, {3: 24, 4: 12})
+        self.assertEqual(len(runs), 2 * (142 + 36))
+        self.assertEqual(len({run.key for run in runs}), len(runs))
+        for repeat in (1, 2):
+            seen, groups = set(), set()
+            for run in (run for run in runs if run.repeat == repeat):
+                if len(run.jobs) > 2:
+                    self.assertLessEqual(set(itertools.combinations(run.jobs, 2)), seen)
+                    groups.add(run.jobs)
+                seen.add(run.jobs)
+            self.assertEqual(sorted(map(len, groups)), [3] * 24 + [4] * 12)
+        self.assertEqual({run.jobs for run in runs[: len(runs) // 2]}, {run.jobs for run in runs[len(runs) // 2 :]})
+        # Without groups nothing else changes its place.
+        others = [run for run in runs if len(run.jobs) < 3]
+        self.assertEqual(set(others), set(plan.runs(plan.FAMILIES, True, 2, 1, {})))
+
+    def test_every_multiset_is_as_likely_as_any_other_and_no_more_are_drawn_than_there_are(self):
+        a, b = job("a"), job("b")
+        self.assertEqual(len(plan.groups([a, b], {3: 9, 4: 2}, 1)), 4 + 2)
+        drawn = [plan.groups([a, b], {3: 1}, seed)[0].count(a) for seed in range(4000)]
+        for count in range(4):
+            self.assertAlmostEqual(drawn.count(count) / 4000.0, 0.25, delta=0.03)
 
 
 class Rates(unittest.TestCase):
@@ -133,7 +158,7 @@ class Tables(unittest.TestCase):
         sheets, left_out = self.sheets(
             [
                 (
-                    run(a, None, 1),
+                    run((a,), 1),
                     [10.0],
                     "ran",
                     [
@@ -141,14 +166,14 @@ class Tables(unittest.TestCase):
                         (0.1, 90.0, None, 2400.0, 200.0, None, 1.0, None),
                     ],
                 ),
-                (run(b, None, 1), [40.0]),
-                (run(m, None, 1), [5.0]),
-                (run(large, None, 1), None, "did_not_fit"),
-                (run(a, b, 1), [8.0, 10.0]),
-                (run(a, a, 1), None, "did_not_fit"),
-                (run(b, b, 1), None, "failed"),
-                (run(a, m, 1), [2.5, 4.0]),
-                (run(a, large, 1), None, "did_not_fit"),
+                (run((b,), 1), [40.0]),
+                (run((m,), 1), [5.0]),
+                (run((large,), 1), None, "did_not_fit"),
+                (run((a, b), 1), [8.0, 10.0]),
+                (run((a, a), 1), None, "did_not_fit"),
+                (run((b, b), 1), None, "failed"),
+                (run((a, m), 1), [2.5, 4.0]),
+                (run((a, large), 1), None, "did_not_fit"),
             ]
         )
         as_csv = {name: tables.as_csv(rows).decode() for name, rows in sheets.items()}
@@ -174,16 +199,28 @@ class Tables(unittest.TestCase):
 
     def test_a_pair_that_fits_now_and_then_and_a_speed_that_cannot_be(self):
         a, b, run = job("a"), job("b"), plan.Run
-        alone = [(run(a, None, 1), [1.0]), (run(b, None, 1), [1.0])]
-        fits_once = [(run(a, b, 1), [0.5, 0.5]), (run(a, b, 2), None, "did_not_fit")]
+        alone = [(run((a,), 1), [1.0]), (run((b,), 1), [1.0])]
+        fits_once = [(run((a, b), 1), [0.5, 0.5]), (run((a, b), 2), None, "did_not_fit")]
         sheets, left_out = self.sheets(alone + fits_once)
         self.assertEqual(sheets["pairs.csv"][1:], [["g", "a", "b", None, None]])
         self.assertEqual(left_out, ["a + b: fitted in 1 repeats, did not in 1"])
-        sheets, left_out = self.sheets(alone + fits_once + [(run(a, b, 3), [0.5, 0.5])])
+        sheets, left_out = self.sheets(alone + fits_once + [(run((a, b), 3), [0.5, 0.5])])
         self.assertEqual(sheets["pairs.csv"][1][1:3], ["a", "b"])
         self.assertAlmostEqual(sheets["pairs.csv"][1][3], 0.5)
-        sheets, left_out = self.sheets(alone + [(run(a, b, 1), [20.0, 0.5])])
+        sheets, left_out = self.sheets(alone + [(run((a, b), 1), [20.0, 0.5])])
         self.assertEqual((len(sheets["pairs.csv"]), left_out), (1, ["a beside b: 20 times its speed alone, a mistake"]))
+
+    def test_a_group_has_a_row_for_each_job_and_is_no_pair(self):
+        a, b, run = job("a"), job("b"), plan.Run
+        alone = [(run((a,), 1), [10.0]), (run((b,), 1), [40.0])]
+        groups = [(run((a, a, b), 1), [2.0, 4.0, 10.0]), (run((b, b, b), 1), None, "did_not_fit")]
+        sheets, left_out = self.sheets(alone + groups)
+        as_csv = {name: tables.as_csv(rows).decode() for name, rows in sheets.items()}
+        rows = ["a + a + b,a,0.2", "a + a + b,a,0.4", "a + a + b,b,0.25", *["b + b + b,b,"] * 3]
+        self.assertEqual(as_csv["groups.csv"], "gpu_type,group,job,speed\n" + "".join(f"g,{row}\n" for row in rows))
+        self.assertEqual((len(sheets["pairs.csv"]), left_out), (1, []))
+        self.assertIn("g,b,a + a,c,1,0,40,10,0.25,,,0.01\n", as_csv["speeds.csv"])
+        self.assertNotIn("groups.csv", self.sheets(alone)[0])
 
     def test_cells(self):
         self.assertEqual(
