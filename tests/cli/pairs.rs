@@ -122,6 +122,46 @@ fn an_interrupted_measurement_goes_on_to_the_same_tables() {
 }
 
 #[test]
+fn groups_that_it_writes_are_held_against_their_couples() {
+    let folder = Folder::new();
+    let out = folder.path("groups");
+    let asked = ["--no-micro", "--families", "lstm-train,decode-infer,cnn-infer", "--groups", "3=8,4=4"];
+    if measure(&out, &asked).is_none() {
+        return;
+    }
+    let file = |name: &str| Path::new(&out).join(name).display().to_string();
+    let (pairs, profiles, groups) = (file("pairs.csv"), file("profiles.csv"), file("groups.csv"));
+    let ask =
+        ["backtest", "interference", &pairs, "--profiles", &profiles, "--groups", &groups, "--hold-out", "family"];
+    let output = tracecast(&[&ask[..], &["--again", &pairs, "--format", "json"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found = json(&stdout(&output));
+    let [measured, left_out] = found["groups"].as_array().unwrap().as_slice() else { unreachable!("{found}") };
+    assert_eq!(
+        (measured["couples"].as_str(), left_out["couples"].as_str()),
+        (Some("measured"), Some("family-left-out"))
+    );
+    // 8 groups of three and 4 of four jobs, each speed once.
+    for test in [measured, left_out] {
+        let counts = ["groups", "not_scored", "did_not_fit"].map(|name| test[name].as_u64().unwrap());
+        assert_eq!(counts, [12, 0, 0], "{test}");
+        assert_eq!(test["ways"][0]["speeds"].as_u64(), Some(8 * 3 + 4 * 4), "{test}");
+    }
+    // Its made-up jobs divide a resource, so that a third takes of what two have left each other.
+    let mae = |name: &str| {
+        let ways = measured["ways"].as_array().unwrap();
+        ways.iter().find(|way| way["name"] == name).unwrap()["mae"].as_f64().unwrap()
+    };
+    assert!(mae("couples_add") < 0.6 * mae("worst_couple").min(mae("equal_turns")), "{measured}");
+    // The same file again is no distance away.
+    assert_eq!((found["again"][0]["pairs"].as_u64(), found["again"][0]["apart"].as_f64()), (Some(21), Some(0.0)));
+    let output = tracecast(&[&ask[..], &["--groups", &pairs]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let output = tracecast(&["backtest", "interference", &pairs, "--groups", &profiles]);
+    assert!(stderr(&output).contains("name a file of groups with the columns"), "{}", stderr(&output));
+}
+
+#[test]
 fn its_own_tests_pass() {
     if let Some(output) = python(&["-m", "unittest", "discover", "-s", "datasets/pairs/tests"]) {
         println!("{}", stderr(&output));
@@ -147,5 +187,24 @@ fn what_it_measured_on_a_gpu_is_forecast_better_than_by_utilisation() {
         assert!(error <= 0.8 * rule, "{mode}: {error} is not a fifth below {rule}");
         let held = chosen["coverage90"].as_f64().unwrap();
         assert!((0.85..=0.96).contains(&held), "{mode}: {held}");
+    }
+}
+
+/// The way of composing was chosen before any group was measured, so these test it.
+#[test]
+fn groups_that_it_measured_on_a_gpu_are_composed_better_than_by_any_other_way() {
+    for mode in ["time-slicing", "mps"] {
+        let folder = root().join("datasets/pairs/h100-groups").join(mode);
+        let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+        let (pairs, profiles, groups) = (file("pairs.csv"), file("profiles.csv"), file("groups.csv"));
+        let asked = ["backtest", "interference", &pairs, "--profiles", &profiles, "--groups", &groups];
+        let answer = json(&stdout(&tracecast(&[&asked[..], &["--hold-out", "family", "--format", "json"]].concat())));
+        for test in answer["groups"].as_array().unwrap() {
+            assert_eq!((test["groups"].as_u64(), test["not_scored"].as_u64()), (Some(28), Some(0)), "{mode}");
+            let ways: Vec<f64> =
+                test["ways"].as_array().unwrap().iter().map(|way| way["mae"].as_f64().unwrap()).collect();
+            assert_eq!(ways.len(), 6, "{test}");
+            assert!(ways[1..].iter().all(|other| ways[0] < *other), "{mode}: {test}");
+        }
     }
 }

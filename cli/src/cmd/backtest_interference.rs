@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use tracecast_predictors::interference::answer::InterferenceAnswer;
 use tracecast_predictors::interference::backtest::{self, HoldOut, InterferenceOptions};
-use tracecast_predictors::interference::{read, slice};
+use tracecast_predictors::interference::{groups, read, slice};
 
 use crate::cmd::answer::{self, Answering};
 use crate::exit::Usage;
@@ -36,6 +36,10 @@ impl LeaveOut {
 Example, Gavel's measurements, each family of models left out in turn:
   tracecast backtest interference simulation_throughputs.json.gz --hold-out family
 
+Groups of three and four jobs on an H100, held against what their couples say:
+  tracecast backtest interference datasets/pairs/h100-groups/mps/pairs.csv --profiles datasets/pairs/h100-groups/mps/profiles.csv \\
+    --groups datasets/pairs/h100-groups/mps/groups.csv --hold-out family
+
 How two jobs of your own would run together is what `tracecast predict interference` says, by the model that `tracecast train interference` writes.")]
 pub(crate) struct BacktestInterference {
     /// Measured pairs: CSV, Gavel's throughputs (JSON), Lucid's table (CSV), or step times on MIG slices (CSV)
@@ -47,6 +51,14 @@ pub(crate) struct BacktestInterference {
     /// What is known of each job alone: a CSV with gpu_type, job, family and any of the quantities in the guide
     #[arg(long, value_name = "PROFILES")]
     pub(crate) profiles: Option<PathBuf>,
+    /// Measured groups of three jobs and more: a CSV with gpu_type, group, job and speed, a row for each job
+    ///
+    /// Says whether groups run at the speeds that are composed from their couples. `datasets/pairs/measure.py --groups` writes it.
+    #[arg(long, value_name = "GROUPS")]
+    pub(crate) groups: Option<PathBuf>,
+    /// The same pairs measured again, in any of the forms of PAIRS: says how far apart two measurements are
+    #[arg(long, value_name = "PAIRS")]
+    pub(crate) again: Option<PathBuf>,
     /// What to leave out together [default: each in turn, and pairs at random to show how that flatters]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) hold_out: Option<LeaveOut>,
@@ -72,14 +84,21 @@ fn check_slices(request: &BacktestInterference) -> Result<()> {
         let what = format!("{file} holds step times on slices, of which nothing is drawn; leave out --seed");
         return Err(Usage(what).into());
     }
+    if let Some(beside) = request.groups.as_ref().or(request.again.as_ref()) {
+        let what = format!(
+            "{file} holds step times on slices, where nobody shares; name the pairs beside which {} was measured",
+            beside.display()
+        );
+        return Err(Usage(what).into());
+    }
     Ok(())
 }
 
 pub(crate) fn run(request: &BacktestInterference, quiet: bool) -> Result<()> {
     let checked = request.answering.check("backtest-interference", &[])?;
     let mut title = request.pairs.display().to_string();
-    if let Some(profiles) = &request.profiles {
-        title += &format!(", {}", profiles.display());
+    for further in [&request.profiles, &request.groups, &request.again].into_iter().flatten() {
+        title += &format!(", {}", further.display());
     }
     let seed = request.seed.unwrap_or(1);
     let answer = if slice::is_slices(&request.pairs)? {
@@ -98,6 +117,10 @@ pub(crate) fn run(request: &BacktestInterference, quiet: bool) -> Result<()> {
         InterferenceAnswer::new(title, slices.notes().to_vec(), seed, Vec::new(), Some(found))
     } else {
         let table = read::sharing(&request.pairs, request.profiles.as_deref())?;
+        let measured =
+            request.groups.as_deref().map(|file| groups::read(file, &table)).transpose()?.unwrap_or_default();
+        let again = request.again.as_deref().map(|file| read::sharing(file, None)).transpose()?;
+        let again = again.map_or_else(Vec::new, |again| backtest::again(&table, &again));
         output::say(
             quiet,
             &format!(
@@ -110,8 +133,9 @@ pub(crate) fn run(request: &BacktestInterference, quiet: bool) -> Result<()> {
         let options = InterferenceOptions { hold_out: request.hold_out.map(LeaveOut::way), seed };
         let steps = Steps::watching(quiet, "fitting and forecasting");
         let splits = backtest::run_watched(&table, &options, &steps)?;
+        let tests = backtest::groups(&table, &measured, seed, &steps)?;
         drop(steps);
-        InterferenceAnswer::new(title, table.notes.clone(), seed, splits, None)
+        InterferenceAnswer::new(title, table.notes.clone(), seed, splits, None).with_groups(tests).with_again(again)
     };
     checked.write(None, true, || answer.report(), || answer::json(&answer, "the answer"))
 }

@@ -66,7 +66,7 @@ pub(crate) struct PredictInterference {
     pub(crate) to_measure: Option<u16>,
     /// All JOBs share one GPU: say how fast each of them runs there
     ///
-    /// With more than two jobs the answer is composed from forecasts of couples, as no larger group was measured.
+    /// With more than two jobs the answer is composed from forecasts of couples, as no larger group teaches. `backtest interference --groups` tests that.
     #[arg(long, conflicts_with_all = ["pairs", "to_measure", "top", "slices"])]
     pub(crate) together: bool,
     /// Say how fast each JOB runs on MIG slices, on all that were measured or on those named

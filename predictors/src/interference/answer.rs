@@ -5,7 +5,9 @@
 use serde::Serialize;
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 
-use super::backtest::{HoldOut, InterferenceScore, InterferenceSplit};
+use super::backtest::{
+    CouplesKnown, GroupScore, GroupTest, HoldOut, InterferenceScore, InterferenceSplit, MeasuredAgain,
+};
 use super::committee::LEVELS;
 use super::slice::SliceBacktest;
 
@@ -27,6 +29,10 @@ pub struct InterferenceAnswer {
     pub levels: Vec<f64>,
     /// One for each way of leaving out and GPU type.
     pub splits: Vec<InterferenceSplit>,
+    /// Groups of three jobs and more, where a file of them was given: two tests for each GPU type.
+    pub groups: Vec<GroupTest>,
+    /// The same pairs measured again, where a file of them was given: one for each GPU type that is in both.
+    pub again: Vec<MeasuredAgain>,
     /// Speeds on MIG slices, where the file is of these.
     pub slices: Option<SliceBacktest>,
 }
@@ -49,7 +55,31 @@ impl InterferenceAnswer {
         splits: Vec<InterferenceSplit>,
         slices: Option<SliceBacktest>,
     ) -> Self {
-        Self { schema: SCHEMA.to_owned(), title, notes, seed, levels: LEVELS.to_vec(), splits, slices }
+        Self {
+            schema: SCHEMA.to_owned(),
+            title,
+            notes,
+            seed,
+            levels: LEVELS.to_vec(),
+            splits,
+            groups: Vec::new(),
+            again: Vec::new(),
+            slices,
+        }
+    }
+
+    /// The same with tests of groups.
+    #[must_use]
+    pub fn with_groups(mut self, groups: Vec<GroupTest>) -> Self {
+        self.groups = groups;
+        self
+    }
+
+    /// The same with a second measurement of the pairs.
+    #[must_use]
+    pub fn with_again(mut self, again: Vec<MeasuredAgain>) -> Self {
+        self.again = again;
+        self
     }
 
     /// The report.
@@ -59,6 +89,15 @@ impl InterferenceAnswer {
         for split in &self.splits {
             report.summary.push(sentence(split));
             report.sections.push(section(split));
+        }
+        if !self.again.is_empty() {
+            let (finding, section) = measured_again(&self.again);
+            report.summary.push(finding);
+            report.sections.push(section);
+        }
+        for test in &self.groups {
+            report.summary.push(of_groups(test));
+            report.sections.push(on_groups(test));
         }
         if let Some(slices) = &self.slices {
             let (finding, section) = on_slices(slices);
@@ -102,6 +141,11 @@ fn sentence(split: &InterferenceSplit) -> String {
     )
 }
 
+/// A GPU type as part of a section's name.
+fn plain(gpu_type: &str) -> String {
+    gpu_type.to_ascii_lowercase().replace([' ', '_', '.'], "-")
+}
+
 fn section(split: &InterferenceSplit) -> Section {
     let columns = vec![
         Column::text("Model"),
@@ -135,7 +179,7 @@ fn section(split: &InterferenceSplit) -> Section {
         ]);
     }
     table.note = Some("Errors, losses and widths are shares of the speed alone.".to_owned());
-    let id = format!("{}-{}", split.hold_out.name(), split.gpu_type.to_ascii_lowercase().replace([' ', '_', '.'], "-"));
+    let id = format!("{}-{}", split.hold_out.name(), plain(&split.gpu_type));
     let mut section = Section::new(id, what(split))
         .with_finding(sentence(split))
         .with_table(table)
@@ -206,6 +250,133 @@ fn reliability(split: &InterferenceSplit) -> ReportTable {
         ]);
     }
     table
+}
+
+fn measured_again(all: &[MeasuredAgain]) -> (String, Section) {
+    let columns = vec![
+        Column::text("GPU type"),
+        Column::text("Job"),
+        Column::number("Pairs"),
+        Column::number("Apart"),
+        Column::number("Apart, 90 %"),
+        Column::number("Fitted once"),
+    ];
+    let mut table = ReportTable::new("Two measurements of the same speeds", columns);
+    for one in all {
+        table.rows.push(vec![
+            one.gpu_type.as_str().into(),
+            "all".into(),
+            Cell::Int(one.pairs as i64),
+            Cell::opt(one.apart, |apart| Cell::float(apart, 4)),
+            Cell::opt(one.apart_p90, |apart| Cell::float(apart, 4)),
+            Cell::Int(one.fitted_once as i64),
+        ]);
+        for (job, apart) in &one.apart_by_job {
+            let none = Cell::Missing;
+            let row = vec![
+                one.gpu_type.as_str().into(),
+                job.as_str().into(),
+                none.clone(),
+                Cell::float(*apart, 4),
+                none.clone(),
+                none,
+            ];
+            table.rows.push(row);
+        }
+    }
+    let told = all.iter().filter_map(|one| Some(format!("on {} {}", one.gpu_type, format::float(one.apart?, 3))));
+    let finding = format!(
+        "Distance of two measurements of one speed, on average: {}. A forecast that misses by no more may be as good as can be seen.",
+        told.collect::<Vec<_>>().join(", ")
+    );
+    let section = Section::new("again", "The same pairs measured again")
+        .with_finding(finding.clone())
+        .with_table(table)
+        .with_definition("**Apart**: distance of two measurements of one speed, a share of the speed alone; of a job, as the mean over its partners. **Fitted once**: pairs that fitted in one measurement and not in the other.");
+    (finding, section)
+}
+
+fn what_groups(test: &GroupTest) -> String {
+    let how = match test.couples {
+        CouplesKnown::Measured => "from measured couples",
+        CouplesKnown::FamilyLeftOut => "from forecast couples, the job's family left out",
+    };
+    format!("{}, groups, {how}", test.gpu_type)
+}
+
+/// What the predictor missed by, beside the best of the other ways.
+fn of_groups(test: &GroupTest) -> String {
+    let what = what_groups(test);
+    let Some((own, others)) = test.ways.split_first() else {
+        return format!("{what}: no group that fitted has all of its couples measured.");
+    };
+    let told = |way: &GroupScore| format!("`{}` {}", way.name, format::float(way.mae, 3));
+    let best = others.iter().min_by(|a, b| a.mae.total_cmp(&b.mae)).map_or_else(String::new, |best| {
+        let better = if best.mae < own.mae { "; **better here** is" } else { "; the best of the others is" };
+        format!("{better} {}", told(best))
+    });
+    let of = own.mae_by_jobs.iter().map(|(jobs, mae)| format!("{} of {jobs} jobs", format::float(*mae, 3)));
+    format!(
+        "{what}: speeds are missed by **{}** of the speed alone ({}){best}.",
+        format::float(own.mae, 3),
+        of.collect::<Vec<_>>().join(", ")
+    )
+}
+
+fn on_groups(test: &GroupTest) -> Section {
+    let mut sizes: Vec<usize> = test.ways.iter().flat_map(|way| way.mae_by_jobs.keys().copied()).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut columns = vec![Column::text("Way"), Column::number("MAE")];
+    columns.extend(sizes.iter().map(|jobs| Column::number(format!("of {jobs} jobs"))));
+    columns.extend([
+        Column::number("RMSE"),
+        Column::number("Bias"),
+        Column::number("In 90 %"),
+        Column::number("90 % width"),
+    ]);
+    let mut table = ReportTable::new("Speeds of jobs in groups", columns);
+    for way in &test.ways {
+        let mut row = vec![way.name.as_str().into(), Cell::float(way.mae, 4)];
+        row.extend(sizes.iter().map(|jobs| Cell::opt(way.mae_by_jobs.get(jobs).copied(), |mae| Cell::float(mae, 4))));
+        row.extend([
+            Cell::float(way.rmse, 4),
+            Cell::float(way.bias, 4),
+            Cell::opt(way.coverage90, Cell::share),
+            Cell::opt(way.width90, |width| Cell::float(width, 3)),
+        ]);
+        table.rows.push(row);
+    }
+    let not_scored = if test.not_scored > 0 {
+        format!(
+            " {} more: some couple of theirs was not measured, or their families cannot be left out.",
+            format::count(test.not_scored as u64)
+        )
+    } else {
+        String::new()
+    };
+    let reach = test.all_reach_low.map_or_else(String::new, |share| {
+        format!(
+            " In {} of those that fit, every job reached the speed that all reach with a chance of 90 %.",
+            format::percent(share)
+        )
+    });
+    let known = match test.couples {
+        CouplesKnown::Measured => "measured",
+        CouplesKnown::FamilyLeftOut => "left-out",
+    };
+    let id = format!("groups-{known}-{}", plain(&test.gpu_type));
+    Section::new(id, what_groups(test))
+        .with_finding(of_groups(test))
+        .with_table(table)
+        .with_coverage(format!(
+            "{}, of which {} did not fit (forecast: {} of them).{reach}{not_scored}",
+            format::counted(test.groups as u64, "group", "groups"),
+            format::count(test.did_not_fit as u64),
+            test.oom_forecast.map_or_else(|| "none".to_owned(), format::percent),
+        ))
+        .with_definition("`couples_add` is the predictor: every other job lengthens a step by as much as it does alone. `couples_multiply`: speeds beside each other are multiplied. `worst_couple`: the least of them. `equal_turns`: one over the number of jobs. `utilisation`: min(1, 100 / Σ utilisation). `none`: sharing costs nothing.")
+        .with_definition("**Bias** is the mean of forecast less speed: above 0 where jobs are forecast too fast. No group teaches.")
 }
 
 fn on_slices(slices: &SliceBacktest) -> (String, Section) {

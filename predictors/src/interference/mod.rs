@@ -21,6 +21,7 @@ mod cholesky;
 pub mod committee;
 pub mod effects;
 pub mod gavel;
+pub mod groups;
 mod load;
 pub mod lucid;
 mod memory;

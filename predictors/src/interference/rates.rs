@@ -50,10 +50,8 @@ pub fn rates(path: &Path) -> Result<Rates> {
 
 fn of_csv(path: &Path, content: &str) -> Result<Rates> {
     let sheet = Sheet::open(path, content)?;
-    if !sheet.has(&COLUMNS) {
-        return Err(sheet
-            .other(&format!("name a file of throughputs with the columns {}, or Gavel's JSON", COLUMNS.join(", "))));
-    }
+    let remedy = format!("name a file of throughputs with the columns {}, or Gavel's JSON", COLUMNS.join(", "));
+    sheet.needs(&COLUMNS, &remedy)?;
     sheet.misspelt(&[APART])?;
     let has_apart = sheet.has(&[APART]);
     // Any other column of gangs apart is meant for it, in whatever unit.

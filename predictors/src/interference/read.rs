@@ -103,11 +103,7 @@ fn read_pairs(path: &Path, content: &str, table: &mut SharingTable) -> Result<Op
         return lucid::pairs(sheet, table).map(|()| None);
     }
     let needed = ["gpu_type", "job_a", "job_b", "speed_a", "speed_b"];
-    if !sheet.has(&needed) {
-        return Err(
-            sheet.other(&format!("name a file of pairs with the columns {}, or Gavel's JSON", needed.join(", ")))
-        );
-    }
+    sheet.needs(&needed, &format!("name a file of pairs with the columns {}, or Gavel's JSON", needed.join(", ")))?;
     let mut found = Vec::new();
     sheet.rows(|row| {
         let gpu = table.gpu_type(row.name("gpu_type")?);

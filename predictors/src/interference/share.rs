@@ -225,9 +225,7 @@ pub fn read_couples(path: &Path) -> Result<Vec<(String, SharingJob, SharingJob)>
     let content = sheet::text(path)?;
     let sheet = Sheet::open(path, &content)?;
     let needed = ["gpu_type", "job_a", "job_b"];
-    if !sheet.has(&needed) {
-        return Err(sheet.other(&format!("name a file with the columns {}", needed.join(", "))));
-    }
+    sheet.needs(&needed, &format!("name a file with the columns {}", needed.join(", ")))?;
     let mut found = Vec::new();
     let ends = [("job_a", "family_a", "_a"), ("job_b", "family_b", "_b")];
     let columns = read::quantities(&sheet, |column| {

@@ -165,27 +165,32 @@ const FASTEST: f64 = 10.0;
 /// Speeds of one pair that are further apart than this are told.
 const FAR: f64 = 0.1;
 
+/// The share of the speed alone that a cell holds; `None` where it is empty or 0, as the job did not fit.
+///
+/// # Errors
+/// If it holds no number of at least 0, or one that is no such share.
+pub(super) fn share_alone(row: &SheetRow<'_>, column: &str) -> Result<Option<f64>> {
+    let speed = row.number(column)?;
+    if let Some(fast) = speed.filter(|speed| *speed > FASTEST) {
+        return Err(row.wrong(
+            format!("column `{column}` holds {fast}, which is more than {FASTEST} times the speed alone"),
+            "write speeds as shares of the speed alone, such as 0.85",
+        ));
+    }
+    Ok(speed.filter(|speed| *speed > 0.0))
+}
+
 impl Speeds {
     /// The speeds in two cells of a row; `None` where both are empty or one is 0, as the pair did not fit.
     ///
     /// # Errors
     /// If one alone is empty, or a cell holds no number of at least 0, or one that is no share of the speed alone.
     pub(super) fn of(row: &SheetRow<'_>, columns: [&str; 2]) -> Result<Option<Self>> {
-        let speed = |column: &str| {
-            let speed = row.number(column)?;
-            if let Some(fast) = speed.filter(|speed| *speed > FASTEST) {
-                return Err(row.wrong(
-                    format!("column `{column}` holds {fast}, which is more than {FASTEST} times the speed alone"),
-                    "write speeds as shares of the speed alone, such as 0.85",
-                ));
-            }
-            Ok(speed.filter(|speed| *speed > 0.0))
-        };
         let [one, other] = columns;
         if row.cell(one).is_empty() != row.cell(other).is_empty() {
             return Err(row.wrong("one of the two speeds is empty".to_owned(), "write both, or leave both empty"));
         }
-        let [a, b] = columns.map(speed);
+        let [a, b] = columns.map(|column| share_alone(row, column));
         Ok(a?.zip(b?).map(|(a, b)| Self { a, b }))
     }
 }
@@ -303,6 +308,14 @@ impl SharingTable {
     /// Pairs, in order of GPU type and jobs.
     pub fn pairs(&self) -> &[SharedPair] {
         &self.pairs
+    }
+
+    /// The same without the pairs of a family; what is known of its jobs alone stays.
+    #[must_use]
+    pub(super) fn without_pairs_of(&self, family: usize) -> Self {
+        let is_of = |job: usize| self.family(job) == family;
+        let pairs = self.pairs.iter().filter(|pair| !is_of(pair.a) && !is_of(pair.b)).copied().collect();
+        Self { pairs, ..self.clone() }
     }
 
     /// The place of a GPU type, added if it is new.

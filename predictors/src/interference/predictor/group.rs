@@ -6,8 +6,9 @@
 //! does not fit         the largest of the chances of its couples, of these once the memory of the others joins theirs, and of what the share of the GPU's memory says
 //! ```
 //!
-//! **No group of more than two was measured**, in any table that is read: this is an assumption, and it is not tested. Where it is known of what jobs take turns, it is what they lose: k jobs that each fill the GPU run
-//! at 1 / k. Of two jobs the answer is that about the pair, bit for bit.
+//! No group teaches; those that were measured test it ([`crate::interference::backtest::groups`]). On groups of three and four jobs on an H100 it is nearer than multiplying speeds, the worst couple and the rule of utilisation
+//! (`predictors/RESULTS.md`); of larger ones nothing was measured. Where it is known of what jobs take turns, it is what they lose: k jobs that each fill the GPU run at 1 / k. Of two jobs the answer is that about the pair,
+//! bit for bit.
 //!
 //! The order of the jobs means nothing but the order of the answer. A further job, or more load of any, makes no job faster, and no group fit better. For slowdowns the lower quantiles are those that all k jobs exceed together with a chance
 //! of about 90 %, as if they were independent: at 1 − 0.9^(1 / k), where the tails of a couple beyond its 5 % quantile are those of a logistic distribution, which are heavier than normal ones.

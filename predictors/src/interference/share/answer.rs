@@ -370,7 +370,7 @@ fn group_section(of: &GroupAnswer) -> Section {
             "**Progress**: expected speeds of all together, where one job alone makes 1; what does not fit makes 1.",
         );
     if of.composed_from_pairs {
-        section = section.with_definition("**Composed from couples**: every other job is taken to lengthen a step by as much as it does alone. No group of more than two was measured, so this is not tested: try it on one GPU before you rely on it.");
+        section = section.with_definition("**Composed from couples**: every other job is taken to lengthen a step by as much as it does alone. No group of more than two teaches. `backtest interference --groups` holds this against groups that were measured.");
         if !of.memory_known {
             section = section.with_definition("The memory of some of these jobs is not known. So the chance that they do not fit is hardly more than that of the worst couple, and may be too low: give `memory_mb` in the profiles.");
         }

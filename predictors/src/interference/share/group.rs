@@ -48,7 +48,7 @@ pub struct GroupAnswer {
     pub broken: Vec<BrokenLimit>,
     /// The least of what its couples rest on.
     pub basis: Basis,
-    /// Whether it is composed from forecasts of couples, as no group of more than two was measured: an assumption that is not tested.
+    /// Whether it is composed from forecasts of couples: no group of more than two teaches, and `backtest interference --groups` says how well composing does on measured ones.
     pub composed_from_pairs: bool,
 }
 
