@@ -353,12 +353,15 @@ fn write_quarantined(trace: &Trace, path: &Path) -> Result<()> {
     output::write(path, &lines)
 }
 
+/// Where the bundled sample lies in a checkout.
+pub(crate) const SAMPLE: &str = "datasets/sample";
+
 /// The bundled sample: `datasets/sample` in the current folder or one above it, else where the program was built.
 pub(crate) fn sample() -> Result<PathBuf> {
     let current = std::env::current_dir().context("find the current folder")?;
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for folder in current.ancestors().map(Path::to_path_buf).chain([built]) {
-        let sample = folder.join("datasets").join("sample");
+        let sample = folder.join(SAMPLE);
         if storage::is_folder(&sample) {
             return Ok(sample);
         }

@@ -7,7 +7,7 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use tracecast_analytics::ingest::SourceFile;
+use tracecast_analytics::ingest::{SourceFile, misspelt};
 
 use crate::error::{Error, Result};
 
@@ -52,26 +52,6 @@ fn text_up_to(path: &Path, longest: u64) -> Result<String> {
         line: None,
         found: "it is no text in UTF-8".to_owned(),
         remedy: "write it as UTF-8".to_owned(),
-    })
-}
-
-/// A column that is hardly any but one of `optional` in other letters, such as `dead_line` or `deadline_h` for `deadline`, and which: other columns are passed over, and so would this be.
-pub fn misspelt<'c, 'o>(
-    columns: &(impl Iterator<Item = &'c str> + Clone),
-    optional: &[&'o str],
-) -> Option<(&'c str, &'o str)> {
-    let plain = |name: &str| name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    let is_there = |name: &str| columns.clone().any(|column| column.eq_ignore_ascii_case(name));
-    let missing = || optional.iter().filter(|name| !is_there(name));
-    let mut others = columns.clone().filter(|column| !optional.iter().any(|name| column.eq_ignore_ascii_case(name)));
-    others.find_map(|column| {
-        let written = plain(column);
-        let is_meant = |name: &&&str| {
-            let read = plain(name);
-            let begins = written.starts_with(&read) || (written.len() >= 6 && read.starts_with(&written));
-            begins || (read.len() >= 6 && strsim::damerau_levenshtein(&written, &read) <= 2)
-        };
-        missing().find(is_meant).map(|name| (column, *name))
     })
 }
 
@@ -160,9 +140,23 @@ impl<'a> Sheet<'a> {
         &self.columns
     }
 
+    /// Checks that it has all of these columns, and says which is written otherwise, or what to name in its place.
+    ///
+    /// # Errors
+    /// If it lacks one.
+    pub fn needs(&self, names: &[&str], remedy: &str) -> Result<()> {
+        if self.has(names) {
+            return Ok(());
+        }
+        self.misspelt(names)?;
+        Err(self.other(remedy))
+    }
+
     /// That it is not the file it should be.
     pub fn other(&self, remedy: &str) -> Error {
-        let found = format!("its columns are {}", self.columns.join(", "));
+        let named: Vec<&str> = self.columns.iter().map(String::as_str).filter(|column| !column.is_empty()).collect();
+        let found =
+            if named.is_empty() { "it is empty".to_owned() } else { format!("its columns are {}", named.join(", ")) };
         Error::Measured { file: self.file.clone(), line: Some(1), found, remedy: remedy.to_owned() }
     }
 
@@ -277,6 +271,14 @@ pub(crate) mod tests {
         assert!(told.contains("rows.csv, line 1: column `jobs` is named twice; keep one of the two"), "{told}");
         // Columns without a name are not two of one.
         assert!(Sheet::open(path, "job,jobs,,\n").is_ok());
+        let needs = |head: &str| {
+            let told = Sheet::open(path, head).unwrap().needs(&["job", "speed_a"], "name another");
+            told.map_err(|error| error.to_string())
+        };
+        assert_eq!(needs("speed_a,job,x\n"), Ok(()));
+        assert!(needs("job,speeda\n").unwrap_err().contains("`speeda` is not read, and there is no column `speed_a`"));
+        assert!(needs("x,y\n").unwrap_err().ends_with("line 1: its columns are x, y; name another"));
+        assert!(needs("").unwrap_err().ends_with("line 1: it is empty; name another"));
         let sheet = Sheet::open(path, "job,jobs\n").unwrap();
         assert!(sheet.has(&["job", "jobs"]) && !sheet.has(&["job", "site"]));
         assert_eq!(
@@ -291,10 +293,6 @@ pub(crate) mod tests {
             let path = Path::new("jobs.csv");
             Sheet::open(path, head).unwrap().misspelt(&["deadline", "user"]).map_err(|error| error.to_string())
         };
-        assert_eq!(
-            misspelt(&["job", "Deadline"].into_iter(), &["user", "deadline_s"]),
-            Some(("Deadline", "deadline_s"))
-        );
         for head in ["job,dead_line\n", "job,Deadlin\n", "job,deadline_h\n", "job,deadline (s)\n"] {
             assert!(told(head).unwrap_err().contains("call it deadline"), "{head}");
         }

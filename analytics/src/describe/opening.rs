@@ -130,7 +130,15 @@ impl Description {
             Some(gpu) => (gpu, "GPU jobs"),
             None => (&wait.all, "jobs"),
         };
-        let note = format!("mean of the {jobs}; the median is {}", duration(waits.started_s.p50));
+        let unknown = if wait.gpu.is_some() { wait.gpu_unknown } else { wait.unknown };
+        let known = waits.started_s.count + waits.waiting;
+        let share = known as f64 / (known + unknown).max(1) as f64;
+        let of = if share < 0.95 {
+            format!("the {} of the {jobs} whose waits are known", percent(share))
+        } else {
+            format!("the {jobs}")
+        };
+        let note = format!("mean of {of}; the median is {}", duration(waits.started_s.p50));
         Figure::new("Waiting", duration(waits.started_s.mean), note)
     }
 

@@ -13,7 +13,7 @@ use super::field::Moment;
 use super::options::ReadOptions;
 use super::read::{SeenKeys, check_job};
 use super::reader::{Confidence, Reader};
-use super::source::{Head, SourceFile};
+use super::source::{Head, SourceFile, Tables};
 use crate::error::{Error, Result};
 use crate::quality::reason;
 use crate::schema::{JobRow, NodeRow, Table};
@@ -36,12 +36,12 @@ impl Reader for AlibabaSpot {
         "Alibaba spot GPU trace 2026 (GFS): job_info_df.csv and node_info_df.csv"
     }
 
+    fn columns(&self) -> Tables {
+        &[(',', JOB_COLUMNS), (',', NODE_COLUMNS)]
+    }
+
     fn sniff(&self, head: &Head) -> Confidence {
-        if head.has_columns(',', JOB_COLUMNS) || head.has_columns(',', NODE_COLUMNS) {
-            Confidence::Sure
-        } else {
-            Confidence::No
-        }
+        if head.is_one_of(self.columns()) { Confidence::Sure } else { Confidence::No }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {

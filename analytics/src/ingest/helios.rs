@@ -17,7 +17,7 @@ use super::field::Moment;
 use super::options::ReadOptions;
 use super::read::{SeenKeys, check_job, forget_unstarted};
 use super::reader::{Confidence, Reader};
-use super::source::{Head, SourceFile};
+use super::source::{Head, SourceFile, Tables};
 use crate::error::{Error, Result};
 use crate::quality::{Reason, reason};
 use crate::schema::{CapacityRow, JobRow, JobState};
@@ -39,8 +39,10 @@ const TOTAL_DIFFERS: Reason = Reason {
 /// Reads job logs and daily GPU numbers.
 pub(super) struct Helios;
 
+const LOG: &[&str] = &["job_id", "user", "vc", "gpu_num", "node_num", "state", "submit_time", "start_time"];
+
 fn is_log(head: &Head) -> bool {
-    head.has_columns(',', &["job_id", "user", "vc", "gpu_num", "node_num", "state", "submit_time", "start_time"])
+    head.has_columns(',', LOG)
 }
 
 /// Whether it is a table of GPUs by day: a date, numbers, and last a total to which they add up (in most of the rows that
@@ -85,6 +87,10 @@ impl Reader for Helios {
 
     fn describes(&self) -> &'static str {
         "Helios 2020: cluster_log.csv and cluster_gpu_number.csv of Venus, Earth, Saturn and Uranus"
+    }
+
+    fn columns(&self) -> Tables {
+        &[(',', LOG)]
     }
 
     fn sniff(&self, head: &Head) -> Confidence {

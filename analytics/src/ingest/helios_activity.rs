@@ -13,7 +13,7 @@ use super::delimited::Delimited;
 use super::field::Moment;
 use super::options::ReadOptions;
 use super::reader::{Confidence, Reader};
-use super::source::{Head, SourceFile};
+use super::source::{Head, SourceFile, Tables};
 use crate::error::Result;
 use crate::quality::reason;
 use crate::schema::ActivityRow;
@@ -32,10 +32,12 @@ impl Reader for HeliosActivity {
         "Helios 2020: jobs and GPUs of a VC by the minute (cluster_sequence CSV)"
     }
 
+    fn columns(&self) -> Tables {
+        &[(',', &["time", "running_job_num", "pending_job_num", "total_gpu_num", "running_gpu_num", "gpu_utilization"])]
+    }
+
     fn sniff(&self, head: &Head) -> Confidence {
-        let columns =
-            ["time", "running_job_num", "pending_job_num", "total_gpu_num", "running_gpu_num", "gpu_utilization"];
-        if head.has_columns(',', &columns) { Confidence::Sure } else { Confidence::No }
+        if head.is_one_of(self.columns()) { Confidence::Sure } else { Confidence::No }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {

@@ -18,6 +18,7 @@ mod kubernetes;
 mod line_end;
 mod mapping;
 mod market;
+mod misspelt;
 mod openb;
 mod options;
 mod pai;
@@ -37,11 +38,12 @@ pub use delimited::{Delimited, Record};
 pub use expand::expand;
 pub use field::Moment;
 pub use kubernetes::quantity;
+pub use misspelt::misspelt;
 pub use options::{MOST_EXPANSION, ReadOptions, SourceMapping};
 pub use progress::{Observer, Progress};
 pub use read::{MAPPING_FILE, SeenKeys, check_job, check_strict, check_usable, no_rows, read, readers, sniff};
 pub use reader::{Confidence, Reader};
-pub use source::{Head, Lines, Passed, SourceFile, sha256};
+pub use source::{Head, Lines, Passed, SourceFile, Tables, sha256};
 
 /// Every reader, in the order they are asked; among equal confidences the first wins.
 #[rustfmt::skip]

@@ -16,7 +16,7 @@ use super::field::{MIB, Moment};
 use super::options::ReadOptions;
 use super::read::{SeenKeys, check_job};
 use super::reader::{Confidence, Reader};
-use super::source::{Head, SourceFile};
+use super::source::{Head, SourceFile, Tables};
 use crate::error::{Error, Result};
 use crate::quality::reason;
 use crate::schema::{JobRow, JobState, NodeRow, Table};
@@ -39,12 +39,12 @@ impl Reader for Openb {
         "openb 2023 pod and node lists (Alibaba, fractional GPUs)"
     }
 
+    fn columns(&self) -> Tables {
+        &[(',', POD_COLUMNS), (',', NODE_COLUMNS)]
+    }
+
     fn sniff(&self, head: &Head) -> Confidence {
-        if head.has_columns(',', POD_COLUMNS) || head.has_columns(',', NODE_COLUMNS) {
-            Confidence::Sure
-        } else {
-            Confidence::No
-        }
+        if head.is_one_of(self.columns()) { Confidence::Sure } else { Confidence::No }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {

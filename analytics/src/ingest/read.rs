@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::READERS;
+use super::misspelt::nearest;
 use super::options::ReadOptions;
 use super::reader::{Confidence, Reader};
 use super::source::{Head, SourceFile};
@@ -98,7 +99,7 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
                 });
             }
             if alone && look.damage.is_none() {
-                return Err(unknown(file.name()));
+                return Err(unknown(file.name(), Some(&look.head)));
             }
             trace.skipped.push(file.name().to_owned());
             continue;
@@ -116,7 +117,7 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
         return Err(if archives == trace.skipped.len() {
             packed(&names, "they are archives")
         } else {
-            unknown(&names)
+            unknown(&names, None)
         });
     }
     // Where the cluster is, its jobs say, and not what is read beside them.
@@ -211,10 +212,11 @@ pub fn no_rows(files: &[String]) -> String {
 /// What a mapping file is recorded as among the sources, in place of a reader.
 pub const MAPPING_FILE: &str = "mapping file";
 
-fn unknown(file: &str) -> Error {
+fn unknown(file: &str, head: Option<&Head>) -> Error {
+    let near = head.and_then(nearest).map_or_else(String::new, |near| format!(": {near}"));
     Error::UnknownFormat {
         file: file.to_owned(),
-        found: "no reader recognises this".to_owned(),
+        found: format!("no reader recognises this{near}"),
         remedy: UNKNOWN_REMEDY.to_owned(),
     }
 }

@@ -248,6 +248,9 @@ fn archive(bytes: &[u8]) -> Option<&'static str> {
     (bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06")).then_some("a zip archive (or a spreadsheet)")
 }
 
+/// Kinds of tables with a header: a separator, and names of columns in lower case.
+pub type Tables = &'static [(char, &'static [&'static str])];
+
 /// The beginning of a file, decompressed.
 #[derive(Debug, Clone)]
 pub struct Head {
@@ -267,9 +270,19 @@ impl Head {
 
     /// Whether the first line is a header that holds all of `names`, in any order and case, separated by `separator`.
     pub fn has_columns(&self, separator: char, names: &[&str]) -> bool {
-        let header: Vec<String> =
-            self.first_line().split(separator).map(|name| name.trim().trim_matches('"').to_ascii_lowercase()).collect();
+        let header = self.columns(separator);
         names.iter().all(|name| header.iter().any(|have| have == name))
+    }
+
+    /// Whether the first line is a header of one of some kinds of tables, as their reader tells them.
+    pub(super) fn is_one_of(&self, tables: Tables) -> bool {
+        tables.iter().any(|(separator, names)| self.has_columns(*separator, names))
+    }
+
+    /// Names in the first line, if it is a header: in lower case, without quotes.
+    pub fn columns(&self, separator: char) -> Vec<String> {
+        let names = self.first_line().split(separator);
+        names.map(|name| name.trim().trim_matches('"').to_ascii_lowercase()).collect()
     }
 }
 

@@ -21,7 +21,7 @@ use super::field::{MIB, Moment};
 use super::options::ReadOptions;
 use super::read::{check_job, forget_unstarted};
 use super::reader::{Confidence, Reader};
-use super::source::{Head, SourceFile};
+use super::source::{Head, SourceFile, Tables};
 use crate::error::{Error, Result};
 use crate::quality::reason;
 use crate::schema::{GpuSampleRow, JobRow, JobState, Table};
@@ -44,12 +44,15 @@ const AGREE: f64 = 0.95;
 /// Reads the job table and GPU samples.
 pub(super) struct Supercloud;
 
+const LOG: &[&str] = &["id_job", "time_submit", "time_start", "time_end", "tres_alloc"];
+const GPU_SAMPLES: &[&str] = &["timestamp", "gpu_index", "utilization_gpu_pct", "memory_used_mib"];
+
 fn is_log(head: &Head) -> bool {
-    head.has_columns(',', &["id_job", "time_submit", "time_start", "time_end", "tres_alloc"])
+    head.has_columns(',', LOG)
 }
 
 fn is_gpu_samples(head: &Head) -> bool {
-    head.has_columns(',', &["timestamp", "gpu_index", "utilization_gpu_pct", "memory_used_mib"])
+    head.has_columns(',', GPU_SAMPLES)
 }
 
 impl Reader for Supercloud {
@@ -59,6 +62,10 @@ impl Reader for Supercloud {
 
     fn describes(&self) -> &'static str {
         "MIT Supercloud 2021/22: slurm-log.csv (Slurm's job table) and GPU samples of single jobs"
+    }
+
+    fn columns(&self) -> Tables {
+        &[(',', LOG), (',', GPU_SAMPLES)]
     }
 
     fn sniff(&self, head: &Head) -> Confidence {

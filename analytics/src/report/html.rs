@@ -340,11 +340,7 @@ impl Page {
             let named = format!("class=\"narrow\" role=\"img\" aria-labelledby=\"figure-{number}\"");
             drawing.push_str(&narrow.replacen("role=\"img\"", &named, 1));
         }
-        let _ = write!(
-            self.out,
-            "<figure>\n<figcaption id=\"figure-{number}\"><b>Figure {number}. {}</b>",
-            sentence_html(&chart.title)
-        );
+        let _ = write!(self.out, "<figure>\n<figcaption id=\"figure-{number}\"><b>{}</b>", sentence_html(&chart.title));
         if !chart.reading.is_empty() {
             let _ = write!(self.out, " <span>{}</span>", sentence_html(&chart.reading));
         }

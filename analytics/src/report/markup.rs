@@ -97,7 +97,8 @@ pub fn escape_html(text: &str) -> String {
 pub fn sentence_html(sentence: &str) -> String {
     let run = |span: Span<'_>| {
         let text = escape_html(span.text);
-        let text = if span.code { format!("<code>{text}</code>") } else { text };
+        // A number and its sign stay on one line; code is copied as it is.
+        let text = if span.code { format!("<code>{text}</code>") } else { text.replace(" %", "\u{a0}%") };
         if span.bold { format!("<strong>{text}</strong>") } else { text }
     };
     spans(sentence).into_iter().map(run).collect()

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use tracecast_analytics::report;
+use tracecast_analytics::{report, storage};
 use tracecast_planner::advice::{self, ReportRequest};
 
 use crate::args::{Between, Reading, TIMES};
@@ -76,10 +76,11 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
     output::text(&text, None)
 }
 
-/// The sources as they stand on a command line.
+/// The sources as they stand on a command line; the sample as it lies in a checkout.
 fn named(sources: &[PathBuf]) -> String {
     let quoted = |path: &PathBuf| as_run::quoted(&path.display().to_string());
     match sources {
+        [] if storage::is_folder(Path::new(source::SAMPLE)) => source::SAMPLE.to_owned(),
         [] => "TRACE".to_owned(),
         sources => sources.iter().map(quoted).collect::<Vec<_>>().join(" "),
     }

@@ -16,7 +16,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_predictors::sheet;
+use tracecast_analytics::ingest::misspelt;
 
 use super::host::HostUse;
 use super::host::class::ClassDraw;
@@ -294,8 +294,7 @@ pub fn read(file: &str, text: &str, fleet: &TypedFleet) -> Result<Vec<GangJob>> 
             ));
         }
     }
-    if let Some((column, name)) = sheet::misspelt(&head.iter(), &["weight", "user", "deadline_s", "cpus", "memory_gb"])
-    {
+    if let Some((column, name)) = misspelt(&head.iter(), &["weight", "user", "deadline_s", "cpus", "memory_gb"]) {
         return Err(bad(
             1,
             format!(

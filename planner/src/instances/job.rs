@@ -79,11 +79,8 @@ pub fn of_text(table: &ScalingTable, text: &str, deadline_s: Option<f64>) -> Res
 /// If a column is missing, a cell is not what it may be, or a job type was not measured; with the line.
 pub fn read(path: &Path, text: &str, table: &ScalingTable, deadline_s: Option<f64>) -> Result<Vec<RentedJob>> {
     let sheet = Sheet::open(path, text)?;
-    if !sheet.has(&["job", "type", "steps"]) {
-        return Err(sheet
-            .other("name a file of jobs with the columns job, type and steps, and deadline if there is one")
-            .into());
-    }
+    let remedy = "name a file of jobs with the columns job, type and steps, and deadline if there is one";
+    sheet.needs(&["job", "type", "steps"], remedy)?;
     sheet.misspelt(&["deadline"])?;
     let mut found: Vec<RentedJob> = Vec::new();
     sheet.rows(|row| {

@@ -143,9 +143,7 @@ fn whole(row: &SheetRow<'_>, name: &str) -> Cell<f64> {
 pub fn read_now(path: &Path, gpu: &MigGpu) -> Result<Vec<(MigPartition, u32)>> {
     let text = sheet::text(path)?;
     let sheet = Sheet::open(path, &text)?;
-    if !sheet.has(&["partition", "gpus"]) {
-        return Err(sheet.other("name a file with the columns partition and gpus, such as 2x3g.20gb,4").into());
-    }
+    sheet.needs(&["partition", "gpus"], "name a file with the columns partition and gpus, such as 2x3g.20gb,4")?;
     let mut found: Vec<(MigPartition, u32)> = Vec::new();
     sheet.rows(|row| {
         let name = row.name("partition")?;

@@ -43,9 +43,7 @@ impl TypesOfNames {
     pub fn read(path: &Path, known: &[String]) -> Result<Self> {
         let text = sheet::text(path)?;
         let sheet = Sheet::open(path, &text)?;
-        if !sheet.has(&["name", "job_type"]) {
-            return Err(sheet.other("name a file with the columns name and job_type, such as bert-*,BERT").into());
-        }
+        sheet.needs(&["name", "job_type"], "name a file with the columns name and job_type, such as bert-*,BERT")?;
         let mut lines = Vec::new();
         sheet.rows(|row| {
             let name = row.name("name")?;

@@ -26,11 +26,13 @@ const END_WHILE_RUNNING: Reason = Reason {
     remedy: "nothing to do",
 };
 
+/// Columns of a job trace.
+pub(super) const JOBS: &[&str] =
+    &["job_id", "user", "node_num", "gpu_num", "state", "submit_time", "start_time", "end_time", "gpu_time"];
+
 /// Whether a file is a job trace.
 pub(super) fn is_jobs(head: &Head) -> bool {
-    let columns =
-        ["job_id", "user", "node_num", "gpu_num", "state", "submit_time", "start_time", "end_time", "gpu_time"];
-    head.has_columns(',', &columns) && !head.has_columns(',', &["vc"])
+    head.has_columns(',', JOBS) && !head.has_columns(',', &["vc"])
 }
 
 /// What is known across the files of a request.

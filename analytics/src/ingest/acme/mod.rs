@@ -9,7 +9,7 @@ mod telemetry;
 
 use super::options::ReadOptions;
 use super::reader::{Confidence, Reader};
-use super::source::{Head, SourceFile};
+use super::source::{Head, SourceFile, Tables};
 use crate::error::{Error, Result};
 use crate::time::TimeBasis;
 use crate::trace::Trace;
@@ -27,6 +27,10 @@ impl Reader for Acme {
 
     fn describes(&self) -> &'static str {
         "Acme 2023: trace_seren.csv, trace_kalos.csv and telemetry (GPU_UTIL.csv, POWER_USAGE.csv …)"
+    }
+
+    fn columns(&self) -> Tables {
+        &[(',', jobs::JOBS)]
     }
 
     fn sniff(&self, head: &Head) -> Confidence {

@@ -11,7 +11,7 @@ use super::super::field::GIB;
 use super::super::options::ReadOptions;
 use super::super::read::SeenKeys;
 use super::super::reader::{Confidence, Reader};
-use super::super::source::{Head, SourceFile};
+use super::super::source::{Head, SourceFile, Tables};
 use crate::error::Result;
 use crate::quality::{Reason, reason};
 use crate::schema::PriceRow;
@@ -46,12 +46,12 @@ impl Reader for CloudGpus {
         "prices of instances with GPUs at many clouds (cloud-gpus.csv, serverless-gpus.csv)"
     }
 
+    fn columns(&self) -> Tables {
+        &[(',', &INSTANCES), (',', &SERVERLESS)]
+    }
+
     fn sniff(&self, head: &Head) -> Confidence {
-        if head.has_columns(',', &INSTANCES) || head.has_columns(',', &SERVERLESS) {
-            Confidence::Sure
-        } else {
-            Confidence::No
-        }
+        if head.is_one_of(self.columns()) { Confidence::Sure } else { Confidence::No }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {

@@ -18,7 +18,7 @@ use super::super::delimited::{Delimited, Record};
 use super::super::options::ReadOptions;
 use super::super::read::SeenKeys;
 use super::super::reader::{Confidence, Reader};
-use super::super::source::{Head, SourceFile};
+use super::super::source::{Head, SourceFile, Tables};
 use crate::error::Result;
 use crate::quality::{Reason, RowAudit, reason};
 use crate::schema::PriceRow;
@@ -85,12 +85,12 @@ impl Reader for SkyCatalog {
         "SkyPilot catalog of instances and prices (vms.csv)"
     }
 
+    fn columns(&self) -> Tables {
+        &[(',', &["instancetype", "acceleratorname", "acceleratorcount", "price", "region"])]
+    }
+
     fn sniff(&self, head: &Head) -> Confidence {
-        if head.has_columns(',', &["instancetype", "acceleratorname", "acceleratorcount", "price", "region"]) {
-            Confidence::Sure
-        } else {
-            Confidence::No
-        }
+        if head.is_one_of(self.columns()) { Confidence::Sure } else { Confidence::No }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {

@@ -15,7 +15,7 @@ use crate::ingest::field::Moment;
 use crate::ingest::options::ReadOptions;
 use crate::ingest::read::check_job;
 use crate::ingest::reader::{Confidence, Reader};
-use crate::ingest::source::{Head, SourceFile};
+use crate::ingest::source::{Head, SourceFile, Tables};
 use crate::quality::reason;
 use crate::schema::{JobRow, JobState};
 use crate::time::{TimeBasis, Zone};
@@ -36,9 +36,12 @@ impl Reader for PhillyJoined {
         "Microsoft Philly 2017: jobs joined from public extracts (CSV)"
     }
 
+    fn columns(&self) -> Tables {
+        &[(',', &["submit_utc", "num_gpus", "wall_duration_s", "pollux_duration_s", "inferred_status"])]
+    }
+
     fn sniff(&self, head: &Head) -> Confidence {
-        let columns = ["submit_utc", "num_gpus", "wall_duration_s", "pollux_duration_s", "inferred_status"];
-        if head.has_columns(',', &columns) { Confidence::Sure } else { Confidence::No }
+        if head.is_one_of(self.columns()) { Confidence::Sure } else { Confidence::No }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {

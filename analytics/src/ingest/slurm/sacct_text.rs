@@ -15,7 +15,7 @@ use super::mem::Requested;
 use super::tres::{self, Tres, TresUsage};
 use crate::error::{Error, Result};
 use crate::ingest::field::{self, Moment};
-use crate::ingest::{Confidence, Head, ReadOptions, Reader, SeenKeys, SourceFile};
+use crate::ingest::{Confidence, Head, ReadOptions, Reader, SeenKeys, SourceFile, Tables};
 use crate::quality::{Ledger, Reason, RowAudit, reason};
 use crate::time::{TimeBasis, Zone, parse_local, seconds_to_ms};
 use crate::trace::Trace;
@@ -94,6 +94,11 @@ impl Reader for SacctText {
 
     fn describes(&self) -> &'static str {
         "Slurm accounting: sacct -P or -p text, with a header or in Open XDMoD's column order"
+    }
+
+    /// Others serve as well; these are what everybody exports.
+    fn columns(&self) -> Tables {
+        &[('|', &["jobid", "submit", "start", "end", "state"])]
     }
 
     fn sniff(&self, head: &Head) -> Confidence {

@@ -11,7 +11,7 @@ use super::super::delimited::Delimited;
 use super::super::field::Moment;
 use super::super::options::ReadOptions;
 use super::super::reader::{Confidence, Reader};
-use super::super::source::{Head, SourceFile};
+use super::super::source::{Head, SourceFile, Tables};
 use super::gather::{Device, Gather, When};
 use super::label::{moment_in_name, node_in_name};
 use super::metric::{BLANK, node_power};
@@ -33,8 +33,12 @@ impl Reader for Ipmi {
         "node power from IPMI: a CSV series (node,timestamp_utc,sensor,watts) or the text of `ipmi sdr`"
     }
 
+    fn columns(&self) -> Tables {
+        &[(',', &["node", "timestamp_utc", "sensor", "watts"])]
+    }
+
     fn sniff(&self, head: &Head) -> Confidence {
-        if head.has_columns(',', &["node", "timestamp_utc", "sensor", "watts"]) {
+        if head.is_one_of(self.columns()) {
             return Confidence::Sure;
         }
         let power = |line: &str| watts(line).is_some();

@@ -20,10 +20,10 @@ mod volcano;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use tracecast_analytics::ingest::misspelt;
 use tracecast_analytics::ingest::quantity::{is_gpu, is_slice, quantity};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
-use tracecast_predictors::sheet::misspelt;
 
 use self::divided::DividedFile;
 use self::node::LabelledNode;
