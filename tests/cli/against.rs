@@ -174,15 +174,17 @@ fn a_plan_of_partitions_is_put_into_slurm_conf_and_gres_conf_and_taken_back() {
         "ClusterName=lab # ours\nNodeName=n[01-40] Gres=gpu:a100:4 CPUs=64 # all\nPartitionName=all Nodes=ALL\n";
     let gres = "NodeName=n[01-40] Name=gpu Type=a100 File=/dev/nvidia[0-3]\n";
     let (slurm_conf, gres_conf) = (folder.file("slurm.conf", slurm), folder.file("gres.conf", gres));
-    let plan = |gpus: &str| {
+    let planned = |gpus: &str, more: &[&str]| {
         Command::new(env!("CARGO_BIN_EXE_tracecast"))
             .args(asked.iter().filter(|word| *word != "--quiet"))
             .args(["--gpus-per-node", gpus, "--emit", "slurm", "--emit-to", "mig", "--force"])
             .args(["--against", "slurm.conf", "--against", "gres.conf"])
+            .args(more)
             .current_dir(folder.path(""))
             .output()
             .unwrap()
     };
+    let plan = |gpus: &str| planned(gpus, &[]);
     let other = plan("8");
     let told = stderr(&other);
     assert!(
@@ -218,4 +220,10 @@ fn a_plan_of_partitions_is_put_into_slurm_conf_and_gres_conf_and_taken_back() {
     folder.file("mig/slurm.patch", &first);
     git_apply(&folder, "mig/slurm.patch", &["-R"]);
     assert_eq!((read(&slurm_conf), read(&gres_conf)), (slurm.to_owned(), gres.to_owned()));
+    // What is left out stands in the answer.
+    folder.file("slurm.conf", &format!("{slurm}NodeName=m[1-2] Gres=gpu:a100:8\n"));
+    let some = planned("4", &["--format", "json"]);
+    assert!(some.status.success(), "{}", stderr(&some));
+    let left = &crate::json(&stdout(&some))["not_in_patch"];
+    assert!(left.to_string().contains("m[1-2]") && left.to_string().contains("8 GPUs each"), "{left}");
 }

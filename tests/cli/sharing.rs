@@ -617,11 +617,16 @@ fn the_better_way_to_share_is_chosen_and_written_down() {
         "{}",
         stderr(&refused)
     );
-    let alone = plan(&["--gpu-type", "v100 (time slicing)", "--emit", "slurm", "--emit-to", &out, "--force"]);
-    let answer = json(&stdout(&alone));
+    // The site may call it otherwise than the pairs do.
+    let one = ["--gpu-type", "v100 (time slicing)", "--slurm-type", "tesla_v100", "--emit", "slurm", "--emit-to", &out];
+    let answer = json(&stdout(&plan(&[&one[..], &["--force"]].concat())));
     assert_eq!(
         (answer["ways"].as_array().map(Vec::len), answer["plans"][0]["followed"].as_bool()),
         (Some(0), Some(true))
     );
-    assert!(read("slurm-gres.conf").contains("Name=shard"), "{}", read("slurm-gres.conf"));
+    let gres = read("slurm-gres.conf");
+    assert!(gres.contains("Name=shard") && gres.contains(" Type=tesla_v100 "), "{gres}");
+    assert!(read("slurm-sharing-job-submit.lua").contains("~= \"teslav100\" then"));
+    let refused = plan(&[&one[..3], &["a b"], &one[4..], &["--force"]].concat());
+    assert!(stderr(&refused).contains("give one such as h100"), "{}", stderr(&refused));
 }

@@ -174,7 +174,7 @@ pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
         now: now.unwrap_or_default(),
         drain_s: asked.drain as f64 / 1e3,
     };
-    let answer = match &asked.demand {
+    let mut answer = match &asked.demand {
         Some(path) => {
             let demand = MigDemand::read(path)?;
             let _clock = Clock::new(quiet, "forecasting and choosing partitions");
@@ -194,15 +194,15 @@ pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
             MigAnswer::of_jobs(&slices, asked.gpu, title, &trace, &request, &study, &steps)?
         }
     };
-    let emitted = asked.emit(&answer, &own, quiet);
+    let emitted = asked.emit(&mut answer, &own, quiet);
     checked.write(None, quiet, || answer.report(), || answer::json(&answer, "the answer"))?;
     // Who asked for files and gets none has an answer all the same.
     emitted
 }
 
 impl PlanMig {
-    /// Writes the configuration that is asked for.
-    fn emit(&self, answer: &MigAnswer, own: &[OwnFile], quiet: bool) -> Result<()> {
+    /// Writes the configuration that is asked for; what of it does not fit into the user's own files goes into the answer.
+    fn emit(&self, answer: &mut MigAnswer, own: &[OwnFile], quiet: bool) -> Result<()> {
         let Some(folder) = &self.emit_to else { return Ok(()) };
         let site = MigSite {
             gpus_per_node: self.gpus_per_node.get(),
@@ -217,6 +217,7 @@ impl PlanMig {
             });
         }
         let patch = (!own.is_empty()).then(|| against::slurm(answer, &site, own)).transpose()?;
+        answer.not_in_patch = patch.as_ref().map_or_else(Vec::new, |patch| patch.left.clone());
         patched(folder, files, patch, quiet)
     }
 }

@@ -123,6 +123,9 @@ pub(crate) struct PlanSharing {
     /// Number of GPUs in a node
     #[arg(long, value_name = "GPUS", default_value = "8", help_heading = "Configuration")]
     pub(crate) gpus_per_node: std::num::NonZeroU32,
+    /// What Slurm's files call these GPUs, such as h100 [default: the GPU type, as the pairs name it]
+    #[arg(long, value_name = "NAME", help_heading = "Configuration")]
+    pub(crate) slurm_type: Option<String>,
     /// What Kubernetes calls a GPU
     #[arg(long, value_name = "NAME", default_value = GPU_RESOURCE, help_heading = "Configuration")]
     pub(crate) gpu_resource: String,
@@ -178,6 +181,7 @@ impl PlanSharing {
                 ShareBy::Mps => SharingWay::Mps,
             }),
             gpus_per_node: self.gpus_per_node.get(),
+            slurm_type: self.slurm_type.clone(),
             gpu_resource: self.gpu_resource.clone(),
             namespace: self.namespace.clone(),
         };

@@ -174,6 +174,8 @@ pub struct MigAnswer {
     pub action: String,
     /// The recommendation, if a change is worth it.
     pub recommendation: Option<Recommendation>,
+    /// What of the plan the patch to the user's own files leaves out, and why; empty where it holds all, or no file was named.
+    pub not_in_patch: Vec<String>,
     /// What was assumed, in words.
     pub notes: Vec<String>,
 }
@@ -313,6 +315,7 @@ impl MigAnswer {
             followed: false,
             action: String::new(),
             recommendation: None,
+            not_in_patch: Vec::new(),
             notes,
         };
         answer.judge();

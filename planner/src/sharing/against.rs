@@ -18,6 +18,7 @@ use super::emit::{SharingSite, SlurmPart, about, gpu_of, one_class};
 use super::study::HowSet;
 use crate::error::{Error, Result};
 use crate::own_files::{Conf, ConfLine, Gres, NodeLine, OwnFile, Patch, SlurmFiles};
+use crate::replay::input::plain_type;
 
 /// Nodes that the name of a line may stand for at most.
 const MOST_NODES: usize = 100_000;
@@ -226,7 +227,7 @@ pub fn check(files: &[OwnFile]) -> Result<()> {
 pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite, files: &[OwnFile]) -> Result<Patch> {
     let part = SlurmPart::of(answer, site)?;
     let mut editing = SlurmFiles::of(files);
-    let is_in = one_class(answer).is_some_and(|(plan, _)| put_in(&mut editing, gpu_of(plan), part));
+    let is_in = one_class(answer).is_some_and(|(plan, _)| put_in(&mut editing, gpu_of(plan, site), part));
     editing.patch(about(answer, HowSet::OneClass), STEPS).whole_or_told(is_in)
 }
 
@@ -258,7 +259,8 @@ fn put_in(editing: &mut SlurmFiles<'_>, gpu: &str, part: SlurmPart) -> bool {
     });
     if shared.is_empty() {
         editing.leave(format!(
-            "the nodes: the files have no line with NodeName that can be changed and GPUs of the type {gpu} in its Gres; {REMEDY}"
+            "the nodes: the files have no line with NodeName that can be changed and GPUs of the type {gpu} in its Gres{}; {REMEDY}",
+            others(editing, gpu)
         ));
         return false;
     }
@@ -267,6 +269,23 @@ fn put_in(editing: &mut SlurmFiles<'_>, gpu: &str, part: SlurmPart) -> bool {
     placing(editing);
     partitions(editing, &shared);
     true
+}
+
+/// The GPU types that the files do name, where the plan's may be one of them under another name.
+fn others(editing: &SlurmFiles<'_>, gpu: &str) -> String {
+    let all = editing.files.iter().flat_map(|(_, conf)| conf.values("Gres"));
+    let types: BTreeSet<String> = all
+        .flat_map(|gres| {
+            let gpus = Gres::list(&gres).into_iter().filter(Gres::is_gpu);
+            gpus.filter_map(|one| one.gpu_type.map(str::to_owned)).collect::<Vec<_>>()
+        })
+        .collect();
+    let is_there = types.iter().any(|of| plain_type(of) == plain_type(gpu));
+    let Some(first) = types.first().filter(|_| !is_there) else { return String::new() };
+    let all = types.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    format!(
+        " (they have {all}; if the plan's GPUs are among these, say so with --slurm-type, such as --slurm-type {first})"
+    )
 }
 
 /// How Slurm chooses GPUs: what is added to what the site has.
@@ -331,6 +350,19 @@ mod tests {
             said.contains("Not in this patch:\n#   partition all: it has LLN=NO") && said.matches("#   ").count() == 6,
             "{said}"
         );
+    }
+
+    /// Pairs of one's own name the GPU as its driver does.
+    #[test]
+    fn where_no_nodes_are_found_the_types_of_the_files_are_told() {
+        let files = [own("slurm.conf", SLURM), own("gres.conf", GRES)];
+        let (changed, said) = patched(&files, "NVIDIA H100 80GB HBM3");
+        assert_eq!(changed, Vec::<String>::new());
+        let hint = "they have a100, k80; if the plan's GPUs are among these, say so with --slurm-type, such as --slurm-type a100";
+        assert!(said.contains(hint), "{said}");
+        // They are there, and cannot be changed for another reason.
+        let (_, said) = patched(&[own("slurm.conf", SLURM), own("gres.conf", "NodeName=old1 Name=gpu\n")], "A100");
+        assert!(said.contains("no line with NodeName that can be changed") && !said.contains("--slurm-type"), "{said}");
     }
 
     #[test]

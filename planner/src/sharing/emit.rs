@@ -48,6 +48,8 @@ pub struct SharingSite {
     pub way: Option<SharingWay>,
     /// GPUs of a node.
     pub gpus_per_node: u32,
+    /// What Slurm's files call the GPUs of the plan, such as `h100`; the name of the GPU type if `None`.
+    pub slurm_type: Option<String>,
     /// What Kubernetes calls a GPU.
     pub gpu_resource: String,
     /// Namespace of the device plugin.
@@ -59,6 +61,7 @@ impl Default for SharingSite {
         Self {
             way: None,
             gpus_per_node: 8,
+            slurm_type: None,
             gpu_resource: GPU_RESOURCE.to_owned(),
             namespace: "gpu-operator".to_owned(),
         }
@@ -68,6 +71,9 @@ impl Default for SharingSite {
 impl SharingSite {
     fn check(&self) -> Result<()> {
         check_gpus_per_node(self.gpus_per_node)?;
+        if let Some(name) = &self.slurm_type {
+            check_name("name of a GPU in Slurm", name, "-_.", "give one such as h100, as it stands in Gres")?;
+        }
         check_name("name of a GPU", &self.gpu_resource, "-_./", "give one such as nvidia.com/gpu")?;
         check_namespace(&self.namespace)
     }
@@ -179,9 +185,10 @@ pub(super) fn word(name: &str) -> String {
     name.chars().map(|letter| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '_' }).collect()
 }
 
-/// The GPU of a plan, without the way in which pairs were measured on it.
-pub(super) fn gpu_of(plan: &SharingPlan) -> &str {
-    SharingWay::of(&plan.gpu_type).map_or(plan.gpu_type.as_str(), |(gpu, _)| gpu)
+/// The GPU of a plan as Slurm's files call it: else its GPU type, without the way in which pairs were measured on it.
+pub(super) fn gpu_of<'a>(plan: &'a SharingPlan, site: &'a SharingSite) -> &'a str {
+    let measured = SharingWay::of(&plan.gpu_type).map_or(plan.gpu_type.as_str(), |(gpu, _)| gpu);
+    site.slurm_type.as_deref().unwrap_or(measured)
 }
 
 /// What Slurm calls a part of a GPU, and how many of them a GPU has.
@@ -230,7 +237,7 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitt
         let count = per_node * part.of_gpu;
         let devices =
             if per_node == 1 { "/dev/nvidia0".to_owned() } else { format!("/dev/nvidia[0-{}]", per_node - 1) };
-        let gpu_type = word(gpu_of(plan));
+        let gpu_type = word(gpu_of(plan, site));
         gres.push_str(&format!(
             "# In gres.conf. {NODES} stands for your nodes with these GPUs, all of them: put their names in its place, here and in slurm-sharing.conf.\n\
              NodeName={NODES} Name=gpu Type={gpu_type} File={devices}\nNodeName={NODES} Name={kind} Count={count}\n"
@@ -251,7 +258,7 @@ pub fn slurm(answer: &SharingPlanAnswer, site: &SharingSite) -> Result<Vec<Emitt
             "# Slurm does not watch the memory of shards: what a job takes beyond its part, the other lacks.\n"
         });
         conf.push_str(&format!("NodeName={NODES} Gres=gpu:{gpu_type}:{per_node},{kind}:{count} State=UNKNOWN\n"));
-        script.push_str(&script::lines(&class.job_types, &answer.types, part, gpu_of(plan)));
+        script.push_str(&script::lines(&class.job_types, &answer.types, part, gpu_of(plan, site)));
     }
     let name = |name: &str| name.to_owned();
     Ok(vec![

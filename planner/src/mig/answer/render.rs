@@ -30,6 +30,7 @@ impl MigAnswer {
             format!("{what} for {carried}, none more than {} times as slow", format::float(self.slo, 2)),
         );
         report.summary = self.summary();
+        report.summary.extend(self.not_in_patch.iter().map(|left| format!("**Not in slurm.patch**: {left}.")));
         report.notes.clone_from(&self.notes);
         report.sections.extend([self.plan_section(), self.beside_section()]);
         report.sections.extend(self.replayed.as_ref().map(|replayed| self.replayed_section(replayed)));
