@@ -421,6 +421,24 @@ fn a_qos_stops_jobs_of_another() {
     assert_eq!(times(&preempted(full, low, 0, &skip)), (vec![0, 0, 0], None, [100, 110, -1]));
 }
 
+/// One node of 8 GPUs, and a look every 10 s, as Slurm's backfill has. A job of QOS low has all GPUs from 0 s, for 100 s. One of QOS high comes at 5 s for 10 s. At 10 s low's is cancelled for it, so that nothing runs and nothing is
+/// to come. Slurm looks again all the same: high's starts at 20 s. (Seeds 6489 of the cases on switches and 19935 of those with processors came down to this.)
+#[test]
+fn who_stopped_others_starts_at_the_next_look_though_nothing_runs() {
+    let high = Qos { preempts: vec![1], priority: 10, ..Qos::default() };
+    let low = Qos { stopped: Stopped::Cancelled, ..Qos::default() };
+    let slurm =
+        Policy { scan: Scan::Slurm, interval_ms: Some(10_000), estimate: Estimate::Requested, ..Policy::default() };
+    // With a limit of 50 s, low's would have been found to outlive it at 50 s: that is not to come any more either.
+    for limit_s in [100, 50] {
+        let workload = jobs(&[(0, 100, 8, 0, Some(1), limit_s), (5, 10, 8, 1, Some(0), 10)]);
+        let cluster = node(&[high.clone(), low.clone()]);
+        let schedule = simulate(&workload, &cluster, &slurm).unwrap();
+        assert_eq!([0, 1].map(|job| schedule.end_ms(job)), [Some(10_000), Some(30_000)], "{limit_s}");
+        assert_eq!(fates(&schedule), naive::replay(&workload, &cluster, &slurm));
+    }
+}
+
 #[test]
 fn a_qos_that_stops_itself_is_refused() {
     let of = |preempts: &[u16]| Qos { preempts: preempts.to_vec(), name: format!("{preempts:?}"), ..Qos::default() };

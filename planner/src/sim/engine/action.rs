@@ -134,7 +134,10 @@ impl Run<'_> {
         }
         if self.traits.tracks_running || self.traits.keeps_past {
             self.running.remove(&segment);
-            self.ending.remove(&segment);
+            if self.ending.remove(&segment) {
+                // It is over before its grace is.
+                self.to_come -= 1;
+            }
         }
         if self.traits.backfill {
             let expected = self.expected_end[record.job as usize].0;
@@ -176,9 +179,11 @@ impl Run<'_> {
         let job = self.schedule.segments[segment as usize].job;
         let progress = self.progress(job);
         let drains = self.service.drains();
+        // Its end is not to come any more, nor that it outlives its estimate.
+        let planned_ms = self.schedule.segments[segment as usize].end_ms;
+        let outlives = self.expected_end.get(job as usize).is_some_and(|(expected, _)| *expected < planned_ms);
+        self.to_come -= 1 + usize::from(outlives);
         self.release(segment);
-        // Its end is not to come any more.
-        self.to_come -= 1;
         if drains {
             self.tell_service();
         }

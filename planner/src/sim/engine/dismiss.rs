@@ -61,7 +61,7 @@ impl Run<'_> {
 
     /// The grace of a segment is over; whether it still ran.
     pub(super) fn expire(&mut self, segment: u32) -> bool {
-        let runs = self.running.contains(&segment);
+        let runs = self.ending.remove(&segment);
         if runs {
             self.cut(segment, Stop::Preempted);
         }

@@ -95,8 +95,9 @@ pub(super) fn replay<'a>(
         let waits = runs.iter().any(|run| run.queue.len() > 0) && (awaits_decay || runs.iter().any(Run::has_more));
         for run in &mut runs {
             match policy.interval_ms {
-                Some(interval) if waits => run.due(now.saturating_add(interval)),
-                _ if stopped => run.due_next(),
+                // Who stopped others at once under `slurm` starts in the next decision, though nothing may run until then.
+                Some(interval) if waits || stopped => run.due(now.saturating_add(interval)),
+                None if stopped => run.due_next(),
                 _ => {}
             }
         }

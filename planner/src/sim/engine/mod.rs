@@ -473,10 +473,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether an event is the end of a segment that ended before its time.
+    /// Whether an event is about a segment that ended before its time, so that it is not to come any more.
     fn is_stale(&self, event: Event) -> bool {
         let stop = |segment: u32| self.schedule.segments.get(segment as usize).map(|record| record.stop);
-        matches!(event, Event::End { segment } if stop(segment) != Some(Stop::Done))
+        match event {
+            Event::End { segment } | Event::Outlived { segment } => stop(segment) != Some(Stop::Done),
+            Event::Expire { segment } => !self.ending.contains(&segment),
+            _ => false,
+        }
     }
 
     /// Lets one event happen; `false` if it is about something that is no longer so.
@@ -484,7 +488,6 @@ impl<'a> Run<'a> {
         if event.is_of_power() {
             return self.power_event(event);
         }
-        // The end of a segment that was cut short is not to come any more.
         if event != Event::Decide && !self.is_stale(event) {
             self.to_come -= 1;
         }

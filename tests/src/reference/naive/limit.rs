@@ -50,7 +50,10 @@ pub(super) fn run(pools: &mut [Pool<'_>]) {
         let (stopped, decays) = decide(pools);
         let waits = pools.iter().any(|pool| !pool.in_phase(Phase::Waiting).is_empty());
         match policy.interval_ms {
-            Some(every) if waits && (decays || pools.iter().any(Pool::has_more)) => note(pools, now + every),
+            // After a preemption there is another, whatever runs or is to come.
+            Some(every) if stopped || (waits && (decays || pools.iter().any(Pool::has_more))) => {
+                note(pools, now + every)
+            }
             None if stopped => note(pools, now + 1000),
             _ => {}
         }
