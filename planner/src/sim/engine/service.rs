@@ -3,6 +3,8 @@
 //! A node takes jobs if it belongs to its group at its present size, does not drain, has not failed and is powered. Worked example: a
 //! group of 4 nodes with 3, 0, 0 and 8 busy GPUs shrinks to 2: nodes 2 and 1 leave (none busy, highest index first).
 
+use std::cell::Cell;
+
 use crate::sim::cluster::Pool;
 use crate::sim::nodes::Nodes;
 
@@ -39,6 +41,8 @@ pub(in crate::sim) struct Service {
     nodes: Vec<State>,
     groups: Vec<Members>,
     draining: usize,
+    /// Its GPUs, once asked for since a node came or went: schedulers that divide the cluster ask in every decision.
+    gpus: Cell<Option<u64>>,
 }
 
 impl Service {
@@ -55,6 +59,7 @@ impl Service {
             nodes: vec![State { place: Place::In, failures: 0, powered: true }; first as usize],
             groups,
             draining: 0,
+            gpus: Cell::new(None),
         }
     }
 
@@ -68,12 +73,17 @@ impl Service {
         self.draining > 0
     }
 
-    /// GPUs of nodes that have not failed and are there, draining ones included.
+    /// GPUs of nodes that have not failed and are there, draining ones included. O(1) unless a node has come or gone.
     pub(in crate::sim) fn gpus(&self, nodes: &Nodes) -> u64 {
+        if let Some(known) = self.gpus.get() {
+            return known;
+        }
         let there = |(node, state): (u32, &State)| {
             if state.place != Place::Away && state.failures == 0 { u64::from(nodes.size(node)) } else { 0 }
         };
-        (0u32..).zip(&self.nodes).map(there).sum()
+        let found = (0u32..).zip(&self.nodes).map(there).sum();
+        self.gpus.set(Some(found));
+        found
     }
 
     /// A node has failed.
@@ -148,6 +158,7 @@ impl Service {
 
     /// Whether a node takes jobs follows from its state.
     fn settle(&mut self, nodes: &mut Nodes, node: u32) {
+        self.gpus.set(None);
         let Some(state) = self.nodes.get_mut(node as usize) else { return };
         if state.place == Place::Draining && nodes.is_empty(node) {
             state.place = Place::Away;
