@@ -149,8 +149,14 @@ impl<'a> Divided<'a> {
         }
     }
 
-    /// What each queue is due now, with `in_service` there and waiting jobs that ask for so much, by queue.
-    pub(crate) fn entitlements(&mut self, now: i64, in_service: u64, waiting: &[u64]) -> Vec<Entitlement> {
+    /// What each queue is due now, with `in_service` there and waiting jobs that ask for so much, by queue; `due` is what [`Divided::due`] says of these.
+    pub(crate) fn entitlements(
+        &mut self,
+        now: i64,
+        in_service: u64,
+        waiting: &[u64],
+        due: Option<&Due>,
+    ) -> Vec<Entitlement> {
         let requests = self.requests(waiting);
         match self {
             Self::Kai(kai) => {
@@ -159,7 +165,7 @@ impl<'a> Divided<'a> {
                 let own = kai.tree.queues().iter().map(|queue| queue.quota.unwrap_or(in_service));
                 own.zip(fair).map(|(own, fair)| Entitlement { own, fair, is_over: false }).collect()
             }
-            Self::Volcano(volcano) => entitled(volcano, in_service, &requests),
+            Self::Volcano(volcano) => due.map_or_else(Vec::new, |due| entitled(volcano, in_service, &requests, due)),
         }
     }
 }
@@ -175,8 +181,8 @@ pub(crate) struct Entitlement {
     pub(crate) is_over: bool,
 }
 
-fn entitled(volcano: &VolcanoState<'_>, in_service: u64, requests: &[u64]) -> Vec<Entitlement> {
-    let (tree, due) = (volcano.tree, volcano.tree.due(in_service, requests));
+fn entitled(volcano: &VolcanoState<'_>, in_service: u64, requests: &[u64], due: &Due) -> Vec<Entitlement> {
+    let tree = volcano.tree;
     let weights: u64 = tree.queues().iter().map(|queue| u64::from(queue.weight)).sum();
     let of = |at: usize| {
         let whole = due.deserved[at] / FINE;

@@ -41,8 +41,10 @@ pub(super) struct DividedQueues<'a> {
     waiting: Vec<u64>,
     totals: Vec<Integrals>,
     stopped: Vec<u64>,
-    /// What is due to whom now, where that bounds who may start.
+    /// What is due to whom, where that bounds who may start.
     due: Option<Due>,
+    /// With so many thousandths of GPUs in service; `None` once a job has taken, given back, joined or left since.
+    due_of: Option<u64>,
 }
 
 impl<'a> DividedQueues<'a> {
@@ -57,17 +59,20 @@ impl<'a> DividedQueues<'a> {
             totals: vec![Integrals::default(); count],
             stopped: vec![0; count],
             due: None,
+            due_of: None,
         })
     }
 
     /// A job of a leaf takes or gives back what it holds.
     pub(super) fn hold(&mut self, leaf: u16, amount: u64, take: bool) {
+        self.due_of = None;
         // Whether it could be stopped matters to no figure.
         self.state.hold(self.now, leaf, amount, 0, take);
     }
 
     /// A job of a leaf joins those that wait, or leaves them.
     pub(super) fn wait(&mut self, leaf: usize, amount: u64, joins: bool) {
+        self.due_of = None;
         for queue in self.state.forest().path(leaf as u16) {
             let waiting = &mut self.waiting[usize::from(queue)];
             *waiting = if joins { *waiting + amount } else { waiting.saturating_sub(amount) };
@@ -81,7 +86,10 @@ impl<'a> DividedQueues<'a> {
 
     /// What happened now is told, with so many thousandths of GPUs in service.
     pub(super) fn settle(&mut self, in_service: u64) {
-        self.due = self.state.due(in_service, &self.waiting);
+        if self.due_of != Some(in_service) {
+            self.due = self.state.due(in_service, &self.waiting);
+            self.due_of = Some(in_service);
+        }
     }
 
     /// Whether its queue alone keeps a job of a leaf from starting.
@@ -96,7 +104,8 @@ impl<'a> DividedQueues<'a> {
             let (now, next) = (self.now, self.state.changes_ms(self.now).map_or(to, |at| at.min(to)));
             let dt = u128::from(next.saturating_sub(now.max(from)).max(0).unsigned_abs());
             if dt > 0 {
-                let due = self.state.entitlements(now, in_service, &self.waiting);
+                self.settle(in_service);
+                let due = self.state.entitlements(now, in_service, &self.waiting, self.due.as_ref());
                 self.count(&due, dt);
             }
             self.now = next;

@@ -151,7 +151,8 @@ pub(super) fn walk(
         if at > to {
             break;
         }
-        let same = rest.partition_point(|(other, _)| *other == at);
+        // Few happen at one instant: to look for its end in all that is left would touch memory all over.
+        let same = rest.iter().take_while(|(other, _)| *other == at).count();
         let (now, later) = rest.split_at(same);
         rest = later;
         if last > i64::MIN {
