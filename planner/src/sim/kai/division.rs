@@ -35,11 +35,25 @@ impl Part<'_> {
     fn wants_more(&self) -> bool {
         self.claim.wanted > self.share
     }
+}
 
+/// How weight and usage count in a division.
+#[derive(Debug, Clone, Copy)]
+enum Scale {
+    /// Weights alone: without usage every Pᵢ has the same factor beside its weight, and no comparison or rounding sees it. So numbers stay short.
+    Weights,
+    /// Usage as well, with k.
+    Usage(u128),
+}
+
+impl Scale {
     /// Pᵢ, on the scale of this module.
-    fn portion(&self, weights: u128, k: u128) -> u128 {
-        let weight = u128::from(self.claim.weight_milli);
-        ((weight * (1000 + k)) << 32).saturating_sub(k * u128::from(self.claim.usage) * weights)
+    fn portion(self, part: &Part<'_>, weights: u128) -> u128 {
+        let weight = u128::from(part.claim.weight_milli);
+        match self {
+            Self::Weights => weight,
+            Self::Usage(k) => ((weight * (1000 + k)) << 32).saturating_sub(k * u128::from(part.claim.usage) * weights),
+        }
     }
 }
 
@@ -51,34 +65,40 @@ pub(crate) fn divide(total: u64, claims: &[Claim], k_milli: u64) -> Vec<u64> {
         .collect();
     let given: u128 = parts.iter().map(|part| u128::from(part.share)).sum();
     let mut left = u64::try_from(u128::from(total).saturating_sub(given)).unwrap_or(0);
-    let mut tiers: Vec<i32> = claims.iter().map(|claim| claim.priority).collect();
-    tiers.sort_unstable_by_key(|priority| Reverse(*priority));
-    tiers.dedup();
-    for priority in tiers {
-        let mut tier: Vec<&mut Part<'_>> = parts.iter_mut().filter(|part| part.claim.priority == priority).collect();
-        left = rounds(left, &mut tier, u128::from(k_milli));
-        left = remainders(left, &mut tier);
+    let is_used = k_milli > 0 && claims.iter().any(|claim| claim.usage > 0);
+    let scale = if is_used { Scale::Usage(u128::from(k_milli)) } else { Scale::Weights };
+    // The highest priority of those that still want more, lower in each turn.
+    let highest = |parts: &[Part<'_>], below: Option<i32>| {
+        let open = parts.iter().filter(|part| part.wants_more()).map(|part| part.claim.priority);
+        open.filter(|priority| below.is_none_or(|below| *priority < below)).max()
+    };
+    let mut tier = highest(&parts, None);
+    while let Some(priority) = tier.filter(|_| left > 0) {
+        left = rounds(left, &mut parts, priority, scale);
+        left = remainders(left, &mut parts, priority);
+        tier = highest(&parts, Some(priority));
     }
     parts.into_iter().map(|part| part.share).collect()
 }
 
-/// Divides what is left by weight and usage until nobody wants less than it is due; what remains.
-fn rounds(mut left: u64, tier: &mut [&mut Part<'_>], k: u128) -> u64 {
+/// Divides what is left by weight and usage among those of a priority until nobody wants less than it is due; what remains.
+fn rounds(mut left: u64, parts: &mut [Part<'_>], priority: i32, scale: Scale) -> u64 {
+    let is_open = |part: &Part<'_>| part.claim.priority == priority && part.wants_more();
     loop {
-        let weights =
-            tier.iter().filter(|part| part.wants_more()).map(|part| u128::from(part.claim.weight_milli)).sum();
-        let portion = |part: &Part<'_>| if part.wants_more() { part.portion(weights, k) } else { 0 };
-        let portions: Vec<u128> = tier.iter().map(|part| portion(part)).collect();
-        let all: u128 = portions.iter().sum();
+        let open = || parts.iter().filter(|part| is_open(part));
+        let weights: u128 = open().map(|part| u128::from(part.claim.weight_milli)).sum();
+        let all: u128 = open().map(|part| scale.portion(part, weights)).sum();
         if all == 0 || left == 0 {
             return left;
         }
         let (round, mut again) = (u128::from(left), false);
-        for (part, portion) in tier.iter_mut().zip(portions) {
-            if !part.wants_more() || part.claim.weight_milli == 0 {
+        for part in parts.iter_mut().filter(|part| is_open(part)) {
+            if part.claim.weight_milli == 0 {
                 continue;
             }
-            let (due, rest) = (round * portion / all, round * portion % all);
+            let of_all = round * scale.portion(part, weights);
+            let due = of_all / all;
+            let rest = of_all - due * all;
             let due = u64::try_from(due).unwrap_or(u64::MAX);
             let asked = part.claim.wanted - part.share;
             let give = if asked <= due {
@@ -101,9 +121,10 @@ fn rounds(mut left: u64, tier: &mut [&mut Part<'_>], k: u128) -> u64 {
     }
 }
 
-/// Gives a GPU each to those that were rounded down; what remains.
-fn remainders(mut left: u64, tier: &mut [&mut Part<'_>]) -> u64 {
-    let mut short: Vec<&mut &mut Part<'_>> = tier.iter_mut().filter(|part| part.lost.is_some()).collect();
+/// Gives a GPU each to those of a priority that were rounded down; what remains.
+fn remainders(mut left: u64, parts: &mut [Part<'_>], priority: i32) -> u64 {
+    let of_tier = |part: &&mut Part<'_>| part.claim.priority == priority && part.lost.is_some();
+    let mut short: Vec<&mut Part<'_>> = parts.iter_mut().filter(of_tier).collect();
     short.sort_by_key(|part| (Reverse(part.lost), part.claim.rank));
     for part in short {
         let give = left.min(GPU);
