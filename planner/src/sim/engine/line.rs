@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::Run;
-use super::queue::{Entry, Ranked};
+use super::queue::{Entry, Ranked, Search};
 use super::wait::{Line, Queue, Ranking};
 use crate::sim::key::Key;
 use crate::sim::policy::Scan;
@@ -31,6 +31,11 @@ impl Lines<'_> {
             Ranks::Sorted { lines, .. } => lines,
         };
         lines.get(usize::from(vc)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Classes that lines may have.
+    pub(in crate::sim) fn classes(&self) -> u32 {
+        self.ranked.classes()
     }
 
     /// The rank of a line's head.
@@ -88,7 +93,8 @@ impl<'a> Run<'a> {
         };
         let classes: Vec<u32> = jobs.iter().map(class).collect();
         let members: Vec<(u32, u32)> = (0u32..).zip(classes).collect();
-        let mut ranked = Ranked::new(known.len(), is_kai, &members);
+        let search = if is_kai { Search::Rank } else { Search::Head };
+        let mut ranked = Ranked::new(known.len(), search, &members);
         for (rank, class) in &members {
             ranked.insert(*rank, Entry { class: *class, estimate_ms: 0 });
         }

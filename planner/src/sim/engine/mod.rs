@@ -294,7 +294,7 @@ impl<'a> Run<'a> {
         };
         let most_gpus = (0..whole.len()).map(|node| u64::from(whole.size(node))).sum();
         let keys = Keys::new(workload, policy, &jobs, most_gpus).with_limits(cluster.limits.as_ref());
-        let queue = Queue::new(ranking, pool, &jobs, matches!(policy.scan, Scan::Easy | Scan::Kai));
+        let queue = Queue::new(ranking, pool, &jobs, policy.scan);
         let mut run = Self {
             workload,
             cluster,

@@ -1,9 +1,10 @@
 //! Jobs that wait, where their order is fixed when they are submitted.
 //!
 //! Jobs are ranked once, by (key, submit time, index). They wait in classes that share a fate: by VC for a strict walk, by VC and
-//! shape for the others, as of two jobs of one VC and shape either both fit or neither. A class is a heap of ranks, or, for
-//! backfill, a tree that finds the first job after a rank whose estimate is short enough. O(log n) for a submission and a
-//! start. Worked number: with estimates 50, 10, 30 in order of rank, the first of at most 20 is the second; of at most 40
+//! shape for the others, as of two jobs of one VC and shape either both fit or neither. A class is a heap of ranks; for
+//! backfill a tree that finds the first job after a rank whose estimate is short enough; where the first job after a rank is asked
+//! for, whatever its estimate, a set of bits. O(log n) for a submission and a start, O(1) for the head of a class: walks ask for the heads of all classes again and again.
+//! Worked number: with estimates 50, 10, 30 in order of rank, the first of at most 20 is the second; of at most 40
 //! after it, the third.
 
 use std::cmp::Reverse;
@@ -65,6 +66,49 @@ impl MinTree {
     }
 }
 
+/// Positions, which finds the first from one on. An insertion and a removal may be repeated.
+#[derive(Debug, Clone)]
+struct Positions {
+    words: Vec<u64>,
+    /// Which words are not zero.
+    summary: Vec<u64>,
+}
+
+impl Positions {
+    fn new(len: usize) -> Self {
+        let words = len.div_ceil(64);
+        Self { words: vec![0; words], summary: vec![0; words.div_ceil(64)] }
+    }
+
+    fn insert(&mut self, at: usize) {
+        self.words[at / 64] |= 1 << (at % 64);
+        self.summary[at / 4096] |= 1 << (at / 64 % 64);
+    }
+
+    fn remove(&mut self, at: usize) {
+        let word = &mut self.words[at / 64];
+        *word &= !(1 << (at % 64));
+        if *word == 0 {
+            self.summary[at / 4096] &= !(1 << (at / 64 % 64));
+        }
+    }
+
+    /// The first from `from` on. O(positions / 4096).
+    fn first(&self, from: usize) -> Option<usize> {
+        let here = self.words.get(from / 64)? >> (from % 64);
+        if here != 0 {
+            return Some(from + here.trailing_zeros() as usize);
+        }
+        // The next word that is not zero, by the words' own words.
+        let next = from / 64 + 1;
+        let in_first = self.summary.get(next / 64)? >> (next % 64) << (next % 64);
+        let mut rest = std::iter::once(in_first).chain(self.summary.iter().skip(next / 64 + 1).copied());
+        let (skipped, summary) = (0..).zip(&mut rest).find(|(_, word): &(usize, u64)| *word != 0)?;
+        let word = (next / 64 + skipped) * 64 + summary.trailing_zeros() as usize;
+        Some(word * 64 + self.words.get(word)?.trailing_zeros() as usize)
+    }
+}
+
 #[derive(Debug, Clone)]
 enum Class {
     Heap(BinaryHeap<Reverse<u32>>),
@@ -73,12 +117,33 @@ enum Class {
         ranks: Vec<u32>,
         estimates: MinTree,
     },
+    /// Ranks of all jobs of the class, rising, and which of them wait.
+    Set {
+        ranks: Vec<u32>,
+        waiting: Positions,
+    },
 }
+
+/// How a walk looks for jobs of a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Search {
+    /// At the head alone.
+    Head,
+    /// The first after a rank whose estimate is short enough.
+    Estimate,
+    /// The first after a rank.
+    Rank,
+}
+
+/// No rank: the head of an empty class.
+const NOBODY: u32 = u32::MAX;
 
 /// Jobs that wait.
 #[derive(Debug, Clone)]
 pub(in crate::sim) struct Ranked {
     classes: Vec<Class>,
+    /// The lowest rank that waits in each class.
+    heads: Vec<u32>,
     waiting: usize,
 }
 
@@ -91,21 +156,21 @@ pub(super) struct Entry {
 }
 
 impl Ranked {
-    /// No job yet in any of `classes`. With `search`, classes can be searched by estimate, and `members` are the rank and class
+    /// No job yet in any of `classes`. For a search beyond heads, `members` are the rank and class
     /// of every job that may ever wait, by rank.
-    pub(super) fn new(classes: usize, search: bool, members: &[(u32, u32)]) -> Self {
+    pub(super) fn new(classes: usize, search: Search, members: &[(u32, u32)]) -> Self {
         let mut ranks: Vec<Vec<u32>> = vec![Vec::new(); classes];
-        for (rank, class) in members {
-            ranks[*class as usize].push(*rank);
-        }
-        let class = |ranks: Vec<u32>| {
-            if !search {
-                return Class::Heap(BinaryHeap::new());
+        if search != Search::Head {
+            for (rank, class) in members {
+                ranks[*class as usize].push(*rank);
             }
-            let estimates = MinTree::new(ranks.len());
-            Class::Tree { ranks, estimates }
+        }
+        let class = |ranks: Vec<u32>| match search {
+            Search::Head => Class::Heap(BinaryHeap::new()),
+            Search::Estimate => Class::Tree { estimates: MinTree::new(ranks.len()), ranks },
+            Search::Rank => Class::Set { waiting: Positions::new(ranks.len()), ranks },
         };
-        Self { classes: ranks.into_iter().map(class).collect(), waiting: 0 }
+        Self { classes: ranks.into_iter().map(class).collect(), heads: vec![NOBODY; classes], waiting: 0 }
     }
 
     /// Jobs that wait.
@@ -121,30 +186,38 @@ impl Ranked {
     /// Lets the job with `rank` wait.
     pub(super) fn insert(&mut self, rank: u32, entry: Entry) {
         self.waiting += 1;
-        match &mut self.classes[entry.class as usize] {
+        let at = entry.class as usize;
+        self.heads[at] = self.heads[at].min(rank);
+        match &mut self.classes[at] {
             Class::Heap(heap) => heap.push(Reverse(rank)),
             Class::Tree { ranks, estimates } => {
                 if let Ok(at) = ranks.binary_search(&rank) {
                     estimates.set(at, entry.estimate_ms);
                 }
             }
+            Class::Set { ranks, waiting } => {
+                if let Ok(at) = ranks.binary_search(&rank) {
+                    waiting.insert(at);
+                }
+            }
         }
     }
 
-    /// The lowest rank that waits in a class.
+    /// The lowest rank that waits in a class. O(1).
     pub(in crate::sim) fn head(&self, class: u32) -> Option<u32> {
-        match &self.classes[class as usize] {
-            Class::Heap(heap) => heap.peek().map(|Reverse(rank)| *rank),
-            Class::Tree { .. } => self.next(class, 0),
-        }
+        self.heads.get(class as usize).copied().filter(|head| *head != NOBODY)
     }
 
     /// The lowest rank of at least `from` that waits in a class; only where classes can be searched.
     pub(in crate::sim) fn next(&self, class: u32, from: u32) -> Option<u32> {
+        let head = self.head(class)?;
+        if head >= from {
+            return Some(head);
+        }
         self.first(class, from, ABSENT - 1)
     }
 
-    /// The lowest rank of at least `from` in a class whose estimate is at most `bound`; only where classes can be searched.
+    /// The lowest rank of at least `from` in a class whose estimate is at most `bound`; only where classes can be searched, and `bound` counts only where they can be by estimate.
     pub(in crate::sim) fn first(&self, class: u32, from: u32, bound: i64) -> Option<u32> {
         match &self.classes[class as usize] {
             Class::Heap(_) => None,
@@ -153,6 +226,9 @@ impl Ranked {
             Class::Tree { ranks, estimates } => {
                 let at = if from == 0 { 0 } else { ranks.partition_point(|rank| *rank < from) };
                 ranks.get(estimates.first(at, bound)?).copied()
+            }
+            Class::Set { ranks, waiting } => {
+                ranks.get(waiting.first(ranks.partition_point(|rank| *rank < from))?).copied()
             }
         }
     }
@@ -163,7 +239,7 @@ impl Ranked {
         for (class, members) in (0u32..).zip(&self.classes) {
             match members {
                 Class::Heap(heap) => waiting.extend(heap.iter().map(|Reverse(rank)| *rank)),
-                Class::Tree { .. } => {
+                Class::Tree { .. } | Class::Set { .. } => {
                     let mut next = self.head(class);
                     while let Some(rank) = next {
                         waiting.push(rank);
@@ -178,24 +254,40 @@ impl Ranked {
 
     /// Takes the job with `rank` out; in a class that cannot be searched it must be the head.
     pub(in crate::sim) fn remove(&mut self, class: u32, rank: u32) {
-        match &mut self.classes[class as usize] {
+        let head = self.heads[class as usize];
+        let next = match &mut self.classes[class as usize] {
             Class::Heap(heap) => {
                 debug_assert_eq!(heap.peek(), Some(&Reverse(rank)));
                 heap.pop();
+                heap.peek().map(|Reverse(rank)| *rank)
             }
             Class::Tree { ranks, estimates } => {
-                if let Ok(at) = ranks.binary_search(&rank) {
+                let at = ranks.binary_search(&rank).unwrap_or_else(|at| at);
+                if ranks.get(at) == Some(&rank) {
                     estimates.set(at, ABSENT);
                 }
+                if rank == head {
+                    estimates.first(at, ABSENT - 1).and_then(|at| ranks.get(at).copied())
+                } else {
+                    Some(head)
+                }
             }
-        }
+            Class::Set { ranks, waiting } => {
+                let at = ranks.binary_search(&rank).unwrap_or_else(|at| at);
+                if ranks.get(at) == Some(&rank) {
+                    waiting.remove(at);
+                }
+                if rank == head { waiting.first(at).and_then(|at| ranks.get(at).copied()) } else { Some(head) }
+            }
+        };
+        self.heads[class as usize] = next.unwrap_or(NOBODY);
         self.waiting -= 1;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ABSENT, MinTree};
+    use super::{ABSENT, Entry, MinTree, Positions, Ranked, Search};
 
     #[test]
     fn the_first_that_is_short_enough() {
@@ -231,6 +323,61 @@ mod tests {
                 let expected = (from..len).find(|at| plain[*at] <= bound);
                 assert_eq!(tree.first(from, bound), expected);
             }
+        }
+    }
+
+    #[test]
+    fn the_first_position_is_found_across_words() {
+        let mut found = Positions::new(300_000);
+        assert_eq!(found.first(0), None);
+        for at in [3, 64, 4_095, 4_096, 262_144, 299_999] {
+            found.insert(at);
+        }
+        let of = |found: &Positions| [0, 3, 4, 65, 4_096, 4_097, 262_145, 300_000].map(|from| found.first(from));
+        let some = [3, 3, 64, 4_095, 4_096, 262_144, 299_999].map(Some);
+        assert_eq!(of(&found)[..7], some);
+        assert_eq!(of(&found)[7], None);
+        found.remove(262_144);
+        found.remove(4_096);
+        assert_eq!([4_096, 64, 65].map(|from| found.first(from)), [Some(299_999), Some(64), Some(4_095)]);
+    }
+
+    /// Whatever classes are kept in, their heads are those of a plain list.
+    #[test]
+    fn heads_are_those_of_a_list() {
+        let mut state = 11u64;
+        let mut draw = move |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let members: Vec<(u32, u32)> = (0..200u32).map(|rank| (rank, rank % 3)).collect();
+        for search in [Search::Head, Search::Estimate, Search::Rank] {
+            let mut ranked = Ranked::new(3, search, &members);
+            let mut plain: Vec<u32> = Vec::new();
+            for _ in 0..2_000 {
+                let rank = draw(200) as u32;
+                let of = |plain: &[u32], class: u32, from: u32| {
+                    plain.iter().copied().filter(|rank| rank % 3 == class && *rank >= from).min()
+                };
+                if !plain.contains(&rank) {
+                    ranked.insert(rank, Entry { class: rank % 3, estimate_ms: 5 });
+                    plain.push(rank);
+                } else if search != Search::Head || of(&plain, rank % 3, 0) == Some(rank) {
+                    ranked.remove(rank % 3, rank);
+                    plain.retain(|known| *known != rank);
+                }
+                for class in 0..3 {
+                    assert_eq!(ranked.head(class), of(&plain, class, 0));
+                    let from = draw(201) as u32;
+                    if search != Search::Head {
+                        assert_eq!(ranked.next(class, from), of(&plain, class, from));
+                    }
+                }
+                assert_eq!(ranked.len(), plain.len());
+            }
+            let mut rising = plain.clone();
+            rising.sort_unstable();
+            assert_eq!(ranked.waiting(), rising);
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::queue::{Entry, Ranked};
+use super::queue::{Entry, Ranked, Search};
 use crate::sim::cluster::Cluster;
 use crate::sim::divided::is_firm;
 use crate::sim::order::Keys;
@@ -17,7 +17,8 @@ use crate::sim::workload::Workload;
 /// A line of a VC.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::sim) struct Line {
-    pub(super) class: u32,
+    /// Which of the pool's, empty ones included.
+    pub(in crate::sim) class: u32,
     /// What its jobs ask for, an index into the shapes.
     pub(in crate::sim) shape: u16,
     /// Whether they may spread.
@@ -130,10 +131,15 @@ pub(in crate::sim) enum Queue<'a> {
 
 impl<'a> Queue<'a> {
     /// An empty queue for the jobs of a pool.
-    pub(super) fn new(ranking: Option<&'a Ranking>, pool: usize, jobs: &[u32], search: bool) -> Self {
+    pub(super) fn new(ranking: Option<&'a Ranking>, pool: usize, jobs: &[u32], scan: Scan) -> Self {
         let Some(ranking) = ranking else { return Self::Loose(Vec::new()) };
+        let search = match scan {
+            Scan::Easy => Search::Estimate,
+            Scan::Kai => Search::Rank,
+            _ => Search::Head,
+        };
         let mut members = Vec::new();
-        if search {
+        if search != Search::Head {
             members = jobs.iter().map(|job| (ranking.rank[*job as usize], ranking.class(*job))).collect();
             members.sort_unstable();
         }

@@ -39,14 +39,13 @@ mod tests;
 mod victims;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
 use crate::sim::divided::Divided;
 use crate::sim::engine::{Action, Line, Lines, Run};
 use crate::sim::key::Key;
 use crate::sim::policy::Preemption;
-use order::{Passed, Shares};
+use order::{Head, Passed, Shares};
 
 /// For whom jobs are stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,14 +56,30 @@ enum Stage {
     Preempt,
 }
 
+/// Which lines are open: whose jobs could start now.
+#[derive(Debug, Clone, Copy)]
+enum Open {
+    Nobody,
+    /// Lines of one leaf, of which this job is the first.
+    Leaf(Head),
+    /// Lines of several leaves.
+    Leaves,
+}
+
 impl<'a> Run<'a> {
     /// One of KAI's cycles.
     pub(super) fn walk_kai(&mut self) -> Result<()> {
-        let Some(shares) = self.shares() else { return Ok(()) };
+        let stops = self.policy.preemption != Preemption::Never;
+        // Shares are those of the beginning. Where nobody is stopped they are asked for only if jobs of several leaves could start.
+        let mut shares = None;
+        if stops {
+            let Some(found) = self.shares() else { return Ok(()) };
+            shares = Some(found);
+        }
         let mut lines = self.take_lines(true);
-        self.allocate(&shares, &mut lines)?;
+        self.allocate(&mut shares, &mut lines)?;
         let mut wake: Option<i64> = None;
-        if self.policy.preemption != Preemption::Never {
+        if let Some(shares) = shares.filter(|_| stops) {
             for stage in [Stage::Reclaim, Stage::Preempt] {
                 self.stop_for(stage, &shares, &mut lines, &mut wake)?;
             }
@@ -77,7 +92,6 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         let measured = self.divided.as_ref().and_then(|queues| queues.changes_ms(self.now));
-        let stops = self.policy.preemption != Preemption::Never;
         if let Some(at) = wake.into_iter().chain(measured.filter(|_| stops && self.has_more())).min() {
             self.due(at);
         }
@@ -100,50 +114,77 @@ impl<'a> Run<'a> {
     }
 
     /// Starts what fits.
-    fn allocate(&mut self, shares: &Shares, lines: &mut Lines<'a>) -> Result<()> {
-        let mut passed = Passed::new(self.cluster.vcs.len());
+    fn allocate(&mut self, shares: &mut Option<Shares>, lines: &mut Lines<'a>) -> Result<()> {
+        let mut passed = Passed::new(lines, self.cluster.vcs.len());
+        let mut asked = Vec::new();
         while !self.is_full() {
             // Nothing is given back before the end, so that who cannot start now cannot later.
-            self.refuse_who_cannot_start(lines, &mut passed);
-            let Some(next) = self.next_job(shares, lines, &passed, &|_, _| true) else { break };
-            passed.pass(&next);
+            let next = match self.refuse_who_cannot_start(lines, &mut passed, &mut asked) {
+                Open::Nobody => break,
+                // Where all that are open lie in one leaf, so does who is next, in its order, whatever stands where.
+                Open::Leaf(head) => head,
+                Open::Leaves => {
+                    // Leaves close, and none opens: if there are several now, there were before the first start.
+                    if shares.is_none() {
+                        *shares = self.shares();
+                    }
+                    let Some(shares) = shares else { break };
+                    let Some(next) = self.next_job(shares, lines, &passed, &|_, _| true) else { break };
+                    passed.pass(&next);
+                    next.head
+                }
+            };
             match self.try_start(lines.job(next.rank))? {
                 Ok(()) => self.leave_line(lines, next.leaf, next.line, next.rank),
-                Err(_) => passed.refuse(next.leaf, next.at),
+                Err(_) => passed.refuse(next.line),
             }
         }
         Ok(())
     }
 
-    /// Passes over the lines whose queue may not have their jobs, or for which there are no nodes.
-    fn refuse_who_cannot_start(&self, lines: &Lines<'_>, passed: &mut Passed) {
-        // What was asked of the nodes: shape, and whether jobs may spread.
-        let mut asked: BTreeMap<(u16, bool), bool> = BTreeMap::new();
+    /// Passes over the lines whose queue may not have their jobs, or for which there are no nodes; who is left. `asked` is kept for its memory.
+    fn refuse_who_cannot_start(&self, lines: &Lines<'_>, passed: &mut Passed, asked: &mut Vec<Option<bool>>) -> Open {
+        // What was asked of the nodes: by shape, and whether jobs may spread.
+        asked.clear();
+        asked.resize(2 * self.workload.shapes.len(), None);
+        let mut open = Open::Nobody;
         for leaf in 0..self.cluster.vcs.len() as u16 {
-            for (at, line) in lines.of(leaf).iter().enumerate() {
-                let Some(rank) = lines.head(*line).filter(|_| !passed.is_refused(leaf, at)) else { continue };
+            let mut first: Option<Head> = None;
+            for line in lines.of(leaf) {
+                let Some(rank) = lines.head(*line).filter(|_| !passed.is_refused(*line)) else { continue };
                 let job = lines.job(rank);
                 let fits = || self.placer.fits(&self.nodes, self.ask(job));
-                if !self.queue_allows(job) || !*asked.entry((line.shape, line.relaxed)).or_insert_with(fits) {
-                    passed.refuse(leaf, at);
+                let known = asked.get_mut(2 * usize::from(line.shape) + usize::from(line.relaxed));
+                let may = self.queue_allows(job) && known.is_none_or(|known| *known.get_or_insert_with(fits));
+                if !may {
+                    passed.refuse(*line);
+                } else if first.is_none_or(|first| rank < first.rank) {
+                    first = Some(Head { leaf, line: *line, rank });
                 }
             }
+            open = match (open, first) {
+                (open, None) => open,
+                (Open::Nobody, Some(head)) => Open::Leaf(head),
+                _ => Open::Leaves,
+            };
         }
+        open
     }
 
     /// Stops jobs for others. `wake` is when someone could be stopped who cannot be yet.
     fn stop_for(&mut self, stage: Stage, shares: &Shares, lines: &mut Lines<'a>, wake: &mut Option<i64>) -> Result<()> {
-        let mut passed = Passed::new(self.cluster.vcs.len());
+        let mut passed = Passed::new(lines, self.cluster.vcs.len());
         loop {
             let may = |leaf: u16, line: Line| self.may_stop_others(stage, shares, leaf, line);
             let Some(next) = self.next_job(shares, lines, &passed, &may) else { return Ok(()) };
             // Who came before it was in vain, although nobody had to be asked.
             passed.refuse_passed(lines, &next);
             passed.pass(&next);
-            if self.stop_and_start(stage, shares, lines.job(next.rank), wake)? {
-                self.leave_line(lines, next.leaf, next.line, next.rank);
+            let Head { leaf, line, rank } = next.head;
+            if self.stop_and_start(stage, shares, lines.job(rank), wake)? {
+                self.leave_line(lines, leaf, line, rank);
             } else {
-                passed.refuse(next.leaf, next.at);
+                passed.refuse(line);
             }
         }
     }

@@ -5,8 +5,8 @@
 //!
 //! O(2^depth × lines × log) for the next job, whatever waits. Worked example: a's jobs ask for 8 and 1 GPUs, b's for 4 and 2, nobody holds anything of equal shares, and the 8 and the 4 are known to be in vain: b's job of 2 comes first (4 before 8), and a has not given its 8 by then. Another, of standing: two queues of quota 4 hold 4 and 2 of 8 GPUs, and both have jobs of 2: the second would be within its quota with it and comes first.
 
+use std::cell::Cell;
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 
 use crate::sim::engine::{Line, Lines, Run};
 use crate::sim::kai::held::KaiState;
@@ -61,28 +61,49 @@ impl Shares {
 pub(super) struct Passed {
     /// The rank that each leaf goes on from.
     from: Vec<u32>,
-    refused: BTreeSet<(u16, usize)>,
+    /// By class of a line.
+    refused: Vec<bool>,
+    /// By class: the first rank from where its leaf went on when it was last asked for, or [`BEYOND`]; it is that until the leaf has gone beyond it.
+    first: Vec<Cell<Option<u32>>>,
 }
 
+/// Beyond all ranks.
+const BEYOND: u32 = u32::MAX;
+
 impl Passed {
-    pub(super) fn new(leaves: usize) -> Self {
-        Self { from: vec![0; leaves], refused: BTreeSet::new() }
+    pub(super) fn new(lines: &Lines<'_>, leaves: usize) -> Self {
+        let classes = lines.classes() as usize;
+        Self { from: vec![0; leaves], refused: vec![false; classes], first: vec![Cell::new(None); classes] }
     }
 
-    pub(super) fn is_refused(&self, leaf: u16, at: usize) -> bool {
-        self.refused.contains(&(leaf, at))
+    pub(super) fn is_refused(&self, line: Line) -> bool {
+        self.refused.get(line.class as usize).copied().unwrap_or(false)
     }
 
-    pub(super) fn refuse(&mut self, leaf: u16, at: usize) {
-        self.refused.insert((leaf, at));
+    pub(super) fn refuse(&mut self, line: Line) {
+        if let Some(refused) = self.refused.get_mut(line.class as usize) {
+            *refused = true;
+        }
+    }
+
+    /// The first rank of a line that its leaf has not gone beyond; [`BEYOND`] if there is none.
+    fn first(&self, lines: &Lines<'_>, leaf: u16, line: Line) -> u32 {
+        let from = self.from[usize::from(leaf)];
+        let known = &self.first[line.class as usize];
+        if let Some(rank) = known.get().filter(|rank| *rank >= from) {
+            return rank;
+        }
+        let rank = lines.next(line, from).unwrap_or(BEYOND);
+        known.set(Some(rank));
+        rank
     }
 
     /// Refuses the lines of which jobs come before the next one.
     pub(super) fn refuse_passed(&mut self, lines: &Lines<'_>, next: &Next) {
-        for (leaf, (from, until)) in (0u16..).zip(self.from.iter().zip(&next.until)) {
-            for (at, line) in lines.of(leaf).iter().enumerate() {
-                if lines.next(*line, *from).is_some_and(|rank| rank < *until) {
-                    self.refused.insert((leaf, at));
+        for (leaf, until) in (0u16..).zip(&next.until) {
+            for line in lines.of(leaf) {
+                if self.first(lines, leaf, *line) < *until {
+                    self.refuse(*line);
                 }
             }
         }
@@ -91,31 +112,28 @@ impl Passed {
     /// Goes on behind the next job.
     pub(super) fn pass(&mut self, next: &Next) {
         self.from.clone_from(&next.until);
-        self.from[usize::from(next.leaf)] = next.rank + 1;
+        self.from[usize::from(next.head.leaf)] = next.head.rank + 1;
     }
+}
+
+/// A job at the head of what is left of its line.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Head {
+    pub(super) leaf: u16,
+    pub(super) line: Line,
+    pub(super) rank: u32,
 }
 
 /// The next job that is worth a look.
 #[derive(Debug)]
 pub(super) struct Next {
-    pub(super) leaf: u16,
-    /// Which of the leaf's lines.
-    pub(super) at: usize,
-    pub(super) line: Line,
-    pub(super) rank: u32,
+    pub(super) head: Head,
     /// The first rank of each leaf that does not come before it.
     until: Vec<u32>,
 }
 
-/// The first job below a queue that is such.
-#[derive(Debug, Clone, Copy)]
-struct Front {
-    leaf: u16,
-    at: usize,
-    line: Line,
-    rank: u32,
-    amount: u64,
-}
+/// The first job below a queue that is such, and what it asks for.
+type Front = (Head, u64);
 
 /// A merge of lines.
 struct Merge<'m, 'a> {
@@ -136,27 +154,28 @@ impl Merge<'_, '_> {
     }
 
     /// The first job below a queue whose line is such, and the most that a job before it asks for: of all, if there is none.
-    fn first(&mut self, queue: Option<u16>, such: &dyn Fn(u16, usize, Line) -> bool) -> (Option<Front>, u64) {
+    fn first(&mut self, queue: Option<u16>, such: &dyn Fn(u16, Line) -> bool) -> (Option<Front>, u64) {
         match queue {
             Some(leaf) if usize::from(leaf) < self.until.len() => self.first_of_leaf(leaf, such),
             _ => self.first_below(queue, such),
         }
     }
 
-    fn first_of_leaf(&mut self, leaf: u16, such: &dyn Fn(u16, usize, Line) -> bool) -> (Option<Front>, u64) {
-        let from = self.passed.from[usize::from(leaf)];
-        let head = |(at, line): (usize, &Line)| {
-            let rank = self.lines.next(*line, from)?;
-            Some(Front { leaf, at, line: *line, rank, amount: self.run.amount_of(*line) })
+    fn first_of_leaf(&mut self, leaf: u16, such: &dyn Fn(u16, Line) -> bool) -> (Option<Front>, u64) {
+        let heads = |merge: &Self| {
+            let (lines, passed) = (merge.lines, merge.passed);
+            lines.of(leaf).iter().map(move |line| (*line, passed.first(lines, leaf, *line)))
         };
-        let heads: Vec<Front> = self.lines.of(leaf).iter().enumerate().filter_map(head).collect();
-        let found = heads.iter().filter(|head| such(leaf, head.at, head.line)).min_by_key(|head| head.rank).copied();
-        let until = found.map_or(u32::MAX, |found| found.rank);
+        let open = heads(self).filter(|(line, rank)| *rank != BEYOND && such(leaf, *line));
+        let found = open.min_by_key(|(_, rank)| *rank);
+        let until = found.map_or(BEYOND, |(_, rank)| rank);
         self.until[usize::from(leaf)] = until;
-        (found, most(heads.iter().filter(|head| head.rank < until).map(|head| head.amount)))
+        let before = heads(self).filter(|(_, rank)| *rank < until).map(|(line, _)| self.run.amount_of(line));
+        let most = before.max().unwrap_or(0);
+        (found.map(|(line, rank)| (Head { leaf, line, rank }, self.run.amount_of(line))), most)
     }
 
-    fn first_below(&mut self, queue: Option<u16>, such: &dyn Fn(u16, usize, Line) -> bool) -> (Option<Front>, u64) {
+    fn first_below(&mut self, queue: Option<u16>, such: &dyn Fn(u16, Line) -> bool) -> (Option<Front>, u64) {
         let below = self.kai.tree.below(queue);
         let mut before = Vec::with_capacity(below.len());
         let mut best: Option<(Standing, u16, Front)> = None;
@@ -164,7 +183,7 @@ impl Merge<'_, '_> {
             let (found, most) = self.first(Some(*child), such);
             before.push(most);
             let Some(front) = found else { continue };
-            let standing = self.standing(*child, front.amount.max(most));
+            let standing = self.standing(*child, front.1.max(most));
             if best.as_ref().is_none_or(|(least, ..)| standing < *least) {
                 best = Some((standing, *child, front));
             }
@@ -173,7 +192,7 @@ impl Merge<'_, '_> {
         for (child, before) in below.iter().zip(&mut before).filter(|(child, _)| **child != first) {
             let (held, kai, shares) = (self.kai.held.all[usize::from(*child)], self.kai, self.shares);
             let run = self.run;
-            let is_behind = |_: u16, _: usize, line: Line| {
+            let is_behind = |_: u16, line: Line| {
                 let with = held + run.amount_of(line);
                 shares.standing(kai, *child, with, with) > least
             };
@@ -196,10 +215,10 @@ impl<'a> Run<'a> {
         passed: &Passed,
         such: &dyn Fn(u16, Line) -> bool,
     ) -> Option<Next> {
-        let is_open = |leaf: u16, at: usize, line: Line| !passed.is_refused(leaf, at) && such(leaf, line);
+        let is_open = |leaf: u16, line: Line| !passed.is_refused(line) && such(leaf, line);
         let until = vec![0; passed.from.len()];
         let mut merge = Merge { run: self, kai: self.kai()?, shares, lines, passed, until };
-        let Front { leaf, at, line, rank, .. } = merge.first(None, &is_open).0?;
-        Some(Next { leaf, at, line, rank, until: merge.until })
+        let (head, _) = merge.first(None, &is_open).0?;
+        Some(Next { head, until: merge.until })
     }
 }
