@@ -136,6 +136,10 @@ impl<'a> Run<'a> {
         let cohorts = admission.cohorts;
         let queue = self.workload.vc[job as usize];
         let rules = &cohorts.rules()[usize::from(queue)];
+        if rules.within == Within::Never && rules.reclaim == Reclaim::Never {
+            // Nobody needs to be looked at.
+            return (Vec::new(), Vec::new());
+        }
         let (root, priority) = (cohorts.root(queue), self.priority(job));
         let allowed = |segment: &Segment| {
             let other = segment.job;
