@@ -90,7 +90,7 @@ impl Free {
 
     /// Nodes with at least so many GPUs free.
     fn nodes_with(&self, gpus: u32) -> u32 {
-        self.by_free.get(gpus as usize..).map_or(0, |counts| counts.iter().sum())
+        self.by_free.get(gpus as usize..=self.largest as usize).map_or(0, |counts| counts.iter().sum())
     }
 
     /// How many gangs of `gpus` whole GPUs fit at once, each on as few nodes as it needs. Of the last pieces of gangs of several nodes each gets a node of
@@ -98,7 +98,7 @@ impl Free {
     fn room(&self, gpus: u32) -> u64 {
         let with = |least: u32| u64::from(self.nodes_with(least));
         if gpus <= self.largest {
-            let counts = (0u32..).zip(&self.by_free).skip(gpus as usize);
+            let counts = (0u32..=self.largest).zip(&self.by_free).skip(gpus as usize);
             return counts.map(|(free, nodes)| u64::from(free / gpus.max(1)) * u64::from(*nodes)).sum();
         }
         if self.largest == 0 {
