@@ -123,6 +123,11 @@ impl<'a> Divided<'a> {
         }
     }
 
+    /// Whether what is due goes by what jobs ask for, and not by what is in service alone.
+    pub(crate) fn due_goes_by_requests(&self) -> bool {
+        !matches!(self, Self::Volcano(volcano) if volcano.tree.rules().plugin == Plugin::Capacity)
+    }
+
     /// Whether a queue alone lets a job of a leaf start, with what is due to whom.
     pub(crate) fn may_start(&self, due: Option<&Due>, leaf: u16, amount: u64) -> bool {
         match (self, due) {

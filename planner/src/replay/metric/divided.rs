@@ -43,7 +43,7 @@ pub(super) struct DividedQueues<'a> {
     stopped: Vec<u64>,
     /// What is due to whom, where that bounds who may start.
     due: Option<Due>,
-    /// With so many thousandths of GPUs in service; `None` once a job has taken, given back, joined or left since.
+    /// With so many thousandths of GPUs in service; `None` once that may be another, as a job has taken, given back, joined or left since.
     due_of: Option<u64>,
 }
 
@@ -63,16 +63,23 @@ impl<'a> DividedQueues<'a> {
         })
     }
 
+    /// What was due may be due no more.
+    fn changed(&mut self) {
+        if self.state.due_goes_by_requests() {
+            self.due_of = None;
+        }
+    }
+
     /// A job of a leaf takes or gives back what it holds.
     pub(super) fn hold(&mut self, leaf: u16, amount: u64, take: bool) {
-        self.due_of = None;
+        self.changed();
         // Whether it could be stopped matters to no figure.
         self.state.hold(self.now, leaf, amount, 0, take);
     }
 
     /// A job of a leaf joins those that wait, or leaves them.
     pub(super) fn wait(&mut self, leaf: usize, amount: u64, joins: bool) {
-        self.due_of = None;
+        self.changed();
         for queue in self.state.forest().path(leaf as u16) {
             let waiting = &mut self.waiting[usize::from(queue)];
             *waiting = if joins { *waiting + amount } else { waiting.saturating_sub(amount) };
