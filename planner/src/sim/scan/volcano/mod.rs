@@ -54,7 +54,7 @@ impl<'a> Run<'a> {
         let mut lines = self.take_lines(tree.orders_by_priority());
         self.allocate_due(&due, &mut lines)?;
         let mut wake: Option<i64> = None;
-        if self.policy.preemption != Preemption::Never {
+        if self.policy.preemption != Preemption::Never && !lines.is_empty() {
             for eviction in &tree.rules().evictions {
                 self.evict(*eviction, &due, &mut lines, &mut wake)?;
             }
@@ -104,7 +104,7 @@ impl<'a> Run<'a> {
         let mut heads: Vec<Option<Heads>> = vec![None; open.len()];
         // Shapes for which there are no nodes: nothing is given back before the end.
         let mut refused: BTreeSet<(u16, bool)> = BTreeSet::new();
-        while !self.is_full() {
+        while !self.is_full() && !lines.is_empty() {
             let Some(leaf) = self.first_queue(due, &open) else { break };
             let mut own = heads[usize::from(leaf)].take().unwrap_or_else(|| {
                 let may = |line: Line| !refused.contains(&(line.shape, line.relaxed)) && self.may_have(due, leaf, line);
