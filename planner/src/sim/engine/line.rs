@@ -33,6 +33,11 @@ impl Lines<'_> {
         lines.get(usize::from(vc)).map_or(&[], Vec::as_slice)
     }
 
+    /// Whether no job is left in any.
+    pub(in crate::sim) fn is_empty(&self) -> bool {
+        self.ranked.len() == 0
+    }
+
     /// Classes that lines may have.
     pub(in crate::sim) fn classes(&self) -> u32 {
         self.ranked.classes()

@@ -144,6 +144,8 @@ pub(in crate::sim) struct Ranked {
     classes: Vec<Class>,
     /// The lowest rank that waits in each class.
     heads: Vec<u32>,
+    /// Of each rank, its position among those of its class; only where classes are sets.
+    positions: Vec<u32>,
     waiting: usize,
 }
 
@@ -160,9 +162,17 @@ impl Ranked {
     /// of every job that may ever wait, by rank.
     pub(super) fn new(classes: usize, search: Search, members: &[(u32, u32)]) -> Self {
         let mut ranks: Vec<Vec<u32>> = vec![Vec::new(); classes];
+        let mut positions = Vec::new();
+        if search == Search::Rank {
+            positions = vec![0; members.last().map_or(0, |(rank, _)| *rank as usize + 1)];
+        }
         if search != Search::Head {
             for (rank, class) in members {
-                ranks[*class as usize].push(*rank);
+                let ranks = &mut ranks[*class as usize];
+                if let Some(position) = positions.get_mut(*rank as usize) {
+                    *position = ranks.len() as u32;
+                }
+                ranks.push(*rank);
             }
         }
         let class = |ranks: Vec<u32>| match search {
@@ -170,7 +180,8 @@ impl Ranked {
             Search::Estimate => Class::Tree { estimates: MinTree::new(ranks.len()), ranks },
             Search::Rank => Class::Set { waiting: Positions::new(ranks.len()), ranks },
         };
-        Self { classes: ranks.into_iter().map(class).collect(), heads: vec![NOBODY; classes], waiting: 0 }
+        let heads = vec![NOBODY; classes];
+        Self { classes: ranks.into_iter().map(class).collect(), heads, positions, waiting: 0 }
     }
 
     /// Jobs that wait.
@@ -195,9 +206,9 @@ impl Ranked {
                     estimates.set(at, entry.estimate_ms);
                 }
             }
-            Class::Set { ranks, waiting } => {
-                if let Ok(at) = ranks.binary_search(&rank) {
-                    waiting.insert(at);
+            Class::Set { waiting, .. } => {
+                if let Some(at) = self.positions.get(rank as usize) {
+                    waiting.insert(*at as usize);
                 }
             }
         }
@@ -273,10 +284,8 @@ impl Ranked {
                 }
             }
             Class::Set { ranks, waiting } => {
-                let at = ranks.binary_search(&rank).unwrap_or_else(|at| at);
-                if ranks.get(at) == Some(&rank) {
-                    waiting.remove(at);
-                }
+                let at = self.positions.get(rank as usize).map_or(0, |at| *at as usize);
+                waiting.remove(at);
                 if rank == head { waiting.first(at).and_then(|at| ranks.get(at).copied()) } else { Some(head) }
             }
         };

@@ -70,16 +70,13 @@ impl<'a> Run<'a> {
     /// One of KAI's cycles.
     pub(super) fn walk_kai(&mut self) -> Result<()> {
         let stops = self.policy.preemption != Preemption::Never;
-        // Shares are those of the beginning. Where nobody is stopped they are asked for only if jobs of several leaves could start.
+        // Asked for once jobs of several leaves could start, or others might stop: most cycles see neither. They are still those of the beginning then, as a start changes nothing of what its queue requests, nor of what was used before.
         let mut shares = None;
-        if stops {
-            let Some(found) = self.shares() else { return Ok(()) };
-            shares = Some(found);
-        }
         let mut lines = self.take_lines(true);
         self.allocate(&mut shares, &mut lines)?;
         let mut wake: Option<i64> = None;
-        if let Some(shares) = shares.filter(|_| stops) {
+        if stops && !lines.is_empty() {
+            let Some(shares) = shares.or_else(|| self.shares()) else { return Ok(()) };
             for stage in [Stage::Reclaim, Stage::Preempt] {
                 self.stop_for(stage, &shares, &mut lines, &mut wake)?;
             }
@@ -117,14 +114,13 @@ impl<'a> Run<'a> {
     fn allocate(&mut self, shares: &mut Option<Shares>, lines: &mut Lines<'a>) -> Result<()> {
         let mut passed = Passed::new(lines, self.cluster.vcs.len());
         let mut asked = Vec::new();
-        while !self.is_full() {
+        while !self.is_full() && !lines.is_empty() {
             // Nothing is given back before the end, so that who cannot start now cannot later.
             let next = match self.refuse_who_cannot_start(lines, &mut passed, &mut asked) {
                 Open::Nobody => break,
                 // Where all that are open lie in one leaf, so does who is next, in its order, whatever stands where.
                 Open::Leaf(head) => head,
                 Open::Leaves => {
-                    // Leaves close, and none opens: if there are several now, there were before the first start.
                     if shares.is_none() {
                         *shares = self.shares();
                     }
@@ -174,6 +170,8 @@ impl<'a> Run<'a> {
     /// Stops jobs for others. `wake` is when someone could be stopped who cannot be yet.
     fn stop_for(&mut self, stage: Stage, shares: &Shares, lines: &mut Lines<'a>, wake: &mut Option<i64>) -> Result<()> {
         let mut passed = Passed::new(lines, self.cluster.vcs.len());
+        // By leaf, the highest priority for which nobody at all can be stopped: who runs has not changed since it was asked.
+        let mut hopeless: Vec<Option<i32>> = vec![None; self.cluster.vcs.len()];
         loop {
             let may = |leaf: u16, line: Line| self.may_stop_others(stage, shares, leaf, line);
             let Some(next) = self.next_job(shares, lines, &passed, &may) else { return Ok(()) };
@@ -181,26 +179,34 @@ impl<'a> Run<'a> {
             passed.refuse_passed(lines, &next);
             passed.pass(&next);
             let Head { leaf, line, rank } = next.head;
-            if self.stop_and_start(stage, shares, lines.job(rank), wake)? {
-                self.leave_line(lines, leaf, line, rank);
-            } else {
+            let job = lines.job(rank);
+            let (priority, known) = (self.priority(job), &mut hopeless[usize::from(leaf)]);
+            if known.is_some_and(|known| priority <= known) {
                 passed.refuse(line);
+                continue;
+            }
+            let search = self.victims_of(stage, shares, job);
+            *wake = (*wake).into_iter().chain(search.later_ms).min();
+            if search.is_hopeless {
+                *known = Some(priority);
+            }
+            if search.victims.is_empty() {
+                passed.refuse(line);
+            } else {
+                self.stop_and_start(job, search.victims)?;
+                self.leave_line(lines, leaf, line, rank);
+                hopeless.fill(None);
             }
         }
     }
 
-    /// Starts a job if jobs that may be stopped for it make room.
-    fn stop_and_start(&mut self, stage: Stage, shares: &Shares, job: u32, wake: &mut Option<i64>) -> Result<bool> {
-        let search = self.victims_of(stage, shares, job);
-        *wake = (*wake).into_iter().chain(search.later_ms).min();
-        if search.victims.is_empty() {
-            return Ok(false);
-        }
-        for victim in search.victims {
+    /// Starts a job for which others stop.
+    fn stop_and_start(&mut self, job: u32, victims: Vec<u32>) -> Result<()> {
+        for victim in victims {
             self.apply(Action::Preempt { job: victim })?;
         }
         match self.try_start(job)? {
-            Ok(()) => Ok(true),
+            Ok(()) => Ok(()),
             Err(_) => Err(Error::Action(format!("others stop for job {job}, which does not start"))),
         }
     }

@@ -30,6 +30,8 @@ pub(super) struct Search {
     pub(super) victims: Vec<u32>,
     /// When someone could be stopped who cannot be yet.
     pub(super) later_ms: Option<i64>,
+    /// Whether nobody at all may be stopped for it now, wherever it might fit: then nobody may for a job of its leaf of its priority or a lower one.
+    pub(super) is_hopeless: bool,
 }
 
 /// What would be if jobs were stopped for one.
@@ -193,7 +195,7 @@ impl Run<'_> {
             ranked.push(Reverse(self.kai_rank(other)));
         }
         if ranked.is_empty() {
-            return Search { victims: Vec::new(), later_ms };
+            return Search { victims: Vec::new(), later_ms, is_hopeless: true };
         }
         ranked.sort_unstable();
         let mut lines: Stacks = vec![VecDeque::new(); self.cluster.vcs.len()];
@@ -214,6 +216,6 @@ impl Run<'_> {
             out: Vec::new(),
         };
         let victims = trial.solve(lines);
-        Search { later_ms: later_ms.filter(|_| victims.is_empty()), victims }
+        Search { later_ms: later_ms.filter(|_| victims.is_empty()), victims, is_hopeless: false }
     }
 }
