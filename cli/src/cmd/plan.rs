@@ -49,7 +49,7 @@ pub(crate) enum Plan {
     Moves(Box<moves::PlanMoves>),
     /// Plan how many GPUs to reserve, and what to run on demand and on spot, and test the plan on later weeks
     ///
-    /// A programme chooses the mix on earlier weeks. The answer compares what it costs on later weeks with all on demand, with usual rules, with
+    /// A search chooses the mix on earlier weeks. The answer compares what it costs on later weeks with all on demand, with usual rules, with
     /// nodes of one's own, and with the best mix seen with hindsight.
     Fleet(Box<fleet::PlanFleet>),
     /// Plan how many nodes of your own to have, and which jobs wait for them before they go to the cloud, and test the plan on later weeks

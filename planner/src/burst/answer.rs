@@ -489,7 +489,7 @@ fn notes(
             "Jobs that wait are started in order of submission, the first that fits first; nobody passes a job that has waited for {}.",
             format::duration(GUARD_MS as f64 / 1e3)
         ),
-        "The cloud has room for all, starts at once, and is paid for the most GPUs in use in an hour, in whole instances; data and its transfer cost nothing.".to_owned(),
+        "The cloud has room for all, starts at once, and is paid by the hour, for the whole instances that cover the most GPUs in use in it for the least money; data and its transfer cost nothing.".to_owned(),
         predicted,
     ];
     notes.extend(split.left_over(span.0, day, "replayed, and neither chosen on nor priced"));

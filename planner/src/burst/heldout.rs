@@ -373,7 +373,7 @@ impl BurstCase<'_> {
                 BurstRule::Newsvendor => {
                     let levels = levels(&supply.supply, need.hours.iter().copied());
                     let count = newsvendor(&supply.supply, &levels, &supply.own);
-                    BurstSetup::unwaited((count.min(1e6) as u32).min(most))
+                    BurstSetup::unwaited(count.min(most))
                 }
                 BurstRule::Plan => plan_of(&search, self.terms).unwrap_or(fallback),
                 BurstRule::Hindsight => self.hindsight((&after, &need_after), later, &families, &chosen)?,

@@ -1,7 +1,7 @@
 //! The jobs of a GPU type beside what they can run on, and what a number of nodes and a waiting policy make of them.
 //!
-//! The nodes of the pool are paid around the clock, used or not. The cloud is paid as [`plan fleet`](crate::fleet) pays it: an hour needs the most GPUs that are there at once within it, in whole instances of
-//! the smallest size, on the cheapest of on-demand. So *all on demand* costs here what it costs there. The wait of a job is from its submission to its start, here or there, and is told of the jobs that were
+//! The nodes of the pool are paid around the clock, used or not. The cloud is paid as [`plan fleet`](crate::fleet::rent) pays it: an hour needs the most GPUs that are there at once within it, and rents the whole
+//! instances on demand that cover this for the least money. So *all on demand* costs here what it costs there. The wait of a job is from its submission to its start, here or there, and is told of the jobs that were
 //! submitted in a stretch; hours are paid by when they are.
 //!
 //! **Put off**: who waits runs later, and what waits at the end of a stretch would run beyond it for nothing. So a stretch also pays for the GPU-hours that its jobs run after its end and would have run
@@ -21,6 +21,7 @@ use super::policy::{RunsFrom, WaitingPolicy};
 use crate::capacity::search::{FEWEST_OF_CLASS, nearest_rank_s};
 use crate::error::Result;
 use crate::fleet::demand::{HourDemand, UnwaitedJob, peaks};
+use crate::fleet::rent::HourRents;
 use crate::fleet::supply::{Commitment, FleetSupply};
 use crate::fleet::window::Moments;
 
@@ -172,12 +173,9 @@ impl BurstPart {
             .map(|(job, times, run)| (times.start_ms, times.start_ms + run, self.gpus.get(job).copied().unwrap_or(0.0)))
             .filter(|(start, end, _)| *start < to && *end > from)
             .collect();
-        let state = self.supply.states.first();
-        let cost = |peak: f64| {
-            let need = self.supply.rounded(HourDemand { firm: peak, total: peak });
-            state.map_or(0.0, |state| self.supply.fill(need, 0.0, state).cost)
-        };
-        peaks(needs, from, to).into_iter().map(cost).collect()
+        let peaks = peaks(needs, from, to);
+        let rents = HourRents::of(&self.supply, peaks.iter().copied().fold(0.0, f64::max));
+        peaks.into_iter().map(|peak| rents.fill(HourDemand { firm: peak, total: peak }, 0.0, 0).cost).collect()
     }
 
     /// Position, times and run of each job.

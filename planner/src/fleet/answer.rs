@@ -63,7 +63,7 @@ pub struct FleetDemand {
     pub jobs: u64,
     /// GPU-hours that they hold a week.
     pub gpu_hours_per_week: f64,
-    /// GPU-hours a week of the peaks of hours in whole instances: what is paid for.
+    /// GPU-hours a week of the instances that all on demand rents for the peaks of the hours: what is paid for.
     pub paid_gpu_hours_per_week: f64,
     /// Mean of the hours' peaks, GPUs.
     pub mean_gpus: f64,
@@ -308,7 +308,7 @@ pub struct FleetAnswer {
     pub on_demand_per_month: IntervalEstimate,
     /// GPU-hours a week that nothing serves, as limits leave no room.
     pub waiting_gpu_hours_per_week: f64,
-    /// How far the mix may be from the least cost, a share of it: the programme's bound.
+    /// How far the mix may be from the least cost, a share of it: 0 but where the search ended early.
     pub gap: f64,
     /// From which use on commitments are worth it.
     pub break_even: Vec<FleetBreakEven>,
@@ -356,12 +356,12 @@ impl FleetAnswer {
             jobs.span().ok_or_else(|| Error::NoJobs("no job names a time, so nothing can be planned".to_owned()))?;
         let split = FleetSplit::of(span, request.eval_from_ms)?;
         let options = SupplyOptions { horizon_months: request.horizon_months, buy: false, costs: request.costs };
-        let tested = test(&jobs, offers, &split, &options)?;
+        let tested = test(&jobs, offers, &split, &options);
         let zone = Zone::named(&trace.zone)?;
         let (begins_ms, _) = whole(&split.before);
         let day = |ms: i64| trace.moment(&zone, ms, begins_ms);
         let held_out = held_out(&tested, &split, &day)?;
-        let forward = forward::plan(&jobs, &offers.all, &split, &options, request, &day)?;
+        let forward = forward::plan(&jobs, &offers.all, &split, &options, request, &day);
         let odd = offers.all.oddities().into_iter().map(|odd| format!("A price is odd. {odd}"));
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
@@ -481,7 +481,7 @@ fn notes(
             DemandTimes::Recorded => "Each job needs its GPUs when it held them: what the old cluster's queue flattened stays flat.",
         }
         .to_owned(),
-        "An hour needs the most GPUs that are in use at once within it, in whole instances of the smallest size. Jobs are packed onto instances without gaps."
+        "An hour needs the most GPUs that are in use at once within it, and rents the whole instances that cover this for the least money. Jobs are packed onto instances without gaps."
             .to_owned(),
         request.flexible_in_words.clone(),
     ];

@@ -1,17 +1,18 @@
 //! Ways to choose how much to commit to, each from the hours before.
 //!
 //! The usual ones know on-demand and the commitment that is cheapest by the GPU: none at all, as much as the peak, as much as the mean, and the newsvendor's number,
-//! which takes one more as long as it saves more on-demand than it costs; that number again, with spot for what may run there. Beside them: no commitment but spot, what the [programme](super::programme)
-//! chooses, the same where nodes can be bought, and the programme that knows the hours it is priced on.
+//! which costs least; that number again, with spot for what may run there. Beside them: no commitment but spot, what the [search](super::programme)
+//! chooses, the same where nodes can be bought, and the search that knows the hours it is priced on.
 //!
-//! O(hours) a rule, but for the programmes. Worked example: needs of 2, 4 and 6 GPUs at 2.5 an hour on demand and 1 reserved: peak 6, mean 4, newsvendor 4.
+//! O(hours) a rule, but for the newsvendor and the searches. Worked example: needs of 2, 4 and 6 GPUs at 2.5 an hour on demand and 1 reserved: peak 6, mean 4, newsvendor 4.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::programme::{NeedLevel, solve};
-use super::supply::{Commitment, FleetSupply, SpotState, Term};
-use crate::error::Result;
+use super::demand::HourDemand;
+use super::programme::{NeedLevel, peak, solve};
+use super::rent::HourRents;
+use super::supply::{Commitment, FleetSupply, Term};
 
 /// Where a mix comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -29,11 +30,11 @@ pub enum FleetRule {
     Newsvendor,
     /// The same, with spot for the rest.
     NewsvendorSpot,
-    /// What the programme chooses.
+    /// What the search chooses.
     Mix,
-    /// What the programme chooses where nodes can be bought as well.
+    /// What the search chooses where nodes can be bought as well.
     Buying,
-    /// What the programme chooses with hindsight.
+    /// What the search chooses with hindsight.
     Hindsight,
 }
 
@@ -79,18 +80,15 @@ fn cheapest(supply: &FleetSupply) -> Option<(usize, &Commitment)> {
 }
 
 /// The commitments that a rule makes on these hours. The hindsight rule is given the hours to come.
-///
-/// # Errors
-/// If the programme has no solution, which no input should bring about.
-pub fn choose(rule: FleetRule, supply: &FleetSupply, levels: &[NeedLevel]) -> Result<Vec<u32>> {
+pub fn choose(rule: FleetRule, supply: &FleetSupply, levels: &[NeedLevel]) -> Vec<u32> {
     let mut counts = vec![0; supply.commitments.len()];
     let hours: f64 = levels.iter().map(|level| level.hours).sum();
     let number = |of: &Commitment| match rule {
-        FleetRule::Peak => (levels.iter().map(|level| level.need.total).fold(0.0, f64::max) / of.gpus).ceil(),
+        FleetRule::Peak => (peak(levels) / of.gpus).ceil(),
         FleetRule::Mean => {
             (levels.iter().map(|level| level.need.total * level.hours).sum::<f64>() / hours.max(1.0) / of.gpus).round()
         }
-        _ => newsvendor(supply, levels, of),
+        _ => f64::from(newsvendor(supply, levels, of)),
     };
     match rule {
         FleetRule::OnDemand | FleetRule::Uncommitted => {}
@@ -101,35 +99,36 @@ pub fn choose(rule: FleetRule, supply: &FleetSupply, levels: &[NeedLevel]) -> Re
                 *count = (number(of).min(1e6) as u32).min(of.limit.unwrap_or(u32::MAX));
             }
         }
-        FleetRule::Mix | FleetRule::Buying | FleetRule::Hindsight => return Ok(solve(supply, levels)?.counts),
+        FleetRule::Mix | FleetRule::Buying | FleetRule::Hindsight => return solve(supply, levels).counts,
     }
-    Ok(counts)
+    counts
 }
 
-/// One more commitment as long as the on-demand that it saves costs more than it.
-pub(crate) fn newsvendor(supply: &FleetSupply, levels: &[NeedLevel], of: &Commitment) -> f64 {
+/// How many of a commitment cost least beside on-demand alone: of equals, the fewest. With instances of its size that is one more as long as it saves more on-demand than it costs. O(peak × levels).
+pub(crate) fn newsvendor(supply: &FleetSupply, levels: &[NeedLevel], of: &Commitment) -> u32 {
     let hours: f64 = levels.iter().map(|level| level.hours).sum();
     let steady = supply.without_spot();
-    let state = SpotState { weight: 1.0, shares: Vec::new() };
-    let rented = |committed: f64| -> f64 {
-        levels.iter().map(|level| level.hours * steady.fill(level.need, committed, &state).cost).sum()
+    let rents = HourRents::of(&steady, peak(levels));
+    let all = |need: HourDemand| HourDemand { firm: need.total, ..need };
+    let cost = |count: u32| -> f64 {
+        let committed = f64::from(count) * of.gpus;
+        let rented = levels.iter().map(|level| level.hours * rents.cost(all(level.need), committed, 0));
+        f64::from(count) * of.per_h * hours + rented.sum::<f64>()
     };
-    let peak = levels.iter().map(|level| level.need.total).fold(0.0, f64::max);
-    let most = (peak / of.gpus).ceil();
-    // What one more saves falls with their number, so the last that pays is found by halving.
-    let pays = |count: f64| rented((count - 1.0) * of.gpus) - rented(count * of.gpus) > hours * of.per_h + 1e-9;
-    let (mut low, mut high) = (0.0, most);
-    while low < high {
-        let middle = ((low + high) / 2.0f64).ceil();
-        if pays(middle) { low = middle } else { high = middle - 1.0 }
+    let most = (peak(levels) / of.gpus).ceil().clamp(0.0, 1e6) as u32;
+    let mut best = (0, cost(0));
+    for count in 1..=most {
+        let cost = cost(count);
+        if cost < best.1 - 1e-9 * (1.0 + best.1.abs()) {
+            best = (count, cost);
+        }
     }
-    low
+    best.0
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::demand::HourDemand;
     use super::super::programme::levels;
     use super::super::supply::tests::simple;
     use super::*;
@@ -139,7 +138,7 @@ mod tests {
         let supply = simple(1.0, 2.5, None);
         let needs = [2.0, 4.0, 6.0].map(|total| HourDemand { firm: total, total });
         let levels = levels(&supply, needs);
-        let chosen = |rule: FleetRule| choose(rule, &supply, &levels).unwrap()[0];
+        let chosen = |rule: FleetRule| choose(rule, &supply, &levels)[0];
         let all = [FleetRule::OnDemand, FleetRule::Peak, FleetRule::Mean, FleetRule::Newsvendor, FleetRule::Mix];
         assert_eq!(all.map(chosen), [0, 6, 4, 4, 4]);
     }
@@ -150,9 +149,9 @@ mod tests {
         supply.commitments[0].limit = Some(3);
         let levels = levels(&supply, [HourDemand { firm: 6.0, total: 6.0 }]);
         for rule in [FleetRule::Peak, FleetRule::Newsvendor, FleetRule::Mix] {
-            assert_eq!(choose(rule, &supply, &levels).unwrap(), [3]);
+            assert_eq!(choose(rule, &supply, &levels), [3]);
         }
         supply.commitments.clear();
-        assert!(choose(FleetRule::Peak, &supply, &levels).unwrap().is_empty());
+        assert!(choose(FleetRule::Peak, &supply, &levels).is_empty());
     }
 }

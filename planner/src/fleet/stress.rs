@@ -2,7 +2,7 @@
 //!
 //! Interruptions come together: a zone runs out for all. So the hours of the record are served with the mix, and again with no spot of one zone for some hours from
 //! each hour on. What could run on spot runs on demand meanwhile, or on the spot of other zones, or waits where limits leave no room. The work since the last
-//! checkpoint is done again: half of Daly's interval and a restart for each GPU that was on that zone's spot when it went. The worst moment is the one that costs most.
+//! checkpoint is done again at the price of a GPU on demand: half of Daly's interval and a restart for each GPU that was on that zone's spot when it went. The worst moment is the one that costs most.
 //!
 //! O(hours × zones). Worked example: 8 GPUs on spot at 1 an hour go for 2 hours, on-demand costs 3: 32 more for those hours. With a checkpoint every 2 hours and a restart
 //! of 10 minutes, 8 × (1 + 1/6) = 9.33 GPU-hours are lost and done again on demand, for 28.
@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::demand::HourDemand;
+use super::rent::HourRents;
 use super::supply::{FleetSupply, SpotState};
 
 /// A pool as it is served.
@@ -35,7 +36,7 @@ pub struct ZoneLoss {
     pub hours: u32,
     /// When that costs most.
     pub from: String,
-    /// GPUs on its spot when it goes.
+    /// GPUs on its spot when it goes, whole instances.
     pub gpus: f64,
     /// GPU-hours that run elsewhere.
     pub moved_gpu_hours: f64,
@@ -99,15 +100,18 @@ fn worst(pools: &[ServedPool<'_>], zone: Option<&str>, hours: u32, name: &dyn Fn
 
 /// Adds what the loss of a zone does to a pool, hour by hour.
 fn add(pool: &ServedPool<'_>, zone: Option<&str>, losses: &mut [HourLoss]) {
-    let full = SpotState { weight: 1.0, shares: vec![1.0; pool.supply.spot.len()] };
     let of_zone = |at: usize| pool.supply.spot.get(at).is_some_and(|rental| rental.zone.as_deref() == zone);
-    let gone =
-        SpotState { weight: 1.0, shares: (0..pool.supply.spot.len()).map(|at| f64::from(!of_zone(at))).collect() };
+    let state = |shares: Vec<f64>| SpotState { weight: 1.0, shares };
+    let spot = pool.supply.spot.len();
+    let states = vec![state(vec![1.0; spot]), state((0..spot).map(|at| f64::from(!of_zone(at))).collect())];
+    let (full, gone) = (0, 1);
+    let supply = FleetSupply { states, ..pool.supply.clone() };
+    let rents = HourRents::of(&supply, pool.hours.iter().map(|need| need.total).fold(0.0, f64::max));
     let room = pool.supply.committed_gpus(pool.counts);
     let again = pool.supply.on_demand.first().map_or(0.0, |rental| rental.per_gpu_h);
     for (need, loss) in pool.hours.iter().zip(losses) {
         let need = pool.supply.rounded(*need);
-        let (with, without) = (pool.supply.fill(need, room, &full), pool.supply.fill(need, room, &gone));
+        let (with, without) = (rents.fill(need, room, full), rents.fill(need, room, gone));
         let on_zone: Vec<f64> =
             with.spot.iter().enumerate().map(|(at, gpus)| if of_zone(at) { *gpus } else { 0.0 }).collect();
         let lost: f64 = on_zone.iter().zip(&pool.lost_h).map(|(gpus, lost)| gpus * lost).sum();

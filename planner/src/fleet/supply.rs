@@ -1,8 +1,8 @@
-//! What a pool can be served with: commitments, on-demand and spot, and what an hour of need costs beside them.
+//! What a pool can be served with: commitments, on-demand and spot.
 //!
-//! Commitments are paid for whether used or not. What they do not cover is rented by the hour: first what must not be interrupted, on demand, the cheapest first;
-//! then the rest on whatever is cheapest of spot and on-demand. This is the least cost of an hour for given commitments, as on-demand serves all jobs and spot only
-//! some. Where limits leave something that nothing serves, it *waits*; the programme counts that at [`WAITING`] times the dearest on-demand, the bill at nothing.
+//! Commitments are paid for whether used or not. What they do not cover is [rented](super::rent) by the hour, in whole instances: on demand what must not be interrupted, and the
+//! rest on whatever is cheapest of spot and on-demand. Where limits leave something that nothing serves, it *waits*; the choice of a mix counts that at [`WAITING`] times the dearest on-demand, the bill at
+//! nothing.
 //!
 //! A commitment that is longer than the horizon is paid to its end: its price counts as months / horizon times as much. A node of one's own counts as
 //! its purchase over its life, its electricity and its yearly cost. Spot counts with its [overhead](super::overhead): as many times its price as jobs run longer.
@@ -10,8 +10,7 @@
 //! Spot is not always there. Each offer can be had for a share of the time in full, and for others in part or not at all. Offers are taken to go
 //! together (the worst hours of one are the worst of all), so that nothing is gained by having several: **states** with a weight each.
 //!
-//! O(offers) an hour. Worked example: 4 GPUs are reserved, on-demand costs 2.5 and spot 1 for an hour of a GPU. Of 10 GPUs needed, 6 are firm: 2 on demand and 4 on
-//! spot cost 9.
+//! O(offers × states). Worked example: of an offer that is there for 0.9 of the time and one for 0.6, both are there for 0.6, the first alone for 0.3, and none for 0.1.
 
 use std::collections::BTreeSet;
 
@@ -19,6 +18,9 @@ use super::demand::{HourDemand, PoolDemand};
 use super::offers::{FleetOffers, OfferPool};
 use super::overhead::of_jobs;
 use crate::capacity::faults::CheckpointCosts;
+
+/// Units that are counted at most.
+const MOST_UNITS: f64 = 1e7;
 
 /// What an hour of a GPU that waits counts, in hours of the dearest on-demand.
 pub const WAITING: f64 = 10.0;
@@ -88,21 +90,8 @@ pub struct FleetSupply {
     pub spot: Vec<Rental>,
     /// States of spot.
     pub states: Vec<SpotState>,
-    /// GPUs of the smallest instance: needs are rounded up to whole ones.
+    /// GPUs that divide all sizes, the most that do: what is rented or committed to is whole units.
     pub unit: f64,
-}
-
-/// What is rented in an hour.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct HourFill {
-    /// GPUs of each on-demand offer.
-    pub on_demand: Vec<f64>,
-    /// GPUs of each spot offer.
-    pub spot: Vec<f64>,
-    /// GPUs that nothing serves.
-    pub waiting: f64,
-    /// What it costs, commitments left out.
-    pub cost: f64,
 }
 
 /// What commitments a supply counts.
@@ -119,18 +108,14 @@ pub struct SupplyOptions {
 impl FleetSupply {
     /// The supply of a pool for the jobs of `demand`.
     pub fn of(offers: &FleetOffers, pool: &OfferPool, demand: &PoolDemand, options: &SupplyOptions) -> Self {
-        let mut found = Self {
-            commitments: Vec::new(),
-            on_demand: Vec::new(),
-            spot: Vec::new(),
-            states: Vec::new(),
-            unit: f64::MAX,
-        };
+        let mut found =
+            Self { commitments: Vec::new(), on_demand: Vec::new(), spot: Vec::new(), states: Vec::new(), unit: 1.0 };
         let mut availability: Vec<(f64, &[(f64, f64)])> = Vec::new();
+        let mut unit = 0;
         let most = |limit: Option<u32>, gpus: f64| limit.map_or(f64::INFINITY, |limit| f64::from(limit) * gpus);
         for offer in offers.of(pool) {
             let gpus = f64::from(offer.gpus);
-            found.unit = found.unit.min(gpus);
+            unit = divisor(unit, offer.gpus);
             let rental = |listed: f64, overhead: f64, limit: Option<u32>| Rental {
                 name: offer.name.clone(),
                 zone: offer.zone.clone(),
@@ -161,7 +146,9 @@ impl FleetSupply {
             }
         }
         if options.buy {
-            found.commitments.extend(pool.owned.iter().filter_map(|at| offers.owned.get(*at)).map(|node| Commitment {
+            let nodes = pool.owned.iter().filter_map(|at| offers.owned.get(*at));
+            unit = nodes.clone().fold(unit, |unit, node| divisor(unit, node.gpus));
+            found.commitments.extend(nodes.map(|node| Commitment {
                 name: node.name.clone(),
                 term: Term::Owned,
                 gpus: f64::from(node.gpus),
@@ -170,6 +157,7 @@ impl FleetSupply {
                 limit: node.limit,
             }));
         }
+        found.unit = f64::from(unit.max(1));
         found.on_demand.sort_by(|a, b| a.per_gpu_h.total_cmp(&b.per_gpu_h));
         found.spot.sort_by(|a, b| a.per_gpu_h.total_cmp(&b.per_gpu_h));
         availability.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -197,52 +185,26 @@ impl FleetSupply {
         self.commitments.iter().zip(counts).map(|(commitment, count)| commitment.per_h * f64::from(*count)).sum()
     }
 
-    /// A need in whole instances of the smallest size.
-    pub fn rounded(&self, need: HourDemand) -> HourDemand {
+    /// Whole units that so many GPUs need.
+    pub fn units(&self, gpus: f64) -> usize {
         // Sums of parts of GPUs may miss a whole number by a hair.
-        let up = |gpus: f64| ((gpus / self.unit) - 1e-9).ceil().max(0.0) * self.unit;
-        HourDemand { firm: up(need.firm), total: up(need.total) }
+        ((gpus / self.unit) - 1e-9).ceil().clamp(0.0, MOST_UNITS) as usize
     }
 
-    /// What is rented for an hour in a state of spot beside `committed` GPUs. The need is taken as it is.
-    pub fn fill(&self, need: HourDemand, committed: f64, state: &SpotState) -> HourFill {
-        let mut fill = HourFill {
-            on_demand: vec![0.0; self.on_demand.len()],
-            spot: vec![0.0; self.spot.len()],
-            ..HourFill::default()
-        };
-        let firm = (need.firm - committed).max(0.0);
-        let mut left = firm;
-        for (rental, taken) in self.on_demand.iter().zip(&mut fill.on_demand) {
-            let take = left.min(rental.limit);
-            *taken = take;
-            fill.cost += take * rental.per_gpu_h;
-            left -= take;
-        }
-        fill.waiting += left;
-        left = (need.total - committed).max(0.0) - firm;
-        let (mut spot, mut steady) = (0, 0);
-        while left > 1e-12 {
-            let price = |rental: Option<&Rental>| rental.map_or(f64::INFINITY, |rental| rental.per_gpu_h);
-            let on_spot = price(self.spot.get(spot)) < price(self.on_demand.get(steady));
-            let (rentals, fills, at) = if on_spot {
-                (&self.spot, &mut fill.spot, &mut spot)
-            } else {
-                (&self.on_demand, &mut fill.on_demand, &mut steady)
-            };
-            let (Some(rental), Some(taken)) = (rentals.get(*at), fills.get_mut(*at)) else { break };
-            let share = if on_spot { state.shares.get(*at).copied().unwrap_or(0.0) } else { 1.0 };
-            *at += 1;
-            // No share of what has no limit is nothing.
-            let can = if share > 0.0 { rental.limit * share - *taken } else { 0.0 };
-            let take = left.min(can);
-            *taken += take;
-            fill.cost += take * rental.per_gpu_h;
-            left -= take;
-        }
-        fill.waiting += left.max(0.0);
-        fill
+    /// A need in whole units, by which what is rented for it does not change.
+    pub fn rounded(&self, need: HourDemand) -> HourDemand {
+        let up = |gpus: f64| self.units(gpus) as f64 * self.unit;
+        HourDemand { firm: up(need.firm), total: up(need.total) }
     }
+}
+
+/// The greatest common divisor.
+fn divisor(a: u32, b: u32) -> u32 {
+    let (mut a, mut b) = (a, b);
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// States of offers that are the worst together, each offer as shares with weights, the greatest share first.
@@ -316,26 +278,6 @@ pub(super) mod tests {
         let told: Vec<(f64, &[f64])> = found.iter().map(|state| (state.weight, state.shares.as_slice())).collect();
         assert_eq!(told, [(0.6, &[1.0, 1.0][..]), (0.3, &[1.0, 0.0]), (0.1, &[0.0, 0.0])]);
         assert_eq!(states(&[]), [SpotState { weight: 1.0, shares: vec![] }]);
-    }
-
-    #[test]
-    fn the_worked_example_and_limits() {
-        let mut supply = simple(1.0, 2.5, Some((1.0, 1.0)));
-        let need = HourDemand { firm: 6.0, total: 10.0 };
-        let fill = supply.fill(need, 4.0, &supply.states[0]);
-        assert_eq!((fill.on_demand, fill.spot, fill.waiting, fill.cost), (vec![2.0], vec![4.0], 0.0, 9.0));
-        // Without spot in that hour all six are on demand; with room for five, one waits.
-        let none = SpotState { weight: 1.0, shares: vec![0.0] };
-        supply.on_demand[0].limit = 5.0;
-        let fill = supply.fill(need, 4.0, &none);
-        assert_eq!((fill.on_demand, fill.spot, fill.waiting, fill.cost), (vec![5.0], vec![0.0], 1.0, 12.5));
-        // Half of eight instances.
-        supply.spot[0].limit = 8.0;
-        let half = SpotState { weight: 1.0, shares: vec![0.5] };
-        assert_eq!(supply.fill(HourDemand { firm: 0.0, total: 6.0 }, 0.0, &half).spot, [4.0]);
-        // Spot that costs more than on-demand, overhead included, is not taken.
-        supply.spot[0].per_gpu_h = 3.0;
-        assert_eq!(supply.fill(HourDemand { firm: 0.0, total: 2.0 }, 0.0, &half).on_demand, [2.0]);
     }
 
     #[test]

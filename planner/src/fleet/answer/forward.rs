@@ -2,13 +2,15 @@
 //!
 //! O(draws × hours × states). Worked example: 4 of the reserved instances in the choice and 3 to 5 in 95 % of the draws of its weeks are told as 4 (3 to 5).
 
+use rayon::prelude::*;
 use tracecast_analytics::time::{HOUR_MS, WEEK_MS};
 use tracecast_predictors::resample;
 
 use super::super::demand::{FleetJobs, HourDemand, PoolDemand};
 use super::super::heldout::{Spent, bill, seen};
 use super::super::offers::FleetOffers;
-use super::super::programme::{FleetMix, NeedLevel, descend, levels, solve};
+use super::super::programme::{FleetMix, NeedLevel, levels, peak, solve};
+use super::super::rent::HourRents;
 use super::super::rule::FleetRule;
 use super::super::stress::{ServedPool, ZoneLoss, stress};
 use super::super::supply::{Commitment, FleetSupply, Rental, SupplyOptions, Term};
@@ -16,7 +18,6 @@ use super::super::window::{FleetSplit, blocks, whole};
 use super::{
     BoughtAs, FleetBreakEven, FleetBuying, FleetDemand, FleetMixRow, FleetRequest, FleetSensitivity, LoadCurve,
 };
-use crate::error::Result;
 use crate::plan::interval;
 use crate::plan::money::MONTH_H;
 use crate::replay::compare::IntervalEstimate;
@@ -57,7 +58,7 @@ pub(super) fn plan(
     options: &SupplyOptions,
     request: &FleetRequest,
     day: &dyn Fn(i64) -> String,
-) -> Result<Forward> {
+) -> Forward {
     let (begin, end) = whole(&split.all);
     let mut demand = jobs.demand((begin, end), i64::MAX);
     for hour in demand.iter_mut().flat_map(|pool| &mut pool.hours) {
@@ -67,19 +68,20 @@ pub(super) fn plan(
     let told = demand.iter().zip(&offers.pools).map(|(demand, pool)| (pool.gpu.clone(), demand)).collect::<Vec<_>>();
     let demanded = told.iter().map(|(gpu, demand)| summary(gpu, demand, weeks, request.scale));
     let mut summaries: Vec<FleetDemand> = demanded.collect();
-    let choose = |rule: FleetRule| -> Result<Vec<Planned>> {
+    let choose = |rule: FleetRule| -> Vec<Planned> {
         let of = |(at, demand): (usize, &PoolDemand)| {
             let gpu = offers.pools.get(at).map_or_else(String::new, |pool| pool.gpu.clone());
-            let Some(supply) = seen(rule, offers, at, demand, options) else { return Ok(None) };
+            let supply = seen(rule, offers, at, demand, options)?;
             let levels = levels(&supply, demand.hours.iter().copied());
-            let chosen = solve(&supply, &levels)?;
-            Ok(Some(Planned { gpu, demand: demand.clone(), supply, levels, chosen }))
+            let chosen = solve(&supply, &levels);
+            Some(Planned { gpu, demand: demand.clone(), supply, levels, chosen })
         };
-        demand.iter().enumerate().filter_map(|pool| of(pool).transpose()).collect()
+        demand.iter().enumerate().filter_map(of).collect()
     };
-    let planned = choose(FleetRule::Mix)?;
+    let planned = choose(FleetRule::Mix);
     for (summary, planned) in summaries.iter_mut().zip(&planned) {
-        let paid: f64 = planned.levels.iter().map(|level| level.need.total * level.hours).sum();
+        let none = vec![0; planned.chosen.counts.len()];
+        let paid = bill(&planned.supply.without_spot(), &planned.demand.hours, &none).on_demand_gpu_h;
         summary.paid_gpu_hours_per_week = paid / weeks.max(f64::MIN_POSITIVE);
     }
     let blocks = blocks(&split.all);
@@ -103,11 +105,11 @@ pub(super) fn plan(
     let buying = if offers.owned.is_empty() {
         None
     } else {
-        let bought = choose(FleetRule::Buying)?;
+        let bought = choose(FleetRule::Buying);
         let mix: Vec<FleetMixRow> = bought.iter().flat_map(|planned| rows(planned, offers, &[])).collect();
         Some(FleetBuying { cost_per_month: mix.iter().map(|row| row.cost_per_month).sum(), mix })
     };
-    Ok(Forward {
+    Forward {
         demand: summaries,
         mix: planned.iter().flat_map(|of| rows(of, offers, &drawn(of, &blocks))).collect(),
         cost_per_month: interval::mean(&costs(false)),
@@ -119,7 +121,7 @@ pub(super) fn plan(
         stress: stressed(&planned, offers, request, &|hour| day(begin + hour as i64 * HOUR_MS)),
         buying,
         curves: planned.iter().map(curve).collect(),
-    })
+    }
 }
 
 fn summary(gpu: &str, demand: &PoolDemand, weeks: f64, scale: f64) -> FleetDemand {
@@ -138,12 +140,14 @@ fn summary(gpu: &str, demand: &PoolDemand, weeks: f64, scale: f64) -> FleetDeman
 /// The numbers of each commitment in draws of the blocks: 2.5 % and 97.5 % of them.
 fn drawn(planned: &Planned, blocks: &[std::ops::Range<usize>]) -> Vec<(u32, u32)> {
     let mut found: Vec<Vec<u32>> = vec![Vec::new(); planned.chosen.counts.len()];
-    for draw in 0..DRAWS {
+    let counts = |draw: u64| {
         let hours = resample::whole(blocks.len(), draw, 1)
             .filter_map(|block| blocks.get(block))
             .flat_map(|block| planned.demand.hours.get(block.clone()).unwrap_or(&[]).iter().copied());
-        let levels = levels(&planned.supply, hours);
-        let (counts, _) = descend(&planned.supply, &levels, planned.chosen.counts.clone());
+        solve(&planned.supply, &levels(&planned.supply, hours)).counts
+    };
+    let all: Vec<Vec<u32>> = (0..DRAWS).into_par_iter().map(counts).collect();
+    for counts in all {
         found.iter_mut().zip(counts).for_each(|(all, count)| all.push(count));
     }
     let ends = |mut all: Vec<u32>| {
@@ -161,12 +165,13 @@ type MeanAndMost = (f64, f64);
 fn used(planned: &Planned) -> (Vec<MeanAndMost>, Vec<MeanAndMost>) {
     let supply = &planned.supply;
     let room = supply.committed_gpus(&planned.chosen.counts);
+    let rents = HourRents::of(supply, peak(&planned.levels));
     let mut steady = vec![(0.0, 0.0f64); supply.on_demand.len()];
     let mut spot = vec![(0.0, 0.0f64); supply.spot.len()];
     let hours: f64 = planned.levels.iter().map(|level| level.hours).sum();
     for level in &planned.levels {
-        for state in &supply.states {
-            let fill = supply.fill(level.need, room, state);
+        for (at, state) in supply.states.iter().enumerate() {
+            let fill = rents.fill(level.need, room, at);
             let weight = level.hours * state.weight / hours.max(1.0);
             let add = |into: &mut [(f64, f64)], gpus: &[f64]| {
                 for (sum, gpus) in into.iter_mut().zip(gpus) {
@@ -319,7 +324,7 @@ fn sensitivity(planned: &[Planned]) -> Vec<FleetSensitivity> {
             change(&mut supply, by);
             let needs: Vec<HourDemand> = of.demand.hours.iter().map(|hour| hour.times(demand)).collect();
             let levels = levels(&supply, needs.iter().copied());
-            let (counts, _) = descend(&supply, &levels, of.chosen.counts.clone());
+            let counts = solve(&supply, &levels).counts;
             let month = MONTH_H / needs.len().max(1) as f64;
             let cost = |spent: Spent| spent.cost() * month;
             found.committed_gpus += supply.committed_gpus(&counts);
@@ -329,7 +334,7 @@ fn sensitivity(planned: &[Planned]) -> Vec<FleetSensitivity> {
         }
         found
     };
-    changes.into_iter().map(row).collect()
+    changes.into_par_iter().map(row).collect()
 }
 
 /// The loss of each zone's spot at the worst moment.

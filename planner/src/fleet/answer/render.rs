@@ -160,10 +160,12 @@ impl FleetAnswer {
         section
             .with_definition("**Number**: instances that are committed to, with the 2.5 % and 97.5 % ends of 40 draws of the record's weeks (days, if there are fewer than four). **Mean** and **most** are instances in use in an hour.")
             .with_definition("**Longer runs**: how many per cent longer jobs run on spot, as they write checkpoints and are interrupted. It is in the cost.")
-            .with_definition(format!(
-                "The programme's lower bound is {} below the cost of this mix: nothing can be cheaper by more.",
-                format::percent(self.gap)
-            ))
+            .with_definition("What is rented is whole instances, hour by hour: **mean** is over all hours, and is no whole number for that.")
+            .with_definition(if self.gap > 0.0 {
+                format!("The search ended before all other mixes were ruled out: nothing costs less than {} below this one.", format::percent(self.gap))
+            } else {
+                "On the weeks of the record no other mix costs less: all sums of commitments were costed or ruled out.".to_owned()
+            })
     }
 
     fn tested(&self) -> Section {
@@ -343,7 +345,7 @@ impl FleetAnswer {
             ]);
         }
         Section::new("fleet-demand", "What the jobs need").with_table(table).with_definition(
-            "**Paid for**: an hour is paid for its peak, in whole instances, so it is more than jobs hold.",
+            "**Paid for**: the GPUs of the whole instances that cover the peak of each hour, with all on demand, so it is more than jobs hold.",
         )
     }
 }
