@@ -581,6 +581,38 @@ fn prices_that_only_some_traces_carry_can_be_set_aside() {
     assert_eq!(aside["cells"], none["cells"]);
 }
 
+/// Of two zones on-demand costs 4 and 3 dollars: all on-demand is in the second, and the note says so with what it takes to check a share.
+#[test]
+fn what_a_share_over_zones_is_of_is_told() {
+    let folder = Folder::new();
+    let list = vec!["1.5"; 480].join(", ");
+    let [dear, cheap] = [("us-east-1a", "4"), ("us-west-2a", "3")].map(|(zone, price)| {
+        let text = regular(1).replace("1800}", &format!("1800, \"on_demand_price\": {price}}}"));
+        folder
+            .file(&format!("{zone}_v100_1.json"), &text.replace("\"data\"", &format!("\"prices\": [{list}], \"data\"")))
+    });
+    let ask = |more: &[&str]| {
+        let ask = ["plan", "cloud", &dear, &cheap, "--regions", "together", "--slack", "0.5", "--starts", "2"];
+        let sized = ["--work", "12h", "--changeover", "12min", "--format", "json"];
+        of(&tracecast(&[&ask[..], &sized, more].concat()))
+    };
+    let answer = ask(&[]);
+    let all = |key: &str| answer["all_on_demand"][key].as_f64().unwrap();
+    assert!(
+        (all("usd_per_h") - 3.0).abs() < 1e-9 && (all("cost_usd") - 36.6).abs() < 1e-9,
+        "{}",
+        answer["all_on_demand"]
+    );
+    let notes = answer["notes"].to_string();
+    let told = "is the job from beginning to end in `us-west-2a`, where that costs least: 12.2 instance-hours, 36.60 dollars at 3.0000 an hour";
+    assert!(notes.contains(told) && !notes.contains("1 dollar"), "{notes}");
+    let notes = ask(&["--prices", "none"])["notes"].to_string();
+    assert!(
+        notes.contains("No prices are given: an hour of spot counts as 1 dollar") && !notes.contains("us-west-2a"),
+        "{notes}"
+    );
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let folder = Folder::new();

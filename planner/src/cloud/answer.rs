@@ -10,8 +10,10 @@ use tracecast_analytics::trace::SourceRecord;
 
 use super::availability::SpotSeries;
 use super::backtest::{CloudBacktest, PolicyTally, TOGETHER, TriedTrace, backtest};
+use super::market::{Market, is_paid_in_dollars};
 use super::policy::CloudPolicy;
 use super::price_words::prices_in_words;
+use super::purchase::CloudOnDemand;
 use super::request::{CloudRequest, ZonesTogether};
 use super::timeline::CloudTimeline;
 use super::uncertain::UncertainWork;
@@ -132,13 +134,32 @@ pub(super) fn notes(series: &[SpotSeries]) -> Vec<String> {
     notes
 }
 
-/// What moving between zones is taken to cost.
-pub(super) fn moving(together: &ZonesTogether) -> String {
-    format!(
-        "All traces are zones of one job and begin at the same moment. To move costs a changeover, and to another region {} dollars for a checkpoint of {} GB; without prices, spot costs 1 dollar an hour.",
+/// What moving between zones is taken to cost, and what all on-demand costs over them.
+///
+/// # Errors
+/// As [`Market::of`].
+pub(super) fn moving(series: &[SpotSeries], request: &CloudRequest, together: &ZonesTogether) -> Result<[String; 2]> {
+    let places = Market::of(series, request.need, request.price_ratio, together.egress())?.places;
+    let moved = format!(
+        "All traces are zones of one job and begin at the same moment. To move costs a changeover, and to another region {} dollars for a checkpoint of {} GB.",
         format::float(together.egress(), 2),
         format::float(together.checkpoint_gb, 1)
-    )
+    );
+    let zone = places.cheapest(None, request.work_ms + request.changeover_ms);
+    let named = places.names.get(zone).map_or("", String::as_str);
+    let usd_per_h = places.on_demand.get(zone).copied().filter(|_| is_paid_in_dollars(series));
+    let all = match usd_per_h {
+        Some(_) => format!(
+            "All on-demand, a cost of 100 %, is the job from beginning to end in `{named}`, where that costs least: {}. A share of that is dollars at the prices of its window, egress included.",
+            CloudOnDemand::at(usd_per_h, request).in_words(request.price_ratio)
+        ),
+        None => format!(
+            "No prices are given: an hour of spot counts as 1 dollar beside egress, and one on-demand as {}. All on-demand, a cost of 100 %, is {}.",
+            format::float(request.price_ratio, 2),
+            CloudOnDemand::at(None, request).in_words(request.price_ratio)
+        ),
+    };
+    Ok([moved, all])
 }
 
 /// ` on up to 16 instances`; nothing of one.
@@ -166,7 +187,9 @@ impl CloudBacktestAnswer {
     pub fn of(series: &[SpotSeries], title: String, request: &CloudRequest, done: &(dyn Fn() + Sync)) -> Result<Self> {
         let found = backtest(series, request, done)?;
         let mut notes = notes(series);
-        notes.extend(request.together.map(|together| moving(&together)));
+        if let Some(together) = &request.together {
+            notes.extend(moving(series, request, together)?);
+        }
         notes.extend(request.elastic.then(|| taking(request.need)));
         notes.extend(request.uncertain.as_ref().map(|work| work.promise(request.together.is_some())));
         notes.push("The first start of each trace has no past, and is decided with the prior alone.".to_owned());

@@ -11,8 +11,6 @@
 //!
 //! Worked example: `europe-west4-b` ends in a letter of its own and its region in a number, so it is Google's: `gcp/europe-west4/europe-west4-b`.
 
-use super::market::region_of;
-
 /// Points of the compass, by which Azure names its regions.
 const COMPASS: [&str; 5] = ["north", "south", "east", "west", "central"];
 /// What lies there.
@@ -85,21 +83,36 @@ fn azure(zone: &str) -> String {
     }
 }
 
+/// Whether a name is one of Azure's regions or zones, by its form.
+fn is_of_azure(zone: &str) -> bool {
+    let region = zone.rsplit_once('-').filter(|(_, number)| is_number(number)).map_or(zone, |(region, _)| region);
+    match region.split_once('_') {
+        Some((area, part)) => AREAS.contains(&area) && part.split('_').all(|word| COMPASS.contains(&word)),
+        None => is_azures(region),
+    }
+}
+
+/// The region of a zone: `us-east-1` of AWS's `us-east-1a`, `us-central1` of Google's `us-central1-a`, `eastus` of Azure's `eastus-1`; another name is a region of its own.
+pub fn region_of(zone: &str) -> &str {
+    if let Some((region, number)) = zone.rsplit_once('-')
+        && is_number(number)
+        && is_of_azure(zone)
+    {
+        return region;
+    }
+    let Some(short) = zone.strip_suffix(|letter: char| letter.is_ascii_lowercase()) else { return zone };
+    let short = short.strip_suffix('-').unwrap_or(short);
+    if short.ends_with(|digit: char| digit.is_ascii_digit()) { short } else { zone }
+}
+
 /// The place of a zone of a provider, if it is known which; nothing where neither the provider nor the form of the name tells it.
 pub(crate) fn infra(provider: Option<&str>, zone: &str) -> Option<String> {
-    let azures = || {
-        let region = zone.rsplit_once('-').filter(|(_, number)| is_number(number)).map_or(zone, |(region, _)| region);
-        match region.split_once('_') {
-            Some((area, part)) => AREAS.contains(&area) && part.split('_').all(|word| COMPASS.contains(&word)),
-            None => is_azures(region),
-        }
-    };
     match provider {
         Some("azure") => Some(azure(zone)),
         Some("gcp") => Some(format!("gcp/{}/{zone}", region_of(zone))),
         Some("aws") => aws(zone),
         _ if is_googles(zone) => infra(Some("gcp"), zone),
-        _ if azures() => Some(azure(zone)),
+        _ if is_of_azure(zone) => Some(azure(zone)),
         _ => aws(zone),
     }
 }

@@ -16,6 +16,7 @@
 //! a1 and then b1 costs 3.
 
 use super::availability::SpotSeries;
+pub use super::infra::region_of;
 use super::job::{DeadlineJob, JobRun};
 use crate::error::{Error, Result};
 
@@ -79,13 +80,6 @@ pub struct Market {
     price: Vec<f64>,
 }
 
-/// The region of a zone: `us-east-1` of AWS's `us-east-1a`, `us-central1` of Google's `us-central1-a`; another name is a region of its own.
-pub fn region_of(zone: &str) -> &str {
-    let Some(short) = zone.strip_suffix(|letter: char| letter.is_ascii_lowercase()) else { return zone };
-    let short = short.strip_suffix('-').unwrap_or(short);
-    if short.ends_with(|digit: char| digit.is_ascii_digit()) { short } else { zone }
-}
-
 fn wrong(series: &[SpotSeries], found: String, remedy: &'static str) -> Error {
     let file = series.iter().map(|zone| zone.name.as_str()).collect::<Vec<_>>().join(", ");
     Error::SpotTrace { file, found, remedy }
@@ -95,6 +89,11 @@ fn wrong(series: &[SpotSeries], found: String, remedy: &'static str) -> Error {
 pub(super) fn listed_by_all(series: &[SpotSeries]) -> Vec<f64> {
     let of = |zone: &SpotSeries| if zone.price.is_none() { zone.list_price } else { None };
     series.iter().map(of).collect::<Option<Vec<f64>>>().unwrap_or_default()
+}
+
+/// Whether costs over zones are dollars that somebody pays: without prices a market counts in a unit of its own.
+pub(super) fn is_paid_in_dollars(series: &[SpotSeries]) -> bool {
+    series.iter().any(|zone| zone.price.is_some()) || !listed_by_all(series).is_empty()
 }
 
 impl Market {
@@ -499,7 +498,8 @@ pub(super) mod tests {
 
     #[test]
     fn regions_of_zones() {
-        let of = ["us-east-1a", "us-central1-a", "eastus", "local", "us-gov-west-1b"].map(region_of);
-        assert_eq!(of, ["us-east-1", "us-central1", "eastus", "local", "us-gov-west-1"]);
+        let of =
+            ["us-east-1a", "us-central1-a", "eastus", "local", "us-gov-west-1b", "eastus-1", "rack-1"].map(region_of);
+        assert_eq!(of, ["us-east-1", "us-central1", "eastus", "local", "us-gov-west-1", "eastus", "rack-1"]);
     }
 }

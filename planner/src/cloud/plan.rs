@@ -288,7 +288,9 @@ impl CloudPlanAnswer {
         let all_on_demand = CloudOnDemand::of((series, of_one), request, zones.as_ref());
         let used: Vec<&SpotSeries> = of_one.map_or_else(|| series.iter().collect(), |zone| vec![zone]);
         let mut notes = notes(series);
-        notes.extend(request.together.map(|together| moving(&together)));
+        if let Some(together) = &request.together {
+            notes.extend(moving(series, request, together)?);
+        }
         notes.extend(request.elastic.then(|| taking(request.need)));
         notes.extend(request.uncertain.as_ref().map(|work| work.promise(request.together.is_some())));
         let mut answer = Self {

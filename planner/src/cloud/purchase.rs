@@ -13,7 +13,7 @@ use tracecast_analytics::time::HOUR_MS;
 
 use super::availability::SpotSeries;
 use super::job::{Holding, JobRun};
-use super::market::listed_by_all;
+use super::market::is_paid_in_dollars;
 use super::request::CloudRequest;
 use super::zones_plan::ZonesNow;
 use crate::error::Result;
@@ -68,11 +68,23 @@ impl CloudOnDemand {
         request: &CloudRequest,
         zones: Option<&ZonesNow>,
     ) -> Self {
+        let usd_per_h = match zones {
+            // In the zone that is cheapest for all of the job, wherever the plan would go on-demand from what it holds now.
+            Some(now) if is_paid_in_dollars(series) => {
+                now.zones.iter().map(|zone| zone.on_demand_usd_per_h).min_by(f64::total_cmp)
+            }
+            Some(_) => None,
+            None => prices(series, zone, request, zones)[1],
+        };
+        Self::at(usd_per_h, request)
+    }
+
+    /// Of what is asked, at a price.
+    pub(super) fn at(usd_per_h: Option<f64>, request: &CloudRequest) -> Self {
         // As costs are: the mean over what an uncertain work may come to.
         let work_ms =
             request.uncertain.as_ref().map_or(request.work_ms as f64, |work| work.mean_done(work.top_ms() as f64));
         let instance_h = f64::from(request.need) * (work_ms + request.changeover_ms as f64) / HOUR_MS as f64;
-        let [_, usd_per_h] = prices(series, zone, request, zones);
         Self { instance_h, usd_per_h, cost_usd: usd_per_h.map(|usd| usd * instance_h) }
     }
 
@@ -101,7 +113,7 @@ fn prices(
 ) -> [Option<f64>; 2] {
     if let Some(now) = zones {
         // Without prices a market counts in dollars that nobody pays.
-        if series.iter().all(|zone| zone.price.is_none()) && listed_by_all(series).is_empty() {
+        if !is_paid_in_dollars(series) {
             return [None, None];
         }
         let of = |name: Option<&String>| now.zones.iter().find(|zone| Some(&zone.zone) == name);
@@ -230,7 +242,7 @@ impl CloudPurchases {
             table.rows.push(vec!["all".into(), blank(), blank(), blank(), dollars(cost), span(cost, 2).into()]);
         }
         table.note = Some(
-            "Hours on the later windows, priced as instances cost at the end of the data. Where no price is known there is no cost."
+            "Hours on the later windows, priced as instances cost at the end of the data, without egress. Where no price is known there is no cost. The share of all on-demand is at the prices of the windows, so times the dollars of all on-demand it need not be this cost."
                 .to_owned(),
         );
         table

@@ -28,10 +28,16 @@ impl CloudPlanAnswer {
         );
         report.summary = vec![self.action.clone()];
         report.summary.extend(self.price_turn.as_ref().map(CloudPriceTurn::in_words));
-        if let Some(best) = self.beside(self.chosen) {
+        if self.chosen == CloudPolicy::OnDemand {
+            report.summary.push(
+                "What was chosen is all on-demand itself, of which costs are told as shares: there is nothing to compare it with on the later windows."
+                    .to_owned(),
+            );
+        } else if let Some(best) = self.beside(self.chosen) {
             let cost = best.report_cost_ratio;
+            let what = if self.followed == self.chosen { "it" } else { self.chosen.in_words() };
             report.summary.push(format!(
-                "On {} after those it was chosen on it costs **{}** of all on-demand ({} to {}), and misses {}.",
+                "On {} after those it was chosen on {what} costs **{}** of all on-demand ({} to {}), and misses {}.",
                 format::counted(best.report_windows as u64, "window", "windows"),
                 format::percent(cost.value),
                 format::percent(cost.low),
