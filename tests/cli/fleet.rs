@@ -302,6 +302,25 @@ fn a_mix_that_saves_too_little_is_not_advised() {
     let (verdict, action) = said("25.0");
     assert_eq!(verdict, "nothing_better");
     assert_eq!(action, "**Change nothing**: at these prices all on demand is the cheapest mix for this load.");
+    // What stays is told with its cost, what is the same is not compared, and without commitments there is no table of their use.
+    let text = |offers: &str| {
+        let offers = folder.file("plain.toml", offers);
+        stdout(&tracecast(&["plan", "fleet", &jobs, "--prices", &offers, "--quiet"]))
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let told = text(&OFFERS.replace("10.0", "25.0"));
+    assert!(
+        told.contains("What stays is all on demand, for") && told.contains("nothing to compare on the later"),
+        "{told}"
+    );
+    assert!(told.contains("From which use on it is worth it"), "{told}");
+    let told = text("[[instance]]\nname = \"a\"\ngpu = \"V100\"\ngpus = 8\non_demand = 20.0\n");
+    assert!(
+        told.contains("neither reservations nor nodes to buy") && !told.contains("From which use on it is"),
+        "{told}"
+    );
 }
 
 #[test]

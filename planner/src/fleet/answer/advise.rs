@@ -127,6 +127,25 @@ impl FleetAnswer {
         format!("**Change nothing**: {why}.")
     }
 
+    /// What stays where nothing is to be changed, and what it costs, in a sentence.
+    pub(super) fn standing_in_words(&self) -> Option<String> {
+        let changes = matches!(self.verdict, FleetVerdict::Advised | FleetVerdict::ServesMore);
+        let cost = self.on_demand_per_month;
+        let none = if self.break_even.is_empty() {
+            " The offers have neither reservations nor nodes to buy, so there is no use from which on one would be worth it."
+        } else {
+            ""
+        };
+        (!changes).then(|| {
+            format!(
+                "What stays is all on demand, for **{} a month** on all weeks of the record ({} to {}).{none}",
+                self.money(cost.value),
+                self.money(cost.low),
+                self.money(cost.high)
+            )
+        })
+    }
+
     /// The same as every plan recommends; `None` where the mix is not advised.
     pub(super) fn recommend(&self) -> Option<Recommendation> {
         if self.verdict != FleetVerdict::Advised {

@@ -8,7 +8,7 @@ use tracecast_analytics::report::{
 use tracecast_analytics::time::to_the_minute;
 
 use super::super::rule::FleetRule;
-use super::{BoughtAs, FleetAnswer, FleetMixRow, months_in_words};
+use super::{BoughtAs, FleetAnswer, FleetMixRow, FleetVerdict, months_in_words};
 
 /// Curves of load that are drawn.
 const CURVES: usize = 4;
@@ -22,8 +22,10 @@ impl FleetAnswer {
         );
         report.summary = self.summary();
         report.notes.clone_from(&self.notes);
-        report.sections =
-            vec![self.mix_section(), self.tested(), self.break_even_section(), self.sensitivity_section()];
+        report.sections = vec![self.mix_section(), self.tested()];
+        // Where nothing can be committed to, no use of a commitment is worth it.
+        report.sections.extend((!self.break_even.is_empty()).then(|| self.break_even_section()));
+        report.sections.push(self.sensitivity_section());
         report.sections.extend((!self.stress.is_empty()).then(|| self.stress_section()));
         report.sections.extend(self.buying_section());
         report.sections.push(self.demand_section());
@@ -33,15 +35,23 @@ impl FleetAnswer {
     fn summary(&self) -> Vec<String> {
         let held = &self.held_out;
         let mut said = vec![self.action.clone()];
-        said.push(format!(
+        said.extend(self.standing_in_words());
+        let nothing_better = self.verdict == FleetVerdict::NothingBetter;
+        said.extend((!nothing_better).then(|| format!(
             "The mix to come costs **{} a month** ({} to {} over resampled weeks or days), where all on demand costs {}.",
             self.money(self.cost_per_month.value),
             self.money(self.cost_per_month.low),
             self.money(self.cost_per_month.high),
             self.money(self.on_demand_per_month.value)
-        ));
+        )));
         let rule = |by: FleetRule| self.rule(by);
-        if let (Some(mix), Some(free), Some(naive)) =
+        let costs = |by: FleetRule| rule(by).map(|rule| rule.cost_per_month);
+        if nothing_better && costs(FleetRule::Mix) == costs(FleetRule::OnDemand) {
+            said.push(
+                "The mix that was chosen before the split is all on demand too, so there is nothing to compare on the later windows."
+                    .to_owned(),
+            );
+        } else if let (Some(mix), Some(free), Some(naive)) =
             (rule(FleetRule::Mix), rule(FleetRule::Uncommitted), rule(FleetRule::Newsvendor))
         {
             said.push(format!(
