@@ -203,6 +203,8 @@ pub struct ServingHeldOut {
     pub best: ServingPolicy,
     /// What it is told against.
     pub against: ServingPolicy,
+    /// Constant numbers of replicas that were tried there, where one of them was chosen: the fewest and the most.
+    pub constants_tried: Option<[u32; 2]>,
     /// What it saved of that on the later half, a share of its cost.
     pub saving: IntervalEstimate,
     /// The same, money or hours of replicas in an hour.
@@ -243,6 +245,8 @@ pub struct ServingAhead {
     pub hedge: Option<SpotHedge>,
     /// The setting in words.
     pub setting: String,
+    /// Constant numbers of replicas that were tried on the whole log, where it is one of them: the fewest and the most.
+    pub constants_tried: Option<[u32; 2]>,
     /// Whether it keeps the target with its reserve on the whole log.
     pub kept: bool,
     /// How loads are counted.

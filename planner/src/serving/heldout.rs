@@ -11,7 +11,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::choose::{
-    ChoosingIn, ChosenSetting, Finalist, ServingCase, ServingScore, Span, TriedSettings, grown, most_for_safety, safest,
+    ChoosingIn, ChosenSetting, Finalist, ScalingSetting, ServingCase, ServingScore, Span, TriedSettings, grown,
+    most_for_safety, safest,
 };
 use super::optimum::{Hindsight, bound_s};
 use super::rule::{ServingLoad, ServingRule, SpotHedge};
@@ -146,6 +147,8 @@ pub struct ServingTest {
     pub policies: Vec<TestedPolicy>,
     /// The one that is taken of those that can be advised, by the earlier half.
     pub best: ServingPolicy,
+    /// Constants that were tried, where that is one of them: the fewest and the most replicas.
+    pub constants_tried: Option<[u32; 2]>,
     /// Loads as they were known at the split.
     pub load: ServingLoad,
     /// Replicas that are up at the beginning.
@@ -173,6 +176,17 @@ impl ServingChoice {
     /// A policy.
     pub fn policy(&self, by: ServingPolicy) -> Option<&ChosenSetting> {
         self.by.iter().find(|of| of.0 == by).map(|of| &of.1)
+    }
+
+    /// The fewest and the most replicas of the constants that were tried, where `by` is a constant that kept the target: fewer than these do not keep it.
+    pub fn constants_tried(&self, by: ServingPolicy) -> Option<[u32; 2]> {
+        let kept = by == ServingPolicy::Constant && self.policy(by).is_some_and(|chosen| chosen.kept);
+        let tried = ServingCase::constant_settings(self.initial);
+        let replicas = |setting: Option<&ScalingSetting>| match setting {
+            Some((ServingRule::Constant { replicas }, _)) => *replicas,
+            _ => self.initial,
+        };
+        kept.then(|| [replicas(tried.first()), replicas(tried.last())])
     }
 }
 
@@ -345,7 +359,8 @@ pub fn test(case: &ServingCase<'_>, split: &ServingSplit) -> ServingTest {
         });
     }
     let bound_h = bound_s(case.requests, case.service, case.target, split.later()) / 3600.0;
-    ServingTest { policies, best, load: choice.load, initial: choice.initial, hindsight, bound_h }
+    let constants_tried = choice.constants_tried(best);
+    ServingTest { policies, best, constants_tried, load: choice.load, initial: choice.initial, hindsight, bound_h }
 }
 
 impl ServingTest {

@@ -92,7 +92,7 @@ impl ServingAnswer {
                     ServingPolicy::Forecast => "Scale by a forecast of the load",
                     ServingPolicy::Reactive => "Scale on the requests in flight",
                     ServingPolicy::Spot => "Run the replicas on spot, with on-demand behind them",
-                    _ => "Keep the number of replicas constant",
+                    _ => return format!("{}{}", self.constant_in_words(), self.price_of_keeping()),
                 };
                 return format!(
                     "**{what}**: {}. At the end of the log that is {}.{}",
@@ -155,6 +155,63 @@ impl ServingAnswer {
             _ => "",
         };
         format!("**Change nothing**: {why}.{hint}")
+    }
+
+    /// A constant number that is advised: which is set, which was tested, and which were tried for both.
+    fn constant_in_words(&self) -> String {
+        let (held, ahead) = (&self.held_out, &self.ahead);
+        let tried = |tried: Option<[u32; 2]>| match tried {
+            Some([fewest, most]) => format!(" from the numbers {fewest} to {most}"),
+            None => String::new(),
+        };
+        let tested = self.policy(held.best).map_or("", |row| row.setting.as_str());
+        format!(
+            "**Keep the number of replicas constant**: {}, chosen on the whole log{}. Tested on the later half was {tested}, chosen in the same way on the earlier half{}.",
+            ahead.setting,
+            tried(ahead.constants_tried),
+            tried(held.constants_tried)
+        )
+    }
+
+    /// Rules that look at no later request, kept the target on the later half and cost less there than the constant number that is advised, in a sentence; nothing where another policy is.
+    pub(super) fn cheaper_in_words(&self) -> Option<String> {
+        let held = &self.held_out;
+        let best = self.policy(held.best).filter(|_| self.is_advised() && held.best == ServingPolicy::Constant)?;
+        let known = [ServingPolicy::ReactiveMatched, ServingPolicy::Hindsight];
+        let cheaper: Vec<String> = held
+            .by
+            .iter()
+            .filter(|row| row.by != held.best && !known.contains(&row.by))
+            .filter(|row| row.keeps && row.later.cost < best.later.cost)
+            .map(|row| {
+                format!(
+                    "{} ({} in time for {})",
+                    row.what,
+                    format::percent(row.later.attained),
+                    self.amount(row.later.cost)
+                )
+            })
+            .collect();
+        Some(if cheaper.is_empty() {
+            "No other rule that knows the past alone kept the target on the later half for less.".to_owned()
+        } else {
+            format!(
+                "Cheaper on the later half, with the target kept: {}. What is advised was chosen before that half was looked at.",
+                cheaper.join("; ")
+            )
+        })
+    }
+
+    /// What stays where nothing is to be changed, and what it costs, in a sentence; nothing where something is advised.
+    pub(super) fn standing_in_words(&self) -> Option<String> {
+        let row = self.policy(self.held_out.against).filter(|_| !self.is_advised())?;
+        Some(format!(
+            "What runs today stays; the policy “{}” ({}) stands for it here: {} an hour on the later half, with {} in time.",
+            row.what,
+            row.setting,
+            self.amount(row.later.cost / self.later_hours()),
+            format::percent(row.later.attained)
+        ))
     }
 
     /// What could be promised instead, where nothing keeps the target.

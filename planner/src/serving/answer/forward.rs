@@ -49,6 +49,7 @@ pub(super) fn ahead(
         rule: chosen.rule,
         hedge: chosen.hedge,
         setting: setting(&chosen.rule, chosen.hedge, case.slot_us),
+        constants_tried: choice.constants_tried(by),
         kept: chosen.kept && chosen.as_good,
         load: choice.load,
         load_now: now.sum::<f64>() / last as f64,

@@ -47,7 +47,9 @@ impl ServingAnswer {
 
     fn summary(&self) -> Vec<String> {
         let held = &self.held_out;
-        let mut said = vec![self.action.clone(), format!("Promised: {}.", self.promise())];
+        let mut said = vec![self.action.clone()];
+        said.extend(self.standing_in_words());
+        said.push(format!("Promised: {}.", self.promise()));
         let told = |by: ServingPolicy| {
             self.policy(by).map(|row| {
                 format!(
@@ -78,6 +80,7 @@ impl ServingAnswer {
             held.interval,
             self.amount(held.bound_cost)
         ));
+        said.extend(self.cheaper_in_words());
         said.push(self.grown_in_words());
         said.extend(self.windows_in_words());
         if let Some(recommendation) = &self.recommendation {

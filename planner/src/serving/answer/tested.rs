@@ -100,6 +100,7 @@ pub(super) fn held_out(
         by: tested.policies.iter().map(row).collect(),
         best: tested.best,
         against,
+        constants_tried: tested.constants_tried,
         saving,
         saving_per_h,
         more_in_time,
