@@ -4,8 +4,8 @@
     tracecast backtest interference our-pairs/pairs.csv --profiles our-pairs/profiles.csv
 
 Common training and inference loops run alone, in pairs, in larger groups where that is asked for, and beside loads of
-one resource; `datasets/README.md` says what the files hold. The same command again goes on where an earlier one was interrupted. Exit codes: 0 done, 1 failed,
-2 wrong usage, 130 or 143 interrupted (what was measured is kept).
+one resource; `datasets/README.md` says what the files hold. The same command again goes on where an earlier one was
+interrupted. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 or 143 interrupted (what was measured is kept).
 """
 
 from __future__ import annotations

@@ -35,6 +35,7 @@ STUDENT95 = (
 NORMAL95 = 1.6449
 # `tracecast` takes a speed above this for a mistake in units.
 FASTEST = 10.0
+# As many as a group has jobs at most.
 SIDES = "abcdefghijklmnop"
 MODES = {"time-slicing": "time slicing", "mps": "MPS", "mig": "MIG"}
 

@@ -73,7 +73,8 @@ impl ScalingModel {
                     None => (points.get(points.len() - 2)?, last),
                 };
                 let slope = (high.1 / low.1).ln() / (f64::from(high.0) / f64::from(low.0)).ln();
-                Some(low.1 * (n / f64::from(low.0)).powf(slope))
+                // Rates that fall or rise beyond all sense stay numbers.
+                Some((low.1 * (n / f64::from(low.0)).powf(slope)).clamp(f64::MIN_POSITIVE, f64::MAX))
             }
             Self::Share => {
                 let (a, b) = share(points);
@@ -496,6 +497,15 @@ pub(super) mod tests {
         assert_eq!((of_b.jobs().len(), of_b.points("v", "a (batch 1)").len()), (2, 0));
         let ends = of_b.ends();
         assert_eq!(ends.points("v", "b (batch 2)").iter().map(|point| point.0).collect::<Vec<_>>(), [1, 8]);
+    }
+
+    /// Found by a draw: the line through 47 and 49 GPUs, carried on to one, is infinite.
+    #[test]
+    fn a_steep_line_stays_a_number() {
+        for rates in [[6.35, 0.001], [0.001, 6.35]] {
+            let found = ScalingModel::Between.rate(&[(47, rates[0]), (49, rates[1])], 1).unwrap();
+            assert!(found.is_finite() && found > 0.0, "{found}");
+        }
     }
 
     proptest! {

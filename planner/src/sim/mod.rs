@@ -38,7 +38,7 @@
 //! waits, under that placement); estimates outlived (under the backfill scans). After all events of the instant comes one *decision* for the pool,
 //! if a decision is due: without [`Policy::interval_ms`] after every instant that had an event; with an interval *I* only at
 //! multiples of *I*, from the first multiple at or after an event, and at every further multiple while jobs wait and anything runs or
-//! is to come (or, under limits of usage, while a job waits for usage to decay: see [`limit`]), and at the next multiple after a decision in which a job was stopped, whatever runs or is to come. (What was to happen to a job that has stopped since is not to come: its end, that it outlives its estimate, or that its grace is over.) A job of length zero that is started ends at the same instant, after the decision, and another decision follows.
+//! is to come (or, under limits of usage, while a job waits for usage to decay: see [`limit`]), and, under limits, at the next multiple after a decision in which a job was stopped, whatever runs or is to come. (What was to happen to a job that has stopped since is not to come: its end, that it outlives its estimate, or that its grace is over.) A job of length zero that is started ends at the same instant, after the decision, and another decision follows.
 //!
 //! * **Size.** A group of nodes has a schedule of sizes. To shrink, nodes leave: those with the fewest busy GPUs first, of
 //!   equals the highest index. A busy node that leaves *drains*: it takes nothing new and is gone when its last job ends.

@@ -286,7 +286,7 @@ fn measured_again(all: &[MeasuredAgain]) -> (String, Section) {
     }
     let told = all.iter().filter_map(|one| Some(format!("on {} {}", one.gpu_type, format::float(one.apart?, 3))));
     let finding = format!(
-        "Distance of two measurements of one speed, on average: {}. A forecast that misses by no more may be as good as can be seen.",
+        "Distance of two measurements of one speed, on average: {}. A perfect forecast would still miss one of them by about 0.7 of that, if both vary alike.",
         told.collect::<Vec<_>>().join(", ")
     );
     let section = Section::new("again", "The same pairs measured again")
@@ -357,7 +357,7 @@ fn on_groups(test: &GroupTest) -> Section {
     };
     let reach = test.all_reach_low.map_or_else(String::new, |share| {
         format!(
-            " In {} of those that fit, every job reached the speed that all reach with a chance of 90 %.",
+            " In {} of the forecasts of those that fit, every job reached the speed that all reach with a chance of 90 %.",
             format::percent(share)
         )
     });

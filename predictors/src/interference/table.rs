@@ -240,6 +240,11 @@ pub(crate) fn distinct(places: impl IntoIterator<Item = usize>) -> Vec<usize> {
     once.into_iter().collect()
 }
 
+/// The name at a place; empty where there is none.
+pub(super) fn name_at(names: &[String], place: usize) -> &str {
+    names.get(place).map_or("", String::as_str)
+}
+
 /// The place of a name, which is added if it is new.
 fn place(names: &mut Vec<String>, name: &str) -> usize {
     names.iter().position(|known| known == name).unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! The same pairs measured again: how far apart two measurements are, which bounds what any forecast can be seen to miss by.
+//! The same pairs measured again: how far apart two measurements are. A perfect forecast would still miss one of them, by about 1 / √2 of that distance if both vary alike.
 //!
 //! O(pairs). Worked number: 0.80 and 0.50 the first time, 0.76 and 0.52 the second: two speeds, 0.03 apart on average.
 
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tracecast_analytics::stats::{quantile, sum};
 
-use super::super::table::{SharingTable, Speeds};
+use super::super::table::{SharingTable, Speeds, name_at};
 
 /// Two measurements of the same pairs on one GPU type.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
@@ -26,15 +26,11 @@ pub struct MeasuredAgain {
     pub apart_by_job: BTreeMap<String, f64>,
 }
 
-fn name(names: &[String], place: usize) -> &str {
-    names.get(place).map_or("", String::as_str)
-}
-
 /// The speeds of each pair by the names of its GPU type and of both jobs. A table in order has these in order.
 fn named(table: &SharingTable) -> BTreeMap<[&str; 3], Option<Speeds>> {
-    let job = |place| name(table.jobs(), place);
+    let job = |place| name_at(table.jobs(), place);
     let pairs = table.pairs().iter();
-    pairs.map(|pair| ([name(table.gpu_types(), pair.gpu), job(pair.a), job(pair.b)], pair.speeds)).collect()
+    pairs.map(|pair| ([name_at(table.gpu_types(), pair.gpu), job(pair.a), job(pair.b)], pair.speeds)).collect()
 }
 
 /// Compares two tables, both in order, GPU type by GPU type. What is in one alone is passed over.

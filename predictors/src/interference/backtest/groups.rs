@@ -26,7 +26,7 @@ use tracecast_analytics::stats::sum;
 use super::super::groups::MeasuredGroup;
 use super::super::predictor::{Basis, GroupForecast, SharingJob, SharingPredictor};
 use super::super::score::{SpeedAndTruth, speeds};
-use super::super::table::{Quantity, SharingTable, distinct};
+use super::super::table::{Quantity, SharingTable, distinct, name_at};
 use crate::error::Result;
 use crate::score::{Pinball, brier};
 use crate::watch::{self, Watch};
@@ -77,11 +77,11 @@ pub struct GroupTest {
     pub did_not_fit: usize,
     /// Groups that are not scored, as some couple of theirs was not measured, or a family of theirs cannot be left out.
     pub not_scored: usize,
-    /// Share of the groups that fit of which every job reached the speed that all should reach with a chance of 90 %.
+    /// Share of the forecasts of groups that fit of which every job reached the speed that all should reach with a chance of 90 %. With a family left out, there is one forecast for each family of a group.
     pub all_reach_low: Option<f64>,
-    /// Mean forecast chance that a group does not fit.
+    /// Mean forecast chance that a group does not fit, each forecast counted.
     pub oom_forecast: Option<f64>,
-    /// Brier score of that chance.
+    /// Brier score of that chance, each forecast counted.
     pub oom_brier: Option<f64>,
     /// The ways: the predictor first.
     pub ways: Vec<GroupScore>,
@@ -99,14 +99,13 @@ struct Said {
 
 /// What a predictor and the rules beside it say of a group.
 fn said(predictor: &SharingPredictor, table: &SharingTable, group: &MeasuredGroup) -> Said {
-    let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
-    let gpu_type = name(table.gpu_types(), group.gpu);
-    let jobs: Vec<SharingJob> = group.jobs.iter().map(|job| SharingJob::new(name(table.jobs(), *job))).collect();
-    let (told, basis) = predictor.group(&gpu_type, &jobs);
+    let gpu_type = name_at(table.gpu_types(), group.gpu);
+    let jobs: Vec<SharingJob> = group.jobs.iter().map(|job| SharingJob::new(name_at(table.jobs(), *job))).collect();
+    let (told, basis) = predictor.group(gpu_type, &jobs);
     let mut beside: Vec<Vec<f64>> = vec![Vec::new(); jobs.len()];
     for (i, a) in jobs.iter().enumerate() {
         for (j, b) in jobs.iter().enumerate().skip(i + 1) {
-            let (couple, _) = predictor.pair(&gpu_type, a, b);
+            let (couple, _) = predictor.pair(gpu_type, a, b);
             for (at, speed) in [(i, couple.a.mean), (j, couple.b.mean)] {
                 if let Some(slot) = beside.get_mut(at) {
                     slot.push(speed);
@@ -137,9 +136,17 @@ struct Scored {
     ways: Vec<(&'static str, Vec<(usize, SpeedAndTruth)>)>,
     reached: Vec<bool>,
     memory: Vec<(f64, bool)>,
+    groups: usize,
+    did_not_fit: usize,
 }
 
 impl Scored {
+    /// Counts a group, once, however many forecasts there are of it.
+    fn count(&mut self, group: &MeasuredGroup) {
+        self.groups += 1;
+        self.did_not_fit += usize::from(group.speeds.is_none());
+    }
+
     /// Adds what was said of the jobs of a group that `counts` takes.
     fn add(&mut self, said: &Said, group: &MeasuredGroup, counts: impl Fn(usize) -> bool) {
         self.memory.push((said.told.out_of_memory, group.speeds.is_none()));
@@ -163,7 +170,7 @@ impl Scored {
     }
 
     /// The test of some groups of a GPU type.
-    fn test(self, gpu_type: &str, couples: CouplesKnown, groups: &[&MeasuredGroup], scored: usize) -> GroupTest {
+    fn test(self, gpu_type: &str, couples: CouplesKnown, all: usize) -> GroupTest {
         let reached = self.reached.iter().filter(|all| **all).count();
         let chances: Vec<f64> = self.memory.iter().map(|(chance, _)| *chance).collect();
         // The rule of utilisation is shown only where it says something of all.
@@ -172,9 +179,9 @@ impl Scored {
         GroupTest {
             gpu_type: gpu_type.to_owned(),
             couples,
-            groups: scored,
-            did_not_fit: groups.iter().filter(|group| group.speeds.is_none()).count(),
-            not_scored: groups.len() - scored,
+            groups: self.groups,
+            did_not_fit: self.did_not_fit,
+            not_scored: all - self.groups,
             all_reach_low: sum::share(reached as f64, self.reached.len() as f64),
             oom_forecast: sum::mean(&chances),
             oom_brier: brier(&self.memory),
@@ -226,26 +233,28 @@ pub fn groups(table: &SharingTable, groups: &[MeasuredGroup], seed: u64, watch: 
     let mut tests = Vec::new();
     for gpu in distinct(groups.iter().map(|group| group.gpu)) {
         let here: Vec<&MeasuredGroup> = groups.iter().filter(|group| group.gpu == gpu).collect();
-        let gpu_type = table.gpu_types().get(gpu).map_or("", String::as_str);
-        let (mut composed, mut count) = (Scored::default(), 0);
+        let gpu_type = name_at(table.gpu_types(), gpu);
+        let mut composed = Scored::default();
         for group in &here {
             let said = said(&whole, table, group);
             if said.basis == Basis::Measured {
                 composed.add(&said, group, |_| true);
-                count += 1;
+                composed.count(group);
             }
         }
-        tests.push(composed.test(gpu_type, CouplesKnown::Measured, &here, count));
-        let (mut forecast, mut count) = (Scored::default(), 0);
+        tests.push(composed.test(gpu_type, CouplesKnown::Measured, here.len()));
+        let mut forecast = Scored::default();
         for group in &here {
             let is_in = |family: usize| group.jobs.iter().any(|job| table.family(*job) == family);
             let own: Vec<&(usize, SharingPredictor)> = without.iter().filter(|(family, _)| is_in(*family)).collect();
-            count += usize::from(!own.is_empty());
+            if !own.is_empty() {
+                forecast.count(group);
+            }
             for (family, predictor) in own {
                 forecast.add(&said(predictor, table, group), group, |job| table.family(job) == *family);
             }
         }
-        tests.push(forecast.test(gpu_type, CouplesKnown::FamilyLeftOut, &here, count));
+        tests.push(forecast.test(gpu_type, CouplesKnown::FamilyLeftOut, here.len()));
     }
     Ok(tests.into_iter().filter(|test| test.groups > 0).collect())
 }
@@ -313,11 +322,13 @@ mod tests {
         few.add_pairs(pairs);
         let measured = [
             MeasuredGroup { gpu: 0, jobs: vec![0, 2, 4], speeds: Some(vec![0.4; 3]) },
+            MeasuredGroup { gpu: 0, jobs: vec![0, 2, 5], speeds: None },
             MeasuredGroup { gpu: 0, jobs: vec![1, 3, 4], speeds: None },
         ];
         let tests = groups(&few, &measured, 1, &()).unwrap();
-        assert_eq!((tests[0].groups, tests[0].not_scored, tests[0].did_not_fit), (1, 1, 1));
+        assert_eq!((tests[0].groups, tests[0].not_scored, tests[0].did_not_fit), (1, 2, 1));
         assert!(tests[0].ways.is_empty() && tests[0].all_reach_low.is_none() && tests[0].oom_brier.is_some());
-        assert_eq!((tests[1].groups, tests[1].not_scored, tests[1].ways[0].speeds), (2, 0, 3));
+        assert_eq!((tests[1].groups, tests[1].not_scored, tests[1].did_not_fit), (3, 0, 2));
+        assert_eq!(tests[1].ways[0].speeds, 3);
     }
 }

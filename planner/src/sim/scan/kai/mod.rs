@@ -75,8 +75,10 @@ impl<'a> Run<'a> {
         let mut lines = self.take_lines(true);
         self.allocate(&mut shares, &mut lines)?;
         let mut wake: Option<i64> = None;
-        if stops && !lines.is_empty() {
-            let Some(shares) = shares.or_else(|| self.shares()) else { return Ok(()) };
+        if stops
+            && !lines.is_empty()
+            && let Some(shares) = shares.or_else(|| self.shares())
+        {
             for stage in [Stage::Reclaim, Stage::Preempt] {
                 self.stop_for(stage, &shares, &mut lines, &mut wake)?;
             }
@@ -118,7 +120,7 @@ impl<'a> Run<'a> {
             // Nothing is given back before the end, so that who cannot start now cannot later.
             let next = match self.refuse_who_cannot_start(lines, &mut passed, &mut asked) {
                 Open::Nobody => break,
-                // Where all that are open lie in one leaf, so does who is next, in its order, whatever stands where.
+                // Where all that are open lie in one leaf, so does who is next, in its order, whatever stands where. Lines only close within a cycle: the order of the queues is not asked for any more, and need not be kept.
                 Open::Leaf(head) => head,
                 Open::Leaves => {
                     if shares.is_none() {
