@@ -11,9 +11,9 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::schema::JobRow;
 use tracecast_planner::capacity::faults::CheckpointCosts;
+use tracecast_planner::fleet::commit::{levels, solve};
 use tracecast_planner::fleet::demand::{DemandTimes, FleetJobs, Flexible};
 use tracecast_planner::fleet::offers::FleetOffers;
-use tracecast_planner::fleet::programme::{levels, solve};
 use tracecast_planner::fleet::supply::{FleetSupply, SupplyOptions};
 
 const JOBS: usize = 100_000;
@@ -87,7 +87,7 @@ fn mix(bencher: divan::Bencher<'_, '_>) {
             solve(&supply, &levels(&supply, demand.hours.iter().copied()))
         };
         let found: Vec<_> = offers.pools.iter().zip(&demand).map(cost).collect();
-        let gap = found.iter().map(tracecast_planner::fleet::programme::FleetMix::gap).fold(0.0, f64::max);
+        let gap = found.iter().map(tracecast_planner::fleet::commit::FleetMix::gap).fold(0.0, f64::max);
         assert!(gap < 1e-2, "{gap}");
         gap
     });

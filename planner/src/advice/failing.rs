@@ -83,7 +83,14 @@ pub fn look(trace: &Trace) -> Result<(Option<Recommendation>, String), String> {
         .collect();
     jobs.sort_by_key(|job| (job.submit, job.row));
     if !jobs.iter().any(|job| job.failed) {
-        return Err("No job of a known user is recorded as failed.".to_owned());
+        let failed = (0..facts.len()).filter(|row| failure(facts.state(*row))).count();
+        return Err(match failed {
+            0 => "No job is recorded as failed.".to_owned(),
+            failed => format!(
+                "Of the {} that failed none has a user, GPU time, a submission and an end that are all known, so rows of failures cannot be told.",
+                format::counted(failed as u64, "job", "jobs")
+            ),
+        });
     }
     let half = jobs.len() / 2;
     let split = jobs.get(half).map_or(i64::MAX, |job| job.submit);

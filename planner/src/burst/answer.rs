@@ -26,7 +26,7 @@ use crate::fleet::answer::BoughtAs;
 use crate::fleet::demand::{DemandTimes, FleetJobs, Flexible};
 use crate::fleet::offers::FleetOffers;
 use crate::fleet::predicted::{predictions, within_twice};
-use crate::fleet::window::{FleetSplit, whole};
+use crate::fleet::window::FleetSplit;
 use crate::plan::Recommendation;
 use crate::plan::interval::average;
 use crate::replay::compare::IntervalEstimate;
@@ -388,7 +388,7 @@ impl BurstAnswer {
         let case = BurstCase { jobs: &jobs, offers, predicted_s: &predicted_s, terms };
         let tested = case.test(&supplies, &split)?;
         let zone = Zone::named(&trace.zone)?;
-        let (begins_ms, _) = whole(&split.before);
+        let (begins_ms, _) = span;
         let day = |ms: i64| trace.moment(&zone, ms, begins_ms);
         let gpus: Vec<(String, f64)> = supplies
             .iter()

@@ -26,7 +26,7 @@ use super::search::WaitTarget;
 use crate::error::{Error, Result};
 use crate::plan::Recommendation;
 use crate::replay::fidelity::Fidelity;
-use crate::replay::growth::Growth;
+use crate::replay::growth::{Growth, OverDraws};
 use crate::replay::input::Loaded;
 use crate::sim::{Policy, simulate};
 
@@ -70,12 +70,17 @@ pub struct GrownBy {
     pub teams: Vec<String>,
     /// Draws.
     pub draws: u64,
+    /// GPU time asked for in the draws over that of the record, teams included: users with few weeks get more or less than was asked.
+    pub gpu_time_ratio: Option<OverDraws>,
 }
 
 impl GrownBy {
-    fn of(growth: &Growth) -> Self {
+    fn of(growth: &Growth, record: &Workload, draws: &[Workload]) -> Self {
         let teams = growth.teams().iter().map(|team| team.name.clone()).collect();
-        Self { factor: growth.factor(), teams, draws: growth.draws() }
+        let asked = record.asked_gpu_s();
+        let ratios: Vec<f64> = draws.iter().map(|draw| draw.asked_gpu_s() / asked).collect();
+        let gpu_time_ratio = OverDraws::of(&ratios).filter(|_| asked > 0.0);
+        Self { factor: growth.factor(), teams, draws: growth.draws(), gpu_time_ratio }
     }
 }
 
@@ -84,9 +89,9 @@ impl GrownBy {
 pub struct NodeInterval {
     /// Fewest that keep the target; under growth the median over draws.
     pub value: u32,
-    /// Fewest that keep it in 2.5 % of resampled days or weeks; under growth the least of the draws. None with fewer than seven days, or if no number does.
+    /// Fewest that keep it in 2.5 % of resampled days or weeks; under growth in so many of those of all draws together. None with fewer than seven days, or if no number does.
     pub low: Option<u32>,
-    /// Fewest that keep it in 97.5 % of them; under growth the greatest of the draws. None with fewer than seven days, or if no number does.
+    /// Fewest that keep it in 97.5 % of them; under growth in so many of those of all draws together. None with fewer than seven days, or if no number does.
     pub high: Option<u32>,
 }
 
@@ -370,7 +375,9 @@ impl CapacityAnswer {
                     .to_owned(),
             ));
         }
-        let parts = forward::size(loaded, with, request.growth.as_ref(), (&windows, end), done)?;
+        let growth = request.growth.as_ref();
+        let draws = forward::draws(loaded, growth)?;
+        let parts = forward::size(loaded, with, (&draws, growth), (&windows, end), done)?;
         let in_all = NodesInAll {
             now: parts.iter().map(|part| u64::from(part.part.nodes())).sum(),
             needed: parts.iter().filter_map(|part| part.needed).map(|needed| u64::from(needed.value)).sum(),
@@ -411,7 +418,7 @@ impl CapacityAnswer {
             },
             policy: request.policy.describe(),
             resource: loaded.resource,
-            growth: request.growth.as_ref().map(GrownBy::of),
+            growth: growth.map(|growth| GrownBy::of(growth, &loaded.workload, &draws)),
             fidelity,
             nodes: parts.iter().flat_map(|part| row::types(part, request.growth.is_some())).collect(),
             in_all: NodesInAll { needed_in_one_pool, ..in_all },

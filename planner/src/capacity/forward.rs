@@ -1,7 +1,8 @@
 //! The nodes from now on: each part sized on all that is known, and what other numbers of nodes would do.
 //!
 //! Without growth the jobs are those of the record and the interval is that of the [search](super::search). With growth (`--scale`, `--add`) every draw
-//! is sized so; the number is the median over draws, and the interval from the lowest end to the highest. Work that only grows needs no less than the record: its number and its ends are
+//! is sized so; the number is the median over draws, and the ends are the fewest nodes that keep the target in 2.5 % and in 97.5 % of the days drawn anew of all draws together, so that more draws do not
+//! widen the interval. Work that only grows needs no less than the record: its number and its ends are
 //! never below those without growth, which a draw of other weeks may be by chance.
 //!
 //! ```text
@@ -23,7 +24,7 @@ use super::growth::{BreakFactor, breaks_at};
 use super::heldout::{TestedWindow, has_failed, longer_share, mean_wait_s, recommended, warmed_up};
 use super::part::Part;
 use super::rule::AskedFor;
-use super::search::{FEWEST_OF_CLASS, MAY_WAIT, Needed, Search, SizedReplay, WaitTarget, nearest_rank_s};
+use super::search::{BOUNDS, FEWEST_OF_CLASS, MAY_WAIT, Needed, Search, SizedReplay, WaitTarget, nearest_rank_s};
 use crate::error::Result;
 use crate::replay::growth::Growth;
 use crate::replay::input::Loaded;
@@ -102,20 +103,19 @@ pub(super) fn draws(loaded: &Loaded, growth: Option<&Growth>) -> Result<Vec<Work
     }
 }
 
-/// Sizes every part. `done` is called after each.
+/// Sizes every part for the jobs of all draws. `done` is called after each.
 pub(super) fn size(
     loaded: &Loaded,
     with: (&Policy, &WaitTarget),
-    growth: Option<&Growth>,
+    (draws, growth): (&[Workload], Option<&Growth>),
     (windows, end): (&[TestedWindow], i64),
     done: &(dyn Fn() + Sync),
 ) -> Result<Vec<SizedPart>> {
-    let draws = draws(loaded, growth)?;
     let parts = Part::all(&loaded.cluster, end);
     let sized: Result<Vec<SizedPart>> = parts
         .into_par_iter()
         .map(|part| {
-            let found = size_part(part, (&loaded.workload, &draws, growth), with, (windows, end));
+            let found = size_part(part, (&loaded.workload, draws, growth), with, (windows, end));
             done();
             found
         })
@@ -191,7 +191,7 @@ fn size_part(
     Ok(SizedPart { jobs: jobs as u64, impossible, needed, recommended, breaks, theory, broken, replays, part })
 }
 
-/// Over draws the median, the lowest end and the highest; of one record, its own interval.
+/// Over draws the median, and the ends of the days drawn anew of all of them together; of one record, its own interval.
 fn needed(searches: &mut [Search<'_>], guess: u32) -> Result<Option<Needed>> {
     if let [one] = searches {
         return one.needed(guess);
@@ -200,14 +200,38 @@ fn needed(searches: &mut [Search<'_>], guess: u32) -> Result<Option<Needed>> {
     let Some(mut found) = found.into_iter().collect::<Option<Vec<Needed>>>() else { return Ok(None) };
     found.sort_unstable_by_key(|needed| needed.value);
     let Some(middle) = found.get(found.len() / 2) else { return Ok(None) };
-    let ends = |of: &dyn Fn(&Needed) -> Option<u32>| found.iter().map(of).collect::<Option<Vec<u32>>>();
+    let ends = |of: &dyn Fn(&Needed) -> Option<u32>| -> Option<(u32, u32)> {
+        let ends = found.iter().map(of).collect::<Option<Vec<u32>>>()?;
+        Some((*ends.iter().min()?, *ends.iter().max()?))
+    };
+    // Between the ends of the single draws lie those of all together.
+    let mut end = |between: Option<(u32, u32)>, share: f64| match between {
+        Some(between) => kept_together(searches, share, between).map(Some),
+        None => Ok(None),
+    };
+    let low = end(ends(&|needed| needed.low), BOUNDS.0)?;
+    let high = end(ends(&|needed| needed.high), BOUNDS.1)?;
     Ok(Some(Needed {
         value: middle.value,
-        low: ends(&|needed| needed.low).and_then(|ends| ends.into_iter().min()),
-        high: ends(&|needed| needed.high).and_then(|ends| ends.into_iter().max()),
+        low: low.map(|low| low.min(middle.value)),
+        high: high.map(|high| high.max(middle.value)),
         uneven: found.iter().any(|needed| needed.uneven),
         blocks: found.iter().map(|needed| needed.blocks).min().unwrap_or(0),
     }))
+}
+
+/// The fewest nodes of some that keep the target in a share of the days drawn anew of all draws together. O(draws × log nodes) replays.
+fn kept_together(searches: &mut [Search<'_>], share: f64, (mut from, mut to): (u32, u32)) -> Result<u32> {
+    while from < to {
+        let middle = from.midpoint(to);
+        let mut kept = 0.0;
+        for search in &mut *searches {
+            kept += search.with(middle)?.kept_share;
+        }
+        // The sum of shares is a sum of whole thousandths, but for what floats make of it.
+        if kept + 1e-9 >= share * searches.len() as f64 { to = middle } else { from = middle + 1 }
+    }
+    Ok(to)
 }
 
 /// Classes whose 95 % wait is longer than their target.

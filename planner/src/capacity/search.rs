@@ -36,7 +36,7 @@ const FEWEST_WEEKS: i64 = 8;
 /// Fewest blocks that are drawn: of fewer days there is no interval.
 pub const FEWEST_BLOCKS: usize = 7;
 /// Shares of the draws that bound the interval.
-const BOUNDS: (f64, f64) = (0.025, 0.975);
+pub(super) const BOUNDS: (f64, f64) = (0.025, 0.975);
 /// Numbers above the needed one that must be enough, too.
 pub(super) const STEADY: u32 = 2;
 /// All jobs, and each size class.

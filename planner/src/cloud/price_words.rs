@@ -27,7 +27,7 @@ pub(super) fn prices_in_words(zones: &[&SpotSeries], request: &CloudRequest) -> 
     let times = format::float(request.price_ratio, 2);
     let by_ratio = match request.is_ratio_given {
         true => "as --price-ratio says",
-        false => "which is an assumption as no price is given",
+        false => "which is an assumption as no price on demand is given",
     };
     let priced: Vec<&ZonePrice> = zones.iter().filter_map(|zone| zone.price.as_ref()).collect();
     if priced.is_empty() {
@@ -103,11 +103,11 @@ mod tests {
         let half = SpotSeries { price: Some(price(None)), ..zone.clone() };
         assert_eq!(
             said(&[&half], false),
-            "spot at 0.90 to 1.10 dollars an hour and on-demand at 2.70, taken as 3.00 times the first price of spot, which is an assumption as no price is given"
+            "spot at 0.90 to 1.10 dollars an hour and on-demand at 2.70, taken as 3.00 times the first price of spot, which is an assumption as no price on demand is given"
         );
         assert!(said(&[&half], true).ends_with("3.00 times the first price of spot, as --price-ratio says"));
         assert!(said(&[&known, &zone], false).ends_with(
-            "in 1 zone without prices, on-demand at 3.00 times the spot price, which is an assumption as no price is given"
+            "in 1 zone without prices, on-demand at 3.00 times the spot price, which is an assumption as no price on demand is given"
         ));
         // Prices of which none is of spot are prices all the same: the ratio stands for nothing, and spot is not used.
         let unquoted = ZonePrice { spot: vec![None; 3], ..price(Some(3.0)) };
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(said(&[&unquoted], false), "spot at no price, so that it is not used, and on-demand at 3.00");
         assert!(unquoted.is_priced() && unquoted.up(1) == [false; 3]);
         assert_eq!(said(&[&zone], true), "on-demand at 3.00 times the spot price, as --price-ratio says");
-        assert!(said(&[&zone], false).ends_with("which is an assumption as no price is given"));
+        assert!(said(&[&zone], false).ends_with("which is an assumption as no price on demand is given"));
         let listed = SpotSeries { list_price: Some(4.0), ..zone };
         assert!(said(&[&listed], true).starts_with("on-demand at 4.00 dollars an hour, taken as 3.00 times"));
     }

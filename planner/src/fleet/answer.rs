@@ -3,7 +3,7 @@
 //! The later windows say whether a mix that was chosen so is worth having; the mix to come is then chosen anew on all weeks, back from the end of the record.
 //! Money is told by the month, of 730.5 hours.
 //!
-//! O(pools × hours × states) beside the programmes. Worked example: a mix that cost 700 a month on later weeks where all on demand cost 1,000 saves 30 %.
+//! O(pools × hours × states) beside the searches. Worked example: a mix that cost 700 a month on later weeks where all on demand cost 1,000 saves 30 %.
 
 mod advise;
 mod forward;
@@ -358,7 +358,7 @@ impl FleetAnswer {
         let options = SupplyOptions { horizon_months: request.horizon_months, buy: false, costs: request.costs };
         let tested = test(&jobs, offers, &split, &options);
         let zone = Zone::named(&trace.zone)?;
-        let (begins_ms, _) = whole(&split.before);
+        let (begins_ms, _) = span;
         let day = |ms: i64| trace.moment(&zone, ms, begins_ms);
         let held_out = held_out(&tested, &split, &day)?;
         let forward = forward::plan(&jobs, &offers.all, &split, &options, request, &day);

@@ -8,9 +8,9 @@
 
 use std::ops::Range;
 
+use super::commit::levels;
 use super::demand::{FleetJobs, HourDemand, PoolDemand};
 use super::offers::FleetOffers;
-use super::programme::levels;
 use super::rent::HourRents;
 use super::rule::{FleetRule, choose};
 use super::supply::{FleetSupply, SupplyOptions};

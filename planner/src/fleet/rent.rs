@@ -8,8 +8,8 @@
 //! ```
 //!
 //! D and S are tables by dynamic programming over the offers (a covering knapsack), in units: the greatest number of GPUs that divides all sizes. So the choice is the cheapest of all, of several sizes
-//! too. Where limits leave no room for all, as much is served as can be, firm needs first, and the rest *waits*; of what serves as much, the cheapest is rented. Prices are counted in whole parts of at least 2⁻⁴⁰ of the
-//! cheapest, and each instance one part more: of equal prices, the fewest instances are rented, and sums are exact.
+//! too. Where limits leave no room for all, as much is served as can be, firm needs first, and the rest *waits*; of what serves as much, the cheapest is rented. Prices are counted in whole parts of 2⁻⁴⁰ of
+//! the cheapest (of more where the dearest, times the units, is above 2¹⁸ times the cheapest), and each instance one part more: of equal prices, the fewest instances are rented, and sums are exact.
 //!
 //! Not every k need be looked at. Let g be the size of the unlimited offer that is cheapest by the GPU. Of any g instances, some have together a multiple of g GPUs, and that offer in their place costs no more. So where it is on demand, spot without a
 //! limit has less than g instances; where it is spot, on-demand has less than g instances beyond what is firm (or limited).
@@ -212,7 +212,7 @@ impl Reach {
 
 /// What is rented in an hour.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct HourFill {
+pub(crate) struct HourFill {
     /// GPUs of each on-demand offer, whole instances of them.
     pub on_demand: Vec<f64>,
     /// GPUs of each spot offer, whole instances of them.
@@ -225,7 +225,7 @@ pub struct HourFill {
 
 /// What a supply rents in its hours, beside any number of commitments.
 #[derive(Debug, Clone)]
-pub struct HourRents<'s> {
+pub(crate) struct HourRents<'s> {
     supply: &'s FleetSupply,
     most: usize,
     steady: CoverTable,
@@ -257,8 +257,11 @@ impl<'s> HourRents<'s> {
             }
         };
         let steady: Vec<Covering> = supply.on_demand.iter().map(|rental| kind(rental, 1.0)).collect();
-        // On-demand serves all, so spot that costs no less is of no use, however dear.
-        let useful = |of: Covering| match steady.iter().any(|than| of.is_spared_by(than)) {
+        // On-demand without a limit serves all, so spot that costs no less than as much of it is of no use: it would make the parts of prices coarse.
+        let no_dearer = |than: &Covering, of: &Covering| {
+            than.most.is_none() && than.size > 0 && of.size.div_ceil(than.size) as f64 * than.price <= of.price
+        };
+        let useful = |of: Covering| match steady.iter().any(|than| no_dearer(than, &of)) {
             true => Covering { most: Some(0), ..of },
             false => of,
         };
@@ -281,6 +284,16 @@ impl<'s> HourRents<'s> {
             spot,
             waiting_price: supply.waiting_price(),
         }
+    }
+
+    /// How many ways to cover an hour are looked at, at most.
+    pub(super) fn widest(&self) -> usize {
+        let of = |(table, reach): &(CoverTable, Reach)| match reach {
+            Reach::OfSpot(units) => *units.min(&table.room()),
+            Reach::OfSteady { beyond, limited } => limited.saturating_add(*beyond).min(self.most),
+            Reach::All => self.most,
+        };
+        self.spot.iter().map(of).max().unwrap_or(0) + 1
     }
 
     /// The cheapest way to cover a need beside `committed` GPUs in a state of spot.
@@ -310,7 +323,7 @@ impl<'s> HourRents<'s> {
         }
         .min(self.steady.room());
         let mut best = Split { steady: to, spot: covered - to, waiting, parts: u64::MAX };
-        // From on-demand to spot: of equal prices, on-demand, which nobody takes away.
+        // From on-demand to spot: of equal prices and as many instances, on-demand, which nobody takes away.
         for steady in (from..=to).rev() {
             let spot = covered - steady;
             let parts = self.steady.parts(steady) + table.map_or(0, |table| table.parts(spot));

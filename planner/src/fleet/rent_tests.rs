@@ -80,8 +80,8 @@ fn spot_limits_and_what_waits() {
     let fill = HourRents::of(&supply, 20.0).fill(need(0.0, 17.0), 0.0, half);
     assert_eq!((fill.spot, fill.on_demand, fill.waiting), (vec![12.0], vec![5.0], 0.0));
     // Spot that costs more than on-demand, overhead included, is not taken, however dear it is.
-    for price in [3.0, 1e30] {
-        supply.spot[0] = Rental { gpus: 1.0, per_gpu_h: price, ..supply.spot[0].clone() };
+    for (gpus, price) in [(1.0, 3.0), (1.0, 1e30), (8.0, 1e30)] {
+        supply.spot[0] = Rental { gpus, per_gpu_h: price, ..supply.spot[0].clone() };
         assert_eq!(HourRents::of(&supply, 2.0).fill(need(0.0, 2.0), 0.0, there).on_demand, [2.0]);
     }
     // What is needed beyond the tables waits.

@@ -1,7 +1,7 @@
 //! Ways to choose how much to commit to, each from the hours before.
 //!
 //! The usual ones know on-demand and the commitment that is cheapest by the GPU: none at all, as much as the peak, as much as the mean, and the newsvendor's number,
-//! which costs least; that number again, with spot for what may run there. Beside them: no commitment but spot, what the [search](super::programme)
+//! which costs least; that number again, with spot for what may run there. Beside them: no commitment but spot, what the [search](super::commit)
 //! chooses, the same where nodes can be bought, and the search that knows the hours it is priced on.
 //!
 //! O(hours) a rule, but for the newsvendor and the searches. Worked example: needs of 2, 4 and 6 GPUs at 2.5 an hour on demand and 1 reserved: peak 6, mean 4, newsvendor 4.
@@ -9,8 +9,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::commit::{NeedLevel, peak, solve};
 use super::demand::HourDemand;
-use super::programme::{NeedLevel, peak, solve};
 use super::rent::HourRents;
 use super::supply::{Commitment, FleetSupply, Term};
 
@@ -104,7 +104,7 @@ pub fn choose(rule: FleetRule, supply: &FleetSupply, levels: &[NeedLevel]) -> Ve
     counts
 }
 
-/// How many of a commitment cost least beside on-demand alone: of equals, the fewest. With instances of its size that is one more as long as it saves more on-demand than it costs. O(peak × levels).
+/// How many of a commitment cost least beside on-demand alone: of equals, the fewest. With instances of its size that is one more as long as it saves more on-demand than it costs; with several sizes the cost falls and rises, so all numbers are looked at. O(peak × levels).
 pub(crate) fn newsvendor(supply: &FleetSupply, levels: &[NeedLevel], of: &Commitment) -> u32 {
     let hours: f64 = levels.iter().map(|level| level.hours).sum();
     let steady = supply.without_spot();
@@ -129,7 +129,7 @@ pub(crate) fn newsvendor(supply: &FleetSupply, levels: &[NeedLevel], of: &Commit
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::programme::levels;
+    use super::super::commit::levels;
     use super::super::supply::tests::simple;
     use super::*;
 
@@ -141,6 +141,18 @@ mod tests {
         let chosen = |rule: FleetRule| choose(rule, &supply, &levels)[0];
         let all = [FleetRule::OnDemand, FleetRule::Peak, FleetRule::Mean, FleetRule::Newsvendor, FleetRule::Mix];
         assert_eq!(all.map(chosen), [0, 6, 4, 4, 4]);
+    }
+
+    /// Four GPUs are needed all the time. An instance of 4 costs 4.5 on demand, one GPU 2, and a reserved GPU 1. One reserved leaves 3, for 4.5 again: 5.5 in all, more than the 4.5 of none. Two make 2 + 4, three 3 + 2, and four 4, the least.
+    #[test]
+    fn with_several_sizes_four_may_cost_less_where_one_does_not() {
+        let mut supply = simple(1.0, 2.0, None);
+        let four = super::super::supply::Rental { gpus: 4.0, per_gpu_h: 1.125, ..supply.on_demand[0].clone() };
+        supply.on_demand.push(four);
+        let levels = levels(&supply, [HourDemand { firm: 4.0, total: 4.0 }]);
+        for rule in [FleetRule::Newsvendor, FleetRule::Mix] {
+            assert_eq!(choose(rule, &supply, &levels), [4], "{rule:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a pool can be served with: commitments, on-demand and spot.
 //!
-//! Commitments are paid for whether used or not. What they do not cover is [rented](super::rent) by the hour, in whole instances: on demand what must not be interrupted, and the
+//! Commitments are paid for whether used or not. What they do not cover is rented (`rent`) by the hour, in whole instances: on demand what must not be interrupted, and the
 //! rest on whatever is cheapest of spot and on-demand. Where limits leave something that nothing serves, it *waits*; the choice of a mix counts that at [`WAITING`] times the dearest on-demand, the bill at
 //! nothing.
 //!

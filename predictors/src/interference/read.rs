@@ -254,12 +254,13 @@ pub fn read_measured(path: &Path, table: &mut SharingTable) -> Result<()> {
 
 /// How many profiles there are, and how many hold forecasts.
 fn add_profiles(path: &Path, table: &mut SharingTable, with_forecasts: bool) -> Result<(u64, u64)> {
-    let (mut rows, mut forecasts) = (0, 0);
+    let (mut rows, mut forecasts, mut says_something) = (0, 0, false);
     let mut read: BTreeMap<(usize, usize), JobProfile> = BTreeMap::new();
     let mut others: Option<(u64, String)> = None;
     let passed = profile_rows(path, |mut row| {
         rows += 1;
         forecasts += u64::from(!row.forecast.is_empty());
+        says_something |= row.family.is_some() || row.profile != JobProfile::default();
         if !with_forecasts {
             row.forecast.iter().for_each(|quantity| row.profile.set(*quantity, None));
         }
@@ -276,6 +277,16 @@ fn add_profiles(path: &Path, table: &mut SharingTable, with_forecasts: bool) -> 
         }
         Quantity::ALL.iter().for_each(|of| before.set(*of, row.profile.get(*of).or(before.get(*of))));
     })?;
+    if rows > 0 && !says_something {
+        // Another file with these columns, such as one of groups.
+        return Err(Error::Measured {
+            file: path.display().to_string(),
+            line: None,
+            found: "no row says anything of its job".to_owned(),
+            remedy: "name a file of profiles, with a family or any quantity of the guide, such as sm_util_pct"
+                .to_owned(),
+        });
+    }
     table.notes.extend(passed_over(path, &passed));
     table.notes.extend(others.map(|(again, job)| {
         format!(
@@ -342,6 +353,15 @@ mod tests {
         let mut table = SharingTable::new();
         let told = read_profiles(profiles.path(), &mut table).unwrap_err().to_string();
         assert!(told.contains("line 2: column `sm_util_pct` holds 140; write percent"), "{told}");
+    }
+
+    #[test]
+    fn a_file_of_something_else_is_no_file_of_profiles() {
+        let groups = file("gpu_type,group,job,speed\nv100,1,a,0.4\n");
+        let told = read_profiles(groups.path(), &mut SharingTable::new()).unwrap_err().to_string();
+        assert!(told.contains("no row says anything of its job; name a file of profiles"), "{told}");
+        let families = file("gpu_type,job,family\nv100,a,x\n");
+        assert!(read_profiles(families.path(), &mut SharingTable::new()).is_ok());
     }
 
     #[test]

@@ -203,7 +203,7 @@ impl CapacityAnswer {
         let interval = match &self.growth {
             None => "the fewest in 2.5 % and in 97.5 % of resampled days or weeks, summed over the pools that change",
             Some(_) => {
-                "the lowest and the highest end over draws of the grown work and of its days, summed over the pools that change"
+                "the fewest in 2.5 % and in 97.5 % of resampled days of all draws of the grown work together, summed over the pools that change"
             }
         };
         let mut effects = vec![Effect {

@@ -10,6 +10,7 @@ use tracecast_analytics::time::to_the_minute;
 use super::super::growth::{BreakFactor, FACTORS};
 use super::super::heldout::NodesBy;
 use super::{CapacityAnswer, CapacityHeldOut, CapacityWindow, NodeInterval, NodesOfType, NotJudged, TheoryCheck};
+use crate::replay::growth::drawn_phrase;
 
 impl CapacityAnswer {
     /// The answer as a report.
@@ -44,7 +45,14 @@ impl CapacityAnswer {
             format::count(all.needed),
             match &self.growth {
                 None => String::new(),
-                Some(growth) => format!(" under growth ({})", growth_in_words(growth.factor, &growth.teams)),
+                Some(growth) => format!(
+                    " under growth ({}{})",
+                    growth_in_words(growth.factor, &growth.teams),
+                    growth
+                        .gpu_time_ratio
+                        .as_ref()
+                        .map_or_else(String::new, |ratio| format!("; {}", drawn_phrase(growth.draws, ratio)))
+                ),
             },
             match all.recommended.saturating_sub(all.not_judged) {
                 // Less than what is there is told by the action.
@@ -156,7 +164,7 @@ impl CapacityAnswer {
                 "**Interval**: days (weeks, if there are eight) are drawn anew with replacement; the fewest nodes that keep the target in 2.5 % and in 97.5 % of 1,000 draws. With fewer than seven days there is none, and an end that no number reaches is not known."
             }
             Some(_) => {
-                "**Interval**: the lowest and the highest end over draws of the grown work, of each of which days are drawn anew as well; the needed number is the median over draws. Where work only grows, neither is less than without growth. Under growth **broken** means in some draw."
+                "**Interval**: the fewest nodes that keep the target in 2.5 % and in 97.5 % of days drawn anew, of all draws of the grown work together; the needed number is the median over draws. Where work only grows, neither is less than without growth. Under growth **broken** means in some draw."
             }
         };
         Section::new("capacity-nodes", "How many nodes")

@@ -6,10 +6,10 @@ use rayon::prelude::*;
 use tracecast_analytics::time::{HOUR_MS, WEEK_MS};
 use tracecast_predictors::resample;
 
+use super::super::commit::{FleetMix, NeedLevel, levels, peak, solve};
 use super::super::demand::{FleetJobs, HourDemand, PoolDemand};
 use super::super::heldout::{Spent, bill, seen};
 use super::super::offers::FleetOffers;
-use super::super::programme::{FleetMix, NeedLevel, levels, peak, solve};
 use super::super::rent::HourRents;
 use super::super::rule::FleetRule;
 use super::super::stress::{ServedPool, ZoneLoss, stress};

@@ -35,15 +35,23 @@ impl FleetAnswer {
     fn summary(&self) -> Vec<String> {
         let held = &self.held_out;
         let mut said = vec![self.action.clone()];
-        said.extend(self.standing_in_words());
+        let standing = self.standing_in_words();
         let nothing_better = self.verdict == FleetVerdict::NothingBetter;
-        said.extend((!nothing_better).then(|| format!(
-            "The mix to come costs **{} a month** ({} to {} over resampled weeks or days), where all on demand costs {}.",
-            self.money(self.cost_per_month.value),
-            self.money(self.cost_per_month.low),
-            self.money(self.cost_per_month.high),
-            self.money(self.on_demand_per_month.value)
-        )));
+        // Said once.
+        let on_demand = if standing.is_some() {
+            String::new()
+        } else {
+            format!(", where all on demand costs {}", self.money(self.on_demand_per_month.value))
+        };
+        said.extend(standing);
+        said.extend((!nothing_better).then(|| {
+            format!(
+                "The mix to come costs **{} a month** ({} to {} over resampled weeks or days){on_demand}.",
+                self.money(self.cost_per_month.value),
+                self.money(self.cost_per_month.low),
+                self.money(self.cost_per_month.high),
+            )
+        }));
         let rule = |by: FleetRule| self.rule(by);
         let costs = |by: FleetRule| rule(by).map(|rule| rule.cost_per_month);
         if nothing_better && costs(FleetRule::Mix) == costs(FleetRule::OnDemand) {
@@ -172,7 +180,7 @@ impl FleetAnswer {
             .with_definition("**Longer runs**: how many per cent longer jobs run on spot, as they write checkpoints and are interrupted. It is in the cost.")
             .with_definition("What is rented is whole instances, hour by hour: **mean** is over all hours, and is no whole number for that.")
             .with_definition(if self.gap > 0.0 {
-                format!("The search ended before all other mixes were ruled out: nothing costs less than {} below this one.", format::percent(self.gap))
+                format!("The search ended before all other mixes were ruled out: another may cost up to {} less.", format::percent(self.gap))
             } else {
                 "On the weeks of the record no other mix costs less: all sums of commitments were costed or ruled out.".to_owned()
             })
@@ -260,7 +268,7 @@ impl FleetAnswer {
         }
         Section::new("fleet-break-even", "From which use on it is worth it")
             .with_table(table)
-            .with_definition("A commitment is paid in every hour, on-demand only in those in which it is used. The **break-even use** is the one price over the other. The GPUs **above it** are those that this load needs for at least that share of the hours, in whole instances, with on-demand as the only other way.")
+            .with_definition("A commitment is paid in every hour, on-demand only in those in which it is used. The **break-even use** is the one price over the other. The GPUs **above it** are those that this load needs for at least that share of the hours, in whole instances, with on-demand as the only other way. On-demand counts at the price of a GPU of the cheapest instance; small needs pay more, as instances are rented whole.")
             .with_definition("A commitment longer than the horizon counts as paid to its end within it. A node of one's own counts as its price over its life, its electricity around the clock and its yearly cost.")
     }
 

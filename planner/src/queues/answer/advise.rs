@@ -137,8 +137,12 @@ impl QueuesAnswer {
             holds_until: "Shares, nodes or the mix of jobs change; make the plan again every month.".to_owned(),
             apply: "Make the same plan with --emit slurm (or kueue, kai, volcano) --emit-to FOLDER, and read the files before you apply them.".to_owned(),
             command: None,
-            undo: "Give every VC its own nodes again: save the partitions or queues that there are before you apply the files, and put them back."
-                .to_owned(),
+            undo: match self.setup().map(|setup| setup.sharing) {
+                Some(Sharing::AsToday) => "Set the order of before again",
+                _ => "Give every VC its own nodes again",
+            }
+            .to_owned()
+                + ": save the configuration, partitions or queues that there are before you apply the files, and put them back.",
         }
     }
 }
@@ -162,11 +166,32 @@ pub(super) fn order(policy: &Policy, today: &Policy) -> String {
         Order::Multifactor(_) => Some("age, fair share of users and small size together".to_owned()),
         other => Some(other.title().to_owned()),
     };
-    let scan = (policy.scan != today.scan).then(|| match policy.scan {
+    // The same scan by other runs is another order, too.
+    let by_other_runs = order.is_none() && policy.estimate != today.estimate;
+    let scan = (policy.scan != today.scan || by_other_runs).then(|| match policy.scan {
         Scan::Easy => format!("EASY backfill by {known} runs"),
+        other if by_other_runs => format!("{} by {known} runs", format!("{other:?}").to_lowercase()),
         other => format!("{other:?}").to_lowercase(),
     });
     let packed = (policy.placement != today.placement).then(|| "packed on as few nodes as can be".to_owned());
     let words: Vec<String> = order.into_iter().chain(scan).chain(packed).collect();
     if words.is_empty() { "as today".to_owned() } else { words.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Found by a newcomer: EASY by predicted runs, where it went by requested ones, was told as "as today".
+    #[test]
+    fn other_runs_are_told() {
+        let easy = |estimate| Policy { scan: Scan::Easy, estimate, ..Policy::default() };
+        let today = easy(Estimate::Requested);
+        assert_eq!(order(&easy(Estimate::Predicted), &today), "EASY backfill by predicted runs");
+        assert_eq!(
+            order(&Policy { order: Order::Sjf, ..easy(Estimate::Predicted) }, &today),
+            "shortest predicted run first"
+        );
+        assert_eq!(order(&today, &today), "as today");
+    }
 }

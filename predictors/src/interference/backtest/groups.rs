@@ -7,7 +7,7 @@
 //!
 //! | name | says |
 //! |---|---|
-//! | `couples_add` | 1 / s = 1 + Σ max(0, 1 / sᵢ − 1): the predictor |
+//! | `couples_add` | 1 / s = 1 + Σ max(0, 1 / sᵢ − 1), min sᵢ where nobody slows it: the predictor |
 //! | `couples_multiply` | s = Π min(1, sᵢ) |
 //! | `worst_couple` | s = min sᵢ |
 //! | `equal_turns` | 1 / k of k jobs |

@@ -1,7 +1,7 @@
 //! Several jobs on one GPU: how fast each of them runs, composed from the forecasts of all couples among them.
 //!
 //! ```text
-//! speed of one of k    1 / s = 1 + Σ max(0, 1 / sᵢ − 1), with sᵢ its speed beside the other i alone: every other lengthens a step by as much as it does alone
+//! speed of one of k    1 / s = 1 + Σ max(0, 1 / sᵢ − 1), with sᵢ its speed beside the other i alone: every other lengthens a step by as much as it does alone; min sᵢ where nobody slows it
 //! quantiles            the same of the quantiles, as if all couples were slow together
 //! does not fit         the largest of the chances of its couples, of these once the memory of the others joins theirs, and of what the share of the GPU's memory says
 //! ```
@@ -36,12 +36,12 @@ pub struct GroupForecast {
     pub is_memory_known: bool,
 }
 
-/// The speed of a job beside several, of those beside each. The order means nothing.
+/// The speed of a job beside several, of those beside each. The order means nothing. What is measured faster than alone, as jobs are that wait for their processor, stays so while nobody slows it.
 fn composed(speeds: impl Iterator<Item = f64>) -> f64 {
-    let mut costs: Vec<f64> =
-        speeds.map(|speed| if speed > 0.0 { (1.0 / speed - 1.0).max(0.0) } else { f64::INFINITY }).collect();
+    let mut costs: Vec<f64> = speeds.map(|speed| if speed > 0.0 { 1.0 / speed - 1.0 } else { f64::INFINITY }).collect();
     costs.sort_by(f64::total_cmp);
-    1.0 / (1.0 + costs.iter().sum::<f64>())
+    let worst = costs.last().copied().unwrap_or_default();
+    1.0 / (1.0 + if worst > 0.0 { costs.iter().filter(|cost| **cost > 0.0).sum() } else { worst })
 }
 
 /// The 0.05 quantile of a couple, moved to where each of `count` jobs is faster with a chance of 0.9^(1 / count).
@@ -126,9 +126,13 @@ mod tests {
     #[test]
     fn the_worked_numbers() {
         assert!((composed([0.8, 0.5].into_iter()) - 1.0 / 2.25).abs() < 1e-12);
-        // Four that each fill the GPU; faster beside others than alone counts as no cost; nothing is slower than one that stands.
+        // Four that each fill the GPU; faster beside others than alone counts as no cost beside one that has a cost; nothing is slower than one that stands.
         assert!((composed([0.5; 3].into_iter()) - 0.25).abs() < 1e-12);
         assert!((composed([1.2, 0.5].into_iter()) - 0.5).abs() < 1e-12);
+        // Beside others that each leave it as fast or faster, the least of that, and no step where one of them begins to slow it.
+        assert!((composed([1.4, 1.2].into_iter()) - 1.2).abs() < 1e-12);
+        assert!((composed([1.4, 1.0].into_iter()) - 1.0).abs() < 1e-12);
+        assert!((composed([1.4, 0.999].into_iter()) - 0.999).abs() < 1e-12);
         assert_eq!((composed([0.0, 0.0, 0.9].into_iter()), composed(std::iter::empty())), (0.0, 1.0));
         let told = SpeedForecast { mean: 0.6, quantiles: [0.5, 0.52, 0.6, 0.68, 0.7], deviation: 0.1 / NORMAL90 };
         // Three are all faster with a chance of 90 % if each is with one of 96.5 %: 1.127 times as far below the mean.

@@ -119,6 +119,18 @@ proptest! {
         }
     }
 
+    /// A search that may not cost all sums tells how far below its choice another may be.
+    #[test]
+    fn a_search_that_ends_early_bounds_what_it_did_not_cost((needs, supply) in cases(), most in 2usize..6) {
+        let needs: Vec<(f64, f64)> = needs.iter().map(|(firm, more)| (f64::from(*firm), f64::from(firm + more))).collect();
+        let levels = levels(&supply, of(&needs));
+        let early = search(&supply, &levels, &HourRents::of(&supply, peak(&levels)), most);
+        let least = solve(&supply, &levels).cost;
+        let hair = 1e-6 * (1.0 + least);
+        prop_assert!(early.bound <= least + hair && least <= early.cost + hair, "{early:?}, the least is {least}");
+        prop_assert!((cost(&supply, &levels, &early.counts) - early.cost).abs() < hair, "{early:?}");
+    }
+
     #[test]
     fn one_type_is_the_newsvendor(needs in prop::collection::vec(0u8..30, 1..60), reserved in 1u8..30, on_demand in 10u8..30) {
         let supply = simple(f64::from(reserved) / 10.0, f64::from(on_demand) / 10.0, None);

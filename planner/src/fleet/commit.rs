@@ -8,13 +8,13 @@
 //! ```
 //!
 //! Hours count by their need alone, so equal ones are one **level** with a weight. What is rented depends on the sum of the GPUs alone, whatever sizes they are committed in, so one number is searched, and C is a
-//! covering knapsack as in [`rent`](super::rent). C never falls and K never rises with R: between two sums that were costed nothing costs less than C just above the lower one and K at the upper one (a
+//! covering knapsack as in `rent`. C never falls and K never rises with R: between two sums that were costed nothing costs less than C just above the lower one and K at the upper one (a
 //! **bound**). Sums between are costed at the middle, again and again, as long as that bound is below the least cost found. So the choice is the cheapest of all, of several sizes too, though
 //! cost then falls and rises many times. A search that costed enough ends before that, and tells the **gap** that its bounds leave.
 //!
 //! With one commitment, instances of its size, no spot and no limits this is the newsvendor: commit to the GPUs that are needed for more than c / p of the time.
 //!
-//! O(levels × states) to cost a sum, and as many sums as there are at worst. Worked example: needs of 2, 4 and 6 GPUs for an hour each, on-demand at 2.5 and a
+//! O(levels × states × units looked at, see `rent`) to cost a sum, and as many sums as there are at worst. Worked example: needs of 2, 4 and 6 GPUs for an hour each, on-demand at 2.5 and a
 //! reserved GPU at 1 (0.4 of it): 4 GPUs are needed for two thirds of the time, 6 for one third, so 4 are reserved, for 12 + 5 = 17.
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use super::demand::HourDemand;
 use super::rent::{CoverTable, Covering, HourRents};
 use super::supply::FleetSupply;
 
-/// Hours that are costed in a search at most, each state of spot by itself.
+/// Ways to rent that are costed in a search at most: an hour in a state of spot is as many as are looked at for it.
 const MOST_COSTED: usize = 60_000_000;
 
 /// Hours of equal need.
@@ -107,13 +107,19 @@ struct Between {
 
 /// The cheapest commitments for these hours.
 pub fn solve(supply: &FleetSupply, levels: &[NeedLevel]) -> FleetMix {
+    let rents = HourRents::of(supply, peak(levels));
+    let each = levels.len().saturating_mul(supply.states.len()).saturating_mul(rents.widest());
+    search(supply, levels, &rents, MOST_COSTED / each.max(1))
+}
+
+/// The cheapest of the commitments that `most` sums tell, the first and the last among them.
+fn search(supply: &FleetSupply, levels: &[NeedLevel], rents: &HourRents<'_>, most: usize) -> FleetMix {
     let nothing = vec![0; supply.commitments.len()];
     if nothing.is_empty() || levels.is_empty() {
         let cost = cost(supply, levels, &nothing);
         return FleetMix { counts: nothing, cost, bound: cost };
     }
     let hours: f64 = levels.iter().map(|level| level.hours).sum();
-    let rents = HourRents::of(supply, peak(levels));
     let kind =
         |of: &super::supply::Commitment| Covering { size: supply.units(of.gpus), price: of.per_h, most: of.limit };
     let kinds: Vec<Covering> = supply.commitments.iter().map(kind).collect();
@@ -123,7 +129,7 @@ pub fn solve(supply: &FleetSupply, levels: &[NeedLevel]) -> FleetMix {
     let sums: Vec<usize> = (0..=committed.room()).filter(steps).collect();
     let at = |place: usize| sums.get(place).copied().unwrap_or(0);
     let costed = |place: usize| {
-        let rented = rented(&rents, supply, levels, at(place) as f64 * supply.unit);
+        let rented = rented(rents, supply, levels, at(place) as f64 * supply.unit);
         (place, rented, hours * committed.price(at(place)) + rented)
     };
     let last = sums.len().saturating_sub(1);
@@ -134,7 +140,6 @@ pub fn solve(supply: &FleetSupply, levels: &[NeedLevel]) -> FleetMix {
     };
     let first = costed(0);
     let mut best = (first.0, first.2);
-    let most = MOST_COSTED / (levels.len() * supply.states.len()).max(1);
     let mut left = most.saturating_sub(2);
     let between = |from: usize, (to, rented, _): (usize, f64, f64)| {
         let bound = hours * committed.price(at(from + 1)) + rented;
@@ -172,5 +177,5 @@ pub fn solve(supply: &FleetSupply, levels: &[NeedLevel]) -> FleetMix {
 }
 
 #[cfg(test)]
-#[path = "programme_tests.rs"]
+#[path = "commit_tests.rs"]
 mod tests;
