@@ -13,6 +13,10 @@ use super::plan::PoolPlan;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
 use crate::replay::compare::IntervalEstimate;
 
+/// Where more of the nodes would sleep than this share, jobs may be missing.
+const MOSTLY_ASLEEP: f64 = 0.95;
+const HARDLY_USED: &str = "Nearly all nodes would sleep: if the trace holds only part of the jobs, the others need nodes, too. Find that out first. ";
+
 /// What is recommended, if anything is worth it.
 pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {
     let pool = &answer.pool;
@@ -48,6 +52,7 @@ pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {
     }
     let unserved_per_day =
         pool.promise.map_or(intervals.unserved_per_day.value, |promise| promise.realised.unserved_per_day);
+    let hardly_used = intervals.nodes_asleep_mean.value > MOSTLY_ASLEEP * nodes;
     let ahead = answer.forward.first();
     let now = ahead.map(|ahead| &ahead.now);
     Some(Recommendation {
@@ -64,9 +69,10 @@ pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {
         })
         .filter(|_| !apart),
         harmed: harmed(answer, unserved_per_day),
-        confidence: if intervals.nodes_asleep_mean.low > 0.0 { Confidence::Medium } else { Confidence::Low },
+        confidence: if intervals.nodes_asleep_mean.low > 0.0 && !hardly_used { Confidence::Medium } else { Confidence::Low },
         risk: format!(
-            "It was tried on one stretch of {:.0} days of {nodes:.0} nodes. Demand that rises faster than it ever did waits for a boot of {}. `tracecast backtest power` tries it on every stretch there is.",
+            "{}It was tried on one stretch of {:.0} days of {nodes:.0} nodes. Demand that rises faster than it ever did waits for a boot of {}. `tracecast backtest power` tries it on every stretch there is.",
+            if hardly_used { HARDLY_USED } else { "" },
             pool.days,
             format::duration(answer.constants.boot_s)
         ),
