@@ -145,10 +145,12 @@ impl<'a> Sheet<'a> {
     /// # Errors
     /// If it lacks one.
     pub fn needs(&self, names: &[&str], remedy: &str) -> Result<()> {
-        if self.has(names) {
-            return Ok(());
+        match names.iter().filter(|name| !self.has(&[name])).count() {
+            0 => return Ok(()),
+            // Where more is missing it is another file.
+            1 => self.misspelt(names)?,
+            _ => {}
         }
-        self.misspelt(names)?;
         Err(self.other(remedy))
     }
 

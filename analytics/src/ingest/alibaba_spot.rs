@@ -13,7 +13,7 @@ use super::field::Moment;
 use super::options::ReadOptions;
 use super::read::{SeenKeys, check_job};
 use super::reader::{Confidence, Reader};
-use super::source::{Head, SourceFile, Tables};
+use super::source::{Head, SourceFile, TableHeaders};
 use crate::error::{Error, Result};
 use crate::quality::reason;
 use crate::schema::{JobRow, NodeRow, Table};
@@ -36,7 +36,7 @@ impl Reader for AlibabaSpot {
         "Alibaba spot GPU trace 2026 (GFS): job_info_df.csv and node_info_df.csv"
     }
 
-    fn columns(&self) -> Tables {
+    fn columns(&self) -> TableHeaders {
         &[(',', JOB_COLUMNS), (',', NODE_COLUMNS)]
     }
 

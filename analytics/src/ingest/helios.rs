@@ -17,7 +17,7 @@ use super::field::Moment;
 use super::options::ReadOptions;
 use super::read::{SeenKeys, check_job, forget_unstarted};
 use super::reader::{Confidence, Reader};
-use super::source::{Head, SourceFile, Tables};
+use super::source::{Head, SourceFile, TableHeaders};
 use crate::error::{Error, Result};
 use crate::quality::{Reason, reason};
 use crate::schema::{CapacityRow, JobRow, JobState};
@@ -89,7 +89,7 @@ impl Reader for Helios {
         "Helios 2020: cluster_log.csv and cluster_gpu_number.csv of Venus, Earth, Saturn and Uranus"
     }
 
-    fn columns(&self) -> Tables {
+    fn columns(&self) -> TableHeaders {
         &[(',', LOG)]
     }
 

@@ -13,7 +13,7 @@ use super::delimited::Delimited;
 use super::field::Moment;
 use super::options::ReadOptions;
 use super::reader::{Confidence, Reader};
-use super::source::{Head, SourceFile, Tables};
+use super::source::{Head, SourceFile, TableHeaders};
 use crate::error::Result;
 use crate::quality::reason;
 use crate::schema::ActivityRow;
@@ -32,7 +32,7 @@ impl Reader for HeliosActivity {
         "Helios 2020: jobs and GPUs of a VC by the minute (cluster_sequence CSV)"
     }
 
-    fn columns(&self) -> Tables {
+    fn columns(&self) -> TableHeaders {
         &[(',', &["time", "running_job_num", "pending_job_num", "total_gpu_num", "running_gpu_num", "gpu_utilization"])]
     }
 

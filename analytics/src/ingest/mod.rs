@@ -43,7 +43,7 @@ pub use options::{MOST_EXPANSION, ReadOptions, SourceMapping};
 pub use progress::{Observer, Progress};
 pub use read::{MAPPING_FILE, SeenKeys, check_job, check_strict, check_usable, no_rows, read, readers, sniff};
 pub use reader::{Confidence, Reader};
-pub use source::{Head, Lines, Passed, SourceFile, Tables, sha256};
+pub use source::{Head, Lines, Passed, SourceFile, TableHeaders, sha256};
 
 /// Every reader, in the order they are asked; among equal confidences the first wins.
 #[rustfmt::skip]

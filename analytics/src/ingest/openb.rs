@@ -16,7 +16,7 @@ use super::field::{MIB, Moment};
 use super::options::ReadOptions;
 use super::read::{SeenKeys, check_job};
 use super::reader::{Confidence, Reader};
-use super::source::{Head, SourceFile, Tables};
+use super::source::{Head, SourceFile, TableHeaders};
 use crate::error::{Error, Result};
 use crate::quality::reason;
 use crate::schema::{JobRow, JobState, NodeRow, Table};
@@ -39,7 +39,7 @@ impl Reader for Openb {
         "openb 2023 pod and node lists (Alibaba, fractional GPUs)"
     }
 
-    fn columns(&self) -> Tables {
+    fn columns(&self) -> TableHeaders {
         &[(',', POD_COLUMNS), (',', NODE_COLUMNS)]
     }
 

@@ -1,7 +1,7 @@
 //! What a format has to provide.
 
 use super::options::ReadOptions;
-use super::source::{Head, SourceFile, Tables};
+use super::source::{Head, SourceFile, TableHeaders};
 use crate::error::Result;
 use crate::trace::Trace;
 
@@ -29,7 +29,7 @@ pub trait Reader: Sync {
     /// How sure it is that the file beginning with `head` is its own. Must not depend on anything else.
     fn sniff(&self, head: &Head) -> Confidence;
     /// The tables that it knows by their columns, for saying what a file lacks that no reader recognises.
-    fn columns(&self) -> Tables {
+    fn columns(&self) -> TableHeaders {
         &[]
     }
     /// Reads `files` into `trace`.

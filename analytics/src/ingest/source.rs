@@ -249,7 +249,7 @@ fn archive(bytes: &[u8]) -> Option<&'static str> {
 }
 
 /// Kinds of tables with a header: a separator, and names of columns in lower case.
-pub type Tables = &'static [(char, &'static [&'static str])];
+pub type TableHeaders = &'static [(char, &'static [&'static str])];
 
 /// The beginning of a file, decompressed.
 #[derive(Debug, Clone)]
@@ -275,7 +275,7 @@ impl Head {
     }
 
     /// Whether the first line is a header of one of some kinds of tables, as their reader tells them.
-    pub(super) fn is_one_of(&self, tables: Tables) -> bool {
+    pub(super) fn is_one_of(&self, tables: TableHeaders) -> bool {
         tables.iter().any(|(separator, names)| self.has_columns(*separator, names))
     }
 

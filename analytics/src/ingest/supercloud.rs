@@ -21,7 +21,7 @@ use super::field::{MIB, Moment};
 use super::options::ReadOptions;
 use super::read::{check_job, forget_unstarted};
 use super::reader::{Confidence, Reader};
-use super::source::{Head, SourceFile, Tables};
+use super::source::{Head, SourceFile, TableHeaders};
 use crate::error::{Error, Result};
 use crate::quality::reason;
 use crate::schema::{GpuSampleRow, JobRow, JobState, Table};
@@ -64,7 +64,7 @@ impl Reader for Supercloud {
         "MIT Supercloud 2021/22: slurm-log.csv (Slurm's job table) and GPU samples of single jobs"
     }
 
-    fn columns(&self) -> Tables {
+    fn columns(&self) -> TableHeaders {
         &[(',', LOG), (',', GPU_SAMPLES)]
     }
 

@@ -133,7 +133,7 @@ pub(crate) fn run(request: &BacktestInterference, quiet: bool) -> Result<()> {
         let options = InterferenceOptions { hold_out: request.hold_out.map(LeaveOut::way), seed };
         let steps = Steps::watching(quiet, "fitting and forecasting");
         let splits = backtest::run_watched(&table, &options, &steps)?;
-        let tests = backtest::groups(&table, &measured, seed, &steps)?;
+        let tests = groups::backtest(&table, &measured, seed, &steps)?;
         drop(steps);
         InterferenceAnswer::new(title, table.notes.clone(), seed, splits, None).with_groups(tests).with_again(again)
     };

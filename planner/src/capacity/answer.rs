@@ -28,7 +28,7 @@ use crate::plan::Recommendation;
 use crate::replay::fidelity::Fidelity;
 use crate::replay::growth::{Growth, OverDraws};
 use crate::replay::input::Loaded;
-use crate::sim::{Policy, simulate};
+use crate::sim::{Policy, Workload, simulate};
 
 /// Version of the answer; a change that breaks its readers raises it.
 pub const SCHEMA: &str = "plan-capacity/1";
@@ -82,7 +82,25 @@ impl GrownBy {
         let gpu_time_ratio = OverDraws::of(&ratios).filter(|_| asked > 0.0);
         Self { factor: growth.factor(), teams, draws: growth.draws(), gpu_time_ratio }
     }
+
+    /// That the draws together are not the work that was asked for; none where they are, or where teams join, whose work is not told as a factor.
+    fn caution(&self) -> Option<String> {
+        let drawn = self.gpu_time_ratio.filter(|_| self.teams.is_empty())?.mean;
+        let is_off = (drawn / self.factor - 1.0).abs() > OFF;
+        is_off.then(|| {
+            format!(
+                "{} have {} times the GPU time on average, where {} was asked for: ask for more of them, with --draws {}",
+                format::counted(self.draws, "draw of the work", "draws of the work"),
+                format::float(drawn, 3),
+                format::float(self.factor, 2),
+                (self.draws * 4).max(20)
+            )
+        })
+    }
 }
+
+/// Draws whose mean is further off than this from the work that was asked for are too few.
+const OFF: f64 = 0.03;
 
 /// Nodes with an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -394,6 +412,7 @@ impl CapacityAnswer {
             None if loaded.cluster.pools.len() > 1 => forward::pooled(loaded, with, end, guess)?,
             _ => None,
         };
+        let grown = growth.map(|growth| GrownBy::of(growth, &loaded.workload, &draws));
         let mix = match &request.kinds {
             None => None,
             Some(kinds) => {
@@ -410,7 +429,12 @@ impl CapacityAnswer {
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
-            cautions: fidelity.caution().into_iter().chain(loaded.cautions.iter().cloned()).collect(),
+            cautions: fidelity
+                .caution()
+                .into_iter()
+                .chain(loaded.cautions.iter().cloned())
+                .chain(grown.as_ref().and_then(GrownBy::caution))
+                .collect(),
             notes: row::notes(loaded, request, &parts),
             target: TargetOfWaits {
                 p95_wait_s: request.target.all_s,
@@ -418,7 +442,7 @@ impl CapacityAnswer {
             },
             policy: request.policy.describe(),
             resource: loaded.resource,
-            growth: growth.map(|growth| GrownBy::of(growth, &loaded.workload, &draws)),
+            growth: grown,
             fidelity,
             nodes: parts.iter().flat_map(|part| row::types(part, request.growth.is_some())).collect(),
             in_all: NodesInAll { needed_in_one_pool, ..in_all },
@@ -491,4 +515,25 @@ impl UntilBreak {
 fn signed(share: f64) -> String {
     let sign = if share < 0.0 { "−" } else { "+" };
     format!("{sign}{}", format::percent(share.abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_that_are_not_the_work_asked_for_are_told() {
+        let grown = |mean: f64, teams: &[&str]| GrownBy {
+            factor: 1.2,
+            teams: teams.iter().map(|team| (*team).to_owned()).collect(),
+            draws: 5,
+            gpu_time_ratio: Some(OverDraws { mean, low: mean, high: mean, least: mean, greatest: mean }),
+        };
+        let told = grown(1.131, &[]).caution().unwrap_or_default();
+        assert_eq!(
+            told,
+            "5 draws of the work have 1.131 times the GPU time on average, where 1.20 was asked for: ask for more of them, with --draws 20"
+        );
+        assert_eq!((grown(1.19, &[]).caution(), grown(2.0, &["robotics"]).caution()), (None, None));
+    }
 }

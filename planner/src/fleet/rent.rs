@@ -245,7 +245,7 @@ struct Split {
 
 impl<'s> HourRents<'s> {
     /// For needs of up to `most` GPUs; what is needed beyond is taken to wait. O(states × offers × units).
-    pub fn of(supply: &'s FleetSupply, most: f64) -> Self {
+    pub(crate) fn of(supply: &'s FleetSupply, most: f64) -> Self {
         let most = supply.units(most);
         let kind = |rental: &Rental, share: f64| {
             let instances = rental.limit / rental.gpus * share;
@@ -335,13 +335,13 @@ impl<'s> HourRents<'s> {
     }
 
     /// What an hour costs beside `committed` GPUs in a state of spot, what waits included at its price.
-    pub fn cost(&self, need: HourDemand, committed: f64, state: usize) -> f64 {
+    pub(crate) fn cost(&self, need: HourDemand, committed: f64, state: usize) -> f64 {
         let split = self.split(need, committed, state);
         split.parts as f64 * self.steady.part + split.waiting as f64 * self.supply.unit * self.waiting_price
     }
 
     /// What is rented for an hour beside `committed` GPUs in a state of spot.
-    pub fn fill(&self, need: HourDemand, committed: f64, state: usize) -> HourFill {
+    pub(crate) fn fill(&self, need: HourDemand, committed: f64, state: usize) -> HourFill {
         let split = self.split(need, committed, state);
         let gpus = |rentals: &[Rental], counts: Vec<u32>| -> Vec<f64> {
             rentals.iter().zip(counts).map(|(rental, count)| f64::from(count) * rental.gpus).collect()

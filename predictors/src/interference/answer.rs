@@ -5,10 +5,9 @@
 use serde::Serialize;
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 
-use super::backtest::{
-    CouplesKnown, GroupScore, GroupTest, HoldOut, InterferenceScore, InterferenceSplit, MeasuredAgain,
-};
+use super::backtest::{HoldOut, InterferenceScore, InterferenceSplit, MeasuredAgain};
 use super::committee::LEVELS;
+use super::groups::{CouplesKnown, GroupScore, GroupTest};
 use super::slice::SliceBacktest;
 
 /// Version of the JSON.

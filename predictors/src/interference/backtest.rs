@@ -12,8 +12,7 @@
 //! both forecasts count in AUC and Brier score; shares of pairs count it once. Where nothing can be left out of what teaches, the predictor is taken, and the
 //! answer says that no data chose it.
 //!
-//! **Groups** of three jobs and more, where they were measured, are held against what their couples say (module `groups`). The same pairs measured
-//! **again** say how far apart two measurements are (module `again`).
+//! The same pairs measured **again** say how far apart two measurements are (module `again`). Groups of three jobs and more are tested in [`super::groups`].
 //!
 //! Families are left out in at most 16 folds, 8 in a model of more than 400 effects: two families left out together are told from too few. O(folds² × priors × effects³ + folds² × rows): what would take much more
 //! than a minute or two is refused. Worked number: 26 job types of 7 families have 589 speeds of pairs that fit on a K80, each scored once.
@@ -37,12 +36,10 @@ use crate::watch::{self, Watch};
 
 mod after;
 mod again;
-mod groups;
 
 pub use after::AfterMeasured;
 use after::{LeftFamily, Told};
 pub use again::{MeasuredAgain, again};
-pub use groups::{COMPOSED, CouplesKnown, GroupScore, GroupTest, groups};
 
 /// The predictor's name among the models.
 pub const PREDICTOR: &str = "effects";

@@ -3,6 +3,8 @@
 //! Columns `gpu_type,group,job,speed`: a row for each job, `group` the same in all rows of a group, and `speed` the share of the job's speed alone. It is empty in all rows of a group that did not fit.
 //! GPU types and job types are spelled as in the pairs beside it. Other columns are passed over.
 //!
+//! What they say of the predictor is in [`backtest`].
+//!
 //! O(bytes). Worked example: rows `h100,1,a,0.4`, `h100,1,a,0.5` and `h100,1,b,0.3` are one group, of two jobs `a` and one `b`.
 
 use std::collections::BTreeMap;
@@ -12,6 +14,10 @@ use super::predictor::MOST_TOGETHER;
 use super::table::{SharingTable, share_alone};
 use crate::error::{Error, Result};
 use crate::sheet::{Sheet, SheetRow, text};
+
+mod backtest;
+
+pub use backtest::{COMPOSED, CouplesKnown, GroupScore, GroupTest, backtest};
 
 /// Fewest jobs of a group: two are a pair.
 const FEWEST: usize = 3;
@@ -27,11 +33,14 @@ pub struct MeasuredGroup {
     pub speeds: Option<Vec<f64>>,
 }
 
+/// The rows of a group so far: job types, and their speeds.
+type Rows = (Vec<usize>, Vec<Option<f64>>);
+
 /// Groups while their rows are read: GPU type and name, in the order in which they begin.
 #[derive(Default)]
 struct Reading {
     order: Vec<(usize, String)>,
-    rows: BTreeMap<(usize, String), (Vec<usize>, Vec<Option<f64>>)>,
+    rows: BTreeMap<(usize, String), Rows>,
 }
 
 impl Reading {

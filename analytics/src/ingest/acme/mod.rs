@@ -9,7 +9,7 @@ mod telemetry;
 
 use super::options::ReadOptions;
 use super::reader::{Confidence, Reader};
-use super::source::{Head, SourceFile, Tables};
+use super::source::{Head, SourceFile, TableHeaders};
 use crate::error::{Error, Result};
 use crate::time::TimeBasis;
 use crate::trace::Trace;
@@ -29,7 +29,7 @@ impl Reader for Acme {
         "Acme 2023: trace_seren.csv, trace_kalos.csv and telemetry (GPU_UTIL.csv, POWER_USAGE.csv …)"
     }
 
-    fn columns(&self) -> Tables {
+    fn columns(&self) -> TableHeaders {
         &[(',', jobs::JOBS)]
     }
 

@@ -11,7 +11,7 @@ use super::super::field::GIB;
 use super::super::options::ReadOptions;
 use super::super::read::SeenKeys;
 use super::super::reader::{Confidence, Reader};
-use super::super::source::{Head, SourceFile, Tables};
+use super::super::source::{Head, SourceFile, TableHeaders};
 use crate::error::Result;
 use crate::quality::{Reason, reason};
 use crate::schema::PriceRow;
@@ -46,7 +46,7 @@ impl Reader for CloudGpus {
         "prices of instances with GPUs at many clouds (cloud-gpus.csv, serverless-gpus.csv)"
     }
 
-    fn columns(&self) -> Tables {
+    fn columns(&self) -> TableHeaders {
         &[(',', &INSTANCES), (',', &SERVERLESS)]
     }
 

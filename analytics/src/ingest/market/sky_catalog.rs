@@ -18,7 +18,7 @@ use super::super::delimited::{Delimited, Record};
 use super::super::options::ReadOptions;
 use super::super::read::SeenKeys;
 use super::super::reader::{Confidence, Reader};
-use super::super::source::{Head, SourceFile, Tables};
+use super::super::source::{Head, SourceFile, TableHeaders};
 use crate::error::Result;
 use crate::quality::{Reason, RowAudit, reason};
 use crate::schema::PriceRow;
@@ -85,7 +85,7 @@ impl Reader for SkyCatalog {
         "SkyPilot catalog of instances and prices (vms.csv)"
     }
 
-    fn columns(&self) -> Tables {
+    fn columns(&self) -> TableHeaders {
         &[(',', &["instancetype", "acceleratorname", "acceleratorcount", "price", "region"])]
     }
 

@@ -15,7 +15,7 @@ use crate::ingest::field::Moment;
 use crate::ingest::options::ReadOptions;
 use crate::ingest::read::check_job;
 use crate::ingest::reader::{Confidence, Reader};
-use crate::ingest::source::{Head, SourceFile, Tables};
+use crate::ingest::source::{Head, SourceFile, TableHeaders};
 use crate::quality::reason;
 use crate::schema::{JobRow, JobState};
 use crate::time::{TimeBasis, Zone};
@@ -36,7 +36,7 @@ impl Reader for PhillyJoined {
         "Microsoft Philly 2017: jobs joined from public extracts (CSV)"
     }
 
-    fn columns(&self) -> Tables {
+    fn columns(&self) -> TableHeaders {
         &[(',', &["submit_utc", "num_gpus", "wall_duration_s", "pollux_duration_s", "inferred_status"])]
     }
 

@@ -15,7 +15,7 @@ use super::mem::Requested;
 use super::tres::{self, Tres, TresUsage};
 use crate::error::{Error, Result};
 use crate::ingest::field::{self, Moment};
-use crate::ingest::{Confidence, Head, ReadOptions, Reader, SeenKeys, SourceFile, Tables};
+use crate::ingest::{Confidence, Head, ReadOptions, Reader, SeenKeys, SourceFile, TableHeaders};
 use crate::quality::{Ledger, Reason, RowAudit, reason};
 use crate::time::{TimeBasis, Zone, parse_local, seconds_to_ms};
 use crate::trace::Trace;
@@ -97,7 +97,7 @@ impl Reader for SacctText {
     }
 
     /// Others serve as well; these are what everybody exports.
-    fn columns(&self) -> Tables {
+    fn columns(&self) -> TableHeaders {
         &[('|', &["jobid", "submit", "start", "end", "state"])]
     }
 

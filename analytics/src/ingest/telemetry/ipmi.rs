@@ -11,7 +11,7 @@ use super::super::delimited::Delimited;
 use super::super::field::Moment;
 use super::super::options::ReadOptions;
 use super::super::reader::{Confidence, Reader};
-use super::super::source::{Head, SourceFile, Tables};
+use super::super::source::{Head, SourceFile, TableHeaders};
 use super::gather::{Device, Gather, When};
 use super::label::{moment_in_name, node_in_name};
 use super::metric::{BLANK, node_power};
@@ -33,7 +33,7 @@ impl Reader for Ipmi {
         "node power from IPMI: a CSV series (node,timestamp_utc,sensor,watts) or the text of `ipmi sdr`"
     }
 
-    fn columns(&self) -> Tables {
+    fn columns(&self) -> TableHeaders {
         &[(',', &["node", "timestamp_utc", "sensor", "watts"])]
     }
 

@@ -33,36 +33,49 @@ fn named(table: &SharingTable) -> BTreeMap<[&str; 3], Option<Speeds>> {
     pairs.map(|pair| ([name_at(table.gpu_types(), pair.gpu), job(pair.a), job(pair.b)], pair.speeds)).collect()
 }
 
+/// What was compared on one GPU type.
+#[derive(Debug, Default)]
+struct Compared {
+    pairs: usize,
+    fitted_once: usize,
+    apart: Vec<f64>,
+    by_job: BTreeMap<String, Vec<f64>>,
+}
+
+impl Compared {
+    fn told(self, gpu_type: &str) -> MeasuredAgain {
+        let by_job = self.by_job.into_iter();
+        MeasuredAgain {
+            gpu_type: gpu_type.to_owned(),
+            pairs: self.pairs,
+            fitted_once: self.fitted_once,
+            apart: sum::mean(&self.apart),
+            apart_p90: quantile::quantile(&self.apart, 0.9),
+            apart_by_job: by_job.filter_map(|(job, apart)| Some((job, sum::mean(&apart)?))).collect(),
+        }
+    }
+}
+
 /// Compares two tables, both in order, GPU type by GPU type. What is in one alone is passed over.
 pub fn again(first: &SharingTable, second: &SharingTable) -> Vec<MeasuredAgain> {
     let later = named(second);
-    let mut found: BTreeMap<&str, (usize, usize, Vec<f64>, BTreeMap<String, Vec<f64>>)> = BTreeMap::new();
+    let mut found: BTreeMap<&str, Compared> = BTreeMap::new();
     for ([gpu, a, b], before) in named(first) {
         let Some(after) = later.get(&[gpu, a, b]) else { continue };
-        let (pairs, once, apart, by_job) = found.entry(gpu).or_default();
+        let here = found.entry(gpu).or_default();
         let Some((before, after)) = before.zip(*after) else {
-            *once += usize::from(before.is_some() != after.is_some());
+            here.fitted_once += usize::from(before.is_some() != after.is_some());
             continue;
         };
-        *pairs += 1;
+        here.pairs += 1;
         // Of a job beside its like there is one speed, the mean of both.
         let sides = [(a, before.a, after.a), (b, before.b, after.b)];
         for (job, before, after) in sides.into_iter().take(if a == b { 1 } else { 2 }) {
-            apart.push((before - after).abs());
-            by_job.entry(job.to_owned()).or_default().push((before - after).abs());
+            here.apart.push((before - after).abs());
+            here.by_job.entry(job.to_owned()).or_default().push((before - after).abs());
         }
     }
-    let told = |(gpu, (pairs, fitted_once, apart, by_job)): (&str, (_, _, Vec<f64>, BTreeMap<String, Vec<f64>>))| {
-        MeasuredAgain {
-            gpu_type: gpu.to_owned(),
-            pairs,
-            fitted_once,
-            apart: sum::mean(&apart),
-            apart_p90: quantile::quantile(&apart, 0.9),
-            apart_by_job: by_job.into_iter().filter_map(|(job, apart)| Some((job, sum::mean(&apart)?))).collect(),
-        }
-    };
-    found.into_iter().map(told).collect()
+    found.into_iter().map(|(gpu, here)| here.told(gpu)).collect()
 }
 
 #[cfg(test)]

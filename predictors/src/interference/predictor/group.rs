@@ -6,7 +6,7 @@
 //! does not fit         the largest of the chances of its couples, of these once the memory of the others joins theirs, and of what the share of the GPU's memory says
 //! ```
 //!
-//! No group teaches; those that were measured test it ([`crate::interference::backtest::groups`]). On groups of three and four jobs on an H100 it is nearer than multiplying speeds, the worst couple and the rule of utilisation
+//! No group teaches; those that were measured test it (`interference::groups`). On groups of three and four jobs on an H100 it is nearer than multiplying speeds, the worst couple and the rule of utilisation
 //! (`predictors/RESULTS.md`); of larger ones nothing was measured. Where it is known of what jobs take turns, it is what they lose: k jobs that each fill the GPU run at 1 / k. Of two jobs the answer is that about the pair,
 //! bit for bit.
 //!

@@ -370,7 +370,7 @@ fn group_section(of: &GroupAnswer) -> Section {
             "**Progress**: expected speeds of all together, where one job alone makes 1; what does not fit makes 1.",
         );
     if of.composed_from_pairs {
-        section = section.with_definition("**Composed from couples**: every other job is taken to lengthen a step by as much as it does alone. No group of more than two teaches. Held against groups of three and four jobs that were measured on an H100, its intervals are too narrow through MPS; of more than four jobs nothing was measured: try these on one GPU first (`backtest interference --groups`).");
+        section = section.with_definition("**Composed from couples**: every other job is taken to lengthen a step by as much as it does alone. No group of more than two teaches. It was held against groups of three and four jobs (`backtest interference --groups`); of more than four jobs nothing was measured: try these on one GPU first.");
         if !of.memory_known {
             section = section.with_definition("The memory of some of these jobs is not known. So the chance that they do not fit is hardly more than that of the worst couple, and may be too low: give `memory_mb` in the profiles.");
         }

@@ -23,10 +23,10 @@ use rayon::prelude::*;
 use serde::Serialize;
 use tracecast_analytics::stats::sum;
 
-use super::super::groups::MeasuredGroup;
 use super::super::predictor::{Basis, GroupForecast, SharingJob, SharingPredictor};
 use super::super::score::{SpeedAndTruth, speeds};
 use super::super::table::{Quantity, SharingTable, distinct, name_at};
+use super::MeasuredGroup;
 use crate::error::Result;
 use crate::score::{Pinball, brier};
 use crate::watch::{self, Watch};
@@ -215,7 +215,12 @@ fn score(name: &str, found: &[(usize, SpeedAndTruth)]) -> Option<GroupScore> {
 ///
 /// # Errors
 /// If the predictor cannot be trained on the pairs, or on those without a family.
-pub fn groups(table: &SharingTable, groups: &[MeasuredGroup], seed: u64, watch: &dyn Watch) -> Result<Vec<GroupTest>> {
+pub fn backtest(
+    table: &SharingTable,
+    groups: &[MeasuredGroup],
+    seed: u64,
+    watch: &dyn Watch,
+) -> Result<Vec<GroupTest>> {
     if groups.is_empty() {
         return Ok(Vec::new());
     }
@@ -294,7 +299,7 @@ mod tests {
         };
         let group = |jobs: Vec<usize>| MeasuredGroup { gpu: 0, speeds: truth(&jobs), jobs };
         let measured = [group(vec![0, 2, 4]), group(vec![0, 0, 2, 4])];
-        let tests = groups(&table, &measured, 1, &()).unwrap();
+        let tests = backtest(&table, &measured, 1, &()).unwrap();
         let [whole, left_out] = tests.as_slice() else { unreachable!("{tests:?}") };
         assert_eq!((whole.couples, left_out.couples), (CouplesKnown::Measured, CouplesKnown::FamilyLeftOut));
         let names: Vec<&str> = whole.ways.iter().map(|way| way.name.as_str()).collect();
@@ -325,7 +330,7 @@ mod tests {
             MeasuredGroup { gpu: 0, jobs: vec![0, 2, 5], speeds: None },
             MeasuredGroup { gpu: 0, jobs: vec![1, 3, 4], speeds: None },
         ];
-        let tests = groups(&few, &measured, 1, &()).unwrap();
+        let tests = backtest(&few, &measured, 1, &()).unwrap();
         assert_eq!((tests[0].groups, tests[0].not_scored, tests[0].did_not_fit), (1, 2, 1));
         assert!(tests[0].ways.is_empty() && tests[0].all_reach_low.is_none() && tests[0].oom_brier.is_some());
         assert_eq!((tests[1].groups, tests[1].not_scored, tests[1].did_not_fit), (3, 0, 2));
