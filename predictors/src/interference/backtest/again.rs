@@ -84,20 +84,19 @@ mod tests {
     use super::super::super::table::SharedPair;
     use super::*;
 
+    /// Two jobs, and their speeds where they fitted.
+    type Row = (usize, usize, Option<(f64, f64)>);
+
     #[test]
     fn the_worked_number_and_what_is_in_one_alone() {
-        let table = |names: [&str; 3], pairs: &[(usize, usize, Option<(f64, f64)>)]| {
+        let table = |names: [&str; 3], pairs: &[Row]| {
             let mut table = SharingTable::new();
             let gpu = table.gpu_type("g");
             for name in names {
                 table.job(name);
             }
-            let pair = |(a, b, speeds): &(usize, usize, Option<(f64, f64)>)| SharedPair {
-                gpu,
-                a: *a,
-                b: *b,
-                speeds: speeds.map(|(a, b)| Speeds { a, b }),
-            };
+            let pair =
+                |(a, b, speeds): &Row| SharedPair { gpu, a: *a, b: *b, speeds: speeds.map(|(a, b)| Speeds { a, b }) };
             table.add_pairs(pairs.iter().map(pair));
             table.sorted()
         };

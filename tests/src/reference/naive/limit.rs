@@ -52,7 +52,7 @@ pub(super) fn run(pools: &mut [Pool<'_>]) {
         match policy.interval_ms {
             // After a preemption there is another, whatever runs or is to come.
             Some(every) if stopped || (waits && (decays || pools.iter().any(Pool::has_more))) => {
-                note(pools, now + every)
+                note(pools, now + every);
             }
             None if stopped => note(pools, now + 1000),
             _ => {}
