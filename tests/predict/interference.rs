@@ -205,7 +205,15 @@ proptest! {
         for gpu in ["g", "unseen"] {
             let told = trained.group(gpu, &jobs).0;
             let speeds = told.speeds.iter().flat_map(|speed| speed.quantiles.into_iter().chain([speed.mean]));
-            prop_assert!(speeds.chain(told.low.iter().copied()).all(|number| (0.0..=1.0).contains(&number)));
+            prop_assert!(speeds.chain(told.low.iter().copied()).all(|number| number.is_finite() && number >= 0.0));
+            // Nobody is faster than beside any one of the others alone.
+            for (at, own) in jobs.iter().enumerate() {
+                for (_, other) in jobs.iter().enumerate().filter(|(other, _)| *other != at) {
+                    let alone = trained.pair(gpu, own, other).0.a;
+                    prop_assert!(told.speeds[at].mean <= alone.mean + 1e-12);
+                    prop_assert!(told.speeds[at].quantiles.iter().zip(alone.quantiles).all(|(all, one)| *all <= one + 1e-12));
+                }
+            }
             prop_assert!((0.0..=1.0).contains(&told.out_of_memory));
             let mut other = jobs.clone();
             other.rotate_left(turned % jobs.len());

@@ -1,6 +1,6 @@
 //! The jobs of a GPU type beside what they can run on, and what a number of nodes and a waiting policy make of them.
 //!
-//! The nodes of the pool are paid around the clock, used or not. The cloud is paid as [`plan fleet`](crate::fleet::rent) pays it: an hour needs the most GPUs that are there at once within it, and rents the whole
+//! The nodes of the pool are paid around the clock, used or not. The cloud is paid as `plan fleet` pays it: an hour needs the most GPUs that are there at once within it, and rents the whole
 //! instances on demand that cover this for the least money. So *all on demand* costs here what it costs there. The wait of a job is from its submission to its start, here or there, and is told of the jobs that were
 //! submitted in a stretch; hours are paid by when they are.
 //!
