@@ -27,6 +27,7 @@ pub mod burst;
 pub mod capacity;
 pub mod cloud;
 pub mod defer;
+mod divisor;
 pub mod downstream;
 pub mod error;
 pub mod fleet;

@@ -12,6 +12,8 @@ use crate::report::{Axis, Chart, ChartSeries, Figure, Mark, Question, Section};
 const POINTS: i64 = 600;
 /// Share of the jobs whose wait must be known for what waits to be drawn.
 const ENOUGH: f64 = 0.9;
+/// A share from which on what it is of need not be told.
+const NEARLY_ALL: f64 = 0.95;
 
 /// Which topic answers which question, in the order in which they are told. What is not here answers none of them.
 const ANSWERS: [(&str, Question); 17] = [
@@ -103,7 +105,7 @@ impl Description {
         let held = self.calendar.as_ref().and_then(|calendar| calendar.gpus_in_use.as_ref());
         let kernels = self.usage.as_ref().and_then(|usage| usage.jobs.as_ref());
         let beside = kernels.map_or_else(String::new, |jobs| {
-            let of = jobs.gpu_time_coverage.filter(|share| *share < 0.95);
+            let of = jobs.gpu_time_coverage.filter(|share| *share < NEARLY_ALL);
             let of =
                 of.map_or_else(|| "that".to_owned(), |share| format!("the {} of that with readings", percent(share)));
             format!("; kernels ran in {} of {of}", percent(jobs.util))
@@ -133,7 +135,7 @@ impl Description {
         let unknown = if wait.gpu.is_some() { wait.gpu_unknown } else { wait.unknown };
         let known = waits.started_s.count + waits.waiting;
         let share = known as f64 / (known + unknown).max(1) as f64;
-        let of = if share < 0.95 {
+        let of = if share < NEARLY_ALL {
             format!("the {} of the {jobs} whose waits are known", percent(share))
         } else {
             format!("the {jobs}")

@@ -417,7 +417,7 @@ impl CapacityAnswer {
             None => None,
             Some(kinds) => {
                 let of = (parts.as_slice(), windows.as_slice(), end);
-                Some(MixAnswer::of(loaded, kinds, with, request.growth.as_ref(), of, done)?)
+                Some(MixAnswer::of(loaded, kinds, with, &draws, of, done)?)
             }
         };
         let zone = Zone::named(&trace.zone)?;

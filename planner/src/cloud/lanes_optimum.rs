@@ -22,7 +22,8 @@
 //! 3 an hour more; C_2(w) = w up to 1 h and then 3 an hour more. 4 h are 2 + 2 or 3 + 1 hours: 2 + 1 + 3 = 6 spot hours.
 
 use super::job::DeadlineJob;
-use super::optimum::{Grid, divisor};
+use super::optimum::Grid;
+use crate::divisor::divisor;
 use crate::error::{Error, Result};
 
 /// Most sums that are tried: half a minute of work.

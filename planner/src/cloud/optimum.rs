@@ -18,6 +18,7 @@
 //! minutes; on-demand, spot, on-demand costs 348. Nothing is cheaper.
 
 use super::job::{DeadlineJob, Holding};
+use crate::divisor::divisor;
 use crate::error::{Error, Result};
 
 /// Most states that are computed: some minutes of work.
@@ -26,10 +27,6 @@ const MOST_STATES: i64 = 20_000_000_000;
 const MOST_NEEDS: i64 = (1 << 30) / 48;
 /// Most choices that are kept, a byte each, to say what the optimum holds.
 const MOST_KEPT: usize = 1 << 28;
-
-pub(super) fn divisor(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { divisor(b, a % b) }
-}
 
 /// Which of the three choices are the best, of one tick and need: two bits for what to do from idle and one each for holding on.
 #[derive(Debug, Clone, Copy, Default)]

@@ -116,7 +116,7 @@ pub fn solve(supply: &FleetSupply, levels: &[NeedLevel]) -> FleetMix {
 fn search(supply: &FleetSupply, levels: &[NeedLevel], rents: &HourRents<'_>, most: usize) -> FleetMix {
     let nothing = vec![0; supply.commitments.len()];
     if nothing.is_empty() || levels.is_empty() {
-        let cost = cost(supply, levels, &nothing);
+        let cost = rented(rents, supply, levels, 0.0);
         return FleetMix { counts: nothing, cost, bound: cost };
     }
     let hours: f64 = levels.iter().map(|level| level.hours).sum();

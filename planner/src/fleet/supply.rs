@@ -18,6 +18,7 @@ use super::demand::{HourDemand, PoolDemand};
 use super::offers::{FleetOffers, OfferPool};
 use super::overhead::of_jobs;
 use crate::capacity::faults::CheckpointCosts;
+use crate::divisor::divisor;
 
 /// Units that are counted at most.
 const MOST_UNITS: f64 = 1e7;
@@ -196,15 +197,6 @@ impl FleetSupply {
         let up = |gpus: f64| self.units(gpus) as f64 * self.unit;
         HourDemand { firm: up(need.firm), total: up(need.total) }
     }
-}
-
-/// The greatest common divisor.
-fn divisor(a: u32, b: u32) -> u32 {
-    let (mut a, mut b) = (a, b);
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 /// States of offers that are the worst together, each offer as shares with weights, the greatest share first.

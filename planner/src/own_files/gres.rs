@@ -39,6 +39,12 @@ impl<'l> Gres<'l> {
         parts.filter(|part| !part.is_empty()).map(Self::of).collect()
     }
 
+    /// Types of the GPUs of a list; empty of those that have none.
+    pub(crate) fn gpu_types(text: &str) -> BTreeSet<String> {
+        let gpus = Gres::list(text).into_iter().filter(Gres::is_gpu);
+        gpus.map(|one| one.gpu_type.unwrap_or_default().to_owned()).collect()
+    }
+
     pub(crate) fn is_gpu(&self) -> bool {
         self.name.eq_ignore_ascii_case("gpu")
     }
@@ -65,16 +71,12 @@ impl NodeLine {
             let of = |line| Some((file, conf.get(line, "NodeName")?.to_owned(), conf.get(line, "Gres")?.to_owned()));
             lines.extend(conf.lines().iter().filter_map(of));
         }
-        let types = |gres: &str| -> BTreeSet<String> {
-            let list = Gres::list(gres);
-            list.iter().filter(|one| one.is_gpu()).map(|one| one.gpu_type.unwrap_or_default().to_owned()).collect()
-        };
-        let all: BTreeSet<String> = lines.iter().flat_map(|(_, _, gres)| types(gres)).collect();
+        let all: BTreeSet<String> = lines.iter().flat_map(|(_, _, gres)| Gres::gpu_types(gres)).collect();
         // GPUs without a type are the plan's where there are no others.
         let is_meant = |of: &String| (all.len() == 1 && of.is_empty()) || is_of_type(of, std::iter::empty(), gpu);
         let mut found = Vec::new();
         for (file, nodes, gres) in lines {
-            let types = types(&gres);
+            let types = Gres::gpu_types(&gres);
             if !types.iter().any(is_meant) {
                 if types.iter().any(String::is_empty) {
                     files.leave(format!("nodes {nodes}: their GPUs have no type, beside others that have one; name the type, or set {gres} by hand"));

@@ -66,6 +66,11 @@ impl OwnFile {
     }
 }
 
+/// What a patch leaves out, a sentence each.
+pub(crate) fn left_in_words(left: &[String]) -> impl Iterator<Item = String> {
+    left.iter().map(|left| format!("**Not in slurm.patch**: {left}."))
+}
+
 /// A patch, and how much of the plan is in it.
 #[derive(Debug, Clone)]
 pub struct Patch {

@@ -18,7 +18,7 @@ use super::emit::{SharingSite, SlurmPart, about, gpu_of, one_class};
 use super::study::HowSet;
 use crate::error::{Error, Result};
 use crate::own_files::{Conf, ConfLine, Gres, NodeLine, OwnFile, Patch, SlurmFiles};
-use crate::replay::input::plain_type;
+use crate::replay::input::is_of_type;
 
 /// Nodes that the name of a line may stand for at most.
 const MOST_NODES: usize = 100_000;
@@ -274,13 +274,8 @@ fn put_in(editing: &mut SlurmFiles<'_>, gpu: &str, part: SlurmPart) -> bool {
 /// The GPU types that the files do name, where the plan's may be one of them under another name.
 fn others(editing: &SlurmFiles<'_>, gpu: &str) -> String {
     let all = editing.files.iter().flat_map(|(_, conf)| conf.values("Gres"));
-    let types: BTreeSet<String> = all
-        .flat_map(|gres| {
-            let gpus = Gres::list(&gres).into_iter().filter(Gres::is_gpu);
-            gpus.filter_map(|one| one.gpu_type.map(str::to_owned)).collect::<Vec<_>>()
-        })
-        .collect();
-    let is_there = types.iter().any(|of| plain_type(of) == plain_type(gpu));
+    let types: BTreeSet<String> = all.flat_map(|gres| Gres::gpu_types(&gres)).filter(|of| !of.is_empty()).collect();
+    let is_there = types.iter().any(|of| is_of_type(of, std::iter::empty(), gpu));
     let Some(first) = types.first().filter(|_| !is_there) else { return String::new() };
     let all = types.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     format!(

@@ -436,8 +436,8 @@ impl SharingTable {
     fn such(&self, found: &Measured, is_so: impl Fn(&[Option<Speeds>]) -> bool) -> Option<(usize, String)> {
         let mut such = found.iter().filter(|(_, all)| is_so(all)).map(|(pair, _)| *pair);
         let (gpu, a, b) = such.next()?;
-        let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
-        let first = format!("{} beside {} on {}", name(&self.jobs, a), name(&self.jobs, b), name(&self.gpu_types, gpu));
+        let [a, b] = [a, b].map(|job| name_at(&self.jobs, job));
+        let first = format!("{a} beside {b} on {}", name_at(&self.gpu_types, gpu));
         Some((1 + such.count(), first))
     }
 
@@ -449,20 +449,19 @@ impl SharingTable {
             order.sort_by(|a, b| names.get(*a).cmp(&names.get(*b)));
             order
         };
-        let name = |names: &[String], at: usize| names.get(at).cloned().unwrap_or_default();
         let mut out = Self { notes: self.notes.clone(), ..Self::default() };
         for gpu in order(&self.gpu_types) {
-            out.gpu_type(&name(&self.gpu_types, gpu));
+            out.gpu_type(name_at(&self.gpu_types, gpu));
         }
         let by_name = order(&self.jobs);
-        let mut used: Vec<String> = by_name.iter().map(|job| name(&self.families, self.family(*job))).collect();
+        let mut used: Vec<String> =
+            by_name.iter().map(|job| name_at(&self.families, self.family(*job)).to_owned()).collect();
         used.sort_unstable();
         used.dedup();
         out.families = used;
         for job in by_name {
-            out.jobs.push(name(&self.jobs, job));
-            let family = name(&self.families, self.family(job));
-            let family = place(&mut out.families, &family);
+            out.jobs.push(name_at(&self.jobs, job).to_owned());
+            let family = place(&mut out.families, name_at(&self.families, self.family(job)));
             out.family_of.push(family);
         }
         let gpus: Vec<usize> = self.gpu_types.iter().map(|name| place(&mut out.gpu_types, name)).collect();

@@ -12,14 +12,13 @@ use super::kinds::{KindStock, NodeKind, NodeKinds};
 use super::rule::{MixBy, Planned};
 use super::search::{Bench, Mix};
 use super::way::{PartKinds, Way};
-use crate::capacity::forward::{self, SizedPart};
+use crate::capacity::forward::SizedPart;
 use crate::capacity::heldout::{TestedWindow, warmed_up};
 use crate::capacity::part::Part;
 use crate::capacity::rule::AskedFor;
 use crate::capacity::search::WaitTarget;
 use crate::error::Result;
 use crate::plan::money::MONTH_H;
-use crate::replay::growth::Growth;
 use crate::replay::input::Loaded;
 use crate::sim::{Policy, Workload};
 
@@ -225,16 +224,15 @@ impl MixAnswer {
         loaded: &Loaded,
         kinds: &NodeKinds,
         with: (&Policy, &WaitTarget),
-        growth: Option<&Growth>,
+        draws: &[Workload],
         (parts, windows, end): (&[SizedPart], &[TestedWindow], i64),
         done: &(dyn Fn() + Sync),
     ) -> Result<Self> {
         let windows = heldout::test(loaded, kinds, with, windows, done)?;
-        let draws = forward::draws(loaded, growth)?;
         let planned: Vec<PlannedPart> = parts
             .par_iter()
             .map(|part| {
-                let found = plan(part, kinds, &draws, with, (&windows, end));
+                let found = plan(part, kinds, draws, with, (&windows, end));
                 done();
                 found
             })

@@ -9,6 +9,7 @@ use super::super::speed::SpeedBasis;
 use super::super::study::MigReplayed;
 use super::advise::{gpus, jobs, partitions};
 use super::{MigAnswer, MigTested};
+use crate::own_files::left_in_words;
 
 /// A slowdown from which on a forecast says no more than that.
 const SLOWEST: f64 = 20.0;
@@ -30,7 +31,7 @@ impl MigAnswer {
             format!("{what} for {carried}, none more than {} times as slow", format::float(self.slo, 2)),
         );
         report.summary = self.summary();
-        report.summary.extend(self.not_in_patch.iter().map(|left| format!("**Not in slurm.patch**: {left}.")));
+        report.summary.extend(left_in_words(&self.not_in_patch));
         report.notes.clone_from(&self.notes);
         report.sections.extend([self.plan_section(), self.beside_section()]);
         report.sections.extend(self.replayed.as_ref().map(|replayed| self.replayed_section(replayed)));

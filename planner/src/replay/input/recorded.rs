@@ -15,6 +15,7 @@ use super::failure;
 use super::host;
 use super::place::{Located, NodePlaces};
 use super::quota::QuotaFile;
+use crate::divisor::divisor;
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Group, MAX_GPUS_PER_NODE, Pool, Vc};
 use crate::sim::host::HostRoom;
@@ -178,16 +179,12 @@ fn counted(trace: &Trace, names: &[String], origin_ms: i64, resource: Resource) 
     sizes.dedup_by_key(|(from, _)| *from);
     sizes.dedup_by_key(|(_, many)| *many);
     // They stand on equal pieces of at most 64, as many as divide all sizes; jobs go wherever any are free.
-    let all = sizes.iter().fold(0, |all, (_, many)| gcd(all, *many));
+    let all = sizes.iter().fold(0, |all, (_, many)| divisor(all, *many));
     let each = (1..=MAX_GPUS_PER_NODE.min(all)).rev().find(|each| all % each == 0).unwrap_or(1);
     let each = if resource == Resource::Nodes { 1 } else { each };
     let sizes = sizes.into_iter().map(|(from, many)| (from, many / each)).collect();
     basis.push_str("; all VCs share all of them, without quotas.");
     pooled(names, vec![Group { sizes, ..Group::fixed(0, each) }], Vec::new(), &basis)
-}
-
-fn gcd(a: u32, b: u32) -> u32 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }
 
 /// GPUs per node that most nodes with GPUs have.

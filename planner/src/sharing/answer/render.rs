@@ -9,6 +9,7 @@ use tracecast_predictors::interference::share::in_words;
 use super::super::policy::SharingPolicy;
 use super::super::study::{HowSet, SharingTried};
 use super::{SharingPlan, SharingPlanAnswer};
+use crate::own_files::left_in_words;
 
 /// Couples and job types that a table shows.
 const MOST_ROWS: usize = 30;
@@ -30,7 +31,7 @@ impl SharingPlanAnswer {
             ),
         );
         report.notes.clone_from(&self.notes);
-        report.summary.extend(self.not_in_patch.iter().map(|left| format!("**Not in slurm.patch**: {left}.")));
+        report.summary.extend(left_in_words(&self.not_in_patch));
         for of in &self.ways {
             report.summary.push(of.finding());
             report.sections.push(of.section());

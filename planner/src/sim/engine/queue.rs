@@ -298,6 +298,14 @@ impl Ranked {
 mod tests {
     use super::{ABSENT, Entry, MinTree, Positions, Ranked, Search};
 
+    /// Drawn numbers below a bound.
+    fn draws(mut state: u64) -> impl FnMut(u64) -> u64 {
+        move |below| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        }
+    }
+
     #[test]
     fn the_first_that_is_short_enough() {
         let mut tree = MinTree::new(3);
@@ -315,11 +323,7 @@ mod tests {
 
     #[test]
     fn the_tree_finds_what_a_walk_finds() {
-        let mut state = 7u64;
-        let mut draw = move |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
+        let mut draw = draws(7);
         for len in [1usize, 2, 5, 16, 33] {
             let mut tree = MinTree::new(len);
             let mut plain = vec![ABSENT; len];
@@ -354,11 +358,7 @@ mod tests {
     /// Whatever classes are kept in, their heads are those of a plain list.
     #[test]
     fn heads_are_those_of_a_list() {
-        let mut state = 11u64;
-        let mut draw = move |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
+        let mut draw = draws(11);
         let members: Vec<(u32, u32)> = (0..200u32).map(|rank| (rank, rank % 3)).collect();
         for search in [Search::Head, Search::Estimate, Search::Rank] {
             let mut ranked = Ranked::new(3, search, &members);
