@@ -26,6 +26,8 @@
 //! O(works × spare times × beliefs). Worked number: 48 h of work at a slack of 0.65 and 12 min of changeover are 241 × 131 × 5 states × 13 beliefs, 2.1
 //! million values, in about 40 ms.
 
+mod fill;
+
 use std::f64::consts::FRAC_PI_2;
 use tracecast_predictors::spot::factor::HOURS;
 
@@ -241,7 +243,6 @@ impl Programme {
         (of.mean_done(done + steps * self.step_ms) - of.mean_done(done)) / self.step_ms
     }
 
-    #[inline]
     fn expected(&self, place: usize, branch: &Branch) -> f32 {
         if branch.chance == 0.0 {
             return 0.0;
@@ -249,125 +250,6 @@ impl Programme {
         let low = self.values[place + branch.point];
         let high = if branch.part > 0.0 { self.values[place + branch.point + 1] } else { low };
         branch.chance * (low + (high - low) * branch.part)
-    }
-
-    fn fill(&mut self) {
-        self.values = vec![0.0; (self.works + 1) * (self.spares + 1) * STATES * self.beliefs];
-        let onward: Vec<Vec<(bool, usize, Onward, Onward)>> = self
-            .over
-            .iter()
-            .map(|[step, setup]| {
-                let points = [false, true].into_iter().flat_map(|up| (0..self.beliefs).map(move |point| (up, point)));
-                points
-                    .map(|(up, point)| {
-                        let belief = self.belief(up, point);
-                        (up, point, self.onward(&belief, step), self.onward(&belief, setup))
-                    })
-                    .collect()
-            })
-            .collect();
-        for work in 0..=self.works {
-            let chances = (self.alive(work as f64) as f32, self.worked(work as f64, work.min(1) as f64) as f32);
-            for spare in 0..=self.spares.min(self.most.saturating_sub(work)) {
-                // In the middle of the step.
-                let Some(onward) = onward.get(self.hour(work as f64 - 0.5, spare as f64)) else { continue };
-                for (up, point, step, setup) in onward {
-                    let (idle, on_demand, spot) = match work {
-                        0 => (self.least_begun((spare, chances.0), *up, step, setup), 0.0, 0.0),
-                        _ => self.least(work, spare, chances, *up, step, setup),
-                    };
-                    let kind = usize::from(*up);
-                    for (state, value) in [(IDLE[kind], idle), (ON_DEMAND[kind], on_demand), (SPOT, spot)] {
-                        if *up || state != SPOT {
-                            let place = self.place(work, spare, state) + point;
-                            self.values[place] = value;
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Expected value of two states, one while down and one while up.
-    fn two(&self, work: usize, spare: usize, states: [usize; 2], branches: &[Branch; 2]) -> f32 {
-        let [down, up] = states.map(|state| self.place(work, spare, state));
-        let [if_down, if_up] = branches;
-        self.expected(down, if_down) + self.expected(up, if_up)
-    }
-
-    /// Least expected cost of being idle with next to no work left, in steps of spot: what beginning an instance costs, and no more.
-    fn least_begun(&self, (spare, alive): (usize, f32), up: bool, step: &Onward, setup: &Onward) -> f32 {
-        let begins = self.begins() as f32 * alive;
-        let mut idle = if spare >= self.reserve { self.price_ratio * begins } else { NEVER };
-        if spare > self.reserve {
-            idle = idle.min(self.two(0, spare - 1, IDLE, &step.any));
-        }
-        if up && spare >= self.setup + self.reserve.max(1) {
-            let lost = match self.setup {
-                0 => self.setup_part * self.two(0, spare - 1, IDLE, &step.lost),
-                whole => self.two(0, spare - whole, IDLE, &setup.lost),
-            };
-            idle = idle.min(begins + lost);
-        }
-        idle
-    }
-
-    /// Least expected costs of being idle, on-demand and on spot, in steps of spot; all that they lead to is filled. The job runs with the chance `alive`, and works `worked` of the next step.
-    fn least(
-        &self,
-        work: usize,
-        spare: usize,
-        (alive, worked): (f32, f32),
-        up: bool,
-        step: &Onward,
-        setup: &Onward,
-    ) -> (f32, f32, f32) {
-        let price = self.price_ratio;
-        let demand_step =
-            |paid: f32, work: usize, spare: usize| price * paid + self.two(work, spare, ON_DEMAND, &step.any);
-        // Waiting, or losing a step, must leave what on-demand needs.
-        let bears = spare > self.reserve;
-        let mut idle = match (self.setup, self.setup_part) {
-            (0, 0.0) => demand_step(worked, work - 1, spare),
-            (0, part) if spare > 0 => {
-                part * demand_step(alive, work, spare - 1) + (1.0 - part) * demand_step(worked, work - 1, spare)
-            }
-            (whole, _) if spare >= whole && whole > 0 => {
-                price * whole as f32 * alive + self.two(work, spare - whole, ON_DEMAND, &setup.any)
-            }
-            _ => NEVER,
-        };
-        if bears {
-            idle = idle.min(self.two(work, spare - 1, IDLE, &step.any));
-        }
-        let mut spot = NEVER;
-        if up {
-            if spare >= self.setup + self.reserve.max(1) {
-                let kept = |work: usize, spare: usize, onward: &Onward| {
-                    self.expected(self.place(work, spare, SPOT), &onward.kept)
-                };
-                let begun = match (self.setup, self.setup_part) {
-                    (0, part) => {
-                        let lost = self.two(work, spare - 1, IDLE, &step.lost);
-                        let paid = alive + (1.0 - part) * (worked - alive);
-                        paid + lost + part * kept(work, spare - 1, step) + (1.0 - part) * kept(work - 1, spare, step)
-                    }
-                    (whole, _) => {
-                        whole as f32 * alive
-                            + self.two(work, spare - whole, IDLE, &setup.lost)
-                            + kept(work, spare - whole, setup)
-                    }
-                };
-                idle = idle.min(begun);
-            }
-            if spare >= self.reserve {
-                // What is lost with its work done costs nothing more.
-                let late = if work > 1 { self.two(work - 1, spare, IDLE, &step.lost) } else { 0.0 };
-                let lost = if bears { 0.5 * (late + self.two(work, spare - 1, IDLE, &step.lost)) } else { late };
-                spot = worked + lost + self.expected(self.place(work - 1, spare, SPOT), &step.kept);
-            }
-        }
-        (idle, demand_step(worked, work - 1, spare).min(idle), spot.min(idle))
     }
 
     /// Expected cost between the points of the grid, in steps of spot; a spare time below `floor` counts as that.
