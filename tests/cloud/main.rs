@@ -196,7 +196,7 @@ fn a_job_over_nine_zones_keeps_its_deadline_and_costs_no_more_than_uniform_progr
 #[test]
 fn a_plan_over_nine_zones() {
     let Some(series) = priced() else { return };
-    let answer = CloudPlanAnswer::of(&series, "nine zones".to_owned(), &together(&[0.8], 2)).unwrap();
+    let answer = CloudPlanAnswer::of(&series, "nine zones".to_owned(), &together(&[0.8], 2), &()).unwrap();
     let zones = answer.zones.as_ref().unwrap();
     assert!(zones.zones.len() == 9 && !zones.order.is_empty(), "{zones:?}");
     assert!(answer.candidates.iter().all(|of| of.choose_misses + of.report_misses == 0 && of.trace == TOGETHER));
@@ -207,7 +207,7 @@ fn a_plan_over_nine_zones() {
 #[test]
 fn a_plan_for_one_zone() {
     let Some(series) = series(&SINGLE[7..8]) else { return };
-    let answer = CloudPlanAnswer::of(&series, "us-west-2b".to_owned(), &request(&[0.8], 5, 1)).unwrap();
+    let answer = CloudPlanAnswer::of(&series, "us-west-2b".to_owned(), &request(&[0.8], 5, 1), &()).unwrap();
     let recommendation = answer.recommendation.as_ref().unwrap();
     let regret = recommendation.regret.as_ref().unwrap();
     assert!(recommendation.effects[0].change < 0.0 && regret.oracle_change <= recommendation.effects[0].change);

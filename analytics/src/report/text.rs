@@ -416,6 +416,28 @@ mod tests {
         }
     }
 
+    /// Two rows that only their zones tell apart: each part begins with offer and zone, so that 7 and 9 are known for whose they are.
+    #[test]
+    fn a_table_in_parts_repeats_what_tells_its_rows_apart() {
+        let mut table = ReportTable::new(
+            "",
+            vec![
+                Column::text("Offer"),
+                Column::text("Zone"),
+                Column::number("A cost in the first year"),
+                Column::number("Used"),
+            ],
+        );
+        for (zone, used) in [("a", 7), ("b", 9)] {
+            table.rows.push(vec![Cell::from("8a100"), Cell::from(zone), Cell::Int(1_000_000), Cell::Int(used)]);
+        }
+        let text = super::table(&table, TextOptions { width: 25, color: false });
+        let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        for (zone, used) in [("a", "7"), ("b", "9")] {
+            assert!(rows.contains(&vec!["8a100", zone, used]), "{text}");
+        }
+    }
+
     #[test]
     fn sentences_wrap_and_bold_needs_permission() {
         let mut report = Report::new("A title", "");

@@ -18,7 +18,7 @@ use crate::cmd::as_run;
 use crate::cmd::emitting::{Audience, Emitting};
 use crate::cmd::spot_traces::{SpotPrices, SpotTraces, moment};
 use crate::exit::Usage;
-use crate::progress::{Clock, Steps};
+use crate::progress::Steps;
 use crate::{output, source};
 
 /// Traces of spot availability, and the job.
@@ -256,12 +256,12 @@ pub(crate) fn plan(asked: &PlanCloud, quiet: bool) -> Result<()> {
     let request = asked.spot.request(asked.deadline, asked.slack.into_iter().collect(), asked.starts, quiet)?;
     request.jobs()?;
     let (series, title) = asked.spot.series(quiet)?;
-    let clock = Clock::new(quiet, "trying every policy in every zone");
-    let mut answer = CloudPlanAnswer::of(&series, title, &request)?;
+    let steps = Steps::watching(quiet, "trying policies on windows");
+    let mut answer = CloudPlanAnswer::of(&series, title, &request, &steps)?;
     if let Some(cost_ms) = asked.checkpoint_cost {
         answer = answer.with_checkpoints(&series, cost_ms as f64 / 1e3);
     }
-    drop(clock);
+    drop(steps);
     answer = answer.with_command(as_run::command());
     let refused = answer.recommendation.is_none().then(|| answer.action.clone());
     let file = |who: &Emit| {

@@ -6,10 +6,10 @@
 //! O(programmes + optima). Worked number: 48 h of work in ticks of 195 s takes about a quarter of a second a window for three deadlines.
 
 use super::job::{DeadlineJob, Holding, JobRun, Script};
-use super::lanes::{Supply, ride_lanes, ride_misled, ride_without_net};
+use super::lanes::{ride_lanes, ride_misled, ride_without_net};
 use super::lanes_optimum::{lanes_optimum, whole};
 use super::optimum::{optima, optimum};
-use super::policy::{CloudPolicy, lanes_pilot, lanes_programmes, learned_lanes, relative};
+use super::policy::{CloudPolicy, Lessons, lanes_pilot, lanes_programmes, relative};
 use super::price::ZonePrice;
 use super::work::WorkDistribution;
 use crate::error::Result;
@@ -64,14 +64,14 @@ impl<'a> Told<'a> {
 /// If the optimum cannot be computed exactly.
 pub(super) fn attempt(
     policies: &[CloudPolicy],
-    supply: &Supply,
+    lessons: &Lessons,
     price: Option<&ZonePrice>,
-    tick_ms: i64,
     window: &Window,
     jobs: &[DeadlineJob],
     told: Option<Told<'_>>,
 ) -> Result<Vec<Attempt>> {
-    let (start, lanes) = (window.ahead.start, supply.lanes);
+    let Lessons { supply, tick_ms, .. } = lessons;
+    let (start, lanes, tick_ms) = (window.ahead.start, supply.lanes, *tick_ms);
     let priced: Vec<(DeadlineJob, Vec<f64>)> = jobs
         .iter()
         .map(|job| {
@@ -97,7 +97,7 @@ pub(super) fn attempt(
         })
         .collect();
     for policy in policies.iter().copied() {
-        let learned = learned_lanes(supply, start, policy, tick_ms, ticks);
+        let learned = lessons.of(start, policy, ticks);
         for ((job, prices), attempt) in priced.iter().zip(&mut attempts) {
             let run = match (policy, told) {
                 (CloudPolicy::Omniscient, told) => {
@@ -199,14 +199,14 @@ pub(super) struct MisledRun {
 
 /// Tries a policy, told `job`, on those that have each of `works_ms` of work instead and begin with a window.
 pub(super) fn misled_by(
-    supply: &Supply,
+    lessons: &Lessons,
     price: Option<&ZonePrice>,
-    tick_ms: i64,
     window: &Window,
     (job, works_ms): (&DeadlineJob, &[i64]),
     policy: CloudPolicy,
 ) -> Vec<MisledRun> {
-    let (start, lanes) = (window.ahead.start, supply.lanes);
+    let Lessons { supply, tick_ms, .. } = lessons;
+    let (start, lanes, tick_ms) = (window.ahead.start, supply.lanes, *tick_ms);
     // As long as it may take: on-demand for all of it, from the deadline on.
     let longest_ms = job.deadline_ms + works_ms.iter().max().unwrap_or(&0) + 2 * job.changeover_ms;
     let ticks = DeadlineJob { deadline_ms: longest_ms, ..*job }.ticks(tick_ms);
@@ -214,7 +214,7 @@ pub(super) fn misled_by(
     let (prices, price_ratio) = relative(price, &window, job.price_ratio);
     let told = DeadlineJob { price_ratio, ..*job };
     let told = if lanes > 1 { whole(&told, tick_ms) } else { told };
-    let learned = learned_lanes(supply, start, policy, tick_ms, told.ticks(tick_ms));
+    let learned = lessons.of(start, policy, told.ticks(tick_ms));
     let fitted = lanes_programmes(&learned, lanes, start, tick_ms, &told, None);
     let ahead = supply.within(window.ahead);
     let misled = |work_ms: i64, deadline_ms: i64, seen: &mut dyn FnMut(&[Holding])| {

@@ -15,9 +15,8 @@ use serde::Serialize;
 
 use super::attempt::{Attempt, Told, attempt};
 use super::availability::SpotSeries;
-use super::lanes::Supply;
 use super::market::Market;
-use super::policy::CloudPolicy;
+use super::policy::{CloudPolicy, Lessons};
 use super::request::{CloudRequest, check_need, longest, too_short};
 use super::uncertain::UncertainWork;
 use super::zones::attempt_zones;
@@ -159,15 +158,16 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
         tasks.extend(windows.into_iter().enumerate().map(|(start, window)| Task { at, window, earlier: start < half }));
     }
     let told = Told::of(request.uncertain.as_ref());
-    let supplies: Vec<Supply> = series.iter().map(|zone| zone.supply(request.need, request.elastic)).collect();
+    let lessons: Vec<Lessons> =
+        series.iter().map(|zone| Lessons::new(zone.supply(request.need, request.elastic), zone.tick_ms)).collect();
     let tried: Result<Vec<Vec<Attempt>>> = tasks
         .par_iter()
         .map(|task| {
-            let found = match (&market, series.get(task.at), supplies.get(task.at)) {
+            let found = match (&market, series.get(task.at), lessons.get(task.at)) {
                 (Some(market), ..) => attempt_zones(market, task.window.ahead.start, &jobs, request.uncertain.as_ref()),
-                (None, Some(zone), Some(supply)) => {
+                (None, Some(zone), Some(lessons)) => {
                     let price = zone.price.as_ref();
-                    attempt(&CloudPolicy::ALL, supply, price, zone.tick_ms, &task.window, &jobs, told)
+                    attempt(&CloudPolicy::ALL, lessons, price, &task.window, &jobs, told)
                 }
                 _ => Ok(Vec::new()),
             };

@@ -119,7 +119,7 @@ pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<Emitted> {
             // An elastic job takes its nodes one by one, so that what becomes of one leaves the others.
             "num_nodes": if answer.elastic { 1 } else { answer.need },
             "resources": resources,
-            "run": "# Put your command here. It must resume from its last checkpoint.\n",
+            "run": "# Put your command here. It must resume from its last checkpoint.",
         });
         (format!("{name}.yaml"), stream(&[(what.to_owned(), document)]))
     };

@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::format;
 use tracecast_analytics::trace::SourceRecord;
+use tracecast_predictors::watch::{self, Watch};
 
 use super::answer::{Regions, moving, notes, taking};
 use super::attempt::{Attempt, Told, attempt};
@@ -24,7 +25,7 @@ use super::checkpoint::CheckpointAdvice;
 use super::job::{DeadlineJob, FromNow, Holding, JobRun};
 use super::lanes_plan::{ElasticNow, from_now};
 use super::market::Market;
-use super::policy::CloudPolicy;
+use super::policy::{CloudPolicy, Lessons};
 use super::price_words::prices_in_words;
 use super::purchase::{CloudOnDemand, CloudPurchases};
 use super::request::{CloudRequest, check_need, longest, too_short};
@@ -162,11 +163,11 @@ fn chosen_of<'a>(series: &'a [SpotSeries], best: &CloudCandidate) -> Result<&'a 
 }
 
 impl CloudPlanAnswer {
-    /// Plans the first of the request's deadlines.
+    /// Plans the first of the request's deadlines. `watch` is told of each window on which policies were tried.
     ///
     /// # Errors
     /// If what is asked makes no sense, a trace is too short, or an optimum cannot be computed.
-    pub fn of(series: &[SpotSeries], title: String, request: &CloudRequest) -> Result<Self> {
+    pub fn of(series: &[SpotSeries], title: String, request: &CloudRequest, watch: &dyn Watch) -> Result<Self> {
         let jobs = request.jobs()?;
         check_need(series, request.need)?;
         let jobs = jobs.get(..1).unwrap_or(&jobs);
@@ -190,21 +191,24 @@ impl CloudPlanAnswer {
         let mut reported: Vec<Vec<JobRun>> = Vec::new();
         // Over zones, all of it.
         let mut reported_over: Vec<Attempt> = Vec::new();
+        let mut lessons: Vec<(&SpotSeries, Lessons)> = Vec::new();
         for zone in tried_on {
-            let supply = zone.supply(request.need, request.elastic);
+            let zone_lessons = Lessons::new(zone.supply(request.need, request.elastic), zone.tick_ms);
             let told = Told::of(request.uncertain.as_ref());
             let tried = |windows: &[Window]| -> Result<Vec<Attempt>> {
                 let one = |window: &Window| match &market {
                     Some(market) => attempt_zones(market, window.ahead.start, jobs, request.uncertain.as_ref()),
                     None => {
                         let price = zone.price.as_ref();
-                        attempt(&CloudPolicy::ALL, &supply, price, zone.tick_ms, window, jobs, told)
+                        attempt(&CloudPolicy::ALL, &zone_lessons, price, window, jobs, told)
                     }
                 };
-                let all: Result<Vec<Vec<Attempt>>> = windows.par_iter().map(one).collect();
+                let all: Result<Vec<Vec<Attempt>>> =
+                    windows.par_iter().map(|window| watch::part(watch, || one(window))).collect();
                 Ok(all?.into_iter().flatten().collect())
             };
             let [choose, report] = windows(zone, jobs, request.starts)?;
+            watch.more(choose.len() + report.len());
             let (choose, report) = (tried(&choose)?, tried(&report)?);
             for policy in policies.iter().copied() {
                 let shares = |of: &[Attempt]| -> Vec<f64> { of.iter().map(|attempt| attempt.share(policy)).collect() };
@@ -227,6 +231,7 @@ impl CloudPlanAnswer {
             if market.is_some() {
                 reported_over = report;
             }
+            lessons.push((zone, zone_lessons));
         }
         // Of equals, on-demand alone, which needs nobody to watch; else the policy that is listed first among those to choose from, in the earlier zone.
         let order = |policy: CloudPolicy| {
@@ -259,11 +264,14 @@ impl CloudPlanAnswer {
         let on = of_one.or_else(shortest).ok_or(Error::NoScenario("no trace is named"))?;
         let tried = Tried {
             series,
-            zone: of_one,
+            zone: of_one
+                .and_then(|zone| lessons.iter().find(|(of, _)| of.name == zone.name))
+                .map(|(of, all)| (*of, all)),
             request,
             job: *job,
             policy: best.policy,
             windows: windows(on, jobs, request.starts)?,
+            watch,
         };
         let [_, reported_on] = &tried.windows;
         let reported_on: Vec<(&SpotSeries, Window)> = reported_on.iter().map(|window| (on, window.clone())).collect();

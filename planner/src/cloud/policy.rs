@@ -5,6 +5,9 @@
 //!
 //! O(programmes). Worked number: of a job of 300 ticks the programmes are fitted before ticks 0, 100 and 200.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +26,7 @@ use crate::plan::window::Window;
 pub const FITS: usize = 3;
 
 /// How a job with a deadline is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CloudPolicy {
     /// On-demand from beginning to end.
@@ -131,6 +134,34 @@ pub(super) fn learned_lanes(
         return Vec::new();
     }
     modelled(supply.lanes).into_iter().map(|lane| learned(&supply.lane(lane), start, policy, tick_ms, ticks)).collect()
+}
+
+/// What has been learned of each lane of a zone. Prices, work and changeover are nothing to it, so a plan that tries many of them learns once.
+#[derive(Debug)]
+pub(super) struct Lessons {
+    /// Availability in the zone.
+    pub(super) supply: Supply,
+    /// Length of its ticks, milliseconds.
+    pub(super) tick_ms: i64,
+    kept: Mutex<BTreeMap<(CloudPolicy, usize, usize), Arc<Vec<Learned>>>>,
+}
+
+impl Lessons {
+    pub(super) fn new(supply: Supply, tick_ms: i64) -> Self {
+        Self { supply, tick_ms, kept: Mutex::default() }
+    }
+
+    /// As [`learned_lanes`], which is asked once.
+    pub(super) fn of(&self, start: usize, policy: CloudPolicy, ticks: usize) -> Arc<Vec<Learned>> {
+        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (policy, start, ticks);
+        if let Some(found) = kept().get(&key) {
+            return Arc::clone(found);
+        }
+        let found = Arc::new(learned_lanes(&self.supply, start, policy, self.tick_ms, ticks));
+        kept().insert(key, Arc::clone(&found));
+        found
+    }
 }
 
 /// The programmes of one of `lanes` lanes of a job that begins at tick `start`. The work of a job of one lane may be uncertain; its own is the top of it then.

@@ -20,12 +20,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 use tracecast_analytics::time::MINUTE_MS;
+use tracecast_predictors::watch::{self, Watch};
 
 use super::attempt::{Attempt, Told, attempt, misled_by};
 use super::availability::SpotSeries;
 use super::job::DeadlineJob;
 use super::market::Market;
-use super::policy::CloudPolicy;
+use super::policy::{CloudPolicy, Lessons};
 use super::request::CloudRequest;
 use super::zones::attempt_zones_of;
 use crate::error::Result;
@@ -109,8 +110,8 @@ pub struct CloudSensitivity {
 pub(super) struct Tried<'a> {
     /// All zones.
     pub(super) series: &'a [SpotSeries],
-    /// The zone that was chosen; nothing where all are zones of one job.
-    pub(super) zone: Option<&'a SpotSeries>,
+    /// The zone that was chosen, and what is learned of it; nothing where all are zones of one job.
+    pub(super) zone: Option<(&'a SpotSeries, &'a Lessons)>,
     /// What was asked.
     pub(super) request: &'a CloudRequest,
     /// The job.
@@ -119,6 +120,8 @@ pub(super) struct Tried<'a> {
     pub(super) policy: CloudPolicy,
     /// Windows to choose on, and to report on.
     pub(super) windows: [Vec<Window>; 2],
+    /// Who is told of each window on which policies were tried.
+    pub(super) watch: &'a dyn Watch,
 }
 
 /// A zone in which on-demand costs so many times what it does, where prices are known.
@@ -148,28 +151,39 @@ fn cheapest(tried: &[Attempt]) -> Option<CloudPolicy> {
 impl Tried<'_> {
     /// Whether prices are known, beside which the price ratio counts for nothing.
     fn is_priced(&self) -> bool {
-        self.zone.map_or_else(|| self.series.iter().any(SpotSeries::is_priced), SpotSeries::is_priced)
+        self.zone.map_or_else(|| self.series.iter().any(SpotSeries::is_priced), |(zone, _)| zone.is_priced())
     }
 
-    fn attempts(&self, job: &DeadlineJob, times: f64, windows: &[Window]) -> Result<Vec<Attempt>> {
+    /// The policies to choose from.
+    fn choices(&self) -> &'static [CloudPolicy] {
+        if self.zone.is_some() { &CloudPolicy::CAUSAL } else { &CloudPolicy::CAUSAL_TOGETHER }
+    }
+
+    /// What becomes of a job under each of `policies`, on each of `windows`.
+    fn attempts(
+        &self,
+        policies: &[CloudPolicy],
+        job: &DeadlineJob,
+        times: f64,
+        windows: &[Window],
+    ) -> Result<Vec<Attempt>> {
         let (request, ratio, jobs) = (self.request, self.job.price_ratio, [*job]);
+        let watch = self.watch;
+        watch.more(windows.len());
         let all: Result<Vec<Vec<Attempt>>> = match (self.zone, &request.together) {
             (None, Some(together)) => {
                 let series: Vec<SpotSeries> = self.series.iter().map(|zone| repriced(zone, ratio, times)).collect();
                 let market = Market::of(&series, request.need, job.price_ratio, together.egress())?;
                 let of = |window: &Window| {
                     let work = request.uncertain.as_ref();
-                    attempt_zones_of(&CloudPolicy::CAUSAL_TOGETHER, &market, window.ahead.start, &jobs, work)
+                    attempt_zones_of(policies, &market, window.ahead.start, &jobs, work)
                 };
-                windows.par_iter().map(of).collect()
+                windows.par_iter().map(|window| watch::part(watch, || of(window))).collect()
             }
-            (Some(zone), _) => {
-                let (zone, supply) = (repriced(zone, ratio, times), zone.supply(request.need, request.elastic));
-                let (tick_ms, told) = (zone.tick_ms, Told::of(request.uncertain.as_ref()));
-                let of = |window: &Window| {
-                    attempt(&CloudPolicy::CAUSAL, &supply, zone.price.as_ref(), tick_ms, window, &jobs, told)
-                };
-                windows.par_iter().map(of).collect()
+            (Some((zone, lessons)), _) => {
+                let (zone, told) = (repriced(zone, ratio, times), Told::of(request.uncertain.as_ref()));
+                let of = |window: &Window| attempt(policies, lessons, zone.price.as_ref(), window, &jobs, told);
+                windows.par_iter().map(|window| watch::part(watch, || of(window))).collect()
             }
             (None, None) => Ok(Vec::new()),
         };
@@ -201,7 +215,8 @@ impl Tried<'_> {
         let price_ratio = (price_ratio * price_times).max(1.0);
         let Ok(job) = DeadlineJob::within(work_ms, deadline_ms, changeover_ms, price_ratio) else { return Ok(found) };
         let [choose, report] = &self.windows;
-        let (choose, report) = (self.attempts(&job, price_times, choose)?, self.attempts(&job, price_times, report)?);
+        let choose = self.attempts(self.choices(), &job, price_times, choose)?;
+        let report = self.attempts(&[self.policy], &job, price_times, report)?;
         let cost = average(report.iter().map(|attempt| attempt.share(self.policy)));
         (found.cost_ratio_mean, found.saving) = (Some(cost), Some(1.0 - cost));
         found.misses = report.iter().filter(|attempt| attempt.run(self.policy).missed).count();
@@ -213,11 +228,11 @@ impl Tried<'_> {
     fn is_spot_advised(&self, price_ratio: f64) -> Result<bool> {
         let job = DeadlineJob { price_ratio, ..self.job };
         let [choose, report] = &self.windows;
-        let choose = self.attempts(&job, 1.0, choose)?;
+        let choose = self.attempts(self.choices(), &job, 1.0, choose)?;
         let Some(policy) = cheapest(&choose).filter(|policy| *policy != CloudPolicy::OnDemand) else {
             return Ok(false);
         };
-        let shares: Vec<f64> = self.attempts(&job, 1.0, report)?.iter().map(|of| of.share(policy)).collect();
+        let shares: Vec<f64> = self.attempts(&[policy], &job, 1.0, report)?.iter().map(|of| of.share(policy)).collect();
         let cost = mean(&shares);
         Ok(worth(1.0 - cost.value, 1.0 - cost.high, 1.0))
     }
@@ -255,18 +270,15 @@ impl Tried<'_> {
     }
 
     /// With other work than was said, of which the policy does not know.
-    fn unknown(&self, zone: &SpotSeries, times: f64) -> Result<CloudSensitivity> {
+    fn unknown(&self, (zone, lessons): (&SpotSeries, &Lessons), times: f64) -> Result<CloudSensitivity> {
         let (job, [_, report]) = (self.job, &self.windows);
         let work_ms = ((job.work_ms as f64 * times) as i64 / MINUTE_MS * MINUTE_MS).max(MINUTE_MS);
-        let supply = zone.supply(self.request.need, self.request.elastic);
-        let of = |window: &Window| {
-            misled_by(&supply, zone.price.as_ref(), zone.tick_ms, window, (&job, &[work_ms]), self.policy)
-        };
+        let of = |window: &Window| misled_by(lessons, zone.price.as_ref(), window, (&job, &[work_ms]), self.policy);
         let runs: Vec<_> = report.par_iter().flat_map_iter(of).collect();
         let costs: Vec<f64> = runs.iter().map(|run| run.cost / run.on_demand).collect();
         let late: Vec<f64> = runs.iter().filter(|run| run.missed).map(|run| run.late_ms as f64 / 1e3).collect();
         let told = match DeadlineJob::within(work_ms, job.deadline_ms, job.changeover_ms, job.price_ratio) {
-            Ok(told) => Some(self.attempts(&told, 1.0, report)?),
+            Ok(told) => Some(self.attempts(&[self.policy], &told, 1.0, report)?),
             Err(_) => None,
         };
         let over = told.map(|told| {

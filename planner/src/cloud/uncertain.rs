@@ -19,7 +19,7 @@ use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 use super::attempt::{Attempt, MisledRun, Told, attempt, misled_by};
 use super::availability::SpotSeries;
 use super::job::DeadlineJob;
-use super::policy::CloudPolicy;
+use super::policy::{CloudPolicy, Lessons};
 use super::request::CloudRequest;
 use super::work::{WorkDistribution, WorkQuantile};
 use crate::error::Result;
@@ -111,11 +111,11 @@ fn came(
     job: &DeadlineJob,
     policy: CloudPolicy,
 ) -> Result<[Came; 3]> {
-    let supply = zone.supply(request.need, false);
+    let lessons = Lessons::new(zone.supply(request.need, false), zone.tick_ms);
     let price = zone.price.as_ref();
     let told = |planned: bool, policies: &[CloudPolicy]| -> Result<Attempt> {
         let told = Told { work, planned };
-        let found = attempt(policies, &supply, price, zone.tick_ms, window, &[*job], Some(told))?;
+        let found = attempt(policies, &lessons, price, window, &[*job], Some(told))?;
         found.into_iter().next().ok_or_else(|| crate::error::Error::Defect("a window was not tried".to_owned()))
     };
     let [on_distribution, on_top] = [told(true, &[policy, CloudPolicy::Omniscient])?, told(false, &[policy])?];
@@ -127,7 +127,7 @@ fn came(
     let median = DeadlineJob { work_ms: work.quantile_ms(0.5), ..*job };
     let amounts = work.amounts();
     let works: Vec<i64> = amounts.iter().map(|(work_ms, _)| *work_ms).collect();
-    let runs = misled_by(&supply, price, zone.tick_ms, window, (&median, &works), policy);
+    let runs = misled_by(&lessons, price, window, (&median, &works), policy);
     let weighed = |of: &dyn Fn(&MisledRun) -> f64| -> f64 {
         runs.iter().zip(&amounts).map(|(run, (_, chance))| chance * of(run)).sum()
     };

@@ -204,6 +204,10 @@ pub struct FleetHeldOut {
     #[serde(skip)]
     #[schemars(skip)]
     pub(super) drawn_weeks: bool,
+    /// Months of the record that the mix was chosen and priced on.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) months: f64,
     /// The window in which the mix saved least.
     pub worst_window: String,
     /// What it saved there, a share.
@@ -462,6 +466,7 @@ fn held_out(tested: &[TestedRule], split: &FleetSplit, day: &dyn Fn(i64) -> Stri
         reserving,
         interval: split.interval_in_words(),
         drawn_weeks: draws_weeks(&split.after),
+        months: split.months(),
         worst_window: split.after.get(worst).map_or_else(String::new, |(from, _)| day(*from)),
         worst_saving: saved(worst),
     })

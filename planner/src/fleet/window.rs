@@ -12,6 +12,7 @@ use tracecast_analytics::time::{DAY_MS, HOUR_MS, WEEK_MS};
 
 use crate::error::{Error, Result};
 use crate::plan::interval;
+use crate::plan::money::MONTH_H;
 
 /// A stretch of time from a moment to another, ms.
 pub type Moments = (i64, i64);
@@ -75,6 +76,12 @@ impl FleetSplit {
     /// Hours of the windows that are priced on.
     pub fn hours_after(&self) -> i64 {
         self.after.iter().map(|(from, to)| (to - from) / HOUR_MS).sum()
+    }
+
+    /// Months that were chosen or are priced on.
+    pub fn months(&self) -> f64 {
+        let [before, after] = [&self.before, &self.after].map(|of| whole(of));
+        (after.1 - before.0) as f64 / HOUR_MS as f64 / MONTH_H
     }
 
     /// Windows that were chosen on, in words.

@@ -4,6 +4,18 @@ use super::super::markup::{printable, spans};
 use super::super::model::{Align, ReportTable};
 use super::{GAP, NARROWEST};
 
+/// How many of the first columns tell the rows apart, as far as columns of words do: as few as do so as well as all of those.
+///
+/// O(rows × columns). Worked example: rows `a x 1`, `a y 1` and `b x 2` of which the first two columns are words have 2.
+fn naming(grid: &[Vec<String>], words: impl Fn(usize) -> bool) -> usize {
+    let leading = (0..).take_while(|column| words(*column)).count().max(1);
+    let told_apart = |columns: usize| {
+        grid.iter().map(|row| row.get(..columns).unwrap_or(row)).collect::<std::collections::BTreeSet<_>>().len()
+    };
+    let most = told_apart(leading);
+    (1..leading).find(|columns| told_apart(*columns) == most).unwrap_or(leading)
+}
+
 /// Which columns stand beside each other, with their widths; several groups if one line cannot hold all.
 pub(super) fn parts(
     names: &[String],
@@ -25,18 +37,18 @@ pub(super) fn parts(
             natural = widths(&|c, name| if words(c) { width(name) } else { heading(name) });
         }
     }
-    let mut out = Vec::new();
+    let smallest = |g: &[(usize, usize)]| -> usize {
+        g.iter().map(|(c, w)| if words(*c) { (*w).min(NARROWEST) } else { *w }).sum::<usize>()
+            + GAP * g.len().saturating_sub(1)
+    };
+    // What names the row begins every group, if it leaves half of the width to the others.
+    let first = |columns: usize| -> Vec<(usize, usize)> { natural.iter().copied().enumerate().take(columns).collect() };
+    let named = first(naming(grid, words));
+    let named = if 2 * smallest(&named) > available { first(1) } else { named };
+    let mut out: Vec<Vec<(usize, usize)>> = Vec::new();
     let mut next = 0;
     while next < names.len() {
-        // The first column names the row, so every group begins with it.
-        let mut group: Vec<(usize, usize)> = Vec::new();
-        if next > 0 {
-            group.push((0, natural.first().copied().unwrap_or(0)));
-        }
-        let smallest = |g: &[(usize, usize)]| -> usize {
-            g.iter().map(|(c, w)| if words(*c) { (*w).min(NARROWEST) } else { *w }).sum::<usize>()
-                + GAP * g.len().saturating_sub(1)
-        };
+        let mut group = if next > 0 { named.clone() } else { Vec::new() };
         let first_new = group.len();
         while next < names.len() {
             group.push((next, natural.get(next).copied().unwrap_or(0)));

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::lanes::{ride, ride_uncertain};
+use super::super::lanes::{Supply, ride, ride_uncertain};
 use super::super::optimum::tests::by_trying;
-use super::super::policy::{learned, pilot, programmes};
+use super::super::policy::{learned, learned_lanes, pilot, programmes};
 use super::*;
 use crate::plan::window::spread;
 
@@ -12,7 +12,7 @@ const MIN: i64 = 60_000;
 
 /// All policies on a job whose work is known.
 fn of_known(supply: &Supply, tick_ms: i64, window: &Window, job: DeadlineJob) -> Result<Vec<Attempt>> {
-    attempt(&CloudPolicy::ALL, supply, None, tick_ms, window, &[job], None)
+    attempt(&CloudPolicy::ALL, &Lessons::new(supply.clone(), tick_ms), None, window, &[job], None)
 }
 
 /// An enemy: spot is up until the job has been on it for long enough to have paid for `patience` ticks, then dies; and comes back when the job
@@ -81,8 +81,8 @@ proptest! {
         let work = WorkDistribution::of(&levels.map(|(level, minutes)| (level, minutes * MIN))).unwrap();
         for planned in [true, false] {
             let told = Some(Told { work: &work, planned });
-            let supply = Supply::one(&up);
-            let tried = attempt(&CloudPolicy::ALL, &supply, None, tick_ms, &window, &[job], told).unwrap();
+            let lessons = Lessons::new(Supply::one(&up), tick_ms);
+            let tried = attempt(&CloudPolicy::ALL, &lessons, None, &window, &[job], told).unwrap();
             let least = tried[0].run(CloudPolicy::Omniscient).cost;
             for policy in CloudPolicy::CAUSAL {
                 let run = tried[0].run(policy);
@@ -92,7 +92,7 @@ proptest! {
                     let alone = work.amounts().into_iter().map(|(work_ms, chance)| {
                         let mut pilot = lanes_pilot(policy, 1, &[]);
                         let of = (&job, work_ms);
-                        chance * ride_uncertain(pilot.as_mut(), (supply.within(window.ahead.clone()), &[]), 1, tick_ms, of).cost
+                        chance * ride_uncertain(pilot.as_mut(), (lessons.supply.within(window.ahead.clone()), &[]), 1, tick_ms, of).cost
                     });
                     let alone: f64 = alone.sum();
                     prop_assert!((run.cost - alone).abs() <= 1e-9 * alone, "{policy:?}: {} and {alone}", run.cost);
@@ -133,7 +133,8 @@ fn work_that_is_not_as_said() {
     let window = Window { past: 0..2, ahead: 2..5 };
     let job = DeadlineJob { work_ms: 2 * HOUR, deadline_ms: 3 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
     let of = |supply: &Supply, work_ms: i64| {
-        let run = misled_by(supply, None, HOUR, &window, (&job, &[work_ms]), CloudPolicy::Greedy)[0];
+        let run =
+            misled_by(&Lessons::new(supply.clone(), HOUR), None, &window, (&job, &[work_ms]), CloudPolicy::Greedy)[0];
         (run.cost / HOUR as f64, run.on_demand / HOUR as f64, run.missed, run.late_ms / HOUR)
     };
     assert_eq!(of(&supply, 3 * HOUR), (9.0, 9.0, true, 1));

@@ -28,7 +28,7 @@ fn a_regular_zone_is_planned_on_spot() {
         together: None,
         uncertain: None,
     };
-    let answer = CloudPlanAnswer::of(std::slice::from_ref(&zone), "regular".to_owned(), &request).unwrap();
+    let answer = CloudPlanAnswer::of(std::slice::from_ref(&zone), "regular".to_owned(), &request, &()).unwrap();
     assert_eq!((answer.now.if_up, answer.now.if_down), (Holding::Spot, Holding::Idle));
     // 16 h are spare, 12 min of which on-demand needs to begin: the last half hour that leaves them ends at 15.5 h.
     assert!((answer.now.latest_on_demand_s - 15.5 * 3600.0).abs() < 1e-6, "{:?}", answer.now);
@@ -39,6 +39,6 @@ fn a_regular_zone_is_planned_on_spot() {
     assert!(files[0].1.contains("\"use_spot\": true") && files[1].1.contains("\"use_spot\": false"));
     assert!(files[0].1.contains("aws/us-east-1/us-east-1a") && files[0].1.contains("V100:1"));
     let short = CloudRequest { work_ms: 340 * 3_600_000, ..request };
-    let said = CloudPlanAnswer::of(&[zone], "regular".to_owned(), &short).unwrap_err().to_string();
+    let said = CloudPlanAnswer::of(&[zone], "regular".to_owned(), &short, &()).unwrap_err().to_string();
     assert!(said.contains("once to choose on"), "{said}");
 }

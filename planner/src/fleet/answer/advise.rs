@@ -11,7 +11,7 @@ use tracecast_analytics::time::to_the_minute;
 
 use super::super::rule::FleetRule;
 use super::{BoughtAs, FleetAnswer, FleetMixRow, FleetVerdict, months_in_words};
-use crate::plan::money::money;
+use crate::plan::money::{MONTH_H, money};
 use crate::plan::{Basis, Confidence, Effect, Recommendation, Regret, WORTH, worth};
 
 /// GPU-hours that wait by which rules may differ.
@@ -76,6 +76,25 @@ impl FleetAnswer {
     /// Whether that is anything.
     fn commits(&self) -> bool {
         self.committed().next().is_some()
+    }
+
+    /// Months of the longest commitment of the mix to come, if that is more than the record has.
+    fn outlasting_months(&self) -> Option<f64> {
+        let longest = self.committed().filter_map(|row| row.months).fold(0.0, f64::max);
+        (longest > self.held_out.months).then_some(longest)
+    }
+
+    /// How sure the advice is and, where a commitment binds for longer than the record says anything of, why not more.
+    pub(super) fn confidence_in_words(&self, confidence: Confidence) -> String {
+        let sure = format!("Confidence: {}", confidence.in_words());
+        match self.outlasting_months() {
+            None => format!("{sure}."),
+            Some(months) => format!(
+                "{sure}. A commitment binds for {}, and {} of record cannot show what comes after as long again.",
+                months_in_words(months),
+                format::duration(self.held_out.months * MONTH_H * 3_600.0)
+            ),
+        }
     }
 
     /// What to do, in a sentence.
@@ -161,11 +180,13 @@ impl FleetAnswer {
             Effect::of("Cost of the GPUs on the later windows", &unit, &cost, &held.interval),
             to_come("mix", unit, self.cost_per_month.value - self.on_demand_per_month.value),
         ];
-        // What is reserved binds for long: it must have been tested, and have paid beyond chance.
+        // What is reserved binds for long: it must have been tested, and have paid beyond chance. No record shows what comes after as much time as it has itself.
         let commits = self.commits();
         let paid = mix.committed_gpus > 0.0 && held.reserving.low > 0.0;
-        let sure = held.drawn_weeks && held.worst_saving >= WORTH && (!commits || paid);
-        let confidence = match (sure, commits && mix.committed_gpus <= 0.0) {
+        let outlasts = self.outlasting_months().is_some();
+        let sure = held.drawn_weeks && held.worst_saving >= WORTH && (!commits || paid) && !outlasts;
+        let untested = commits && (mix.committed_gpus <= 0.0 || (outlasts && !held.drawn_weeks));
+        let confidence = match (sure, untested) {
             (true, _) => Confidence::High,
             (false, true) => Confidence::Low,
             (false, false) => Confidence::Medium,

@@ -103,7 +103,7 @@ impl FleetAnswer {
             said.push(self.stress_in_words());
         }
         if let Some(recommendation) = &self.recommendation {
-            said.push(format!("Confidence: {}.", recommendation.confidence.in_words()));
+            said.push(self.confidence_in_words(recommendation.confidence));
         }
         said
     }
