@@ -62,6 +62,38 @@ struct AtWork {
     left: Left,
     /// Room to take jobs away in.
     scratch: Left,
+    /// For numbers of GPUs that were asked for, the nodes that have so many once the limits of what runs have passed, and the second from which on, rising; from ever on, if they have them now.
+    ready: Vec<(u32, Vec<(i64, u32)>)>,
+}
+
+impl AtWork {
+    /// The second from which on enough of the allowed nodes have the GPUs for a gang, if only limits pass; nothing if they never have. It may not fit before. O(nodes), and O(running jobs + nodes × log nodes) once for a number of GPUs.
+    fn ready_s(&mut self, gang: Gang, allowed: &Mask) -> Option<i64> {
+        let at = self.ready.iter().position(|(each, _)| *each == gang.each).unwrap_or_else(|| {
+            self.ready.push((gang.each, self.left.ready(gang.each, &self.parts_by_end())));
+            self.ready.len() - 1
+        });
+        let mut missing = gang.nodes;
+        for (ready_s, node) in &self.ready.get(at)?.1 {
+            if allowed.contains(*node) {
+                missing -= 1;
+                if missing == 0 {
+                    return Some(*ready_s);
+                }
+            }
+        }
+        None
+    }
+
+    /// What is given back, and when, in order.
+    fn parts_by_end(&self) -> Vec<(i64, Part)> {
+        let mut given = Vec::with_capacity(self.parts.len());
+        for holder in &self.holders {
+            let parts = self.parts.get(holder.parts.clone()).unwrap_or_default();
+            given.extend(parts.iter().map(|part| (holder.end_s, *part)));
+        }
+        given
+    }
 }
 
 /// A cycle.
@@ -166,7 +198,7 @@ impl Run<'_> {
         holders.extend(elsewhere.map(|(end_ms, job)| Holder { end_s: second(end_ms), job, parts: 0..0 }));
         holders.sort_by_key(|holder| (holder.end_s, holder.job));
         let left = Left::of(&self.nodes);
-        Box::new(AtWork { holders, parts, scratch: left.clone(), left })
+        Box::new(AtWork { holders, parts, scratch: left.clone(), left, ready: Vec::new() })
     }
 
     /// Nodes in service that have what a shape asks for.
@@ -207,11 +239,14 @@ impl Run<'_> {
         let serving = self.serving(walk, shape);
         let mut from_s = now_s;
         let mut allowed = Mask::default();
-        for _ in 0..ATTEMPTS {
-            walk.kept.spares(&serving, from_s, from_s.saturating_add(limit_s), &mut allowed);
+        let mut attempts = ATTEMPTS;
+        while attempts > 0 {
+            let spared = walk.kept.spared_from(&serving, (from_s, limit_s), gang.nodes, &mut attempts, &mut allowed);
+            let Some(spared_s) = spared else { return Turn::Wait };
+            from_s = spared_s;
+            attempts -= 1;
             let later_s = walk.kept.next_release(from_s);
-            let enough = allowed.len() >= gang.nodes;
-            let found = if enough { self.earliest(gang, &allowed, walk, &candidates, later_s) } else { None };
+            let found = self.earliest(gang, &allowed, walk, &candidates, later_s);
             let Some((at_s, nodes)) = found else {
                 let Some(later_s) = later_s else { return Turn::Wait };
                 from_s = later_s;
@@ -302,7 +337,12 @@ impl Run<'_> {
             return Some((now_s, found));
         }
         let at_work = walk.at_work.get_or_insert_with(|| self.at_work());
-        let AtWork { holders, parts, left: before, scratch: left } = at_work.as_mut();
+        // Nothing is chosen before, and nothing found if that is too late.
+        let ready_s = if stops.is_empty() { at_work.ready_s(gang, allowed)? } else { i64::MIN };
+        if until_s.is_some_and(|until_s| ready_s > until_s) {
+            return None;
+        }
+        let AtWork { holders, parts, left: before, scratch: left, .. } = at_work.as_mut();
         left.become_as(before);
         let parts_of = |holder: &Holder| parts.get(holder.parts.clone()).unwrap_or_default();
         let gone = |holder: &&Holder| stops.contains(&holder.job);
@@ -334,7 +374,8 @@ impl Run<'_> {
                 }
             }
             let last_s = last_s?;
-            if let Some(found) = left.choose(nodes, gang, allowed) {
+            let found = if last_s >= ready_s { left.choose(nodes, gang, allowed) } else { None };
+            if let Some(found) = found {
                 return Some((last_s.max(now_s + 1), found));
             }
             step_s *= 2;

@@ -27,33 +27,32 @@ impl Mask {
 
     /// How many they are.
     pub(super) fn len(&self) -> usize {
-        self.0.iter().map(|word| word.count_ones() as usize).sum()
+        count(&self.0)
     }
 
     /// The nodes, 64 to a word.
     pub(super) fn words(&self) -> &[u64] {
         &self.0
     }
+}
 
-    fn unite(&mut self, other: &Self) {
-        self.0.iter_mut().zip(&other.0).for_each(|(mine, theirs)| *mine |= theirs);
+/// How many nodes are in some words.
+fn count(words: &[u64]) -> usize {
+    let mut count = 0;
+    for word in words {
+        count += word.count_ones() as usize;
     }
-
-    fn meets(&self, other: &Self) -> bool {
-        self.0.iter().zip(&other.0).any(|(mine, theirs)| mine & theirs != 0)
-    }
-
-    /// Whether it has a node that the other lacks.
-    fn has_more_than(&self, other: &Self) -> bool {
-        self.0.iter().zip(&other.0).any(|(mine, theirs)| mine & !theirs != 0)
-    }
+    count
 }
 
 /// What is kept, by seconds.
 #[derive(Debug)]
 pub(super) struct Kept {
-    /// From which second on which nodes are kept, rising; the first is from ever on.
-    steps: Vec<(i64, Mask)>,
+    /// From which second on, rising; the first is from ever on.
+    steps: Vec<i64>,
+    /// Which nodes each step keeps, `words` of them one after the other.
+    nodes: Vec<u64>,
+    words: usize,
     /// Rows of Slurm's table that are taken: the steps that were ever made, as no row is used again.
     rows: u32,
     /// The seconds that the table is of, until before its end. It has no row that begins later.
@@ -64,7 +63,8 @@ pub(super) struct Kept {
 impl Kept {
     /// Nothing, of `count` nodes, in a table from `now_s` until `end_s`.
     pub(super) fn new(count: u32, now_s: i64, end_s: i64) -> Self {
-        Self { steps: vec![(i64::MIN, Mask::of_nodes(count, []))], rows: 1, now_s, end_s }
+        let words = count.div_ceil(64) as usize;
+        Self { steps: vec![i64::MIN], nodes: vec![0; words], words, rows: 1, now_s, end_s }
     }
 
     /// Whether the table ends before what begins at this second.
@@ -77,31 +77,80 @@ impl Kept {
         self.rows
     }
 
-    /// Steps that touch the seconds from `from_s` until before `to_s`.
-    fn within(&self, from_s: i64, to_s: i64) -> &[(i64, Mask)] {
-        let first = self.steps.partition_point(|(at_s, _)| *at_s <= from_s).saturating_sub(1);
-        let after = self.steps.partition_point(|(at_s, _)| *at_s < to_s).max(first);
-        &self.steps[first..after]
+    fn step(&self, at: usize) -> &[u64] {
+        &self.nodes[at * self.words..(at + 1) * self.words]
     }
 
-    /// Of `nodes` those that are not kept at any second from `from_s` to `until_s`, this included; into `spared`, as this is asked again and again.
-    pub(super) fn spares(&self, nodes: &Mask, from_s: i64, until_s: i64, spared: &mut Mask) {
-        spared.0.clone_from(&nodes.0);
-        for (_, kept) in self.within(from_s, until_s.saturating_add(1)) {
-            spared.0.iter_mut().zip(&kept.0).for_each(|(mine, theirs)| *mine &= !theirs);
+    /// The step that a second is in.
+    fn step_of(&self, at_s: i64) -> usize {
+        self.steps.partition_point(|from_s| *from_s <= at_s).saturating_sub(1)
+    }
+
+    /// Whether a node that a step keeps is kept no more from the next one on.
+    fn releases(&self, at: usize) -> bool {
+        let mut is_released = false;
+        for (now, then) in self.step(at).iter().zip(self.step(at + 1)) {
+            is_released |= now & !then != 0;
         }
+        is_released
+    }
+
+    /// The first step after one that begins with a release.
+    fn release_after(&self, at: usize) -> Option<usize> {
+        (at..self.steps.len() - 1).find(|at| self.releases(*at)).map(|at| at + 1)
+    }
+
+    /// Of `nodes` those that are not kept at any second from `from_s` to `until_s`, this included; into `spared`, as this is asked again and again. If they are fewer than `least`, a step from
+    /// which on, to `until_s`, too many are kept already.
+    fn spares(&self, nodes: &Mask, (from_s, until_s): (i64, i64), least: usize, spared: &mut Mask) -> Option<usize> {
+        spared.0.clone_from(&nodes.0);
+        let first = self.step_of(from_s);
+        // From the last second back, so that what is too much at the end of the time is known to be so for later beginnings.
+        for at in (first..=self.step_of(until_s).max(first)).rev() {
+            for (mine, theirs) in spared.0.iter_mut().zip(self.step(at)) {
+                *mine &= !theirs;
+            }
+            if count(&spared.0) < least {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// The first of `from_s` and the releases after it from which on at least `least` of `nodes` are not kept for `for_s`, the last second included; these are then in `spared`. Each that is not takes one of
+    /// `attempts`; nothing once none is left. O(steps × nodes / 64) but for steps that are in the time after several releases.
+    pub(super) fn spared_from(
+        &self,
+        nodes: &Mask,
+        (mut from_s, for_s): (i64, i64),
+        least: usize,
+        attempts: &mut usize,
+        spared: &mut Mask,
+    ) -> Option<i64> {
+        while *attempts > 0 {
+            let Some(too_much) = self.spares(nodes, (from_s, from_s.saturating_add(for_s)), least, spared) else {
+                return Some(from_s);
+            };
+            // A time that begins before the end of that step has it and all that came after it.
+            let mut at = self.step_of(from_s);
+            while at <= too_much && *attempts > 0 {
+                *attempts -= 1;
+                at = self.release_after(at)?;
+            }
+            from_s = self.steps[at];
+        }
+        None
     }
 
     /// The first second after `from_s` at which a node is kept no more.
     pub(super) fn next_release(&self, from_s: i64) -> Option<i64> {
-        let first = self.steps.partition_point(|(at_s, _)| *at_s <= from_s);
-        let edges = self.steps.windows(2).skip(first.saturating_sub(1));
-        edges.filter_map(|pair| pair[0].1.has_more_than(&pair[1].1).then_some(pair[1].0)).next()
+        self.release_after(self.step_of(from_s)).map(|at| self.steps[at])
     }
 
     /// Whether one of `nodes` is kept at a second from `begin_s` until before `end_s`.
     pub(super) fn meets(&self, nodes: &Mask, begin_s: i64, end_s: i64) -> bool {
-        self.within(begin_s, end_s).iter().any(|(_, kept)| kept.meets(nodes))
+        let meets = |at: usize| self.step(at).iter().zip(&nodes.0).any(|(kept, asked)| kept & asked != 0);
+        begin_s < end_s && (self.step_of(begin_s)..=self.step_of(end_s - 1)).any(meets)
     }
 
     /// Keeps nodes from `begin_s` until before `end_s`. Of two neighbouring steps that keep the same, the first such, the later goes.
@@ -111,18 +160,25 @@ impl Kept {
         }
         let first = self.split(begin_s.max(self.now_s));
         let after = if end_s < self.end_s { self.split(end_s) } else { self.steps.len() };
-        self.steps[first..after].iter_mut().for_each(|(_, kept)| kept.unite(nodes));
-        if let Some(at) = self.steps.windows(2).position(|pair| pair[0].1 == pair[1].1) {
-            self.steps.remove(at + 1);
+        for at in first..after {
+            for (kept, more) in self.nodes[at * self.words..].iter_mut().zip(&nodes.0) {
+                *kept |= more;
+            }
+        }
+        if let Some(at) = (1..self.steps.len()).find(|at| self.step(at - 1) == self.step(*at)) {
+            self.steps.remove(at);
+            self.nodes.drain(at * self.words..(at + 1) * self.words);
         }
     }
 
     /// The step that begins at `at_s`, made if there is none.
     fn split(&mut self, at_s: i64) -> usize {
-        let at = self.steps.partition_point(|(from_s, _)| *from_s < at_s);
-        if self.steps.get(at).is_none_or(|(from_s, _)| *from_s != at_s) {
-            let kept = self.steps[at - 1].1.clone();
-            self.steps.insert(at, (at_s, kept));
+        let at = self.steps.partition_point(|from_s| *from_s < at_s);
+        if self.steps.get(at) != Some(&at_s) {
+            self.steps.insert(at, at_s);
+            let before = (at - 1) * self.words;
+            self.nodes.extend_from_within(before..before + self.words);
+            self.nodes[at * self.words..].rotate_right(self.words);
             self.rows += 1;
         }
         at
@@ -142,7 +198,7 @@ mod tests {
         let mut kept = Kept::new(70, 0, 1000);
         let spares = |kept: &Kept, from, until| {
             let mut spared = Mask::default();
-            kept.spares(&all, from, until, &mut spared);
+            assert_eq!(kept.spares(&all, (from, until), 0, &mut spared), None);
             spared
         };
         assert_eq!((spares(&kept, 0, 1000), kept.next_release(0)), (all.clone(), None));
@@ -166,6 +222,43 @@ mod tests {
         assert!(all.contains(69) && !all.contains(68));
     }
 
+    /// As attempt by attempt: from each release on, whether enough nodes are spared.
+    #[test]
+    fn releases_are_passed_over_where_too_much_is_kept() {
+        let (all, of) =
+            (Mask::of(70, |_| true), |nodes: &[u32]| Mask::of_nodes(70, (0..64).chain(nodes.iter().copied())));
+        let mut kept = Kept::new(70, 0, 10_000);
+        for (nodes, from, until) in
+            [(&[64][..], 0, 60), (&[64, 65], 60, 300), (&[66, 67, 68], 120, 180), (&[69], 300, 420)]
+        {
+            kept.keep(&of(nodes), from, until);
+        }
+        for least in 1..=8 {
+            for from_s in [0, 59, 60, 130, 299, 300, 500] {
+                for for_s in [0, 59, 60, 150, 1000] {
+                    for most in [1, 2, 3, 400] {
+                        let (mut left, mut spared) = (most, Mask::default());
+                        let found = kept.spared_from(&all, (from_s, for_s), least, &mut left, &mut spared);
+                        let mut from = Some(from_s);
+                        let mut slowly = Mask::default();
+                        for attempt in 0..=most {
+                            let Some(at_s) = from.filter(|_| attempt < most) else {
+                                assert_eq!(found, None, "{least} {from_s} {for_s} {most}");
+                                break;
+                            };
+                            kept.spares(&all, (at_s, at_s + for_s), 0, &mut slowly);
+                            if slowly.len() >= least {
+                                assert_eq!((found, &spared, left), (Some(at_s), &slowly, most - attempt));
+                                break;
+                            }
+                            from = kept.next_release(at_s);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     /// At most two rows for each time nodes are kept. Of two rows that say the same one goes, but is not there again.
     #[test]
     fn rows_of_the_table_are_counted() {
@@ -174,7 +267,7 @@ mod tests {
         assert_eq!(kept.rows(), 1);
         kept.keep(&of(&[0]), 60, 120);
         // From 90 s on, as the table begins there.
-        assert_eq!((kept.rows(), kept.steps[1].0), (3, 90));
+        assert_eq!((kept.rows(), kept.steps[1]), (3, 90));
         kept.keep(&of(&[0, 1]), 120, 180);
         kept.keep(&of(&[1]), 60, 120);
         // 90 s, 120 s and 180 s were made; 120 s says what 90 s does by now.

@@ -127,6 +127,22 @@ impl Left {
         }
     }
 
+    /// The nodes that have so many free GPUs once parts are given back, in this order, and the second from which on, rising: from ever on for those that have them.
+    pub(super) fn ready(&self, gpus: u32, given: &[(i64, Part)]) -> Vec<(i64, u32)> {
+        let mut free = self.free.clone();
+        let has = |free: &[u8], node: u32| u32::from(free[node as usize]) >= gpus;
+        let mut ready: Vec<(i64, u32)> =
+            (0..free.len() as u32).filter(|node| has(&free, *node)).map(|node| (i64::MIN, node)).collect();
+        for (end_s, part) in given {
+            let before = has(&free, part.node);
+            free[part.node as usize] += part.gpus as u8;
+            if !before && has(&free, part.node) {
+                ready.push((*end_s, part.node));
+            }
+        }
+        ready
+    }
+
     /// As another is, without new memory.
     pub(super) fn become_as(&mut self, other: &Self) {
         self.free.clone_from(&other.free);
