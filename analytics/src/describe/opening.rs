@@ -147,10 +147,18 @@ impl Description {
     fn failed(&self) -> Figure {
         let Some(failure) = &self.failure else { return Figure::unknown("Failed", "no job is recorded as failed") };
         let jobs = percent(failure.failed as f64 / failure.ended.max(1) as f64);
-        match failure.gpu_time_share {
-            Some(share) => Figure::new("Failed", percent(share), format!("of the GPU time, {jobs} of the jobs")),
-            None => Figure::new("Failed", jobs, "of the jobs; their GPU time is unknown"),
-        }
+        let ended = failure.ended as f64 / failure.jobs.max(1) as f64;
+        // Jobs that run on, or of which nobody says how they ended, may fail as well.
+        let known = percent(ended);
+        let known = || format!("the {known} of the jobs whose end is known");
+        let is_part = ended < NEARLY_ALL;
+        let note = match failure.gpu_time_share {
+            Some(_) if is_part => format!("of the GPU time, {jobs} of the jobs, both of {}", known()),
+            Some(_) => format!("of the GPU time, {jobs} of the jobs"),
+            None if is_part => format!("of {}; their GPU time is unknown", known()),
+            None => "of the jobs; their GPU time is unknown".to_owned(),
+        };
+        Figure::new("Failed", failure.gpu_time_share.map_or(jobs, percent), note)
     }
 
     fn energy(&self) -> Figure {
@@ -196,6 +204,43 @@ mod tests {
         assert_eq!(without, [TraceSummary::ID]);
         assert_eq!(sections.len(), ANSWERS.len() + 1);
         assert_eq!(sections.get(1).map(|s| s.id.as_str()), Some("wait"));
+    }
+
+    /// Found by a newcomer: "Failed 18.6 % of the GPU time" where that of two thirds of the jobs was in no sum.
+    #[test]
+    fn what_failed_is_told_of_what_it_is_a_share() {
+        let mut trace = Trace::default();
+        let mut push = |key: &str, state: &str| {
+            trace.jobs.push(JobRow {
+                job_key: Some(key.into()),
+                submit: Some(0),
+                start: Some(0),
+                end: Some(100_000),
+                run_s: Some(100.0),
+                alloc_gpus: Some(1.0),
+                state: Some(state.into()),
+                ..JobRow::default()
+            });
+        };
+        push("a", "failed");
+        push("b", "completed");
+        push("c", "completed");
+        push("d", "completed");
+        let note = |trace: &Trace| Description::of(trace).failed();
+        assert_eq!(note(&trace), Figure::new("Failed", "25.0 %", "of the GPU time, 25.0 % of the jobs"));
+        let mut push = |key: &str| {
+            trace.jobs.push(JobRow {
+                job_key: Some(key.into()),
+                submit: Some(0),
+                start: Some(0),
+                alloc_gpus: Some(1.0),
+                state: Some("running".into()),
+                ..JobRow::default()
+            });
+        };
+        (0..4).for_each(|at| push(&format!("r{at}")));
+        let part = "of the GPU time, 25.0 % of the jobs, both of the 50.0 % of the jobs whose end is known";
+        assert_eq!(note(&trace), Figure::new("Failed", "25.0 %", part));
     }
 
     #[test]
