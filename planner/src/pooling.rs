@@ -110,7 +110,7 @@ pub struct Pooling {
     pub not_compared: u64,
     /// GPU jobs of the trace that are not replayed, as their run, GPUs or VC are unknown or they had not ended.
     pub not_replayed: u64,
-    /// Nodes with GPUs, the most there are at one time.
+    /// Nodes with GPUs, the most there are at one time from the first to the last submission.
     pub nodes: u64,
     /// Their GPUs.
     pub gpus: u64,
@@ -221,7 +221,9 @@ fn replay(loaded: &Loaded, gpu_jobs: usize) -> std::result::Result<Pooling, crat
     pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
     let Some((_, _, schedule, apart, pooled)) = pairs.first() else { return Err(none()) };
     let fidelity = Fidelity::of(workload, schedule, &loaded.recorded_start_ms)?;
-    let (nodes, gpus) = loaded.cluster.largest();
+    let submitted = |at: Option<&i64>, else_ms: i64| at.copied().unwrap_or(else_ms);
+    let (first, last) = (workload.submit_ms.first(), workload.submit_ms.last());
+    let (nodes, gpus) = loaded.cluster.largest_within(submitted(first, i64::MIN), submitted(last, i64::MAX));
     let by_vc = by_vc(loaded, &compared, apart, pooled);
     let waits_s = pairs.first().map(|(_, pair, ..)| [&pair.apart, &pair.pooled].map(|of| of.wait_s.mean_s));
     let theory = waits_s.and_then(|waits_s| in_theory(loaded, &by_vc, waits_s));

@@ -240,3 +240,77 @@ fn a_policy_that_means_nothing_is_refused_at_once() {
         assert!(!stderr(&output).contains("replaying"), "{}", stderr(&output));
     }
 }
+
+/// Found by a newcomer: files of comments alone where nothing is to be changed.
+#[test]
+fn where_nothing_is_to_be_set_notes_alone_are_written() {
+    let folder = Folder::new();
+    // Nodes for all, so that nobody waits.
+    let vcs = ["language", "research", "robotics", "search", "speech", "vision"];
+    let vcs = vcs.map(|vc| format!("[[vc]]\nname = \"{vc}\"\nnodes = 90\ngpus_per_node = 8\n"));
+    let site = folder.file("cluster.toml", &vcs.concat());
+    let out = folder.path("queues");
+    let asked = ["--cluster", &site, "--emit", "slurm,kueue,kai,volcano", "--emit-to", &out, "--format", "json"];
+    let output = tracecast(&[&SAMPLE[..], &asked].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(json(&stdout(&output))["followed"], false);
+    let files = || {
+        let mut names: Vec<String> =
+            std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(files(), ["NOTES.txt"]);
+    let notes = std::fs::read_to_string(folder.path("queues/NOTES.txt")).unwrap();
+    let nothing = "There is nothing to set for Slurm, Kueue, KAI, Volcano, so no file is written for that.";
+    assert!(notes.starts_with(nothing) && notes.contains("Change nothing"), "{notes}");
+    // Also to who asks for quiet: whoever goes on with files has to know that there are none.
+    assert!(stderr(&output).contains("there is nothing to set for Slurm, Kueue, KAI, Volcano"), "{}", stderr(&output));
+    // What an earlier plan left there is named, and stays.
+    std::fs::write(folder.path("queues/kueue.yaml"), "earlier").unwrap();
+    let conf = folder.file("slurm.conf", "ClusterName=lab\nSchedulerType=sched/builtin\n");
+    let output = tracecast(&[&SAMPLE[..], &asked, &["--force", "--against", &conf]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("of an earlier plan, and not of this one"), "{}", stderr(&output));
+    assert!(stderr(&output).contains(": kueue.yaml; take that away"), "{}", stderr(&output));
+    assert_eq!(files(), ["NOTES.txt", "kueue.yaml"]);
+}
+
+/// Found by a newcomer on two VCs of Helios: nodes of April for those of September, a pool that one plan advised and the other refused, and an order that shortens the mean wait while the 95 % wait grows.
+#[test]
+fn the_venus_slice_is_told_as_it_is() {
+    let (Some(jobs), Some(sizes)) = (
+        tracecast_tests::real_trace("helios/helios_venus_2vc_sept.csv"),
+        tracecast_tests::real_trace("helios/Venus_cluster_gpu_number.csv"),
+    ) else {
+        return;
+    };
+    let (jobs, sizes) = (jobs.to_str().unwrap(), sizes.to_str().unwrap());
+    let of = |arguments: &[&str]| {
+        let output = tracecast(&[&["plan"], arguments, &["--quiet", "--format", "json"]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        json(&stdout(&output))
+    };
+    let queues = of(&["queues", jobs, sizes]);
+    // 20 and 2 nodes since August; 28 were there in spring.
+    let held = &queues["held_out"];
+    assert_eq!((held["nodes"].as_u64(), held["nodes_change"].as_bool()), (Some(22), Some(true)));
+    assert!(queues["notes"].to_string().contains("No job has a recorded end"), "{}", queues["notes"]);
+    // What one plan does not allow, the other does not advise.
+    let pool = queues["candidates"].as_array().unwrap().iter().find(|of| of["sharing"]["how"] == "one_pool").unwrap();
+    assert_eq!(pool["allowed"], false);
+    let capacity = of(&["capacity", jobs, sizes, "--target-p95", "1h"]);
+    let wronged = |of: &Value| of.as_array().unwrap().iter().map(Value::to_string).collect::<Vec<_>>();
+    assert!(wronged(&pool["wronged"]).iter().all(|vc| wronged(&capacity["wronged_in_one_pool"]).contains(vc)));
+    assert!(capacity["action"].as_str().unwrap().starts_with("**Buy "), "{}", capacity["action"]);
+    // By the mean and the 95 % wait alike it costs twice as much on the later jobs.
+    let folder = Folder::new();
+    let vcs = [("vcvGl", 20), ("vcvlY", 2)]
+        .map(|(vc, nodes)| format!("[[vc]]\nname = \"{vc}\"\nnodes = {nodes}\ngpus_per_node = 8\n"));
+    let site = folder.file("cluster.toml", &vcs.concat());
+    let queues = of(&["queues", jobs, "--cluster", &site, "--scan", "easy", "--estimate", "requested"]);
+    let held = &queues["held_out"];
+    assert!(held["mean_wait_change_s"]["high"].as_f64().unwrap() < 0.0, "{held}");
+    assert!(queues["followed"] == false && held["objective"]["cost"].as_f64().unwrap() > 1.0, "{held}");
+    assert!(queues["action"].as_str().unwrap().contains("times as much as today"), "{}", queues["action"]);
+}

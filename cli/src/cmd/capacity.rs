@@ -59,8 +59,8 @@ pub(crate) struct PlanCapacity {
     pub(crate) target_p95: Vec<String>,
     /// Multiply the work by this factor, from 0.05 to 20
     ///
-    /// Whole weeks of each user are drawn, as in `simulate --scale`. Every draw is planned for; the interval is the least and the greatest of
-    /// them.
+    /// Whole weeks of each user are drawn, as in `simulate --scale`. Every draw is planned for; the interval is of the days of all draws
+    /// together.
     #[arg(long, value_name = "FACTOR", value_parser = factor, help_heading = "Growth")]
     pub(crate) scale: Option<f64>,
     /// Teams that join: a TOML file with a name and gpu_hours_per_week for each

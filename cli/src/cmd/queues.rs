@@ -1,15 +1,16 @@
 //! `tracecast plan queues`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{ArgGroup, Args, ValueEnum};
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 
+use tracecast_planner::own_files::{OwnFile, Patch};
 use tracecast_planner::queues::against;
 use tracecast_planner::queues::emit::{self, GPU_RESOURCE};
-use tracecast_planner::queues::{self, Journal, Objective, QueuesRequest, SearchRun, search};
+use tracecast_planner::queues::{self, Journal, Objective, QueuesAnswer, QueuesRequest, SearchRun, search};
 
 use crate::args::{Reading, TIMES, choices, factor, resource};
 use crate::cmd::answer::{self, Answering};
@@ -26,6 +27,9 @@ const NEEDED: &str = "jobs that share nodes wait for each other, so a plan of qu
 /// What is predicted without a file.
 const LAST_TWO: &str = "runs are predicted as the mean of the last two of the same user and job name";
 
+/// What is predicted where nothing is known of earlier runs.
+const NO_ENDS: &str = "No job has a recorded end, so nobody could know earlier runs: **each job is predicted to run an hour**, and an order by predicted runs is no other than today's";
+
 /// Who carries the plan out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Emit {
@@ -37,6 +41,18 @@ pub(crate) enum Emit {
     Kai,
     /// Volcano (Kubernetes): Queues, for its capacity plugin
     Volcano,
+}
+
+impl Emit {
+    /// What it is called, and the files that are written for it.
+    fn files(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::Slurm => ("Slurm", &["slurm-partitions.conf", "slurm-qos.sh", "slurm-job-submit.lua", "slurm.patch"]),
+            Self::Kueue => ("Kueue", &["kueue.yaml", "kueue.patch"]),
+            Self::Kai => ("KAI", &["kai.yaml", "kai.patch"]),
+            Self::Volcano => ("Volcano", &["volcano.yaml", "volcano.patch"]),
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -166,6 +182,9 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
             subject.note_column("Predictions", matched);
             subject.notes.push(format!("Of the other jobs: {LAST_TWO}."));
         }
+        None if trace.jobs.end.is_all_unknown() => {
+            subject.notes.push(format!("{NO_ENDS}; --predictions gives other runs."))
+        }
         None => subject.notes.push(format!("Of all jobs: {LAST_TWO}; --predictions gives other runs.")),
     }
     if !asked.emit.is_empty() && loaded.resource != Resource::Gpus {
@@ -197,24 +216,57 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     let answer = queues::plan(&trace, &loaded, title, &request, run)?;
     drop(steps);
     if let Some(folder) = &asked.emit_to {
-        let (mut files, mut patches) = (Vec::new(), Vec::new());
-        for who in &asked.emit {
-            files.extend(match who {
-                Emit::Slurm => emit::slurm(&answer, &asked.slurm_nodes)?,
-                Emit::Kueue => emit::kueue(&answer, &asked.gpu_resource)?,
-                Emit::Kai => emit::kai(&answer)?,
-                Emit::Volcano => emit::volcano(&answer, &asked.gpu_resource)?,
-            });
-            if own.iter().any(|file| file.is_slurm() == (*who == Emit::Slurm)) {
-                patches.push(match who {
-                    Emit::Slurm => against::slurm(&answer, &asked.slurm_nodes, &own)?,
-                    Emit::Kueue => against::kueue(&answer, &asked.gpu_resource, &own)?,
-                    Emit::Kai => against::kai(&answer, &own)?,
-                    Emit::Volcano => against::volcano(&answer, &asked.gpu_resource, &own)?,
-                });
-            }
-        }
-        patched(folder, files, patches, quiet)?;
+        emitted(asked, folder, &answer, &own, quiet)?;
     }
     checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))
+}
+
+/// Writes what there is to set for those who were asked for, and says for whom there is nothing.
+fn emitted(asked: &PlanQueues, folder: &Path, answer: &QueuesAnswer, own: &[OwnFile], quiet: bool) -> Result<()> {
+    let (mut files, mut patches, mut without) = (Vec::new(), Vec::new(), Vec::new());
+    for who in &asked.emit {
+        let written = match who {
+            Emit::Slurm => emit::slurm(answer, &asked.slurm_nodes)?,
+            Emit::Kueue => emit::kueue(answer, &asked.gpu_resource)?,
+            Emit::Kai => emit::kai(answer)?,
+            Emit::Volcano => emit::volcano(answer, &asked.gpu_resource)?,
+        };
+        without.extend(written.is_empty().then_some(who.files().0));
+        files.extend(written);
+        if own.iter().any(|file| file.is_slurm() == (*who == Emit::Slurm)) {
+            patches.push(match who {
+                Emit::Slurm => against::slurm(answer, &asked.slurm_nodes, own)?,
+                Emit::Kueue => against::kueue(answer, &asked.gpu_resource, own)?,
+                Emit::Kai => against::kai(answer, own)?,
+                Emit::Volcano => against::volcano(answer, &asked.gpu_resource, own)?,
+            });
+        }
+    }
+    files.extend((!without.is_empty()).then(|| emit::notes(answer, &without)));
+    let (patches, idle): (Vec<Patch>, Vec<Patch>) =
+        patches.into_iter().partition(|patch| patch.made > 0 || !patch.left.is_empty());
+    let written: Vec<&str> =
+        files.iter().chain(patches.iter().map(|patch| &patch.file)).map(|(name, _)| name.as_str()).collect();
+    let of_any = asked.emit.iter().flat_map(|who| who.files().1).copied().chain([emit::NOTES]);
+    let before: Vec<&str> = of_any.filter(|name| !written.contains(name) && folder.join(name).exists()).collect();
+    patched(folder, files, patches, quiet)?;
+    idle.iter().for_each(|patch| output::say(quiet, &format!("tracecast: {}", patch.told())));
+    // Whoever asks for files goes on with them, so this is told where progress is not.
+    let warn = |what: &str| output::say(false, &format!("tracecast: warning: {what}"));
+    if !without.is_empty() {
+        warn(&format!(
+            "there is nothing to set for {}, so no configuration is written for that; {} in {} says why",
+            without.join(", "),
+            emit::NOTES,
+            folder.display()
+        ));
+    }
+    if !before.is_empty() {
+        warn(&format!(
+            "of an earlier plan, and not of this one, in {}: {}; take that away",
+            folder.display(),
+            before.join(", ")
+        ));
+    }
+    Ok(())
 }

@@ -22,6 +22,7 @@ use super::forward;
 use super::growth::{BreakFactor, DemandTrend, FACTORS};
 use super::heldout::{self, NodesBy};
 use super::mix::{MixAnswer, NodeKinds};
+use super::pooled::pooled;
 use super::search::WaitTarget;
 use crate::error::{Error, Result};
 use crate::plan::Recommendation;
@@ -77,9 +78,7 @@ pub struct GrownBy {
 impl GrownBy {
     fn of(growth: &Growth, record: &Workload, draws: &[Workload]) -> Self {
         let teams = growth.teams().iter().map(|team| team.name.clone()).collect();
-        let asked = record.asked_gpu_s();
-        let ratios: Vec<f64> = draws.iter().map(|draw| draw.asked_gpu_s() / asked).collect();
-        let gpu_time_ratio = OverDraws::of(&ratios).filter(|_| asked > 0.0);
+        let gpu_time_ratio = OverDraws::of_gpu_time(record, draws.iter().map(Workload::asked_gpu_s)).ok();
         Self { factor: growth.factor(), teams, draws: growth.draws(), gpu_time_ratio }
     }
 
@@ -289,7 +288,7 @@ pub struct NodesInAll {
     pub not_judged: u64,
     /// Recommended.
     pub recommended: u64,
-    /// Needed if all VCs shared one pool; none with one pool, or under growth.
+    /// Needed in one pool of all VCs, without shares; none with one pool, or under growth. [`CapacityAnswer::wronged_in_one_pool`] says who would wait longer there.
     pub needed_in_one_pool: Option<u32>,
 }
 
@@ -327,6 +326,8 @@ pub struct CapacityAnswer {
     pub nodes: Vec<NodesOfType>,
     /// Nodes in all.
     pub in_all: NodesInAll,
+    /// VCs that would wait longer in one pool, of today's nodes or of those needed in it, than on the nodes that they have, by the rule of `plan queues`, which refuses such a pool. Empty where it wrongs none, or was not sized.
+    pub wronged_in_one_pool: Vec<String>,
     /// The test on later days.
     pub held_out: CapacityHeldOut,
     /// What other numbers of nodes do.
@@ -408,8 +409,8 @@ impl CapacityAnswer {
             needed_in_one_pool: None,
         };
         let guess = u32::try_from(in_all.needed).unwrap_or(u32::MAX);
-        let needed_in_one_pool = match &request.growth {
-            None if loaded.cluster.pools.len() > 1 => forward::pooled(loaded, with, end, guess)?,
+        let pool = match &request.growth {
+            None if loaded.cluster.pools.len() > 1 => pooled(loaded, with, end, guess)?,
             _ => None,
         };
         let grown = growth.map(|growth| GrownBy::of(growth, &loaded.workload, &draws));
@@ -445,7 +446,8 @@ impl CapacityAnswer {
             growth: grown,
             fidelity,
             nodes: parts.iter().flat_map(|part| row::types(part, request.growth.is_some())).collect(),
-            in_all: NodesInAll { needed_in_one_pool, ..in_all },
+            in_all: NodesInAll { needed_in_one_pool: pool.as_ref().map(|pool| pool.needed), ..in_all },
+            wronged_in_one_pool: pool.map_or_else(Vec::new, |pool| pool.wronged),
             held_out: row::held_out(&windows, &day),
             curve: row::curve(&parts),
             until_break: row::until_break(loaded, &parts, end, &day),

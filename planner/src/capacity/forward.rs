@@ -24,7 +24,9 @@ use super::growth::{BreakFactor, breaks_at};
 use super::heldout::{TestedWindow, has_failed, longer_share, mean_wait_s, recommended, warmed_up};
 use super::part::Part;
 use super::rule::AskedFor;
-use super::search::{BOUNDS, FEWEST_OF_CLASS, MAY_WAIT, Needed, Search, SizedReplay, WaitTarget, nearest_rank_s};
+use super::search::{
+    BOUNDS, FEWEST_OF_CLASS, MAY_WAIT, Needed, Search, SizedReplay, WaitTarget, is_kept_together, nearest_rank_s,
+};
 use crate::error::Result;
 use crate::replay::growth::Growth;
 use crate::replay::input::Loaded;
@@ -228,8 +230,7 @@ fn kept_together(searches: &mut [Search<'_>], share: f64, (mut from, mut to): (u
         for search in &mut *searches {
             kept += search.with(middle)?.kept_share;
         }
-        // The sum of shares is a sum of whole thousandths, but for what floats make of it.
-        if kept + 1e-9 >= share * searches.len() as f64 { to = middle } else { from = middle + 1 }
+        if is_kept_together(kept, share, searches.len()) { to = middle } else { from = middle + 1 }
     }
     Ok(to)
 }
@@ -284,12 +285,4 @@ pub(super) fn together(parts: &[SizedPart], nodes: &dyn Fn(&SizedPart) -> u32) -
         queue_jobs: mean(&|of| of.queue_jobs),
         kept: mean(&|of| of.kept),
     })
-}
-
-/// Nodes that one pool of all VCs would need; `None` with one part, or where no number keeps the target.
-pub(super) fn pooled(loaded: &Loaded, with: (&Policy, &WaitTarget), end: i64, guess: u32) -> Result<Option<u32>> {
-    let parts = Part::all(&loaded.cluster.pooled(), end);
-    let [part] = parts.as_slice() else { return Ok(None) };
-    let jobs = part.jobs(&loaded.workload);
-    Search::new(part, &jobs, with, (warmed_up(end), end))?.fewest(guess)
 }

@@ -3,6 +3,7 @@
 //! * [`theory`]: what queueing theory says, as a cross-check and as a rule of thumb; [`rule`]: rules of thumb.
 //! * [`part`]: pools that do not touch one another, with more or fewer nodes. [`search`]: the fewest nodes of one that keep the target, by exact replays.
 //! * `heldout`: numbers chosen before a window, tested on it. `forward`: the numbers from now on. [`growth`]: how much more work today's nodes bear.
+//! * `pooled`: what one pool of all VCs would need, and who would wait longer in it.
 //! * [`mix`]: which kinds of nodes to have, and what another GPU type does, with prices.
 //! * [`faults`]: nodes in reserve, time between failures and checkpoints, from a log of faults.
 //! * [`answer`]: the answer as data, and as a report. [`emit`]: the nodes as `simulate` and Slurm read them.
@@ -17,6 +18,7 @@ pub mod growth;
 mod heldout;
 pub mod mix;
 pub mod part;
+mod pooled;
 pub mod rule;
 pub mod search;
 pub mod theory;

@@ -245,11 +245,15 @@ impl Part {
         known
     }
 
+    /// Its jobs, by position.
+    pub fn members(&self, workload: &Workload) -> Vec<u32> {
+        let mine = |job: &u32| workload.vc.get(*job as usize).is_some_and(|vc| self.vc_of.contains_key(vc));
+        (0u32..).take(workload.len()).filter(mine).collect()
+    }
+
     /// Its jobs, with VCs as it numbers them.
     pub fn jobs(&self, workload: &Workload) -> Workload {
-        let mine = |job: &u32| workload.vc.get(*job as usize).is_some_and(|vc| self.vc_of.contains_key(vc));
-        let jobs: Vec<u32> = (0u32..).take(workload.len()).filter(mine).collect();
-        let mut part = workload.only(&jobs);
+        let mut part = workload.only(&self.members(workload));
         for vc in &mut part.vc {
             *vc = self.vc_of.get(vc).copied().unwrap_or(0);
         }

@@ -150,6 +150,12 @@ pub fn nearest_rank_s(waits_ms: &[i64], share: f64) -> Option<f64> {
     (*wait != NEVER).then_some(*wait as f64 / 1e3)
 }
 
+/// Whether the target is kept in a share of the days drawn anew of so many draws of grown work together; `kept_shares` is the sum of [`SizedReplay::kept_share`] over them.
+pub(super) fn is_kept_together(kept_shares: f64, share: f64, draws: usize) -> bool {
+    // The sum of shares is a sum of whole thousandths, but for what floats make of it.
+    kept_shares + 1e-9 >= share * draws as f64
+}
+
 /// Length of the blocks of a window that are drawn: weeks, if there are eight.
 fn block_ms((from, to): (i64, i64)) -> i64 {
     if to - from >= FEWEST_WEEKS * WEEK_MS { WEEK_MS } else { DAY_MS }
@@ -306,9 +312,9 @@ impl<'a> Search<'a> {
         Ok(self.judge(&schedule, &times, counts))
     }
 
-    /// Whether other days like these would have kept it, as the upper end of the interval says; never with fewer than seven.
-    pub fn keeps_upper(&self, found: &SizedReplay) -> bool {
-        self.blocks() >= FEWEST_BLOCKS && found.kept_share >= BOUNDS.1
+    /// Whether there are days enough to draw from for an interval.
+    pub fn has_interval(&self) -> bool {
+        self.jobs.len() >= FEWEST_BLOCKS
     }
 
     fn judge(&self, schedule: &Schedule, times: &JobTimes, counts: &[u32]) -> SizedReplay {
@@ -378,7 +384,7 @@ impl<'a> Search<'a> {
         let Some(value) = self.least(&|found| found.kept, guess)? else { return Ok(None) };
         let blocks = self.jobs.len();
         let (mut low, mut high) = (None, None);
-        if blocks >= FEWEST_BLOCKS {
+        if self.has_interval() {
             low = self.least(&|found| found.kept_share >= BOUNDS.0, value)?.map(|low| low.min(value));
             high = self.least(&|found| found.kept_share >= BOUNDS.1, value)?.map(|high| high.max(value));
         }

@@ -10,6 +10,7 @@
 //! meant, the [`Recommendation`], and names for what it emits.
 
 pub mod emitted;
+pub mod incentive;
 pub mod interval;
 pub mod money;
 pub(crate) mod node_pool;

@@ -3,6 +3,7 @@
 //! O(candidates + VCs). Worked example: a VC with 96 GPUs of its own and a ceiling of 1.5 is to be guaranteed 96 GPUs and may use 144.
 
 mod advise;
+mod alike;
 mod grown;
 mod render;
 mod vc;
@@ -20,7 +21,7 @@ use tracecast_analytics::trace::SourceRecord;
 
 use super::journal::SearchRun;
 use super::objective::{JobWaits, Objective};
-use super::search::{Ablated, QueuesRequest, SearchOutcome, TriedSetup, VcOutcome, search};
+use super::search::{Ablated, QueuesRequest, SearchOutcome, TriedSetup, VcOutcome, last_ms, search};
 use super::setup::{QueueChange, Setup};
 use super::share::{Shares, Sharing, ShortQueue};
 use crate::error::{Error, Result};
@@ -259,9 +260,11 @@ pub struct HeldOut {
     pub p95_wait_change_s: Option<IntervalEstimate>,
     /// VCs with at least 20 jobs whose 95 % quantile is longer than on nodes of their own.
     pub worse: Vec<WorseVc>,
-    /// Nodes there are.
+    /// Nodes there are when the last job comes.
     pub nodes: u64,
-    /// Nodes that the mean wait of the chosen would need with everything else as today; none if four times as many would not do, nodes fail in the trace,
+    /// Whether their number changes over the record.
+    pub nodes_change: bool,
+    /// Nodes, counted at the same moment, that the mean wait of the chosen would need with everything else as today; none if four times as many would not do, nodes fail in the trace,
     /// or the chosen waits no less.
     pub nodes_instead: Option<u64>,
     /// Later jobs that run today and could not run as chosen.
@@ -338,7 +341,7 @@ pub struct QueuesAnswer {
     pub chosen: usize,
     /// The chosen without each of its changes, that which matters most on the later jobs first.
     pub ablation: Vec<QueuesAblation>,
-    /// Whether to follow it: the later jobs clearly wait less, all of them run, and no VC waits longer than on nodes of its own beyond its interval.
+    /// Whether to follow it: the later jobs clearly wait less, they cost less by the objective, all of them run, and no VC waits longer than on nodes of its own beyond its interval.
     pub followed: bool,
     /// The later jobs.
     pub held_out: HeldOut,
@@ -432,8 +435,10 @@ impl QueuesAnswer {
             }
         });
         let worse = worse(&found, &name);
+        // What was to be small has to be smaller on the later jobs as well: a mean may fall while the tail grows.
         let followed = found.chosen > 0
             && worth
+            && chosen.later.cost < 1.0
             && chosen.later.cannot_run == 0
             && !worse.iter().any(|worse| worse.beyond_interval);
         let set = if followed { chosen.setup.clone() } else { today.setup.clone() };
@@ -456,7 +461,8 @@ impl QueuesAnswer {
         let zone = Zone::named(&trace.zone)?;
         let origin_ms = loaded.workload.origin_ms;
         let eval_from = trace.moment(&zone, origin_ms + found.split_ms, origin_ms);
-        let (nodes, all_gpus) = loaded.cluster.largest();
+        let (_, all_gpus) = loaded.cluster.largest();
+        let groups = || loaded.cluster.pools.iter().flat_map(|pool| &pool.groups);
         // What asks for more than all nodes have never runs.
         let can_run = |job: usize| loaded.workload.shape_of(job).as_gpus() <= all_gpus as f64;
         let offered = OfferedLoads::of(&loaded.workload, &loaded.cluster, can_run);
@@ -500,7 +506,8 @@ impl QueuesAnswer {
                 mean_wait_change_s: change.map(|change| change.mean_wait_s),
                 p95_wait_change_s: change.map(|change| change.p95_wait_s),
                 worse,
-                nodes,
+                nodes: loaded.cluster.nodes_at(last_ms(&loaded.workload)),
+                nodes_change: groups().any(|group| group.sizes.len() > 1),
                 nodes_instead: found.nodes_instead,
                 cannot_run: chosen.later.cannot_run as u64,
                 stopped: chosen.later.stopped as u64,

@@ -10,7 +10,7 @@
 //! A queue of short jobs is one more queue beside its VC's. Fair share of users, age and size are weights of Slurm's multifactor; the others do not have them, and the files say so. No
 //! scheduler orders by predicted runs by itself.
 //!
-//! The same files are written whatever the plan says, so that none of an earlier plan stays behind: where there is nothing to set they are comments.
+//! A file is written where it sets something. Who has nothing to set gets no file, and is named in [notes](notes()).
 //!
 //! O(VCs). Worked example: a VC of 96 GPUs with a ceiling of 1.5 has `GrpTRES=gres/gpu=96` on one QOS and `gres/gpu=48` on the other; `nominalQuota: 96` and
 //! `borrowingLimit: 48`; `quota: 96` and `limit: 144`; `deserved` 96 and `capability` 144.
@@ -35,8 +35,12 @@ use super::answer::{QueuesAnswer, SHORT_SUFFIX, VcPlan};
 use super::setup::QueueChange;
 use super::share::Sharing;
 use crate::error::{Error, Result};
+use crate::plan::Emitted;
 use crate::plan::emitted::signed;
 use crate::plan::slug::{is_taken, slug};
+
+/// The file that says for whom there is nothing to set, and why.
+pub const NOTES: &str = "NOTES.txt";
 
 /// How Kubernetes calls a GPU unless said otherwise.
 pub const GPU_RESOURCE: &str = "nvidia.com/gpu";
@@ -86,7 +90,7 @@ pub(super) fn about(answer: &QueuesAnswer) -> Vec<String> {
     }
     said.extend(answer.held_out.stops().filter(|_| answer.followed).map(|stops| format!("{stops}.")));
     if let Some(setup) = answer.setup().filter(|setup| answer.followed && setup.policy != answer.today) {
-        if let Some(alone) = answer.in_todays_order {
+        if let Some(alone) = answer.in_todays_order.filter(|_| shared(answer).is_some()) {
             said.push(format!(
                 "What these files set, without the order: a mean wait of the later jobs of {}, against {} today.",
                 format::duration(alone.mean_wait_s),
@@ -108,13 +112,13 @@ pub(super) fn about(answer: &QueuesAnswer) -> Vec<String> {
             )
         } else {
             format!(
-                "The order of jobs ({}) is not in these files. Slurm backfills with SchedulerType=sched/backfill by time limits, and takes priorities from a submission \
+                "No file sets the order of jobs ({}) as it was replayed. Slurm backfills with SchedulerType=sched/backfill by time limits, and takes priorities from a submission \
                  plugin that asks `tracecast predict` or `serve`; Kueue, KAI and Volcano know priorities alone.",
                 setup.order
             )
         });
         said.extend((setup.changes.contains(&QueueChange::Placement)).then(|| {
-            "Packing is not in these files: Slurm packs unless SelectTypeParameters or a partition has LLN, Kubernetes with MostAllocated of NodeResourcesFit, KAI and Volcano with binpack."
+            "Packing is in no file: Slurm packs unless SelectTypeParameters or a partition has LLN, Kubernetes with MostAllocated of NodeResourcesFit, KAI and Volcano with binpack."
                 .to_owned()
         }));
     }
@@ -126,17 +130,16 @@ pub(super) fn about(answer: &QueuesAnswer) -> Vec<String> {
         ));
     }
     if shared(answer).is_none() {
-        let for_slurm = slurm::backfills(answer) || !slurm::priorities(answer).is_empty();
-        said.push(
-            if for_slurm {
-                "The nodes stay as they are: there is something to set in the file for Slurm alone."
-            } else {
-                "The nodes stay as they are, so there is nothing to set here."
-            }
-            .to_owned(),
-        );
+        said.push("The nodes stay as they are.".to_owned());
     }
     said
+}
+
+/// Notes in place of files: that there is nothing to set for some schedulers, with what the plan says.
+pub fn notes(answer: &QueuesAnswer, without: &[&str]) -> Emitted {
+    let first = format!("There is nothing to set for {}, so no file is written for that.", without.join(", "));
+    let said: Vec<String> = std::iter::once(first).chain(about(answer)).collect();
+    (NOTES.to_owned(), said.join("\n\n") + "\n")
 }
 
 /// How objects of Kubernetes in a file are applied and taken back; `kinds` are what they are called.
@@ -163,8 +166,7 @@ pub(super) mod tests {
     use super::super::search::tests::{request, uneven};
     use super::super::share::ShortQueue;
     use super::*;
-    use crate::plan::Emitted;
-    use crate::sim::Order;
+    use crate::sim::{Order, Policy, Scan};
     use crate::yaml::write::tests::read;
 
     /// VCs vision (96 GPUs of its own) and speech (8), as if `sharing` had been chosen.
@@ -329,18 +331,45 @@ pub(super) mod tests {
         );
     }
 
+    /// The files of all schedulers, by their names.
+    fn all_files(answer: &QueuesAnswer) -> Vec<Emitted> {
+        let files = [slurm(answer, "ALL"), kueue(answer, GPU_RESOURCE), kai(answer), volcano(answer, GPU_RESOURCE)];
+        files.into_iter().flat_map(Result::unwrap).collect()
+    }
+
+    /// Found by a newcomer: files of comments alone.
     #[test]
-    fn where_nothing_changes_all_files_are_comments() {
+    fn where_nothing_changes_no_file_is_written() {
         let mut answer = plan(Sharing::OnePool, None);
+        let names: Vec<String> = all_files(&answer).into_iter().map(|(name, _)| name).collect();
+        // One queue for all needs neither QOS nor lines for job_submit.lua.
+        assert_eq!(names, ["slurm-partitions.conf", "kueue.yaml", "kai.yaml", "volcano.yaml"]);
         answer.followed = false;
-        let kubernetes = [kueue(&answer, GPU_RESOURCE), kai(&answer), volcano(&answer, GPU_RESOURCE)];
-        let mut files = slurm(&answer, "ALL").unwrap();
-        files.extend(kubernetes.into_iter().flat_map(Result::unwrap));
-        assert_eq!(files.len(), 6);
-        for (name, content) in &files {
-            assert!(content.lines().all(|line| line.starts_with('#') || line.starts_with("--")), "{name}: {content}");
-            assert!(content.contains("nothing to set here"));
-        }
+        assert_eq!(all_files(&answer), []);
+        let (name, said) = notes(&answer, &["Slurm", "Kueue"]);
+        assert!(name == NOTES && said.starts_with("There is nothing to set for Slurm, Kueue,"), "{said}");
+    }
+
+    /// Found by a newcomer: "a mean wait of the later jobs of 16 min 15 s, against 16 min 15 s today", of files that set nothing.
+    #[test]
+    fn an_order_alone_is_slurms_where_backfill_is_new_and_nobodys_else() {
+        let mut answer = plan(Sharing::AsToday, None);
+        let chosen = answer.chosen;
+        answer.today = Policy { scan: Scan::Strict, ..Policy::default() }.describe();
+        let candidate = &mut answer.candidates[chosen];
+        (candidate.policy, candidate.changes) = ("easy".to_owned(), vec![QueueChange::Backfill]);
+        candidate.setup.policy.scan = Scan::Easy;
+        answer.in_todays_order = Some(answer.held_out.today);
+        let files = all_files(&answer);
+        assert_eq!(files.len(), 1);
+        let partitions = file(&files, "slurm-partitions.conf");
+        assert!(
+            partitions.contains("\nSchedulerType=sched/backfill\n") && !partitions.contains("What these files set"),
+            "{partitions}"
+        );
+        // The same backfill by other runs is nothing that Slurm could be told.
+        answer.candidates[chosen].changes.clear();
+        assert_eq!(all_files(&answer), []);
     }
 
     #[test]

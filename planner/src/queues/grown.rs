@@ -100,17 +100,9 @@ impl GrownSetups {
         (tried, pick): (&[Known], &Pick<'_>),
         run: SearchRun<'_>,
     ) -> Result<Self> {
-        let asked_gpu_s = known.asked_gpu_s();
-        if asked_gpu_s <= 0.0 {
-            let what = "no job before the split holds GPUs for any time, so there is no work to multiply";
-            return Err(Error::NoJobs(what.to_owned()));
-        }
         let setups: Vec<Setup> = tried.iter().map(|(setup, ..)| setup.clone()).collect();
         let (of, asked) = over_draws(growth, (known, split_ms), (ground, today, objective), &setups, run)?;
-        let ratios: Vec<f64> = asked.iter().map(|grown| grown / asked_gpu_s).collect();
-        let gpu_time_ratio = OverDraws::of(&ratios);
-        let gpu_time_ratio =
-            gpu_time_ratio.ok_or_else(|| Error::Defect("there are fewer than two draws".to_owned()))?;
+        let gpu_time_ratio = OverDraws::of_gpu_time(known, asked)?;
         let with = |outcome: &dyn Fn(&EarlierOutcome, EarlierOutcome) -> EarlierOutcome| -> Option<usize> {
             let each = tried
                 .iter()

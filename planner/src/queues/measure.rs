@@ -14,15 +14,12 @@ use super::objective::{JobWaits, MINUTE_S, Measured, Objective};
 use super::setup::Scene;
 use super::told;
 use crate::error::Result;
+use crate::plan::incentive::{FEWEST_OF_VC, is_longer};
 use crate::plan::interval::average;
 use crate::replay::compare::{self, Comparison, Merit};
 use crate::replay::metric::JobTimes;
 use crate::sim::{Cluster, Estimate, Outcome, Policy, Schedule, Workload, simulate};
 
-/// Fewest jobs of a VC, or a class, that are judged.
-pub(super) const FEWEST_OF_VC: usize = 20;
-/// How much longer than on nodes of its own a VC may wait in the earlier time: as a share of that wait, and beyond.
-pub const SLACK: (f64, f64) = (0.05, MINUTE_S);
 /// The quantile of the wait that counts beside the mean.
 const TAIL: f64 = 0.95;
 /// Seed of the bootstrap.
@@ -288,14 +285,10 @@ impl<'a> Yardstick<'a> {
 
     /// VCs that wait longer than on nodes of their own, by position.
     fn wronged(&self, jobs: &[usize], times: &Times) -> Vec<usize> {
-        let (share, beyond_s) = SLACK;
-        let longer = |a: f64, b: f64| a > b * (1.0 + share) + beyond_s;
         let mut found = Vec::new();
         for (vc, jobs) in by_vc(self.workload, jobs) {
             let (Some(waits), Some(private)) = (times.waited(&jobs), self.private.waited(&jobs)) else { continue };
-            let (a, b) = (waits.merit, private.merit);
-            let is_longer = longer(a.mean_wait_s, b.mean_wait_s) || longer(a.p95_wait_s, b.p95_wait_s);
-            if jobs.len() >= FEWEST_OF_VC && is_longer {
+            if jobs.len() >= FEWEST_OF_VC && is_longer(&waits.merit, &private.merit) {
                 found.push(vc);
             }
         }

@@ -22,7 +22,7 @@
 //! **Ablation**: what the earlier and the later jobs wait with each change of the chosen taken back alone.
 //!
 //! **Nodes instead**: how many times today's nodes, each VC's rounded up, would give the later jobs the mean wait of the chosen with everything else as
-//! today, to a sixteenth, up to four times.
+//! today, to a sixteenth, up to four times. Where the number of nodes changes over the record, both are counted when the last job comes.
 //!
 //! O(setups × two replays), side by side. Worked number: VCs a and b have a node of one GPU each; a's three jobs of 100 s come at 0 s, b's one at
 //! 150 s. Apart, a's jobs wait 0, 100 and 200 s; with borrowing they wait 0, 0 and 100 s, and b's waits 0 s, as one of its GPUs is free by then.
@@ -34,12 +34,13 @@ use serde::{Deserialize, Serialize};
 
 use super::grown::{GrownSetups, SetupGrown};
 use super::journal::{Head, Journal, SearchRun};
-use super::measure::{Classes, EarlierOutcome, FEWEST_OF_VC, Times, by_vc, compared};
+use super::measure::{Classes, EarlierOutcome, Times, by_vc, compared};
 use super::objective::{JobWaits, Measured, Objective};
 use super::setup::{Ground, Knobs, QueueChange, Setup};
 use super::share::{Shares, Sharing};
 use super::trial::{Known, MARGIN, Trial, beats, least, times, told_of};
 use crate::error::{Error, Result};
+use crate::plan::incentive::FEWEST_OF_VC;
 use crate::plan::window;
 use crate::replay::compare::{Comparison, Difference};
 use crate::replay::fidelity::Fidelity;
@@ -184,7 +185,7 @@ pub struct SearchOutcome {
     pub front: Vec<OnFront>,
     /// VC by VC on the later jobs.
     pub by_vc: Vec<VcOutcome>,
-    /// Nodes that would give the mean wait of the chosen with everything else as today; `None` if more than four times would not, nodes fail, or the
+    /// Nodes, when the last job comes, that would give the mean wait of the chosen with everything else as today; `None` if more than four times would not, nodes fail, or the
     /// chosen waits no less than today.
     pub nodes_instead: Option<u64>,
     /// How near the replay of today comes to the record.
@@ -521,7 +522,12 @@ fn nodes_instead(loaded: &Loaded, today: &Policy, jobs: &[usize], wanted_s: f64)
         let middle = u32::midpoint(low, high);
         if enough(middle)? { high = middle } else { low = middle }
     }
-    Ok(Some(grown(&loaded.cluster, high).largest().0))
+    Ok(Some(grown(&loaded.cluster, high).nodes_at(last_ms(&loaded.workload))))
+}
+
+/// When the last job comes, milliseconds from the origin: the moment that nodes are counted at, where their number changes.
+pub(super) fn last_ms(workload: &Workload) -> i64 {
+    workload.submit_ms.last().copied().unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -156,20 +156,31 @@ impl Cluster {
         self.pools.iter().flat_map(|pool| &pool.groups).map(of).sum()
     }
 
+    /// Nodes at a moment, milliseconds.
+    pub fn nodes_at(&self, now: i64) -> u64 {
+        self.pools.iter().flat_map(|pool| &pool.groups).map(|group| u64::from(group.nodes_at(now))).sum()
+    }
+
     /// Nodes and GPUs when there are the most GPUs at one time. A node that goes from one pool to another is counted once.
     /// O(changes of size).
     pub fn largest(&self) -> (u64, u64) {
+        self.largest_within(i64::MIN, i64::MAX)
+    }
+
+    /// The same from one moment to another, milliseconds: sizes that were over before, and those that come after, are not counted.
+    pub fn largest_within(&self, from_ms: i64, to_ms: i64) -> (u64, u64) {
         // (when, change of nodes, change of GPUs)
         let mut changes: Vec<(i64, i64, i64)> = Vec::new();
         for group in self.pools.iter().flat_map(|pool| &pool.groups) {
             let mut before = 0;
             for (at, (from, nodes)) in group.sizes.iter().enumerate() {
                 let nodes = i64::from(*nodes);
-                let from = if at == 0 { i64::MIN } else { *from };
+                let from = if at == 0 { from_ms } else { (*from).max(from_ms) };
                 changes.push((from, nodes - before, (nodes - before) * i64::from(group.gpus_per_node)));
                 before = nodes;
             }
         }
+        changes.retain(|(at, ..)| *at <= to_ms);
         changes.sort_unstable();
         let (mut now, mut most) = ((0, 0), (0, 0));
         for moment in changes.chunk_by(|a, b| a.0 == b.0) {
@@ -279,6 +290,16 @@ mod tests {
         cluster.pools[1].groups[0].sizes.push((50, 3));
         // Three slots each, but never more than five nodes.
         assert_eq!((cluster.most_nodes(), cluster.largest()), (6, (5, 40)));
+        assert_eq!((cluster.nodes_at(49), cluster.nodes_at(50)), (5, 5));
+    }
+
+    #[test]
+    fn sizes_that_were_over_before_or_come_after_are_not_counted() {
+        let mut cluster = Cluster::of_vcs(&[("a", 9, 8), ("b", 2, 8)]);
+        cluster.pools[0].groups[0].sizes.extend([(50, 3), (60, 4), (90, 12)]);
+        assert_eq!((cluster.largest(), cluster.largest_within(55, 80)), ((14, 112), (6, 48)));
+        assert_eq!((cluster.largest_within(55, 59), cluster.largest_within(0, 49)), ((5, 40), (11, 88)));
+        assert_eq!([49, 60, 90].map(|now| cluster.nodes_at(now)), [11, 6, 14]);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What the answer of `plan capacity` tells its reader to do.
 //!
-//! Nodes are bought for pools that lack them, unless the VCs would need far fewer in one pool: then sharing comes first. Worked example: 50 nodes to buy for
-//! VCs apart, of which there are 40 today, and 42 enough in one pool: 2 against 50, so "Let the VCs share nodes before you buy any".
+//! Nodes are bought for pools that lack them, unless the VCs would need far fewer in one pool that wrongs none of them: then sharing comes first. A pool that `plan queues` would refuse is
+//! told, with whom it wrongs, and not advised. Worked example: 50 nodes to buy for VCs apart, of which there are 40 today, and 42 enough in one pool: 2 against 50, so "Let the VCs share
+//! nodes before you buy any".
 
 use tracecast_analytics::report::format;
 
@@ -12,27 +13,55 @@ use crate::capacity::mix::{MixAnswer, MixBy};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
 
 impl CapacityAnswer {
-    /// Nodes that one pool of all VCs would need, if buying for that pool takes at most half of the nodes of buying `buy` for the VCs.
+    /// Nodes that one pool of all VCs would need, if it wrongs none of them and buying for it takes at most half of the nodes of buying `buy` for the VCs.
     fn cheaper_in_one_pool(&self, buy: u64) -> Option<u64> {
-        let pool = u64::from(self.in_all.needed_in_one_pool?);
-        (2 * pool.saturating_sub(self.in_all.now) <= buy).then_some(pool)
+        let pool = u64::from(self.in_all.needed_in_one_pool.filter(|_| self.wronged_in_one_pool.is_empty())?);
+        self.is_far_fewer(pool, buy).then_some(pool)
+    }
+
+    /// Whether so many nodes of one pool are at most half of the nodes to buy for the VCs.
+    fn is_far_fewer(&self, pool: u64, buy: u64) -> bool {
+        buy > 0 && 2 * pool.saturating_sub(self.in_all.now) <= buy
+    }
+
+    /// Nodes to buy for the VCs; none where some can go as well.
+    fn to_buy(&self) -> u64 {
+        let more = |of: &NodesOfType| u64::from(of.recommended.saturating_sub(of.now));
+        let less = self.nodes.iter().any(|of| of.recommended < of.now);
+        if less { 0 } else { self.nodes.iter().map(more).sum() }
     }
 
     /// Whether the VCs are to share nodes before any are bought.
     pub(in crate::capacity) fn shares_first(&self) -> bool {
-        let more = |of: &NodesOfType| u64::from(of.recommended.saturating_sub(of.now));
-        let less = self.nodes.iter().any(|of| of.recommended < of.now);
-        let buy: u64 = self.nodes.iter().map(more).sum();
-        buy > 0 && !less && self.cheaper_in_one_pool(buy).is_some()
+        self.cheaper_in_one_pool(self.to_buy()).is_some()
     }
 
     /// That sharing comes first, in a sentence.
     fn sharing(&self, pool: u64) -> String {
         format!(
-            "**Let the VCs share nodes before you buy any**: in one pool {} keep the target, and there are {} (`plan queues` says how to share).",
+            "**Let the VCs share nodes before you buy any**: in one pool {} keep the target, and there are {}. No VC would wait longer there than on its own nodes; `plan queues` says how to share, and tests it on today's nodes.",
             format::counted(pool, "node", "nodes"),
             self.in_all.now
         )
+    }
+
+    /// What one pool would need, and whom it wrongs, in a sentence; `None` where it was not sized, or the action has said so.
+    pub(super) fn pooled(&self) -> Option<String> {
+        let pool = self.in_all.needed_in_one_pool.filter(|_| !self.shares_first())?;
+        let verdict = match self.wronged_in_one_pool.as_slice() {
+            [] => "No VC would wait longer there than on the nodes that it has. `plan queues` says whether today's nodes can be shared so.".to_owned(),
+            wronged => format!(
+                "**It is not advised**: {} would wait longer there than on the nodes {}, so `plan queues` refuses it. {}",
+                wronged.join(", "),
+                if wronged.len() == 1 { "that it has" } else { "that they have" },
+                if self.is_far_fewer(u64::from(pool), self.to_buy()) {
+                    "Ask that plan for another way to share before you buy so many nodes."
+                } else {
+                    "That plan may know another way to share."
+                }
+            ),
+        };
+        Some(format!("One pool of all VCs, without shares, would need {}. {verdict}", format::count(u64::from(pool))))
     }
 
     /// Pools that are not judged, by name.

@@ -10,6 +10,7 @@ use tracecast_analytics::time::to_the_minute;
 use super::super::growth::{BreakFactor, FACTORS};
 use super::super::heldout::NodesBy;
 use super::{CapacityAnswer, CapacityHeldOut, CapacityWindow, NodeInterval, NodesOfType, NotJudged, TheoryCheck};
+use crate::plan::incentive::SLACK;
 use crate::replay::growth::drawn_phrase;
 
 impl CapacityAnswer {
@@ -35,7 +36,7 @@ impl CapacityAnswer {
         said.push(self.action.clone());
         let all = self.in_all;
         said.push(format!(
-            "Of {} today{}, **{}** keep the target pool by pool{}{}.{}",
+            "Of {} today{}, **{}** keep the target{}{}{}.",
             format::counted(all.now - all.not_judged.min(all.now), "node", "nodes"),
             if all.not_judged == 0 {
                 String::new()
@@ -43,6 +44,7 @@ impl CapacityAnswer {
                 format!(" (without {} of pools that are not judged)", format::count(all.not_judged))
             },
             format::count(all.needed),
+            self.how_they_queue(),
             match &self.growth {
                 None => String::new(),
                 Some(growth) => format!(
@@ -57,18 +59,14 @@ impl CapacityAnswer {
             match all.recommended.saturating_sub(all.not_judged) {
                 // Less than what is there is told by the action.
                 more if more > all.needed && more > all.now => format!(
-                    "; {} are recommended, as the fewest do not keep it on all {}",
+                    "; {} are recommended, as the fewest do not keep it on 97.5 % of days drawn anew{}",
                     format::count(more),
-                    if self.growth.is_some() { "draws of the work and of its days" } else { "days drawn anew" }
+                    if self.growth.is_some() { ", of all draws together" } else { "" }
                 ),
                 _ => String::new(),
             },
-            // The action has said so already.
-            all.needed_in_one_pool.filter(|_| !self.shares_first()).map_or_else(String::new, |nodes| format!(
-                " If all VCs shared one pool it would be {} (`plan queues` says how).",
-                format::count(u64::from(nodes))
-            ))
         ));
+        said.extend(self.pooled());
         said.extend(self.mix.as_ref().and_then(super::super::mix::MixAnswer::tested));
         let rule = |by: NodesBy| self.rule(by);
         let rules = (rule(NodesBy::Recommended), rule(NodesBy::Upper), rule(NodesBy::Needed));
@@ -119,6 +117,18 @@ impl CapacityAnswer {
         said
     }
 
+    /// How the VCs are taken to queue, where there are several.
+    fn how_they_queue(&self) -> &'static str {
+        let first = self.nodes.first().map(|of| &of.vcs);
+        if self.nodes.iter().any(|of| of.vcs.len() > 1) {
+            " pool by pool"
+        } else if self.nodes.iter().any(|of| Some(&of.vcs) != first) {
+            " with each VC on nodes of its own"
+        } else {
+            ""
+        }
+    }
+
     fn by_type(&self) -> Section {
         let mut table = ReportTable::new(
             "Nodes by type",
@@ -167,7 +177,16 @@ impl CapacityAnswer {
                 "**Interval**: the fewest nodes that keep the target in 2.5 % and in 97.5 % of days drawn anew, of all draws of the grown work together; the needed number is the median over draws. Where work only grows, neither is less than without growth. Under growth **broken** means in some draw."
             }
         };
-        Section::new("capacity-nodes", "How many nodes")
+        let section = Section::new("capacity-nodes", "How many nodes");
+        let section = match self.in_all.needed_in_one_pool {
+            None => section,
+            Some(_) => section.with_definition(format!(
+                "**One pool**: all nodes for all VCs, without shares. It wrongs a VC if its mean or 95 % wait, in a half of the time or of the part that `plan queues` chooses on, is more than {} and {} longer than on the nodes that it has, with as many nodes in the pool as today or as the pool needs. `plan queues` goes by the same rule.",
+                format::percent(SLACK.0),
+                format::duration(SLACK.1)
+            )),
+        };
+        section
             .with_table(table)
             .with_definition("**Needed**: the fewest nodes with which at most 5 % of the jobs of a pool, and of each of its size classes with at least 20 jobs, wait longer than the target, so that this holds with one and two nodes more as well, and every job runs that runs today.")
             .with_definition(interval)

@@ -100,7 +100,7 @@ pub struct MixOfPool {
     pub in_proportions: Option<PricedNodes>,
     /// The cheapest that are enough.
     pub cheapest: Option<PricedNodes>,
-    /// The cheapest that are enough on 97.5 % of resampled days (under growth in all draws); none where that is not known.
+    /// The cheapest that are enough on 97.5 % of resampled days (under growth of those of all draws together); none where that is not known.
     pub upper: Option<PricedNodes>,
     /// What to have.
     pub recommended: PricedNodes,

@@ -1,16 +1,17 @@
 //! Whether nodes of several kinds are enough for the jobs of a queue.
 //!
 //! ```text
-//! holds    the target is kept in the replay (of several draws of grown work, in more than half); at the upper level in 97.5 % of resampled days, or in all draws
+//! holds    the target is kept in the replay (of several draws of grown work, in more than half); at the upper level in 97.5 % of resampled days, of all draws together
 //! enough   it holds with these nodes, and with one and two more of the kind that there are the most of (the first of equals)
 //! ```
 //!
-//! With one kind that is what [`Search::needed`](crate::capacity::search::Search::needed) asks. A replay is made once. O(replays). Worked number: of five draws three must hold, and all five at the upper level.
+//! With one kind that is what [`Search::needed`](crate::capacity::search::Search::needed) asks. A replay is made once, and draws are put together as for one kind, so that more of them do not by themselves ask for more nodes. O(replays). Worked number: of five draws three must hold; of forty, of which one
+//! never holds and the others hold on all of their days, 97.5 % of the days are kept, which is the upper level.
 
 use std::collections::BTreeMap;
 
 use crate::capacity::part::Part;
-use crate::capacity::search::{STEADY, Search};
+use crate::capacity::search::{BOUNDS, STEADY, Search, is_kept_together};
 use crate::error::Result;
 
 /// How sure it is to be.
@@ -26,11 +27,11 @@ impl Level {
     pub(super) const ALL: [Self; 2] = [Self::Kept, Self::Upper];
 }
 
-/// In how many draws it is kept.
+/// In how many draws it is kept, and on which share of resampled days in each, summed over draws.
 #[derive(Debug, Clone, Copy)]
 struct Verdict {
     kept: usize,
-    upper: usize,
+    days: f64,
 }
 
 /// The jobs of a queue in every draw, and what was replayed so far.
@@ -51,12 +52,11 @@ impl<'a> Queue<'a> {
         let verdict = match self.seen.get(counts) {
             Some(verdict) => *verdict,
             None => {
-                let mut verdict = Verdict { kept: 0, upper: 0 };
+                let mut verdict = Verdict { kept: 0, days: 0.0 };
                 for search in &self.draws {
                     let found = search.with_counts(counts)?;
-                    let upper = if self.draws.len() == 1 { search.keeps_upper(&found) } else { found.kept };
                     verdict.kept += usize::from(found.kept);
-                    verdict.upper += usize::from(upper);
+                    verdict.days += found.kept_share;
                 }
                 self.seen.insert(counts.to_vec(), verdict);
                 verdict
@@ -64,7 +64,11 @@ impl<'a> Queue<'a> {
         };
         Ok(match level {
             Level::Kept => verdict.kept > self.draws.len() / 2,
-            Level::Upper => verdict.upper == self.draws.len(),
+            // Of fewer than seven days there is no upper level, as there is no interval.
+            Level::Upper => {
+                self.draws.iter().all(Search::has_interval)
+                    && is_kept_together(verdict.days, BOUNDS.1, self.draws.len())
+            }
         })
     }
 

@@ -294,26 +294,38 @@ fn limits_are_kept_and_failures_are_taken_over() {
     assert_eq!(failing, [2, 4]);
 }
 
-#[test]
-fn a_level_over_draws_is_the_majority_or_all() {
+/// The fewest nodes at both levels over draws that need so many nodes, on each of eight days.
+fn over_draws(nodes: &[i64], days: i64) -> [Option<u32>; 2] {
     let cluster = Cluster::of_vcs(&[("a", 2, 8)]);
     let part = Part::all(&cluster, 0).remove(0);
     let (policy, target) = (skip(), target(60.0));
-    // Draws that need 1, 2, 3, 4 and 5 nodes.
-    let draws: Vec<Workload> = (1..=5i64)
-        .map(|nodes| {
-            let mut jobs = Workload::default();
-            (0..nodes).for_each(|_| jobs.push(0, HOUR_MS, Shape::whole(8)));
-            jobs
-        })
-        .collect();
-    let searches =
-        draws.iter().map(|jobs| Search::new(&part, jobs, (&policy, &target), (0, DAY_MS)).unwrap()).collect();
-    let mut queue = super::queue::Queue::new(&part, searches);
+    let draw = |nodes: &i64| {
+        let mut jobs = Workload::default();
+        (0..days).for_each(|day| (0..*nodes).for_each(|_| jobs.push(day * DAY_MS, HOUR_MS, Shape::whole(8))));
+        jobs
+    };
+    let draws: Vec<Workload> = nodes.iter().map(draw).collect();
+    let search = |jobs| Search::new(&part, jobs, (&policy, &target), (0, days * DAY_MS)).unwrap();
+    let mut queue = super::queue::Queue::new(&part, draws.iter().map(search).collect());
     let line = queue.proportions();
-    assert_eq!(queue.least(&line, Level::Kept, (1, 20)).unwrap(), Some(3));
-    assert_eq!(queue.least(&line, Level::Upper, (9, 20)).unwrap(), Some(5));
-    assert_eq!(queue.least(&line, Level::Upper, (4, 4)).unwrap(), None);
+    Level::ALL.map(|level| queue.least(&line, level, (9, 20)).unwrap())
+}
+
+#[test]
+fn a_level_over_draws_is_the_majority_or_the_days_of_all_together() {
+    assert_eq!(over_draws(&[1, 2, 3, 4, 5], 8), [Some(3), Some(5)]);
+    // Of one day there is no upper level.
+    assert_eq!(over_draws(&[1, 2, 3, 4, 5], 1), [Some(3), None]);
+}
+
+/// Found by a newcomer: all draws had to keep the target, so that the worst of more draws bought more nodes.
+#[test]
+fn more_draws_do_not_by_themselves_need_more_nodes() {
+    let with_odd_ones = |odd: usize| -> Vec<i64> { (0..40).map(|draw| if draw < odd { 6 } else { 4 }).collect() };
+    assert_eq!(over_draws(&[4; 4], 8), [Some(4), Some(4)]);
+    // One draw of forty is 2.5 % of the days, two are more.
+    assert_eq!(over_draws(&with_odd_ones(1), 8), [Some(4), Some(4)]);
+    assert_eq!(over_draws(&with_odd_ones(2), 8), [Some(4), Some(6)]);
 }
 
 #[test]

@@ -25,6 +25,14 @@ impl QueuesAnswer {
                 "under what was best on the earlier jobs, some later ones could not run"
             } else if self.held_out.worse.iter().any(|worse| worse.beyond_interval) {
                 "what was best on the earlier jobs made a VC wait longer on the later ones than nodes of its own"
+            } else if self.held_out.mean_wait_change_s.is_some_and(|change| change.high < 0.0)
+                && self.held_out.objective.cost >= 1.0
+            {
+                return format!(
+                    "**Change nothing**: by {}, what was best on the earlier jobs cost {} times as much as today on the later ones, though their mean wait was shorter.",
+                    self.objective.in_words(),
+                    format::float(self.held_out.objective.cost, 2)
+                );
             } else {
                 "what was best on the earlier jobs was not clearly better on the later ones"
             };

@@ -94,7 +94,7 @@ impl QueuesAnswer {
 
     /// What a candidate is, in words.
     fn way(&self, of: &GrownCandidate) -> String {
-        self.now(of).map_or_else(String::new, |of| format!("{} ({})", super::render::nodes(of), of.order))
+        self.now(of).map_or_else(String::new, |of| format!("{} ({})", super::alike::nodes(of), of.order))
     }
 
     /// Whether the plan holds when demand grows, in a sentence or two.

@@ -6,9 +6,10 @@ use tracecast_analytics::report::{
     Axis, BarLayout, BarSeries, Cell, Chart, ChartSeries, Column, Mark, Report, ReportTable, Section, format,
 };
 
-use super::super::measure::SLACK;
 use super::super::share::Sharing;
+use super::alike::{self, Alike, nodes};
 use super::{QueuesAblation, QueuesAnswer, QueuesCandidate, VcPlan, WaitOf};
+use crate::plan::incentive::SLACK;
 use crate::replay::compare::IntervalEstimate;
 
 /// Setups that a table shows of those that were searched.
@@ -48,13 +49,24 @@ impl QueuesAnswer {
             let change = shorter.map_or_else(String::new, |change| {
                 format!(" (by {} to {})", format::duration(-change.high), format::duration(-change.low))
             });
-            said.push(format!(
-                "On the later jobs the mean wait goes from {} to **{}**{change}, the 95 % quantile from {} to **{}**.",
+            let waits = format!(
+                "from {} to **{}**{change}, the 95 % quantile from {} to **{}**.",
                 format::duration(held.today.mean_wait_s),
                 format::duration(held.recommended.mean_wait_s),
                 format::duration(held.today.p95_wait_s),
                 format::duration(held.recommended.p95_wait_s)
-            ));
+            );
+            said.push(match self.setup().filter(|_| !self.followed) {
+                None => format!("On the later jobs the mean wait goes {waits}"),
+                Some(best) => {
+                    let best = format!("What was best on the earlier jobs: {} ({}).", nodes(best), best.order);
+                    if held.recommended == held.today {
+                        format!("{best} The later jobs would wait as long as today.")
+                    } else {
+                        format!("{best} On the later jobs the mean wait would go {waits}")
+                    }
+                }
+            });
         }
         said.extend(held.objective.in_words());
         if held.cannot_run > 0 {
@@ -76,9 +88,14 @@ impl QueuesAnswer {
         }));
         if let (Some(needed), true) = (held.nodes_instead, self.followed) {
             said.push(format!(
-                "With everything else as today, the same mean wait would take {} nodes instead of {}.",
+                "With everything else as today, the same mean wait would take {} nodes instead of {}{}.",
                 format::count(needed),
-                format::count(held.nodes)
+                format::count(held.nodes),
+                if held.nodes_change {
+                    ", both counted when the last job comes, as the number changes over the record"
+                } else {
+                    ""
+                }
             ));
         }
         said.extend(self.when_grown());
@@ -274,12 +291,15 @@ impl QueuesAnswer {
             "The later jobs",
             vec![Column::text("How"), Column::number("Mean wait"), Column::number("95 % quantile")],
         );
-        for (how, of) in [
+        let chosen = if self.followed { "as chosen" } else { self.picked() };
+        let rows = [
             ("as today", held.today),
             ("each VC on its own nodes", held.private),
-            ("as chosen", held.recommended),
+            (chosen, held.recommended),
             ("best with hindsight", held.hindsight),
-        ] {
+        ];
+        // Where nothing was better on the earlier jobs, the chosen is today.
+        for (how, of) in rows.into_iter().filter(|(how, _)| self.chosen > 0 || *how != chosen) {
             table.rows.push(vec![how.into(), Cell::Duration(of.mean_wait_s), Cell::Duration(of.p95_wait_s)]);
         }
         Section::new("queues-tested", "What it does to later jobs").with_table(table).with_chart(self.by_vc())
@@ -330,7 +350,7 @@ impl QueuesAnswer {
             ]
         };
         let chosen = self.setup().filter(|_| !self.ablation.is_empty())?;
-        table.rows.push(row("nothing", chosen.earlier, chosen.later, "chosen"));
+        table.rows.push(row("nothing", chosen.earlier, chosen.later, self.picked()));
         for of in &self.ablation {
             let draws = of.allowed_draws.zip(self.growth.as_ref()).filter(|_| !self.could_be(of));
             let verdict = match draws {
@@ -361,17 +381,22 @@ impl QueuesAnswer {
         );
         let interval = |of: Option<IntervalEstimate>| of.map_or_else(|| "no job ran".to_owned(), between);
         let on_front = self.candidates.iter().enumerate().filter(|(_, of)| of.on_front);
-        for ((at, of), point) in on_front.zip(&self.pareto) {
+        let rows = on_front
+            .zip(&self.pareto)
+            .map(|((at, of), point)| (at, of, (point.mean_wait_change_s, point.p95_wait_change_s)));
+        for row in alike::merged(rows, self.chosen) {
+            let (nodes, order) = row.named();
+            let (of, (mean_change, p95_change)) = (row.lead, row.beside);
             table.rows.push(vec![
-                nodes(of).into(),
-                of.order.as_str().into(),
+                nodes.into(),
+                order.into(),
                 Cell::Duration(of.earlier.mean_wait_s),
                 Cell::Duration(of.earlier.p95_wait_s),
                 Cell::Duration(of.later.mean_wait_s),
-                interval(point.mean_wait_change_s).into(),
+                interval(mean_change).into(),
                 Cell::Duration(of.later.p95_wait_s),
-                interval(point.p95_wait_change_s).into(),
-                if at == self.chosen { "chosen" } else { "" }.into(),
+                interval(p95_change).into(),
+                if row.has_chosen { self.picked() } else { "" }.into(),
             ]);
         }
         let section = Section::new("queues-pareto", "The Pareto front").with_table(table).with_definition(
@@ -415,21 +440,36 @@ impl QueuesAnswer {
             table.note =
                 Some(format!("Of {all}: the list, and the {MOST_SEARCHED} that cost least of what was searched."));
         }
-        for (at, of) in shown {
-            let mut row = vec![
-                nodes(of).into(),
-                of.order.as_str().into(),
+        let ways = |at: usize| self.growth.as_ref().map(|growth| (growth.draws, growth.ways.get(at)));
+        let in_draws = |at: usize| ways(at).map(|(draws, way)| way.map_or_else(String::new, |way| way.in_draws(draws)));
+        let rows = alike::merged(shown.into_iter().map(|(at, of)| (at, of, in_draws(at))), self.chosen);
+        let same = rows.iter().any(Alike::is_several).then_some(
+            "**Same outcome**: ways with which all figures of a row are the same. Where nodes and orders both have several, each goes with each. The first changes the least.",
+        );
+        for row in rows {
+            let (nodes, order) = row.named();
+            let of = row.lead;
+            let is_today = self.candidates.first().is_some_and(|today| std::ptr::eq(today, of));
+            let mut cells = vec![
+                nodes.into(),
+                order.into(),
                 Cell::Duration(of.earlier.mean_wait_s),
                 Cell::Duration(of.earlier.p95_wait_s),
                 Cell::Duration(of.later.mean_wait_s),
                 Cell::Duration(of.later.p95_wait_s),
             ];
-            let grown = self.growth.as_ref().map(|growth| (growth.draws, growth.ways.get(at)));
-            row.extend(grown.map(|(draws, way)| Cell::from(way.map_or_else(String::new, |way| way.in_draws(draws)))));
-            row.push(verdict(of, at == self.chosen).into());
-            table.rows.push(row);
+            cells.extend(row.beside.as_deref().map(Cell::from));
+            cells.push(
+                match row.has_chosen {
+                    true => self.picked().to_owned(),
+                    false if is_today && !self.followed => "kept".to_owned(),
+                    false => verdict(of),
+                }
+                .into(),
+            );
+            table.rows.push(cells);
         }
-        Section::new("queues-tried", "What was chosen from")
+        let section = Section::new("queues-tried", "What was chosen from")
             .with_table(table)
             .with_chart(self.front())
             .with_definition("**Borrow**: one pool of all nodes, in which jobs that keep a VC within its own share go before all others; a VC may use all, or so many times its share.")
@@ -442,7 +482,17 @@ impl QueuesAnswer {
                 "**Wrongs**: a VC is wronged if its mean or 95 % wait in a half of the earlier time is more than {} and {} longer than on its own nodes.",
                 format::percent(SLACK.0),
                 format::duration(SLACK.1)
-            ))
+            ));
+        same.into_iter().fold(section, Section::with_definition)
+    }
+
+    /// The verdict of the chosen: what was best on the earlier jobs is followed, or not.
+    fn picked(&self) -> &'static str {
+        match (self.followed, self.chosen) {
+            (true, _) => "chosen",
+            (false, 0) => "kept",
+            (false, _) => "best on the earlier jobs, not followed",
+        }
     }
 
     /// The list, the chosen and the best of what was searched, in the order in which they were tried.
@@ -458,33 +508,25 @@ impl QueuesAnswer {
 
     fn front(&self) -> Chart {
         let kind = |at: usize, of: &QueuesCandidate| match of.allowed {
-            _ if at == self.chosen => "chosen",
+            _ if at == self.chosen => self.picked(),
             true => "allowed",
             false => "not allowed",
         };
-        let kinds = ["allowed", "not allowed", "chosen"].map(|name| {
+        let kinds = ["allowed", "not allowed", self.picked()].map(|name| {
             let of = self.candidates.iter().enumerate().filter(|(at, of)| kind(*at, of) == name);
-            let points = of.map(|(_, of)| (of.earlier.mean_wait_s, of.earlier.p95_wait_s));
+            let points = of.map(|(_, of)| (of.earlier.mean_wait_s.max(1.0), of.earlier.p95_wait_s.max(1.0)));
             ChartSeries::new(name, Mark::Points, points.collect())
         });
         Chart::xy(
             "queues-front",
             "Ways to share, on the earlier jobs",
-            Axis::duration("Mean wait"),
-            Axis::duration("95 % quantile of the wait"),
+            // The good ways lie within minutes of each other, and today may be hours away.
+            Axis::log_duration("Mean wait"),
+            Axis::log_duration("95 % quantile of the wait"),
             kinds.into_iter().filter(|series| !series.points.is_empty()).collect(),
         )
-        .with_reading("Each point is a way to share with a policy. Left and below is better.")
+        .with_reading("Each point is a way to share with a policy. Left and below is better. A wait under a second is drawn at one second.")
     }
-}
-
-/// How nodes are shared, with the sizes of shares and what is kept for short jobs.
-pub(super) fn nodes(of: &QueuesCandidate) -> String {
-    let moved = (of.shares_moved > 0.0).then(|| format!("shares moved by {}", format::percent(of.shares_moved)));
-    let short = of
-        .short_queue
-        .map(|short| format!("{} for {}", format::percent(short.part), format::duration(f64::from(short.within_s))));
-    std::iter::once(of.sharing.in_words()).chain(moved).chain(short).collect::<Vec<_>>().join(", ")
 }
 
 /// The first of some names, and how many more there are; `None` without any.
@@ -505,12 +547,11 @@ fn between(of: IntervalEstimate) -> String {
     format!("{} to {}", signed(of.low), signed(of.high))
 }
 
-/// Why a candidate was not chosen, or that it was.
-fn verdict(of: &QueuesCandidate, chosen: bool) -> String {
+/// Why a candidate was not chosen.
+fn verdict(of: &QueuesCandidate) -> String {
     match in_short(&of.wronged) {
         _ if !of.complete => "some jobs could not run".to_owned(),
         Some(who) => format!("wrongs {who}"),
-        None if chosen => "chosen".to_owned(),
         None if of.on_front => "on the front".to_owned(),
         None => String::new(),
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::super::answer::QueuesAnswer;
 use super::super::share::Sharing;
-use super::{about, comments, named, shared, steps};
+use super::{about, named, shared, steps};
 use crate::error::Result;
 use crate::plan::Emitted;
 use crate::yaml::stream;
@@ -43,13 +43,13 @@ fn queue(name: &str, parent: Option<&str>, (quota, limit): (f64, Option<f64>), r
     json!({ "apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": { "name": name }, "spec": spec })
 }
 
-/// Queues for KAI.
+/// Queues for KAI; no file where there is nothing to set.
 ///
 /// # Errors
 /// If a VC has no name that Kubernetes takes.
 pub fn kai(answer: &QueuesAnswer) -> Result<Vec<Emitted>> {
     let file = |content: String| Ok(vec![("kai.yaml".to_owned(), content)]);
-    let Some(sharing) = shared(answer) else { return file(comments("#", answer)) };
+    let Some(sharing) = shared(answer) else { return Ok(Vec::new()) };
     let all: f64 = answer.vcs.iter().map(|vc| vc.own_gpus.floor()).sum();
     let steps = steps("kai.yaml", "queues.scheduling.run.ai");
     let what = format!("{}\n{steps}\n{PODS}", about(answer).join("\n"));

@@ -13,7 +13,7 @@ use tracecast_analytics::report::format;
 
 use super::super::answer::QueuesAnswer;
 use super::super::share::Sharing;
-use super::{about, comments, named, shared, steps, unnamed};
+use super::{about, named, shared, steps, unnamed};
 use crate::error::Result;
 use crate::plan::Emitted;
 use crate::plan::slug::slug;
@@ -22,7 +22,7 @@ use crate::yaml::stream;
 /// What Kueue must be told beside the objects.
 const COVERED: &str = "Kueue admits nothing that asks for a resource it does not cover: add processors and memory here, or exclude them (resources.excludeResourcePrefixes).";
 
-/// Objects for Kueue; `gpu_resource` is how the cluster calls a GPU.
+/// Objects for Kueue; `gpu_resource` is how the cluster calls a GPU. No file where there is nothing to set.
 ///
 /// # Errors
 /// If a VC or a GPU type has no name that Kubernetes takes.
@@ -36,7 +36,7 @@ pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>> 
 /// As [`kueue`].
 pub(in super::super) fn lending(answer: &QueuesAnswer, gpu_resource: &str, lends: Option<f64>) -> Result<Vec<Emitted>> {
     let file = |content: String| Ok(vec![("kueue.yaml".to_owned(), content)]);
-    let Some(sharing) = shared(answer) else { return file(comments("#", answer)) };
+    let Some(sharing) = shared(answer) else { return Ok(Vec::new()) };
     // Names of the kinds of nodes, and their GPUs in all.
     let mut flavors: BTreeMap<String, (Option<&str>, f64)> = BTreeMap::new();
     for own in answer.vcs.iter().flat_map(|vc| &vc.own) {

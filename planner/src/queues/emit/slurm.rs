@@ -103,41 +103,45 @@ fn route(answer: &QueuesAnswer, within_s: u32) -> Result<String> {
     Ok(lines)
 }
 
-/// Files for Slurm; `nodes` is what its partitions name, such as `gpu[001-064]`.
+/// Files for Slurm, those that set something; `nodes` is what its partitions name, such as `gpu[001-064]`.
 ///
 /// # Errors
 /// If a VC has no name that Slurm takes.
 pub fn slurm(answer: &QueuesAnswer, nodes: &str) -> Result<Vec<Emitted>> {
+    let keys = priorities(answer);
+    let sharing = shared(answer);
+    // On nodes as they are, what backfills today needs no word.
+    let is_new = sharing.is_some() || answer.setup().is_some_and(|of| of.changes.contains(&QueueChange::Backfill));
+    let backfill = backfills(answer) && is_new;
+    if sharing.is_none() && !backfill && keys.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut partitions = comments("#", answer);
-    let mut qos = format!("#!/bin/sh\n{partitions}");
-    let mut lua = comments("--", answer);
-    match shared(answer) {
+    let mut others = Vec::new();
+    match sharing {
         None => {}
         Some(Sharing::OnePool) => partitions.push_str(&format!(
             "# In place of the partitions of the VCs in slurm.conf. Jobs no longer name a partition.\nPartitionName=shared Nodes={nodes} Default=YES State=UP\n"
         )),
         Some(sharing) => {
+            let mut qos = format!("#!/bin/sh\n{partitions}");
+            let mut lua = comments("--", answer);
             borrowing(answer, nodes, sharing.reclaims(), (&mut partitions, &mut qos, &mut lua))?;
+            others = vec![("slurm-qos.sh".to_owned(), qos), ("slurm-job-submit.lua".to_owned(), lua)];
         }
     }
-    if backfills(answer) {
+    if backfill {
         partitions.push_str(&format!(
             "# Jobs that fit start past one that does not, by their time limits, as in the plan's replay. This is Slurm's default; with sched/builtin they wait. To undo, put the old value back.\n{BACKFILL}=sched/backfill\n"
         ));
     }
-    let keys = priorities(answer);
     if !keys.is_empty() {
         partitions.push_str(
             "# The order of jobs. Usage is of users, with an association each; AccountingStorageTRES and TRESBillingWeights say that GPUs count. To undo, put the old values back.\n",
         );
         keys.iter().for_each(|(key, value)| partitions.push_str(&format!("{key}={value}\n")));
     }
-    let name = |name: &str| name.to_owned();
-    Ok(vec![
-        (name("slurm-partitions.conf"), partitions),
-        (name("slurm-qos.sh"), qos),
-        (name("slurm-job-submit.lua"), lua),
-    ])
+    Ok(std::iter::once(("slurm-partitions.conf".to_owned(), partitions)).chain(others).collect())
 }
 
 fn borrowing(

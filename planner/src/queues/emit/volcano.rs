@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::super::answer::QueuesAnswer;
 use super::super::share::Sharing;
-use super::{about, comments, named, shared, steps};
+use super::{about, named, shared, steps};
 use crate::error::Result;
 use crate::plan::Emitted;
 use crate::yaml::stream;
@@ -32,13 +32,13 @@ fn queue(name: &str, gpu_resource: &str, (own, most): (f64, Option<f64>), reclai
     json!({ "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": { "name": name }, "spec": spec })
 }
 
-/// Queues for Volcano; `gpu_resource` is how the cluster calls a GPU.
+/// Queues for Volcano; `gpu_resource` is how the cluster calls a GPU. No file where there is nothing to set.
 ///
 /// # Errors
 /// If a VC has no name that Kubernetes takes.
 pub fn volcano(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>> {
     let file = |content: String| Ok(vec![("volcano.yaml".to_owned(), content)]);
-    let Some(sharing) = shared(answer) else { return file(comments("#", answer)) };
+    let Some(sharing) = shared(answer) else { return Ok(Vec::new()) };
     let steps = steps("volcano.yaml", "queues.scheduling.volcano.sh");
     let first = format!("{}\n{steps}\n{PLUGIN}\n", about(answer).join("\n"));
     if sharing == Sharing::OnePool {

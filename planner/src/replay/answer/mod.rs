@@ -73,7 +73,7 @@ pub struct Subject {
     pub vcs: u64,
     /// What jobs compete for. Everything called GPUs here and below is an amount of it.
     pub resource: Resource,
-    /// Nodes when there are the most GPUs; of processors, equal pieces that stand for them.
+    /// Nodes when there are the most GPUs, from the first to the last submission; of processors, equal pieces that stand for them.
     pub nodes: u64,
     /// Most GPUs there are at one time.
     pub gpus: u64,
@@ -100,7 +100,7 @@ impl Subject {
             _ => (0, 0),
         };
         let span_ms = to_ms - from_ms;
-        let (nodes, gpus) = loaded.cluster.largest();
+        let (nodes, gpus) = loaded.cluster.largest_within(from_ms, to_ms);
         let has_s = gpus as f64 * span_ms as f64 / 1000.0;
         let mut notes: Vec<String> = trace.notes.iter().map(|note| sentence(note)).collect();
         notes.extend(loaded.notes.iter().cloned());

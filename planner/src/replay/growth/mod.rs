@@ -136,6 +136,20 @@ impl OverDraws {
         // None of the figures can be negative.
         Some(Self { mean, low: (mean - half).max(0.0), high: mean + half, least, greatest })
     }
+
+    /// GPU time that each draw asks for, over that of the record; from GPU-seconds.
+    ///
+    /// # Errors
+    /// If no job of the record holds GPUs, or there are fewer than two draws.
+    pub(crate) fn of_gpu_time(record: &Workload, asked_gpu_s: impl IntoIterator<Item = f64>) -> Result<Self> {
+        let of_record = record.asked_gpu_s();
+        if of_record <= 0.0 {
+            let what = "no job holds GPUs for any time, so there is no work to multiply";
+            return Err(Error::NoJobs(what.to_owned()));
+        }
+        let ratios: Vec<f64> = asked_gpu_s.into_iter().map(|asked| asked / of_record).collect();
+        Self::of(&ratios).ok_or_else(|| Error::Defect("there are fewer than two draws".to_owned()))
+    }
 }
 
 /// One policy under more work.
@@ -222,11 +236,6 @@ pub(super) fn grow(
     growth: &Growth,
     done: impl Fn() + Sync,
 ) -> Result<GrowthAnswer> {
-    let asked_gpu_s = record.asked_gpu_s();
-    if asked_gpu_s <= 0.0 {
-        let what = "no job of the record holds GPUs for any time, so there is no work to multiply";
-        return Err(Error::NoJobs(what.to_owned()));
-    }
     let figures = |drawn: &Grown, policy: &Policy| -> Result<Figures> {
         let schedule = crate::sim::simulate(&drawn.workload, cluster, policy)?;
         let found = evaluate(&drawn.workload, cluster, &schedule, 0)?;
@@ -254,10 +263,9 @@ pub(super) fn grow(
             Ok(Draw { asked_gpu_s: workload.asked_gpu_s(), jobs: workload.len() as f64, found: found? })
         })
         .collect::<Result<_>>()?;
-    let ratio = |value: &dyn Fn(&Draw) -> f64, of: f64| {
-        let ratios: Vec<f64> = draws.iter().map(|draw| value(draw) / of).collect();
-        OverDraws::of(&ratios).ok_or_else(|| Error::Defect("there are fewer than two draws".to_owned()))
-    };
+    let gpu_time_ratio = OverDraws::of_gpu_time(record, draws.iter().map(|draw| draw.asked_gpu_s))?;
+    let jobs: Vec<f64> = draws.iter().map(|draw| draw.jobs / record.len() as f64).collect();
+    let jobs_ratio = OverDraws::of(&jobs).ok_or_else(|| Error::Defect("there are fewer than two draws".to_owned()))?;
     let has_teams = !growth.teams.is_empty();
     let replays = policies.iter().enumerate().map(|(at, (name, _, metrics))| {
         let now = Figures::of(metrics);
@@ -282,8 +290,8 @@ pub(super) fn grow(
         teams: growth.teams.clone(),
         draws: growth.draws,
         whole_weeks: u64::try_from(drawing.whole_weeks()).unwrap_or(0),
-        gpu_time_ratio: ratio(&|draw| draw.asked_gpu_s, asked_gpu_s)?,
-        jobs_ratio: ratio(&|draw| draw.jobs, record.len() as f64)?,
+        gpu_time_ratio,
+        jobs_ratio,
         policies: replays.collect(),
     })
 }
@@ -292,6 +300,17 @@ pub(super) fn grow(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn gpu_time_of_draws_is_over_that_of_the_record() {
+        let mut record = Workload::default();
+        record.push(0, 1_000, crate::sim::Shape::whole(2));
+        let ratio = OverDraws::of_gpu_time(&record, [2.0, 4.0]).unwrap();
+        assert_eq!((ratio.mean, ratio.least, ratio.greatest), (1.5, 1.0, 2.0));
+        let said = OverDraws::of_gpu_time(&Workload::default(), [2.0, 4.0]).unwrap_err().to_string();
+        assert!(said.contains("no work to multiply"), "{said}");
+        assert!(OverDraws::of_gpu_time(&record, [2.0]).is_err());
+    }
 
     #[test]
     fn the_interval_of_a_mean_by_hand() {

@@ -87,9 +87,10 @@ fn what_holds_with_more_work_is_told_with_its_price_and_for_each_way() {
     assert!(said.contains("has its price: the earlier jobs wait 22 min on average with it"), "{said}");
     assert!(said.contains("with what is best on today's demand 14 min and"), "{said}");
     let Some(Block::Table(tried)) = answer.tried().blocks.into_iter().next() else { unreachable!("a table") };
-    let of = |at: usize| format!("{:?}", tried.rows[at]);
-    assert!(of(other).contains("2 of 3, wrongs b"), "{}", of(other));
-    assert!(of(chosen).contains("3 of 3") && of(chosen).contains("chosen"), "{}", of(chosen));
+    let rows: Vec<String> = tried.rows.iter().map(|row| format!("{row:?}")).collect();
+    assert_eq!(rows.iter().filter(|row| row.contains("2 of 3, wrongs b")).count(), 1, "{rows:#?}");
+    let chosen = rows.iter().find(|row| row.contains("chosen")).unwrap();
+    assert!(chosen.contains("3 of 3"), "{chosen}");
 }
 
 #[test]
@@ -108,4 +109,46 @@ fn the_chosen_is_marked_on_the_front_or_told_beside_it() {
     let Plot::Xy(series) = answer.front().plot else { unreachable!("points") };
     let marked = series.iter().find(|series| series.name == "chosen").map(|series| series.points.len());
     assert_eq!(marked, Some(1));
+}
+
+/// Found by a newcomer: "instead of 28" nodes, which there were months before the jobs.
+#[test]
+fn nodes_that_were_there_long_before_are_not_those_of_now() {
+    let mut loaded = uneven(300);
+    loaded.cluster.pools[0].groups[0].sizes = vec![(i64::MIN, 9), (1, 1)];
+    let of = |loaded: &crate::replay::input::Loaded| {
+        QueuesAnswer::of(&Trace::default(), loaded, String::new(), &request(None), SearchRun::default()).unwrap()
+    };
+    let answer = of(&loaded);
+    let held = &answer.held_out;
+    assert!(answer.followed && held.nodes == 2 && held.nodes_change);
+    // At most four times as many.
+    assert!(held.nodes_instead.is_some_and(|nodes| (3..=8).contains(&nodes)), "{:?}", held.nodes_instead);
+    let told = "instead of 2, both counted when the last job comes, as the number changes over the record.";
+    let said = answer.report().summary.join(" ");
+    assert!(said.contains(told), "{said}");
+    let same = of(&uneven(300));
+    assert!(!same.held_out.nodes_change && same.report().summary.join(" ").contains("instead of 2."));
+}
+
+/// What is not followed is not called chosen, and today's way is kept.
+#[test]
+fn what_is_not_followed_is_not_called_chosen() {
+    let mut answer = plan(Sharing::OnePool, None);
+    answer.followed = false;
+    let verdicts = |answer: &QueuesAnswer| -> Vec<String> {
+        let tried = answer.tried();
+        let tables = tried.blocks.iter().filter_map(|block| match block {
+            Block::Table(table) => Some(table),
+            _ => None,
+        });
+        let last = |row: &Vec<Cell>| format!("{:?}", row.last().unwrap());
+        tables.flat_map(|table| table.rows.iter().map(last)).collect()
+    };
+    let has = |answer: &QueuesAnswer, what: &str| verdicts(answer).iter().filter(|of| of.contains(what)).count();
+    assert_eq!([has(&answer, "chosen"), has(&answer, "not followed"), has(&answer, "kept")], [0, 1, 1]);
+    let said = answer.report().summary.join(" ");
+    assert!(said.contains("What was best on the earlier jobs: no shares ("), "{said}");
+    answer.followed = true;
+    assert_eq!([has(&answer, "chosen"), has(&answer, "not followed"), has(&answer, "kept")], [1, 0, 0]);
 }
