@@ -183,7 +183,7 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
             subject.notes.push(format!("Of the other jobs: {LAST_TWO}."));
         }
         None if trace.jobs.end.is_all_unknown() => {
-            subject.notes.push(format!("{NO_ENDS}; --predictions gives other runs."))
+            subject.notes.push(format!("{NO_ENDS}; --predictions gives other runs."));
         }
         None => subject.notes.push(format!("Of all jobs: {LAST_TWO}; --predictions gives other runs.")),
     }
