@@ -79,6 +79,7 @@ mod overwrite;
 mod pairs;
 mod pipes;
 mod plan;
+mod power;
 mod predict;
 mod promise;
 mod published;

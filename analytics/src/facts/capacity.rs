@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::activity::spacing;
 use super::job::JobFacts;
 use super::occupancy::{Steps, sum};
-use crate::report::format::{count, counted};
+use crate::report::format::{count, counted, names};
 use crate::schema::{Numbers, Table, gpu_count};
 use crate::trace::Trace;
 
@@ -34,6 +34,12 @@ impl Capacity {
     /// What is assumed of how many GPUs or nodes there were, a sentence; `None` where the trace records it over time, or not
     /// at all. For every answer that rests on it.
     pub fn assumption(trace: &Trace) -> Option<String> {
+        if let Some(others) = Self::of_other_vcs(trace) {
+            return Some(format!(
+                "The recorded capacity is of VCs of which no job is in the source ({}): it is not that of these jobs, and how many GPUs these had is not known.",
+                names(&others, 5)
+            ));
+        }
         let table = &trace.capacity;
         let sized = |ix: &usize| table.gpus.get(*ix).or(table.nodes.get(*ix)).is_some();
         let (mut sizes, mut undated) = (0u64, 0u64);
@@ -62,15 +68,41 @@ impl Capacity {
         })
     }
 
-    /// As [`Capacity::of`], of the VCs alone that jobs name, where it is known by VC and these are fewer than all: a source
-    /// may hold the jobs of some VCs and the GPUs of all. `how` says so. Left whole where much GPU time names no VC.
-    pub(crate) fn of_jobs(facts: &JobFacts<'_>, from: i64, to: i64) -> Option<Self> {
-        let mut capacity = Self::of(facts.trace, from, to)?;
+    /// VCs that jobs name, if the capacity of all others is to be left out: a source may hold the jobs of some VCs and the GPUs of all, and where
+    /// no job of a VC is in it, its GPUs are not known to be idle. `None` where every VC counts, as much GPU time names none and may be of any.
+    pub fn vcs_with_jobs<'t>(facts: &JobFacts<'t>) -> Option<BTreeSet<&'t str>> {
         if facts.gpu_time_without_vc().is_none_or(|share| share > MOST_WITHOUT_VC) {
-            return Some(capacity);
+            return None;
         }
         let jobs = &facts.trace.jobs;
         let named: BTreeSet<&str> = (0..facts.len()).filter_map(|job| jobs.vc.get(job)).collect();
+        (!named.is_empty()).then_some(named)
+    }
+
+    /// Names of the VCs whose capacity is recorded, if it is recorded by VC alone, jobs name VCs and none of these is among them: they are of
+    /// another cluster, or called otherwise, and say nothing of what these jobs ran on.
+    pub fn of_other_vcs(trace: &Trace) -> Option<Vec<&str>> {
+        let table = &trace.capacity;
+        let sized = |ix: &usize| table.gpus.get(*ix).or(table.nodes.get(*ix)).is_some_and(|many| many > 0.0);
+        let of =
+            |scope: &'static str| (0..table.len()).filter(sized).filter(move |ix| table.scope.get(*ix) == Some(scope));
+        if of("cluster").next().is_some() {
+            return None;
+        }
+        let recorded: BTreeSet<&str> = of("vc").filter_map(|ix| table.name.get(ix)).collect();
+        let vcs = &trace.jobs.vc;
+        let mut named = (0..vcs.distinct() as u32).filter_map(|code| vcs.name(code)).peekable();
+        let are_others = named.peek().is_some() && !named.any(|vc| recorded.contains(vc));
+        (are_others && !recorded.is_empty()).then(|| recorded.into_iter().collect())
+    }
+
+    /// As [`Capacity::of`], of the [VCs with jobs](Capacity::vcs_with_jobs) alone, where capacity is known by VC and these are fewer than all. `how` says so.
+    pub(crate) fn of_jobs(facts: &JobFacts<'_>, from: i64, to: i64) -> Option<Self> {
+        if Self::of_other_vcs(facts.trace).is_some() {
+            return None;
+        }
+        let mut capacity = Self::of(facts.trace, from, to)?;
+        let Some(named) = Self::vcs_with_jobs(facts) else { return Some(capacity) };
         let all = capacity.by_vc.len();
         let known = capacity.by_vc.keys().filter(|vc| named.contains(vc.as_str())).count();
         if known > 0 && known < all {
@@ -191,6 +223,23 @@ mod tests {
         let undated = CapacityRow { from: None, ..quota("b", 8.0) };
         trace.capacity.push(undated);
         assert!(said(&trace).starts_with("1 of 2 capacities are recorded without a date"), "{}", said(&trace));
+    }
+
+    /// Found by a newcomer: a folder of two clusters had the GPUs of both, and the jobs of one used a few percent of them.
+    #[test]
+    fn capacity_of_other_vcs_alone_is_not_that_of_the_jobs() {
+        let mut trace = Trace::default();
+        trace.jobs.push(job("1", "a", 4.0, 0, 0, 100));
+        trace.capacity.push(quota("earth/a", 8.0));
+        trace.capacity.push(quota("venus/a", 8.0));
+        assert_eq!(Capacity::of_other_vcs(&trace), Some(vec!["earth/a", "venus/a"]));
+        assert!(Capacity::of_jobs(&JobFacts::of(&trace), 0, 100_000).is_none());
+        let said = Capacity::assumption(&trace).unwrap();
+        assert!(said.contains("(earth/a, venus/a)") && said.ends_with("is not known."), "{said}");
+        // One VC of the jobs, or a size of the whole cluster, is of these jobs.
+        trace.capacity.push(quota("a", 16.0));
+        assert_eq!(Capacity::of_other_vcs(&trace), None);
+        assert_eq!(Capacity::of_jobs(&JobFacts::of(&trace), 0, 100_000).unwrap().cluster.at(0), 16.0);
     }
 
     #[test]

@@ -129,7 +129,7 @@ pub(crate) struct Nodes {
     /// By default such counts are taken for an outage of the counting and are not used.
     #[arg(long, help_heading = "Demand")]
     pub(crate) outages_are_idle: bool,
-    /// GPUs of a node [default: gpus_per_node of --constants, else that of most nodes in the inventory, else 8]
+    /// GPUs of a node [default: gpus_per_node of --constants, else the mean of the nodes with GPUs of --cluster or of the inventory, else 8]
     #[arg(long, value_name = "GPUS", help_heading = "Demand")]
     pub(crate) gpus_per_node: Option<f64>,
     /// Slots that a node needs to boot, beyond the slot that it is woken for [default: from boot_s of --constants]
@@ -232,9 +232,10 @@ pub(crate) struct PlanPower {
     /// The choice of a rule and the optimum weigh the hours by it.
     #[arg(long, value_enum, value_name = "BY", help_heading = "Energy")]
     pub(crate) weigh: Option<WeighBy>,
-    /// Cluster file (TOML) with the nodes of each VC, on which the jobs are replayed under the plan
+    /// Cluster file (TOML) with the nodes of each VC: the plan is for these nodes, and the jobs are replayed on them
     ///
-    /// The replay shows how much longer jobs wait when only the powered nodes take them. Without this option, nothing is replayed.
+    /// The nodes of the file count, whatever the source records. The replay shows how much longer jobs wait when only the powered nodes take
+    /// them. Without this option, the plan is for the nodes that the source records, and nothing is replayed.
     #[arg(long, value_name = "TOML", help_heading = "Jobs")]
     pub(crate) cluster: Option<PathBuf>,
     /// What happens in that replay when a job does not fit: strict, skip, easy or conservative

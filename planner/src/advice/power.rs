@@ -35,7 +35,8 @@ pub(super) fn look(trace: &Trace) -> Sleep {
         Ok((answer, _)) => {
             let report = answer.report();
             let headline = report.summary.into_iter().next().unwrap_or_default();
-            Sleep { found: Ok((recommendation(&answer), headline)), sections: report.sections, notes: report.notes }
+            let notes = answer.cautions.iter().cloned().chain(report.notes).collect();
+            Sleep { found: Ok((recommendation(&answer), headline)), sections: report.sections, notes }
         }
         Err(error) => {
             let why = in_a_line(&error);

@@ -9,6 +9,8 @@ pub mod report;
 mod sentences;
 mod words;
 
+pub(super) use ahead::moment;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::trace::SourceRecord;
@@ -284,6 +286,8 @@ pub struct PowerAnswer {
     pub title: String,
     /// What a reader must know of the data.
     pub notes: Vec<String>,
+    /// What has to be known before any number here is believed: nodes and days that are left out, and why.
+    pub cautions: Vec<String>,
     /// Whether the trace says how many nodes there are; if not, the most in use so far stand for them, which is an assumption.
     pub capacity_known: bool,
     /// All VCs as they stand, if each was studied: what leads where the trace says how many nodes each VC has.

@@ -20,6 +20,7 @@ use super::apply::{self, ChosenRules, ReplayCase, Resimulated};
 use super::ces::Thresholds;
 use super::family::Family;
 use super::forward::{self, Forward};
+use super::given;
 use super::plan::{Action, PoolPlan, PowerPlan};
 use super::recommend;
 use super::request::{Days, Figures, Hours, Pools, PowerRequest};
@@ -49,8 +50,13 @@ impl Prepared {
     /// # Errors
     /// If there is none, or the figures cannot be.
     pub fn of(trace: &Trace, request: &PowerRequest) -> Result<Self> {
-        let figures = request.figures.complete(request.demand.gpus_per_node, trace)?;
-        let pools = Pools::of(trace, &request.demand, figures.worth.gpus_per_node)?;
+        let given = request.replay.as_ref().map(|replayed| given::given(&replayed.site, trace)).transpose()?;
+        let (figures, assumed) = request.figures.complete(request.demand.gpus_per_node, trace, given.as_ref())?;
+        let pools = Pools::of(trace, &request.demand, figures.worth.gpus_per_node, given)?;
+        // Who names the days to evaluate means them.
+        let whole = request.eval_to.is_some() || request.eval_from.is_some();
+        let mut pools = pools.without_tail(whole, &Zone::named(&trace.zone)?);
+        pools.notes.extend(assumed);
         let from_philly = || trace.sources.iter().any(|source| source.reader.starts_with("philly"));
         let like = Request {
             fit: 0..0,
@@ -188,6 +194,7 @@ pub fn evaluate(
         schema: SCHEMA.to_owned(),
         title,
         notes,
+        cautions: pools.cautions.clone(),
         capacity_known: !pools.unknown(&main.name),
         vcs_as_they_stand: Together::of(&vcs).filter(|_| stand),
         slot_s: request.demand.slot_ms as f64 / 1000.0,
@@ -302,7 +309,7 @@ fn pool_plan(
         name: studied.name.clone(),
         nodes,
         total_nodes: total,
-        gpus_per_node: gpus as u32,
+        gpus_per_node: gpus.round() as u32,
         keep_idle: keep_idle.min(total),
         idle_s,
         actions,

@@ -2,7 +2,7 @@
 //!
 //! * **Now**: the chosen rule, fitted on all days and under its promise if there is one, decides the slot after the last one of the data.
 //! * **The next day**, for sites without a loop: each hour's largest demand is forecast by the [demand](tracecast_predictors::demand) forecasters, and a
-//!   quantile of it and a buffer are powered. Which forecaster, quantile and buffer, is chosen on earlier days, each day planned at its beginning, by
+//!   quantile of it and a buffer are powered, and in the first hour no fewer than are powered now. Which forecaster, quantile and buffer, is chosen on earlier days, each day planned at its beginning, by
 //!   what such schedules would have cost (or, under a service, by the sleep of those that kept to it); what the choice would have meant on the last
 //!   quarter of the days is told beside it.
 //!
@@ -31,8 +31,8 @@ use crate::error::{Error, Result};
 const HOURS: usize = 24;
 /// Quantiles that may be powered.
 const LEVELS: [f64; 5] = [0.5, 0.75, 0.9, 0.95, 0.99];
-/// Buffers beyond them, as shares of the nodes there are.
-const BUFFERS: [f64; 6] = [0.0, 0.02, 0.05, 0.1, 0.15, 0.25];
+/// Buffers beyond them, as shares of the nodes there are; with the last all nodes stay on, which is best where sleep does not pay.
+const BUFFERS: [f64; 7] = [0.0, 0.02, 0.05, 0.1, 0.15, 0.25, 1.0];
 
 /// One hour of a schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -94,10 +94,20 @@ pub fn forward(
     let plan = SavedPlan { learned, pools: vec![saved.clone()] };
     let now = decide::decide(&plan, &PoolState { pool: None, slots: Vec::new() })?;
     let (schedule, no_schedule) = match schedule(series, request) {
-        Ok(found) => (Some(found), None),
+        Ok(found) => (Some(found.beginning_with(&now)), None),
         Err(error) => (None, Some(error.to_string())),
     };
     Ok((Forward { now, setting, schedule, no_schedule }, saved))
+}
+
+impl DaySchedule {
+    /// Its first hour powers no fewer nodes than the rule does at its beginning: what is in use or waits then cannot sleep.
+    fn beginning_with(mut self, now: &Decision) -> Self {
+        if let Some(first) = self.hours.first_mut() {
+            first.powered = first.powered.max(now.powered);
+        }
+        self
+    }
 }
 
 impl Forward {

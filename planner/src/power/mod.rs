@@ -20,6 +20,7 @@ pub mod decide;
 pub mod evaluate;
 pub mod family;
 pub mod forward;
+mod given;
 pub mod interval;
 pub mod level;
 #[cfg(test)]
@@ -38,5 +39,6 @@ pub mod score;
 pub mod service;
 pub mod study;
 pub mod tariff;
+pub mod thinning;
 pub mod trailing;
 pub mod yearly;

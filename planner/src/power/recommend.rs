@@ -5,9 +5,10 @@
 
 use tracecast_analytics::report::format;
 
-use super::answer::{Beforehand, PowerAnswer};
+use super::answer::{Beforehand, PowerAnswer, moment};
 use super::choice::Because;
 use super::family::Family;
+use super::forward::Forward;
 use super::interval::Intervals;
 use super::plan::PoolPlan;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
@@ -15,7 +16,12 @@ use crate::replay::compare::IntervalEstimate;
 
 /// Where more of the nodes would sleep than this share, jobs may be missing.
 const MOSTLY_ASLEEP: f64 = 0.95;
-const HARDLY_USED: &str = "Nearly all nodes would sleep: if the trace holds only part of the jobs, the others need nodes, too. Find that out first. ";
+pub(super) const HARDLY_USED: &str = "Nearly all nodes would sleep: if the trace holds only part of the jobs, the others need nodes, too. Find that out first. ";
+
+/// Whether so many of the nodes would sleep that jobs may be missing.
+pub(super) fn hardly_used(asleep: f64, nodes: f64) -> bool {
+    asleep > MOSTLY_ASLEEP * nodes
+}
 
 /// What is recommended, if anything is worth it.
 pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {
@@ -52,7 +58,7 @@ pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {
     }
     let unserved_per_day =
         pool.promise.map_or(intervals.unserved_per_day.value, |promise| promise.realised.unserved_per_day);
-    let hardly_used = intervals.nodes_asleep_mean.value > MOSTLY_ASLEEP * nodes;
+    let hardly_used = hardly_used(intervals.nodes_asleep_mean.value, nodes);
     let ahead = answer.forward.first();
     let now = ahead.map(|ahead| &ahead.now);
     Some(Recommendation {
@@ -82,7 +88,10 @@ pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {
                 answer.constants.idle_w, answer.constants.off_w
             ),
             "Nodes boot when they are told to, and any node can serve any job of its pool.".to_owned(),
-        ],
+        ]
+        .into_iter()
+        .chain(answer.cautions.iter().cloned())
+        .collect(),
         holds_until: now.and_then(|now| now.promised_until.clone()).map_or_else(
             || "demand changes its habits; make a new plan every two weeks".to_owned(),
             |until| format!("{until}, when the promise ends"),
@@ -125,9 +134,23 @@ fn action(answer: &PowerAnswer, followed: &Beforehand) -> String {
             )
         });
     let rule = followed.policy.name().replace('_', " ");
-    let now = answer.forward.first().map(|ahead| {
-        format!(" From {}: power {:.0} of {:.0} nodes.", ahead.now.at, ahead.now.powered, ahead.now.total)
-    });
+    let zone = answer.clock();
+    let now = match answer.forward.as_slice() {
+        [only] => Some(format!(
+            " From {} ({}): power {:.0} of {} nodes.",
+            moment(&only.now.at, &zone),
+            zone.name(),
+            only.now.powered,
+            format::float(only.now.total, 0)
+        )),
+        [] => None,
+        // Planned apart, the pools have a slot each.
+        all => {
+            let sum = |of: fn(&Forward) -> f64| all.iter().map(of).sum::<f64>();
+            let (powered, total) = (sum(|ahead| ahead.now.powered), sum(|ahead| ahead.now.total));
+            Some(format!(" In the first slot of {} VCs: power {powered:.0} of {total:.0} nodes.", all.len()))
+        }
+    };
     format!("**Let idle nodes sleep**, by the rule `{rule}`.{}{}", now.unwrap_or_default(), slurm.unwrap_or_default())
 }
 

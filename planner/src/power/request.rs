@@ -5,14 +5,13 @@
 //! Worked example: [`PowerRequest::default`] on a trace of 28 days learns on the first 21 and evaluates on the last 7, in slots of ten minutes, at what
 //! an idle node of as many GPUs as most nodes have draws.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 use tracecast_analytics::Trace;
 use tracecast_analytics::audit::factors::Hourly;
+use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::{self, DAY_MS, HOUR_MS, Written, Zone};
-use tracecast_predictors::demand::gather::{self, Asked};
+use tracecast_predictors::demand::gather::{self, Asked, GivenNodes};
 use tracecast_predictors::demand::{Series, Unit};
 
 use super::ces::Thresholds;
@@ -22,6 +21,7 @@ use super::score::Worth;
 use super::service::Service;
 use super::study::{self, Request};
 use super::tariff::Rates;
+use super::thinning::Thinning;
 use crate::error::{Error, Result};
 use crate::replay::input::Site;
 use crate::sim;
@@ -144,26 +144,50 @@ impl SaidFigures {
         Ok(Self { said: toml::from_str(text).map_err(wrong)?, table: toml::from_str(text).map_err(wrong)? })
     }
 
-    /// Completed: what was not said follows from the GPUs of a node (`gpus_per_node`, or as most nodes of the trace have) and the power of an idle one.
+    /// Completed: what was not said follows from the GPUs of a node (`gpus_per_node`, or the mean of the nodes with GPUs, which are those of a cluster file
+    /// if `given`, else those of the trace) and the power of an idle one; and in a sentence what is assumed of the GPUs of a node, if anything is.
     ///
     /// # Errors
     /// If they cannot be.
-    pub fn complete(&self, gpus_per_node: Option<f64>, trace: &Trace) -> Result<Figures> {
+    pub fn complete(
+        &self,
+        gpus_per_node: Option<f64>,
+        trace: &Trace,
+        given: Option<&GivenNodes>,
+    ) -> Result<(Figures, Option<String>)> {
         let wrong = |what: String| Err(Error::Power(what));
         let mut found = self.said.clone();
         let said = |part: &str, key: &str| self.table.get(part).is_some_and(|part| part.get(key).is_some());
-        let gpus = match gpus_per_node {
-            Some(gpus) => gpus,
-            None if said("worth", "gpus_per_node") => found.worth.gpus_per_node,
-            None => usual_gpus(trace).unwrap_or(found.worth.gpus_per_node),
-        };
-        if !(1.0..=1024.0).contains(&gpus) || gpus.fract() != 0.0 {
+        let of_file = said("worth", "gpus_per_node").then_some(found.worth.gpus_per_node);
+        let named = gpus_per_node.or(of_file);
+        if let Some(gpus) = named.filter(|gpus| !(1.0..=1024.0).contains(gpus) || gpus.fract() != 0.0) {
             return wrong(format!("a node of {gpus} GPUs cannot be; name a whole number from 1 to 1024"));
         }
+        let sizes = NodeSizes::of(trace);
+        let gpus = match (named, given, &sizes) {
+            (Some(gpus), _, _) => gpus,
+            (None, Some(given), _) => given.gpus_per_node,
+            (None, None, Some(sizes)) => sizes.mean,
+            (None, None, None) => found.worth.gpus_per_node,
+        };
+        let assumed = match (named, given, &sizes) {
+            (Some(_), _, _) => None,
+            (None, Some(given), _) => (given.gpus_per_node.fract() != 0.0).then(|| mixed(gpus, "", &given.of)),
+            (None, None, Some(sizes)) => (sizes.least < sizes.most).then(|| {
+                mixed(
+                    gpus,
+                    &format!(" ({} to {})", format::compact(sizes.least), format::compact(sizes.most)),
+                    "the source",
+                )
+            }),
+            (None, None, None) => Some(format!(
+                "How many GPUs a node has is not recorded: {gpus:.0} are assumed. `--gpus-per-node` says otherwise."
+            )),
+        };
         found.worth.gpus_per_node = gpus;
         let power = &mut found.power;
         if !said("power", "idle_w") {
-            power.idle_w = Constants::of_node(gpus as u32).idle_w;
+            power.idle_w = Constants::of_mean_node(gpus).idle_w;
         }
         if !said("power", "boot_j") {
             power.boot_j = power.idle_w * power.boot_s;
@@ -184,17 +208,37 @@ impl SaidFigures {
         {
             return wrong("[worth]: price_kwh must be above 0, wear_h and gpu_hour not below".to_owned());
         }
-        Ok(found)
+        Ok((found, assumed))
     }
 }
 
-/// GPUs of most nodes of the inventory.
-fn usual_gpus(trace: &Trace) -> Option<f64> {
-    let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
-    for gpus in trace.nodes.gpus.iter().flatten().filter(|gpus| *gpus >= 1.0 && gpus.fract() == 0.0) {
-        *counts.entry(gpus as u32).or_default() += 1;
+/// What is assumed where nodes differ in their GPUs.
+fn mixed(mean: f64, range: &str, of: &str) -> String {
+    format!(
+        "The nodes of {of} differ in their GPUs{range}: each is taken for one of the mean, {}, in what it serves and draws. Which of them sleep is for whoever carries the plan out.",
+        format::float(mean, 2)
+    )
+}
+
+/// GPUs of the nodes of an inventory that have any.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct NodeSizes {
+    mean: f64,
+    least: f64,
+    most: f64,
+}
+
+impl NodeSizes {
+    /// `None` where no node is known to have any.
+    fn of(trace: &Trace) -> Option<Self> {
+        let known = || trace.nodes.gpus.iter().flatten().filter(|gpus| (1.0..=1024.0).contains(gpus));
+        let many = known().count();
+        (many > 0).then(|| Self {
+            mean: known().sum::<f64>() / many as f64,
+            least: known().fold(f64::INFINITY, f64::min),
+            most: known().fold(0.0, f64::max),
+        })
     }
-    counts.into_iter().max_by_key(|(gpus, count)| (*count, *gpus)).map(|(gpus, _)| f64::from(gpus))
 }
 
 /// How jobs are run again under the plan.
@@ -248,16 +292,21 @@ pub struct Pools {
     pub pool: Series,
     /// What was assumed.
     pub notes: Vec<String>,
+    /// What has to be known before any number is believed: what is left out, and why.
+    pub cautions: Vec<String>,
     /// Series whose capacity the source does not tell.
     pub totals_unknown: Vec<String>,
+    /// Whether demand comes from jobs, and not from counts.
+    pub from_jobs: bool,
 }
 
 impl Pools {
-    /// Demand in nodes where the source counts them, else in GPUs of nodes of `gpus`.
+    /// Demand in nodes where the source counts them, else in GPUs of nodes of `gpus`; of as many nodes as are `given`, else as the source tells.
     ///
     /// # Errors
     /// If there is none.
-    pub fn of(trace: &Trace, demanded: &Demanded, gpus: f64) -> Result<Self> {
+    pub fn of(trace: &Trace, demanded: &Demanded, gpus: f64, given: Option<GivenNodes>) -> Result<Self> {
+        let of_file = given.as_ref().map(|given| given.of.clone());
         let options = gather::GatherOptions {
             slot_ms: demanded.slot_ms,
             asked: if demanded.pending { Asked::WithPendingUpToTotal } else { Asked::InUse },
@@ -265,6 +314,7 @@ impl Pools {
             vcs: demanded.vcs.clone(),
             outages_are_idle: demanded.outages_are_idle,
             unit: (trace.activity.is_empty() && !trace.jobs.is_empty()).then_some(Unit::Nodes),
+            nodes: given,
             ..gather::GatherOptions::default()
         };
         let gathered = gather::gather(trace, &options)?;
@@ -276,13 +326,57 @@ impl Pools {
                 pool.name
             )));
         }
-        Ok(Self { vcs, pool, notes: gathered.notes, totals_unknown: gathered.totals_unknown })
+        let mut cautions = gathered.cautions;
+        cautions.extend(of_file.and_then(|file| beyond(&pool, &file)));
+        let mut notes = gathered.notes;
+        notes.retain(|note| !cautions.contains(note));
+        let (totals_unknown, from_jobs) = (gathered.totals_unknown, gathered.from_jobs);
+        Ok(Self { vcs, pool, notes, cautions, totals_unknown, from_jobs })
+    }
+
+    /// Ends where the record [thins out](Thinning), if jobs tell the demand and it does; if `whole`, it is only said.
+    pub(super) fn without_tail(mut self, whole: bool, zone: &Zone) -> Self {
+        let Some(tail) = Some(&self.pool).filter(|_| self.from_jobs).and_then(Thinning::of) else { return self };
+        let from = zone.show(tail.from_ms);
+        let from = from.strip_suffix(":00").unwrap_or(&from);
+        let seen = format!(
+            "**The record thins out from {from} ({}) on**: in its last {} days {:.0} nodes are in use on average, after {:.0} on a usual day before. Jobs are likely to be missing there.",
+            zone.name(),
+            tail.days,
+            tail.nodes,
+            tail.usual
+        );
+        if whole {
+            self.cautions.push(format!(
+                "{seen} The days that were asked for may hold them, which makes sleep look better than it is."
+            ));
+            return self;
+        }
+        for series in self.vcs.iter_mut().chain(std::iter::once(&mut self.pool)) {
+            let kept = (tail.from_ms - series.start_ms).div_euclid(series.slot_ms.max(1)).max(0);
+            series.slots.truncate(usize::try_from(kept).unwrap_or(usize::MAX));
+        }
+        self.vcs.retain(|series| !series.slots.is_empty());
+        self.cautions.push(format!("{seen} The plan and its test end before them; `--eval-to` takes them in."));
+        self
     }
 
     /// Whether the capacity of a series is not told.
     pub fn unknown(&self, name: &str) -> bool {
         self.totals_unknown.iter().any(|unknown| unknown == name)
     }
+}
+
+/// How often more was in use than the nodes of a file, a sentence; `None` if it never was.
+fn beyond(pool: &Series, file: &str) -> Option<String> {
+    let over = pool.slots.iter().filter(|slot| slot.peak > slot.total).count();
+    let most = pool.slots.iter().map(|slot| slot.peak).fold(0.0, f64::max);
+    (over > 0).then(|| {
+        format!(
+            "**In {} of the time more nodes were needed than {file} has** (up to {most:.0}): all its nodes count as needed then. The file may be of another time, or the jobs may have waited.",
+            format::percent(over as f64 / pool.slots.len().max(1) as f64)
+        )
+    })
 }
 
 /// Which moments are learned from and evaluated.

@@ -14,7 +14,7 @@ use tracecast_analytics::report::format;
 use super::resim::Constants;
 
 /// Days of a year.
-const YEAR_DAYS: f64 = 365.25;
+pub(super) const YEAR_DAYS: f64 = 365.25;
 
 /// A saving as a planner reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]

@@ -1,6 +1,7 @@
 //! What to do from now on, which a power plan opens with: the first slot after the data, what is left of a promise, and the schedule of the next day.
 
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
+use tracecast_analytics::time::{Zone, parse_with_offset};
 
 use super::PowerAnswer;
 use super::words::{set, spelled};
@@ -17,9 +18,11 @@ fn because(now: &Decision) -> String {
     }
 }
 
-/// `2024-03-31 16:00` of `2024-03-31T16:00:00Z`.
-fn moment(at: &str) -> String {
-    at.strip_suffix(":00Z").or(at.strip_suffix('Z')).unwrap_or(at).replacen('T', " ", 1)
+/// `2024-03-31 18:00` of `2024-03-31T16:00:00Z` and two hours east: what the clocks of the cluster show, as everywhere in a report.
+pub(in crate::power) fn moment(at: &str, zone: &Zone) -> String {
+    let Some(at_ms) = parse_with_offset(at) else { return at.to_owned() };
+    let shown = zone.show(at_ms);
+    shown.strip_suffix(":00").map_or_else(|| shown.clone(), str::to_owned)
 }
 
 impl PowerAnswer {
@@ -44,21 +47,25 @@ impl PowerAnswer {
 
     /// One pool: its first slot in words, and its schedule hour by hour.
     fn one(&self, section: Section, ahead: &Forward) -> Section {
-        let now = &ahead.now;
+        let (now, zone) = (&ahead.now, self.clock());
+        let pooled = if self.vcs_as_they_stand.is_some() { ", as one pool of all VCs" } else { "" };
         let mut finding = format!(
-            "From **{} UTC** on, power **{:.0}** of {:.0} nodes, so that {:.0} sleep: {} ({}), fitted on all days, says so.{}",
-            moment(&now.at),
+            "In the slot from **{}** to {} ({}), **{:.0}** of {} nodes stay on and {} sleep{pooled}, by the rule {} ({}), fitted on all days.{}",
+            moment(&now.at, &zone),
+            moment(&now.until, &zone),
+            zone.name(),
             now.powered,
-            now.total,
-            now.asleep,
+            format::float(now.total, 0),
+            format::float(now.asleep, 0),
             spelled(Family::of(&ahead.setting)),
             set(&ahead.setting, self.slot_s),
             because(now)
         );
         if let (Some(left), Some(until)) = (&now.left, &now.promised_until) {
             finding.push_str(&format!(
-                " The promise runs until {} UTC: at most {} unserved node-slots and {} node-wakes.",
-                moment(until),
+                " The promise runs until {} ({}): at most {} unserved node-slots and {} node-wakes.",
+                moment(until, &zone),
+                zone.name(),
                 format::compact(left.unserved_left),
                 format::compact(left.wakes_left)
             ));
@@ -66,22 +73,29 @@ impl PowerAnswer {
         let section =
             now.notes.iter().fold(section.with_finding(finding), |section, note| section.with_text(note.as_str()));
         match (&ahead.schedule, &ahead.no_schedule) {
-            (Some(schedule), _) => section.with_text(tried(schedule)).with_table(hours(schedule)),
+            (Some(schedule), _) => section.with_text(tried(schedule, now)).with_table(hours(schedule, &zone)),
             (None, Some(why)) => section.with_text(format!("There is no schedule of the next day: {why}.")),
             (None, None) => section,
         }
     }
 
+    /// The zone of the trace.
+    pub(in crate::power) fn clock(&self) -> Zone {
+        Zone::named(&self.zone).unwrap_or_else(|_| Zone::utc())
+    }
+
     /// The first slot of each pool.
     fn next_slot(&self) -> ReportTable {
+        let zone = self.clock();
         let mut table = ReportTable::new(
             "The next slot",
             vec![
                 Column::text("Pool"),
-                Column::text("From (UTC)"),
+                Column::text(format!("From ({})", zone.name())),
+                Column::number("Nodes"),
                 Column::number("Power"),
                 Column::number("Asleep"),
-                Column::number("Nodes"),
+                Column::number("Schedule, first hour"),
                 Column::text("Rule"),
                 Column::text("Setting"),
             ],
@@ -90,24 +104,42 @@ impl PowerAnswer {
             let now = &ahead.now;
             table.rows.push(vec![
                 now.pool.as_str().into(),
-                moment(&now.at).into(),
+                moment(&now.at, &zone).into(),
+                Cell::float(now.total, 0),
                 Cell::float(now.powered, 0),
                 Cell::float(now.asleep, 0),
-                Cell::float(now.total, 0),
+                Cell::opt(first_hour(ahead), |powered| Cell::float(powered, 0)),
                 spelled(Family::of(&ahead.setting)).into(),
                 set(&ahead.setting, self.slot_s).into(),
             ]);
         }
-        table.note =
-            Some("The schedules of the next day are in the JSON form, and in what `--emit actions` writes.".to_owned());
+        table.note = Some(format!(
+            "The schedules of the next day are in the JSON form, and in what `--emit actions` writes. {LONGER}"
+        ));
         table
     }
 }
 
-/// What a schedule is, and what such schedules brought.
-fn tried(schedule: &DaySchedule) -> String {
+/// Why a schedule begins with more nodes than the rule.
+const LONGER: &str = "A schedule is not looked at again within an hour, so that its first hour may power more than the rule does in its first slot, and never powers fewer.";
+
+/// Nodes that the schedule powers in its first hour.
+fn first_hour(ahead: &Forward) -> Option<f64> {
+    Some(ahead.schedule.as_ref()?.hours.first()?.powered)
+}
+
+/// What a schedule is, and what such schedules brought, beside what the rule decides now.
+fn tried(schedule: &DaySchedule, now: &Decision) -> String {
+    if schedule.buffer >= now.total {
+        return "Without a loop all nodes stay on over the next day: on the days it was tried, no schedule saved more than its shortages cost.".to_owned();
+    }
+    let now = now.powered;
+    let begins = schedule.hours.first().map(|hour| hour.powered).filter(|first| *first > now);
+    let begins = begins.map_or_else(String::new, |first| {
+        format!(" It begins with {first:.0} nodes where the rule has {now:.0}. {LONGER}")
+    });
     format!(
-        "Without a loop there is a schedule of the next day: of each hour the {} quantile of the forecast `{}`, and {} nodes beside. On {} tried later, \
+        "Without a loop there is a schedule of the next day: of each hour the {} quantile of the forecast `{}`, and {} nodes beside.{begins} On {} tried later, \
          such schedules let {:.1} nodes sleep, at {} unserved node-slots and {} node-wakes a day. A schedule does not watch what comes, so no \
          promise is made for it.",
         format::percent(schedule.level),
@@ -120,22 +152,29 @@ fn tried(schedule: &DaySchedule) -> String {
     )
 }
 
-fn hours(schedule: &DaySchedule) -> ReportTable {
-    let columns = vec![Column::text("From (UTC)"), Column::number("Expected need"), Column::number("Power")];
+fn hours(schedule: &DaySchedule, zone: &Zone) -> ReportTable {
+    let from = format!("From ({})", zone.name());
+    let columns = vec![Column::text(from), Column::number("Expected need"), Column::number("Power")];
     let mut table = ReportTable::new("Schedule of the next day", columns);
     for hour in &schedule.hours {
-        table.rows.push(vec![moment(&hour.at).into(), Cell::float(hour.expected, 0), Cell::float(hour.powered, 0)]);
+        table.rows.push(vec![
+            moment(&hour.at, zone).into(),
+            Cell::float(hour.expected, 0),
+            Cell::float(hour.powered, 0),
+        ]);
     }
     table
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_read_as_dates() {
-        assert_eq!(moment("2024-03-31T16:00:00Z"), "2024-03-31 16:00");
-        assert_eq!(moment("2024-03-31T16:00:30Z"), "2024-03-31 16:00:30");
+    fn moments_are_those_of_the_clocks_of_the_cluster() {
+        assert_eq!(moment("2024-03-31T16:00:00Z", &Zone::utc()), "2024-03-31 16:00");
+        assert_eq!(moment("2024-03-31T16:00:30Z", &Zone::utc()), "2024-03-31 16:00:30");
+        assert_eq!(moment("2020-09-26T09:10:00Z", &Zone::named("Asia/Shanghai").unwrap()), "2020-09-26 17:10");
     }
 }

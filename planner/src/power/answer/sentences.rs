@@ -1,15 +1,18 @@
 //! What the report of `plan power` says in sentences: what leads, what stands above its sections, and what the emitted plan stands for.
 //!
-//! The first sentence leads with what the trace has: its VCs as they stand where their nodes are known, its nodes where those are, and where nobody
-//! recorded them the assumption stands in the same sentence. Worked example: a trailing maximum of 6 h chosen from 465 settings that lets 117.4 of 420
+//! What leads says in plain words how many nodes stay on and sleep, what that saves, what may go wrong, and what a simple rule would do. It is of what the
+//! trace has: its VCs as they stand where their nodes are known, its nodes where those are, and where nobody recorded them it says what is assumed. Worked example: a trailing maximum of 6 h chosen from 465 settings that lets 117.4 of 420
 //! nodes sleep where the optimum with as much unserved lets 127.0 saves about 92 % of its energy.
 
 use tracecast_analytics::report::format;
 
 use super::words::{set, spelled};
-use super::{Beforehand, ByHour, PowerAnswer, Resimulated};
+use super::{Beforehand, ByHour, PoolFindings, PowerAnswer, Resimulated};
 use crate::power::family::Family;
 use crate::power::interval::Intervals;
+use crate::power::recommend::{HARDLY_USED, hardly_used};
+use crate::power::rule::Setting;
+use crate::power::yearly::YEAR_DAYS;
 
 /// Place of the effect of the chosen rules.
 pub(super) const FOLLOWED: usize = 1;
@@ -29,86 +32,145 @@ pub(super) fn anew(intervals: &Intervals) -> &'static str {
     if intervals.block_days == 1 { "days drawn anew" } else { "weeks drawn anew" }
 }
 
+/// The rule that is simplest to follow, in words.
+const SIMPLE: &str = "keep on as many nodes as were needed at most of late, and some to spare";
+
+/// Against the simple rule.
+fn beside(over: &Intervals) -> String {
+    let asleep = &over.nodes_asleep_mean;
+    let (many, low, high, than) = if asleep.value < 0.0 {
+        (-asleep.value, -asleep.high, -asleep.low, "fewer")
+    } else {
+        (asleep.value, asleep.low, asleep.high, "more")
+    };
+    format!(" That is {many:.1} {than} ({low:.1} to {high:.1}) asleep than with the simple rule ({SIMPLE}).")
+}
+
 impl PowerAnswer {
-    /// What leads: one sentence on sleep, with what it assumes.
+    /// What leads: how many nodes stay on and sleep, what that saves, at which risk, and against which simple rule.
     pub fn headline(&self) -> String {
         let (pool, chosen) = (&self.pool, &self.pool.chosen);
-        let beside = |over: Option<&Intervals>| match over {
-            Some(over) if chosen.name != Family::TrailingMaximum || self.vcs_as_they_stand.is_some() => format!(
-                " That is {:+.1} nodes ({:+.1} to {:+.1}) against a trailing maximum chosen in the same way.",
-                over.nodes_asleep_mean.value, over.nodes_asleep_mean.low, over.nodes_asleep_mean.high
-            ),
-            _ => String::new(),
-        };
+        let outcome = &chosen.scored.outcome;
         if let Some(vcs) = &self.vcs_as_they_stand {
             let figures = &vcs.chosen;
+            let stand = format!("With the {} VCs as they stand, each on its own nodes", vcs.vcs);
             let pooled = format!(
-                "s one pool, if every node could serve every VC, {:.1} of {:.0} nodes with {} unserved",
-                chosen.scored.outcome.nodes_asleep_mean,
-                pool.nodes_mean,
-                format::compact(chosen.scored.outcome.unserved_node_slots),
+                "As one pool, if every node could serve every VC, {:.1} of {} would sleep, and {} times a node would be missing.",
+                outcome.nodes_asleep_mean,
+                format::float(pool.nodes_mean, 0),
+                format::compact(outcome.unserved_node_slots),
             );
             if figures.nodes_asleep_mean.high <= 0.0 {
-                let least = vcs.trailing_maximum.as_ref().map_or_else(String::new, |least| {
-                    let asleep = least.nodes_asleep_mean.value;
-                    format!(" A trailing maximum would have let {asleep:.1} of them sleep over the {:.0} days that followed.", pool.days)
-                });
-                return format!(
-                    "With the {} VCs as they stand, each on its own nodes, no rule was worth its shortages on the days before, at the prices assumed: **all {:.0} nodes stay on**.{least} A{pooled}.",
-                    vcs.vcs, vcs.nodes_mean,
-                );
+                let least = vcs.trailing_maximum.as_ref().map(|least| least.nodes_asleep_mean.value);
+                return format!("{stand}, {} {pooled}", self.all_on(vcs.nodes_mean, least));
             }
             return format!(
-                "With the {} VCs as they stand, each on its own nodes, the rules chosen beforehand would have let **{:.1}** of {:.0} nodes sleep on average ({:.1} to {:.1}, {}) over the {:.0} days that followed, saved **{}** kWh net of boots and left {} node-slots of {} unserved; a{pooled}.{}",
-                vcs.vcs,
-                figures.nodes_asleep_mean.value,
-                vcs.nodes_mean,
-                figures.nodes_asleep_mean.low,
-                figures.nodes_asleep_mean.high,
-                anew(figures),
-                pool.days,
-                format::compact(vcs.energy_saved_kwh),
-                format::compact(vcs.unserved_node_slots),
-                format::duration(self.slot_s),
-                beside(vcs.over_trailing_maximum.as_ref()),
+                "{stand}, of {} {} {}{} {pooled}",
+                self.on_and_asleep(figures, vcs.nodes_mean),
+                self.saves(vcs.energy_saved_kwh),
+                self.risk(vcs.unserved_node_slots),
+                vcs.over_trailing_maximum.as_ref().map_or_else(String::new, beside),
             );
         }
         let assumed = if self.capacity_known {
-            String::new()
+            None
         } else {
-            format!(
-                "Nobody recorded how many nodes there are: if there were no more than were ever in use at once ({:.0} by now), and each could serve every job, ",
-                pool.nodes_mean.ceil()
-            )
+            Some(format!(
+                "Nobody recorded how many nodes there are: if there were no more than were ever in use at once ({} by now), and each could serve every job, ",
+                format::float(pool.nodes_mean.ceil(), 0)
+            ))
         };
-        let figures = &chosen.intervals;
-        let rule = format!("**{}**, chosen on the days before,", spelled(chosen.name));
+        if chosen.name == Family::AlwaysOn {
+            let row = pool.beforehand.iter().find(|rule| rule.policy == Family::TrailingMaximum);
+            let least = row.map(|rule| rule.delivered.nodes_asleep_mean);
+            let all_on = self.all_on(pool.nodes_mean, least);
+            return format!("{}{all_on}", assumed.unwrap_or_default());
+        }
+        let rule = match (chosen.name, &chosen.scored.setting) {
+            (_, Setting::TrailingMaximum { slots, buffer }) => format!(
+                " The rule is the simple one: keep on as many nodes as were needed at most in the last {}, and {buffer} to spare.",
+                format::duration(*slots as f64 * self.slot_s)
+            ),
+            (name, _) => {
+                let simple = chosen.over_trailing_maximum.as_ref().map_or_else(String::new, beside);
+                format!(" The rule is {}.{simple}", spelled(name))
+            }
+        };
         format!(
-            "{assumed}{rule} would have let **{:.1}** of {:.0} nodes sleep on average ({:.1} to {:.1}, {}) over the {:.0} days that followed, saved **{}** kWh net of boots{} and left {} node-slots of {} unserved.{}",
-            chosen.scored.outcome.nodes_asleep_mean,
-            pool.nodes_mean,
-            figures.nodes_asleep_mean.low,
-            figures.nodes_asleep_mean.high,
+            "{} {} {} {}{rule}",
+            assumed.map_or_else(|| "Of".to_owned(), |assumed| format!("{assumed}of")),
+            self.on_and_asleep(&chosen.intervals, pool.nodes_mean),
+            self.saves(outcome.energy_saved_kwh),
+            self.risk(outcome.unserved_node_slots),
+        )
+    }
+
+    /// Where no node is to sleep; under the simple rule so many would.
+    fn all_on(&self, nodes: f64, simple: Option<f64>) -> String {
+        let simple = simple.map_or_else(String::new, |asleep| {
+            format!(
+                " The simple rule ({SIMPLE}) would have let {asleep:.1} of them sleep over the {:.0} days tested.",
+                self.pool.days
+            )
+        });
+        format!(
+            "**all {} nodes stay on**: on the days before those tested, no rule saved more than the shortages that it caused cost, at the prices assumed.{simple}",
+            format::float(nodes, 0)
+        )
+    }
+
+    /// `420 nodes **300.5 stay on and 119.5 sleep** on average (105.1 to 131.6 asleep, days drawn anew), as tried on the 18 days after those that chose the rule.`
+    fn on_and_asleep(&self, figures: &Intervals, nodes: f64) -> String {
+        let asleep = &figures.nodes_asleep_mean;
+        let one = |value: f64| format::float(value, 1);
+        format!(
+            "{} nodes **{} stay on and {} sleep** on average ({} to {} asleep, {}), as tried on the {:.0} days after those that chose the rule.",
+            format::float(nodes, 0),
+            one((nodes - asleep.value).max(0.0)),
+            one(asleep.value),
+            one(asleep.low),
+            one(asleep.high),
             anew(figures),
-            pool.days,
-            format::compact(chosen.scored.outcome.energy_saved_kwh),
-            chosen.share_of_optimum.map_or_else(String::new, |share| {
-                format!(", {} of what the exact optimum saves that leaves as much unserved,", format::percent(share))
-            }),
-            format::compact(chosen.scored.outcome.unserved_node_slots),
-            format::duration(self.slot_s),
-            beside(chosen.over_trailing_maximum.as_ref()),
+            self.pool.days,
+        )
+    }
+
+    /// What so many kWh in the days tested are in a year and a month.
+    fn saves(&self, kwh: f64) -> String {
+        let year = kwh * YEAR_DAYS / self.pool.days.max(f64::MIN_POSITIVE);
+        format!(
+            "That saves **{}** kWh a year, or {} a month, boots paid for.",
+            format::compact(year),
+            format::compact(year / 12.0)
+        )
+    }
+
+    /// What may go wrong, as it did.
+    fn risk(&self, node_slots: f64) -> String {
+        format!(
+            "The risk: {} times in these days ({} a day) a node was needed and still asleep or booting, each for up to {}.",
+            format::compact(node_slots),
+            format::compact(node_slots / self.pool.days.max(f64::MIN_POSITIVE)),
+            format::duration(self.slot_s)
         )
     }
 
     /// What the report says above its sections.
     pub(super) fn summary(&self) -> Vec<String> {
         let mut said = vec![self.headline()];
+        said.extend(self.cautions.iter().cloned());
+        let (asleep, nodes) = match &self.vcs_as_they_stand {
+            Some(vcs) => (vcs.chosen.nodes_asleep_mean.value, vcs.nodes_mean),
+            None => (self.pool.chosen.intervals.nodes_asleep_mean.value, self.pool.nodes_mean),
+        };
+        if hardly_used(asleep, nodes) {
+            said.push(HARDLY_USED.trim_end().to_owned());
+        }
         let told = |rule: &Beforehand| {
             format!(
-                "{} {:.1} with {} unserved",
+                "{} {} with {} unserved",
                 spelled(rule.policy),
-                rule.delivered.nodes_asleep_mean,
+                format::float(rule.delivered.nodes_asleep_mean, 1),
                 format::compact(rule.scored.outcome.unserved_node_slots)
             )
         };
@@ -143,7 +205,8 @@ impl PowerAnswer {
             (None, Some(_)) => " by the one pool",
             (None, None) => "",
         };
-        if let Some(yearly) = &self.yearly {
+        // Nothing saved is said already.
+        if let Some(yearly) = self.yearly.as_ref().filter(|yearly| yearly.saved_kwh_per_year != 0.0) {
             said.push(yearly.sentence(whose));
         }
         let money = self.cost_saved.as_ref().zip(self.currency.as_ref());
@@ -196,41 +259,54 @@ impl PowerAnswer {
         ))
     }
 
-    /// What the emitted plan stands for, a sentence each.
+    /// What the emitted plan stands for, a sentence each: of the one pool, or of each VC where they are planned apart.
     pub fn plan_in_words(&self) -> Vec<String> {
-        let row = |family: Family| self.pool.beforehand.iter().find(|rule| rule.policy == family);
-        let meant = |rule: &Beforehand| {
+        let apart = !self.vcs.is_empty() && self.plan.pools.iter().all(|pool| pool.name != self.pool.series);
+        let pools: Vec<&PoolFindings> = if apart { self.vcs.iter().collect() } else { vec![&self.pool] };
+        let of = |pool: &PoolFindings| if apart { format!("{}: ", pool.series) } else { String::new() };
+        let meant = |rule: &Beforehand, days: f64| {
             let outcome = &rule.scored.outcome;
             format!(
-                "over the {:.0} days evaluated it would have let {:.1} nodes sleep, with {:.0} unserved node-slots, {:.1} node-wakes a day and {:.0} kWh saved",
-                self.pool.days,
+                "over the {days:.0} days evaluated it would have let {:.1} nodes sleep, with {:.0} unserved node-slots, {:.1} node-wakes a day and {:.0} kWh saved",
                 outcome.nodes_asleep_mean,
                 outcome.unserved_node_slots,
                 outcome.node_wakes_per_day,
                 outcome.energy_saved_kwh
             )
         };
-        let mut said = Vec::new();
-        if let Some(rule) = row(Family::SlurmConf) {
+        let rows = |family: Family| {
+            let row = move |pool: &&PoolFindings| pool.beforehand.iter().find(|rule| rule.policy == family).cloned();
+            pools.iter().filter_map(move |pool| Some((*pool, row(pool)?)))
+        };
+        let mut said: Vec<String> = self.cautions.clone();
+        if apart {
             said.push(format!(
-                "slurm.conf puts each node to sleep by itself, leaves some idle and holds no reserve, so it gets a timeout of its own ({}) and not {}: {}.",
-                set(&rule.scored.setting, self.slot_s),
-                spelled(self.pool.chosen.name),
-                meant(rule)
+                "Each of the {} VCs is planned on nodes of its own, and the files hold a pool for each.",
+                self.vcs.len()
             ));
         }
+        said.extend(rows(Family::SlurmConf).map(|(pool, rule)| {
+            format!(
+                "{}slurm.conf puts each node to sleep by itself, leaves some idle and holds no reserve, so it gets a timeout of its own ({}) and not {}: {}.",
+                of(pool),
+                set(&rule.scored.setting, self.slot_s),
+                spelled(pool.chosen.name),
+                meant(&rule, pool.days)
+            )
+        }));
         if let Some(replay) = self.effects.last().filter(|_| self.effects.len() > FOLLOWED) {
             said.extend(replayed(replay));
         }
-        if let Some(rule) = row(Family::TrailingMaximum) {
-            said.push(format!(
-                "Karpenter and the cluster-autoscaler time out and hold a reserve, so they get the trailing maximum as chosen ({}): {}.",
+        said.extend(rows(Family::TrailingMaximum).map(|(pool, rule)| {
+            format!(
+                "{}Karpenter and the cluster-autoscaler time out and hold a reserve, so they get the trailing maximum as chosen ({}): {}.",
+                of(pool),
                 set(&rule.scored.setting, self.slot_s),
-                meant(rule)
-            ));
-        }
+                meant(&rule, pool.days)
+            )
+        }));
         said.push(
-            "The schedule of actions is for the day after the data: of each hour a quantile of the forecast demand, and a buffer. Without a forecast it holds the first slot alone. It does not watch what comes, so no promise is made for it; write it again every day."
+            "The schedule of actions is for the day after the data: of each hour a quantile of the forecast demand, and a buffer; in the first hour no fewer nodes than the rule powers in its first slot. Without a forecast it holds the first slot alone. It does not watch what comes, so no promise is made for it; write it again every day."
                 .to_owned(),
         );
         if !self.capacity_known {

@@ -72,7 +72,12 @@ impl Default for Constants {
 impl Constants {
     /// A node of so many GPUs; [`Constants::sources`] says what it rests on.
     pub fn of_node(gpus: u32) -> Self {
-        let idle_w = IDLE_W_A_GPU * f64::from(gpus.max(1));
+        Self::of_mean_node(f64::from(gpus))
+    }
+
+    /// As [`Constants::of_node`], of nodes that have so many GPUs on average.
+    pub fn of_mean_node(gpus: f64) -> Self {
+        let idle_w = IDLE_W_A_GPU * gpus.max(1.0);
         Self {
             idle_w,
             active_w: None,

@@ -67,7 +67,8 @@ impl PowerBacktestAnswer {
         watch: &dyn Watch,
     ) -> Result<Self> {
         let Prepared { pools, like, .. } = Prepared::of(trace, request)?;
-        let mut notes = pools.notes.clone();
+        let mut notes = pools.cautions.clone();
+        notes.extend(pools.notes.iter().cloned());
         notes.extend(trace.warnings());
         let mut all: Vec<Series> = if request.by_vc { pools.vcs } else { Vec::new() };
         all.push(pools.pool);

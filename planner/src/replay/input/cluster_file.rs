@@ -530,24 +530,10 @@ fn inferred(facts: &JobFacts<'_>, names: &[String], resource: Resource, text: &m
             resource.many()
         )));
     }
-    let what = format!(
-        "{INFERRED}: the source does not say how many {0} there are. These are the fewest nodes that hold what ran at once at the \
-         busiest moment, and the largest job; there may be more. Correct them before you rely on an answer.",
-        resource.many()
-    );
-    comment(text, &what);
     let too_few = 2 * known < all;
+    comment(text, &how_inferred(resource, (known, all)));
     // No shorter than the longest job, so that no more than all are taken to have run at once.
     let span_s = (last_ms.saturating_sub(first_ms) as f64 / 1e3).max(longest_s);
-    if too_few {
-        let of = format!("Only {} of {} jobs have a recorded start and end", format::count(known), format::count(all));
-        comment(
-            text,
-            &format!(
-                "{of}, so what ran at once is not known. The nodes are therefore at least as many as have a load of {LOAD} with what all of them ran, over the time in which they were submitted, or the longest run if that is more."
-            ),
-        );
-    }
     if resource != Resource::Nodes {
         comment(text, &format!("How many {} a node has is assumed: {each}.", resource.many()));
     }
@@ -558,17 +544,18 @@ fn inferred(facts: &JobFacts<'_>, names: &[String], resource: Resource, text: &m
         let of_load = if too_few { work / span_s / LOAD } else { 0.0 };
         let nodes = (most.max(largest).max(of_load) / each - 1e-9).ceil().clamp(1.0, 1e7) as u32;
         text.push('\n');
-        let load = too_few.then(|| format!("; a load of {LOAD} takes {}", format::compact(of_load)));
-        comment(
-            text,
-            &format!(
-                "{} taken at once: {} at most; the largest job asked for {}{}.",
-                resource.many(),
-                format::compact(most),
-                format::compact(largest),
-                load.unwrap_or_default()
-            ),
-        );
+        let at_once = format!("{} taken at once: {} at most", resource.many(), format::compact(most));
+        let largest = format!("the largest job asked for {}", format::compact(largest));
+        let load = format!("a load of {LOAD} takes {} {}", format::compact(of_load), resource.many());
+        let said = match (known, too_few) {
+            // Of what ran at once nothing is known.
+            (0, _) => [largest, load].join("; "),
+            (_, true) => [at_once, largest, load].join("; "),
+            (_, false) => [at_once, largest].join("; "),
+        };
+        let mut letters = said.chars();
+        let first: String = letters.next().map(|letter| letter.to_uppercase().collect()).unwrap_or_default();
+        comment(text, &format!("{first}{}.", letters.as_str()));
         let table = if alone { "vc" } else { "pool" };
         text.push_str(&format!(
             "[[{table}]]\nname = {}\n{}",
@@ -580,6 +567,28 @@ fn inferred(facts: &JobFacts<'_>, names: &[String], resource: Resource, text: &m
         text.push_str(&format!("\n[[vc]]\nname = \"*\"\npool = {}\n", quoted(POOL)));
     }
     Ok(())
+}
+
+/// How the nodes were inferred, of jobs of which so many of all have a recorded start and end.
+fn how_inferred(resource: Resource, (known, all): (u64, u64)) -> String {
+    let many = resource.many();
+    let unknown = format!("{INFERRED}: the source does not say how many {many} there are");
+    let load = format!(
+        "a load of {LOAD} with what all jobs ran, over the time in which they were submitted (or the longest run, if that is more)"
+    );
+    let made = match known {
+        0 => format!(
+            ", and none of {} has a recorded start and end, so that it is not known what ran at once. These are the fewest nodes that have at most {load}, and that hold the largest job; there may be more or fewer.",
+            format::counted(all, "job", "jobs")
+        ),
+        known if 2 * known < all => format!(
+            ", and only {} of {} jobs have a recorded start and end, so that it is not known what all of them ran at once. These are the fewest nodes that hold what those ran at once and the largest job, and that have at most {load}; there may be more or fewer.",
+            format::count(known),
+            format::count(all)
+        ),
+        _ => ". These are the fewest nodes that hold what ran at once at the busiest moment, and the largest job; there may be more.".to_owned(),
+    };
+    format!("{unknown}{made} Correct them before you rely on an answer.")
 }
 
 mod named;

@@ -146,6 +146,10 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     let wanted = if options.whole_seconds && options.hosts == Hosts::Usual { Hosts::Ignored } else { options.hosts };
     let wanted = if resource == Resource::Gpus { wanted } else { Hosts::Ignored };
     let known_vcs = vcs_of(trace);
+    // Under quotas the VCs of jobs are queues, and a file of nodes may name others. One VC takes jobs that name none.
+    if let Some(site) = site.filter(|_| options.quotas.is_none() && trace.jobs.vc.distinct() > 0) {
+        site.fits(&known_vcs)?;
+    }
     let mut names = site.map_or_else(|| known_vcs.clone(), |site| site.names(&known_vcs));
     // Where all VCs share everything, a job of none competes like any other.
     let shared = resource != Resource::Gpus && site.is_none() && names.len() > 1;

@@ -44,6 +44,7 @@ use std::collections::BTreeMap;
 use rand::{RngExt, SeedableRng};
 use serde::Deserialize;
 use toml::Spanned;
+use tracecast_analytics::report::format;
 use tracecast_analytics::time::parse_with_offset;
 
 use crate::error::{Error, Result, excerpt, line_of};
@@ -55,6 +56,8 @@ use crate::sim::topology::Topology;
 const GPUS_PER_NODE: u32 = 8;
 /// Least cores, and least GiB, of a node: a thousandth, as what is less is counted as none.
 const LEAST_OF_HOST: f64 = 0.001;
+/// VCs that an error names.
+const NAMED: usize = 8;
 /// Most failures of one node that are drawn.
 const MOST_FAILURES: usize = 100_000;
 
@@ -256,6 +259,23 @@ impl Site {
     /// Whether it has a VC `*`.
     pub fn takes_all(&self) -> bool {
         self.content.vc.iter().any(|vc| vc.name.get_ref() == "*")
+    }
+
+    /// Checks that it has nodes for some of the VCs that a trace names (none, where it names no VC at all).
+    ///
+    /// # Errors
+    /// Names VCs of both sides, and what would mend it.
+    pub fn fits(&self, trace: &[String]) -> Result<()> {
+        let names = self.names(&[]);
+        if self.takes_all() || trace.is_empty() || trace.iter().any(|vc| names.contains(vc)) {
+            return Ok(());
+        }
+        Err(Error::Cluster(format!(
+            "{} names no VC of the trace: it has {}, and the jobs are of {}; give the file of this cluster, correct the names, or name one VC `*` for all",
+            self.file,
+            format::names(&names, NAMED),
+            format::names(trace, NAMED)
+        )))
     }
 
     /// The cluster with VCs `names` ([`Site::names`]), time 0 being `origin_ms` (since the Unix epoch). Failures are drawn until

@@ -6,7 +6,7 @@
 //!
 //! Worked example: VC `a` holds 12 GPUs, `b` 3, nodes have 8: 2 + 1 nodes, where a shared pool of 15 GPUs could do with 2.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tracecast_analytics::Trace;
 use tracecast_analytics::facts::load::{CountInterval, JobCounts};
@@ -17,6 +17,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::Zone;
 
+use super::totals::{GivenNodes, Totals};
 use super::{GPUS_PER_NODE, GatherOptions, Gathered, POOL, Series, Unit, check_vcs, most_so_far};
 use crate::error::{Error, Result};
 
@@ -32,14 +33,21 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
     let mut known: Vec<&str> = (0..facts.len())
         .filter(|job| facts.is_gpu_job(*job))
         .filter_map(|job| jobs.vc.code(job))
-        .collect::<std::collections::BTreeSet<u32>>()
+        .collect::<BTreeSet<u32>>()
         .into_iter()
         .filter_map(|code| jobs.vc.name(code))
         .collect();
     known.sort_unstable();
     check_vcs(options, &known)?;
-    let taken =
-        |vc: Option<&str>| options.vcs.is_empty() || vc.is_some_and(|vc| options.vcs.iter().any(|name| name == vc));
+    let given = options.nodes.as_ref();
+    let is_given = |vc: &str| given.is_none_or(|given| given.by_vc.contains_key(vc));
+    let taken = |vc: Option<&str>| match vc {
+        Some(vc) => is_given(vc) && (options.vcs.is_empty() || options.vcs.iter().any(|name| name == vc)),
+        None => options.vcs.is_empty(),
+    };
+    let mut cautions = Vec::new();
+    cautions.extend(given.and_then(|given| elsewhere(&facts, given)));
+    known.retain(|vc| is_given(vc));
     let vc_of = |job: usize| jobs.vc.get(job);
 
     let JobCounts { held, waiting } = JobCounts::of(&facts, |job| taken(vc_of(job)));
@@ -75,7 +83,8 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
     }
     if unit == Unit::Nodes && placed.is_none() {
         notes.push(format!(
-            "It is not known on which nodes jobs ran: nodes are the GPUs of each VC / {per_node}, rounded up, which is the least that could serve them."
+            "It is not known on which nodes jobs ran: nodes are the GPUs of each VC / {}, rounded up, which is the least that could serve them.",
+            format::compact(per_node)
         ));
     }
     let counted = |intervals: Vec<CountInterval>| -> Steps {
@@ -92,7 +101,11 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
     }
     let pending: BTreeMap<&str, Steps> = waits.into_iter().map(|(vc, list)| (vc, counted(list))).collect();
     let pool_pending = sum(pending.values());
-    let totals = totals(trace, unit, per_node, from, to);
+    let totals = match given {
+        Some(given) => Totals::given(given, unit),
+        None => Totals::recorded(&facts, unit, per_node, (from, to)),
+    };
+    cautions.extend(totals.left_out.iter().cloned());
 
     let named = |time: i64| {
         let is = |job: &usize| [&jobs.submit, &jobs.start, &jobs.end].iter().any(|times| times.get(*job) == Some(time));
@@ -110,8 +123,11 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
         .filter(|(vc, _)| !vc.is_empty())
         .map(|(vc, steps)| (*vc, steps, pending.get(vc).unwrap_or(&none), totals.by_vc.get(*vc).unwrap_or(&none)));
     let whole = known.len() != 1 || options.vcs.is_empty() && without > 0;
+    let shares = |vc: &String| given.is_some() && !totals.by_vc.contains_key(vc);
     let own_total = if options.vcs.is_empty() {
         totals.pool.clone()
+    } else if options.vcs.iter().any(shares) {
+        Steps::default()
     } else {
         sum(options.vcs.iter().filter_map(|vc| totals.by_vc.get(vc)))
     };
@@ -142,9 +158,30 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
         });
     }
     notes.extend(super::unknown_totals(&unknown));
-    notes.extend(Capacity::assumption(trace));
+    if given.is_none() && Capacity::of_other_vcs(trace).is_none() {
+        notes.extend(Capacity::assumption(trace));
+    }
     let totals_unknown = unknown.iter().map(|name| (*name).to_owned()).collect();
-    Ok(Gathered { series, notes, from_jobs: true, totals_unknown })
+    Ok(Gathered { series, notes, cautions, from_jobs: true, totals_unknown })
+}
+
+/// The jobs of VCs that the cluster described does not know, a sentence; `None` if there are none.
+fn elsewhere(facts: &JobFacts<'_>, given: &GivenNodes) -> Option<String> {
+    let vc_of = |job: usize| facts.trace.jobs.vc.get(job);
+    let is_elsewhere = |job: &usize| vc_of(*job).is_some_and(|vc| !given.by_vc.contains_key(vc));
+    let gpu_jobs = (0..facts.len()).filter(|job| facts.is_gpu_job(*job));
+    let left: Vec<usize> = gpu_jobs.clone().filter(is_elsewhere).collect();
+    let names: BTreeSet<&str> = left.iter().filter_map(|job| vc_of(*job)).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    (!left.is_empty()).then(|| {
+        format!(
+            "**{} of {} are left out**, as {} does not name their VCs ({}).",
+            format::count(left.len() as u64),
+            format::counted(gpu_jobs.count() as u64, "job with GPUs", "jobs with GPUs"),
+            given.of,
+            format::names(&names, 5)
+        )
+    })
 }
 
 /// The most frequent number of GPUs of the inventory's nodes.
@@ -231,50 +268,4 @@ fn union(mut list: Vec<CountInterval>) -> Vec<CountInterval> {
         }
     }
     merged
-}
-
-/// How many there are.
-#[derive(Debug, Default)]
-struct Totals {
-    by_vc: BTreeMap<String, Steps>,
-    pool: Steps,
-}
-
-fn totals(trace: &Trace, unit: Unit, per_node: f64, from: i64, to: i64) -> Totals {
-    let table = &trace.capacity;
-    let mut by_vc: BTreeMap<String, Vec<CountInterval>> = BTreeMap::new();
-    let mut cluster: Vec<CountInterval> = Vec::new();
-    let value = |gpus: Option<f64>, nodes: Option<f64>| match unit {
-        Unit::Gpus => gpus,
-        Unit::Nodes => nodes.or_else(|| gpus.map(|gpus| (gpus / per_node).ceil())),
-    };
-    for row in 0..table.len() {
-        if table.state.get(row).is_some_and(|state| state != "up") {
-            continue;
-        }
-        let Some(many) = value(table.gpus.get(row), table.nodes.get(row)).filter(|many| *many > 0.0) else { continue };
-        let stretch = (table.from.get(row).unwrap_or(from), table.to.get(row).unwrap_or(to.saturating_add(1)), many);
-        match (table.scope.get(row), table.name.get(row)) {
-            (Some("vc"), Some(name)) => by_vc.entry(name.to_owned()).or_default().push(stretch),
-            (Some("cluster"), _) => cluster.push(stretch),
-            _ => {}
-        }
-    }
-    if by_vc.is_empty() && cluster.is_empty() {
-        let until = to.saturating_add(1);
-        for row in 0..trace.nodes.len() {
-            let Some(many) = value(trace.nodes.gpus.get(row), Some(1.0)).filter(|many| *many > 0.0) else { continue };
-            cluster.push((from, until, many));
-            if let Some(vc) = trace.nodes.vc.get(row) {
-                by_vc.entry(vc.to_owned()).or_default().push((from, until, many));
-            }
-        }
-    }
-    if cluster.is_empty() {
-        cluster = by_vc.values().flatten().copied().collect();
-    }
-    Totals {
-        by_vc: by_vc.into_iter().map(|(vc, list)| (vc, Steps::of_intervals(list))).collect(),
-        pool: Steps::of_intervals(cluster),
-    }
 }

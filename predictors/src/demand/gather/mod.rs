@@ -8,6 +8,7 @@
 //! * A whole cluster that falls from busy to 0 from one sample to the next did not run out of jobs: it was off, or its counting failed. Such
 //!   samples, of up to two days, count as not taken, in its VCs too, and how many is said, unless [`GatherOptions::outages_are_idle`].
 //! * Demand is what is in use, or that and what waits ([`Asked`]).
+//! * How many there are (`totals`) is what a caller gives ([`GivenNodes`]), else what the trace records, less nodes without GPUs and the VCs of which it has no job.
 //! * The pool is the cluster's own series if there is one, else the sum of the VCs at each moment (not of their peaks).
 //!
 //! * Memory follows the rows: a record of few rows over many years is refused with the rows at its ends, or needs longer slots.
@@ -17,6 +18,7 @@
 
 mod jobs;
 mod sampled;
+mod totals;
 
 use tracecast_analytics::Trace;
 use tracecast_analytics::report::format;
@@ -25,6 +27,8 @@ use tracecast_analytics::time::{Zone, format_utc};
 
 use crate::error::{Error, Result};
 use tracecast_analytics::facts::demand::{Series, Slot, Unit};
+
+pub use totals::GivenNodes;
 
 /// Name of the pool where it has no name of its own.
 pub const POOL: &str = "all VCs";
@@ -79,6 +83,8 @@ pub struct GatherOptions {
     pub outages_are_idle: bool,
     /// Only these VCs (and the pool of them); empty: all.
     pub vcs: Vec<String>,
+    /// The nodes there are, where they are not those that the trace records.
+    pub nodes: Option<GivenNodes>,
 }
 
 impl Default for GatherOptions {
@@ -92,6 +98,7 @@ impl Default for GatherOptions {
             gpus_per_node: None,
             outages_are_idle: false,
             vcs: Vec::new(),
+            nodes: None,
         }
     }
 }
@@ -101,8 +108,10 @@ impl Default for GatherOptions {
 pub struct Gathered {
     /// VCs by name, then the pool.
     pub series: Vec<Series>,
-    /// What a reader must know of them.
+    /// What a reader must know of them, cautions included.
     pub notes: Vec<String>,
+    /// What of that is to be known before any number is believed: what was recorded and is left out.
+    pub cautions: Vec<String>,
     /// Whether they come from jobs.
     pub from_jobs: bool,
     /// Names of the series of which nobody recorded how many there are: the most in use so far is taken.
@@ -147,6 +156,7 @@ pub fn gather(trace: &Trace, options: &GatherOptions) -> Result<Gathered> {
                 .to_owned(),
         ));
     }
+    gathered.notes.splice(0..0, gathered.cautions.iter().cloned());
     gathered.notes.dedup();
     Ok(gathered)
 }

@@ -22,7 +22,8 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
     let per_node = options.gpus_per_node.unwrap_or(GPUS_PER_NODE);
     if unit == Unit::Nodes && !nodes_counted {
         notes.push(format!(
-            "The source counts GPUs, not nodes: nodes are GPUs / {per_node}, rounded up in each VC{}.",
+            "The source counts GPUs, not nodes: nodes are GPUs / {}, rounded up in each VC{}.",
+            format::compact(per_node),
             if options.gpus_per_node.is_none() { " (the source does not say how many GPUs a node has)" } else { "" }
         ));
     }
@@ -57,8 +58,22 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
             ));
         }
     }
-    if !options.vcs.is_empty() {
-        found.vcs.retain(|name, _| options.vcs.contains(name));
+    let given = options.nodes.as_ref();
+    let mut cautions = given.map(|given| given.left_out.clone()).unwrap_or_default();
+    let is_asked = |name: &String| options.vcs.is_empty() || options.vcs.contains(name);
+    let is_given = |name: &String| given.is_none_or(|given| given.by_vc.contains_key(name));
+    let elsewhere: Vec<String> = found.vcs.keys().filter(|name| is_asked(name) && !is_given(name)).cloned().collect();
+    if let Some(given) = given.filter(|_| !elsewhere.is_empty()) {
+        cautions.push(format!(
+            "**{} of {} VCs are left out**, as {} does not name them ({}).",
+            elsewhere.len(),
+            found.vcs.len(),
+            given.of,
+            format::names(&elsewhere, 5)
+        ));
+    }
+    if !options.vcs.is_empty() || !elsewhere.is_empty() {
+        found.vcs.retain(|name, _| is_asked(name) && is_given(name));
         found.clusters.clear();
         sum = pool(&found, &mut notes);
     }
@@ -84,7 +99,15 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
             slots.add(count.ts, count.ts, options.asked.of(count.used, pending, total), pending, total);
         }
         let Some((start_ms, mut slots)) = slots.finish() else { continue };
-        if !counts.counts_total {
+        let said = given.and_then(|given| match found.vcs.contains_key(name) {
+            true => given.of_vc(name, unit),
+            false => Some(given.of_pool(unit)),
+        });
+        if let Some(said) = said {
+            for (slot, from_ms) in slots.iter_mut().zip((0..).map(|at| start_ms + at * options.slot_ms)) {
+                slot.total = said.at(from_ms.saturating_add(options.slot_ms - 1));
+            }
+        } else if given.is_some() || !counts.counts_total {
             most_so_far(&mut slots);
             unknown.push(name.to_owned());
         }
@@ -114,7 +137,7 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
     if !holes.is_empty() {
         notes.push(format!("Nothing was counted in slots of {}: they carry on the last count.", holes.join(", ")));
     }
-    Ok(Gathered { series, notes, from_jobs: false, totals_unknown: unknown })
+    Ok(Gathered { series, notes, cautions, from_jobs: false, totals_unknown: unknown })
 }
 
 /// The sum of the VCs where the cluster has no series of its own, with a note of what lies outside of it.

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use tracecast_analytics::schema::{ActivityRow, JobRow};
+use tracecast_analytics::schema::{ActivityRow, CapacityRow, JobRow, NodeRow};
 
 use super::*;
 
@@ -187,4 +187,95 @@ fn memory_follows_the_rows_and_not_the_span_of_their_times() {
     counted.activity.push(sample("cluster", "x", century, 1.0, 0.0, 8.0));
     let refused = series(&counted, &options(10)).unwrap_err().to_string();
     assert!(refused.contains("last of x"), "{refused}");
+}
+
+fn capacity(scope: &'static str, name: &'static str, gpus: f64) -> CapacityRow<'static> {
+    CapacityRow {
+        scope: Some(scope.into()),
+        name: Some(name.into()),
+        from: Some(0),
+        gpus: Some(gpus),
+        state: Some("up".into()),
+        ..CapacityRow::default()
+    }
+}
+
+fn in_nodes(trace: &Trace, nodes: Option<GivenNodes>) -> Gathered {
+    gather(trace, &GatherOptions { unit: Some(Unit::Nodes), gpus_per_node: Some(8.0), nodes, ..options(10) }).unwrap()
+}
+
+fn totals(found: &Gathered) -> Vec<(&str, f64)> {
+    found.series.iter().map(|each| (each.name.as_str(), each.slots[0].total)).collect()
+}
+
+/// Found by a newcomer: of a file with the jobs of two VCs and the nodes of all 25, the nodes of the others were planned to sleep.
+#[test]
+fn nodes_of_vcs_without_any_job_are_not_idle_but_left_out() {
+    let mut trace = Trace::default();
+    trace.jobs.push(job("1", "a", 12.0, 0, 0, 20));
+    trace.jobs.push(job("2", "b", 3.0, 0, 10, 20));
+    for (scope, name, gpus) in [("vc", "a", 24.0), ("vc", "b", 8.0), ("vc", "c", 80.0), ("cluster", "all", 112.0)] {
+        trace.capacity.push(capacity(scope, name, gpus));
+    }
+    let found = in_nodes(&trace, None);
+    assert_eq!(totals(&found), [("a", 3.0), ("b", 1.0), (POOL, 4.0)]);
+    let said = "1 of 3 VCs have no job in the source, so that 10 of 14 nodes are left out** (c)";
+    assert!(found.cautions.iter().any(|caution| caution.contains(said)), "{:?}", found.cautions);
+    assert!(found.notes.contains(&found.cautions[0]));
+    // In GPUs it is the same.
+    let gpus = gather(&trace, &options(10)).unwrap();
+    assert_eq!(totals(&gpus), [("a", 24.0), ("b", 8.0), (POOL, 32.0)]);
+    // Where much GPU time names no VC, it may be of any, so all count.
+    trace.jobs.push(job("3", "", 16.0, 0, 0, 20));
+    let found = in_nodes(&trace, None);
+    assert_eq!(totals(&found), [("a", 3.0), ("b", 1.0), (POOL, 14.0)]);
+    assert!(found.cautions.is_empty(), "{:?}", found.cautions);
+}
+
+#[test]
+fn nodes_without_gpus_are_no_nodes_for_gpu_jobs() {
+    let mut trace = Trace::default();
+    trace.jobs.push(job("1", "", 12.0, 0, 0, 20));
+    for gpus in [8.0, 8.0, 2.0, 0.0, 0.0] {
+        trace.nodes.push(NodeRow { gpus: Some(gpus), ..NodeRow::default() });
+    }
+    let found = in_nodes(&trace, None);
+    assert_eq!(totals(&found), [(POOL, 3.0)]);
+    assert!(found.cautions[0].contains("2 of 5 nodes have no GPU and are left out"), "{:?}", found.cautions);
+}
+
+#[test]
+fn nodes_that_are_given_go_before_those_that_are_recorded() {
+    let own = |nodes: f64| Some(vec![(i64::MIN / 4, i64::MAX / 4, nodes)]);
+    let given = |vcs: &[(&str, Option<Vec<(i64, i64, f64)>>)], pool: f64| GivenNodes {
+        of: "cluster.toml".to_owned(),
+        by_vc: vcs.iter().map(|(vc, nodes)| ((*vc).to_owned(), nodes.clone())).collect(),
+        pool: own(pool).unwrap(),
+        gpus_per_node: 8.0,
+        left_out: Vec::new(),
+    };
+    let mut trace = Trace::default();
+    trace.jobs.push(job("1", "a", 12.0, 0, 0, 20));
+    trace.jobs.push(job("2", "b", 3.0, 0, 10, 20));
+    trace.capacity.push(capacity("vc", "a", 80.0));
+    trace.capacity.push(capacity("vc", "b", 80.0));
+    let found = in_nodes(&trace, Some(given(&[("a", own(5.0)), ("b", own(2.0))], 7.0)));
+    assert_eq!((totals(&found), found.totals_unknown.len()), (vec![("a", 5.0), ("b", 2.0), (POOL, 7.0)], 0));
+    // VCs that share nodes have none of their own: the most in use so far stands for them.
+    let found = in_nodes(&trace, Some(given(&[("a", None), ("b", None)], 7.0)));
+    assert_eq!((totals(&found)[2], found.totals_unknown.len()), ((POOL, 7.0), 2));
+    // Jobs of a VC that the file does not name are left out, and counted.
+    let found = in_nodes(&trace, Some(given(&[("a", own(5.0))], 5.0)));
+    assert_eq!(totals(&found), [("a", 5.0)]);
+    assert!(found.cautions[0].starts_with("**1 of 2 jobs with GPUs are left out**"), "{:?}", found.cautions);
+    // So it is with counts.
+    let mut counted = Trace::default();
+    for minute in 0..10 {
+        counted.activity.push(sample("vc", "a", minute, 12.0, 0.0, 80.0));
+        counted.activity.push(sample("vc", "b", minute, 3.0, 0.0, 80.0));
+    }
+    let found = in_nodes(&counted, Some(given(&[("a", own(5.0)), ("b", own(2.0))], 7.0)));
+    assert_eq!(totals(&found), [("a", 5.0), ("b", 2.0), (POOL, 7.0)]);
+    let found = in_nodes(&counted, Some(given(&[("a", own(5.0))], 5.0)));
+    assert_eq!(totals(&found), [("a", 5.0)]);
 }

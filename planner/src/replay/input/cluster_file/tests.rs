@@ -188,11 +188,14 @@ fn it_is_told_where_few_jobs_say_when_they_ran() {
     let file = text(&trace, &Wanted::default());
     let words = file.replace("\n# ", " ");
     assert!(
-        words.contains("Only 1 of 3 jobs have a recorded start and end, so what ran at once is not known."),
+        words.contains(
+            "and only 1 of 3 jobs have a recorded start and end, so that it is not known what all of them ran at once"
+        ),
         "{file}"
     );
     // All are submitted at one moment: 10 GPUs for the hours that they run.
-    assert!(file.contains("a load of 0.7 takes 14.3.\n[[vc]]\nname = \"va\"\nnodes = 2\n"), "{file}");
+    assert!(words.contains("GPUs taken at once: 8 at most; the largest job asked for 8; a load of"), "{file}");
+    assert!(file.contains("a load of 0.7 takes 14.3 GPUs.\n[[vc]]\nname = \"va\"\nnodes = 2\n"), "{file}");
 }
 
 // `va` ran 8 + 4 GPUs at once, 12 in all: two nodes. `vb` never more than 1, and one job of 20 never started: three nodes.
@@ -209,7 +212,7 @@ fn without_a_record_it_is_inferred_from_use_and_says_so() {
     ];
     let trace = trace(&jobs, &[], &[]);
     let file = text(&trace, &Wanted::default());
-    assert!(file.contains("# INFERRED: the source does not say how many GPUs there are."), "{file}");
+    assert!(file.contains("# INFERRED: the source does not say how many GPUs there are. These are the"), "{file}");
     assert!(!file.contains("is not counted"), "{file}");
     assert!(
         file.contains(
@@ -256,8 +259,16 @@ fn without_starts_the_nodes_are_those_of_a_load() {
     let ids = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
     let jobs: Vec<JobRow> = (0..).zip(ids).map(unknown).collect();
     let file = text(&trace(&jobs, &[], &[]), &Wanted::default());
-    assert!(file.contains("# Only 0 of 10 jobs have a recorded start and end"), "{file}");
-    assert!(file.contains("a load of 0.7 takes 114.\n[[vc]]\nname = \"va\"\nnodes = 15\n"), "{file}");
+    // What ran at once is not known, so nothing is said of it.
+    let words = file.replace("\n# ", " ");
+    assert!(words.contains("none of 10 jobs has a recorded start and end"), "{file}");
+    assert!(!file.contains("at the busiest moment") && !file.contains("taken at once"), "{file}");
+    assert!(
+        file.contains(
+            "# The largest job asked for 8; a load of 0.7 takes 114 GPUs.\n[[vc]]\nname = \"va\"\nnodes = 15\n"
+        ),
+        "{file}"
+    );
 }
 
 // n1 and n3 lie in rack r2, n2 and n4 in r1: in the file r1 comes first, so the failed n3, which is the third of the list, is the last.

@@ -1,0 +1,212 @@
+//! How many nodes or GPUs there are, of each VC and of the pool: as a caller [gives](GivenNodes) them, else as the trace records them.
+//!
+//! * A node without GPUs serves no job that asks for GPUs: it is none of the nodes there are, in use or idle.
+//! * A source may hold the jobs of some VCs and the nodes of all. Where no job of a VC is in it, its nodes are [not known to be
+//!   idle](Capacity::vcs_with_jobs) and are left out, and how many is said.
+//!
+//! O(capacities + nodes). Worked example: the jobs of two VCs on 22 nodes, and a table of 25 VCs on 135 nodes: there are 22, and a note names the 113 of the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tracecast_analytics::Trace;
+use tracecast_analytics::facts::load::CountInterval;
+use tracecast_analytics::facts::occupancy::Steps;
+use tracecast_analytics::facts::{Capacity, JobFacts};
+use tracecast_analytics::report::format;
+use tracecast_analytics::schema::Table as _;
+
+use super::Unit;
+
+/// VCs that a note names.
+const NAMED: usize = 5;
+
+/// Nodes of a cluster that a caller describes, which go before what the trace records: (from, to, nodes) with times in milliseconds since the epoch.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct GivenNodes {
+    /// What describes it, such as the name of a file.
+    pub of: String,
+    /// The VCs it knows, with their own nodes; `None` for one that shares nodes with others. Jobs of other VCs are left out.
+    pub by_vc: BTreeMap<String, Option<Vec<CountInterval>>>,
+    /// All nodes.
+    pub pool: Vec<CountInterval>,
+    /// GPUs of a node, on average.
+    pub gpus_per_node: f64,
+    /// What it describes and is not counted, a sentence each.
+    pub left_out: Vec<String>,
+}
+
+impl GivenNodes {
+    /// In nodes or GPUs.
+    fn counted(&self, list: &[CountInterval], unit: Unit) -> Steps {
+        let each = if unit == Unit::Gpus { self.gpus_per_node } else { 1.0 };
+        Steps::of_intervals(list.iter().map(|(from, to, nodes)| (*from, *to, nodes * each)))
+    }
+
+    /// How many a VC has; `None` where it shares nodes.
+    pub(super) fn of_vc(&self, vc: &str, unit: Unit) -> Option<Steps> {
+        self.by_vc.get(vc)?.as_ref().map(|list| self.counted(list, unit))
+    }
+
+    /// How many there are.
+    pub(super) fn of_pool(&self, unit: Unit) -> Steps {
+        self.counted(&self.pool, unit)
+    }
+}
+
+/// How many there are.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    pub(super) by_vc: BTreeMap<String, Steps>,
+    pub(super) pool: Steps,
+    /// What was recorded and is not counted, a sentence each.
+    pub(super) left_out: Vec<String>,
+}
+
+impl Totals {
+    /// As a caller gives them.
+    pub(super) fn given(nodes: &GivenNodes, unit: Unit) -> Self {
+        let own = nodes.by_vc.keys().filter_map(|vc| Some((vc.clone(), nodes.of_vc(vc, unit)?)));
+        Self { by_vc: own.collect(), pool: nodes.of_pool(unit), left_out: nodes.left_out.clone() }
+    }
+
+    /// As the trace records them; nodes of GPUs alone are as many as `per_node` gives.
+    pub(super) fn recorded(facts: &JobFacts<'_>, unit: Unit, per_node: f64, (from, to): (i64, i64)) -> Self {
+        let trace = facts.trace;
+        let mut found = Recorded { per_node, unit, from, to, ..Recorded::default() };
+        if let Some(others) = Capacity::of_other_vcs(trace) {
+            // Left out, with the inventory beside it, of which nobody can say whose it is.
+            let left_out = format!(
+                "**The recorded capacity is of VCs of which no job is in the source ({})** and is left out.",
+                format::names(&others, NAMED)
+            );
+            return Self { left_out: vec![left_out], ..Self::default() };
+        }
+        found.of_table(trace);
+        if found.by_vc.is_empty() && found.cluster.is_empty() {
+            found.of_inventory(trace);
+        }
+        found.totals(Capacity::vcs_with_jobs(facts).as_ref())
+    }
+}
+
+/// What a trace records, while it is read.
+#[derive(Debug)]
+struct Recorded {
+    unit: Unit,
+    per_node: f64,
+    from: i64,
+    to: i64,
+    by_vc: BTreeMap<String, Vec<CountInterval>>,
+    cluster: Vec<CountInterval>,
+    /// Nodes of the inventory without a VC.
+    of_no_vc: Vec<CountInterval>,
+    /// Nodes without GPUs, and all nodes of the inventory.
+    without_gpus: (u64, u64),
+}
+
+impl Default for Recorded {
+    fn default() -> Self {
+        Self {
+            unit: Unit::Nodes,
+            per_node: 1.0,
+            from: 0,
+            to: 0,
+            by_vc: BTreeMap::new(),
+            cluster: Vec::new(),
+            of_no_vc: Vec::new(),
+            without_gpus: (0, 0),
+        }
+    }
+}
+
+impl Recorded {
+    fn value(&self, gpus: Option<f64>, nodes: Option<f64>) -> Option<f64> {
+        let many = match self.unit {
+            Unit::Gpus => gpus,
+            Unit::Nodes => nodes.or_else(|| gpus.map(|gpus| (gpus / self.per_node).ceil())),
+        };
+        many.filter(|many| *many > 0.0 && gpus != Some(0.0))
+    }
+
+    fn of_table(&mut self, trace: &Trace) {
+        let table = &trace.capacity;
+        for row in 0..table.len() {
+            if table.state.get(row).is_some_and(|state| state != "up") {
+                continue;
+            }
+            let Some(many) = self.value(table.gpus.get(row), table.nodes.get(row)) else { continue };
+            let until = table.to.get(row).unwrap_or(self.to.saturating_add(1));
+            let stretch = (table.from.get(row).unwrap_or(self.from), until, many);
+            match (table.scope.get(row), table.name.get(row)) {
+                (Some("vc"), Some(name)) => self.by_vc.entry(name.to_owned()).or_default().push(stretch),
+                (Some("cluster"), _) => self.cluster.push(stretch),
+                _ => {}
+            }
+        }
+    }
+
+    fn of_inventory(&mut self, trace: &Trace) {
+        let nodes = &trace.nodes;
+        for row in 0..nodes.len() {
+            let gpus = nodes.gpus.get(row);
+            self.without_gpus.0 += u64::from(gpus == Some(0.0));
+            self.without_gpus.1 += 1;
+            let Some(many) = self.value(gpus, Some(1.0)) else { continue };
+            let stretch = (self.from, self.to.saturating_add(1), many);
+            self.cluster.push(stretch);
+            match nodes.vc.get(row) {
+                Some(vc) => self.by_vc.entry(vc.to_owned()).or_default().push(stretch),
+                None => self.of_no_vc.push(stretch),
+            }
+        }
+    }
+
+    /// Without the VCs of which no job is there, if the VCs with jobs are `named`.
+    fn totals(mut self, named: Option<&BTreeSet<&str>>) -> Totals {
+        let mut left_out = Vec::new();
+        if self.unit == Unit::Nodes && self.without_gpus.0 > 0 && self.without_gpus.0 < self.without_gpus.1 {
+            left_out.push(format!(
+                "**{} of {} have no GPU and are left out**: they are not part of what follows.",
+                format::count(self.without_gpus.0),
+                format::counted(self.without_gpus.1, "node", "nodes")
+            ));
+        }
+        let jobless = |vc: &str| named.is_some_and(|named| !named.contains(vc));
+        // Where no VC of the inventory is one of the jobs', the two name different things.
+        let (without, with): (Vec<_>, Vec<_>) = self.by_vc.iter().partition(|(vc, _)| jobless(vc));
+        if !without.is_empty() && !with.is_empty() {
+            left_out.push(self.jobless_in_words(&without));
+            self.by_vc.retain(|vc, _| !jobless(vc));
+            self.cluster = self.by_vc.values().flatten().chain(&self.of_no_vc).copied().collect();
+        }
+        if self.cluster.is_empty() {
+            self.cluster = self.by_vc.values().flatten().copied().collect();
+        }
+        Totals {
+            by_vc: self.by_vc.into_iter().map(|(vc, list)| (vc, Steps::of_intervals(list))).collect(),
+            pool: Steps::of_intervals(self.cluster),
+            left_out,
+        }
+    }
+
+    /// How many VCs and nodes are left out as no job of theirs is there: those that there are at the end, or if there are none then, those there ever were.
+    fn jobless_in_words(&self, without: &[(&String, &Vec<CountInterval>)]) -> String {
+        let (from, to) = (self.from, self.to);
+        let last =
+            |list: &Vec<CountInterval>| Steps::of_intervals(list.iter().copied()).at(to.saturating_sub(1).max(from));
+        let ever = |list: &Vec<CountInterval>| Steps::of_intervals(list.iter().copied()).max(from, to);
+        let at_the_end = without.iter().any(|(_, list)| last(list) > 0.0);
+        let many = |list: &Vec<CountInterval>| if at_the_end { last(list) } else { ever(list) };
+        let there = || self.by_vc.values().map(many).filter(|many| *many > 0.0);
+        let names: Vec<&str> = without.iter().filter(|(_, list)| many(list) > 0.0).map(|(vc, _)| vc.as_str()).collect();
+        format!(
+            "**{} of {} VCs have no job in the source, so that {} of {} {} are left out** ({}): whether they are idle is not known, as their jobs may be missing.",
+            names.len(),
+            there().count(),
+            format::compact(without.iter().map(|(_, list)| many(list)).sum()),
+            format::compact(there().sum()),
+            if self.unit == Unit::Nodes { "nodes" } else { "GPUs" },
+            format::names(&names, NAMED)
+        )
+    }
+}

@@ -1,0 +1,248 @@
+//! What counts as a node in `tracecast plan power` and in the power of a report, and what they say of it.
+
+use serde_json::Value;
+use tracecast_tests::real_trace;
+
+use super::*;
+
+fn answer(arguments: &[&str]) -> Value {
+    let output = tracecast(&[&["plan", "power"], arguments, &["--format", "json", "--quiet"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    json(&stdout(&output))
+}
+
+fn flat(output: &Output) -> String {
+    stdout(output).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn said(of: &Value, key: &str) -> String {
+    of[key].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect::<Vec<_>>().join("\n")
+}
+
+/// Jobs of two VCs by the hour for ten days: `a` on 8 to 24 GPUs, `b` on 16.
+fn hourly() -> String {
+    let mut text =
+        "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n".to_owned();
+    for at in 0..240u32 {
+        let (day, hour) = (1 + at / 24, at % 24);
+        for (number, vc, gpus) in [(0, "va", 8 + 8 * (at % 3)), (1, "vb", 16)] {
+            let moment = format!("2020-04-{day:02} {hour:02}");
+            text += &format!(
+                "{},u,{vc},{gpus},4,1,COMPLETED,{moment}:00:00,{moment}:00:00,{moment}:50:00,3000,0\n",
+                1000 * number + at
+            );
+        }
+    }
+    text
+}
+
+/// A cluster file of some VCs.
+fn cluster(vcs: &[(&str, u32)]) -> String {
+    let of = |(vc, nodes): &(&str, u32)| format!("[[vc]]\nname = \"{vc}\"\nnodes = {nodes}\ngpus_per_node = 8\n");
+    vcs.iter().map(of).collect()
+}
+
+/// Found by a newcomer: of a file with the jobs of two VCs and the nodes of all, one card said that 22 nodes stay on, another that 96 of 135 sleep.
+#[test]
+fn vcs_without_jobs_in_the_source_are_no_sleeping_capacity() {
+    let files = ["helios/helios_venus_2vc_sept.csv", "helios/Venus_cluster_gpu_number.csv"].map(real_trace);
+    let [Some(jobs), Some(sizes)] = files else { return };
+    let (jobs, sizes) = (jobs.display().to_string(), sizes.display().to_string());
+    let folder = Folder::new();
+    let emitted = folder.path("emitted");
+    let found = answer(&[&jobs, &sizes, "--emit", "actions", "--emit-to", &emitted]);
+    assert_eq!(
+        (found["nodes_mean"].as_f64(), found["vcs_as_they_stand"]["nodes_mean"].as_f64()),
+        (Some(22.0), Some(22.0))
+    );
+    assert_eq!(
+        (&found["forward"][0]["now"]["total"], &found["plan"]["pools"][0]["total_nodes"]),
+        (&22.0.into(), &22.into())
+    );
+    let cautions = said(&found, "cautions");
+    assert!(cautions.contains("VCs have no job in the source, so that 113 of 135 nodes are left out"), "{cautions}");
+    let notes = std::fs::read_to_string(Path::new(&emitted).join("NOTES.txt")).unwrap();
+    assert!(notes.contains("113 of 135 nodes are left out"), "{notes}");
+    let lines = std::fs::read_to_string(Path::new(&emitted).join("power-actions.jsonl")).unwrap();
+    assert!(lines.lines().all(|line| json(line)["powered"].as_u64().unwrap() <= 22), "{lines}");
+    // Where no rule is worth its shortages, no schedule puts nodes to sleep either.
+    assert!(lines.lines().all(|line| json(line)["powered"] == 22), "{lines}");
+    // One and the same in the report, which counts no other nodes anywhere.
+    let out = folder.path("report");
+    let output = tracecast(&["report", &jobs, &sizes, "--out", &out, "--quiet"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = flat(&output);
+    assert!(text.contains("all 22 nodes stay on") && text.contains("of 22 nodes stay on"), "{text}");
+    assert!(text.matches("135 nodes").count() == text.matches("113 of 135 nodes are left out").count(), "{text}");
+}
+
+#[test]
+fn a_cluster_file_goes_before_what_is_recorded_or_inferred() {
+    let folder = Folder::new();
+    let jobs = folder.file("helios.csv", &hourly());
+    let site = folder.file("site.toml", &cluster(&[("va", 6), ("vb", 4)]));
+    // Without the file the most in use stand for the nodes: three and two.
+    let (inferred, given) = (answer(&[&jobs]), answer(&[&jobs, "--cluster", &site]));
+    assert_eq!((inferred["nodes_mean"].as_f64(), inferred["capacity_known"].as_bool()), (Some(5.0), Some(false)));
+    assert_eq!((given["nodes_mean"].as_f64(), given["capacity_known"].as_bool()), (Some(10.0), Some(true)));
+    assert_eq!(
+        (&given["forward"][0]["now"]["total"], given["vcs_as_they_stand"]["nodes_mean"].as_f64()),
+        (&10.0.into(), Some(10.0))
+    );
+    // The replay is of the same nodes, so nothing says that they differ.
+    assert_eq!(given["effects"][0]["nodes"].as_u64(), Some(10));
+    assert!(!said(&given, "notes").contains("cannot be compared"));
+    // Each VC has the nodes of the file, too.
+    let apart = answer(&[&jobs, "--cluster", &site, "--by-vc"]);
+    let totals: Vec<f64> =
+        apart["forward"].as_array().unwrap().iter().map(|of| of["now"]["total"].as_f64().unwrap()).collect();
+    assert_eq!(totals, [6.0, 4.0]);
+    // A file of fewer nodes than were in use says so.
+    let few = folder.file("few.toml", &cluster(&[("va", 2), ("vb", 2)]));
+    let found = answer(&[&jobs, "--cluster", &few]);
+    assert_eq!(found["nodes_mean"].as_f64(), Some(4.0));
+    assert!(
+        said(&found, "cautions").contains("of the time more nodes were needed than"),
+        "{}",
+        said(&found, "cautions")
+    );
+    // A VC that the file does not name is left out, and a VC of the file without jobs is not idle.
+    let other = folder.file("other.toml", &cluster(&[("va", 6), ("vz", 30)]));
+    let found = answer(&[&jobs, "--cluster", &other]);
+    assert_eq!(found["nodes_mean"].as_f64(), Some(6.0));
+    let cautions = said(&found, "cautions");
+    assert!(cautions.contains("240 of 480 jobs with GPUs are left out") && cautions.contains("(vz)"), "{cautions}");
+}
+
+/// Found by a newcomer: a file of another site left no job, and the error named neither the VCs of the file nor those of the jobs.
+#[test]
+fn a_cluster_file_of_another_site_is_refused_by_name() {
+    let folder = Folder::new();
+    let jobs = folder.file("helios.csv", &hourly());
+    let site = folder.file("site.toml", &cluster(&[("vision", 6), ("speech", 4)]));
+    for command in [
+        vec!["plan", "power", &jobs, "--cluster", &site],
+        vec!["simulate", &jobs, "--cluster", &site],
+        vec!["plan", "queues", &jobs, "--cluster", &site],
+        vec!["plan", "capacity", &jobs, "--cluster", &site, "--target-p95", "1h"],
+        vec!["backtest", "duration", &jobs, "--cluster", &site],
+    ] {
+        let output = tracecast(&command);
+        let told = stderr(&output);
+        assert!(!output.status.success(), "{command:?}");
+        for part in [
+            "names no VC of the trace: it has vision, speech, and the jobs are of va, vb",
+            "or name one VC `*` for all",
+        ] {
+            assert!(told.contains(part), "{command:?}: {told}");
+        }
+    }
+    // One VC `*` is for all.
+    let all = folder.file("all.toml", &cluster(&[("*", 6)]));
+    assert_eq!(answer(&[&jobs, "--cluster", &all])["nodes_mean"].as_f64(), Some(12.0));
+}
+
+#[test]
+fn nodes_without_gpus_are_left_out_and_power_follows_the_gpus_of_nodes() {
+    let Some(folder) = real_trace("openb_2023") else { return };
+    let found = answer(&[&folder.display().to_string()]);
+    assert_eq!(found["nodes_mean"].as_f64(), Some(1213.0));
+    assert!(said(&found, "cautions").contains("310 of 1,523 nodes have no GPU and are left out"));
+    // 6,212 GPUs on 1,213 nodes of 1 to 8, at 155 W each.
+    let each = 6212.0 / 1213.0;
+    assert!((found["constants"]["idle_w"].as_f64().unwrap() - 155.0 * each).abs() < 1e-9);
+    assert!(said(&found, "notes").contains("differ in their GPUs (1 to 8): each is taken for one of the mean, 5.12"));
+    // What is not recorded is said to be assumed.
+    let site = Folder::new();
+    let counts = site.file("node_counts.csv", &plan::counts());
+    assert!(said(&answer(&[&counts]), "notes").contains("How many GPUs a node has is not recorded: 8 are assumed"));
+    assert!(!said(&answer(&[&counts, "--gpus-per-node", "4"]), "notes").contains("are assumed"));
+}
+
+/// Found by a newcomer: the next slot of the headline and the first line of the schedule disagreed, and the notes spoke of one pool.
+#[test]
+fn the_schedule_begins_with_no_fewer_nodes_than_the_next_slot() {
+    let Some(folder) = real_trace("helios/earth_vc_1min") else { return };
+    let (source, out) = (folder.display().to_string(), Folder::new());
+    let emitted = out.path("emitted");
+    let found = answer(&[&source, "--by-vc", "--emit", "actions", "--emit-to", &emitted]);
+    let pools = found["forward"].as_array().unwrap();
+    assert_eq!(pools.len(), 8);
+    let lines = std::fs::read_to_string(Path::new(&emitted).join("power-actions.jsonl")).unwrap();
+    let lines: Vec<Value> = lines.lines().map(json).collect();
+    for pool in pools {
+        let (now, first) = (&pool["now"], &pool["schedule"]["hours"][0]);
+        assert!(first["powered"].as_f64() >= now["powered"].as_f64(), "{pool}");
+        let line = lines.iter().find(|line| line["pool"] == now["pool"]).unwrap();
+        assert_eq!((&line["time"], line["powered"].as_f64()), (&now["at"], first["powered"].as_f64()));
+    }
+    let notes = std::fs::read_to_string(Path::new(&emitted).join("NOTES.txt")).unwrap();
+    assert!(notes.contains("Each of the 8 VCs is planned on nodes of its own"), "{notes}");
+    for pool in pools {
+        let named = format!("{}: slurm.conf puts", pool["now"]["pool"].as_str().unwrap());
+        assert!(notes.contains(&named), "{named}: {notes}");
+    }
+}
+
+#[test]
+fn the_headline_says_what_a_stranger_asks() {
+    let folder = Folder::new();
+    let counts = folder.file("node_counts.csv", &plan::counts());
+    let text = flat(&tracecast(&["plan", "power", &counts]));
+    let headline = text.split("• ").nth(1).unwrap();
+    for part in ["10 nodes", "stay on and", "sleep on average", "kWh a year, or", "a month", "The risk:", "simple"] {
+        assert!(headline.contains(part), "{part}: {headline}");
+    }
+    // Stay on and sleep are all there are.
+    let found = answer(&[&counts]);
+    let asleep = found["chosen"]["nodes_asleep_mean"].as_f64().unwrap();
+    assert!(headline.contains(&format!("{:.1} stay on and {asleep:.1} sleep", 10.0 - asleep)), "{headline}");
+    // A month is a twelfth of a year of days like those tested.
+    let year = found["yearly"]["saved_kwh_per_year"].as_f64().unwrap();
+    let grouped = tracecast_analytics::report::format::compact(year / 12.0);
+    assert!(headline.contains(&format!("or {grouped} a month")), "{headline}");
+}
+
+/// All moments of a page are those of one zone, the trace's.
+#[test]
+fn moments_are_of_the_zone_of_the_trace() {
+    let folder = Folder::new();
+    let jobs = folder.file("helios.csv", &hourly());
+    let text = flat(&tracecast(&["plan", "power", &jobs]));
+    assert!(text.contains("(Asia/Shanghai)") && !text.contains("(UTC)") && !text.contains("From (UTC"), "{text}");
+    assert!(text.contains("In the slot from 2020-04-10 23:50 to 2020-04-11 00:00"), "{text}");
+}
+
+/// The last days of Philly's record hold few jobs: it lists what had ended, and was cut.
+#[test]
+fn the_tail_of_a_record_that_thins_out_is_no_test() {
+    let Some(jobs) = real_trace("philly/philly_jobs.csv.gz") else { return };
+    let jobs = jobs.display().to_string();
+    let found = answer(&[&jobs]);
+    let cautions = said(&found, "cautions");
+    assert!(cautions.contains("The record thins out from 2017-12-1"), "{cautions}");
+    assert!(found["forward"][0]["now"]["at"].as_str().unwrap() < "2017-12-16", "{}", found["forward"][0]["now"]);
+    // Whoever names the days gets them, and the caution.
+    let whole = answer(&[&jobs, "--eval-to", "2017-12-22"]);
+    assert!(said(&whole, "cautions").contains("which makes sleep look better than it is"));
+    let asleep = |of: &Value| of["chosen"]["nodes_asleep_mean"].as_f64().unwrap();
+    assert!(asleep(&whole) > asleep(&found) + 20.0, "{} {}", asleep(&whole), asleep(&found));
+}
+
+/// Found by a newcomer: a folder of two clusters had the GPUs of both, whose names no job has.
+#[test]
+fn capacity_of_another_cluster_is_not_planned_for() {
+    let folder = Folder::new();
+    let jobs = folder.file("helios.csv", &hourly());
+    let sizes = folder.file("Earth_gpu_number.csv", "date,vcA,vcB,total\n2020-04-01,800,80,880\n");
+    let found = answer(&[&jobs, &sizes]);
+    // The most in use stand for the nodes: three and two.
+    assert_eq!((found["nodes_mean"].as_f64(), found["capacity_known"].as_bool()), (Some(5.0), Some(false)));
+    let cautions = said(&found, "cautions");
+    assert!(cautions.contains("of VCs of which no job is in the source (vcA, vcB)"), "{cautions}");
+    let described = flat(&tracecast(&["describe", &jobs, &sizes, "--quiet"]));
+    assert!(
+        described.contains("how many GPUs these had is not known") && !described.contains("on 880 GPUs"),
+        "{described}"
+    );
+}
