@@ -62,7 +62,7 @@ fn vcs_without_jobs_in_the_source_are_no_sleeping_capacity() {
     let cautions = said(&found, "cautions");
     assert!(cautions.contains("VCs have no job in the source, so that 113 of 135 nodes are left out"), "{cautions}");
     let notes = std::fs::read_to_string(Path::new(&emitted).join("NOTES.txt")).unwrap();
-    assert!(notes.contains("113 of 135 nodes are left out"), "{notes}");
+    assert!(notes.contains("113 of 135 nodes are left out") && notes.contains("not recommended"), "{notes}");
     let lines = std::fs::read_to_string(Path::new(&emitted).join("power-actions.jsonl")).unwrap();
     assert!(lines.lines().all(|line| json(line)["powered"].as_u64().unwrap() <= 22), "{lines}");
     // Where no rule is worth its shortages, no schedule puts nodes to sleep either.
@@ -239,7 +239,7 @@ fn capacity_of_another_cluster_is_not_planned_for() {
     // The most in use stand for the nodes: three and two.
     assert_eq!((found["nodes_mean"].as_f64(), found["capacity_known"].as_bool()), (Some(5.0), Some(false)));
     let cautions = said(&found, "cautions");
-    assert!(cautions.contains("of VCs of which no job is in the source (vcA, vcB)"), "{cautions}");
+    assert!(cautions.contains("of VCs of which no job is in the source (") && cautions.contains("vcA"), "{cautions}");
     let described = flat(&tracecast(&["describe", &jobs, &sizes, "--quiet"]));
     assert!(
         described.contains("how many GPUs these had is not known") && !described.contains("on 880 GPUs"),

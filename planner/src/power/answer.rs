@@ -10,6 +10,7 @@ mod sentences;
 mod words;
 
 pub(super) use ahead::moment;
+pub(super) use sentences::{HARDLY_USED, hardly_used};
 
 use schemars::JsonSchema;
 use serde::Serialize;

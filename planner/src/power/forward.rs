@@ -32,7 +32,9 @@ const HOURS: usize = 24;
 /// Quantiles that may be powered.
 const LEVELS: [f64; 5] = [0.5, 0.75, 0.9, 0.95, 0.99];
 /// Buffers beyond them, as shares of the nodes there are; with the last all nodes stay on, which is best where sleep does not pay.
-const BUFFERS: [f64; 7] = [0.0, 0.02, 0.05, 0.1, 0.15, 0.25, 1.0];
+const BUFFERS: [f64; 7] = [0.0, 0.02, 0.05, 0.1, 0.15, 0.25, ALL];
+/// All nodes there are.
+const ALL: f64 = 1.0;
 
 /// One hour of a schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -93,7 +95,7 @@ pub fn forward(
     let learned = Learned { learned_from_ms: series.start_ms, learned_to_ms: series.time_ms(series.slots.len()) };
     let plan = SavedPlan { learned, pools: vec![saved.clone()] };
     let now = decide::decide(&plan, &PoolState { pool: None, slots: Vec::new() })?;
-    let (schedule, no_schedule) = match schedule(series, request) {
+    let (schedule, no_schedule) = match schedule(series, request, matches!(setting, Setting::AlwaysOn)) {
         Ok(found) => (Some(found.beginning_with(&now)), None),
         Err(error) => (None, Some(error.to_string())),
     };
@@ -224,7 +226,8 @@ struct Judged {
     days: f64,
 }
 
-fn schedule(series: &Series, request: &Request) -> Result<DaySchedule> {
+/// The schedule; if `all_on`, the rule lets none sleep and neither does it.
+fn schedule(series: &Series, request: &Request, all_on: bool) -> Result<DaySchedule> {
     let per = usize::try_from(HOUR_MS / series.slot_ms.max(1)).unwrap_or(1).max(1);
     let hourly = coarser(series, per);
     let models = [
@@ -248,7 +251,8 @@ fn schedule(series: &Series, request: &Request) -> Result<DaySchedule> {
     let candidates: Vec<Candidate> = singles
         .flat_map(|(track, _)| {
             LEVELS.into_iter().flat_map(move |level| {
-                BUFFERS.into_iter().map(move |share| Candidate { track, level, buffer: (share * most).round() })
+                let shares = BUFFERS.into_iter().filter(move |share| !all_on || *share == ALL);
+                shares.map(move |share| Candidate { track, level, buffer: (share * most).round() })
             })
         })
         .collect();
@@ -301,9 +305,36 @@ fn schedule(series: &Series, request: &Request) -> Result<DaySchedule> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::made;
     use super::*;
+
+    /// Found while mending what a newcomer found: where sleep did not pay, the headline kept all nodes on and the schedule put some to sleep.
+    #[test]
+    fn a_schedule_beside_a_rule_that_keeps_all_on_keeps_all_on() {
+        // Two nodes by day, none at night, of four: by its own cost a schedule would put some to sleep.
+        let day = |hour: usize| if (8..20).contains(&(hour % 24)) { 2.0 } else { 0.0 };
+        let series = made::series((0..40 * 24).map(|hour| (day(hour), 4.0)).collect::<Vec<_>>());
+        let request = Request {
+            fit: 0..30 * 24,
+            eval: 30 * 24..40 * 24,
+            families: vec![],
+            boot_slots: 0,
+            rates: super::super::tariff::Rates::default(),
+            constants: super::super::resim::Constants::default(),
+            worth: super::super::score::Worth::default(),
+            ces: super::super::ces::Thresholds::EARTH,
+            budget: None,
+            services: vec![],
+        };
+        let least = |all_on: bool| {
+            let found = schedule(&series, &request, all_on).unwrap();
+            found.hours.iter().map(|hour| hour.powered).fold(f64::INFINITY, f64::min)
+        };
+        assert_eq!(least(true), 4.0);
+        assert!(least(false) < 4.0, "{}", least(false));
+    }
 
     #[test]
     fn longer_slots_end_where_the_series_does() {

@@ -5,7 +5,7 @@
 
 use tracecast_analytics::report::format;
 
-use super::answer::{Beforehand, PowerAnswer, moment};
+use super::answer::{Beforehand, HARDLY_USED, PowerAnswer, hardly_used, moment};
 use super::choice::Because;
 use super::family::Family;
 use super::forward::Forward;
@@ -13,15 +13,6 @@ use super::interval::Intervals;
 use super::plan::PoolPlan;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
 use crate::replay::compare::IntervalEstimate;
-
-/// Where more of the nodes would sleep than this share, jobs may be missing.
-const MOSTLY_ASLEEP: f64 = 0.95;
-pub(super) const HARDLY_USED: &str = "Nearly all nodes would sleep: if the trace holds only part of the jobs, the others need nodes, too. Find that out first. ";
-
-/// Whether so many of the nodes would sleep that jobs may be missing.
-pub(super) fn hardly_used(asleep: f64, nodes: f64) -> bool {
-    asleep > MOSTLY_ASLEEP * nodes
-}
 
 /// What is recommended, if anything is worth it.
 pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {

@@ -10,7 +10,6 @@ use super::words::{set, spelled};
 use super::{Beforehand, ByHour, PoolFindings, PowerAnswer, Resimulated};
 use crate::power::family::Family;
 use crate::power::interval::Intervals;
-use crate::power::recommend::{HARDLY_USED, hardly_used};
 use crate::power::rule::Setting;
 use crate::power::yearly::YEAR_DAYS;
 
@@ -30,6 +29,16 @@ fn replayed(replay: &Resimulated) -> Option<String> {
 /// What intervals were drawn from.
 pub(super) fn anew(intervals: &Intervals) -> &'static str {
     if intervals.block_days == 1 { "days drawn anew" } else { "weeks drawn anew" }
+}
+
+/// Where more of the nodes would sleep than this share, jobs may be missing.
+const MOSTLY_ASLEEP: f64 = 0.95;
+/// What is said then.
+pub(in crate::power) const HARDLY_USED: &str = "Nearly all nodes would sleep: if the trace holds only part of the jobs, the others need nodes, too. Find that out first. ";
+
+/// Whether so many of the nodes would sleep that jobs may be missing.
+pub(in crate::power) fn hardly_used(asleep: f64, nodes: f64) -> bool {
+    asleep > MOSTLY_ASLEEP * nodes
 }
 
 /// The rule that is simplest to follow, in words.
@@ -285,6 +294,13 @@ impl PowerAnswer {
                 self.vcs.len()
             ));
         }
+        let stays = pools.iter().filter(|pool| pool.chosen.name == Family::AlwaysOn);
+        said.extend(stays.map(|pool| {
+            format!(
+                "{}**Keep all nodes on**: no rule that sleeps was worth its shortages. Settings of Slurm, Karpenter and the cluster-autoscaler are the best that these can hold, and are not recommended here.",
+                of(pool)
+            )
+        }));
         said.extend(rows(Family::SlurmConf).map(|(pool, rule)| {
             format!(
                 "{}slurm.conf puts each node to sleep by itself, leaves some idle and holds no reserve, so it gets a timeout of its own ({}) and not {}: {}.",
