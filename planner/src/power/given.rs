@@ -72,7 +72,7 @@ pub(super) fn given(site: &Site, trace: &Trace) -> Result<GivenNodes> {
     let has_jobs = |name: &String| known.is_empty() || known.contains(name);
     let counted: BTreeSet<u16> = all.vcs.iter().filter(|vc| has_jobs(&vc.name)).map(|vc| vc.pool).collect();
     let idle: Vec<&str> = all.vcs.iter().filter(|vc| !counted.contains(&vc.pool)).map(|vc| vc.name.as_str()).collect();
-    let mut by_vc: BTreeMap<String, Option<Vec<(i64, i64, f64)>>> = BTreeMap::new();
+    let mut by_vc = BTreeMap::new();
     for vc in all.vcs.iter().filter(|vc| has_jobs(&vc.name)) {
         let alone = all.vcs.iter().filter(|other| other.pool == vc.pool && has_jobs(&other.name)).count() == 1;
         let own = all.pools.get(usize::from(vc.pool)).filter(|_| alone).map(|pool| nodes_of(pool, origin_ms));

@@ -131,7 +131,7 @@ fn first_hour(ahead: &Forward) -> Option<f64> {
 /// What a schedule is, and what such schedules brought, beside what the rule decides now.
 fn tried(schedule: &DaySchedule, now: &Decision) -> String {
     if schedule.buffer >= now.total {
-        return "Without a loop all nodes stay on over the next day: on the days it was tried, no schedule saved more than its shortages cost.".to_owned();
+        return "Without a loop all nodes stay on over the next day.".to_owned();
     }
     let now = now.powered;
     let begins = schedule.hours.first().map(|hour| hour.powered).filter(|first| *first > now);

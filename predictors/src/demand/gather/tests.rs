@@ -246,11 +246,11 @@ fn nodes_without_gpus_are_no_nodes_for_gpu_jobs() {
 
 #[test]
 fn nodes_that_are_given_go_before_those_that_are_recorded() {
-    let own = |nodes: f64| Some(vec![(i64::MIN / 4, i64::MAX / 4, nodes)]);
-    let given = |vcs: &[(&str, Option<Vec<(i64, i64, f64)>>)], pool: f64| GivenNodes {
+    let always = |nodes: f64| vec![(i64::MIN / 4, i64::MAX / 4, nodes)];
+    let given = |vcs: &[(&str, Option<f64>)], pool: f64| GivenNodes {
         of: "cluster.toml".to_owned(),
-        by_vc: vcs.iter().map(|(vc, nodes)| ((*vc).to_owned(), nodes.clone())).collect(),
-        pool: own(pool).unwrap(),
+        by_vc: vcs.iter().map(|(vc, nodes)| ((*vc).to_owned(), nodes.map(always))).collect(),
+        pool: always(pool),
         gpus_per_node: 8.0,
         left_out: Vec::new(),
     };
@@ -259,13 +259,13 @@ fn nodes_that_are_given_go_before_those_that_are_recorded() {
     trace.jobs.push(job("2", "b", 3.0, 0, 10, 20));
     trace.capacity.push(capacity("vc", "a", 80.0));
     trace.capacity.push(capacity("vc", "b", 80.0));
-    let found = in_nodes(&trace, Some(given(&[("a", own(5.0)), ("b", own(2.0))], 7.0)));
+    let found = in_nodes(&trace, Some(given(&[("a", Some(5.0)), ("b", Some(2.0))], 7.0)));
     assert_eq!((totals(&found), found.totals_unknown.len()), (vec![("a", 5.0), ("b", 2.0), (POOL, 7.0)], 0));
     // VCs that share nodes have none of their own: the most in use so far stands for them.
     let found = in_nodes(&trace, Some(given(&[("a", None), ("b", None)], 7.0)));
     assert_eq!((totals(&found)[2], found.totals_unknown.len()), ((POOL, 7.0), 2));
     // Jobs of a VC that the file does not name are left out, and counted.
-    let found = in_nodes(&trace, Some(given(&[("a", own(5.0))], 5.0)));
+    let found = in_nodes(&trace, Some(given(&[("a", Some(5.0))], 5.0)));
     assert_eq!(totals(&found), [("a", 5.0)]);
     assert!(found.cautions[0].starts_with("**1 of 2 jobs with GPUs are left out**"), "{:?}", found.cautions);
     // So it is with counts.
@@ -274,8 +274,8 @@ fn nodes_that_are_given_go_before_those_that_are_recorded() {
         counted.activity.push(sample("vc", "a", minute, 12.0, 0.0, 80.0));
         counted.activity.push(sample("vc", "b", minute, 3.0, 0.0, 80.0));
     }
-    let found = in_nodes(&counted, Some(given(&[("a", own(5.0)), ("b", own(2.0))], 7.0)));
+    let found = in_nodes(&counted, Some(given(&[("a", Some(5.0)), ("b", Some(2.0))], 7.0)));
     assert_eq!(totals(&found), [("a", 5.0), ("b", 2.0), (POOL, 7.0)]);
-    let found = in_nodes(&counted, Some(given(&[("a", own(5.0))], 5.0)));
+    let found = in_nodes(&counted, Some(given(&[("a", Some(5.0))], 5.0)));
     assert_eq!(totals(&found), [("a", 5.0)]);
 }
