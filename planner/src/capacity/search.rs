@@ -278,11 +278,6 @@ impl<'a> Search<'a> {
         self.class.iter().filter_map(|group| SizeClass::ALL.get(group.checked_sub(1)?).copied())
     }
 
-    /// Days or weeks that are drawn for the interval.
-    pub fn blocks(&self) -> usize {
-        self.jobs.len()
-    }
-
     fn replay(&self, counts: &[u32]) -> Result<(Schedule, JobTimes)> {
         let schedule = simulate(self.workload, &self.part.with_counts(counts), self.policy)?;
         let times = JobTimes::of(self.workload, &schedule)?;
