@@ -262,7 +262,7 @@ fn where_nothing_is_to_be_set_notes_alone_are_written() {
     };
     assert_eq!(files(), ["NOTES.txt"]);
     let notes = std::fs::read_to_string(folder.path("queues/NOTES.txt")).unwrap();
-    let nothing = "There is nothing to set for Slurm, Kueue, KAI, Volcano, so no file is written for that.";
+    let nothing = "There is nothing to set for Slurm, Kueue, KAI, Volcano, so no configuration is written.";
     assert!(notes.starts_with(nothing) && notes.contains("Change nothing"), "{notes}");
     // Also to who asks for quiet: whoever goes on with files has to know that there are none.
     assert!(stderr(&output).contains("there is nothing to set for Slurm, Kueue, KAI, Volcano"), "{}", stderr(&output));

@@ -149,8 +149,11 @@ impl Description {
         let jobs = percent(failure.failed as f64 / failure.ended.max(1) as f64);
         let ended = failure.ended as f64 / failure.jobs.max(1) as f64;
         // Jobs that run on, or of which nobody says how they ended, may fail as well.
-        let of =
-            if ended < NEARLY_ALL { format!("; of the {} whose end is known", percent(ended)) } else { String::new() };
+        let of = if ended < NEARLY_ALL {
+            format!("; among the {} whose end is known", percent(ended))
+        } else {
+            String::new()
+        };
         let note = match failure.gpu_time_share {
             Some(_) => format!("of the GPU time, {jobs} of the jobs{of}"),
             None => format!("of the jobs{of}; their GPU time is unknown"),
@@ -236,7 +239,7 @@ mod tests {
             });
         };
         (0..4).for_each(|at| push(&format!("r{at}")));
-        let part = "of the GPU time, 25.0 % of the jobs; of the 50.0 % whose end is known";
+        let part = "of the GPU time, 25.0 % of the jobs; among the 50.0 % whose end is known";
         assert_eq!(note(&trace), Figure::new("Failed", "25.0 %", part));
     }
 

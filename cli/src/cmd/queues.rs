@@ -255,7 +255,7 @@ fn emitted(asked: &PlanQueues, folder: &Path, answer: &QueuesAnswer, own: &[OwnF
     let warn = |what: &str| output::say(false, &format!("tracecast: warning: {what}"));
     if !without.is_empty() {
         warn(&format!(
-            "there is nothing to set for {}, so no configuration is written for that; {} in {} says why",
+            "there is nothing to set for {}, so no configuration is written; {} in {} says why",
             without.join(", "),
             emit::NOTES,
             folder.display()

@@ -162,6 +162,16 @@ fn chosen_of<'a>(series: &'a [SpotSeries], best: &CloudCandidate) -> Result<&'a 
     found.ok_or_else(|| Error::Defect("the chosen zone is none of those named".to_owned()))
 }
 
+/// What was learned of a zone.
+fn learned_of<'a>(
+    lessons: &'a [(&'a SpotSeries, Lessons)],
+    zone: &SpotSeries,
+) -> Result<(&'a SpotSeries, &'a Lessons)> {
+    let found = lessons.iter().find(|(of, _)| of.name == zone.name);
+    let found = found.map(|(of, all)| (*of, all));
+    found.ok_or_else(|| Error::Defect("nothing was learned of the chosen zone".to_owned()))
+}
+
 impl CloudPlanAnswer {
     /// Plans the first of the request's deadlines. `watch` is told of each window on which policies were tried.
     ///
@@ -264,9 +274,7 @@ impl CloudPlanAnswer {
         let on = of_one.or_else(shortest).ok_or(Error::NoScenario("no trace is named"))?;
         let tried = Tried {
             series,
-            zone: of_one
-                .and_then(|zone| lessons.iter().find(|(of, _)| of.name == zone.name))
-                .map(|(of, all)| (*of, all)),
+            zone: of_one.map(|zone| learned_of(&lessons, zone)).transpose()?,
             request,
             job: *job,
             policy: best.policy,

@@ -3,7 +3,7 @@
 //! A request is made by whoever has one (the command line, a report, a test), with all defaults in place; nothing here reads a file or prints.
 //!
 //! Worked example: [`PowerRequest::default`] on a trace of 28 days learns on the first 21 and evaluates on the last 7, in slots of ten minutes, at what
-//! an idle node of as many GPUs as most nodes have draws.
+//! an idle node of the mean number of GPUs draws.
 
 use serde::Deserialize;
 use tracecast_analytics::Trace;

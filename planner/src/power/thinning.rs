@@ -4,7 +4,7 @@
 //! put nodes to sleep that is tried on such days looks better than it is.
 //!
 //! The days thin out from the first one on from which every day, to the end, is below half of the median of up to 28 days before it. Fewer than three days
-//! are a weekend and not a tail. Counts that the cluster made itself do not fade this way. O(days²). Worked example: 120 days at some 200 nodes in use, then
+//! are a weekend and not a tail, and more than 28 are what the cluster does by now. Counts that the cluster made itself do not fade this way. O(days²). Worked example: 120 days at some 200 nodes in use, then
 //! ten at 60 and less: the last ten are a tail.
 
 use tracecast_analytics::time::DAY_MS;
@@ -14,6 +14,8 @@ use tracecast_predictors::demand::Series;
 const THIN: f64 = 0.5;
 /// Fewest days that are a tail.
 const LEAST: usize = 3;
+/// Most of them: what lasts for longer is no end of a record.
+const MOST: usize = 28;
 /// Days that tell what is usual: at least, and at most.
 const USUAL: (usize, usize) = (7, 28);
 
@@ -58,7 +60,7 @@ impl Thinning {
             usual(*first).is_some_and(|usual| tail.iter().all(|day| *day < THIN * usual))
         };
         let first = (USUAL.0..=days.len().checked_sub(LEAST)?).find(is_tail)?;
-        let tail = days.get(first..)?;
+        let tail = days.get(first..).filter(|tail| tail.len() <= MOST)?;
         Some(Self {
             from_ms: series.time_ms(skipped + first * per_day),
             days: tail.len(),
@@ -95,6 +97,10 @@ mod tests {
         assert_eq!(with(&[20.0, 20.0]), None);
         assert_eq!(with(&[20.0, 20.0, 20.0, 150.0]), None);
         assert_eq!(with(&[101.0, 101.0, 101.0, 101.0]), None);
+        // Nor is what lasts: a cluster that is used less from the second month on.
+        assert_eq!(with(&[80.0; 28]).map(|found| found.days), Some(28));
+        assert_eq!(with(&[80.0; 29]), None);
+        assert_eq!(with(&[80.0; 300]), None);
     }
 
     #[test]

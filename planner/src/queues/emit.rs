@@ -137,7 +137,7 @@ pub(super) fn about(answer: &QueuesAnswer) -> Vec<String> {
 
 /// Notes in place of files: that there is nothing to set for some schedulers, with what the plan says.
 pub fn notes(answer: &QueuesAnswer, without: &[&str]) -> Emitted {
-    let first = format!("There is nothing to set for {}, so no file is written for that.", without.join(", "));
+    let first = format!("There is nothing to set for {}, so no configuration is written.", without.join(", "));
     let said: Vec<String> = std::iter::once(first).chain(about(answer)).collect();
     (NOTES.to_owned(), said.join("\n\n") + "\n")
 }

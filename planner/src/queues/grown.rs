@@ -20,7 +20,7 @@ use super::setup::{Ground, Setup};
 use super::trial::{Known, Trial};
 use crate::error::{Error, Result};
 use crate::plan::interval::average;
-use crate::replay::growth::{Growth, OverDraws};
+use crate::replay::growth::{Growth, OverDraws, work_of};
 use crate::sim::{Policy, Workload};
 
 /// Chooses one of what was tried, by position.
@@ -100,6 +100,7 @@ impl GrownSetups {
         (tried, pick): (&[Known], &Pick<'_>),
         run: SearchRun<'_>,
     ) -> Result<Self> {
+        work_of(known)?;
         let setups: Vec<Setup> = tried.iter().map(|(setup, ..)| setup.clone()).collect();
         let (of, asked) = over_draws(growth, (known, split_ms), (ground, today, objective), &setups, run)?;
         let gpu_time_ratio = OverDraws::of_gpu_time(known, asked)?;

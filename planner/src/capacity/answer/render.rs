@@ -120,12 +120,12 @@ impl CapacityAnswer {
     /// How the VCs are taken to queue, where there are several.
     fn how_they_queue(&self) -> &'static str {
         let first = self.nodes.first().map(|of| &of.vcs);
-        if self.nodes.iter().any(|of| of.vcs.len() > 1) {
-            " pool by pool"
-        } else if self.nodes.iter().any(|of| Some(&of.vcs) != first) {
-            " with each VC on nodes of its own"
-        } else {
+        if self.nodes.iter().all(|of| Some(&of.vcs) == first) {
             ""
+        } else if self.nodes.iter().any(|of| of.vcs.len() > 1) {
+            " pool by pool"
+        } else {
+            " with each VC on nodes of its own"
         }
     }
 

@@ -9,7 +9,7 @@ use super::{AXIS, IDLE, NEVER, ON_DEMAND, Onward, Programme, SPOT};
 
 /// A value for each point of belief; as many as index without a check.
 type Line = [f32; 16];
-/// Those past the last point are zero.
+/// What stands past the last point counts for nothing: no branch leads there.
 const _: () = assert!(AXIS < 16);
 
 /// The branches of all points of belief, one kind to another.

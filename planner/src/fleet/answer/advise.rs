@@ -90,7 +90,7 @@ impl FleetAnswer {
         match self.outlasting_months() {
             None => format!("{sure}."),
             Some(months) => format!(
-                "{sure}. A commitment binds for {}, and {} of record cannot show what comes after as long again.",
+                "{sure}. A commitment binds for {}; the record is {} long and says nothing of what comes later.",
                 months_in_words(months),
                 format::duration(self.held_out.months * MONTH_H * 3_600.0)
             ),

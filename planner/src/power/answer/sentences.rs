@@ -93,7 +93,10 @@ impl PowerAnswer {
             let row = pool.beforehand.iter().find(|rule| rule.policy == Family::TrailingMaximum);
             let least = row.map(|rule| rule.delivered.nodes_asleep_mean);
             let all_on = self.all_on(pool.nodes_mean, least);
-            return format!("{}{all_on}", assumed.unwrap_or_default());
+            return match assumed {
+                Some(assumed) => format!("{assumed}{all_on}"),
+                None => all_on.replacen("**all", "**All", 1),
+            };
         }
         let rule = match (chosen.name, &chosen.scored.setting) {
             (_, Setting::TrailingMaximum { slots, buffer }) => format!(

@@ -75,7 +75,7 @@ pub struct Subject {
     pub resource: Resource,
     /// Nodes when there are the most GPUs, from the first to the last submission; of processors, equal pieces that stand for them.
     pub nodes: u64,
-    /// Most GPUs there are at one time.
+    /// Most GPUs there are at one time from the first to the last submission.
     pub gpus: u64,
     /// Offered load: GPU time asked for over what those GPUs have from the first submission to the last; `None` for one moment.
     pub load: Option<f64>,

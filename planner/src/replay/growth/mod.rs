@@ -142,14 +142,22 @@ impl OverDraws {
     /// # Errors
     /// If no job of the record holds GPUs, or there are fewer than two draws.
     pub(crate) fn of_gpu_time(record: &Workload, asked_gpu_s: impl IntoIterator<Item = f64>) -> Result<Self> {
-        let of_record = record.asked_gpu_s();
-        if of_record <= 0.0 {
-            let what = "no job holds GPUs for any time, so there is no work to multiply";
-            return Err(Error::NoJobs(what.to_owned()));
-        }
+        let of_record = work_of(record)?;
         let ratios: Vec<f64> = asked_gpu_s.into_iter().map(|asked| asked / of_record).collect();
         Self::of(&ratios).ok_or_else(|| Error::Defect("there are fewer than two draws".to_owned()))
     }
+}
+
+/// GPU-seconds that the jobs of a record ask for.
+///
+/// # Errors
+/// If that is none, so that more of it is none.
+pub(crate) fn work_of(record: &Workload) -> Result<f64> {
+    let asked = record.asked_gpu_s();
+    if asked > 0.0 {
+        return Ok(asked);
+    }
+    Err(Error::NoJobs("no job holds GPUs for any time, so there is no work to multiply".to_owned()))
 }
 
 /// One policy under more work.
@@ -236,6 +244,7 @@ pub(super) fn grow(
     growth: &Growth,
     done: impl Fn() + Sync,
 ) -> Result<GrowthAnswer> {
+    work_of(record)?;
     let figures = |drawn: &Grown, policy: &Policy| -> Result<Figures> {
         let schedule = crate::sim::simulate(&drawn.workload, cluster, policy)?;
         let found = evaluate(&drawn.workload, cluster, &schedule, 0)?;

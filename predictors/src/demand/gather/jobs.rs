@@ -17,7 +17,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::Zone;
 
-use super::totals::{GivenNodes, Totals};
+use super::totals::{GivenNodes, Totals, nodes_of};
 use super::{GPUS_PER_NODE, GatherOptions, Gathered, POOL, Series, Unit, check_vcs, most_so_far};
 use crate::error::{Error, Result};
 
@@ -74,7 +74,7 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
 
     let per_node = options.gpus_per_node.or_else(|| common_gpus(trace)).unwrap_or(GPUS_PER_NODE);
     let to_nodes = |steps: &Steps| -> Steps {
-        let nodes = |(start, end, gpus): CountInterval| (start, end, (gpus / per_node).ceil());
+        let nodes = |(start, end, gpus): CountInterval| (start, end, nodes_of(gpus, per_node));
         Steps::of_intervals(steps.stretches(from, to.saturating_add(1)).map(nodes))
     };
     let placed = if unit == Unit::Nodes { placed_nodes(&facts, &taken) } else { None };

@@ -11,6 +11,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::Zone;
 
+use super::totals::nodes_of;
 use super::{GPUS_PER_NODE, GatherOptions, Gathered, POOL, Series, Unit, check_vcs, most_so_far};
 use crate::error::{Error, Result};
 
@@ -30,7 +31,7 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
     if unit == Unit::Gpus && !(0..table.len()).any(|row| gpus_in_use(trace, row).is_some()) {
         return Err(Error::NotRecorded("the source counts nodes, not GPUs; ask for nodes".to_owned()));
     }
-    let nodes = |gpus: f64| (gpus / per_node).ceil();
+    let nodes = |gpus: f64| nodes_of(gpus, per_node);
     let mut found = Activity::of(trace, |row| {
         let [used, pending, total] = [gpus_in_use(trace, row), table.gpus_pending.get(row), table.gpus_total.get(row)];
         Some(match unit {
@@ -94,15 +95,17 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
     for (name, counts) in named() {
         let Some(first) = counts.list.first() else { continue };
         let Some(mut slots) = Slots::new(first.ts, counts.end(), options.slot_ms, zone) else { continue };
+        let said = given.and_then(|given| match found.vcs.contains_key(name) {
+            true => given.of_vc(name, unit),
+            false => given.of_asked(&options.vcs, unit),
+        });
         for count in counts.list.iter().filter(|count| !down.contains(count.ts)) {
-            let (pending, total) = (count.pending.unwrap_or(0.0), count.total.unwrap_or(f64::INFINITY));
+            let recorded = || count.total.unwrap_or(f64::INFINITY);
+            let (pending, total) =
+                (count.pending.unwrap_or(0.0), said.as_ref().map_or_else(recorded, |said| said.at(count.ts)));
             slots.add(count.ts, count.ts, options.asked.of(count.used, pending, total), pending, total);
         }
         let Some((start_ms, mut slots)) = slots.finish() else { continue };
-        let said = given.and_then(|given| match found.vcs.contains_key(name) {
-            true => given.of_vc(name, unit),
-            false => Some(given.of_pool(unit)),
-        });
         if let Some(said) = said {
             for (slot, from_ms) in slots.iter_mut().zip((0..).map(|at| start_ms + at * options.slot_ms)) {
                 slot.total = said.at(from_ms.saturating_add(options.slot_ms - 1));

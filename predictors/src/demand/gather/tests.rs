@@ -278,4 +278,28 @@ fn nodes_that_are_given_go_before_those_that_are_recorded() {
     assert_eq!(totals(&found), [("a", 5.0), ("b", 2.0), (POOL, 7.0)]);
     let found = in_nodes(&counted, Some(given(&[("a", Some(5.0))], 5.0)));
     assert_eq!(totals(&found), [("a", 5.0)]);
+    // The pool of VCs that are asked for has their nodes alone, and what waits asks for no more than these.
+    for minute in 0..10 {
+        counted.activity.push(sample("vc", "c", minute, 3.0, 800.0, 8_000.0));
+    }
+    let of_two = |vcs: [&str; 2]| GatherOptions {
+        unit: Some(Unit::Nodes),
+        gpus_per_node: Some(8.0),
+        asked: Asked::WithPendingUpToTotal,
+        vcs: vcs.map(str::to_owned).to_vec(),
+        nodes: Some(given(&[("a", Some(5.0)), ("b", Some(2.0)), ("c", Some(20.0))], 27.0)),
+        ..options(10)
+    };
+    let found = gather(&counted, &of_two(["a", "b"])).unwrap();
+    assert_eq!(totals(&found), [("a", 5.0), ("b", 2.0), (POOL, 7.0)]);
+    let found = gather(&counted, &of_two(["a", "c"])).unwrap();
+    let asked: Vec<f64> = found.series.iter().map(|each| each.slots[0].peak).collect();
+    assert_eq!((totals(&found), asked), (vec![("a", 5.0), ("c", 20.0), (POOL, 25.0)], vec![2.0, 20.0, 25.0]));
+}
+
+/// 65 GPUs on 15 nodes of 13/3: the quotient is more than 15 by rounding alone.
+#[test]
+fn nodes_of_a_mean_size_hold_what_they_hold() {
+    assert!(65.0 / (13.0 / 3.0) > 15.0);
+    assert_eq!([65.0, 65.1, 0.0].map(|gpus| totals::nodes_of(gpus, 13.0 / 3.0)), [15.0, 16.0, 0.0]);
 }

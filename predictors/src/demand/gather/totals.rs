@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tracecast_analytics::Trace;
 use tracecast_analytics::facts::load::CountInterval;
-use tracecast_analytics::facts::occupancy::Steps;
+use tracecast_analytics::facts::occupancy::{Steps, sum};
 use tracecast_analytics::facts::{Capacity, JobFacts};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
@@ -51,6 +51,20 @@ impl GivenNodes {
     pub(super) fn of_pool(&self, unit: Unit) -> Steps {
         self.counted(&self.pool, unit)
     }
+
+    /// How many the VCs that are asked for have: all nodes where none is named, and `None` where one shares nodes with others.
+    pub(super) fn of_asked(&self, vcs: &[String], unit: Unit) -> Option<Steps> {
+        if vcs.is_empty() {
+            return Some(self.of_pool(unit));
+        }
+        let own: Option<Vec<Steps>> = vcs.iter().map(|vc| self.of_vc(vc, unit)).collect();
+        own.map(|own| sum(own.iter()))
+    }
+}
+
+/// The fewest nodes that hold so many GPUs; nodes may have a fraction of one on the mean. Worked example: 15 nodes of 13/3 GPUs hold 65, though 65 / (13/3) is more than 15 by rounding.
+pub(super) fn nodes_of(gpus: f64, per_node: f64) -> f64 {
+    (gpus / per_node - 1e-9).ceil().max(0.0)
 }
 
 /// How many there are.
@@ -123,7 +137,7 @@ impl Recorded {
     fn value(&self, gpus: Option<f64>, nodes: Option<f64>) -> Option<f64> {
         let many = match self.unit {
             Unit::Gpus => gpus,
-            Unit::Nodes => nodes.or_else(|| gpus.map(|gpus| (gpus / self.per_node).ceil())),
+            Unit::Nodes => nodes.or_else(|| gpus.map(|gpus| nodes_of(gpus, self.per_node))),
         };
         many.filter(|many| *many > 0.0 && gpus != Some(0.0))
     }
