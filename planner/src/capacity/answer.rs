@@ -431,7 +431,7 @@ impl CapacityAnswer {
             schema: SCHEMA.to_owned(),
             title,
             cautions: fidelity
-                .caution()
+                .caution(&request.policy)
                 .into_iter()
                 .chain(loaded.cautions.iter().cloned())
                 .chain(grown.as_ref().and_then(GrownBy::caution))

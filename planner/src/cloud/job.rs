@@ -118,6 +118,7 @@ impl DeadlineJob {
         // As it is typed, and never less than it is.
         let time = |ms: i64| match ms.saturating_add(MINUTE_MS - 1) / MINUTE_MS {
             minutes if minutes % 60 == 0 => format!("{}h", minutes / 60),
+            minutes if minutes > 60 => format!("{minutes}min ({} h {} min)", minutes / 60, minutes % 60),
             minutes => format!("{minutes}min"),
         };
         if deadline_ms > LONGEST_MS {

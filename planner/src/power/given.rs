@@ -89,9 +89,11 @@ pub(super) fn given(site: &Site, trace: &Trace) -> Result<GivenNodes> {
     }
     let left_out = (!idle.is_empty()).then(|| {
         format!(
-            "**{} of {} have no job in the source and are left out with their nodes** ({}): whether these are idle is not known.",
+            "**{} of {} {} no job in the source and {} left out with the nodes** ({}): whether these are idle is not known.",
             format::counted(idle.len() as u64, "VC", "VCs"),
             site.file(),
+            if idle.len() == 1 { "has" } else { "have" },
+            if idle.len() == 1 { "is" } else { "are" },
             format::names(&idle, 5)
         )
     });

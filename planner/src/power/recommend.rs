@@ -66,7 +66,11 @@ pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {
         })
         .filter(|_| !apart),
         harmed: harmed(answer, unserved_per_day),
-        confidence: if intervals.nodes_asleep_mean.low > 0.0 && !hardly_used { Confidence::Medium } else { Confidence::Low },
+        confidence: if intervals.nodes_asleep_mean.low > 0.0 && !hardly_used && answer.broken_in_words().is_none() {
+            Confidence::Medium
+        } else {
+            Confidence::Low
+        },
         risk: format!(
             "{}It was tried on one stretch of {:.0} days of {nodes:.0} nodes. Demand that rises faster than it ever did waits for a boot of {}. `tracecast backtest power` tries it on every stretch there is.",
             if hardly_used { HARDLY_USED } else { "" },

@@ -469,7 +469,12 @@ impl QueuesAnswer {
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
-            cautions: found.fidelity.caution().into_iter().chain(loaded.cautions.iter().cloned()).collect(),
+            cautions: found
+                .fidelity
+                .caution(&request.today)
+                .into_iter()
+                .chain(loaded.cautions.iter().cloned())
+                .collect(),
             notes: loaded.notes.iter().cloned().chain(KnownByRun::note(&request.today, &loaded.workload)).collect(),
             eval_from,
             today: request.today.describe(),

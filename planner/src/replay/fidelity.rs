@@ -33,6 +33,7 @@ use tracecast_analytics::stats::{quantile, sum};
 
 use super::metric::JobTimes;
 use crate::error::{Error, Result};
+use crate::sim::policy::{Policy, Scan};
 use crate::sim::schedule::Schedule;
 use crate::sim::workload::Workload;
 
@@ -199,8 +200,13 @@ impl Fidelity {
         matches!(self.verdict, Verdict::Exact | Verdict::Good)
     }
 
-    /// What is said before anything else of a plan whose replay is far from what happened; `None` of any other.
-    pub fn caution(&self) -> Option<String> {
+    /// What is said before anything else of a plan whose replay is far from what happened, or is of a strict order that nothing confirms; `None` of any other.
+    pub fn caution(&self, policy: &Policy) -> Option<String> {
+        if let (Verdict::Unknown { why }, Scan::Strict) = (&self.verdict, policy.scan) {
+            return Some(format!(
+                "**The replay is of a strict order, and nothing says whether yours is** ({why}): a job that does not fit holds up all behind it. Where others may pass it (--scan easy or skip; Slurm backfills unless told otherwise), waits are shorter and fewer nodes do. Name --order and --scan as they are before you apply anything."
+            ));
+        }
         (self.verdict == Verdict::FarOff).then(|| {
             format!(
                 "**The replay of today is far from what happened**: {} ({}). So what follows is of a cluster like the one replayed, and its sizes are not yours. If the nodes or the policy are a what-if, that is to be expected; else name those that there were with --cluster, --order and --scan before you apply anything.",
@@ -382,7 +388,6 @@ mod tests {
 
     use super::*;
     use crate::sim::cluster::Cluster;
-    use crate::sim::policy::Policy;
     use crate::sim::workload::Shape;
 
     fn brute(pairs: &[(i64, i64)]) -> Option<f64> {

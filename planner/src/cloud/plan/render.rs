@@ -91,7 +91,13 @@ impl CloudPlanAnswer {
                 format!("on-demand after {} without work done", format::duration(now.latest_on_demand_s)),
             ),
         ] {
-            if when != "it does not come" || now.wait_at_most_s > 0.0 {
+            // On-demand from the beginning needs no last moment.
+            let is_on_demand = self.followed == CloudPolicy::OnDemand;
+            if match when {
+                "it does not come" => now.wait_at_most_s > 0.0,
+                "whatever happens" => !is_on_demand,
+                _ => true,
+            } {
                 next.rows.push(vec![when.into(), what.into()]);
             }
         }

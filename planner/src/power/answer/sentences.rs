@@ -41,6 +41,9 @@ pub(in crate::power) fn hardly_used(asleep: f64, nodes: f64) -> bool {
     asleep > MOSTLY_ASLEEP * nodes
 }
 
+/// How many times as often as promised nodes are missing where the days tested are called unlike those of choice, if that is more than once a day.
+const FAR_MORE: f64 = 10.0;
+
 /// The rule that is simplest to follow, in words.
 const SIMPLE: &str = "keep on as many nodes as were needed at most of late, and some to spare";
 
@@ -167,9 +170,23 @@ impl PowerAnswer {
         )
     }
 
+    /// Where nodes were missing far more often than the days of choice promised, a sentence.
+    pub(in crate::power) fn broken_in_words(&self) -> Option<String> {
+        let rule = self.pool.beforehand.iter().find(|rule| rule.chosen)?;
+        let (promised, delivered) = (rule.promised.unserved_per_day, rule.delivered.unserved_per_day);
+        (delivered > FAR_MORE * promised && delivered > 1.0).then(|| {
+            format!(
+                "**The days tested were unlike those that chose the rule**: a node was missing {} times a day, where {} were promised. Demand that grows does this. Keep more nodes on, or choose anew more often, before you rely on it.",
+                format::float(delivered, 1),
+                format::float(promised, 1)
+            )
+        })
+    }
+
     /// What the report says above its sections.
     pub(super) fn summary(&self) -> Vec<String> {
         let mut said = vec![self.headline()];
+        said.extend(self.broken_in_words());
         said.extend(self.cautions.iter().cloned());
         let (asleep, nodes) = match &self.vcs_as_they_stand {
             Some(vcs) => (vcs.chosen.nodes_asleep_mean.value, vcs.nodes_mean),

@@ -124,7 +124,7 @@ impl QueuesAnswer {
     fn overloaded(&self) -> Option<String> {
         if let Some(load) = self.offered_load.filter(|load| *load > 1.0) {
             return Some(format!(
-                "**All VCs together ask for {} times the GPU time that there is** while jobs come: no way to share the nodes keeps up. `plan capacity` says how many it would take.",
+                "**All VCs together ask for {} times the GPU time that there is** while jobs come, if each run counts whole, also what of it is after the last job. If jobs went on to come so, no way to share the nodes would keep up. `plan capacity` says how many it would take.",
                 format::float(load, 2)
             ));
         }

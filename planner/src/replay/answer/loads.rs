@@ -25,7 +25,7 @@ impl Answer {
         let Some(offered) = &self.metrics.offered else { return Vec::new() };
         let all = offered.load.filter(|_| offered.over_capacity).map(|load| {
             format!(
-                "**The jobs ask for {} times the GPU time that there is while they come.** No order and no way to share the nodes keeps up; fewer jobs or more nodes would.",
+                "**The jobs ask for {} times the GPU time that there is while they come**, if each run counts whole. If jobs went on to come so, no order and no way to share the nodes would keep up; fewer jobs or more nodes would.",
                 format::float(load, 2)
             )
         });

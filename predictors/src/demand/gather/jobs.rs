@@ -173,11 +173,14 @@ fn elsewhere(facts: &JobFacts<'_>, given: &GivenNodes) -> Option<String> {
     let left: Vec<usize> = gpu_jobs.clone().filter(is_elsewhere).collect();
     let names: BTreeSet<&str> = left.iter().filter_map(|job| vc_of(*job)).collect();
     let names: Vec<&str> = names.into_iter().collect();
+    let all = facts.total_gpu_s();
+    let share = facts.gpu_time_s(left.iter().copied()).filter(|_| all > 0.0).map(|of_left| of_left / all);
     (!left.is_empty()).then(|| {
         format!(
-            "**{} of {} are left out**, as {} does not name their VCs ({}).",
+            "**{} of {} are left out{}**, as {} does not name their VCs ({}).",
             format::count(left.len() as u64),
             format::counted(gpu_jobs.count() as u64, "job with GPUs", "jobs with GPUs"),
+            share.map_or_else(String::new, |share| format!(", with {} of the GPU time", format::percent(share))),
             given.of,
             format::names(&names, 5)
         )

@@ -232,6 +232,24 @@ fn nodes_of_vcs_without_any_job_are_not_idle_but_left_out() {
     assert!(found.cautions.is_empty(), "{:?}", found.cautions);
 }
 
+/// Found by a newcomer: with the nodes of one of two VCs known, the jobs of both were planned on these.
+#[test]
+fn nodes_of_some_vcs_are_not_those_of_all() {
+    let mut trace = Trace::default();
+    trace.jobs.push(job("1", "a", 64.0, 0, 0, 20));
+    trace.jobs.push(job("2", "b", 3.0, 0, 10, 20));
+    trace.capacity.push(capacity("vc", "b", 8.0));
+    let found = in_nodes(&trace, None);
+    // The most in use at once so far: eight nodes of a, and from minute 10 on one of b.
+    assert_eq!((totals(&found)[1], totals(&found)[2]), (("b", 1.0), (POOL, 8.0)));
+    assert_eq!(found.series[2].slots[1].total, 9.0);
+    assert!(found.totals_unknown.iter().any(|name| name == POOL), "{:?}", found.totals_unknown);
+    assert!(found.cautions[0].starts_with("**What 1 VC has is not recorded** (a)"), "{:?}", found.cautions);
+    // Where the whole is recorded, it stands.
+    trace.capacity.push(capacity("cluster", "all", 120.0));
+    assert_eq!(totals(&in_nodes(&trace, None))[2], (POOL, 15.0));
+}
+
 #[test]
 fn nodes_without_gpus_are_no_nodes_for_gpu_jobs() {
     let mut trace = Trace::default();
@@ -267,7 +285,7 @@ fn nodes_that_are_given_go_before_those_that_are_recorded() {
     // Jobs of a VC that the file does not name are left out, and counted.
     let found = in_nodes(&trace, Some(given(&[("a", Some(5.0))], 5.0)));
     assert_eq!(totals(&found), [("a", 5.0)]);
-    assert!(found.cautions[0].starts_with("**1 of 2 jobs with GPUs are left out**"), "{:?}", found.cautions);
+    assert!(found.cautions[0].starts_with("**1 of 2 jobs with GPUs are left out, with "), "{:?}", found.cautions);
     // So it is with counts.
     let mut counted = Trace::default();
     for minute in 0..10 {

@@ -112,6 +112,8 @@ struct Recorded {
     to: i64,
     by_vc: BTreeMap<String, Vec<CountInterval>>,
     cluster: Vec<CountInterval>,
+    /// Whether the table tells what VCs have, and not what all have.
+    is_by_vc: bool,
     /// Nodes of the inventory without a VC.
     of_no_vc: Vec<CountInterval>,
     /// Nodes without GPUs, and all nodes of the inventory.
@@ -127,6 +129,7 @@ impl Default for Recorded {
             to: 0,
             by_vc: BTreeMap::new(),
             cluster: Vec::new(),
+            is_by_vc: false,
             of_no_vc: Vec::new(),
             without_gpus: (0, 0),
         }
@@ -177,6 +180,7 @@ impl Recorded {
 
     /// Without the VCs of which no job is there, if the VCs with jobs are `named`.
     fn totals(mut self, named: Option<&BTreeSet<&str>>) -> Totals {
+        self.is_by_vc = self.cluster.is_empty();
         let mut left_out = Vec::new();
         if self.unit == Unit::Nodes && self.without_gpus.0 > 0 && self.without_gpus.0 < self.without_gpus.1 {
             left_out.push(format!(
@@ -193,7 +197,18 @@ impl Recorded {
             self.by_vc.retain(|vc, _| !jobless(vc));
             self.cluster = self.by_vc.values().flatten().chain(&self.of_no_vc).copied().collect();
         }
-        if self.cluster.is_empty() {
+        // What some VCs with jobs have besides is not known, so of how many there are in all nothing is.
+        let unrecorded: Vec<&str> =
+            named.into_iter().flatten().copied().filter(|vc| !self.by_vc.contains_key(*vc)).collect();
+        if !self.by_vc.is_empty() && self.is_by_vc && !unrecorded.is_empty() {
+            left_out.push(format!(
+                "**What {} {} is not recorded** ({}), so how many there are in all is not known.",
+                format::counted(unrecorded.len() as u64, "VC", "VCs"),
+                if unrecorded.len() == 1 { "has" } else { "have" },
+                format::names(&unrecorded, NAMED)
+            ));
+            self.cluster.clear();
+        } else if self.cluster.is_empty() {
             self.cluster = self.by_vc.values().flatten().copied().collect();
         }
         Totals {
