@@ -67,7 +67,7 @@ struct AtWork {
 }
 
 impl AtWork {
-    /// The second from which on enough of the allowed nodes have the GPUs for a gang, if only limits pass; nothing if they never have. It may not fit before. O(nodes), and O(running jobs + nodes × log nodes) once for a number of GPUs.
+    /// The second from which on enough of the allowed nodes have the GPUs for a gang, if only limits pass; nothing if they never have. It may not fit before. O(nodes), and O(running jobs + nodes) once for a number of GPUs.
     fn ready_s(&mut self, gang: Gang, allowed: &Mask) -> Option<i64> {
         let at = self.ready.iter().position(|(each, _)| *each == gang.each).unwrap_or_else(|| {
             self.ready.push((gang.each, self.left.ready(gang.each, &self.parts_by_end())));
