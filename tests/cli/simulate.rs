@@ -449,7 +449,9 @@ fn scenarios_may_have_nodes_of_their_own() {
     folder.file("two.toml", &NODE.replace("\"va\"", "\"vb\""));
     let (code, message) = refusal(&[&jobs, "--cluster", &one, "--compare", &compare]);
     assert!(
-        code != 0 && message.contains("a scenario on the nodes of ") && message.contains("two.toml names no VC of the trace"),
+        code != 0
+            && message.contains("a scenario on the nodes of ")
+            && message.contains("two.toml names no VC of the trace"),
         "{code} {message}"
     );
     folder.file("two.toml", &NODE.replace("nodes = 1", "nodes = 2"));

@@ -136,6 +136,9 @@ pub(super) fn learned_lanes(
     modelled(supply.lanes).into_iter().map(|lane| learned(&supply.lane(lane), start, policy, tick_ms, ticks)).collect()
 }
 
+/// What is learned: for which policy, from which tick on, and for how many.
+type Lesson = (CloudPolicy, usize, usize);
+
 /// What has been learned of each lane of a zone. Prices, work and changeover are nothing to it, so a plan that tries many of them learns once.
 #[derive(Debug)]
 pub(super) struct Lessons {
@@ -143,7 +146,7 @@ pub(super) struct Lessons {
     pub(super) supply: Supply,
     /// Length of its ticks, milliseconds.
     pub(super) tick_ms: i64,
-    kept: Mutex<BTreeMap<(CloudPolicy, usize, usize), Arc<Vec<Learned>>>>,
+    kept: Mutex<BTreeMap<Lesson, Arc<Vec<Learned>>>>,
 }
 
 impl Lessons {

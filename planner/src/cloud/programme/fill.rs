@@ -25,10 +25,10 @@ impl Leads {
     #[inline]
     fn of(&self, values: &Line) -> Line {
         let mut line = [0.0; 16];
-        for at in 0..AXIS {
+        for (at, value) in line.iter_mut().enumerate().take(AXIS) {
             let point = usize::from(self.point[at]);
             let (low, high) = (values[point & 15], values[(point + 1) & 15]);
-            line[at] = self.chance[at] * (low + (high - low) * self.part[at]);
+            *value = self.chance[at] * (low + (high - low) * self.part[at]);
         }
         line
     }
@@ -80,8 +80,8 @@ fn sum(a: &Line, b: &Line) -> Line {
 #[inline]
 fn each(of: impl Fn(usize) -> f32) -> Line {
     let mut line = [0.0; 16];
-    for at in 0..AXIS {
-        line[at] = of(at);
+    for (at, value) in line.iter_mut().enumerate().take(AXIS) {
+        *value = of(at);
     }
     line
 }
@@ -168,7 +168,8 @@ impl Programme {
         for work in 0..=self.works {
             let chances = (self.alive(work as f64) as f32, self.worked(work as f64, work.min(1) as f64) as f32);
             let mut waited = Led::default();
-            for spare in 0..=self.spares.min(self.most.saturating_sub(work)) {
+            let spares = self.spares.min(self.most.saturating_sub(work));
+            for (spare, below) in below.iter_mut().enumerate().take(spares + 1) {
                 // In the middle of the step, and of the one before it.
                 let hour = |middle: f64| onward.get(self.hour(work as f64 + middle, spare as f64));
                 let (Some([_, setup]), Some([before, _])) = (hour(-0.5), hour(0.5)) else { continue };
@@ -177,13 +178,13 @@ impl Programme {
                 } else {
                     Cell::default()
                 };
-                let asked = Asked { work, worked: &below[spare], waited: &waited, begun: &begun, setup };
+                let asked = Asked { work, worked: below, waited: &waited, begun: &begun, setup };
                 let cell = match work {
                     0 => self.least_begun(spare, chances.0, &asked),
                     _ => self.least(spare, chances, &asked),
                 };
                 waited = cell.led(before);
-                below[spare] = waited;
+                *below = waited;
                 self.set(work, spare, &cell);
             }
         }

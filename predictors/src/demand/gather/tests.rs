@@ -318,6 +318,7 @@ fn nodes_that_are_given_go_before_those_that_are_recorded() {
 /// 65 GPUs on 15 nodes of 13/3: the quotient is more than 15 by rounding alone.
 #[test]
 fn nodes_of_a_mean_size_hold_what_they_hold() {
-    assert!(65.0 / (13.0 / 3.0) > 15.0);
-    assert_eq!([65.0, 65.1, 0.0].map(|gpus| totals::nodes_of(gpus, 13.0 / 3.0)), [15.0, 16.0, 0.0]);
+    let each = 13.0 / 3.0;
+    assert_eq!((65.0_f64 / each).ceil(), 16.0);
+    assert_eq!([65.0, 65.1, 0.0].map(|gpus| totals::nodes_of(gpus, each)), [15.0, 16.0, 0.0]);
 }
