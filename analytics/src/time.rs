@@ -148,6 +148,12 @@ impl Zone {
         format_utc(utc_ms.saturating_add(self.offset_ms(utc_ms)))
     }
 
+    /// The same without seconds where these are none: `2017-10-03 08:00`.
+    pub fn show_short(&self, utc_ms: i64) -> String {
+        let shown = self.show(utc_ms);
+        shown.strip_suffix(":00").map_or_else(|| shown.clone(), str::to_owned)
+    }
+
     /// `2017-10-06T09:30:00-07:00`: RFC 3339 with the offset of the zone at that moment, `Z` in UTC.
     pub fn rfc3339(&self, utc_ms: i64) -> String {
         if self.name == "UTC" {

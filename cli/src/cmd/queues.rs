@@ -45,12 +45,12 @@ pub(crate) enum Emit {
 
 impl Emit {
     /// What it is called, and the files that are written for it.
-    fn files(self) -> (&'static str, &'static [&'static str]) {
+    fn files(self) -> (&'static str, Vec<&'static str>) {
         match self {
-            Self::Slurm => ("Slurm", &["slurm-partitions.conf", "slurm-qos.sh", "slurm-job-submit.lua", "slurm.patch"]),
-            Self::Kueue => ("Kueue", &["kueue.yaml", "kueue.patch"]),
-            Self::Kai => ("KAI", &["kai.yaml", "kai.patch"]),
-            Self::Volcano => ("Volcano", &["volcano.yaml", "volcano.patch"]),
+            Self::Slurm => ("Slurm", [&emit::SLURM_FILES[..], &["slurm.patch"]].concat()),
+            Self::Kueue => ("Kueue", vec![emit::KUEUE_FILE, "kueue.patch"]),
+            Self::Kai => ("KAI", vec![emit::KAI_FILE, "kai.patch"]),
+            Self::Volcano => ("Volcano", vec![emit::VOLCANO_FILE, "volcano.patch"]),
         }
     }
 }
@@ -247,7 +247,7 @@ fn emitted(asked: &PlanQueues, folder: &Path, answer: &QueuesAnswer, own: &[OwnF
         patches.into_iter().partition(|patch| patch.made > 0 || !patch.left.is_empty());
     let written: Vec<&str> =
         files.iter().chain(patches.iter().map(|patch| &patch.file)).map(|(name, _)| name.as_str()).collect();
-    let of_any = asked.emit.iter().flat_map(|who| who.files().1).copied().chain([emit::NOTES]);
+    let of_any = asked.emit.iter().flat_map(|who| who.files().1).chain([emit::NOTES]);
     let before: Vec<&str> = of_any.filter(|name| !written.contains(name) && folder.join(name).exists()).collect();
     patched(folder, files, patches, quiet)?;
     idle.iter().for_each(|patch| output::say(quiet, &format!("tracecast: {}", patch.told())));

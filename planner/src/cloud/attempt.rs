@@ -5,6 +5,9 @@
 //!
 //! O(programmes + optima). Worked number: 48 h of work in ticks of 195 s takes about a quarter of a second a window for three deadlines.
 
+use rayon::prelude::*;
+use tracecast_predictors::watch::{self, Watch};
+
 use super::job::{DeadlineJob, Holding, JobRun, Script};
 use super::lanes::{ride_lanes, ride_misled, ride_without_net};
 use super::lanes_optimum::{lanes_optimum, whole};
@@ -55,6 +58,20 @@ impl<'a> Told<'a> {
     pub(super) fn of(work: Option<&'a WorkDistribution>) -> Option<Self> {
         work.map(|work| Self { work, planned: true })
     }
+}
+
+/// Tries each of some windows by `of`, side by side and in their order; `watch` is told of each.
+///
+/// # Errors
+/// As `of`.
+pub(super) fn on_windows(
+    windows: &[Window],
+    watch: &dyn Watch,
+    of: impl Fn(&Window) -> Result<Vec<Attempt>> + Sync,
+) -> Result<Vec<Attempt>> {
+    watch.more(windows.len());
+    let all: Result<Vec<Vec<Attempt>>> = windows.par_iter().map(|window| watch::part(watch, || of(window))).collect();
+    Ok(all?.into_iter().flatten().collect())
 }
 
 /// Tries policies on a job that begins with a window, for each of `jobs`, which differ in their deadlines alone. `price` stands for their price ratio where it

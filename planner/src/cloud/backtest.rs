@@ -262,13 +262,12 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
     };
     let candidates = choices.iter().copied().filter(|policy| !missed(*policy));
     found.chosen = candidates.min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(CloudPolicy::OnDemand);
-    let windows: Vec<(&SpotSeries, Window)> =
-        tasks.iter().filter_map(|task| Some((*tried_on.get(task.at)?, task.window.clone()))).collect();
     found.uncertain = if together {
         let attempts: Vec<&[Attempt]> = tried.iter().map(|(_, attempts)| attempts.as_slice()).collect();
         UncertainWork::over_zones(&attempts, &jobs, request, found.chosen)
     } else {
-        UncertainWork::of(&windows, &jobs, request, found.chosen)?
+        let on = tasks.iter().filter_map(|task| Some((*tried_on.get(task.at)?, lessons.get(task.at)?, &task.window)));
+        UncertainWork::of(&on.collect::<Vec<_>>(), &jobs, request, found.chosen)?
     };
     Ok(found)
 }

@@ -10,15 +10,14 @@
 
 mod render;
 
-use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::format;
 use tracecast_analytics::trace::SourceRecord;
-use tracecast_predictors::watch::{self, Watch};
+use tracecast_predictors::watch::Watch;
 
 use super::answer::{Regions, moving, notes, taking};
-use super::attempt::{Attempt, Told, attempt};
+use super::attempt::{Attempt, Told, attempt, on_windows};
 use super::availability::SpotSeries;
 use super::backtest::TOGETHER;
 use super::checkpoint::CheckpointAdvice;
@@ -205,20 +204,16 @@ impl CloudPlanAnswer {
         for zone in tried_on {
             let zone_lessons = Lessons::new(zone.supply(request.need, request.elastic), zone.tick_ms);
             let told = Told::of(request.uncertain.as_ref());
-            let tried = |windows: &[Window]| -> Result<Vec<Attempt>> {
-                let one = |window: &Window| match &market {
+            let tried = |windows: &[Window]| {
+                on_windows(windows, watch, |window| match &market {
                     Some(market) => attempt_zones(market, window.ahead.start, jobs, request.uncertain.as_ref()),
                     None => {
                         let price = zone.price.as_ref();
                         attempt(&CloudPolicy::ALL, &zone_lessons, price, window, jobs, told)
                     }
-                };
-                let all: Result<Vec<Vec<Attempt>>> =
-                    windows.par_iter().map(|window| watch::part(watch, || one(window))).collect();
-                Ok(all?.into_iter().flatten().collect())
+                })
             };
             let [choose, report] = windows(zone, jobs, request.starts)?;
-            watch.more(choose.len() + report.len());
             let (choose, report) = (tried(&choose)?, tried(&report)?);
             for policy in policies.iter().copied() {
                 let shares = |of: &[Attempt]| -> Vec<f64> { of.iter().map(|attempt| attempt.share(policy)).collect() };
@@ -282,12 +277,14 @@ impl CloudPlanAnswer {
             watch,
         };
         let [_, reported_on] = &tried.windows;
-        let reported_on: Vec<(&SpotSeries, Window)> = reported_on.iter().map(|window| (on, window.clone())).collect();
         let uncertain = if market.is_some() {
             let attempts: Vec<&[Attempt]> = reported_over.iter().map(std::slice::from_ref).collect();
             UncertainWork::over_zones(&attempts, jobs, request, best.policy)
         } else {
-            UncertainWork::of(&reported_on, jobs, request, best.policy)?
+            let learned = tried.zone.into_iter();
+            let on: Vec<_> =
+                learned.flat_map(|(zone, all)| reported_on.iter().map(move |at| (zone, all, at))).collect();
+            UncertainWork::of(&on, jobs, request, best.policy)?
         };
         let as_said = CloudSensitivity::as_said(best.report_cost_ratio.value, best.report_misses, best.policy);
         let sensitivity = tried.cases(as_said)?;

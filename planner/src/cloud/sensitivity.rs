@@ -20,9 +20,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 use tracecast_analytics::time::MINUTE_MS;
-use tracecast_predictors::watch::{self, Watch};
+use tracecast_predictors::watch::Watch;
 
-use super::attempt::{Attempt, Told, attempt, misled_by};
+use super::attempt::{Attempt, Told, attempt, misled_by, on_windows};
 use super::availability::SpotSeries;
 use super::job::DeadlineJob;
 use super::market::Market;
@@ -168,26 +168,23 @@ impl Tried<'_> {
         windows: &[Window],
     ) -> Result<Vec<Attempt>> {
         let (request, ratio, jobs) = (self.request, self.job.price_ratio, [*job]);
-        let watch = self.watch;
-        watch.more(windows.len());
-        let all: Result<Vec<Vec<Attempt>>> = match (self.zone, &request.together) {
+        match (self.zone, &request.together) {
             (None, Some(together)) => {
                 let series: Vec<SpotSeries> = self.series.iter().map(|zone| repriced(zone, ratio, times)).collect();
                 let market = Market::of(&series, request.need, job.price_ratio, together.egress())?;
-                let of = |window: &Window| {
-                    let work = request.uncertain.as_ref();
+                let work = request.uncertain.as_ref();
+                on_windows(windows, self.watch, |window| {
                     attempt_zones_of(policies, &market, window.ahead.start, &jobs, work)
-                };
-                windows.par_iter().map(|window| watch::part(watch, || of(window))).collect()
+                })
             }
             (Some((zone, lessons)), _) => {
                 let (zone, told) = (repriced(zone, ratio, times), Told::of(request.uncertain.as_ref()));
-                let of = |window: &Window| attempt(policies, lessons, zone.price.as_ref(), window, &jobs, told);
-                windows.par_iter().map(|window| watch::part(watch, || of(window))).collect()
+                on_windows(windows, self.watch, |window| {
+                    attempt(policies, lessons, zone.price.as_ref(), window, &jobs, told)
+                })
             }
             (None, None) => Ok(Vec::new()),
-        };
-        Ok(all?.into_iter().flatten().collect())
+        }
     }
 
     /// With another price or changeover, of which the policy knows.

@@ -105,17 +105,15 @@ struct Came {
 
 /// A policy that is told so on a window.
 fn came(
-    (zone, window): (&SpotSeries, &Window),
-    request: &CloudRequest,
+    (zone, lessons, window): (&SpotSeries, &Lessons, &Window),
     work: &WorkDistribution,
     job: &DeadlineJob,
     policy: CloudPolicy,
 ) -> Result<[Came; 3]> {
-    let lessons = Lessons::new(zone.supply(request.need, false), zone.tick_ms);
     let price = zone.price.as_ref();
     let told = |planned: bool, policies: &[CloudPolicy]| -> Result<Attempt> {
         let told = Told { work, planned };
-        let found = attempt(policies, &lessons, price, window, &[*job], Some(told))?;
+        let found = attempt(policies, lessons, price, window, &[*job], Some(told))?;
         found.into_iter().next().ok_or_else(|| crate::error::Error::Defect("a window was not tried".to_owned()))
     };
     let [on_distribution, on_top] = [told(true, &[policy, CloudPolicy::Omniscient])?, told(false, &[policy])?];
@@ -127,7 +125,7 @@ fn came(
     let median = DeadlineJob { work_ms: work.quantile_ms(0.5), ..*job };
     let amounts = work.amounts();
     let works: Vec<i64> = amounts.iter().map(|(work_ms, _)| *work_ms).collect();
-    let runs = misled_by(&lessons, price, window, (&median, &works), policy);
+    let runs = misled_by(lessons, price, window, (&median, &works), policy);
     let weighed = |of: &dyn Fn(&MisledRun) -> f64| -> f64 {
         runs.iter().zip(&amounts).map(|(run, (_, chance))| chance * of(run)).sum()
     };
@@ -147,7 +145,7 @@ impl UncertainWork {
     /// # Errors
     /// If an optimum cannot be computed exactly.
     pub(super) fn of(
-        windows: &[(&SpotSeries, Window)],
+        windows: &[(&SpotSeries, &Lessons, &Window)],
         jobs: &[DeadlineJob],
         request: &CloudRequest,
         chosen: CloudPolicy,
@@ -156,8 +154,7 @@ impl UncertainWork {
         let policy = if chosen.phases().is_some() { chosen } else { CloudPolicy::SemiMarkov };
         let mut by_slack = Vec::with_capacity(jobs.len());
         for job in jobs {
-            let tried: Result<Vec<[Came; 3]>> =
-                windows.par_iter().map(|(zone, window)| came((zone, window), request, work, job, policy)).collect();
+            let tried: Result<Vec<[Came; 3]>> = windows.par_iter().map(|on| came(*on, work, job, policy)).collect();
             let tried = tried?;
             let plan = |at: usize, plans_on: PlansOn| {
                 let of = |figure: &dyn Fn(&Came) -> f64| -> Vec<f64> {
@@ -316,13 +313,15 @@ mod tests {
         };
         let jobs = request.jobs().unwrap();
         let window = Window { past: 0..10, ahead: 10..15 };
-        let found = came((&zone, &window), &request, &work, &jobs[0], CloudPolicy::Greedy).unwrap();
+        let lessons = Lessons::new(zone.supply(1, false), zone.tick_ms);
+        let on = (&zone, &lessons, &window);
+        let found = came(on, &work, &jobs[0], CloudPolicy::Greedy).unwrap();
         for of in found {
             assert!((of.share - 1.0).abs() < 1e-12 && of.over.abs() < 1e-12, "{of:?}");
         }
         assert_eq!(found.map(|of| of.missed), [0.0, 0.0, 0.5]);
         assert!(found[0].late_s.is_none() && found[2].late_s.is_some_and(|late| (late - 0.5 * 7200.0).abs() < 1e-9));
-        let all = UncertainWork::of(&[(&zone, window)], &jobs, &request, CloudPolicy::Greedy).unwrap().unwrap();
+        let all = UncertainWork::of(&[on], &jobs, &request, CloudPolicy::Greedy).unwrap().unwrap();
         assert_eq!((all.policy, all.by_slack.len(), all.by_slack[0].plans.len()), (CloudPolicy::SemiMarkov, 1, 3));
         assert!((all.mean_s - 3.0 * 3600.0).abs() < 1e-9 && all.beyond.abs() < 1e-12);
         let known = CloudRequest { uncertain: None, ..request };

@@ -19,7 +19,7 @@ use crate::sim::cluster::{Cluster, Pool};
 const EVER: (i64, i64) = (i64::MIN / 4, i64::MAX / 4);
 
 /// VCs that a trace's jobs, or else its counts, name.
-fn vcs_of(trace: &Trace) -> Vec<String> {
+fn vcs_named(trace: &Trace) -> Vec<String> {
     let of_jobs = trace.jobs.vc.iter().flatten().map(str::to_owned);
     let activity = &trace.activity;
     let of_counts = (0..activity.len()).filter(|row| activity.scope.get(*row) == Some("vc"));
@@ -63,7 +63,7 @@ fn mean_gpus(cluster: &Cluster, pools: &BTreeSet<u16>) -> f64 {
 /// # Errors
 /// If the file has none for them.
 pub(super) fn given(site: &Site, trace: &Trace) -> Result<GivenNodes> {
-    let known = vcs_of(trace);
+    let known = vcs_named(trace);
     site.fits(&known)?;
     let origin_ms = origin_ms(trace);
     let named = if known.is_empty() { vec!["all".to_owned()] } else { known.clone() };

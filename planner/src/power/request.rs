@@ -337,8 +337,7 @@ impl Pools {
     /// Ends where the record [thins out](Thinning), if jobs tell the demand and it does; if `whole`, it is only said.
     pub(super) fn without_tail(mut self, whole: bool, zone: &Zone) -> Self {
         let Some(tail) = Some(&self.pool).filter(|_| self.from_jobs).and_then(Thinning::of) else { return self };
-        let from = zone.show(tail.from_ms);
-        let from = from.strip_suffix(":00").unwrap_or(&from);
+        let from = zone.show_short(tail.from_ms);
         let seen = format!(
             "**The record thins out from {from} ({}) on**: in its last {} days {:.0} nodes are in use on average, after {:.0} on a usual day before. Jobs are likely to be missing there.",
             zone.name(),

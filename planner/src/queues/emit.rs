@@ -42,6 +42,15 @@ use crate::plan::slug::{is_taken, slug};
 /// The file that says for whom there is nothing to set, and why.
 pub const NOTES: &str = "NOTES.txt";
 
+/// The files for Slurm, as many of them as set something: partitions, limits of QOS, and what chooses them.
+pub const SLURM_FILES: [&str; 3] = ["slurm-partitions.conf", "slurm-qos.sh", "slurm-job-submit.lua"];
+/// The file for Kueue.
+pub const KUEUE_FILE: &str = "kueue.yaml";
+/// The file for KAI.
+pub const KAI_FILE: &str = "kai.yaml";
+/// The file for Volcano.
+pub const VOLCANO_FILE: &str = "volcano.yaml";
+
 /// How Kubernetes calls a GPU unless said otherwise.
 pub const GPU_RESOURCE: &str = "nvidia.com/gpu";
 

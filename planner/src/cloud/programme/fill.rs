@@ -7,16 +7,18 @@
 
 use super::{AXIS, IDLE, NEVER, ON_DEMAND, Onward, Programme, SPOT};
 
-/// A value for each point of belief; as many as index without a check.
-type Line = [f32; 16];
+/// Values of a line: a power of two, so that a place in it is taken without a check.
+const WIDTH: usize = 16;
+/// A value for each point of belief.
+type Line = [f32; WIDTH];
 /// What stands past the last point counts for nothing: no branch leads there.
-const _: () = assert!(AXIS < 16);
+const _: () = assert!(AXIS < WIDTH);
 
 /// The branches of all points of belief, one kind to another.
 #[derive(Debug, Clone, Copy, Default)]
 struct Leads {
     chance: Line,
-    point: [u8; 16],
+    point: [u8; WIDTH],
     part: Line,
 }
 
@@ -24,10 +26,10 @@ impl Leads {
     /// The expected of `values`, from every point.
     #[inline]
     fn of(&self, values: &Line) -> Line {
-        let mut line = [0.0; 16];
+        let mut line = [0.0; WIDTH];
         for (at, value) in line.iter_mut().enumerate().take(AXIS) {
             let point = usize::from(self.point[at]);
-            let (low, high) = (values[point & 15], values[(point + 1) & 15]);
+            let (low, high) = (values[point % WIDTH], values[(point + 1) % WIDTH]);
             *value = self.chance[at] * (low + (high - low) * self.part[at]);
         }
         line
@@ -79,7 +81,7 @@ fn sum(a: &Line, b: &Line) -> Line {
 
 #[inline]
 fn each(of: impl Fn(usize) -> f32) -> Line {
-    let mut line = [0.0; 16];
+    let mut line = [0.0; WIDTH];
     for (at, value) in line.iter_mut().enumerate().take(AXIS) {
         *value = of(at);
     }
@@ -145,7 +147,7 @@ impl Programme {
     fn cell(&self, work: usize, spare: usize) -> Cell {
         let line = |state: usize| {
             let place = self.place(work, spare, state);
-            let mut line = [0.0; 16];
+            let mut line = [0.0; WIDTH];
             line[..self.beliefs].copy_from_slice(&self.values[place..place + self.beliefs]);
             line
         };
@@ -196,7 +198,7 @@ impl Programme {
         let mut cell = Cell::default();
         for (kind, line) in cell.idle.iter_mut().enumerate() {
             let on_demand = if spare >= self.reserve { self.price_ratio * begins } else { NEVER };
-            *line = [on_demand; 16];
+            *line = [on_demand; WIDTH];
             if spare > self.reserve {
                 let waits = &asked.waited.idle[kind];
                 *line = each(|at| line[at].min(waits[at]));
@@ -229,20 +231,20 @@ impl Programme {
                     let begun = asked.setup.any(kind, &asked.begun.on_demand);
                     each(|at| price * whole as f32 * alive + begun[at])
                 }
-                _ => [NEVER; 16],
+                _ => [NEVER; WIDTH],
             };
             if bears {
                 idle = each(|at| idle[at].min(asked.waited.idle[kind][at]));
             }
             if kind == 1 {
-                let mut spot = [NEVER; 16];
+                let mut spot = [NEVER; WIDTH];
                 if spare >= self.setup + self.reserve.max(1) {
                     let begun = self.spot_begun(alive, worked, asked);
                     idle = each(|at| idle[at].min(begun[at]));
                 }
                 if spare >= self.reserve {
                     // What is lost with its work done costs nothing more.
-                    let late = if asked.work > 1 { asked.worked.lost } else { [0.0; 16] };
+                    let late = if asked.work > 1 { asked.worked.lost } else { [0.0; WIDTH] };
                     let (waited, kept) = (&asked.waited.lost, &asked.worked.kept);
                     let lost = if bears { each(|at| 0.5 * (late[at] + waited[at])) } else { late };
                     spot = each(|at| worked + lost[at] + kept[at]);

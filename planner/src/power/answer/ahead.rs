@@ -21,8 +21,7 @@ fn because(now: &Decision) -> String {
 /// `2024-03-31 18:00` of `2024-03-31T16:00:00Z` and two hours east: what the clocks of the cluster show, as everywhere in a report.
 pub(in crate::power) fn moment(at: &str, zone: &Zone) -> String {
     let Some(at_ms) = parse_with_offset(at) else { return at.to_owned() };
-    let shown = zone.show(at_ms);
-    shown.strip_suffix(":00").map_or_else(|| shown.clone(), str::to_owned)
+    zone.show_short(at_ms)
 }
 
 impl PowerAnswer {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::super::answer::QueuesAnswer;
 use super::super::share::Sharing;
-use super::{about, named, shared, steps};
+use super::{KAI_FILE, about, named, shared, steps};
 use crate::error::Result;
 use crate::plan::Emitted;
 use crate::yaml::stream;
@@ -48,10 +48,10 @@ fn queue(name: &str, parent: Option<&str>, (quota, limit): (f64, Option<f64>), r
 /// # Errors
 /// If a VC has no name that Kubernetes takes.
 pub fn kai(answer: &QueuesAnswer) -> Result<Vec<Emitted>> {
-    let file = |content: String| Ok(vec![("kai.yaml".to_owned(), content)]);
+    let file = |content: String| Ok(vec![(KAI_FILE.to_owned(), content)]);
     let Some(sharing) = shared(answer) else { return Ok(Vec::new()) };
     let all: f64 = answer.vcs.iter().map(|vc| vc.own_gpus.floor()).sum();
-    let steps = steps("kai.yaml", "queues.scheduling.run.ai");
+    let steps = steps(KAI_FILE, "queues.scheduling.run.ai");
     let what = format!("{}\n{steps}\n{PODS}", about(answer).join("\n"));
     let mut documents = vec![(what, queue(PARENT, None, (all, None), None))];
     if sharing == Sharing::OnePool {

@@ -13,7 +13,7 @@ use tracecast_analytics::report::format;
 
 use super::super::answer::QueuesAnswer;
 use super::super::share::Sharing;
-use super::{about, named, shared, steps, unnamed};
+use super::{KUEUE_FILE, about, named, shared, steps, unnamed};
 use crate::error::Result;
 use crate::plan::Emitted;
 use crate::plan::slug::slug;
@@ -35,7 +35,7 @@ pub fn kueue(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>> 
 /// # Errors
 /// As [`kueue`].
 pub(in super::super) fn lending(answer: &QueuesAnswer, gpu_resource: &str, lends: Option<f64>) -> Result<Vec<Emitted>> {
-    let file = |content: String| Ok(vec![("kueue.yaml".to_owned(), content)]);
+    let file = |content: String| Ok(vec![(KUEUE_FILE.to_owned(), content)]);
     let Some(sharing) = shared(answer) else { return Ok(Vec::new()) };
     // Names of the kinds of nodes, and their GPUs in all.
     let mut flavors: BTreeMap<String, (Option<&str>, f64)> = BTreeMap::new();
@@ -59,7 +59,7 @@ pub(in super::super) fn lending(answer: &QueuesAnswer, gpu_resource: &str, lends
             Some(_) => "Nodes of one kind: check that your nodes have this label.",
             None => "All nodes: the trace names no GPU type, so add nodeLabels if you have several.",
         };
-        let steps = steps("kueue.yaml", "clusterqueues.kueue.x-k8s.io,resourceflavors.kueue.x-k8s.io");
+        let steps = steps(KUEUE_FILE, "clusterqueues.kueue.x-k8s.io,resourceflavors.kueue.x-k8s.io");
         let said: Vec<String> = about(answer).into_iter().chain(admitted(answer)).collect();
         let what = format!("{}\n{steps}\n{labels}", said.join("\n"));
         documents.push((

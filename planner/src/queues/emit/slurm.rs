@@ -13,7 +13,7 @@ use tracecast_analytics::time::DAY_MS;
 use super::super::answer::{QueuesAnswer, SHORT_SUFFIX, VcPlan};
 use super::super::setup::QueueChange;
 use super::super::share::Sharing;
-use super::{comments, named, shared, unnamed};
+use super::{SLURM_FILES, comments, named, shared, unnamed};
 use crate::error::Result;
 use crate::plan::Emitted;
 use crate::sim::{Order, Scan, Weights};
@@ -127,7 +127,7 @@ pub fn slurm(answer: &QueuesAnswer, nodes: &str) -> Result<Vec<Emitted>> {
             let mut qos = format!("#!/bin/sh\n{partitions}");
             let mut lua = comments("--", answer);
             borrowing(answer, nodes, sharing.reclaims(), (&mut partitions, &mut qos, &mut lua))?;
-            others = vec![("slurm-qos.sh".to_owned(), qos), ("slurm-job-submit.lua".to_owned(), lua)];
+            others = vec![qos, lua];
         }
     }
     if backfill {
@@ -141,7 +141,8 @@ pub fn slurm(answer: &QueuesAnswer, nodes: &str) -> Result<Vec<Emitted>> {
         );
         keys.iter().for_each(|(key, value)| partitions.push_str(&format!("{key}={value}\n")));
     }
-    Ok(std::iter::once(("slurm-partitions.conf".to_owned(), partitions)).chain(others).collect())
+    let texts = std::iter::once(partitions).chain(others);
+    Ok(SLURM_FILES.into_iter().map(str::to_owned).zip(texts).collect())
 }
 
 fn borrowing(

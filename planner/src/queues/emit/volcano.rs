@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::super::answer::QueuesAnswer;
 use super::super::share::Sharing;
-use super::{about, named, shared, steps};
+use super::{VOLCANO_FILE, about, named, shared, steps};
 use crate::error::Result;
 use crate::plan::Emitted;
 use crate::yaml::stream;
@@ -37,9 +37,9 @@ fn queue(name: &str, gpu_resource: &str, (own, most): (f64, Option<f64>), reclai
 /// # Errors
 /// If a VC has no name that Kubernetes takes.
 pub fn volcano(answer: &QueuesAnswer, gpu_resource: &str) -> Result<Vec<Emitted>> {
-    let file = |content: String| Ok(vec![("volcano.yaml".to_owned(), content)]);
+    let file = |content: String| Ok(vec![(VOLCANO_FILE.to_owned(), content)]);
     let Some(sharing) = shared(answer) else { return Ok(Vec::new()) };
-    let steps = steps("volcano.yaml", "queues.scheduling.volcano.sh");
+    let steps = steps(VOLCANO_FILE, "queues.scheduling.volcano.sh");
     let first = format!("{}\n{steps}\n{PLUGIN}\n", about(answer).join("\n"));
     if sharing == Sharing::OnePool {
         let all: f64 = answer.vcs.iter().map(|vc| vc.own_gpus.floor()).sum();

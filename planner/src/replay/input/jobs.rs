@@ -147,8 +147,8 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     let wanted = if resource == Resource::Gpus { wanted } else { Hosts::Ignored };
     let known_vcs = vcs_of(trace);
     // Under quotas the VCs of jobs are queues, and a file of nodes may name others. One VC takes jobs that name none, however few others name one.
-    let some_unnamed = (0..trace.jobs.len()).any(|row| trace.jobs.vc.get(row).is_none());
-    let takes_them = |site: &Site| some_unnamed && site.names(&[]).len() == 1;
+    let some_unnamed = || (0..trace.jobs.len()).any(|row| trace.jobs.vc.get(row).is_none());
+    let takes_them = |site: &Site| site.names(&[]).len() == 1 && some_unnamed();
     let names_vcs = options.quotas.is_none() && trace.jobs.vc.distinct() > 0;
     if let Some(site) = site.filter(|site| names_vcs && !takes_them(site)) {
         site.fits(&known_vcs)?;
@@ -156,7 +156,7 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     let mut names = site.map_or_else(|| known_vcs.clone(), |site| site.names(&known_vcs));
     // Where all VCs share everything, a job of none competes like any other.
     let shared = resource != Resource::Gpus && site.is_none() && names.len() > 1;
-    if shared && some_unnamed {
+    if shared && some_unnamed() {
         names.push(NO_VC.to_owned());
     }
     // VCs with nodes, and VCs that jobs may be of: under quotas of queues not the same.

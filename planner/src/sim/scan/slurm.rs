@@ -70,7 +70,9 @@ impl AtWork {
     /// The second from which on enough of the allowed nodes have the GPUs for a gang, if only limits pass; nothing if they never have. It may not fit before. O(nodes), and O(running jobs + nodes) once for a number of GPUs.
     fn ready_s(&mut self, gang: Gang, allowed: &Mask) -> Option<i64> {
         let at = self.ready.iter().position(|(each, _)| *each == gang.each).unwrap_or_else(|| {
-            self.ready.push((gang.each, self.left.ready(gang.each, &self.parts_by_end())));
+            let parts_of = |holder| parts_of(&self.parts, holder).iter().map(|part| (holder.end_s, *part));
+            let ready = self.left.ready(gang.each, self.holders.iter().flat_map(parts_of));
+            self.ready.push((gang.each, ready));
             self.ready.len() - 1
         });
         let mut missing = gang.nodes;
@@ -84,16 +86,11 @@ impl AtWork {
         }
         None
     }
+}
 
-    /// What is given back, and when, in order.
-    fn parts_by_end(&self) -> Vec<(i64, Part)> {
-        let mut given = Vec::with_capacity(self.parts.len());
-        for holder in &self.holders {
-            let parts = self.parts.get(holder.parts.clone()).unwrap_or_default();
-            given.extend(parts.iter().map(|part| (holder.end_s, *part)));
-        }
-        given
-    }
+/// What a running job holds, of all parts.
+fn parts_of<'p>(parts: &'p [Part], holder: &Holder) -> &'p [Part] {
+    parts.get(holder.parts.clone()).unwrap_or_default()
 }
 
 /// A cycle.
@@ -344,7 +341,7 @@ impl Run<'_> {
         }
         let AtWork { holders, parts, left: before, scratch: left, .. } = at_work.as_mut();
         left.become_as(before);
-        let parts_of = |holder: &Holder| parts.get(holder.parts.clone()).unwrap_or_default();
+        let parts_of = |holder: &Holder| parts_of(parts, holder);
         let gone = |holder: &&Holder| stops.contains(&holder.job);
         if !stops.is_empty() {
             for holder in holders.iter().filter(gone) {

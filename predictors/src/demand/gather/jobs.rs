@@ -17,7 +17,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::Zone;
 
-use super::totals::{GivenNodes, Totals, nodes_of};
+use super::totals::{GivenNodes, NAMED, Totals, nodes_of};
 use super::{GPUS_PER_NODE, GatherOptions, Gathered, POOL, Series, Unit, check_vcs, most_so_far};
 use crate::error::{Error, Result};
 
@@ -182,7 +182,7 @@ fn elsewhere(facts: &JobFacts<'_>, given: &GivenNodes) -> Option<String> {
             format::counted(gpu_jobs.count() as u64, "job with GPUs", "jobs with GPUs"),
             share.map_or_else(String::new, |share| format!(", with {} of the GPU time", format::percent(share))),
             given.of,
-            format::names(&names, 5)
+            format::names(&names, NAMED)
         )
     })
 }

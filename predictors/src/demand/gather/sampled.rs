@@ -11,7 +11,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::Zone;
 
-use super::totals::nodes_of;
+use super::totals::{NAMED, nodes_of};
 use super::{GPUS_PER_NODE, GatherOptions, Gathered, POOL, Series, Unit, check_vcs, most_so_far};
 use crate::error::{Error, Result};
 
@@ -70,7 +70,7 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
             elsewhere.len(),
             found.vcs.len(),
             given.of,
-            format::names(&elsewhere, 5)
+            format::names(&elsewhere, NAMED)
         ));
     }
     if !options.vcs.is_empty() || !elsewhere.is_empty() {

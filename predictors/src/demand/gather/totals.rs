@@ -18,7 +18,7 @@ use tracecast_analytics::schema::Table as _;
 use super::Unit;
 
 /// VCs that a note names.
-const NAMED: usize = 5;
+pub(super) const NAMED: usize = 5;
 
 /// Nodes of a cluster that a caller describes, which go before what the trace records: (from, to, nodes) with times in milliseconds since the epoch.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -33,11 +33,7 @@ impl Mask {
 
 /// How many nodes are in some words.
 fn count(words: &[u64]) -> usize {
-    let mut count = 0;
-    for word in words {
-        count += word.count_ones() as usize;
-    }
-    count
+    words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
 /// What is kept, by seconds.
@@ -83,11 +79,7 @@ impl Kept {
 
     /// Whether a node that a step keeps is kept no more from the next one on.
     fn releases(&self, at: usize) -> bool {
-        let mut is_released = false;
-        for (now, then) in self.step(at).iter().zip(self.step(at + 1)) {
-            is_released |= now & !then != 0;
-        }
-        is_released
+        self.step(at).iter().zip(self.step(at + 1)).any(|(now, then)| now & !then != 0)
     }
 
     /// The first step after one that begins with a release.

@@ -128,7 +128,7 @@ impl Left {
     }
 
     /// The nodes that have so many free GPUs once parts are given back, in this order, and the second from which on, rising: from ever on for those that have them.
-    pub(super) fn ready(&self, gpus: u32, given: &[(i64, Part)]) -> Vec<(i64, u32)> {
+    pub(super) fn ready(&self, gpus: u32, given: impl Iterator<Item = (i64, Part)>) -> Vec<(i64, u32)> {
         let mut free = self.free.clone();
         let has = |free: &[u8], node: u32| u32::from(free[node as usize]) >= gpus;
         let mut ready: Vec<(i64, u32)> =
@@ -137,7 +137,7 @@ impl Left {
             let before = has(&free, part.node);
             free[part.node as usize] += part.gpus as u8;
             if !before && has(&free, part.node) {
-                ready.push((*end_s, part.node));
+                ready.push((end_s, part.node));
             }
         }
         ready
