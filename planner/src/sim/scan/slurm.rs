@@ -4,7 +4,7 @@
 //!
 //! * Times are whole seconds since the Unix epoch; a reservation begins and ends on whole minutes (`bf_resolution`, 60 s), and holds
 //!   *whole nodes*: no job whose time limit reaches into it may use any GPU of them.
-//! * The earliest start of a job is looked for by taking running jobs away in order of their limits, in steps of 30 s that double.
+//! * The earliest start of a job is looked for by taking running jobs away in order of their limits, in steps of 30 s that double: see the module `at_work`.
 //! * A job goes to the run of neighbouring nodes that just suffices: of those with enough nodes the one with the fewest free processors, of equals the first. A job of one node goes to the node of
 //!   that run with the fewest. Where no run suffices, that with the most comes first. A job of *n* GPUs asks for *k* nodes with ⌈n/k⌉ each, k as it says or as few as have its GPUs.
 //! * Processors are those that fitting nodes have left, in whole cores, if all nodes of the pool have a number of them (section *Processors and memory* of [`crate::sim`]). Else each node has many, and each job takes one: the run of fewest nodes, then that with most jobs.
@@ -23,11 +23,12 @@
 //! Worked number: at 09:00:10 a job with a limit of 2 min that must wait for one whose limit ends at 09:01:05 is promised 09:01:05, and its
 //! nodes are kept from 09:01:00 to 09:03:00.
 
+mod at_work;
 mod kept;
 mod left;
+mod ready;
 mod tree;
 
-use std::ops::Range;
 use std::rc::Rc;
 
 use crate::error::Result;
@@ -37,61 +38,14 @@ use crate::sim::policy::Scan;
 use crate::sim::schedule::Piece;
 use crate::sim::workload::Shape;
 
+use at_work::AtWork;
 use kept::{Kept, Mask};
 use left::{Gang, Left, Part, Room};
 
 /// `bf_resolution`, seconds.
 const RESOLUTION_S: i64 = 60;
-/// First step in which running jobs are taken away, seconds.
-const STEP_S: i64 = 30;
 /// Attempts at one job in one decision.
 const ATTEMPTS: usize = 400;
-
-/// A running job: the end of its limit in whole seconds, its index, and where in [`AtWork::parts`] what it holds stands (nothing in another pool).
-#[derive(Debug, PartialEq, Eq)]
-struct Holder {
-    end_s: i64,
-    job: u32,
-    parts: Range<usize>,
-}
-
-/// Running jobs by the end of their limits, and what they leave of the nodes.
-struct AtWork {
-    holders: Vec<Holder>,
-    parts: Vec<Part>,
-    left: Left,
-    /// Room to take jobs away in.
-    scratch: Left,
-    /// For numbers of GPUs that were asked for, the nodes that have so many once the limits of what runs have passed, and the second from which on, rising; from ever on, if they have them now.
-    ready: Vec<(u32, Vec<(i64, u32)>)>,
-}
-
-impl AtWork {
-    /// The second from which on enough of the allowed nodes have the GPUs for a gang, if only limits pass; nothing if they never have. It may not fit before. O(nodes), and O(running jobs + nodes) once for a number of GPUs.
-    fn ready_s(&mut self, gang: Gang, allowed: &Mask) -> Option<i64> {
-        let at = self.ready.iter().position(|(each, _)| *each == gang.each).unwrap_or_else(|| {
-            let parts_of = |holder| parts_of(&self.parts, holder).iter().map(|part| (holder.end_s, *part));
-            let ready = self.left.ready(gang.each, self.holders.iter().flat_map(parts_of));
-            self.ready.push((gang.each, ready));
-            self.ready.len() - 1
-        });
-        let mut missing = gang.nodes;
-        for (ready_s, node) in &self.ready.get(at)?.1 {
-            if allowed.contains(*node) {
-                missing -= 1;
-                if missing == 0 {
-                    return Some(*ready_s);
-                }
-            }
-        }
-        None
-    }
-}
-
-/// What a running job holds, of all parts.
-fn parts_of<'p>(parts: &'p [Part], holder: &Holder) -> &'p [Part] {
-    parts.get(holder.parts.clone()).unwrap_or_default()
-}
 
 /// A cycle.
 pub(in crate::sim) struct Walk {
@@ -105,6 +59,8 @@ pub(in crate::sim) struct Walk {
     at_work: Option<Box<AtWork>>,
     /// Nodes in service of each GPU type that was asked for.
     serving: Vec<(Option<u16>, Rc<Mask>)>,
+    /// Room for the nodes that a job may take, and for those that it would.
+    masks: (Mask, Mask),
     /// Whether a job was stopped.
     pub(super) stopped: bool,
 }
@@ -131,6 +87,7 @@ impl Run<'_> {
             kept: Kept::new(self.nodes.len(), now_s, end_s),
             at_work: None,
             serving: Vec::new(),
+            masks: (Mask::default(), Mask::default()),
             stopped: false,
         }
     }
@@ -183,19 +140,15 @@ impl Run<'_> {
     /// O(running jobs + nodes).
     fn at_work(&self) -> Box<AtWork> {
         let second = |ms: i64| self.workload.origin_ms.saturating_add(ms).div_euclid(1000);
-        let mut parts = Vec::with_capacity(self.expected.len());
-        let mut holders = Vec::with_capacity(self.expected.len());
+        let mut at_work = AtWork::new(Left::of(&self.nodes), self.expected.len());
         for (end_ms, segment) in &self.expected {
             let segment = &self.schedule.segments[*segment as usize];
-            let first = parts.len();
-            parts.extend(self.schedule.pieces_of(segment).iter().map(|piece| Part::of(&self.nodes, piece)));
-            holders.push(Holder { end_s: second(*end_ms), job: segment.job, parts: first..parts.len() });
+            let parts = self.schedule.pieces_of(segment).iter().map(|piece| Part::of(&self.nodes, piece));
+            at_work.push(second(*end_ms), segment.job, parts);
         }
-        let elsewhere = self.expected_elsewhere();
-        holders.extend(elsewhere.map(|(end_ms, job)| Holder { end_s: second(end_ms), job, parts: 0..0 }));
-        holders.sort_by_key(|holder| (holder.end_s, holder.job));
-        let left = Left::of(&self.nodes);
-        Box::new(AtWork { holders, parts, scratch: left.clone(), left, ready: Vec::new() })
+        self.expected_elsewhere().for_each(|(end_ms, job)| at_work.push(second(end_ms), job, []));
+        at_work.sort();
+        Box::new(at_work)
     }
 
     /// Nodes in service that have what a shape asks for.
@@ -227,6 +180,13 @@ impl Run<'_> {
 
     /// The nodes on which a job starts now; otherwise whole nodes are kept for it, if it will ever fit.
     fn plan(&self, job: u32, walk: &mut Walk) -> Turn {
+        let mut masks = std::mem::take(&mut walk.masks);
+        let turn = self.plan_with(job, walk, &mut masks);
+        walk.masks = masks;
+        turn
+    }
+
+    fn plan_with(&self, job: u32, walk: &mut Walk, (allowed, taken): &mut (Mask, Mask)) -> Turn {
         let now_s = walk.now_s;
         let candidates = self.dismissable(job);
         let shape = self.shape(job);
@@ -235,15 +195,13 @@ impl Run<'_> {
         let limit_s = self.expected_ms(job).saturating_add(999) / 1000;
         let serving = self.serving(walk, shape);
         let mut from_s = now_s;
-        let mut allowed = Mask::default();
         let mut attempts = ATTEMPTS;
         while attempts > 0 {
-            let spared = walk.kept.spared_from(&serving, (from_s, limit_s), gang.nodes, &mut attempts, &mut allowed);
-            let Some(spared_s) = spared else { return Turn::Wait };
+            let spared = walk.kept.spared_from(&serving, (from_s, limit_s), gang.nodes, &mut attempts, allowed);
+            let Some((spared_s, later_s)) = spared else { return Turn::Wait };
             from_s = spared_s;
             attempts -= 1;
-            let later_s = walk.kept.next_release(from_s);
-            let found = self.earliest(gang, &allowed, walk, &candidates, later_s);
+            let found = self.earliest(gang, allowed, walk, &candidates, later_s);
             let Some((at_s, nodes)) = found else {
                 let Some(later_s) = later_s else { return Turn::Wait };
                 from_s = later_s;
@@ -255,17 +213,18 @@ impl Run<'_> {
                 if fits {
                     return Turn::Start(nodes);
                 }
-                let Some((nodes, victims)) = self.stops(gang, &allowed, candidates) else { return Turn::Wait };
+                let Some((nodes, victims)) = self.stops(gang, allowed, candidates) else { return Turn::Wait };
                 let (begin_s, end_s) = whole_minutes(now_s, limit_s);
-                walk.kept.keep(&Mask::of_nodes(self.nodes.len(), nodes), begin_s, end_s);
+                taken.become_nodes(self.nodes.len(), nodes);
+                walk.kept.keep(taken, begin_s, end_s);
                 return Turn::Stop(victims);
             }
-            let nodes = Mask::of_nodes(self.nodes.len(), nodes);
+            taken.become_nodes(self.nodes.len(), nodes);
             let (begin_s, end_s) = whole_minutes(at_s, limit_s);
             if walk.kept.is_beyond(begin_s) {
                 return Turn::Wait;
             }
-            if walk.kept.meets(&nodes, begin_s, end_s) {
+            if walk.kept.meets(taken, begin_s, end_s) {
                 from_s = if from_s == at_s { at_s + RESOLUTION_S } else { at_s };
                 continue;
             }
@@ -273,7 +232,7 @@ impl Run<'_> {
                 walk.over = true;
                 return Turn::Wait;
             }
-            walk.kept.keep(&nodes, begin_s, end_s);
+            walk.kept.keep(taken, begin_s, end_s);
             return Turn::Wait;
         }
         Turn::Wait
@@ -329,58 +288,19 @@ impl Run<'_> {
         stops: &[u32],
         until_s: Option<i64>,
     ) -> Option<(i64, Vec<u32>)> {
-        let (now_s, nodes) = (walk.now_s, &self.nodes);
-        if let Some(found) = nodes.choose(nodes, gang, allowed) {
-            return Some((now_s, found));
+        let nodes = &self.nodes;
+        if walk.at_work.is_none() || !stops.is_empty() {
+            if let Some(found) = nodes.choose(nodes, gang, allowed) {
+                return Some((walk.now_s, found));
+            }
         }
         let at_work = walk.at_work.get_or_insert_with(|| self.at_work());
-        // Nothing is chosen before, and nothing found if that is too late.
-        let ready_s = if stops.is_empty() { at_work.ready_s(gang, allowed)? } else { i64::MIN };
-        if until_s.is_some_and(|until_s| ready_s > until_s) {
-            return None;
-        }
-        let AtWork { holders, parts, left: before, scratch: left, .. } = at_work.as_mut();
-        left.become_as(before);
-        let parts_of = |holder: &Holder| parts_of(parts, holder);
-        let gone = |holder: &&Holder| stops.contains(&holder.job);
-        if !stops.is_empty() {
-            for holder in holders.iter().filter(gone) {
-                parts_of(holder).iter().for_each(|part| left.give(*part));
-            }
-            if let Some(found) = left.choose(nodes, gang, allowed) {
-                return Some((now_s, found));
-            }
-        }
-        let mut rest = holders.iter().filter(|holder| !gone(holder)).peekable();
-        let (mut step_s, mut edge_s) = (STEP_S, None);
-        while rest.peek().is_some() {
-            let mut last_s = None;
-            while let Some(holder) = rest.next() {
-                let parts = parts_of(holder);
-                if !parts.iter().any(|part| allowed.contains(part.node)) {
-                    continue;
-                }
-                if until_s.is_some_and(|until_s| holder.end_s > until_s) {
-                    return None;
-                }
-                let edge_s = *edge_s.get_or_insert(holder.end_s + step_s - holder.end_s.rem_euclid(step_s));
-                parts.iter().for_each(|part| left.give(*part));
-                last_s = Some(holder.end_s);
-                if rest.peek().is_none_or(|next| next.end_s > edge_s + step_s) {
-                    break;
-                }
-            }
-            let last_s = last_s?;
-            let found = if last_s >= ready_s { left.choose(nodes, gang, allowed) } else { None };
-            if let Some(found) = found {
-                return Some((last_s.max(now_s + 1), found));
-            }
-            step_s *= 2;
-            while rest.peek().is_some_and(|next| next.end_s > edge_s.unwrap_or(0) + step_s) {
-                step_s *= 2;
-            }
-        }
-        None
+        let (end_s, found) = if stops.is_empty() {
+            at_work.earliest(nodes, gang, allowed, until_s)
+        } else {
+            at_work.without(stops).earliest(nodes, gang, allowed, until_s)
+        }?;
+        Some((end_s.map_or(walk.now_s, |end_s| end_s.max(walk.now_s + 1)), found))
     }
 }
 

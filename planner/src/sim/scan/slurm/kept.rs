@@ -16,9 +16,16 @@ impl Mask {
 
     /// These nodes of `count`.
     pub(super) fn of_nodes(count: u32, nodes: impl IntoIterator<Item = u32>) -> Self {
-        let mut mask = Self(vec![0; count.div_ceil(64) as usize]);
-        nodes.into_iter().for_each(|node| mask.0[node as usize / 64] |= 1 << (node % 64));
+        let mut mask = Self::default();
+        mask.become_nodes(count, nodes);
         mask
+    }
+
+    /// These nodes of `count`, and no others, without new memory.
+    pub(super) fn become_nodes(&mut self, count: u32, nodes: impl IntoIterator<Item = u32>) {
+        self.0.clear();
+        self.0.resize(count.div_ceil(64) as usize, 0);
+        nodes.into_iter().for_each(|node| self.0[node as usize / 64] |= 1 << (node % 64));
     }
 
     pub(super) fn contains(&self, node: u32) -> bool {
@@ -36,6 +43,15 @@ fn count(words: &[u64]) -> usize {
     words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
+/// How a step follows the one before.
+#[derive(Debug, Clone, Copy, Default)]
+struct Edge {
+    /// It keeps the same nodes.
+    same: bool,
+    /// A node that was kept is kept no more.
+    releases: bool,
+}
+
 /// What is kept, by seconds.
 #[derive(Debug)]
 pub(super) struct Kept {
@@ -44,6 +60,8 @@ pub(super) struct Kept {
     /// Which nodes each step keeps, `words` of them one after the other.
     nodes: Vec<u64>,
     words: usize,
+    /// How each step follows the one before; the first, none.
+    edges: Vec<Edge>,
     /// Rows of Slurm's table that are taken: the steps that were ever made, as no row is used again.
     rows: u32,
     /// The seconds that the table is of, until before its end. It has no row that begins later.
@@ -55,7 +73,15 @@ impl Kept {
     /// Nothing, of `count` nodes, in a table from `now_s` until `end_s`.
     pub(super) fn new(count: u32, now_s: i64, end_s: i64) -> Self {
         let words = count.div_ceil(64) as usize;
-        Self { steps: vec![i64::MIN], nodes: vec![0; words], words, rows: 1, now_s, end_s }
+        Self {
+            steps: vec![i64::MIN],
+            nodes: vec![0; words],
+            words,
+            edges: vec![Edge::default()],
+            rows: 1,
+            now_s,
+            end_s,
+        }
     }
 
     /// Whether the table ends before what begins at this second.
@@ -77,34 +103,45 @@ impl Kept {
         self.steps.partition_point(|from_s| *from_s <= at_s).saturating_sub(1)
     }
 
-    /// Whether a node that a step keeps is kept no more from the next one on.
-    fn releases(&self, at: usize) -> bool {
-        self.step(at).iter().zip(self.step(at + 1)).any(|(now, then)| now & !then != 0)
+    /// How a step follows the one before, anew.
+    fn follow(&mut self, at: usize) {
+        let (mut same, mut releases) = (true, false);
+        for (before, now) in self.step(at - 1).iter().zip(self.step(at)) {
+            same &= before == now;
+            releases |= before & !now != 0;
+        }
+        self.edges[at] = Edge { same, releases };
     }
 
     /// The first step after one that begins with a release.
     fn release_after(&self, at: usize) -> Option<usize> {
-        (at..self.steps.len() - 1).find(|at| self.releases(*at)).map(|at| at + 1)
+        self.edges[at + 1..].iter().position(|edge| edge.releases).map(|more| at + 1 + more)
     }
 
-    /// Of `nodes` those that are not kept at any second from `from_s` to `until_s`, this included; into `spared`, as this is asked again and again. If they are fewer than `least`, a step from
+    /// Of `nodes` those that are not kept from a step on until `until_s`, this included; into `spared`, as this is asked again and again. If they are fewer than `least`, a step from
     /// which on, to `until_s`, too many are kept already.
-    fn spares(&self, nodes: &Mask, (from_s, until_s): (i64, i64), least: usize, spared: &mut Mask) -> Option<usize> {
+    fn spares(&self, nodes: &Mask, first: usize, until_s: i64, least: usize, spared: &mut Mask) -> Option<usize> {
         spared.0.clone_from(&nodes.0);
-        let first = self.step_of(from_s);
+        let last = self.step_of(until_s).max(first);
+        if count(&spared.0) < least {
+            return Some(last);
+        }
         // From the last second back, so that what is too much at the end of the time is known to be so for later beginnings.
-        for at in (first..=self.step_of(until_s).max(first)).rev() {
+        for at in (first..=last).rev() {
+            let mut met = 0;
             for (mine, theirs) in spared.0.iter_mut().zip(self.step(at)) {
+                met |= *mine & theirs;
                 *mine &= !theirs;
             }
-            if count(&spared.0) < least {
+            // Neighbouring steps keep much the same, so mostly nothing is met.
+            if met != 0 && count(&spared.0) < least {
                 return Some(at);
             }
         }
         None
     }
 
-    /// The first of `from_s` and the releases after it from which on at least `least` of `nodes` are not kept for `for_s`, the last second included; these are then in `spared`. Each that is not takes one of
+    /// The first of `from_s` and the releases after it from which on at least `least` of `nodes` are not kept for `for_s`, the last second included, and the release after it; these nodes are then in `spared`. Each that is not takes one of
     /// `attempts`; nothing once none is left. O(steps × nodes / 64) but for steps that are in the time after several releases.
     pub(super) fn spared_from(
         &self,
@@ -113,13 +150,13 @@ impl Kept {
         least: usize,
         attempts: &mut usize,
         spared: &mut Mask,
-    ) -> Option<i64> {
+    ) -> Option<(i64, Option<i64>)> {
+        let mut at = self.step_of(from_s);
         while *attempts > 0 {
-            let Some(too_much) = self.spares(nodes, (from_s, from_s.saturating_add(for_s)), least, spared) else {
-                return Some(from_s);
+            let Some(too_much) = self.spares(nodes, at, from_s.saturating_add(for_s), least, spared) else {
+                return Some((from_s, self.release_after(at).map(|at| self.steps[at])));
             };
             // A time that begins before the end of that step has it and all that came after it.
-            let mut at = self.step_of(from_s);
             while at <= too_much && *attempts > 0 {
                 *attempts -= 1;
                 at = self.release_after(at)?;
@@ -127,11 +164,6 @@ impl Kept {
             from_s = self.steps[at];
         }
         None
-    }
-
-    /// The first second after `from_s` at which a node is kept no more.
-    pub(super) fn next_release(&self, from_s: i64) -> Option<i64> {
-        self.release_after(self.step_of(from_s)).map(|at| self.steps[at])
     }
 
     /// Whether one of `nodes` is kept at a second from `begin_s` until before `end_s`.
@@ -152,9 +184,14 @@ impl Kept {
                 *kept |= more;
             }
         }
-        if let Some(at) = (1..self.steps.len()).find(|at| self.step(at - 1) == self.step(*at)) {
+        for at in first.max(1)..(after + 1).min(self.steps.len()) {
+            self.follow(at);
+        }
+        if let Some(at) = self.edges.iter().position(|edge| edge.same) {
             self.steps.remove(at);
             self.nodes.drain(at * self.words..(at + 1) * self.words);
+            // The step behind it follows one that keeps the same.
+            self.edges.remove(at);
         }
     }
 
@@ -166,6 +203,7 @@ impl Kept {
             let before = (at - 1) * self.words;
             self.nodes.extend_from_within(before..before + self.words);
             self.nodes[at * self.words..].rotate_right(self.words);
+            self.edges.insert(at, Edge { same: true, releases: false });
             self.rows += 1;
         }
         at
@@ -176,6 +214,11 @@ impl Kept {
 mod tests {
     use super::*;
 
+    /// The first second after `from_s` at which a node is kept no more.
+    fn next_release(kept: &Kept, from_s: i64) -> Option<i64> {
+        kept.release_after(kept.step_of(from_s)).map(|at| kept.steps[at])
+    }
+
     /// The worked number of the module.
     #[test]
     fn nodes_are_kept_from_second_to_second() {
@@ -185,10 +228,10 @@ mod tests {
         let mut kept = Kept::new(70, 0, 1000);
         let spares = |kept: &Kept, from, until| {
             let mut spared = Mask::default();
-            assert_eq!(kept.spares(&all, (from, until), 0, &mut spared), None);
+            assert_eq!(kept.spares(&all, kept.step_of(from), until, 0, &mut spared), None);
             spared
         };
-        assert_eq!((spares(&kept, 0, 1000), kept.next_release(0)), (all.clone(), None));
+        assert_eq!((spares(&kept, 0, 1000), next_release(&kept, 0)), (all.clone(), None));
         kept.keep(&of(&[0]), 60, 180);
         kept.keep(&of(&[1]), 120, 240);
         assert_eq!(spares(&kept, 0, 59), all);
@@ -198,14 +241,14 @@ mod tests {
         assert_eq!(spares(&kept, 100, 120), of(&[69]));
         assert_eq!(count(spares(&kept, 240, 300).words()), 3);
         assert_eq!(
-            [0, 60, 179, 180, 239, 240].map(|from| kept.next_release(from)),
+            [0, 60, 179, 180, 239, 240].map(|from| next_release(&kept, from)),
             [Some(180), Some(180), Some(180), Some(240), Some(240), None]
         );
         assert!(kept.meets(&of(&[0]), 179, 180) && !kept.meets(&of(&[0]), 180, 400) && !kept.meets(&of(&[0]), 0, 60));
         assert!(kept.meets(&of(&[69, 1]), 0, 400) && !kept.meets(&of(&[69]), 0, 400));
         // Kept on without a break: no release in between.
         kept.keep(&of(&[0]), 180, 300);
-        assert_eq!([60, 240].map(|from| kept.next_release(from)), [Some(240), Some(300)]);
+        assert_eq!([60, 240].map(|from| next_release(&kept, from)), [Some(240), Some(300)]);
         assert!(all.contains(69) && !all.contains(68));
     }
 
@@ -233,12 +276,13 @@ mod tests {
                                 assert_eq!(found, None, "{least} {from_s} {for_s} {most}");
                                 break;
                             };
-                            kept.spares(&all, (at_s, at_s + for_s), 0, &mut slowly);
+                            kept.spares(&all, kept.step_of(at_s), at_s + for_s, 0, &mut slowly);
                             if count(slowly.words()) >= least {
-                                assert_eq!((found, &spared, left), (Some(at_s), &slowly, most - attempt));
+                                let later_s = next_release(&kept, at_s);
+                                assert_eq!((found, &spared, left), (Some((at_s, later_s)), &slowly, most - attempt));
                                 break;
                             }
-                            from = kept.next_release(at_s);
+                            from = next_release(&kept, at_s);
                         }
                     }
                 }

@@ -58,17 +58,18 @@ pub(super) trait Room {
         let holds =
             |node: &u32| self.hosts().get(*node as usize).is_none_or(|left| left.gpus(gang.shape.host) >= gang.each);
         let of_word = |(at, word): (u32, u64)| ones_of(word).map(move |bit| at * 64 + bit);
-        let fitting: Vec<u32> = (0..).zip(words()).flat_map(of_word).filter(holds).collect();
-        if fitting.len() < gang.nodes {
-            return None;
-        }
-        if let Some(domains) = nodes.domains() {
-            return tree::pick(domains, &fitting, gang.nodes);
-        }
+        let fitting = || (0..).zip(words()).flat_map(of_word).filter(holds);
         let by_cores = !self.hosts().is_empty() && self.hosts().iter().all(|left| left.cores_milli.is_some());
         // What jobs take is rounded down, by less than a thousandth for each GPU, so what is left is whole cores and a bit.
         let cores = |node: u32| self.hosts().get(node as usize).and_then(|left| left.cores_milli).unwrap_or(0) / 1000;
-        pick(&fitting, gang.nodes, |node| if by_cores { (i64::from(cores(node)), 0) } else { (1, -self.pieces(node)) })
+        let free = |node: u32| if by_cores { (i64::from(cores(node)), 0) } else { (1, -self.pieces(node)) };
+        if let Some(domains) = nodes.domains() {
+            return tree::pick(domains, &fitting().collect::<Vec<u32>>(), gang.nodes);
+        }
+        if gang.nodes == 1 {
+            return pick_one(fitting(), free).map(|node| vec![node]);
+        }
+        pick(&fitting().collect::<Vec<u32>>(), gang.nodes, free)
     }
 }
 
@@ -91,7 +92,7 @@ impl Room for Nodes {
 pub(super) struct Part {
     /// The node, numbered within the pool.
     pub(super) node: u32,
-    gpus: u32,
+    pub(super) gpus: u32,
     host: HostNeed,
 }
 
@@ -127,20 +128,9 @@ impl Left {
         }
     }
 
-    /// The nodes that have so many free GPUs once parts are given back, in this order, and the second from which on, rising: from ever on for those that have them.
-    pub(super) fn ready(&self, gpus: u32, given: impl Iterator<Item = (i64, Part)>) -> Vec<(i64, u32)> {
-        let mut free = self.free.clone();
-        let has = |free: &[u8], node: u32| u32::from(free[node as usize]) >= gpus;
-        let mut ready: Vec<(i64, u32)> =
-            (0..free.len() as u32).filter(|node| has(&free, *node)).map(|node| (i64::MIN, node)).collect();
-        for (end_s, part) in given {
-            let before = has(&free, part.node);
-            free[part.node as usize] += part.gpus as u8;
-            if !before && has(&free, part.node) {
-                ready.push((end_s, part.node));
-            }
-        }
-        ready
+    /// Free GPUs of each node.
+    pub(super) fn free(&self) -> &[u8] {
+        &self.free
     }
 
     /// As another is, without new memory.
@@ -180,7 +170,24 @@ impl Room for Left {
     }
 }
 
-/// `count` of the fitting nodes (rising), by runs of neighbours.
+/// One of the fitting nodes (rising): of the run with the fewest free processors the one with the fewest, of equals the first.
+fn pick_one(fitting: impl Iterator<Item = u32>, free: impl Fn(u32) -> Free) -> Option<u32> {
+    let mut fitting = fitting.map(|node| (free(node), node)).peekable();
+    let mut best: Option<(Free, u32)> = None;
+    while let Some(first) = fitting.next() {
+        let (mut of_run, mut least, mut last) = (first.0, first, first.1);
+        while let Some(next) = fitting.next_if(|(_, node)| *node == last + 1) {
+            of_run = (of_run.0 + next.0.0, of_run.1 + next.0.1);
+            (least, last) = (least.min(next), next.1);
+        }
+        if best.is_none_or(|(of_best, _)| of_run < of_best) {
+            best = Some((of_run, least.1));
+        }
+    }
+    best.map(|(_, node)| node)
+}
+
+/// `count` of the fitting nodes (rising), by runs of neighbours; at least two.
 fn pick(fitting: &[u32], count: usize, free: impl Fn(u32) -> Free) -> Option<Vec<u32>> {
     if fitting.len() < count {
         return None;
@@ -193,11 +200,7 @@ fn pick(fitting: &[u32], count: usize, free: impl Fn(u32) -> Free) -> Option<Vec
     while chosen.len() < count {
         let missing = count - chosen.len();
         if let Some((_, run)) = runs.iter().filter(|(_, run)| run.len() >= missing).min_by_key(|(of, _)| *of) {
-            if missing == 1 && chosen.is_empty() {
-                chosen.extend(run.iter().min_by_key(|node| (free(**node), **node)));
-            } else {
-                chosen.extend(&run[..missing]);
-            }
+            chosen.extend(&run[..missing]);
             break;
         }
         // None suffices: the largest, the first of equals.
@@ -210,21 +213,45 @@ fn pick(fitting: &[u32], count: usize, free: impl Fn(u32) -> Free) -> Option<Vec
 
 #[cfg(test)]
 mod tests {
-    use super::pick;
+    use super::*;
+
+    impl Part {
+        /// GPUs of a node, and nothing beside.
+        pub(in super::super) fn bare(node: u32, gpus: u32) -> Self {
+            Self { node, gpus, host: HostNeed::default() }
+        }
+    }
+
+    impl Left {
+        /// Nodes of so many GPUs at most, with as many free; nobody is on them.
+        pub(in super::super) fn with_free(free: &[u8], most: u8) -> Self {
+            let words = free.len().div_ceil(64);
+            let mut left = Self {
+                free: vec![0; free.len()],
+                words,
+                at_least: vec![0; (usize::from(most) + 1) * words],
+                host: Vec::new(),
+                pieces: vec![0; free.len()],
+            };
+            (0..).zip(free).for_each(|(node, free)| left.give(Part::bare(node, u32::from(*free))));
+            left
+        }
+    }
 
     #[test]
     fn nodes_are_picked_by_runs() {
         // Runs 0–1 and 3–5; one node: the shorter run, its busier node. Two: the shorter run. Three: the longer. Four: longer, then shorter.
         let jobs = |node: u32| (1, -[0, 2, 9, 1, 1, 1][node as usize]);
         let fitting = [0, 1, 3, 4, 5];
-        assert_eq!(pick(&fitting, 1, jobs), Some(vec![1]));
+        let pick_one = |free: &dyn Fn(u32) -> Free| pick_one(fitting.into_iter(), free);
+        assert_eq!(pick_one(&jobs), Some(1));
         assert_eq!(pick(&fitting, 2, jobs), Some(vec![0, 1]));
         assert_eq!(pick(&fitting, 3, jobs), Some(vec![3, 4, 5]));
         assert_eq!(pick(&fitting, 4, jobs), Some(vec![0, 3, 4, 5]));
         assert_eq!(pick(&fitting, 6, jobs), None);
         // By cores: runs of 40 and 36 cores. One node: the run with fewer, its fullest node. Four: the run with more, then one of the other.
         let cores = |node: u32| ([32, 8, 32, 10, 10, 16][node as usize], 0);
-        assert_eq!(pick(&fitting, 1, cores), Some(vec![3]));
+        assert_eq!(pick_one(&cores), Some(3));
         assert_eq!(pick(&fitting, 2, cores), Some(vec![3, 4]));
         assert_eq!(pick(&fitting, 4, cores), Some(vec![0, 1, 3, 4]));
     }
