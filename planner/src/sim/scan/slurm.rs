@@ -195,9 +195,13 @@ impl Run<'_> {
         let limit_s = self.expected_ms(job).saturating_add(999) / 1000;
         let serving = self.serving(walk, shape);
         let mut from_s = now_s;
-        let mut attempts = ATTEMPTS;
+        let (mut attempts, mut passed) = (ATTEMPTS, 0);
         while attempts > 0 {
-            let spared = walk.kept.spared_from(&serving, (from_s, limit_s), gang.nodes, &mut attempts, allowed);
+            // Once it is listed what runs, times by whose end too few nodes have their GPUs are passed over.
+            let at_work = walk.at_work.as_mut().filter(|_| candidates.is_empty());
+            let ready = at_work.map(|at_work| (at_work.ready(gang.each), &mut passed));
+            let times = (from_s, limit_s);
+            let spared = walk.kept.spared_from(&serving, times, gang.nodes, ready, &mut attempts, allowed);
             let Some((spared_s, later_s)) = spared else { return Turn::Wait };
             from_s = spared_s;
             attempts -= 1;

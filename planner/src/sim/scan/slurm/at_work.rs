@@ -90,11 +90,8 @@ impl AtWork {
         allowed: &Mask,
         until_s: Option<i64>,
     ) -> Option<(Option<i64>, Vec<u32>)> {
-        let ready = self.ready(gang.each);
-        if !self.ready[ready].are_enough_by(allowed, gang.nodes, until_s) {
-            return None;
-        }
-        if self.ready[ready].are_enough_now(allowed, gang.nodes) {
+        let ready = self.ready_of(gang.each);
+        if allowed.shares(self.ready[ready].now(), gang.nodes) {
             if let Some(found) = self.now().choose(nodes, gang, allowed) {
                 return Some((None, found));
             }
@@ -102,7 +99,7 @@ impl AtWork {
         let count = self.holders.len();
         let first_s = self.holders[self.next_of(0, allowed)?].end_s;
         let edge_s = first_s + STEP_S - first_s.rem_euclid(STEP_S);
-        let (mut step_s, mut next) = (STEP_S, 0);
+        let (mut step_s, mut next, mut passed) = (STEP_S, 0, 0);
         while next < count {
             // The first that ends beyond the step.
             let beyond = next + self.holders[next..].partition_point(|holder| holder.end_s <= edge_s + step_s);
@@ -117,8 +114,8 @@ impl AtWork {
             if until_s.is_some_and(|until_s| last_s > until_s) {
                 return None;
             }
-            // Else nothing would be chosen.
-            if self.ready[ready].are_enough_by(allowed, gang.nodes, Some(last_s)) {
+            // Nothing is chosen before enough nodes have their GPUs.
+            if allowed.shares(self.ready[ready].by(Some(last_s), &mut passed), gang.nodes) {
                 if let Some(found) = self.left_after(then).choose(nodes, gang, allowed) {
                     return Some((Some(last_s), found));
                 }
@@ -142,8 +139,14 @@ impl AtWork {
         (from..self.holders.len()).find(|at| self.holds(*at, nodes))
     }
 
-    /// Where in [`AtWork::ready`] it stands when nodes have so many GPUs. O(running jobs + nodes) once for a number of GPUs.
-    fn ready(&mut self, gpus: u32) -> usize {
+    /// When nodes have so many GPUs, if only limits pass.
+    pub(super) fn ready(&mut self, gpus: u32) -> &Ready {
+        let at = self.ready_of(gpus);
+        &self.ready[at]
+    }
+
+    /// Where in [`AtWork::ready`] that stands. O(running jobs + nodes) once for a number of GPUs.
+    fn ready_of(&mut self, gpus: u32) -> usize {
         self.ready.iter().position(|ready| ready.gpus() == gpus).unwrap_or_else(|| {
             let parts_of = |holder| self.parts_of(holder).iter().map(|part| (holder.end_s, *part));
             let ready = Ready::of(self.now(), gpus, self.holders.iter().flat_map(parts_of));

@@ -4,6 +4,8 @@
 //!
 //! Worked number: node 0 is kept from 60 s to 180 s and node 1 from 120 s to 240 s. Before 60 s none is kept; 0 from 60 s, both from 120 s, 1 from 180 s, none from 240 s. After 60 s the first release is at 180 s.
 
+use super::ready::Ready;
+
 /// A set of the nodes of a pool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Mask(Vec<u64>);
@@ -30,6 +32,11 @@ impl Mask {
 
     pub(super) fn contains(&self, node: u32) -> bool {
         self.0[node as usize / 64] >> (node % 64) & 1 == 1
+    }
+
+    /// Whether at least `least` of the nodes are among others, 64 of these to a word.
+    pub(super) fn shares(&self, others: &[u64], least: usize) -> bool {
+        self.0.iter().zip(others).map(|(mine, other)| (mine & other).count_ones() as usize).sum::<usize>() >= least
     }
 
     /// The nodes, 64 to a word.
@@ -118,49 +125,55 @@ impl Kept {
         self.edges[at + 1..].iter().position(|edge| edge.releases).map(|more| at + 1 + more)
     }
 
-    /// Of `nodes` those that are not kept from a step on until `until_s`, this included; into `spared`, as this is asked again and again. If they are fewer than `least`, a step from
-    /// which on, to `until_s`, too many are kept already.
-    fn spares(&self, nodes: &Mask, first: usize, until_s: i64, least: usize, spared: &mut Mask) -> Option<usize> {
+    /// Of `nodes` those that are not kept from a step on until `until_s`, this included; into `spared`, as this is asked again and again. Whether they are at least `least`.
+    fn spares(&self, nodes: &Mask, first: usize, until_s: i64, least: usize, spared: &mut Mask) -> bool {
         spared.0.clone_from(&nodes.0);
-        let last = self.step_of(until_s).max(first);
-        if count(&spared.0) < least {
-            return Some(last);
-        }
-        // From the last second back, so that what is too much at the end of the time is known to be so for later beginnings.
-        for at in (first..=last).rev() {
-            let mut met = 0;
+        for at in first..=self.step_of(until_s).max(first) {
             for (mine, theirs) in spared.0.iter_mut().zip(self.step(at)) {
-                met |= *mine & theirs;
                 *mine &= !theirs;
             }
-            // Neighbouring steps keep much the same, so mostly nothing is met.
-            if met != 0 && count(&spared.0) < least {
-                return Some(at);
-            }
         }
-        None
+        count(&spared.0) >= least
     }
 
-    /// The first of `from_s` and the releases after it from which on at least `least` of `nodes` are not kept for `for_s`, the last second included, and the release after it; these nodes are then in `spared`. Each that is not takes one of
-    /// `attempts`; nothing once none is left. O(steps × nodes / 64) but for steps that are in the time after several releases.
+    /// Whether at least `least` of `nodes` that are among others, too, are not kept from a step on until `until_s`, this included.
+    fn spares_among(&self, nodes: &Mask, others: &[u64], first: usize, until_s: i64, least: usize) -> bool {
+        let of_word = |word: usize| nodes.0[word] & others[word];
+        // Mostly too many are kept already.
+        let not_kept = |word: usize| of_word(word) & !self.step(first)[word];
+        if (0..self.words).map(|word| not_kept(word).count_ones() as usize).sum::<usize>() < least {
+            return false;
+        }
+        let last = self.step_of(until_s).max(first);
+        let kept = |word: usize| (first..=last).fold(0, |kept, at| kept | self.nodes[at * self.words + word]);
+        let spared = |word: usize| of_word(word) & !kept(word);
+        (0..self.words).map(|word| spared(word).count_ones() as usize).sum::<usize>() >= least
+    }
+
+    /// The first of `from_s` and the releases after it from which on at least `least` of `nodes` are not kept for `for_s`, the last second included, and the release after it; these nodes are then in `spared`.
+    /// Where it is known when nodes have their GPUs, as many must have them by that release. Each that is not takes one of `attempts`; nothing once none is left.
     pub(super) fn spared_from(
         &self,
         nodes: &Mask,
         (mut from_s, for_s): (i64, i64),
         least: usize,
+        mut ready: Option<(&Ready, &mut usize)>,
         attempts: &mut usize,
         spared: &mut Mask,
     ) -> Option<(i64, Option<i64>)> {
         let mut at = self.step_of(from_s);
         while *attempts > 0 {
-            let Some(too_much) = self.spares(nodes, at, from_s.saturating_add(for_s), least, spared) else {
-                return Some((from_s, self.release_after(at).map(|at| self.steps[at])));
-            };
-            // A time that begins before the end of that step has it and all that came after it.
-            while at <= too_much && *attempts > 0 {
-                *attempts -= 1;
-                at = self.release_after(at)?;
+            let until_s = from_s.saturating_add(for_s);
+            let later = self.release_after(at);
+            let later_s = later.map(|at| self.steps[at]);
+            let may = ready
+                .as_mut()
+                .is_none_or(|(ready, passed)| self.spares_among(nodes, ready.by(later_s, passed), at, until_s, least));
+            if may && self.spares(nodes, at, until_s, least, spared) {
+                return Some((from_s, later_s));
             }
+            *attempts -= 1;
+            at = later?;
             from_s = self.steps[at];
         }
         None
@@ -212,6 +225,7 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
+    use super::super::left::{Left, Part};
     use super::*;
 
     /// The first second after `from_s` at which a node is kept no more.
@@ -228,7 +242,7 @@ mod tests {
         let mut kept = Kept::new(70, 0, 1000);
         let spares = |kept: &Kept, from, until| {
             let mut spared = Mask::default();
-            assert_eq!(kept.spares(&all, kept.step_of(from), until, 0, &mut spared), None);
+            assert!(kept.spares(&all, kept.step_of(from), until, 0, &mut spared));
             spared
         };
         assert_eq!((spares(&kept, 0, 1000), next_release(&kept, 0)), (all.clone(), None));
@@ -252,7 +266,7 @@ mod tests {
         assert!(all.contains(69) && !all.contains(68));
     }
 
-    /// As attempt by attempt: from each release on, whether enough nodes are spared.
+    /// As attempt by attempt: from each release on, whether enough nodes are spared, and by the next one have their GPUs where that is known. Of nodes 64 to 69 two have them now, and the others one after the other.
     #[test]
     fn releases_are_passed_over_where_too_much_is_kept() {
         let (all, of) =
@@ -263,26 +277,32 @@ mod tests {
         {
             kept.keep(&of(nodes), from, until);
         }
-        for least in 1..=8 {
+        let free: Vec<u8> = (0..70).map(|node| u8::from(node < 66)).collect();
+        let given = [(100, 66), (200, 67), (310, 68), (400, 69)].map(|(end_s, node)| (end_s, Part::bare(node, 1)));
+        let by = Ready::of(&Left::with_free(&free, 1), 1, given.into_iter());
+        let cases = [false, true].into_iter().flat_map(|known| (1..=8).map(move |least| (known, least)));
+        for (known, least) in cases {
             for from_s in [0, 59, 60, 130, 299, 300, 500] {
                 for for_s in [0, 59, 60, 150, 1000] {
                     for most in [1, 2, 3, 400] {
-                        let (mut left, mut spared) = (most, Mask::default());
-                        let found = kept.spared_from(&all, (from_s, for_s), least, &mut left, &mut spared);
+                        let (mut left, mut spared, mut passed) = (most, Mask::default(), 0);
+                        let ready = known.then_some((&by, &mut passed));
+                        let found = kept.spared_from(&all, (from_s, for_s), least, ready, &mut left, &mut spared);
                         let mut from = Some(from_s);
                         let mut slowly = Mask::default();
                         for attempt in 0..=most {
                             let Some(at_s) = from.filter(|_| attempt < most) else {
-                                assert_eq!(found, None, "{least} {from_s} {for_s} {most}");
+                                assert_eq!(found, None, "{known} {least} {from_s} {for_s} {most}");
                                 break;
                             };
                             kept.spares(&all, kept.step_of(at_s), at_s + for_s, 0, &mut slowly);
-                            if count(slowly.words()) >= least {
-                                let later_s = next_release(&kept, at_s);
+                            let later_s = next_release(&kept, at_s);
+                            let of_them: &[u64] = if known { by.by(later_s, &mut 0) } else { all.words() };
+                            if slowly.shares(of_them, least) {
                                 assert_eq!((found, &spared, left), (Some((at_s, later_s)), &slowly, most - attempt));
                                 break;
                             }
-                            from = next_release(&kept, at_s);
+                            from = later_s;
                         }
                     }
                 }

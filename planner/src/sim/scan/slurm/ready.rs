@@ -1,10 +1,9 @@
 //! From which second on which nodes of a pool have a number of GPUs, if running jobs end with their limits.
 //!
-//! Sets of nodes that only grow, the one of a second found by bisection. O(nodes / 64 + log nodes) for a question.
+//! Sets of nodes that only grow. O(1) for a question, if times rise from one to the next.
 //!
 //! Worked number: node 2 has 4 GPUs free now, node 0 from 65 s and node 1 from 80 s on. Of nodes 0 and 1 one has 4 from 65 s, and both from 80 s on; by 70 s both have not.
 
-use super::kept::Mask;
 use super::left::{Left, Part, Room};
 
 /// When nodes have a number of GPUs.
@@ -43,21 +42,20 @@ impl Ready {
         self.gpus
     }
 
-    /// Whether at least `least` of some nodes have them now.
-    pub(super) fn are_enough_now(&self, nodes: &Mask, least: usize) -> bool {
-        self.are_enough(0, nodes, least)
+    /// The nodes that have them now, 64 to a word.
+    pub(super) fn now(&self) -> &[u64] {
+        self.step(0)
     }
 
-    /// Whether at least `least` of some nodes have them by a second, this included; at any if there is none.
-    pub(super) fn are_enough_by(&self, nodes: &Mask, least: usize, by_s: Option<i64>) -> bool {
-        let steps = by_s.map_or(self.from_s.len(), |by_s| self.from_s.partition_point(|from_s| *from_s <= by_s));
-        self.are_enough(steps - 1, nodes, least)
+    /// Those that have them by a second, this included; at any if there is none. `passed` of the seconds have been passed when it is asked for times that rise.
+    pub(super) fn by(&self, by_s: Option<i64>, passed: &mut usize) -> &[u64] {
+        let is_past = |from_s: &&i64| by_s.is_none_or(|by_s| **from_s <= by_s);
+        *passed += self.from_s[*passed..].iter().take_while(is_past).count();
+        self.step(passed.saturating_sub(1))
     }
 
-    fn are_enough(&self, at: usize, nodes: &Mask, least: usize) -> bool {
-        let ready = &self.nodes[at * self.words..(at + 1) * self.words];
-        ready.iter().zip(nodes.words()).map(|(ready, asked)| (ready & asked).count_ones() as usize).sum::<usize>()
-            >= least
+    fn step(&self, at: usize) -> &[u64] {
+        &self.nodes[at * self.words..(at + 1) * self.words]
     }
 }
 
@@ -71,12 +69,11 @@ mod tests {
         let left = Left::with_free(&[1, 0, 4, 8], 8);
         let given = [(65, Part::bare(0, 3)), (80, Part::bare(1, 3)), (80, Part::bare(1, 1)), (90, Part::bare(1, 1))];
         let ready = Ready::of(&left, 4, given.into_iter());
-        let of = |nodes: &[u32]| Mask::of_nodes(4, nodes.iter().copied());
-        let by = |nodes: &[u32], least, by_s| ready.are_enough_by(&of(nodes), least, by_s);
-        assert_eq!([64, 65].map(|by_s| by(&[0, 1], 1, Some(by_s))), [false, true]);
-        assert_eq!([70, 79, 80].map(|by_s| by(&[0, 1], 2, Some(by_s))), [false, false, true]);
-        assert_eq!([64, 65].map(|by_s| by(&[0, 1, 2, 3], 3, Some(by_s))), [false, true]);
-        assert!(by(&[0, 1], 2, None) && !by(&[0, 1], 3, None));
-        assert!(ready.are_enough_now(&of(&[0, 2]), 1) && !ready.are_enough_now(&of(&[0, 1, 2]), 2));
+        let of = |nodes: &[u32]| nodes.iter().map(|node| 1 << node).sum::<u64>();
+        assert_eq!(ready.now(), [of(&[2, 3])]);
+        let mut passed = 0;
+        let risen = [0, 64, 65, 79, 80].map(|by_s| ready.by(Some(by_s), &mut passed)[0]);
+        assert_eq!(risen, [of(&[2, 3]), of(&[2, 3]), of(&[0, 2, 3]), of(&[0, 2, 3]), of(&[0, 1, 2, 3])]);
+        assert_eq!(ready.by(None, &mut 0), [of(&[0, 1, 2, 3])]);
     }
 }
