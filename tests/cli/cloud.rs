@@ -349,8 +349,13 @@ fn a_plan_that_is_not_worth_it_says_so_everywhere() {
     assert!(action.contains("That takes 12.0 instance-hours, as much as 12.6 hours on spot"), "{action}");
     assert_eq!(answer["all_on_demand"]["instance_h"], 12.0);
     let said = stderr(&output);
-    assert!(said.contains("nothing is written to --emit-to: Run the job on-demand"), "{said}");
+    let nothing = "nothing is written to --emit-to: spot is not advised, so there is nothing to set, and the folder is left as it is. Run the job on-demand";
+    assert!(output.status.success() && said.contains(nothing), "{said}");
     assert!(!std::path::Path::new(&tasks).exists());
+    // How sure that is, is told all the same.
+    assert_eq!((answer["confidence"].as_str(), answer["cautions"].as_array().map(Vec::len)), (Some("medium"), Some(0)));
+    let text = stdout(&tracecast(&[&ask[..7], &job].concat()));
+    assert!(text.contains("Confidence: medium: it is reported on 3 later windows"), "{text}");
 }
 
 /// Ten days, three hours of spot and three without, no changeover, 12 h of work in 24 h: a third of on-demand at three times the price, two thirds at one and a half. Of 15 h in truth and 12 said
@@ -512,8 +517,70 @@ fn work_may_be_predicted() {
     assert!(code == Some(2) && text.contains("0.9=12h before 0.5=6h"), "{text}");
     let (code, text) = said(&["--work-quantiles", "12h"]);
     assert!(code == Some(2) && text.contains("such as 0.9=60h"), "{text}");
-    let (code, text) = said(&["--work-quantiles", "0.5=6h,1=12h", "--elastic", "--need", "2"]);
-    assert!(code == Some(2) && text.contains("leave out --elastic"), "{text}");
+}
+
+/// Two instances half of the time and one the rest, no changeover, 12 h of work on both in 15 h at most, and 3 h in half of the cases: no deadline is missed, whatever the amount. Work that is one amount is known work, to the byte.
+#[test]
+fn uncertain_work_of_an_elastic_job() {
+    let folder = Folder::new();
+    let data: Vec<String> = (0..480).map(|tick| (2 - tick / 6 % 2).to_string()).collect();
+    let text = format!("{{\"metadata\": {{\"gap_seconds\": 1800}}, \"data\": [{}]}}", data.join(", "));
+    let source = folder.file("us-east-1a_v100_1.json", &text);
+    let elastic = ["--need", "2", "--elastic", "--changeover", "0s", "--price-ratio", "3", "--starts", "3"];
+    let ask = |command: &str, more: &[&str]| {
+        let output = tracecast(&[&[command, "cloud", &source][..], &elastic, more, &["--format", "json"]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let slack = ["--slack", "0.8"];
+    let [known, certain] =
+        [["--work", "12h"], ["--work-quantiles", "1=12h"]].map(|work| ask("backtest", &[&work[..], &slack].concat()));
+    assert_eq!(known, certain);
+    let work = ["--work-quantiles", "0.5=3h,0.5=12h,1=12h"];
+    let answer = json(&ask("backtest", &[&work[..], &slack].concat()));
+    let policies = answer["policies"].as_array().unwrap();
+    for policy in policies {
+        let at = &policy["by_slack"][0];
+        assert!(at["misses"] == 0 && at["over_omniscient_mean"].as_f64().unwrap() > -1e-12, "{policy}");
+    }
+    // Who knows the work does nearly all of it on spot: a third of all on-demand.
+    let least = policies.iter().find(|policy| policy["name"] == "omniscient").unwrap();
+    assert!((0.333..0.4).contains(&least["by_slack"][0]["cost_ratio_mean"].as_f64().unwrap()), "{least}");
+    let plan = json(&ask("plan", &[&work[..], &["--deadline", "15h"]].concat()));
+    let plans = plan["uncertain"]["by_slack"][0]["plans"].as_array().unwrap();
+    let names: Vec<&str> = plans.iter().filter_map(|plan| plan["plans_on"].as_str()).collect();
+    assert_eq!(names, ["conditional_quantile", "top", "median"]);
+    assert!(plans[..2].iter().all(|plan| plan["missed_share"] == 0.0), "{plans:?}");
+    assert!(plan["nodes"]["by_had"].as_array().is_some_and(|nodes| nodes.len() == 3), "{plan}");
+    assert!(plan["notes"].to_string().contains("covers what is left with a chance of"), "{}", plan["notes"]);
+    // Two instances of 7.5 h on the mean.
+    assert!((plan["all_on_demand"]["instance_h"].as_f64().unwrap() - 15.0).abs() < 1e-9, "{}", plan["all_on_demand"]);
+}
+
+/// Prices of spot alone: what on-demand is taken to cost is told before all else, with the option that says it, and how sure the advice is. Said by an option, it is no assumption.
+#[test]
+fn a_guessed_price_of_on_demand_is_told_up_front() {
+    let folder = Folder::new();
+    let list = vec!["1.0"; 480].join(", ");
+    let text = regular(1).replace("\"data\"", &format!("\"prices\": [{list}], \"data\""));
+    let source = folder.file("us-east-1a_v100_1.json", &text);
+    let ask = |more: &[&str]| {
+        let ask = ["plan", "cloud", &source, "--work", "12h", "--changeover", "0s", "--slack", "0.5", "--starts", "3"];
+        let answer = of(&tracecast(&[&ask[..], more, &["--format", "json"]].concat()));
+        (answer, stdout(&tracecast(&[&ask[..], more].concat())))
+    };
+    let (answer, text) = ask(&[]);
+    let caution = answer["cautions"][0].as_str().unwrap();
+    assert!(caution.contains("3.00 times the first price of spot (3.00 dollars an hour)"), "{caution}");
+    assert!(caution.contains("`--on-demand-price`") && !caution.contains("zone by zone"), "{caution}");
+    assert!(answer["cautions"].as_array().unwrap().len() == 1 && answer["price_turn"].is_null(), "{answer}");
+    let place = |of: &str| text.find(of).unwrap_or_else(|| panic!("{of}: {text}"));
+    assert!(place("This rests on an assumption") < place("windows after those it was chosen on"), "{text}");
+    assert!(text.contains("Confidence: medium: the price of on-demand is assumed, but at half and twice"), "{text}");
+    assert_eq!(answer["recommendation"]["confidence"], answer["confidence"]);
+    let (answer, text) = ask(&["--on-demand-price", "3"]);
+    assert_eq!(answer["cautions"].as_array().map(Vec::len), Some(0));
+    assert!(text.contains("Confidence: medium: it is reported on 3 later windows"), "{text}");
 }
 
 /// Work that is uncertain over two zones, 6 or 12 h: no deadline is missed, policies plan on the most, and all on-demand is the mean of 9 h with a changeover.
@@ -604,7 +671,7 @@ fn what_a_share_over_zones_is_of_is_told() {
         answer["all_on_demand"]
     );
     let notes = answer["notes"].to_string();
-    let told = "is the job from beginning to end in `us-west-2a`, where that costs least: 12.2 instance-hours, 36.60 dollars at 3.0000 an hour";
+    let told = "is the job from beginning to end in `us-west-2a`, where that costs least: 12.2 instance-hours, 36.60 dollars at 3.0000 dollars an hour";
     assert!(notes.contains(told) && !notes.contains("1 dollar"), "{notes}");
     let notes = ask(&["--prices", "none"])["notes"].to_string();
     assert!(

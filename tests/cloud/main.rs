@@ -160,6 +160,25 @@ fn a_job_of_uncertain_work_keeps_its_deadline() {
     }
 }
 
+/// The same of an elastic job of up to 4 instances.
+#[test]
+fn an_elastic_job_of_uncertain_work_keeps_its_deadline() {
+    let Some(series) = series(&["preemption/4-node/aws-08-03-2023/us-east-1f"]) else { return };
+    let hours = |hours: i64| hours * 3_600_000;
+    let work = [(0.1, hours(8)), (0.5, hours(20)), (0.9, hours(40)), (1.0, hours(48))];
+    let uncertain = Some(WorkDistribution::of(&work).unwrap());
+    let asked = CloudRequest { uncertain, elastic: true, ..request(&[0.65, 0.9], 2, 4) };
+    let found = backtest(&series, &asked, &|| ()).unwrap();
+    holds(&found, 2);
+    for at in &found.uncertain.as_ref().unwrap().by_slack {
+        let [on_cover, on_top, on_median] = at.plans.as_slice() else { panic!("{at:?}") };
+        println!("{} {on_cover:?} {on_top:?} {on_median:?}", at.slack);
+        assert_eq!((at.windows, on_cover.missed_share + on_top.missed_share), (2, 0.0));
+        assert!(on_cover.over_omniscient_mean > -1e-12 && on_top.over_omniscient_mean > -1e-12);
+        assert!(on_cover.cost_ratio.value < on_top.cost_ratio.value + MARGIN, "{at:?}");
+    }
+}
+
 /// The nine zones of February with their prices.
 fn priced() -> Option<Vec<SpotSeries>> {
     let mut zones = series(&SINGLE[..9])?;

@@ -263,7 +263,9 @@ pub(crate) fn plan(asked: &PlanCloud, quiet: bool) -> Result<()> {
     }
     drop(steps);
     answer = answer.with_command(as_run::command());
-    let refused = answer.recommendation.is_none().then(|| answer.action.clone());
+    let refused = answer.recommendation.is_none().then(|| {
+        format!("spot is not advised, so there is nothing to set, and the folder is left as it is. {}", answer.action)
+    });
     let file = |who: &Emit| {
         Ok(match who {
             Emit::Skypilot => emit::sky_pilot(&answer),

@@ -191,7 +191,7 @@ impl CloudBacktestAnswer {
             notes.extend(moving(series, request, together)?);
         }
         notes.extend(request.elastic.then(|| taking(request.need)));
-        notes.extend(request.uncertain.as_ref().map(|work| work.promise(request.together.is_some())));
+        notes.extend(request.uncertain.as_ref().map(|work| work.promise(request.planned())));
         notes.push("The first start of each trace has no past, and is decided with the prior alone.".to_owned());
         Ok(Self {
             schema: SCHEMA.to_owned(),

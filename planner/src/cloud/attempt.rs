@@ -1,16 +1,16 @@
 //! Policies tried on a window of a trace: what each costs a job that begins with it, beside the omniscient optimum.
 //!
 //! Where the work is uncertain, nobody knows the amount before it is done, so that jobs of all amounts hold the same until they are: the policy is followed once, for the top, and each run and the cost
-//! of all on-demand is a mean over the [amounts](WorkDistribution::amounts).
+//! of all on-demand is a mean over the [amounts](WorkDistribution::amounts). So it is with elastic jobs.
 //!
 //! O(programmes + optima). Worked number: 48 h of work in ticks of 195 s takes about a quarter of a second a window for three deadlines.
 
 use rayon::prelude::*;
 use tracecast_predictors::watch::{self, Watch};
 
-use super::job::{DeadlineJob, Holding, JobRun, Script};
-use super::lanes::{ride_lanes, ride_misled, ride_without_net};
-use super::lanes_optimum::{lanes_optimum, whole};
+use super::job::{DeadlineJob, Holding, JobRun};
+use super::lanes::{LanesPilot, ride_held, ride_lanes, ride_misled, ride_uncertain};
+use super::lanes_optimum::{lanes_optima, lanes_optimum, whole, whole_among};
 use super::optimum::{optima, optimum};
 use super::policy::{CloudPolicy, Lessons, lanes_pilot, lanes_programmes, relative};
 use super::price::ZonePrice;
@@ -44,7 +44,7 @@ impl Attempt {
     }
 }
 
-/// What is known of an uncertain work, and whether programmes plan on it or on its top. Only of a job of one lane in one zone.
+/// What is known of an uncertain work, and whether programmes plan on it or on its top. Only of a job in one zone.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Told<'a> {
     /// Its distribution.
@@ -89,12 +89,14 @@ pub(super) fn attempt(
 ) -> Result<Vec<Attempt>> {
     let Lessons { supply, tick_ms, .. } = lessons;
     let (start, lanes, tick_ms) = (window.ahead.start, supply.lanes, *tick_ms);
+    let works: Vec<i64> =
+        told.map(|told| told.work.amounts()).into_iter().flatten().map(|(work_ms, _)| work_ms).collect();
     let priced: Vec<(DeadlineJob, Vec<f64>)> = jobs
         .iter()
         .map(|job| {
             let (prices, price_ratio) = relative(price, window, job.price_ratio);
             let job = DeadlineJob { price_ratio, ..*job };
-            (if lanes > 1 { whole(&job, tick_ms) } else { job }, prices)
+            (if lanes > 1 { whole_among(&job, tick_ms, &works) } else { job }, prices)
         })
         .collect();
     let ticks = jobs.iter().map(|job| job.ticks(tick_ms)).max().unwrap_or(0);
@@ -119,7 +121,7 @@ pub(super) fn attempt(
             let run = match (policy, told) {
                 (CloudPolicy::Omniscient, told) => {
                     let cost = match told {
-                        Some(told) => mean_optimum((&up, prices), tick_ms, job, told.work)?,
+                        Some(told) => mean_optimum((ahead, &up, prices), lanes, tick_ms, job, told.work)?,
                         None if lanes > 1 => lanes_optimum(ahead, lanes, prices, tick_ms, job)?,
                         None => optimum(&up, prices, tick_ms, job)?,
                     };
@@ -127,17 +129,10 @@ pub(super) fn attempt(
                 }
                 (_, told) => {
                     let fitted = lanes_programmes(&learned, lanes, start, tick_ms, job, work);
-                    let mut pilot = lanes_pilot(policy, lanes, &fitted);
-                    let mut held = Vec::new();
-                    let mut seen = |of: &[Holding]| {
-                        if told.is_some() {
-                            held.extend_from_slice(of);
-                        }
-                    };
-                    let top = ride_lanes(pilot.as_mut(), (ahead, prices), lanes, tick_ms, job, &mut seen);
+                    let mut pilot = lanes_pilot(policy, lanes, &fitted, work);
                     match told {
-                        Some(told) => mean_run((top, &held), (&up, prices), tick_ms, job, told.work),
-                        None => top,
+                        Some(told) => mean_run(pilot.as_mut(), (ahead, prices), lanes, tick_ms, job, told.work),
+                        None => ride_lanes(pilot.as_mut(), (ahead, prices), lanes, tick_ms, job, &mut |_| ()),
                     }
                 }
             };
@@ -149,37 +144,37 @@ pub(super) fn attempt(
 
 /// Mean cost of the optimum that knows which of its amounts the work is.
 fn mean_optimum(
-    (up, price): (&[bool], &[f64]),
+    (ahead, up, price): (&[u32], &[bool], &[f64]),
+    lanes: usize,
     tick_ms: i64,
     job: &DeadlineJob,
     work: &WorkDistribution,
 ) -> Result<f64> {
     let amounts = work.amounts();
     let works: Vec<i64> = amounts.iter().map(|(work_ms, _)| *work_ms).collect();
-    let costs = optima(up, price, tick_ms, job, &works)?;
+    let costs = match lanes {
+        0 | 1 => optima(up, price, tick_ms, job, &works)?,
+        _ => lanes_optima((ahead, price), lanes, tick_ms, job, &works)?,
+    };
     Ok(costs.iter().zip(&amounts).map(|(cost, (_, chance))| chance * cost).sum())
 }
 
 /// Mean over the amounts of a work of jobs that hold what that of the top does.
 fn mean_run(
-    (top, held): (JobRun, &[Holding]),
-    in_window: (&[bool], &[f64]),
+    pilot: &mut dyn LanesPilot,
+    in_window: (&[u32], &[f64]),
+    lanes: usize,
     tick_ms: i64,
     job: &DeadlineJob,
     work: &WorkDistribution,
 ) -> JobRun {
-    let ride = |work_ms: i64| held_for(held, in_window, tick_ms, &DeadlineJob { work_ms, ..*job }).0;
+    let mut held = Vec::new();
+    let mut seen = |of: &[Holding]| held.extend_from_slice(of);
+    let top = ride_uncertain(pilot, in_window, lanes, tick_ms, (job, job.work_ms), &mut seen);
+    let ride = |work_ms: i64| ride_held(&held, in_window, lanes, tick_ms, &DeadlineJob { work_ms, ..*job }).0;
     let runs = work.amounts().into_iter().map(|(work_ms, chance)| (chance, ride(work_ms)));
     // The top is kept as well, though it may have no chance of its own.
     weighed(runs.chain([(0.0, top)]))
-}
-
-/// What becomes of a job of one lane that holds what a list says, and how many ticks it took.
-fn held_for(held: &[Holding], (up, price): (&[bool], &[f64]), tick_ms: i64, job: &DeadlineJob) -> (JobRun, i64) {
-    let (mut ticks, held) = (0, held.to_vec());
-    let mut script = Script(held.into_iter());
-    let run = ride_without_net(&mut script, up, price, tick_ms, job, &mut |_| ticks += 1);
-    (run, ticks)
 }
 
 /// The mean of runs by their chances; missed if any is.
@@ -236,7 +231,7 @@ pub(super) fn misled_by(
     let ahead = supply.within(window.ahead);
     let misled = |work_ms: i64, deadline_ms: i64, seen: &mut dyn FnMut(&[Holding])| {
         let job = DeadlineJob { work_ms, deadline_ms, ..told };
-        let mut pilot = lanes_pilot(policy, lanes, &fitted);
+        let mut pilot = lanes_pilot(policy, lanes, &fitted, None);
         ride_misled(pilot.as_mut(), &told, (ahead, &prices), lanes, tick_ms, &job, seen)
     };
     // In one lane all hold the same until they are done, as nobody knows the amount before.
@@ -244,11 +239,10 @@ pub(super) fn misled_by(
     if let (1, Some(most_ms)) = (lanes, works_ms.iter().max()) {
         misled(*most_ms, longest_ms, &mut |of| held.extend_from_slice(of));
     }
-    let up: Vec<bool> = ahead.iter().map(|up| *up > 0).collect();
     let ride = |work_ms: i64, deadline_ms: i64| {
         let job = DeadlineJob { work_ms, deadline_ms, ..told };
         if lanes == 1 {
-            let (run, ticks) = held_for(&held, (&up, &prices), tick_ms, &job);
+            let (run, ticks) = ride_held(&held, (ahead, &prices), 1, tick_ms, &job);
             return (run, ticks * tick_ms);
         }
         let mut ticks = 0;

@@ -25,6 +25,9 @@
 //! in every lane does (L − r) in each, which is what the line before promised. So by induction no deadline is missed that on-demand alone in K lanes would make
 //! from the start. All of it is in whole milliseconds. With K = 1 it is the safety net of one instance.
 //!
+//! **Uncertain work.** The safety net takes the top amount for the work, and nobody knows before the end that it is near. So no node is let go within the last tick: all that are held run, and are paid for, to the
+//! millisecond in which the work is done by all of them together. With K = 1 that is the rule of known work.
+//!
 //! O(ticks × lanes). Worked example: 4 node-hours of work, K = 2, 3 h to the deadline, no changeover, ticks of 1 h, on-demand at three times the spot price; 1, 2 and 0 spot
 //! nodes can be had. Whoever takes only spot does 1 h in the first hour and 2 h in the second, and the last hour is on-demand in one lane: 3·1 + 3 = 6 spot hours, where
 //! all on-demand is 3·4 = 12. A job that needs both nodes at once has spot in the second hour only, and pays 2 + 3·2 = 8.
@@ -184,19 +187,49 @@ pub fn ride_lanes(
     job: &DeadlineJob,
     seen: &mut dyn FnMut(&[Holding]),
 ) -> JobRun {
-    run(pilot, (up, price), lanes, (tick_ms, true), (job, job.work_ms), seen)
+    run(pilot, (up, price), lanes, Terms { net: true, ..Terms::of(tick_ms) }, (job, job.work_ms), seen)
 }
 
 /// As [`ride_lanes`], of a job that is done once it has done `work_ms`, at most the job's own work. Nobody knows that before: the policy and the safety net keep the deadline for all of it.
-#[cfg(test)]
 pub(super) fn ride_uncertain(
     pilot: &mut dyn LanesPilot,
     (up, price): (&[u32], &[f64]),
     lanes: usize,
     tick_ms: i64,
     (job, work_ms): (&DeadlineJob, i64),
+    seen: &mut dyn FnMut(&[Holding]),
 ) -> JobRun {
-    run(pilot, (up, price), lanes, (tick_ms, true), (job, work_ms), &mut |_| ())
+    let terms = Terms { net: true, foreseen: false, ..Terms::of(tick_ms) };
+    run(pilot, (up, price), lanes, terms, (job, work_ms), seen)
+}
+
+/// What becomes of a job that holds what a list says, lane by lane and tick by tick, without a safety net, and how many ticks it took. Nobody knew the work.
+pub(super) fn ride_held(
+    held: &[Holding],
+    (up, price): (&[u32], &[f64]),
+    lanes: usize,
+    tick_ms: i64,
+    job: &DeadlineJob,
+) -> (JobRun, i64) {
+    let mut ticks = 0;
+    let terms = Terms { foreseen: false, ..Terms::of(tick_ms) };
+    let run = run(&mut HeldLanes(held), (up, price), lanes, terms, (job, job.work_ms), &mut |_: &[Holding]| ticks += 1);
+    (run, ticks)
+}
+
+/// Holds what a list says, lane by lane of each tick, and then waits.
+struct HeldLanes<'a>(&'a [Holding]);
+
+impl LanesPilot for HeldLanes<'_> {
+    fn hold(&mut self, _: &DeadlineJob, _: &LanesView<'_>, next: &mut [Holding]) {
+        match self.0.split_at_checked(next.len()) {
+            Some((now, later)) => {
+                next.copy_from_slice(now);
+                self.0 = later;
+            }
+            None => next.fill(Holding::Idle),
+        }
+    }
 }
 
 /// A policy that was told another amount of work than there is, and keeps the safety net for that. Once what it was told is done, or its deadline has passed, spot that is held is used to
@@ -231,7 +264,7 @@ pub(super) fn ride_misled(
     job: &DeadlineJob,
     seen: &mut dyn FnMut(&[Holding]),
 ) -> JobRun {
-    run(&mut Misled { pilot, told }, (up, price), lanes, (tick_ms, false), (job, job.work_ms), seen)
+    run(&mut Misled { pilot, told }, (up, price), lanes, Terms::of(tick_ms), (job, job.work_ms), seen)
 }
 
 /// Runs a job of one instance over `up`, whether spot can be had in each tick from its start on, under a policy and the safety net. `seen` is told what each tick held.
@@ -243,7 +276,7 @@ pub fn ride(
     job: &DeadlineJob,
     seen: &mut dyn FnMut(Holding),
 ) -> JobRun {
-    one(pilot, (up, &[]), (tick_ms, true), job, seen)
+    one(pilot, (up, &[]), Terms { net: true, ..Terms::of(tick_ms) }, job, seen)
 }
 
 /// As [`ride`], where a tick of spot costs `price` times what it costs without; 1 beyond its end.
@@ -255,7 +288,7 @@ pub fn ride_priced(
     job: &DeadlineJob,
     seen: &mut dyn FnMut(Holding),
 ) -> JobRun {
-    one(pilot, (up, price), (tick_ms, true), job, seen)
+    one(pilot, (up, price), Terms { net: true, ..Terms::of(tick_ms) }, job, seen)
 }
 
 /// As [`ride`], without the safety net: for a way that was chosen with all of `up` known.
@@ -267,26 +300,60 @@ pub fn ride_without_net(
     job: &DeadlineJob,
     seen: &mut dyn FnMut(Holding),
 ) -> JobRun {
-    one(pilot, (up, price), (tick_ms, false), job, seen)
+    one(pilot, (up, price), Terms::of(tick_ms), job, seen)
 }
 
 fn one(
     pilot: &mut dyn Pilot,
     (up, price): (&[bool], &[f64]),
-    ticks: (i64, bool),
+    terms: Terms,
     job: &DeadlineJob,
     seen: &mut dyn FnMut(Holding),
 ) -> JobRun {
     let supply = Supply::one(up);
     let mut seen = |held: &[Holding]| held.iter().for_each(|held| seen(*held));
-    run(&mut InLanes(pilot), (&supply.up, price), 1, ticks, (job, job.work_ms), &mut seen)
+    run(&mut InLanes(pilot), (&supply.up, price), 1, terms, (job, job.work_ms), &mut seen)
+}
+
+/// By which rules a job is run.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    /// Length of a tick, milliseconds.
+    tick_ms: i64,
+    /// Whether there is a safety net.
+    net: bool,
+    /// Whether it is known which tick is the last, so that nodes which are not needed in it are let go.
+    foreseen: bool,
+}
+
+impl Terms {
+    /// Without a safety net, of known work.
+    fn of(tick_ms: i64) -> Self {
+        Self { tick_ms, net: false, foreseen: true }
+    }
+}
+
+/// When in a tick lanes that begin to work after `setups` have done so much work together, milliseconds from its beginning; rounded up. 0 without lanes.
+///
+/// Worked example: lanes that work from 0 and from 4 on have done 10 at 7: 7 and 3.
+fn done_after(mut setups: Vec<i64>, work_ms: i64) -> i64 {
+    setups.sort_unstable();
+    let mut done = 0;
+    for (working, from) in (1..).zip(&setups) {
+        let needed = (work_ms - done + working - 1) / working;
+        match setups.get(working as usize) {
+            Some(next) if needed > next - from => done += working * (next - from),
+            _ => return from + needed,
+        }
+    }
+    0
 }
 
 fn run(
     pilot: &mut dyn LanesPilot,
     (up, price): (&[u32], &[f64]),
     lanes: usize,
-    (tick_ms, net): (i64, bool),
+    Terms { tick_ms, net, foreseen }: Terms,
     (job, true_ms): (&DeadlineJob, i64),
     seen: &mut dyn FnMut(&[Holding]),
 ) -> JobRun {
@@ -323,12 +390,18 @@ fn run(
         let mut order: Vec<usize> = (0..lanes).filter(|lane| held[*lane].holding != Holding::Idle).collect();
         let able: i64 = order.iter().map(|lane| (length - held[*lane].setup_ms).max(0)).sum();
         let ends = able >= work_ms;
-        if ends {
+        let setups = || order.iter().map(|lane| held[*lane].setup_ms).collect();
+        let until = (ends && !foreseen).then(|| done_after(setups(), work_ms));
+        if ends && foreseen {
             order.sort_by_key(|lane| (held[*lane].setup_ms, held[*lane].holding == Holding::OnDemand));
         }
         for lane in order {
             let lane = &mut held[lane];
-            let used = if ends && work_ms == 0 { 0 } else { length.min(lane.setup_ms + work_ms) };
+            let used = match until {
+                Some(until) => until,
+                None if ends && work_ms == 0 => 0,
+                None => length.min(lane.setup_ms + work_ms),
+            };
             if lane.holding == Holding::Spot {
                 run.spot_ms += used;
                 spot_cost += price * used as f64;
@@ -418,6 +491,21 @@ pub(super) mod tests {
         assert_eq!((run.spot_ms, run.on_demand_ms), (HOUR, 0));
     }
 
+    /// Nobody knows that it is the last tick: spot and on-demand work side by side until the work is done, after a quarter of an hour.
+    #[test]
+    fn of_uncertain_work_all_nodes_run_to_the_end() {
+        let job = DeadlineJob { work_ms: HOUR / 4, deadline_ms: 2 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
+        let mut way = Listed(vec![vec![Holding::Spot, Holding::OnDemand]]);
+        let run = ride_uncertain(&mut way, (&[1], &[]), 2, HOUR, (&job, job.work_ms), &mut |_| ());
+        assert_eq!((run.spot_ms, run.on_demand_ms, run.missed), (HOUR / 4, HOUR / 4, false));
+        assert_eq!(done_after(vec![4, 0], 10), 7);
+        assert_eq!(done_after(vec![4, 0], 11), 8);
+        assert_eq!((done_after(vec![9, 0], 8), done_after(Vec::new(), 0)), (8, 0));
+        let held = [Holding::Idle, Holding::Idle, Holding::Spot, Holding::OnDemand];
+        let (run, ticks) = ride_held(&held, (&[1, 1], &[]), 2, HOUR, &job);
+        assert_eq!((run.cost, ticks, run.missed), (HOUR as f64, 2, false));
+    }
+
     fn holding() -> impl Strategy<Value = Holding> {
         prop_oneof![Just(Holding::Idle), Just(Holding::Spot), Just(Holding::OnDemand)]
     }
@@ -440,8 +528,19 @@ pub(super) mod tests {
             prop_assert!(!run.missed);
             let least = lanes_optimum(&up, lanes, &[], tick_ms, &super::super::lanes_optimum::whole(&job, tick_ms)).unwrap();
             let whole = super::super::lanes_optimum::whole(&job, tick_ms);
-            let run = ride_lanes(&mut Listed(way), (&up, &[]), lanes, tick_ms, &whole, &mut |_| ());
+            let run = ride_lanes(&mut Listed(way.clone()), (&up, &[]), lanes, tick_ms, &whole, &mut |_| ());
             prop_assert!(!run.missed && run.cost >= least * (1.0 - 1e-12), "{} below {least}", run.cost);
+            // Of uncertain work each amount up to that is done by the deadline, and for no less than it takes to do it.
+            for amount_ms in 1..=work_ms {
+                let mut held = Vec::new();
+                let mut pilot = Listed(way.clone());
+                ride_uncertain(&mut pilot, (&up, &[]), lanes, tick_ms, (&whole, whole.work_ms), &mut |of| held.extend_from_slice(of));
+                let ride = DeadlineJob { work_ms: amount_ms, ..whole };
+                let (alone, _) = ride_held(&held, (&up, &[]), lanes, tick_ms, &ride);
+                let asked = ride_uncertain(&mut Listed(way.clone()), (&up, &[]), lanes, tick_ms, (&whole, amount_ms), &mut |_| ());
+                prop_assert_eq!(alone, asked);
+                prop_assert!(!asked.missed && asked.cost >= (amount_ms * lanes as i64) as f64);
+            }
             // On-demand alone, with no time to spare and with a millisecond too little.
             let tight = DeadlineJob { deadline_ms: work_ms + changeover_ms, ..job };
             prop_assert!(!ride_lanes(&mut Listed(Vec::new()), (&up, &[]), lanes, tick_ms, &tight, &mut |_| ()).missed);

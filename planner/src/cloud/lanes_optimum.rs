@@ -32,7 +32,13 @@ const MOST_SUMS: f64 = 1e11;
 /// The job with its deadline taken down to a whole number of units, so that an optimum of several lanes is exact.
 #[must_use]
 pub fn whole(job: &DeadlineJob, tick_ms: i64) -> DeadlineJob {
-    let unit_ms = divisor(divisor(tick_ms, job.changeover_ms), job.work_ms).max(1);
+    whole_among(job, tick_ms, &[])
+}
+
+/// As [`whole`], of a job that may have each of some amounts of work.
+pub(super) fn whole_among(job: &DeadlineJob, tick_ms: i64, works_ms: &[i64]) -> DeadlineJob {
+    let unit_ms = divisor(divisor(tick_ms, job.changeover_ms), job.work_ms);
+    let unit_ms = works_ms.iter().fold(unit_ms, |unit_ms, work_ms| divisor(unit_ms, *work_ms)).max(1);
     DeadlineJob { deadline_ms: job.deadline_ms / unit_ms * unit_ms, ..*job }
 }
 
@@ -44,8 +50,14 @@ struct ByLane {
 }
 
 /// What each amount of work costs in each lane, up to what on-demand alone makes.
-fn by_lane((up, price): (&[u32], &[f64]), lanes: usize, tick_ms: i64, job: &DeadlineJob) -> Result<ByLane> {
-    let grid = Grid { least: 0, ..Grid::of(tick_ms, job)? };
+fn by_lane(
+    (up, price): (&[u32], &[f64]),
+    lanes: usize,
+    tick_ms: i64,
+    job: &DeadlineJob,
+    works_ms: &[i64],
+) -> Result<ByLane> {
+    let grid = Grid { least: 0, ..Grid::among(tick_ms, job, works_ms)? };
     let units = (grid.ticks - 1) * grid.tick + grid.last;
     let grid = Grid { work: units.saturating_sub(grid.changeover), ..grid };
     let all = lanes as f64 * job.work_ms as f64 / grid.unit_ms as f64;
@@ -76,8 +88,8 @@ fn by_lane((up, price): (&[u32], &[f64]), lanes: usize, tick_ms: i64, job: &Dead
 }
 
 impl ByLane {
-    /// Least costs of the work of the first lanes together, lane by lane: where the sums begin, and their costs. `keep` says whether all are asked for, or the last alone.
-    fn sums(&self, all: usize, keep: bool) -> Vec<(usize, Vec<f64>)> {
+    /// Least costs of the work of the first lanes together, lane by lane: where the sums begin, and their costs. All of them do from `least` to `all`. `keep` says whether all are asked for, or the last alone.
+    fn sums(&self, least: usize, all: usize, keep: bool) -> Vec<(usize, Vec<f64>)> {
         let most = self.grid.work;
         let lanes = self.of.len();
         let mut sums: Vec<(usize, Vec<f64>)> = vec![(0, vec![0.0])];
@@ -85,7 +97,7 @@ impl ByLane {
             let Some(((low, before), costs)) = sums.last().zip(self.costs.get(*of)) else { break };
             let high = low + before.len() - 1;
             // What the lanes after this one can do at most is left to them at most.
-            let from = all.saturating_sub((lanes - 1 - lane) * most).max(*low);
+            let from = least.saturating_sub((lanes - 1 - lane) * most).max(*low);
             let to = all.min(high + most);
             let mut next = vec![f64::INFINITY; (to + 1).saturating_sub(from)];
             for (own, cost) in costs.iter().enumerate().filter(|(_, cost)| cost.is_finite()) {
@@ -112,11 +124,32 @@ impl ByLane {
 /// # Errors
 /// If tick, work, changeover and deadline have too little in common for an exact answer: see [`whole`].
 pub fn lanes_optimum(up: &[u32], lanes: usize, price: &[f64], tick_ms: i64, job: &DeadlineJob) -> Result<f64> {
-    let found = by_lane((up, price), lanes, tick_ms, job)?;
-    let all = usize::try_from(job.work_ms / found.grid.unit_ms).unwrap_or(usize::MAX).saturating_mul(lanes);
-    let sums = found.sums(all, false);
-    let least = sums.last().and_then(|(from, costs)| costs.get(all.checked_sub(*from)?)).copied();
-    Ok(least.unwrap_or(f64::INFINITY) * found.grid.unit_ms as f64)
+    let costs = lanes_optima((up, price), lanes, tick_ms, job, &[job.work_ms])?;
+    Ok(costs.first().copied().unwrap_or(f64::INFINITY))
+}
+
+/// As [`lanes_optimum`], for each of some amounts of work with the same deadline, none of them more than the job's own: one pass costs them all.
+///
+/// # Errors
+/// As [`lanes_optimum`].
+pub(super) fn lanes_optima(
+    (up, price): (&[u32], &[f64]),
+    lanes: usize,
+    tick_ms: i64,
+    job: &DeadlineJob,
+    works_ms: &[i64],
+) -> Result<Vec<f64>> {
+    let found = by_lane((up, price), lanes, tick_ms, job, works_ms)?;
+    let units =
+        |work_ms: i64| usize::try_from(work_ms / found.grid.unit_ms).unwrap_or(usize::MAX).saturating_mul(lanes);
+    let ends = works_ms.iter().copied().min().zip(works_ms.iter().copied().max());
+    let (least_ms, most_ms) = ends.unwrap_or((job.work_ms, job.work_ms));
+    let sums = found.sums(units(least_ms), units(most_ms), false);
+    let cost = |work_ms: &i64| {
+        let least = sums.last().and_then(|(from, costs)| costs.get(units(*work_ms).checked_sub(*from)?)).copied();
+        least.unwrap_or(f64::INFINITY) * found.grid.unit_ms as f64
+    };
+    Ok(works_ms.iter().map(cost).collect())
 }
 
 #[cfg(test)]
@@ -213,9 +246,9 @@ pub(super) mod tests {
 
     /// What the optimum does: each lane's share and what it holds, as one instance would. What it costs by the contract.
     fn with_foresight(up: &[u32], lanes: usize, price: &[f64], tick_ms: i64, job: &DeadlineJob) -> f64 {
-        let found = by_lane((up, price), lanes, tick_ms, job).unwrap();
+        let found = by_lane((up, price), lanes, tick_ms, job, &[job.work_ms]).unwrap();
         let mut rest = (job.work_ms / found.grid.unit_ms) as usize * lanes;
-        let sums = found.sums(rest, true);
+        let sums = found.sums(rest, rest, true);
         let at = |lanes: usize, sum: usize| {
             let (from, costs) = &sums[lanes];
             sum.checked_sub(*from).and_then(|at| costs.get(at)).copied().unwrap_or(f64::INFINITY)
@@ -293,6 +326,14 @@ pub(super) mod tests {
                 saving <= least * (1.0 + 1e-9) && least <= to_the_end * (1.0 + 1e-9),
                 "{least} is not from {saving} to {to_the_end}"
             );
+            // Several amounts at once cost what each does alone.
+            let works = [1.max(work / 3), work.div_euclid(2).max(1), work];
+            let of = whole_among(&job, tick, &works);
+            for (work_ms, cost) in works.iter().zip(lanes_optima((&up, &price), lanes, tick, &of, &works).unwrap()) {
+                let one = DeadlineJob { work_ms: *work_ms, ..of };
+                let alone = by_trying_lanes(&up, lanes, &price, tick, &one);
+                prop_assert!((cost - alone).abs() <= 1e-9 * alone, "{work_ms}: {cost} against {alone}");
+            }
             let way = with_foresight(&up, lanes, &price, tick, &job);
             prop_assert!((least - way).abs() <= 1e-9 * least, "{least} against {way}");
             if lanes == 1 {

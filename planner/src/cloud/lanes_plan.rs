@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::availability::SpotSeries;
 use super::job::{DeadlineJob, FromNow, Holding};
 use super::lanes::{LanesPilot, LanesView, Supply, ride_lanes};
-use super::lanes_optimum::whole;
+use super::lanes_optimum::whole_among;
 use super::policy::{CloudPolicy, lanes_pilot, lanes_programmes, learned_lanes, relative};
 use super::work::WorkDistribution;
 use crate::plan::window::Window;
@@ -81,7 +81,9 @@ pub(super) fn from_now(
     // What spot costs now decides, where that is known.
     let last = Window { past: 0..end, ahead: end.saturating_sub(1)..end };
     let job = DeadlineJob { price_ratio: relative(zone.price.as_ref(), &last, job.price_ratio).1, ..*job };
-    let job = if lanes > 1 { whole(&job, tick_ms) } else { job };
+    let amounts = work.map(WorkDistribution::amounts).unwrap_or_default();
+    let works: Vec<i64> = amounts.into_iter().map(|(work_ms, _)| work_ms).collect();
+    let job = if lanes > 1 { whole_among(&job, tick_ms, &works) } else { job };
     let learned = learned_lanes(&supply, end, policy, tick_ms, job.ticks(tick_ms));
     let fitted = lanes_programmes(&learned, lanes, end, tick_ms, &job, work);
     let first = |had: u32| -> NodesNow {
@@ -89,7 +91,7 @@ pub(super) fn from_now(
         let mut seen = |of: &[Holding]| {
             held.get_or_insert_with(|| of.to_vec());
         };
-        let mut pilot = lanes_pilot(policy, lanes, &fitted);
+        let mut pilot = lanes_pilot(policy, lanes, &fitted, work);
         ride_lanes(pilot.as_mut(), (&[had], &[]), lanes, tick_ms, &job, &mut seen);
         let held = held.unwrap_or_else(|| vec![Holding::OnDemand; lanes]);
         let of = |what: Holding| u32::try_from(held.iter().filter(|held| **held == what).count()).unwrap_or(u32::MAX);
@@ -114,7 +116,7 @@ pub(super) fn from_now(
         if_up: holding(first(all)),
         if_down: holding(first(0)),
         last_up: had >= all,
-        wait_at_most_s: waits(lanes_pilot(policy, lanes, &fitted).as_mut()),
+        wait_at_most_s: waits(lanes_pilot(policy, lanes, &fitted, work).as_mut()),
         latest_on_demand_s: waits(&mut Waits),
     };
     let told = all.min(MOST_TOLD);

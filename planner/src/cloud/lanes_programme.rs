@@ -9,17 +9,24 @@
 //! To keep the shares from now on would cost Σ V_j; they are made anew at each tick, with what each lane has seen. That lanes can help each other out later is not in V,
 //! so the programme is as good as that help is small. Lanes come and go together for the most part. Above `MOST_MODELS` lanes, neighbours share a model.
 //!
+//! **Uncertain work** ([`WorkDistribution`]): the shares are those of so much work as covers what is left with a chance of `LEVEL`, by what is done so far; all of it is shared anew at each tick. A state for each lane's work and what
+//! all have done together would be too many, so this is no optimum. To weigh each amount by its chance, as if it were known after the tick, was tried and is worse than the top: it waits for an amount to show that never does.
+//!
 //! O(models × table) to solve, and O(lanes × shares) a tick. Worked example: two lanes, 10 h left and 12 h of work, no changeover, spot for the whole time in the first and never in the
 //! second, on-demand at 3. V_1(w) = w up to 10 h, V_2(w) = 3·w. The first lane has 10 h, the second 2: the stretches cost 1 and 3 an hour.
 
 use super::job::{DeadlineJob, Holding};
 use super::lanes::{LanesPilot, LanesView};
 use super::programme::{Fitted, Followed, Outlook, Programme};
+use super::work::WorkDistribution;
 
 /// Most lanes with a model of their own.
 const MOST_MODELS: usize = 16;
 /// Shares that are tried for a lane, at most.
 const MOST_SHARES: f64 = 96.0;
+
+/// The chance with which what is planned for covers an uncertain work.
+pub(super) const LEVEL: f64 = 0.97;
 
 /// The lanes whose models are learned: each stands for itself and those after the one before it. Lanes count from 0.
 ///
@@ -75,17 +82,27 @@ fn share(stretches: &[Vec<Stretch>], order: impl Fn(usize) -> usize, work: f64) 
 pub struct Shared<'a> {
     /// The lane that each model was learned on, and what is believed of it.
     models: Vec<(usize, Followed<'a>)>,
+    /// What is known of the work where it is uncertain, of each lane if it were shared equally.
+    work: Option<&'a WorkDistribution>,
 }
 
 impl<'a> Shared<'a> {
-    /// Of the programmes of the lanes that are [modelled].
-    pub fn new(lanes: usize, fitted: impl IntoIterator<Item = &'a Fitted>) -> Self {
-        Self { models: modelled(lanes).into_iter().zip(fitted.into_iter().map(Followed::new)).collect() }
+    /// Of the programmes of the lanes that are [modelled], for work that may be uncertain; the job's own is the top of it then.
+    pub fn new(lanes: usize, fitted: impl IntoIterator<Item = &'a Fitted>, work: Option<&'a WorkDistribution>) -> Self {
+        Self { models: modelled(lanes).into_iter().zip(fitted.into_iter().map(Followed::new)).collect(), work }
+    }
+
+    /// The work that is shared, milliseconds of one node: all that is left, or where that is uncertain so much as covers it with a chance of `LEVEL`.
+    fn planned(&self, job: &DeadlineJob, view: &LanesView<'_>) -> f64 {
+        let Some(work) = self.work else { return view.work_ms as f64 };
+        let lanes = view.lanes.len() as f64;
+        let done_ms = job.work_ms as f64 - view.work_ms as f64 / lanes;
+        (work.left_at(done_ms, LEVEL) * lanes).min(view.work_ms as f64)
     }
 }
 
 impl LanesPilot for Shared<'_> {
-    fn hold(&mut self, _: &DeadlineJob, view: &LanesView<'_>, next: &mut [Holding]) {
+    fn hold(&mut self, job: &DeadlineJob, view: &LanesView<'_>, next: &mut [Holding]) {
         let seen: Vec<(usize, Option<(&Programme, Outlook)>)> =
             self.models.iter_mut().map(|(lane, of)| (*lane, of.see(*lane < view.up, view.left_ms))).collect();
         // A lane that can have spot asks a model that saw it.
@@ -108,7 +125,7 @@ impl LanesPilot for Shared<'_> {
             })
             .collect();
         let order = |lane: usize| if lane < view.up { lane } else { view.up + view.lanes.len() - 1 - lane };
-        let shares = share(&stretches, order, view.work_ms as f64);
+        let shares = share(&stretches, order, self.planned(job, view));
         for ((lane, next), own) in next.iter_mut().enumerate().zip(shares) {
             let own = view.one(lane, own.ceil() as i64);
             *next = match model(lane) {

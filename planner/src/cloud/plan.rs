@@ -25,7 +25,7 @@ use super::job::{DeadlineJob, FromNow, Holding, JobRun};
 use super::lanes_plan::{ElasticNow, from_now};
 use super::market::Market;
 use super::policy::{CloudPolicy, Lessons};
-use super::price_words::prices_in_words;
+use super::price_words::{guessed_in_words, prices_in_words};
 use super::purchase::{CloudOnDemand, CloudPurchases};
 use super::request::{CloudRequest, check_need, longest, too_short};
 use super::sensitivity::{CloudPriceTurn, CloudSensitivity, Tried};
@@ -122,6 +122,14 @@ pub struct CloudPlanAnswer {
     pub price_turn: Option<CloudPriceTurn>,
     /// What is taken for prices, in words.
     pub prices: String,
+    /// What the advice rests on and nobody said, one sentence each, before anything else is read.
+    pub cautions: Vec<String>,
+    /// Policies that cost less than the chosen one on the windows to report on, in its zone, the cheapest first; which of them would do so was not known when it was chosen.
+    pub cheaper_later: Vec<CloudPolicy>,
+    /// How sure the advice is, also where it is to run the job on-demand.
+    pub confidence: Confidence,
+    /// Why it is so sure and not surer, in a sentence.
+    pub confidence_why: String,
     /// The command that was run, if it is known.
     #[serde(skip)]
     #[schemars(skip)]
@@ -305,7 +313,7 @@ impl CloudPlanAnswer {
             notes.extend(moving(series, request, together)?);
         }
         notes.extend(request.elastic.then(|| taking(request.need)));
-        notes.extend(request.uncertain.as_ref().map(|work| work.promise(request.together.is_some())));
+        notes.extend(request.uncertain.as_ref().map(|work| work.promise(request.planned())));
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
@@ -333,11 +341,20 @@ impl CloudPlanAnswer {
             all_on_demand,
             price_turn,
             prices: prices_in_words(&used, request),
+            cautions: Vec::new(),
+            cheaper_later: Vec::new(),
+            confidence: Confidence::Low,
+            confidence_why: String::new(),
             command: None,
             action: String::new(),
             recommendation: None,
             sources: series.iter().flat_map(|zone| zone.sources.clone()).collect(),
         };
+        let used: Vec<SpotSeries> = used.into_iter().cloned().collect();
+        answer.cautions.extend(answer.price_turn.as_ref().map(CloudPriceTurn::in_words));
+        answer.cautions.extend(guessed_in_words(&used, request));
+        answer.cheaper_later = answer.cheaper(&best);
+        (answer.confidence, answer.confidence_why) = answer.sure(&best);
         answer.action = answer.act();
         answer.recommendation = answer.recommended(&best);
         Ok(answer)
@@ -447,6 +464,46 @@ impl CloudPlanAnswer {
         self.candidates.iter().find(|candidate| candidate.trace == self.trace && candidate.policy == policy)
     }
 
+    /// Policies that cost less than `best` on the windows to report on.
+    fn cheaper(&self, best: &CloudCandidate) -> Vec<CloudPolicy> {
+        let beside = self.candidates.iter().filter(|of| of.trace == best.trace && of.causal && of.report_misses == 0);
+        let cost = |of: &CloudCandidate| of.report_cost_ratio.value;
+        let mut found: Vec<&CloudCandidate> = beside.filter(|of| cost(of) < cost(best) - 1e-9).collect();
+        found.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
+        found.into_iter().map(|of| of.policy).collect()
+    }
+
+    /// How sure the advice is, and why.
+    fn sure(&self, best: &CloudCandidate) -> (Confidence, String) {
+        let windows = format::counted(best.report_windows as u64, "later window", "later windows");
+        if best.report_windows < 3 {
+            return (Confidence::Low, format!("it is reported on {windows}"));
+        }
+        let follows = self.followed != CloudPolicy::OnDemand;
+        let turns = self
+            .sensitivity
+            .iter()
+            .filter(|case| case.is_spot_at_price(self.chosen).is_some_and(|spot| spot != follows))
+            .map(|case| format::float(case.times, 2))
+            .next();
+        if let Some(times) = turns.filter(|_| !self.cautions.is_empty()) {
+            return (
+                Confidence::Low,
+                format!("the price of on-demand is assumed, and at {times} times that the advice would be another"),
+            );
+        }
+        if !self.cautions.is_empty() {
+            let why = "the price of on-demand is assumed, but at half and twice that the advice is the same";
+            return (Confidence::Medium, why.to_owned());
+        }
+        let cost = best.report_cost_ratio;
+        if !follows && best.policy != CloudPolicy::OnDemand && cost.low < 1.0 - WORTH {
+            let why = format!("the interval of the {} reaches a saving worth having", best.policy.in_words());
+            return (Confidence::Low, why);
+        }
+        (Confidence::Medium, format!("it is reported on {windows}, which overlap"))
+    }
+
     fn recommended(&self, best: &CloudCandidate) -> Option<Recommendation> {
         let cost = best.report_cost_ratio;
         if self.followed == CloudPolicy::OnDemand {
@@ -486,9 +543,11 @@ impl CloudPlanAnswer {
                     format::duration(self.work_s + self.changeover_s)
                 ),
             }],
-            confidence: if best.report_windows >= 3 { Confidence::Medium } else { Confidence::Low },
+            confidence: self.confidence,
             risk: format!(
-                "The dearest of the later windows cost {} of all on-demand. No window missed its deadline, as on-demand begins in time whatever spot does; that takes on-demand for granted.",
+                "Confidence is {}: {}. The dearest of the later windows cost {} of all on-demand. No window missed its deadline, as on-demand begins in time whatever spot does; that takes on-demand for granted.",
+                self.confidence.in_words(),
+                self.confidence_why,
                 format::percent(best.report_worst)
             ),
             assumptions: vec![

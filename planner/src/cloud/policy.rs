@@ -219,16 +219,18 @@ pub(super) fn pilot<'a>(policy: CloudPolicy, fitted: &'a Fitted) -> Box<dyn Pilo
     }
 }
 
-/// The pilot of a policy of lanes that decides from the past; `fitted` are the programmes of those with a model of their own.
+/// The pilot of a policy of lanes that decides from the past; `fitted` are the programmes of those with a model of their own. `work` is what programmes of several lanes know of work that is uncertain; that of one lane
+/// is in its programmes.
 pub(super) fn lanes_pilot<'a>(
     policy: CloudPolicy,
     lanes: usize,
     fitted: &'a [Vec<(usize, Programme, Belief)>],
+    work: Option<&'a WorkDistribution>,
 ) -> Box<dyn LanesPilot + 'a> {
     match policy {
         CloudPolicy::UniformProgress => Box::new(UniformLanes),
         CloudPolicy::Markov | CloudPolicy::SemiMarkov if lanes > 1 => {
-            Box::new(Shared::new(lanes, fitted.iter().map(Vec::as_slice)))
+            Box::new(Shared::new(lanes, fitted.iter().map(Vec::as_slice), work))
         }
         _ => Box::new(InLanes(pilot(policy, fitted.first().map(Vec::as_slice).unwrap_or_default()))),
     }

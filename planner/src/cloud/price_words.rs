@@ -52,9 +52,9 @@ pub(super) fn prices_in_words(zones: &[&SpotSeries], request: &CloudRequest) -> 
     let guessed = span(guessed.into_iter());
     let first = format!("taken as {times} times the first price of spot, {by_ratio}");
     let on_demand = match (told, guessed) {
-        (Some(told), None) => told,
-        (Some(told), Some(guessed)) => format!("{told}, or {guessed} where it is not told, {first}"),
-        (None, Some(guessed)) => format!("{guessed}, {first}"),
+        (Some(told), None) => format!("{told} dollars"),
+        (Some(told), Some(guessed)) => format!("{told} dollars, or {guessed} where it is not told, {first}"),
+        (None, Some(guessed)) => format!("{guessed} dollars, {first}"),
         (None, None) => "an unknown price".to_owned(),
     };
     let others = match zones.len() - priced.len() {
@@ -65,6 +65,29 @@ pub(super) fn prices_in_words(zones: &[&SpotSeries], request: &CloudRequest) -> 
         ),
     };
     format!("{spot} and on-demand at {on_demand}{others}")
+}
+
+/// That prices of spot stand without one of on-demand, so that the ratio is assumed zone by zone; nothing where none is guessed so, or somebody said the ratio.
+pub(super) fn guessed_in_words(zones: &[SpotSeries], request: &CloudRequest) -> Option<String> {
+    if request.is_ratio_given {
+        return None;
+    }
+    let price = |zone: &SpotSeries| {
+        let price = zone.price.as_ref().filter(|price| price.on_demand.is_none())?;
+        price.on_demand_or(request.price_ratio)
+    };
+    let guessed: Vec<f64> = zones.iter().filter_map(price).collect();
+    let span = span(guessed.iter().copied())?;
+    let each = if guessed.len() > 1 {
+        ", zone by zone, so that a saving in one zone is not of the same price as one in another"
+    } else {
+        ""
+    };
+    Some(format!(
+        "**This rests on an assumption**: the prices are of spot alone, so on-demand is taken to cost {} times the first price of spot ({span} dollars an hour){each}. \
+         `--on-demand-price` says what it costs, and `--price-ratio` how many times as much.",
+        format::float(request.price_ratio, 2)
+    ))
 }
 
 #[cfg(test)]
@@ -99,12 +122,21 @@ mod tests {
         };
         let said = |zones: &[&SpotSeries], given: bool| prices_in_words(zones, &request(given));
         let known = SpotSeries { price: Some(price(Some(3.0))), ..zone.clone() };
-        assert_eq!(said(&[&known], false), "spot at 0.90 to 1.10 dollars an hour and on-demand at 3.00");
+        assert_eq!(said(&[&known], false), "spot at 0.90 to 1.10 dollars an hour and on-demand at 3.00 dollars");
+        assert_eq!(guessed_in_words(&[known.clone(), zone.clone()], &request(false)), None);
         let half = SpotSeries { price: Some(price(None)), ..zone.clone() };
         assert_eq!(
             said(&[&half], false),
-            "spot at 0.90 to 1.10 dollars an hour and on-demand at 2.70, taken as 3.00 times the first price of spot, which is an assumption as no price on demand is given"
+            "spot at 0.90 to 1.10 dollars an hour and on-demand at 2.70 dollars, taken as 3.00 times the first price of spot, which is an assumption as no price on demand is given"
         );
+        let guessed = |zones: &[SpotSeries], given: bool| guessed_in_words(zones, &request(given)).unwrap_or_default();
+        let caution = guessed(&[half.clone(), known.clone()], false);
+        assert!(
+            caution.contains("3.00 times the first price of spot (2.70 dollars an hour). `--on-demand-price`"),
+            "{caution}"
+        );
+        assert!(guessed(&[half.clone(), half.clone()], false).contains("zone by zone"));
+        assert_eq!(guessed(std::slice::from_ref(&half), true), "");
         assert!(said(&[&half], true).ends_with("3.00 times the first price of spot, as --price-ratio says"));
         assert!(said(&[&known, &zone], false).ends_with(
             "in 1 zone without prices, on-demand at 3.00 times the spot price, which is an assumption as no price on demand is given"
@@ -112,7 +144,10 @@ mod tests {
         // Prices of which none is of spot are prices all the same: the ratio stands for nothing, and spot is not used.
         let unquoted = ZonePrice { spot: vec![None; 3], ..price(Some(3.0)) };
         let unquoted = SpotSeries { price: Some(unquoted), ..zone.clone() };
-        assert_eq!(said(&[&unquoted], false), "spot at no price, so that it is not used, and on-demand at 3.00");
+        assert_eq!(
+            said(&[&unquoted], false),
+            "spot at no price, so that it is not used, and on-demand at 3.00 dollars"
+        );
         assert!(unquoted.is_priced() && unquoted.up(1) == [false; 3]);
         assert_eq!(said(&[&zone], true), "on-demand at 3.00 times the spot price, as --price-ratio says");
         assert!(said(&[&zone], false).ends_with("which is an assumption as no price on demand is given"));

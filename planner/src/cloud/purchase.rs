@@ -88,12 +88,12 @@ impl CloudOnDemand {
         Self { instance_h, usd_per_h, cost_usd: usd_per_h.map(|usd| usd * instance_h) }
     }
 
-    /// What it costs, in words: `48.2 instance-hours, 147.49 dollars at 3.0600 an hour`.
+    /// What it costs, in words: `48.2 instance-hours, 147.49 dollars at 3.0600 dollars an hour`.
     pub(super) fn in_words(&self, price_ratio: f64) -> String {
         let hours = format!("{} instance-hours", format::float(self.instance_h, 1));
         match (self.cost_usd, self.usd_per_h) {
             (Some(cost), Some(usd)) => {
-                format!("{hours}, {} dollars at {} an hour", format::float(cost, 2), format::float(usd, 4))
+                format!("{hours}, {} dollars at {} dollars an hour", format::float(cost, 2), format::float(usd, 4))
             }
             _ => format!(
                 "{hours}, as much as {} hours on spot at the price ratio of {}",

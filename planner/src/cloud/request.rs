@@ -2,7 +2,8 @@
 
 use super::availability::SpotSeries;
 use super::job::DeadlineJob;
-use super::work::WorkDistribution;
+use super::lanes_programme::LEVEL;
+use super::work::{WorkDistribution, WorkPlanned};
 use crate::error::{Error, Result};
 
 /// Most instances of an elastic job.
@@ -31,7 +32,7 @@ pub struct CloudRequest {
     pub elastic: bool,
     /// Zones of one job, if it may move between them; else each trace is tried on its own.
     pub together: Option<ZonesTogether>,
-    /// What is known of the work, where it is uncertain: of a job that needs its instances at once, in one zone or over several.
+    /// What is known of the work, where it is uncertain.
     pub uncertain: Option<WorkDistribution>,
 }
 
@@ -52,6 +53,15 @@ impl ZonesTogether {
 }
 
 impl CloudRequest {
+    /// How policies plan on work that is uncertain.
+    pub(super) fn planned(&self) -> WorkPlanned {
+        match (&self.together, self.elastic && self.need > 1) {
+            (Some(_), _) => WorkPlanned::OnTop,
+            (None, true) => WorkPlanned::OnCover(LEVEL),
+            (None, false) => WorkPlanned::OnDistribution,
+        }
+    }
+
     /// The job with each of the deadlines.
     ///
     /// # Errors
@@ -65,11 +75,6 @@ impl CloudRequest {
         if self.elastic && self.together.is_some() {
             return Err(Error::NoScenario(
                 "an elastic job runs in one zone; leave out one of --elastic and --regions together",
-            ));
-        }
-        if self.uncertain.is_some() && self.elastic {
-            return Err(Error::NoScenario(
-                "uncertain work is planned for a job that needs its instances at once; leave out --elastic, or give the top amount as --work",
             ));
         }
         if self.elastic && self.need > MOST_LANES {

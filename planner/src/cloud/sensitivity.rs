@@ -32,7 +32,7 @@ use super::zones::attempt_zones_of;
 use crate::error::Result;
 use crate::plan::interval::{average, mean};
 use crate::plan::window::Window;
-use crate::plan::worth;
+use crate::plan::{WORTH, worth};
 
 /// How prices and changeovers are varied.
 const TIMES: [f64; 2] = [0.5, 2.0];
@@ -331,6 +331,13 @@ impl CloudSensitivity {
             over_knowing: None,
             choice: Some(choice),
         }
+    }
+
+    /// Whether the policy of a plan is advised in this case, or for a plan of on-demand alone whether spot would be chosen; nothing where the case says nothing of the price.
+    pub(super) fn is_spot_at_price(&self, policy: CloudPolicy) -> Option<bool> {
+        let spot = self.choice? != CloudPolicy::OnDemand;
+        let worth = policy == CloudPolicy::OnDemand || self.saving.is_some_and(|saving| saving >= WORTH);
+        (self.varied == CloudVaried::PriceRatio).then_some(spot && worth)
     }
 
     fn in_words(&self) -> String {

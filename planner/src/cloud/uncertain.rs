@@ -4,7 +4,8 @@
 //! * `top`: the policy is told the top amount, and stops when the work is done; the deadline is kept as well;
 //! * `median`: the policy is told the median, and its safety net keeps that. A longer job goes on, on the spot that it has or on-demand, and may **miss**.
 //!
-//! Over several zones there is the second alone, as their policies plan on the top.
+//! Of an elastic job the first is `conditional_quantile`: its programme plans for what covers what is left with a high chance, sample by sample (see [lanes](super::lanes_programme)). Over several zones there is the second alone, as their
+//! policies plan on the top.
 //!
 //! Each cost is a mean over the [amounts](WorkDistribution::amounts), as a share of the mean of all on-demand, and stands beside the optimum that knows the true work and all availability.
 //!
@@ -21,7 +22,7 @@ use super::availability::SpotSeries;
 use super::job::DeadlineJob;
 use super::policy::{CloudPolicy, Lessons};
 use super::request::CloudRequest;
-use super::work::{WorkDistribution, WorkQuantile};
+use super::work::{WorkDistribution, WorkPlanned, WorkQuantile};
 use crate::error::Result;
 use crate::plan::interval::{average, mean};
 use crate::plan::window::Window;
@@ -33,6 +34,8 @@ use crate::replay::compare::IntervalEstimate;
 pub enum PlansOn {
     /// Its distribution.
     Distribution,
+    /// So much as covers what is left with a high chance, sample by sample.
+    ConditionalQuantile,
     /// The top amount.
     Top,
     /// The median.
@@ -43,6 +46,7 @@ impl PlansOn {
     fn in_words(self) -> &'static str {
         match self {
             Self::Distribution => "the distribution",
+            Self::ConditionalQuantile => "what covers the rest",
             Self::Top => "the top",
             Self::Median => "the median",
         }
@@ -152,6 +156,10 @@ impl UncertainWork {
     ) -> Result<Option<Self>> {
         let Some(work) = &request.uncertain else { return Ok(None) };
         let policy = if chosen.phases().is_some() { chosen } else { CloudPolicy::SemiMarkov };
+        let first = match request.planned() {
+            WorkPlanned::OnCover(_) => PlansOn::ConditionalQuantile,
+            WorkPlanned::OnDistribution | WorkPlanned::OnTop => PlansOn::Distribution,
+        };
         let mut by_slack = Vec::with_capacity(jobs.len());
         for job in jobs {
             let tried: Result<Vec<[Came; 3]>> = windows.par_iter().map(|on| came(*on, work, job, policy)).collect();
@@ -175,7 +183,7 @@ impl UncertainWork {
             by_slack.push(WorkPlansAt {
                 slack: job.work_ms as f64 / job.deadline_ms as f64,
                 windows: tried.len(),
-                plans: [PlansOn::Distribution, PlansOn::Top, PlansOn::Median]
+                plans: [first, PlansOn::Top, PlansOn::Median]
                     .into_iter()
                     .enumerate()
                     .map(|(at, plans_on)| plan(at, plans_on))

@@ -6,6 +6,9 @@
 //! **Programmes** weigh what they pay by the chance that the job still runs: with S(d) the chance that the work is more than d, a step that works from d to d′ costs ∫ S over it, and to begin an instance at d
 //! costs S(d) times a changeover. As all choices of a moment have the same chance of being asked, nothing is divided by it.
 //!
+//! **Elastic jobs** have too many states for that: each lane has work of its own, and all of them the same chance to go on. Their programme [plans](WorkDistribution::left_at) for what covers what is left with a high chance,
+//! by what is done so far, and so for more and more of the top as it is not done.
+//!
 //! **Trials** average over [`amounts`](WorkDistribution::amounts): the chances in parts of at most 1/`PARTS`, each with the amount in its middle, in whole minutes.
 //!
 //! O(points), and O(log points) for each chance. Worked example: 0.5 = 36 h and 1 = 60 h is 36 h in half of the cases and evenly from 36 to 60 h in the others. S(36 h) = 0.5, S(48 h) = 0.25, and the mean is 42 h.
@@ -43,6 +46,17 @@ pub struct WorkDistribution {
 
 fn wrong(found: String, remedy: &str) -> Error {
     Error::Malformed { what: "quantiles of the work", found, remedy: remedy.to_owned() }
+}
+
+/// How policies plan on a work that is uncertain.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum WorkPlanned {
+    /// All take the top for it, as over several zones.
+    OnTop,
+    /// The programmes plan on its distribution, as of one instance or of several at once.
+    OnDistribution,
+    /// The programmes plan for what covers what is left with this chance, as of an elastic job.
+    OnCover(f64),
 }
 
 /// An amount as whole minutes, at least one.
@@ -184,15 +198,26 @@ impl WorkDistribution {
 
     /// The amount at a level, in whole minutes.
     pub fn quantile_ms(&self, level: f64) -> i64 {
+        self.at_level(level).map_or_else(|| self.top_ms(), minutes)
+    }
+
+    /// The amount at a level, milliseconds; nothing beyond the last level.
+    fn at_level(&self, level: f64) -> Option<f64> {
         let at = self.points.partition_point(|(of, _)| *of < level);
-        match (at.checked_sub(1).and_then(|before| self.points.get(before)), self.points.get(at)) {
-            (_, None) => self.top_ms(),
-            (None, Some((_, work_ms))) => minutes(*work_ms as f64),
-            (Some((from, from_ms)), Some((to, to_ms))) => {
-                let part = if to > from { (level - from) / (to - from) } else { 1.0 };
-                minutes(*from_ms as f64 + part * (to_ms - from_ms) as f64)
-            }
-        }
+        let (to, to_ms) = self.points.get(at)?;
+        let Some((from, from_ms)) = at.checked_sub(1).and_then(|before| self.points.get(before)) else {
+            return Some(*to_ms as f64);
+        };
+        let part = if to > from { (level - from) / (to - from) } else { 1.0 };
+        Some(*from_ms as f64 + part * (to_ms - from_ms) as f64)
+    }
+
+    /// A level of what is left of a job that has done `done_ms` and still runs, milliseconds: the least amount that covers it with this chance; at 1 up to the top.
+    ///
+    /// Worked example: of anything from 24 to 48 h, 36 h are done. At a level of 0.75, 9 h are left.
+    pub(super) fn left_at(&self, done_ms: f64, level: f64) -> f64 {
+        let of_all = 1.0 - self.alive(done_ms) * (1.0 - level);
+        (self.at_level(of_all).unwrap_or(self.top_ms() as f64) - done_ms).max(1.0)
     }
 
     /// The chance that the work is more than `done_ms`; at the top that it is the top or more, as nobody is asked after it.
@@ -259,8 +284,8 @@ impl WorkDistribution {
         self.points.iter().map(of).collect()
     }
 
-    /// What is promised of it, in words.
-    pub(super) fn promise(&self, over_zones: bool) -> String {
+    /// What is promised of it, in words, by how it is planned on.
+    pub(super) fn promise(&self, planned: WorkPlanned) -> String {
         let top = format::duration(self.top_ms() as f64 / 1e3);
         let beyond = if self.beyond() > 1e-9 {
             format!(
@@ -273,10 +298,13 @@ impl WorkDistribution {
         format!(
             "The work is uncertain. Every deadline is kept for each amount up to {top}, and slack is that over the time to the deadline.{beyond} Costs are means over the amounts, as shares of the mean of all on-demand. \
              {planners} {top}.",
-            planners = if over_zones {
-                "All policies plan on"
-            } else {
-                "The programmes plan on the distribution, other policies on"
+            planners = match planned {
+                WorkPlanned::OnTop => "All policies plan on".to_owned(),
+                WorkPlanned::OnDistribution => "The programmes plan on the distribution, other policies on".to_owned(),
+                WorkPlanned::OnCover(chance) => format!(
+                    "At each sample the programmes plan for so much work as covers what is left with a chance of {}; other policies plan on",
+                    format::percent(chance)
+                ),
             },
         )
     }
@@ -340,9 +368,16 @@ mod tests {
         let open = hours(&[(0.1, 12), (0.9, 20)]);
         assert!((open.beyond() - 0.1).abs() < 1e-12 && (open.alive(20.0 * hour) - 0.1).abs() < 1e-12);
         assert!((open.amounts().last().unwrap().1 - 0.1).abs() < 1e-12);
-        assert!(open.promise(false).contains("with a chance of 10.0 %"), "{}", open.promise(false));
-        assert!(open.promise(true).contains("All policies plan on"), "{}", open.promise(true));
+        assert!(open.promise(WorkPlanned::OnDistribution).contains("with a chance of 10.0 %"), "{open:?}");
+        assert!(open.promise(WorkPlanned::OnTop).contains("All policies plan on"), "{open:?}");
         assert!(hours(&[(0.5, 12), (1.0, 12)]).is_certain() && !open.is_certain());
+        // What is left to plan for: evenly, after a jump, and of an open top.
+        let even = hours(&[(0.0, 24), (1.0, 48)]);
+        let left =
+            |of: &WorkDistribution, done: f64, level: f64| (of.left_at(done * hour, level) / hour * 1e6).round() / 1e6;
+        assert_eq!([left(&even, 0.0, 0.5), left(&even, 36.0, 0.75), left(&even, 36.0, 1.0)], [36.0, 9.0, 12.0]);
+        assert_eq!([left(&two, 10.0, 0.2), left(&two, 10.0, 0.3), left(&two, 36.0, 0.1)], [26.0, 50.0, 24.0]);
+        assert_eq!([left(&open, 0.0, 0.95), left(&open, 19.5, 0.5)], [20.0, 0.5]);
     }
 
     /// Of a CSV and of lines of JSON; 3601 s are 61 min. A model that is not sure says so.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::lanes::{Supply, ride, ride_uncertain};
+use super::super::lanes::{Supply, ride};
 use super::super::optimum::tests::by_trying;
 use super::super::policy::{learned, learned_lanes, pilot, programmes};
 use super::*;
@@ -49,6 +49,12 @@ fn in_minutes(work_min: i64, spare_min: i64, changeover_min: i64, odd_ms: i64) -
     }
 }
 
+/// A third of so many minutes or less in a fifth of the cases, half in three, all in nine tenths, and more beyond it.
+fn levels_of(work_min: i64) -> WorkDistribution {
+    let levels = [(0.2, work_min.div_euclid(3).max(1)), (0.6, work_min.div_euclid(2).max(1)), (0.9, work_min)];
+    WorkDistribution::of(&levels.map(|(level, minutes)| (level, minutes * MIN))).unwrap()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
@@ -77,8 +83,7 @@ proptest! {
             prop_assert!(run.cost >= least * (1.0 - 1e-12), "{policy:?}: {} below {least}", run.cost);
         }
         // The work may be anything up to that: none misses it either, and none beats the optimum that knows it.
-        let levels = [(0.2, work_min.div_euclid(3).max(1)), (0.6, work_min.div_euclid(2).max(1)), (0.9, work_min)];
-        let work = WorkDistribution::of(&levels.map(|(level, minutes)| (level, minutes * MIN))).unwrap();
+        let work = levels_of(work_min);
         for planned in [true, false] {
             let told = Some(Told { work: &work, planned });
             let lessons = Lessons::new(Supply::one(&up), tick_ms);
@@ -90,9 +95,9 @@ proptest! {
                 if policy.phases().is_none() {
                     // Each amount on its own, with the safety net.
                     let alone = work.amounts().into_iter().map(|(work_ms, chance)| {
-                        let mut pilot = lanes_pilot(policy, 1, &[]);
-                        let of = (&job, work_ms);
-                        chance * ride_uncertain(pilot.as_mut(), (lessons.supply.within(window.ahead.clone()), &[]), 1, tick_ms, of).cost
+                        let mut pilot = lanes_pilot(policy, 1, &[], None);
+                        let ahead = lessons.supply.within(window.ahead.clone());
+                        chance * ride_uncertain(pilot.as_mut(), (ahead, &[]), 1, tick_ms, (&job, work_ms), &mut |_| ()).cost
                     });
                     let alone: f64 = alone.sum();
                     prop_assert!((run.cost - alone).abs() <= 1e-9 * alone, "{policy:?}: {} and {alone}", run.cost);
@@ -196,13 +201,13 @@ fn held_in_lanes(
     past: &[u32],
     ahead: &[u32],
     tick_ms: i64,
-    job: &DeadlineJob,
+    (job, work): (&DeadlineJob, Option<&WorkDistribution>),
 ) -> (Vec<Vec<Holding>>, JobRun) {
     let supply = Supply { lanes, up: [past, ahead].concat() };
     let learned = learned_lanes(&supply, past.len(), policy, tick_ms, job.ticks(tick_ms));
     let fitted = lanes_programmes(&learned, lanes, past.len(), tick_ms, job, None);
     let mut held = Vec::new();
-    let mut pilot = lanes_pilot(policy, lanes, &fitted);
+    let mut pilot = lanes_pilot(policy, lanes, &fitted, work);
     let run = ride_lanes(pilot.as_mut(), (ahead, &[]), lanes, tick_ms, job, &mut |of| held.push(of.to_vec()));
     (held, run)
 }
@@ -213,12 +218,12 @@ fn enemy_of_lanes(
     lanes: usize,
     past: &[u32],
     tick_ms: i64,
-    job: &DeadlineJob,
+    (job, work): (&DeadlineJob, Option<&WorkDistribution>),
     patience: usize,
 ) -> Vec<u32> {
     let mut ahead: Vec<u32> = Vec::new();
     for _ in 0..job.ticks(tick_ms) {
-        let (mut held, _) = held_in_lanes(policy, lanes, past, &ahead, tick_ms, job);
+        let (mut held, _) = held_in_lanes(policy, lanes, past, &ahead, tick_ms, (job, work));
         held.truncate(ahead.len());
         let tired = |lane: usize| {
             held.iter().rev().take_while(|held| held.get(lane) == Some(&Holding::Spot)).count() >= patience
@@ -254,6 +259,24 @@ proptest! {
             prop_assert!(!run.missed, "{policy:?} misses");
             prop_assert!(run.cost >= least * (1.0 - 1e-12), "{policy:?}: {} below {least}", run.cost);
         }
+        // The same of work that may be anything up to that. With one amount it costs what known work does, but for what is let go within the last tick.
+        let lessons = Lessons::new(supply.clone(), tick_ms);
+        let certain = WorkDistribution::of(&[(1.0, job.work_ms)]).unwrap();
+        for (work, planned) in [(levels_of(work_min), true), (levels_of(work_min), false), (certain.clone(), true)] {
+            let told = Some(Told { work: &work, planned });
+            let found = attempt(&CloudPolicy::ALL, &lessons, None, &window, &[job], told).unwrap();
+            let least = found[0].run(CloudPolicy::Omniscient).cost;
+            for policy in CloudPolicy::CAUSAL {
+                let run = found[0].run(policy);
+                prop_assert!(!run.missed, "{policy:?} misses uncertain work");
+                prop_assert!(run.cost >= least * (1.0 - 1e-12), "{policy:?}: {} below {least}", run.cost);
+                if work == certain {
+                    let most = lanes as f64 * 3.0 * tick_ms as f64;
+                    let known = tried[0].run(policy).cost;
+                    prop_assert!((run.cost - known).abs() <= most, "{policy:?}: {} and {known}", run.cost);
+                }
+            }
+        }
     }
 
     #[test]
@@ -270,9 +293,19 @@ proptest! {
         let job = in_minutes(work_min, spare_min, changeover_min, 1);
         prop_assume!(job.ticks(tick_ms) <= 10);
         for policy in CloudPolicy::CAUSAL {
-            let ahead = enemy_of_lanes(policy, lanes, &past, tick_ms, &job, patience);
-            let (_, run) = held_in_lanes(policy, lanes, &past, &ahead, tick_ms, &job);
+            let ahead = enemy_of_lanes(policy, lanes, &past, tick_ms, (&job, None), patience);
+            let (_, run) = held_in_lanes(policy, lanes, &past, &ahead, tick_ms, (&job, None));
             prop_assert!(!run.missed, "{policy:?}");
+            // Nor where the work may be anything up to that: each amount is done in time, to the millisecond, on the trace that hurts the top most.
+            let work = levels_of(work_min);
+            let ahead = enemy_of_lanes(policy, lanes, &past, tick_ms, (&job, Some(&work)), patience);
+            let (held, run) = held_in_lanes(policy, lanes, &past, &ahead, tick_ms, (&job, Some(&work)));
+            prop_assert!(!run.missed, "{policy:?} misses the top");
+            for work_ms in (1..=work_min).map(|minutes| minutes * MIN) {
+                let one = DeadlineJob { work_ms, ..job };
+                let (run, _) = ride_held(&held.concat(), (&ahead, &[]), lanes, tick_ms, &one);
+                prop_assert!(!run.missed, "{policy:?} misses {work_ms}");
+            }
         }
     }
 }
@@ -283,12 +316,15 @@ fn the_future_changes_no_decision_of_an_elastic_job() {
     let past: Vec<u32> = (0..600).map(|tick| (tick / 7 + tick / 31) % 4).collect();
     let job = DeadlineJob { work_ms: 600 * MIN, deadline_ms: 800 * MIN, changeover_ms: 12 * MIN, price_ratio: 3.0 };
     let one: Vec<u32> = (0..160).map(|tick| tick / 11 % 4).collect();
+    let work = levels_of(600);
     for cut in [1, 60, 100] {
         let mut other = one.clone();
         other[cut..].iter_mut().for_each(|up| *up = 3 - *up);
         for policy in CloudPolicy::CAUSAL {
-            let held = |ahead: &[u32]| held_in_lanes(policy, 3, &past, ahead, 5 * MIN, &job).0;
-            assert_eq!(held(&one).get(..cut), held(&other).get(..cut), "{policy:?}");
+            for work in [None, Some(&work)] {
+                let held = |ahead: &[u32]| held_in_lanes(policy, 3, &past, ahead, 5 * MIN, (&job, work)).0;
+                assert_eq!(held(&one).get(..cut), held(&other).get(..cut), "{policy:?}");
+            }
         }
     }
 }

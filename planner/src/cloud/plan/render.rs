@@ -8,7 +8,7 @@ use super::super::answer::on_instances;
 use super::super::checkpoint::CheckpointAdvice;
 use super::super::lanes_plan::ElasticNow;
 use super::super::policy::CloudPolicy;
-use super::super::sensitivity::{self, CloudPriceTurn};
+use super::super::sensitivity;
 use super::super::uncertain::UncertainWork;
 use super::super::zones_plan::{PlannedZone, ZonesNow};
 use super::CloudPlanAnswer;
@@ -27,7 +27,7 @@ impl CloudPlanAnswer {
             ),
         );
         report.summary = vec![self.action.clone()];
-        report.summary.extend(self.price_turn.as_ref().map(CloudPriceTurn::in_words));
+        report.summary.extend(self.cautions.iter().cloned());
         if self.chosen == CloudPolicy::OnDemand {
             report.summary.push(
                 "What was chosen is all on-demand itself, of which costs are told as shares: there is nothing to compare it with on the later windows."
@@ -52,6 +52,8 @@ impl CloudPlanAnswer {
             .map(|of| format!("{} {}", of.policy.in_words(), format::percent(of.report_cost_ratio.value)))
             .collect();
         report.summary.push(format!("On the same windows: {}.", said.join(", ")));
+        report.summary.extend(self.cheaper_in_words());
+        report.summary.push(format!("Confidence: {}: {}.", self.confidence.in_words(), self.confidence_why));
         report.summary.extend(self.uncertain.iter().flat_map(UncertainWork::summary));
         let on_spot = self.checkpoint.iter().filter(|_| self.followed != CloudPolicy::OnDemand);
         report.summary.extend(on_spot.map(CheckpointAdvice::in_words));
@@ -118,6 +120,27 @@ impl CloudPlanAnswer {
         ];
         report.sections.extend(self.uncertain.as_ref().map(UncertainWork::section));
         report
+    }
+}
+
+impl CloudPlanAnswer {
+    /// Which policies cost less than the chosen one on the windows it is reported on, in a sentence; nothing where none did.
+    fn cheaper_in_words(&self) -> Option<String> {
+        let said: Vec<String> = self
+            .cheaper_later
+            .iter()
+            .filter_map(|policy| self.beside(*policy))
+            .map(|of| format!("{} ({})", of.policy.in_words(), format::percent(of.report_cost_ratio.value)))
+            .collect();
+        let chosen = self.beside(self.chosen)?;
+        (!said.is_empty()).then(|| {
+            format!(
+                "**Cheaper there than the {} ({})**: {}. The choice was made on the earlier windows, where it cost least.",
+                self.chosen.in_words(),
+                format::percent(chosen.report_cost_ratio.value),
+                said.join(", ")
+            )
+        })
     }
 }
 

@@ -136,7 +136,7 @@ impl TwoAmounts {
                 let supply = Supply::one(&(0..ticks).map(|tick| tick >= comes_at).collect::<Vec<_>>());
                 for (work_ms, share) in work.amounts() {
                     let mut pilot = InLanes(Programmed::new(&fitted));
-                    let run = ride_uncertain(&mut pilot, (&supply.up, &[]), 1, MIN, (&job, work_ms));
+                    let run = ride_uncertain(&mut pilot, (&supply.up, &[]), 1, MIN, (&job, work_ms), &mut |_| ());
                     assert!(!run.missed);
                     sum += chance * share * run.cost / MIN as f64;
                 }
