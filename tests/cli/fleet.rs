@@ -283,6 +283,63 @@ fn weeks_that_speak_against_reserving_are_heard() {
     );
 }
 
+/// Two zones on two grids, the dearer one cleaner: the front goes from the one to the other. What is not told of an offer is asked for, and no grid is guessed.
+#[test]
+fn cost_and_carbon_are_weighed() {
+    let folder = Folder::new();
+    let jobs = folder.file("cluster_log.csv", &hourly());
+    let offers = folder.file(
+        "offers.toml",
+        "[[instance]]\nname = \"a\"\ngpu = \"V100\"\ngpus = 8\nzone = \"z-1\"\non_demand = 20.0\npower_kw = 3.0\nreserved = [{ months = 12, price = 10.0 }]\n\
+         [[instance]]\nname = \"b\"\ngpu = \"V100\"\ngpus = 8\nzone = \"z-2\"\non_demand = 24.0\n",
+    );
+    let head = "Datetime (UTC),Country,Zone Name,Zone Id,Carbon Intensity gCO₂eq/kWh (direct),Carbon Intensity gCO₂eq/kWh (LCA),Low Carbon Percentage,Renewable Percentage,Data Source,Data Estimated,Data Estimation Method\n";
+    let grid = |zone: &str, g: [f64; 2]| {
+        let row = |(hour, g): (usize, &f64)| format!("2023-01-01 0{hour}:00:00,C,N,{zone},{g},{g},1,1,s,false,\n");
+        folder.file(&format!("{zone}.csv"), &(head.to_owned() + &g.iter().enumerate().map(row).collect::<String>()))
+    };
+    let (dirty, clean) = (grid("DIRTY", [300.0, 500.0]), grid("CLEAN", [40.0, 60.0]));
+    let ask = |more: &[&str]| {
+        let ask = ["plan", "fleet", &jobs, "--prices", &offers, "--eval-from", "2020-04-15", "--quiet"];
+        tracecast(&[&ask[..], more].concat())
+    };
+    let told = ["--carbon", &dirty, "--carbon", &clean, "--grid", "z-1=DIRTY", "--grid", "z-2=CLEAN", "--power", "b=2"];
+    let output = ask(&[&told[..], &["--format", "json"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
+    let number = |value: &Value| value.as_f64().unwrap();
+    let offers_told = answer["carbon"]["offers"].as_array().unwrap();
+    let kg: Vec<f64> = offers_told.iter().map(|of| number(&of["kg_per_h"])).collect();
+    assert!((kg[0] - 1.2).abs() < 1e-9 && (kg[1] - 0.1).abs() < 1e-9, "{kg:?}");
+    let front = answer["carbon"]["front"].as_array().unwrap();
+    let (first, last) = (&front[0], &front[front.len() - 1]);
+    assert!(front.len() >= 2 && first["per_tonne"] == 0.0 && last["per_tonne"].is_null(), "{front:?}");
+    assert!(number(&first["cost_per_month"]) < number(&last["cost_per_month"]), "{front:?}");
+    assert!(number(&first["kg_per_month"]) > number(&last["kg_per_month"]), "{front:?}");
+    // One instance around the clock in the dirty zone, or in the clean one when it is needed: 59 of 60 minutes count as the hour.
+    assert!((number(&first["kg_per_month"]) - 1.2 * 730.5).abs() < 1e-6, "{first}");
+    assert!((number(&last["kg_per_month"]) - 0.1 * 730.5).abs() < 1e-6, "{last}");
+    // The first is the mix itself, and all rules are told.
+    let mix = answer["held_out"]["by"].as_array().unwrap().iter().find(|rule| rule["by"] == "mix").unwrap();
+    for (own, of) in [("carbon_kg_per_month", "kg_per_month"), ("cost_per_month", "cost_per_month")] {
+        assert!((number(&mix[own]) - number(&first[of])).abs() < 1e-6, "{mix} and {first}");
+    }
+    let text = stdout(&ask(&told));
+    assert!(text.contains("What less carbon costs") && text.contains("of CO2 a month"), "{text}");
+    let refused = |more: &[&str], what: &str| {
+        let output = ask(more);
+        assert!(!output.status.success() && stderr(&output).contains(what), "{}", stderr(&output));
+    };
+    refused(&told[..8], "nothing says what an instance of `b` draws");
+    refused(&["--carbon", &dirty, "--grid", "z-1=DIRTY", "--power", "b=2"], "on which grid `b` are");
+    refused(&["--carbon", &dirty, "--grid", "z-1=OTHER"], "OTHER");
+    refused(&["--carbon", &dirty, "--grid", "z-9=DIRTY"], "no offer is in the zone `z-9`");
+    refused(&["--carbon", &dirty], "--grid");
+    // Without it nothing is told.
+    let answer = json(&stdout(&ask(&["--format", "json"])));
+    assert!(answer["carbon"].is_null() && answer["held_out"]["by"][0]["carbon_kg_per_month"].is_null());
+}
+
 #[test]
 fn a_mix_that_saves_too_little_is_not_advised() {
     let folder = Folder::new();
@@ -292,7 +349,9 @@ fn a_mix_that_saves_too_little_is_not_advised() {
         let output = tracecast(&["plan", "fleet", &jobs, "--prices", &offers, "--format", "json", "--quiet"]);
         assert!(output.status.success(), "{}", stderr(&output));
         let answer = json(&stdout(&output));
-        assert!(answer["recommendation"].is_null());
+        assert!(answer["recommendation"].is_null() && answer["confidence"].is_string(), "{answer}");
+        let text = stdout(&tracecast(&["plan", "fleet", &jobs, "--prices", &offers, "--quiet"]));
+        assert!(text.contains("that nothing should change:"), "{text}");
         (answer["verdict"].as_str().unwrap().to_owned(), answer["action"].as_str().unwrap().to_owned())
     };
     // 19.5 of 20 saves 2.5 %, less than the 5 % that a change is worth; 25 saves nothing.

@@ -6,10 +6,12 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 #[cfg(feature = "query")]
 use tracecast_analytics::Trace;
+use tracecast_analytics::audit::factors::{Hourly, Method};
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_planner::capacity::faults::CheckpointCosts;
 use tracecast_planner::cloud::availability::SpotSeries;
 use tracecast_planner::fleet::answer::{FleetAnswer, FleetRequest};
+use tracecast_planner::fleet::carbon::{FleetCarbonRequest, FleetGrid};
 use tracecast_planner::fleet::demand::{DemandTimes, Flexible};
 use tracecast_planner::fleet::emit;
 use tracecast_planner::fleet::heldout::KnownOffers;
@@ -98,6 +100,17 @@ pub(crate) struct PlanFleet {
     /// For how many hours all spot of a zone is gone in the stress test
     #[arg(long, value_name = "HOURS", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=720), help_heading = "Spot")]
     pub(crate) stress: u32,
+    /// Hourly carbon intensity of a grid (CSV of Electricity Maps): tells the carbon of the mix, and mixes from the least cost to the least carbon. May be given again
+    ///
+    /// Needs --grid, and what instances draw: `power_kw` in the offers file, or --power.
+    #[arg(long, value_name = "FILE", requires = "grid", help_heading = "Carbon")]
+    pub(crate) carbon: Vec<PathBuf>,
+    /// On which grid the instances of a zone of the offers are: the zone, or the name of an offer, and the zone of the grid in a file of --carbon, such as us-west-1a=US-CAL-CISO. May be given again
+    #[arg(long, value_name = "ZONE=GRID", value_parser = pair, requires = "carbon", help_heading = "Carbon")]
+    pub(crate) grid: Vec<(String, String)>,
+    /// What an instance draws while it runs, by the name of its offer or its instance type, such as p3.2xlarge=0.5. May be given again [default: `power_kw` of the offers file]
+    #[arg(long, value_name = "NAME=KW", value_parser = kilowatts, requires = "carbon", help_heading = "Carbon")]
+    pub(crate) power: Vec<(String, f64)>,
     /// Choose the mix on the jobs before this time, and price it on what comes after [default: where a third of the weeks is left]
     #[arg(long, value_name = "TIME", value_parser = Written::parse, allow_hyphen_values = true, help_heading = "Evaluation")]
     pub(crate) eval_from: Option<Written>,
@@ -116,6 +129,48 @@ pub(crate) fn months(text: &str) -> Result<f64, &'static str> {
 
 fn gpus(text: &str) -> Result<f64, &'static str> {
     within(text, (0.0, 1e6), "write a number of GPUs, 0 or more")
+}
+
+/// What stands on both sides of the last `=`.
+fn pair(text: &str) -> Result<(String, String), &'static str> {
+    const EXAMPLE: &str = "write a zone and its grid, such as us-west-1a=US-CAL-CISO";
+    let (name, value) = text.rsplit_once('=').ok_or(EXAMPLE)?;
+    let (name, value) = (name.trim(), value.trim());
+    if name.is_empty() || value.is_empty() { Err(EXAMPLE) } else { Ok((name.to_owned(), value.to_owned())) }
+}
+
+fn kilowatts(text: &str) -> Result<(String, f64), &'static str> {
+    const EXAMPLE: &str = "write an offer and the kW of an instance, such as p3.2xlarge=0.5";
+    let (name, kw) = pair(text).map_err(|_| EXAMPLE)?;
+    let kw = kw.parse().ok().filter(|kw: &f64| *kw > 0.0 && *kw <= 1e3).ok_or(EXAMPLE)?;
+    Ok((name, kw))
+}
+
+/// What is said of the carbon of the offers; nothing where it is not asked for.
+fn carbon(asked: &PlanFleet) -> Result<Option<FleetCarbonRequest>> {
+    if asked.carbon.is_empty() {
+        return Ok(None);
+    }
+    let mut grids = Vec::with_capacity(asked.grid.len());
+    for (at, (place, grid)) in asked.grid.iter().enumerate() {
+        if asked.grid.iter().take(at).any(|(other, _)| other == place) {
+            return Err(Usage(format!("--grid {place}={grid}: {place} is named twice")).into());
+        }
+        // The file that has the zone.
+        let read = |path: &PathBuf| Hourly::carbon_file(path, Some(grid), Method::Direct);
+        let found = asked.carbon.iter().find_map(|path| FleetGrid::of(place, grid, &read(path).ok()?));
+        grids.push(match found {
+            Some(found) => found,
+            None => {
+                let said: Vec<String> =
+                    asked.carbon.iter().filter_map(|path| Some(read(path).err()?.to_string())).collect();
+                let what =
+                    format!("--grid {place}={grid}: no file of --carbon has hours of {grid}. {}", said.join(". "));
+                return Err(Usage(what).into());
+            }
+        });
+    }
+    Ok(Some(FleetCarbonRequest { grids, power_kw: asked.power.clone() }))
 }
 
 /// The offers as they were known before and after the split: traces of spot are cut in the middle.
@@ -177,7 +232,11 @@ pub(crate) fn plan(asked: &PlanFleet, quiet: bool) -> Result<()> {
         return Err(Usage("--checkpoint-cost 0: a checkpoint takes time; write 5min".to_owned()).into());
     }
     let window = Window::new(["--eval-from", "the end"], asked.eval_from.as_ref(), None)?;
-    let offers = offers(asked, quiet)?;
+    let mut offers = offers(asked, quiet)?;
+    let carbon = carbon(asked)?;
+    if let Some(carbon) = &carbon {
+        carbon.tell_all(&mut offers)?;
+    }
     let trace = source::open_whole(&asked.sources, &asked.reading, quiet, NEEDED)?;
     let title = describe::title(&trace, &asked.sources);
     let (eval_from_ms, _) = window.resolve(&Zone::named(&trace.zone)?)?;
@@ -204,11 +263,17 @@ pub(crate) fn plan(asked: &PlanFleet, quiet: bool) -> Result<()> {
         },
         stress_hours: asked.stress,
         scale: asked.scale,
+        carbon,
     };
     let clock = Clock::new(quiet, "choosing a mix and pricing it on later weeks");
     let answer = FleetAnswer::of(&trace, &offers, title, &request)?;
     drop(clock);
-    let refused = answer.recommendation.is_none().then(|| format!("the mix is not advised. {}", answer.action));
+    let refused = answer.recommendation.is_none().then(|| {
+        format!(
+            "the mix is not advised, so there is nothing to set, and the folder is left as it is. {}",
+            answer.action
+        )
+    });
     let file = |who: &Emit| {
         Ok(match who {
             Emit::Purchases => vec![emit::purchases(&answer)?],

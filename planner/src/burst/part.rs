@@ -291,8 +291,15 @@ pub(super) mod tests {
         };
         let all: Vec<UnwaitedJob> = jobs.iter().enumerate().map(unwaited).collect();
         let predicted: Vec<f64> = jobs.iter().map(|(_, run, _)| *run as f64 * 60.0).collect();
-        let own =
-            Commitment { name: "own".to_owned(), term: Term::Owned, gpus: 4.0, per_h: 6.0, listed: 6.0, limit: None };
+        let own = Commitment {
+            name: "own".to_owned(),
+            term: Term::Owned,
+            gpus: 4.0,
+            per_h: 6.0,
+            listed: 6.0,
+            limit: None,
+            kg_per_h: 0.0,
+        };
         let rental = Rental {
             name: "rented".to_owned(),
             zone: None,
@@ -301,6 +308,7 @@ pub(super) mod tests {
             listed: 2.5,
             overhead: 1.0,
             limit: f64::INFINITY,
+            kg_per_gpu_h: 0.0,
         };
         let supply = FleetSupply {
             commitments: vec![own.clone()],

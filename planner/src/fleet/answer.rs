@@ -6,6 +6,7 @@
 //! O(pools × hours × states) beside the searches. Worked example: a mix that cost 700 a month on later weeks where all on demand cost 1,000 saves 30 %.
 
 mod advise;
+mod footprint;
 mod forward;
 mod render;
 
@@ -17,6 +18,7 @@ use tracecast_analytics::report::{Cell, Column, ReportTable, format};
 use tracecast_analytics::time::{Zone, to_the_minute};
 use tracecast_analytics::trace::{SourceRecord, Trace};
 
+use super::carbon::{FleetCarbon, FleetCarbonRequest, carbon};
 use super::demand::{DemandTimes, FleetJobs, Flexible};
 use super::heldout::{KnownOffers, Spent, TestedRule, test};
 use super::rule::FleetRule;
@@ -27,7 +29,7 @@ use crate::capacity::faults::CheckpointCosts;
 use crate::error::{Error, Result};
 use crate::plan::interval::ratio;
 use crate::plan::money::MONTH_H;
-use crate::plan::{Recommendation, interval};
+use crate::plan::{Confidence, Recommendation, interval};
 use crate::replay::compare::IntervalEstimate;
 
 /// Version of the answer; a change that breaks its readers raises it.
@@ -52,6 +54,8 @@ pub struct FleetRequest {
     pub stress_hours: u32,
     /// By what the demand to come is multiplied.
     pub scale: f64,
+    /// What is said of the carbon of the offers, if it is asked for.
+    pub carbon: Option<FleetCarbonRequest>,
 }
 
 /// What jobs of a GPU type need.
@@ -177,6 +181,8 @@ pub struct FleetRuleOverWindows {
     pub regret: f64,
     /// GPU-hours that nothing served.
     pub waiting_gpu_hours: f64,
+    /// What it emitted a month, kg; nothing where that is not asked for.
+    pub carbon_kg_per_month: Option<f64>,
 }
 
 /// The test on later windows.
@@ -322,6 +328,10 @@ pub struct FleetAnswer {
     pub stress: Vec<ZoneLoss>,
     /// What nodes of one's own would change; none where the offers file has none.
     pub buying: Option<FleetBuying>,
+    /// Carbon, and the front of cost and carbon; nothing where that is not asked for.
+    pub carbon: Option<FleetCarbon>,
+    /// How sure the advice is, also where it is to change nothing; nothing where what may wait has to be decided first.
+    pub confidence: Option<Confidence>,
     /// What to do, in a sentence.
     pub action: String,
     /// The recommendation, if the mix is advised.
@@ -361,11 +371,21 @@ impl FleetAnswer {
         let split = FleetSplit::of(span, request.eval_from_ms)?;
         let options = SupplyOptions { horizon_months: request.horizon_months, buy: false, costs: request.costs };
         let tested = test(&jobs, offers, &split, &options);
+        let known = request.carbon.as_ref();
+        let found = known.map(|known| {
+            let before = jobs.demand(whole(&split.before), split.split_ms());
+            let after = jobs.demand(whole(&split.after), i64::MAX);
+            carbon(known, offers, (&before, &after), &split, &options)
+        });
+        let mut emitted = found.transpose()?;
         let zone = Zone::named(&trace.zone)?;
         let (begins_ms, _) = span;
         let day = |ms: i64| trace.moment(&zone, ms, begins_ms);
-        let held_out = held_out(&tested, &split, &day)?;
+        let held_out = held_out(&tested, &split, emitted.is_some(), &day)?;
         let forward = forward::plan(&jobs, &offers.all, &split, &options, request, &day);
+        if let Some(carbon) = &mut emitted {
+            [carbon.mix_kg_per_month, carbon.on_demand_kg_per_month] = forward.carbon_kg_per_month;
+        }
         let odd = offers.all.oddities().into_iter().map(|odd| format!("A price is odd. {odd}"));
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
@@ -388,6 +408,8 @@ impl FleetAnswer {
             sensitivity: forward.sensitivity,
             stress: forward.stress,
             buying: forward.buying,
+            carbon: emitted,
+            confidence: None,
             action: String::new(),
             recommendation: None,
             sources: trace.sources.clone(),
@@ -396,6 +418,7 @@ impl FleetAnswer {
         answer.verdict = answer.judge();
         answer.action = answer.act();
         answer.recommendation = answer.recommend();
+        answer.confidence = answer.sure();
         Ok(answer)
     }
 
@@ -406,7 +429,12 @@ impl FleetAnswer {
 }
 
 /// The test as it is told.
-fn held_out(tested: &[TestedRule], split: &FleetSplit, day: &dyn Fn(i64) -> String) -> Result<FleetHeldOut> {
+fn held_out(
+    tested: &[TestedRule],
+    split: &FleetSplit,
+    emits: bool,
+    day: &dyn Fn(i64) -> String,
+) -> Result<FleetHeldOut> {
     let of = |rule: FleetRule| {
         tested
             .iter()
@@ -429,6 +457,8 @@ fn held_out(tested: &[TestedRule], split: &FleetSplit, day: &dyn Fn(i64) -> Stri
             of_on_demand: ratio(spent.cost(), all),
             regret: ratio(spent.cost(), hindsight) - 1.0,
             waiting_gpu_hours: spent.waiting_gpu_h,
+            // What a bought node draws is in its price, and on no grid.
+            carbon_kg_per_month: (emits && rule.rule != FleetRule::Buying).then_some(spent.carbon_kg / months),
         }
     };
     let window = |(at, (from, to)): (usize, &(i64, i64))| FleetWindow {

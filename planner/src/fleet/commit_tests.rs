@@ -89,6 +89,7 @@ fn cases() -> impl Strategy<Value = (Vec<(u8, u8)>, FleetSupply)> {
             per_h: gpus * f64::from(price) / 10.0,
             listed: 0.0,
             limit: limit.map(u32::from),
+            kg_per_h: 0.0,
         };
         supply.commitments = commitments.map(of).to_vec();
         (needs, supply)

@@ -13,7 +13,7 @@ use super::demand::{FleetJobs, HourDemand, PoolDemand};
 use super::offers::FleetOffers;
 use super::rent::HourRents;
 use super::rule::{FleetRule, choose};
-use super::supply::{FleetSupply, SupplyOptions};
+use super::supply::{FleetSupply, Rental, SupplyOptions};
 use super::window::{FleetSplit, blocks, hours, whole};
 
 /// What some hours cost, and who served them.
@@ -35,6 +35,8 @@ pub struct Spent {
     pub spot_gpu_h: f64,
     /// GPU-hours that nothing served.
     pub waiting_gpu_h: f64,
+    /// Carbon of all of it, kg; 0 where it is not known.
+    pub carbon_kg: f64,
 }
 
 impl Spent {
@@ -53,25 +55,40 @@ impl Spent {
         self.on_demand_gpu_h += other.on_demand_gpu_h;
         self.spot_gpu_h += other.spot_gpu_h;
         self.waiting_gpu_h += other.waiting_gpu_h;
+        self.carbon_kg += other.carbon_kg;
     }
 }
 
 /// Serves hours beside commitments, and bills them. O(hours × states).
 pub fn bill(supply: &FleetSupply, needs: &[HourDemand], counts: &[u32]) -> Spent {
+    bill_as(supply, supply, needs, counts)
+}
+
+/// As [`bill`], where what is rented is chosen `by` other prices than those it is billed at.
+pub(super) fn bill_as(supply: &FleetSupply, by: &FleetSupply, needs: &[HourDemand], counts: &[u32]) -> Spent {
     let room = supply.committed_gpus(counts);
     let per_h = supply.committed_per_h(counts);
-    let rents = HourRents::of(supply, needs.iter().map(|need| need.total).fold(0.0, f64::max));
+    let kg_per_h: f64 = supply.commitments.iter().zip(counts).map(|(of, count)| of.kg_per_h * f64::from(*count)).sum();
+    let rents = HourRents::of(by, needs.iter().map(|need| need.total).fold(0.0, f64::max));
     let mut spent = Spent::default();
     for need in needs {
         let need = supply.rounded(*need);
         spent.committed += per_h;
+        spent.carbon_kg += kg_per_h;
         spent.committed_room_gpu_h += room;
         spent.committed_gpu_h += need.total.min(room);
         for (at, state) in supply.states.iter().enumerate() {
             let fill = rents.fill(need, room, at);
-            let steady: f64 = fill.on_demand.iter().zip(&supply.on_demand).map(|(gpus, of)| gpus * of.per_gpu_h).sum();
+            let of = |gpus: &[f64], rentals: &[Rental], what: fn(&Rental) -> f64| -> f64 {
+                gpus.iter().zip(rentals).map(|(gpus, of)| gpus * what(of)).sum()
+            };
+            let rented = |what: fn(&Rental) -> f64| {
+                [of(&fill.on_demand, &supply.on_demand, what), of(&fill.spot, &supply.spot, what)]
+            };
+            let [steady, spot] = rented(|of| of.per_gpu_h);
             spent.on_demand += state.weight * steady;
-            spent.spot += state.weight * (fill.cost - steady);
+            spent.spot += state.weight * (steady + spot - steady);
+            spent.carbon_kg += state.weight * rented(|of| of.kg_per_gpu_h).iter().sum::<f64>();
             spent.on_demand_gpu_h += state.weight * fill.on_demand.iter().sum::<f64>();
             spent.spot_gpu_h += state.weight * fill.spot.iter().sum::<f64>();
             spent.waiting_gpu_h += state.weight * fill.waiting;

@@ -240,6 +240,8 @@ fn offers_of(rows: &[Row<'_>], sizes: &Sizes) -> Vec<ListedOffer> {
             on_demand_limit: None,
             reserved: Vec::new(),
             spot: None,
+            power_kw: None,
+            kg_per_h: None,
         };
         offers.push(ListedOffer { offer, also, longer });
     }

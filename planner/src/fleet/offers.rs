@@ -96,6 +96,10 @@ pub struct InstanceOffer {
     pub reserved: Vec<ReservedOffer>,
     /// Spot.
     pub spot: Option<SpotOffer>,
+    /// What an instance draws while it runs, kW, if the file says it.
+    pub power_kw: Option<f64>,
+    /// What an hour of an instance emits, kg, where its power and its grid are told.
+    pub kg_per_h: Option<f64>,
 }
 
 /// Nodes that can be bought.
@@ -177,6 +181,7 @@ struct InstanceEntry {
     #[serde(default)]
     reserved: Vec<ReservedEntry>,
     spot: Option<SpotEntry>,
+    power_kw: Option<Spanned<f64>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -237,6 +242,10 @@ impl PriceFile<'_> {
                 limit: entry.limit,
             })
         };
+        let power = |value: &Spanned<f64>| {
+            let remedy = "write what an instance draws while it runs, kW, more than 0";
+            self.number(&format!("{name}: power_kw"), value, (f64::MIN_POSITIVE, 1e3), remedy)
+        };
         let offer = InstanceOffer {
             name: name.clone(),
             instance_type: Some(entry.instance_type.clone().unwrap_or_else(|| name.clone())),
@@ -248,6 +257,8 @@ impl PriceFile<'_> {
             on_demand_limit: entry.on_demand_limit,
             reserved: entry.reserved.iter().map(reserved).collect::<Result<_>>()?,
             spot: entry.spot.as_ref().map(|spot| self.spot(name, spot)).transpose()?,
+            power_kw: entry.power_kw.as_ref().map(power).transpose()?,
+            kg_per_h: None,
         };
         if offer.on_demand.is_none() && offer.reserved.is_empty() && offer.spot.is_none() {
             let what = format!("{name} has no price; write on_demand, reserved or spot, or remove the instance");

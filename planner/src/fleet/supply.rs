@@ -50,6 +50,8 @@ pub struct Commitment {
     pub listed: f64,
     /// Most of them.
     pub limit: Option<u32>,
+    /// Carbon of an hour of one, kg; 0 where it is not known.
+    pub kg_per_h: f64,
 }
 
 /// What can be rented by the hour.
@@ -69,6 +71,8 @@ pub struct Rental {
     pub overhead: f64,
     /// Most GPUs.
     pub limit: f64,
+    /// Carbon of an hour of a GPU, overhead included, kg; 0 where it is not known.
+    pub kg_per_gpu_h: f64,
 }
 
 /// How much of each spot offer can be had, and for which share of the time.
@@ -117,6 +121,7 @@ impl FleetSupply {
         for offer in offers.of(pool) {
             let gpus = f64::from(offer.gpus);
             unit = divisor(unit, offer.gpus);
+            let kg_per_h = offer.kg_per_h.unwrap_or(0.0);
             let rental = |listed: f64, overhead: f64, limit: Option<u32>| Rental {
                 name: offer.name.clone(),
                 zone: offer.zone.clone(),
@@ -125,6 +130,7 @@ impl FleetSupply {
                 listed,
                 overhead,
                 limit: most(limit, gpus),
+                kg_per_gpu_h: kg_per_h / gpus * overhead,
             };
             found.on_demand.extend(offer.on_demand.map(|price| rental(price, 1.0, offer.on_demand_limit)));
             found.commitments.extend(offer.reserved.iter().map(|reserved| Commitment {
@@ -134,6 +140,7 @@ impl FleetSupply {
                 per_h: reserved.price * (reserved.months / options.horizon_months).max(1.0),
                 listed: reserved.price,
                 limit: reserved.limit,
+                kg_per_h,
             }));
             if let Some(spot) = &offer.spot {
                 let overhead = of_jobs(&options.costs, &demand.flexible, offer.gpus, spot.interrupted_every_s);
@@ -156,6 +163,7 @@ impl FleetSupply {
                 per_h: node.per_h,
                 listed: node.per_h,
                 limit: node.limit,
+                kg_per_h: 0.0,
             }));
         }
         found.unit = f64::from(unit.max(1));
@@ -245,6 +253,7 @@ pub(super) mod tests {
             listed: per_gpu_h,
             overhead: 1.0,
             limit: f64::INFINITY,
+            kg_per_gpu_h: 0.0,
         };
         let commitment = Commitment {
             name: "a".to_owned(),
@@ -253,6 +262,7 @@ pub(super) mod tests {
             per_h: reserved,
             listed: reserved,
             limit: None,
+            kg_per_h: 0.0,
         };
         let shares = spot.map(|(_, share)| vec![(1.0, share), (0.0, 1.0 - share)]);
         FleetSupply {

@@ -87,6 +87,21 @@ impl FleetAnswer {
     /// How sure the advice is and, where a commitment binds for longer than the record says anything of, why not more.
     pub(super) fn confidence_in_words(&self, confidence: Confidence) -> String {
         let sure = format!("Confidence: {}", confidence.in_words());
+        if self.recommendation.is_none() {
+            let why = match (self.verdict, confidence) {
+                (FleetVerdict::NothingBetter, _) => "no mix is cheaper at these prices, and prices may change",
+                (FleetVerdict::MoreWaits, _) => "it rests on the windows after the split alone",
+                (FleetVerdict::ReservingLost, Confidence::Low) => {
+                    "the interval of what reserving adds reaches a gain, so a longer record may say otherwise"
+                }
+                (FleetVerdict::ReservingLost, _) => "the interval of what reserving adds holds no gain",
+                (_, Confidence::Low) => {
+                    "the interval of the saving reaches one that would be worth it, so a longer record may say otherwise"
+                }
+                _ => "the interval of the saving holds none that would be worth it",
+            };
+            return format!("{sure} that nothing should change: {why}.");
+        }
         match self.outlasting_months() {
             None => format!("{sure}."),
             Some(months) => format!(
@@ -94,6 +109,24 @@ impl FleetAnswer {
                 months_in_words(months),
                 format::duration(self.held_out.months * MONTH_H * 3_600.0)
             ),
+        }
+    }
+
+    /// How sure the advice is, also where it is to change nothing; `None` where what may wait has to be decided first.
+    pub(super) fn sure(&self) -> Option<Confidence> {
+        if let Some(recommendation) = &self.recommendation {
+            return Some(recommendation.confidence);
+        }
+        let held = &self.held_out;
+        match self.verdict {
+            FleetVerdict::ServesMore | FleetVerdict::Advised => None,
+            // What reserving lost may be chance, too.
+            FleetVerdict::ReservingLost if held.reserving.high > 0.0 => Some(Confidence::Low),
+            FleetVerdict::NoSaving if held.saving.high >= WORTH => Some(Confidence::Low),
+            FleetVerdict::NothingBetter | FleetVerdict::MoreWaits => Some(Confidence::Medium),
+            FleetVerdict::ReservingLost | FleetVerdict::NoSaving => {
+                Some(if held.drawn_weeks { Confidence::High } else { Confidence::Medium })
+            }
         }
     }
 

@@ -39,6 +39,8 @@ pub(super) struct Forward {
     pub(super) sensitivity: Vec<FleetSensitivity>,
     pub(super) stress: Vec<ZoneLoss>,
     pub(super) buying: Option<FleetBuying>,
+    /// Of the mix, and of all on demand; 0 where it is not known.
+    pub(super) carbon_kg_per_month: [f64; 2],
     pub(super) curves: Vec<LoadCurve>,
 }
 
@@ -100,6 +102,15 @@ pub(super) fn plan(
         blocks.iter().map(of).collect()
     };
     let spent = |planned: &Planned| bill(&planned.supply, &planned.demand.hours, &planned.chosen.counts);
+    let month = |planned: &Planned| MONTH_H / planned.demand.hours.len().max(1) as f64;
+    let steady_kg = |planned: &Planned| {
+        let none = vec![0; planned.chosen.counts.len()];
+        bill(&planned.supply.without_spot(), &planned.demand.hours, &none).carbon_kg * month(planned)
+    };
+    let carbon_kg_per_month = [
+        planned.iter().map(|planned| spent(planned).carbon_kg * month(planned)).sum(),
+        planned.iter().map(steady_kg).sum(),
+    ];
     let waiting: f64 = planned.iter().map(|planned| spent(planned).waiting_gpu_h).sum();
     let (cost, bound) = planned.iter().fold((0.0, 0.0), |sum, of| (sum.0 + of.chosen.cost, sum.1 + of.chosen.bound));
     let buying = if offers.owned.is_empty() {
@@ -120,6 +131,7 @@ pub(super) fn plan(
         sensitivity: sensitivity(&planned),
         stress: stressed(&planned, offers, request, &|hour| day(begin + hour as i64 * HOUR_MS)),
         buying,
+        carbon_kg_per_month,
         curves: planned.iter().map(curve).collect(),
     }
 }

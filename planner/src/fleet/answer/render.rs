@@ -8,7 +8,23 @@ use tracecast_analytics::report::{
 use tracecast_analytics::time::to_the_minute;
 
 use super::super::rule::FleetRule;
-use super::{BoughtAs, FleetAnswer, FleetMixRow, FleetVerdict, months_in_words};
+use super::{BoughtAs, FleetAnswer, FleetMixRow, FleetVerdict, FleetWindow, months_in_words};
+
+/// What a rule cost in a window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct InWindow<'a> {
+    from: &'a str,
+    of_on_demand: f64,
+    waiting_gpu_hours: f64,
+}
+
+/// What a rule cost over windows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct WindowSpan<'a> {
+    best: InWindow<'a>,
+    median: f64,
+    worst: InWindow<'a>,
+}
 
 /// Curves of load that are drawn.
 const CURVES: usize = 4;
@@ -23,6 +39,7 @@ impl FleetAnswer {
         report.summary = self.summary();
         report.notes.clone_from(&self.notes);
         report.sections = vec![self.mix_section(), self.tested()];
+        report.sections.extend(self.carbon.as_ref().map(|carbon| self.carbon_section(carbon)));
         // Where nothing can be committed to, no use of a commitment is worth it.
         report.sections.extend((!self.break_even.is_empty()).then(|| self.break_even_section()));
         report.sections.push(self.sensitivity_section());
@@ -102,9 +119,8 @@ impl FleetAnswer {
         if !self.stress.is_empty() {
             said.push(self.stress_in_words());
         }
-        if let Some(recommendation) = &self.recommendation {
-            said.push(self.confidence_in_words(recommendation.confidence));
-        }
+        said.extend(self.carbon.as_ref().map(|carbon| self.carbon_in_words(carbon)));
+        said.extend(self.confidence.map(|confidence| self.confidence_in_words(confidence)));
         said
     }
 
@@ -210,32 +226,67 @@ impl FleetAnswer {
                 Cell::float(rule.waiting_gpu_hours, 0),
             ]);
         }
-        let mut windows = ReportTable::new(
-            "Window by window",
-            vec![
-                Column::text("From"),
-                Column::text("To"),
-                Column::text("Rule"),
-                Column::number(self.currency.as_str()),
-                Column::number("GPU-hours that wait"),
-            ],
-        );
-        for window in &self.held_out.windows {
-            for by in &window.by {
-                windows.rows.push(vec![
-                    to_the_minute(&window.from).into(),
-                    to_the_minute(&window.to).into(),
-                    by.by.in_words().into(),
-                    Cell::float(by.cost, 0),
-                    Cell::float(by.waiting_gpu_hours, 0),
-                ]);
-            }
-        }
+        let windows = self.windows_table();
         Section::new("fleet-tested", "What came of it on later windows")
             .with_table(table)
             .with_table(windows)
             .with_definition("Every rule knows the hours before the split, as they were known then, and no others; **hindsight** knows the later windows, all of them together, and cannot be had. It rents: nodes that are bought may cost less than it.")
             .with_definition("The peak, the mean and the newsvendor reserve what is cheapest by the GPU and run the rest on demand, without spot; the last of them stands again with spot for the rest.")
+    }
+
+    /// What each rule cost in its best, middle and worst window.
+    fn windows_table(&self) -> ReportTable {
+        let mut table = ReportTable::new(
+            format!("Cost over {}, of all on demand in the same one", self.windows_in_words()),
+            vec![
+                Column::text("Rule"),
+                Column::number("Best"),
+                Column::text("From"),
+                Column::number("Median"),
+                Column::number("Worst"),
+                Column::text("From"),
+                Column::number("GPU-h waiting"),
+            ],
+        );
+        for of in self.held_out.by.iter().filter(|of| of.by != FleetRule::OnDemand) {
+            let Some(WindowSpan { best, median, worst }) = self.window_span(of.by) else { continue };
+            table.rows.push(vec![
+                of.what.as_str().into(),
+                Cell::Percent(best.of_on_demand),
+                to_the_minute(best.from).into(),
+                Cell::Percent(median),
+                Cell::Percent(worst.of_on_demand),
+                to_the_minute(worst.from).into(),
+                Cell::float(worst.waiting_gpu_hours, 0),
+            ]);
+        }
+        table.note = Some("The JSON has every window (`held_out.windows`).".to_owned());
+        table
+    }
+
+    fn windows_in_words(&self) -> String {
+        format::counted(self.held_out.windows.len() as u64, "window", "windows")
+    }
+
+    /// The windows in which a rule cost the least and the most of all on demand in the same one, and the middle of all; of an even number the mean of the two in the middle. Nothing where all on demand costs nothing.
+    fn window_span(&self, by: FleetRule) -> Option<WindowSpan<'_>> {
+        let of = |window: &'_ FleetWindow, rule: FleetRule| window.by.iter().find(|of| of.by == rule).cloned();
+        let mut found: Vec<InWindow<'_>> = Vec::new();
+        for window in &self.held_out.windows {
+            let (Some(rule), Some(steady)) = (of(window, by), of(window, FleetRule::OnDemand)) else { continue };
+            if steady.cost > 0.0 {
+                found.push(InWindow {
+                    from: &window.from,
+                    of_on_demand: rule.cost / steady.cost,
+                    waiting_gpu_hours: rule.waiting_gpu_hours,
+                });
+            }
+        }
+        found.sort_by(|a, b| a.of_on_demand.total_cmp(&b.of_on_demand));
+        let (best, worst) = (found.first()?, found.last()?);
+        let at = |place: usize| found.get(place).map_or(0.0, |of| of.of_on_demand);
+        let median = f64::midpoint(at((found.len() - 1) / 2), at(found.len() / 2));
+        Some(WindowSpan { best: *best, median, worst: *worst })
     }
 
     fn break_even_section(&self) -> Section {

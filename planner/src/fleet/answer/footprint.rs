@@ -1,0 +1,124 @@
+//! Carbon of the mix, and the front of cost and carbon, as a report tells them.
+//!
+//! O(rows). Worked example: 12.4 t a month, where all on demand emits 15.1 t, is told as 17.9 % less.
+
+use tracecast_analytics::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, ReportTable, Section, format};
+
+use super::super::carbon::{FleetCarbon, FleetCarbonPoint};
+use super::super::rule::FleetRule;
+use super::FleetAnswer;
+
+/// Kilograms as tonnes.
+fn tonnes(kg: f64) -> String {
+    format!("{} t", format::float(kg / 1e3, if kg < 1e4 { 3 } else { 1 }))
+}
+
+impl FleetAnswer {
+    /// What the mix emits, and what less of it costs, in a sentence.
+    pub(super) fn carbon_in_words(&self, carbon: &FleetCarbon) -> String {
+        let change = carbon.mix_kg_per_month / carbon.on_demand_kg_per_month - 1.0;
+        let beside = match change {
+            change if change.abs() < 5e-4 => "as much as all on demand".to_owned(),
+            change if change < 0.0 => format!("{} less than all on demand", format::percent(-change)),
+            change => format!("{} more than all on demand", format::percent(change)),
+        };
+        let emits = format!("The mix to come emits **{} of CO2 a month**, {beside}.", tonnes(carbon.mix_kg_per_month));
+        let kept: Vec<&FleetCarbonPoint> = carbon.front.iter().filter(|point| !point.is_dominated).collect();
+        let by_kg = |a: &&&FleetCarbonPoint, b: &&&FleetCarbonPoint| a.kg_per_month.total_cmp(&b.kg_per_month);
+        let (Some(first), Some(least)) = (carbon.front.first(), kept.iter().min_by(by_kg)) else { return emits };
+        if least.kg_per_month >= first.kg_per_month {
+            return format!(
+                "{emits} On the later windows no mix that was tried emits less than the one that costs least."
+            );
+        }
+        format!(
+            "{emits} On the later windows the mix of the least carbon emitted {} less than the one chosen by cost alone, and cost {} a month in place of {}.",
+            format::percent(1.0 - least.kg_per_month / first.kg_per_month),
+            self.money(least.cost_per_month),
+            self.money(first.cost_per_month)
+        )
+    }
+
+    /// The front, and what it rests on.
+    pub(super) fn carbon_section(&self, carbon: &FleetCarbon) -> Section {
+        let mut table = ReportTable::new(
+            "Mixes from the least cost to the least carbon, chosen before and priced after",
+            vec![
+                Column::number(format!("Weight, {} a tonne", self.currency)),
+                Column::number("GPUs reserved"),
+                Column::number(format!("{} a month", self.currency)),
+                Column::number("CO2, t a month"),
+                Column::number("Cost, of the cheapest"),
+                Column::number("Carbon, of the cheapest"),
+                Column::number("GPU-hours that wait"),
+                Column::text("Another is better in both"),
+            ],
+        );
+        let first = carbon.front.first();
+        let of = |own: f64, figure: fn(&FleetCarbonPoint) -> f64| {
+            Cell::opt(first, |first| Cell::Percent(own / figure(first)))
+        };
+        for point in &carbon.front {
+            table.rows.push(vec![
+                point.per_tonne.map_or_else(|| "carbon alone".into(), |weight| Cell::float(weight, 0)),
+                Cell::float(point.committed_gpus, 0),
+                Cell::float(point.cost_per_month, 0),
+                Cell::float(point.kg_per_month / 1e3, 2),
+                of(point.cost_per_month, |first| first.cost_per_month),
+                of(point.kg_per_month, |first| first.kg_per_month),
+                Cell::float(point.waiting_gpu_hours, 0),
+                if point.is_dominated { "yes" } else { "" }.into(),
+            ]);
+        }
+        table.note = Some(
+            "The first row is chosen by cost alone. Each weight is a price on carbon at which the mix is the best on the hours before the split; it is in no cost. What waits emits nothing."
+                .to_owned(),
+        );
+        let mut rules = ReportTable::new(
+            "What the rules emitted on the later windows",
+            vec![
+                Column::text("Rule"),
+                Column::number(format!("{} a month", self.currency)),
+                Column::number("CO2, t a month"),
+            ],
+        );
+        for rule in self.held_out.by.iter().filter(|rule| rule.by != FleetRule::Buying) {
+            let kg = Cell::opt(rule.carbon_kg_per_month, |kg| Cell::float(kg / 1e3, 2));
+            rules.rows.push(vec![rule.what.as_str().into(), Cell::float(rule.cost_per_month, 0), kg]);
+        }
+        let mut rests = ReportTable::new(
+            "What that rests on",
+            vec![
+                Column::text("Offer"),
+                Column::text("Grid"),
+                Column::number("kW"),
+                Column::number("g CO2 a kWh"),
+                Column::number("kg CO2 an hour"),
+            ],
+        );
+        for offer in &carbon.offers {
+            rests.rows.push(vec![
+                offer.offer.as_str().into(),
+                offer.grid.as_str().into(),
+                Cell::float(offer.power_kw, 2),
+                Cell::float(offer.g_per_kwh, 1),
+                Cell::float(offer.kg_per_h, 3),
+            ]);
+        }
+        let points = carbon.front.iter().map(|point| (point.cost_per_month, point.kg_per_month / 1e3)).collect();
+        let chart = Chart::xy(
+            "fleet-carbon-front",
+            "Cost and carbon of the mixes",
+            Axis::linear(format!("{} a month", self.currency)),
+            Axis::linear("CO2, t a month"),
+            vec![ChartSeries::new("on the later windows", Mark::Points, points)],
+        )
+        .with_reading("Each point is a mix that was chosen before the split with another weight on carbon. Those towards the lower left are better in both.");
+        Section::new("fleet-carbon", "What less carbon costs")
+            .with_chart(chart)
+            .with_table(table)
+            .with_table(rules)
+            .with_table(rests)
+            .with_definition("An hour of an instance emits its kW times the mean carbon intensity of its grid. Spot counts with its overhead. An instance that is committed to counts as running around the clock. Making the hardware is not in it.")
+    }
+}

@@ -1,0 +1,351 @@
+//! Carbon of a fleet, and the mixes between which nothing is better in both cost and carbon.
+//!
+//! Nothing is known here of power or of grids: the offers file or the command line says what an instance draws while it runs, and the command line on which grid a zone is. Of the file of a grid the mean of its hours
+//! counts, as the hours of the record are hardly those of the file. An instance that is committed to counts as running around the clock, as nobody says what is switched off. Making the hardware is not in it.
+//!
+//! ```text
+//! kg of an hour = kW × mean g a kWh / 1000,   price with a weight = price + weight × kg
+//! ```
+//!
+//! **Front**: the mix is solved with a weight on carbon, a price of a kg, which leaves what bills say as it is. First without one and with one that drowns prices. Then, between two mixes next to each other, with the weight at which
+//! both would cost the same: what that finds below their line is put between them (Aneja and Nair, Management Science 1979), up to [`MOST_POINTS`] mixes. So no weight has to be guessed, and each mix is the best of some weight on the hours it was
+//! chosen on. Mixes that lie within the hull are the best of no weight and not found. On [later hours](super::heldout) they may be worse than others in both: that is told.
+//!
+//! O(points × searches). Worked example: instances of 1 kW cost 2 in a zone of 400 g a kWh, and 2.5 in one of 100 g. Without a weight the first are taken: 2 and 0.4 kg an hour; with a high one the second: 2.5 and 0.1 kg. Both cost the same
+//! at 0.5 / 0.3 = 1.67 a kg, where nothing lies below their line.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::audit::factors::Hourly;
+use tracecast_analytics::time::HOUR_MS;
+
+use super::commit::{levels, solve};
+use super::demand::PoolDemand;
+use super::heldout::{KnownOffers, Spent, bill_as};
+use super::offers::{FleetOffers, InstanceOffer};
+use super::supply::{FleetSupply, SupplyOptions};
+use super::window::{FleetSplit, whole};
+use crate::error::{Error, Result};
+use crate::plan::money::MONTH_H;
+
+/// Most mixes of a front.
+const MOST_POINTS: usize = 7;
+/// How many times the price of the dearest kg a weight is that drowns prices.
+const DROWNS: f64 = 1e4;
+/// Names that a message tells.
+const MOST_NAMED: usize = 5;
+
+/// On which grid the instances of a zone are.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct FleetGrid {
+    /// Zone of the offers; or the name of an offer, which goes first.
+    pub place: String,
+    /// Zone of the grid, as its file names it.
+    pub grid: String,
+    /// Mean carbon intensity, grams a kWh.
+    pub g_per_kwh: f64,
+    /// Hours that this is the mean of.
+    pub hours: u64,
+}
+
+impl FleetGrid {
+    /// From the hours of a grid; nothing if there are none.
+    pub fn of(place: &str, grid: &str, hourly: &Hourly) -> Option<Self> {
+        let (from, to) = hourly.span()?;
+        let hours = (from..=to).step_by(usize::try_from(HOUR_MS).ok()?);
+        let (sum, count) =
+            hours.filter_map(|hour| hourly.at(hour)).fold((0.0, 0), |(sum, count), g| (sum + g, count + 1_u32));
+        let g_per_kwh = sum / f64::from(count);
+        (count > 0).then(|| Self { place: place.to_owned(), grid: grid.to_owned(), g_per_kwh, hours: u64::from(count) })
+    }
+
+    fn is_of(&self, offer: &InstanceOffer) -> bool {
+        self.place == offer.name || Some(&self.place) == offer.zone.as_ref()
+    }
+}
+
+/// What is said of the carbon of offers.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FleetCarbonRequest {
+    /// Grids of zones or offers.
+    pub grids: Vec<FleetGrid>,
+    /// What an instance draws, kW, by the name of its offer or its instance type; before what the offers file says.
+    pub power_kw: Vec<(String, f64)>,
+}
+
+fn wrong(found: String, remedy: &str) -> Error {
+    Error::Malformed { what: "carbon of the offers", found, remedy: remedy.to_owned() }
+}
+
+fn some(names: &[&str]) -> String {
+    let told = names.iter().take(MOST_NAMED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let more = names.len().saturating_sub(MOST_NAMED);
+    if more > 0 { format!("{told} and {more} more") } else { told }
+}
+
+impl FleetCarbonRequest {
+    fn power(&self, offer: &InstanceOffer) -> Option<f64> {
+        let is_named = |name: &String| *name == offer.name || Some(name) == offer.instance_type.as_ref();
+        self.power_kw.iter().find(|(name, _)| is_named(name)).map(|(_, kw)| *kw).or(offer.power_kw)
+    }
+
+    fn grid(&self, offer: &InstanceOffer) -> Option<&FleetGrid> {
+        let by_name = self.grids.iter().find(|grid| grid.place == offer.name);
+        by_name.or_else(|| self.grids.iter().find(|grid| grid.is_of(offer)))
+    }
+
+    /// Says of each offer what an hour of one instance emits, where its power and grid are known.
+    ///
+    /// # Errors
+    /// If a grid or a power is of no offer.
+    pub fn tell(&self, offers: &mut FleetOffers) -> Result<()> {
+        if let Some(grid) = self.grids.iter().find(|grid| !offers.instances.iter().any(|offer| grid.is_of(offer))) {
+            return Err(wrong(
+                format!("no offer is in the zone `{}` or called so", grid.place),
+                "name a zone of the offers file, or an offer",
+            ));
+        }
+        let none = |name: &String| {
+            let names = |offer: &InstanceOffer| *name == offer.name || Some(name) == offer.instance_type.as_ref();
+            !offers.instances.iter().any(names)
+        };
+        if let Some((name, _)) = self.power_kw.iter().find(|(name, _)| none(name)) {
+            return Err(wrong(format!("no offer is called `{name}`"), "name an offer, or its instance type"));
+        }
+        for offer in &mut offers.instances {
+            let kg = self.power(offer).zip(self.grid(offer)).map(|(kw, grid)| kw * grid.g_per_kwh / 1e3);
+            offer.kg_per_h = kg;
+        }
+        Ok(())
+    }
+
+    /// The same of all offers that are known.
+    ///
+    /// # Errors
+    /// As [`tell`](Self::tell).
+    pub fn tell_all(&self, known: &mut KnownOffers) -> Result<()> {
+        [&mut known.before, &mut known.after, &mut known.all].into_iter().try_for_each(|offers| self.tell(offers))
+    }
+
+    /// That power and grid of each offer that jobs may run on are known.
+    fn check(&self, offers: &FleetOffers, demand: &[PoolDemand]) -> Result<()> {
+        let asked = offers.pools.iter().zip(demand).filter(|(_, demand)| demand.jobs > 0);
+        let needed: Vec<&InstanceOffer> = asked.flat_map(|(pool, _)| offers.of(pool)).collect();
+        let lacking = |lacks: &dyn Fn(&InstanceOffer) -> bool| -> Vec<&str> {
+            needed.iter().filter(|offer| lacks(offer)).map(|offer| offer.name.as_str()).collect()
+        };
+        let without = lacking(&|offer| self.power(offer).is_none());
+        if !without.is_empty() {
+            let found = format!("nothing says what an instance of {} draws", some(&without));
+            return Err(wrong(found, "write power_kw in the offers file, or --power NAME=KW"));
+        }
+        let without = lacking(&|offer| self.grid(offer).is_none());
+        if !without.is_empty() {
+            let found = format!("nothing says on which grid {} are", some(&without));
+            return Err(wrong(found, "write --grid ZONE=GRID for their zones, or with their names"));
+        }
+        Ok(())
+    }
+}
+
+/// What an offer emits.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct FleetCarbonOffer {
+    /// The instance.
+    pub offer: String,
+    /// Its grid.
+    pub grid: String,
+    /// What one draws, kW.
+    pub power_kw: f64,
+    /// Mean carbon intensity of the grid, grams a kWh.
+    pub g_per_kwh: f64,
+    /// What an hour of one emits, kg.
+    pub kg_per_h: f64,
+}
+
+/// A mix of the front.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct FleetCarbonPoint {
+    /// Weight on carbon that it was chosen with, money a tonne; nothing where carbon alone decided.
+    pub per_tonne: Option<f64>,
+    /// GPUs that it commits to.
+    pub committed_gpus: f64,
+    /// What it costs a month on the hours it was chosen on.
+    pub earlier_cost_per_month: f64,
+    /// What it emits a month on them, kg.
+    pub earlier_kg_per_month: f64,
+    /// What it costs a month on the later windows.
+    pub cost_per_month: f64,
+    /// What it emits a month on them, kg.
+    pub kg_per_month: f64,
+    /// GPU-hours that nothing served on them.
+    pub waiting_gpu_hours: f64,
+    /// Whether another mix of the front is no worse in both on the later windows, and better in one.
+    pub is_dominated: bool,
+}
+
+/// Carbon of a fleet.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct FleetCarbon {
+    /// Grids that were named.
+    pub grids: Vec<FleetGrid>,
+    /// Offers that jobs may run on.
+    pub offers: Vec<FleetCarbonOffer>,
+    /// What the mix to come emits a month, on all weeks of the record, kg.
+    pub mix_kg_per_month: f64,
+    /// What all on demand emits a month on the same weeks, kg.
+    pub on_demand_kg_per_month: f64,
+    /// The front, from the least cost to the least carbon on the hours it was chosen on.
+    pub front: Vec<FleetCarbonPoint>,
+}
+
+impl FleetSupply {
+    /// The same where a kg of carbon costs so much more.
+    #[must_use]
+    pub fn with_carbon_price(&self, per_kg: f64) -> Self {
+        let mut found = self.clone();
+        found.commitments.iter_mut().for_each(|of| of.per_h += per_kg * of.kg_per_h);
+        found.on_demand.iter_mut().chain(&mut found.spot).for_each(|of| of.per_gpu_h += per_kg * of.kg_per_gpu_h);
+        found
+    }
+
+    /// A price of a kg of carbon beside which prices count for next to nothing.
+    fn drowning(&self) -> f64 {
+        let rentals = || self.on_demand.iter().chain(&self.spot);
+        let dearest = rentals().map(|of| of.per_gpu_h).chain(self.commitments.iter().map(|of| of.per_h / of.gpus));
+        let kg = rentals().map(|of| of.kg_per_gpu_h).chain(self.commitments.iter().map(|of| of.kg_per_h / of.gpus));
+        let least = kg.filter(|kg| *kg > 0.0).fold(f64::INFINITY, f64::min);
+        DROWNS * dearest.fold(0.0, f64::max) / least
+    }
+}
+
+/// A mix on some hours: commitments pool by pool, and what it cost and emitted.
+#[derive(Debug, Clone)]
+struct Mixed {
+    per_kg: f64,
+    counts: Vec<Vec<u32>>,
+    spent: Spent,
+}
+
+/// The mixes of the front of some pools, each a supply and what it needs: chosen on these hours.
+fn front(pools: &[(FleetSupply, &PoolDemand)]) -> Vec<Mixed> {
+    let mixed = |per_kg: f64| {
+        let (mut counts, mut spent) = (Vec::with_capacity(pools.len()), Spent::default());
+        for (supply, demand) in pools {
+            let by = supply.with_carbon_price(per_kg);
+            let chosen = solve(&by, &levels(&by, demand.hours.iter().copied())).counts;
+            spent.add(&bill_as(supply, &by, &demand.hours, &chosen));
+            counts.push(chosen);
+        }
+        Mixed { per_kg, counts, spent }
+    };
+    let drowning = pools.iter().map(|(supply, _)| supply.drowning()).filter(|per_kg| per_kg.is_finite());
+    let (cheapest, cleanest) = (mixed(0.0), mixed(drowning.fold(0.0, f64::max)));
+    let hair = |of: f64| 1e-9 * (1.0 + of.abs());
+    if cheapest.spent.carbon_kg - cleanest.spent.carbon_kg <= hair(cheapest.spent.carbon_kg) {
+        return vec![cheapest];
+    }
+    let mut found = vec![cheapest, cleanest];
+    // Pairs next to each other, the first of each by its place; the widest is cut first.
+    let mut open = vec![0usize];
+    while found.len() < MOST_POINTS {
+        let width = |at: &usize| match (found.get(*at), found.get(at + 1)) {
+            (Some(a), Some(b)) => (a.spent.carbon_kg - b.spent.carbon_kg) * (b.spent.cost() - a.spent.cost()),
+            _ => 0.0,
+        };
+        let Some(place) = (0..open.len()).max_by(|a, b| width(&open[*a]).total_cmp(&width(&open[*b])).then(b.cmp(a)))
+        else {
+            break;
+        };
+        let at = open.swap_remove(place);
+        let (Some(a), Some(b)) = (found.get(at), found.get(at + 1)) else { continue };
+        let (less_kg, more) = (a.spent.carbon_kg - b.spent.carbon_kg, b.spent.cost() - a.spent.cost());
+        if less_kg <= hair(a.spent.carbon_kg) || more <= hair(a.spent.cost()) {
+            continue;
+        }
+        let per_kg = more / less_kg;
+        let middle = mixed(per_kg);
+        let weighed = |of: &Mixed| of.spent.cost() + per_kg * of.spent.carbon_kg;
+        // What lies on their line adds nothing; what waits is in neither.
+        if weighed(&middle) < weighed(a) - 1e-9 * weighed(a).abs() {
+            found.insert(at + 1, middle);
+            open.iter_mut().filter(|open| **open > at).for_each(|open| *open += 1);
+            open.extend([at, at + 1]);
+        }
+    }
+    found
+}
+
+/// Carbon of a fleet: chosen before the split, scored after it.
+///
+/// # Errors
+/// If power or grid of an offer that jobs may run on is not known.
+pub(super) fn carbon(
+    request: &FleetCarbonRequest,
+    offers: &KnownOffers,
+    (before, after): (&[PoolDemand], &[PoolDemand]),
+    split: &FleetSplit,
+    options: &SupplyOptions,
+) -> Result<FleetCarbon> {
+    for demand in [before, after] {
+        request.check(&offers.all, demand)?;
+    }
+    let options = SupplyOptions { buy: false, ..*options };
+    let supplied = |offers: &FleetOffers, demand: &[PoolDemand]| -> Vec<FleetSupply> {
+        let pools = offers.pools.iter().zip(demand);
+        pools.map(|(pool, demand)| FleetSupply::of(offers, pool, demand, &options)).collect()
+    };
+    let then: Vec<(FleetSupply, &PoolDemand)> = supplied(&offers.before, before).into_iter().zip(before).collect();
+    let now = supplied(&offers.after, after);
+    let hours = |(from, to): (i64, i64)| ((to - from) / HOUR_MS).max(1) as f64;
+    let [earlier, later] =
+        [hours(whole(&split.before)), split.hours_after().max(1) as f64].map(|hours| MONTH_H / hours);
+    let mut points: Vec<FleetCarbonPoint> = Vec::new();
+    let chosen = front(&then);
+    let last = chosen.len().saturating_sub(1);
+    for (at, mixed) in chosen.iter().enumerate() {
+        let (mut spent, mut committed_gpus) = (Spent::default(), 0.0);
+        for ((supply, demand), counts) in now.iter().zip(after).zip(&mixed.counts) {
+            spent.add(&bill_as(supply, &supply.with_carbon_price(mixed.per_kg), &demand.hours, counts));
+            committed_gpus += supply.committed_gpus(counts);
+        }
+        points.push(FleetCarbonPoint {
+            per_tonne: (at < last || last == 0).then_some(1e3 * mixed.per_kg),
+            committed_gpus,
+            earlier_cost_per_month: mixed.spent.cost() * earlier,
+            earlier_kg_per_month: mixed.spent.carbon_kg * earlier,
+            cost_per_month: spent.cost() * later,
+            kg_per_month: spent.carbon_kg * later,
+            waiting_gpu_hours: spent.waiting_gpu_h,
+            is_dominated: false,
+        });
+    }
+    let figures: Vec<(f64, f64, f64)> =
+        points.iter().map(|of| (of.cost_per_month, of.kg_per_month, of.waiting_gpu_hours)).collect();
+    for (of, own) in points.iter_mut().zip(&figures) {
+        let no_worse = |other: &&(f64, f64, f64)| other.0 <= own.0 && other.1 <= own.1 && other.2 <= own.2;
+        of.is_dominated = figures.iter().filter(no_worse).any(|other| other.0 < own.0 || other.1 < own.1);
+    }
+    let asked = offers.all.pools.iter().zip(before.iter().zip(after)).filter(|(_, (a, b))| a.jobs + b.jobs > 0);
+    let told = asked.flat_map(|(pool, _)| offers.all.of(pool)).filter_map(|offer| {
+        let (power_kw, grid) = request.power(offer).zip(request.grid(offer))?;
+        Some(FleetCarbonOffer {
+            offer: offer.name.clone(),
+            grid: grid.grid.clone(),
+            power_kw,
+            g_per_kwh: grid.g_per_kwh,
+            kg_per_h: offer.kg_per_h?,
+        })
+    });
+    Ok(FleetCarbon {
+        grids: request.grids.clone(),
+        offers: told.collect(),
+        mix_kg_per_month: 0.0,
+        on_demand_kg_per_month: 0.0,
+        front: points,
+    })
+}
+
+#[cfg(test)]
+#[path = "carbon_tests.rs"]
+mod tests;
