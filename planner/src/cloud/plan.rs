@@ -350,9 +350,8 @@ impl CloudPlanAnswer {
             recommendation: None,
             sources: series.iter().flat_map(|zone| zone.sources.clone()).collect(),
         };
-        let used: Vec<SpotSeries> = used.into_iter().cloned().collect();
         answer.cautions.extend(answer.price_turn.as_ref().map(CloudPriceTurn::in_words));
-        answer.cautions.extend(guessed_in_words(&used, request));
+        answer.cautions.extend(guessed_in_words(series, request));
         answer.cheaper_later = answer.cheaper(&best);
         (answer.confidence, answer.confidence_why) = answer.sure(&best);
         answer.action = answer.act();

@@ -56,9 +56,9 @@ impl CloudRequest {
     /// How policies plan on work that is uncertain.
     pub(super) fn planned(&self) -> WorkPlanned {
         match (&self.together, self.elastic && self.need > 1) {
-            (Some(_), _) => WorkPlanned::OnTop,
-            (None, true) => WorkPlanned::OnCover(LEVEL),
-            (None, false) => WorkPlanned::OnDistribution,
+            (Some(_), _) => WorkPlanned::Top,
+            (None, true) => WorkPlanned::Cover(LEVEL),
+            (None, false) => WorkPlanned::Distribution,
         }
     }
 

@@ -157,8 +157,8 @@ impl UncertainWork {
         let Some(work) = &request.uncertain else { return Ok(None) };
         let policy = if chosen.phases().is_some() { chosen } else { CloudPolicy::SemiMarkov };
         let first = match request.planned() {
-            WorkPlanned::OnCover(_) => PlansOn::ConditionalQuantile,
-            WorkPlanned::OnDistribution | WorkPlanned::OnTop => PlansOn::Distribution,
+            WorkPlanned::Cover(_) => PlansOn::ConditionalQuantile,
+            WorkPlanned::Distribution | WorkPlanned::Top => PlansOn::Distribution,
         };
         let mut by_slack = Vec::with_capacity(jobs.len());
         for job in jobs {

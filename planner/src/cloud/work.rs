@@ -52,11 +52,11 @@ fn wrong(found: String, remedy: &str) -> Error {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum WorkPlanned {
     /// All take the top for it, as over several zones.
-    OnTop,
+    Top,
     /// The programmes plan on its distribution, as of one instance or of several at once.
-    OnDistribution,
+    Distribution,
     /// The programmes plan for what covers what is left with this chance, as of an elastic job.
-    OnCover(f64),
+    Cover(f64),
 }
 
 /// An amount as whole minutes, at least one.
@@ -299,9 +299,9 @@ impl WorkDistribution {
             "The work is uncertain. Every deadline is kept for each amount up to {top}, and slack is that over the time to the deadline.{beyond} Costs are means over the amounts, as shares of the mean of all on-demand. \
              {planners} {top}.",
             planners = match planned {
-                WorkPlanned::OnTop => "All policies plan on".to_owned(),
-                WorkPlanned::OnDistribution => "The programmes plan on the distribution, other policies on".to_owned(),
-                WorkPlanned::OnCover(chance) => format!(
+                WorkPlanned::Top => "All policies plan on".to_owned(),
+                WorkPlanned::Distribution => "The programmes plan on the distribution, other policies on".to_owned(),
+                WorkPlanned::Cover(chance) => format!(
                     "At each sample the programmes plan for so much work as covers what is left with a chance of {}; other policies plan on",
                     format::percent(chance)
                 ),
@@ -368,8 +368,8 @@ mod tests {
         let open = hours(&[(0.1, 12), (0.9, 20)]);
         assert!((open.beyond() - 0.1).abs() < 1e-12 && (open.alive(20.0 * hour) - 0.1).abs() < 1e-12);
         assert!((open.amounts().last().unwrap().1 - 0.1).abs() < 1e-12);
-        assert!(open.promise(WorkPlanned::OnDistribution).contains("with a chance of 10.0 %"), "{open:?}");
-        assert!(open.promise(WorkPlanned::OnTop).contains("All policies plan on"), "{open:?}");
+        assert!(open.promise(WorkPlanned::Distribution).contains("with a chance of 10.0 %"), "{open:?}");
+        assert!(open.promise(WorkPlanned::Top).contains("All policies plan on"), "{open:?}");
         assert!(hours(&[(0.5, 12), (1.0, 12)]).is_certain() && !open.is_certain());
         // What is left to plan for: evenly, after a jump, and of an open top.
         let even = hours(&[(0.0, 24), (1.0, 48)]);

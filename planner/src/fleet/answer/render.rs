@@ -298,7 +298,7 @@ impl FleetAnswer {
                 Column::text("How"),
                 Column::text("Commitment"),
                 Column::number(format!("{} a GPU-hour", self.currency)),
-                Column::number("On demand"),
+                Column::number(format!("On demand, {}", self.currency)),
                 Column::number("Break-even use"),
                 Column::number("GPUs of this load above it"),
                 Column::number("Their use"),
@@ -330,8 +330,8 @@ impl FleetAnswer {
                 Column::text("If"),
                 Column::number("GPUs to reserve"),
                 self.cost_column(),
-                Column::number("With this mix"),
-                Column::number("All on demand"),
+                Column::number(format!("With this mix, {}", self.currency)),
+                Column::number(format!("All on demand, {}", self.currency)),
             ],
         );
         for row in &self.sensitivity {
