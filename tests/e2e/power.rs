@@ -34,6 +34,7 @@ fn plan() -> PowerPlan {
         actions: Vec::new(),
     };
     PowerPlan {
+        begins_ms: None,
         pools: vec![pool],
         boot_s: BOOT_S,
         shutdown_s: 2,

@@ -5,10 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::activity::spacing;
 use super::job::JobFacts;
-use super::occupancy::{Steps, sum};
-use crate::report::format::{count, counted, names};
+use super::occupancy::{Steps, beyond, sum};
+use crate::report::format::{count, counted, duration, names};
 use crate::schema::{Numbers, Table, gpu_count};
+use crate::time::Zone;
 use crate::trace::Trace;
+
+/// Share of the GPU time from which an answer that leaves it out says little of the cluster: half.
+pub const MOST_LEFT_OUT: f64 = 0.5;
 
 /// Share of the GPU time without a VC beyond which what VCs leave idle, or have left of their quota, cannot be told.
 pub(crate) const MOST_WITHOUT_VC: f64 = 0.1;
@@ -40,6 +44,9 @@ impl Capacity {
                 names(&others, 5)
             ));
         }
+        if let Some(of_before) = Self::of_another_time(trace) {
+            return Some(of_before);
+        }
         let table = &trace.capacity;
         let sized = |ix: &usize| table.gpus.get(*ix).or(table.nodes.get(*ix)).is_some();
         let (mut sizes, mut undated) = (0u64, 0u64);
@@ -66,6 +73,43 @@ impl Capacity {
                 counted(nodes, "node with GPUs", "nodes with GPUs")
             )
         })
+    }
+
+    /// The moment at which the recorded sizes of VCs or of the cluster end, if that is before the first job: what there was when the jobs came is then not known, and the sizes that hold last stand for it.
+    /// `None` where one is of the time of the jobs, without an end, or without a date. O(n).
+    pub fn ends_before_jobs(trace: &Trace) -> Option<i64> {
+        let table = &trace.capacity;
+        let sized = |ix: &usize| {
+            let of_all = matches!(table.scope.get(*ix), Some("vc" | "cluster"));
+            of_all && table.gpus.get(*ix).or(table.nodes.get(*ix)).is_some()
+        };
+        let mut end: Option<i64> = None;
+        for ix in (0..table.len()).filter(sized) {
+            table.from.get(ix)?;
+            let to = table.to.get(ix)?;
+            end = Some(end.map_or(to, |end| end.max(to)));
+        }
+        let jobs = &trace.jobs;
+        let first = jobs.submit.iter().chain(jobs.start.iter()).flatten().min()?;
+        end.filter(|end| *end <= first)
+    }
+
+    /// That the recorded sizes are of [before the first job](Capacity::ends_before_jobs), a sentence with both dates; `None` where they are not. A plan that rests on them begins with it.
+    pub fn of_another_time(trace: &Trace) -> Option<String> {
+        let end = Self::ends_before_jobs(trace)?;
+        let jobs = &trace.jobs;
+        let first = jobs.submit.iter().chain(jobs.start.iter()).flatten().min()?;
+        let zone = Zone::named(&trace.zone).unwrap_or_else(|_| Zone::utc());
+        let day = |ms: i64| zone.show(ms).chars().take(10).collect::<String>();
+        let when = if trace.basis.has_dates() {
+            // What ends at midnight is of the day before.
+            format!("the last is of {}, and the first job of {}", day(end.saturating_sub(1)), day(first))
+        } else {
+            format!("the last ends {} before the first job", duration(first.saturating_sub(end) as f64 / 1e3))
+        };
+        Some(format!(
+            "**The recorded sizes are of another time than the jobs**: {when}. The last known sizes stand for those of the jobs; nobody knows whether they were still the same."
+        ))
     }
 
     /// VCs that jobs name, if the capacity of all others is to be left out: a source may hold the jobs of some VCs and the GPUs of all, and where
@@ -106,8 +150,10 @@ impl Capacity {
         let all = capacity.by_vc.len();
         let known = capacity.by_vc.keys().filter(|vc| named.contains(vc.as_str())).count();
         if known > 0 && known < all {
+            // What the cluster has beyond its VCs is of nobody alone, and stays.
+            let of_no_vc = beyond(&capacity.cluster, &sum(capacity.by_vc.values()), (from, to.saturating_add(1)));
             capacity.by_vc.retain(|vc, _| named.contains(vc.as_str()));
-            capacity.cluster = sum(capacity.by_vc.values());
+            capacity.cluster = sum(capacity.by_vc.values().chain([&of_no_vc]));
             capacity.how.push_str(&format!(", of the {known} of {all} VCs that have jobs in the source"));
         }
         Some(capacity)
@@ -118,13 +164,16 @@ impl Capacity {
         let mut by_vc: BTreeMap<String, Vec<(i64, i64, f64)>> = BTreeMap::new();
         let mut cluster = Vec::new();
         let mut dated = false;
+        let before_jobs = Self::ends_before_jobs(trace);
         for ix in 0..table.len() {
             let up = table.state.get(ix).is_none_or(|state| state == "up");
             let (Some(gpus), true) = (table.gpus.get(ix).and_then(gpu_count), up) else { continue };
             dated |= table.from.get(ix).is_some();
             // Without a date it holds at all times, as `assumption` says.
             let since = table.from.get(ix).unwrap_or(from);
-            let interval = (since, table.to.get(ix).unwrap_or(to.saturating_add(1)), gpus);
+            // Those that hold last stand for the time of the jobs, where none is of then, as `assumption` says.
+            let until = table.to.get(ix).filter(|until| before_jobs != Some(*until));
+            let interval = (since, until.unwrap_or(to.saturating_add(1)), gpus);
             match (table.scope.get(ix), table.name.get(ix)) {
                 (Some("vc"), Some(name)) => by_vc.entry(name.to_owned()).or_default().push(interval),
                 (Some("cluster"), _) => cluster.push(interval),
@@ -140,7 +189,9 @@ impl Capacity {
         Some(Self {
             cluster: Steps::of_intervals(cluster),
             by_vc: by_vc.into_iter().map(|(name, intervals)| (name, Steps::of_intervals(intervals))).collect(),
-            how: if dated {
+            how: if before_jobs.is_some() {
+                "the last recorded capacity, which is of before the first job".to_owned()
+            } else if dated {
                 "the recorded capacity over time".to_owned()
             } else {
                 "the recorded capacity, taken to be the same at all times".to_owned()
@@ -249,6 +300,44 @@ mod tests {
         let capacity = Capacity::of(&trace, 1_000, 5_000).unwrap();
         assert_eq!((capacity.cluster.at(1_000), capacity.cluster.at(5_000), capacity.by_vc.len()), (8.0, 8.0, 1));
         assert!(capacity.how.ends_with("taken to be the same at all times"), "{}", capacity.how);
+    }
+
+    /// Found by a newcomer: a size file whose last day was months before the first job was taken for today's sizes, without a word, or for 0 GPUs.
+    #[test]
+    fn sizes_of_before_the_first_job_are_carried_on_and_told() {
+        const DAY_S: i64 = 86_400;
+        let mut trace = Trace { zone: "UTC".to_owned(), ..Trace::default() };
+        trace.jobs.push(job("1", "a", 4.0, 100 * DAY_S, 100 * DAY_S, 101 * DAY_S));
+        let size = |from: i64, to: i64, gpus| CapacityRow {
+            from: Some(from * DAY_S * 1000),
+            to: Some(to * DAY_S * 1000),
+            ..quota("a", gpus)
+        };
+        trace.capacity.push(size(0, 10, 8.0));
+        trace.capacity.push(size(10, 20, 16.0));
+        assert_eq!(Capacity::ends_before_jobs(&trace), Some(20 * DAY_S * 1000));
+        let said = Capacity::assumption(&trace).unwrap();
+        assert!(said.contains("the last is of 1970-01-20, and the first job of 1970-04-11"), "{said}");
+        let window = (100 * DAY_S * 1000, 101 * DAY_S * 1000);
+        let capacity = Capacity::of(&trace, window.0, window.1).unwrap();
+        assert_eq!((capacity.cluster.at(window.0), capacity.by_vc["a"].at(window.1)), (16.0, 16.0));
+        assert!(capacity.how.contains("of before the first job"), "{}", capacity.how);
+        // One that holds when the jobs come is of their time.
+        trace.capacity.push(size(20, 101, 24.0));
+        assert_eq!((Capacity::ends_before_jobs(&trace), Capacity::of_another_time(&trace)), (None, None));
+    }
+
+    /// Found by a reviewer: GPUs of no VC were left out with those of VCs without jobs.
+    #[test]
+    fn gpus_of_no_vc_stay_where_vcs_without_jobs_are_left_out() {
+        let mut trace = Trace::default();
+        trace.jobs.push(job("1", "a", 4.0, 0, 0, 100));
+        trace.capacity.push(quota("a", 8.0));
+        trace.capacity.push(quota("b", 32.0));
+        trace.capacity.push(CapacityRow { scope: Some("cluster".into()), ..quota("all", 60.0) });
+        let capacity = Capacity::of_jobs(&JobFacts::of(&trace), 0, 100_000).unwrap();
+        // Of 60, 32 are b's and 20 nobody's.
+        assert_eq!((capacity.cluster.at(0), capacity.by_vc.len()), (28.0, 1));
     }
 
     #[test]

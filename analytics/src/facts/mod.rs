@@ -38,7 +38,7 @@ pub mod size;
 pub mod slot;
 pub mod telemetry;
 
-pub use capacity::Capacity;
+pub use capacity::{Capacity, MOST_LEFT_OUT};
 pub use job::{JobFacts, Stretch};
 pub use load::{LoadSource, Spread};
 pub use occupancy::Steps;

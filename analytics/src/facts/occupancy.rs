@@ -191,6 +191,17 @@ pub fn walk(quantities: &[&Steps], from: i64, to: i64, mut visit: impl FnMut(i64
     }
 }
 
+/// What a quantity has beyond another over a time [from, to), never below zero. O(steps of both).
+pub fn beyond(all: &Steps, part: &Steps, (from, to): (i64, i64)) -> Steps {
+    let mut left = Vec::new();
+    walk(&[all, part], from, to, |start, end, values| {
+        if let &[all, part] = values {
+            left.push((start, end, (all - part).max(0.0)));
+        }
+    });
+    Steps::of_intervals(left)
+}
+
 /// The sum of several quantities.
 pub fn sum<'a>(parts: impl IntoIterator<Item = &'a Steps>) -> Steps {
     let parts: Vec<&Steps> = parts.into_iter().collect();

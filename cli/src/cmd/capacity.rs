@@ -16,6 +16,7 @@ use tracecast_planner::capacity::{AskedOfFaults, CapacityAnswer, CapacityRequest
 
 use crate::args::{Reading, TIMES, choices, duration, factor, resource};
 use crate::cmd::answer::{self, Answering};
+use crate::cmd::emitting::named_readers;
 use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
 use crate::cmd::simulate::{PolicyArguments, growth};
 use crate::exit::Usage;
@@ -121,7 +122,7 @@ pub(crate) struct PlanCapacity {
     )]
     pub(crate) emit: Vec<Emit>,
     /// Folder into which the nodes are written
-    #[arg(long, value_name = "FOLDER", requires = "emit", help_heading = "Configuration")]
+    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
     pub(crate) emit_to: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) answering: Answering,
@@ -192,6 +193,7 @@ fn target(typed: &[String]) -> Result<WaitTarget> {
 
 pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-capacity", &[])?;
+    named_readers(&asked.emit, asked.emit_to.as_deref())?;
     asked.answering.replacing.folders([&asked.emit_to, &asked.charts])?;
     let target = target(&asked.target_p95)?;
     let growth = growth(asked.scale, asked.add.as_deref(), asked.draws, &asked.today)?;

@@ -56,6 +56,20 @@ impl<R: Audience> Emitting<R> {
     }
 }
 
+/// Refuses a folder of `--emit-to` without anybody to write for, and names who there is: what a plan of this kind sets differs by who reads it.
+pub(crate) fn named_readers<R: ValueEnum>(emit: &[R], emit_to: Option<&Path>) -> Result<(), Usage> {
+    if !emit.is_empty() || emit_to.is_none() {
+        return Ok(());
+    }
+    let values = R::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+    let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
+    let example = names.first().map_or("WHO", String::as_str);
+    Err(Usage(format!(
+        "--emit-to: nobody is named to write for; add --emit with one or more of {}, such as --emit {example}",
+        names.join(", ")
+    )))
+}
+
 /// The user's own files that `--against` names, none in the folder of `--emit-to`. `unread` says of one, by whether it is Slurm's, that nobody of `--emit` reads it.
 pub(crate) fn own_files(
     against: &[PathBuf],

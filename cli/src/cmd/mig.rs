@@ -18,7 +18,7 @@ use tracecast_predictors::interference::slice::SliceTable;
 use crate::args::{Reading, TIMES, choices, duration};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
-use crate::cmd::emitting::{own_files, patched};
+use crate::cmd::emitting::{named_readers, own_files, patched};
 use crate::progress::{Clock, Steps};
 use crate::source;
 
@@ -115,7 +115,7 @@ pub(crate) struct PlanMig {
     )]
     pub(crate) emit: Vec<EmitMig>,
     /// Folder into which the configuration is written
-    #[arg(long, value_name = "FOLDER", requires = "emit", help_heading = "Configuration")]
+    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
     pub(crate) emit_to: Option<PathBuf>,
     /// Your own slurm.conf and gres.conf (names end in .conf), which the plan is to change; may be given several times
     ///
@@ -153,6 +153,7 @@ fn busy(text: &str) -> Result<f64, &'static str> {
 
 pub(crate) fn plan(asked: &PlanMig, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-mig", &[])?;
+    named_readers(&asked.emit, asked.emit_to.as_deref())?;
     asked.answering.replacing.folders([&asked.emit_to])?;
     let own = own_files(&asked.against, asked.emit_to.as_deref(), |is_slurm| match is_slurm {
         true if asked.emit.contains(&EmitMig::Slurm) => None,

@@ -14,7 +14,7 @@ use tracecast_planner::queues::{self, Journal, Objective, QueuesAnswer, QueuesRe
 
 use crate::args::{Reading, TIMES, choices, factor, resource};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::emitting::{own_files, patched};
+use crate::cmd::emitting::{named_readers, own_files, patched};
 use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
 use crate::cmd::simulate::{PolicyArguments, growth, predictions};
 use crate::exit::Usage;
@@ -28,7 +28,7 @@ const NEEDED: &str = "jobs that share nodes wait for each other, so a plan of qu
 const LAST_TWO: &str = "runs are predicted as the mean of the last two of the same user and job name";
 
 /// What is predicted where nothing is known of earlier runs.
-const NO_ENDS: &str = "No job has a recorded end, so nobody could know earlier runs: **each job is predicted to run an hour**, and an order by predicted runs is no other than today's";
+const NO_ENDS: &str = "No job has a recorded end, so nobody could know earlier runs: **each job is predicted to run an hour**, and no order by predicted runs is tried";
 
 /// Who carries the plan out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -130,7 +130,7 @@ pub(crate) struct PlanQueues {
     )]
     pub(crate) emit: Vec<Emit>,
     /// Folder into which the configuration is written
-    #[arg(long, value_name = "FOLDER", requires = "emit", help_heading = "Configuration")]
+    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
     pub(crate) emit_to: Option<PathBuf>,
     /// File of your own whose queues the plan is to change (Slurm's end in .conf, others are YAML or JSON); may be given several times
     ///
@@ -152,6 +152,7 @@ pub(crate) struct PlanQueues {
 
 pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-queues", &[])?;
+    named_readers(&asked.emit, asked.emit_to.as_deref())?;
     asked.answering.replacing.folders([&asked.emit_to, &asked.charts])?;
     let own = own_files(&asked.against, asked.emit_to.as_deref(), |is_slurm| {
         let read = asked.emit.iter().any(|who| is_slurm == (*who == Emit::Slurm));

@@ -17,7 +17,7 @@ use tracecast_predictors::interference::read;
 use crate::args::{Reading, TIMES, choices, entries};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
-use crate::cmd::emitting::{own_files, patched};
+use crate::cmd::emitting::{named_readers, own_files, patched};
 use crate::cmd::predict_interference::Limits;
 use crate::progress::Steps;
 use crate::{output, source};
@@ -110,7 +110,7 @@ pub(crate) struct PlanSharing {
     )]
     pub(crate) emit: Vec<EmitSharing>,
     /// Folder into which the configuration is written
-    #[arg(long, value_name = "FOLDER", requires = "emit", help_heading = "Configuration")]
+    #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
     pub(crate) emit_to: Option<PathBuf>,
     /// Your own slurm.conf and gres.conf (names end in .conf), which the plan is to change; may be given several times
     ///
@@ -138,6 +138,7 @@ pub(crate) struct PlanSharing {
 
 pub(crate) fn plan(asked: &PlanSharing, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("plan-sharing", &[])?;
+    named_readers(&asked.emit, asked.emit_to.as_deref())?;
     asked.answering.replacing.folders([&asked.emit_to])?;
     let own = own_files(&asked.against, asked.emit_to.as_deref(), |is_slurm| match is_slurm {
         true if asked.emit.contains(&EmitSharing::Slurm) => None,

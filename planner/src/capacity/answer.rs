@@ -14,7 +14,7 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
-use tracecast_analytics::time::Zone;
+use tracecast_analytics::time::{Zone, to_the_minute};
 use tracecast_analytics::trace::SourceRecord;
 
 use super::faults::{CheckpointCosts, FaultLog, FaultsAnswer, FaultsRequest};
@@ -25,7 +25,7 @@ use super::mix::{MixAnswer, NodeKinds};
 use super::pooled::pooled;
 use super::search::WaitTarget;
 use crate::error::{Error, Result};
-use crate::plan::Recommendation;
+use crate::plan::{Assurance, Confidence, Recommendation};
 use crate::replay::fidelity::Fidelity;
 use crate::replay::growth::{Growth, OverDraws};
 use crate::replay::input::Loaded;
@@ -122,6 +122,30 @@ pub enum NotJudged {
     NoNumber,
 }
 
+/// Jobs that set a needed number.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct BindingJobs {
+    /// Their size class; all jobs of the pool if none.
+    pub class: Option<SizeClass>,
+    /// 95 % quantile of their wait with one node fewer than needed, seconds; none if that job could not run.
+    pub p95_wait_s: Option<f64>,
+}
+
+/// Jobs that are judged, of those that are replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct JudgedJobs {
+    /// Judged: their waits count. Under growth of the first draw, as all here.
+    pub judged: u64,
+    /// All that are replayed.
+    pub all: u64,
+    /// Not judged, as they come while the nodes, which are empty when a replay begins, fill up: in the first day, or in the first tenth of the time if that is shorter.
+    pub while_filling: u64,
+    /// Not judged, as today's nodes could never run them.
+    pub impossible: u64,
+    /// Not judged, as they ran when the record was taken, or when it began.
+    pub unfinished: u64,
+}
+
 /// A type of nodes: equal nodes of a VC or of the VCs of a pool.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct NodesOfType {
@@ -152,6 +176,8 @@ pub struct NodesOfType {
     pub kept_draws: Option<u64>,
     /// Size classes whose 95 % wait is beyond the target with today's nodes.
     pub broken_classes: Vec<SizeClass>,
+    /// What breaks the target with one node fewer than needed, and so asks for that many. Empty where there is no such number, or a job could not run with fewer.
+    pub binding: Vec<BindingJobs>,
     /// Whether fewer than needed kept it, too: waits do not fall with every node.
     pub uneven: bool,
     /// The factor of today's work at which today's nodes break the target.
@@ -263,7 +289,10 @@ pub struct TheoryCheck {
     pub nodes: u32,
     /// Servers that these are: GPUs over the GPUs of a job, weighted by its run.
     pub servers: u32,
-    /// Load of a server.
+    /// GPUs of a server: what a job holds on average, weighted by its run.
+    pub gpus_per_server: f64,
+    /// Offered load of the judged time ([`CapacityAnswer::judged_from`]): GPU time of the jobs submitted in it, each run whole, over that of the nodes in it. Servers are whole, so that theory has no wait
+    /// from somewhat less than 1 on.
     pub load: f64,
     /// Share of the jobs that wait longer than the target, by Erlang C with Allen and Cunneen's variability.
     pub theory_longer_share: f64,
@@ -288,6 +317,12 @@ pub struct NodesInAll {
     pub not_judged: u64,
     /// Recommended.
     pub recommended: u64,
+    /// By the simple rule, mean demand / 80 %, in the pools that are judged.
+    pub simple: u64,
+    /// Pools that keep the target with these.
+    pub simple_kept: u64,
+    /// Pools that are judged.
+    pub pools: u64,
     /// Needed in one pool of all VCs, without shares; none with one pool, or under growth. [`CapacityAnswer::wronged_in_one_pool`] says who would wait longer there.
     pub needed_in_one_pool: Option<u32>,
 }
@@ -326,7 +361,11 @@ pub struct CapacityAnswer {
     pub nodes: Vec<NodesOfType>,
     /// Nodes in all.
     pub in_all: NodesInAll,
-    /// VCs that would wait longer in one pool, of today's nodes or of those needed in it, than on the nodes that they have, by the rule of `plan queues`, which refuses such a pool. Empty where it wrongs none, or was not sized.
+    /// Jobs that the numbers rest on.
+    pub judged: JudgedJobs,
+    /// Jobs submitted from here on are judged. In the trace's zone.
+    pub judged_from: String,
+    /// VCs that would wait longer in one pool, of today's nodes or of those needed in it, than on the nodes that they have, by the rule of `plan queues` on the judged jobs, which refuses such a pool. Empty where it wrongs none, or was not sized.
     pub wronged_in_one_pool: Vec<String>,
     /// The test on later days.
     pub held_out: CapacityHeldOut,
@@ -343,6 +382,8 @@ pub struct CapacityAnswer {
     pub mix: Option<MixAnswer>,
     /// What to do, in a sentence.
     pub action: String,
+    /// How sure it is, also where it changes nothing.
+    pub assurance: Assurance,
     /// The recommendation, if a change is worth it.
     pub recommendation: Option<Recommendation>,
     /// Files it rests on.
@@ -397,6 +438,7 @@ impl CapacityAnswer {
         let growth = request.growth.as_ref();
         let draws = forward::draws(loaded, growth)?;
         let parts = forward::size(loaded, with, (&draws, growth), (&windows, end), done)?;
+        let judged = || parts.iter().filter(|part| part.needed.is_some());
         let in_all = NodesInAll {
             now: parts.iter().map(|part| u64::from(part.part.nodes())).sum(),
             needed: parts.iter().filter_map(|part| part.needed).map(|needed| u64::from(needed.value)).sum(),
@@ -406,6 +448,9 @@ impl CapacityAnswer {
                 .map(|part| u64::from(part.part.nodes()))
                 .sum(),
             recommended: parts.iter().map(|part| u64::from(part.recommended)).sum(),
+            simple: judged().map(|part| u64::from(part.simple.0)).sum(),
+            simple_kept: judged().filter(|part| part.simple.1).count() as u64,
+            pools: judged().count() as u64,
             needed_in_one_pool: None,
         };
         let guess = u32::try_from(in_all.needed).unwrap_or(u32::MAX);
@@ -427,15 +472,12 @@ impl CapacityAnswer {
         let recorded = loaded.recorded_cluster.as_ref().unwrap_or(&loaded.cluster);
         let schedule = simulate(&loaded.workload, recorded, &request.policy)?;
         let fidelity = Fidelity::of(&loaded.workload, &schedule, &loaded.recorded_start_ms)?;
+        // What the ground lacks comes first: a replay may be far from the record for want of it.
+        let cautions = loaded.cautions.iter().cloned().chain(fidelity.caution(&request.policy));
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
-            cautions: fidelity
-                .caution(&request.policy)
-                .into_iter()
-                .chain(loaded.cautions.iter().cloned())
-                .chain(grown.as_ref().and_then(GrownBy::caution))
-                .collect(),
+            cautions: cautions.chain(grown.as_ref().and_then(GrownBy::caution)).collect(),
             notes: row::notes(loaded, request, &parts),
             target: TargetOfWaits {
                 p95_wait_s: request.target.all_s,
@@ -458,12 +500,16 @@ impl CapacityAnswer {
                 FaultsAnswer::of(&asked.log, FaultsRequest { availability: asked.availability, cluster_nodes, costs })
             }),
             mix,
+            judged: row::judged(&parts),
+            judged_from: day(heldout::warmed_up(end)),
             action: String::new(),
+            assurance: Assurance { confidence: Confidence::Low, risk: String::new() },
             recommendation: None,
             sources: trace.sources.clone(),
             sized: parts.iter().map(|part| (part.part.clone(), part.recommended)).collect(),
         };
         answer.action = answer.act();
+        answer.assurance = answer.assured();
         answer.recommendation = answer.recommend(&parts);
         Ok(answer)
     }
@@ -477,6 +523,7 @@ impl CapacityAnswer {
 impl UntilBreak {
     /// Until when today's nodes do.
     pub fn sentence(&self) -> String {
+        let soonest = self.soonest.as_deref().map(to_the_minute);
         let Some(trend) = &self.trend else {
             return "The record is too short for a trend of demand (four whole weeks); make the plan again every month.".to_owned();
         };
@@ -494,19 +541,20 @@ impl UntilBreak {
             signed(trend.low),
             signed(trend.high)
         );
-        let soonest = self.soonest.as_deref().map_or_else(String::new, |soonest| format!("not before {soonest}"));
+        let not_before = soonest.as_ref().map_or_else(String::new, |soonest| format!("not before {soonest}"));
         if factor.value >= FACTORS.1 {
             let most = format::float(FACTORS.1, 0);
             return format!(
                 "{grows}; {first}, the first to break the target, still keeps it at {most} times today's work, where the search ends, so no date is told{}.",
-                if soonest.is_empty() { soonest } else { format!(" ({soonest})") }
+                if not_before.is_empty() { not_before } else { format!(" ({not_before})") }
             );
         }
-        let when = match (&self.on, &self.latest) {
+        let (on, latest) = (self.on.as_deref().map(to_the_minute), self.latest.as_deref().map(to_the_minute));
+        let when = match (on, latest) {
             (Some(on), Some(latest)) => {
-                format!("about {on} ({} to {latest})", self.soonest.as_deref().unwrap_or("unknown"))
+                format!("about {on} ({} to {latest})", soonest.as_deref().unwrap_or("unknown"))
             }
-            (Some(on), None) => format!("about {on} ({soonest}; the latest is not known)"),
+            (Some(on), None) => format!("about {on} ({not_before}; the latest is not known)"),
             (None, _) => "in more than fifty years".to_owned(),
         };
         format!("{grows}; at {} times today's work {first} breaks the target, {when}.", format::float(factor.value, 2))

@@ -40,7 +40,10 @@ pub(super) const SHARES: [f64; 10] = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1
 pub(super) struct Compared {
     pub(super) nodes: u32,
     pub(super) servers: u32,
-    pub(super) load: f64,
+    /// GPUs of a server.
+    pub(super) gang_gpus: f64,
+    /// GPU time asked for over that of the nodes.
+    pub(super) offered_load: f64,
     /// Share of jobs that wait longer than the target, in theory and replayed.
     pub(super) longer: (f64, f64),
     /// Mean wait, seconds.
@@ -62,6 +65,12 @@ pub(super) struct SizedPart {
     pub(super) theory: Vec<Compared>,
     /// Size classes whose 95 % wait breaks the target with today's nodes, and that wait.
     pub(super) broken: Vec<(SizeClass, Option<f64>)>,
+    /// What breaks the target with one node fewer than needed: all jobs (no class) or size classes, each with its 95 % wait.
+    pub(super) binding: Vec<(Option<SizeClass>, Option<f64>)>,
+    /// Nodes by mean demand / 80 %, and whether they keep the target in every draw.
+    pub(super) simple: (u32, bool),
+    /// Jobs of the first draw, judged or not, and of them those that are submitted before any is judged.
+    pub(super) all_jobs: (u64, u64),
     /// By nodes, one a draw.
     pub(super) replays: BTreeMap<u32, Vec<SizedReplay>>,
 }
@@ -163,6 +172,16 @@ fn size_part(
     let classes: Vec<SizeClass> = searches.first().map_or_else(Vec::new, |search| search.classes().collect());
     let today = replays.get(&now).and_then(|replays| replays.first());
     let broken = today.map_or_else(Vec::new, |today| broken(&classes, &today.waits_ms, with.1));
+    let binding = match needed.and_then(|needed| needed.value.checked_sub(1)).filter(|fewer| *fewer > 0) {
+        Some(fewer) => binding(&mut searches, fewer, with.1)?,
+        None => Vec::new(),
+    };
+    let mut simple = (guess, true);
+    for search in &mut searches {
+        simple.1 &= search.with(guess)?.kept;
+    }
+    let submits = own.first().map_or(&[][..], |jobs| &jobs.submit_ms);
+    let all_jobs = (submits.len() as u64, submits.iter().filter(|submit| **submit < window.0).count() as u64);
     let theory = match asked {
         Some(asked) if needed.is_some() => {
             let mut at: Vec<u32> = needed.map(|needed| needed.value).into_iter().chain([now]).collect();
@@ -173,7 +192,8 @@ fn size_part(
                 Some(Compared {
                     nodes,
                     servers,
-                    load: asked.traffic.load() / f64::from(servers.max(1)),
+                    gang_gpus: asked.gang_gpus,
+                    offered_load: asked.offered_load(part.gpus(nodes) as f64)?,
                     longer: (
                         asked.traffic.longer_than(servers, with.1.all_s),
                         longer_share(&replayed.waits_ms, with.1.all_s),
@@ -190,7 +210,21 @@ fn size_part(
         None => None,
     };
     drop(searches);
-    Ok(SizedPart { jobs: jobs as u64, impossible, needed, recommended, breaks, theory, broken, replays, part })
+    let jobs = jobs as u64;
+    Ok(SizedPart {
+        jobs,
+        impossible,
+        needed,
+        recommended,
+        breaks,
+        theory,
+        broken,
+        binding,
+        simple,
+        all_jobs,
+        replays,
+        part,
+    })
 }
 
 /// Over draws the median, and the ends of the days drawn anew of all of them together; of one record, its own interval.
@@ -233,6 +267,27 @@ fn kept_together(searches: &mut [Search<'_>], share: f64, (mut from, mut to): (u
         if is_kept_together(kept, share, searches.len()) { to = middle } else { from = middle + 1 }
     }
     Ok(to)
+}
+
+/// What breaks the target with so many nodes, in the first draw in which anything does: all jobs, then size classes.
+fn binding(
+    searches: &mut [Search<'_>],
+    nodes: u32,
+    target: &WaitTarget,
+) -> Result<Vec<(Option<SizeClass>, Option<f64>)>> {
+    for search in searches {
+        let classes: Vec<SizeClass> = search.classes().collect();
+        let replay = search.with(nodes)?;
+        if replay.kept {
+            continue;
+        }
+        let all = nearest_rank_s(&replay.waits_ms, 1.0 - MAY_WAIT);
+        let mut found: Vec<(Option<SizeClass>, Option<f64>)> = Vec::new();
+        found.extend(all.is_none_or(|all| all > target.all_s).then_some((None, all)));
+        found.extend(broken(&classes, &replay.waits_ms, target).into_iter().map(|(class, p95)| (Some(class), p95)));
+        return Ok(found);
+    }
+    Ok(Vec::new())
 }
 
 /// Classes whose 95 % wait is longer than their target.

@@ -76,6 +76,12 @@ impl AskedFor {
         })
     }
 
+    /// The offered load of so many GPUs in the window: GPU time of the jobs submitted in it, each run whole, over that of the GPUs. It is that of [`OfferedLoads`](crate::replay::metric::OfferedLoads), of
+    /// another window; `None` without GPUs.
+    pub fn offered_load(&self, gpus: f64) -> Option<f64> {
+        (gpus > 0.0).then(|| self.traffic.load() * self.gang_gpus / gpus)
+    }
+
     /// Servers of ḡ GPUs that so many GPUs are.
     pub fn servers(&self, gpus: u64) -> u32 {
         (gpus as f64 / self.gang_gpus.max(1e-3)) as u32
@@ -128,6 +134,8 @@ mod tests {
         assert!((asked.mean_gpus - 32.0).abs() < 1e-9 && (asked.peak_gpus - 32.0).abs() < 1e-9);
         assert!((asked.gang_gpus - 32.0 / 3.0).abs() < 1e-9 && (asked.traffic.load() - 3.0).abs() < 1e-9);
         assert_eq!((asked.by_peak(&part), asked.by_mean(&part), asked.servers(72)), (4, 5, 6));
+        // 32 GPUs at once of 64, whatever the servers.
+        assert!((asked.offered_load(64.0).unwrap() - 0.5).abs() < 1e-9 && asked.offered_load(0.0).is_none());
         // Two at a time, an hour apart: the gaps are 0 and 1 h by turns, of which the squared variation is about one.
         assert!((asked.traffic.arrival_scv - 1.0).abs() < 0.03);
         // Three servers in use; β = 2.06 leaves 5 % waiting: 3 + 3.6, so 7 servers of 32/3 GPUs on 10 nodes.

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::replay::compare::IntervalEstimate;
+use crate::replay::fidelity::Fidelity;
 
 /// Share of what it changes that an effect must have to be worth a change.
 pub const WORTH: f64 = 0.05;
@@ -93,6 +94,31 @@ impl Confidence {
             Self::Medium => "medium",
             Self::High => "high",
         }
+    }
+}
+
+/// How sure an answer is, and why: of one that changes something, and of one that changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Assurance {
+    /// How sure it is.
+    pub confidence: Confidence,
+    /// Why it is so sure and not surer, and what can go wrong.
+    pub risk: String,
+}
+
+impl Assurance {
+    /// Of an answer that rests on a replay: as sure as its test left it (`tested`, and in words), and low where the replay is not close to the record, or anything is cautioned against.
+    pub fn of_replay(fidelity: &Fidelity, cautions: &[String], tested: Confidence, in_words: &str) -> Self {
+        let (close, cautioned) = (fidelity.is_close(), !cautions.is_empty());
+        let confidence = if close && !cautioned { tested } else { Confidence::Low };
+        // Of a replay that is not close, the sentence on it says why.
+        let ground = if close && cautioned { " What is said first above takes the ground from it." } else { "" };
+        Self { confidence, risk: format!("{}{ground} {in_words}", fidelity.sentence()) }
+    }
+
+    /// In a sentence.
+    pub fn sentence(&self) -> String {
+        format!("Confidence: {}. {}", self.confidence.in_words(), self.risk)
     }
 }
 

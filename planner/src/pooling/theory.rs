@@ -62,7 +62,8 @@ pub struct QueueInTheory {
     pub vc: String,
     /// Its GPUs.
     pub gpus: f64,
-    /// GPUs that its jobs would hold on average if none waited, over those that it has; theory has no wait from 1 on, or from somewhat less, as GPUs are left over that make no whole server. None without GPUs.
+    /// Offered load of the jobs that are told of, and not of the whole record: GPU time of those submitted in their time, each run whole, over that of the GPUs in it. Theory has no wait from 1 on, or from
+    /// somewhat less, as GPUs are left over that make no whole server. None without GPUs.
     pub load: Option<f64>,
     /// Share of its jobs that wait at all, by Erlang C.
     pub waiting_share: f64,
@@ -140,7 +141,7 @@ impl PoolingCheck {
             queues.push(QueueInTheory {
                 vc: known.name.to_owned(),
                 gpus: known.gpus,
-                load: (known.gpus > 0.0).then(|| traffic.load() * asked.gang_gpus / known.gpus),
+                load: asked.offered_load(known.gpus),
                 waiting_share: erlang_c(servers, traffic.load()),
                 differs: mean_wait.is_some_and(|wait| wait.differs()),
                 mean_wait,
@@ -212,6 +213,7 @@ impl PoolingCheck {
             .with_table(self.by_vc())
             .with_definition(format!("Erlang C with Allen and Cunneen's variability, as measured on {jobs}. A server is as many GPUs as a job holds on average, weighted by its run. First come, first served, without gangs, bursts or days."))
             .with_definition(format!("They differ if a wait, or the gain where a minute is waited, is more than {DISAGREE} times that of the other, with a minute added to each wait."))
+            .with_definition(format!("**Offered load**: GPU time that {jobs} ask for, each run whole, over that of the GPUs in the time in which {jobs} come. Of another stretch of time it is another."))
             .with_definition(format!("**Would wait**: the share of the jobs that wait at all. **For {} to wait**: GPUs by the rule of the square root.", format::percent(MAY_WAIT)));
         let differ = (!differ.is_empty()).then(|| {
             format!("In these VCs the two mean waits differ by more than {DISAGREE} times: {}.", differ.join(", "))
@@ -243,7 +245,7 @@ impl PoolingCheck {
             vec![
                 Column::text("VC"),
                 Column::number("GPUs"),
-                Column::number("Load"),
+                Column::number("Offered load"),
                 Column::number("Would wait"),
                 Column::number("Mean wait by theory"),
                 Column::number("In the replay"),

@@ -9,7 +9,6 @@ pub mod report;
 mod sentences;
 mod words;
 
-pub(super) use ahead::moment;
 pub(super) use sentences::{HARDLY_USED, hardly_used};
 
 use schemars::JsonSchema;
@@ -28,7 +27,7 @@ use super::service::Service;
 use super::study::{Curve, Promise, QUOTED_H, Studied, SwitchingOptimum};
 use super::yearly::Yearly;
 use crate::error::{Error, Result};
-use crate::plan::Recommendation;
+use crate::plan::{Assurance, Recommendation};
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "plan-power/2";
@@ -289,6 +288,10 @@ pub struct PowerAnswer {
     pub notes: Vec<String>,
     /// What has to be known before any number here is believed: nodes and days that are left out, and why.
     pub cautions: Vec<String>,
+    /// How sure the answer is, also where it changes nothing.
+    pub assurance: Assurance,
+    /// Where the trace has no dates, the moment that its days are counted from, milliseconds since the epoch as all times here; dates in this answer then mean nothing. `null` where it has.
+    pub begins_ms: Option<i64>,
     /// Whether the trace says how many nodes there are; if not, the most in use so far stand for them, which is an assumption.
     pub capacity_known: bool,
     /// All VCs as they stand, if each was studied: what leads where the trace says how many nodes each VC has.
@@ -334,6 +337,9 @@ pub struct PowerAnswer {
     pub slurm_plan: PowerPlan,
     /// Files it rests on.
     pub sources: Vec<SourceRecord>,
+    /// What of the cautions takes the ground from the answer; these come first.
+    #[serde(skip)]
+    pub doubts: Vec<String>,
     /// Slots of the pool for the chart: demand, mean count, powered.
     #[serde(skip)]
     pub chart: Vec<(i64, f64, f64, f64)>,

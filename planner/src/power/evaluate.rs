@@ -18,6 +18,7 @@ use tracecast_predictors::watch::Watch;
 use super::answer::{ByHour, PoolFindings, PowerAnswer, SCHEMA, Together};
 use super::apply::{self, ChosenRules, ReplayCase, Resimulated};
 use super::ces::Thresholds;
+use super::clock::Clock;
 use super::family::Family;
 use super::forward::{self, Forward};
 use super::given;
@@ -31,6 +32,7 @@ use super::study::{self, Request, Studied};
 use super::tariff::Rates;
 use super::yearly::Yearly;
 use crate::error::{Error, Result};
+use crate::plan::{Assurance, Confidence};
 use crate::replay::input;
 
 /// A request on a trace, up to where rules are studied.
@@ -55,7 +57,9 @@ impl Prepared {
         let pools = Pools::of(trace, &request.demand, figures.worth.gpus_per_node, given)?;
         // Who names the days to evaluate means them.
         let whole = request.eval_to.is_some() || request.eval_from.is_some();
-        let mut pools = pools.without_tail(whole, &Zone::named(&trace.zone)?);
+        let zone = Zone::named(&trace.zone)?;
+        let begins_ms = Clock::beginning(trace, &zone, pools.pool.start_ms);
+        let mut pools = pools.without_tail(whole, &Clock::new(zone, begins_ms));
         pools.notes.extend(assumed);
         let from_philly = || trace.sources.iter().any(|source| source.reader.starts_with("philly"));
         let like = Request {
@@ -103,6 +107,7 @@ pub fn evaluate(
     let zone = Zone::named(&trace.zone)?;
     let (pool, gpus) = (&pools.pool, figures.worth.gpus_per_node);
     let days = Days::of(request, pool, &zone)?;
+    let begins_ms = Clock::beginning(trace, &zone, pool.start_ms);
     let weighing = request.hours.weighing(request.weigh)?;
     say(&format!("rules on {} …", format::count(days.slots(pool))));
     let of = |series: &Series, like: &Request| Request {
@@ -177,7 +182,7 @@ pub fn evaluate(
             let nodes = written.clone().filter(|_| !slurm_by_vc);
             pool_plan(nodes, gpus, studied, (timeout(studied), forward.actions()))
         });
-        power_plan(request, figures, pools.collect())
+        PowerPlan { begins_ms, ..power_plan(request, figures, pools.collect()) }
     };
     let (plan, slurm_plan) = (plans(Studied::timeout), plans(Studied::slurm));
     if !trace.basis.has_calendar() {
@@ -195,6 +200,9 @@ pub fn evaluate(
         title,
         notes,
         cautions: pools.cautions.clone(),
+        doubts: pools.doubts.clone(),
+        assurance: Assurance { confidence: Confidence::Low, risk: String::new() },
+        begins_ms,
         capacity_known: !pools.unknown(&main.name),
         vcs_as_they_stand: Together::of(&vcs).filter(|_| stand),
         slot_s: request.demand.slot_ms as f64 / 1000.0,
@@ -225,6 +233,7 @@ pub fn evaluate(
         forward,
         recommendation: None,
     };
+    let answer = PowerAnswer { assurance: recommend::assurance(&answer), ..answer };
     let recommendation = recommend::recommendation(&answer);
     Ok((PowerAnswer { recommendation, ..answer }, SavedPlan { learned, pools: saved }))
 }
@@ -320,6 +329,7 @@ fn power_plan(request: &PowerRequest, figures: &Figures, pools: Vec<PoolPlan>) -
     let seconds = |value: f64| value.ceil() as u32;
     PowerPlan {
         pools,
+        begins_ms: None,
         boot_s: seconds(figures.power.boot_s),
         shutdown_s: seconds(figures.power.shutdown_s),
         wakes_per_minute: figures.power.wakes_per_minute,

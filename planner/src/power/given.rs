@@ -58,6 +58,13 @@ fn mean_gpus(cluster: &Cluster, pools: &BTreeSet<u16>) -> f64 {
     if nodes > 0.0 { gpus / nodes } else { 0.0 }
 }
 
+/// GPUs of the smallest and of the largest node of some pools.
+fn range_of_gpus(cluster: &Cluster, pools: &BTreeSet<u16>) -> (u32, u32) {
+    let groups = pools.iter().filter_map(|pool| cluster.pools.get(usize::from(*pool))).flat_map(|pool| &pool.groups);
+    let known = groups.filter(|group| group.most_nodes() > 0).map(|group| group.gpus_per_node);
+    known.fold((u32::MAX, 0), |(least, most), gpus| (least.min(gpus), most.max(gpus)))
+}
+
 /// The nodes of `site` for the VCs of `trace`.
 ///
 /// # Errors
@@ -97,5 +104,12 @@ pub(super) fn given(site: &Site, trace: &Trace) -> Result<GivenNodes> {
             format::names(&idle, 5)
         )
     });
-    Ok(GivenNodes { of: site.file().to_owned(), by_vc, pool, gpus_per_node, left_out: left_out.into_iter().collect() })
+    Ok(GivenNodes {
+        of: site.file().to_owned(),
+        by_vc,
+        pool,
+        gpus_per_node,
+        gpus_range: range_of_gpus(&all, &counted),
+        left_out: left_out.into_iter().collect(),
+    })
 }

@@ -15,6 +15,7 @@ pub mod answer;
 pub mod apply;
 pub mod ces;
 pub mod choice;
+mod clock;
 pub mod config;
 pub mod decide;
 pub mod evaluate;

@@ -35,6 +35,8 @@ pub struct Action {
 pub struct PowerPlan {
     /// Its pools.
     pub pools: Vec<PoolPlan>,
+    /// Where the trace has no dates, the moment that its days are counted from, milliseconds since the epoch; `null` where it has.
+    pub begins_ms: Option<i64>,
     /// Time from the order to wake until a node takes jobs, seconds.
     pub boot_s: u32,
     /// Time from the order to sleep until a node is off, seconds.

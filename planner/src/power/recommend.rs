@@ -5,30 +5,79 @@
 
 use tracecast_analytics::report::format;
 
-use super::answer::{Beforehand, HARDLY_USED, PowerAnswer, hardly_used, moment};
+use super::answer::{Beforehand, HARDLY_USED, PowerAnswer, hardly_used};
 use super::choice::Because;
 use super::family::Family;
 use super::forward::Forward;
 use super::interval::Intervals;
 use super::plan::PoolPlan;
-use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
+use crate::plan::{Assurance, Basis, Confidence, Effect, Harm, Recommendation, Regret};
 use crate::replay::compare::IntervalEstimate;
+
+/// What an answer is about: the VCs as they stand, or one pool.
+struct Figures {
+    intervals: Intervals,
+    /// Whether it is the VCs.
+    apart: bool,
+    nodes: f64,
+    /// Whether any node is to sleep.
+    sleeps: bool,
+}
+
+impl Figures {
+    fn of(answer: &PowerAnswer) -> Option<Self> {
+        let pool = &answer.pool;
+        let (intervals, nodes, apart) = match (&answer.vcs_as_they_stand, &pool.promise) {
+            // VCs that stand apart sleep apart, unless somebody pools them.
+            (Some(vcs), None) => (vcs.chosen, vcs.nodes_mean, true),
+            _ => (pool.beforehand.first()?.intervals, pool.nodes_mean, false),
+        };
+        let saves = intervals.nodes_asleep_mean.value > 0.0 && intervals.energy_saved_kwh_per_day.value > 0.0;
+        let sleeps = saves && pool.chosen.because != Because::SleepDoesNotPay;
+        Some(Self { intervals, apart, nodes, sleeps })
+    }
+}
+
+/// How sure an answer is, whether it changes anything or not.
+pub fn assurance(answer: &PowerAnswer) -> Assurance {
+    let tried = |nodes: f64| {
+        format!("It was tried on one stretch of {:.0} days of {} nodes.", answer.pool.days, format::float(nodes, 0))
+    };
+    let Some(Figures { intervals, nodes, sleeps, .. }) = Figures::of(answer) else {
+        return Assurance { confidence: Confidence::Low, risk: tried(answer.pool.nodes_mean) };
+    };
+    let wide = sleeps && intervals.nodes_asleep_mean.low <= 0.0;
+    let hardly_used = hardly_used(intervals.nodes_asleep_mean.value, nodes);
+    let sure = !wide && !hardly_used && answer.broken_in_words().is_none() && answer.doubts.is_empty();
+    let mut risk = String::new();
+    if hardly_used {
+        risk.push_str(HARDLY_USED);
+    }
+    if !answer.doubts.is_empty() {
+        risk.push_str("What is said first above takes the ground from it. ");
+    }
+    if answer.broken_in_words().is_some() {
+        risk.push_str("The days tested were unlike those that chose the rule. ");
+    }
+    if wide {
+        risk.push_str("The interval of the nodes asleep does not leave out none. ");
+    }
+    risk.push_str(&tried(nodes));
+    if sleeps {
+        risk.push_str(&format!(
+            " Demand that rises faster than it ever did waits for a boot of {}.",
+            format::duration(answer.constants.boot_s)
+        ));
+    }
+    risk.push_str(" `tracecast backtest power` tries it on every stretch there is.");
+    Assurance { confidence: if sure { Confidence::Medium } else { Confidence::Low }, risk }
+}
 
 /// What is recommended, if anything is worth it.
 pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {
     let pool = &answer.pool;
     let followed = pool.beforehand.first()?;
-    let (intervals, apart) = match (&answer.vcs_as_they_stand, &pool.promise) {
-        // VCs that stand apart sleep apart, unless somebody pools them.
-        (Some(vcs), None) => (vcs.chosen, true),
-        _ => (followed.intervals, false),
-    };
-    let sleeps = intervals.nodes_asleep_mean.value > 0.0 && intervals.energy_saved_kwh_per_day.value > 0.0;
-    if pool.chosen.because == Because::SleepDoesNotPay || !sleeps {
-        return None;
-    }
-    let nodes =
-        if apart { answer.vcs_as_they_stand.as_ref().map_or(0.0, |vcs| vcs.nodes_mean) } else { pool.nodes_mean };
+    let Figures { intervals, apart, .. } = Figures::of(answer).filter(|figures| figures.sleeps)?;
     let trailing = pool.beforehand.iter().find(|rule| rule.policy == Family::TrailingMaximum);
     let mut effects = effects(&intervals, pool.days);
     if let Some(promise) = &pool.promise {
@@ -49,7 +98,6 @@ pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {
     }
     let unserved_per_day =
         pool.promise.map_or(intervals.unserved_per_day.value, |promise| promise.realised.unserved_per_day);
-    let hardly_used = hardly_used(intervals.nodes_asleep_mean.value, nodes);
     let ahead = answer.forward.first();
     let now = ahead.map(|ahead| &ahead.now);
     Some(Recommendation {
@@ -66,17 +114,8 @@ pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {
         })
         .filter(|_| !apart),
         harmed: harmed(answer, unserved_per_day),
-        confidence: if intervals.nodes_asleep_mean.low > 0.0 && !hardly_used && answer.broken_in_words().is_none() {
-            Confidence::Medium
-        } else {
-            Confidence::Low
-        },
-        risk: format!(
-            "{}It was tried on one stretch of {:.0} days of {nodes:.0} nodes. Demand that rises faster than it ever did waits for a boot of {}. `tracecast backtest power` tries it on every stretch there is.",
-            if hardly_used { HARDLY_USED } else { "" },
-            pool.days,
-            format::duration(answer.constants.boot_s)
-        ),
+        confidence: answer.assurance.confidence,
+        risk: answer.assurance.risk.clone(),
         assumptions: vec![
             format!(
                 "An idle node draws {:.0} W and one that is off {:.0} W.",
@@ -89,7 +128,10 @@ pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {
         .collect(),
         holds_until: now.and_then(|now| now.promised_until.clone()).map_or_else(
             || "demand changes its habits; make a new plan every two weeks".to_owned(),
-            |until| format!("{until}, when the promise ends"),
+            |until| {
+                let clock = answer.clock();
+                format!("{} ({}), when the promise ends", clock.moment(&until), clock.name())
+            },
         ),
         apply:
             "Write the change for your scheduler (slurm.conf is your own file), or save the plan and ask it each slot with `tracecast decide power`."
@@ -129,12 +171,12 @@ fn action(answer: &PowerAnswer, followed: &Beforehand) -> String {
             )
         });
     let rule = followed.policy.name().replace('_', " ");
-    let zone = answer.clock();
+    let clock = answer.clock();
     let now = match answer.forward.as_slice() {
         [only] => Some(format!(
             " From {} ({}): power {:.0} of {} nodes.",
-            moment(&only.now.at, &zone),
-            zone.name(),
+            clock.moment(&only.now.at),
+            clock.name(),
             only.now.powered,
             format::float(only.now.total, 0)
         )),

@@ -16,6 +16,7 @@ use tracecast_predictors::demand::{Series, Unit};
 
 use super::ces::Thresholds;
 use super::choice::LEAST_BLOCKS;
+use super::clock::Clock;
 use super::resim::Constants;
 use super::score::Worth;
 use super::service::Service;
@@ -172,7 +173,10 @@ impl SaidFigures {
         };
         let assumed = match (named, given, &sizes) {
             (Some(_), _, _) => None,
-            (None, Some(given), _) => (given.gpus_per_node.fract() != 0.0).then(|| mixed(gpus, "", &given.of)),
+            (None, Some(given), _) => {
+                let (least, most) = given.gpus_range;
+                (least < most).then(|| mixed(gpus, &format!(" ({least} to {most})"), &given.of))
+            }
             (None, None, Some(sizes)) => (sizes.least < sizes.most).then(|| {
                 mixed(
                     gpus,
@@ -294,6 +298,8 @@ pub struct Pools {
     pub notes: Vec<String>,
     /// What has to be known before any number is believed: what is left out, and why.
     pub cautions: Vec<String>,
+    /// What of the cautions takes the ground from any answer.
+    pub doubts: Vec<String>,
     /// Series whose capacity the source does not tell.
     pub totals_unknown: Vec<String>,
     /// Whether demand comes from jobs, and not from counts.
@@ -331,16 +337,16 @@ impl Pools {
         let mut notes = gathered.notes;
         notes.retain(|note| !cautions.contains(note));
         let (totals_unknown, from_jobs) = (gathered.totals_unknown, gathered.from_jobs);
-        Ok(Self { vcs, pool, notes, cautions, totals_unknown, from_jobs })
+        Ok(Self { vcs, pool, notes, cautions, doubts: gathered.doubts, totals_unknown, from_jobs })
     }
 
     /// Ends where the record [thins out](Thinning), if jobs tell the demand and it does; if `whole`, it is only said.
-    pub(super) fn without_tail(mut self, whole: bool, zone: &Zone) -> Self {
+    pub(super) fn without_tail(mut self, whole: bool, clock: &Clock) -> Self {
         let Some(tail) = Some(&self.pool).filter(|_| self.from_jobs).and_then(Thinning::of) else { return self };
-        let from = zone.show_short(tail.from_ms);
+        let from = clock.show(tail.from_ms);
         let seen = format!(
             "**The record thins out from {from} ({}) on**: in its last {} days {:.0} nodes are in use on average, after {:.0} on a usual day before. Jobs are likely to be missing there.",
-            zone.name(),
+            clock.name(),
             tail.days,
             tail.nodes,
             tail.usual

@@ -22,10 +22,10 @@ use tracecast_analytics::trace::SourceRecord;
 use super::journal::SearchRun;
 use super::objective::{JobWaits, Objective};
 use super::search::{Ablated, QueuesRequest, SearchOutcome, TriedSetup, VcOutcome, last_ms, search};
-use super::setup::{QueueChange, Setup};
+use super::setup::{QueueChange, Setup, predicted_alike_s};
 use super::share::{Shares, Sharing, ShortQueue};
 use crate::error::{Error, Result};
-use crate::plan::{Effect, Recommendation, WORTH, worth};
+use crate::plan::{Assurance, Confidence, Effect, Recommendation, WORTH, worth};
 use crate::pooling::theory::{PoolingCheck, VcQueue};
 use crate::replay::answer::KnownByRun;
 use crate::replay::compare::IntervalEstimate;
@@ -349,7 +349,8 @@ pub struct QueuesAnswer {
     pub growth: Option<QueuesUnderGrowth>,
     /// What queueing theory says of one pool, beside the replays; none where too few jobs come to tell.
     pub pooling: Option<PoolingCheck>,
-    /// GPU time that all jobs of the record ask for, over what all nodes have from the first to the last submission; none where all come at one moment.
+    /// Offered load of the whole record: GPU time that all jobs ask for, each run whole, over what all nodes have from the first to the last submission, or for as long as the longest run if that is more;
+    /// none where all come at one moment.
     pub offered_load: Option<f64>,
     /// The front on the earlier jobs.
     pub pareto: Vec<FrontPoint>,
@@ -357,6 +358,8 @@ pub struct QueuesAnswer {
     pub vcs: Vec<VcPlan>,
     /// What to do, in a sentence.
     pub action: String,
+    /// How sure it is, also where it changes nothing.
+    pub assurance: Assurance,
     /// The recommendation, if a change is worth it.
     pub recommendation: Option<Recommendation>,
     /// Waits of the later jobs with all of the chosen but its order, backfill and placement; none if these are today's.
@@ -392,13 +395,14 @@ impl QueuesAnswer {
     ) -> Result<Self> {
         let found = search(loaded, request, run)?;
         let shares = Shares::of(&loaded.cluster)?;
+        let alike_s = predicted_alike_s(&loaded.workload);
         let name = |vc: usize| loaded.cluster.vcs.get(vc).map_or_else(String::new, |vc| vc.name.clone());
         let candidate = |(at, tried): (usize, &TriedSetup)| {
             let TriedSetup { setup, earlier, later, round } = tried;
             QueuesCandidate {
                 sharing: setup.sharing,
                 policy: setup.policy.describe(),
-                order: advise::order(&setup.policy, &request.today),
+                order: advise::order(&setup.policy, &request.today, alike_s),
                 shares_moved: setup.moved,
                 short_queue: setup.short,
                 changes: setup.changes(&request.today),
@@ -466,15 +470,12 @@ impl QueuesAnswer {
         // What asks for more than all nodes have never runs.
         let can_run = |job: usize| loaded.workload.shape_of(job).as_gpus() <= all_gpus as f64;
         let offered = OfferedLoads::of(&loaded.workload, &loaded.cluster, can_run);
+        // What the ground lacks comes first: a replay may be far from the record for want of it.
+        let cautions: Vec<String> =
+            loaded.cautions.iter().cloned().chain(found.fidelity.caution(&request.today)).collect();
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
-            cautions: found
-                .fidelity
-                .caution(&request.today)
-                .into_iter()
-                .chain(loaded.cautions.iter().cloned())
-                .collect(),
             notes: loaded.notes.iter().cloned().chain(KnownByRun::note(&request.today, &loaded.workload)).collect(),
             eval_from,
             today: request.today.describe(),
@@ -529,6 +530,13 @@ impl QueuesAnswer {
             offered_load: offered.as_ref().and_then(|offered| offered.load),
             vcs: vc::plans(loaded, &shares, (&found, offered.as_ref()), &set),
             action: String::new(),
+            assurance: Assurance::of_replay(
+                &found.fidelity,
+                &cautions,
+                Confidence::Medium,
+                "One later stretch was tested.",
+            ),
+            cautions,
             recommendation: None,
             sources: trace.sources.clone(),
             split_ms: found.split_ms,

@@ -25,7 +25,9 @@ pub(super) use kai::runs_for;
 pub use kueue::kueue;
 pub(super) use kueue::{lending, lent, reclaiming, strategy};
 pub use slurm::slurm;
-pub(super) use slurm::{BACKFILL, SlurmPartition, backfills, multifactor, partition, partitions, priorities};
+pub(super) use slurm::{
+    BACKFILL, SlurmPartition, backfilled, backfills, multifactor, partition, partitions, priorities,
+};
 pub(super) use volcano::PLUGIN;
 pub use volcano::volcano;
 
@@ -94,9 +96,9 @@ pub(super) fn about(answer: &QueuesAnswer) -> Vec<String> {
                 recommendation.against
             ));
         }
-        said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
-        said.push(format!("Undo: {}", recommendation.undo));
     }
+    said.push(answer.assurance.sentence());
+    said.extend(answer.recommendation.as_ref().map(|recommendation| format!("Undo: {}", recommendation.undo)));
     said.extend(answer.held_out.stops().filter(|_| answer.followed).map(|stops| format!("{stops}.")));
     if let Some(setup) = answer.setup().filter(|setup| answer.followed && setup.policy != answer.today) {
         if let Some(alone) = answer.in_todays_order.filter(|_| shared(answer).is_some()) {

@@ -159,8 +159,17 @@ pub struct Knobs<'a> {
     today: &'a Policy,
     /// What is known of runs.
     estimate: Estimate,
+    /// Whether every job is predicted to run as long as any other.
+    alike: bool,
     orders: Vec<Order>,
     moves: &'static [f64],
+}
+
+/// What every job is predicted to run, seconds, if that is the same of all of them: a prediction that tells none from another. O(jobs).
+pub(super) fn predicted_alike_s(workload: &Workload) -> Option<f64> {
+    let mut predicted = workload.predicted_s.iter();
+    let first = (*predicted.next()?)?;
+    predicted.all(|other| *other == Some(first)).then_some(first)
 }
 
 impl<'a> Knobs<'a> {
@@ -169,8 +178,13 @@ impl<'a> Knobs<'a> {
         let shortest = |estimate| Policy { order: Order::Sjf, estimate, ..today.clone() };
         let limits = today.estimate == Estimate::Requested && !shortest(Estimate::Requested).is_oracle(workload);
         let estimate = if limits { Estimate::Requested } else { Estimate::Predicted };
-        let mut orders = vec![today.order.clone(), Order::Sjf, Order::Qssf];
-        orders.extend(AGEING_MS.map(Order::Aged));
+        let alike = estimate == Estimate::Predicted && predicted_alike_s(workload).is_some();
+        let mut orders = vec![today.order.clone()];
+        // Where all runs are predicted alike, the shortest first is today's order under another name.
+        if !alike {
+            orders.extend([Order::Sjf, Order::Qssf]);
+            orders.extend(AGEING_MS.map(Order::Aged));
+        }
         let named = workload.users.iter().filter(|name| !name.starts_with(UNKNOWN_USER)).count();
         if named > 1 && !today.tenants_are_vcs {
             orders.extend(HALF_LIVES_MS.map(Order::FairShare));
@@ -188,7 +202,7 @@ impl<'a> Knobs<'a> {
         let mut kinds: Vec<Option<u16>> = kinds.collect();
         kinds.sort_unstable();
         kinds.dedup();
-        Self { workload, today, estimate, orders, moves: if kinds.len() == 1 { &MOVES } else { &[] } }
+        Self { workload, today, estimate, alike, orders, moves: if kinds.len() == 1 { &MOVES } else { &[] } }
     }
 
     /// Today's policy, today's with backfill, and the shortest run first.
@@ -198,7 +212,8 @@ impl<'a> Knobs<'a> {
         // Backfill reserves for jobs that run on.
         let backfill = Some(with(today.order.clone(), Scan::Easy)).filter(|_| today.preemption == Preemption::Never);
         let mut all = vec![today.clone()];
-        for policy in backfill.into_iter().chain([with(Order::Sjf, today.scan)]) {
+        let shortest = Some(with(Order::Sjf, today.scan)).filter(|_| !self.alike);
+        for policy in backfill.into_iter().chain(shortest) {
             if !all.contains(&policy) {
                 all.push(policy);
             }
@@ -267,7 +282,7 @@ impl<'a> Knobs<'a> {
     /// Whether a setup may be tried: nothing is changed under a policy that knows how long jobs run, which nobody does, or that cannot reclaim.
     pub fn can_be(&self, setup: &Setup) -> bool {
         let is_today = setup.changes(self.today).is_empty() && setup.policy == *self.today;
-        let knows_short = setup.short.is_none() || !self.knows_no_runs();
+        let knows_short = setup.short.is_none() || !(self.alike || self.knows_no_runs());
         let is_known = knows_short && !setup.policy.is_oracle(self.workload);
         is_today || (is_known && setup.replayed().validate(self.workload).is_ok())
     }

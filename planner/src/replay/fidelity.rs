@@ -270,7 +270,7 @@ impl Fidelity {
                 return format!(
                     "The replay repeats what happened exactly: {} when recorded, to the millisecond, with a mean wait of {}.",
                     format::counted(self.jobs, "job starts", "jobs all start"),
-                    self.recorded_mean_wait_s.map_or_else(String::new, duration)
+                    self.recorded_mean_wait_s.map_or_else(String::new, format::duration)
                 );
             }
             Verdict::Good => "The replay repeats what happened",
@@ -303,7 +303,7 @@ impl Fidelity {
     fn measured(&self) -> String {
         let wait = match (self.recorded_mean_wait_s, self.replayed_mean_wait_s) {
             (Some(recorded), Some(replayed)) => {
-                format!("mean wait {} against {} recorded", duration(replayed), duration(recorded))
+                format!("mean wait {} against {} recorded", format::duration(replayed), format::duration(recorded))
             }
             _ => String::from("no job with a recorded start has started"),
         };
@@ -316,14 +316,6 @@ impl Fidelity {
             jobs => format!(", {}", format::counted(jobs, "job never starts", "jobs never start")),
         };
         format!("{wait}{order}{met}{missing}")
-    }
-}
-
-fn duration(seconds: f64) -> String {
-    match seconds.abs() {
-        ..120.0 => format!("{seconds:.0} s"),
-        120.0..7_200.0 => format!("{:.1} min", seconds / 60.0),
-        _ => format!("{:.1} h", seconds / 3_600.0),
     }
 }
 

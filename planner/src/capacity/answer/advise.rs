@@ -6,11 +6,11 @@
 
 use tracecast_analytics::report::format;
 
-use super::{CapacityAnswer, NodesOfType, NotJudged};
+use super::{CapacityAnswer, NodesOfType, NotJudged, RuleOverWindows};
 use crate::capacity::forward::{self, SizedPart};
 use crate::capacity::heldout::NodesBy;
 use crate::capacity::mix::{MixAnswer, MixBy};
-use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
+use crate::plan::{Assurance, Basis, Confidence, Effect, Harm, Recommendation, Regret};
 
 impl CapacityAnswer {
     /// Nodes that one pool of all VCs would need, if it wrongs none of them and buying for it takes at most half of the nodes of buying `buy` for the VCs.
@@ -39,7 +39,7 @@ impl CapacityAnswer {
     /// That sharing comes first, in a sentence.
     fn sharing(&self, pool: u64) -> String {
         format!(
-            "**Let the VCs share nodes before you buy any**: in one pool {} keep the target, and there are {}. No VC would wait longer there than on its own nodes; `plan queues` says how to share, and tests it on today's nodes.",
+            "**Let the VCs share nodes before you buy any**: in one pool {} keep the target, and there are {}. By the jobs judged, no VC would wait longer there than on its own nodes; `plan queues` says how to share, and tests it on today's nodes.",
             format::counted(pool, "node", "nodes"),
             self.in_all.now
         )
@@ -49,7 +49,7 @@ impl CapacityAnswer {
     pub(super) fn pooled(&self) -> Option<String> {
         let pool = self.in_all.needed_in_one_pool.filter(|_| !self.shares_first())?;
         let verdict = match self.wronged_in_one_pool.as_slice() {
-            [] => "No VC would wait longer there than on the nodes that it has. `plan queues` says whether today's nodes can be shared so.".to_owned(),
+            [] => "By the jobs judged, no VC would wait longer there than on the nodes that it has. `plan queues` says whether today's nodes can be shared so.".to_owned(),
             wronged => format!(
                 "**It is not advised**: {} would wait longer there than on the nodes {}, so `plan queues` refuses it. {}",
                 wronged.join(", "),
@@ -139,15 +139,42 @@ impl CapacityAnswer {
         }
     }
 
-    /// How sure a rule is that kept the target in this share of the tests.
-    fn confidence(&self, share: f64, windows: u64) -> Confidence {
-        if !self.fidelity.is_close() || !self.cautions.is_empty() || share < 0.8 {
+    /// The simple rule and what the plan recommended, where that rule kept the target on the later windows at least as often with no more nodes.
+    pub(super) fn no_better_than_simple(&self) -> Option<(&RuleOverWindows, &RuleOverWindows)> {
+        let (simple, tested) = (self.rule(NodesBy::Mean80)?, self.rule(NodesBy::Recommended)?);
+        let no_worse = simple.pools_kept >= tested.pools_kept && simple.nodes <= tested.nodes && tested.pools > 0;
+        // With nodes as they are and no need of any, the two may be one.
+        let differ = simple.pools_kept > tested.pools_kept || simple.nodes < tested.nodes;
+        (no_worse && differ).then_some((simple, tested))
+    }
+
+    /// How sure the answer is, by how often what it recommends kept the target on later windows.
+    pub(super) fn assured(&self) -> Assurance {
+        let of_mix = self.mix.as_ref().filter(|mix| mix.is_advised() || !mix.changes());
+        let tested = match of_mix {
+            Some(mix) => mix.rule(MixBy::Recommended).map(|rule| (rule.pools_kept, rule.pools, mix.windows)),
+            None => self
+                .rule(NodesBy::Recommended)
+                .map(|rule| (rule.pools_kept, rule.pools, self.held_out.windows.len() as u64)),
+        };
+        let (kept, pools, windows) = tested.unwrap_or((0, 0, 0));
+        let share = kept as f64 / pools.max(1) as f64;
+        let beaten = of_mix.is_none() && self.no_better_than_simple().is_some();
+        let sure = if share < 0.8 || beaten {
             Confidence::Low
         } else if windows >= 3 && share >= 1.0 {
             Confidence::High
         } else {
             Confidence::Medium
-        }
+        };
+        let in_words = format!(
+            "What was recommended so before kept the target in {} of {} tests (a pool in a window).{}{}",
+            format::count(kept),
+            format::count(pools),
+            if beaten { " A simple rule did no worse there with no more nodes." } else { "" },
+            self.held_out.apart().filter(|_| of_mix.is_none()).map_or_else(String::new, |apart| format!(" {apart}"))
+        );
+        Assurance::of_replay(&self.fidelity, &self.cautions, sure, &in_words)
     }
 
     /// The mix of kinds as every plan recommends; `None` where nothing is worth changing.
@@ -157,9 +184,8 @@ impl CapacityAnswer {
         }
         let change = |by: MixBy| mix.per_month(by) - mix.per_month(MixBy::Static);
         let tested = |by: MixBy| mix.rule(by);
-        let (recommended, oracle) = (tested(MixBy::Recommended)?, tested(MixBy::Oracle)?);
+        let oracle = tested(MixBy::Oracle)?;
         let (stays, naive) = (tested(MixBy::Static)?, tested(MixBy::Peak)?);
-        let share = recommended.pools_kept as f64 / recommended.pools.max(1) as f64;
         let fewer = mix.pools.iter().filter(|pool| pool.recommended.per_month < pool.now.per_month);
         let fewer: Vec<&str> = fewer.map(|pool| pool.pool.as_str()).collect();
         let mut assumptions = vec![
@@ -196,13 +222,8 @@ impl CapacityAnswer {
                     how_much: "may wait longer than today, within the target on the record".to_owned(),
                 }],
             },
-            confidence: self.confidence(share, mix.windows),
-            risk: format!(
-                "{} What was recommended so before kept the target in {} of {} tests (a pool in a window).",
-                self.fidelity.sentence(),
-                format::count(recommended.pools_kept),
-                format::count(recommended.pools)
-            ),
+            confidence: self.assurance.confidence,
+            risk: self.assurance.risk.clone(),
             assumptions,
             holds_until: self.until_break.sentence(),
             apply: "Make the same plan with --emit cluster,slurm --emit-to FOLDER.".to_owned(),
@@ -255,10 +276,8 @@ impl CapacityAnswer {
             });
         }
         let rule = |by: NodesBy| self.rule(by);
-        let (tested, oracle) = (rule(NodesBy::Recommended)?, rule(NodesBy::Oracle)?);
+        let oracle = rule(NodesBy::Oracle)?;
         let (stays, naive) = (rule(NodesBy::Static)?, rule(NodesBy::Mean80)?);
-        let share = tested.pools_kept as f64 / tested.pools.max(1) as f64;
-        let confidence = self.confidence(share, self.held_out.windows.len() as u64);
         let fewer: Vec<&str> = parts
             .iter()
             .filter(|part| part.recommended < part.part.nodes())
@@ -294,14 +313,8 @@ impl CapacityAnswer {
                 naive: Some(naive.what.clone()),
             }),
             harmed,
-            confidence,
-            risk: format!(
-                "{} What was recommended so before kept the target in {} of {} tests (a pool in a window).{}",
-                self.fidelity.sentence(),
-                format::count(tested.pools_kept),
-                format::count(tested.pools),
-                self.held_out.apart().map_or_else(String::new, |apart| format!(" {apart}"))
-            ),
+            confidence: self.assurance.confidence,
+            risk: self.assurance.risk.clone(),
             assumptions,
             holds_until: self.until_break.sentence(),
             apply: "Make the same plan with --emit cluster,slurm --emit-to FOLDER; `simulate --cluster FOLDER/cluster.toml` replays it."
@@ -309,5 +322,93 @@ impl CapacityAnswer {
             command: None,
             undo: "Put the nodes back, or drain those that were added; jobs are moved by neither.".to_owned(),
         })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use tracecast_analytics::Trace;
+    use tracecast_analytics::facts::SizeClass;
+    use tracecast_analytics::time::{DAY_MS, HOUR_MS};
+
+    use super::super::CapacityRequest;
+    use super::*;
+    use crate::capacity::search::WaitTarget;
+    use crate::replay::input::Loaded;
+    use crate::sim::{Cluster, Policy, Scan, Shape, Workload};
+
+    /// Forty days: a job of one GPU and half an hour each hour, and twice a day one of two nodes of 8 GPUs for five hours.
+    fn loaded(nodes: u32) -> Loaded {
+        let mut rows: Vec<(i64, i64, u32)> = (0..40 * 24).map(|hour| (hour * HOUR_MS, HOUR_MS / 2, 1)).collect();
+        rows.extend((0..80).map(|half| (half * DAY_MS / 2 + 60_000, 5 * HOUR_MS, 16)));
+        rows.sort_unstable();
+        let mut workload = Workload::default();
+        for (submit, run, gpus) in rows {
+            workload.push(submit, run, Shape::whole(gpus));
+        }
+        Loaded {
+            recorded_start_ms: workload.submit_ms.iter().map(|submit| Some(*submit)).collect(),
+            cluster: Cluster::of_vcs(&[("a", nodes, 8)]),
+            workload,
+            ..Loaded::default()
+        }
+    }
+
+    fn answer(nodes: u32) -> CapacityAnswer {
+        let request = CapacityRequest {
+            target: WaitTarget { all_s: 600.0, by_class: BTreeMap::new() },
+            eval_from_ms: None,
+            policy: Policy { scan: Scan::Skip, ..Policy::default() },
+            growth: None,
+            faults: None,
+            kinds: None,
+        };
+        CapacityAnswer::of(&Trace::default(), &loaded(nodes), String::new(), &request, &|| ()).unwrap()
+    }
+
+    /// Found by a newcomer: 48 nodes were advised, and nobody said which jobs asked for them, nor that 28 by the simple rule had done better.
+    #[test]
+    fn which_jobs_ask_for_the_nodes_is_told_and_whether_the_simple_rule_did_no_worse() {
+        let answer = answer(2);
+        let of = &answer.nodes[0];
+        // Two nodes hold the large jobs, which wait for the small ones that run on them.
+        assert_eq!(of.needed.map(|needed| needed.value), Some(3), "{of:?}");
+        let classes: Vec<Option<SizeClass>> = of.binding.iter().map(|jobs| jobs.class).collect();
+        assert!(classes.contains(&Some(SizeClass::Many)), "{:?}", of.binding);
+        let report = answer.report();
+        let binds = report.summary.iter().find(|said| said.starts_with("**What asks for so many nodes**"));
+        assert!(binds.is_some_and(|said| said.contains("a by jobs of")), "{:?}", report.summary);
+        // Theory stands with the theory.
+        assert!(!report.summary.iter().any(|said| said.contains("theory")), "{:?}", report.summary);
+        let theory = report.sections.iter().find(|section| section.id == "capacity-theory").unwrap();
+        assert!(theory.finding.contains("Queueing theory and the replays"), "{}", theory.finding);
+        // 16 GPUs for five of twelve hours, and one for half an hour of each, of 24 GPUs.
+        let check = answer.theory.iter().find(|check| check.nodes == 3).unwrap();
+        let by_hand = (16.0 * 5.0 / 12.0 + 0.5) / 24.0;
+        assert!((check.load - by_hand).abs() < 0.01, "{check:?}");
+    }
+
+    #[test]
+    fn every_job_is_judged_or_told_why_not() {
+        let answer = answer(4);
+        let of = answer.judged;
+        assert_eq!((of.all, of.judged, of.while_filling), (1_040, 1_014, 26), "{of:?}");
+        assert_eq!(of.judged + of.while_filling + of.impossible + of.unfinished, of.all);
+        let report = answer.report();
+        let said = report.sections[0].definitions.iter().find(|said| said.starts_with("**Jobs**")).cloned();
+        assert!(said.unwrap().contains("1,014 of 1,040 jobs are judged. Of the others 26 came before"));
+    }
+
+    /// Found by a newcomer: where the advice was to change nothing, nobody said how sure that was.
+    #[test]
+    fn an_answer_that_changes_nothing_says_how_sure_it_is() {
+        let answer = answer(3);
+        assert!(answer.recommendation.is_none() && answer.action.contains("Change nothing"), "{}", answer.action);
+        let said = answer.report().summary.last().cloned().unwrap();
+        assert!(said.starts_with("Confidence: high. The replay repeats what happened"), "{said}");
+        assert!(said.contains("tests (a pool in a window)"), "{said}");
     }
 }

@@ -9,9 +9,14 @@ use tracecast_analytics::time::to_the_minute;
 
 use super::super::growth::{BreakFactor, FACTORS};
 use super::super::heldout::NodesBy;
-use super::{CapacityAnswer, CapacityHeldOut, CapacityWindow, NodeInterval, NodesOfType, NotJudged, TheoryCheck};
+use super::{
+    BindingJobs, CapacityAnswer, CapacityHeldOut, CapacityWindow, NodeInterval, NodesOfType, NotJudged, TheoryCheck,
+};
 use crate::plan::incentive::SLACK;
 use crate::replay::growth::drawn_phrase;
+
+/// Pools that a sentence names.
+const LISTED: usize = 5;
 
 impl CapacityAnswer {
     /// The answer as a report.
@@ -66,6 +71,7 @@ impl CapacityAnswer {
                 _ => String::new(),
             },
         ));
+        said.extend(self.what_binds());
         said.extend(self.pooled());
         said.extend(self.mix.as_ref().and_then(super::super::mix::MixAnswer::tested));
         let rule = |by: NodesBy| self.rule(by);
@@ -92,29 +98,82 @@ impl CapacityAnswer {
                 self.held_out.apart().map_or_else(String::new, |apart| format!(" {apart}")),
             ));
         }
+        said.extend(self.beside_simple());
         if !self.until_break.broken_today.is_empty() {
             said.push(format!("**Today's nodes break the target** in {}.", self.until_break.broken_today.join(", ")));
         }
         said.push(self.until_break.sentence());
         said.extend(self.faults.as_ref().map(super::super::faults::FaultsAnswer::sentence));
-        if let Some(largest) =
-            self.theory.iter().filter(|check| check.differs).max_by(|a, b| apart(a).total_cmp(&apart(b)))
-        {
-            said.push(format!(
-                "**Queueing theory and the replays disagree** in {} of {} cases, most in {} with {}: {} of the jobs would wait longer than the target by theory, {} do in the \
-                 replay. Bursts, days and nights, and GPUs left over beside gangs are what theory does not know.",
-                self.theory.iter().filter(|check| check.differs).count(),
-                self.theory.len(),
-                largest.pool,
-                format::counted(u64::from(largest.nodes), "node", "nodes"),
-                format::percent(largest.theory_longer_share),
-                format::percent(largest.replayed_longer_share)
-            ));
-        }
-        if let Some(recommendation) = &self.recommendation {
-            said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
-        }
+        said.push(self.assurance.sentence());
         said
+    }
+
+    /// Which jobs ask for the nodes that are to be bought, in a sentence.
+    fn what_binds(&self) -> Option<String> {
+        let bought = self.nodes.iter().filter(|of| of.recommended > of.now);
+        let named: Vec<String> = bought.filter_map(|of| Some(format!("{} by {}", of.name, binds(of)?))).collect();
+        (!named.is_empty()).then(|| {
+            format!(
+                "**What asks for so many nodes**: with one fewer than needed the target is broken in {}.",
+                format::names(&named, LISTED)
+            )
+        })
+    }
+
+    /// That the simple rule did no worse on the later windows, and what it has from now on, in a sentence.
+    fn beside_simple(&self) -> Option<String> {
+        let (simple, tested) = self.no_better_than_simple()?;
+        let all = self.in_all;
+        Some(format!(
+            "**The simple rule did no worse there**: {} kept the target in {} of {} tests with {} nodes, what the plan recommended in {} with {}. From now on that rule has {} in the pools that are judged, with which {} of {} keep the target on the record.",
+            simple.what,
+            format::count(simple.pools_kept),
+            format::count(simple.pools),
+            format::float(simple.nodes, 1),
+            format::count(tested.pools_kept),
+            format::float(tested.nodes, 1),
+            format::counted(all.simple, "node", "nodes"),
+            format::count(all.simple_kept),
+            format::counted(all.pools, "pool", "pools")
+        ))
+    }
+
+    /// Whether queueing theory agrees with the replays, in a sentence.
+    fn theory_in_words(&self) -> Option<String> {
+        let differ = self.theory.iter().filter(|check| check.differs);
+        let Some(largest) = differ.clone().max_by(|a, b| apart(a).total_cmp(&apart(b))) else {
+            return (!self.theory.is_empty()).then(|| "Queueing theory and the replays agree.".to_owned());
+        };
+        Some(format!(
+            "**Queueing theory and the replays disagree** in {} of {} cases, most in {} with {}: {} of the jobs would wait longer than the target by theory, {} do in the replay. The numbers of nodes are \
+             the replays'. Bursts, days and nights, and GPUs left over beside gangs are what theory does not know.",
+            differ.count(),
+            self.theory.len(),
+            largest.pool,
+            format::counted(u64::from(largest.nodes), "node", "nodes"),
+            format::percent(largest.theory_longer_share),
+            format::percent(largest.replayed_longer_share)
+        ))
+    }
+
+    /// Which jobs the numbers rest on, and which they do not, in a sentence.
+    fn judged_in_words(&self) -> String {
+        let of = self.judged;
+        let from = to_the_minute(&self.judged_from);
+        let mut why = Vec::new();
+        let mut say = |jobs: u64, what: &str| {
+            if jobs > 0 {
+                why.push(format!("{} {what}", format::count(jobs)));
+            }
+        };
+        say(
+            of.while_filling,
+            &format!("came before {from}, while the nodes, which are empty when a replay begins, fill up"),
+        );
+        say(of.impossible, "ask for more than today's nodes have");
+        say(of.unfinished, "ran when the record was taken, or when it began, so that their waits are not known");
+        let not = if why.is_empty() { String::new() } else { format!(" Of the others {}.", why.join("; ")) };
+        format!("**Jobs**: {} of {} are judged.{not}", format::count(of.judged), format::counted(of.all, "job", "jobs"))
     }
 
     /// How the VCs are taken to queue, where there are several.
@@ -160,6 +219,11 @@ impl CapacityAnswer {
         let uneven: Vec<&str> = self.nodes.iter().filter(|of| of.uneven).map(|of| of.name.as_str()).collect();
         let mut notes: Vec<String> =
             self.nodes.iter().filter_map(|of| Some(format!("{}: {}.", of.name, of.note.as_ref()?))).collect();
+        let binding: Vec<String> =
+            self.nodes.iter().filter_map(|of| Some(format!("{} by {}", of.name, binds(of)?))).collect();
+        if !binding.is_empty() {
+            notes.push(format!("With one node fewer than needed the target is broken in {}.", binding.join(", ")));
+        }
         if !uneven.is_empty() {
             notes.push(format!(
                 "Waits do not fall with every node in {}: a smaller number than the needed one kept the target, and one between them did not.",
@@ -188,6 +252,7 @@ impl CapacityAnswer {
         };
         section
             .with_table(table)
+            .with_definition(self.judged_in_words())
             .with_definition("**Needed**: the fewest nodes with which at most 5 % of the jobs of a pool, and of each of its size classes with at least 20 jobs, wait longer than the target, so that this holds with one and two nodes more as well, and every job runs that runs today.")
             .with_definition(interval)
             .with_definition("**To have**: where there are fewer than needed, the upper end of the interval (the needed number, if that end is not known); where there are more than that, the upper end, unless that number broke the target on an earlier window in which today's nodes kept it; else what there is.")
@@ -299,7 +364,7 @@ impl CapacityAnswer {
                 Column::text("Pool"),
                 Column::number("Nodes"),
                 Column::number("Servers"),
-                Column::number("Load"),
+                Column::number("Offered load"),
                 Column::number("Longer than the target: theory"),
                 Column::number("Replay"),
                 Column::number("Mean wait: theory"),
@@ -312,7 +377,7 @@ impl CapacityAnswer {
                 check.pool.as_str().into(),
                 Cell::Int(i64::from(check.nodes)),
                 Cell::Int(i64::from(check.servers)),
-                Cell::Percent(check.load),
+                Cell::float(check.load, 2),
                 Cell::Percent(check.theory_longer_share),
                 Cell::Percent(check.replayed_longer_share),
                 Cell::opt(check.theory_mean_wait_s, Cell::Duration),
@@ -320,9 +385,15 @@ impl CapacityAnswer {
                 if check.differs { "differs" } else { "agrees" }.into(),
             ]);
         }
-        Section::new("capacity-theory", "What queueing theory says")
+        let section = Section::new("capacity-theory", "What queueing theory says");
+        let section = match self.theory_in_words() {
+            Some(said) => section.with_finding(said),
+            None => section,
+        };
+        section
             .with_table(table)
-            .with_definition("**Servers**: the GPUs over those of a job, weighted by its run. Erlang C gives the share that waits; Allen and Cunneen's factor, the mean of the squared variation of gaps and of runs, lengthens the waits.")
+            .with_definition(format!("**Offered load**: the GPU time that the jobs submitted from {} on ask for, each run whole, over that of the nodes from then to the last submission. `plan queues` tells the same of the whole record.", to_the_minute(&self.judged_from)))
+            .with_definition("**Servers**: the GPUs over those of a job, weighted by its run, as whole servers; with few of them theory has fewer GPUs than there are, and no wait from an offered load of less than 1 on. Erlang C gives the share that waits; Allen and Cunneen's factor, the mean of the squared variation of gaps and of runs, lengthens the waits.")
             .with_definition("**Differs**: the two shares are more than 2.5 % of the jobs apart, half of what may wait.")
     }
 }
@@ -350,6 +421,23 @@ impl CapacityHeldOut {
 fn interval(of: NodeInterval) -> String {
     let end = |end: Option<u32>| end.map_or_else(|| "not known".to_owned(), |nodes| nodes.to_string());
     if of.low.is_none() && of.high.is_none() { end(None) } else { format!("{} to {}", end(of.low), end(of.high)) }
+}
+
+/// `over 8 GPUs (95 % wait 2 h 30 min)`: what breaks the target with one node fewer than needed; `None` where that is not known.
+fn binds(of: &NodesOfType) -> Option<String> {
+    // Where a class does, all jobs together say no more.
+    let is_class = |jobs: &&BindingJobs| jobs.class.is_some();
+    let classes: Vec<&BindingJobs> = of.binding.iter().filter(is_class).collect();
+    let told = if classes.is_empty() { of.binding.iter().collect() } else { classes };
+    let said: Vec<String> = told
+        .into_iter()
+        .map(|jobs| {
+            let who = jobs.class.map_or_else(|| "all jobs".to_owned(), |class| format!("jobs of {}", class.name()));
+            let wait = jobs.p95_wait_s.map_or_else(|| "without end".to_owned(), format::duration);
+            format!("{who} (95 % wait {wait})")
+        })
+        .collect();
+    (!said.is_empty()).then(|| said.join(" and "))
 }
 
 fn apart(check: &TheoryCheck) -> f64 {

@@ -6,8 +6,8 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::WEEK_MS;
 
 use super::{
-    CapacityHeldOut, CapacityPoint, CapacityRequest, CapacityWindow, NodeInterval, NodesOfType, NotJudged,
-    RuleInWindow, RuleOverWindows, TheoryCheck, UntilBreak,
+    BindingJobs, CapacityHeldOut, CapacityPoint, CapacityRequest, CapacityWindow, JudgedJobs, NodeInterval,
+    NodesOfType, NotJudged, RuleInWindow, RuleOverWindows, TheoryCheck, UntilBreak,
 };
 use crate::capacity::forward::{self, SHARES, SizedPart, Together};
 use crate::capacity::growth::{BreakFactor, DemandTrend, FACTORS};
@@ -100,11 +100,25 @@ pub(super) fn types(of: &SizedPart, grows: bool) -> Vec<NodesOfType> {
                 .filter(|_| grows)
                 .map(|draws| draws.iter().filter(|draw| draw.kept).count() as u64),
             broken_classes: of.broken.iter().map(|(class, _)| *class).collect(),
+            binding: of
+                .binding
+                .iter()
+                .map(|(class, p95_wait_s)| BindingJobs { class: *class, p95_wait_s: *p95_wait_s })
+                .collect(),
             uneven: of.needed.is_some_and(|needed| needed.uneven),
             breaks_at: of.breaks,
         }
     };
     part.groups().iter().enumerate().map(row).collect()
+}
+
+/// Jobs that are judged, of all parts.
+pub(super) fn judged(parts: &[SizedPart]) -> JudgedJobs {
+    let sum = |of: &dyn Fn(&SizedPart) -> u64| parts.iter().map(of).sum::<u64>();
+    let (judged, impossible) = (sum(&|part| part.jobs), sum(&|part| part.impossible));
+    let (all, while_filling) = (sum(&|part| part.all_jobs.0), sum(&|part| part.all_jobs.1));
+    let unfinished = all.saturating_sub(judged + while_filling + impossible);
+    JudgedJobs { judged, all, while_filling, impossible, unfinished }
 }
 
 pub(super) fn held_out(windows: &[TestedWindow], day: &dyn Fn(i64) -> String) -> CapacityHeldOut {
@@ -197,7 +211,8 @@ pub(super) fn theory(of: &SizedPart) -> Vec<TheoryCheck> {
             pool: of.part.name.clone(),
             nodes: compared.nodes,
             servers: compared.servers,
-            load: compared.load,
+            gpus_per_server: compared.gang_gpus,
+            load: compared.offered_load,
             theory_longer_share: compared.longer.0,
             replayed_longer_share: compared.longer.1,
             theory_mean_wait_s: compared.mean_wait_s.0,

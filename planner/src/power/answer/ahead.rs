@@ -1,10 +1,11 @@
 //! What to do from now on, which a power plan opens with: the first slot after the data, what is left of a promise, and the schedule of the next day.
 
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
-use tracecast_analytics::time::{Zone, parse_with_offset};
+use tracecast_analytics::time::Zone;
 
 use super::PowerAnswer;
 use super::words::{set, spelled};
+use crate::power::clock::Clock;
 use crate::power::decide::{Decision, Held};
 use crate::power::family::Family;
 use crate::power::forward::{DaySchedule, Forward};
@@ -16,12 +17,6 @@ fn because(now: &Decision) -> String {
         Held::ByThePromise => format!(" The rule alone would power {:.0}; the promise needs more.", now.wished),
         Held::PromiseIsBroken => " More was missed than was promised, so all nodes stay on.".to_owned(),
     }
-}
-
-/// `2024-03-31 18:00` of `2024-03-31T16:00:00Z` and two hours east: what the clocks of the cluster show, as everywhere in a report.
-pub(in crate::power) fn moment(at: &str, zone: &Zone) -> String {
-    let Some(at_ms) = parse_with_offset(at) else { return at.to_owned() };
-    zone.show_short(at_ms)
 }
 
 impl PowerAnswer {
@@ -46,13 +41,13 @@ impl PowerAnswer {
 
     /// One pool: its first slot in words, and its schedule hour by hour.
     fn one(&self, section: Section, ahead: &Forward) -> Section {
-        let (now, zone) = (&ahead.now, self.clock());
+        let (now, clock) = (&ahead.now, self.clock());
         let pooled = if self.vcs_as_they_stand.is_some() { ", as one pool of all VCs" } else { "" };
         let mut finding = format!(
             "In the slot from **{}** to {} ({}), **{:.0}** of {} nodes stay on and {} sleep{pooled}, by the rule {} ({}), fitted on all days.{}",
-            moment(&now.at, &zone),
-            moment(&now.until, &zone),
-            zone.name(),
+            clock.moment(&now.at),
+            clock.moment(&now.until),
+            clock.name(),
             now.powered,
             format::float(now.total, 0),
             format::float(now.asleep, 0),
@@ -63,8 +58,8 @@ impl PowerAnswer {
         if let (Some(left), Some(until)) = (&now.left, &now.promised_until) {
             finding.push_str(&format!(
                 " The promise runs until {} ({}): at most {} unserved node-slots and {} node-wakes.",
-                moment(until, &zone),
-                zone.name(),
+                clock.moment(until),
+                clock.name(),
                 format::compact(left.unserved_left),
                 format::compact(left.wakes_left)
             ));
@@ -72,25 +67,25 @@ impl PowerAnswer {
         let section =
             now.notes.iter().fold(section.with_finding(finding), |section, note| section.with_text(note.as_str()));
         match (&ahead.schedule, &ahead.no_schedule) {
-            (Some(schedule), _) => section.with_text(tried(schedule, now)).with_table(hours(schedule, &zone)),
+            (Some(schedule), _) => section.with_text(tried(schedule, now)).with_table(hours(schedule, &clock)),
             (None, Some(why)) => section.with_text(format!("There is no schedule of the next day: {why}.")),
             (None, None) => section,
         }
     }
 
-    /// The zone of the trace.
-    pub(in crate::power) fn clock(&self) -> Zone {
-        Zone::named(&self.zone).unwrap_or_else(|_| Zone::utc())
+    /// What tells moments: the zone of the trace, or the time since it began.
+    pub(in crate::power) fn clock(&self) -> Clock {
+        Clock::new(Zone::named(&self.zone).unwrap_or_else(|_| Zone::utc()), self.begins_ms)
     }
 
     /// The first slot of each pool.
     fn next_slot(&self) -> ReportTable {
-        let zone = self.clock();
+        let clock = self.clock();
         let mut table = ReportTable::new(
             "The next slot",
             vec![
                 Column::text("Pool"),
-                Column::text(format!("From ({})", zone.name())),
+                Column::text(format!("From ({})", clock.name())),
                 Column::number("Nodes"),
                 Column::number("Power"),
                 Column::number("Asleep"),
@@ -103,7 +98,7 @@ impl PowerAnswer {
             let now = &ahead.now;
             table.rows.push(vec![
                 now.pool.as_str().into(),
-                moment(&now.at, &zone).into(),
+                clock.moment(&now.at).into(),
                 Cell::float(now.total, 0),
                 Cell::float(now.powered, 0),
                 Cell::float(now.asleep, 0),
@@ -151,29 +146,16 @@ fn tried(schedule: &DaySchedule, now: &Decision) -> String {
     )
 }
 
-fn hours(schedule: &DaySchedule, zone: &Zone) -> ReportTable {
-    let from = format!("From ({})", zone.name());
+fn hours(schedule: &DaySchedule, clock: &Clock) -> ReportTable {
+    let from = format!("From ({})", clock.name());
     let columns = vec![Column::text(from), Column::number("Expected need"), Column::number("Power")];
     let mut table = ReportTable::new("Schedule of the next day", columns);
     for hour in &schedule.hours {
         table.rows.push(vec![
-            moment(&hour.at, zone).into(),
+            clock.moment(&hour.at).into(),
             Cell::float(hour.expected, 0),
             Cell::float(hour.powered, 0),
         ]);
     }
     table
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn moments_are_those_of_the_clocks_of_the_cluster() {
-        assert_eq!(moment("2024-03-31T16:00:00Z", &Zone::utc()), "2024-03-31 16:00");
-        assert_eq!(moment("2024-03-31T16:00:30Z", &Zone::utc()), "2024-03-31 16:00:30");
-        assert_eq!(moment("2020-09-26T09:10:00Z", &Zone::named("Asia/Shanghai").unwrap()), "2020-09-26 17:10");
-    }
 }

@@ -134,16 +134,27 @@ impl PowerAnswer {
             .with_definition("A trailing maximum stands unless another rule is clearly better on the days of choice: by two standard errors, from a week on, each day judged by the setting that the other days would have chosen. All nodes stay on where it would have lost more than it saved.")
     }
 
+    /// A moment on the axis of time, seconds: since the epoch, or since the beginning of a trace without dates.
+    fn seconds(&self, at_ms: i64) -> f64 {
+        (at_ms - self.begins_ms.unwrap_or(0)) as f64 / 1000.0
+    }
+
+    fn time_axis(&self) -> Axis {
+        if self.begins_ms.is_some() {
+            return Axis::duration("Time since the beginning");
+        }
+        Axis::time("Time", jiff::tz::TimeZone::get(&self.zone).unwrap_or(jiff::tz::TimeZone::UTC))
+    }
+
     fn timeline(&self) -> Section {
         let pool = &self.pool;
-        let zone = jiff::tz::TimeZone::get(&self.zone).unwrap_or(jiff::tz::TimeZone::UTC);
         let points = |of: fn(&(i64, f64, f64, f64)) -> f64| {
-            self.chart.iter().map(|slot| (slot.0 as f64 / 1000.0, of(slot))).collect::<Vec<(f64, f64)>>()
+            self.chart.iter().map(|slot| (self.seconds(slot.0), of(slot))).collect::<Vec<(f64, f64)>>()
         };
         let chart = Chart::xy(
             "active-demanded-powered",
             "Active, demanded and powered nodes",
-            Axis::time("Time", zone),
+            self.time_axis(),
             Axis::linear("Nodes"),
             vec![
                 ChartSeries::new("active (mean of the slot)", Mark::Dashed, points(|slot| slot.1)),
@@ -454,14 +465,13 @@ impl PowerAnswer {
             .with_definition("Jobs: those submitted within the evaluated days. Whether a replay repeats what happened is for `tracecast simulate` to say, with its fidelity gate; the differences here are between replays. The optimum here is that of energy alone, with each pool on its own nodes and every job when the plan ran it: at the service that the plan delivered.")
             .with_table(table);
         if let Some(replay) = self.effects.get(FOLLOWED) {
-            let zone = jiff::tz::TimeZone::get(&self.zone).unwrap_or(jiff::tz::TimeZone::UTC);
             let points = |of: fn(&Moment) -> f64| {
-                replay.timeline.iter().map(|at| (at.at_ms as f64 / 1000.0, of(at))).collect::<Vec<(f64, f64)>>()
+                replay.timeline.iter().map(|at| (self.seconds(at.at_ms), of(at))).collect::<Vec<(f64, f64)>>()
             };
             let chart = Chart::xy(
                 "resimulated",
                 format!("Nodes under: {}", replay.effect.name),
-                Axis::time("Time", zone),
+                self.time_axis(),
                 Axis::linear("Nodes"),
                 vec![
                     ChartSeries::new("busy", Mark::Area, points(|at| at.busy)),

@@ -185,9 +185,11 @@ impl PowerAnswer {
 
     /// What the report says above its sections.
     pub(super) fn summary(&self) -> Vec<String> {
-        let mut said = vec![self.headline()];
+        // First, as nothing that follows is worth more than the ground it stands on.
+        let mut said = self.doubts.clone();
+        said.push(self.headline());
         said.extend(self.broken_in_words());
-        said.extend(self.cautions.iter().cloned());
+        said.extend(self.cautions.iter().filter(|caution| !self.doubts.contains(caution)).cloned());
         let (asleep, nodes) = match &self.vcs_as_they_stand {
             Some(vcs) => (vcs.chosen.nodes_asleep_mean.value, vcs.nodes_mean),
             None => (self.pool.chosen.intervals.nodes_asleep_mean.value, self.pool.nodes_mean),
@@ -247,6 +249,7 @@ impl PowerAnswer {
             said.push(format!("By the rates of each hour {}{whose} is saved.", worth.join(" and ")));
         }
         said.extend(self.replayed_in_words());
+        said.push(self.assurance.sentence());
         said
     }
 

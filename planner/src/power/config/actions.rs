@@ -8,9 +8,11 @@
 //! "change":4,"reason":"wake 4: more nodes are needed"}`.
 
 use serde::{Deserialize, Serialize};
+use tracecast_analytics::time::Zone;
 
 use super::{Rendered, refuse};
 use crate::error::{Error, Result};
+use crate::power::clock::Clock;
 use crate::power::plan::{Action, PowerPlan};
 
 /// Name of the format.
@@ -54,14 +56,19 @@ pub fn time(at_ms: i64) -> Result<String> {
     }
 }
 
-/// Why the nodes of a pool change.
-fn reason(action: &Action, first: bool) -> String {
-    match action.change {
+/// Why the nodes of a pool change; where times have no dates, with the time since the beginning that is meant.
+fn reason(action: &Action, first: bool, begins_ms: Option<i64>) -> String {
+    let since = begins_ms.map_or_else(String::new, |begins_ms| {
+        let clock = Clock::new(Zone::utc(), Some(begins_ms));
+        format!(" ({} {})", clock.show(action.at_ms), clock.name())
+    });
+    let why = match action.change {
         0 if first => "the schedule begins".to_owned(),
         0 => "nothing changes".to_owned(),
         change if change > 0 => format!("wake {change}: more nodes are needed"),
         change => format!("put {} to sleep: fewer nodes are needed", change.unsigned_abs()),
-    }
+    };
+    why + &since
 }
 
 /// The actions of `plan` as JSON lines.
@@ -78,7 +85,7 @@ pub fn write(plan: &PowerPlan) -> Result<String> {
                 pool: pool.name.clone(),
                 powered: action.powered,
                 change: action.change,
-                reason: reason(action, number == 0),
+                reason: reason(action, number == 0, plan.begins_ms),
             };
             all.push((action.at_ms, at, line));
         }
@@ -126,6 +133,12 @@ pub(super) fn render(plan: &PowerPlan) -> Result<Rendered> {
         );
     }
     let mut warnings = Vec::new();
+    if plan.begins_ms.is_some() {
+        warnings.push(
+            "the trace has no dates: the times of the actions count from a beginning that nobody dated, so that no program can carry them out as they are; each says which day and hour since the beginning it is"
+                .to_owned(),
+        );
+    }
     for pool in plan.pools.iter().filter(|pool| pool.actions.is_empty()) {
         warnings
             .push(format!("pool {} has no actions: nobody powers its nodes up or down by this schedule", pool.name));

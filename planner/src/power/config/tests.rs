@@ -27,6 +27,7 @@ pub(super) fn pool(name: &str, nodes: &str, total_nodes: u32) -> PoolPlan {
 /// Nodes boot in 300 s and shut down in 60 s.
 pub(super) fn plan(pools: Vec<PoolPlan>) -> PowerPlan {
     PowerPlan {
+        begins_ms: None,
         pools,
         boot_s: 300,
         shutdown_s: 60,

@@ -10,7 +10,8 @@
 
 use super::super::answer::{QueuesAnswer, VcPlan};
 use super::super::emit::{
-    BACKFILL, SlurmPartition, about, backfills, multifactor, named, partition, partitions, priorities, shared,
+    BACKFILL, SlurmPartition, about, backfilled, backfills, multifactor, named, partition, partitions, priorities,
+    shared,
 };
 use super::super::share::Sharing;
 use super::effect;
@@ -66,7 +67,8 @@ fn scheduling(editing: &mut SlurmFiles<'_>, answer: &QueuesAnswer) {
     let waits = editing.global(BACKFILL).filter(|kind| !kind.ends_with("backfill")).map(str::to_owned);
     if let Some(before) = waits.filter(|_| backfills(answer)) {
         let why = format!(
-            "jobs that fit start past one that does not, by their time limits, as in the plan's replay; to undo, put {before} back and restart slurmctld"
+            "jobs that fit start past one that does not, {}; to undo, put {before} back and restart slurmctld",
+            backfilled(answer)
         );
         editing.set(BACKFILL, "sched/backfill", &why);
     }

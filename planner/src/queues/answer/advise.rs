@@ -7,7 +7,7 @@ use tracecast_analytics::report::format;
 use super::super::search::SearchOutcome;
 use super::super::share::Sharing;
 use super::{QueuesAnswer, QueuesCandidate};
-use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret};
+use crate::plan::{Basis, Effect, Harm, Recommendation, Regret};
 use crate::replay::compare::Difference;
 use crate::sim::{Estimate, Order, Policy, Scan};
 
@@ -128,8 +128,8 @@ impl QueuesAnswer {
                 naive: naive.map(|_| "one pool without shares".to_owned()),
             }),
             harmed,
-            confidence: if self.fidelity.is_close() && self.cautions.is_empty() { Confidence::Medium } else { Confidence::Low },
-            risk: format!("{} One later stretch was tested.", self.fidelity.sentence()),
+            confidence: self.assurance.confidence,
+            risk: self.assurance.risk.clone(),
             assumptions: vec![
                 "Users submit the same jobs at the same times, whatever they wait.".to_owned(),
                 "Any job may run on any node with the GPU type it asks for: data and promises are near all of them."
@@ -155,12 +155,16 @@ impl QueuesAnswer {
     }
 }
 
-/// A policy as it differs from today's.
-pub(super) fn order(policy: &Policy, today: &Policy) -> String {
+/// A policy as it differs from today's; `alike_s` is what every job is predicted to run, if that is the same of all: then nothing is known of runs.
+pub(super) fn order(policy: &Policy, today: &Policy, alike_s: Option<f64>) -> String {
     let known = match policy.estimate {
         Estimate::True => "known",
         Estimate::Requested => "requested",
         Estimate::Predicted => "predicted",
+    };
+    let runs = match alike_s.filter(|_| policy.estimate == Estimate::Predicted) {
+        Some(alike_s) => format!("with each run taken for {}, as nothing is known of runs", format::duration(alike_s)),
+        None => format!("by {known} runs"),
     };
     let time = |ms: i64| format::duration(ms as f64 / 1e3);
     let order = match &policy.order {
@@ -177,8 +181,8 @@ pub(super) fn order(policy: &Policy, today: &Policy) -> String {
     // The same scan by other runs is another order, too.
     let by_other_runs = order.is_none() && policy.estimate != today.estimate;
     let scan = (policy.scan != today.scan || by_other_runs).then(|| match policy.scan {
-        Scan::Easy => format!("EASY backfill by {known} runs"),
-        other if by_other_runs => format!("{} by {known} runs", format!("{other:?}").to_lowercase()),
+        Scan::Easy => format!("EASY backfill {runs}"),
+        other if by_other_runs => format!("{} {runs}", format!("{other:?}").to_lowercase()),
         other => format!("{other:?}").to_lowercase(),
     });
     let packed = (policy.placement != today.placement).then(|| "packed on as few nodes as can be".to_owned());
@@ -195,11 +199,22 @@ mod tests {
     fn other_runs_are_told() {
         let easy = |estimate| Policy { scan: Scan::Easy, estimate, ..Policy::default() };
         let today = easy(Estimate::Requested);
-        assert_eq!(order(&easy(Estimate::Predicted), &today), "EASY backfill by predicted runs");
+        assert_eq!(order(&easy(Estimate::Predicted), &today, None), "EASY backfill by predicted runs");
         assert_eq!(
-            order(&Policy { order: Order::Sjf, ..easy(Estimate::Predicted) }, &today),
+            order(&Policy { order: Order::Sjf, ..easy(Estimate::Predicted) }, &today, None),
             "shortest predicted run first"
         );
-        assert_eq!(order(&today, &today), "as today");
+        assert_eq!(order(&today, &today, None), "as today");
+    }
+
+    /// Found by a newcomer: a backfill by predicted runs was advised where every job was predicted to run an hour.
+    #[test]
+    fn a_backfill_that_knows_no_runs_is_called_so() {
+        let easy = Policy { scan: Scan::Easy, estimate: Estimate::Predicted, ..Policy::default() };
+        let told = order(&easy, &Policy::default(), Some(3600.0));
+        assert_eq!(told, "EASY backfill with each run taken for 1 h, as nothing is known of runs");
+        // Limits are known.
+        let limits = Policy { estimate: Estimate::Requested, ..easy };
+        assert_eq!(order(&limits, &Policy::default(), Some(3600.0)), "EASY backfill by requested runs");
     }
 }

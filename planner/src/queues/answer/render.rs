@@ -5,6 +5,7 @@
 use tracecast_analytics::report::{
     Axis, BarLayout, BarSeries, Cell, Chart, ChartSeries, Column, Mark, Report, ReportTable, Section, format,
 };
+use tracecast_analytics::time::to_the_minute;
 
 use super::super::share::Sharing;
 use super::alike::{self, Alike, nodes};
@@ -26,7 +27,7 @@ impl QueuesAnswer {
             format!(
                 "chosen by {} on jobs before {}, tested on {later} from then on",
                 self.objective.in_words(),
-                self.eval_from
+                to_the_minute(&self.eval_from)
             ),
         );
         report.summary = self.summary();
@@ -105,10 +106,7 @@ impl QueuesAnswer {
         said.extend(self.matters());
         said.extend(self.beyond_list());
         said.extend(self.naive());
-        said.extend(self.pooling.as_ref().and_then(|check| check.warning("the later jobs")));
-        if let Some(recommendation) = &self.recommendation {
-            said.push(format!("Confidence: {}. {}", recommendation.confidence.in_words(), recommendation.risk));
-        }
+        said.push(self.assurance.sentence());
         if self.followed {
             said.push(format!(
                 "The best of what was allowed, by {} and seen with hindsight, waits {} on average, {} at the 95 % quantile.",
@@ -124,7 +122,7 @@ impl QueuesAnswer {
     fn overloaded(&self) -> Option<String> {
         if let Some(load) = self.offered_load.filter(|load| *load > 1.0) {
             return Some(format!(
-                "**All VCs together ask for {} times the GPU time that there is** while jobs come, if each run counts whole, also what of it is after the last job. If jobs went on to come so, no way to share the nodes would keep up. `plan capacity` says how many it would take.",
+                "**All VCs together ask for {} times the GPU time that there is** from the first job to the last, if each run counts whole, also what of it is after the last job. If jobs went on to come so, no way to share the nodes would keep up. `plan capacity` says how many it would take.",
                 format::float(load, 2)
             ));
         }
@@ -257,7 +255,7 @@ impl QueuesAnswer {
                 Column::text("VC"),
                 Column::number(format!("Own share, {}", self.resource.many())),
                 Column::text(format!("At most, {}", self.resource.many())),
-                Column::number("Offered load"),
+                Column::number("Offered load, whole record"),
                 Column::number("Later jobs"),
                 Column::number("95 % wait today"),
                 Column::number("On its own nodes"),
@@ -280,7 +278,7 @@ impl QueuesAnswer {
             ]);
         }
         table.note = Some(
-            "The own share is that at the end of the data. Offered load is the GPU time that the VC's jobs ask for over that of today's own share while jobs come; above 1, no order on its own nodes catches up.".to_owned(),
+            "The own share is that at the end of the data. Offered load is the GPU time that the VC's jobs of the whole record ask for, over that of its own share from the first submission to the last; above 1, no order on its own nodes catches up. The later jobs alone have another, which stands beside what queueing theory says.".to_owned(),
         );
         Section::new("queues-set", set).with_table(table)
     }

@@ -38,7 +38,8 @@ pub struct VcPlan {
     pub short_gpus: Option<f64>,
     /// GPUs of its largest job.
     pub largest_job_gpus: f64,
-    /// Offered load: GPU time that its jobs of the record ask for, over what its own share has today from the first to the last submission. Above 1, no order on its own share catches up.
+    /// Offered load of the whole record: GPU time that its jobs ask for, each run whole, over what its own share has from the first to the last submission of any job, or for as long as the longest run if
+    /// that is more. Above 1, no order on its own share catches up.
     pub offered_load: Option<f64>,
     /// The same by type.
     pub own: Vec<OwnGpus>,

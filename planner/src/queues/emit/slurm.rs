@@ -16,7 +16,7 @@ use super::super::share::Sharing;
 use super::{SLURM_FILES, comments, named, shared, unnamed};
 use crate::error::Result;
 use crate::plan::Emitted;
-use crate::sim::{Order, Scan, Weights};
+use crate::sim::{Estimate, Order, Policy, Scan, Weights};
 
 /// The key of `slurm.conf` that says whether jobs are backfilled.
 pub(in super::super) const BACKFILL: &str = "SchedulerType";
@@ -54,6 +54,18 @@ pub(in super::super) fn multifactor(answer: &QueuesAnswer) -> Vec<(&'static str,
 /// Whether jobs of the plan start past one that does not fit, which Slurm's `sched/builtin` never lets them.
 pub(in super::super) fn backfills(answer: &QueuesAnswer) -> bool {
     answer.setup().is_some_and(|setup| answer.followed && setup.setup.policy.scan != Scan::Strict)
+}
+
+/// By what Slurm lets jobs start past one that does not fit, and whether the plan's replay went by the same.
+pub(in super::super) fn backfilled(answer: &QueuesAnswer) -> String {
+    let replayed = match answer.setup().map(|setup| &setup.setup.policy) {
+        Some(Policy { scan: Scan::Easy, estimate: Estimate::Requested, .. }) => ", as in the plan's replay".to_owned(),
+        Some(_) => answer
+            .setup()
+            .map_or_else(String::new, |setup| format!("; the plan's replay was another ({})", setup.order)),
+        None => String::new(),
+    };
+    format!("by their time limits{replayed}")
 }
 
 /// The name of a partition: as it is, so that scripts still name it, if Slurm takes that.
@@ -132,7 +144,8 @@ pub fn slurm(answer: &QueuesAnswer, nodes: &str) -> Result<Vec<Emitted>> {
     }
     if backfill {
         partitions.push_str(&format!(
-            "# Jobs that fit start past one that does not, by their time limits, as in the plan's replay. This is Slurm's default; with sched/builtin they wait. To undo, put the old value back.\n{BACKFILL}=sched/backfill\n"
+            "# Jobs that fit start past one that does not, {}. This is Slurm's default; with sched/builtin they wait. To undo, put the old value back.\n{BACKFILL}=sched/backfill\n",
+            backfilled(answer)
         ));
     }
     if !keys.is_empty() {

@@ -67,6 +67,26 @@ fn what_stands_beside_a_setup_differs_in_one_thing() {
     assert!(reclaims.iter().all(|other| other.policy.scan != Scan::Easy));
 }
 
+/// Found by a newcomer: where every job was predicted to run an hour, the shortest predicted run first was tried, and told as an order.
+#[test]
+fn nothing_goes_by_predictions_that_tell_no_job_from_another() {
+    let mut loaded = uneven(300);
+    loaded.workload.predicted_s.iter_mut().for_each(|run| *run = Some(3600.0));
+    assert_eq!(predicted_alike_s(&loaded.workload), Some(3600.0));
+    let today = request(None).today;
+    let knobs = Knobs::new(&loaded.workload, &loaded.cluster, &today);
+    let beside = knobs.beside(&Setup::new(borrowing(false), today.clone()));
+    let all: Vec<Setup> = knobs.list().into_iter().chain(beside).collect();
+    let by_runs = |setup: &&Setup| setup.policy.order != today.order || setup.short.is_some();
+    assert_eq!(all.iter().find(by_runs), None);
+    // Backfill needs no run to be right, and one job that differs is known apart.
+    assert!(all.iter().any(|setup| setup.policy.scan == Scan::Easy));
+    loaded.workload.predicted_s[0] = Some(60.0);
+    assert_eq!(predicted_alike_s(&loaded.workload), None);
+    let knobs = Knobs::new(&loaded.workload, &loaded.cluster, &today);
+    assert!(knobs.list().iter().any(|setup| setup.policy.order == Order::Sjf));
+}
+
 #[test]
 fn a_short_queue_is_a_vc_of_its_own() {
     // a's jobs run 18 min on 6 GPUs, b's 5 min on 2; each has 8, half of which are kept for jobs of 10 min.

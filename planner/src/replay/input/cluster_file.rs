@@ -244,7 +244,7 @@ impl Writer<'_> {
     fn assumptions(&self, text: &mut String) {
         let (trace, cluster) = (self.trace, &self.found.cluster);
         if let Some(assumed) = Capacity::assumption(trace) {
-            comment(text, &assumed);
+            comment(text, &assumed.replace("**", ""));
         }
         if self.resource != Resource::Gpus {
             return;

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::facts::{Capacity, JobFacts};
+use tracecast_analytics::facts::{Capacity, JobFacts, MOST_LEFT_OUT};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::{Resource, Table};
 
@@ -101,14 +101,19 @@ impl Placeless {
         let why: Vec<String> =
             self.why.iter().map(|(reason, jobs)| format!("{reason} ({})", format::count(*jobs))).collect();
         (self.jobs > 0).then(|| {
-            let told = format!(
-                "**{} of {} are left out, with {} of the time of {}**: {}. What follows is of the others alone, as if these had held nothing.",
-                format::count(self.jobs),
-                format::counted(all, "job", "jobs"),
-                format::percent(time),
-                resource.many(),
-                why.join(", ")
-            );
+            let (left, all) = (format::count(self.jobs), format::counted(all, "job", "jobs"));
+            let (of, why) = (resource.many(), why.join(", "));
+            let told = if time > MOST_LEFT_OUT {
+                format!(
+                    "**What follows is of {} of the time of {of} alone**: {left} of {all} are left out ({why}), as if they had held nothing. It says little of the whole cluster: find out first whether the jobs and the nodes are of one cluster.",
+                    format::percent(1.0 - time)
+                )
+            } else {
+                format!(
+                    "**{left} of {all} are left out, with {} of the time of {of}**: {why}. What follows is of the others alone, as if these had held nothing.",
+                    format::percent(time)
+                )
+            };
             (many, told)
         })
     }
@@ -226,10 +231,12 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     let ground = Ground { trace, site, options, resource, names: &with_nodes, origin_ms, horizon_ms };
     let (mut cluster, mut notes) = ground.cluster(&kept, wanted != Hosts::Ignored)?;
     let index: BTreeMap<&str, u16> = (0u16..).zip(&cluster.vcs).map(|(at, vc)| (vc.name.as_str(), at)).collect();
+    let of_none = if site.is_none() { recorded::without_gpus(trace) } else { BTreeSet::new() };
     kept.retain(|job| {
         let known = index.contains_key(job.vc.as_str());
         if !known {
-            let reason = "the size of the VC is unknown";
+            let is_none = of_none.contains(job.vc.as_str());
+            let reason = if is_none { "the VC has 0 GPUs in the record" } else { "the size of the VC is unknown" };
             placeless.count(reason, job);
             reasons.count(reason, trace.jobs.job_key.get(job.row as usize).unwrap_or_default());
         }
@@ -309,6 +316,10 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         Some((true, told)) => cautions.push(told),
         Some((false, told)) => notes.push(told),
         None => (),
+    }
+    // Of a plan the sizes are the ground, so it begins with what is wrong with them; elsewhere a note says so.
+    if site.is_none() && resource == Resource::Gpus {
+        cautions.extend(Capacity::of_another_time(trace));
     }
     cautions.extend(site.filter(|site| site.is_inferred()).map(|site| {
         format!(

@@ -5,7 +5,7 @@
 //! one pool for all VCs; GPUs of the whole cluster, as such a pool. Worked number: a VC with 96 GPUs and no word on nodes is taken to be
 //! 12 nodes of 8, and so is one of 12 nodes with no word on GPUs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tracecast_analytics::Trace;
 use tracecast_analytics::report::format;
@@ -222,6 +222,20 @@ fn intervals(
     found.dedup_by_key(|(from, _, _)| *from);
     found.dedup_by(|later, earlier| later.1.total_cmp(&earlier.1).is_eq());
     found
+}
+
+/// VCs of which `capacity` has sizes, all of 0 GPUs.
+pub(super) fn without_gpus(trace: &Trace) -> BTreeSet<&str> {
+    let capacity = &trace.capacity;
+    let mut most: BTreeMap<&str, f64> = BTreeMap::new();
+    for row in (0..capacity.len()).filter(|row| capacity.scope.get(*row) == Some("vc")) {
+        let many = capacity.gpus.get(row).or(capacity.nodes.get(row));
+        if let (Some(vc), Some(many)) = (capacity.name.get(row), many) {
+            let known = most.entry(vc).or_default();
+            *known = known.max(many);
+        }
+    }
+    most.into_iter().filter(|(_, most)| *most <= 0.0).map(|(vc, _)| vc).collect()
 }
 
 fn group(intervals: &[(i64, f64, Option<f64>)], usual: u32) -> Option<Group> {

@@ -153,6 +153,23 @@ struct Lie<'e> {
 /// What a file says first whose nodes nobody has counted.
 pub(super) const INFERRED: &str = "INFERRED";
 
+/// What a file looks like that is a table or JSON and no TOML, and what reads it.
+fn not_toml(text: &str) -> Option<String> {
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'))?;
+    let form = "a cluster file is TOML, with a [[vc]] for each VC; `tracecast cluster SOURCE` writes one from a trace";
+    if first.starts_with('{') {
+        return Some(format!("this is JSON, and {form}"));
+    }
+    let is_toml = first.starts_with('[') || first.contains('=');
+    let separator = [',', ';', '\t'].into_iter().find(|separator| first.matches(*separator).count() > 0);
+    let separator = separator.filter(|_| !is_toml)?;
+    let named: Vec<&str> = first.split(separator).map(str::trim).take(NAMED).collect();
+    Some(format!(
+        "this looks like a table with the columns {}, and {form}. A table of a trace, such as Helios' sizes of VCs or a list of nodes, is named beside the jobs, as a SOURCE",
+        named.join(", ")
+    ))
+}
+
 impl VcEntry {
     /// Whether two entries of a VC are of nodes that nothing tells apart.
     fn is_the_same_as(&self, other: &Self) -> bool {
@@ -179,6 +196,9 @@ impl Site {
     /// # Errors
     /// Names the line and what would mend it.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
+        if let Some(what) = not_toml(text) {
+            return Err(Error::File { file: file.to_owned(), line: 1, what });
+        }
         let content: File = toml::from_str(text).map_err(|error| Error::toml(file, text, &error))?;
         let site = Self { file: file.to_owned(), text: text.to_owned(), content };
         if site.content.vc.is_empty() {

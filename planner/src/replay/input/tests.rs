@@ -145,6 +145,50 @@ fn who_has_no_place_is_told_first() {
     );
 }
 
+/// Found by a newcomer: a cluster file that shared one name with the trace by chance was planned for on 8 % of the GPU time.
+#[test]
+fn an_answer_of_the_smaller_part_of_the_gpu_time_says_so_first() {
+    let of = |vc: &'static str, key: &'static str, gpus: f64| JobRow {
+        vc: Some(vc.into()),
+        ..job(key, gpus, NOON, NOON, NOON + 10 * MINUTE)
+    };
+    let found = loaded(&trace(&[of("va", "1", 1.0), of("vb", "2", 9.0)]), &Options::default());
+    let said = "**What follows is of 10.0 % of the time of GPUs alone**: 1 of 2 jobs are left out (the VC is not in the cluster (1))";
+    assert!(found.cautions[0].starts_with(said), "{:?}", found.cautions);
+    // Of the larger part the share that is left out is told.
+    let found = loaded(&trace(&[of("va", "1", 9.0), of("vb", "2", 1.0)]), &Options::default());
+    assert!(
+        found.cautions[0].starts_with("**1 of 2 jobs are left out, with 10.0 % of the time"),
+        "{:?}",
+        found.cautions
+    );
+}
+
+/// Found by a newcomer: sizes whose last day was months before the first job were taken for today's without a word. Found by a reviewer: a size of 0 GPUs was called unknown.
+#[test]
+fn sizes_of_another_time_and_of_nothing_are_told() {
+    let size = |vc: &'static str, gpus: f64, to: i64| CapacityRow {
+        scope: Some("vc".into()),
+        name: Some(vc.into()),
+        from: Some(NOON - 2000 * MINUTE),
+        to: Some(to),
+        gpus: Some(gpus),
+        ..CapacityRow::default()
+    };
+    let mut with = trace(&[job("1", 1.0, NOON, NOON, NOON + 10 * MINUTE)]);
+    with.jobs.push(JobRow { vc: Some("vb".into()), ..job("2", 1.0, NOON, NOON, NOON + 10 * MINUTE) });
+    let mut before = with.clone();
+    before.capacity.push(size("va", 16.0, NOON - 1000 * MINUTE));
+    let found = load(&before, None, &Options::default()).unwrap();
+    assert!(found.cautions.iter().any(|told| told.contains("of another time than the jobs")), "{:?}", found.cautions);
+    // Sizes of the time of the jobs are no matter; one of 0 is known.
+    with.capacity.push(size("va", 16.0, NOON + 1000 * MINUTE));
+    with.capacity.push(size("vb", 0.0, NOON + 1000 * MINUTE));
+    let found = load(&with, None, &Options::default()).unwrap();
+    assert!(!found.cautions.iter().any(|told| told.contains("another time")), "{:?}", found.cautions);
+    assert_eq!(found.excluded[0].reason, "the VC has 0 GPUs in the record");
+}
+
 #[test]
 fn nodes_that_nobody_has_counted_are_told_first() {
     let of = |text: &str| {
@@ -324,6 +368,18 @@ for_s = 5
     // A time 0 after which the moment lies behind the second one has no order.
     let error = site.build(&names, NOON - 3 * 86_400_000, 0).unwrap_err().to_string();
     assert!(error.contains("sizes must be in order of time"), "{error}");
+}
+
+/// Found by a newcomer: of a CSV for `--cluster` no more was said than where TOML failed.
+#[test]
+fn a_table_in_place_of_a_cluster_file_is_told_as_one() {
+    let told = |text: &str| Site::parse("nodes.csv", text).unwrap_err().to_string();
+    let table = told("date,vcEwI,vcWoR,total\n2020-04-01,72,64,136\n");
+    assert!(table.contains("a table with the columns date, vcEwI, vcWoR, total"), "{table}");
+    assert!(table.contains("as a SOURCE") && table.contains("`tracecast cluster SOURCE` writes one"), "{table}");
+    assert!(told("{\"nodes\": 3}").contains("this is JSON"), "{}", told("{\"nodes\": 3}"));
+    // What is TOML, and wrong, is told as that.
+    assert!(!told("vc = [1, 2]\n").contains("a table with"), "{}", told("vc = [1, 2]\n"));
 }
 
 #[test]

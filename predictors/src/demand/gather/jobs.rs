@@ -12,7 +12,7 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::facts::load::{CountInterval, JobCounts};
 use tracecast_analytics::facts::occupancy::{Steps, sum, walk};
 use tracecast_analytics::facts::slot::Slots;
-use tracecast_analytics::facts::{Capacity, JobFacts};
+use tracecast_analytics::facts::{Capacity, JobFacts, MOST_LEFT_OUT};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::Zone;
@@ -46,7 +46,10 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
         None => options.vcs.is_empty(),
     };
     let mut cautions = Vec::new();
-    cautions.extend(given.and_then(|given| elsewhere(&facts, given)));
+    let mut doubts = Vec::new();
+    if let Some((most, told)) = given.and_then(|given| elsewhere(&facts, given)) {
+        if most { &mut doubts } else { &mut cautions }.push(told);
+    }
     known.retain(|vc| is_given(vc));
     let vc_of = |job: usize| jobs.vc.get(job);
 
@@ -160,13 +163,16 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
     notes.extend(super::unknown_totals(&unknown));
     if given.is_none() && Capacity::of_other_vcs(trace).is_none() {
         notes.extend(Capacity::assumption(trace));
+        doubts.extend(Capacity::of_another_time(trace));
     }
+    cautions.splice(0..0, doubts.iter().cloned());
+    notes.retain(|note| !doubts.contains(note));
     let totals_unknown = unknown.iter().map(|name| (*name).to_owned()).collect();
-    Ok(Gathered { series, notes, cautions, from_jobs: true, totals_unknown })
+    Ok(Gathered { series, notes, cautions, doubts, from_jobs: true, totals_unknown })
 }
 
-/// The jobs of VCs that the cluster described does not know, a sentence; `None` if there are none.
-fn elsewhere(facts: &JobFacts<'_>, given: &GivenNodes) -> Option<String> {
+/// The jobs of VCs that the cluster described does not know, a sentence, and whether they held [most of the GPU time](MOST_LEFT_OUT); `None` if there are none.
+fn elsewhere(facts: &JobFacts<'_>, given: &GivenNodes) -> Option<(bool, String)> {
     let vc_of = |job: usize| facts.trace.jobs.vc.get(job);
     let is_elsewhere = |job: &usize| vc_of(*job).is_some_and(|vc| !given.by_vc.contains_key(vc));
     let gpu_jobs = (0..facts.len()).filter(|job| facts.is_gpu_job(*job));
@@ -175,15 +181,25 @@ fn elsewhere(facts: &JobFacts<'_>, given: &GivenNodes) -> Option<String> {
     let names: Vec<&str> = names.into_iter().collect();
     let all = facts.total_gpu_s();
     let share = facts.gpu_time_s(left.iter().copied()).filter(|_| all > 0.0).map(|of_left| of_left / all);
-    (!left.is_empty()).then(|| {
-        format!(
-            "**{} of {} are left out{}**, as {} does not name their VCs ({}).",
-            format::count(left.len() as u64),
-            format::counted(gpu_jobs.count() as u64, "job with GPUs", "jobs with GPUs"),
-            share.map_or_else(String::new, |share| format!(", with {} of the GPU time", format::percent(share))),
-            given.of,
-            format::names(&names, NAMED)
-        )
+    let jobs = format!(
+        "{} of {}",
+        format::count(left.len() as u64),
+        format::counted(gpu_jobs.count() as u64, "job with GPUs", "jobs with GPUs")
+    );
+    let why = format!("as {} does not name their VCs ({})", given.of, format::names(&names, NAMED));
+    let most = share.is_some_and(|share| share > MOST_LEFT_OUT);
+    (!left.is_empty()).then(|| match share {
+        Some(share) if most => {
+            let rest = format::percent(1.0 - share);
+            let told = format!(
+                "**What follows is of {rest} of the GPU time alone**: {jobs} are left out, {why}. It says little of the whole cluster: find out first whether the file is of this one."
+            );
+            (true, told)
+        }
+        _ => {
+            let time = share.map_or_else(String::new, |share| format!(", with {} of the GPU time", format::percent(share)));
+            (false, format!("**{jobs} are left out{time}**, {why}."))
+        }
     })
 }
 

@@ -112,6 +112,8 @@ pub struct Gathered {
     pub notes: Vec<String>,
     /// What of that is to be known before any number is believed: what was recorded and is left out.
     pub cautions: Vec<String>,
+    /// What of the cautions takes the ground from any answer: sizes of another time, or most of the GPU time left out.
+    pub doubts: Vec<String>,
     /// Whether they come from jobs.
     pub from_jobs: bool,
     /// Names of the series of which nobody recorded how many there are: the most in use so far is taken.

@@ -140,7 +140,7 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
     if !holes.is_empty() {
         notes.push(format!("Nothing was counted in slots of {}: they carry on the last count.", holes.join(", ")));
     }
-    Ok(Gathered { series, notes, cautions, from_jobs: false, totals_unknown: unknown })
+    Ok(Gathered { series, notes, cautions, doubts: Vec::new(), from_jobs: false, totals_unknown: unknown })
 }
 
 /// The sum of the VCs where the cluster has no series of its own, with a note of what lies outside of it.

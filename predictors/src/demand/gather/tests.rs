@@ -250,6 +250,70 @@ fn nodes_of_some_vcs_are_not_those_of_all() {
     assert_eq!(totals(&in_nodes(&trace, None))[2], (POOL, 15.0));
 }
 
+/// Found by a reviewer: nodes that are recorded of the cluster and of no VC went with those of VCs without jobs.
+#[test]
+fn nodes_of_no_vc_stay_where_those_of_vcs_without_jobs_go() {
+    let mut trace = Trace::default();
+    trace.jobs.push(job("1", "a", 12.0, 0, 0, 20));
+    trace.jobs.push(job("2", "b", 3.0, 0, 0, 20));
+    for (scope, name, gpus) in [("vc", "a", 24.0), ("vc", "b", 8.0), ("vc", "c", 80.0), ("cluster", "all", 152.0)] {
+        trace.capacity.push(capacity(scope, name, gpus));
+    }
+    // Of 19 nodes 10 are c's, and 5 of no VC.
+    assert_eq!(totals(&in_nodes(&trace, None)), [("a", 3.0), ("b", 1.0), (POOL, 9.0)]);
+}
+
+/// Found by a reviewer: a size of 0 GPUs was taken for one that nobody recorded.
+#[test]
+fn a_vc_that_is_recorded_without_a_gpu_is_told_as_that() {
+    let mut trace = Trace::default();
+    trace.jobs.push(job("1", "a", 12.0, 0, 0, 20));
+    trace.jobs.push(job("2", "b", 3.0, 0, 10, 20));
+    trace.capacity.push(capacity("vc", "a", 24.0));
+    trace.capacity.push(capacity("vc", "b", 0.0));
+    let found = in_nodes(&trace, None);
+    assert!(
+        found.cautions[0].starts_with("**What 1 VC has is recorded as 0 at all times, though jobs ran there** (b)"),
+        "{:?}",
+        found.cautions
+    );
+}
+
+/// Found by a newcomer: with a size file of months before, no node was ever there, and the plan ended with a riddle.
+#[test]
+fn sizes_of_before_the_first_job_are_carried_on_with_a_doubt() {
+    let mut trace = Trace::default();
+    trace.jobs.push(job("1", "a", 12.0, 1_000, 1_000, 1_020));
+    trace.capacity.push(CapacityRow { to: Some(500 * MINUTE), ..capacity("vc", "a", 24.0) });
+    let found = in_nodes(&trace, None);
+    assert_eq!(totals(&found), [("a", 3.0)]);
+    assert!(found.doubts[0].contains("of another time than the jobs"), "{:?}", found.doubts);
+    assert_eq!(
+        (&found.cautions[0], found.notes.iter().filter(|note| **note == found.doubts[0]).count()),
+        (&found.doubts[0], 1)
+    );
+}
+
+/// Found by a newcomer: a file that names one VC of the trace by chance was planned for as if it were of this cluster.
+#[test]
+fn a_file_of_which_most_of_the_gpu_time_is_not_is_a_doubt() {
+    let mut trace = Trace::default();
+    trace.jobs.push(job("1", "a", 1.0, 0, 0, 20));
+    trace.jobs.push(job("2", "b", 9.0, 0, 0, 20));
+    let always = vec![(i64::MIN / 4, i64::MAX / 4, 5.0)];
+    let given = GivenNodes {
+        of: "cluster.toml".to_owned(),
+        by_vc: [("a".to_owned(), Some(always.clone()))].into(),
+        pool: always,
+        gpus_per_node: 8.0,
+        gpus_range: (8, 8),
+        left_out: Vec::new(),
+    };
+    let found = in_nodes(&trace, Some(given));
+    let said = "**What follows is of 10.0 % of the GPU time alone**: 1 of 2 jobs with GPUs are left out, as cluster.toml does not name their VCs (b).";
+    assert!(found.doubts[0].starts_with(said) && found.cautions[0] == found.doubts[0], "{:?}", found.cautions);
+}
+
 #[test]
 fn nodes_without_gpus_are_no_nodes_for_gpu_jobs() {
     let mut trace = Trace::default();
@@ -270,6 +334,7 @@ fn nodes_that_are_given_go_before_those_that_are_recorded() {
         by_vc: vcs.iter().map(|(vc, nodes)| ((*vc).to_owned(), nodes.map(always))).collect(),
         pool: always(pool),
         gpus_per_node: 8.0,
+        gpus_range: (8, 8),
         left_out: Vec::new(),
     };
     let mut trace = Trace::default();

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tracecast_analytics::Trace;
 use tracecast_analytics::facts::load::CountInterval;
-use tracecast_analytics::facts::occupancy::{Steps, sum};
+use tracecast_analytics::facts::occupancy::{Steps, beyond, sum};
 use tracecast_analytics::facts::{Capacity, JobFacts};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
@@ -31,6 +31,8 @@ pub struct GivenNodes {
     pub pool: Vec<CountInterval>,
     /// GPUs of a node, on average.
     pub gpus_per_node: f64,
+    /// GPUs of the smallest and of the largest node.
+    pub gpus_range: (u32, u32),
     /// What it describes and is not counted, a sentence each.
     pub left_out: Vec<String>,
 }
@@ -114,8 +116,8 @@ struct Recorded {
     cluster: Vec<CountInterval>,
     /// Whether the table tells what VCs have, and not what all have.
     is_by_vc: bool,
-    /// Nodes of the inventory without a VC.
-    of_no_vc: Vec<CountInterval>,
+    /// VCs of which the table has no size but 0.
+    of_none: BTreeSet<String>,
     /// Nodes without GPUs, and all nodes of the inventory.
     without_gpus: (u64, u64),
 }
@@ -130,7 +132,7 @@ impl Default for Recorded {
             by_vc: BTreeMap::new(),
             cluster: Vec::new(),
             is_by_vc: false,
-            of_no_vc: Vec::new(),
+            of_none: BTreeSet::new(),
             without_gpus: (0, 0),
         }
     }
@@ -147,12 +149,21 @@ impl Recorded {
 
     fn of_table(&mut self, trace: &Trace) {
         let table = &trace.capacity;
+        let before_jobs = Capacity::ends_before_jobs(trace);
         for row in 0..table.len() {
             if table.state.get(row).is_some_and(|state| state != "up") {
                 continue;
             }
-            let Some(many) = self.value(table.gpus.get(row), table.nodes.get(row)) else { continue };
-            let until = table.to.get(row).unwrap_or(self.to.saturating_add(1));
+            let (gpus, nodes) = (table.gpus.get(row), table.nodes.get(row));
+            let Some(many) = self.value(gpus, nodes) else {
+                let is_none = gpus.or(nodes) == Some(0.0);
+                let vc = table.name.get(row).filter(|_| is_none && table.scope.get(row) == Some("vc"));
+                self.of_none.extend(vc.map(str::to_owned));
+                continue;
+            };
+            // Where all sizes are of before the first job, those that hold last stand for its time.
+            let until = table.to.get(row).filter(|until| before_jobs != Some(*until));
+            let until = until.unwrap_or(self.to.saturating_add(1));
             let stretch = (table.from.get(row).unwrap_or(self.from), until, many);
             match (table.scope.get(row), table.name.get(row)) {
                 (Some("vc"), Some(name)) => self.by_vc.entry(name.to_owned()).or_default().push(stretch),
@@ -171,9 +182,8 @@ impl Recorded {
             let Some(many) = self.value(gpus, Some(1.0)) else { continue };
             let stretch = (self.from, self.to.saturating_add(1), many);
             self.cluster.push(stretch);
-            match nodes.vc.get(row) {
-                Some(vc) => self.by_vc.entry(vc.to_owned()).or_default().push(stretch),
-                None => self.of_no_vc.push(stretch),
+            if let Some(vc) = nodes.vc.get(row) {
+                self.by_vc.entry(vc.to_owned()).or_default().push(stretch);
             }
         }
     }
@@ -194,19 +204,31 @@ impl Recorded {
         let (without, with): (Vec<_>, Vec<_>) = self.by_vc.iter().partition(|(vc, _)| jobless(vc));
         if !without.is_empty() && !with.is_empty() {
             left_out.push(self.jobless_in_words(&without));
+            // What the cluster has beyond its VCs is of nobody alone, and stays.
+            let steps = |list: &mut dyn Iterator<Item = &CountInterval>| Steps::of_intervals(list.copied());
+            let of_vcs = steps(&mut self.by_vc.values().flatten());
+            let window = (self.from, self.to.saturating_add(1));
+            let of_no_vc = beyond(&steps(&mut self.cluster.iter()), &of_vcs, window);
             self.by_vc.retain(|vc, _| !jobless(vc));
-            self.cluster = self.by_vc.values().flatten().chain(&self.of_no_vc).copied().collect();
+            self.cluster = self.by_vc.values().flatten().copied().collect();
+            self.cluster.extend(of_no_vc.stretches(window.0, window.1));
         }
         // What some VCs with jobs have besides is not known, so of how many there are in all nothing is.
         let unrecorded: Vec<&str> =
             named.into_iter().flatten().copied().filter(|vc| !self.by_vc.contains_key(*vc)).collect();
         if !self.by_vc.is_empty() && self.is_by_vc && !unrecorded.is_empty() {
-            left_out.push(format!(
-                "**What {} {} is not recorded** ({}), so how many there are in all is not known.",
-                format::counted(unrecorded.len() as u64, "VC", "VCs"),
-                if unrecorded.len() == 1 { "has" } else { "have" },
-                format::names(&unrecorded, NAMED)
-            ));
+            let (none, unknown): (Vec<&str>, Vec<&str>) =
+                unrecorded.into_iter().partition(|vc| self.of_none.contains(*vc));
+            for (vcs, how) in [(unknown, "not recorded"), (none, "recorded as 0 at all times, though jobs ran there")] {
+                if !vcs.is_empty() {
+                    left_out.push(format!(
+                        "**What {} {} is {how}** ({}), so how many there are in all is not known.",
+                        format::counted(vcs.len() as u64, "VC", "VCs"),
+                        if vcs.len() == 1 { "has" } else { "have" },
+                        format::names(&vcs, NAMED)
+                    ));
+                }
+            }
             self.cluster.clear();
         } else if self.cluster.is_empty() {
             self.cluster = self.by_vc.values().flatten().copied().collect();
