@@ -87,6 +87,17 @@ fn a_trace_without_dates_has_no_days_of_1970() {
     let from = answer["held_out"]["windows"][0]["from"].as_str().unwrap();
     assert!(from.ends_with(" d 23 h after the beginning"), "{from}");
     assert!(!stdout(&output).contains("1970"));
+    // Nor has a plan of power, in words and in actions.
+    let actions = folder.path("actions");
+    let output = tracecast(&["plan", "power", &folder.path(""), "--emit", "actions", "--emit-to", &actions]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(
+        !stdout(&output).contains("1970") && stdout(&output).contains("(since the beginning)"),
+        "{}",
+        stdout(&output)
+    );
+    let written = std::fs::read_to_string(format!("{actions}/power-actions.jsonl")).unwrap();
+    assert!(written.contains("since the beginning)"), "{written}");
 }
 
 /// The kinds of the repository, in which every price is invented.
@@ -229,6 +240,7 @@ fn what_cannot_be_planned_is_refused() {
     assert!(said(&["--scale", "90"]).contains("from 0.05 to 20"));
     assert!(said(&["--availability", "2"]).contains("up to 1"));
     assert!(said(&["--emit", "slurm"]).contains("--emit-to"));
+    assert!(said(&["--emit-to", "nodes"]).contains("one or more of cluster, slurm, such as --emit cluster"));
     assert!(said(&["--draws", "3"]).contains("--scale"));
     for alone in [["--availability", "0.9"], ["--checkpoint-cost", "1min"], ["--restart-cost", "1min"]] {
         assert!(said(&alone).contains("--faults"), "{alone:?}");

@@ -203,6 +203,25 @@ fn the_headline_says_what_a_stranger_asks() {
     assert!(headline.contains(&format!("or {grouped} a month")), "{headline}");
 }
 
+/// Found by a newcomer: a file that shared one name with the trace was planned for, and how sure an answer was stood nowhere.
+#[test]
+fn a_plan_for_the_smaller_part_of_the_gpu_time_says_so_first() {
+    let folder = Folder::new();
+    let jobs = folder.file("helios.csv", &hourly());
+    let site = folder.file("cluster.toml", &cluster(&[("va", 3)]));
+    let found = answer(&[&jobs, "--cluster", &site]);
+    assert!(said(&found, "cautions").starts_with("**240 of 480 jobs with GPUs are left out"), "{}", found["cautions"]);
+    assert_eq!(found["assurance"]["confidence"], "medium", "{}", found["assurance"]);
+    // With four times the GPU time in the VC that the file does not name.
+    let jobs = folder.file("more.csv", &hourly().replace(",vb,16,", ",vb,64,"));
+    let output = tracecast(&["plan", "power", &jobs, "--cluster", &site, "--quiet"]);
+    let text = flat(&output);
+    assert!(
+        text.contains("• What follows is of ") && text.contains("Confidence: low. What is said first above"),
+        "{text}"
+    );
+}
+
 /// All moments of a page are those of one zone, the trace's.
 #[test]
 fn moments_are_of_the_zone_of_the_trace() {

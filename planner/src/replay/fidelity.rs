@@ -446,7 +446,7 @@ mod tests {
         assert!(
             almost
                 .sentence()
-                .starts_with("The replay repeats what happened: mean wait 2.9 min against 2.9 min recorded")
+                .starts_with("The replay repeats what happened: mean wait 2 min 56 s against 2 min 56 s recorded")
         );
         // All 55 s later: within a minute of the mean, and every start within 60 s.
         let late = recorded(|job| Some(10 * job + 55));
