@@ -132,7 +132,7 @@ fn who_has_no_place_is_told_first() {
     assert_eq!(
         found.cautions,
         [
-            "**2 of 5 jobs are left out, with 90.9 % of the time of GPUs**: the VC is not in the cluster (1), the VC is unknown (1). What follows is of the others alone, as if these had held nothing."
+            "**What follows is of 9.1 % of the time of GPUs alone**: 2 of 5 jobs are left out (the VC is not in the cluster (1), the VC is unknown (1)), as if they had held nothing. It says little of the whole cluster: find out first whether the jobs and the nodes are of one cluster."
         ]
     );
     assert_eq!(loaded(&trace(&here)).cautions, [""; 0]);
