@@ -436,7 +436,7 @@ impl Pooling {
         let theory = self.theory.as_ref()?;
         let policy = self.replays.first().map_or("", |pair| pair.policy.as_str());
         let section = theory.section("queueing-theory", "the jobs");
-        let finding = theory.warning("the jobs").filter(|_| theory.differs).unwrap_or_else(|| section.finding.clone());
+        let finding = theory.warning("the jobs").unwrap_or_else(|| section.finding.clone());
         let coverage = format!("The GPU jobs that are replayed on one pool; the replays are {policy}.");
         Some(Section { finding, ..section }.with_coverage(coverage))
     }

@@ -151,6 +151,11 @@ fn carbon(asked: &PlanFleet) -> Result<Option<FleetCarbonRequest>> {
     if asked.carbon.is_empty() {
         return Ok(None);
     }
+    for (at, (name, kw)) in asked.power.iter().enumerate() {
+        if asked.power.iter().take(at).any(|(other, _)| other == name) {
+            return Err(Usage(format!("--power {name}={kw}: {name} is named twice")).into());
+        }
+    }
     let mut grids = Vec::with_capacity(asked.grid.len());
     for (at, (place, grid)) in asked.grid.iter().enumerate() {
         if asked.grid.iter().take(at).any(|(other, _)| other == place) {

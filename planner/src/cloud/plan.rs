@@ -351,9 +351,9 @@ impl CloudPlanAnswer {
             sources: series.iter().flat_map(|zone| zone.sources.clone()).collect(),
         };
         answer.cautions.extend(answer.price_turn.as_ref().map(CloudPriceTurn::in_words));
-        answer.cautions.extend(guessed_in_words(series, request));
+        answer.cautions.extend(guessed_in_words(&series.iter().collect::<Vec<_>>(), request));
         answer.cheaper_later = answer.cheaper(&best);
-        (answer.confidence, answer.confidence_why) = answer.sure(&best);
+        (answer.confidence, answer.confidence_why) = answer.sure(&best, guessed_in_words(&used, request).is_some());
         answer.action = answer.act();
         answer.recommendation = answer.recommended(&best);
         Ok(answer)
@@ -472,28 +472,36 @@ impl CloudPlanAnswer {
         found.into_iter().map(|of| of.policy).collect()
     }
 
-    /// How sure the advice is, and why.
-    fn sure(&self, best: &CloudCandidate) -> (Confidence, String) {
+    /// How sure the advice is, and why. Whether the price of on-demand is `guessed` in the zones that are used.
+    fn sure(&self, best: &CloudCandidate, guessed: bool) -> (Confidence, String) {
         let windows = format::counted(best.report_windows as u64, "later window", "later windows");
         if best.report_windows < 3 {
             return (Confidence::Low, format!("it is reported on {windows}"));
         }
         let follows = self.followed != CloudPolicy::OnDemand;
-        let turns = self
-            .sensitivity
-            .iter()
-            .filter(|case| case.is_spot_at_price(self.chosen).is_some_and(|spot| spot != follows))
-            .map(|case| format::float(case.times, 2))
-            .next();
-        if let Some(times) = turns.filter(|_| !self.cautions.is_empty()) {
-            return (
-                Confidence::Low,
-                format!("the price of on-demand is assumed, and at {times} times that the advice would be another"),
-            );
+        if let Some(turn) = &self.price_turn {
+            return turn.sure(follows);
         }
-        if !self.cautions.is_empty() {
-            let why = "the price of on-demand is assumed, but at half and twice that the advice is the same";
-            return (Confidence::Medium, why.to_owned());
+        if guessed {
+            let says = |case: &CloudSensitivity| Some((case.times, case.is_spot_at_price(self.chosen)?));
+            let cases: Vec<(f64, bool)> = self.sensitivity.iter().filter_map(says).collect();
+            if let Some((times, _)) = cases.iter().find(|(_, spot)| *spot != follows) {
+                let times = format::float(*times, 2);
+                let worth = if follows { "is not" } else { "is" };
+                let why = format!(
+                    "the price of on-demand is assumed, and at {times} times that spot {worth} worth it on average"
+                );
+                return (Confidence::Low, why);
+            }
+            let tried: Vec<String> =
+                cases.iter().map(|(times, _)| format!("at {} times that", format::float(*times, 2))).collect();
+            let tried = if tried.is_empty() {
+                "no other was tried".to_owned()
+            } else {
+                format!("{} the advice is the same on average", tried.join(" and "))
+            };
+            let confidence = if cases.is_empty() { Confidence::Low } else { Confidence::Medium };
+            return (confidence, format!("the price of on-demand is assumed; {tried}"));
         }
         let cost = best.report_cost_ratio;
         if !follows && best.policy != CloudPolicy::OnDemand && cost.low < 1.0 - WORTH {

@@ -68,11 +68,11 @@ pub(super) fn prices_in_words(zones: &[&SpotSeries], request: &CloudRequest) -> 
 }
 
 /// That prices of spot stand without one of on-demand, so that the ratio is assumed zone by zone; nothing where none is guessed so, or somebody said the ratio.
-pub(super) fn guessed_in_words(zones: &[SpotSeries], request: &CloudRequest) -> Option<String> {
+pub(super) fn guessed_in_words(zones: &[&SpotSeries], request: &CloudRequest) -> Option<String> {
     if request.is_ratio_given {
         return None;
     }
-    let price = |zone: &SpotSeries| {
+    let price = |zone: &&SpotSeries| {
         let price = zone.price.as_ref().filter(|price| price.on_demand.is_none())?;
         price.on_demand_or(request.price_ratio)
     };
@@ -123,20 +123,20 @@ mod tests {
         let said = |zones: &[&SpotSeries], given: bool| prices_in_words(zones, &request(given));
         let known = SpotSeries { price: Some(price(Some(3.0))), ..zone.clone() };
         assert_eq!(said(&[&known], false), "spot at 0.90 to 1.10 dollars an hour and on-demand at 3.00 dollars");
-        assert_eq!(guessed_in_words(&[known.clone(), zone.clone()], &request(false)), None);
+        assert_eq!(guessed_in_words(&[&known, &zone], &request(false)), None);
         let half = SpotSeries { price: Some(price(None)), ..zone.clone() };
         assert_eq!(
             said(&[&half], false),
             "spot at 0.90 to 1.10 dollars an hour and on-demand at 2.70 dollars, taken as 3.00 times the first price of spot, which is an assumption as no price on demand is given"
         );
-        let guessed = |zones: &[SpotSeries], given: bool| guessed_in_words(zones, &request(given)).unwrap_or_default();
-        let caution = guessed(&[half.clone(), known.clone()], false);
+        let guessed = |zones: &[&SpotSeries], given: bool| guessed_in_words(zones, &request(given)).unwrap_or_default();
+        let caution = guessed(&[&half, &known], false);
         assert!(
             caution.contains("3.00 times the first price of spot (2.70 dollars an hour). `--on-demand-price`"),
             "{caution}"
         );
-        assert!(guessed(&[half.clone(), half.clone()], false).contains("zone by zone"));
-        assert_eq!(guessed(std::slice::from_ref(&half), true), "");
+        assert!(guessed(&[&half, &half], false).contains("zone by zone"));
+        assert_eq!(guessed(&[&half], true), "");
         assert!(said(&[&half], true).ends_with("3.00 times the first price of spot, as --price-ratio says"));
         assert!(said(&[&known, &zone], false).ends_with(
             "in 1 zone without prices, on-demand at 3.00 times the spot price, which is an assumption as no price on demand is given"

@@ -30,6 +30,7 @@ use super::policy::{CloudPolicy, Lessons};
 use super::request::CloudRequest;
 use super::zones::attempt_zones_of;
 use crate::error::Result;
+use crate::plan::Confidence;
 use crate::plan::interval::{average, mean};
 use crate::plan::window::Window;
 use crate::plan::{WORTH, worth};
@@ -68,6 +69,25 @@ impl CloudPriceTurn {
             ratio(self.assumed),
             ratio(self.tried_to)
         )
+    }
+
+    /// How sure the advice is, and why, if spot is advised at the ratio that is assumed or not: it is low if it turns between half of that and twice.
+    pub(super) fn sure(&self, spot: bool) -> (Confidence, String) {
+        let (assumed, ratio) = (self.assumed, |of: f64| format::float(of, 2));
+        let (is_near, said) = match (spot, self.spot_from) {
+            (true, from) => {
+                let from = from.unwrap_or(assumed);
+                (from > assumed / 2.0, format!("below {} times what spot costs on-demand is advised", ratio(from)))
+            }
+            (false, Some(from)) => {
+                (from < assumed * 2.0, format!("from {} times what spot costs on spot is advised", ratio(from)))
+            }
+            (false, None) => {
+                (false, format!("on-demand is advised up to {} times what spot costs", ratio(self.tried_to)))
+            }
+        };
+        let confidence = if is_near { Confidence::Low } else { Confidence::Medium };
+        (confidence, format!("the price of on-demand is assumed; {said}"))
     }
 }
 
@@ -382,4 +402,21 @@ pub(super) fn section(cases: &[CloudSensitivity], policy: CloudPolicy) -> Sectio
             .to_owned(),
     );
     Section::new("cloud-sensitivity", "What if it is not as said?").with_table(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three times is assumed: the advice is unsure if it turns between one and a half times and six.
+    #[test]
+    fn an_advice_that_turns_near_the_assumed_ratio_is_unsure() {
+        let sure =
+            |spot_from: Option<f64>, spot: bool| CloudPriceTurn { assumed: 3.0, spot_from, tried_to: 24.0 }.sure(spot);
+        let low = |from: f64, spot: bool| sure(Some(from), spot).0 == Confidence::Low;
+        assert_eq!([1.4, 1.6, 2.9].map(|from| low(from, true)), [false, true, true]);
+        assert_eq!([3.1, 5.9, 6.1].map(|from| low(from, false)), [true, true, false]);
+        assert_eq!(sure(None, false).0, Confidence::Medium);
+        assert!(sure(Some(1.6), true).1.ends_with("below 1.60 times what spot costs on-demand is advised"));
+    }
 }

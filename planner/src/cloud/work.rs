@@ -6,7 +6,7 @@
 //! **Programmes** weigh what they pay by the chance that the job still runs: with S(d) the chance that the work is more than d, a step that works from d to d′ costs ∫ S over it, and to begin an instance at d
 //! costs S(d) times a changeover. As all choices of a moment have the same chance of being asked, nothing is divided by it.
 //!
-//! **Elastic jobs** have too many states for that: each lane has work of its own, and all of them the same chance to go on. Their programme [plans](WorkDistribution::left_at) for what covers what is left with a high chance,
+//! **Elastic jobs** have too many states for that: each lane has work of its own, and all of them the same chance to go on. Their programme plans (`left_at`) for what covers what is left with a high chance,
 //! by what is done so far, and so for more and more of the top as it is not done.
 //!
 //! **Trials** average over [`amounts`](WorkDistribution::amounts): the chances in parts of at most 1/`PARTS`, each with the amount in its middle, in whole minutes.

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! **Front**: the mix is solved with a weight on carbon, a price of a kg, which leaves what bills say as it is. First without one and with one that drowns prices. Then, between two mixes next to each other, with the weight at which
-//! both would cost the same: what that finds below their line is put between them (Aneja and Nair, Management Science 1979), up to [`MOST_POINTS`] mixes. So no weight has to be guessed, and each mix is the best of some weight on the hours it was
+//! both would cost the same: what that finds below their line is put between them (Aneja and Nair, Management Science 1979), up to seven mixes. So no weight has to be guessed, and each mix is the best of some weight on the hours it was
 //! chosen on. Mixes that lie within the hull are the best of no weight and not found. On [later hours](super::heldout) they may be worse than others in both: that is told.
 //!
 //! O(points × searches). Worked example: instances of 1 kW cost 2 in a zone of 400 g a kWh, and 2.5 in one of 100 g. Without a weight the first are taken: 2 and 0.4 kg an hour; with a high one the second: 2.5 and 0.1 kg. Both cost the same
@@ -85,8 +85,8 @@ fn some(names: &[&str]) -> String {
 
 impl FleetCarbonRequest {
     fn power(&self, offer: &InstanceOffer) -> Option<f64> {
-        let is_named = |name: &String| *name == offer.name || Some(name) == offer.instance_type.as_ref();
-        self.power_kw.iter().find(|(name, _)| is_named(name)).map(|(_, kw)| *kw).or(offer.power_kw)
+        let of = |named: &String| self.power_kw.iter().find(|(name, _)| name == named).map(|(_, kw)| *kw);
+        of(&offer.name).or_else(|| of(offer.instance_type.as_ref()?)).or(offer.power_kw)
     }
 
     fn grid(&self, offer: &InstanceOffer) -> Option<&FleetGrid> {
@@ -271,6 +271,15 @@ fn front(pools: &[(FleetSupply, &PoolDemand)]) -> Vec<Mixed> {
             found.insert(at + 1, middle);
             open.iter_mut().filter(|open| **open > at).for_each(|open| *open += 1);
             open.extend([at, at + 1]);
+        }
+    }
+    // Of equal prices the dirtier may come first.
+    let mut at = 0;
+    while let (Some(a), Some(b)) = (found.get(at), found.get(at + 1)) {
+        if b.spent.cost() <= a.spent.cost() + hair(a.spent.cost()) {
+            found.remove(at);
+        } else {
+            at += 1;
         }
     }
     found

@@ -55,6 +55,12 @@ fn the_worked_example() {
     let found = front(&[(supply.clone(), &needs)]);
     let told: Vec<(f64, f64)> = found.iter().map(|of| (of.spent.cost(), of.spent.carbon_kg)).collect();
     assert_eq!(told, [(2.0, 0.4), (2.5, 0.1)]);
+    // Of two at one price the cleaner alone is told, whichever stands first.
+    for kg in [[0.4, 0.1], [0.1, 0.4]] {
+        let even = FleetSupply { commitments: Vec::new(), ..self::supply([2.0, 2.0], kg, [9.0, 9.0]) };
+        let found = front(&[(even, &needs)]);
+        assert_eq!(found.iter().map(|of| of.spent.carbon_kg).collect::<Vec<_>>(), [0.1]);
+    }
     // Where the cheapest is the cleanest there is one mix.
     let needs = demand(&[2, 3]);
     let clean = FleetSupply { on_demand: supply.on_demand[..1].to_vec(), ..supply };

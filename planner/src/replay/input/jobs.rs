@@ -327,6 +327,7 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
             site.file()
         )
     }));
+    notes.retain(|note| !cautions.contains(note));
     let nodes = site.map(|site| format!("the nodes of {}", site.file()));
     let quotas = options.quotas.as_ref().map(|_| "the quotas of a file".to_owned());
     let given: Vec<String> = [nodes, quotas].into_iter().flatten().collect();

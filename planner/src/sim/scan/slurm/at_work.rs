@@ -3,7 +3,7 @@
 //! Slurm's backfill takes them away one by one and tries at the end of each step. Steps are counted from the first job that holds an allowed node, rounded up to 30 s, and double. A step goes on past jobs
 //! that hold none, and ends after one that does if the next, whichever, ends beyond the step. The last that was taken away gives the second.
 //!
-//! Nothing is tried before enough nodes have their GPUs ([`Ready`]), and where a step ends is found by bisection, so that few jobs are looked at. What is left after the first 32, 64 … of them is kept, as it
+//! Nothing is tried before enough nodes have their GPUs ([`Ready`]), and where a step ends is found by bisection, so that mostly few jobs are looked at. What is left after the first 32, 64 … of them is kept, as it
 //! is asked for again and again. O(steps × log jobs + nodes), and O(jobs) once.
 //!
 //! Worked number: limits end at 65 s, 80 s, 100 s and 400 s. The first step reaches to 90 + 30 s and takes three of them away, whence 100 s; the next doubles until it reaches 400 s.
@@ -145,7 +145,7 @@ impl AtWork {
         &self.ready[at]
     }
 
-    /// Where in [`AtWork::ready`] that stands. O(running jobs + nodes) once for a number of GPUs.
+    /// Where in [`AtWork::ready`] that stands. O(running jobs + nodes² / 64) once for a number of GPUs.
     fn ready_of(&mut self, gpus: u32) -> usize {
         self.ready.iter().position(|ready| ready.gpus() == gpus).unwrap_or_else(|| {
             let parts_of = |holder| self.parts_of(holder).iter().map(|part| (holder.end_s, *part));
@@ -176,5 +176,30 @@ impl AtWork {
         give(left, &holders[*gone..count]);
         *gone = count;
         left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A hundred jobs of one GPU on 25 nodes of four, of which the first ends first: whatever is asked for before, and across states that are kept, it is as if each was taken away in turn.
+    #[test]
+    fn what_is_left_is_as_if_jobs_were_taken_away_in_turn() {
+        let full = Left::with_free(&[0; 25], 4);
+        let mut at_work = AtWork::new(full.clone(), 100);
+        for job in (0..100u32).rev() {
+            at_work.push(i64::from(job) * 10, job, [Part::bare(job * 7 % 25, 1)]);
+        }
+        at_work.sort();
+        for count in [0, 33, 40, 10, 96, 95, 64, 100, 31, 32, 99] {
+            let mut left = full.clone();
+            (0..count).for_each(|job| left.give(Part::bare(job * 7 % 25, 1)));
+            assert_eq!(at_work.left_after(count as usize), &left, "{count}");
+        }
+        let others = at_work.without(&[5, 30]);
+        let mut left = full;
+        [5u32, 30].iter().for_each(|job| left.give(Part::bare(job * 7 % 25, 1)));
+        assert_eq!((others.now(), others.holders.len()), (&left, 98));
     }
 }

@@ -103,7 +103,7 @@ impl Part {
 }
 
 /// GPUs, processors and memory that are left of each node, and how many pieces of jobs it has.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Left {
     free: Vec<u8>,
     /// Words in a set of nodes.

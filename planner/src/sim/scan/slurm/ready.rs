@@ -1,6 +1,6 @@
 //! From which second on which nodes of a pool have a number of GPUs, if running jobs end with their limits.
 //!
-//! Sets of nodes that only grow. O(1) for a question, if times rise from one to the next.
+//! Sets of nodes that only grow, one for each node that is ready later: O(nodes² / 64) to list them. O(1) for a question, if times rise from one to the next.
 //!
 //! Worked number: node 2 has 4 GPUs free now, node 0 from 65 s and node 1 from 80 s on. Of nodes 0 and 1 one has 4 from 65 s, and both from 80 s on; by 70 s both have not.
 
