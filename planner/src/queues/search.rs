@@ -292,7 +292,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
     let (workload, cluster, today) = (&loaded.workload, &loaded.cluster, &request.today);
     if cluster.vcs.len() < 2 {
         return Err(Error::NoJobs(
-            "the jobs are of one VC, so there is nothing to share; a plan of queues needs at least two VCs".to_owned(),
+            "there are nodes of one VC alone, so there is nothing to share; a plan of queues needs at least two VCs, in the cluster file too if one is given".to_owned(),
         ));
     }
     let shares = Shares::of(cluster)?;

@@ -26,6 +26,7 @@
 mod at_work;
 mod kept;
 mod left;
+mod mask;
 mod ready;
 mod tree;
 
@@ -39,8 +40,9 @@ use crate::sim::schedule::Piece;
 use crate::sim::workload::Shape;
 
 use at_work::AtWork;
-use kept::{Kept, Mask};
+use kept::Kept;
 use left::{Gang, Left, Part, Room};
+use mask::Mask;
 
 /// `bf_resolution`, seconds.
 const RESOLUTION_S: i64 = 60;
@@ -293,10 +295,10 @@ impl Run<'_> {
         until_s: Option<i64>,
     ) -> Option<(i64, Vec<u32>)> {
         let nodes = &self.nodes;
-        if walk.at_work.is_none() || !stops.is_empty() {
-            if let Some(found) = nodes.choose(nodes, gang, allowed) {
-                return Some((walk.now_s, found));
-            }
+        if (walk.at_work.is_none() || !stops.is_empty())
+            && let Some(found) = nodes.choose(nodes, gang, allowed)
+        {
+            return Some((walk.now_s, found));
         }
         let at_work = walk.at_work.get_or_insert_with(|| self.at_work());
         let (end_s, found) = if stops.is_empty() {

@@ -10,8 +10,8 @@
 
 use std::ops::Range;
 
-use super::kept::Mask;
 use super::left::{Gang, Left, Part, Room};
+use super::mask::Mask;
 use super::ready::Ready;
 use crate::sim::nodes::Nodes;
 
@@ -91,10 +91,10 @@ impl AtWork {
         until_s: Option<i64>,
     ) -> Option<(Option<i64>, Vec<u32>)> {
         let ready = self.ready_of(gang.each);
-        if allowed.shares(self.ready[ready].now(), gang.nodes) {
-            if let Some(found) = self.now().choose(nodes, gang, allowed) {
-                return Some((None, found));
-            }
+        if allowed.shares(self.ready[ready].now(), gang.nodes)
+            && let Some(found) = self.now().choose(nodes, gang, allowed)
+        {
+            return Some((None, found));
         }
         let count = self.holders.len();
         let first_s = self.holders[self.next_of(0, allowed)?].end_s;
@@ -115,10 +115,10 @@ impl AtWork {
                 return None;
             }
             // Nothing is chosen before enough nodes have their GPUs.
-            if allowed.shares(self.ready[ready].by(Some(last_s), &mut passed), gang.nodes) {
-                if let Some(found) = self.left_after(then).choose(nodes, gang, allowed) {
-                    return Some((Some(last_s), found));
-                }
+            if allowed.shares(self.ready[ready].by(Some(last_s), &mut passed), gang.nodes)
+                && let Some(found) = self.left_after(then).choose(nodes, gang, allowed)
+            {
+                return Some((Some(last_s), found));
             }
             next = then;
             step_s *= 2;

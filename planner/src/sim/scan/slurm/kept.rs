@@ -4,51 +4,8 @@
 //!
 //! Worked number: node 0 is kept from 60 s to 180 s and node 1 from 120 s to 240 s. Before 60 s none is kept; 0 from 60 s, both from 120 s, 1 from 180 s, none from 240 s. After 60 s the first release is at 180 s.
 
+use super::mask::Mask;
 use super::ready::Ready;
-
-/// A set of the nodes of a pool.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Mask(Vec<u64>);
-
-impl Mask {
-    /// The nodes below `count` for which it holds.
-    pub(super) fn of(count: u32, holds: impl Fn(u32) -> bool) -> Self {
-        Self::of_nodes(count, (0..count).filter(|node| holds(*node)))
-    }
-
-    /// These nodes of `count`.
-    pub(super) fn of_nodes(count: u32, nodes: impl IntoIterator<Item = u32>) -> Self {
-        let mut mask = Self::default();
-        mask.become_nodes(count, nodes);
-        mask
-    }
-
-    /// These nodes of `count`, and no others, without new memory.
-    pub(super) fn become_nodes(&mut self, count: u32, nodes: impl IntoIterator<Item = u32>) {
-        self.0.clear();
-        self.0.resize(count.div_ceil(64) as usize, 0);
-        nodes.into_iter().for_each(|node| self.0[node as usize / 64] |= 1 << (node % 64));
-    }
-
-    pub(super) fn contains(&self, node: u32) -> bool {
-        self.0[node as usize / 64] >> (node % 64) & 1 == 1
-    }
-
-    /// Whether at least `least` of the nodes are among others, 64 of these to a word.
-    pub(super) fn shares(&self, others: &[u64], least: usize) -> bool {
-        self.0.iter().zip(others).map(|(mine, other)| (mine & other).count_ones() as usize).sum::<usize>() >= least
-    }
-
-    /// The nodes, 64 to a word.
-    pub(super) fn words(&self) -> &[u64] {
-        &self.0
-    }
-}
-
-/// How many nodes are in some words.
-fn count(words: &[u64]) -> usize {
-    words.iter().map(|word| word.count_ones() as usize).sum()
-}
 
 /// How a step follows the one before.
 #[derive(Debug, Clone, Copy, Default)]
@@ -127,18 +84,16 @@ impl Kept {
 
     /// Of `nodes` those that are not kept from a step on until `until_s`, this included; into `spared`, as this is asked again and again. Whether they are at least `least`.
     fn spares(&self, nodes: &Mask, first: usize, until_s: i64, least: usize, spared: &mut Mask) -> bool {
-        spared.0.clone_from(&nodes.0);
+        spared.become_as(nodes);
         for at in first..=self.step_of(until_s).max(first) {
-            for (mine, theirs) in spared.0.iter_mut().zip(self.step(at)) {
-                *mine &= !theirs;
-            }
+            spared.remove(self.step(at));
         }
-        count(&spared.0) >= least
+        spared.count() >= least
     }
 
     /// Whether at least `least` of `nodes` that are among others, too, are not kept from a step on until `until_s`, this included.
     fn spares_among(&self, nodes: &Mask, others: &[u64], first: usize, until_s: i64, least: usize) -> bool {
-        let of_word = |word: usize| nodes.0[word] & others[word];
+        let of_word = |word: usize| nodes.words()[word] & others[word];
         // Mostly too many are kept already.
         let not_kept = |word: usize| of_word(word) & !self.step(first)[word];
         if (0..self.words).map(|word| not_kept(word).count_ones() as usize).sum::<usize>() < least {
@@ -181,7 +136,7 @@ impl Kept {
 
     /// Whether one of `nodes` is kept at a second from `begin_s` until before `end_s`.
     pub(super) fn meets(&self, nodes: &Mask, begin_s: i64, end_s: i64) -> bool {
-        let meets = |at: usize| self.step(at).iter().zip(&nodes.0).any(|(kept, asked)| kept & asked != 0);
+        let meets = |at: usize| self.step(at).iter().zip(nodes.words()).any(|(kept, asked)| kept & asked != 0);
         begin_s < end_s && (self.step_of(begin_s)..=self.step_of(end_s - 1)).any(meets)
     }
 
@@ -193,7 +148,7 @@ impl Kept {
         let first = self.split(begin_s.max(self.now_s));
         let after = if end_s < self.end_s { self.split(end_s) } else { self.steps.len() };
         for at in first..after {
-            for (kept, more) in self.nodes[at * self.words..].iter_mut().zip(&nodes.0) {
+            for (kept, more) in self.nodes[at * self.words..].iter_mut().zip(nodes.words()) {
                 *kept |= more;
             }
         }
@@ -253,7 +208,7 @@ mod tests {
         assert_eq!(spares(&kept, 0, 60), of(&[1, 69]));
         assert_eq!(spares(&kept, 180, 239), of(&[0, 69]));
         assert_eq!(spares(&kept, 100, 120), of(&[69]));
-        assert_eq!(count(spares(&kept, 240, 300).words()), 3);
+        assert_eq!(spares(&kept, 240, 300).count(), 3);
         assert_eq!(
             [0, 60, 179, 180, 239, 240].map(|from| next_release(&kept, from)),
             [Some(180), Some(180), Some(180), Some(240), Some(240), None]

@@ -4,7 +4,7 @@
 //!
 //! Worked number: nodes 0, 1, 3, 4 and 5 fit, with 0, 2, 1, 1 and 1 jobs. They are two runs of neighbours. A job of one node goes to the shorter, and there to the busier node, 1; one of three to the longer.
 
-use super::kept::Mask;
+use super::mask::Mask;
 use super::tree;
 use crate::sim::host::{HostNeed, HostRoom};
 use crate::sim::nodes::{Nodes, ones_of};
