@@ -576,7 +576,7 @@ fn a_guessed_price_of_on_demand_is_told_up_front() {
     assert!(answer["cautions"].as_array().unwrap().len() == 1 && answer["price_turn"].is_null(), "{answer}");
     let place = |of: &str| text.find(of).unwrap_or_else(|| panic!("{of}: {text}"));
     assert!(place("This rests on an assumption") < place("windows after those it was chosen on"), "{text}");
-    assert!(text.contains("Confidence: medium: the price of on-demand is assumed, but at half and twice"), "{text}");
+    assert!(text.contains("Confidence: medium: the price of on-demand is assumed; at 0.50 times that"), "{text}");
     assert_eq!(answer["recommendation"]["confidence"], answer["confidence"]);
     let (answer, text) = ask(&["--on-demand-price", "3"]);
     assert_eq!(answer["cautions"].as_array().map(Vec::len), Some(0));
