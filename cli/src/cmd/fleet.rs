@@ -1,5 +1,6 @@
 //! `tracecast plan fleet`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -146,34 +147,38 @@ fn kilowatts(text: &str) -> Result<(String, f64), &'static str> {
     Ok((name, kw))
 }
 
+/// Refuses a name that an option says two things of.
+fn named_once<T>(option: &str, said: &[(String, T)]) -> Result<(), Usage> {
+    let mut names = BTreeSet::new();
+    match said.iter().find(|(name, _)| !names.insert(name)) {
+        Some((name, _)) => Err(Usage(format!("{option} {name}: it is named twice"))),
+        None => Ok(()),
+    }
+}
+
 /// What is said of the carbon of the offers; nothing where it is not asked for.
 fn carbon(asked: &PlanFleet) -> Result<Option<FleetCarbonRequest>> {
     if asked.carbon.is_empty() {
         return Ok(None);
     }
-    for (at, (name, kw)) in asked.power.iter().enumerate() {
-        if asked.power.iter().take(at).any(|(other, _)| other == name) {
-            return Err(Usage(format!("--power {name}={kw}: {name} is named twice")).into());
-        }
-    }
+    named_once("--power", &asked.power)?;
+    named_once("--grid", &asked.grid)?;
     let mut grids = Vec::with_capacity(asked.grid.len());
-    for (at, (place, grid)) in asked.grid.iter().enumerate() {
-        if asked.grid.iter().take(at).any(|(other, _)| other == place) {
-            return Err(Usage(format!("--grid {place}={grid}: {place} is named twice")).into());
-        }
-        // The file that has the zone.
-        let read = |path: &PathBuf| Hourly::carbon_file(path, Some(grid), Method::Direct);
-        let found = asked.carbon.iter().find_map(|path| FleetGrid::of(place, grid, &read(path).ok()?));
-        grids.push(match found {
-            Some(found) => found,
-            None => {
-                let said: Vec<String> =
-                    asked.carbon.iter().filter_map(|path| Some(read(path).err()?.to_string())).collect();
-                let what =
-                    format!("--grid {place}={grid}: no file of --carbon has hours of {grid}. {}", said.join(". "));
-                return Err(Usage(what).into());
+    for (place, grid) in &asked.grid {
+        // The first file that has the zone; what is wrong with those before it is told where none has.
+        let (mut found, mut said) = (None, Vec::new());
+        for path in &asked.carbon {
+            match Hourly::carbon_file(path, Some(grid), Method::Direct) {
+                Ok(hourly) => found = FleetGrid::of(place, grid, &hourly),
+                Err(error) => said.push(error.to_string()),
             }
-        });
+            if found.is_some() {
+                break;
+            }
+        }
+        grids.push(found.ok_or_else(|| {
+            Usage(format!("--grid {place}={grid}: no file of --carbon has hours of {grid}. {}", said.join(". ")))
+        })?);
     }
     Ok(Some(FleetCarbonRequest { grids, power_kw: asked.power.clone() }))
 }

@@ -51,6 +51,23 @@ pub struct CapacityRequest {
     pub kinds: Option<NodeKinds>,
 }
 
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+impl CapacityAnswer {
+    /// That of jobs of which 95 % are to wait ten minutes at most, where whoever fits starts.
+    pub(super) fn of_ten_minutes(loaded: &Loaded) -> Self {
+        let request = CapacityRequest {
+            target: WaitTarget { all_s: 600.0, by_class: BTreeMap::new() },
+            eval_from_ms: None,
+            policy: Policy { scan: crate::sim::Scan::Skip, ..Policy::default() },
+            growth: None,
+            faults: None,
+            kinds: None,
+        };
+        Self::of(&Trace::default(), loaded, String::new(), &request, &|| ()).unwrap()
+    }
+}
+
 /// A log of faults, and what is asked of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AskedOfFaults {

@@ -99,11 +99,10 @@ fn merit(waits_ms: &[i64]) -> Option<Merit> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
-    use tracecast_analytics::Trace;
     use tracecast_analytics::time::{DAY_MS, HOUR_MS, MINUTE_MS};
 
     use super::*;
-    use crate::capacity::{CapacityAnswer, CapacityRequest};
+    use crate::capacity::CapacityAnswer;
     use crate::sim::{Cluster, Scan, Shape, Workload};
 
     /// A job of each of two VCs with a node of 8 GPUs every 10 min over four days: `a` asks for 6 GPUs and `runs_min`, `b` for 6 GPUs and 5 min.
@@ -158,15 +157,7 @@ mod tests {
         let vcs = [("a", 1, 8), ("c", 1, 8), ("b", 1, 8)];
         let cluster = Cluster::of_vcs(if with_b { &vcs } else { &vcs[..2] });
         let loaded = Loaded { recorded_start_ms: vec![None; workload.len()], cluster, workload, ..Loaded::default() };
-        let request = CapacityRequest {
-            target: WaitTarget { all_s: 600.0, by_class: BTreeMap::new() },
-            eval_from_ms: None,
-            policy: Policy { scan: Scan::Skip, ..Policy::default() },
-            growth: None,
-            faults: None,
-            kinds: None,
-        };
-        CapacityAnswer::of(&Trace::default(), &loaded, String::new(), &request, &|| ()).unwrap()
+        CapacityAnswer::of_ten_minutes(&loaded)
     }
 
     /// Found by a newcomer: the answer sent its reader to a pool that `plan queues` refuses.

@@ -25,7 +25,7 @@ use super::job::{DeadlineJob, FromNow, Holding, JobRun};
 use super::lanes_plan::{ElasticNow, from_now};
 use super::market::Market;
 use super::policy::{CloudPolicy, Lessons};
-use super::price_words::{guessed_in_words, prices_in_words};
+use super::price_words::{guessed_in_words, is_guessed, prices_in_words};
 use super::purchase::{CloudOnDemand, CloudPurchases};
 use super::request::{CloudRequest, check_need, longest, too_short};
 use super::sensitivity::{CloudPriceTurn, CloudSensitivity, Tried};
@@ -353,7 +353,7 @@ impl CloudPlanAnswer {
         answer.cautions.extend(answer.price_turn.as_ref().map(CloudPriceTurn::in_words));
         answer.cautions.extend(guessed_in_words(&series.iter().collect::<Vec<_>>(), request));
         answer.cheaper_later = answer.cheaper(&best);
-        (answer.confidence, answer.confidence_why) = answer.sure(&best, guessed_in_words(&used, request).is_some());
+        (answer.confidence, answer.confidence_why) = answer.sure(&best, is_guessed(&used, request));
         answer.action = answer.act();
         answer.recommendation = answer.recommended(&best);
         Ok(answer)
@@ -483,25 +483,7 @@ impl CloudPlanAnswer {
             return turn.sure(follows);
         }
         if guessed {
-            let says = |case: &CloudSensitivity| Some((case.times, case.is_spot_at_price(self.chosen)?));
-            let cases: Vec<(f64, bool)> = self.sensitivity.iter().filter_map(says).collect();
-            if let Some((times, _)) = cases.iter().find(|(_, spot)| *spot != follows) {
-                let times = format::float(*times, 2);
-                let worth = if follows { "is not" } else { "is" };
-                let why = format!(
-                    "the price of on-demand is assumed, and at {times} times that spot {worth} worth it on average"
-                );
-                return (Confidence::Low, why);
-            }
-            let tried: Vec<String> =
-                cases.iter().map(|(times, _)| format!("at {} times that", format::float(*times, 2))).collect();
-            let tried = if tried.is_empty() {
-                "no other was tried".to_owned()
-            } else {
-                format!("{} the advice is the same on average", tried.join(" and "))
-            };
-            let confidence = if cases.is_empty() { Confidence::Low } else { Confidence::Medium };
-            return (confidence, format!("the price of on-demand is assumed; {tried}"));
+            return self.sure_of_guessed(follows);
         }
         let cost = best.report_cost_ratio;
         if !follows && best.policy != CloudPolicy::OnDemand && cost.low < 1.0 - WORTH {
@@ -509,6 +491,26 @@ impl CloudPlanAnswer {
             return (Confidence::Low, why);
         }
         (Confidence::Medium, format!("it is reported on {windows}, which overlap"))
+    }
+
+    /// The same where the price of on-demand is assumed from that of spot, and the plan `follows` spot or not: by what comes at other prices.
+    fn sure_of_guessed(&self, follows: bool) -> (Confidence, String) {
+        let says = |case: &CloudSensitivity| {
+            Some((format!("at {} times that", format::float(case.times, 2)), case.is_spot_at_price(self.chosen)?))
+        };
+        let cases: Vec<(String, bool)> = self.sensitivity.iter().filter_map(says).collect();
+        if let Some((at, _)) = cases.iter().find(|(_, spot)| *spot != follows) {
+            let worth = if follows { "is not" } else { "is" };
+            let why = format!("the price of on-demand is assumed, and {at} spot {worth} worth it on average");
+            return (Confidence::Low, why);
+        }
+        if cases.is_empty() {
+            return (Confidence::Low, "the price of on-demand is assumed; no other was tried".to_owned());
+        }
+        let tried: Vec<&str> = cases.iter().map(|(at, _)| at.as_str()).collect();
+        let why =
+            format!("the price of on-demand is assumed; {} the advice is the same on average", tried.join(" and "));
+        (Confidence::Medium, why)
     }
 
     fn recommended(&self, best: &CloudCandidate) -> Option<Recommendation> {

@@ -44,12 +44,7 @@ pub(super) fn prices_in_words(zones: &[&SpotSeries], request: &CloudRequest) -> 
         None => "spot at no price, so that it is not used,".to_owned(),
     };
     let told = span(priced.iter().filter_map(|price| price.on_demand));
-    let guessed: Vec<f64> = priced
-        .iter()
-        .filter(|price| price.on_demand.is_none())
-        .filter_map(|price| price.on_demand_or(request.price_ratio))
-        .collect();
-    let guessed = span(guessed.into_iter());
+    let guessed = span(guessed(zones, request).into_iter());
     let first = format!("taken as {times} times the first price of spot, {by_ratio}");
     let on_demand = match (told, guessed) {
         (Some(told), None) => format!("{told} dollars"),
@@ -67,16 +62,24 @@ pub(super) fn prices_in_words(zones: &[&SpotSeries], request: &CloudRequest) -> 
     format!("{spot} and on-demand at {on_demand}{others}")
 }
 
+/// What on-demand is taken to cost in zones whose prices are of spot alone, dollars an hour.
+fn guessed(zones: &[&SpotSeries], request: &CloudRequest) -> Vec<f64> {
+    let priced = zones.iter().filter_map(|zone| zone.price.as_ref());
+    let of_spot_alone = priced.filter(|price| price.on_demand.is_none());
+    of_spot_alone.filter_map(|price| price.on_demand_or(request.price_ratio)).collect()
+}
+
+/// Whether the price of on-demand is assumed in one of some zones whose prices are of spot alone, and nobody said the ratio.
+pub(super) fn is_guessed(zones: &[&SpotSeries], request: &CloudRequest) -> bool {
+    !request.is_ratio_given && !guessed(zones, request).is_empty()
+}
+
 /// That prices of spot stand without one of on-demand, so that the ratio is assumed zone by zone; nothing where none is guessed so, or somebody said the ratio.
 pub(super) fn guessed_in_words(zones: &[&SpotSeries], request: &CloudRequest) -> Option<String> {
     if request.is_ratio_given {
         return None;
     }
-    let price = |zone: &&SpotSeries| {
-        let price = zone.price.as_ref().filter(|price| price.on_demand.is_none())?;
-        price.on_demand_or(request.price_ratio)
-    };
-    let guessed: Vec<f64> = zones.iter().filter_map(price).collect();
+    let guessed = guessed(zones, request);
     let span = span(guessed.iter().copied())?;
     let each = if guessed.len() > 1 {
         ", zone by zone, so that a saving in one zone is not of the same price as one in another"

@@ -17,6 +17,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::audit::factors::Hourly;
+use tracecast_analytics::report::format;
 use tracecast_analytics::time::HOUR_MS;
 
 use super::commit::{levels, solve};
@@ -30,6 +31,8 @@ use crate::plan::money::MONTH_H;
 
 /// Most mixes of a front.
 const MOST_POINTS: usize = 7;
+/// Share of a price that a weight is at most that only decides between equal ones.
+const TIES: f64 = 1e-9;
 /// How many times the price of the dearest kg a weight is that drowns prices.
 const DROWNS: f64 = 1e4;
 /// Names that a message tells.
@@ -78,9 +81,7 @@ fn wrong(found: String, remedy: &str) -> Error {
 }
 
 fn some(names: &[&str]) -> String {
-    let told = names.iter().take(MOST_NAMED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    let more = names.len().saturating_sub(MOST_NAMED);
-    if more > 0 { format!("{told} and {more} more") } else { told }
+    format::names(&names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>(), MOST_NAMED)
 }
 
 impl FleetCarbonRequest {
@@ -209,13 +210,16 @@ impl FleetSupply {
         found
     }
 
-    /// A price of a kg of carbon beside which prices count for next to nothing.
-    fn drowning(&self) -> f64 {
-        let rentals = || self.on_demand.iter().chain(&self.spot);
-        let dearest = rentals().map(|of| of.per_gpu_h).chain(self.commitments.iter().map(|of| of.per_h / of.gpus));
-        let kg = rentals().map(|of| of.kg_per_gpu_h).chain(self.commitments.iter().map(|of| of.kg_per_h / of.gpus));
-        let least = kg.filter(|kg| *kg > 0.0).fold(f64::INFINITY, f64::min);
-        DROWNS * dearest.fold(0.0, f64::max) / least
+    /// Two prices of a kg of carbon: one that counts for next to nothing beside prices, and one beside which they do.
+    fn extremes(&self) -> [f64; 2] {
+        let rentals = self.on_demand.iter().chain(&self.spot).map(|of| (of.per_gpu_h, of.kg_per_gpu_h));
+        let committed = self.commitments.iter().map(|of| (of.per_h / of.gpus, of.kg_per_h / of.gpus));
+        let emitting = |of: &(f64, f64)| of.1 > 0.0;
+        let all: Vec<(f64, f64)> = rentals.chain(committed).collect();
+        let dearest = all.iter().map(|of| of.0).fold(0.0, f64::max);
+        let least_kg = all.iter().filter(|of| emitting(of)).map(|of| of.1).fold(f64::INFINITY, f64::min);
+        let most_kg = all.iter().map(|of| of.1).fold(0.0, f64::max);
+        if most_kg > 0.0 { [TIES * dearest / most_kg, DROWNS * dearest / least_kg] } else { [0.0; 2] }
     }
 }
 
@@ -239,8 +243,11 @@ fn front(pools: &[(FleetSupply, &PoolDemand)]) -> Vec<Mixed> {
         }
         Mixed { per_kg, counts, spent }
     };
-    let drowning = pools.iter().map(|(supply, _)| supply.drowning()).filter(|per_kg| per_kg.is_finite());
-    let (cheapest, cleanest) = (mixed(0.0), mixed(drowning.fold(0.0, f64::max)));
+    // Of equal prices the cleaner is taken.
+    let extremes: Vec<[f64; 2]> = pools.iter().map(|(supply, _)| supply.extremes()).collect();
+    let hardly = extremes.iter().map(|of| of[0]).filter(|per_kg| *per_kg > 0.0).reduce(f64::min).unwrap_or(0.0);
+    let drowning = extremes.iter().map(|of| of[1]).fold(0.0, f64::max);
+    let (cheapest, cleanest) = (mixed(hardly), mixed(drowning));
     let hair = |of: f64| 1e-9 * (1.0 + of.abs());
     if cheapest.spent.carbon_kg - cleanest.spent.carbon_kg <= hair(cheapest.spent.carbon_kg) {
         return vec![cheapest];
@@ -271,15 +278,6 @@ fn front(pools: &[(FleetSupply, &PoolDemand)]) -> Vec<Mixed> {
             found.insert(at + 1, middle);
             open.iter_mut().filter(|open| **open > at).for_each(|open| *open += 1);
             open.extend([at, at + 1]);
-        }
-    }
-    // Of equal prices the dirtier may come first.
-    let mut at = 0;
-    while let (Some(a), Some(b)) = (found.get(at), found.get(at + 1)) {
-        if b.spent.cost() <= a.spent.cost() + hair(a.spent.cost()) {
-            found.remove(at);
-        } else {
-            at += 1;
         }
     }
     found
@@ -319,7 +317,11 @@ pub(super) fn carbon(
             committed_gpus += supply.committed_gpus(counts);
         }
         points.push(FleetCarbonPoint {
-            per_tonne: (at < last || last == 0).then_some(1e3 * mixed.per_kg),
+            per_tonne: match at {
+                0 => Some(0.0),
+                at if at < last => Some(1e3 * mixed.per_kg),
+                _ => None,
+            },
             committed_gpus,
             earlier_cost_per_month: mixed.spent.cost() * earlier,
             earlier_kg_per_month: mixed.spent.carbon_kg * earlier,

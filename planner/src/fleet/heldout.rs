@@ -87,7 +87,7 @@ pub(super) fn bill_as(supply: &FleetSupply, by: &FleetSupply, needs: &[HourDeman
             };
             let [steady, spot] = rented(|of| of.per_gpu_h);
             spent.on_demand += state.weight * steady;
-            spent.spot += state.weight * (steady + spot - steady);
+            spent.spot += state.weight * spot;
             spent.carbon_kg += state.weight * rented(|of| of.kg_per_gpu_h).iter().sum::<f64>();
             spent.on_demand_gpu_h += state.weight * fill.on_demand.iter().sum::<f64>();
             spent.spot_gpu_h += state.weight * fill.spot.iter().sum::<f64>();

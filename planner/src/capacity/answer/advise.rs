@@ -328,17 +328,12 @@ impl CapacityAnswer {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use tracecast_analytics::Trace;
     use tracecast_analytics::facts::SizeClass;
     use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 
-    use super::super::CapacityRequest;
     use super::*;
-    use crate::capacity::search::WaitTarget;
     use crate::replay::input::Loaded;
-    use crate::sim::{Cluster, Policy, Scan, Shape, Workload};
+    use crate::sim::{Cluster, Shape, Workload};
 
     /// Forty days: a job of one GPU and half an hour each hour, and twice a day one of two nodes of 8 GPUs for five hours.
     fn loaded(nodes: u32) -> Loaded {
@@ -358,15 +353,7 @@ mod tests {
     }
 
     fn answer(nodes: u32) -> CapacityAnswer {
-        let request = CapacityRequest {
-            target: WaitTarget { all_s: 600.0, by_class: BTreeMap::new() },
-            eval_from_ms: None,
-            policy: Policy { scan: Scan::Skip, ..Policy::default() },
-            growth: None,
-            faults: None,
-            kinds: None,
-        };
-        CapacityAnswer::of(&Trace::default(), &loaded(nodes), String::new(), &request, &|| ()).unwrap()
+        CapacityAnswer::of_ten_minutes(&loaded(nodes))
     }
 
     /// Found by a newcomer: 48 nodes were advised, and nobody said which jobs asked for them, nor that 28 by the simple rule had done better.

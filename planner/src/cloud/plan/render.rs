@@ -121,9 +121,7 @@ impl CloudPlanAnswer {
         report.sections.extend(self.uncertain.as_ref().map(UncertainWork::section));
         report
     }
-}
 
-impl CloudPlanAnswer {
     /// Which policies cost less than the chosen one on the windows it is reported on, in a sentence; nothing where none did.
     fn cheaper_in_words(&self) -> Option<String> {
         let said: Vec<String> = self

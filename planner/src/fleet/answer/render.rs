@@ -5,6 +5,7 @@
 use tracecast_analytics::report::{
     Axis, Cell, Chart, ChartSeries, Column, Mark, Reference, Report, ReportTable, Section, format,
 };
+use tracecast_analytics::stats::quantile::quantile;
 use tracecast_analytics::time::to_the_minute;
 
 use super::super::rule::FleetRule;
@@ -284,8 +285,7 @@ impl FleetAnswer {
         }
         found.sort_by(|a, b| a.of_on_demand.total_cmp(&b.of_on_demand));
         let (best, worst) = (found.first()?, found.last()?);
-        let at = |place: usize| found.get(place).map_or(0.0, |of| of.of_on_demand);
-        let median = f64::midpoint(at((found.len() - 1) / 2), at(found.len() / 2));
+        let median = quantile(&found.iter().map(|of| of.of_on_demand).collect::<Vec<_>>(), 0.5)?;
         Some(WindowSpan { best: *best, median, worst: *worst })
     }
 

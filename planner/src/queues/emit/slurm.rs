@@ -58,15 +58,14 @@ pub(in super::super) fn backfills(answer: &QueuesAnswer) -> bool {
 
 /// By what Slurm lets jobs start past one that does not fit, and whether the plan's replay went by the same.
 pub(in super::super) fn backfilled(answer: &QueuesAnswer) -> String {
-    let replayed = match answer.setup().map(|setup| &setup.setup.policy) {
-        Some(Policy { scan: Scan::Easy | Scan::Conservative | Scan::Slurm, estimate: Estimate::Requested, .. }) => {
-            ", as in the plan's replay".to_owned()
-        }
-        Some(_) => answer
-            .setup()
-            .map_or_else(String::new, |setup| format!("; the plan's replay was another ({})", setup.order)),
-        None => String::new(),
+    let by_limits = |policy: &Policy| {
+        let plans = matches!(policy.scan, Scan::Easy | Scan::Conservative | Scan::Slurm);
+        plans && policy.estimate == Estimate::Requested
     };
+    let replayed = answer.setup().map_or_else(String::new, |setup| match by_limits(&setup.setup.policy) {
+        true => ", as in the plan's replay".to_owned(),
+        false => format!("; the plan's replay was another ({})", setup.order),
+    });
     format!("by their time limits{replayed}")
 }
 

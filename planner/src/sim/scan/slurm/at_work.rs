@@ -28,6 +28,13 @@ struct Holder {
     parts: Range<usize>,
 }
 
+impl Holder {
+    /// What it holds, of all parts.
+    fn held<'p>(&self, parts: &'p [Part]) -> &'p [Part] {
+        parts.get(self.parts.clone()).unwrap_or_default()
+    }
+}
+
 /// Running jobs by the end of their limits, and what they leave of the nodes.
 pub(super) struct AtWork {
     holders: Vec<Holder>,
@@ -64,10 +71,10 @@ impl AtWork {
         let mut left = self.now().clone();
         let (gone, stay): (Vec<&Holder>, Vec<&Holder>) =
             self.holders.iter().partition(|holder| jobs.contains(&holder.job));
-        gone.into_iter().flat_map(|holder| self.parts_of(holder)).for_each(|part| left.give(*part));
+        gone.into_iter().flat_map(|holder| holder.held(&self.parts)).for_each(|part| left.give(*part));
         let mut without = Self::new(left, stay.len());
         for holder in stay {
-            without.push(holder.end_s, holder.job, self.parts_of(holder).iter().copied());
+            without.push(holder.end_s, holder.job, holder.held(&self.parts).iter().copied());
         }
         without
     }
@@ -75,11 +82,6 @@ impl AtWork {
     /// What is left of the nodes now.
     fn now(&self) -> &Left {
         &self.states[0]
-    }
-
-    /// What a job holds.
-    fn parts_of(&self, holder: &Holder) -> &[Part] {
-        self.parts.get(holder.parts.clone()).unwrap_or_default()
     }
 
     /// The end of the last limit that must have passed for a gang to fit on the allowed nodes, none if it fits now, and where it does then; nothing if that is after `until_s`.
@@ -131,7 +133,7 @@ impl AtWork {
 
     /// Whether a job holds one of these nodes.
     fn holds(&self, at: usize, nodes: &Mask) -> bool {
-        self.parts_of(&self.holders[at]).iter().any(|part| nodes.contains(part.node))
+        self.holders[at].held(&self.parts).iter().any(|part| nodes.contains(part.node))
     }
 
     /// The first job from one on that holds one of these nodes.
@@ -148,8 +150,8 @@ impl AtWork {
     /// Where in [`AtWork::ready`] that stands. O(running jobs + nodes² / 64) once for a number of GPUs.
     fn ready_of(&mut self, gpus: u32) -> usize {
         self.ready.iter().position(|ready| ready.gpus() == gpus).unwrap_or_else(|| {
-            let parts_of = |holder| self.parts_of(holder).iter().map(|part| (holder.end_s, *part));
-            let ready = Ready::of(self.now(), gpus, self.holders.iter().flat_map(parts_of));
+            let given = self.holders.iter().flat_map(|of| of.held(&self.parts).iter().map(|part| (of.end_s, *part)));
+            let ready = Ready::of(self.now(), gpus, given);
             self.ready.push(ready);
             self.ready.len() - 1
         })
@@ -160,7 +162,7 @@ impl AtWork {
         let Self { holders, parts, states, left: (gone, left), .. } = self;
         let give = |left: &mut Left, holders: &[Holder]| {
             for holder in holders {
-                parts.get(holder.parts.clone()).unwrap_or_default().iter().for_each(|part| left.give(*part));
+                holder.held(parts).iter().for_each(|part| left.give(*part));
             }
         };
         let before = count / STRIDE;
