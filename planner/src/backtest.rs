@@ -319,8 +319,7 @@ impl BacktestAnswer {
 /// picked from the table afterwards, and said to be.
 fn sentence(downstream: &Downstream, ranked_at: f64) -> Vec<String> {
     let mut said = Vec::new();
-    let handed_out =
-        |outcome: &&QueueOutcome| outcome.measure == Some(LengthMeasure::Ranked) && outcome.ageing_s.is_none();
+    let handed_out = |outcome: &&QueueOutcome| outcome.measure == Some(LengthMeasure::Ranked) && !outcome.ages();
     if let Some(outcome) = downstream.outcomes.iter().find(handed_out)
         && let (Some(gap), Some(tail)) = (outcome.gap_closed, outcome.p95_of_fifo)
     {
@@ -333,13 +332,13 @@ fn sentence(downstream: &Downstream, ranked_at: f64) -> Vec<String> {
     if let Some(outcome) = downstream.outcomes.iter().find(|outcome| outcome.chosen_before)
         && let (Some(gap), Some(tail)) = (outcome.gap_closed, outcome.p95_of_fifo)
     {
-        said.push(match outcome.ageing_s {
-            Some(_) => format!(
-                "The aged order chosen on as long a time before ({}) closes **{}**, with a 95 % quantile {tail:.2} times FIFO's.",
+        said.push(match outcome.ages() {
+            true => format!(
+                "The order chosen on as long a time before ({}) closes **{}**, with a 95 % quantile {tail:.2} times FIFO's.",
                 named(outcome),
                 format::percent(gap),
             ),
-            None => "On as long a time before, no aged order had a 95 % quantile as short as FIFO's, so **FIFO** is what would have been chosen."
+            false => "On as long a time before, no order that ages had a 95 % quantile as short as FIFO's, so **FIFO** is what would have been chosen."
                 .to_owned(),
         });
     }
@@ -361,8 +360,16 @@ fn sentence(downstream: &Downstream, ranked_at: f64) -> Vec<String> {
 
 /// An order with its τ.
 fn named(outcome: &QueueOutcome) -> String {
-    let ageing = outcome.ageing_s.map_or_else(String::new, |tau| format!(", τ = {}", format::duration(tau)));
-    format!("{}{ageing}", outcome.order)
+    match ageing(outcome) {
+        Some(ageing) => format!("{}, τ = {ageing}", outcome.order),
+        None => outcome.order.clone(),
+    }
+}
+
+/// What an order ages by.
+fn ageing(outcome: &QueueOutcome) -> Option<String> {
+    let of_wait = |share: f64| format!("{share} × longest wait");
+    outcome.ageing_s.map(format::duration).or_else(|| outcome.ageing_share.map(of_wait))
 }
 
 fn queue(downstream: &Downstream) -> Section {
@@ -370,7 +377,7 @@ fn queue(downstream: &Downstream) -> Section {
         "Waits under each order",
         vec![
             Column::text("Order"),
-            Column::number("τ"),
+            Column::text("τ"),
             Column::number("Mean wait"),
             Column::number("95 % wait under"),
             Column::number("Gap closed"),
@@ -380,7 +387,7 @@ fn queue(downstream: &Downstream) -> Section {
     for outcome in &downstream.outcomes {
         table.rows.push(vec![
             outcome.order.as_str().into(),
-            Cell::opt(outcome.ageing_s, Cell::Duration),
+            ageing(outcome).unwrap_or_default().into(),
             Cell::Duration(outcome.mean_wait_s),
             Cell::Duration(outcome.p95_wait_s),
             Cell::opt(outcome.gap_closed, Cell::Percent),
@@ -394,9 +401,15 @@ fn queue(downstream: &Downstream) -> Section {
         points.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         points
     };
-    let aged = |outcome: &QueueOutcome| outcome.ageing_s.is_some();
+    let aged = |outcome: &QueueOutcome| outcome.ages();
+    let alike = |outcome: &QueueOutcome| outcome.ageing_share.is_some();
     let series = vec![
-        ChartSeries::new("aged, predicted", Mark::Points, points(&|outcome| aged(outcome) && !outcome.oracle)),
+        ChartSeries::new("by jobs alike", Mark::Points, points(&|outcome| alike(outcome) && !outcome.oracle)),
+        ChartSeries::new(
+            "aged, predicted",
+            Mark::Points,
+            points(&|outcome| aged(outcome) && !alike(outcome) && !outcome.oracle),
+        ),
         ChartSeries::new(
             "not aged",
             Mark::Points,
@@ -423,6 +436,7 @@ fn queue(downstream: &Downstream) -> Section {
         .with_table(table)
         .with_definition("Gap closed: (mean wait of the fewest GPUs first − that of the order) / (the same − that of QSSF on true durations).")
         .with_definition("Aged: first the least τ · ln(expected GPU-seconds) + submission; τ = 0 is FIFO. The key stands from submission on.")
+        .with_definition("By jobs alike: the same, with an expected run that goes by the jobs of the same VC, user and GPUs that were submitted within half an hour and have ended since, and with a τ that is a share of the longest wait in the pool at the moment.")
         .with_definition(format!(
             "γ-boost: first the least submission less a boost, which is longer for shorter jobs (arXiv 2404.08826). Its one setting comes from what ended before; {} of {} have one, and in the others the order is that of submission.",
             format::count(downstream.pools_with_gamma as u64),

@@ -12,7 +12,10 @@
 //! after it. τ = 0 is FIFO, τ → ∞ is QSSF; in between lies the frontier of mean wait against its 95 % quantile. The key does not change while
 //! the job waits, so a scheduler can compute it once, at submission (Slurm: the site factor, with the age weight as 1/τ).
 //!
-//! A τ is **chosen beforehand** where an earlier replay is there ([`Downstream::with_choice_from`]): of the aged orders whose 95 % quantile was no longer than FIFO's there, the one
+//! An order by **jobs alike** ([`Order::Alike`]) knows more the longer a job waits: the runs of those of the same VC, user and GPUs that were submitted at about the same time and have ended meanwhile. Its τ is a share of
+//! the longest wait in the pool at the moment, so that one share serves short and long queues.
+//!
+//! A τ or a share is **chosen beforehand** where an earlier replay is there ([`Downstream::with_choice_from`]): of these orders whose 95 % quantile was no longer than FIFO's there, the one
 //! that closed most of the gap; FIFO if there was none.
 //!
 //! **γ-boost** (arXiv 2404.08826) needs no choice: it serves the job with the least submission − b first, with b from what the past says of the queue.
@@ -34,6 +37,9 @@ use crate::sim::{Compat, Estimate, Order, Policy, Preemption, Scan, simulate};
 /// τ tried, seconds.
 pub const AGEING_S: [f64; 10] =
     [900.0, 1800.0, 3600.0, 7200.0, 10_800.0, 14_400.0, 21_600.0, 28_800.0, 43_200.0, 86_400.0];
+
+/// Shares of the longest wait tried.
+pub const SHARES: [f64; 4] = [0.25, 0.5, 1.0, 2.0];
 
 /// What the order of submission is called.
 const FIFO: &str = "FIFO";
@@ -105,6 +111,8 @@ pub struct QueueOutcome {
     pub measure: Option<LengthMeasure>,
     /// τ of an aged order, seconds.
     pub ageing_s: Option<f64>,
+    /// τ of an order by jobs alike, as a share of the longest wait in the pool.
+    pub ageing_share: Option<f64>,
     /// Whether it was chosen on an earlier replay.
     pub chosen_before: bool,
     /// Whether it knew the true durations.
@@ -131,9 +139,14 @@ pub struct Downstream {
 }
 
 impl QueueOutcome {
-    /// Whether it is an aged order by predictions.
+    /// Whether it ages, by predictions.
     pub(crate) fn is_aged(&self) -> bool {
-        self.model.is_some() && self.ageing_s.is_some()
+        self.model.is_some() && self.ages()
+    }
+
+    /// Whether it ages.
+    pub(crate) fn ages(&self) -> bool {
+        self.ageing_s.is_some() || self.ageing_share.is_some()
     }
 }
 
@@ -152,7 +165,10 @@ impl Downstream {
             .max_by(|a, b| a.0.total_cmp(&b.0))
             .map(|(_, outcome)| outcome);
         let wanted = |outcome: &QueueOutcome| match best {
-            Some(best) => (&outcome.order, outcome.ageing_s) == (&best.order, best.ageing_s),
+            Some(best) => {
+                let is = |of: &'_ QueueOutcome| (of.order.clone(), of.ageing_s, of.ageing_share);
+                is(outcome) == is(best)
+            }
             None => outcome.order == FIFO,
         };
         if let Some(outcome) = self.outcomes.iter_mut().find(|outcome| wanted(outcome)) {
@@ -179,6 +195,9 @@ pub fn run(
         timeline.jobs.iter().enumerate().map(|(at, job)| (job.row, at)).collect();
     let places: Vec<Option<usize>> = loaded.rows.iter().map(|row| rows.get(row).copied()).collect();
     let plain = |order: Order, estimate: Estimate| Policy { order, estimate, ..policy.clone() };
+    // The Helios simulator does not know these.
+    let by_alike =
+        |share: f64, estimate: Estimate| Policy { compat: Compat::None, ..plain(Order::Alike(share), estimate) };
     let mut outcomes = Vec::new();
     let fifo = waits(loaded, &plain(Order::Fifo, Estimate::True))?;
     let fewest = waits(loaded, &plain(Order::FewestGpus, Estimate::True))?;
@@ -192,6 +211,7 @@ pub fn run(
         model: None,
         measure: None,
         ageing_s,
+        ageing_share: None,
         chosen_before: false,
         oracle: false,
         preempts: false,
@@ -221,6 +241,13 @@ pub fn run(
                 let name = format!("aged, {}, {}", track.name, measure.name());
                 let aged = outcome(name, found, Some(ageing_s));
                 outcomes.push(QueueOutcome { model: model.clone(), measure: measure_used, ..aged });
+            }
+            loaded.workload.predicted_s = estimates;
+            for share in SHARES {
+                let found = waits(loaded, &by_alike(share, Estimate::Predicted))?;
+                let alike = outcome(format!("by jobs alike, {}, {}", track.name, measure.name()), found, None);
+                let ageing_share = Some(share);
+                outcomes.push(QueueOutcome { model: model.clone(), measure: measure_used, ageing_share, ..alike });
             }
         }
     }
@@ -263,6 +290,11 @@ pub fn run(
         let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
         let name = "aged, true durations (oracle)".to_owned();
         outcomes.push(QueueOutcome { oracle: true, ..outcome(name, found, Some(ageing_s)) });
+    }
+    for share in SHARES {
+        let found = waits(loaded, &by_alike(share, Estimate::True))?;
+        let name = "by jobs alike, true durations (oracle)".to_owned();
+        outcomes.push(QueueOutcome { oracle: true, ageing_share: Some(share), ..outcome(name, found, None) });
     }
     loaded.workload.score.clear();
     loaded.workload.predicted_s.clear();
@@ -308,6 +340,7 @@ mod tests {
             model: model.map(str::to_owned),
             measure: None,
             ageing_s,
+            ageing_share: None,
             chosen_before: false,
             oracle: false,
             preempts: false,

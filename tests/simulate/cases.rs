@@ -153,6 +153,7 @@ fn policy(random: &mut ChaCha8Rng) -> Policy {
         Order::Srtf,
         Order::Qssf,
         Order::Aged(20_000),
+        Order::Alike(pick(random, &[0.0, 0.5, 2.0])),
         Order::Las,
         Order::Tiresias(vec![50.0, 200.0]),
         Order::Gittins,

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod accounts;
+mod alike;
 mod allocation;
 mod capacity;
 mod cases;

@@ -170,6 +170,8 @@ pub(crate) struct PolicyArguments {
     ///   srtf         the job with the shortest remaining run time
     ///   qssf         quasi-shortest service: the smallest run time × GPUs
     ///   aged         the same with ageing; aged:1h lets e times the GPU time count as submitted an hour later
+    ///   alike        qssf with runs that are expected anew as jobs of the same VC, user and GPUs end that were submitted within half an hour;
+    ///                alike:0.5 lets e times the GPU time count as submitted half the longest wait of the moment later
     ///   las          least attained service: the least GPU time so far
     ///   tiresias     las with queues; tiresias:3250,7200,18000 sets their bounds (GPU-seconds)
     ///   gittins      the highest Gittins index of the GPU time so far
@@ -225,7 +227,7 @@ pub(crate) struct PolicyArguments {
     ///
     /// With true it knows the recorded run time, as an oracle would. With requested it knows the time limit of the job, and with predicted the
     /// run time from --predictions. For a job without a prediction it uses the time limit, and for a job without a limit the true run time.
-    /// If --predictions is given, the default is predicted for the orders qssf and aged and for backfill, else true.
+    /// If --predictions is given, the default is predicted for the orders qssf, aged and alike and for backfill, else true.
     #[arg(long, value_name = "WHICH")]
     pub(crate) estimate: Option<String>,
     /// Time between two scheduling decisions, such as 60s [default: a decision after every event; 60s for tiresias with --compat helios]

@@ -212,7 +212,9 @@ impl Scenario {
         };
         let placement = parse_placement(&given(&self.place))?;
         let estimate = match given(&self.estimate).as_str() {
-            "" if predictions && (matches!(order, Order::Qssf | Order::Aged(_)) || scan.backfills()) => {
+            "" if predictions
+                && (matches!(order, Order::Qssf | Order::Aged(_) | Order::Alike(_)) || scan.backfills()) =>
+            {
                 Estimate::Predicted
             }
             "" | "true" => Estimate::True,
@@ -260,8 +262,11 @@ impl Scenario {
     }
 }
 
+/// What an order by jobs alike ages by, as a share of the longest wait, if nobody says.
+const ALIKE_SHARE: f64 = 0.5;
+
 /// Names of the orders.
-pub const ORDERS: [&str; 18] = [
+pub const ORDERS: [&str; 19] = [
     "fifo",
     "fewest-gpus",
     "sjf",
@@ -269,6 +274,7 @@ pub const ORDERS: [&str; 18] = [
     "srtf",
     "qssf",
     "aged",
+    "alike",
     "las",
     "tiresias",
     "gittins",
@@ -311,6 +317,10 @@ fn parse_order(text: &str, compat: Compat) -> Result<Order> {
         "srtf" => plain(Order::Srtf),
         "qssf" => plain(Order::Qssf),
         "aged" => Ok(Order::Aged(parameters.map_or(Ok(HOUR_MS), parse_duration)?)),
+        "alike" => {
+            let share = parameters.map_or(Ok(ALIKE_SHARE), |share| share.trim().parse());
+            share.map(Order::Alike).map_err(|_| malformed("share of the longest wait", text, "write alike:0.5"))
+        }
         "las" => plain(Order::Las),
         "gittins" => plain(Order::Gittins),
         "wfp3" => plain(Order::Wfp3),
@@ -434,6 +444,7 @@ impl Order {
             Self::Srtf => "SRTF",
             Self::Qssf => "QSSF",
             Self::Aged(_) => "QSSF with ageing",
+            Self::Alike(_) => "QSSF by jobs alike, aged by the longest wait",
             Self::Las => "LAS",
             Self::Tiresias(_) => "Tiresias (2D-LAS)",
             Self::Gittins => "Gittins index",
@@ -454,6 +465,7 @@ impl Policy {
     pub fn describe(&self) -> String {
         let order = match &self.order {
             Order::Aged(tau_ms) => format!("{} of {}", self.order.title(), format::duration(*tau_ms as f64 / 1e3)),
+            Order::Alike(share) => format!("{} × {share}", self.order.title()),
             order => order.title().to_owned(),
         };
         let mut words = vec![order];

@@ -28,6 +28,8 @@ pub enum Order {
     Qssf,
     /// Least GPU time by the estimate, with ageing: e times the GPU time counts as submitted so many milliseconds later.
     Aged(i64),
+    /// The same with an expected run that goes by jobs alike that have ended, and an ageing time of so many times the longest wait in the pool now.
+    Alike(f64),
     /// Least attained GPU time.
     Las,
     /// Two-dimensional least attained service in queues, FIFO within: the bounds of the queues in GPU-seconds, rising.
@@ -251,6 +253,7 @@ impl Order {
             | Self::F1
             | Self::Score => true,
             Self::Srtf
+            | Self::Alike(_)
             | Self::Las
             | Self::Tiresias(_)
             | Self::Gittins
@@ -267,7 +270,8 @@ impl Order {
     fn drifts(&self) -> bool {
         matches!(
             self,
-            Self::Las
+            Self::Alike(_)
+                | Self::Las
                 | Self::Tiresias(_)
                 | Self::Gittins
                 | Self::Wfp3
@@ -357,6 +361,9 @@ impl Policy {
         }
         if matches!(self.order, Order::Aged(tau_ms) if tau_ms < 0) {
             return wrong("an aged order needs an ageing time of at least 0");
+        }
+        if matches!(self.order, Order::Alike(share) if !(share.is_finite() && share >= 0.0)) {
+            return wrong("the order `alike` needs a share of the longest wait of at least 0");
         }
         if self.order == Order::Score && workload.score.is_empty() {
             return wrong("the order `score` needs a score file (--score)");
@@ -486,6 +493,7 @@ impl Policy {
             | Order::Srtf
             | Order::Qssf
             | Order::Aged(_)
+            | Order::Alike(_)
             | Order::Wfp3
             | Order::F1
             | Order::Unicef

@@ -172,6 +172,9 @@ pub(super) fn order(policy: &Policy, today: &Policy, alike_s: Option<f64>) -> St
         Order::Sjf => Some(format!("shortest {known} run first")),
         Order::Qssf => Some(format!("least {known} GPU time first")),
         Order::Aged(tau_ms) => Some(format!("least {known} GPU time first, aged by {}", time(*tau_ms))),
+        Order::Alike(share) => {
+            Some(format!("least GPU time first, as jobs alike have run, aged by {share} of the longest wait"))
+        }
         Order::FairShare(half_life_ms) => {
             Some(format!("the user with the least GPU time first, half-life {}", time(*half_life_ms)))
         }

@@ -169,6 +169,7 @@ impl Run<'_> {
         self.schedule.outcome[job] = Outcome::Finished;
         self.schedule.end_ms[job] = record.end_ms;
         if self.traits.uses_keys {
+            self.keys.finished(record.job);
             self.keys.left(record.job);
         }
         true

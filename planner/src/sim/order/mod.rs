@@ -14,6 +14,7 @@
 //! | `Srtf` | estimate − run done so far + cost of preemptions still to be paid, ms, at least 0 | whole |
 //! | `Qssf` | estimate in seconds × n, a prediction unrounded | exact |
 //! | `Aged(τ)` | τ·ln(d·n) + submit time, both in seconds | |
+//! | `Alike(c)` | c·a·ln(r·n) + submit time, in seconds | |
 //! | `Las` | attained | whole |
 //! | `Tiresias(bounds)` | number of bounds (GPU-seconds) that attained (GPU-seconds) exceeds | whole |
 //! | `Gittins` | − Gittins index at attained | |
@@ -47,6 +48,8 @@
 //!   the fewer values are near, so for a smooth law it scatters upwards from one point of the table to the next.
 //! * `Unicef` has log₂(1+n) where the published score has log₂(n), which is zero for one GPU.
 //!
+//! * **Alike**: r is the expected run in seconds, from the estimate (at least 1 s) and the runs of jobs alike that have ended (module `alike`), or the estimate where that is the true run; a is for how long that job has waited which was submitted first, of those of the pool that waited until now. So it is `Aged` with a τ that goes with
+//!   the queue: with c = 1 and one that waits for 10 h, a job e times as long counts as if submitted 10 h later.
 //! * **Aged**: with τ = 0 it is `Fifo`, the longer τ the nearer to `Qssf`. No job is overtaken by one submitted more than τ·ln(longest / shortest) after it.
 //!
 //! Sources: QSSF: Hu et al., SC 2021. Tiresias and its Gittins index: Gu et al., NSDI 2019. WFP3 and UNICEF: Tang et al., CLUSTER 2009.
@@ -56,6 +59,7 @@
 //! Worked numbers: 8 GPUs predicted for 100 s have the QSSF key 800, before 1 GPU predicted for 900 s. A job of 4 GPUs that has run for
 //! 1,000 s has attained 4,000 GPU-seconds and stands in the second of the Tiresias queues bounded at 3,250, 7,200 and 18,000.
 
+mod alike;
 mod attained;
 mod fair;
 #[cfg(test)]
@@ -63,6 +67,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use alike::Alike;
 use attained::{Gittins, queue_of};
 use fair::{Decayed, Presence, Received};
 
@@ -93,6 +98,7 @@ const GPU_SECOND: f64 = 1e6;
 #[derive(Debug)]
 enum Memory {
     Nothing,
+    Alike(Alike),
     Gittins(Gittins),
     Decayed(Decayed),
     Received(Received),
@@ -129,6 +135,7 @@ impl<'a> Keys<'a> {
             there
         };
         let memory = match &policy.order {
+            Order::Alike(_) => Memory::Alike(Alike::new(workload, jobs)),
             Order::Gittins => Memory::Gittins(Gittins::new(&workload.history_gpu_s)),
             Order::Multifactor(weights) if weights.fair_share != 0.0 => {
                 Memory::Decayed(Decayed::new(&tenants(), weights.half_life_ms))
@@ -201,6 +208,14 @@ impl<'a> Keys<'a> {
             (Order::Las, _) => Key(i64::try_from(progress.attained).unwrap_or(i64::MAX)),
             (Order::Tiresias(bounds), _) => Key(queue_of(bounds, progress.attained as f64 / GPU_SECOND)),
             (Order::Gittins, Memory::Gittins(law)) => Key::of(-law.index(progress.attained as f64 / GPU_SECOND)),
+            (Order::Alike(share), Memory::Alike(alike)) => {
+                let ln_estimate = self.estimate_s(job).ln();
+                let known = self.policy.estimate == Estimate::True;
+                let ln_run = if known { ln_estimate } else { alike.expected(job, ln_estimate) };
+                let ln_work = ln_run + gpus.ln();
+                let ageing_s = share * alike.longest_wait_ms(now) as f64 / SECOND;
+                Key::of(ageing_s * ln_work + self.submit_ms(job) as f64 / SECOND)
+            }
             (Order::Wfp3, _) => Key::of(-(wait_s / self.estimate_s(job)).powi(3) * gpus),
             (Order::Unicef, _) => Key::of(-wait_s / ((1.0 + gpus).log2() * self.estimate_s(job))),
             (Order::Multifactor(weights), memory) => {
@@ -246,8 +261,10 @@ impl<'a> Keys<'a> {
 
     /// A job was submitted.
     pub(crate) fn submitted(&mut self, job: u32) {
-        if let Memory::Presence(presence) = &mut self.memory {
-            presence.joined(tenant(self.workload, self.policy, job));
+        match &mut self.memory {
+            Memory::Presence(presence) => presence.joined(tenant(self.workload, self.policy, job)),
+            Memory::Alike(alike) => alike.submitted(job),
+            _ => {}
         }
     }
 
@@ -268,14 +285,24 @@ impl<'a> Keys<'a> {
         match &mut self.memory {
             Memory::Decayed(usage) => usage.change(tenant, now, change),
             Memory::Received(received) => received.change(tenant, now, change),
+            Memory::Alike(alike) => alike.wait(job, now, !more),
             _ => {}
+        }
+    }
+
+    /// A job has done its work, so that its run is known.
+    pub(crate) fn finished(&mut self, job: u32) {
+        if let Memory::Alike(alike) = &mut self.memory {
+            alike.finished(job);
         }
     }
 
     /// A job has ended.
     pub(crate) fn left(&mut self, job: u32) {
-        if let Memory::Presence(presence) = &mut self.memory {
-            presence.left(tenant(self.workload, self.policy, job));
+        match &mut self.memory {
+            Memory::Presence(presence) => presence.left(tenant(self.workload, self.policy, job)),
+            Memory::Alike(alike) => alike.left(job),
+            _ => {}
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Worked number: 8 GPUs thought to run 100 s have the QSSF key 800.
 
-use tracecast_planner::sim::{Estimate, Key, Order};
+use tracecast_planner::sim::{Estimate, Key, Order, Stop};
 
 use super::{Node, Phase, Place, Pool};
 
@@ -67,6 +67,26 @@ impl Pool<'_> {
                 Key::exact(predicted.unwrap_or(estimate as f64 / 1000.0) * gpus)
             }
             Order::Aged(tau) => Key::of(*tau as f64 / 1000.0 * (seconds * gpus).ln() + submit as f64 / 1000.0),
+            Order::Alike(share) => {
+                let waited = self.members.iter().filter(|other| self.waited_until_now(**other));
+                let first = waited.map(|other| self.workload.submit_ms[*other]).min();
+                let longest = first.map_or(0, |first| self.now - first) as f64 / 1000.0;
+                let (mut weight, mut sum) = (1.0, seconds.ln());
+                for other in self.members.iter().filter(|other| **other != job) {
+                    let of = |at: usize| (self.workload.vc[at], self.workload.user[at], self.shape(at).amount());
+                    let apart = (self.workload.submit_ms[*other] - submit).abs() as f64 / 60_000.0;
+                    let guessed = self.policy.estimate != Estimate::True;
+                    if guessed && of(*other) == of(job) && apart < 30.0 && self.has_done_its_work(*other) {
+                        let ran = self.workload.run_ms[*other] as f64 / 1000.0;
+                        let before = self.workload.warm.iter().find(|warm| warm.job as usize == *other);
+                        let ran = ran - before.map_or(0.0, |warm| warm.start_ms as f64 / 1000.0);
+                        weight += 1.0 - apart / 30.0;
+                        sum += (1.0 - apart / 30.0) * ran.max(1.0).ln();
+                    }
+                }
+                let work = sum / weight + gpus.ln();
+                Key::of(share * longest * work + submit as f64 / 1000.0)
+            }
             Order::Las => Key(attained as i64),
             Order::Tiresias(bounds) => {
                 Key(bounds.iter().filter(|bound| attained as f64 / 1e6 > **bound).count() as i64)
@@ -127,6 +147,22 @@ impl Pool<'_> {
             }
             Order::Score => Key::exact(self.workload.score[job]),
         }
+    }
+
+    /// Whether a job that was submitted neither ran nor had ended just before this moment.
+    fn waited_until_now(&self, job: usize) -> bool {
+        let (state, now) = (&self.jobs[job], self.now);
+        let runs = state.phase == Phase::Running;
+        let since_before =
+            self.workload.warm.iter().any(|warm| warm.job as usize == job) && state.fate.segments.is_empty();
+        let ran = runs && (state.since < now || since_before);
+        let ran = ran || state.fate.segments.iter().any(|(start, end, _, _)| *start < now && *end >= now);
+        let over = state.phase == Phase::Over && state.fate.segments.last().is_none_or(|(_, end, _, _)| *end < now);
+        state.phase != Phase::Future && !ran && !over
+    }
+
+    fn has_done_its_work(&self, job: usize) -> bool {
+        self.jobs[job].fate.segments.last().is_some_and(|(_, _, stop, _)| *stop == Stop::Done)
     }
 
     pub(super) fn gittins(&self, attained: f64) -> f64 {
