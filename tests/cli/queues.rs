@@ -334,7 +334,46 @@ fn the_venus_slice_is_told_as_it_is() {
         let first = answer["cautions"][0].as_str().unwrap();
         assert!(first.contains("the last is of 2020-05-09, and the first job of 2020-09-01"), "{first}");
         assert_eq!(answer["assurance"]["confidence"], "low", "{plan:?}");
+        // What made it low is named, and nothing is advised on it.
+        let risk = answer["assurance"]["risk"].as_str().unwrap();
+        assert!(risk.contains("“The recorded sizes are of another time than the jobs”"), "{risk}");
+        assert_eq!(answer["assurance"]["lowered_by"][0], answer["cautions"][0]);
+        assert_eq!((&answer["sizes_unknown"], &answer["recommendation"]), (&true.into(), &Value::Null), "{plan:?}");
+        if plan[0] != "power" {
+            let action = answer["action"].as_str().unwrap();
+            assert!(
+                action.starts_with("**Change nothing on this answer**: how many nodes there are today"),
+                "{action}"
+            );
+        }
     }
+    // Nor written.
+    let emitted = folder.path("emitted");
+    let conf = folder.file("slurm.conf", "ClusterName=lab\n");
+    for plan in [
+        &["capacity", jobs, &spring, "--target-p95", "1h", "--emit", "cluster"][..],
+        &["power", jobs, &spring, "--emit", "slurm,actions", "--slurm-conf", &conf],
+    ] {
+        let output = tracecast(&[&["plan"], plan, &["--emit-to", &emitted, "--quiet"]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let told = stderr(&output);
+        assert!(
+            told.contains("nothing is written to --emit-to: how many nodes there are today is not recorded"),
+            "{told}"
+        );
+        assert!(!Path::new(&emitted).exists(), "{plan:?}");
+    }
+    // A few jobs of the last of their days are no reason to believe them.
+    let to_september: Vec<&str> = all.lines().take(155).collect();
+    let second = Folder::new();
+    let to_september = second.file("Venus_cluster_gpu_number.csv", &(to_september.join("\n") + "\n"));
+    let answer = of(&["capacity", jobs, &to_september, "--target-p95", "1h"]);
+    let first = answer["cautions"][0].as_str().unwrap();
+    assert!(
+        first.contains("the last is of 2020-09-01, and 9") && first.contains(" of the jobs came after it"),
+        "{first}"
+    );
+    assert!(answer["recommendation"].is_null() && answer["sizes_unknown"] == true, "{}", answer["recommendation"]);
     // By the mean and the 95 % wait alike it costs twice as much on the later jobs.
     let vcs = [("vcvGl", 20), ("vcvlY", 2)]
         .map(|(vc, nodes)| format!("[[vc]]\nname = \"{vc}\"\nnodes = {nodes}\ngpus_per_node = 8\n"));

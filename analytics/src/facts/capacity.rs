@@ -6,13 +6,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::activity::spacing;
 use super::job::JobFacts;
 use super::occupancy::{Steps, beyond, sum};
-use crate::report::format::{count, counted, duration, names};
+use super::sizes::{self, Outrun};
+use crate::report::format::{count, counted, duration, names, percent};
 use crate::schema::{Numbers, Table, gpu_count};
 use crate::time::Zone;
 use crate::trace::Trace;
 
 /// Share of the GPU time from which an answer that leaves it out says little of the cluster: half.
 pub const MOST_LEFT_OUT: f64 = 0.5;
+
+/// Share of the jobs that come after the last size from which it is told.
+const TOLD_LATER: f64 = 0.01;
+
+/// VCs that a sentence names.
+const NAMED: usize = 5;
 
 /// Share of the GPU time without a VC beyond which what VCs leave idle, or have left of their quota, cannot be told.
 pub(crate) const MOST_WITHOUT_VC: f64 = 0.1;
@@ -41,11 +48,17 @@ impl Capacity {
         if let Some(others) = Self::of_other_vcs(trace) {
             return Some(format!(
                 "The recorded capacity is of VCs of which no job is in the source ({}): it is not that of these jobs, and how many GPUs these had is not known.",
-                names(&others, 5)
+                names(&others, NAMED)
             ));
         }
         if let Some(of_before) = Self::of_another_time(trace) {
             return Some(of_before);
+        }
+        if let Some(outrun) = Outrun::of(trace).filter(|outrun| outrun.later_share > TOLD_LATER) {
+            return Some(format!(
+                "The recorded sizes end before the jobs do: {}. The last known sizes stand for the time after.",
+                told(trace, &outrun)
+            ));
         }
         let table = &trace.capacity;
         let sized = |ix: &usize| table.gpus.get(*ix).or(table.nodes.get(*ix)).is_some();
@@ -75,40 +88,12 @@ impl Capacity {
         })
     }
 
-    /// The moment at which the recorded sizes of VCs or of the cluster end, if that is before the first job: what there was when the jobs came is then not known, and the sizes that hold last stand for it.
-    /// `None` where one is of the time of the jobs, without an end, or without a date. O(n).
-    pub fn ends_before_jobs(trace: &Trace) -> Option<i64> {
-        let table = &trace.capacity;
-        let sized = |ix: &usize| {
-            let of_all = matches!(table.scope.get(*ix), Some("vc" | "cluster"));
-            of_all && table.gpus.get(*ix).or(table.nodes.get(*ix)).is_some()
-        };
-        let mut end: Option<i64> = None;
-        for ix in (0..table.len()).filter(sized) {
-            table.from.get(ix)?;
-            let to = table.to.get(ix)?;
-            end = Some(end.map_or(to, |end| end.max(to)));
-        }
-        let jobs = &trace.jobs;
-        let first = jobs.submit.iter().chain(jobs.start.iter()).flatten().min()?;
-        end.filter(|end| *end <= first)
-    }
-
-    /// That the recorded sizes are of [before the first job](Capacity::ends_before_jobs), a sentence with both dates; `None` where they are not. A plan that rests on them begins with it.
+    /// That the recorded sizes are of [another time](Outrun::is_of_another_time) than most of the jobs, a sentence with dates; `None` where they are not. A plan that rests on them begins with it.
     pub fn of_another_time(trace: &Trace) -> Option<String> {
-        let end = Self::ends_before_jobs(trace)?;
-        let jobs = &trace.jobs;
-        let first = jobs.submit.iter().chain(jobs.start.iter()).flatten().min()?;
-        let zone = Zone::named(&trace.zone).unwrap_or_else(|_| Zone::utc());
-        let day = |ms: i64| zone.show(ms).chars().take(10).collect::<String>();
-        let when = if trace.basis.has_dates() {
-            // What ends at midnight is of the day before.
-            format!("the last is of {}, and the first job of {}", day(end.saturating_sub(1)), day(first))
-        } else {
-            format!("the last ends {} before the first job", duration(first.saturating_sub(end) as f64 / 1e3))
-        };
+        let outrun = Outrun::of(trace).filter(Outrun::is_of_another_time)?;
         Some(format!(
-            "**The recorded sizes are of another time than the jobs**: {when}. The last known sizes stand for those of the jobs; nobody knows whether they were still the same."
+            "**The recorded sizes are of another time than the jobs**: {}. The last known sizes stand for those of the jobs; nobody knows whether they were still the same.",
+            told(trace, &outrun)
         ))
     }
 
@@ -164,16 +149,13 @@ impl Capacity {
         let mut by_vc: BTreeMap<String, Vec<(i64, i64, f64)>> = BTreeMap::new();
         let mut cluster = Vec::new();
         let mut dated = false;
-        let before_jobs = Self::ends_before_jobs(trace);
-        for ix in 0..table.len() {
+        let of_another_time = Outrun::of(trace).is_some_and(|outrun| outrun.is_of_another_time());
+        for (ix, held) in sizes::held(trace).into_iter().enumerate() {
             let up = table.state.get(ix).is_none_or(|state| state == "up");
             let (Some(gpus), true) = (table.gpus.get(ix).and_then(gpu_count), up) else { continue };
             dated |= table.from.get(ix).is_some();
-            // Without a date it holds at all times, as `assumption` says.
-            let since = table.from.get(ix).unwrap_or(from);
-            // Those that hold last stand for the time of the jobs, where none is of then, as `assumption` says.
-            let until = table.to.get(ix).filter(|until| before_jobs != Some(*until));
-            let interval = (since, until.unwrap_or(to.saturating_add(1)), gpus);
+            let (since, until) = held.within(from, to.saturating_add(1));
+            let interval = (since, until, gpus);
             match (table.scope.get(ix), table.name.get(ix)) {
                 (Some("vc"), Some(name)) => by_vc.entry(name.to_owned()).or_default().push(interval),
                 (Some("cluster"), _) => cluster.push(interval),
@@ -189,8 +171,8 @@ impl Capacity {
         Some(Self {
             cluster: Steps::of_intervals(cluster),
             by_vc: by_vc.into_iter().map(|(name, intervals)| (name, Steps::of_intervals(intervals))).collect(),
-            how: if before_jobs.is_some() {
-                "the last recorded capacity, which is of before the first job".to_owned()
+            how: if of_another_time {
+                "the last recorded capacity, which is of before most of the jobs".to_owned()
             } else if dated {
                 "the recorded capacity over time".to_owned()
             } else {
@@ -224,6 +206,27 @@ impl Capacity {
             by_vc: by_vc.into_iter().map(|(vc, gpus)| (vc, always(gpus))).collect(),
             how: "the inventory, taken to be the same at all times".to_owned(),
         })
+    }
+}
+
+/// When sizes end and jobs come.
+fn told(trace: &Trace, outrun: &Outrun) -> String {
+    let zone = Zone::named(&trace.zone).unwrap_or_else(|_| Zone::utc());
+    let day = |ms: i64| zone.show(ms).chars().take(10).collect::<String>();
+    let Outrun { end_ms, first_ms, later_share } = *outrun;
+    // What ends at midnight is of the day before.
+    let last = if trace.basis.has_dates() {
+        format!("the last is of {}", day(end_ms.saturating_sub(1)))
+    } else {
+        "the last ends".to_owned()
+    };
+    match (trace.basis.has_dates(), first_ms >= end_ms) {
+        (true, true) => format!("{last}, and the first job of {}", day(first_ms)),
+        (false, true) => {
+            format!("{last} {} before the first job", duration(first_ms.saturating_sub(end_ms) as f64 / 1e3))
+        }
+        (true, false) => format!("{last}, and {} of the jobs came after it", percent(later_share)),
+        (false, false) => format!("{last} before {} of the jobs came", percent(later_share)),
     }
 }
 
@@ -315,16 +318,15 @@ mod tests {
         };
         trace.capacity.push(size(0, 10, 8.0));
         trace.capacity.push(size(10, 20, 16.0));
-        assert_eq!(Capacity::ends_before_jobs(&trace), Some(20 * DAY_S * 1000));
         let said = Capacity::assumption(&trace).unwrap();
         assert!(said.contains("the last is of 1970-01-20, and the first job of 1970-04-11"), "{said}");
         let window = (100 * DAY_S * 1000, 101 * DAY_S * 1000);
         let capacity = Capacity::of(&trace, window.0, window.1).unwrap();
         assert_eq!((capacity.cluster.at(window.0), capacity.by_vc["a"].at(window.1)), (16.0, 16.0));
-        assert!(capacity.how.contains("of before the first job"), "{}", capacity.how);
+        assert!(capacity.how.contains("of before most of the jobs"), "{}", capacity.how);
         // One that holds when the jobs come is of their time.
         trace.capacity.push(size(20, 101, 24.0));
-        assert_eq!((Capacity::ends_before_jobs(&trace), Capacity::of_another_time(&trace)), (None, None));
+        assert_eq!(Capacity::of_another_time(&trace), None);
     }
 
     /// Found by a reviewer: GPUs of no VC were left out with those of VCs without jobs.

@@ -12,6 +12,7 @@
 //! | [`outage`] | times at which a whole cluster was not counted |
 //! | `observed` | the time that a figure rests on: a span less the outages in it |
 //! | [`capacity`] | how many GPUs there were, when, and in which VC |
+//! | [`sizes`] | when a recorded size holds |
 //! | [`load`] | what each VC had, used and waited for over time |
 //! | `placed` | which node held how many GPUs of which job when |
 //! | [`demand`] | demand for nodes or GPUs as slots of equal length, and what of it is known before a moment |
@@ -35,6 +36,7 @@ pub(crate) mod placed;
 pub(crate) mod rows;
 pub mod samples;
 pub mod size;
+pub mod sizes;
 pub mod slot;
 pub mod telemetry;
 

@@ -16,7 +16,7 @@ use tracecast_planner::capacity::{AskedOfFaults, CapacityAnswer, CapacityRequest
 
 use crate::args::{Reading, TIMES, choices, duration, factor, resource};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::emitting::named_readers;
+use crate::cmd::emitting::{named_readers, not_written};
 use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
 use crate::cmd::simulate::{PolicyArguments, growth};
 use crate::exit::Usage;
@@ -218,7 +218,9 @@ pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
     let steps = Steps::new(quiet, "planning", found::steps(&loaded, &request));
     let answer = CapacityAnswer::of(&trace, &loaded, title, &request, &|| steps.step())?;
     drop(steps);
-    if let Some(folder) = &asked.emit_to {
+    if let (Some(_), Some(why)) = (&asked.emit_to, answer.refused()) {
+        not_written(&why);
+    } else if let Some(folder) = &asked.emit_to {
         let mut files = Vec::new();
         for who in &asked.emit {
             files.push(match who {

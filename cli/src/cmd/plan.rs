@@ -18,6 +18,7 @@ use tracecast_planner::replay::scenario::Scenario;
 
 use crate::args::{NODES_OF_ALL, Reading, TIMES, choices, entries};
 use crate::cmd::answer::{self, Answering};
+use crate::cmd::emitting::not_written;
 use crate::cmd::{
     backtest_demand, burst, capacity, cloud, defer, describe, fleet, instances, mig, moves, queues, serving, sharing,
 };
@@ -392,6 +393,10 @@ fn emitting(request: &PlanPower) -> Result<config::ConfigOptions> {
 
 fn emit(request: &PlanPower, answer: &PowerAnswer, quiet: bool) -> Result<()> {
     let Some(folder) = &request.emit_to else { return Ok(()) };
+    if let Some(why) = answer.refused() {
+        not_written(&why);
+        return Ok(());
+    }
     let options = emitting(request)?;
     let targets: Vec<Target> = match request.emit.as_slice() {
         [] => vec![Target::Actions],

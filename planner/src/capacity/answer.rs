@@ -25,7 +25,7 @@ use super::mix::{MixAnswer, NodeKinds};
 use super::pooled::pooled;
 use super::search::WaitTarget;
 use crate::error::{Error, Result};
-use crate::plan::{Assurance, Confidence, Recommendation};
+use crate::plan::{Assurance, Confidence, Recommendation, SIZES_UNKNOWN};
 use crate::replay::fidelity::Fidelity;
 use crate::replay::growth::{Growth, OverDraws};
 use crate::replay::input::Loaded;
@@ -364,6 +364,10 @@ pub struct CapacityAnswer {
     pub cautions: Vec<String>,
     /// What was assumed, in words.
     pub notes: Vec<String>,
+    /// What of that is taken for granted of the nodes, and is told with what is emitted.
+    pub assumed: Vec<String>,
+    /// Whether the recorded sizes are of another time than the jobs: how many nodes there are today is then not known, and nothing is advised.
+    pub sizes_unknown: bool,
     /// The target.
     pub target: TargetOfWaits,
     /// Who is served first.
@@ -490,12 +494,14 @@ impl CapacityAnswer {
         let schedule = simulate(&loaded.workload, recorded, &request.policy)?;
         let fidelity = Fidelity::of(&loaded.workload, &schedule, &loaded.recorded_start_ms)?;
         // What the ground lacks comes first: a replay may be far from the record for want of it.
-        let cautions = loaded.cautions.iter().cloned().chain(fidelity.caution(&request.policy));
+        let cautions = loaded.cautions.iter().cloned().chain(fidelity.reservation(&request.policy));
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
             cautions: cautions.chain(grown.as_ref().and_then(GrownBy::caution)).collect(),
             notes: row::notes(loaded, request, &parts),
+            assumed: loaded.assumed.clone(),
+            sizes_unknown: loaded.of_another_time.is_some(),
             target: TargetOfWaits {
                 p95_wait_s: request.target.all_s,
                 by_class: request.target.by_class.iter().map(|(class, s)| (class.id().to_owned(), *s)).collect(),
@@ -520,15 +526,22 @@ impl CapacityAnswer {
             judged: row::judged(&parts),
             judged_from: day(heldout::warmed_up(end)),
             action: String::new(),
-            assurance: Assurance { confidence: Confidence::Low, risk: String::new() },
+            assurance: Assurance::lowered(Confidence::Low, Vec::new(), ""),
             recommendation: None,
             sources: trace.sources.clone(),
             sized: parts.iter().map(|part| (part.part.clone(), part.recommended)).collect(),
         };
         answer.action = answer.act();
         answer.assurance = answer.assured();
-        answer.recommendation = answer.recommend(&parts);
+        // What the test found stands behind what the ground lacks.
+        answer.cautions.extend(answer.cautions_of_the_test());
+        answer.recommendation = answer.recommend(&parts).filter(|_| !answer.sizes_unknown);
         Ok(answer)
+    }
+
+    /// Why nothing may be written that a site applies; `None` if it may.
+    pub fn refused(&self) -> Option<String> {
+        self.sizes_unknown.then(|| SIZES_UNKNOWN.to_owned())
     }
 
     /// A rule over all windows.

@@ -23,6 +23,7 @@ fn head(answer: &CapacityAnswer) -> String {
     let mut lines: Vec<String> =
         answer.cautions.iter().chain([&answer.action]).map(|said| said.replace("**", "")).collect();
     lines.push(answer.assurance.sentence());
+    lines.extend(answer.assumed.iter().cloned());
     lines.extend(answer.recommendation.as_ref().map(|recommendation| format!("Undo: {}", recommendation.undo)));
     if answer.shares_first() {
         lines.push("This file is the other way: each VC keeps nodes of its own, and all that are to be bought stand in it. The files of `plan queues` let the VCs share.".to_owned());

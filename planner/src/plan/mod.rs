@@ -21,4 +21,6 @@ pub(crate) mod slug;
 pub mod window;
 
 pub use emitted::Emitted;
-pub use recommendation::{Assurance, Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};
+pub use recommendation::{
+    Assurance, Basis, Confidence, Effect, Harm, Recommendation, Regret, SIZES_UNKNOWN, WORTH, worth,
+};

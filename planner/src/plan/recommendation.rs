@@ -11,7 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::replay::compare::IntervalEstimate;
-use crate::replay::fidelity::Fidelity;
+
+/// What is missing where recorded sizes are of another time than the jobs: nothing may then be taken away, or written for a site.
+pub const SIZES_UNKNOWN: &str = "how many nodes there are today is not recorded, as the sizes are of another time than the jobs. Name the nodes of today with --cluster (`tracecast cluster SOURCE --out cluster.toml` writes the last known ones, to correct)";
 
 /// Share of what it changes that an effect must have to be worth a change.
 pub const WORTH: f64 = 0.05;
@@ -102,24 +104,35 @@ impl Confidence {
 pub struct Assurance {
     /// How sure it is.
     pub confidence: Confidence,
+    /// The cautions that made it low, as they stand among the cautions of the answer; empty where none did.
+    pub lowered_by: Vec<String>,
     /// Why it is so sure and not surer, and what can go wrong.
     pub risk: String,
 }
 
 impl Assurance {
-    /// Of an answer that rests on a replay: as sure as its test left it (`tested`, and in words), and low where the replay is not close to the record, or anything is cautioned against.
-    pub fn of_replay(fidelity: &Fidelity, cautions: &[String], tested: Confidence, in_words: &str) -> Self {
-        let (close, cautioned) = (fidelity.is_close(), !cautions.is_empty());
-        let confidence = if close && !cautioned { tested } else { Confidence::Low };
-        // Of a replay that is not close, the sentence on it says why.
-        let ground = if close && cautioned { " What is said first above takes the ground from it." } else { "" };
-        Self { confidence, risk: format!("{}{ground} {in_words}", fidelity.sentence()) }
+    /// As sure as its test left an answer (`tested`, and in words), and low where a caution says that it cannot be relied on. Each of these is named as a reason, and has to stand among the cautions of the answer.
+    pub fn lowered(tested: Confidence, lowered_by: Vec<String>, in_words: &str) -> Self {
+        let names: Vec<String> = lowered_by.iter().map(|caution| format!("“{}”", named(caution))).collect();
+        let risk = match names.as_slice() {
+            [] => in_words.to_owned(),
+            [one] => format!("Lowered by the caution {one}. {in_words}"),
+            [several @ .., last] => format!("Lowered by the cautions {} and {last}. {in_words}", several.join(", ")),
+        };
+        let confidence = if lowered_by.is_empty() { tested } else { Confidence::Low };
+        Self { confidence, lowered_by, risk }
     }
 
     /// In a sentence.
     pub fn sentence(&self) -> String {
         format!("Confidence: {}. {}", self.confidence.in_words(), self.risk)
     }
+}
+
+/// What a caution is called: what of it is bold, else its first sentence.
+fn named(caution: &str) -> &str {
+    let bold = caution.split_once("**").and_then(|(_, rest)| rest.split_once("**")).map(|(bold, _)| bold);
+    bold.unwrap_or_else(|| caution.split_once([':', '.']).map_or(caution, |(first, _)| first)).trim_end_matches('.')
 }
 
 /// On what the effect rests.
@@ -165,4 +178,22 @@ pub struct Recommendation {
     pub command: Option<String>,
     /// How to undo it.
     pub undo: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_made_an_answer_low_is_named() {
+        let sure = Assurance::lowered(Confidence::Medium, Vec::new(), "One stretch was tested.");
+        assert_eq!(sure.sentence(), "Confidence: medium. One stretch was tested.");
+        let cautions = ["**The sizes are old**: of April.", "Nobody knows: guess."].map(str::to_owned).to_vec();
+        let low = Assurance::lowered(Confidence::High, cautions.clone(), "One stretch was tested.");
+        assert_eq!((low.confidence, &low.lowered_by), (Confidence::Low, &cautions));
+        assert_eq!(
+            low.sentence(),
+            "Confidence: low. Lowered by the cautions “The sizes are old” and “Nobody knows”. One stretch was tested."
+        );
+    }
 }

@@ -5,11 +5,12 @@
 //! the optimum at a switching cost of two hours lets 127.0 reaches 92 % of it.
 
 mod ahead;
+mod notes;
 pub mod report;
 mod sentences;
 mod words;
 
-pub(super) use sentences::{HARDLY_USED, hardly_used};
+pub(super) use words::change_of_wait;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,7 +28,7 @@ use super::service::Service;
 use super::study::{Curve, Promise, QUOTED_H, Studied, SwitchingOptimum};
 use super::yearly::Yearly;
 use crate::error::{Error, Result};
-use crate::plan::{Assurance, Recommendation};
+use crate::plan::{Assurance, Recommendation, SIZES_UNKNOWN};
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "plan-power/2";
@@ -111,19 +112,35 @@ impl PerDay {
     }
 }
 
+/// What the setting of a rule was chosen for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChosenFor {
+    /// The least cost of wakes and shortage, and the most sleep.
+    Cost,
+    /// The most sleep within the service that was asked for. Nothing watches whether it is kept.
+    Service,
+    /// The same under the guard of a promise.
+    Promise,
+}
+
 /// One rule, with the setting that the days before would have chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Beforehand {
     /// Which policy.
     pub policy: Family,
+    /// What its setting was chosen for.
+    pub chosen_for: ChosenFor,
     /// Whether it is the one to follow.
     pub chosen: bool,
     /// Settings that it was chosen from.
     pub settings_tried: usize,
-    /// What the days of choice promised: each by the setting chosen on the others.
+    /// What the days of choice promised: each by the setting chosen on the others. Under a promise, what was asked for, and the sleep of the days of choice.
     pub promised: PerDay,
     /// What the days evaluated brought.
     pub delivered: PerDay,
+    /// Whether it kept to the service that was asked for, on the days of choice and on those evaluated; `null` if none was asked for.
+    pub keeps_service: Option<bool>,
     /// The setting and what it meant.
     #[serde(flatten)]
     pub scored: Scored,
@@ -138,7 +155,7 @@ pub struct Beforehand {
 }
 
 impl Beforehand {
-    fn of(curve: &Curve, studied: &Studied, serving_all: &SleepOutcome) -> Self {
+    fn of(curve: &Curve, chosen_for: ChosenFor, studied: &Studied, serving_all: &SleepOutcome) -> Self {
         let (outcome, at) = (&curve.chosen.outcome, curve.optimum_at_service);
         let share = |of: &SleepOutcome| {
             let share = outcome.energy_saved_kwh / of.energy_saved_kwh;
@@ -146,23 +163,35 @@ impl Beforehand {
         };
         let need: f64 = studied.need.iter().sum();
         let [_, choice_days, days] = studied.days;
+        let held_out = PerDay::of(&curve.held_out, choice_days);
+        let asked = studied.promise.filter(|_| chosen_for == ChosenFor::Promise).map(|promise| PerDay {
+            unserved_per_day: promise.asked.unserved_per_day,
+            node_wakes_per_day: promise.asked.node_wakes_per_day,
+            ..held_out
+        });
         Self {
             policy: curve.family,
-            chosen: studied.curves.get(studied.chosen).is_some_and(|chosen| chosen.family == curve.family),
+            chosen_for,
+            chosen: studied.leads().is_some_and(|leads| std::ptr::eq(leads, curve)),
             settings_tried: curve.tried,
-            promised: PerDay::of(&curve.held_out, choice_days),
+            promised: asked.unwrap_or(held_out),
             delivered: PerDay::of(outcome, days),
+            keeps_service: studied.keeps_service(curve),
             scored: curve.chosen,
             intervals: curve.intervals,
             optimum_at_service: OfflineOptimum { switch_h: QUOTED_H, outcome: at },
             share_of_optimum: share(&at),
-            share_of_optimum_serving_all: share(serving_all)
-                .filter(|_| outcome.unserved_node_slots <= (1.0 - SERVED) * need),
+            share_of_optimum_serving_all: share(serving_all).filter(|_| serves_all(outcome, need)),
         }
     }
 }
 
-/// The choice among causal rules.
+/// Whether so much of the demand (node-slots) was served that an outcome can be held against an optimum that serves all of it.
+fn serves_all(outcome: &SleepOutcome, need: f64) -> bool {
+    outcome.unserved_node_slots <= (1.0 - SERVED) * need
+}
+
+/// The choice among causal rules: under a promise the rule that is to keep it, as it is under guard.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Chosen {
     /// Which policy.
@@ -218,7 +247,7 @@ pub struct PoolFindings {
     pub chosen: Chosen,
     /// What was promised for the days evaluated, if a service was asked for, and what became of it.
     pub promise: Option<Promise>,
-    /// The chosen rule, and beside it those chosen in the same way: a trailing maximum, a timeout, `reach`, and what `slurm.conf` can hold.
+    /// What is followed, and beside it what the same days would have chosen otherwise: under a promise first what would be followed without it; then a trailing maximum, a timeout, `reach`, and what `slurm.conf` can hold.
     pub beforehand: Vec<Beforehand>,
     /// By kind of rule.
     pub policies: Vec<PolicyCurve>,
@@ -247,31 +276,41 @@ pub struct Together {
     pub energy_saved_kwh: f64,
     /// Mean number of nodes that the optima of the VCs, serving all, let sleep.
     pub optimum_asleep_mean: f64,
+    /// VCs that kept the promise, each its own; `null` if none was asked for.
+    pub promises_kept: Option<usize>,
+    /// What the rules mean together that would be followed without a promise; `null` if none was asked for.
+    pub unpromised: Option<Intervals>,
 }
 
 impl Together {
     /// Of some VCs; `None` of none.
     pub fn of(vcs: &[Studied]) -> Option<Self> {
         let days = vcs.first()?.days[2];
-        let chosen = Block::together(vcs.iter().filter_map(|vc| Some(vc.curves.get(vc.chosen)?.blocks.as_slice())));
-        let trailing: Vec<&[Block]> =
-            vcs.iter().filter_map(|vc| Some(vc.curve(Family::TrailingMaximum)?.blocks.as_slice())).collect();
-        let trailing = (trailing.len() == vcs.len()).then(|| Block::together(trailing));
+        fn all<'s>(vcs: &'s [Studied], of: impl Fn(&'s Studied) -> Option<&'s [Block]>) -> Option<Vec<Block>> {
+            let found: Vec<&[Block]> = vcs.iter().filter_map(of).collect();
+            (found.len() == vcs.len()).then(|| Block::together(found))
+        }
+        let chosen = Block::together(vcs.iter().filter_map(|vc| Some(vc.leads()?.blocks.as_slice())));
+        let trailing = all(vcs, |vc| vc.trailing.as_deref());
+        let unpromised = all(vcs, |vc| Some(vc.unpromised.as_ref()?.blocks.as_slice()));
+        let promised = vcs.iter().any(|vc| vc.promise.is_some());
         let optimum = |vc: &Studied| {
             let found = vc.optima.iter().find(|optimum| optimum.switch_h == QUOTED_H);
             found.map_or(0.0, |optimum| optimum.outcome.nodes_asleep_mean)
         };
         let mean = |vc: &Studied| vc.total.iter().sum::<f64>() / vc.total.len().max(1) as f64;
-        let all = Intervals::of(&chosen);
+        let figures = Intervals::of(&chosen);
         Some(Self {
             vcs: vcs.len(),
             nodes_mean: vcs.iter().map(mean).sum(),
-            chosen: all,
+            chosen: figures,
             trailing_maximum: trailing.as_deref().map(Intervals::of),
             over_trailing_maximum: trailing.as_deref().map(|other| Intervals::of_differences(&chosen, other)),
-            unserved_node_slots: all.unserved_per_day.value * days,
-            energy_saved_kwh: all.energy_saved_kwh_per_day.value * days,
+            unserved_node_slots: figures.unserved_per_day.value * days,
+            energy_saved_kwh: figures.energy_saved_kwh_per_day.value * days,
             optimum_asleep_mean: vcs.iter().map(optimum).sum(),
+            promises_kept: promised.then(|| vcs.iter().filter(|vc| vc.promise.is_some_and(|of| of.kept)).count()),
+            unpromised: unpromised.as_deref().map(Intervals::of),
         })
     }
 }
@@ -286,8 +325,12 @@ pub struct PowerAnswer {
     pub title: String,
     /// What a reader must know of the data.
     pub notes: Vec<String>,
-    /// What has to be known before any number here is believed: nodes and days that are left out, and why.
+    /// What has to be known before any number here is believed: nodes and days that are left out, and why; and what the test speaks against relying on it.
     pub cautions: Vec<String>,
+    /// What is taken for granted of the nodes, and is told with what is emitted.
+    pub assumed: Vec<String>,
+    /// Whether the recorded sizes are of another time than the jobs: how many nodes there are today is then not known, and no node is advised to sleep.
+    pub sizes_unknown: bool,
     /// How sure the answer is, also where it changes nothing.
     pub assurance: Assurance,
     /// Where the trace has no dates, the moment that its days are counted from, milliseconds since the epoch as all times here; dates in this answer then mean nothing. `null` where it has.
@@ -348,6 +391,13 @@ pub struct PowerAnswer {
     pub zone: String,
 }
 
+impl PowerAnswer {
+    /// Why nothing may be written that a site applies; `None` if it may.
+    pub fn refused(&self) -> Option<String> {
+        self.sizes_unknown.then(|| SIZES_UNKNOWN.to_owned())
+    }
+}
+
 /// The JSON Schema of [`PowerAnswer`].
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(PowerAnswer).to_value()
@@ -375,6 +425,17 @@ fn policy(curve: &Curve) -> PolicyCurve {
 }
 
 impl PoolFindings {
+    /// A rule as a site can hold it without a loop: under a promise the one that was chosen for its service, and has no guard.
+    pub(super) fn as_emitted(&self, family: Family) -> Option<&Beforehand> {
+        let wanted = if self.promise.is_some() { ChosenFor::Service } else { ChosenFor::Cost };
+        self.beforehand.iter().find(|rule| rule.policy == family && rule.chosen_for == wanted)
+    }
+
+    /// Node-slots that were demanded over the days evaluated.
+    fn need(&self) -> f64 {
+        self.demand_mean * self.slots as f64
+    }
+
     /// From what was studied.
     ///
     /// # Errors
@@ -384,12 +445,18 @@ impl PoolFindings {
         let quoted = studied.optima.iter().find(|optimum| optimum.switch_h == QUOTED_H).or(studied.optima.first());
         let offline_optimum =
             quoted.map_or(OfflineOptimum { switch_h: QUOTED_H, outcome: SleepOutcome::default() }, of);
-        let curve = studied.curves.get(studied.chosen);
-        let curve = curve.ok_or_else(|| Error::Policy(format!("{}: no rule was studied", studied.name)))?;
-        let chosen = Beforehand::of(curve, studied, &offline_optimum.outcome);
-        let beside =
-            BESIDE.iter().filter(|family| **family != curve.family).filter_map(|family| studied.curve(*family));
-        let beside = beside.map(|curve| Beforehand::of(curve, studied, &offline_optimum.outcome));
+        let curve = studied.leads().ok_or_else(|| Error::Policy(format!("{}: no rule was studied", studied.name)))?;
+        let beforehand =
+            |curve: &Curve, chosen_for: ChosenFor| Beforehand::of(curve, chosen_for, studied, &offline_optimum.outcome);
+        let (first, others) = match &studied.guarded {
+            Some(_) => (ChosenFor::Promise, ChosenFor::Service),
+            None => (ChosenFor::Cost, ChosenFor::Cost),
+        };
+        let chosen = beforehand(curve, first);
+        let unpromised = studied.unpromised.iter().map(|curve| beforehand(curve, ChosenFor::Cost));
+        // Without a promise the chosen one is one of them.
+        let beside = BESIDE.iter().filter(|family| studied.guarded.is_some() || **family != curve.family);
+        let beside = beside.filter_map(|family| studied.curve(*family)).map(|curve| beforehand(curve, others));
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
         let [learned_days, choice_days, days] = studied.days;
         Ok(Self {
@@ -412,7 +479,7 @@ impl PoolFindings {
                 share_of_optimum: chosen.share_of_optimum,
             },
             promise: studied.promise,
-            beforehand: std::iter::once(chosen.clone()).chain(beside).collect(),
+            beforehand: std::iter::once(chosen.clone()).chain(unpromised).chain(beside).collect(),
             policies: studied.curves.iter().map(policy).collect(),
             offline_optimum,
             optima: studied.optima.iter().map(of).collect(),

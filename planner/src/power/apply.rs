@@ -15,9 +15,11 @@ use serde::Serialize;
 use tracecast_predictors::demand::{Seen, Slot};
 
 use super::family::Family;
+use super::promise::{Guard, Ledger};
 use super::reach::{Reach, Watch};
 use super::resim::{self, Baseline, Constants, HourlyRates, Moment, Plan, PowerEffect};
 use super::rule::{Past, Rule, Setting};
+use super::service::Service;
 use super::study::Studied;
 use crate::error::Result;
 use crate::replay::input::Loaded;
@@ -114,13 +116,69 @@ impl Policy for Asked {
     }
 }
 
+/// A rule under the guard of its promise: from the beginning of the promised time on it keeps the account of what the replay leaves unserved and wakes.
+struct Guarded {
+    rule: Asked,
+    guard: Guard,
+    service: Service,
+    /// The promise is for so many days from here on, milliseconds since the epoch.
+    from_ms: i64,
+    days: f64,
+    left: Option<Ledger>,
+    /// Nodes that were ordered last, and how many of them were to be woken.
+    ordered: (f64, f64),
+}
+
+impl Policy for Guarded {
+    fn name(&self) -> String {
+        self.rule.name()
+    }
+
+    fn target(&mut self, seen: Seen<'_>, powered: f64) -> f64 {
+        let wished = self.rule.target(seen, powered);
+        let (Some((last, before)), recent_slots) = (seen.slots.split_last(), self.guard.recent_slots) else {
+            return wished;
+        };
+        if seen.series.time_ms(seen.slots.len()) < self.from_ms {
+            self.ordered = (wished, 0.0);
+            return wished;
+        }
+        let most = |slots: &[Slot]| slots.iter().rev().take(recent_slots).map(asked).fold(0.0, f64::max);
+        let left = match self.left.take() {
+            None => self.guard.ledger(&self.service, self.days),
+            Some(mut left) => {
+                let (ordered, woken) = self.ordered;
+                // Jobs that wait wake what they need, beyond what was ordered.
+                let on_demand = (powered - ordered).max(0.0);
+                let risen = (asked(last) - most(before)).max(0.0);
+                left.book((asked(last) - ordered).max(0.0), woken + on_demand, risen * self.guard.margin);
+                left
+            }
+        };
+        let order = left.order(wished, most(seen.slots), last.total);
+        self.ordered = (order, (order - powered).max(0.0));
+        self.left = Some(left);
+        order
+    }
+}
+
 /// A setting as a policy of the replay; `None` of what is no policy: a rule that knows the future, or one that a scheduler carries out itself.
 pub fn policy(setting: &Setting, reach: &Arc<Reach>) -> Option<Box<dyn Policy>> {
+    asked_by(setting, reach).map(|asked| Box::new(asked) as Box<dyn Policy>)
+}
+
+fn asked_by(setting: &Setting, reach: &Arc<Reach>) -> Option<Asked> {
     let setting = *setting;
-    Family::of(&setting).eligible().then(|| {
-        let asked = Asked { setting, rule: Rule::new(setting), watch: Watch::new(Arc::clone(reach)) };
-        Box::new(asked) as Box<dyn Policy>
-    })
+    let eligible = Family::of(&setting).eligible();
+    eligible.then(|| Asked { setting, rule: Rule::new(setting), watch: Watch::new(Arc::clone(reach)) })
+}
+
+/// What is followed of a series as a policy of the replay, under the guard of its promise if one was made.
+fn followed(studied: &Studied) -> Option<Box<dyn Policy>> {
+    let rule = asked_by(&studied.followed(), &Arc::new(studied.reach.clone()))?;
+    let Some((promise, guard)) = studied.promise.zip(studied.guard) else { return Some(Box::new(rule)) };
+    let (service, from_ms, days) = (promise.asked, studied.from_ms, studied.days[2]);
+    Some(Box::new(Guarded { rule, guard, service, from_ms, days, left: None, ordered: (f64::MAX, 0.0) }))
 }
 
 /// What is replayed, and how it is judged.
@@ -206,11 +264,20 @@ impl ReplayCase<'_> {
         let notes = missing
             .map(|(name, _)| format!("{name}: all its nodes stay on in the replay, as nothing could be chosen for it."))
             .collect();
-        let ruled = |name: &str, of: &dyn Fn(&Studied) -> Option<Setting>| {
+        // Of a rule, or of what is followed.
+        let ruled = |name: &str, of: Option<Family>| {
+            let setting = |studied: &Studied| match of {
+                Some(family) => studied.curve(family).map(|curve| curve.chosen.setting),
+                None => Some(studied.followed()),
+            };
             let settings: Vec<Option<Setting>> =
-                pools.iter().map(|(_, studied)| studied.as_ref().and_then(|studied| of(studied))).collect();
+                pools.iter().map(|(_, studied)| studied.as_ref().and_then(|studied| setting(studied))).collect();
             let controllers = pools.iter().zip(&settings).map(|((_, studied), setting)| {
-                let policy = policy(setting.as_ref()?, &Arc::new(studied.as_ref()?.reach.clone()))?;
+                let studied = studied.as_ref()?;
+                let policy = match of {
+                    Some(_) => policy(setting.as_ref()?, &Arc::new(studied.reach.clone()))?,
+                    None => followed(studied)?,
+                };
                 Some(Controller { policy, history: Vec::new() })
             });
             let plan = Plan {
@@ -222,14 +289,13 @@ impl ReplayCase<'_> {
             };
             (plan, settings)
         };
-        let setting_of =
-            |family: Family| move |studied: &Studied| studied.curve(family).map(|curve| curve.chosen.setting);
-        let followed = |studied: &Studied| studied.curves.get(studied.chosen).map(|curve| curve.chosen.setting);
+        let promised = pools.iter().any(|(_, studied)| studied.is_some_and(|studied| studied.promise.is_some()));
+        let led = if promised { "chosen beforehand, under the guard of the promise" } else { "chosen beforehand" };
         let plans = [
             (Plan::always_on(), vec![Some(Setting::AlwaysOn); pools.len()]),
-            ruled("chosen beforehand", &followed),
-            ruled("trailing maximum + buffer", &setting_of(Family::TrailingMaximum)),
-            ruled("timeout", &setting_of(Family::Timeout)),
+            ruled(led, None),
+            ruled("trailing maximum + buffer", Some(Family::TrailingMaximum)),
+            ruled("timeout", Some(Family::Timeout)),
             self.slurm(chosen, &pools, &baseline),
         ];
         let effects = plans

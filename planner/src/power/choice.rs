@@ -49,6 +49,8 @@ pub enum Because {
     ClearlyBetter,
     /// The plain rules lost more than they saved.
     SleepDoesNotPay,
+    /// Under the guard of the promise it slept most on the days of choice.
+    KeepsPromise,
 }
 
 impl Because {
@@ -58,6 +60,7 @@ impl Because {
             Self::PlainRuleStands => "the plain rule that stands, as no other was clearly better",
             Self::ClearlyBetter => "clearly better than the plain rule",
             Self::SleepDoesNotPay => "not worse than any rule that sleeps, so all nodes stay on",
+            Self::KeepsPromise => "the one that slept most on the days of choice under the guard of the promise",
         }
     }
 }

@@ -77,7 +77,7 @@ pub struct Decision {
     pub schema: String,
     /// Which pool.
     pub pool: String,
-    /// When the slot begins, UTC.
+    /// When the slot begins, UTC; in a plan of a trace without dates the day and hour since it began, such as `day 150, 08:00`.
     pub at: String,
     /// When it ends.
     pub until: String,

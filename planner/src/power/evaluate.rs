@@ -10,6 +10,7 @@
 use rayon::prelude::*;
 use tracecast_analytics::Trace;
 use tracecast_analytics::audit::factors::Hourly;
+use tracecast_analytics::facts::Capacity;
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::{DAY_MS, Zone};
 use tracecast_predictors::demand::Series;
@@ -44,6 +45,8 @@ pub struct Prepared {
     pub pools: Pools,
     /// What is studied, less its slots.
     pub like: Request,
+    /// What is taken for granted of the nodes, a sentence each.
+    pub assumed: Vec<String>,
 }
 
 impl Prepared {
@@ -60,7 +63,7 @@ impl Prepared {
         let zone = Zone::named(&trace.zone)?;
         let begins_ms = Clock::beginning(trace, &zone, pools.pool.start_ms);
         let mut pools = pools.without_tail(whole, &Clock::new(zone, begins_ms));
-        pools.notes.extend(assumed);
+        pools.notes.extend(assumed.iter().cloned());
         let from_philly = || trace.sources.iter().any(|source| source.reader.starts_with("philly"));
         let like = Request {
             fit: 0..0,
@@ -80,7 +83,7 @@ impl Prepared {
                 "a boot of {boots} slots takes longer than a day; name fewer with --boot-slots"
             )));
         }
-        Ok(Self { figures, pools, like })
+        Ok(Self { figures, pools, like, assumed })
     }
 }
 
@@ -103,7 +106,7 @@ pub fn evaluate(
 ) -> Result<(PowerAnswer, SavedPlan)> {
     watch.more(PARTS);
     let prepared = Prepared::of(trace, request)?;
-    let Prepared { figures, pools, like } = &prepared;
+    let Prepared { figures, pools, like, assumed } = &prepared;
     let zone = Zone::named(&trace.zone)?;
     let (pool, gpus) = (&pools.pool, figures.worth.gpus_per_node);
     let days = Days::of(request, pool, &zone)?;
@@ -200,8 +203,10 @@ pub fn evaluate(
         title,
         notes,
         cautions: pools.cautions.clone(),
+        assumed: assumed.clone(),
+        sizes_unknown: request.replay.is_none() && pools.from_jobs && Capacity::of_another_time(trace).is_some(),
         doubts: pools.doubts.clone(),
-        assurance: Assurance { confidence: Confidence::Low, risk: String::new() },
+        assurance: Assurance::lowered(Confidence::Low, Vec::new(), ""),
         begins_ms,
         capacity_known: !pools.unknown(&main.name),
         vcs_as_they_stand: Together::of(&vcs).filter(|_| stand),
@@ -233,8 +238,17 @@ pub fn evaluate(
         forward,
         recommendation: None,
     };
-    let answer = PowerAnswer { assurance: recommend::assurance(&answer), ..answer };
+    let mut answer = PowerAnswer { assurance: recommend::assurance(&answer), ..answer };
+    // What the test speaks against relying on the answer stands among the cautions, behind what the data lack.
+    let known = std::mem::take(&mut answer.cautions);
+    let found = answer.assurance.lowered_by.iter().filter(|caution| !known.contains(caution)).cloned();
+    answer.cautions = known.iter().cloned().chain(found).collect();
     let recommendation = recommend::recommendation(&answer);
+    let clock = answer.clock();
+    if begins_ms.is_some() {
+        // Dates that nobody recorded are none.
+        answer.forward.iter_mut().for_each(|ahead| ahead.tell_by(&clock));
+    }
     Ok((PowerAnswer { recommendation, ..answer }, SavedPlan { learned, pools: saved }))
 }
 

@@ -10,6 +10,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracecast_analytics::report::format;
 use tracecast_analytics::time::{HOUR_MS, format_rfc3339};
 use tracecast_predictors::demand::backtest::{self, DemandBacktestOptions, DemandTracks};
 use tracecast_predictors::demand::forecast::{ForecastModel, ForecastSettings};
@@ -18,6 +19,7 @@ use tracecast_predictors::demand::predictor::{DemandPredictor, Gathering};
 use tracecast_predictors::demand::{Series, Slot};
 
 use super::choice::Judge;
+use super::clock::Clock;
 use super::decide::{self, Decision, PoolState};
 use super::plan::Action;
 use super::rule::Setting;
@@ -35,11 +37,19 @@ const LEVELS: [f64; 5] = [0.5, 0.75, 0.9, 0.95, 0.99];
 const BUFFERS: [f64; 7] = [0.0, 0.02, 0.05, 0.1, 0.15, 0.25, ALL];
 /// All nodes there are.
 const ALL: f64 = 1.0;
+/// Forecasters that a schedule is chosen among.
+const FORECASTERS: [ForecastModel; 5] = [
+    ForecastModel::Persistence,
+    ForecastModel::SeasonalDay,
+    ForecastModel::SeasonalWeek,
+    ForecastModel::Smoothing,
+    ForecastModel::Boosted,
+];
 
 /// One hour of a schedule.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Hour {
-    /// When it begins, UTC.
+    /// When it begins, UTC; of a trace without dates the day and hour since it began, such as `day 150, 08:00`.
     pub at: String,
     /// Nodes that are expected to be needed: the median of the forecast.
     pub expected: f64,
@@ -63,8 +73,10 @@ pub struct DaySchedule {
     pub tried_days: f64,
     /// Mean number of nodes asleep on these.
     pub nodes_asleep_mean: f64,
-    /// What they brought: such a schedule does not watch, so no promise is made for it.
+    /// What they brought a day: such a schedule does not watch, so no promise is made for it.
     pub realised: Service,
+    /// Why all nodes stay on over the day, if they do; what such schedules brought is then of the one that was not taken.
+    pub all_on: Option<String>,
 }
 
 /// What to do with a pool from now on.
@@ -96,23 +108,34 @@ pub fn forward(
     let plan = SavedPlan { learned, pools: vec![saved.clone()] };
     let now = decide::decide(&plan, &PoolState { pool: None, slots: Vec::new() })?;
     let (schedule, no_schedule) = match schedule(series, request, matches!(setting, Setting::AlwaysOn)) {
-        Ok(found) => (Some(found.beginning_with(&now)), None),
+        Ok(found) => (Some(found.beginning_with(&now, request.budget.is_some())), None),
         Err(error) => (None, Some(error.to_string())),
     };
     Ok((Forward { now, setting, schedule, no_schedule }, saved))
 }
 
 impl DaySchedule {
-    /// Its first hour powers no fewer nodes than the rule does at its beginning: what is in use or waits then cannot sleep.
-    fn beginning_with(mut self, now: &Decision) -> Self {
-        if let Some(first) = self.hours.first_mut() {
-            first.powered = first.powered.max(now.powered);
+    /// Its first hour powers no fewer nodes than the rule does at its beginning: what is in use or waits then cannot sleep. If a service is `promised`, no later hour does either: the guard
+    /// knows no more of them, and nobody looks again.
+    fn beginning_with(mut self, now: &Decision, promised: bool) -> Self {
+        let held = if promised { self.hours.len() } else { 1 };
+        for hour in self.hours.iter_mut().take(held) {
+            hour.powered = hour.powered.max(now.powered);
         }
         self
     }
 }
 
 impl Forward {
+    /// Tells its moments by a clock, where they have no dates.
+    pub(super) fn tell_by(&mut self, clock: &Clock) {
+        let now = &mut self.now;
+        let hours = self.schedule.iter_mut().flat_map(|schedule| &mut schedule.hours).map(|hour| &mut hour.at);
+        for at in [&mut now.at, &mut now.until].into_iter().chain(&mut now.promised_until).chain(hours) {
+            *at = clock.moment(at);
+        }
+    }
+
     /// As moments from which on so many nodes are powered.
     pub fn actions(&self) -> Vec<Action> {
         let mut found: Vec<Action> = Vec::new();
@@ -230,13 +253,8 @@ struct Judged {
 fn schedule(series: &Series, request: &Request, all_on: bool) -> Result<DaySchedule> {
     let per = usize::try_from(HOUR_MS / series.slot_ms.max(1)).unwrap_or(1).max(1);
     let hourly = coarser(series, per);
-    let models = [
-        ForecastModel::Persistence,
-        ForecastModel::SeasonalDay,
-        ForecastModel::SeasonalWeek,
-        ForecastModel::Smoothing,
-        ForecastModel::Boosted,
-    ];
+    // Where all nodes stay on whatever comes, what is expected is told by the plainest alone.
+    let models: &[ForecastModel] = if all_on { &[ForecastModel::SeasonalDay] } else { &FORECASTERS };
     let options = DemandBacktestOptions {
         models: models.to_vec(),
         settings: ForecastSettings { horizon: HOURS, ..ForecastSettings::default() },
@@ -263,7 +281,7 @@ fn schedule(series: &Series, request: &Request, all_on: bool) -> Result<DaySched
         .collect();
     let best = tried.iter().min_by(|a, b| judge.order(&a.1, &b.1)).map(|(candidate, _)| *candidate);
     let best = best.ok_or_else(|| Error::Power(format!("{}: no forecaster could be fitted", series.name)))?;
-    let (_, meant) = search.tried(&best, tracks.report, tracks.end);
+    let (later, meant) = search.tried(&best, tracks.report, tracks.end);
     let model = tracks.tracks.get(best.track).and_then(|track| track.model).unwrap_or(ForecastModel::Persistence);
     let gathering = Gathering {
         slot_ms: search.hourly.slot_ms,
@@ -285,22 +303,41 @@ fn schedule(series: &Series, request: &Request, all_on: bool) -> Result<DaySched
     let forecast =
         forecasts.first().ok_or_else(|| Error::Power(format!("{}: nothing could be forecast", series.name)))?;
     let there = total.last().copied().unwrap_or(0.0);
+    let asked = request.budget.filter(|_| !judge.keeps(&later));
+    let broken = asked.map(|asked| {
+        format!(
+            "on {} tried later, schedules like the one that kept to the service on the days before brought {} unserved node-slots a day and {} node-wakes a day, where at most {} and {} were asked for",
+            format::duration(meant.days * 86_400.0),
+            format::compact(meant.realised.unserved_per_day),
+            format::compact(meant.realised.node_wakes_per_day),
+            format::compact(asked.unserved_per_day),
+            format::compact(asked.node_wakes_per_day)
+        )
+    });
+    let all_on = match (&broken, best.buffer >= most) {
+        (Some(_), _) => broken,
+        (None, true) if all_on => Some("the rule lets none sleep".to_owned()),
+        (None, true) => Some("no schedule that lets nodes sleep was better on earlier days".to_owned()),
+        (None, false) => None,
+    };
+    let buffer = if all_on.is_some() { there.max(most) } else { best.buffer };
     let hours = (0..forecast.fan.horizons().min(HOURS)).map(|ahead| {
         let of = |level: f64| forecast.fan.quantile(ahead + 1, level).unwrap_or(there);
         Hour {
             at: format_rfc3339(forecast.from_ms + forecast.slot_ms * i64::try_from(ahead).unwrap_or(0)),
             expected: of(0.5).min(there),
-            powered: (of(best.level) + best.buffer).ceil().clamp(0.0, there),
+            powered: (of(best.level) + buffer).ceil().clamp(0.0, there),
         }
     });
     Ok(DaySchedule {
         forecaster: forecast.model.name().to_owned(),
         level: best.level,
-        buffer: best.buffer,
+        buffer,
         hours: hours.collect(),
         tried_days: meant.days,
         nodes_asleep_mean: meant.asleep,
         realised: meant.realised,
+        all_on,
     })
 }
 

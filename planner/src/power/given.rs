@@ -15,6 +15,8 @@ use crate::error::{Error, Result};
 use crate::replay::input::Site;
 use crate::sim::cluster::{Cluster, Pool};
 
+/// VCs that a sentence names.
+const NAMED: usize = 5;
 /// Before and after all times of a trace, milliseconds since the epoch, with room to add a span.
 const EVER: (i64, i64) = (i64::MIN / 4, i64::MAX / 4);
 
@@ -101,7 +103,7 @@ pub(super) fn given(site: &Site, trace: &Trace) -> Result<GivenNodes> {
             site.file(),
             if idle.len() == 1 { "has" } else { "have" },
             if idle.len() == 1 { "is" } else { "are" },
-            format::names(&idle, 5)
+            format::names(&idle, NAMED)
         )
     });
     Ok(GivenNodes {

@@ -38,6 +38,7 @@ pub mod rule;
 pub mod saved;
 pub mod score;
 pub mod service;
+pub mod studied;
 pub mod study;
 pub mod tariff;
 pub mod thinning;

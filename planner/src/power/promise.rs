@@ -184,6 +184,8 @@ impl Ledger {
 pub(super) struct Followed {
     /// What is followed: the plain rule, unless the learned one, chosen on the earlier half of the days of choice, is clearly better on the later.
     pub(super) setting: Option<Setting>,
+    /// What that meant under the guard, on all days of choice.
+    pub(super) before: Sums,
     /// Of the plain rule, the trailing maximum.
     pub(super) plain: Option<Setting>,
     /// Of the learned rule, `reach`.
@@ -193,6 +195,8 @@ pub(super) struct Followed {
 /// The setting of a rule that keeps a promise best on the days of choice.
 struct Guarded {
     setting: Setting,
+    /// What it meant on all of these days.
+    whole: Sums,
     /// By block of the later half of these days, what the setting meant that is best on the earlier half: of many settings one always looks well
     /// on the days it is chosen on.
     later: Vec<Sums>,
@@ -209,12 +213,17 @@ pub(super) fn follow(
     let (plain, learned) = (elect(picking, trailing, service), elect(picking, &thinned(reach), service));
     let judge = Judge::new(&picking.demand, Some(service));
     let enough = picking.range.len() / 2 >= period;
-    let setting = match (&plain, &learned) {
-        (Some(plain), Some(learned)) if enough && judge.clear(&learned.later, &plain.later) => Some(learned.setting),
-        (Some(plain), _) => Some(plain.setting),
-        (None, learned) => learned.as_ref().map(|found| found.setting),
+    let followed = match (&plain, &learned) {
+        (Some(plain), Some(learned)) if enough && judge.clear(&learned.later, &plain.later) => Some(learned),
+        (Some(plain), _) => Some(plain),
+        (None, learned) => learned.as_ref(),
     };
-    Followed { setting, plain: plain.map(|found| found.setting), learned: learned.map(|found| found.setting) }
+    Followed {
+        setting: followed.map(|found| found.setting),
+        before: followed.map_or_else(Sums::default, |found| found.whole),
+        plain: plain.map(|found| found.setting),
+        learned: learned.map(|found| found.setting),
+    }
 }
 
 /// Of some settings the one that, guarded, slept most within the service on the days of choice.
@@ -234,9 +243,9 @@ fn elect(stretch: &Stretch<'_>, settings: &[Setting], service: &Service) -> Opti
         .collect();
     let half = tried.first().map_or(0, |(_, blocks)| blocks.len() / 2);
     let best = |of: &dyn Fn(&[Sums]) -> Sums| tried.iter().min_by(|a, b| judge.order(&of(&a.1), &of(&b.1)));
-    let (setting, _) = best(&|blocks| Sums::of(blocks))?;
+    let (setting, whole) = best(&|blocks| Sums::of(blocks))?;
     let (_, early) = best(&|blocks| Sums::of(blocks.get(..half).unwrap_or_default()))?;
-    Some(Guarded { setting: *setting, later: early.get(half..).unwrap_or_default().to_vec() })
+    Some(Guarded { setting: *setting, whole: Sums::of(whole), later: early.get(half..).unwrap_or_default().to_vec() })
 }
 
 /// Every so-manieth of some settings, so that at most [`MOST_TRIED`] are left.
@@ -256,7 +265,7 @@ pub(super) fn guarded_by(setting: &Setting, slot_ms: i64) -> usize {
 }
 
 /// What guards a setting, as the past of a stretch teaches.
-fn guard_of(stretch: &Stretch<'_>, setting: &Setting) -> Guard {
+pub(super) fn guard_of(stretch: &Stretch<'_>, setting: &Setting) -> Guard {
     let demand = &stretch.demand;
     let lengths = (guarded_by(setting, demand.slot_ms), demand.boot_slots);
     Guard::learn((stretch.need, stretch.total), 0..stretch.range.start, lengths, stretch.range.len(), demand.slot_ms)

@@ -5,7 +5,7 @@
 
 use tracecast_analytics::report::format;
 
-use super::answer::{Beforehand, HARDLY_USED, PowerAnswer, hardly_used};
+use super::answer::{Beforehand, ChosenFor, PowerAnswer, change_of_wait};
 use super::choice::Because;
 use super::family::Family;
 use super::forward::Forward;
@@ -27,10 +27,10 @@ struct Figures {
 impl Figures {
     fn of(answer: &PowerAnswer) -> Option<Self> {
         let pool = &answer.pool;
-        let (intervals, nodes, apart) = match (&answer.vcs_as_they_stand, &pool.promise) {
+        let (intervals, nodes, apart) = match answer.leading_vcs() {
             // VCs that stand apart sleep apart, unless somebody pools them.
-            (Some(vcs), None) => (vcs.chosen, vcs.nodes_mean, true),
-            _ => (pool.beforehand.first()?.intervals, pool.nodes_mean, false),
+            Some(vcs) => (vcs.chosen, vcs.nodes_mean, true),
+            None => (pool.beforehand.first()?.intervals, pool.nodes_mean, false),
         };
         let saves = intervals.nodes_asleep_mean.value > 0.0 && intervals.energy_saved_kwh_per_day.value > 0.0;
         let sleeps = saves && pool.chosen.because != Because::SleepDoesNotPay;
@@ -38,31 +38,34 @@ impl Figures {
     }
 }
 
+/// The cautions for which an answer cannot be relied on, a sentence each: what takes the ground from it, and what its test found.
+pub(super) fn lowering(answer: &PowerAnswer) -> Vec<String> {
+    let mut said = answer.doubts.clone();
+    said.extend(answer.broken_in_words());
+    if let Some(Figures { intervals, nodes, sleeps, .. }) = Figures::of(answer) {
+        let asleep = &intervals.nodes_asleep_mean;
+        said.extend(answer.hardly_used(asleep.value, nodes));
+        if sleeps && asleep.low <= 0.0 {
+            said.push(format!(
+                "**Other days like those tested might have let no node sleep**: the interval of the nodes asleep is {} to {}.",
+                format::float(asleep.low, 1),
+                format::float(asleep.high, 1)
+            ));
+        }
+    }
+    said
+}
+
 /// How sure an answer is, whether it changes anything or not.
 pub fn assurance(answer: &PowerAnswer) -> Assurance {
     let tried = |nodes: f64| {
         format!("It was tried on one stretch of {:.0} days of {} nodes.", answer.pool.days, format::float(nodes, 0))
     };
-    let Some(Figures { intervals, nodes, sleeps, .. }) = Figures::of(answer) else {
-        return Assurance { confidence: Confidence::Low, risk: tried(answer.pool.nodes_mean) };
+    let lowered_by = lowering(answer);
+    let Some(Figures { nodes, sleeps, .. }) = Figures::of(answer) else {
+        return Assurance::lowered(Confidence::Low, lowered_by, &tried(answer.pool.nodes_mean));
     };
-    let wide = sleeps && intervals.nodes_asleep_mean.low <= 0.0;
-    let hardly_used = hardly_used(intervals.nodes_asleep_mean.value, nodes);
-    let sure = !wide && !hardly_used && answer.broken_in_words().is_none() && answer.doubts.is_empty();
-    let mut risk = String::new();
-    if hardly_used {
-        risk.push_str(HARDLY_USED);
-    }
-    if !answer.doubts.is_empty() {
-        risk.push_str("What is said first above takes the ground from it. ");
-    }
-    if answer.broken_in_words().is_some() {
-        risk.push_str("The days tested were unlike those that chose the rule. ");
-    }
-    if wide {
-        risk.push_str("The interval of the nodes asleep does not leave out none. ");
-    }
-    risk.push_str(&tried(nodes));
+    let mut risk = tried(nodes);
     if sleeps {
         risk.push_str(&format!(
             " Demand that rises faster than it ever did waits for a boot of {}.",
@@ -70,34 +73,20 @@ pub fn assurance(answer: &PowerAnswer) -> Assurance {
         ));
     }
     risk.push_str(" `tracecast backtest power` tries it on every stretch there is.");
-    Assurance { confidence: if sure { Confidence::Medium } else { Confidence::Low }, risk }
+    Assurance::lowered(Confidence::Medium, lowered_by, &risk)
 }
 
 /// What is recommended, if anything is worth it.
 pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {
+    if answer.sizes_unknown {
+        return None;
+    }
     let pool = &answer.pool;
     let followed = pool.beforehand.first()?;
     let Figures { intervals, apart, .. } = Figures::of(answer).filter(|figures| figures.sleeps)?;
-    let trailing = pool.beforehand.iter().find(|rule| rule.policy == Family::TrailingMaximum);
-    let mut effects = effects(&intervals, pool.days);
-    if let Some(promise) = &pool.promise {
-        // Under its promise the rule sleeps less than the same setting without.
-        let days = format!("over the {:.0} days after those it was chosen on, one stretch: no interval", pool.days);
-        let set = |effect: &mut Effect, change: f64| {
-            (effect.change, effect.low, effect.high) = (change, None, None);
-            effect.interval.clone_from(&days);
-        };
-        for (effect, change) in effects.iter_mut().zip([
-            promise.scored.outcome.nodes_asleep_mean,
-            promise.realised.unserved_per_day,
-            promise.realised.node_wakes_per_day,
-            promise.scored.outcome.energy_saved_kwh / pool.days.max(f64::MIN_POSITIVE),
-        ]) {
-            set(effect, change);
-        }
-    }
-    let unserved_per_day =
-        pool.promise.map_or(intervals.unserved_per_day.value, |promise| promise.realised.unserved_per_day);
+    let trailing = pool.as_emitted(Family::TrailingMaximum);
+    let effects = effects(&intervals, pool.days);
+    let unserved_per_day = intervals.unserved_per_day.value;
     let ahead = answer.forward.first();
     let now = ahead.map(|ahead| &ahead.now);
     Some(Recommendation {
@@ -110,7 +99,10 @@ pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {
             oracle: "the optimum that knows all demand and serves it, at a switching cost of two hours".to_owned(),
             oracle_change: pool.offline_optimum.outcome.nodes_asleep_mean,
             naive_change: trailing.map(|rule| rule.scored.outcome.nodes_asleep_mean),
-            naive: trailing.map(|_| "trailing maximum".to_owned()),
+            naive: trailing.map(|rule| match rule.chosen_for {
+                ChosenFor::Service => "trailing maximum for the same service, without a guard".to_owned(),
+                _ => "trailing maximum".to_owned(),
+            }),
         })
         .filter(|_| !apart),
         harmed: harmed(answer, unserved_per_day),
@@ -118,13 +110,15 @@ pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {
         risk: answer.assurance.risk.clone(),
         assumptions: vec![
             format!(
-                "An idle node draws {:.0} W and one that is off {:.0} W.",
-                answer.constants.idle_w, answer.constants.off_w
+                "An idle node draws {} W and one that is off {} W.",
+                format::float(answer.constants.idle_w, 0),
+                format::float(answer.constants.off_w, 0)
             ),
             "Nodes boot when they are told to, and any node can serve any job of its pool.".to_owned(),
         ]
         .into_iter()
-        .chain(answer.cautions.iter().cloned())
+        .chain(answer.assumed.iter().cloned())
+        .chain(answer.cautions.iter().filter(|caution| !answer.assurance.lowered_by.contains(caution)).cloned())
         .collect(),
         holds_until: now.and_then(|now| now.promised_until.clone()).map_or_else(
             || "demand changes its habits; make a new plan every two weeks".to_owned(),
@@ -133,13 +127,20 @@ pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {
                 format!("{} ({}), when the promise ends", clock.moment(&until), clock.name())
             },
         ),
-        apply:
+        apply: if pool.promise.is_some() {
+            "Save the plan and ask it each slot with `tracecast decide power`: nothing else keeps the promise. What your scheduler can hold by itself is written with --emit, and its notes say how it did."
+        } else {
             "Write the change for your scheduler (slurm.conf is your own file), or save the plan and ask it each slot with `tracecast decide power`."
+        }
+        .to_owned(),
+        command: Some(match &answer.criterion {
+            Some(service) => format!(
+                "tracecast plan power TRACE --service {},{} --save plan.tcm",
+                service.unserved_per_day, service.node_wakes_per_day
+            ),
+            None => "tracecast plan power TRACE --save plan.tcm --emit slurm --slurm-conf slurm.conf --emit-to plan"
                 .to_owned(),
-        command: Some(
-            "tracecast plan power TRACE --save plan.tcm --emit slurm --slurm-conf slurm.conf --emit-to plan"
-                .to_owned(),
-        ),
+        }),
         undo: "Take SuspendTime (or the node pool's consolidation) out again and wake all nodes; jobs keep running."
             .to_owned(),
     })
@@ -147,13 +148,14 @@ pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {
 
 fn action(answer: &PowerAnswer, followed: &Beforehand) -> String {
     let idle = |pool: &PoolPlan| format::duration(f64::from(pool.idle_s));
+    let promised = answer.pool.promise.is_some();
     let slurm = answer
         .slurm_plan
         .pools
         .first()
         .map(|pool| {
             // What slurm.conf can hold is another rule, and did otherwise.
-            let of_slurm = answer.pool.beforehand.iter().find(|rule| rule.policy == Family::SlurmConf);
+            let of_slurm = answer.pool.as_emitted(Family::SlurmConf);
             let brought = of_slurm.filter(|_| followed.policy != Family::SlurmConf).map(|rule| {
                 format!(
                     ", which on those days let {} sleep where the rule let {}, with {} node-slots a day unserved where it had {}",
@@ -163,8 +165,12 @@ fn action(answer: &PowerAnswer, followed: &Beforehand) -> String {
                     format::float(followed.delivered.unserved_per_day, 1)
                 )
             });
+            if promised && pool.keep_idle >= pool.total_nodes {
+                return " In Slurm alone all nodes stay on, as no setting of slurm.conf kept the promise on all days.".to_owned();
+            }
             format!(
-                " In Slurm: after {} idle, with {} idle nodes left on{}.",
+                " In Slurm{}: after {} idle, with {} idle nodes left on{}.",
+                if promised { " alone, which does not watch the promise" } else { "" },
                 idle(pool),
                 pool.keep_idle,
                 brought.unwrap_or_default()
@@ -174,10 +180,10 @@ fn action(answer: &PowerAnswer, followed: &Beforehand) -> String {
     let clock = answer.clock();
     let now = match answer.forward.as_slice() {
         [only] => Some(format!(
-            " From {} ({}): power {:.0} of {} nodes.",
+            " From {} ({}): power {} of {} nodes.",
             clock.moment(&only.now.at),
             clock.name(),
-            only.now.powered,
+            format::float(only.now.powered, 0),
             format::float(only.now.total, 0)
         )),
         [] => None,
@@ -185,10 +191,23 @@ fn action(answer: &PowerAnswer, followed: &Beforehand) -> String {
         all => {
             let sum = |of: fn(&Forward) -> f64| all.iter().map(of).sum::<f64>();
             let (powered, total) = (sum(|ahead| ahead.now.powered), sum(|ahead| ahead.now.total));
-            Some(format!(" In the first slot of {} VCs: power {powered:.0} of {total:.0} nodes.", all.len()))
+            Some(format!(
+                " In the first slot of {} VCs: power {} of {} nodes.",
+                all.len(),
+                format::float(powered, 0),
+                format::float(total, 0)
+            ))
         }
     };
-    format!("**Let idle nodes sleep**, by the rule `{rule}`.{}{}", now.unwrap_or_default(), slurm.unwrap_or_default())
+    let guard = match &answer.criterion {
+        Some(service) if promised => format!(" under a guard that holds it to {}", answer.asked_in_words(service)),
+        _ => String::new(),
+    };
+    format!(
+        "**Let idle nodes sleep**, by the rule `{rule}`{guard}.{}{}",
+        now.unwrap_or_default(),
+        slurm.unwrap_or_default()
+    )
 }
 
 fn effects(intervals: &Intervals, days: f64) -> Vec<Effect> {
@@ -210,8 +229,8 @@ fn harmed(answer: &PowerAnswer, unserved_per_day: f64) -> Vec<Harm> {
     let mut harmed = vec![Harm {
         who: "jobs that need a node which is asleep".to_owned(),
         how_much: format!(
-            "{:.1} node-slots of {} a day wait for a boot of {}",
-            unserved_per_day,
+            "{} node-slots of {} a day wait for a boot of {}",
+            format::float(unserved_per_day, 1),
             format::duration(answer.slot_s),
             format::duration(answer.constants.boot_s)
         ),
@@ -220,7 +239,7 @@ fn harmed(answer: &PowerAnswer, unserved_per_day: f64) -> Vec<Harm> {
     if let Some(wait) = replayed {
         harmed.push(Harm {
             who: "all jobs, in a replay".to_owned(),
-            how_much: format!("the mean wait changes by {:+.0} s ({:+.0} to {:+.0})", wait.value, wait.low, wait.high),
+            how_much: format!("the mean wait changes by {}", change_of_wait(&wait)),
         });
     }
     harmed

@@ -146,7 +146,7 @@ impl SaidFigures {
     }
 
     /// Completed: what was not said follows from the GPUs of a node (`gpus_per_node`, or the mean of the nodes with GPUs, which are those of a cluster file
-    /// if `given`, else those of the trace) and the power of an idle one; and in a sentence what is assumed of the GPUs of a node, if anything is.
+    /// if `given`, else those of the trace) and the power of an idle one; and what is assumed of the GPUs of a node, and of how long boots and shutdowns take, a sentence each.
     ///
     /// # Errors
     /// If they cannot be.
@@ -155,7 +155,7 @@ impl SaidFigures {
         gpus_per_node: Option<f64>,
         trace: &Trace,
         given: Option<&GivenNodes>,
-    ) -> Result<(Figures, Option<String>)> {
+    ) -> Result<(Figures, Vec<String>)> {
         let wrong = |what: String| Err(Error::Power(what));
         let mut found = self.said.clone();
         let said = |part: &str, key: &str| self.table.get(part).is_some_and(|part| part.get(key).is_some());
@@ -212,7 +212,15 @@ impl SaidFigures {
         {
             return wrong("[worth]: price_kwh must be above 0, wear_h and gpu_hour not below".to_owned());
         }
-        Ok((found, assumed))
+        let changeover = ["boot_s", "shutdown_s"].map(|key| said("power", key));
+        let changeover = changeover.contains(&false).then(|| {
+            format!(
+                "How long a node takes to boot and to shut down is assumed: {} and {}. `boot_s` and `shutdown_s` of --constants say otherwise.",
+                format::duration(found.power.boot_s),
+                format::duration(found.power.shutdown_s)
+            )
+        });
+        Ok((found, assumed.into_iter().chain(changeover).collect()))
     }
 }
 
@@ -345,11 +353,11 @@ impl Pools {
         let Some(tail) = Some(&self.pool).filter(|_| self.from_jobs).and_then(Thinning::of) else { return self };
         let from = clock.show(tail.from_ms);
         let seen = format!(
-            "**The record thins out from {from} ({}) on**: in its last {} days {:.0} nodes are in use on average, after {:.0} on a usual day before. Jobs are likely to be missing there.",
+            "**The record thins out from {from} ({}) on**: in its last {} days {} nodes are in use on average, after {} on a usual day before. Jobs are likely to be missing there.",
             clock.name(),
             tail.days,
-            tail.nodes,
-            tail.usual
+            format::float(tail.nodes, 0),
+            format::float(tail.usual, 0)
         );
         if whole {
             self.cautions.push(format!(
@@ -378,8 +386,9 @@ fn beyond(pool: &Series, file: &str) -> Option<String> {
     let most = pool.slots.iter().map(|slot| slot.peak).fold(0.0, f64::max);
     (over > 0).then(|| {
         format!(
-            "**In {} of the time more nodes were needed than {file} has** (up to {most:.0}): all its nodes count as needed then. The file may be of another time, or the jobs may have waited.",
-            format::percent(over as f64 / pool.slots.len().max(1) as f64)
+            "**In {} of the time more nodes were needed than {file} has** (up to {}): all its nodes count as needed then. The file may be of another time, or the jobs may have waited.",
+            format::percent(over as f64 / pool.slots.len().max(1) as f64),
+            format::float(most, 0)
         )
     })
 }

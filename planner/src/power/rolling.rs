@@ -98,9 +98,9 @@ pub struct Promised {
 pub struct TriedWindow {
     /// VC or pool.
     pub series: String,
-    /// Begin, UTC.
+    /// Begin, UTC; of a trace without dates the day and hour since it began.
     pub from: String,
-    /// End, UTC.
+    /// End, in the same way.
     pub to: String,
     /// Days that came before.
     pub learned_days: f64,

@@ -20,12 +20,13 @@ use super::choice::{self, Because, Elected, Judge, Member};
 use super::family::{Family, Scored, Stretch, Tried, front};
 use super::interval::{self, Block, Intervals};
 use super::optimum::{Prices, optimum};
-use super::promise::{self, Followed};
+use super::promise::{self, Followed, Guard};
 use super::reach::{Reach, Readings, horizons};
 use super::resim::Constants;
 use super::rule::Setting;
-use super::score::{NodeDemand, SleepOutcome, Sums, Worth, relative};
+use super::score::{NodeDemand, Sums, Worth, relative};
 use super::service::Service;
+pub use super::studied::{Curve, Promise, Studied, SwitchingOptimum};
 use super::tariff::{HourWeights, Rates};
 use crate::error::{Error, Result};
 use crate::plan::window::learn_and_choose;
@@ -62,130 +63,6 @@ pub struct Request {
     pub budget: Option<Service>,
     /// Levels of service to choose for beside that.
     pub services: Vec<Service>,
-}
-
-/// One family: its curve and its choice.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Curve {
-    /// Which.
-    pub family: Family,
-    /// Settings that were tried.
-    pub tried: usize,
-    /// Settings that were kept.
-    pub kept: usize,
-    /// The upper edge of what was kept, on the evaluated days, most sleep first.
-    pub points: Vec<Scored>,
-    /// The chosen setting, on the evaluated days.
-    pub chosen: Scored,
-    /// What the settings meant that the days of choice would have picked for each of [`Request::services`]; `None` where none kept to it there.
-    pub for_service: Vec<Option<Scored>>,
-    /// What the chosen one meant on the days it was chosen on.
-    pub chosen_before: SleepOutcome,
-    /// What the rule meant there held out: block by block, with the setting chosen on the other blocks.
-    pub held_out: SleepOutcome,
-    /// Of the chosen setting, what other weeks (days, if there are under four weeks) like those evaluated might have given.
-    pub intervals: Intervals,
-    /// What it meant in each block of the evaluated days.
-    pub blocks: Vec<Block>,
-    /// What the optimum at a switching cost of two hours means that leaves as much unserved.
-    pub optimum_at_service: SleepOutcome,
-}
-
-/// The optimum at one switching cost.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SwitchingOptimum {
-    /// Hours of idle power that a wake costs.
-    pub switch_h: f64,
-    /// What it means.
-    pub outcome: SleepOutcome,
-}
-
-/// What was found of one series.
-#[derive(Debug, Clone)]
-pub struct Studied {
-    /// Of what.
-    pub name: String,
-    /// Begin of the evaluated days, milliseconds since the epoch.
-    pub from_ms: i64,
-    /// Length of a slot, milliseconds.
-    pub slot_ms: i64,
-    /// Largest count of each evaluated slot, nodes.
-    pub need: Vec<f64>,
-    /// Nodes there are.
-    pub total: Vec<f64>,
-    /// Mean count of each evaluated slot, nodes.
-    pub active: Vec<f64>,
-    /// Slots evaluated in which nothing was counted.
-    pub uncounted: usize,
-    /// Days learned from, chosen on, evaluated.
-    pub days: [f64; 3],
-    /// By family.
-    pub curves: Vec<Curve>,
-    /// Chances that levels are reached, for the rule *reach*, fitted on all days before.
-    pub reach: Reach,
-    /// Place of the curve of the rule to follow.
-    pub chosen: usize,
-    /// Why it is that one.
-    pub because: Because,
-    /// By how much more it sleeps, leaves unserved, wakes and saves than the trailing maximum chosen in the same way, if that was studied.
-    pub over_trailing: Option<Intervals>,
-    /// Whether prices or carbon of the past weighed the hours.
-    pub weighted: bool,
-    /// What was promised, if a service was asked for, and what became of it.
-    pub promise: Option<Promise>,
-    /// Orders of what is followed, by evaluated slot.
-    pub orders: Vec<f64>,
-    /// Of what is followed, energy saved in each slot, kWh at the building's meter.
-    pub saved_kwh: Vec<f64>,
-    /// Optima.
-    pub optima: Vec<SwitchingOptimum>,
-}
-
-/// A service that was promised for the evaluated days, by a rule under [guard](super::promise), and what came.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, schemars::JsonSchema)]
-pub struct Promise {
-    /// At most so much.
-    pub asked: Service,
-    /// What came.
-    pub realised: Service,
-    /// Whether it was kept.
-    pub kept: bool,
-    /// The setting followed, and what it meant.
-    #[serde(flatten)]
-    pub scored: Scored,
-}
-
-impl Studied {
-    /// The setting that is followed: under a promise the one that keeps it best, else the chosen one.
-    pub fn followed(&self) -> Setting {
-        let chosen = || self.curves.get(self.chosen).map_or(Setting::AlwaysOn, |curve| curve.chosen.setting);
-        self.promise.map_or_else(chosen, |promise| promise.scored.setting)
-    }
-
-    /// The curve of a family, if it was studied.
-    pub fn curve(&self, family: Family) -> Option<&Curve> {
-        self.curves.iter().find(|curve| curve.family == family)
-    }
-
-    /// The chosen trailing maximum as something carries it out that times out and holds a reserve: seconds and nodes.
-    pub fn timeout(&self) -> (u32, u32) {
-        self.as_timeout(Family::TrailingMaximum)
-    }
-
-    /// What `slurm.conf` is to hold: seconds after which an idle node sleeps, and idle nodes that are left powered.
-    pub fn slurm(&self) -> (u32, u32) {
-        self.as_timeout(Family::SlurmConf)
-    }
-
-    fn as_timeout(&self, family: Family) -> (u32, u32) {
-        let (slots, nodes) = match self.curve(family).map(|curve| curve.chosen.setting) {
-            Some(Setting::TrailingMaximum { slots, buffer }) => (slots, buffer),
-            Some(Setting::IdleTimeout { slots, keep_idle }) => (slots, keep_idle),
-            _ => (6, 0),
-        };
-        let idle_s = i64::try_from(slots).unwrap_or(0) * self.slot_ms / 1000;
-        (u32::try_from(idle_s).unwrap_or(u32::MAX), nodes)
-    }
 }
 
 /// A series in whole nodes: GPUs are divided by those of a node and rounded up, as a node in use for one GPU cannot sleep.
@@ -257,6 +134,8 @@ pub(super) struct Surveyed {
     tried: usize,
     kept: Vec<Scored>,
     elected: Elected,
+    /// Where a service is asked for, the setting that would be elected if none were.
+    free: Option<Elected>,
     for_service: Vec<Option<Setting>>,
     /// All settings block by block, of rules whose setting VCs may share.
     blocks: Vec<Tried>,
@@ -390,6 +269,20 @@ impl<'a> Survey<'a> {
         Judge::new(&picking.demand, self.request.budget.as_ref())
     }
 
+    /// Judges as if no service were asked for.
+    fn free_judge(&self) -> Judge<'static> {
+        Judge::new(&self.picking().demand, None)
+    }
+
+    /// The rules as they were elected; if `free`, as if no service were asked for.
+    fn elected(&self, free: bool) -> Vec<(Family, &Elected)> {
+        let elected = |rule| {
+            let Surveyed { family, free: unasked, elected, .. }: &Surveyed = rule;
+            (*family, unasked.as_ref().filter(|_| free).unwrap_or(elected))
+        };
+        self.rules.iter().map(elected).collect()
+    }
+
     fn rule(&self, family: Family) -> Surveyed {
         let picking = self.picking();
         let tried = picking.sweep_in_blocks(family, choice::block_slots(self.pick.len(), self.series.slot_ms));
@@ -414,65 +307,100 @@ impl<'a> Survey<'a> {
                 .collect(),
             kept,
             elected,
+            free: self.request.budget.and_then(|_| choice::elect(&self.free_judge(), &tried)),
             blocks: if shared { tried } else { Vec::new() },
         }
     }
 
-    /// What was chosen, on the days evaluated. `stands` is the plain rule that all VCs follow unless the past clearly says otherwise.
-    fn finish(self, stands: Option<(usize, Because)>) -> Studied {
-        let (picking, evaluating) = (self.picking(), self.evaluating());
-        let rules: Vec<(Family, &Elected)> = self.rules.iter().map(|rule| (rule.family, &rule.elected)).collect();
-        let (chosen, because) = choice::decide(&self.judge(&picking), &rules, stands);
+    /// What a setting of a rule meant on the days evaluated, given what it is taken for beforehand.
+    fn curve(&self, rule: &Surveyed, elected: &Elected, evaluating: &Stretch<'_>, picking: &Stretch<'_>) -> Curve {
         let block = interval::block_slots(&evaluating.demand);
-        let tried: Vec<Tried> =
-            self.rules.par_iter().map(|rule| evaluating.try_in_blocks(&rule.elected.setting, block)).collect();
+        let sums = evaluating.try_in_blocks(&elected.setting, block).blocks;
+        self.scored(rule, elected, (evaluating, &sums), picking)
+    }
+
+    /// The same, given what each block of the days evaluated brought.
+    fn scored(
+        &self,
+        rule: &Surveyed,
+        elected: &Elected,
+        (evaluating, sums): (&Stretch<'_>, &[Sums]),
+        picking: &Stretch<'_>,
+    ) -> Curve {
+        let outcome = evaluating.demand.outcome(&Sums::of(sums));
+        let blocks: Vec<Block> = sums.iter().map(|sums| Block::of(&evaluating.demand, sums)).collect();
         let wake = QUOTED_H * HOUR_MS as f64 / self.series.slot_ms as f64;
-        let curves: Vec<Curve> = self
-            .rules
-            .par_iter()
-            .zip(&tried)
-            .map(|(rule, tried)| {
-                let outcome = evaluating.demand.outcome(&Sums::of(&tried.blocks));
-                let blocks: Vec<Block> = tried.blocks.iter().map(|sums| Block::of(&evaluating.demand, sums)).collect();
-                Curve {
-                    family: rule.family,
-                    tried: rule.tried,
-                    kept: rule.kept.len(),
-                    points: front(evaluating.score_all(&rule.front()), 0.0),
-                    chosen: Scored { setting: rule.elected.setting, outcome },
-                    for_service: rule
-                        .for_service
-                        .iter()
-                        .map(|setting| setting.as_ref().map(|setting| evaluating.score(setting)))
-                        .collect(),
-                    chosen_before: picking.demand.outcome(&rule.elected.whole),
-                    held_out: picking.demand.outcome(&Sums::of(&rule.elected.held_out)),
-                    intervals: Intervals::of(&blocks),
-                    blocks,
-                    optimum_at_service: evaluating.demand.optimum_at(outcome.unserved_node_slots, wake),
-                }
-            })
-            .collect();
+        let for_service = rule.for_service.iter();
+        Curve {
+            family: rule.family,
+            tried: rule.tried,
+            kept: rule.kept.len(),
+            points: front(evaluating.score_all(&rule.front()), 0.0),
+            chosen: Scored { setting: elected.setting, outcome },
+            for_service: for_service.map(|setting| setting.as_ref().map(|one| evaluating.score(one))).collect(),
+            chosen_before: picking.demand.outcome(&elected.whole),
+            held_out: picking.demand.outcome(&Sums::of(&elected.held_out)),
+            intervals: Intervals::of(&blocks),
+            blocks,
+            optimum_at_service: evaluating.demand.optimum_at(outcome.unserved_node_slots, wake),
+        }
+    }
+
+    /// What keeps a promise, under its guard, and what became of it; `None` where no setting was tried.
+    fn guarded(&self, service: &Service, evaluating: &Stretch<'_>, picking: &Stretch<'_>) -> Option<Kept> {
+        let Followed { setting, before, plain, .. } = self.follow(service);
+        let setting = setting?;
+        let rule = self.rule_of(Family::of(&setting))?;
+        let block = interval::block_slots(&evaluating.demand);
+        let kept = promise::keep(evaluating, &setting, service);
+        // On the days of choice there is one account of the promise, so that no day can be held out.
+        let elected = Elected { setting, whole: before, held_out: vec![before] };
+        let curve = self.scored(rule, &elected, (evaluating, &kept.blocks(block)), picking);
+        let outcome = curve.chosen.outcome;
+        let days = evaluating.demand.days();
+        let promise = Promise {
+            asked: *service,
+            realised: Service::of(&outcome, days),
+            kept: service.holds(&outcome, days),
+            scored: Scored { setting, outcome },
+        };
+        let blocks_of = |setting: &Setting| {
+            let sums = promise::keep(evaluating, setting, service).blocks(block);
+            sums.iter().map(|sums| Block::of(&evaluating.demand, sums)).collect()
+        };
+        let trailing = match plain {
+            Some(plain) if plain == setting => Some(curve.blocks.clone()),
+            plain => plain.as_ref().map(blocks_of),
+        };
+        Some(Kept { promise, curve, guard: promise::guard_of(evaluating, &setting), trailing, orders: kept.orders })
+    }
+
+    /// What was chosen, on the days evaluated. `stands` are the plain rules that all VCs follow unless the past clearly says otherwise: as asked for, and as if no service were.
+    fn finish(self, stands: [Option<(usize, Because)>; 2]) -> Studied {
+        let (picking, evaluating) = (self.picking(), self.evaluating());
+        let (chosen, mut because) = choice::decide(&self.judge(&picking), &self.elected(false), stands[0]);
+        let curves: Vec<Curve> =
+            self.rules.par_iter().map(|rule| self.curve(rule, &rule.elected, &evaluating, &picking)).collect();
         let trailing = curves.iter().find(|curve| curve.family == Family::TrailingMaximum);
-        let over_trailing = curves.get(chosen).zip(trailing);
-        let over_trailing = over_trailing.map(|(curve, other)| Intervals::of_differences(&curve.blocks, &other.blocks));
+        let mut trailing = trailing.map(|curve| curve.blocks.clone());
         let setting = curves.get(chosen).map_or(Setting::AlwaysOn, |curve| curve.chosen.setting);
         let (mut orders, mut buffer) = evaluating.orders(&setting);
-        let mut promise = None;
+        let (mut promise, mut guarded, mut guard) = (None, None, None);
         if let Some(service) = &self.request.budget
-            && let Some(setting) = self.follow(service).setting
+            && let Some(kept) = self.guarded(service, &evaluating, &picking)
         {
-            let kept = promise::keep(&evaluating, &setting, service);
-            let outcome = evaluating.demand.outcome(&kept.whole());
-            let days = evaluating.demand.days();
-            promise = Some(Promise {
-                asked: *service,
-                realised: Service::of(&outcome, days),
-                kept: service.holds(&outcome, days),
-                scored: Scored { setting, outcome },
-            });
-            (orders, buffer) = (kept.orders, 0.0);
+            because = Because::KeepsPromise;
+            (orders, buffer, trailing) = (kept.orders, 0.0, kept.trailing);
+            (promise, guarded, guard) = (Some(kept.promise), Some(kept.curve), Some(kept.guard));
         }
+        let unpromised = self.request.budget.and_then(|_| {
+            let rules = self.elected(true);
+            let (place, _) = choice::decide(&self.free_judge(), &rules, stands[1]);
+            Some(self.curve(self.rules.get(place)?, rules.get(place)?.1, &evaluating, &picking))
+        });
+        let leads = guarded.as_ref().or_else(|| curves.get(chosen));
+        let over_trailing = leads.zip(trailing.as_ref());
+        let over_trailing = over_trailing.map(|(curve, other)| Intervals::of_differences(&curve.blocks, other));
         let totals = evaluating.demand.total;
         let eval = &self.request.eval;
         let slots = self.series.slots.get(eval.clone()).unwrap_or_default();
@@ -488,8 +416,12 @@ impl<'a> Survey<'a> {
             chosen,
             because,
             over_trailing,
+            trailing,
             weighted: self.weighted,
             promise,
+            guarded,
+            guard,
+            unpromised,
             orders: orders.iter().zip(totals).map(|(order, total)| (order + buffer).min(*total)).collect(),
             saved_kwh: evaluating.demand.saved_kwh(&orders, buffer),
             optima: optima(&evaluating.demand),
@@ -499,12 +431,22 @@ impl<'a> Survey<'a> {
     }
 }
 
+/// A rule under the guard of its promise, on the days evaluated.
+struct Kept {
+    promise: Promise,
+    curve: Curve,
+    guard: Guard,
+    /// What the trailing maximum under the same guard meant in each block.
+    trailing: Option<Vec<Block>>,
+    orders: Vec<f64>,
+}
+
 /// Studies `series`, which counts nodes.
 ///
 /// # Errors
 /// If the ranges leave nothing to learn from, or a learner fails.
 pub fn study(series: &Series, request: &Request) -> Result<Studied> {
-    Ok(Survey::of(series, request)?.finish(None))
+    Ok(Survey::of(series, request)?.finish([None, None]))
 }
 
 /// Studies several VCs, each with its request, that learn from each other: see [`choice`]. An error is that of its VC alone.
@@ -513,12 +455,16 @@ pub fn study_together(all: &[(&Series, Request)]) -> Vec<Result<Studied>> {
         all.par_iter().map(|(series, request)| Survey::of(series, request)).collect();
     let mut known: Vec<&mut Survey<'_>> = surveys.iter_mut().filter_map(|survey| survey.as_mut().ok()).collect();
     let families = all.first().map_or(0, |(_, request)| request.families.len());
-    for place in 0..families {
+    // As asked for, and where that is a service, as if none were.
+    let served = all.first().is_some_and(|(_, request)| request.budget.is_some());
+    let ways: &[bool] = if served { &[false, true] } else { &[false] };
+    for (place, free) in (0..families).flat_map(|place| ways.iter().map(move |free| (place, *free))) {
         let members: Vec<Member<'_>> = known
             .iter()
             .filter_map(|survey| {
                 let rule = survey.rules.get(place).filter(|rule| !rule.blocks.is_empty())?;
-                Some(Member { judge: survey.judge(&survey.picking()), tried: &rule.blocks })
+                let judge = if free { survey.free_judge() } else { survey.judge(&survey.picking()) };
+                Some(Member { judge, tried: &rule.blocks })
             })
             .collect();
         let found = choice::elect_together(&members);
@@ -526,15 +472,23 @@ pub fn study_together(all: &[(&Series, Request)]) -> Vec<Result<Studied>> {
             continue;
         }
         for (survey, elected) in known.iter_mut().zip(found) {
-            if let (Some(rule), Some(elected)) = (survey.rules.get_mut(place), elected) {
-                rule.elected = elected;
+            match (survey.rules.get_mut(place), elected) {
+                (Some(rule), elected @ Some(_)) if free => rule.free = elected,
+                (Some(rule), Some(elected)) => rule.elected = elected,
+                _ => (),
             }
         }
     }
-    let judges: Vec<Judge<'_>> = known.iter().map(|survey| survey.judge(&survey.picking())).collect();
-    let rules: Vec<Vec<(Family, &Elected)>> =
-        known.iter().map(|survey| survey.rules.iter().map(|rule| (rule.family, &rule.elected)).collect()).collect();
-    let stands = choice::decide_together(&judges, &rules);
+    let stands = |free: bool| {
+        let judge = |survey| {
+            let survey: &Survey<'_> = survey;
+            if free { survey.free_judge() } else { survey.judge(&survey.picking()) }
+        };
+        let judges: Vec<Judge<'_>> = known.iter().map(|survey| judge(survey)).collect();
+        let rules: Vec<Vec<(Family, &Elected)>> = known.iter().map(|survey| survey.elected(free)).collect();
+        choice::decide_together(&judges, &rules)
+    };
+    let stands = [stands(false), served.then(|| stands(true)).flatten()];
     surveys.into_iter().map(|result| result.map(|survey| survey.finish(stands))).collect()
 }
 

@@ -323,6 +323,10 @@ pub struct QueuesAnswer {
     pub cautions: Vec<String>,
     /// What was assumed, in words.
     pub notes: Vec<String>,
+    /// What of that is taken for granted of the nodes, and is told with what is emitted.
+    pub assumed: Vec<String>,
+    /// Whether the recorded sizes are of another time than the jobs: how many nodes there are today is then not known, and nothing is advised.
+    pub sizes_unknown: bool,
     /// The split: jobs submitted from here on are the later ones. In the trace's zone.
     pub eval_from: String,
     /// Today's policy.
@@ -374,6 +378,12 @@ pub struct QueuesAnswer {
     /// The split, milliseconds from time 0 of the replay.
     #[serde(skip)]
     pub(super) split_ms: i64,
+}
+
+/// What the answer was tested on; where the replay is not close to what happened, a caution says so.
+fn tested_in_words(fidelity: &Fidelity) -> String {
+    let close = if fidelity.is_close() { fidelity.sentence() + " " } else { String::new() };
+    close + "One later stretch was tested."
 }
 
 /// The JSON Schema of [`QueuesAnswer`].
@@ -440,7 +450,9 @@ impl QueuesAnswer {
         });
         let worse = worse(&found, &name);
         // What was to be small has to be smaller on the later jobs as well: a mean may fall while the tail grows.
-        let followed = found.chosen > 0
+        // On sizes that are not those of today nothing is to be changed.
+        let followed = loaded.of_another_time.is_none()
+            && found.chosen > 0
             && worth
             && chosen.later.cost < 1.0
             && chosen.later.cannot_run == 0
@@ -472,11 +484,13 @@ impl QueuesAnswer {
         let offered = OfferedLoads::of(&loaded.workload, &loaded.cluster, can_run);
         // What the ground lacks comes first: a replay may be far from the record for want of it.
         let cautions: Vec<String> =
-            loaded.cautions.iter().cloned().chain(found.fidelity.caution(&request.today)).collect();
+            loaded.cautions.iter().cloned().chain(found.fidelity.reservation(&request.today)).collect();
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
             notes: loaded.notes.iter().cloned().chain(KnownByRun::note(&request.today, &loaded.workload)).collect(),
+            assumed: loaded.assumed.clone(),
+            sizes_unknown: loaded.of_another_time.is_some(),
             eval_from,
             today: request.today.describe(),
             resource: loaded.resource,
@@ -530,12 +544,7 @@ impl QueuesAnswer {
             offered_load: offered.as_ref().and_then(|offered| offered.load),
             vcs: vc::plans(loaded, &shares, (&found, offered.as_ref()), &set),
             action: String::new(),
-            assurance: Assurance::of_replay(
-                &found.fidelity,
-                &cautions,
-                Confidence::Medium,
-                "One later stretch was tested.",
-            ),
+            assurance: Assurance::lowered(Confidence::Medium, cautions.clone(), &tested_in_words(&found.fidelity)),
             cautions,
             recommendation: None,
             sources: trace.sources.clone(),

@@ -98,6 +98,7 @@ pub(super) fn about(answer: &QueuesAnswer) -> Vec<String> {
         }
     }
     said.push(answer.assurance.sentence());
+    said.extend(answer.assumed.iter().cloned());
     said.extend(answer.recommendation.as_ref().map(|recommendation| format!("Undo: {}", recommendation.undo)));
     said.extend(answer.held_out.stops().filter(|_| answer.followed).map(|stops| format!("{stops}.")));
     if let Some(setup) = answer.setup().filter(|setup| answer.followed && setup.policy != answer.today) {

@@ -216,6 +216,19 @@ impl Fidelity {
         })
     }
 
+    /// The same of every replay that is not [close](Fidelity::is_close) to what happened: what makes a plan that rests on it unsure.
+    pub fn reservation(&self, policy: &Policy) -> Option<String> {
+        self.caution(policy).or_else(|| match &self.verdict {
+            Verdict::Exact | Verdict::Good | Verdict::FarOff => None,
+            Verdict::Rough => Some(format!(
+                "**The replay repeats what happened only roughly**, so trust the direction of what follows and not its size: {} ({}).",
+                self.measured(),
+                self.compared()
+            )),
+            Verdict::Unknown { why } => Some(format!("**Whether the replay repeats what happened cannot be told**: {why}.")),
+        })
+    }
+
     fn judge(&self) -> Verdict {
         let unknown = |why: String| Verdict::Unknown { why };
         let jobs = self.jobs + self.never_started;

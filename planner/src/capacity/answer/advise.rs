@@ -10,7 +10,10 @@ use super::{CapacityAnswer, NodesOfType, NotJudged, RuleOverWindows};
 use crate::capacity::forward::{self, SizedPart};
 use crate::capacity::heldout::NodesBy;
 use crate::capacity::mix::{MixAnswer, MixBy};
-use crate::plan::{Assurance, Basis, Confidence, Effect, Harm, Recommendation, Regret};
+use crate::plan::{Assurance, Basis, Confidence, Effect, Harm, Recommendation, Regret, SIZES_UNKNOWN};
+
+/// Share of the tests in which what was recommended has to have kept the target for the answer to be relied on.
+const ENOUGH_KEPT: f64 = 0.8;
 
 impl CapacityAnswer {
     /// Nodes that one pool of all VCs would need, if it wrongs none of them and buying for it takes at most half of the nodes of buying `buy` for the VCs.
@@ -74,6 +77,9 @@ impl CapacityAnswer {
 
     /// What to do, with the pools of which nothing is said.
     pub(super) fn act(&self) -> String {
+        if self.sizes_unknown {
+            return format!("**Change nothing on this answer**: {SIZES_UNKNOWN}.");
+        }
         let mut said = match &self.mix {
             // Sharing comes before any nodes, of whatever kind.
             Some(mix) if mix.is_advised() && self.shares_first() => {
@@ -148,33 +154,55 @@ impl CapacityAnswer {
         (no_worse && differ).then_some((simple, tested))
     }
 
-    /// How sure the answer is, by how often what it recommends kept the target on later windows.
-    pub(super) fn assured(&self) -> Assurance {
-        let of_mix = self.mix.as_ref().filter(|mix| mix.is_advised() || !mix.changes());
-        let tested = match of_mix {
+    /// The mix that the answer is of, if it is of one.
+    fn of_mix(&self) -> Option<&MixAnswer> {
+        self.mix.as_ref().filter(|mix| mix.is_advised() || !mix.changes())
+    }
+
+    /// Tests (pools in windows) in which what was recommended kept the target, all of them, and windows.
+    fn tests(&self) -> (u64, u64, u64) {
+        let tested = match self.of_mix() {
             Some(mix) => mix.rule(MixBy::Recommended).map(|rule| (rule.pools_kept, rule.pools, mix.windows)),
             None => self
                 .rule(NodesBy::Recommended)
                 .map(|rule| (rule.pools_kept, rule.pools, self.held_out.windows.len() as u64)),
         };
-        let (kept, pools, windows) = tested.unwrap_or((0, 0, 0));
-        let share = kept as f64 / pools.max(1) as f64;
-        let beaten = of_mix.is_none() && self.no_better_than_simple().is_some();
-        let sure = if share < 0.8 || beaten {
-            Confidence::Low
-        } else if windows >= 3 && share >= 1.0 {
-            Confidence::High
-        } else {
-            Confidence::Medium
-        };
+        tested.unwrap_or((0, 0, 0))
+    }
+
+    /// What the test on later windows speaks against relying on the answer, a sentence each.
+    pub(super) fn cautions_of_the_test(&self) -> Vec<String> {
+        let (kept, pools, _) = self.tests();
+        let seldom = (kept as f64) < ENOUGH_KEPT * pools.max(1) as f64;
+        let seldom = seldom.then(|| {
+            format!(
+                "**What was recommended so before kept the target in {} of {} tests only** (a pool in a window), which is less than {} of them.",
+                format::count(kept),
+                format::count(pools),
+                format::percent(ENOUGH_KEPT)
+            )
+        });
+        seldom.into_iter().chain(self.beside_simple().filter(|_| self.of_mix().is_none())).collect()
+    }
+
+    /// How sure the answer is, by how often what it recommends kept the target on later windows.
+    pub(super) fn assured(&self) -> Assurance {
+        let (kept, pools, windows) = self.tests();
+        let sure = if windows >= 3 && kept == pools { Confidence::High } else { Confidence::Medium };
         let in_words = format!(
-            "What was recommended so before kept the target in {} of {} tests (a pool in a window).{}{}",
+            "What was recommended so before kept the target in {} of {} tests (a pool in a window).{}",
             format::count(kept),
             format::count(pools),
-            if beaten { " A simple rule did no worse there with no more nodes." } else { "" },
-            self.held_out.apart().filter(|_| of_mix.is_none()).map_or_else(String::new, |apart| format!(" {apart}"))
+            self.held_out
+                .apart()
+                .filter(|_| self.of_mix().is_none())
+                .map_or_else(String::new, |apart| format!(" {apart}"))
         );
-        Assurance::of_replay(&self.fidelity, &self.cautions, sure, &in_words)
+        let of_test = self.cautions_of_the_test();
+        let ground = self.cautions.iter().filter(|caution| !of_test.contains(caution)).cloned();
+        let lowered_by = ground.chain(of_test.iter().cloned()).collect();
+        let close = if self.fidelity.is_close() { self.fidelity.sentence() + " " } else { String::new() };
+        Assurance::lowered(sure, lowered_by, &(close + &in_words))
     }
 
     /// The mix of kinds as every plan recommends; `None` where nothing is worth changing.
@@ -196,6 +224,7 @@ impl CapacityAnswer {
         if self.growth.is_some() {
             assumptions.push("Work grows as asked; on later days only the mix without growth was tested.".to_owned());
         }
+        assumptions.extend(self.assumed.iter().cloned());
         Some(Recommendation {
             plan: "capacity".to_owned(),
             action: self.action.clone(),
@@ -300,6 +329,7 @@ impl CapacityAnswer {
             assumptions
                 .push("Work grows as asked; on later days only the number without growth was tested.".to_owned());
         }
+        assumptions.extend(self.assumed.iter().cloned());
         Some(Recommendation {
             plan: "capacity".to_owned(),
             action: self.action.clone(),

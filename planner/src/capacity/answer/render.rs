@@ -36,13 +36,16 @@ impl CapacityAnswer {
     }
 
     fn summary(&self) -> Vec<String> {
-        // First, as nothing that follows is worth more than the replay.
-        let mut said = self.cautions.clone();
+        // First, as nothing that follows is worth more than the replay; what the test found stands with it.
+        let of_test = self.cautions_of_the_test();
+        let mut said: Vec<String> =
+            self.cautions.iter().filter(|caution| !of_test.contains(caution)).cloned().collect();
         said.push(self.action.clone());
         let all = self.in_all;
         said.push(format!(
-            "Of {} today{}, **{}** keep the target{}{}{}.",
+            "Of {} {}{}, **{}** keep the target{}{}{}.",
             format::counted(all.now - all.not_judged.min(all.now), "node", "nodes"),
+            if self.sizes_unknown { "last known" } else { "today" },
             if all.not_judged == 0 {
                 String::new()
             } else {
@@ -63,7 +66,7 @@ impl CapacityAnswer {
             },
             match all.recommended.saturating_sub(all.not_judged) {
                 // Less than what is there is told by the action.
-                more if more > all.needed && more > all.now => format!(
+                more if more > all.needed && more > all.now && !self.sizes_unknown => format!(
                     "; {} are recommended, as the fewest do not keep it on 97.5 % of days drawn anew{}",
                     format::count(more),
                     if self.growth.is_some() { ", of all draws together" } else { "" }
@@ -98,7 +101,8 @@ impl CapacityAnswer {
                 self.held_out.apart().map_or_else(String::new, |apart| format!(" {apart}")),
             ));
         }
-        said.extend(self.beside_simple());
+        let simple = self.beside_simple().filter(|simple| !of_test.contains(simple));
+        said.extend(of_test.into_iter().chain(simple));
         if !self.until_break.broken_today.is_empty() {
             said.push(format!("**Today's nodes break the target** in {}.", self.until_break.broken_today.join(", ")));
         }
@@ -121,11 +125,11 @@ impl CapacityAnswer {
     }
 
     /// That the simple rule did no worse on the later windows, and what it has from now on, in a sentence.
-    fn beside_simple(&self) -> Option<String> {
+    pub(super) fn beside_simple(&self) -> Option<String> {
         let (simple, tested) = self.no_better_than_simple()?;
         let all = self.in_all;
         Some(format!(
-            "**The simple rule did no worse there**: {} kept the target in {} of {} tests with {} nodes, what the plan recommended in {} with {}. From now on that rule has {} in the pools that are judged, with which {} of {} keep the target on the record.",
+            "**The simple rule did no worse on the later windows**: {} kept the target in {} of {} tests with {} nodes, what the plan recommended in {} with {}. From now on that rule has {} in the pools that are judged, with which {} of {} keep the target on the record.",
             simple.what,
             format::count(simple.pools_kept),
             format::count(simple.pools),

@@ -14,7 +14,9 @@ use crate::power::forward::{DaySchedule, Forward};
 fn because(now: &Decision) -> String {
     match now.held {
         Held::ByTheRule => String::new(),
-        Held::ByThePromise => format!(" The rule alone would power {:.0}; the promise needs more.", now.wished),
+        Held::ByThePromise => {
+            format!(" The rule alone would power {}; the promise needs more.", format::float(now.wished, 0))
+        }
         Held::PromiseIsBroken => " More was missed than was promised, so all nodes stay on.".to_owned(),
     }
 }
@@ -44,11 +46,11 @@ impl PowerAnswer {
         let (now, clock) = (&ahead.now, self.clock());
         let pooled = if self.vcs_as_they_stand.is_some() { ", as one pool of all VCs" } else { "" };
         let mut finding = format!(
-            "In the slot from **{}** to {} ({}), **{:.0}** of {} nodes stay on and {} sleep{pooled}, by the rule {} ({}), fitted on all days.{}",
+            "In the slot from **{}** to {} ({}), **{}** of {} nodes stay on and {} sleep{pooled}, by the rule {} ({}), fitted on all days.{}",
             clock.moment(&now.at),
             clock.moment(&now.until),
             clock.name(),
-            now.powered,
+            format::float(now.powered, 0),
             format::float(now.total, 0),
             format::float(now.asleep, 0),
             spelled(Family::of(&ahead.setting)),
@@ -57,7 +59,7 @@ impl PowerAnswer {
         );
         if let (Some(left), Some(until)) = (&now.left, &now.promised_until) {
             finding.push_str(&format!(
-                " The promise runs until {} ({}): at most {} unserved node-slots and {} node-wakes.",
+                " The promise runs until {} ({}): at most {} unserved node-slots and {} node-wakes in all till then.",
                 clock.moment(until),
                 clock.name(),
                 format::compact(left.unserved_left),
@@ -67,7 +69,11 @@ impl PowerAnswer {
         let section =
             now.notes.iter().fold(section.with_finding(finding), |section, note| section.with_text(note.as_str()));
         match (&ahead.schedule, &ahead.no_schedule) {
-            (Some(schedule), _) => section.with_text(tried(schedule, now)).with_table(hours(schedule, &clock)),
+            (Some(schedule), _) => {
+                let floor = self.pool.promise.filter(|_| schedule.all_on.is_none());
+                let floor = floor.map_or_else(String::new, |_| format!(" {NO_FEWER}"));
+                section.with_text(tried(schedule, now) + &floor).with_table(hours(schedule, &clock))
+            }
             (None, Some(why)) => section.with_text(format!("There is no schedule of the next day: {why}.")),
             (None, None) => section,
         }
@@ -117,6 +123,9 @@ impl PowerAnswer {
 /// Why a schedule begins with more nodes than the rule.
 const LONGER: &str = "A schedule is not looked at again within an hour, so that its first hour may power more than the rule does in its first slot, and never powers fewer.";
 
+/// What holds a schedule up under a promise.
+const NO_FEWER: &str = "Under a promise no hour powers fewer nodes than the first slot, as nobody looks again; the schedules that were tried had no such floor, so they slept more and left more unserved.";
+
 /// Nodes that the schedule powers in its first hour.
 fn first_hour(ahead: &Forward) -> Option<f64> {
     Some(ahead.schedule.as_ref()?.hours.first()?.powered)
@@ -124,25 +133,33 @@ fn first_hour(ahead: &Forward) -> Option<f64> {
 
 /// What a schedule is, and what such schedules brought, beside what the rule decides now.
 fn tried(schedule: &DaySchedule, now: &Decision) -> String {
-    if schedule.buffer >= now.total {
-        return "Without a loop all nodes stay on over the next day.".to_owned();
+    if let Some(why) = &schedule.all_on {
+        return format!("Without a loop all nodes stay on over the next day: {why}.");
     }
     let now = now.powered;
     let begins = schedule.hours.first().map(|hour| hour.powered).filter(|first| *first > now);
     let begins = begins.map_or_else(String::new, |first| {
-        format!(" It begins with {first:.0} nodes where the rule has {now:.0}. {LONGER}")
+        format!(
+            " It begins with {} nodes where the rule has {}. {LONGER}",
+            format::float(first, 0),
+            format::float(now, 0)
+        )
     });
+    let days = schedule.tried_days;
+    let service = &schedule.realised;
     format!(
         "Without a loop there is a schedule of the next day: of each hour the {} quantile of the forecast `{}`, and {} nodes beside.{begins} On {} tried later, \
-         such schedules let {:.1} nodes sleep, at {} unserved node-slots and {} node-wakes a day. A schedule does not watch what comes, so no \
+         such schedules let {} nodes sleep on average, with {} unserved node-slots a day and {} node-wakes a day ({} and {} in all these days). A schedule does not watch what comes, so no \
          promise is made for it.",
         format::percent(schedule.level),
         schedule.forecaster,
         format::compact(schedule.buffer),
-        format::duration(schedule.tried_days * 86_400.0),
-        schedule.nodes_asleep_mean,
-        format::compact(schedule.realised.unserved_per_day),
-        format::compact(schedule.realised.node_wakes_per_day)
+        format::duration(days * 86_400.0),
+        format::float(schedule.nodes_asleep_mean, 1),
+        format::compact(service.unserved_per_day),
+        format::compact(service.node_wakes_per_day),
+        format::compact(service.unserved_per_day * days),
+        format::compact(service.node_wakes_per_day * days)
     )
 }
 

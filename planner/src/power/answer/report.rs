@@ -8,20 +8,33 @@ use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, fo
 
 use super::sentences::{FOLLOWED, anew};
 use super::words::{set, spelled};
-use super::{PolicyCurve, PowerAnswer};
+use super::{PolicyCurve, PowerAnswer, serves_all};
 use crate::power::family::Family;
 use crate::power::resim::{Constants, Moment};
 use crate::power::score::SleepOutcome;
 use crate::replay::compare::IntervalEstimate;
 
-fn outcome_cells(outcome: &SleepOutcome, best_kwh: f64) -> Vec<Cell> {
+/// What an outcome of a series meant; the share of the optimum where the two can be compared: as much was served, and the optimum saves more.
+fn outcome_cells(outcome: &SleepOutcome, optimum: &SleepOutcome, need: f64) -> Vec<Cell> {
+    let share = outcome.energy_saved_kwh / optimum.energy_saved_kwh;
+    let told = optimum.energy_saved_kwh > 0.0 && serves_all(outcome, need) && share <= 1.0 + 1e-9;
     vec![
         Cell::float(outcome.nodes_asleep_mean, 1),
         Cell::float(outcome.unserved_node_slots, 0),
         Cell::float(outcome.node_wakes_per_day, 1),
         Cell::float(outcome.energy_saved_kwh, 0),
-        if best_kwh > 0.0 { Cell::Percent(outcome.energy_saved_kwh / best_kwh) } else { Cell::Missing },
+        if told { Cell::Percent(share) } else { Cell::Missing },
     ]
+}
+
+/// What a dash among the shares of the optimum is, if there is one.
+fn dashes(table: &ReportTable) -> &'static str {
+    let none = |row: &Vec<Cell>| matches!(row.last(), Some(Cell::Missing));
+    if table.rows.iter().any(none) {
+        " Energy in % of the optimum at a switching cost of 2 h that serves all; a dash where less than 99.9 % of the demand was served, or the optimum saves less."
+    } else {
+        " Energy in % of the optimum at a switching cost of 2 h that serves all."
+    }
 }
 
 fn outcome_columns(first: &str) -> Vec<Column> {
@@ -31,13 +44,14 @@ fn outcome_columns(first: &str) -> Vec<Column> {
         Column::number("Unserved"),
         Column::number("Wakes a day"),
         Column::with_unit("Saved", "kWh"),
-        Column::number("Of optimum"),
+        Column::number("Of optimum, all served"),
     ]
 }
 
 /// A figure with its interval.
 fn spread(of: &IntervalEstimate, digits: usize) -> String {
-    format!("{:.digits$} ({:.digits$} to {:.digits$})", of.value, of.low, of.high)
+    let one = |value: f64| format::float(value, digits);
+    format!("{} ({} to {})", one(of.value), one(of.low), one(of.high))
 }
 
 impl PowerAnswer {
@@ -95,8 +109,8 @@ impl PowerAnswer {
             ],
         );
         for rule in &self.pool.beforehand {
-            let name = spelled(rule.policy);
-            let name = if rule.chosen { format!("{name} (to follow)") } else { name.to_owned() };
+            let name = self.called(rule);
+            let name = if rule.chosen { format!("{name} (to follow)") } else { name };
             let figures = &rule.intervals;
             table.rows.push(vec![
                 name.as_str().into(),
@@ -119,14 +133,24 @@ impl PowerAnswer {
                 Cell::float(rule.delivered.node_wakes_per_day, 1),
             ]);
         }
+        let dash = self.pool.beforehand.iter();
+        let dash = dash.filter(|rule| rule.share_of_optimum.is_none() || rule.share_of_optimum_serving_all.is_none());
         table.note = Some(format!(
-            "With 95 % intervals ({}). Energy in % of the optimum at a switching cost of 2 h that leaves as many node-slots unserved, and of the one that serves all; a dash where the two cannot be compared: less than 99.9 % was served, or fewer nodes are woken by the optimum than by the rule and it saves less.",
-            anew(&self.pool.chosen.intervals)
+            "With 95 % intervals ({}). Energy in % of the optimum at a switching cost of 2 h that leaves as many node-slots unserved, and of the one that serves all{}.",
+            anew(&self.pool.chosen.intervals),
+            if dash.count() > 0 {
+                "; a dash where the two cannot be compared: less than 99.9 % was served, or the optimum, which wakes fewer nodes, saves less or nothing"
+            } else {
+                ""
+            }
         ));
-        promise.note = Some(
+        promise.note = Some(if self.pool.promise.is_some() {
+            "Promised: of the rule under the promise what was asked for, and the sleep of the days of choice; of the others what they brought on the days of choice, each day with the setting that the other days would have chosen."
+                .to_owned()
+        } else {
             "Promised: on the days of choice, each day with the setting that the other days would have chosen."
-                .to_owned(),
-        );
+                .to_owned()
+        });
         Section::new("power-beforehand", "What was chosen beforehand, and what it brought")
             .with_finding(self.criterion_in_words())
             .with_table(table)
@@ -166,17 +190,22 @@ impl PowerAnswer {
         .with_reference(Reference::Horizontal { at: pool.nodes_mean, label: "nodes there are".to_owned() });
         Section::new("power-timeline", "Nodes active, demanded and powered")
             .with_finding(format!(
-                "{}: {:.1} of {:.0} nodes were demanded on average; {} kept {:.1} powered.",
+                "{}: {} of {} nodes were demanded on average; {}{} kept {} powered.",
                 pool.series,
-                pool.demand_mean,
-                pool.nodes_mean,
+                format::float(pool.demand_mean, 1),
+                format::float(pool.nodes_mean, 0),
                 spelled(pool.chosen.name),
-                pool.nodes_mean - pool.chosen.scored.outcome.nodes_asleep_mean
+                if pool.promise.is_some() { " under the promise" } else { "" },
+                format::float(pool.nodes_mean - pool.chosen.scored.outcome.nodes_asleep_mean, 1)
             ))
             .with_chart(chart)
             .with_coverage(format!(
                 "{:.1} days evaluated, of which {} of {} slots had no count and carry on the last one; learned on {:.1} days and chosen on the {:.1} after them, then fitted on both.",
-                pool.days, pool.uncounted_slots, pool.slots, pool.learned_days, pool.choice_days
+                pool.days,
+                format::count(pool.uncounted_slots as u64),
+                format::count(pool.slots as u64),
+                pool.learned_days,
+                pool.choice_days
             ))
     }
 
@@ -224,7 +253,8 @@ impl PowerAnswer {
         series.extend(slower.filter(|(_, points)| points.len() > 1).take(1).map(|(family, points)| {
             ChartSeries::new(format!("{}, a boot taking a slot more", spelled(family)), Mark::Dashed, points)
         }));
-        series.push(ChartSeries::new("chosen beforehand", Mark::Points, dots));
+        let dotted = !dots.is_empty();
+        series.extend(dotted.then(|| ChartSeries::new("chosen beforehand", Mark::Points, dots)));
         let chart = Chart::xy(
             "savings-against-shortage",
             "Sleep against shortage",
@@ -232,14 +262,17 @@ impl PowerAnswer {
             Axis::linear("Nodes asleep, mean"),
             series,
         )
-        .with_reading("Further up is more sleep, further left is better service. Lines are the best settings of each rule as it turned out; dots are what the days before would have chosen.");
+        .with_reading(format!(
+            "Further up is more sleep, further left is better service. Lines are the best settings of each rule as it turned out{}.",
+            if dotted { "; dots are what the days before would have chosen" } else { "" }
+        ));
         let mut table = ReportTable::new("Most sleep at a given service, read off the curves with hindsight", {
             let mut columns = vec![Column::text("Policy"), Column::number("Best of settings")];
             columns.extend(self.services.iter().map(|service| {
                 Column::number(format!(
-                    "≤ {:.0} unserved, ≤ {:.0} wakes",
-                    service.unserved_per_day * self.pool.days,
-                    service.node_wakes_per_day
+                    "≤ {} unserved, ≤ {} wakes a day",
+                    format::float(service.unserved_per_day * self.pool.days, 0),
+                    format::float(service.node_wakes_per_day, 0)
                 ))
             }));
             columns
@@ -252,11 +285,16 @@ impl PowerAnswer {
             for service in &self.services {
                 let within = policy.curve.iter().filter(|point| service.holds(&point.scored.outcome, self.pool.days));
                 let best = within.map(|point| point.scored.outcome.nodes_asleep_mean).fold(f64::NEG_INFINITY, f64::max);
+                // What no setting keeps to is a dash.
                 row.push(Cell::float(best, 1));
             }
             table.rows.push(row);
         }
-        table.note = Some("Unserved over all evaluated days, wakes a day. A dash: no setting that the days before left keeps to it. Where on a curve one stands is known only afterwards, and the best of many settings looks better than that of few: what was chosen beforehand stands in the first section.".to_owned());
+        let dash = table.rows.iter().flatten().any(|cell| matches!(cell, Cell::Missing));
+        table.note = Some(format!(
+            "Nodes asleep, mean. Unserved over all evaluated days, wakes a day.{} Where on a curve one stands is known only afterwards, and the best of many settings looks better than that of few: what was chosen beforehand stands in the section on that.",
+            if dash { " A dash: no setting that the days before left keeps to it." } else { "" }
+        ));
         Section::new("savings-against-shortage", "What sleep costs in service, read with hindsight")
             .with_finding(
                 "Sleep can always be bought with shortage: compare rules at equal service, never by savings alone."
@@ -267,29 +305,40 @@ impl PowerAnswer {
     }
 
     fn policies(&self) -> Section {
-        let best = self.pool.offline_optimum.outcome.energy_saved_kwh;
+        let (best, need) = (&self.pool.offline_optimum.outcome, self.pool.need());
         let mut table = ReportTable::new("Each rule with the setting chosen beforehand", outcome_columns("Policy"));
         for policy in &self.pool.policies {
             let name = spelled(policy.name);
-            let name = if policy.name == self.pool.chosen.name { format!("{name} (chosen)") } else { name.to_owned() };
+            // A rule under guard is none of these.
+            let is_chosen = policy.name == self.pool.chosen.name && self.pool.promise.is_none();
+            let name = if is_chosen { format!("{name} (chosen)") } else { name.to_owned() };
             let mut row: Vec<Cell> = vec![name.into()];
-            row.extend(outcome_cells(&policy.chosen.outcome, best));
+            row.extend(outcome_cells(&policy.chosen.outcome, best, need));
             table.rows.push(row);
         }
         let mut row: Vec<Cell> = vec!["offline optimum, 2 h switching cost".into()];
-        row.extend(outcome_cells(&self.pool.offline_optimum.outcome, best));
+        row.extend(outcome_cells(best, best, need));
         table.rows.push(row);
         table.note = Some(format!(
-            "Cheapest means: at {:.2} a kWh, {:.2} for an hour that a GPU is waited for, and {:.1} h of idle power of wear a wake. Idle {:.0} W, off {:.0} W, boot {:.0} s. Limits (canaries, minimum times, rates) and failed boots act where the scheduler is run again.",
+            "Over the {:.0} days evaluated; wakes a day.{} Cheapest means: at {:.2} a kWh, {:.2} for an hour that a GPU is waited for, and {:.1} h of idle power of wear a wake. Idle {} W, off {} W, boot {}. Limits (canaries, minimum times, rates) and failed boots act where the scheduler is run again.",
+            self.pool.days,
+            dashes(&table),
             self.worth.price_kwh,
             self.worth.gpu_hour,
             self.worth.wear_h,
-            self.constants.idle_w,
-            self.constants.off_w,
-            self.constants.boot_s
+            format::float(self.constants.idle_w, 0),
+            format::float(self.constants.off_w, 0),
+            format::duration(self.constants.boot_s)
         ));
         Section::new("power-policies", "Every kind of rule")
-            .with_finding("The setting of each kind that the days before would have chosen.".to_owned())
+            .with_finding(
+                if self.pool.promise.is_some() {
+                    "The setting of each kind that the days before would have chosen for the service, without a guard."
+                } else {
+                    "The setting of each kind that the days before would have chosen."
+                }
+                .to_owned(),
+            )
             .with_table(table)
             .with_definition("Asleep: mean nodes. Unserved: Σ max(0, largest count of the slot − nodes ready). Wakes: nodes, not occasions. Saved: asleep time × (idle − off) less boots and shutdowns, times the marginal PUE.")
             .with_text(Constants::sources().join(" "))
@@ -313,8 +362,11 @@ impl PowerAnswer {
         for (place, service) in self.services.iter().enumerate() {
             for family in [Family::Reach, Family::TrailingMaximum, Family::Timeout] {
                 let found = self.pool.policies.iter().find(|policy| policy.name == family);
-                let asked =
-                    format!("≤ {:.1} unserved, ≤ {:.0} wakes", service.unserved_per_day, service.node_wakes_per_day);
+                let asked = format!(
+                    "≤ {} unserved, ≤ {} wakes",
+                    format::float(service.unserved_per_day, 1),
+                    format::float(service.node_wakes_per_day, 0)
+                );
                 let mut row: Vec<Cell> = vec![asked.into(), spelled(family).into()];
                 match found.and_then(|policy| policy.for_service.get(place).copied().flatten()) {
                     Some(scored) => {
@@ -334,7 +386,8 @@ impl PowerAnswer {
                 table.rows.push(row);
             }
         }
-        table.note = Some("A dash: on the days of choice no setting kept to it.".to_owned());
+        let dash = table.rows.iter().flatten().any(|cell| matches!(cell, Cell::Missing));
+        table.note = dash.then(|| "A dash: on the days of choice no setting kept to it.".to_owned());
         Section::new("power-service", "What one gets who asks for a service beforehand")
             .with_finding(format!(
                 "Without a guard, of {asked_for} services that a setting kept on the days of choice, {kept} were kept on the days evaluated. With `--service` the rule runs under a guard, which holds it to what was asked for."
@@ -343,17 +396,22 @@ impl PowerAnswer {
     }
 
     fn optima(&self) -> Section {
-        let best = self.pool.offline_optimum.outcome.energy_saved_kwh;
-        let mut table = ReportTable::new("The exact offline optimum", outcome_columns("Switching cost"));
+        let best = &self.pool.offline_optimum.outcome;
+        let mut columns = outcome_columns("Switching cost");
+        // At a lower cost it wakes more and saves more: a share of itself says nothing.
+        columns.pop();
+        let mut table = ReportTable::new("The exact offline optimum", columns);
         for optimum in &self.pool.optima {
             let mut row: Vec<Cell> = vec![format!("{} h of idle power", optimum.switch_h).into()];
-            row.extend(outcome_cells(&optimum.outcome, best));
+            row.extend(outcome_cells(&optimum.outcome, best, self.pool.need()));
+            row.pop();
             table.rows.push(row);
         }
+        table.note = Some(format!("Over the {:.0} days evaluated; wakes a day.", self.pool.days));
         Section::new("power-optimum", "The most there was to save")
             .with_finding(format!(
-                "With all demand known beforehand and none unserved, {:.1} nodes could have slept.",
-                self.pool.offline_optimum.outcome.nodes_asleep_mean
+                "With all demand known beforehand and none unserved, {} nodes could have slept on average.",
+                format::float(best.nodes_asleep_mean, 1)
             ))
             .with_table(table)
             .with_definition(
@@ -366,19 +424,20 @@ impl PowerAnswer {
         columns.insert(1, Column::number("Nodes"));
         columns.insert(2, Column::text("Chosen"));
         let mut table = ReportTable::new("Each VC on nodes of its own, and all nodes pooled", columns);
-        let (mut asleep, mut unserved, mut wakes, mut saved, mut optimum) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        let (mut asleep, mut unserved, mut wakes, mut saved, mut optimum, mut need) = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
         for pool in self.vcs.iter().chain(std::iter::once(&self.pool)) {
-            let (outcome, best) = (&pool.chosen.scored.outcome, pool.offline_optimum.outcome.energy_saved_kwh);
+            let (outcome, best) = (&pool.chosen.scored.outcome, &pool.offline_optimum.outcome);
             if !std::ptr::eq(pool, &raw const self.pool) {
                 asleep += outcome.nodes_asleep_mean;
                 unserved += outcome.unserved_node_slots;
                 wakes += outcome.node_wakes_per_day;
                 saved += outcome.energy_saved_kwh;
-                optimum += best;
+                optimum += best.energy_saved_kwh;
+                need += pool.need();
             }
             let rule = format!("{} ({})", spelled(pool.chosen.name), set(&pool.chosen.scored.setting, self.slot_s));
             let mut row: Vec<Cell> = vec![pool.series.as_str().into(), Cell::float(pool.nodes_mean, 0), rule.into()];
-            row.extend(outcome_cells(outcome, best));
+            row.extend(outcome_cells(outcome, best, pool.need()));
             table.rows.push(row);
         }
         let sum = SleepOutcome {
@@ -389,23 +448,25 @@ impl PowerAnswer {
             ..SleepOutcome::default()
         };
         let mut row: Vec<Cell> = vec!["all VCs, each alone".into(), Cell::Missing, "".into()];
-        row.extend(outcome_cells(&sum, optimum));
+        let all = SleepOutcome { energy_saved_kwh: optimum, ..SleepOutcome::default() };
+        row.extend(outcome_cells(&sum, &all, need));
         table.rows.push(row);
+        table.note = Some(format!("Over the {:.0} days evaluated; wakes a day.{}", self.pool.days, dashes(&table)));
         let beside = self.vcs_as_they_stand.as_ref().and_then(|vcs| vcs.trailing_maximum.as_ref());
         let beside = beside.map_or_else(String::new, |trailing| {
             format!(
-                " A trailing maximum for each, chosen in the same way, lets {:.1} sleep with {:.0}.",
-                trailing.nodes_asleep_mean.value,
-                trailing.unserved_per_day.value * self.pool.days
+                " A trailing maximum for each, chosen in the same way, lets {} sleep with {}.",
+                format::float(trailing.nodes_asleep_mean.value, 1),
+                format::float(trailing.unserved_per_day.value * self.pool.days, 0)
             )
         });
         Section::new("power-vcs", "Each VC on its own nodes, or pooled")
             .with_finding(format!(
-                "On their own nodes the VCs let {:.1} nodes sleep with {:.0} unserved node-slots; all nodes as one pool, if every node could serve every VC, {:.1} with {:.0}.{beside}",
-                asleep,
-                unserved,
-                self.pool.chosen.scored.outcome.nodes_asleep_mean,
-                self.pool.chosen.scored.outcome.unserved_node_slots
+                "On their own nodes the VCs let {} nodes sleep with {} unserved node-slots in these days; all nodes as one pool, if every node could serve every VC, {} with {}.{beside}",
+                format::float(asleep, 1),
+                format::float(unserved, 0),
+                format::float(self.pool.chosen.scored.outcome.nodes_asleep_mean, 1),
+                format::float(self.pool.chosen.scored.outcome.unserved_node_slots, 0)
             ))
             .with_definition("Which rule stands is told by all VCs together; its setting for a VC by its own days of choice and, to a quarter, the mean of the other VCs; another rule replaces it in a VC where its own days clearly say so.")
             .with_table(table)

@@ -6,25 +6,19 @@
 
 use tracecast_analytics::report::format;
 
-use super::words::{set, spelled};
-use super::{Beforehand, ByHour, PoolFindings, PowerAnswer, Resimulated};
+use super::words::{change_of_wait, set, spelled};
+use super::{Beforehand, ByHour, ChosenFor, PowerAnswer, Together};
 use crate::power::family::Family;
 use crate::power::interval::Intervals;
 use crate::power::rule::Setting;
+use crate::power::service::Service;
+use crate::power::studied::Promise;
 use crate::power::yearly::YEAR_DAYS;
 
+/// VCs that a sentence names.
+const LISTED: usize = 5;
 /// Place of the effect of the chosen rules.
 pub(super) const FOLLOWED: usize = 1;
-
-/// What a replay of a plan meant, a sentence.
-fn replayed(replay: &Resimulated) -> Option<String> {
-    let (asleep, saved) = (replay.effect.nodes_asleep_mean?, replay.effect.energy_saved_kwh?);
-    let wait = replay.effect.jobs.added_wait_mean_s?;
-    Some(format!(
-        "Run again with the jobs, {} lets {:.1} of {} nodes sleep and saves {:.0} kWh; the mean wait changes by {:+.0} s ({:+.0} to {:+.0}).",
-        replay.effect.name, asleep.value, replay.effect.nodes, saved.value, wait.value, wait.low, wait.high
-    ))
-}
 
 /// What intervals were drawn from.
 pub(super) fn anew(intervals: &Intervals) -> &'static str {
@@ -33,13 +27,6 @@ pub(super) fn anew(intervals: &Intervals) -> &'static str {
 
 /// Where more of the nodes would sleep than this share, jobs may be missing.
 const MOSTLY_ASLEEP: f64 = 0.95;
-/// What is said then.
-pub(in crate::power) const HARDLY_USED: &str = "Nearly all nodes would sleep: if the trace holds only part of the jobs, the others need nodes, too. Find that out first. ";
-
-/// Whether so many of the nodes would sleep that jobs may be missing.
-pub(in crate::power) fn hardly_used(asleep: f64, nodes: f64) -> bool {
-    asleep > MOSTLY_ASLEEP * nodes
-}
 
 /// How many times as often as promised nodes are missing where the days tested are called unlike those of choice, if that is more than once a day.
 const FAR_MORE: f64 = 10.0;
@@ -55,23 +42,60 @@ fn beside(over: &Intervals) -> String {
     } else {
         (asleep.value, asleep.low, asleep.high, "more")
     };
-    format!(" That is {many:.1} {than} ({low:.1} to {high:.1}) asleep than with the simple rule ({SIMPLE}).")
+    if low.abs() < 0.05 && high.abs() < 0.05 {
+        return format!(" As many would sleep with the simple rule ({SIMPLE}).");
+    }
+    let one = |value: f64| format::float(value, 1);
+    format!(
+        " That is {} {than} ({} to {}) asleep than with the simple rule ({SIMPLE}).",
+        one(many),
+        one(low),
+        one(high)
+    )
 }
 
 impl PowerAnswer {
-    /// What leads: how many nodes stay on and sleep, what that saves, at which risk, and against which simple rule.
+    /// Whether each VC is planned, and its promise made, by itself: the emitted pools are the VCs.
+    pub(in crate::power) fn planned_apart(&self) -> bool {
+        !self.vcs.is_empty() && self.plan.pools.iter().all(|pool| pool.name != self.pool.series)
+    }
+
+    /// The VCs as they stand, if the answer is of them: a promise that is made for all nodes as one pool is none of theirs.
+    pub(in crate::power) fn leading_vcs(&self) -> Option<&Together> {
+        self.vcs_as_they_stand.as_ref().filter(|_| self.pool.promise.is_none() || self.planned_apart())
+    }
+
+    /// `at most 3 unserved node-slots of 10 min and 30 node-wakes a day`
+    pub(in crate::power) fn asked_in_words(&self, service: &Service) -> String {
+        format!(
+            "at most {} unserved node-slots of {} and {} node-wakes a day",
+            format::compact(service.unserved_per_day),
+            format::duration(self.slot_s),
+            format::compact(service.node_wakes_per_day)
+        )
+    }
+
+    /// Where how many nodes there are today is not known, that none is advised to sleep.
+    pub(super) fn no_advice(&self) -> Option<String> {
+        self.refused().map(|why| {
+            format!("**No node is advised to sleep on this answer**: {why}. What follows is of the last known sizes.")
+        })
+    }
+
+    /// What leads: how many nodes stay on and sleep, what that saves, at which risk, and against which simple rule; under a promise, whether it was kept, and what would be without it.
     pub fn headline(&self) -> String {
         let (pool, chosen) = (&self.pool, &self.pool.chosen);
         let outcome = &chosen.scored.outcome;
+        if let Some(promise) = &pool.promise {
+            return match self.leading_vcs() {
+                Some(vcs) => self.each_promised(promise, vcs),
+                None => self.promised(promise),
+            };
+        }
         if let Some(vcs) = &self.vcs_as_they_stand {
             let figures = &vcs.chosen;
             let stand = format!("With the {} VCs as they stand, each on its own nodes", vcs.vcs);
-            let pooled = format!(
-                "As one pool, if every node could serve every VC, {:.1} of {} would sleep, and {} times a node would be missing.",
-                outcome.nodes_asleep_mean,
-                format::float(pool.nodes_mean, 0),
-                format::compact(outcome.unserved_node_slots),
-            );
+            let pooled = self.as_one_pool();
             if figures.nodes_asleep_mean.high <= 0.0 {
                 let least = vcs.trailing_maximum.as_ref().map(|least| least.nodes_asleep_mean.value);
                 return format!("{stand}, {} {pooled}", self.all_on(vcs.nodes_mean, least));
@@ -84,14 +108,7 @@ impl PowerAnswer {
                 vcs.over_trailing_maximum.as_ref().map_or_else(String::new, beside),
             );
         }
-        let assumed = if self.capacity_known {
-            None
-        } else {
-            Some(format!(
-                "Nobody recorded how many nodes there are: if there were no more than were ever in use at once ({} by now), and each could serve every job, ",
-                format::float(pool.nodes_mean.ceil(), 0)
-            ))
-        };
+        let assumed = self.assumed();
         if chosen.name == Family::AlwaysOn {
             let row = pool.beforehand.iter().find(|rule| rule.policy == Family::TrailingMaximum);
             let least = row.map(|rule| rule.delivered.nodes_asleep_mean);
@@ -120,11 +137,103 @@ impl PowerAnswer {
         )
     }
 
+    /// What is assumed where nobody recorded how many nodes there are, the beginning of a sentence.
+    fn assumed(&self) -> Option<String> {
+        (!self.capacity_known).then(|| {
+            format!(
+                "Nobody recorded how many nodes there are: if there were no more than were ever in use at once ({} by now), and each could serve every job, ",
+                format::float(self.pool.nodes_mean.ceil(), 0)
+            )
+        })
+    }
+
+    /// What all nodes as one pool would do, beside the VCs as they stand.
+    fn as_one_pool(&self) -> String {
+        let outcome = &self.pool.chosen.scored.outcome;
+        format!(
+            "As one pool, if every node could serve every VC, {} of {} would sleep, and {} times in these days a node would be missing.",
+            format::float(outcome.nodes_asleep_mean, 1),
+            format::float(self.pool.nodes_mean, 0),
+            format::compact(outcome.unserved_node_slots),
+        )
+    }
+
+    /// What leads where a service is promised for all nodes as one pool.
+    fn promised(&self, promise: &Promise) -> String {
+        let (pool, chosen) = (&self.pool, &self.pool.chosen);
+        let came = format!(
+            "The promise was {} on these days: {} unserved node-slots and {} node-wakes a day came.",
+            if promise.kept { "kept" } else { "**broken**" },
+            format::compact(promise.realised.unserved_per_day),
+            format::compact(promise.realised.node_wakes_per_day),
+        );
+        let without = pool.beforehand.iter().find(|rule| rule.chosen_for == ChosenFor::Cost);
+        let without = without.map_or_else(String::new, |rule| {
+            if rule.policy == Family::AlwaysOn {
+                return " Without a promise all would stay on, as no rule saved more than its shortages cost.".to_owned();
+            }
+            format!(
+                " Without a promise, {} ({}) would be followed, which let {} sleep there, with {} unserved node-slots and {} node-wakes a day.",
+                spelled(rule.policy),
+                set(&rule.scored.setting, self.slot_s),
+                format::float(rule.delivered.nodes_asleep_mean, 1),
+                format::compact(rule.delivered.unserved_per_day),
+                format::compact(rule.delivered.node_wakes_per_day)
+            )
+        });
+        let apart = self.vcs_as_they_stand.as_ref().map_or_else(String::new, |vcs| {
+            format!(
+                " This is for all nodes as one pool, as if every node could serve every VC. With the {} VCs as they stand, each under such a promise of its own, {} of {} would sleep: `--by-vc` plans that.",
+                vcs.vcs,
+                format::float(vcs.chosen.nodes_asleep_mean.value, 1),
+                format::float(vcs.nodes_mean, 0)
+            )
+        });
+        format!(
+            "**Promised: {}.** {} {} {came} {} The rule is {} ({}), under a guard that holds it to the promise.{without}{apart}",
+            self.asked_in_words(&promise.asked),
+            self.assumed().map_or_else(|| "Of".to_owned(), |assumed| format!("{assumed}of")),
+            self.on_and_asleep(&chosen.intervals, pool.nodes_mean),
+            self.saves(chosen.scored.outcome.energy_saved_kwh),
+            spelled(chosen.name),
+            set(&chosen.scored.setting, self.slot_s),
+        )
+    }
+
+    /// What leads where a service is promised for each of the VCs as they stand.
+    fn each_promised(&self, promise: &Promise, vcs: &Together) -> String {
+        let without = vcs.unpromised.as_ref().map_or_else(String::new, |without| {
+            if without.nodes_asleep_mean.high <= 0.0 {
+                return " Without promises all would stay on, as no rule saved more than its shortages cost."
+                    .to_owned();
+            }
+            format!(
+                " Without promises {} would sleep, with {} unserved node-slots and {} node-wakes a day in all.",
+                format::float(without.nodes_asleep_mean.value, 1),
+                format::compact(without.unserved_per_day.value),
+                format::compact(without.node_wakes_per_day.value)
+            )
+        });
+        format!(
+            "**Promised to each of the {} VCs: {}.** With the VCs as they stand, each on its own nodes, of {} {} of {} VCs kept the promise on these days; in all {} unserved node-slots and {} node-wakes a day came. {}{without} {}",
+            vcs.vcs,
+            self.asked_in_words(&promise.asked),
+            self.on_and_asleep(&vcs.chosen, vcs.nodes_mean),
+            vcs.promises_kept.unwrap_or(0),
+            vcs.vcs,
+            format::compact(vcs.chosen.unserved_per_day.value),
+            format::compact(vcs.chosen.node_wakes_per_day.value),
+            self.saves(vcs.energy_saved_kwh),
+            self.as_one_pool()
+        )
+    }
+
     /// Where no node is to sleep; under the simple rule so many would.
     fn all_on(&self, nodes: f64, simple: Option<f64>) -> String {
         let simple = simple.map_or_else(String::new, |asleep| {
             format!(
-                " The simple rule ({SIMPLE}) would have let {asleep:.1} of them sleep over the {:.0} days tested.",
+                " The simple rule ({SIMPLE}) would have let {} of them sleep over the {:.0} days tested.",
+                format::float(asleep, 1),
                 self.pool.days
             )
         });
@@ -170,8 +279,38 @@ impl PowerAnswer {
         )
     }
 
-    /// Where nodes were missing far more often than the days of choice promised, a sentence.
+    /// Where nearly all nodes would sleep, a sentence.
+    pub(in crate::power) fn hardly_used(&self, asleep: f64, nodes: f64) -> Option<String> {
+        (asleep > MOSTLY_ASLEEP * nodes).then(|| {
+            "**Nearly all nodes would sleep**: if the trace holds only part of the jobs, the others need nodes, too. Find that out first.".to_owned()
+        })
+    }
+
+    /// Where a promise was broken, or nodes were missing far more often than the days of choice promised, a sentence.
     pub(in crate::power) fn broken_in_words(&self) -> Option<String> {
+        if let (Some(promise), Some(vcs)) = (&self.pool.promise, self.leading_vcs()) {
+            let broken = self.vcs.iter().filter(|vc| vc.promise.is_some_and(|promise| !promise.kept));
+            let broken: Vec<&str> = broken.map(|vc| vc.series.as_str()).collect();
+            return (!broken.is_empty()).then(|| {
+                format!(
+                    "**The promise was broken in {} of {} VCs on the days tested** ({}): {} each were promised. Demand rose there as it never had before, and may do so again.",
+                    broken.len(),
+                    vcs.vcs,
+                    format::names(&broken, LISTED),
+                    self.asked_in_words(&promise.asked)
+                )
+            });
+        }
+        if let Some(promise) = &self.pool.promise {
+            return (!promise.kept).then(|| {
+                format!(
+                    "**The promise was broken on the days tested**: {} were promised, and {} and {} came. Demand rose as it never had before, and may do so again.",
+                    self.asked_in_words(&promise.asked),
+                    format::compact(promise.realised.unserved_per_day),
+                    format::compact(promise.realised.node_wakes_per_day)
+                )
+            });
+        }
         let rule = self.pool.beforehand.iter().find(|rule| rule.chosen)?;
         let (promised, delivered) = (rule.promised.unserved_per_day, rule.delivered.unserved_per_day);
         (delivered > FAR_MORE * promised && delivered > 1.0).then(|| {
@@ -187,53 +326,53 @@ impl PowerAnswer {
     pub(super) fn summary(&self) -> Vec<String> {
         // First, as nothing that follows is worth more than the ground it stands on.
         let mut said = self.doubts.clone();
+        said.extend(self.no_advice());
         said.push(self.headline());
-        said.extend(self.broken_in_words());
         said.extend(self.cautions.iter().filter(|caution| !self.doubts.contains(caution)).cloned());
-        let (asleep, nodes) = match &self.vcs_as_they_stand {
-            Some(vcs) => (vcs.chosen.nodes_asleep_mean.value, vcs.nodes_mean),
-            None => (self.pool.chosen.intervals.nodes_asleep_mean.value, self.pool.nodes_mean),
-        };
-        if hardly_used(asleep, nodes) {
-            said.push(HARDLY_USED.trim_end().to_owned());
-        }
         let told = |rule: &Beforehand| {
             format!(
-                "{} {} with {} unserved",
+                "{} {} asleep with {} unserved node-slots a day",
                 spelled(rule.policy),
                 format::float(rule.delivered.nodes_asleep_mean, 1),
-                format::compact(rule.scored.outcome.unserved_node_slots)
+                format::compact(rule.delivered.unserved_per_day)
             )
         };
-        let others: Vec<String> = self.pool.beforehand.iter().filter(|rule| !rule.chosen).map(told).collect();
-        let of_pool = if self.vcs_as_they_stand.is_some() { "For all nodes as one pool, beside" } else { "Beside" };
+        // What would be without a promise, the headline says.
+        let others = self.pool.beforehand.iter().filter(|rule| !rule.chosen);
+        let others = others.filter(|rule| self.pool.promise.is_none() || rule.chosen_for != ChosenFor::Cost);
+        let others: Vec<String> = others.map(told).collect();
+        let of_pool = if self.leading_vcs().is_some() { "For all nodes as one pool, beside" } else { "Beside" };
         if !others.is_empty() {
             said.push(format!(
-                "{of_pool} {} ({}), chosen in the same way: {}.",
+                "{of_pool} {} ({}), chosen {}: {}.",
                 spelled(self.pool.chosen.name),
                 self.pool.chosen.because.in_words(),
+                if self.pool.promise.is_some() {
+                    "for the same service and without a guard"
+                } else {
+                    "in the same way"
+                },
                 others.join("; ")
             ));
         }
-        if let Some(rule) = self.pool.beforehand.iter().find(|rule| rule.chosen) {
+        if let Some(rule) = self.pool.beforehand.iter().find(|rule| rule.chosen && self.pool.promise.is_none()) {
             said.push(format!(
-                "The days of choice promised {:.1} nodes asleep, {:.1} unserved node-slots and {:.1} node-wakes a day; the days evaluated delivered {:.1}, {:.1} and {:.1}.",
-                rule.promised.nodes_asleep_mean,
-                rule.promised.unserved_per_day,
-                rule.promised.node_wakes_per_day,
-                rule.delivered.nodes_asleep_mean,
-                rule.delivered.unserved_per_day,
-                rule.delivered.node_wakes_per_day
+                "The days of choice promised {} nodes asleep, {} unserved node-slots and {} node-wakes a day; the days evaluated delivered {}, {} and {}.",
+                format::float(rule.promised.nodes_asleep_mean, 1),
+                format::float(rule.promised.unserved_per_day, 1),
+                format::float(rule.promised.node_wakes_per_day, 1),
+                format::float(rule.delivered.nodes_asleep_mean, 1),
+                format::float(rule.delivered.unserved_per_day, 1),
+                format::float(rule.delivered.node_wakes_per_day, 1)
             ));
         }
         let covered = |hourly: &ByHour| match hourly.covered_share {
             share if share >= 1.0 => String::new(),
             share => format!(" (of the {} of the time whose hours are known)", format::percent(share)),
         };
-        said.extend(self.promise_in_words());
-        let whose = match (&self.pool.promise, &self.vcs_as_they_stand) {
-            (Some(_), _) => " under the promise",
-            (None, Some(_)) => " by the one pool",
+        let whose = match (self.leading_vcs(), &self.pool.promise) {
+            (Some(_), _) => " by the one pool",
+            (None, Some(_)) => " under the promise",
             (None, None) => "",
         };
         // Nothing saved is said already.
@@ -253,22 +392,15 @@ impl PowerAnswer {
         said
     }
 
-    /// What the rule brought under the guard of a promise.
-    fn promise_in_words(&self) -> Option<String> {
-        let promise = self.pool.promise.as_ref()?;
-        let days = self.pool.days.max(f64::MIN_POSITIVE);
-        Some(format!(
-            "Under the promise of at most {} unserved node-slots and {} node-wakes a day, {} let **{:.1}** nodes sleep over the {:.0} days evaluated, saved **{}** kWh a day, and left {} unserved at {} wakes a day: the promise was {}.",
-            format::compact(promise.asked.unserved_per_day),
-            format::compact(promise.asked.node_wakes_per_day),
-            spelled(Family::of(&promise.scored.setting)),
-            promise.scored.outcome.nodes_asleep_mean,
-            self.pool.days,
-            format::compact(promise.scored.outcome.energy_saved_kwh / days),
-            format::compact(promise.realised.unserved_per_day),
-            format::compact(promise.realised.node_wakes_per_day),
-            if promise.kept { "kept" } else { "**broken**" }
-        ))
+    /// A rule of the table, with what its setting was chosen for where that differs.
+    pub(super) fn called(&self, rule: &Beforehand) -> String {
+        let name = spelled(rule.policy);
+        match (rule.chosen_for, &self.pool.promise) {
+            (ChosenFor::Promise, _) => format!("{name}, under the promise"),
+            (ChosenFor::Service, _) => format!("{name}, for the same service without a guard"),
+            (ChosenFor::Cost, Some(_)) => format!("{name}, without a promise"),
+            (ChosenFor::Cost, None) => name.to_owned(),
+        }
     }
 
     /// Saving and wait of the rules that were chosen, from one and the same replay.
@@ -278,119 +410,14 @@ impl PowerAnswer {
         let (wait, base) = (jobs.added_wait_mean_s?, first.effect.jobs.baseline_wait_mean_s?);
         let (asleep, saved) = (followed.effect.nodes_asleep_mean?, followed.effect.energy_saved_kwh?);
         Some(format!(
-            "With the scheduler run again under the rules {}, {:.1} of {} nodes sleep, {} kWh are saved, and the mean wait of {} changes by {:+.0} s ({:+.0} to {:+.0}; {} on nodes that are always on).",
+            "With the scheduler run again under the rules {}, {} of {} nodes sleep, {} kWh are saved in these days, and the mean wait of {} changes by {} ({} on nodes that are always on).",
             followed.effect.name,
-            asleep.value,
+            format::float(asleep.value, 1),
             followed.effect.nodes,
             format::compact(saved.value),
             format::counted(jobs.jobs, "job", "jobs"),
-            wait.value,
-            wait.low,
-            wait.high,
+            change_of_wait(&wait),
             format::duration(base),
         ))
-    }
-
-    /// What the emitted plan stands for, a sentence each: of the one pool, or of each VC where they are planned apart.
-    pub fn plan_in_words(&self) -> Vec<String> {
-        let apart = !self.vcs.is_empty() && self.plan.pools.iter().all(|pool| pool.name != self.pool.series);
-        let pools: Vec<&PoolFindings> = if apart { self.vcs.iter().collect() } else { vec![&self.pool] };
-        let of = |pool: &PoolFindings| if apart { format!("{}: ", pool.series) } else { String::new() };
-        let meant = |rule: &Beforehand, days: f64| {
-            let outcome = &rule.scored.outcome;
-            format!(
-                "over the {days:.0} days evaluated it would have let {:.1} nodes sleep, with {:.0} unserved node-slots, {:.1} node-wakes a day and {:.0} kWh saved",
-                outcome.nodes_asleep_mean,
-                outcome.unserved_node_slots,
-                outcome.node_wakes_per_day,
-                outcome.energy_saved_kwh
-            )
-        };
-        let rows = |family: Family| {
-            let row = move |pool: &&PoolFindings| pool.beforehand.iter().find(|rule| rule.policy == family).cloned();
-            pools.iter().filter_map(move |pool| Some((*pool, row(pool)?)))
-        };
-        let mut said: Vec<String> = self.cautions.clone();
-        if apart {
-            said.push(format!(
-                "Each of the {} VCs is planned on nodes of its own, and the files hold a pool for each.",
-                self.vcs.len()
-            ));
-        }
-        let stays = pools.iter().filter(|pool| pool.chosen.name == Family::AlwaysOn);
-        said.extend(stays.map(|pool| {
-            format!(
-                "{}**Keep all nodes on**: no rule that sleeps was worth its shortages. Settings of Slurm, Karpenter and the cluster-autoscaler are the best that these can hold, and are not recommended here.",
-                of(pool)
-            )
-        }));
-        said.extend(rows(Family::SlurmConf).map(|(pool, rule)| {
-            format!(
-                "{}slurm.conf puts each node to sleep by itself, leaves some idle and holds no reserve, so it gets a timeout of its own ({}) and not {}: {}.",
-                of(pool),
-                set(&rule.scored.setting, self.slot_s),
-                spelled(pool.chosen.name),
-                meant(&rule, pool.days)
-            )
-        }));
-        if let Some(replay) = self.effects.last().filter(|_| self.effects.len() > FOLLOWED) {
-            said.extend(replayed(replay));
-        }
-        said.extend(rows(Family::TrailingMaximum).map(|(pool, rule)| {
-            format!(
-                "{}Karpenter and the cluster-autoscaler time out and hold a reserve, so they get the trailing maximum as chosen ({}): {}.",
-                of(pool),
-                set(&rule.scored.setting, self.slot_s),
-                meant(&rule, pool.days)
-            )
-        }));
-        said.push(
-            "The schedule of actions is for the day after the data: of each hour a quantile of the forecast demand, and a buffer; in the first hour no fewer nodes than the rule powers in its first slot. Without a forecast it holds the first slot alone. It does not watch what comes, so no promise is made for it; write it again every day."
-                .to_owned(),
-        );
-        if !self.capacity_known {
-            said.push(
-                "How many nodes there are was not recorded: the most in use at once so far stand for them.".to_owned(),
-            );
-        }
-        said
-    }
-
-    /// Which rule is to be followed, and why.
-    pub(super) fn criterion_in_words(&self) -> String {
-        let name = spelled(self.pool.chosen.name);
-        let days = self.pool.choice_days;
-        let why = self.pool.chosen.because.in_words();
-        match &self.criterion {
-            None => {
-                format!("**{name}** is to be followed: judged by cost on the {days:.1} days of choice it is {why}.")
-            }
-            Some(service) => {
-                let followed = self.pool.beforehand.iter().find(|rule| rule.chosen);
-                let kept = followed.is_some_and(|rule| {
-                    let policy = self.pool.policies.iter().find(|policy| policy.name == rule.policy);
-                    policy.is_some_and(|policy| service.holds(&policy.chosen_before, days))
-                });
-                let asked = format!(
-                    "{} unserved node-slots and {} node-wakes a day",
-                    service.unserved_per_day, service.node_wakes_per_day
-                );
-                let delivered = followed.map_or_else(String::new, |rule| {
-                    format!(
-                        " Over the days evaluated it delivered {:.1} and {:.1}.",
-                        rule.delivered.unserved_per_day, rule.delivered.node_wakes_per_day
-                    )
-                });
-                if kept {
-                    format!(
-                        "Asked for at most {asked}, **{name}** is to be followed: on the days of choice it kept to that, and it is {why}.{delivered}"
-                    )
-                } else {
-                    format!(
-                        "On the days of choice no rule kept to {asked}; **{name}** had the least shortage.{delivered}"
-                    )
-                }
-            }
-        }
     }
 }

@@ -4,6 +4,13 @@ use tracecast_analytics::report::format;
 
 use crate::power::family::Family;
 use crate::power::rule::Setting;
+use crate::replay::compare::IntervalEstimate;
+
+/// A change of a wait with its interval: `+1,240 s (+900 to +1,600)`.
+pub(in crate::power) fn change_of_wait(of: &IntervalEstimate) -> String {
+    let signed = |value: f64| format!("{}{}", if value < 0.0 { "" } else { "+" }, format::float(value, 0));
+    format!("{} s ({} to {})", signed(of.value), signed(of.low), signed(of.high))
+}
 
 /// Names of rules as a reader meets them.
 pub(super) fn spelled(family: Family) -> &'static str {

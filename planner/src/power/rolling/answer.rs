@@ -7,10 +7,11 @@ use serde::Serialize;
 use tracecast_analytics::Trace;
 use tracecast_analytics::report::chart::{Axis, BarLayout, BarSeries, Chart};
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
-use tracecast_analytics::time::DAY_MS;
+use tracecast_analytics::time::{DAY_MS, Zone};
 use tracecast_analytics::trace::SourceRecord;
 use tracecast_predictors::demand::Series;
 
+use super::super::clock::Clock;
 use super::super::evaluate::Prepared;
 use super::super::request::PowerRequest;
 use super::super::service::Service;
@@ -73,7 +74,16 @@ impl PowerBacktestAnswer {
         let mut all: Vec<Series> = if request.by_vc { pools.vcs } else { Vec::new() };
         all.push(pools.pool);
         say(all.len());
-        let rolled = roll(&all, &like, window_ms, services, watch)?;
+        let mut rolled = roll(&all, &like, window_ms, services, watch)?;
+        let zone = Zone::named(&trace.zone)?;
+        let begins_ms = all.last().and_then(|pool| Clock::beginning(trace, &zone, pool.start_ms));
+        if begins_ms.is_some() {
+            // Dates that nobody recorded are none.
+            let clock = Clock::new(zone, begins_ms);
+            for window in &mut rolled.windows {
+                (window.from, window.to) = (clock.moment(&window.from), clock.moment(&window.to));
+            }
+        }
         notes.extend(rolled.left_out.iter().map(|why| format!("Left out: {why}.")));
         Ok(Self {
             schema: SCHEMA.to_owned(),
@@ -108,19 +118,19 @@ impl PowerBacktestAnswer {
         let mut said = Vec::new();
         if let Some(tally) = of(Rule::Promise) {
             said.push(format!(
-                "The recommended rule kept **{} of {} promises** ({}) and let {:.1} nodes sleep on average.",
+                "The recommended rule kept **{} of {} promises** ({}) and let {} nodes sleep on average.",
                 tally.kept,
                 tally.promises,
                 format::percent(self.rolled.kept_share),
-                tally.nodes_asleep_mean
+                format::float(tally.nodes_asleep_mean, 1)
             ));
         }
         let over = self.rolled.asleep_over_trailing_maximum;
         if let Some(tally) = of(Rule::TrailingMaximum) {
             let how = match over {
                 over if over.abs() < 0.05 => "as many nodes sleep".to_owned(),
-                over if over > 0.0 => format!("{over:.1} nodes fewer sleep"),
-                over => format!("{:.1} nodes more sleep", -over),
+                over if over > 0.0 => format!("{} nodes fewer sleep", format::float(over, 1)),
+                over => format!("{} nodes more sleep", format::float(-over, 1)),
             };
             said.push(format!(
                 "Under a trailing maximum that is chosen and guarded in the same way, {how} and {} of {} promises are kept.",
@@ -129,8 +139,10 @@ impl PowerBacktestAnswer {
         }
         if let Some(tally) = of(Rule::TrailingMaximumUnguarded) {
             said.push(format!(
-                "Without the guard, a trailing maximum that kept the service on the days it was chosen on keeps {} of {} promises, with {:.1} nodes asleep.",
-                tally.kept, tally.promises, tally.nodes_asleep_mean
+                "Without the guard, a trailing maximum that kept the service on the days it was chosen on keeps {} of {} promises, with {} nodes asleep.",
+                tally.kept,
+                tally.promises,
+                format::float(tally.nodes_asleep_mean, 1)
             ));
         }
         said
@@ -186,7 +198,10 @@ impl PowerBacktestAnswer {
                 Cell::float(series.optimum_asleep, 2),
             ]);
         }
-        table.note = Some("The optimum knows the window and keeps to the same service.".to_owned());
+        table.note = Some(
+            "Nodes asleep, mean. The optimum knows the window and keeps to the same service: a rule that breaks a promise may let more sleep than it."
+                .to_owned(),
+        );
         Section::new("promises-by-series", "Does it hold for each series?").with_table(table)
     }
 
@@ -210,7 +225,7 @@ impl PowerBacktestAnswer {
             let Some(tested) = promised.policies.first() else { continue };
             table.rows.push(vec![
                 window.series.as_str().into(),
-                window.from.get(..10).unwrap_or(&window.from).into(),
+                day(&window.from).into(),
                 Cell::float(window.nodes, 0),
                 in_words(&promised.asked).into(),
                 in_words(&tested.realised).into(),
@@ -219,6 +234,7 @@ impl PowerBacktestAnswer {
                 Cell::float(promised.optimum_asleep, 1),
             ]);
         }
+        table.note = Some("Unserved node-slots and node-wakes a day; nodes asleep, mean. The optimum knows the window and keeps to what was asked.".to_owned());
         Section::new("promises-by-window", "Promised and realised").with_chart(self.chart()).with_table(table)
     }
 
@@ -232,8 +248,10 @@ impl PowerBacktestAnswer {
             .collect();
         let shown = all.get(..all.len().min(4 * SHOWN)).unwrap_or(&all);
         let label = |(window, promised): &(&TriedWindow, &Promised)| {
-            let day = window.from.get(5..10).unwrap_or(&window.from);
-            format!("{day}, {:.0}", promised.asked.unserved_per_day * self.window_days)
+            let day = day(&window.from);
+            // The month and the day of a date.
+            let day = day.get(5..).filter(|_| !day.starts_with("day")).unwrap_or(day);
+            format!("{day}, {}", format::float(promised.asked.unserved_per_day * self.window_days, 0))
         };
         let whole = |per_day: f64| Some(per_day * self.window_days);
         let of = |rule: Rule| {
@@ -258,6 +276,11 @@ impl PowerBacktestAnswer {
         )
         .with_reading("Below each group: the day the window begins, and how many were promised. A bar of the recommended rule above the one beside it would be a broken promise.")
     }
+}
+
+/// The day of a moment: its date, or how many there were since the beginning.
+fn day(moment: &str) -> &str {
+    moment.split(['T', ',']).next().unwrap_or(moment)
 }
 
 fn in_words(service: &Service) -> String {

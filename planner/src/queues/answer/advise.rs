@@ -7,7 +7,7 @@ use tracecast_analytics::report::format;
 use super::super::search::SearchOutcome;
 use super::super::share::Sharing;
 use super::{QueuesAnswer, QueuesCandidate};
-use crate::plan::{Basis, Effect, Harm, Recommendation, Regret};
+use crate::plan::{Basis, Effect, Harm, Recommendation, Regret, SIZES_UNKNOWN};
 use crate::replay::compare::Difference;
 use crate::sim::{Estimate, Order, Policy, Scan};
 
@@ -15,6 +15,9 @@ impl QueuesAnswer {
     /// What to do, in a sentence or two.
     pub(super) fn act(&self) -> String {
         let Some(setup) = self.setup().filter(|_| self.followed) else {
+            if self.sizes_unknown {
+                return format!("**Change nothing on this answer**: {SIZES_UNKNOWN}.");
+            }
             let nothing = self.objective.is_of_the_median()
                 && self.candidates.first().is_some_and(|today| today.earlier.median_wait_s <= 0.0);
             let why = if self.chosen == 0 && nothing {
@@ -141,7 +144,10 @@ impl QueuesAnswer {
                     _ => "Nobody is stopped so that a VC gets back what is its own: it waits for jobs that borrowed to end.",
                 }
                 .to_owned(),
-            ],
+            ]
+            .into_iter()
+            .chain(self.assumed.iter().cloned())
+            .collect(),
             holds_until: "Shares, nodes or the mix of jobs change; make the plan again every month.".to_owned(),
             apply: "Make the same plan with --emit slurm (or kueue, kai, volcano) --emit-to FOLDER, and read the files before you apply them.".to_owned(),
             command: None,

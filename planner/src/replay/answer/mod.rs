@@ -104,6 +104,7 @@ impl Subject {
         let has_s = gpus as f64 * span_ms as f64 / 1000.0;
         let mut notes: Vec<String> = trace.notes.iter().map(|note| sentence(note)).collect();
         notes.extend(loaded.notes.iter().cloned());
+        notes.extend(loaded.against_record());
         let ledger = &trace.ledger;
         notes.extend(trace.warnings());
         let before = workload.submit_ms.iter().filter(|submit| **submit < 0).count();

@@ -15,14 +15,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::facts::{Capacity, JobFacts, Steps};
+use tracecast_analytics::facts::{Capacity, JobFacts, Steps, sizes};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::{Resource, Table};
 use tracecast_analytics::time::format_rfc3339;
 
 use super::jobs::vcs_of;
 use super::place::NodePlaces;
-use super::recorded::{self, Recorded, usual_node};
+use super::recorded::{self, Recorded, gpus_assumed, usual_node};
 use super::site::{INFERRED, Site};
 use crate::error::{Error, Result};
 use crate::sim::cluster::{Cluster, Group, Outage, Vc};
@@ -249,15 +249,8 @@ impl Writer<'_> {
         if self.resource != Resource::Gpus {
             return;
         }
-        let capacity = &trace.capacity;
-        let counted = (0..capacity.len()).any(|row| {
-            let of_cluster = matches!(capacity.scope.get(row), Some("vc" | "cluster"));
-            of_cluster && capacity.nodes.get(row).is_some() && capacity.gpus.get(row).is_some()
-        });
-        let listed = trace.nodes.gpus.iter().flatten().any(|gpus| gpus >= 1.0);
-        if !counted && !listed {
-            let usual = usual_node(trace);
-            comment(text, &format!("How many GPUs a node has is not recorded: {usual} each are assumed."));
+        if let Some(assumed) = gpus_assumed(trace) {
+            comment(text, &assumed);
         }
         if cluster.gpu_types.is_empty() {
             let known = !trace.nodes.gpu_type.is_all_unknown();
@@ -297,8 +290,9 @@ impl Writer<'_> {
         let of_vc =
             |row: &usize| capacity.scope.get(*row) == Some("vc") && capacity.name.get(*row) == Some(vc.name.as_str());
         let Some(at_ms) = self.at_ms.filter(|_| !self.wanted.over_time) else { return false };
+        let held = sizes::held(self.trace);
         let mut rows = (0..capacity.len()).filter(of_vc).peekable();
-        rows.peek().is_some() && !rows.any(|row| holds(self.trace, row, at_ms))
+        rows.peek().is_some() && !rows.any(|row| held.get(row).is_some_and(|held| held.at(at_ms)))
     }
 
     /// The groups of a pool as tables; whether there was any.

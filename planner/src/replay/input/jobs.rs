@@ -74,6 +74,21 @@ pub struct Loaded {
     pub cautions: Vec<String>,
     /// What was assumed, in words.
     pub notes: Vec<String>,
+    /// What of that is taken for granted of the nodes, and a plan that rests on it has to tell.
+    pub assumed: Vec<String>,
+    /// That the sizes are of another time than the jobs, in words; `None` where they are not. How many nodes there are is then not known, so that no plan may take any away.
+    pub of_another_time: Option<String>,
+}
+
+impl Loaded {
+    /// Where other nodes are replayed than the trace's own, of which of them figures are; for answers that hold a replay against the record. `None` where they are the same.
+    pub fn against_record(&self) -> Option<String> {
+        self.recorded_cluster.as_ref()?;
+        let given = self.given.as_deref().unwrap_or("other nodes");
+        Some(format!(
+            "How well the replay repeats what happened (jobs compared, their mean wait, starts met within a minute) is told of the recorded policy on the trace's own nodes. All other figures are of {given}."
+        ))
+    }
 }
 
 /// Jobs that ran on the cluster and are not replayed, as they have no VC there.
@@ -290,12 +305,6 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         let ask = format::counted(rounded as u64, "job asks", "jobs ask");
         notes.push(format!("{ask} for more than one GPU but no whole number; they get the next whole one."));
     }
-    if recorded_cluster.is_some() {
-        notes.push(
-            "The recorded policy is replayed on the trace's own nodes, so that the replay is held against what was."
-                .to_owned(),
-        );
-    }
     notes.extend(of_hosts);
     if decide && reasons.jobs(NO_GPU) > 0 {
         let jobs = format::counted(reasons.jobs(NO_GPU), "job without a GPU is", "jobs without a GPU are");
@@ -318,9 +327,13 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
         None => (),
     }
     // Of a plan the sizes are the ground, so it begins with what is wrong with them; elsewhere a note says so.
-    if site.is_none() && resource == Resource::Gpus {
-        cautions.extend(Capacity::of_another_time(trace));
-    }
+    let is_recorded = site.is_none() && resource == Resource::Gpus;
+    let of_another_time = Some(trace).filter(|_| is_recorded).and_then(Capacity::of_another_time);
+    cautions.extend(of_another_time.clone());
+    let assumed = Some(trace).filter(|_| is_recorded).and_then(recorded::gpus_assumed);
+    let assumed: Vec<String> =
+        assumed.map(|assumed| format!("{assumed} --cluster says otherwise.")).into_iter().collect();
+    notes.extend(assumed.iter().cloned());
     cautions.extend(site.filter(|site| site.is_inferred()).map(|site| {
         format!(
             "**The nodes of {0} are a guess**: its head says that they were inferred from the jobs, so what is said of nodes and waits is of the guess. Correct them, and take the word {INFERRED} out of the file.",
@@ -332,7 +345,17 @@ pub fn load(trace: &Trace, site: Option<&Site>, options: &Options) -> Result<Loa
     let quotas = options.quotas.as_ref().map(|_| "the quotas of a file".to_owned());
     let given: Vec<String> = [nodes, quotas].into_iter().flatten().collect();
     let given = (!given.is_empty()).then(|| given.join(" and "));
-    let mut loaded = Loaded { resource, cluster, recorded_cluster, given, notes, cautions, ..Loaded::default() };
+    let mut loaded = Loaded {
+        resource,
+        cluster,
+        recorded_cluster,
+        given,
+        notes,
+        cautions,
+        assumed,
+        of_another_time,
+        ..Loaded::default()
+    };
     loaded.workload.origin_ms = origin_ms;
     fill(&mut loaded, trace, &facts, &kept, options, there_before);
     if let Some(quotas) = &options.quotas {

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tracecast_analytics::Trace;
+use tracecast_analytics::facts::sizes;
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::{Resource, Table};
 
@@ -196,7 +197,19 @@ pub(super) fn usual_node(trace: &Trace) -> u32 {
     counts.into_iter().max_by_key(|(gpus, count)| (*count, *gpus)).map_or(GPUS_PER_NODE, |(gpus, _)| gpus)
 }
 
-/// (from, GPUs, nodes) of what `capacity` says of `name`; where it has nodes only, with `usual` GPUs on each.
+/// That so many GPUs a node are assumed, a sentence; `None` where the trace says how many a node has.
+pub(super) fn gpus_assumed(trace: &Trace) -> Option<String> {
+    let capacity = &trace.capacity;
+    let counted = (0..capacity.len()).any(|row| {
+        let of_cluster = matches!(capacity.scope.get(row), Some("vc" | "cluster"));
+        of_cluster && capacity.nodes.get(row).is_some() && capacity.gpus.get(row).is_some()
+    });
+    let listed = trace.nodes.gpus.iter().flatten().any(|gpus| gpus >= 1.0);
+    let usual = usual_node(trace);
+    (!counted && !listed).then(|| format!("How many GPUs a node has is not recorded: {usual} each are assumed."))
+}
+
+/// (from, GPUs, nodes) of what `capacity` says of `name`; where it has nodes only, with `usual` GPUs on each. Before the first and after the last there is nothing where [sizes say so](sizes).
 fn intervals(
     trace: &Trace,
     scope: &str,
@@ -206,7 +219,8 @@ fn intervals(
 ) -> Vec<(i64, f64, Option<f64>)> {
     let capacity = &trace.capacity;
     let mut found: Vec<(i64, f64, Option<f64>)> = Vec::new();
-    for ix in 0..capacity.len() {
+    let (mut begins, mut ends) = (Some(i64::MAX), Some(i64::MIN));
+    for (ix, held) in sizes::held(trace).into_iter().enumerate() {
         let up = capacity.state.get(ix).is_none_or(|state| state == "up");
         let is_of_name = name.is_none() || capacity.name.get(ix) == name;
         if capacity.scope.get(ix) != Some(scope) || !is_of_name || !up {
@@ -216,7 +230,13 @@ fn intervals(
         if let Some(gpus) = capacity.gpus.get(ix).or_else(|| nodes.map(|nodes| nodes * f64::from(usual))) {
             let from = capacity.from.get(ix).map_or(i64::MIN, |from| from.saturating_sub(origin_ms));
             found.push((from, gpus, nodes));
+            begins = begins.zip(held.since).map(|(begins, since)| begins.min(since));
+            ends = ends.zip(held.until).map(|(ends, until)| ends.max(until));
         }
+    }
+    if !found.is_empty() {
+        found.extend(begins.map(|_| (i64::MIN, 0.0, None)));
+        found.extend(ends.map(|ends| (ends.saturating_sub(origin_ms), 0.0, None)));
     }
     found.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     found.dedup_by_key(|(from, _, _)| *from);
@@ -264,17 +284,7 @@ fn by_vc_capacity(trace: &Trace, names: &[String], origin_ms: i64, hosts: bool) 
             push_own(&mut cluster, name, vec![Group { host, ..group }]);
         }
     }
-    let capacity = &trace.capacity;
-    let nodes_only = (0..capacity.len()).any(|ix| {
-        capacity.scope.get(ix) == Some("vc") && capacity.gpus.get(ix).is_none() && capacity.nodes.get(ix).is_some()
-    });
-    let mut basis =
-        "Sizes of VCs over time are the trace's own; in the record every VC has its nodes to itself.".to_owned();
-    if nodes_only {
-        basis.push_str(&format!(
-            " They are given in nodes, which are taken to have {usual} GPUs each; say otherwise with --cluster."
-        ));
-    }
+    let basis = "Sizes of VCs over time are the trace's own; in the record every VC has its nodes to itself.";
     (!cluster.vcs.is_empty()).then(|| Recorded::new(cluster, basis))
 }
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tracecast_analytics::Trace;
 use tracecast_analytics::facts::load::CountInterval;
 use tracecast_analytics::facts::occupancy::{Steps, beyond, sum};
-use tracecast_analytics::facts::{Capacity, JobFacts};
+use tracecast_analytics::facts::{Capacity, JobFacts, sizes};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
 
@@ -149,8 +149,7 @@ impl Recorded {
 
     fn of_table(&mut self, trace: &Trace) {
         let table = &trace.capacity;
-        let before_jobs = Capacity::ends_before_jobs(trace);
-        for row in 0..table.len() {
+        for (row, held) in sizes::held(trace).into_iter().enumerate() {
             if table.state.get(row).is_some_and(|state| state != "up") {
                 continue;
             }
@@ -161,10 +160,8 @@ impl Recorded {
                 self.of_none.extend(vc.map(str::to_owned));
                 continue;
             };
-            // Where all sizes are of before the first job, those that hold last stand for its time.
-            let until = table.to.get(row).filter(|until| before_jobs != Some(*until));
-            let until = until.unwrap_or(self.to.saturating_add(1));
-            let stretch = (table.from.get(row).unwrap_or(self.from), until, many);
+            let (since, until) = held.within(self.from, self.to.saturating_add(1));
+            let stretch = (since, until, many);
             match (table.scope.get(row), table.name.get(row)) {
                 (Some("vc"), Some(name)) => self.by_vc.entry(name.to_owned()).or_default().push(stretch),
                 (Some("cluster"), _) => self.cluster.push(stretch),

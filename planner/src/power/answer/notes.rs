@@ -1,0 +1,136 @@
+//! What the emitted files stand for, which `NOTES.txt` says beside them, and which rule is to be followed.
+//!
+//! What a site can hold without a loop watches no promise: slurm.conf, node pools and the schedule let nodes sleep under one only where their setting kept to the
+//! service on the days of choice and on those evaluated. Worked example: a timeout of 1 h that left 4 node-slots a day unserved where 3 were promised is told, and keeps all
+//! nodes on.
+
+use tracecast_analytics::report::format;
+
+use super::sentences::FOLLOWED;
+use super::words::{change_of_wait, set, spelled};
+use super::{Beforehand, PoolFindings, PowerAnswer, Resimulated};
+use crate::power::family::Family;
+
+/// What a replay of a plan meant, a sentence.
+fn replayed(replay: &Resimulated) -> Option<String> {
+    let (asleep, saved) = (replay.effect.nodes_asleep_mean?, replay.effect.energy_saved_kwh?);
+    let wait = replay.effect.jobs.added_wait_mean_s?;
+    Some(format!(
+        "Run again with the jobs, {} lets {} of {} nodes sleep and saves {} kWh in these days; the mean wait changes by {}.",
+        replay.effect.name,
+        format::float(asleep.value, 1),
+        replay.effect.nodes,
+        format::float(saved.value, 0),
+        change_of_wait(&wait)
+    ))
+}
+
+/// What a rule meant on the days evaluated.
+fn meant(rule: &Beforehand, days: f64) -> String {
+    format!(
+        "over the {days:.0} days evaluated it would have let {} nodes sleep on average, with {} unserved node-slots, {} node-wakes and {} kWh saved a day",
+        format::float(rule.delivered.nodes_asleep_mean, 1),
+        format::float(rule.delivered.unserved_per_day, 1),
+        format::float(rule.delivered.node_wakes_per_day, 1),
+        format::float(rule.intervals.energy_saved_kwh_per_day.value, 0)
+    )
+}
+
+impl PowerAnswer {
+    /// What the emitted plan stands for, a sentence each: of the one pool, or of each VC where they are planned apart.
+    pub fn plan_in_words(&self) -> Vec<String> {
+        let apart = self.planned_apart();
+        let pools: Vec<&PoolFindings> = if apart { self.vcs.iter().collect() } else { vec![&self.pool] };
+        let of = |pool: &PoolFindings| if apart { format!("{}: ", pool.series) } else { String::new() };
+        let rows = |family: Family| pools.iter().filter_map(move |pool| Some((*pool, pool.as_emitted(family)?)));
+        let mut said: Vec<String> = self.cautions.clone();
+        said.push(self.headline());
+        said.push(self.assurance.sentence());
+        said.extend(self.assumed.iter().cloned());
+        if apart {
+            said.push(format!(
+                "Each of the {} VCs is planned on nodes of its own, and the files hold a pool for each.",
+                self.vcs.len()
+            ));
+        }
+        if pools.iter().any(|pool| pool.promise.is_some()) {
+            said.push(
+                "**Only a loop keeps the promise**: save the plan with --save plan.tcm, and ask `tracecast decide power --plan plan.tcm STATE` each slot. The files here do not watch what comes. They let nodes sleep only where their setting kept to the service that was asked for, on the days of choice and on the days evaluated; else they keep all nodes on."
+                    .to_owned(),
+            );
+        }
+        let stays = pools.iter().filter(|pool| pool.chosen.name == Family::AlwaysOn);
+        said.extend(stays.map(|pool| {
+            format!(
+                "{}**Keep all nodes on**: no rule that sleeps was worth its shortages. Settings of Slurm, Karpenter and the cluster-autoscaler are the best that these can hold, and are not recommended here.",
+                of(pool)
+            )
+        }));
+        said.extend(rows(Family::SlurmConf).map(|(pool, rule)| {
+            let setting = set(&rule.scored.setting, self.slot_s);
+            let what = match rule.keeps_service {
+                Some(false) => format!(
+                    "slurm.conf keeps all nodes on. The timeout that was best on the days of choice ({setting}) did not keep to the service"
+                ),
+                _ => format!(
+                    "slurm.conf puts each node to sleep by itself, leaves some idle and holds no reserve, so it gets a timeout of its own ({setting}) and not {}",
+                    spelled(pool.chosen.name)
+                ),
+            };
+            format!("{}{what}: {}.", of(pool), meant(rule, pool.days))
+        }));
+        if let Some(replay) = self.effects.last().filter(|_| self.effects.len() > FOLLOWED) {
+            said.extend(replayed(replay));
+        }
+        said.extend(rows(Family::TrailingMaximum).map(|(pool, rule)| {
+            let setting = set(&rule.scored.setting, self.slot_s);
+            let what = match rule.keeps_service {
+                Some(false) => format!(
+                    "Karpenter and the cluster-autoscaler keep all nodes on. The trailing maximum that was best on the days of choice ({setting}) did not keep to the service without a guard"
+                ),
+                _ => format!(
+                    "Karpenter and the cluster-autoscaler time out and hold a reserve, so they get the trailing maximum as chosen ({setting})"
+                ),
+            };
+            format!("{}{what}: {}.", of(pool), meant(rule, pool.days))
+        }));
+        said.push(
+            "The schedule of actions is for the day after the data: of each hour a quantile of the forecast demand, and a buffer; in the first hour no fewer nodes than the rule powers in its first slot. Without a forecast it holds the first slot alone. It does not watch what comes, so no promise is made for it; write it again every day."
+                .to_owned(),
+        );
+        said.extend(self.forward.iter().filter_map(|ahead| {
+            let why = ahead.schedule.as_ref()?.all_on.as_ref()?;
+            Some(format!(
+                "{}The schedule keeps all nodes on: {why}.",
+                if apart { format!("{}: ", ahead.now.pool) } else { String::new() }
+            ))
+        }));
+        if !self.capacity_known {
+            said.push(
+                "How many nodes there are was not recorded: the most in use at once so far stand for them.".to_owned(),
+            );
+        }
+        said
+    }
+
+    /// Which rule is to be followed, and why.
+    pub(super) fn criterion_in_words(&self) -> String {
+        let name = spelled(self.pool.chosen.name);
+        let days = self.pool.choice_days;
+        let why = self.pool.chosen.because.in_words();
+        let followed = self.pool.beforehand.iter().find(|rule| rule.chosen);
+        let (Some(service), Some(rule)) = (&self.criterion, followed) else {
+            return format!(
+                "**{name}** is to be followed: judged by cost on the {days:.1} days of choice it is {why}."
+            );
+        };
+        format!(
+            "Asked for {}, **{name}** is to be followed under a guard, which lets nodes sleep only as deep as what is left of the promise can bear: on the {days:.1} days of choice {} slept so. Over the days evaluated {} unserved node-slots and {} node-wakes a day came: the promise was {}.",
+            self.asked_in_words(service),
+            format::float(rule.promised.nodes_asleep_mean, 1),
+            format::compact(rule.delivered.unserved_per_day),
+            format::compact(rule.delivered.node_wakes_per_day),
+            if self.pool.promise.is_some_and(|promise| promise.kept) { "kept" } else { "**broken**" }
+        )
+    }
+}
