@@ -6,7 +6,7 @@
 //! * The last size of a VC holds on where the whole record of sizes ends, or where a job of the VC comes after it: jobs do not run on nodes that are gone. Else it ends where it is said to end.
 //! * The first holds from the beginning in the same way: where the whole record begins with it, or a job of the VC came before it.
 //!
-//! Sizes that end before most of the jobs come are of [another time](ends_before_jobs). O(n log n) in sizes and jobs.
+//! Sizes that end before most of the jobs come are of [another time](Outrun::is_of_another_time). O(n log n) in sizes and jobs.
 //!
 //! Worked example: the sizes of `a` are recorded to day 181 and those of `b` to day 180. If a job of `b` comes on day 181, its last size holds on; else `b` was gone by then.
 

@@ -374,6 +374,39 @@ mod tests {
         assert_eq!(dealt(0, &[3, 6]), vec![0, 0]);
     }
 
+    /// Of demand that jumps now and then, with a promise that is short of both: nodes sleep, and the account is that of the guard.
+    #[test]
+    fn under_a_promise_a_replay_orders_what_the_guard_does() {
+        let slot = |at: usize| (8.0 + (at * 7 % 5) as f64 + if at.is_multiple_of(17) { 6.0 } else { 0.0 }, 20.0);
+        let series = made::series((0..400).map(slot));
+        let range = 200..400;
+        let known = Known::of(&series);
+        let stretch = known.stretch(range.clone(), 20.0);
+        let setting = Setting::TrailingMaximum { slots: 3, buffer: 0 };
+        let service = Service { unserved_per_day: 6.0, node_wakes_per_day: 20.0 };
+        let guard = Guard::learn((&known.need, &known.total), 0..range.start, (6, 0), range.len(), HOUR_MS);
+        let (orders, buffer) = stretch.orders(&setting);
+        let wished: Vec<f64> = orders.into_iter().map(|order| order + buffer).collect();
+        let kept = guard.keep(&stretch, &wished, &service).orders;
+        let nothing = Arc::new(Reach::fit(&series, 0..0, &[]).unwrap());
+        let mut policy = Guarded {
+            rule: asked_by(&setting, &nothing).unwrap(),
+            guard,
+            service,
+            from_ms: series.time_ms(range.start),
+            days: stretch.demand.days(),
+            left: None,
+            ordered: (f64::MAX, 0.0),
+        };
+        let mut powered = 20.0;
+        for (slot, order) in range.zip(&kept) {
+            let found = policy.target(series.before(slot), powered);
+            assert_eq!(found, *order, "slot {slot}");
+            powered = found;
+        }
+        assert!(kept.iter().any(|order| *order < 20.0), "{kept:?}");
+    }
+
     /// Whatever a rule is, and whatever its parameters: asked slot by slot it orders what it is scored by over the stretch, and never less than is
     /// in use or waits.
     #[test]

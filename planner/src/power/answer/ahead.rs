@@ -148,12 +148,12 @@ fn tried(schedule: &DaySchedule, now: &Decision) -> String {
     let days = schedule.tried_days;
     let service = &schedule.realised;
     format!(
-        "Without a loop there is a schedule of the next day: of each hour the {} quantile of the forecast `{}`, and {} nodes beside.{begins} On {} tried later, \
+        "Without a loop there is a schedule of the next day: of each hour the {} quantile of the forecast `{}`, and {} beside.{begins} On {} tried later, \
          such schedules let {} nodes sleep on average, with {} unserved node-slots a day and {} node-wakes a day ({} and {} in all these days). A schedule does not watch what comes, so no \
          promise is made for it.",
         format::percent(schedule.level),
         schedule.forecaster,
-        format::compact(schedule.buffer),
+        format::counted(schedule.buffer as u64, "node", "nodes"),
         format::duration(days * 86_400.0),
         format::float(schedule.nodes_asleep_mean, 1),
         format::compact(service.unserved_per_day),

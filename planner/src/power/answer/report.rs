@@ -364,8 +364,8 @@ impl PowerAnswer {
                 let found = self.pool.policies.iter().find(|policy| policy.name == family);
                 let asked = format!(
                     "≤ {} unserved, ≤ {} wakes",
-                    format::float(service.unserved_per_day, 1),
-                    format::float(service.node_wakes_per_day, 0)
+                    format::compact(service.unserved_per_day),
+                    format::compact(service.node_wakes_per_day)
                 );
                 let mut row: Vec<Cell> = vec![asked.into(), spelled(family).into()];
                 match found.and_then(|policy| policy.for_service.get(place).copied().flatten()) {
@@ -374,7 +374,8 @@ impl PowerAnswer {
                         kept += u32::from(holds);
                         asked_for += 1;
                         row.extend([
-                            Cell::float(outcome.unserved_node_slots / days.max(f64::MIN_POSITIVE), 1),
+                            // As fine as what was asked for, or a miss by a little looks like none.
+                            Cell::float(outcome.unserved_node_slots / days.max(f64::MIN_POSITIVE), 2),
                             Cell::float(outcome.node_wakes_per_day, 1),
                             if holds { "yes" } else { "no" }.into(),
                             Cell::float(outcome.nodes_asleep_mean, 1),

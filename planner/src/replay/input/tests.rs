@@ -307,7 +307,11 @@ fn the_cluster_of_the_trace() {
     assert_eq!(groups(found), [Group { sizes: vec![(i64::MIN, 4)], ..Group::fixed(0, 4) }]);
     // Nodes alone are taken to have 8 each, and the reader is told.
     let found = with(&[size(None, None, Some(3.0))]).unwrap();
-    assert!(found.notes.iter().any(|note| note.contains("taken to have 8 GPUs each")), "{:?}", found.notes);
+    assert!(
+        found.notes.iter().any(|note| note.contains("How many GPUs a node has is not recorded: 8 each")),
+        "{:?}",
+        found.notes
+    );
     assert_eq!(groups(found), [Group { sizes: vec![(i64::MIN, 3)], ..Group::fixed(0, 8) }]);
     // Nodes of no VC are shared by all.
     let mut inventory = trace(&jobs);
