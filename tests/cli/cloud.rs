@@ -199,6 +199,38 @@ fn a_plan_without_prices_says_what_it_rests_on() {
     }
 }
 
+/// Spot of one zone was there for the first half of ten days, and of the other is there since then: the plan goes by what holds now, says how zones compared on the same later days and what one job over both would have cost, and how sure the choice is.
+#[test]
+fn a_plan_among_zones_goes_by_what_holds_now() {
+    let folder = Folder::new();
+    let of_half = |name: &str, early: bool| {
+        let data: Vec<String> =
+            (0..480).map(|tick| u32::from((tick < 260) == early && tick % 12 < 9).to_string()).collect();
+        folder.file(name, &format!("{{\"metadata\": {{\"gap_seconds\": 1800}}, \"data\": [{}]}}", data.join(", ")))
+    };
+    let (was, is) = (of_half("us-east-1a_v100_1.json", true), of_half("us-west-2a_v100_1.json", false));
+    let ask = ["plan", "cloud", &was, &is, "--slack", "0.5", "--starts", "4"];
+    let answer = of(&tracecast(&[&ask[..], &JOB, &["--format", "json"]].concat()));
+    assert_eq!((answer["zone"].as_str(), answer["judged"].as_str()), (Some("us-west-2a"), Some("zone chosen anew")));
+    let compared = &answer["compared"];
+    let cost = |rule: &str| {
+        let rules = compared["rules"].as_array().unwrap();
+        rules.iter().find(|of| of["rule"] == rule).unwrap()["cost_ratio"]["value"].as_f64().unwrap()
+    };
+    assert!(
+        cost("anew") + 0.3 < cost("earlier") && cost("anew") + 0.3 < cost("ended") && cost("hindsight") <= cost("anew"),
+        "{compared}"
+    );
+    assert_eq!(compared["zones"][0]["trace"], "us-west-2a_v100_1");
+    assert!(compared["together"]["cost_ratio"]["value"].as_f64().unwrap() < 1.0, "{compared}");
+    let text = stdout(&tracecast(&[&ask[..], &JOB].concat())).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("Which zone: on the same 4 later windows") && text.contains("Confidence in the zone:"),
+        "{text}"
+    );
+    assert!(text.contains("One job over all these zones"), "{text}");
+}
+
 /// Two zones of two regions that have spot by turns, three hours each, on-demand at three times the price, no changeover. With a checkpoint of nothing the optimum moves
 /// every three hours and pays a third; one of 1,000 GB, 20 dollars a move, stays or goes on-demand. The plan names both zones.
 #[test]

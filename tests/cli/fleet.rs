@@ -324,7 +324,18 @@ fn cost_and_carbon_are_weighed() {
     for (own, of) in [("carbon_kg_per_month", "kg_per_month"), ("cost_per_month", "cost_per_month")] {
         assert!((number(&mix[own]) - number(&first[of])).abs() < 1e-6, "{mix} and {first}");
     }
+    // A tonne saved: more money for less carbon, beside the first.
+    let saved = 1e3 * (number(&last["cost_per_month"]) - number(&first["cost_per_month"]))
+        / (number(&first["kg_per_month"]) - number(&last["kg_per_month"]));
+    assert!((number(&last["cost_per_tonne_saved"]) - saved).abs() < 1e-6 && first["cost_per_tonne_saved"].is_null());
+    // What the files say of themselves: the same of both, each once.
+    let notes: Vec<&str> = answer["notes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    for zone in ["DIRTY", "CLEAN"] {
+        let said = format!("Carbon intensity is of zone {zone}, direct (what power stations emit).");
+        assert_eq!(notes.iter().filter(|note| **note == said).count(), 1, "{notes:?}");
+    }
     let text = stdout(&ask(&told));
+    assert!(text.contains("for each tonne saved"), "{text}");
     assert!(text.contains("What less carbon costs") && text.contains("of CO2 a month"), "{text}");
     let refused = |more: &[&str], what: &str| {
         let output = ask(more);
@@ -332,7 +343,8 @@ fn cost_and_carbon_are_weighed() {
     };
     refused(&told[..8], "nothing says what an instance of `b` draws");
     refused(&["--carbon", &dirty, "--grid", "z-1=DIRTY", "--power", "b=2"], "on which grid `b` are");
-    refused(&["--carbon", &dirty, "--grid", "z-1=OTHER"], "OTHER");
+    // The zones that the files have are told, and no option that this command lacks.
+    refused(&["--carbon", &dirty, "--grid", "z-1=OTHER"], "has hours of `OTHER`; there are `DIRTY`");
     refused(&["--carbon", &dirty, "--grid", "z-9=DIRTY"], "no offer is in the zone `z-9`");
     refused(&["--carbon", &dirty], "--grid");
     // Without it nothing is told.

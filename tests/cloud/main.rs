@@ -55,6 +55,7 @@ fn request(slacks: &[f64], starts: usize, need: u32) -> CloudRequest {
         need,
         elastic: false,
         together: None,
+        moving: ZonesTogether::default(),
         uncertain: None,
     }
 }
@@ -194,11 +195,7 @@ fn priced() -> Option<Vec<SpotSeries>> {
 }
 
 fn together(slacks: &[f64], starts: usize) -> CloudRequest {
-    CloudRequest {
-        work_ms: 50 * 3_600_000,
-        together: Some(ZonesTogether { checkpoint_gb: 50.0, egress_usd_per_gb: 0.02 }),
-        ..request(slacks, starts, 1)
-    }
+    CloudRequest { work_ms: 50 * 3_600_000, together: Some(ZonesTogether::default()), ..request(slacks, starts, 1) }
 }
 
 /// 50 h of work over nine zones in three regions with their prices, 50 GB of checkpoint, four starts.

@@ -126,6 +126,7 @@ impl Spot {
         let uncertain = self.uncertain(quiet)?;
         let top_ms = uncertain.as_ref().map(WorkDistribution::top_ms);
         let uncertain = uncertain.filter(|work| !(work.is_certain() && work.beyond() == 0.0));
+        let moving = ZonesTogether { checkpoint_gb: self.checkpoint_gb, egress_usd_per_gb: self.egress_price };
         Ok(CloudRequest {
             work_ms: top_ms.or(self.work).unwrap_or(0),
             deadline_ms,
@@ -136,8 +137,8 @@ impl Spot {
             starts,
             need: self.need,
             elastic: self.elastic,
-            together: (self.regions == Regions::Together)
-                .then_some(ZonesTogether { checkpoint_gb: self.checkpoint_gb, egress_usd_per_gb: self.egress_price }),
+            together: (self.regions == Regions::Together).then_some(moving),
+            moving,
             uncertain,
         })
     }

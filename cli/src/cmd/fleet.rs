@@ -1,13 +1,14 @@
 //! `tracecast plan fleet`.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-#[cfg(feature = "query")]
 use tracecast_analytics::Trace;
 use tracecast_analytics::audit::factors::{Hourly, Method};
+use tracecast_analytics::ingest::{self, ReadOptions, SourceFile};
+use tracecast_analytics::report::format;
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_planner::capacity::faults::CheckpointCosts;
 use tracecast_planner::cloud::availability::SpotSeries;
@@ -28,6 +29,8 @@ use crate::source;
 
 /// Why the plan takes no part of the jobs.
 const NEEDED: &str = "the fleet serves all jobs; name those that may run on spot with --spot-where";
+/// The reader for files of carbon intensity.
+const CARBON_READER: &str = "electricity-maps";
 /// Why a trace of spot takes no part of its samples.
 const NO_JOBS: &str = "availability belongs to no job";
 
@@ -156,6 +159,41 @@ fn named_once<T>(option: &str, said: &[(String, T)]) -> Result<(), Usage> {
     }
 }
 
+/// A file of carbon intensity, read once for all grids.
+struct CarbonFile {
+    name: String,
+    trace: Trace,
+}
+
+impl CarbonFile {
+    fn read(path: &Path) -> Result<Self> {
+        let options = ReadOptions { reader: Some(CARBON_READER.to_owned()), ..ReadOptions::default() };
+        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        Ok(Self { name, trace: ingest::read(&[SourceFile::new(path)], &options)? })
+    }
+
+    /// Zones of its hours, with repetitions.
+    fn zones(&self) -> impl Iterator<Item = &str> {
+        self.trace.carbon.zone.iter().flatten()
+    }
+
+    /// The direct intensities of a zone, or those of the life cycle where it has no others, which is noted.
+    fn hours(&self, zone: &str) -> Result<Hourly> {
+        let mut hourly = Hourly::carbon(&self.trace.carbon, &self.name, Some(zone), Method::Direct)?;
+        let ledger = &self.trace.ledger;
+        if ledger.quarantined > 0 {
+            hourly.notes.push(format!(
+                "{} of {} rows of {} could not be used; their hours have no value.",
+                ledger.quarantined, ledger.read, self.name
+            ));
+        }
+        for damage in &ledger.damage {
+            hourly.notes.push(format!("{} ends early, after line {}.", self.name, damage.after_line));
+        }
+        Ok(hourly)
+    }
+}
+
 /// What is said of the carbon of the offers; nothing where it is not asked for.
 fn carbon(asked: &PlanFleet) -> Result<Option<FleetCarbonRequest>> {
     if asked.carbon.is_empty() {
@@ -163,22 +201,28 @@ fn carbon(asked: &PlanFleet) -> Result<Option<FleetCarbonRequest>> {
     }
     named_once("--power", &asked.power)?;
     named_once("--grid", &asked.grid)?;
+    let mut files = Vec::with_capacity(asked.carbon.len());
+    for path in &asked.carbon {
+        files.push(CarbonFile::read(path)?);
+    }
     let mut grids = Vec::with_capacity(asked.grid.len());
     for (place, grid) in &asked.grid {
-        // The first file that has the zone; what is wrong with those before it is told where none has.
-        let (mut found, mut said) = (None, Vec::new());
-        for path in &asked.carbon {
-            match Hourly::carbon_file(path, Some(grid), Method::Direct) {
-                Ok(hourly) => found = FleetGrid::of(place, grid, &hourly),
-                Err(error) => said.push(error.to_string()),
-            }
-            if found.is_some() {
-                break;
-            }
-        }
-        grids.push(found.ok_or_else(|| {
-            Usage(format!("--grid {place}={grid}: no file of --carbon has hours of {grid}. {}", said.join(". ")))
-        })?);
+        // The first file that has the zone.
+        let Some(file) = files.iter().find(|file| file.zones().any(|zone| zone == grid)) else {
+            let mut known: Vec<String> =
+                files.iter().flat_map(CarbonFile::zones).map(|zone| format!("`{zone}`")).collect();
+            known.sort_unstable();
+            known.dedup();
+            let there = match known.is_empty() {
+                true => "no zone at all".to_owned(),
+                false => format::names(&known, 8),
+            };
+            let what = format!("--grid {place}={grid}: no file of --carbon has hours of `{grid}`; there are {there}");
+            return Err(Usage(what).into());
+        };
+        let hourly = file.hours(grid)?;
+        let found = FleetGrid::of(place, grid, &hourly);
+        grids.push(found.ok_or_else(|| Usage(format!("--grid {place}={grid}: {} has no hour of it", file.name)))?);
     }
     Ok(Some(FleetCarbonRequest { grids, power_kw: asked.power.clone() }))
 }

@@ -229,24 +229,17 @@ pub(super) fn misled_by(
     let learned = lessons.of(start, policy, told.ticks(tick_ms));
     let fitted = lanes_programmes(&learned, lanes, start, tick_ms, &told, None);
     let ahead = supply.within(window.ahead);
-    let misled = |work_ms: i64, deadline_ms: i64, seen: &mut dyn FnMut(&[Holding])| {
-        let job = DeadlineJob { work_ms, deadline_ms, ..told };
-        let mut pilot = lanes_pilot(policy, lanes, &fitted, None);
-        ride_misled(pilot.as_mut(), &told, (ahead, &prices), lanes, tick_ms, &job, seen)
-    };
-    // In one lane all hold the same until they are done, as nobody knows the amount before.
+    // All hold the same until they are done, as nobody knows the amount before: the policy is followed once, for the most.
     let mut held = Vec::new();
-    if let (1, Some(most_ms)) = (lanes, works_ms.iter().max()) {
-        misled(*most_ms, longest_ms, &mut |of| held.extend_from_slice(of));
+    if let Some(most_ms) = works_ms.iter().max() {
+        let most = DeadlineJob { work_ms: *most_ms, deadline_ms: longest_ms, ..told };
+        let mut pilot = lanes_pilot(policy, lanes, &fitted, None);
+        let mut seen = |of: &[Holding]| held.extend_from_slice(of);
+        ride_misled(pilot.as_mut(), &told, (ahead, &prices), lanes, tick_ms, &most, &mut seen);
     }
     let ride = |work_ms: i64, deadline_ms: i64| {
         let job = DeadlineJob { work_ms, deadline_ms, ..told };
-        if lanes == 1 {
-            let (run, ticks) = ride_held(&held, (ahead, &prices), 1, tick_ms, &job);
-            return (run, ticks * tick_ms);
-        }
-        let mut ticks = 0;
-        let run = misled(work_ms, deadline_ms, &mut |_| ticks += 1);
+        let (run, ticks) = ride_held(&held, (ahead, &prices), lanes, tick_ms, &job);
         (run, ticks * tick_ms)
     };
     let of = |work_ms: &i64| {

@@ -275,6 +275,7 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::float_cmp)]
 mod tests {
+    use super::super::request::ZonesTogether;
     use super::*;
 
     /// Spot is never there: every policy waits as long as it may, or not, and pays on-demand for all of it. Spot is always there: all but on-demand cost a
@@ -293,6 +294,7 @@ mod tests {
             need: 2,
             elastic: false,
             together: None,
+            moving: ZonesTogether::default(),
             uncertain: None,
         };
         let found = backtest(&[zone("none", 1.0), zone("all", 2.0)], &request, &|| ()).unwrap();

@@ -70,8 +70,15 @@ pub(super) fn back_to_spot(answer: &CloudPlanAnswer) -> String {
             "weighs at every sample what spot would save against two changeovers, to spot and back, so it has no moment that could be told beforehand.".to_owned()
         }
     };
+    // Nobody knows how much is left of work that is uncertain.
+    let left = match answer.uncertain {
+        None => "`--work`",
+        Some(_) => {
+            "`--work-quantiles` (leave out the amounts that are done; of each other amount subtract what is done, and make its chance (chance - d) / (1 - d), d the chance of no more than what is done)"
+        }
+    };
     format!(
-        "Back to spot: the policy of this plan ({}) {rule} When spot can be had again, and more time is left than the work left and two changeovers ({:.2} h), ask `tracecast plan cloud` again: with `--work` and \
+        "Back to spot: the policy of this plan ({}) {rule} When spot can be had again, and more time is left than the work left and two changeovers ({:.2} h), ask `tracecast plan cloud` again: with {left} and \
          `--deadline` as what is left, and a trace that goes up to now. Go back if it says to hold spot. It counts a changeover for staying on-demand too, so at a narrow margin stay.",
         answer.followed.in_words(),
         2.0 * answer.changeover_s / 3600.0
@@ -126,9 +133,11 @@ pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<Emitted> {
     let mut notes = moments(answer, "the task on-demand");
     notes.push(back_to_spot(answer));
     notes.extend([
-        "When spot is lost: cancel the task on spot, subtract what the checkpoint holds from the work, and ask `tracecast plan cloud` again with the work and the \
-         time that are left, and with a trace that goes up to now."
-            .to_owned(),
+        format!(
+            "When spot is lost: cancel the task on spot, subtract what the checkpoint holds from the work{}, and ask `tracecast plan cloud` again with the work and the \
+             time that are left, and with a trace that goes up to now.",
+            if answer.uncertain.is_some() { " (each of its quantiles, as above)" } else { "" }
+        ),
         "The tasks share their work through a checkpoint that the job writes to storage that outlives its instance."
             .to_owned(),
     ]);

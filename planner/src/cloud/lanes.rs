@@ -254,7 +254,7 @@ impl LanesPilot for Misled<'_> {
     }
 }
 
-/// As [`ride_lanes`], where the policy and the safety net were `told` of other work than the job has.
+/// As [`ride_lanes`], where the policy and the safety net were `told` of other work than the job has: nobody knows which tick is the last.
 pub(super) fn ride_misled(
     pilot: &mut dyn LanesPilot,
     told: &DeadlineJob,
@@ -264,7 +264,8 @@ pub(super) fn ride_misled(
     job: &DeadlineJob,
     seen: &mut dyn FnMut(&[Holding]),
 ) -> JobRun {
-    run(&mut Misled { pilot, told }, (up, price), lanes, Terms::of(tick_ms), (job, job.work_ms), seen)
+    let terms = Terms { foreseen: false, ..Terms::of(tick_ms) };
+    run(&mut Misled { pilot, told }, (up, price), lanes, terms, (job, job.work_ms), seen)
 }
 
 /// Runs a job of one instance over `up`, whether spot can be had in each tick from its start on, under a policy and the safety net. `seen` is told what each tick held.

@@ -1,70 +1,51 @@
 //! `plan cloud`: where and how to run one job with a deadline, chosen on earlier windows, reported on later ones, decided from the end of the data on.
 //!
 //! The spine of [every plan](crate::plan): the evidence is the availability of each zone named. The candidates are every zone with every policy. The windows
-//! are as long as the time to the deadline and [spread]: over the first two thirds of each trace to *choose* on, over the last third
-//! to *report* on (or both halves, where a third does not hold one). The criterion is the least mean cost on the windows of choice without a miss. What is
+//! are as long as the time to the deadline and [spread over the traces](super::moments): over their first two thirds to *choose* on, over the last third
+//! to *report* on. The criterion is the least mean cost on the windows of choice without a miss; [among several zones](super::zone_choice) that names the policy, and the zone is chosen anew for each later window, and at the end of the data. What is
 //! chosen is reported on the later windows beside all on-demand, greedy, Uniform Progress and the omniscient optimum. Then it is fitted on all data and
 //! asked what to do from the last tick on: at once if spot is there, at once if not, and until when to wait for spot.
 //!
 //! Worked example: chosen on the first 30 of 45 days, 0.55 of all on-demand; on the last 15 it costs 0.58 (0.55 to 0.61), where the optimum costs 0.55.
 
+mod advise;
+pub mod candidate;
+mod chosen;
 mod render;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::format;
+use tracecast_analytics::time::HOUR_MS;
 use tracecast_analytics::trace::SourceRecord;
 use tracecast_predictors::watch::Watch;
 
+use self::candidate::CloudCandidate;
+use self::chosen::{Chosen, TriedZone, among_zones, as_one};
 use super::answer::{Regions, moving, notes, taking};
 use super::attempt::{Attempt, Told, attempt, on_windows};
 use super::availability::SpotSeries;
 use super::backtest::TOGETHER;
 use super::checkpoint::CheckpointAdvice;
-use super::job::{DeadlineJob, FromNow, Holding, JobRun};
+use super::job::{FromNow, Holding};
 use super::lanes_plan::{ElasticNow, from_now};
 use super::market::Market;
+use super::moments::{Moments, disjoint};
 use super::policy::{CloudPolicy, Lessons};
 use super::price_words::{guessed_in_words, is_guessed, prices_in_words};
 use super::purchase::{CloudOnDemand, CloudPurchases};
-use super::request::{CloudRequest, check_need, longest, too_short};
+use super::request::{CloudRequest, check_need};
 use super::sensitivity::{CloudPriceTurn, CloudSensitivity, Tried};
 use super::uncertain::UncertainWork;
+use super::zone_choice::ZonesCompared;
 use super::zones::attempt_zones;
 use super::zones_plan::{ZonesNow, zones_from_now};
 use crate::error::{Error, Result};
-use crate::plan::interval::{average, mean};
-use crate::plan::window::{Window, learn_and_choose, spread};
-use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};
-use crate::replay::compare::IntervalEstimate;
+use crate::plan::window::Window;
+use crate::plan::{Confidence, Recommendation, WORTH, worth};
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "plan-cloud/1";
-
-/// A zone and a policy.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct CloudCandidate {
-    /// Name of the trace.
-    pub trace: String,
-    /// Which policy.
-    pub policy: CloudPolicy,
-    /// Whether it decides from the past alone.
-    pub causal: bool,
-    /// Windows it was chosen on.
-    pub choose_windows: usize,
-    /// Mean cost on them, as a share of all on-demand.
-    pub choose_cost_ratio: f64,
-    /// Windows it is reported on.
-    pub report_windows: usize,
-    /// Mean cost on them, as a share of all on-demand, with its interval.
-    pub report_cost_ratio: IntervalEstimate,
-    /// The dearest of them.
-    pub report_worst: f64,
-    /// Deadlines missed on the windows it was chosen on.
-    pub choose_misses: usize,
-    /// Deadlines missed on those it is reported on.
-    pub report_misses: usize,
-}
 
 /// The answer of `plan cloud`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -90,6 +71,12 @@ pub struct CloudPlanAnswer {
     pub elastic: bool,
     /// The trace chosen.
     pub trace: String,
+    /// The trace, or `zone chosen anew`, whose candidates say what the plan came to on the later windows.
+    pub judged: String,
+    /// How many of the later windows do not overlap.
+    pub later_disjoint: usize,
+    /// How the zones compare, and how sure the choice among them is; nothing where there is one, or they are of one job, or of other times.
+    pub compared: Option<ZonesCompared>,
     /// Its zone, if known.
     pub zone: Option<String>,
     /// Its instance, if known.
@@ -147,36 +134,27 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(CloudPlanAnswer).to_value()
 }
 
-/// The windows of a trace: to choose on, and to report on.
-fn windows(series: &SpotSeries, jobs: &[DeadlineJob], starts: usize) -> Result<[Vec<Window>; 2]> {
-    let (ticks, needed) = (series.counts.len(), longest(series, jobs));
-    let (early, late) = learn_and_choose(&(0..ticks));
-    let halves = (0..ticks / 2, ticks / 2..ticks);
-    let (early, late) = if late.len() >= needed { (early, late) } else { halves };
-    let found = [spread(&early, needed, starts), spread(&late, needed, starts)];
-    if found.iter().any(Vec::is_empty) { Err(too_short(series, ticks, needed, 2)) } else { Ok(found) }
-}
-
 /// Whether what was chosen saves enough on the later windows to be recommended.
 fn is_worth(best: &CloudCandidate) -> bool {
     let cost = best.report_cost_ratio;
     best.policy != CloudPolicy::OnDemand && worth(1.0 - cost.value, 1.0 - cost.high, 1.0)
 }
 
-/// The trace that was chosen.
-fn chosen_of<'a>(series: &'a [SpotSeries], best: &CloudCandidate) -> Result<&'a SpotSeries> {
-    let found = series.iter().find(|zone| zone.name == best.trace);
-    found.ok_or_else(|| Error::Defect("the chosen zone is none of those named".to_owned()))
-}
-
-/// What was learned of a zone.
-fn learned_of<'a>(
-    lessons: &'a [(&'a SpotSeries, Lessons)],
-    zone: &SpotSeries,
-) -> Result<(&'a SpotSeries, &'a Lessons)> {
-    let found = lessons.iter().find(|(of, _)| of.name == zone.name);
-    let found = found.map(|(of, all)| (*of, all));
-    found.ok_or_else(|| Error::Defect("nothing was learned of the chosen zone".to_owned()))
+/// How much earlier some records end than others of the same beginning, in a sentence; nothing where all end together.
+fn ends_apart(series: &[SpotSeries]) -> Option<String> {
+    let end = |zone: &SpotSeries| zone.begins_ms.unwrap_or(0) + zone.span_ms();
+    let last = series.iter().map(end).max()?;
+    let early: Vec<String> = series
+        .iter()
+        .filter(|zone| last - end(zone) > HOUR_MS)
+        .map(|zone| format!("{} {}", zone.name, format::duration((last - end(zone)) as f64 / 1e3)))
+        .collect();
+    (!early.is_empty()).then(|| {
+        format!(
+            "Records end earlier than that of the zone seen last: {}. The end of each is taken for now.",
+            format::names(&early, 8)
+        )
+    })
 }
 
 impl CloudPlanAnswer {
@@ -203,62 +181,35 @@ impl CloudPlanAnswer {
             Some(_) => shortest().into_iter().collect(),
             None => series.iter().collect(),
         };
-        let mut candidates: Vec<CloudCandidate> = Vec::new();
-        // What each did on the windows that it is reported on.
-        let mut reported: Vec<Vec<JobRun>> = Vec::new();
-        // Over zones, all of it.
-        let mut reported_over: Vec<Attempt> = Vec::new();
-        let mut lessons: Vec<(&SpotSeries, Lessons)> = Vec::new();
-        for zone in tried_on {
-            let zone_lessons = Lessons::new(zone.supply(request.need, request.elastic), zone.tick_ms);
-            let told = Told::of(request.uncertain.as_ref());
+        let moments = match market {
+            Some(_) => Moments::of(&tried_on.iter().copied().cloned().collect::<Vec<_>>(), jobs, request.starts)?,
+            None => Moments::of(series, jobs, request.starts)?,
+        };
+        let told = Told::of(request.uncertain.as_ref());
+        let mut all: Vec<TriedZone<'_>> = Vec::with_capacity(tried_on.len());
+        for (zone, [choose_on, report_on]) in tried_on.iter().copied().zip(&moments.zones) {
+            let lessons = Lessons::new(zone.supply(request.need, request.elastic), zone.tick_ms);
             let tried = |windows: &[Window]| {
                 on_windows(windows, watch, |window| match &market {
                     Some(market) => attempt_zones(market, window.ahead.start, jobs, request.uncertain.as_ref()),
-                    None => {
-                        let price = zone.price.as_ref();
-                        attempt(&CloudPolicy::ALL, &zone_lessons, price, window, jobs, told)
-                    }
+                    None => attempt(&CloudPolicy::ALL, &lessons, zone.price.as_ref(), window, jobs, told),
                 })
             };
-            let [choose, report] = windows(zone, jobs, request.starts)?;
-            let (choose, report) = (tried(&choose)?, tried(&report)?);
-            for policy in policies.iter().copied() {
-                let shares = |of: &[Attempt]| -> Vec<f64> { of.iter().map(|attempt| attempt.share(policy)).collect() };
-                let (early, late) = (shares(&choose), shares(&report));
-                let missed = |of: &[Attempt]| of.iter().filter(|attempt| attempt.run(policy).missed).count();
-                reported.push(report.iter().map(|attempt| attempt.run(policy)).collect());
-                candidates.push(CloudCandidate {
-                    trace: if market.is_some() { TOGETHER.to_owned() } else { zone.name.clone() },
-                    policy,
-                    causal: policy.causal(),
-                    choose_windows: early.len(),
-                    choose_cost_ratio: average(early.iter().copied()),
-                    report_windows: late.len(),
-                    report_cost_ratio: mean(&late),
-                    report_worst: late.iter().copied().fold(0.0, f64::max),
-                    choose_misses: missed(&choose),
-                    report_misses: missed(&report),
-                });
-            }
-            if market.is_some() {
-                reported_over = report;
-            }
-            lessons.push((zone, zone_lessons));
+            let attempts = [tried(choose_on)?, tried(report_on)?];
+            let name = if market.is_some() { TOGETHER.to_owned() } else { zone.name.clone() };
+            all.push(TriedZone { name, zone, lessons, attempts });
         }
-        // Of equals, on-demand alone, which needs nobody to watch; else the policy that is listed first among those to choose from, in the earlier zone.
-        let order = |policy: CloudPolicy| {
-            let place = choices.iter().position(|of| *of == policy).unwrap_or(usize::MAX);
-            if policy == CloudPolicy::OnDemand { 0 } else { place + 1 }
+        let compares = market.is_none() && all.len() > 1 && moments.apart.is_none();
+        let Chosen { best, runs, place, candidates, compared } = if compares {
+            among_zones(&all, (series, &moments), (request, job), watch)?
+        } else {
+            as_one(&all, policies, choices)?
         };
-        let allowed =
-            candidates.iter().zip(&reported).filter(|(candidate, _)| candidate.causal && candidate.choose_misses == 0);
-        let best = allowed.min_by(|(a, _), (b, _)| {
-            a.choose_cost_ratio.total_cmp(&b.choose_cost_ratio).then(order(a.policy).cmp(&order(b.policy)))
-        });
-        let Some((best, runs)) = best.map(|(best, runs)| (best.clone(), runs)) else {
-            return Err(Error::NoScenario("no trace is named; name at least one"));
-        };
+        let lost = || Error::Defect("the chosen zone is none of those named".to_owned());
+        let in_zone = all.get(place).ok_or_else(lost)?;
+        // What the policy of the plan came to in that zone.
+        let there =
+            candidates.iter().find(|of| of.trace == in_zone.name && of.policy == best.policy).ok_or_else(lost)?;
         // What the later windows do not show to be worth it is not followed.
         let followed = if is_worth(&best) { best.policy } else { CloudPolicy::OnDemand };
         let (now, zones, nodes) = match &market {
@@ -269,32 +220,30 @@ impl CloudPlanAnswer {
             None => {
                 let of = (request.need, request.elastic);
                 let job = (job, request.uncertain.as_ref());
-                let (now, nodes) = from_now(chosen_of(series, &best)?, followed, of, job);
+                let (now, nodes) = from_now(in_zone.zone, followed, of, job);
                 (now, None, nodes)
             }
         };
-        let of_one = if market.is_some() { None } else { Some(chosen_of(series, &best)?) };
-        let on = of_one.or_else(shortest).ok_or(Error::NoScenario("no trace is named"))?;
+        let of_one = market.is_none().then_some(in_zone.zone);
+        let windows = moments.zones.get(place).cloned().ok_or_else(lost)?;
+        let [_, reported_on] = windows.clone();
         let tried = Tried {
             series,
-            zone: of_one.map(|zone| learned_of(&lessons, zone)).transpose()?,
+            zone: of_one.map(|zone| (zone, &in_zone.lessons)),
             request,
             job: *job,
             policy: best.policy,
-            windows: windows(on, jobs, request.starts)?,
+            windows,
             watch,
         };
-        let [_, reported_on] = &tried.windows;
         let uncertain = if market.is_some() {
-            let attempts: Vec<&[Attempt]> = reported_over.iter().map(std::slice::from_ref).collect();
+            let attempts: Vec<&[Attempt]> = in_zone.attempts[1].iter().map(std::slice::from_ref).collect();
             UncertainWork::over_zones(&attempts, jobs, request, best.policy)
         } else {
-            let learned = tried.zone.into_iter();
-            let on: Vec<_> =
-                learned.flat_map(|(zone, all)| reported_on.iter().map(move |at| (zone, all, at))).collect();
+            let on: Vec<_> = reported_on.iter().map(|at| (in_zone.zone, &in_zone.lessons, at)).collect();
             UncertainWork::of(&on, jobs, request, best.policy)?
         };
-        let as_said = CloudSensitivity::as_said(best.report_cost_ratio.value, best.report_misses, best.policy);
+        let as_said = CloudSensitivity::as_said(there.report_cost_ratio.value, there.report_misses, best.policy);
         let sensitivity = tried.cases(as_said)?;
         let price_turn = tried.turn(followed != CloudPolicy::OnDemand)?;
         let zone = match &zones {
@@ -302,10 +251,10 @@ impl CloudPlanAnswer {
                 let named = zones.order.first().or(Some(&zones.on_demand_zone));
                 series.iter().find(|of| of.zone.as_ref() == named || Some(&of.name) == named)
             }
-            None => series.iter().find(|zone| zone.name == best.trace),
+            None => Some(in_zone.zone),
         };
         let follows = followed != CloudPolicy::OnDemand;
-        let purchases = follows.then(|| CloudPurchases::of(runs, (series, of_one), request, zones.as_ref()));
+        let purchases = follows.then(|| CloudPurchases::of(&runs, (series, of_one), request, zones.as_ref()));
         let all_on_demand = CloudOnDemand::of((series, of_one), request, zones.as_ref());
         let used: Vec<&SpotSeries> = of_one.map_or_else(|| series.iter().collect(), |zone| vec![zone]);
         let mut notes = notes(series);
@@ -314,6 +263,10 @@ impl CloudPlanAnswer {
         }
         notes.extend(request.elastic.then(|| taking(request.need)));
         notes.extend(request.uncertain.as_ref().map(|work| work.promise(request.planned())));
+        notes.extend(moments.apart.as_ref().map(|why| {
+            format!("The zones are judged on different days, so that their costs are hard to compare: {why}. Name traces of one time.")
+        }));
+        notes.extend(ends_apart(series).filter(|_| compares));
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
@@ -324,7 +277,10 @@ impl CloudPlanAnswer {
             price_ratio: job.price_ratio,
             need: request.need,
             elastic: request.elastic,
-            trace: best.trace.clone(),
+            trace: in_zone.name.clone(),
+            judged: best.trace.clone(),
+            later_disjoint: disjoint(&reported_on),
+            compared,
             zone: zone.and_then(|of| of.zone.clone()),
             instance: zone.and_then(|of| of.instance.clone()),
             regions: Regions::of(request),
@@ -458,9 +414,9 @@ impl CloudPlanAnswer {
         said.join(", ")
     }
 
-    /// The candidate of the chosen zone with a policy.
+    /// The candidate with a policy, where the plan is judged.
     fn beside(&self, policy: CloudPolicy) -> Option<&CloudCandidate> {
-        self.candidates.iter().find(|candidate| candidate.trace == self.trace && candidate.policy == policy)
+        self.candidates.iter().find(|candidate| candidate.trace == self.judged && candidate.policy == policy)
     }
 
     /// Policies that cost less than `best` on the windows to report on.
@@ -470,108 +426,6 @@ impl CloudPlanAnswer {
         let mut found: Vec<&CloudCandidate> = beside.filter(|of| cost(of) < cost(best) - 1e-9).collect();
         found.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
         found.into_iter().map(|of| of.policy).collect()
-    }
-
-    /// How sure the advice is, and why. Whether the price of on-demand is `guessed` in the zones that are used.
-    fn sure(&self, best: &CloudCandidate, guessed: bool) -> (Confidence, String) {
-        let windows = format::counted(best.report_windows as u64, "later window", "later windows");
-        if best.report_windows < 3 {
-            return (Confidence::Low, format!("it is reported on {windows}"));
-        }
-        let follows = self.followed != CloudPolicy::OnDemand;
-        if let Some(turn) = &self.price_turn {
-            return turn.sure(follows);
-        }
-        if guessed {
-            return self.sure_of_guessed(follows);
-        }
-        let cost = best.report_cost_ratio;
-        if !follows && best.policy != CloudPolicy::OnDemand && cost.low < 1.0 - WORTH {
-            let why = format!("the interval of the {} reaches a saving worth having", best.policy.in_words());
-            return (Confidence::Low, why);
-        }
-        (Confidence::Medium, format!("it is reported on {windows}, which overlap"))
-    }
-
-    /// The same where the price of on-demand is assumed from that of spot, and the plan `follows` spot or not: by what comes at other prices.
-    fn sure_of_guessed(&self, follows: bool) -> (Confidence, String) {
-        let says = |case: &CloudSensitivity| {
-            Some((format!("at {} times that", format::float(case.times, 2)), case.is_spot_at_price(self.chosen)?))
-        };
-        let cases: Vec<(String, bool)> = self.sensitivity.iter().filter_map(says).collect();
-        if let Some((at, _)) = cases.iter().find(|(_, spot)| *spot != follows) {
-            let worth = if follows { "is not" } else { "is" };
-            let why = format!("the price of on-demand is assumed, and {at} spot {worth} worth it on average");
-            return (Confidence::Low, why);
-        }
-        if cases.is_empty() {
-            return (Confidence::Low, "the price of on-demand is assumed; no other was tried".to_owned());
-        }
-        let tried: Vec<&str> = cases.iter().map(|(at, _)| at.as_str()).collect();
-        let why =
-            format!("the price of on-demand is assumed; {} the advice is the same on average", tried.join(" and "));
-        (Confidence::Medium, why)
-    }
-
-    fn recommended(&self, best: &CloudCandidate) -> Option<Recommendation> {
-        let cost = best.report_cost_ratio;
-        if self.followed == CloudPolicy::OnDemand {
-            return None;
-        }
-        let change = |share: f64| share - 1.0;
-        let naive = self.beside(CloudPolicy::UniformProgress).map(|uniform| change(uniform.report_cost_ratio.value));
-        let least = self.beside(CloudPolicy::Omniscient).map(|least| change(least.report_cost_ratio.value));
-        Some(Recommendation {
-            plan: "cloud".to_owned(),
-            action: self.action.clone(),
-            effects: vec![Effect {
-                what: "cost of the job, as a share of all on-demand".to_owned(),
-                unit: String::new(),
-                change: change(cost.value),
-                low: Some(change(cost.low)),
-                high: Some(change(cost.high)),
-                interval: format!(
-                    "95 %, {} after those it was chosen on, drawn anew; they overlap, so it is rather too narrow",
-                    format::counted(best.report_windows as u64, "window", "windows")
-                ),
-            }],
-            against: "all on-demand".to_owned(),
-            basis: Basis::LaterDays,
-            regret: least.map(|least| Regret {
-                oracle: "the optimum that knows all availability".to_owned(),
-                oracle_change: least,
-                naive_change: naive,
-                naive: naive.map(|_| CloudPolicy::UniformProgress.in_words().to_owned()),
-            }),
-            harmed: vec![Harm {
-                who: "whoever waits for the job".to_owned(),
-                how_much: format!(
-                    "it ends by its deadline, {} from its start, where on-demand alone would take {}{}",
-                    format::duration(self.deadline_s),
-                    if self.uncertain.is_some() { "up to " } else { "" },
-                    format::duration(self.work_s + self.changeover_s)
-                ),
-            }],
-            confidence: self.confidence,
-            risk: format!(
-                "Confidence is {}: {}. The dearest of the later windows cost {} of all on-demand. No window missed its deadline, as on-demand begins in time whatever spot does; that takes on-demand for granted.",
-                self.confidence.in_words(),
-                self.confidence_why,
-                format::percent(best.report_worst)
-            ),
-            assumptions: vec![
-                format!("Prices: {}.", self.prices),
-                format!(
-                    "On-demand can always be had, and another instance takes {}.",
-                    format::duration(self.changeover_s)
-                ),
-                "Work that is done stays done: the job writes checkpoints.".to_owned(),
-            ],
-            holds_until: format!("the deadline, {} from the start of the job", format::duration(self.deadline_s)),
-            apply: "Write the tasks of SkyPilot and launch the one that the plan begins with, or write the node pools of Karpenter and let the pods select what it begins with.".to_owned(),
-            command: self.command.clone(),
-            undo: "Launch the task on-demand from the last checkpoint, and cancel the one on spot.".to_owned(),
-        })
     }
 }
 

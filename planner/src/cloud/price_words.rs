@@ -95,6 +95,7 @@ pub(super) fn guessed_in_words(zones: &[&SpotSeries], request: &CloudRequest) ->
 
 #[cfg(test)]
 mod tests {
+    use super::super::request::ZonesTogether;
     use super::*;
 
     const HOUR: i64 = 3_600_000;
@@ -111,6 +112,7 @@ mod tests {
             need: 1,
             elastic: false,
             together: None,
+            moving: ZonesTogether::default(),
             uncertain: None,
         }
     }

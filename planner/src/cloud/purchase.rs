@@ -171,7 +171,7 @@ impl CloudPurchases {
         Self { kinds: kinds.collect(), cost_usd: total, all_on_demand_usd }
     }
 
-    /// As a CSV: a line of each kind, and one of all.
+    /// As a CSV: a line of each kind, and one of all where prices are known.
     ///
     /// # Errors
     /// If it cannot be written, which no answer should bring about.
@@ -203,10 +203,13 @@ impl CloudPurchases {
             let (how, zones) = (kind.how.in_words().to_owned(), kind.zones.join(" "));
             [how, zones, instance, most, hours, hours_low, hours_high, price, cost, low, high]
         });
-        let [cost, low, high] = three(self.cost_usd, &cents);
-        let blank = String::new;
-        let all = ["all".to_owned(), blank(), blank(), blank(), blank(), blank(), blank(), blank(), cost, low, high];
-        table("cloud-purchases.csv", head, kinds.chain([all]))
+        // Without prices nothing is known of all of them.
+        let all = self.cost_usd.map(|_| {
+            let [cost, low, high] = three(self.cost_usd, &cents);
+            let blank = String::new;
+            ["all".to_owned(), blank(), blank(), blank(), blank(), blank(), blank(), blank(), cost, low, high]
+        });
+        table("cloud-purchases.csv", head, kinds.chain(all))
     }
 
     /// As a table of a report.
@@ -252,6 +255,7 @@ impl CloudPurchases {
 #[cfg(test)]
 mod tests {
     use super::super::price::ZonePrice;
+    use super::super::request::ZonesTogether;
     use super::*;
 
     fn runs() -> [JobRun; 2] {
@@ -274,6 +278,7 @@ mod tests {
             need,
             elastic,
             together: None,
+            moving: ZonesTogether::default(),
             uncertain: None,
         }
     }
@@ -306,5 +311,7 @@ mod tests {
         let bare = SpotSeries { price: None, ..zone };
         let found = CloudPurchases::of(&runs(), (std::slice::from_ref(&bare), Some(&bare)), &request(1, false), None);
         assert_eq!((found.cost_usd, found.all_on_demand_usd, found.kinds[0].usd_per_h), (None, None, None));
+        let list = found.list(Some("V100:1")).map(|(_, text)| text).unwrap_or_default();
+        assert!(list.lines().count() == 3 && !list.contains("all,"), "{list}");
     }
 }

@@ -32,6 +32,8 @@ pub struct CloudRequest {
     pub elastic: bool,
     /// Zones of one job, if it may move between them; else each trace is tried on its own.
     pub together: Option<ZonesTogether>,
+    /// What moving would cost, also where each zone is tried on its own: a plan says whether all of them together would cost less.
+    pub moving: ZonesTogether,
     /// What is known of the work, where it is uncertain.
     pub uncertain: Option<WorkDistribution>,
 }
@@ -43,6 +45,13 @@ pub struct ZonesTogether {
     pub checkpoint_gb: f64,
     /// Dollars that it costs to move a gigabyte to another region.
     pub egress_usd_per_gb: f64,
+}
+
+impl Default for ZonesTogether {
+    /// 50 GB at 2 cents each.
+    fn default() -> Self {
+        Self { checkpoint_gb: 50.0, egress_usd_per_gb: 0.02 }
+    }
 }
 
 impl ZonesTogether {

@@ -201,6 +201,7 @@ impl CloudTimeline {
 mod tests {
     use tracecast_analytics::report::Block;
 
+    use super::super::request::ZonesTogether;
     use super::*;
 
     /// The worked example of the contract: 2 h of work in 3 h, a changeover of 12 min, spot in the second hour only. Greedy has no time to wait and is on-demand throughout: 0.8 h are done after the first
@@ -220,6 +221,7 @@ mod tests {
             need: 1,
             elastic: false,
             together: None,
+            moving: ZonesTogether::default(),
             uncertain: None,
         };
         let job = request.jobs().unwrap()[0];

@@ -254,7 +254,19 @@ impl UncertainWork {
                 said.join("; ")
             )
         };
-        self.by_slack.iter().map(of).collect()
+        self.by_slack.iter().map(of).chain(self.beyond_in_words()).collect()
+    }
+
+    /// That the quantiles end below certainty, so that the deadline is no promise, in a sentence; nothing where the top is certain.
+    fn beyond_in_words(&self) -> Option<String> {
+        (self.beyond > 1e-9).then(|| {
+            format!(
+                "**With a chance of {} the work is more than {}**: no deadline is promised then, and it counts as {} in these costs and misses. Give 1 as the last chance to have it promised.",
+                format::percent(self.beyond),
+                format::duration(self.top_s),
+                format::duration(self.top_s)
+            )
+        })
     }
 
     /// As a section of a report.
@@ -297,6 +309,7 @@ impl UncertainWork {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::request::ZonesTogether;
     use super::*;
 
     const HOUR: i64 = 3_600_000;
@@ -317,6 +330,7 @@ mod tests {
             need: 1,
             elastic: false,
             together: None,
+            moving: ZonesTogether::default(),
             uncertain: Some(work.clone()),
         };
         let jobs = request.jobs().unwrap();
@@ -332,6 +346,15 @@ mod tests {
         let all = UncertainWork::of(&[on], &jobs, &request, CloudPolicy::Greedy).unwrap().unwrap();
         assert_eq!((all.policy, all.by_slack.len(), all.by_slack[0].plans.len()), (CloudPolicy::SemiMarkov, 1, 3));
         assert!((all.mean_s - 3.0 * 3600.0).abs() < 1e-9 && all.beyond.abs() < 1e-12);
+        // What is certain to stay within the top needs no warning; an open end has one beside the figures.
+        assert_eq!(all.summary().len(), 1);
+        let open = WorkDistribution::of(&[(0.5, 2 * HOUR), (0.9, 4 * HOUR)]).unwrap();
+        let open_request = CloudRequest { uncertain: Some(open), ..request.clone() };
+        let told = UncertainWork::of(&[on], &jobs, &open_request, CloudPolicy::Greedy).unwrap().unwrap().summary();
+        assert!(
+            told.last().is_some_and(|said| said.contains("chance of 10.0 % the work is more than 4 h")),
+            "{told:?}"
+        );
         let known = CloudRequest { uncertain: None, ..request };
         assert!(UncertainWork::of(&[], &jobs, &known, CloudPolicy::Greedy).unwrap().is_none());
     }

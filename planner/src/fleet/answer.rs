@@ -386,11 +386,16 @@ impl FleetAnswer {
         if let Some(carbon) = &mut emitted {
             [carbon.mix_kg_per_month, carbon.on_demand_kg_per_month] = forward.carbon_kg_per_month;
         }
+        let told_of_carbon = known.into_iter().flat_map(FleetCarbonRequest::notes);
         let odd = offers.all.oddities().into_iter().map(|odd| format!("A price is odd. {odd}"));
         let mut answer = Self {
             schema: SCHEMA.to_owned(),
             title,
-            notes: odd.chain(offers.all.notes_in_words()).chain(notes(&jobs, span, &split, request, &day)).collect(),
+            notes: odd
+                .chain(offers.all.notes_in_words())
+                .chain(notes(&jobs, span, &split, request, &day))
+                .chain(told_of_carbon)
+                .collect(),
             currency: offers.all.currency.clone(),
             offers: offers.all.file.clone(),
             horizon_months: request.horizon_months,

@@ -49,6 +49,8 @@ pub struct FleetGrid {
     pub g_per_kwh: f64,
     /// Hours that this is the mean of.
     pub hours: u64,
+    /// What a reader must know of them: what is counted, how many are estimates, and what could not be used.
+    pub notes: Vec<String>,
 }
 
 impl FleetGrid {
@@ -59,7 +61,13 @@ impl FleetGrid {
         let (sum, count) =
             hours.filter_map(|hour| hourly.at(hour)).fold((0.0, 0), |(sum, count), g| (sum + g, count + 1_u32));
         let g_per_kwh = sum / f64::from(count);
-        (count > 0).then(|| Self { place: place.to_owned(), grid: grid.to_owned(), g_per_kwh, hours: u64::from(count) })
+        (count > 0).then(|| Self {
+            place: place.to_owned(),
+            grid: grid.to_owned(),
+            g_per_kwh,
+            hours: u64::from(count),
+            notes: hourly.notes.clone(),
+        })
     }
 
     fn is_of(&self, offer: &InstanceOffer) -> bool {
@@ -85,6 +93,17 @@ fn some(names: &[&str]) -> String {
 }
 
 impl FleetCarbonRequest {
+    /// What the files of the grids say of themselves, each sentence once.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        for note in self.grids.iter().flat_map(|grid| &grid.notes) {
+            if !found.contains(note) {
+                found.push(note.clone());
+            }
+        }
+        found
+    }
+
     fn power(&self, offer: &InstanceOffer) -> Option<f64> {
         let of = |named: &String| self.power_kw.iter().find(|(name, _)| name == named).map(|(_, kw)| *kw);
         of(&offer.name).or_else(|| of(offer.instance_type.as_ref()?)).or(offer.power_kw)
@@ -179,6 +198,8 @@ pub struct FleetCarbonPoint {
     pub cost_per_month: f64,
     /// What it emits a month on them, kg.
     pub kg_per_month: f64,
+    /// What a tonne less than the mix chosen by cost alone costs on them, money; below 0 where this mix turned out cheaper as well, and nothing where it emitted no less.
+    pub cost_per_tonne_saved: Option<f64>,
     /// GPU-hours that nothing served on them.
     pub waiting_gpu_hours: f64,
     /// Whether another mix of the front is no worse in both on the later windows, and better in one.
@@ -283,6 +304,15 @@ fn front(pools: &[(FleetSupply, &PoolDemand)]) -> Vec<Mixed> {
     found
 }
 
+/// What a tonne less costs, of a mix beside the cheapest, each its cost, its kg and what waits; nothing where it saves none, or leaves other work without GPUs.
+///
+/// Worked example: 2,000 and 400 kg, and 2,500 and 150 kg a month: 500 for 0.25 t, 2,000 a tonne.
+fn per_tonne_saved(cheapest: (f64, f64, f64), own: (f64, f64, f64)) -> Option<f64> {
+    let less_kg = cheapest.1 - own.1;
+    let same_work = (cheapest.2 - own.2).abs() < 1e-6;
+    (less_kg > 1e-9 * (1.0 + cheapest.1.abs()) && same_work).then(|| 1e3 * (own.0 - cheapest.0) / less_kg)
+}
+
 /// Carbon of a fleet: chosen before the split, scored after it.
 ///
 /// # Errors
@@ -327,13 +357,16 @@ pub(super) fn carbon(
             earlier_kg_per_month: mixed.spent.carbon_kg * earlier,
             cost_per_month: spent.cost() * later,
             kg_per_month: spent.carbon_kg * later,
+            cost_per_tonne_saved: None,
             waiting_gpu_hours: spent.waiting_gpu_h,
             is_dominated: false,
         });
     }
     let figures: Vec<(f64, f64, f64)> =
         points.iter().map(|of| (of.cost_per_month, of.kg_per_month, of.waiting_gpu_hours)).collect();
+    let cheapest = figures.first().copied().unwrap_or_default();
     for (of, own) in points.iter_mut().zip(&figures) {
+        of.cost_per_tonne_saved = per_tonne_saved(cheapest, *own);
         let no_worse = |other: &&(f64, f64, f64)| other.0 <= own.0 && other.1 <= own.1 && other.2 <= own.2;
         of.is_dominated = figures.iter().filter(no_worse).any(|other| other.0 < own.0 || other.1 < own.1);
     }

@@ -112,7 +112,7 @@ proptest! {
 const OFFERS: &str = "[[instance]]\nname = \"a\"\ngpu = \"V100\"\ngpus = 2\nzone = \"z-1a\"\non_demand = 4.0\npower_kw = 1.0\n[[instance]]\nname = \"b\"\ngpu = \"V100\"\ngpus = 1\nzone = \"z-2b\"\non_demand = 2.5\n";
 
 fn grid(place: &str, g_per_kwh: f64) -> FleetGrid {
-    FleetGrid { place: place.to_owned(), grid: "G".to_owned(), g_per_kwh, hours: 24 }
+    FleetGrid { place: place.to_owned(), grid: "G".to_owned(), g_per_kwh, hours: 24, notes: Vec::new() }
 }
 
 #[test]
@@ -147,4 +147,26 @@ fn the_mean_of_a_grid() {
     let hourly = Hourly::of([(0, 100.0), (hour, 200.0), (3 * hour, 600.0)]);
     let found = FleetGrid::of("z", "G", &hourly).unwrap();
     assert!((found.g_per_kwh - 300.0).abs() < 1e-9 && found.hours == 3);
+}
+
+/// What a file says of itself is told once for each grid, and what two say alike once.
+#[test]
+fn what_files_say_is_told_once() {
+    let noted = |place: &str, notes: &[&str]| FleetGrid {
+        notes: notes.iter().map(|note| (*note).to_owned()).collect(),
+        ..grid(place, 1.0)
+    };
+    let grids = vec![noted("a", &["one", "two"]), noted("b", &["two", "three"])];
+    assert_eq!(FleetCarbonRequest { grids, power_kw: Vec::new() }.notes(), ["one", "two", "three"]);
+}
+
+#[test]
+fn a_tonne_less_has_a_price() {
+    let cheapest = (2000.0, 400.0, 0.0);
+    assert_eq!(per_tonne_saved(cheapest, (2500.0, 150.0, 0.0)), Some(2000.0));
+    // One that turned out cheaper as well, one that saves nothing, and one that leaves other work undone.
+    assert_eq!(per_tonne_saved(cheapest, (1900.0, 200.0, 0.0)), Some(-500.0));
+    assert_eq!(per_tonne_saved(cheapest, cheapest), None);
+    assert_eq!(per_tonne_saved(cheapest, (2500.0, 500.0, 0.0)), None);
+    assert_eq!(per_tonne_saved(cheapest, (2500.0, 150.0, 7.0)), None);
 }

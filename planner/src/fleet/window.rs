@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use tracecast_analytics::report::format;
-use tracecast_analytics::time::{DAY_MS, HOUR_MS, WEEK_MS};
+use tracecast_analytics::time::{DAY_MS, HOUR_MS, WEEK_MS, to_the_minute};
 
 use crate::error::{Error, Result};
 use crate::plan::interval;
@@ -102,7 +102,7 @@ impl FleetSplit {
             format!(
                 "The {} before {} are {fate}: they fill no whole {}.",
                 format::duration((first - begins_ms) as f64 / 1e3),
-                day(first),
+                to_the_minute(&day(first)),
                 unit(&self.all).trim_end_matches('s')
             )
         })

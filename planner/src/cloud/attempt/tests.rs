@@ -150,6 +150,23 @@ fn work_that_is_not_as_said() {
     assert_eq!(of(&Supply::one(&spot), 4 * HOUR), (6.0, 12.0, true, 1));
 }
 
+/// Four nodes, told of 2 h each: greedy takes all on spot at once. Of 0.3 h each three would do, but nobody knows that the first hour is the last, so that all four pay half an hour of changeover and work 0.3 h. An amount
+/// costs the same whatever others are tried beside it.
+#[test]
+fn nobody_lets_a_node_go_in_a_last_tick_that_was_not_foreseen() {
+    const HOUR: i64 = 60 * MIN;
+    let supply = Supply { lanes: 4, up: vec![4; 12] };
+    let window = Window { past: 0..2, ahead: 2..6 };
+    let job = DeadlineJob { work_ms: 2 * HOUR, deadline_ms: 4 * HOUR, changeover_ms: HOUR / 2, price_ratio: 3.0 };
+    let of = |works_ms: &[i64]| -> Vec<f64> {
+        let lessons = Lessons::new(supply.clone(), HOUR);
+        let runs = misled_by(&lessons, None, &window, (&job, works_ms), CloudPolicy::Greedy);
+        runs.iter().map(|run| run.cost / HOUR as f64).collect()
+    };
+    assert_eq!(of(&[18 * MIN]), [3.2]);
+    assert_eq!(of(&[18 * MIN, 3 * HOUR, 60 * MIN]), [3.2, 14.0, 6.0]);
+}
+
 /// Where spot never comes, the programmes begin on-demand once and keep it, whatever they expected of spot: it costs all on-demand.
 #[test]
 fn a_zone_without_spot_costs_one_changeover() {

@@ -10,6 +10,7 @@ use super::super::lanes_plan::ElasticNow;
 use super::super::policy::CloudPolicy;
 use super::super::sensitivity;
 use super::super::uncertain::UncertainWork;
+use super::super::zone_choice::ZonesCompared;
 use super::super::zones_plan::{PlannedZone, ZonesNow};
 use super::CloudPlanAnswer;
 
@@ -36,8 +37,18 @@ impl CloudPlanAnswer {
         } else if let Some(best) = self.beside(self.chosen) {
             let cost = best.report_cost_ratio;
             let what = if self.followed == self.chosen { "it" } else { self.chosen.in_words() };
+            let anew = if self.compared.is_some() {
+                ", each in the zone that was chosen for it from what came before,"
+            } else {
+                ""
+            };
+            let narrow = if best.report_windows > self.later_disjoint {
+                format!("; {}, so the interval is too narrow", self.overlap_in_words())
+            } else {
+                String::new()
+            };
             report.summary.push(format!(
-                "On {} after those it was chosen on {what} costs **{}** of all on-demand ({} to {}), and misses {}.",
+                "On {} after those it was chosen on{anew} {what} costs **{}** of all on-demand ({} to {}{narrow}), and misses {}.",
                 format::counted(best.report_windows as u64, "window", "windows"),
                 format::percent(cost.value),
                 format::percent(cost.low),
@@ -53,6 +64,7 @@ impl CloudPlanAnswer {
             .collect();
         report.summary.push(format!("On the same windows: {}.", said.join(", ")));
         report.summary.extend(self.cheaper_in_words());
+        report.summary.extend(self.compared.iter().flat_map(ZonesCompared::summary));
         report.summary.push(format!("Confidence: {}: {}.", self.confidence.in_words(), self.confidence_why));
         report.summary.extend(self.uncertain.iter().flat_map(UncertainWork::summary));
         let on_spot = self.checkpoint.iter().filter(|_| self.followed != CloudPolicy::OnDemand);
@@ -118,6 +130,10 @@ impl CloudPlanAnswer {
             Section::new("cloud-candidates", "What was chosen from").with_table(table),
             sensitivity::section(&self.sensitivity, self.chosen),
         ];
+        // Which zone comes after what to do there.
+        if let Some(compared) = &self.compared {
+            report.sections.insert(1, compared.section());
+        }
         report.sections.extend(self.uncertain.as_ref().map(UncertainWork::section));
         report
     }

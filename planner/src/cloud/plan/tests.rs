@@ -1,6 +1,8 @@
 //! A zone that is regular, planned by hand.
 
 use super::super::emit::sky_pilot;
+use super::super::request::ZonesTogether;
+use super::super::zone_choice::ZoneRule;
 use super::*;
 
 /// Three hours up, three down, for forty days: 24 h of work in 40 h are done on spot for the most part.
@@ -26,6 +28,7 @@ fn a_regular_zone_is_planned_on_spot() {
         need: 1,
         elastic: false,
         together: None,
+        moving: ZonesTogether::default(),
         uncertain: None,
     };
     let answer = CloudPlanAnswer::of(std::slice::from_ref(&zone), "regular".to_owned(), &request, &()).unwrap();
@@ -41,4 +44,49 @@ fn a_regular_zone_is_planned_on_spot() {
     let short = CloudRequest { work_ms: 340 * 3_600_000, ..request };
     let said = CloudPlanAnswer::of(&[zone], "regular".to_owned(), &short, &()).unwrap_err().to_string();
     assert!(said.contains("once to choose on"), "{said}");
+}
+
+/// Spot of one zone is good for the first half and then gone; of the other the other way around. The mean of the windows of choice is for the first; what came last, and what holds now, is for the second. Over both together the job is no dearer.
+#[test]
+fn a_zone_that_was_good_is_left_for_one_that_is() {
+    let zone = |name: &str, early: bool| {
+        let up = |tick: usize| f64::from(u8::from((tick < 1000) == early && tick % 24 < 18));
+        let series = SpotSeries::of_counts(name, 1_800_000, (0..1920).map(up).collect());
+        SpotSeries { zone: Some(name.to_owned()), ..series }
+    };
+    let request = CloudRequest {
+        work_ms: 24 * 3_600_000,
+        deadline_ms: None,
+        slacks: vec![0.6],
+        changeover_ms: 720_000,
+        price_ratio: 3.0,
+        is_ratio_given: true,
+        starts: 6,
+        need: 1,
+        elastic: false,
+        together: None,
+        moving: ZonesTogether::default(),
+        uncertain: None,
+    };
+    let series = [zone("us-east-1a", true), zone("us-west-2a", false)];
+    let answer = CloudPlanAnswer::of(&series, "two".to_owned(), &request, &()).unwrap();
+    assert_eq!((answer.trace.as_str(), answer.judged.as_str()), ("us-west-2a", chosen::ANEW));
+    let compared = answer.compared.as_ref().unwrap();
+    let cost = |rule: ZoneRule| compared.rules.iter().find(|of| of.rule == rule).unwrap().cost_ratio.value;
+    assert!(cost(ZoneRule::Anew) + 0.3 < cost(ZoneRule::Earlier), "{:?}", compared.rules);
+    assert!((cost(ZoneRule::Earlier) - 1.0).abs() < 1e-9 && cost(ZoneRule::Hindsight) <= cost(ZoneRule::Anew));
+    let [best, other] = compared.zones.as_slice() else { panic!("{compared:?}") };
+    assert_eq!((best.trace.as_str(), best.chosen_for, best.cheapest_in, other.chosen_for), ("us-west-2a", 6, 6, 0));
+    assert!(best.expected_now < other.expected_now && other.gone_now && !best.gone_now, "{compared:?}");
+    let together = compared.together.as_ref().unwrap();
+    assert!(together.misses == 0 && together.cost_ratio.value < cost(ZoneRule::Anew) + 0.05, "{together:?}");
+    // What the plan came to is what it cost in the zone that was chosen for each window.
+    let judged = answer.candidates.iter().find(|of| of.trace == chosen::ANEW && of.policy == answer.chosen).unwrap();
+    assert!((judged.report_cost_ratio.value - cost(ZoneRule::Anew)).abs() < 1e-12);
+    let text = tracecast_analytics::report::markdown::render(&answer.report());
+    assert!(text.contains("Which zone?") && text.contains("Confidence in the zone"), "{text}");
+    // Of other times they are judged each on its own days, and the answer says so.
+    let other = SpotSeries { tick_ms: 900_000, ..series[1].clone() };
+    let apart = CloudPlanAnswer::of(&[series[0].clone(), other], "two".to_owned(), &request, &()).unwrap();
+    assert!(apart.compared.is_none() && apart.notes.iter().any(|note| note.contains("judged on different days")));
 }

@@ -130,6 +130,34 @@ impl FleetAnswer {
         }
     }
 
+    /// What nodes of one's own would change, and why they are in no advice; nothing where the offers have none.
+    pub(super) fn buying_in_words(&self) -> Option<String> {
+        let buying = self.buying.as_ref()?;
+        let bought =
+            || buying.mix.iter().filter(|row| row.how == BoughtAs::Owned && row.count.is_some_and(|count| count > 0));
+        let nodes: u32 = bought().filter_map(|row| row.count).sum();
+        if nodes == 0 {
+            return Some("Where nodes can be bought, none is worth it for this load.".to_owned());
+        }
+        let life = bought().filter_map(|row| row.months).fold(0.0, f64::max);
+        let binds =
+            if life > 0.0 { format!("over its life of {}", months_in_words(life)) } else { "over its life".to_owned() };
+        let later = match (self.rule(FleetRule::Buying), self.rule(FleetRule::Mix)) {
+            (Some(own), Some(mix)) => format!(
+                " Chosen before the split, it cost {} of all on demand on the later windows, where the mix cost {}.",
+                format::percent(own.of_on_demand),
+                format::percent(mix.of_on_demand)
+            ),
+            _ => String::new(),
+        };
+        Some(format!(
+            "Where nodes can be bought, {} and the rest rented cost {} a month. **Buying is not part of the advice**: a node is paid for {binds}, and the record of {} says nothing of the load for so long.{later}",
+            format::counted(u64::from(nodes), "node", "nodes"),
+            self.money(buying.cost_per_month),
+            format::duration(self.held_out.months * MONTH_H * 3_600.0)
+        ))
+    }
+
     /// What to do, in a sentence.
     pub(super) fn act(&self) -> String {
         let saving = self.held_out.saving;

@@ -1,12 +1,12 @@
 //! Carbon of the mix, and the front of cost and carbon, as a report tells them.
 //!
-//! O(rows). Worked example: 12.4 t a month, where all on demand emits 15.1 t, is told as 17.9 % less.
+//! O(rows). Worked example: 12.4 t a month, where all on demand emits 15.1 t, is told as 17.9 % less. Where the mix is all on demand itself, it is compared with nothing.
 
 use tracecast_analytics::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, ReportTable, Section, format};
 
 use super::super::carbon::{FleetCarbon, FleetCarbonPoint};
 use super::super::rule::FleetRule;
-use super::FleetAnswer;
+use super::{BoughtAs, FleetAnswer};
 
 /// Kilograms as tonnes.
 fn tonnes(kg: f64) -> String {
@@ -16,8 +16,10 @@ fn tonnes(kg: f64) -> String {
 impl FleetAnswer {
     /// What the mix emits, and what less of it costs, in a sentence.
     pub(super) fn carbon_in_words(&self, carbon: &FleetCarbon) -> String {
-        let change = carbon.mix_kg_per_month / carbon.on_demand_kg_per_month - 1.0;
-        let beside = match change {
+        let is_steady = self.mix.iter().all(|row| row.how == BoughtAs::OnDemand);
+        let beside = match carbon.mix_kg_per_month / carbon.on_demand_kg_per_month - 1.0 {
+            _ if is_steady => "and is all on demand, so there is nothing to compare it with".to_owned(),
+            change if !change.is_finite() => "where all on demand emits none".to_owned(),
             change if change.abs() < 5e-4 => "as much as all on demand".to_owned(),
             change if change < 0.0 => format!("{} less than all on demand", format::percent(-change)),
             change => format!("{} more than all on demand", format::percent(change)),
@@ -32,10 +34,13 @@ impl FleetAnswer {
             );
         }
         format!(
-            "{emits} On the later windows the mix of the least carbon emitted {} less than the one chosen by cost alone, and cost {} a month in place of {}.",
+            "{emits} On the later windows the mix of the least carbon emitted {} less than the one chosen by cost alone, and cost {} a month in place of {}{}.",
             format::percent(1.0 - least.kg_per_month / first.kg_per_month),
             self.money(least.cost_per_month),
-            self.money(first.cost_per_month)
+            self.money(first.cost_per_month),
+            least
+                .cost_per_tonne_saved
+                .map_or_else(String::new, |cost| format!(": **{} for each tonne saved**", self.money(cost)))
         )
     }
 
@@ -50,6 +55,7 @@ impl FleetAnswer {
                 Column::number("CO2, t a month"),
                 Column::number("Cost, of the cheapest"),
                 Column::number("Carbon, of the cheapest"),
+                Column::number(format!("{} a tonne saved", self.currency)),
                 Column::number("GPU-hours that wait"),
                 Column::text("Another is better in both"),
             ],
@@ -66,12 +72,13 @@ impl FleetAnswer {
                 Cell::float(point.kg_per_month / 1e3, 2),
                 of(point.cost_per_month, |first| first.cost_per_month),
                 of(point.kg_per_month, |first| first.kg_per_month),
+                Cell::opt(point.cost_per_tonne_saved, |cost| Cell::float(cost, 0)),
                 Cell::float(point.waiting_gpu_hours, 0),
                 if point.is_dominated { "yes" } else { "" }.into(),
             ]);
         }
         table.note = Some(
-            "The first row is chosen by cost alone. Each weight is a price on carbon at which the mix is the best on the hours before the split; it is in no cost. What waits emits nothing."
+            "The first row is chosen by cost alone. Each weight is a price on carbon at which the mix is the best on the hours before the split; it is in no cost. A tonne saved is one less than the first row emits, on the later windows; below 0 the mix was cheaper there as well. What waits emits nothing."
                 .to_owned(),
         );
         let mut rules = ReportTable::new(
@@ -119,6 +126,6 @@ impl FleetAnswer {
             .with_table(table)
             .with_table(rules)
             .with_table(rests)
-            .with_definition("An hour of an instance emits its kW times the mean carbon intensity of its grid. Spot counts with its overhead. An instance that is committed to counts as running around the clock. Making the hardware is not in it.")
+            .with_definition("An hour of an instance emits its kW times the mean direct carbon intensity of its grid: what power stations emit, without fuel supply and building, unless the notes say that a file has only intensities of the life cycle. Spot counts with its overhead. An instance that is committed to counts as running around the clock. Making the hardware is not in it.")
     }
 }

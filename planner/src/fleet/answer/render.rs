@@ -9,7 +9,7 @@ use tracecast_analytics::stats::quantile::quantile;
 use tracecast_analytics::time::to_the_minute;
 
 use super::super::rule::FleetRule;
-use super::{BoughtAs, FleetAnswer, FleetMixRow, FleetVerdict, FleetWindow, months_in_words};
+use super::{FleetAnswer, FleetMixRow, FleetVerdict, FleetWindow, months_in_words};
 
 /// What a rule cost in a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -104,19 +104,7 @@ impl FleetAnswer {
                 format::compact(self.waiting_gpu_hours_per_week)
             ));
         }
-        if let Some(buying) = &self.buying {
-            let nodes: u32 =
-                buying.mix.iter().filter(|row| row.how == BoughtAs::Owned).filter_map(|row| row.count).sum();
-            said.push(if nodes == 0 {
-                "Where nodes can be bought, none is worth it for this load.".to_owned()
-            } else {
-                format!(
-                    "Where nodes can be bought, {} and the rest rented cost {} a month.",
-                    format::counted(u64::from(nodes), "node", "nodes"),
-                    self.money(buying.cost_per_month)
-                )
-            });
-        }
+        said.extend(self.buying_in_words());
         if !self.stress.is_empty() {
             said.push(self.stress_in_words());
         }

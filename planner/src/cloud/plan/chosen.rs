@@ -1,0 +1,185 @@
+//! What a cloud plan chooses from its windows: a policy, and a zone where there are several.
+//!
+//! Zones that are tried at the same moments: the policy is the one that costs least on the windows of choice, over all zones and without a miss, and the [zone](super::super::zone_choice) is chosen anew for each later window and at the end of the data. What
+//! that came to is a candidate of its own, called [`ANEW`]. Otherwise zone and policy are chosen as one, by the least mean on the windows of choice. O(zones × windows × policies).
+//!
+//! Worked example: a policy costs 0.5 and 0.7 in two zones, another 0.55 and 0.6. The second is chosen: 0.575 where the first costs 0.6.
+
+use tracecast_predictors::watch::Watch;
+
+use super::super::attempt::{Attempt, on_windows};
+use super::super::availability::SpotSeries;
+use super::super::job::{DeadlineJob, JobRun};
+use super::super::market::{Market, listed_by_all};
+use super::super::moments::{Moments, disjoint};
+use super::super::outlook::expected_share;
+use super::super::policy::{CloudPolicy, Lessons};
+use super::super::request::CloudRequest;
+use super::super::zone_choice::{GONE_H, WindowTimes, ZoneSeen, ZonesCompared, choose};
+use super::super::zones::attempt_zones_of;
+use super::candidate::{CloudCandidate, candidate, least};
+use crate::error::{Error, Result};
+use crate::plan::interval::average;
+use crate::plan::window::Window;
+
+/// What the zone that is chosen anew for each later window is called among the candidates.
+pub(super) const ANEW: &str = "zone chosen anew";
+
+/// A zone, or all of them together, tried on its windows.
+pub(super) struct TriedZone<'a> {
+    /// What it is called among the candidates.
+    pub(super) name: String,
+    /// The zone.
+    pub(super) zone: &'a SpotSeries,
+    /// What was learned of it.
+    pub(super) lessons: Lessons,
+    /// What each policy came to on the windows of choice, and on the later ones.
+    pub(super) attempts: [Vec<Attempt>; 2],
+}
+
+/// What was chosen.
+pub(super) struct Chosen {
+    /// The policy, with what it came to where it is judged.
+    pub(super) best: CloudCandidate,
+    /// Its runs on the later windows.
+    pub(super) runs: Vec<JobRun>,
+    /// The zone to begin in, by position among those tried.
+    pub(super) place: usize,
+    /// Every zone with every policy.
+    pub(super) candidates: Vec<CloudCandidate>,
+    /// How the zones compare; nothing where they were not tried at the same moments, or there is one.
+    pub(super) compared: Option<ZonesCompared>,
+}
+
+fn of_zone(tried: &TriedZone<'_>, policy: CloudPolicy) -> CloudCandidate {
+    let [early, late] = &tried.attempts;
+    let cost = average(early.iter().map(|attempt| attempt.share(policy)));
+    candidate(&tried.name, policy, cost, &early.iter().collect::<Vec<_>>(), &late.iter().collect::<Vec<_>>())
+}
+
+/// Chooses zone and policy as one.
+///
+/// # Errors
+/// If nothing was tried.
+pub(super) fn as_one(all: &[TriedZone<'_>], policies: &[CloudPolicy], choices: &[CloudPolicy]) -> Result<Chosen> {
+    let candidates: Vec<CloudCandidate> =
+        all.iter().flat_map(|tried| policies.iter().map(move |policy| of_zone(tried, *policy))).collect();
+    let nothing = || Error::NoScenario("no trace is named; name at least one");
+    let (at, best) = least(&candidates, choices).ok_or_else(nothing)?;
+    let (place, best) = (at / policies.len().max(1), best.clone());
+    let late = all.get(place).map(|tried| &tried.attempts[1]).ok_or_else(nothing)?;
+    let runs = late.iter().map(|attempt| attempt.run(best.policy)).collect();
+    Ok(Chosen { best, runs, place, candidates, compared: None })
+}
+
+/// Chooses a policy for all zones, and among the zones, which were tried at the same moments.
+///
+/// # Errors
+/// If nothing was tried, or a market cannot be run.
+pub(super) fn among_zones(
+    all: &[TriedZone<'_>],
+    (series, moments): (&[SpotSeries], &Moments),
+    (request, job): (&CloudRequest, &DeadlineJob),
+    watch: &dyn Watch,
+) -> Result<Chosen> {
+    let nothing = || Error::NoScenario("no trace is named; name at least one");
+    let early = || all.iter().flat_map(|tried| &tried.attempts[0]);
+    let over_all = |policy: CloudPolicy| {
+        let early: Vec<&Attempt> = early().collect();
+        candidate(ANEW, policy, average(early.iter().map(|attempt| attempt.share(policy))), &early, &[])
+    };
+    let pooled: Vec<CloudCandidate> = CloudPolicy::CAUSAL.into_iter().map(over_all).collect();
+    let policy = least(&pooled, &CloudPolicy::CAUSAL).map(|(_, of)| of.policy).ok_or_else(nothing)?;
+    let [choose_on, report_on] = moments.zones.first().ok_or_else(nothing)?;
+    let first = series.first().ok_or_else(nothing)?;
+    let hours = |ticks: usize| ticks as f64 * first.tick_ms as f64 / 3.6e6;
+    let times = WindowTimes {
+        begins_h: choose_on.iter().chain(report_on).map(|window| hours(window.ahead.start)).collect(),
+        length_h: report_on.first().map_or(0.0, |window| hours(window.ahead.len())),
+        early: choose_on.len(),
+        end_h: hours(series.iter().map(|zone| zone.counts.len()).min().unwrap_or(0)),
+    };
+    let listed = listed_by_all(series);
+    let seen: Vec<ZoneSeen> = all
+        .iter()
+        .zip(&moments.zones)
+        .enumerate()
+        .map(|(place, (tried, [_, report_on]))| {
+            let price = tried.zone.price.as_ref();
+            let expected = |start: usize| expected_share(&tried.lessons, price, start, job, request.uncertain.as_ref());
+            let last = tried.zone.counts.len().saturating_sub(1);
+            let begun: Vec<usize> = report_on.iter().map(|window| window.ahead.start).chain([last]).collect();
+            let day = (GONE_H * 3.6e6 / tried.zone.tick_ms.max(1) as f64).ceil() as usize;
+            let gone = |at: &usize| {
+                let seen = tried.lessons.supply.within(at.saturating_sub(day)..at + 1);
+                seen.len() > day && seen.iter().all(|up| *up == 0)
+            };
+            ZoneSeen {
+                trace: tried.name.clone(),
+                shares: tried.attempts.iter().flatten().map(|attempt| attempt.share(policy)).collect(),
+                expected: begun.iter().map(|start| expected(*start)).collect(),
+                gone: begun.iter().map(gone).collect(),
+                on_demand: price
+                    .and_then(|price| price.on_demand_or(request.price_ratio))
+                    .or_else(|| listed.get(place).copied()),
+            }
+        })
+        .collect();
+    let together = together((series, moments), (request, job), watch)?;
+    let picked = choose(&seen, &times, policy, disjoint(report_on), together);
+    let mut candidates: Vec<CloudCandidate> = Vec::new();
+    for of in CloudPolicy::ALL {
+        let attempts =
+            picked.later.iter().enumerate().filter_map(|(at, place)| all.get(*place)?.attempts.get(1)?.get(at));
+        let late: Vec<&Attempt> = attempts.collect();
+        let early: Vec<&Attempt> = early().collect();
+        let cost = average(early.iter().map(|attempt| attempt.share(of)));
+        candidates.push(candidate(ANEW, of, cost, &early, &late));
+    }
+    let best = candidates.iter().find(|of| of.policy == policy).cloned().ok_or_else(nothing)?;
+    let runs = picked.later.iter().enumerate();
+    let runs = runs.filter_map(|(at, place)| Some(all.get(*place)?.attempts.get(1)?.get(at)?.run(policy))).collect();
+    candidates.extend(all.iter().flat_map(|tried| CloudPolicy::ALL.map(|policy| of_zone(tried, policy))));
+    Ok(Chosen { best, runs, place: picked.now, candidates, compared: Some(picked.compared) })
+}
+
+/// The job over all zones together on the later windows: its policy, chosen on the windows of choice, its costs, and misses; or why it cannot be one job.
+type OverZones = std::result::Result<(CloudPolicy, Vec<f64>, usize), String>;
+
+fn together(
+    (series, moments): (&[SpotSeries], &Moments),
+    (request, job): (&CloudRequest, &DeadlineJob),
+    watch: &dyn Watch,
+) -> Result<OverZones> {
+    let begins = |windows: &[Window]| windows.iter().map(|window| window.ahead.start).collect::<Vec<_>>();
+    let mut all = moments.zones.iter().map(|[choose_on, report_on]| (begins(choose_on), begins(report_on)));
+    let first = all.next();
+    if request.elastic {
+        return Ok(Err("an elastic job runs in one zone.".to_owned()));
+    }
+    if all.any(|of| Some(of) != first) {
+        return Ok(Err("the traces do not begin at the same moment.".to_owned()));
+    }
+    let Some([choose_on, report_on]) = moments.zones.first() else { return Ok(Err("there is none.".to_owned())) };
+    let market = match Market::of(series, request.need, request.price_ratio, request.moving.egress()) {
+        Ok(market) => market,
+        Err(why) => return Ok(Err(format!("{why}."))),
+    };
+    let tried = |policies: &[CloudPolicy], windows: &[Window]| {
+        on_windows(windows, watch, |window| {
+            attempt_zones_of(policies, &market, window.ahead.start, &[*job], request.uncertain.as_ref())
+        })
+    };
+    let early = tried(&CloudPolicy::CAUSAL_TOGETHER, choose_on)?;
+    let early: Vec<&Attempt> = early.iter().collect();
+    let of = |policy: CloudPolicy| {
+        candidate("", policy, average(early.iter().map(|attempt| attempt.share(policy))), &early, &[])
+    };
+    let candidates = CloudPolicy::CAUSAL_TOGETHER.map(of);
+    let Some((_, best)) = least(&candidates, &CloudPolicy::CAUSAL_TOGETHER) else {
+        return Ok(Err("each policy missed a deadline on the windows of choice.".to_owned()));
+    };
+    let late = tried(&[best.policy], report_on)?;
+    let costs = late.iter().map(|attempt| attempt.share(best.policy)).collect();
+    Ok(Ok((best.policy, costs, late.iter().filter(|attempt| attempt.run(best.policy).missed).count())))
+}
