@@ -436,7 +436,7 @@ fn queue(downstream: &Downstream) -> Section {
         .with_table(table)
         .with_definition("Gap closed: (mean wait of the fewest GPUs first − that of the order) / (the same − that of QSSF on true durations).")
         .with_definition("Aged: first the least τ · ln(expected GPU-seconds) + submission; τ = 0 is FIFO. The key stands from submission on.")
-        .with_definition("By jobs alike: the same, with an expected run that goes by the jobs of the same VC, user and GPUs that were submitted within half an hour and have ended since, and with a τ that is a share of the longest wait in the pool at the moment.")
+        .with_definition("By jobs alike: the same, with an expected run that goes by the jobs of the same VC, user and GPUs that were submitted within half an hour and have ended since, and with a τ that is a share of the longest wait in the pool at the moment. With --compat helios these rows are replayed without it, as that simulator does not know them.")
         .with_definition(format!(
             "γ-boost: first the least submission less a boost, which is longer for shorter jobs (arXiv 2404.08826). Its one setting comes from what ended before; {} of {} have one, and in the others the order is that of submission.",
             format::count(downstream.pools_with_gamma as u64),

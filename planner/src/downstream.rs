@@ -16,7 +16,7 @@
 //! the longest wait in the pool at the moment, so that one share serves short and long queues.
 //!
 //! A τ or a share is **chosen beforehand** where an earlier replay is there ([`Downstream::with_choice_from`]): of these orders whose 95 % quantile was no longer than FIFO's there, the one
-//! that closed most of the gap; FIFO if there was none.
+//! that closed most of the gap; FIFO if none was better than that.
 //!
 //! **γ-boost** (arXiv 2404.08826) needs no choice: it serves the job with the least submission − b first, with b from what the past says of the queue.
 //!
@@ -134,7 +134,7 @@ pub struct Downstream {
     pub pools: usize,
     /// Of them, those whose past gives a γ for γ-boost; in the others it is FIFO.
     pub pools_with_gamma: usize,
-    /// FIFO, fewest GPUs first, QSSF on true durations; QSSF on each model; aged orders.
+    /// FIFO, fewest GPUs first, QSSF on true durations; QSSF on each model; orders that age.
     pub outcomes: Vec<QueueOutcome>,
 }
 
@@ -151,14 +151,16 @@ impl QueueOutcome {
 }
 
 impl Downstream {
-    /// Marks the aged order that was best in an `earlier` replay and no longer in the tail than FIFO there; FIFO, if none was. Nothing, if none was tried there.
+    /// Marks the order that ages and was best in an `earlier` replay and no longer in the tail than FIFO there; FIFO, if none was. Nothing, if none was tried there.
     #[must_use]
     pub fn with_choice_from(mut self, earlier: &Self) -> Self {
         let tried = || earlier.outcomes.iter().filter(|outcome| outcome.is_aged());
         if tried().next().is_none() {
             return self;
         }
-        let gap = |outcome: &QueueOutcome| outcome.gap_closed.filter(|gap| *gap > 0.0);
+        // Fewest GPUs first may be better than all: what is not chosen is FIFO, so that is what an order has to beat.
+        let fifo = earlier.outcomes.iter().find(|outcome| outcome.order == FIFO).and_then(|fifo| fifo.gap_closed);
+        let gap = |outcome: &QueueOutcome| outcome.gap_closed.filter(|gap| fifo.is_none_or(|fifo| *gap > fifo));
         let safe = tried().filter(|outcome| outcome.p95_of_fifo.is_some_and(|tail| tail <= 1.0));
         let best = safe
             .filter_map(|outcome| Some((gap(outcome)?, outcome)))
@@ -166,8 +168,8 @@ impl Downstream {
             .map(|(_, outcome)| outcome);
         let wanted = |outcome: &QueueOutcome| match best {
             Some(best) => {
-                let is = |of: &'_ QueueOutcome| (of.order.clone(), of.ageing_s, of.ageing_share);
-                is(outcome) == is(best)
+                outcome.order == best.order
+                    && (outcome.ageing_s, outcome.ageing_share) == (best.ageing_s, best.ageing_share)
             }
             None => outcome.order == FIFO,
         };
@@ -242,7 +244,7 @@ pub fn run(
                 let aged = outcome(name, found, Some(ageing_s));
                 outcomes.push(QueueOutcome { model: model.clone(), measure: measure_used, ..aged });
             }
-            loaded.workload.predicted_s = estimates;
+            loaded.workload.predicted_s = filled(&estimates).map(Some).collect();
             for share in SHARES {
                 let found = waits(loaded, &by_alike(share, Estimate::Predicted))?;
                 let alike = outcome(format!("by jobs alike, {}, {}", track.name, measure.name()), found, None);
@@ -302,19 +304,25 @@ pub fn run(
     Ok(Downstream { jobs: loaded.workload.len(), predicted, pools: paces.len(), pools_with_gamma: with_pace, outcomes })
 }
 
-/// Scores of the aged order; a job without an estimate is taken to be as long as the median of the others.
-fn age(loaded: &mut Loaded, estimates: &[Option<f64>], ageing_s: f64) {
-    let workload = &mut loaded.workload;
+/// Estimates, seconds; a job without one is taken to be as long as the median of the others.
+fn filled(estimates: &[Option<f64>]) -> impl Iterator<Item = f64> {
     let mut known: Vec<f64> = estimates.iter().flatten().copied().collect();
     known.sort_unstable_by(f64::total_cmp);
     let usual = known.get(known.len() / 2).copied().unwrap_or(1.0);
-    let score = |at: usize| {
+    estimates.iter().map(move |estimate| estimate.unwrap_or(usual))
+}
+
+/// Scores of the aged order.
+fn age(loaded: &mut Loaded, estimates: &[Option<f64>], ageing_s: f64) {
+    let workload = &mut loaded.workload;
+    let score = |(at, estimate): (usize, f64)| {
         let gpus = workload.shape_of(at).as_gpus();
-        let estimate = estimates.get(at).copied().flatten().unwrap_or(usual).max(1.0);
+        let estimate = estimate.max(1.0);
         let submit_s = workload.submit_ms.get(at).copied().unwrap_or(0) as f64 / 1000.0;
         ageing_s * (estimate * gpus).ln() + submit_s
     };
-    workload.score = (0..workload.len()).map(score).collect();
+    let score: Vec<f64> = filled(estimates).enumerate().map(score).collect();
+    workload.score = score;
 }
 
 /// Mean and 95 % quantile of waits, seconds.
@@ -361,6 +369,8 @@ mod tests {
         assert_eq!(chosen(&[(1.0, 0.2, 0.9), (2.0, 0.3, 1.0), (3.0, 0.6, 1.1)]), [Some(2.0)]);
         // None was safe, so FIFO; none was tried, so nothing.
         assert_eq!(chosen(&[(1.0, 0.2, 1.2), (2.0, -0.3, 1.0)]), [None]);
+        // Worse than the fewest GPUs first, and better than FIFO.
+        assert_eq!(chosen(&[(1.0, 0.2, 1.2), (2.0, -0.05, 1.0)]), [Some(2.0)]);
         assert_eq!(chosen(&[]), Vec::new());
     }
 }

@@ -86,6 +86,9 @@ pub fn held(trace: &Trace) -> Vec<Held> {
     let table = &trace.capacity;
     let said = |row: usize| Held { since: table.from.get(row), until: table.to.get(row) };
     let mut found: Vec<Held> = (0..table.len()).map(said).collect();
+    if sized(trace).next().is_none() {
+        return found;
+    }
     let begins = sized(trace).filter_map(|row| table.from.get(row)).min();
     let ends = sized(trace).map(|row| table.to.get(row)).try_fold(i64::MIN, |ends, to| Some(ends.max(to?)));
     let came = Came::of(trace);

@@ -191,6 +191,6 @@ fn replay(
             Err(why) => format!("{why:#}"),
         }
     };
-    assumed.push(format!("No aged order is chosen on as long a time before the replay: {why}."));
+    assumed.push(format!("No order that ages is chosen on as long a time before the replay: {why}."));
     Ok((found, assumed))
 }

@@ -31,6 +31,13 @@ fn within(ticks: std::ops::Range<usize>, needed: usize, starts: usize) -> Option
     (!found.iter().any(Vec::is_empty)).then_some(found)
 }
 
+/// How many ticks after the beginning of the first trace named all of them still have.
+pub(super) fn common_end(series: &[SpotSeries]) -> usize {
+    let offsets = offsets(series);
+    let ends = offsets.iter().zip(series).map(|(offset, zone)| offset.saturating_add(zone.counts.len()));
+    ends.min().unwrap_or(0).saturating_sub(offsets.first().copied().unwrap_or(0))
+}
+
 /// By how many ticks each trace begins after the first of them.
 fn offsets(series: &[SpotSeries]) -> Vec<usize> {
     let begins: Option<Vec<i64>> = series.iter().map(|zone| zone.begins_ms).collect();
@@ -103,7 +110,7 @@ impl Moments {
     }
 }
 
-/// How many windows of `needed` ticks, of those that begin at `starts`, fit without overlap: as many as speak for themselves.
+/// How many of these windows fit without overlap: as many as speak for themselves.
 pub(super) fn disjoint(windows: &[Window]) -> usize {
     let (mut count, mut free) = (0, 0);
     for window in windows {

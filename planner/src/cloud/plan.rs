@@ -142,7 +142,9 @@ fn is_worth(best: &CloudCandidate) -> bool {
 
 /// How much earlier some records end than others of the same beginning, in a sentence; nothing where all end together.
 fn ends_apart(series: &[SpotSeries]) -> Option<String> {
-    let end = |zone: &SpotSeries| zone.begins_ms.unwrap_or(0) + zone.span_ms();
+    // Where one does not say when it begins, all are taken to begin together.
+    let dated = series.iter().all(|zone| zone.begins_ms.is_some());
+    let end = |zone: &SpotSeries| zone.begins_ms.filter(|_| dated).unwrap_or(0) + zone.span_ms();
     let last = series.iter().map(end).max()?;
     let early: Vec<String> = series
         .iter()

@@ -155,7 +155,8 @@ impl Studied {
         let (slots, nodes) = match curve.map(|curve| curve.chosen.setting) {
             Some(Setting::TrailingMaximum { slots, buffer }) => (slots, buffer),
             Some(Setting::IdleTimeout { slots, keep_idle }) => (slots, keep_idle),
-            _ => (6, 0),
+            // Nothing is known to keep a promise there.
+            _ => (6, if self.promise.is_some() { self.nodes() } else { 0 }),
         };
         // Nothing watches the promise there, so that what has broken it lets no node sleep.
         let broken = curve.and_then(|curve| self.keeps_service(curve)) == Some(false);

@@ -175,6 +175,9 @@ impl CapacityAnswer {
         let (kept, pools, _) = self.tests();
         let seldom = (kept as f64) < ENOUGH_KEPT * pools.max(1) as f64;
         let seldom = seldom.then(|| {
+            if pools == 0 {
+                return "**What is recommended could not be tested** on later windows.".to_owned();
+            }
             format!(
                 "**What was recommended so before kept the target in {} of {} tests only** (a pool in a window), which is less than {} of them.",
                 format::count(kept),

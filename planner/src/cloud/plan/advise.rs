@@ -36,6 +36,7 @@ impl CloudPlanAnswer {
     pub(super) fn overlap_in_words(&self) -> String {
         match self.beside(self.chosen).map_or(0, |of| of.report_windows) {
             windows if windows <= self.later_disjoint => "which do not overlap".to_owned(),
+            _ if self.later_disjoint == 1 => "which all overlap".to_owned(),
             _ => format!("of which {} do not overlap", self.later_disjoint),
         }
     }

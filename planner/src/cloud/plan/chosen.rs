@@ -11,7 +11,7 @@ use super::super::attempt::{Attempt, on_windows};
 use super::super::availability::SpotSeries;
 use super::super::job::{DeadlineJob, JobRun};
 use super::super::market::{Market, listed_by_all};
-use super::super::moments::{Moments, disjoint};
+use super::super::moments::{Moments, common_end, disjoint};
 use super::super::outlook::expected_share;
 use super::super::policy::{CloudPolicy, Lessons};
 use super::super::request::CloudRequest;
@@ -41,7 +41,7 @@ pub(super) struct TriedZone<'a> {
 pub(super) struct Chosen {
     /// The policy, with what it came to where it is judged.
     pub(super) best: CloudCandidate,
-    /// Its runs on the later windows.
+    /// Its runs on the later windows, in the zone of now.
     pub(super) runs: Vec<JobRun>,
     /// The zone to begin in, by position among those tried.
     pub(super) place: usize,
@@ -97,7 +97,7 @@ pub(super) fn among_zones(
         begins_h: choose_on.iter().chain(report_on).map(|window| hours(window.ahead.start)).collect(),
         length_h: report_on.first().map_or(0.0, |window| hours(window.ahead.len())),
         early: choose_on.len(),
-        end_h: hours(series.iter().map(|zone| zone.counts.len()).min().unwrap_or(0)),
+        end_h: hours(common_end(series)),
     };
     let listed = listed_by_all(series);
     let seen: Vec<ZoneSeen> = all
@@ -137,8 +137,9 @@ pub(super) fn among_zones(
         candidates.push(candidate(ANEW, of, cost, &early, &late));
     }
     let best = candidates.iter().find(|of| of.policy == policy).cloned().ok_or_else(nothing)?;
-    let runs = picked.later.iter().enumerate();
-    let runs = runs.filter_map(|(at, place)| Some(all.get(*place)?.attempts.get(1)?.get(at)?.run(policy))).collect();
+    // What is bought is bought in the zone of now: those of other zones have other prices.
+    let late = all.get(picked.now).map_or(&[][..], |zone| &zone.attempts[1]);
+    let runs = late.iter().map(|attempt| attempt.run(policy)).collect();
     candidates.extend(all.iter().flat_map(|tried| CloudPolicy::ALL.map(|policy| of_zone(tried, policy))));
     Ok(Chosen { best, runs, place: picked.now, candidates, compared: Some(picked.compared) })
 }

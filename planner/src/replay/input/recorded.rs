@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::facts::sizes;
+use tracecast_analytics::facts::sizes::{self, Held};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::{Resource, Table};
 
@@ -212,6 +212,7 @@ pub(super) fn gpus_assumed(trace: &Trace) -> Option<String> {
 /// (from, GPUs, nodes) of what `capacity` says of `name`; where it has nodes only, with `usual` GPUs on each. Before the first and after the last there is nothing where [sizes say so](sizes).
 fn intervals(
     trace: &Trace,
+    held: &[Held],
     scope: &str,
     name: Option<&str>,
     origin_ms: i64,
@@ -220,7 +221,7 @@ fn intervals(
     let capacity = &trace.capacity;
     let mut found: Vec<(i64, f64, Option<f64>)> = Vec::new();
     let (mut begins, mut ends) = (Some(i64::MAX), Some(i64::MIN));
-    for (ix, held) in sizes::held(trace).into_iter().enumerate() {
+    for (ix, held) in held.iter().enumerate() {
         let up = capacity.state.get(ix).is_none_or(|state| state == "up");
         let is_of_name = name.is_none() || capacity.name.get(ix) == name;
         if capacity.scope.get(ix) != Some(scope) || !is_of_name || !up {
@@ -275,8 +276,9 @@ fn group(intervals: &[(i64, f64, Option<f64>)], usual: u32) -> Option<Group> {
 fn by_vc_capacity(trace: &Trace, names: &[String], origin_ms: i64, hosts: bool) -> Option<Recorded> {
     let usual = usual_node(trace);
     let mut cluster = Cluster::default();
+    let held = sizes::held(trace);
     for name in names {
-        if let Some(group) = group(&intervals(trace, "vc", Some(name), origin_ms, usual), usual) {
+        if let Some(group) = group(&intervals(trace, &held, "vc", Some(name), origin_ms, usual), usual) {
             // What its nodes have, if the list names them; else what all have.
             let listed = (0..trace.nodes.len()).any(|row| trace.nodes.vc.get(row) == Some(name.as_str()));
             let of = listed.then_some(name.as_str());
@@ -300,8 +302,9 @@ fn within_quotas(trace: &Trace, names: &[String], origin_ms: i64, hosts: bool) -
         return None;
     }
     let mut found = pooled_nodes(trace, names, hosts)?;
+    let held = sizes::held(trace);
     for vc in &mut found.cluster.vcs {
-        let quotas = intervals(trace, "vc", Some(&vc.name), origin_ms, 0);
+        let quotas = intervals(trace, &held, "vc", Some(&vc.name), origin_ms, 0);
         if quotas.iter().all(|(_, gpus, _)| *gpus > 0.0) {
             let milli = |gpus: f64| (gpus.min(1e9) * 1000.0).round() as u64;
             vc.quota_milli = quotas.into_iter().map(|(from, gpus, _)| (from, milli(gpus))).collect();
@@ -408,7 +411,8 @@ fn pooled_nodes(trace: &Trace, names: &[String], hosts: bool) -> Option<Recorded
 fn pooled_capacity(trace: &Trace, names: &[String], origin_ms: i64, hosts: bool) -> Option<Recorded> {
     let usual = usual_node(trace);
     let host = if hosts { host::alike(trace, None) } else { HostRoom::default() };
-    let group = Group { host, ..group(&intervals(trace, "cluster", None, origin_ms, usual), usual)? };
+    let group =
+        Group { host, ..group(&intervals(trace, &sizes::held(trace), "cluster", None, origin_ms, usual), usual)? };
     let basis = "The trace knows how many GPUs the cluster has, not how VCs divide them, so all VCs share all of them, without quotas.";
     pooled(names, vec![group], Vec::new(), basis)
 }
