@@ -72,5 +72,5 @@ fn the_future_does_not_leak_into_the_order() {
         apart.users = apart.user.iter().map(|user| format!("u{user}")).collect();
         taught += usize::from(before(&simulate(&apart, &cluster, &policy).unwrap()) != first_starts);
     }
-    assert!(compared > 10_000 && taught > 100, "{compared} {taught}");
+    assert!(compared > 10_000 && taught > 10, "{compared} {taught}");
 }

@@ -539,7 +539,7 @@ impl<'a> Run<'a> {
         }
         self.placer.submitted(self.workload.shape[job as usize]);
         if self.traits.uses_keys {
-            self.keys.submitted(job);
+            self.keys.submitted(job, self.now);
         }
         true
     }

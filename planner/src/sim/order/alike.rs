@@ -92,10 +92,16 @@ impl Alike {
         first.map_or(0, |submit_ms| (now - submit_ms).max(0))
     }
 
-    /// A job was submitted.
-    pub(super) fn submitted(&mut self, job: u32) {
+    /// A job was submitted. One that runs when the replay begins does not count before it has run there.
+    pub(super) fn submitted(&mut self, job: u32, now: i64) {
         let known = self.known(job).filter(|known| !known.warm);
         if let Some(submit_ms) = known.map(|known| known.submit_ms) {
+            // At time 0 those come that were submitted before it, some when others have started.
+            if let (moment, before) = &mut self.until
+                && *moment == now
+            {
+                *before = Some(before.map_or(submit_ms, |before| before.min(submit_ms)));
+            }
             self.waiting.insert((submit_ms, job));
         }
     }
@@ -161,7 +167,7 @@ mod tests {
         }
         assert_eq!(expected(&alike), 631.0);
         for job in [0, 1] {
-            alike.submitted(job);
+            alike.submitted(job, 0);
         }
         // Who starts at a moment has waited until then.
         alike.wait(0, 1_000_000, false);

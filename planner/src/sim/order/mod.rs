@@ -48,7 +48,7 @@
 //!   the fewer values are near, so for a smooth law it scatters upwards from one point of the table to the next.
 //! * `Unicef` has log₂(1+n) where the published score has log₂(n), which is zero for one GPU.
 //!
-//! * **Alike**: r is the expected run in seconds, from the estimate (at least 1 s) and the runs of jobs alike that have ended (module `alike`), or the estimate where that is the true run; a is for how long that job has waited which was submitted first, of those of the pool that waited until now. So it is `Aged` with a τ that goes with
+//! * **Alike**: r is the expected run in seconds, from the estimate (at least 1 s) and the runs of jobs alike that have ended (module `alike`), or the estimate where that is the true run; a is for how long that job has waited which was submitted first, of those of the pool that waited until now (one that was to run when the replay began, once it has run there). So it is `Aged` with a τ that goes with
 //!   the queue: with c = 1 and one that waits for 10 h, a job e times as long counts as if submitted 10 h later.
 //! * **Aged**: with τ = 0 it is `Fifo`, the longer τ the nearer to `Qssf`. No job is overtaken by one submitted more than τ·ln(longest / shortest) after it.
 //!
@@ -259,11 +259,11 @@ impl<'a> Keys<'a> {
         self.renewed.insert(job, at);
     }
 
-    /// A job was submitted.
-    pub(crate) fn submitted(&mut self, job: u32) {
+    /// A job was submitted, and is looked at from `now` on.
+    pub(crate) fn submitted(&mut self, job: u32, now: i64) {
         match &mut self.memory {
             Memory::Presence(presence) => presence.joined(tenant(self.workload, self.policy, job)),
-            Memory::Alike(alike) => alike.submitted(job),
+            Memory::Alike(alike) => alike.submitted(job, now),
             _ => {}
         }
     }

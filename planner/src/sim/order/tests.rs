@@ -60,8 +60,8 @@ fn finish_time_counts_who_is_there() {
     let policy = Policy { order: Order::FinishTime, ..Policy::default() };
     let mut keys = Keys::new(&workload, &policy, &[0, 1], 16);
     keys.in_service(16);
-    keys.submitted(0);
-    keys.submitted(1);
+    keys.submitted(0, 0);
+    keys.submitted(1, 0);
     assert_eq!(keys.at(0, 50_000, &Progress::default()), Key::of(-1.5));
     // On 8 GPUs it would have a quarter of what it wants: 8·2/8 = 2.
     keys.in_service(8);

@@ -149,16 +149,15 @@ impl Pool<'_> {
         }
     }
 
-    /// Whether a job that was submitted neither ran nor had ended just before this moment.
+    /// Whether a job that was submitted neither ran nor had ended just before this moment. One that was to run when the replay began does not count before it has run there.
     fn waited_until_now(&self, job: usize) -> bool {
         let (state, now) = (&self.jobs[job], self.now);
-        let runs = state.phase == Phase::Running;
-        let since_before =
-            self.workload.warm.iter().any(|warm| warm.job as usize == job) && state.fate.segments.is_empty();
-        let ran = runs && (state.since < now || since_before);
-        let ran = ran || state.fate.segments.iter().any(|(start, end, _, _)| *start < now && *end >= now);
-        let over = state.phase == Phase::Over && state.fate.segments.last().is_none_or(|(_, end, _, _)| *end < now);
-        state.phase != Phase::Future && !ran && !over
+        let segments = &state.fate.segments;
+        let warm = self.workload.warm.iter().any(|warm| warm.job as usize == job) && segments.is_empty();
+        let ran = state.phase == Phase::Running && state.since < now;
+        let ran = ran || segments.iter().any(|(start, end, _, _)| *start < now && *end >= now);
+        let over = state.phase == Phase::Over && segments.last().is_none_or(|(_, end, _, _)| *end < now);
+        state.phase != Phase::Future && !warm && !ran && !over
     }
 
     fn has_done_its_work(&self, job: usize) -> bool {
