@@ -1,7 +1,7 @@
 //! `plan cloud`: where and how to run one job with a deadline, chosen on earlier windows, reported on later ones, decided from the end of the data on.
 //!
 //! The spine of [every plan](crate::plan): the evidence is the availability of each zone named. The candidates are every zone with every policy. The windows
-//! are as long as the time to the deadline and [spread over the traces](super::moments): over their first two thirds to *choose* on, over the last third
+//! are as long as the time to the deadline and spread over the traces (module `moments`): over their first two thirds to *choose* on, over the last third
 //! to *report* on. The criterion is the least mean cost on the windows of choice without a miss; [among several zones](super::zone_choice) that names the policy, and the zone is chosen anew for each later window, and at the end of the data. What is
 //! chosen is reported on the later windows beside all on-demand, greedy, Uniform Progress and the omniscient optimum. Then it is fitted on all data and
 //! asked what to do from the last tick on: at once if spot is there, at once if not, and until when to wait for spot.

@@ -1,10 +1,10 @@
 //! In which zone a job begins that stays in one: chosen by what was known at a moment, and what that choice was worth later.
 //!
-//! A zone is **scored** by what the [programme expects](super::outlook) of a job that begins in it at that moment, which knows how long spot has been there or away; where it cannot say, by the mean of what the policy cost on windows that had
-//! ended by then. The zone of the least score is chosen, of those that had spot within the last [`GONE_H`] hours, or of all where none had: a programme that never saw spot go for good expects it back soon. Costs are shares of all on-demand in each zone; where all have prices, they are compared as money, by what on-demand costs in each.
+//! A zone is **scored** by what the programme expects (module `outlook`) of a job that begins in it at that moment, which knows how long spot has been there or away; where it cannot say, by the mean of what the policy cost on windows that had
+//! ended by then. The zone of the least score is chosen, of those that had spot within the last `GONE_H` hours, or of all where none had: a programme that never saw spot go for good expects it back soon. Costs are shares of all on-demand in each zone; where all have prices, they are compared as money, by what on-demand costs in each.
 //!
 //! The **test** chooses anew at each of the later windows, with what came before it alone, and follows the policy in that zone. Beside it stand the zone of the least mean over all windows that had ended by then; that over the windows of choice, once, at the
-//! split; the mean of all zones, which is what a zone drawn by lot costs; and the best zone of each window, known in hindsight. The windows begin at the [same moments](super::moments) in all zones.
+//! split; the mean of all zones, which is what a zone drawn by lot costs; and the best zone of each window, known in hindsight. The windows begin at the same moments (module `moments`) in all zones.
 //!
 //! O(zones × windows²). Worked example: two zones cost 0.4 and 0.6 on windows that ended long ago, and 0.7 and 0.5 on those of yesterday; the programme expects 0.7 and 0.5. The mean of all windows is even, the score is for the second.
 
