@@ -69,7 +69,7 @@ use serde::{Deserialize, Serialize};
 use crate::energy::meter;
 use crate::energy::model::Given;
 use crate::time::Zone;
-pub use hourly::Hourly;
+pub use hourly::{CarbonFile, Hourly};
 pub use load::{FactorRecord, Used, load};
 pub use site::Site;
 

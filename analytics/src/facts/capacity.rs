@@ -51,14 +51,15 @@ impl Capacity {
                 names(&others, NAMED)
             ));
         }
-        if let Some(of_before) = Self::of_another_time(trace) {
-            return Some(of_before);
-        }
-        if let Some(outrun) = Outrun::of(trace).filter(|outrun| outrun.later_share > TOLD_LATER) {
-            return Some(format!(
-                "The recorded sizes end before the jobs do: {}. The last known sizes stand for the time after.",
-                told(trace, &outrun)
-            ));
+        match Outrun::of(trace) {
+            Some(outrun) if outrun.is_of_another_time() => return Some(another_time(trace, &outrun)),
+            Some(outrun) if outrun.later_share > TOLD_LATER => {
+                return Some(format!(
+                    "The recorded sizes end before the jobs do: {}. The last known sizes stand for the time after.",
+                    told(trace, &outrun)
+                ));
+            }
+            _ => {}
         }
         let table = &trace.capacity;
         let sized = |ix: &usize| table.gpus.get(*ix).or(table.nodes.get(*ix)).is_some();
@@ -90,11 +91,7 @@ impl Capacity {
 
     /// That the recorded sizes are of [another time](Outrun::is_of_another_time) than most of the jobs, a sentence with dates; `None` where they are not. A plan that rests on them begins with it.
     pub fn of_another_time(trace: &Trace) -> Option<String> {
-        let outrun = Outrun::of(trace).filter(Outrun::is_of_another_time)?;
-        Some(format!(
-            "**The recorded sizes are of another time than the jobs**: {}. The last known sizes stand for those of the jobs; nobody knows whether they were still the same.",
-            told(trace, &outrun)
-        ))
+        Outrun::of(trace).filter(Outrun::is_of_another_time).map(|outrun| another_time(trace, &outrun))
     }
 
     /// VCs that jobs name, if the capacity of all others is to be left out: a source may hold the jobs of some VCs and the GPUs of all, and where
@@ -207,6 +204,14 @@ impl Capacity {
             how: "the inventory, taken to be the same at all times".to_owned(),
         })
     }
+}
+
+/// That sizes are of another time than most of the jobs.
+fn another_time(trace: &Trace, outrun: &Outrun) -> String {
+    format!(
+        "**The recorded sizes are of another time than the jobs**: {}. The last known sizes stand for those of the jobs; nobody knows whether they were still the same.",
+        told(trace, outrun)
+    )
 }
 
 /// When sizes end and jobs come.

@@ -1,13 +1,13 @@
 //! `tracecast plan fleet`.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+#[cfg(feature = "query")]
 use tracecast_analytics::Trace;
-use tracecast_analytics::audit::factors::{Hourly, Method};
-use tracecast_analytics::ingest::{self, ReadOptions, SourceFile};
+use tracecast_analytics::audit::factors::{CarbonFile, Method};
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_planner::capacity::faults::CheckpointCosts;
@@ -29,8 +29,6 @@ use crate::source;
 
 /// Why the plan takes no part of the jobs.
 const NEEDED: &str = "the fleet serves all jobs; name those that may run on spot with --spot-where";
-/// The reader for files of carbon intensity.
-const CARBON_READER: &str = "electricity-maps";
 /// Why a trace of spot takes no part of its samples.
 const NO_JOBS: &str = "availability belongs to no job";
 
@@ -159,41 +157,6 @@ fn named_once<T>(option: &str, said: &[(String, T)]) -> Result<(), Usage> {
     }
 }
 
-/// A file of carbon intensity, read once for all grids.
-struct CarbonFile {
-    name: String,
-    trace: Trace,
-}
-
-impl CarbonFile {
-    fn read(path: &Path) -> Result<Self> {
-        let options = ReadOptions { reader: Some(CARBON_READER.to_owned()), ..ReadOptions::default() };
-        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        Ok(Self { name, trace: ingest::read(&[SourceFile::new(path)], &options)? })
-    }
-
-    /// Zones of its hours, with repetitions.
-    fn zones(&self) -> impl Iterator<Item = &str> {
-        self.trace.carbon.zone.iter().flatten()
-    }
-
-    /// The direct intensities of a zone, or those of the life cycle where it has no others, which is noted.
-    fn hours(&self, zone: &str) -> Result<Hourly> {
-        let mut hourly = Hourly::carbon(&self.trace.carbon, &self.name, Some(zone), Method::Direct)?;
-        let ledger = &self.trace.ledger;
-        if ledger.quarantined > 0 {
-            hourly.notes.push(format!(
-                "{} of {} rows of {} could not be used; their hours have no value.",
-                ledger.quarantined, ledger.read, self.name
-            ));
-        }
-        for damage in &ledger.damage {
-            hourly.notes.push(format!("{} ends early, after line {}.", self.name, damage.after_line));
-        }
-        Ok(hourly)
-    }
-}
-
 /// What is said of the carbon of the offers; nothing where it is not asked for.
 fn carbon(asked: &PlanFleet) -> Result<Option<FleetCarbonRequest>> {
     if asked.carbon.is_empty() {
@@ -220,7 +183,7 @@ fn carbon(asked: &PlanFleet) -> Result<Option<FleetCarbonRequest>> {
             let what = format!("--grid {place}={grid}: no file of --carbon has hours of `{grid}`; there are {there}");
             return Err(Usage(what).into());
         };
-        let hourly = file.hours(grid)?;
+        let hourly = file.hours(grid, Method::Direct)?;
         let found = FleetGrid::of(place, grid, &hourly);
         grids.push(found.ok_or_else(|| Usage(format!("--grid {place}={grid}: {} has no hour of it", file.name)))?);
     }

@@ -34,8 +34,13 @@ fn within(ticks: std::ops::Range<usize>, needed: usize, starts: usize) -> Option
 /// How many ticks after the beginning of the first trace named all of them still have.
 pub(super) fn common_end(series: &[SpotSeries]) -> usize {
     let offsets = offsets(series);
+    common(&offsets, series).end.saturating_sub(offsets.first().copied().unwrap_or(0))
+}
+
+/// The ticks that all traces have, counted as `offsets` are.
+fn common(offsets: &[usize], series: &[SpotSeries]) -> std::ops::Range<usize> {
     let ends = offsets.iter().zip(series).map(|(offset, zone)| offset.saturating_add(zone.counts.len()));
-    ends.min().unwrap_or(0).saturating_sub(offsets.first().copied().unwrap_or(0))
+    offsets.iter().max().copied().unwrap_or(0)..ends.min().unwrap_or(0)
 }
 
 /// By how many ticks each trace begins after the first of them.
@@ -84,16 +89,10 @@ impl Moments {
             ));
         }
         let offsets = offsets(series);
-        let from = offsets.iter().max().copied().unwrap_or(0);
-        let to = offsets
-            .iter()
-            .zip(series)
-            .map(|(offset, zone)| offset.saturating_add(zone.counts.len()))
-            .min()
-            .unwrap_or(0);
+        let ticks = common(&offsets, series);
         let needed = longest(first, jobs);
-        let Some(common) = within(from..to.max(from), needed, starts) else {
-            let held = to.saturating_sub(from) as f64 * first.tick_ms as f64 / 1e3;
+        let Some(windows) = within(ticks.start..ticks.end.max(ticks.start), needed, starts) else {
+            let held = ticks.len() as f64 * first.tick_ms as f64 / 1e3;
             return Err(format!(
                 "the traces have {} in common, which holds no window to choose on and another to report on",
                 format::duration(held)
@@ -105,7 +104,7 @@ impl Moments {
                 .map(|of| Window { past: 0..of.ahead.start - by, ahead: of.ahead.start - by..of.ahead.end - by })
                 .collect()
         };
-        let [choose, report] = &common;
+        let [choose, report] = &windows;
         Ok(offsets.into_iter().map(|by| [moved(by, choose), moved(by, report)]).collect())
     }
 }

@@ -202,7 +202,7 @@ impl CloudPlanAnswer {
             all.push(TriedZone { name, zone, lessons, attempts });
         }
         let compares = market.is_none() && all.len() > 1 && moments.apart.is_none();
-        let Chosen { best, runs, place, candidates, compared } = if compares {
+        let Chosen { best, place, candidates, compared } = if compares {
             among_zones(&all, (series, &moments), (request, job), watch)?
         } else {
             as_one(&all, policies, choices)?
@@ -256,6 +256,8 @@ impl CloudPlanAnswer {
             None => Some(in_zone.zone),
         };
         let follows = followed != CloudPolicy::OnDemand;
+        // What is bought is bought in the zone of now: those that were chosen for other windows have other prices.
+        let runs: Vec<_> = in_zone.attempts[1].iter().map(|attempt| attempt.run(best.policy)).collect();
         let purchases = follows.then(|| CloudPurchases::of(&runs, (series, of_one), request, zones.as_ref()));
         let all_on_demand = CloudOnDemand::of((series, of_one), request, zones.as_ref());
         let used: Vec<&SpotSeries> = of_one.map_or_else(|| series.iter().collect(), |zone| vec![zone]);

@@ -17,6 +17,7 @@ use crate::quality::Ledger;
 use crate::report::format;
 use crate::schema::{CarbonTable, Table};
 use crate::time::{HOUR_MS, Zone, format_utc};
+use crate::trace::Trace;
 
 /// The reader for files of carbon intensity.
 const CARBON_READER: &str = "electricity-maps";
@@ -166,12 +167,8 @@ impl Hourly {
     /// # Errors
     /// When it cannot be read, is of another form, or lacks the zone.
     pub fn carbon_file(path: &Path, zone: Option<&str>, method: Method) -> Result<Self> {
-        let options = ReadOptions { reader: Some(CARBON_READER.to_owned()), ..ReadOptions::default() };
-        let trace = ingest::read(&[SourceFile::new(path)], &options)?;
-        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        let mut series = Self::carbon(&trace.carbon, &name, zone, method)?;
-        series.note_ledger(&trace.ledger, "carbon intensities");
-        Ok(series)
+        let what = "carbon intensities";
+        CarbonFile::read(path)?.of_zone(zone, method, (what, &format!("The file of {what}")))
     }
 
     /// Price of electricity from a file, money a kWh, and the currency its heading names.
@@ -229,11 +226,12 @@ impl Hourly {
         if series.is_empty() {
             return Err(Error::format(file.name(), "no row has a time and a price", "export it again"));
         }
-        series.note_ledger(&ledger, "prices");
+        series.note_ledger(&ledger, ("prices", "The file of prices"));
         Ok((series, currency))
     }
 
-    fn note_ledger(&mut self, ledger: &Ledger, what: &str) {
+    /// Notes what could not be used of the rows of what is named first, and that the file, as it is named second, is damaged.
+    fn note_ledger(&mut self, ledger: &Ledger, (what, file): (&str, &str)) {
         if ledger.quarantined > 0 {
             self.notes.push(format!(
                 "{} of {} rows of {what} could not be used; their hours have no value.",
@@ -241,8 +239,47 @@ impl Hourly {
             ));
         }
         for damage in &ledger.damage {
-            self.notes.push(format!("The file of {what} ends early, after line {}.", damage.after_line));
+            self.notes.push(format!("{file} ends early, after line {}.", damage.after_line));
         }
+    }
+}
+
+/// A file of carbon intensities in Electricity Maps' form, read once for all the zones it is asked for.
+#[derive(Debug)]
+pub struct CarbonFile {
+    /// Its name, without its folder.
+    pub name: String,
+    trace: Trace,
+}
+
+impl CarbonFile {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is of another form.
+    pub fn read(path: &Path) -> Result<Self> {
+        let options = ReadOptions { reader: Some(CARBON_READER.to_owned()), ..ReadOptions::default() };
+        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        Ok(Self { name, trace: ingest::read(&[SourceFile::new(path)], &options)? })
+    }
+
+    /// Zones of its hours, with repetitions.
+    pub fn zones(&self) -> impl Iterator<Item = &str> {
+        self.trace.carbon.zone.iter().flatten()
+    }
+
+    /// The intensities of a zone, g/kWh, as [`Hourly::carbon`]; notes name the file.
+    ///
+    /// # Errors
+    /// When it lacks the zone.
+    pub fn hours(&self, zone: &str, method: Method) -> Result<Hourly> {
+        self.of_zone(Some(zone), method, (&self.name, &self.name))
+    }
+
+    fn of_zone(&self, zone: Option<&str>, method: Method, called: (&str, &str)) -> Result<Hourly> {
+        let mut series = Hourly::carbon(&self.trace.carbon, &self.name, zone, method)?;
+        series.note_ledger(&self.trace.ledger, called);
+        Ok(series)
     }
 }
 

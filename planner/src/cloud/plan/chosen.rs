@@ -9,7 +9,7 @@ use tracecast_predictors::watch::Watch;
 
 use super::super::attempt::{Attempt, on_windows};
 use super::super::availability::SpotSeries;
-use super::super::job::{DeadlineJob, JobRun};
+use super::super::job::DeadlineJob;
 use super::super::market::{Market, listed_by_all};
 use super::super::moments::{Moments, common_end, disjoint};
 use super::super::outlook::expected_share;
@@ -41,8 +41,6 @@ pub(super) struct TriedZone<'a> {
 pub(super) struct Chosen {
     /// The policy, with what it came to where it is judged.
     pub(super) best: CloudCandidate,
-    /// Its runs on the later windows, in the zone of now.
-    pub(super) runs: Vec<JobRun>,
     /// The zone to begin in, by position among those tried.
     pub(super) place: usize,
     /// Every zone with every policy.
@@ -67,9 +65,7 @@ pub(super) fn as_one(all: &[TriedZone<'_>], policies: &[CloudPolicy], choices: &
     let nothing = || Error::NoScenario("no trace is named; name at least one");
     let (at, best) = least(&candidates, choices).ok_or_else(nothing)?;
     let (place, best) = (at / policies.len().max(1), best.clone());
-    let late = all.get(place).map(|tried| &tried.attempts[1]).ok_or_else(nothing)?;
-    let runs = late.iter().map(|attempt| attempt.run(best.policy)).collect();
-    Ok(Chosen { best, runs, place, candidates, compared: None })
+    Ok(Chosen { best, place, candidates, compared: None })
 }
 
 /// Chooses a policy for all zones, and among the zones, which were tried at the same moments.
@@ -137,11 +133,8 @@ pub(super) fn among_zones(
         candidates.push(candidate(ANEW, of, cost, &early, &late));
     }
     let best = candidates.iter().find(|of| of.policy == policy).cloned().ok_or_else(nothing)?;
-    // What is bought is bought in the zone of now: those of other zones have other prices.
-    let late = all.get(picked.now).map_or(&[][..], |zone| &zone.attempts[1]);
-    let runs = late.iter().map(|attempt| attempt.run(policy)).collect();
     candidates.extend(all.iter().flat_map(|tried| CloudPolicy::ALL.map(|policy| of_zone(tried, policy))));
-    Ok(Chosen { best, runs, place: picked.now, candidates, compared: Some(picked.compared) })
+    Ok(Chosen { best, place: picked.now, candidates, compared: Some(picked.compared) })
 }
 
 /// The job over all zones together on the later windows: its policy, chosen on the windows of choice, its costs, and misses; or why it cannot be one job.

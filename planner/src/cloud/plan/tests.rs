@@ -5,6 +5,24 @@ use super::super::request::ZonesTogether;
 use super::super::zone_choice::ZoneRule;
 use super::*;
 
+/// 24 h of work at a slack of 0.6, tried from so many starts.
+fn asked(starts: usize) -> CloudRequest {
+    CloudRequest {
+        work_ms: 24 * 3_600_000,
+        deadline_ms: None,
+        slacks: vec![0.6],
+        changeover_ms: 720_000,
+        price_ratio: 3.0,
+        is_ratio_given: true,
+        starts,
+        need: 1,
+        elastic: false,
+        together: None,
+        moving: ZonesTogether::default(),
+        uncertain: None,
+    }
+}
+
 /// Three hours up, three down, for forty days: 24 h of work in 40 h are done on spot for the most part.
 #[test]
 fn a_regular_zone_is_planned_on_spot() {
@@ -17,20 +35,7 @@ fn a_regular_zone_is_planned_on_spot() {
             (0..1920).map(|tick| f64::from(u8::from(tick / 6 % 2 == 0))).collect(),
         )
     };
-    let request = CloudRequest {
-        work_ms: 24 * 3_600_000,
-        deadline_ms: None,
-        slacks: vec![0.6],
-        changeover_ms: 720_000,
-        price_ratio: 3.0,
-        is_ratio_given: true,
-        starts: 5,
-        need: 1,
-        elastic: false,
-        together: None,
-        moving: ZonesTogether::default(),
-        uncertain: None,
-    };
+    let request = asked(5);
     let answer = CloudPlanAnswer::of(std::slice::from_ref(&zone), "regular".to_owned(), &request, &()).unwrap();
     assert_eq!((answer.now.if_up, answer.now.if_down), (Holding::Spot, Holding::Idle));
     // 16 h are spare, 12 min of which on-demand needs to begin: the last half hour that leaves them ends at 15.5 h.
@@ -54,20 +59,7 @@ fn a_zone_that_was_good_is_left_for_one_that_is() {
         let series = SpotSeries::of_counts(name, 1_800_000, (0..1920).map(up).collect());
         SpotSeries { zone: Some(name.to_owned()), ..series }
     };
-    let request = CloudRequest {
-        work_ms: 24 * 3_600_000,
-        deadline_ms: None,
-        slacks: vec![0.6],
-        changeover_ms: 720_000,
-        price_ratio: 3.0,
-        is_ratio_given: true,
-        starts: 6,
-        need: 1,
-        elastic: false,
-        together: None,
-        moving: ZonesTogether::default(),
-        uncertain: None,
-    };
+    let request = asked(6);
     let series = [zone("us-east-1a", true), zone("us-west-2a", false)];
     let answer = CloudPlanAnswer::of(&series, "two".to_owned(), &request, &()).unwrap();
     assert_eq!((answer.trace.as_str(), answer.judged.as_str()), ("us-west-2a", chosen::ANEW));

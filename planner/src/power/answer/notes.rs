@@ -41,7 +41,7 @@ impl PowerAnswer {
     pub fn plan_in_words(&self) -> Vec<String> {
         let apart = self.planned_apart();
         let pools: Vec<&PoolFindings> = if apart { self.vcs.iter().collect() } else { vec![&self.pool] };
-        let of = |pool: &PoolFindings| if apart { format!("{}: ", pool.series) } else { String::new() };
+        let of = |pool: &str| if apart { format!("{pool}: ") } else { String::new() };
         let rows = |family: Family| pools.iter().filter_map(move |pool| Some((*pool, pool.as_emitted(family)?)));
         let mut said: Vec<String> = self.cautions.clone();
         said.push(self.headline());
@@ -63,7 +63,7 @@ impl PowerAnswer {
         said.extend(stays.map(|pool| {
             format!(
                 "{}**Keep all nodes on**: no rule that sleeps was worth its shortages. Settings of Slurm, Karpenter and the cluster-autoscaler are the best that these can hold, and are not recommended here.",
-                of(pool)
+                of(&pool.series)
             )
         }));
         said.extend(rows(Family::SlurmConf).map(|(pool, rule)| {
@@ -77,7 +77,7 @@ impl PowerAnswer {
                     spelled(pool.chosen.name)
                 ),
             };
-            format!("{}{what}: {}.", of(pool), meant(rule, pool.days))
+            format!("{}{what}: {}.", of(&pool.series), meant(rule, pool.days))
         }));
         if let Some(replay) = self.effects.last().filter(|_| self.effects.len() > FOLLOWED) {
             said.extend(replayed(replay));
@@ -92,7 +92,7 @@ impl PowerAnswer {
                     "Karpenter and the cluster-autoscaler time out and hold a reserve, so they get the trailing maximum as chosen ({setting})"
                 ),
             };
-            format!("{}{what}: {}.", of(pool), meant(rule, pool.days))
+            format!("{}{what}: {}.", of(&pool.series), meant(rule, pool.days))
         }));
         said.push(
             "The schedule of actions is for the day after the data: of each hour a quantile of the forecast demand, and a buffer; in the first hour no fewer nodes than the rule powers in its first slot. Without a forecast it holds the first slot alone. It does not watch what comes, so no promise is made for it; write it again every day."
@@ -100,10 +100,7 @@ impl PowerAnswer {
         );
         said.extend(self.forward.iter().filter_map(|ahead| {
             let why = ahead.schedule.as_ref()?.all_on.as_ref()?;
-            Some(format!(
-                "{}The schedule keeps all nodes on: {why}.",
-                if apart { format!("{}: ", ahead.now.pool) } else { String::new() }
-            ))
+            Some(format!("{}The schedule keeps all nodes on: {why}.", of(&ahead.now.pool)))
         }));
         if !self.capacity_known {
             said.push(

@@ -15,7 +15,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::facts::{Capacity, JobFacts, Steps, sizes};
+use tracecast_analytics::facts::sizes::{self, Held};
+use tracecast_analytics::facts::{Capacity, JobFacts, Steps};
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::{Resource, Table};
 use tracecast_analytics::time::format_rfc3339;
@@ -88,7 +89,8 @@ pub fn cluster_file(trace: &Trace, source: &str, wanted: &Wanted) -> Result<Stri
                 found.located.as_ref().ok_or_else(|| named::unmatched(trace, places))?;
                 named::compare(trace, places, &mut text);
             }
-            Writer { trace, resource, wanted, at_ms, found: &found }.write(&mut text)?;
+            let held = &sizes::held(trace);
+            Writer { trace, held, resource, wanted, at_ms, found: &found }.write(&mut text)?;
         }
         (None, Some(places)) => named::write(&facts, &names, resource, places, &mut text)?,
         (None, None) => inferred(&facts, &names, resource, &mut text)?,
@@ -176,6 +178,8 @@ fn at<T: Copy>(amounts: &[(i64, T)], at_ms: Option<i64>) -> Option<T> {
 /// A cluster that the trace records, on its way into a file.
 struct Writer<'w> {
     trace: &'w Trace,
+    /// When each row of the capacity table holds.
+    held: &'w [Held],
     resource: Resource,
     wanted: &'w Wanted,
     at_ms: Option<i64>,
@@ -290,9 +294,8 @@ impl Writer<'_> {
         let of_vc =
             |row: &usize| capacity.scope.get(*row) == Some("vc") && capacity.name.get(*row) == Some(vc.name.as_str());
         let Some(at_ms) = self.at_ms.filter(|_| !self.wanted.over_time) else { return false };
-        let held = sizes::held(self.trace);
         let mut rows = (0..capacity.len()).filter(of_vc).peekable();
-        rows.peek().is_some() && !rows.any(|row| held.get(row).is_some_and(|held| held.at(at_ms)))
+        rows.peek().is_some() && !rows.any(|row| self.held.get(row).is_some_and(|held| held.at(at_ms)))
     }
 
     /// The groups of a pool as tables; whether there was any.

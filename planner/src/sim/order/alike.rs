@@ -142,8 +142,16 @@ impl Alike {
             }
             alike
         };
-        let _ = before.iter_mut().rev().map_while(|other| teach(other).then_some(())).count();
-        let _ = after.iter_mut().map_while(|other| teach(other).then_some(())).count();
+        for other in before.iter_mut().rev() {
+            if !teach(other) {
+                break;
+            }
+        }
+        for other in after {
+            if !teach(other) {
+                break;
+            }
+        }
     }
 }
 
