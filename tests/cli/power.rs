@@ -304,3 +304,41 @@ fn without_dates_the_json_tells_days_and_hours_since_the_beginning() {
         assert!(at.as_str().unwrap().starts_with("day "), "{at}");
     }
 }
+
+/// Found by a newcomer: 11.5 nodes were to sleep beside jobs that waited, and with `--pending` 0.1; nothing told.
+#[test]
+fn jobs_that_wait_beside_idle_nodes_are_told() {
+    // Seven jobs a day, one after another in its last hours; they were submitted then, or at its beginning.
+    let jobs = |waits: bool| {
+        let mut text = hourly();
+        for (day, hour) in (1..=10).flat_map(|day| (17..24).map(move |hour| (day, hour))) {
+            let asked = if waits { 0 } else { hour };
+            let (job, waited) = (5000 + 24 * day + hour, 3600 * (hour - asked));
+            let moment = format!("2020-04-{day:02} {hour}");
+            text += &format!(
+                "{job},u,va,8,4,1,COMPLETED,2020-04-{day:02} {asked:02}:00:00,{moment}:00:00,{moment}:50:00,3000,{waited}\n"
+            );
+        }
+        text
+    };
+    let folder = Folder::new();
+    let site = folder.file("site.toml", &cluster(&[("va", 9), ("vb", 2)]));
+    let (waiting, served) = (folder.file("waiting.csv", &jobs(true)), folder.file("served.csv", &jobs(false)));
+    let told = |source: &str, more: &[&str]| {
+        let found = answer(&[&[source, "--cluster", &site][..], more].concat());
+        let lowered = said(&found["assurance"], "lowered_by").contains("Jobs waited while nodes were idle");
+        assert_eq!(said(&found, "cautions").contains("Jobs waited while nodes were idle"), lowered);
+        let vcs = &found["vcs_as_they_stand"];
+        let [nodes, need, asked] = ["nodes_mean", "demand_mean", "asked_mean"].map(|mean| vcs[mean].as_f64().unwrap());
+        // What is in the demand already is not counted again.
+        assert!(more.is_empty() || asked == need, "{asked} {need}");
+        (lowered, nodes - asked, vcs["chosen"]["nodes_asleep_mean"]["value"].as_f64().unwrap())
+    };
+    let (lowered, spare, asleep) = told(&waiting, &[]);
+    assert!(lowered && spare < asleep / 2.0, "{spare} {asleep}");
+    // Nobody waits; and where those that wait count as demand, they cannot be passed over.
+    let (lowered, spare, asleep) = told(&served, &[]);
+    assert!(!lowered && spare >= asleep / 2.0, "{spare} {asleep}");
+    let (lowered, spare, asleep) = told(&waiting, &["--pending"]);
+    assert!(!lowered && spare >= asleep / 2.0, "{spare} {asleep}");
+}

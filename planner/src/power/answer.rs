@@ -243,6 +243,8 @@ pub struct PoolFindings {
     pub nodes_mean: f64,
     /// Mean of the largest counts.
     pub demand_mean: f64,
+    /// Mean of the same with the nodes that waiting jobs need, up to those there are.
+    pub asked_mean: f64,
     /// The choice.
     pub chosen: Chosen,
     /// What was promised for the days evaluated, if a service was asked for, and what became of it.
@@ -264,6 +266,10 @@ pub struct Together {
     pub vcs: usize,
     /// Mean number of their nodes.
     pub nodes_mean: f64,
+    /// Mean of the largest counts of their nodes in use, VC by VC.
+    pub demand_mean: f64,
+    /// The same with the nodes that waiting jobs of a VC need, up to those that it has.
+    pub asked_mean: f64,
     /// What the rules chosen for each mean together.
     pub chosen: Intervals,
     /// What a trailing maximum for each means together, chosen in the same way.
@@ -298,11 +304,13 @@ impl Together {
             let found = vc.optima.iter().find(|optimum| optimum.switch_h == QUOTED_H);
             found.map_or(0.0, |optimum| optimum.outcome.nodes_asleep_mean)
         };
-        let mean = |vc: &Studied| vc.total.iter().sum::<f64>() / vc.total.len().max(1) as f64;
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
         let figures = Intervals::of(&chosen);
         Some(Self {
             vcs: vcs.len(),
-            nodes_mean: vcs.iter().map(mean).sum(),
+            nodes_mean: vcs.iter().map(|vc| mean(&vc.total)).sum(),
+            demand_mean: vcs.iter().map(|vc| mean(&vc.need)).sum(),
+            asked_mean: vcs.iter().map(|vc| mean(&vc.asked)).sum(),
             chosen: figures,
             trailing_maximum: trailing.as_deref().map(Intervals::of),
             over_trailing_maximum: trailing.as_deref().map(|other| Intervals::of_differences(&chosen, other)),
@@ -469,6 +477,7 @@ impl PoolFindings {
             days,
             nodes_mean: mean(&studied.total),
             demand_mean: mean(&studied.need),
+            asked_mean: mean(&studied.asked),
             chosen: Chosen {
                 name: chosen.policy,
                 because: studied.because,

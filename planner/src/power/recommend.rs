@@ -45,6 +45,7 @@ pub(super) fn lowering(answer: &PowerAnswer) -> Vec<String> {
     if let Some(Figures { intervals, nodes, sleeps, .. }) = Figures::of(answer) {
         let asleep = &intervals.nodes_asleep_mean;
         said.extend(answer.hardly_used(asleep.value, nodes));
+        said.extend(answer.waited_beside_idle(asleep.value).filter(|_| sleeps));
         if sleeps && asleep.low <= 0.0 {
             said.push(format!(
                 "**Other days like those tested might have let no node sleep**: the interval of the nodes asleep is {} to {}.",

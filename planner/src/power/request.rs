@@ -333,6 +333,11 @@ impl Pools {
         };
         let gathered = gather::gather(trace, &options)?;
         let mut vcs: Vec<Series> = gathered.series.iter().map(|series| study::in_nodes(series, gpus)).collect();
+        if demanded.pending {
+            // What waits is in the peaks already; nobody is to count it again.
+            vcs.iter_mut().flat_map(|series| &mut series.slots).for_each(|slot| slot.pending = 0.0);
+        }
+        let waits_known = vcs.iter().all(|series| series.counts_pending);
         let pool = vcs.pop().ok_or_else(|| Error::NothingToEvaluate("there is no demand to plan for".to_owned()))?;
         if pool.slots.iter().all(|slot| slot.peak <= 0.0 || slot.total <= 0.0) {
             return Err(Error::NothingToEvaluate(format!(
@@ -343,6 +348,11 @@ impl Pools {
         let mut cautions = gathered.cautions;
         cautions.extend(of_file.and_then(|file| beyond(&pool, &file)));
         let mut notes = gathered.notes;
+        if demanded.pending {
+            notes.push("Jobs that wait count as demand, up to the nodes there are (--pending).".to_owned());
+        } else if !waits_known {
+            notes.push("What waits is not recorded, so whether jobs waited beside idle nodes is not known.".to_owned());
+        }
         notes.retain(|note| !cautions.contains(note));
         let (totals_unknown, from_jobs) = (gathered.totals_unknown, gathered.from_jobs);
         Ok(Self { vcs, pool, notes, cautions, doubts: gathered.doubts, totals_unknown, from_jobs })

@@ -60,6 +60,8 @@ pub struct Studied {
     pub slot_ms: i64,
     /// Largest count of each evaluated slot, nodes.
     pub need: Vec<f64>,
+    /// The same with the nodes that waiting jobs need, up to those there are.
+    pub asked: Vec<f64>,
     /// Nodes there are.
     pub total: Vec<f64>,
     /// Mean count of each evaluated slot, nodes.

@@ -409,6 +409,7 @@ impl<'a> Survey<'a> {
             from_ms: self.series.time_ms(eval.start),
             slot_ms: self.series.slot_ms,
             need: evaluating.demand.need.to_vec(),
+            asked: slots.iter().map(|slot| (slot.peak + slot.pending).min(slot.total)).collect(),
             total: totals.to_vec(),
             active: slots.iter().map(|slot| slot.mean).collect(),
             uncounted: slots.iter().filter(|slot| !slot.counted).count(),

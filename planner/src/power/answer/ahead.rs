@@ -137,6 +137,7 @@ fn tried(schedule: &DaySchedule, now: &Decision) -> String {
         return format!("Without a loop all nodes stay on over the next day: {why}.");
     }
     let now = now.powered;
+    let usual = schedule.hours.get(1).map(|hour| hour.powered);
     let begins = schedule.hours.first().map(|hour| hour.powered).filter(|first| *first > now);
     let begins = begins.map_or_else(String::new, |first| {
         format!(
@@ -145,6 +146,17 @@ fn tried(schedule: &DaySchedule, now: &Decision) -> String {
             format::float(now, 0)
         )
     });
+    // Raised to what the rule decides, and no further.
+    let raised =
+        schedule.hours.first().is_some_and(|first| first.powered == now) && usual.is_some_and(|usual| usual < now);
+    let begins = if raised {
+        format!(
+            " Its first hour never powers fewer than the rule does in its first slot, {}: what is in use or waits then cannot sleep.",
+            format::float(now, 0)
+        )
+    } else {
+        begins
+    };
     let days = schedule.tried_days;
     let service = &schedule.realised;
     format!(

@@ -28,6 +28,9 @@ pub(super) fn anew(intervals: &Intervals) -> &'static str {
 /// Where more of the nodes would sleep than this share, jobs may be missing.
 const MOSTLY_ASLEEP: f64 = 0.95;
 
+/// Where waiting jobs would have left less than this share of the sleeping nodes idle, the answer depends on whether they could have used them.
+const LEFT_IDLE: f64 = 0.5;
+
 /// How many times as often as promised nodes are missing where the days tested are called unlike those of choice, if that is more than once a day.
 const FAR_MORE: f64 = 10.0;
 
@@ -150,11 +153,20 @@ impl PowerAnswer {
     /// What all nodes as one pool would do, beside the VCs as they stand.
     fn as_one_pool(&self) -> String {
         let outcome = &self.pool.chosen.scored.outcome;
+        let spare = self.pool.nodes_mean - self.pool.asked_mean;
+        // Jobs that waited for their own VC would have run there.
+        let taken = (spare < LEFT_IDLE * outcome.nodes_asleep_mean).then(|| {
+            format!(
+                " That is by nodes in use: with all jobs that waited on them, {} would have been idle.",
+                format::float(spare, 1)
+            )
+        });
         format!(
-            "As one pool, if every node could serve every VC, {} of {} would sleep, and {} times in these days a node would be missing.",
+            "As one pool, if every node could serve every VC, {} of {} would sleep, and {} times in these days a node would be missing.{}",
             format::float(outcome.nodes_asleep_mean, 1),
             format::float(self.pool.nodes_mean, 0),
             format::compact(outcome.unserved_node_slots),
+            taken.unwrap_or_default(),
         )
     }
 
@@ -283,6 +295,24 @@ impl PowerAnswer {
     pub(in crate::power) fn hardly_used(&self, asleep: f64, nodes: f64) -> Option<String> {
         (asleep > MOSTLY_ASLEEP * nodes).then(|| {
             "**Nearly all nodes would sleep**: if the trace holds only part of the jobs, the others need nodes, too. Find that out first.".to_owned()
+        })
+    }
+
+    /// Where jobs waited beside idle nodes, a sentence: whether these may sleep depends on whether the jobs could have used them.
+    pub(in crate::power) fn waited_beside_idle(&self, asleep: f64) -> Option<String> {
+        let pool = &self.pool;
+        let [nodes, need, asked] = match self.leading_vcs() {
+            Some(vcs) => [vcs.nodes_mean, vcs.demand_mean, vcs.asked_mean],
+            None => [pool.nodes_mean, pool.demand_mean, pool.asked_mean],
+        };
+        (nodes - asked < LEFT_IDLE * asleep).then(|| {
+            format!(
+                "**Jobs waited while nodes were idle**: of {} nodes {} were idle on average, and {} would have been with all jobs on them that waited. Rules are scored by nodes in use, so {} asleep take for granted that these jobs would have waited anyway, for want of a quota or of nodes side by side. In the first slot they count as demand; `--pending` counts them always.",
+                format::float(nodes, 0),
+                format::float(nodes - need, 1),
+                format::float(nodes - asked, 1),
+                format::float(asleep, 1)
+            )
         })
     }
 

@@ -154,7 +154,7 @@ pub fn gather(trace: &Trace, options: &GatherOptions) -> Result<Gathered> {
     }
     if options.asked != Asked::InUse && gathered.series.iter().any(|series| !series.counts_pending) {
         return Err(Error::NotRecorded(
-            "the source does not say what waits, so demand with pending work is not known; ask for what is in use"
+            "the source does not say what waits, so demand with pending work is not known; leave --pending out"
                 .to_owned(),
         ));
     }
