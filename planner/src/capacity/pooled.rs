@@ -185,9 +185,13 @@ mod tests {
     fn a_pool_that_wrongs_nobody_comes_before_nodes_are_bought() {
         let answer = bursts(false);
         assert_eq!((answer.in_all.needed_in_one_pool, answer.wronged_in_one_pool.len()), (Some(8), 0));
-        let share =
-            "**Let the VCs share nodes before you buy any**: in one pool 8 nodes keep the target, and there are 2.";
+        let share = "**Let the VCs share nodes before you buy any**: in one pool 8 nodes keep the target, and there are 2, so 6 would still be to buy.";
         assert!(answer.action.starts_with(share), "{}", answer.action);
         assert!(!answer.report().summary.join(" ").contains("would need"));
+        // What is advised leads the effects, and what the tests are of is said.
+        let advised = answer.recommendation.unwrap();
+        let nodes: Vec<(&str, f64)> = advised.effects.iter().map(|of| (of.what.as_str(), of.change)).take(2).collect();
+        assert_eq!(nodes, [("Nodes, in one pool", 6.0), ("Nodes, each VC on its own", 14.0)]);
+        assert!(advised.risk.contains("no later window tested it"), "{}", advised.risk);
     }
 }

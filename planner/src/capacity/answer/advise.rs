@@ -41,11 +41,23 @@ impl CapacityAnswer {
 
     /// That sharing comes first, in a sentence.
     fn sharing(&self, pool: u64) -> String {
+        let now = self.in_all.now;
+        let more = pool.saturating_sub(now);
+        let more =
+            if more == 0 { String::new() } else { format!(", so {} would still be to buy", format::count(more)) };
         format!(
-            "**Let the VCs share nodes before you buy any**: in one pool {} keep the target, and there are {}. By the jobs judged, no VC would wait longer there than on its own nodes; `plan queues` says how to share, and tests it on today's nodes.",
+            "**Let the VCs share nodes before you buy any**: in one pool {} keep the target, and there are {now}{more}. By the jobs judged, no VC would wait longer there than on its own nodes; `plan queues` says how to share, and tests it on today's nodes.",
             format::counted(pool, "node", "nodes"),
-            self.in_all.now
         )
+    }
+
+    /// What the effects, tests and confidence are of, where sharing comes first: a sentence.
+    fn of_buying(&self) -> &'static str {
+        if self.shares_first() {
+            " Tests and confidence are of buying for each VC; the one pool was sized on the whole record, and no later window tested it. `plan queues` does."
+        } else {
+            ""
+        }
     }
 
     /// What one pool would need, and whom it wrongs, in a sentence; `None` where it was not sized, or the action has said so.
@@ -200,7 +212,7 @@ impl CapacityAnswer {
                 .apart()
                 .filter(|_| self.of_mix().is_none())
                 .map_or_else(String::new, |apart| format!(" {apart}"))
-        );
+        ) + self.of_buying();
         let of_test = self.cautions_of_the_test();
         let ground = self.cautions.iter().filter(|caution| !of_test.contains(caution)).cloned();
         let lowered_by = ground.chain(of_test.iter().cloned()).collect();
@@ -288,18 +300,31 @@ impl CapacityAnswer {
                 "the fewest in 2.5 % and in 97.5 % of resampled days of all draws of the grown work together, summed over the pools that change"
             }
         };
-        let mut effects = vec![Effect {
-            what: "Nodes".to_owned(),
+        let shared = self.in_all.needed_in_one_pool.filter(|_| self.shares_first());
+        let mut effects: Vec<Effect> = Vec::new();
+        if let Some(pool) = shared {
+            effects.push(Effect {
+                what: "Nodes, in one pool".to_owned(),
+                unit: String::new(),
+                change: f64::from(pool) - self.in_all.now as f64,
+                low: None,
+                high: None,
+                interval: "of the record that it was sized on: no interval, and no later window".to_owned(),
+            });
+        }
+        let apart = if shared.is_some() { ", each VC on its own" } else { "" };
+        effects.push(Effect {
+            what: format!("Nodes{apart}"),
             unit: String::new(),
             change: sum(&|part| part.recommended),
             low: end(&|part| part.needed?.low),
             high: end(&|part| part.needed?.high),
             interval: interval.to_owned(),
-        }];
+        });
         let told = "of the jobs that the number was chosen on: no interval; the windows say how it did on later ones";
         if let (Some(before), Some(after)) = (now.p95_wait_s, then.p95_wait_s) {
             effects.push(Effect {
-                what: "95 % quantile of the wait".to_owned(),
+                what: format!("95 % quantile of the wait{apart}"),
                 unit: "s".to_owned(),
                 change: after - before,
                 low: None,
