@@ -32,7 +32,7 @@ use crate::replay::compare::IntervalEstimate;
 use crate::replay::fidelity::Fidelity;
 use crate::replay::input::Loaded;
 use crate::replay::metric::OfferedLoads;
-use crate::sim::{Policy, Scan};
+use crate::sim::{Group, Policy, Scan};
 
 /// Version of the answer; a change that breaks its readers raises it.
 pub const SCHEMA: &str = "plan-queues/1";
@@ -479,6 +479,12 @@ impl QueuesAnswer {
         let eval_from = trace.moment(&zone, origin_ms + found.split_ms, origin_ms);
         let (_, all_gpus) = loaded.cluster.largest();
         let groups = || loaded.cluster.pools.iter().flat_map(|pool| &pool.groups);
+        // Sizes from before the first job and after the last are not of the record.
+        let (first, last) = (loaded.workload.submit_ms.first().copied().unwrap_or(0), last_ms(&loaded.workload));
+        let changes = |group: &Group| {
+            let other = |(from, nodes): &(i64, u32)| (first..=last).contains(from) && *nodes != group.nodes_at(first);
+            group.sizes.iter().any(other)
+        };
         // What asks for more than all nodes have never runs.
         let can_run = |job: usize| loaded.workload.shape_of(job).as_gpus() <= all_gpus as f64;
         let offered = OfferedLoads::of(&loaded.workload, &loaded.cluster, can_run);
@@ -527,7 +533,7 @@ impl QueuesAnswer {
                 p95_wait_change_s: change.map(|change| change.p95_wait_s),
                 worse,
                 nodes: loaded.cluster.nodes_at(last_ms(&loaded.workload)),
-                nodes_change: groups().any(|group| group.sizes.len() > 1),
+                nodes_change: groups().any(changes),
                 nodes_instead: found.nodes_instead,
                 cannot_run: chosen.later.cannot_run as u64,
                 stopped: chosen.later.stopped as u64,

@@ -69,6 +69,21 @@ pub enum Verdict {
     },
 }
 
+/// A plain policy whose replay comes near enough to the record.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct NearestPolicy {
+    /// Its order.
+    pub order: String,
+    /// Its scan.
+    pub scan: String,
+    /// Mean wait of its replay, seconds.
+    pub replayed_mean_wait_s: Option<f64>,
+    /// Its order of starts and the recorded one, Kendall's τ-b.
+    pub start_order_tau: Option<f64>,
+    /// Whether it repeats the record closely, and not only roughly.
+    pub close: bool,
+}
+
 /// How well a replay meets what was recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Fidelity {
@@ -99,6 +114,9 @@ pub struct Fidelity {
     /// Whether what-ifs can be built on it.
     #[serde(flatten)]
     pub verdict: Verdict,
+    /// The plain policy that would have come near enough, where this one is far off and one was sought (`replay::nearest`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<NearestPolicy>,
     /// Whether it is far off on nodes or quotas that may be a what-if ([`Fidelity::on_given`]).
     #[serde(skip)]
     on_given: bool,
@@ -155,10 +173,26 @@ impl Fidelity {
             start_order_tau: kendall_tau_b(starts),
             wait_order_tau: kendall_tau_b(waits),
             verdict: Verdict::FarOff,
+            nearest: None,
             on_given: false,
         };
         fidelity.verdict = fidelity.judge();
         Ok(fidelity)
+    }
+
+    /// Which plain policy repeats the record, a sentence; empty if none is known.
+    fn nearest_in_words(&self) -> String {
+        let Some(NearestPolicy { order, scan, replayed_mean_wait_s: wait, start_order_tau: tau, close }) =
+            &self.nearest
+        else {
+            return String::new();
+        };
+        let wait = wait.map_or_else(String::new, |wait| format!("mean wait {}", format::duration(wait)));
+        let tau = tau.map_or_else(String::new, |tau| format!(", order of starts τ = {tau:.3}"));
+        format!(
+            " With --scan {scan} in the order {order} the replay repeats it{} ({wait}{tau}): name that, if it is how your scheduler decides; in `simulate` it is --recorded {order}/{scan}.",
+            if *close { "" } else { " roughly" }
+        )
     }
 
     /// The same of a replay on what a file gives and the trace does not record, such as `the nodes of site.toml`: what is far off there cannot be told from a what-if.
@@ -168,8 +202,12 @@ impl Fidelity {
             return self;
         }
         let why = format!(
-            "it is on {given}, of which the trace does not say that the cluster had them ({}). If they are a what-if, replay what the cluster had first; if it had them, its policy was another: name that with --recorded",
-            self.measured()
+            "it is on {given}, of which the trace does not say that the cluster had them ({}). If they are a what-if, replay what the cluster had first; if it had them, its policy was another: name that with --recorded{}",
+            self.measured(),
+            self.nearest.as_ref().map_or_else(String::new, |nearest| format!(
+                " ({}/{} would come nearest)",
+                nearest.order, nearest.scan
+            ))
         );
         Self { verdict: Verdict::Unknown { why }, on_given: true, ..self }
     }
@@ -209,9 +247,10 @@ impl Fidelity {
         }
         (self.verdict == Verdict::FarOff).then(|| {
             format!(
-                "**The replay of today is far from what happened**: {} ({}). So what follows is of a cluster like the one replayed, and its sizes are not yours. If the nodes or the policy are a what-if, that is to be expected; else name those that there were with --cluster, --order and --scan before you apply anything.",
+                "**The replay of today is far from what happened**: {} ({}).{} So what follows is of a cluster like the one replayed, and its sizes are not yours. If the nodes or the policy are a what-if, that is to be expected; else name those that there were with --cluster, --order and --scan before you apply anything.",
                 self.measured(),
-                self.compared()
+                self.compared(),
+                self.nearest_in_words(),
             )
         })
     }
@@ -297,7 +336,7 @@ impl Fidelity {
             Some(tau) => format!(", and others wait than did (order of waits τ = {tau:.3})"),
             None => ", and who waits is not told by it".to_owned(),
         };
-        format!("{meets}: {}{others} ({}).", self.measured(), self.compared())
+        format!("{meets}: {}{others} ({}).{}", self.measured(), self.compared(), self.nearest_in_words())
     }
 
     /// How many jobs were compared, of how many.

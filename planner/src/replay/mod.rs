@@ -19,6 +19,7 @@ pub mod fidelity;
 pub mod growth;
 pub mod input;
 pub mod metric;
+pub mod nearest;
 pub mod output;
 pub mod scenario;
 pub mod shard;

@@ -22,6 +22,7 @@ use super::fidelity::Fidelity;
 use super::growth::{self, Growth, GrowthAnswer};
 use super::input::Loaded;
 use super::metric::{Evaluation, evaluate, rejection};
+use super::nearest::with_nearest;
 use super::shard;
 use crate::error::{Error, Result};
 use crate::sim::cluster::Cluster;
@@ -342,16 +343,17 @@ impl<'a> Study<'a> {
         let asked = self.loaded.asked_themselves && before.is_none() && !by_itself;
         let asks = workload.has_requests() && !asked;
         let same = if before.is_none() && !asks { self.place_of(&self.recorded, None) } else { None };
+        let jobs = if asks { Cow::Owned(workload.without_requests()) } else { Cow::Borrowed(workload) };
         // Where there is nothing to compare with, any schedule says so.
         let of = if recorded_start_ms.iter().any(Option::is_some) { same } else { Some(0) };
         let fidelity = match of.and_then(|at| replayed.get(at)?.schedule.as_ref()) {
             Some(schedule) => Fidelity::of(workload, schedule, recorded_start_ms)?,
             None => {
-                let jobs = if asks { Cow::Owned(workload.without_requests()) } else { Cow::Borrowed(workload) };
                 let schedule = crate::sim::simulate(&jobs, before.unwrap_or(cluster), &self.recorded)?;
                 Fidelity::of(workload, &schedule, recorded_start_ms)?
             }
         };
+        let fidelity = with_nearest(fidelity, (&jobs, before.unwrap_or(cluster)), &self.recorded, recorded_start_ms)?;
         let given = self.loaded.given.as_ref().filter(|_| before.is_none());
         let fidelity = if let Some(given) = given { fidelity.on_given(given) } else { fidelity };
         let mut yardstick = None;

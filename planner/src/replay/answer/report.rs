@@ -133,6 +133,12 @@ impl Answer {
                 .push(format!("{} of the GPU-hours jobs waited were waited because {what}.", format::percent(share)));
         }
         summary.extend(self.overload_sentences());
+        if self.oracle && self.known_by_run.is_none() {
+            summary.push(
+                "It knows how long jobs will run, so it is an oracle: a bound and no choice. `--predictions` replays what a model expected, `--estimate requested` the time limits."
+                    .to_owned(),
+            );
+        }
         summary.extend(self.true_runs_sentence());
         summary.extend(self.rejected_sentence());
         match all.group.stranded {

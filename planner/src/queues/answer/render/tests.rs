@@ -129,6 +129,10 @@ fn nodes_that_were_there_long_before_are_not_those_of_now() {
     let told = "instead of 2, both counted when the last job comes, as the number changes over the record.";
     let said = answer.report().summary.join(" ");
     assert!(said.contains(told), "{said}");
+    let mut long_ago = uneven(300);
+    long_ago.cluster.pools[0].groups[0].sizes = vec![(-2, 9), (-1, 1), (i64::MAX - 1, 5)];
+    let same = of(&long_ago);
+    assert!(!same.held_out.nodes_change && same.report().summary.join(" ").contains("instead of 2."));
     let same = of(&uneven(300));
     assert!(!same.held_out.nodes_change && same.report().summary.join(" ").contains("instead of 2."));
 }
