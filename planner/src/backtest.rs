@@ -12,7 +12,7 @@ use tracecast_predictors::duration::backtest::{Backtest, ModelScore, Part, Refus
 use tracecast_predictors::duration::forecast::Model;
 use tracecast_predictors::score::{Pinball, Score};
 
-use crate::downstream::{Downstream, LengthMeasure, QueueOutcome};
+use crate::downstream::{Downstream, FEWEST, FIFO, LengthMeasure, QueueOutcome};
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "backtest-duration/1";
@@ -329,19 +329,17 @@ fn sentence(downstream: &Downstream, ranked_at: f64) -> Vec<String> {
             format::percent(gap),
         ));
     }
-    if let Some(outcome) = downstream.outcomes.iter().find(|outcome| outcome.chosen_before)
-        && let (Some(gap), Some(tail)) = (outcome.gap_closed, outcome.p95_of_fifo)
-    {
-        said.push(match outcome.ages() {
-            true => format!(
-                "The order chosen on as long a time before ({}) closes **{}**, with a 95 % quantile {tail:.2} times FIFO's.",
-                named(outcome),
-                format::percent(gap),
-            ),
-            false => "On as long a time before, no order that ages had a 95 % quantile as short as FIFO's, so **FIFO** is what would have been chosen."
-                .to_owned(),
-        });
+    // Nothing of this is worth more than its queue.
+    if let Some(fidelity) = downstream.fidelity.as_ref().filter(|fidelity| !fidelity.is_close()) {
+        said.push(format!("**The queue is that of FIFO as it is replayed here.** {}", fidelity.sentence()));
     }
+    if downstream.outcomes.iter().all(|outcome| outcome.gap_closed.is_none()) {
+        said.push(
+            "There is no gap to close: the fewest GPUs first, which needs no prediction, waits no longer on average than QSSF on true durations."
+                .to_owned(),
+        );
+    }
+    said.extend(chosen_in_words(downstream));
     let aged = downstream.outcomes.iter().filter(|outcome| outcome.is_aged());
     let safe = aged
         .filter(|outcome| outcome.p95_of_fifo.is_some_and(|tail| tail <= 1.0))
@@ -356,6 +354,36 @@ fn sentence(downstream: &Downstream, ranked_at: f64) -> Vec<String> {
         ));
     }
     said
+}
+
+/// What the order did that was chosen on an earlier replay, beside FIFO and what needs no prediction; `None` where none was chosen, or FIFO has no tail.
+fn chosen_in_words(downstream: &Downstream) -> Option<String> {
+    let of = |order: &str| downstream.outcomes.iter().find(|outcome| outcome.order == order);
+    let chosen = downstream.outcomes.iter().find(|outcome| outcome.chosen_before)?;
+    let tail = chosen.p95_of_fifo?;
+    if !chosen.ages() {
+        return Some(
+            "On as long a time before, no order that ages had a 95 % quantile as short as FIFO's, so **FIFO** is what would have been chosen."
+                .to_owned(),
+        );
+    }
+    let closes = chosen.gap_closed.map(|gap| format!("; it closes **{}** of the gap", format::percent(gap)));
+    let simpler = of(FEWEST).filter(|fewest| fewest.mean_wait_s <= chosen.mean_wait_s).map(|fewest| {
+        let tail = fewest.p95_of_fifo.map(|tail| format!(", with a 95 % quantile {tail:.2} times FIFO's"));
+        format!(
+            " **The fewest GPUs first, which needs no prediction, waits no longer**: {}{}.",
+            format::duration(fewest.mean_wait_s),
+            tail.unwrap_or_default()
+        )
+    });
+    Some(format!(
+        "The order chosen on as long a time before ({}: a step back from the best whose tail was no longer than FIFO's there) waits {} on average where FIFO waits {}, with a 95 % quantile {tail:.2} times FIFO's{}.{}",
+        named(chosen),
+        format::duration(chosen.mean_wait_s),
+        of(FIFO).map_or_else(String::new, |fifo| format::duration(fifo.mean_wait_s)),
+        closes.unwrap_or_default(),
+        simpler.unwrap_or_default()
+    ))
 }
 
 /// An order with its τ.
@@ -384,15 +412,26 @@ fn queue(downstream: &Downstream) -> Section {
             Column::number("95 % over FIFO's"),
         ],
     );
+    let tried_before = downstream.outcomes.iter().any(|outcome| outcome.before.is_some());
+    if tried_before {
+        table.columns.extend([Column::number("Mean wait before"), Column::number("95 % over FIFO's before")]);
+    }
+    let ratio = |value: f64| Cell::Float { value, digits: 2 };
     for outcome in &downstream.outcomes {
-        table.rows.push(vec![
-            outcome.order.as_str().into(),
+        let chosen = if outcome.chosen_before { " (chosen before)" } else { "" };
+        let mut row = vec![
+            format!("{}{chosen}", outcome.order).into(),
             ageing(outcome).unwrap_or_default().into(),
             Cell::Duration(outcome.mean_wait_s),
             Cell::Duration(outcome.p95_wait_s),
             Cell::opt(outcome.gap_closed, Cell::Percent),
-            Cell::opt(outcome.p95_of_fifo, |value| Cell::Float { value, digits: 2 }),
-        ]);
+            Cell::opt(outcome.p95_of_fifo, ratio),
+        ];
+        if tried_before {
+            row.push(Cell::opt(outcome.before, |before| Cell::Duration(before.mean_wait_s)));
+            row.push(Cell::opt(outcome.before.and_then(|before| before.p95_of_fifo), ratio));
+        }
+        table.rows.push(row);
     }
     let hours = |outcome: &QueueOutcome| (outcome.mean_wait_s / 3600.0, outcome.p95_wait_s / 3600.0);
     let points = |keep: &dyn Fn(&QueueOutcome) -> bool| {
@@ -430,6 +469,10 @@ fn queue(downstream: &Downstream) -> Section {
         format::counted(downstream.jobs as u64, "job", "jobs"),
         format::count(downstream.predicted as u64)
     );
+    if tried_before {
+        table.note =
+            Some("Before: in a replay of as long a time before, on which the order that ages is chosen.".to_owned());
+    }
     Section::new("queue", "What predictions are worth in the queue")
         .with_finding(finding)
         .with_chart(chart)

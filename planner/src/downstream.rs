@@ -16,7 +16,8 @@
 //! the longest wait in the pool at the moment, so that one share serves short and long queues.
 //!
 //! A τ or a share is **chosen beforehand** where an earlier replay is there ([`Downstream::with_choice_from`]): of these orders whose 95 % quantile was no longer than FIFO's there, the one
-//! that closed most of the gap; FIFO if none was better than that.
+//! with the least mean wait, and of that the next smaller τ; FIFO if none was better than that. The best of many that were just short enough owes some of that to chance, and the smaller τ
+//! overtakes less. Worked example: τ of 1, 2 and 4 h had mean waits of 40, 30 and 20 min and tails of 0.96, 0.99 and 1.05 of FIFO's. Of those that were short enough 2 h waited least, so 1 h is chosen.
 //!
 //! **γ-boost** (arXiv 2404.08826) needs no choice: it serves the job with the least submission − b first, with b from what the past says of the queue.
 //!
@@ -30,8 +31,10 @@ use tracecast_predictors::duration::backtest::Track;
 use tracecast_predictors::timeline::Timeline;
 
 use crate::error::Result;
+use crate::replay::fidelity::Fidelity;
 use crate::replay::input::Loaded;
 use crate::replay::metric::evaluate;
+use crate::replay::nearest::with_nearest;
 use crate::sim::{Compat, Estimate, Order, Policy, Preemption, Scan, simulate};
 
 /// τ tried, seconds.
@@ -42,7 +45,10 @@ pub const AGEING_S: [f64; 10] =
 pub const SHARES: [f64; 4] = [0.25, 0.5, 1.0, 2.0];
 
 /// What the order of submission is called.
-const FIFO: &str = "FIFO";
+pub(crate) const FIFO: &str = "FIFO";
+
+/// What the order is called that needs no prediction and serves small jobs first.
+pub(crate) const FEWEST: &str = "fewest GPUs first";
 
 /// What is known of the length of a job: how it enters the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -115,12 +121,24 @@ pub struct QueueOutcome {
     pub ageing_share: Option<f64>,
     /// Whether it was chosen on an earlier replay.
     pub chosen_before: bool,
+    /// What it did there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Before>,
     /// Whether it knew the true durations.
     #[serde(skip)]
     pub oracle: bool,
     /// Whether it stops running jobs.
     #[serde(skip)]
     pub preempts: bool,
+}
+
+/// What an order did on an earlier replay, where one was chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Before {
+    /// Mean wait, seconds.
+    pub mean_wait_s: f64,
+    /// 95 % quantile of waits over FIFO's there; `None` where that is 0.
+    pub p95_of_fifo: Option<f64>,
 }
 
 /// Orders beside each other.
@@ -134,6 +152,9 @@ pub struct Downstream {
     pub pools: usize,
     /// Of them, those whose past gives a γ for γ-boost; in the others it is FIFO.
     pub pools_with_gamma: usize,
+    /// How well FIFO, as it is replayed here, meets the recorded starts: whether the queue is one like the recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fidelity: Option<Fidelity>,
     /// FIFO, fewest GPUs first, QSSF on true durations; QSSF on each model; orders that age.
     pub outcomes: Vec<QueueOutcome>,
 }
@@ -144,6 +165,11 @@ impl QueueOutcome {
         self.model.is_some() && self.ages()
     }
 
+    /// Whether it is the same order, with the same τ.
+    fn is_as(&self, other: &Self) -> bool {
+        (&self.order, self.ageing_s, self.ageing_share) == (&other.order, other.ageing_s, other.ageing_share)
+    }
+
     /// Whether it ages.
     pub(crate) fn ages(&self) -> bool {
         self.ageing_s.is_some() || self.ageing_share.is_some()
@@ -151,7 +177,7 @@ impl QueueOutcome {
 }
 
 impl Downstream {
-    /// Marks the order that ages and was best in an `earlier` replay and no longer in the tail than FIFO there; FIFO, if none was. Nothing, if none was tried there.
+    /// Marks the order that ages and was best in an `earlier` replay and no longer in the tail than FIFO there, with the next smaller τ; FIFO, if none was. Nothing, if none was tried there.
     #[must_use]
     pub fn with_choice_from(mut self, earlier: &Self) -> Self {
         let tried = || earlier.outcomes.iter().filter(|outcome| outcome.is_aged());
@@ -159,24 +185,29 @@ impl Downstream {
             return self;
         }
         // Fewest GPUs first may be better than all: what is not chosen is FIFO, so that is what an order has to beat.
-        let fifo = earlier.outcomes.iter().find(|outcome| outcome.order == FIFO).and_then(|fifo| fifo.gap_closed);
-        let gap = |outcome: &QueueOutcome| outcome.gap_closed.filter(|gap| fifo.is_none_or(|fifo| *gap > fifo));
+        let fifo = earlier.outcomes.iter().find(|outcome| outcome.order == FIFO);
+        let fifo = fifo.map_or(f64::INFINITY, |fifo| fifo.mean_wait_s);
         let safe = tried().filter(|outcome| outcome.p95_of_fifo.is_some_and(|tail| tail <= 1.0));
         let best = safe
-            .filter_map(|outcome| Some((gap(outcome)?, outcome)))
-            .max_by(|a, b| a.0.total_cmp(&b.0))
-            .map(|(_, outcome)| outcome);
-        let wanted = |outcome: &QueueOutcome| match best {
-            Some(best) => {
-                outcome.order == best.order
-                    && (outcome.ageing_s, outcome.ageing_share) == (best.ageing_s, best.ageing_share)
-            }
-            None => outcome.order == FIFO,
-        };
-        if let Some(outcome) = self.outcomes.iter_mut().find(|outcome| wanted(outcome)) {
-            outcome.chosen_before = true;
+            .filter(|outcome| outcome.mean_wait_s < fifo)
+            .min_by(|a, b| a.mean_wait_s.total_cmp(&b.mean_wait_s))
+            .map(|outcome| earlier.stepped_back(outcome));
+        for outcome in &mut self.outcomes {
+            outcome.chosen_before = best.map_or(outcome.order == FIFO, |best| outcome.is_as(best));
+            outcome.before = earlier
+                .outcomes
+                .iter()
+                .find(|there| outcome.is_as(there))
+                .map(|there| Before { mean_wait_s: there.mean_wait_s, p95_of_fifo: there.p95_of_fifo });
         }
         self
+    }
+
+    /// The same order with the next smaller τ; itself, if it has the smallest.
+    fn stepped_back<'a>(&'a self, from: &'a QueueOutcome) -> &'a QueueOutcome {
+        let tau = |outcome: &QueueOutcome| outcome.ageing_s.or(outcome.ageing_share).unwrap_or(0.0);
+        let smaller = self.outcomes.iter().filter(|outcome| outcome.order == from.order && tau(outcome) < tau(from));
+        smaller.max_by(|a, b| tau(a).total_cmp(&tau(b))).unwrap_or(from)
     }
 }
 
@@ -201,7 +232,9 @@ pub fn run(
     let by_alike =
         |share: f64, estimate: Estimate| Policy { compat: Compat::None, ..plain(Order::Alike(share), estimate) };
     let mut outcomes = Vec::new();
-    let fifo = waits(loaded, &plain(Order::Fifo, Estimate::True))?;
+    let first = plain(Order::Fifo, Estimate::True);
+    let fifo = waits(loaded, &first)?;
+    let fidelity = met(loaded, &first)?;
     let fewest = waits(loaded, &plain(Order::FewestGpus, Estimate::True))?;
     let oracle = waits(loaded, &plain(Order::Qssf, Estimate::True))?;
     let outcome = |order: String, (mean_wait_s, p95_wait_s): (f64, f64), ageing_s: Option<f64>| QueueOutcome {
@@ -215,11 +248,12 @@ pub fn run(
         ageing_s,
         ageing_share: None,
         chosen_before: false,
+        before: None,
         oracle: false,
         preempts: false,
     };
     outcomes.push(outcome(FIFO.to_owned(), fifo, None));
-    outcomes.push(outcome("fewest GPUs first".to_owned(), fewest, None));
+    outcomes.push(outcome(FEWEST.to_owned(), fewest, None));
     outcomes.push(QueueOutcome { oracle: true, ..outcome("QSSF, true durations (oracle)".to_owned(), oracle, None) });
     let mut predicted = 0;
     for track in tracks {
@@ -301,7 +335,25 @@ pub fn run(
     loaded.workload.score.clear();
     loaded.workload.predicted_s.clear();
     let with_pace = paces.iter().flatten().count();
-    Ok(Downstream { jobs: loaded.workload.len(), predicted, pools: paces.len(), pools_with_gamma: with_pace, outcomes })
+    Ok(Downstream {
+        jobs: loaded.workload.len(),
+        predicted,
+        pools: paces.len(),
+        pools_with_gamma: with_pace,
+        fidelity: Some(fidelity),
+        outcomes,
+    })
+}
+
+/// How well the replay of a policy meets the record, with the scan that would have met it.
+fn met(loaded: &Loaded, policy: &Policy) -> Result<Fidelity> {
+    let Loaded { workload, cluster, recorded_start_ms, .. } = loaded;
+    let fidelity = Fidelity::of(workload, &simulate(workload, cluster, policy)?, recorded_start_ms)?;
+    let fidelity = with_nearest(fidelity, (workload, cluster), policy, recorded_start_ms)?;
+    Ok(match &loaded.given {
+        Some(given) => fidelity.on_given(given),
+        None => fidelity,
+    })
 }
 
 /// Estimates, seconds; a job without one is taken to be as long as the median of the others.
@@ -341,7 +393,8 @@ mod tests {
     fn downstream(aged: &[(f64, f64, f64)]) -> Downstream {
         let outcome = |order: &str, model: Option<&str>, ageing_s: Option<f64>, gap: f64, tail: f64| QueueOutcome {
             order: order.to_owned(),
-            mean_wait_s: 0.0,
+            // From the fewest GPUs first to the oracle it is an hour.
+            mean_wait_s: 7200.0 - 3600.0 * gap,
             p95_wait_s: 0.0,
             gap_closed: Some(gap),
             p95_of_fifo: Some(tail),
@@ -350,12 +403,13 @@ mod tests {
             ageing_s,
             ageing_share: None,
             chosen_before: false,
+            before: None,
             oracle: false,
             preempts: false,
         };
         let mut outcomes = vec![outcome(FIFO, None, None, -0.1, 1.0)];
         outcomes.extend(aged.iter().map(|(tau, gap, tail)| outcome("aged", Some("m"), Some(*tau), *gap, *tail)));
-        Downstream { jobs: 0, predicted: 0, pools: 0, pools_with_gamma: 0, outcomes }
+        Downstream { jobs: 0, predicted: 0, pools: 0, pools_with_gamma: 0, fidelity: None, outcomes }
     }
 
     #[test]
@@ -365,12 +419,24 @@ mod tests {
             let marked = later().with_choice_from(&downstream(earlier));
             marked.outcomes.iter().filter(|outcome| outcome.chosen_before).map(|outcome| outcome.ageing_s).collect()
         };
-        // Of those no longer in the tail the second closed most, however it does later; the third closed more, with a longer tail.
-        assert_eq!(chosen(&[(1.0, 0.2, 0.9), (2.0, 0.3, 1.0), (3.0, 0.6, 1.1)]), [Some(2.0)]);
+        // Of those no longer in the tail the second closed most, however it does later, and the first is a step back from it; the third closed more, with a longer tail.
+        assert_eq!(chosen(&[(1.0, 0.2, 0.9), (2.0, 0.3, 1.0), (3.0, 0.6, 1.1)]), [Some(1.0)]);
+        // There is nothing to step back to.
+        assert_eq!(chosen(&[(1.0, 0.4, 0.9), (2.0, 0.3, 1.0), (3.0, 0.6, 1.1)]), [Some(1.0)]);
         // None was safe, so FIFO; none was tried, so nothing.
         assert_eq!(chosen(&[(1.0, 0.2, 1.2), (2.0, -0.3, 1.0)]), [None]);
-        // Worse than the fewest GPUs first, and better than FIFO.
-        assert_eq!(chosen(&[(1.0, 0.2, 1.2), (2.0, -0.05, 1.0)]), [Some(2.0)]);
+        // Worse than the fewest GPUs first, and better than FIFO; what is smaller overtakes less, though it had a longer tail there.
+        assert_eq!(chosen(&[(1.0, 0.2, 1.2), (2.0, -0.05, 1.2), (3.0, -0.05, 1.0)]), [Some(2.0)]);
         assert_eq!(chosen(&[]), Vec::new());
+        // It goes by waits, also where there was no gap to close.
+        let mut earlier = downstream(&[(1.0, 0.1, 0.9), (2.0, 0.3, 1.0)]);
+        earlier.outcomes.iter_mut().for_each(|outcome| outcome.gap_closed = None);
+        let marked = later().with_choice_from(&earlier);
+        assert!(marked.outcomes.iter().any(|outcome| outcome.chosen_before && outcome.ageing_s == Some(1.0)));
+        // What an order did there stands beside what it did later.
+        let marked = later().with_choice_from(&downstream(&[(3.0, 0.6, 1.1)]));
+        let before: Vec<Option<f64>> =
+            marked.outcomes.iter().map(|outcome| outcome.before.and_then(|before| before.p95_of_fifo)).collect();
+        assert_eq!(before, [Some(1.0), None, None, Some(1.1)]);
     }
 }

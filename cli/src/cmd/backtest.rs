@@ -11,7 +11,7 @@ use tracecast_planner::backtest::{BacktestAnswer, SCHEMA};
 use tracecast_planner::downstream::{self, Downstream};
 use tracecast_planner::power::request::EVALUATED;
 use tracecast_planner::replay::input::{self, Site};
-use tracecast_planner::sim::{Compat, Policy};
+use tracecast_planner::sim::{Compat, Policy, Scan};
 use tracecast_predictors::duration::backtest::{self, BacktestOptions, Tracks};
 use tracecast_predictors::duration::forecast::Model;
 use tracecast_predictors::timeline::Timeline;
@@ -75,6 +75,11 @@ pub(crate) struct BacktestDuration {
     /// Replay only jobs that ran at most this long, such as 90s, 10m, 2h or 7d [default: all]
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "cluster", help_heading = "Queue")]
     pub(crate) max_run: Option<i64>,
+    /// What happens in the replay when a job does not fit: strict, skip or easy, as in simulate [default: strict]
+    ///
+    /// Name what your scheduler does: under strict a job that does not fit holds up all behind it. The answer says how near the replay comes to the recorded starts.
+    #[arg(long, value_name = "SCAN", value_parser = ["strict", "skip", "easy"], requires = "cluster", conflicts_with = "compat", help_heading = "Queue")]
+    pub(crate) scan: Option<String>,
     /// Published simulator to imitate in the replay [default: none]
     #[arg(long, value_name = "WHOSE", value_parser = ["helios"], requires = "cluster", help_heading = "Queue")]
     pub(crate) compat: Option<String>,
@@ -177,7 +182,12 @@ fn replay(
                 .collect::<Result<Vec<_>, _>>()?;
             let compat = if request.compat.is_some() { Compat::Helios } else { Compat::None };
             let assumed = loaded.notes.clone();
-            let policy = Policy { compat, ..Policy::default() }.on(resource);
+            let scan = match request.scan.as_deref() {
+                Some("skip") => Scan::Skip,
+                Some("easy") => Scan::Easy,
+                _ => Scan::Strict,
+            };
+            let policy = Policy { compat, scan, ..Policy::default() }.on(resource);
             Ok((downstream::run(&mut loaded, timeline, &daily_tracks, ranked_at, &policy, longest_s)?, assumed))
         };
     let (found, mut assumed) = within(from_ms, to_ms, None)?;
@@ -187,7 +197,17 @@ fn replay(
         "the record begins later".to_owned()
     } else {
         match within(Some(begin_ms), Some(from_ms), Some(from_ms)) {
-            Ok((earlier, _)) => return Ok((found.with_choice_from(&earlier), assumed)),
+            Ok((earlier, _)) => {
+                let zone = Zone::named(&trace.zone)?;
+                let day = |ms: i64| trace.moment(&zone, ms, begin_ms);
+                assumed.push(format!(
+                    "Replayed are the jobs submitted from {} to {}; the order that ages is chosen on those from {} on, up to then.",
+                    day(from_ms),
+                    day(to_ms),
+                    day(begin_ms)
+                ));
+                return Ok((found.with_choice_from(&earlier), assumed));
+            }
             Err(why) => format!("{why:#}"),
         }
     };
