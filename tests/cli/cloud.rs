@@ -102,7 +102,7 @@ fn a_plan_writes_tasks() {
     let tasks = folder.path("tasks");
     let ask = ["plan", "cloud", &source, "--deadline", "24h", "--need", "4", "--starts", "3", "--emit-to", &tasks];
     let answer = of(&tracecast(&[&ask[..], &JOB, &["--format", "json"]].concat()));
-    assert_eq!((answer["schema"].as_str(), answer["need"].as_u64()), (Some("plan-cloud/1"), Some(4)));
+    assert_eq!((answer["schema"].as_str(), answer["need"].as_u64()), (Some("plan-cloud/2"), Some(4)));
     assert_eq!(answer["recommendation"]["plan"], "cloud");
     assert_eq!((answer["now"]["if_up"].as_str(), answer["now"]["if_down"].as_str()), (Some("spot"), Some("idle")));
     let spot = std::fs::read_to_string(folder.path("tasks/deadline-spot.yaml")).unwrap();
@@ -134,7 +134,13 @@ fn a_plan_writes_tasks() {
     assert!((hours(&kinds[0]) + hours(&kinds[1]) - 48.0).abs() < 1e-9, "{kinds:?}");
     assert!(answer["purchases"]["cost_usd"].is_null());
     let list = read("cloud-purchases.csv");
-    assert!(list.contains("\nspot,us-east-1a,V100:1,4,48,48,48,,,,\n"), "{list}");
+    // All windows bought the same: that is no interval, and says so.
+    let row = "\nspot,us-east-1a,V100:1,4,48,,,,,,,\"none: 6 windows, 6 without overlap, bought the same, which shows no spread\",\n";
+    assert!(
+        list.contains(row) && list.contains("bought none, which leaves a chance of up to 39.3 % for some"),
+        "{list}"
+    );
+    assert!(kinds.iter().all(|kind| kind["instance_h"]["low"].is_null() && kind["instance_h"]["high"].is_null()));
     let other = folder.path("list");
     let ask = ["plan", "cloud", &source, "--deadline", "24h", "--starts", "3", "--emit", "purchases"];
     of(&tracecast(&[&ask[..], &JOB, &["--emit-to", &other, "--format", "json"]].concat()));
@@ -157,7 +163,7 @@ fn a_plan_with_prices_says_what_it_costs() {
     let near = |value: &Value, of: f64| (value.as_f64().unwrap() - of).abs() < 1e-9;
     assert!(near(&bought["cost_usd"]["value"], 12.0) && near(&bought["all_on_demand_usd"], 48.0), "{bought}");
     let text = stdout(&tracecast(&[&ask[..], &JOB].concat()));
-    assert!(text.contains("What that buys") && text.contains("12.00 to 12.00"), "{text}");
+    assert!(text.contains("What that buys") && text.contains("12.00") && !text.contains("12.00 to 12.00"), "{text}");
     // The prices that are used are told, and not the ratio that stands for them elsewhere.
     let head = text.split_once('•').unwrap().0.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(head.contains("spot at 1.00 dollars an hour and on-demand at 4.00") && !head.contains("times"), "{head}");
@@ -184,13 +190,23 @@ fn a_plan_without_prices_says_what_it_rests_on() {
     let turn = answer["price_turn"]["spot_from"].as_f64().unwrap();
     assert!(turn > 1.0 && turn < 3.0 && answer["price_turn"]["assumed"] == 3.0, "{}", answer["price_turn"]);
     let text = stdout(&tracecast(&ask)).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("This rests on an assumption: no price and no --price-ratio is given"), "{text}");
+    assert!(text.contains("This rests on an assumption: no price of spot and no --price-ratio is given"), "{text}");
     assert!(
         text.contains(
             "At the ratios tried, up to 3.00, with the place and all else as in this plan, spot is advised from about"
         ),
         "{text}"
     );
+    // One zone: there is no other that could be chosen.
+    assert!(!text.contains("another zone could be chosen"), "{text}");
+    // What was assumed stands in each file that is written.
+    let tasks = folder.path("tasks");
+    of(&tracecast(&[&ask[..], &["--emit-to", &tasks, "--format", "json"]].concat()));
+    for file in std::fs::read_dir(&tasks).unwrap() {
+        let path = file.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("on-demand is taken to cost 3.00 times what spot costs"), "{}: {text}", path.display());
+    }
     for (ratio, is_advised) in [(turn, true), (turn / 1.031, false)] {
         let ratio = ratio.to_string();
         let answer = of(&tracecast(&[&ask[..], &["--price-ratio", &ratio, "--format", "json"]].concat()));
@@ -229,6 +245,88 @@ fn a_plan_among_zones_goes_by_what_holds_now() {
         "{text}"
     );
     assert!(text.contains("One job over all these zones"), "{text}");
+    // What is expected now comes first, then what the same rule did on windows that had not been seen.
+    let expected = &answer["expected_now"];
+    assert_eq!(expected["by"], "semi_markov");
+    let zones = compared["zones"].as_array().unwrap();
+    let of_zone = zones.iter().find(|zone| zone["trace"] == "us-west-2a_v100_1").unwrap();
+    assert_eq!(expected["cost_ratio"], of_zone["expected_now"]);
+    let place = |of: &str| text.find(of).unwrap_or_else(|| panic!("{of}: {text}"));
+    assert!(place("Expected now:") < place("The test of the same rule on later windows:"), "{text}");
+    assert!(
+        place("The test of the same rule") < place("The test: on 4 windows after those it was chosen on"),
+        "{text}"
+    );
+    // The second zone has had no spot for a day.
+    assert_eq!(
+        (compared["second"]["trace"].as_str(), compared["shares_of"].as_str()),
+        (Some("us-east-1a_v100_1"), Some("own_zone"))
+    );
+    assert!(
+        compared["second"]["expected_more"].is_null() && text.contains("Second comes `us-east-1a_v100_1`"),
+        "{compared}"
+    );
+    // Of two that are alike either will do, whatever a third without hope makes of the mean.
+    let [one, two] = ["us-east-1b", "us-east-1c"].map(|zone| folder.file(&format!("{zone}_v100_1.json"), &regular(1)));
+    let never = folder.file(
+        "us-east-1d_v100_1.json",
+        &format!("{{\"metadata\": {{\"gap_seconds\": 1800}}, \"data\": [{}]}}", vec!["0"; 480].join(", ")),
+    );
+    let ask = ["plan", "cloud", &one, &two, &never, "--slack", "0.5", "--starts", "3"];
+    let answer = of(&tracecast(&[&ask[..], &JOB, &["--format", "json"]].concat()));
+    let compared = &answer["compared"];
+    assert!(compared["saving"]["low"].as_f64().unwrap() > 0.15, "{compared}");
+    assert_eq!(
+        (compared["second"]["alike"].to_string().as_str(), compared["confidence"].as_str()),
+        ("[\"us-east-1c_v100_1\"]", Some("low"))
+    );
+    let text = stdout(&tracecast(&[&ask[..], &JOB].concat())).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("either will do of `us-east-1b_v100_1`, `us-east-1c_v100_1`"), "{text}");
+}
+
+/// Windows that overlap tell of the same days: ten of them over two and a half days of 24 h each are two, and give low confidence.
+#[test]
+fn confidence_goes_by_windows_without_overlap() {
+    let folder = Folder::new();
+    let data: Vec<String> = (0..360).map(|tick| u32::from(tick / 6 % 2 == 0).to_string()).collect();
+    let text = format!("{{\"metadata\": {{\"gap_seconds\": 1800}}, \"data\": [{}]}}", data.join(", "));
+    let source = folder.file("us-east-1a_v100_1.json", &text);
+    let ask = ["plan", "cloud", &source, "--deadline", "24h", "--starts", "10", "--format", "json"];
+    let answer = of(&tracecast(&[&ask[..], &JOB].concat()));
+    assert_eq!((answer["later_disjoint"].as_u64(), answer["confidence"].as_str()), (Some(2), Some("low")));
+    let why = answer["confidence_why"].as_str().unwrap();
+    assert!(why.contains("10 later windows, of which 2 do not overlap"), "{why}");
+}
+
+/// On-demand costs 4 dollars in one zone and 3 in the other: what is compared between zones is a share of the cheaper, and what is of a zone a share of its own; every table says which.
+#[test]
+fn tables_say_of_which_on_demand_a_share_is() {
+    let folder = Folder::new();
+    let list = vec!["1.5"; 480].join(", ");
+    let [dear, cheap] = [("us-east-1a", "4"), ("us-west-2a", "3")].map(|(zone, price)| {
+        let text = regular(1).replace("1800}", &format!("1800, \"on_demand_price\": {price}}}"));
+        folder
+            .file(&format!("{zone}_v100_1.json"), &text.replace("\"data\"", &format!("\"prices\": [{list}], \"data\"")))
+    });
+    let ask =
+        ["plan", "cloud", &dear, &cheap, "--slack", "0.5", "--starts", "3", "--work", "12h", "--changeover", "0s"];
+    let answer = of(&tracecast(&[&ask[..], &["--format", "json"]].concat()));
+    let compared = &answer["compared"];
+    assert_eq!(compared["shares_of"], "cheapest_zone");
+    let cost = |zone: &Value| zone["cost_ratio"]["value"].as_f64().unwrap();
+    let zone = |name: &str| {
+        let zones = compared["zones"].as_array().unwrap();
+        cost(zones.iter().find(|zone| zone["trace"] == name).unwrap())
+    };
+    let rules = compared["rules"].as_array().unwrap();
+    let lot = cost(rules.iter().find(|rule| rule["rule"] == "any_zone").unwrap());
+    // In dollars: shares of the dearer zone count for four thirds.
+    let by_hand = (zone("us-east-1a_v100_1") * 4.0 / 3.0 + zone("us-west-2a_v100_1")) / 2.0;
+    assert!((lot - by_hand).abs() < 1e-9, "{lot} {by_hand}");
+    let text = stdout(&tracecast(&ask)).split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in ["as shares of all on-demand where that is cheapest", "as shares of all on-demand in each"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
 }
 
 /// Two zones of two regions that have spot by turns, three hours each, on-demand at three times the price, no changeover. With a checkpoint of nothing the optimum moves

@@ -563,7 +563,7 @@ fn schemas_are_the_published_ones() {
         ("backtest-power", "planner/schema/backtest-power-1.schema.json"),
         ("decide-power", "planner/schema/decide-power-1.schema.json"),
         ("decide-power-state", "planner/schema/decide-power-state-1.schema.json"),
-        ("plan-cloud", "planner/schema/plan-cloud-1.schema.json"),
+        ("plan-cloud", "planner/schema/plan-cloud-2.schema.json"),
         ("plan-fleet", "planner/schema/plan-fleet-1.schema.json"),
         ("plan-instances", "planner/schema/plan-instances-1.schema.json"),
         ("plan-moves", "planner/schema/plan-moves-1.schema.json"),

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::plan::Emitted;
 use crate::yaml::stream;
 
-/// What the plan does and the moments of it, for notes. `task` is what must run once on-demand is due.
+/// What the plan does, the cautions and the moments of it, for notes. `task` is what must run once on-demand is due.
 pub(super) fn moments(answer: &CloudPlanAnswer, task: &str) -> Vec<String> {
     let hours = |seconds: f64| format!("{:.2} h", seconds / 3600.0);
     let work = match &answer.uncertain {
@@ -36,8 +36,9 @@ pub(super) fn moments(answer: &CloudPlanAnswer, task: &str) -> Vec<String> {
             )
         }
     };
-    vec![
-        answer.action.replace("**", "").replace('`', ""),
+    let mut said = vec![answer.action.replace("**", "").replace('`', "")];
+    said.extend(answer.cautions_as_text());
+    said.extend([
         format!("Begin with {}.", answer.begin_with()),
         format!(
             "The deadline is {} after the start, for {}. Whatever happens, {task} must run once the time to the deadline is no more than the \
@@ -48,7 +49,13 @@ pub(super) fn moments(answer: &CloudPlanAnswer, task: &str) -> Vec<String> {
             hours(answer.changeover_s),
             hours(answer.now.latest_on_demand_s)
         ),
-    ]
+    ]);
+    said
+}
+
+/// What stands above a task or a pool: what it is, and the cautions of the plan, a line each.
+pub(super) fn headed(answer: &CloudPlanAnswer, what: &str) -> String {
+    std::iter::once(what.to_owned()).chain(answer.cautions_as_text()).collect::<Vec<_>>().join("\n")
 }
 
 /// When to go back from on-demand to spot: the rule of the policy, and what has to be asked again.
@@ -91,7 +98,7 @@ pub(super) fn back_to_spot(answer: &CloudPlanAnswer) -> String {
 /// If the plan is not followed, so that it buys nothing.
 pub fn purchases(answer: &CloudPlanAnswer) -> Result<Emitted> {
     match &answer.purchases {
-        Some(found) => found.list(answer.instance.as_deref()),
+        Some(found) => found.list(answer.instance.as_deref(), &answer.cautions_as_text()),
         None => Err(Error::NotEmitted("the plan is not followed, so there is nothing to buy".to_owned())),
     }
 }
@@ -128,7 +135,7 @@ pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<Emitted> {
             "resources": resources,
             "run": "# Put your command here. It must resume from its last checkpoint.",
         });
-        (format!("{name}.yaml"), stream(&[(what.to_owned(), document)]))
+        (format!("{name}.yaml"), stream(&[(headed(answer, what), document)]))
     };
     let mut notes = moments(answer, "the task on-demand");
     notes.push(back_to_spot(answer));

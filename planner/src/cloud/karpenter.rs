@@ -11,7 +11,7 @@
 
 use serde_json::Value;
 
-use super::emit::{back_to_spot, moments};
+use super::emit::{back_to_spot, headed, moments};
 use super::infra::infra;
 use super::job::Holding;
 use super::market::region_of;
@@ -115,6 +115,7 @@ fn pool(answer: &CloudPlanAnswer, spot: bool, (turn, zone): (u32, Option<&str>))
     } else {
         about.push_str("\nThe zone of the trace is not known: add topology.kubernetes.io/zone.");
     }
+    let about = headed(answer, &about);
     let kind = if spot { "spot" } else { "on-demand" };
     let name = match zone.and_then(slug) {
         Some(zone) => format!("deadline-{kind}-{zone}"),

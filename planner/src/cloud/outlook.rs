@@ -1,4 +1,4 @@
-//! What a job that begins at a tick is expected to cost in a zone: by the semi-Markov programme, of what was seen up to then and of whether spot can be had now.
+//! What a job that begins at a tick is expected to cost in a zone: by a programme, of what was seen up to then and of whether spot can be had now.
 //!
 //! The [phases](super::phases) are fitted to all ticks before, the programme is solved for the job, and asked what it expects of a job that holds nothing. So a run or an outage that has just begun or has lasted counts, which no mean of
 //! earlier windows knows. Of an elastic job, each lane that has a model of its own is asked for an equal share of the work, and stands for those that share its model: that lanes help each other out is not in it.
@@ -14,14 +14,20 @@ use super::programme::Followed;
 use super::work::WorkDistribution;
 use crate::plan::window::Window;
 
-/// Expected cost of a job that begins at tick `start`, which is seen, as a share of all on-demand; nothing where the trace has no such tick, or the programme finds no way.
+/// The programme that is asked what to expect of a policy: its own, or the semi-Markov one.
+pub(super) fn programme_of(policy: CloudPolicy) -> CloudPolicy {
+    if policy == CloudPolicy::Markov { policy } else { CloudPolicy::SemiMarkov }
+}
+
+/// Expected cost of a job that begins at tick `start`, which is seen, and follows the programme of `policy` (the semi-Markov one for a policy without chances), as a share of all on-demand in the zone; nothing where the trace has no such tick, or the programme finds no way.
 pub(super) fn expected_share(
     lessons: &Lessons,
     price: Option<&ZonePrice>,
     start: usize,
-    job: &DeadlineJob,
+    (policy, job): (CloudPolicy, &DeadlineJob),
     work: Option<&WorkDistribution>,
 ) -> Option<f64> {
+    let policy = programme_of(policy);
     let Lessons { supply, tick_ms, .. } = lessons;
     let (lanes, tick_ms) = (supply.lanes, *tick_ms);
     let had = *supply.up.get(start)? as usize;
@@ -30,7 +36,7 @@ pub(super) fn expected_share(
     let amounts = work.map_or_else(|| vec![(job.work_ms, 1.0)], WorkDistribution::amounts);
     let works: Vec<i64> = amounts.iter().map(|(work_ms, _)| *work_ms).collect();
     let job = if lanes > 1 { whole_among(&job, tick_ms, &works) } else { job };
-    let learned = lessons.of(start, CloudPolicy::SemiMarkov, job.ticks(tick_ms));
+    let learned = lessons.of(start, policy, job.ticks(tick_ms));
     let fitted = lanes_programmes(&learned, lanes, start, tick_ms, &job, work);
     // A lane's programme knows of no distribution.
     let asked_ms = match work {
@@ -77,7 +83,8 @@ mod tests {
         let job = DeadlineJob { work_ms: 24 * HOUR, deadline_ms: 30 * HOUR, changeover_ms: 12 * MIN, price_ratio: 3.0 };
         let of = |up: Vec<u32>, lanes: usize| {
             let (start, supply) = (up.len() - 1, Supply { lanes, up });
-            expected_share(&Lessons::new(supply, 10 * MIN), None, start, &job, None).unwrap_or(f64::NAN)
+            let of = (CloudPolicy::SemiMarkov, &job);
+            expected_share(&Lessons::new(supply, 10 * MIN), None, start, of, None).unwrap_or(f64::NAN)
         };
         let always = of(vec![1; 5000], 1);
         let never = of(vec![0; 5000], 1);
@@ -92,6 +99,41 @@ mod tests {
         let four = of(turns(288 * 16 + 2, 4), 4);
         assert!((four - come).abs() < 0.1, "{four} {come}");
         let lessons = Lessons::new(Supply::one(&[true; 3]), 10 * MIN);
-        assert!(expected_share(&lessons, None, 3, &job, None).is_none());
+        assert!(expected_share(&lessons, None, 3, (CloudPolicy::SemiMarkov, &job), None).is_none());
+    }
+
+    /// What comes after a tick, of spot or of its price, is in nothing that is expected at that tick, to the bit; what holds at the tick is.
+    #[test]
+    fn the_future_is_in_no_outlook() {
+        let job = DeadlineJob { work_ms: 24 * HOUR, deadline_ms: 30 * HOUR, changeover_ms: 12 * MIN, price_ratio: 3.0 };
+        let work = WorkDistribution::of(&[(0.5, 12 * HOUR), (1.0, 24 * HOUR)]).ok();
+        for (lanes, policy) in [(1, CloudPolicy::SemiMarkov), (1, CloudPolicy::Markov), (4, CloudPolicy::SemiMarkov)] {
+            let most = lanes as u32;
+            let up: Vec<u32> = (0..1500).map(|tick| if tick % 37 < 11 + tick / 100 { most } else { 0 }).collect();
+            let spot: Vec<Option<f64>> = (0..1500).map(|tick| Some(1.0 + 0.1 * (tick % 7) as f64)).collect();
+            let of = |up: Vec<u32>, spot: Vec<Option<f64>>, start: usize, work: Option<&WorkDistribution>| {
+                let price = ZonePrice { spot, on_demand: Some(3.5), audit: Default::default() };
+                let lessons = Lessons::new(Supply { lanes, up }, 10 * MIN);
+                expected_share(&lessons, Some(&price), start, (policy, &job), work).map(f64::to_bits)
+            };
+            for start in [700, 1003] {
+                // From `from` on spot is turned round, and costs more.
+                let turned = |from: usize| -> (Vec<u32>, Vec<Option<f64>>) {
+                    let up = up.iter().enumerate().map(|(tick, up)| if tick < from { *up } else { most - up });
+                    let spot = spot.iter().enumerate();
+                    let spot = spot.map(|(tick, usd)| usd.map(|usd| if tick < from { usd } else { 2.0 * usd }));
+                    (up.collect(), spot.collect())
+                };
+                for work in [None, work.as_ref()] {
+                    let as_it_is = of(up.clone(), spot.clone(), start, work);
+                    let after = |from: usize| {
+                        let (up, spot) = turned(from);
+                        of(up, spot, start, work)
+                    };
+                    assert!(as_it_is.is_some() && after(start + 1) == as_it_is, "{lanes} {policy:?} {start}");
+                    assert!(after(start) != as_it_is, "{lanes} {policy:?} {start}: blind to its own tick");
+                }
+            }
+        }
     }
 }

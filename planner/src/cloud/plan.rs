@@ -11,6 +11,7 @@
 mod advise;
 pub mod candidate;
 mod chosen;
+pub mod expected;
 mod render;
 
 use schemars::JsonSchema;
@@ -22,6 +23,7 @@ use tracecast_predictors::watch::Watch;
 
 use self::candidate::CloudCandidate;
 use self::chosen::{Chosen, TriedZone, among_zones, as_one};
+use self::expected::CloudExpected;
 use super::answer::{Regions, moving, notes, taking};
 use super::attempt::{Attempt, Told, attempt, on_windows};
 use super::availability::SpotSeries;
@@ -45,7 +47,7 @@ use crate::plan::window::Window;
 use crate::plan::{Confidence, Recommendation, WORTH, worth};
 
 /// Version of the JSON.
-pub const SCHEMA: &str = "plan-cloud/1";
+pub const SCHEMA: &str = "plan-cloud/2";
 
 /// The answer of `plan cloud`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -75,6 +77,8 @@ pub struct CloudPlanAnswer {
     pub judged: String,
     /// How many of the later windows do not overlap.
     pub later_disjoint: usize,
+    /// What is expected of a job that begins at the end of the data; nothing over several zones as one job, or where the programme finds no way.
+    pub expected_now: Option<CloudExpected>,
     /// How the zones compare, and how sure the choice among them is; nothing where there is one, or they are of one job, or of other times.
     pub compared: Option<ZonesCompared>,
     /// Its zone, if known.
@@ -202,7 +206,7 @@ impl CloudPlanAnswer {
             all.push(TriedZone { name, zone, lessons, attempts });
         }
         let compares = market.is_none() && all.len() > 1 && moments.apart.is_none();
-        let Chosen { best, place, candidates, compared } = if compares {
+        let Chosen { best, runs, later, place, candidates, compared } = if compares {
             among_zones(&all, (series, &moments), (request, job), watch)?
         } else {
             as_one(&all, policies, choices)?
@@ -228,7 +232,11 @@ impl CloudPlanAnswer {
         };
         let of_one = market.is_none().then_some(in_zone.zone);
         let windows = moments.zones.get(place).cloned().ok_or_else(lost)?;
-        let [_, reported_on] = windows.clone();
+        let [chosen_on, reported_on] = windows.clone();
+        let expected_now = match market {
+            Some(_) => None,
+            None => CloudExpected::of(&all, (place, &later, &moments.zones), (best.policy, job), request),
+        };
         let tried = Tried {
             series,
             zone: of_one.map(|zone| (zone, &in_zone.lessons)),
@@ -256,9 +264,9 @@ impl CloudPlanAnswer {
             None => Some(in_zone.zone),
         };
         let follows = followed != CloudPolicy::OnDemand;
-        // What is bought is bought in the zone of now: those that were chosen for other windows have other prices.
-        let runs: Vec<_> = in_zone.attempts[1].iter().map(|attempt| attempt.run(best.policy)).collect();
-        let purchases = follows.then(|| CloudPurchases::of(&runs, (series, of_one), request, zones.as_ref()));
+        let without_overlap = disjoint(&chosen_on) + disjoint(&reported_on);
+        let purchases =
+            follows.then(|| CloudPurchases::of((&runs, without_overlap), (series, of_one), request, zones.as_ref()));
         let all_on_demand = CloudOnDemand::of((series, of_one), request, zones.as_ref());
         let used: Vec<&SpotSeries> = of_one.map_or_else(|| series.iter().collect(), |zone| vec![zone]);
         let mut notes = notes(series);
@@ -284,6 +292,7 @@ impl CloudPlanAnswer {
             trace: in_zone.name.clone(),
             judged: best.trace.clone(),
             later_disjoint: disjoint(&reported_on),
+            expected_now,
             compared,
             zone: zone.and_then(|of| of.zone.clone()),
             instance: zone.and_then(|of| of.instance.clone()),
@@ -310,7 +319,8 @@ impl CloudPlanAnswer {
             recommendation: None,
             sources: series.iter().flat_map(|zone| zone.sources.clone()).collect(),
         };
-        answer.cautions.extend(answer.price_turn.as_ref().map(CloudPriceTurn::in_words));
+        let turn = answer.price_turn.as_ref().map(|turn| turn.in_words(answer.alone()));
+        answer.cautions.extend(turn);
         answer.cautions.extend(guessed_in_words(&series.iter().collect::<Vec<_>>(), request));
         answer.cheaper_later = answer.cheaper(&best);
         (answer.confidence, answer.confidence_why) = answer.sure(&best, is_guessed(&used, request));
@@ -374,16 +384,21 @@ impl CloudPlanAnswer {
                 }
                 _ => ("no less than on-demand".to_owned(), String::new()),
             };
+            let expected = self.expected_now.as_ref().filter(|of| of.is_of(self.chosen));
+            let expected = expected.map_or_else(String::new, |of| {
+                format!(" Expected of it now: {} of all on-demand.", format::percent(of.cost_ratio))
+            });
             return format!(
-                "**Run the job on-demand**, in {place}: the {}, which cost least on the windows of choice, cost {said} on the later ones{sure}.{}",
+                "**Run the job on-demand**, in {place}: the {}, which cost least on the windows of choice, cost {said} on the later ones{sure}.{expected}{}",
                 self.chosen.in_words(),
                 self.all_on_demand_in_words()
             );
         }
         if self.now.if_up == Holding::OnDemand && self.now.if_down == Holding::OnDemand {
             return format!(
-                "**Begin on-demand**, in {place} (policy: {}): the deadline leaves no time for spot yet.",
-                self.chosen.in_words()
+                "**Begin on-demand**, in {place} (policy: {}): the deadline leaves no time for spot yet.{}",
+                self.chosen.in_words(),
+                self.expected_and_tested()
             );
         }
         let wait = if self.now.wait_at_most_s > 0.0 {
@@ -392,9 +407,10 @@ impl CloudPlanAnswer {
             String::new()
         };
         format!(
-            "**Run the job on spot with on-demand behind it**, in {place} (policy: {}): {}.{wait}",
+            "**Run the job on spot with on-demand behind it**, in {place} (policy: {}): {}.{wait}{}",
             self.chosen.in_words(),
-            self.begin_with()
+            self.begin_with(),
+            self.expected_and_tested()
         )
     }
 
@@ -416,6 +432,20 @@ impl CloudPlanAnswer {
         let ends = [nodes.by_had.last(), nodes.by_had.first()].into_iter().flatten();
         let said: Vec<String> = ends.map(|of| format!("{} if {} can be had", of.in_words(), of.had)).collect();
         said.join(", ")
+    }
+
+    /// The cautions as files have them, without marks.
+    pub(super) fn cautions_as_text(&self) -> Vec<String> {
+        self.cautions
+            .iter()
+            .map(|caution| caution.replace("**", "").replace(['`', '\r'], "").replace('\n', " "))
+            .collect()
+    }
+
+    /// The zone on whose windows alone other cases are judged, where it was chosen among several.
+    fn alone(&self) -> Option<&str> {
+        let others = self.zones.is_none() && self.candidates.iter().any(|of| of.trace != self.trace);
+        others.then_some(self.trace.as_str())
     }
 
     /// The candidate with a policy, where the plan is judged.

@@ -1,10 +1,14 @@
 //! What a plan that is followed buys: hours of instances on spot and on-demand, and what they cost.
 //!
-//! The hours are those of the plan's policy on the windows that it is reported on: their mean, with the interval of the mean, windows drawn anew. They are priced at what an instance costs at the
-//! end of the data: spot in the zone that is tried first, on-demand where it is begun. Where no price is known there is no cost, as the price ratio alone says none. The egress of
+//! The hours are those of the plan's policy: their mean on the windows that it is reported on, and how far they lie apart. One job buys what one window bought, so that is told by quantiles of single windows (2.5 % and 97.5 %), those of choice and
+//! the later ones, in the zone of the plan. The interval of their mean would be narrower than what may come. Windows that all bought the same show no spread, and are **no** interval: then there is none, and where nothing was bought the chance that is left for some is told. With n windows
+//! without overlap that is 1 − 0.05^(1/n), at 95 %.
+//!
+//! They are priced at what an instance costs at the end of the data: spot in the zone that is tried first, on-demand where it is begun. Where no price is known there is no cost, as the price ratio alone says none. The egress of
 //! checkpoints is not in it.
 //!
-//! O(windows). Worked example: windows of 30 h on spot and 20 h on-demand, and of 40 h and 10 h, are 35 h (30 to 40) and 15 h (10 to 20). At 1 and 3 dollars an hour they cost 90 and 70: 80 (70 to 90).
+//! O(windows). Worked example: windows of 30 h on spot and 20 h on-demand, and of 40 h and 10 h, are 35 h (30 to 40) and 15 h (10 to 20). At 1 and 3 dollars an hour they cost 90 and 70: 80 (70 to 90). Had
+//! all of seven bought nothing on-demand, the chance that the next does would be up to 35 %.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,8 +23,19 @@ use super::zones_plan::ZonesNow;
 use crate::error::Result;
 use crate::plan::Emitted;
 use crate::plan::emitted::{number, table};
-use crate::plan::interval::mean;
-use crate::replay::compare::IntervalEstimate;
+use crate::plan::interval::average;
+
+/// An amount to expect: its mean, and where single windows lie.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Amount")]
+pub struct CloudAmount {
+    /// Its mean on the windows that the plan is reported on.
+    pub value: f64,
+    /// The 2.5 % quantile of what a window bought, those of choice and those to report on; nothing where all bought the same, which shows no spread.
+    pub low: Option<f64>,
+    /// The 97.5 % quantile, likewise.
+    pub high: Option<f64>,
+}
 
 /// Instances of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -32,11 +47,13 @@ pub struct CloudPurchase {
     /// Most of them at once.
     pub instances: u32,
     /// Hours of one instance.
-    pub instance_h: IntervalEstimate,
+    pub instance_h: CloudAmount,
+    /// What `low` and `high` rest on, or why there are none.
+    pub interval_of: String,
     /// Dollars an hour at the end of the data, if known.
     pub usd_per_h: Option<f64>,
     /// Dollars, if known.
-    pub cost_usd: Option<IntervalEstimate>,
+    pub cost_usd: Option<CloudAmount>,
 }
 
 /// What a plan buys.
@@ -44,8 +61,12 @@ pub struct CloudPurchase {
 pub struct CloudPurchases {
     /// Spot, and on-demand.
     pub kinds: Vec<CloudPurchase>,
+    /// Windows from which the intervals are: those of choice and those to report on.
+    pub windows: usize,
+    /// How many of them do not overlap.
+    pub disjoint: usize,
     /// Dollars of all of it, if known.
-    pub cost_usd: Option<IntervalEstimate>,
+    pub cost_usd: Option<CloudAmount>,
     /// Dollars of all on-demand, at the same price, if known.
     pub all_on_demand_usd: Option<f64>,
 }
@@ -130,10 +151,57 @@ fn prices(
     }
 }
 
+/// The share of windows below the interval, and that above it.
+const TAIL: f64 = 0.025;
+
+impl CloudAmount {
+    /// The mean of what the later windows bought, and quantiles of what all did.
+    fn of(early: &[f64], late: &[f64]) -> Self {
+        let mut all: Vec<f64> = early.iter().chain(late).copied().collect();
+        all.sort_unstable_by(f64::total_cmp);
+        let last = all.len().saturating_sub(1) as f64;
+        // Outwards, so that few windows give their least and most.
+        let low = all.get((TAIL * last).floor() as usize).copied();
+        let high = all.get(((1.0 - TAIL) * last).ceil() as usize).copied();
+        let (low, high) = match (low, high) {
+            // Less than a second of an hour is nothing.
+            (Some(low), Some(high)) if high - low > 1.0 / 3600.0 => (Some(low), Some(high)),
+            _ => (None, None),
+        };
+        Self { value: average(late.iter().copied()), low, high }
+    }
+
+    /// So many times as much.
+    fn times(self, of: f64) -> Self {
+        Self { value: of * self.value, low: self.low.map(|low| of * low), high: self.high.map(|high| of * high) }
+    }
+
+    /// `30.0 to 40.0`; nothing where there is no interval.
+    fn span(self, digits: usize) -> String {
+        match (self.low, self.high) {
+            (Some(low), Some(high)) => format!("{low:.digits$} to {high:.digits$}"),
+            _ => "none".to_owned(),
+        }
+    }
+
+    /// What its interval rests on, or why there is none.
+    fn interval_of(self, windows: usize, disjoint: usize) -> String {
+        let tried = format!("{}, {disjoint} without overlap", format::counted(windows as u64, "window", "windows"));
+        if self.low.is_some() {
+            return format!("2.5 % and 97.5 % quantiles of {tried}");
+        }
+        if self.value > 0.0 {
+            return format!("none: {tried}, bought the same, which shows no spread");
+        }
+        let chance = 1.0 - 0.05f64.powf(1.0 / disjoint.max(1) as f64);
+        format!("none: {tried}, bought none, which leaves a chance of up to {} for some", format::percent(chance))
+    }
+}
+
 impl CloudPurchases {
-    /// Of the runs of a plan's policy on the windows it is reported on. `zone` is the one that was chosen, or `zones` says what to do over several.
+    /// Of the runs of a plan's policy on the windows of choice and those it is reported on, so many of which do not overlap. `zone` is the one that was chosen, or `zones` says what to do over several.
     pub(super) fn of(
-        runs: &[JobRun],
+        (runs, disjoint): (&[Vec<JobRun>; 2], usize),
         (series, zone): (&[SpotSeries], Option<&SpotSeries>),
         request: &CloudRequest,
         zones: Option<&ZonesNow>,
@@ -141,7 +209,12 @@ impl CloudPurchases {
         // Lanes of an elastic job count each instance; the others run on all of theirs at once.
         let at_once = if request.elastic { 1 } else { request.need };
         let hours = |ms: i64| f64::from(at_once) * ms as f64 / HOUR_MS as f64;
-        let windows: Vec<[f64; 2]> = runs.iter().map(|run| [hours(run.spot_ms), hours(run.on_demand_ms)]).collect();
+        let [early, late] = runs;
+        let each = |runs: &[JobRun], of: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
+            runs.iter().map(|run| of(hours(run.spot_ms), hours(run.on_demand_ms))).collect()
+        };
+        let amount = |of: &dyn Fn(f64, f64) -> f64| CloudAmount::of(&each(early, of), &each(late, of));
+        let windows = early.len() + late.len();
         let prices = prices(series, zone, request, zones);
         let named = |name: Option<&String>| name.cloned().into_iter().collect::<Vec<String>>();
         let own = || named(zone.and_then(|zone| zone.zone.as_ref()));
@@ -149,33 +222,30 @@ impl CloudPurchases {
             Some(zones) => [zones.order.clone(), vec![zones.on_demand_zone.clone()]],
             None => [own(), own()],
         };
-        let kinds = [Holding::Spot, Holding::OnDemand].into_iter().zip(prices).zip(places).enumerate();
-        let kinds = kinds.map(|(at, ((how, usd_per_h), zones))| {
-            let instance_h = mean(&windows.iter().filter_map(|window| window.get(at)).copied().collect::<Vec<_>>());
-            let cost = |usd: f64| IntervalEstimate {
-                value: usd * instance_h.value,
-                low: usd * instance_h.low,
-                high: usd * instance_h.high,
-            };
-            let instances = request.need;
-            CloudPurchase { how, zones, instances, instance_h, usd_per_h, cost_usd: usd_per_h.map(cost) }
+        let hours_of = [amount(&|on_spot, _| on_spot), amount(&|_, other| other)];
+        let kinds = [Holding::Spot, Holding::OnDemand].into_iter().zip(prices).zip(places).zip(hours_of);
+        let kinds = kinds.map(|(((how, usd_per_h), zones), instance_h)| CloudPurchase {
+            how,
+            zones,
+            instances: request.need,
+            instance_h,
+            interval_of: instance_h.interval_of(windows, disjoint),
+            usd_per_h,
+            cost_usd: usd_per_h.map(|usd| instance_h.times(usd)),
         });
         let total = match prices {
-            [Some(spot), Some(on_demand)] => {
-                let costs = windows.iter().map(|[on_spot, other]| spot * on_spot + on_demand * other);
-                Some(mean(&costs.collect::<Vec<_>>()))
-            }
+            [Some(spot), Some(on_demand)] => Some(amount(&|on_spot, other| spot * on_spot + on_demand * other)),
             _ => None,
         };
         let all_on_demand_usd = CloudOnDemand::of((series, zone), request, zones).cost_usd;
-        Self { kinds: kinds.collect(), cost_usd: total, all_on_demand_usd }
+        Self { kinds: kinds.collect(), windows, disjoint, cost_usd: total, all_on_demand_usd }
     }
 
-    /// As a CSV: a line of each kind, and one of all where prices are known.
+    /// As a CSV: a line of each kind, and one of all where prices are known. `cautions` stand in each line, as a table has no place above them.
     ///
     /// # Errors
     /// If it cannot be written, which no answer should bring about.
-    pub fn list(&self, instance: Option<&str>) -> Result<Emitted> {
+    pub fn list(&self, instance: Option<&str>, cautions: &[String]) -> Result<Emitted> {
         let head = [
             "how",
             "zones",
@@ -188,12 +258,15 @@ impl CloudPurchases {
             "cost_usd",
             "cost_usd_low",
             "cost_usd_high",
+            "interval_of",
+            "caution",
         ];
-        let three = |of: Option<IntervalEstimate>, told: &dyn Fn(f64) -> String| match of {
-            Some(of) => [of.value, of.low, of.high].map(told),
+        let three = |of: Option<CloudAmount>, told: &dyn Fn(f64) -> String| match of {
+            Some(of) => [Some(of.value), of.low, of.high].map(|figure| figure.map_or_else(String::new, told)),
             None => Default::default(),
         };
         let cents = |usd: f64| format!("{usd:.2}");
+        let caution = cautions.join(" ");
         let kinds = self.kinds.iter().map(|kind| {
             let [hours, hours_low, hours_high] = three(Some(kind.instance_h), &number);
             let [cost, low, high] = three(kind.cost_usd, &cents);
@@ -201,13 +274,17 @@ impl CloudPurchases {
             let instance = instance.unwrap_or_default().to_owned();
             let most = kind.instances.to_string();
             let (how, zones) = (kind.how.in_words().to_owned(), kind.zones.join(" "));
-            [how, zones, instance, most, hours, hours_low, hours_high, price, cost, low, high]
+            let (of, caution) = (kind.interval_of.clone(), caution.clone());
+            [how, zones, instance, most, hours, hours_low, hours_high, price, cost, low, high, of, caution]
         });
         // Without prices nothing is known of all of them.
-        let all = self.cost_usd.map(|_| {
-            let [cost, low, high] = three(self.cost_usd, &cents);
-            let blank = String::new;
-            ["all".to_owned(), blank(), blank(), blank(), blank(), blank(), blank(), blank(), cost, low, high]
+        let all = self.cost_usd.map(|all| {
+            let [cost, low, high] = three(Some(all), &cents);
+            let of = all.interval_of(self.windows, self.disjoint);
+            let mut row: [String; 13] = Default::default();
+            row[0] = "all".to_owned();
+            [row[8], row[9], row[10], row[11], row[12]] = [cost, low, high, of, caution.clone()];
+            row
         });
         table("cloud-purchases.csv", head, kinds.chain(all))
     }
@@ -219,16 +296,14 @@ impl CloudPurchases {
             vec![
                 Column::text("Instances"),
                 Column::number("Hours of one instance"),
-                Column::text("95 % interval"),
+                Column::text("Of 95 % of windows"),
                 Column::number("Now, $/h"),
                 Column::number("Cost, $"),
-                Column::text("95 % interval of the cost"),
+                Column::text("Cost of 95 % of windows"),
             ],
         );
-        let span = |of: Option<IntervalEstimate>, digits: usize| {
-            of.map_or_else(String::new, |of| format!("{:.digits$} to {:.digits$}", of.low, of.high))
-        };
-        let dollars = |of: Option<IntervalEstimate>| Cell::opt(of, |of| Cell::float(of.value, 2));
+        let span = |of: Option<CloudAmount>, digits: usize| of.map_or_else(String::new, |of| of.span(digits));
+        let dollars = |of: Option<CloudAmount>| Cell::opt(of, |of| Cell::float(of.value, 2));
         for kind in &self.kinds {
             table.rows.push(vec![
                 kind.how.in_words().into(),
@@ -244,10 +319,12 @@ impl CloudPurchases {
             let cost = self.cost_usd;
             table.rows.push(vec!["all".into(), blank(), blank(), blank(), dollars(cost), span(cost, 2).into()]);
         }
-        table.note = Some(
-            "Hours on the later windows, priced as instances cost at the end of the data, without egress. Where no price is known there is no cost. The share of all on-demand is at the prices of the windows, so times the dollars of all on-demand it need not be this cost."
-                .to_owned(),
-        );
+        let intervals: Vec<String> =
+            self.kinds.iter().map(|kind| format!("{}, {}", kind.how.in_words(), kind.interval_of)).collect();
+        table.note = Some(format!(
+            "Mean hours on the later windows, priced as instances cost at the end of the data, without egress. Intervals are of what single windows bought, where the plan begins now: {}. Where no price is known there is no cost. The share of all on-demand is at the prices of the windows, so times the dollars of all on-demand it need not be this cost.",
+            intervals.join("; ")
+        ));
         table
     }
 }
@@ -258,12 +335,18 @@ mod tests {
     use super::super::request::ZonesTogether;
     use super::*;
 
-    fn runs() -> [JobRun; 2] {
-        [(30, 20), (40, 10)].map(|(spot, on_demand)| JobRun {
+    fn runs(late: [(i64, i64); 2]) -> [Vec<JobRun>; 2] {
+        let late = late.map(|(spot, on_demand)| JobRun {
             spot_ms: spot * HOUR_MS,
             on_demand_ms: on_demand * HOUR_MS,
             ..JobRun::default()
-        })
+        });
+        [Vec::new(), late.to_vec()]
+    }
+
+    fn near(of: CloudAmount, value: f64, low: f64, high: f64) -> bool {
+        let off = [of.value - value, of.low.unwrap_or(f64::NAN) - low, of.high.unwrap_or(f64::NAN) - high];
+        off.iter().all(|off| off.abs() < 1e-9)
     }
 
     fn request(need: u32, elastic: bool) -> CloudRequest {
@@ -292,26 +375,48 @@ mod tests {
             ..SpotSeries::of_counts("a", HOUR_MS, vec![1.0; 2])
         };
         let series = std::slice::from_ref(&zone);
-        let found = CloudPurchases::of(&runs(), (series, Some(&zone)), &request(1, false), None);
-        let near = |of: IntervalEstimate, value: f64, low: f64, high: f64| {
-            [of.value - value, of.low - low, of.high - high].iter().all(|off| off.abs() < 1e-9)
-        };
+        let runs = runs([(30, 20), (40, 10)]);
+        let found = CloudPurchases::of((&runs, 2), (series, Some(&zone)), &request(1, false), None);
         assert!(near(found.kinds[0].instance_h, 35.0, 30.0, 40.0) && near(found.kinds[1].instance_h, 15.0, 10.0, 20.0));
         assert!(found.cost_usd.is_some_and(|cost| near(cost, 80.0, 70.0, 90.0)), "{found:?}");
         assert_eq!(found.all_on_demand_usd, Some(150.0));
-        let list = found.list(Some("V100:1")).map(|(_, text)| text).unwrap_or_default();
-        assert!(list.contains("spot,us-east-1a,V100:1,1,35,30,40,1,35.00,30.00,40.00\n"), "{list}");
-        assert!(list.ends_with("all,,,,,,,,80.00,70.00,90.00\n"), "{list}");
+        let list = found.list(Some("V100:1"), &[]).map(|(_, text)| text).unwrap_or_default();
+        assert!(list.contains("spot,us-east-1a,V100:1,1,35,30,40,1,35.00,30.00,40.00,\"2.5 % and 97.5 % quantiles of 2 windows, 2 without overlap\",\n"), "{list}");
+        assert!(list.contains("\nall,,,,,,,,80.00,70.00,90.00,"), "{list}");
         // Four at once, of which each lane is counted where the job is elastic; and without prices.
-        let four = CloudPurchases::of(&runs(), (series, Some(&zone)), &request(4, false), None);
-        let lanes = CloudPurchases::of(&runs(), (series, Some(&zone)), &request(4, true), None);
+        let four = CloudPurchases::of((&runs, 2), (series, Some(&zone)), &request(4, false), None);
+        let lanes = CloudPurchases::of((&runs, 2), (series, Some(&zone)), &request(4, true), None);
         assert!(
             near(four.kinds[0].instance_h, 140.0, 120.0, 160.0) && near(lanes.kinds[0].instance_h, 35.0, 30.0, 40.0)
         );
         let bare = SpotSeries { price: None, ..zone };
-        let found = CloudPurchases::of(&runs(), (std::slice::from_ref(&bare), Some(&bare)), &request(1, false), None);
+        let found =
+            CloudPurchases::of((&runs, 2), (std::slice::from_ref(&bare), Some(&bare)), &request(1, false), None);
         assert_eq!((found.cost_usd, found.all_on_demand_usd, found.kinds[0].usd_per_h), (None, None, None));
-        let list = found.list(Some("V100:1")).map(|(_, text)| text).unwrap_or_default();
+        let list = found.list(Some("V100:1"), &[]).map(|(_, text)| text).unwrap_or_default();
         assert!(list.lines().count() == 3 && !list.contains("all,"), "{list}");
+    }
+    /// Nothing was bought on-demand in any window: that is no interval of 0 to 0. What the windows of choice bought counts for the spread, and not for the mean.
+    #[test]
+    fn windows_that_are_alike_are_no_interval() {
+        let zone = SpotSeries::of_counts("a", HOUR_MS, vec![1.0; 2]);
+        let series = std::slice::from_ref(&zone);
+        let of = |runs: &[Vec<JobRun>; 2], disjoint: usize| {
+            CloudPurchases::of((runs, disjoint), (series, Some(&zone)), &request(1, false), None).kinds
+        };
+        let all_spot = runs([(50, 0), (50, 0)]);
+        for kind in of(&all_spot, 7) {
+            assert_eq!((kind.instance_h.low, kind.instance_h.high), (None, None), "{kind:?}");
+        }
+        let told = &of(&all_spot, 7)[1];
+        assert!(told.interval_of.contains("leaves a chance of up to 34.8 % for some"), "{told:?}");
+        let [_, late] = all_spot;
+        let [_, early] = runs([(45, 5), (50, 0)]);
+        let kinds = of(&[early, late], 4);
+        assert!(near(kinds[0].instance_h, 50.0, 45.0, 50.0) && near(kinds[1].instance_h, 0.0, 0.0, 5.0), "{kinds:?}");
+        let caution = ["This rests on an assumption.".to_owned()];
+        let found = CloudPurchases { kinds, windows: 4, disjoint: 4, cost_usd: None, all_on_demand_usd: None };
+        let list = found.list(None, &caution).map(|(_, text)| text).unwrap_or_default();
+        assert_eq!(list.matches("This rests on an assumption.").count(), 2, "{list}");
     }
 }

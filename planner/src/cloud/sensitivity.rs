@@ -10,7 +10,7 @@
 //!
 //! **Turn.** Where nobody said what on-demand costs, not even as a ratio, all rests on the ratio that is assumed. So the ratio is sought from which on spot is [worth] it, chosen and reported as in the plan: by halving
 //! between a ratio that says on-demand and one that says spot, until they are 3 % apart. The ratios tried are told, up to 50: between them nothing says that the advice changes once, as the choice of the policy may change too. The zone is
-//! that of the plan; at another ratio another could be chosen.
+//! that of the plan, on its windows alone; at another ratio another could be chosen, and every sentence that tells the turn says so.
 //!
 //! O(cases × windows × programmes). Worked example: 2 h of work said and 3 h in truth, 3 h to the deadline, no spot. Greedy waits an hour, is on-demand for the two hours said and
 //! goes on: it ends at 4 h, an hour late, and costs 3 h of on-demand. Who knows of 3 h begins at once, ends in time, and costs the same.
@@ -50,22 +50,25 @@ const NEAR: f64 = 1.03;
 pub struct CloudPriceTurn {
     /// The ratio that is assumed.
     pub assumed: f64,
-    /// From here on spot is advised, to 3 %, and on-demand below, at the ratios tried, in the zone of the plan and with all else as said; nothing where it is not up to `tried_to`.
+    /// From here on spot is advised, to 3 %, and on-demand below, at the ratios tried, on the windows of the zone of the plan alone and with all else as said; nothing where it is not up to `tried_to`. At another ratio another zone could be chosen, which is not tried.
     pub spot_from: Option<f64>,
     /// The highest ratio that was tried.
     pub tried_to: f64,
 }
 
 impl CloudPriceTurn {
-    /// In a sentence.
-    pub(super) fn in_words(&self) -> String {
+    /// In a sentence. `alone` is the zone on whose windows alone it is judged, where it was chosen among several.
+    pub(super) fn in_words(&self, alone: Option<&str>) -> String {
         let ratio = |of: f64| format::float(of, 2);
         let said = match self.spot_from {
             Some(from) => format!("spot is advised from about {} on, and on-demand below it", ratio(from)),
             None => "on-demand is advised".to_owned(),
         };
+        let alone = alone.map_or_else(String::new, |zone| {
+            format!(" That is judged on the windows of `{zone}` alone: at another ratio another zone could be chosen.")
+        });
         format!(
-            "**This rests on an assumption**: no price and no --price-ratio is given, so on-demand is taken to cost {} times what spot costs. At the ratios tried, up to {}, with the place and all else as in this plan, {said}.",
+            "**This rests on an assumption**: no price of spot and no --price-ratio is given, so on-demand is taken to cost {} times what spot costs. At the ratios tried, up to {}, with the place and all else as in this plan, {said}.{alone}",
             ratio(self.assumed),
             ratio(self.tried_to)
         )
@@ -371,10 +374,11 @@ impl CloudSensitivity {
     }
 }
 
-/// The cases as a section of a report.
-pub(super) fn section(cases: &[CloudSensitivity], policy: CloudPolicy) -> Section {
+/// The cases as a section of a report. `alone` is the zone on whose windows alone they are judged, where it was chosen among several.
+pub(super) fn section(cases: &[CloudSensitivity], policy: CloudPolicy, alone: Option<&str>) -> Section {
+    let of_zone = alone.map_or_else(String::new, |zone| format!(" of `{zone}`"));
     let mut table = ReportTable::new(
-        format!("The {} on the later windows, if what was said is not so", policy.in_words()),
+        format!("The {} on the later windows{of_zone}, if what was said is not so", policy.in_words()),
         vec![
             Column::text("Other than said"),
             Column::number("Cost, % of all on-demand"),
@@ -397,10 +401,12 @@ pub(super) fn section(cases: &[CloudSensitivity], policy: CloudPolicy) -> Sectio
             case.choice.map_or_else(String::new, |policy| policy.in_words().to_owned()).into(),
         ]);
     }
-    table.note = Some(
-        "Costs are shares of all on-demand in the same case. Work that is other than said is not known to the policy: once what was said is done it goes on, on the spot that it has or on-demand, and its deadline may pass."
-            .to_owned(),
-    );
+    table.note = Some(format!(
+        "{}Costs are shares of all on-demand in the same case. Work that is other than said is not known to the policy: once what was said is done it goes on, on the spot that it has or on-demand, and its deadline may pass.",
+        alone.map_or_else(String::new, |zone| format!(
+            "All cases are judged on the windows of `{zone}` alone: in another case another zone could be chosen. "
+        ))
+    ));
     Section::new("cloud-sensitivity", "What if it is not as said?").with_table(table)
 }
 

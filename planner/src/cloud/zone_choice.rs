@@ -13,6 +13,7 @@ use serde::Serialize;
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 
 use super::policy::CloudPolicy;
+use super::zone_second::{SecondZone, figure, points, second};
 use crate::plan::Confidence;
 use crate::plan::interval::{average, mean};
 use crate::replay::compare::IntervalEstimate;
@@ -20,7 +21,7 @@ use crate::replay::compare::IntervalEstimate;
 /// Hours without spot after which a zone is taken only where all are so.
 pub(super) const GONE_H: f64 = 24.0;
 /// Later windows without overlap below which nothing is said with more than low confidence.
-const FEW: usize = 3;
+pub(super) const FEW: usize = 3;
 
 /// How a zone is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -51,12 +52,32 @@ impl ZoneRule {
     }
 }
 
+/// All on-demand of which place a cost is a share of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ShareOf {
+    /// Of the zone that the cost is of.
+    OwnZone,
+    /// Of the zone where on-demand is cheapest, as dollars are compared: prices are known in all zones.
+    CheapestZone,
+}
+
+impl ShareOf {
+    /// In words, behind `all on-demand`.
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::OwnZone => "in the zone itself",
+            Self::CheapestZone => "where that is cheapest",
+        }
+    }
+}
+
 /// A way to choose, on the later windows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct ZoneRuleLater {
     /// Which.
     pub rule: ZoneRule,
-    /// Mean cost, as a share of all on-demand, with its interval: windows drawn anew.
+    /// Mean cost, as a share of all on-demand (which, `shares_of` says), with its interval: windows drawn anew.
     pub cost_ratio: IntervalEstimate,
 }
 
@@ -65,7 +86,7 @@ pub struct ZoneRuleLater {
 pub struct ZoneLater {
     /// Name of the trace.
     pub trace: String,
-    /// Mean cost of the policy on the windows of choice, as a share of all on-demand.
+    /// Mean cost of the policy on the windows of choice, as a share of all on-demand in this zone.
     pub choose_cost_ratio: f64,
     /// Mean cost on the later windows, likewise, with its interval: windows drawn anew.
     pub cost_ratio: IntervalEstimate,
@@ -77,11 +98,11 @@ pub struct ZoneLater {
     pub chosen_for: usize,
     /// Later windows in which it was the cheapest.
     pub cheapest_in: usize,
-    /// What the programme expects of a job that begins at the end of the data, as a share of all on-demand; nothing where it cannot say.
+    /// What the programme expects of a job that begins at the end of the data, as a share of all on-demand in this zone; nothing where it cannot say.
     pub expected_now: Option<f64>,
     /// Whether spot was not there in the last 24 h of the data, so that other zones go first.
     pub gone_now: bool,
-    /// By what it is ranked at the end of the data: the less, the better.
+    /// By what it is ranked at the end of the data, as a share of what `shares_of` says: the less, the better.
     pub score: f64,
 }
 
@@ -92,7 +113,7 @@ pub struct ZonesTogetherLater {
     pub policy: CloudPolicy,
     /// Mean cost, as a share of all on-demand in the zone cheapest for it, with its interval: windows drawn anew.
     pub cost_ratio: IntervalEstimate,
-    /// What it saves of the zone that is chosen, on the same windows, as a share of all on-demand; above 0 it is cheaper.
+    /// What it saves of the zone that is chosen, on the same windows, as a share of what `shares_of` says; above 0 it is cheaper.
     pub saving: IntervalEstimate,
     /// Deadlines missed.
     pub misses: usize,
@@ -107,10 +128,14 @@ pub struct ZonesCompared {
     pub windows: usize,
     /// How many of them do not overlap.
     pub disjoint: usize,
+    /// What costs that are compared between zones are shares of: `rules`, `saving`, `second`, `score`. Those of a zone (`zones`) are of all on-demand in it.
+    pub shares_of: ShareOf,
     /// Ways to choose.
     pub rules: Vec<ZoneRuleLater>,
-    /// What choosing so saves of the mean of all zones, as a share of all on-demand, with its interval.
+    /// What choosing so saves of the mean of all zones, with its interval. One zone without hope makes it great.
     pub saving: IntervalEstimate,
+    /// The zone that comes second; nothing where there is one alone.
+    pub second: Option<SecondZone>,
     /// Zones, the cheapest on the later windows first.
     pub zones: Vec<ZoneLater>,
     /// The job over all of them together; nothing where it cannot be one.
@@ -138,6 +163,13 @@ pub(super) struct ZoneSeen {
     pub(super) on_demand: Option<f64>,
 }
 
+impl ZoneSeen {
+    /// Whether spot was not there for so long at one of the moments.
+    pub(super) fn is_gone(&self, at: usize) -> bool {
+        self.gone.get(at).copied().unwrap_or(false)
+    }
+}
+
 /// What windows are of, hours from the first common moment: their beginnings and how long each is; how many are of choice, and where the data end.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct WindowTimes {
@@ -156,8 +188,14 @@ fn ended(zone: &ZoneSeen, times: &WindowTimes, at_h: f64) -> Option<f64> {
     (!costs.is_empty()).then(|| average(costs.into_iter()))
 }
 
-/// The zone of the least score, and all scores; of equals the one that is named first. `scales` make shares comparable between zones.
-fn pick(zones: &[ZoneSeen], times: &WindowTimes, at_h: f64, expected_at: usize, scales: &[f64]) -> (usize, Vec<f64>) {
+/// The zones in the order of choice, by position: those that are gone last, then by score; of equals the one that is named first. And all scores. `scales` make shares comparable between zones.
+fn ranked(
+    zones: &[ZoneSeen],
+    times: &WindowTimes,
+    at_h: f64,
+    expected_at: usize,
+    scales: &[f64],
+) -> (Vec<usize>, Vec<f64>) {
     let scores: Vec<f64> = zones
         .iter()
         .zip(scales)
@@ -166,13 +204,16 @@ fn pick(zones: &[ZoneSeen], times: &WindowTimes, at_h: f64, expected_at: usize, 
             expected.or_else(|| ended(zone, times, at_h)).map_or(f64::INFINITY, |share| scale * share)
         })
         .collect();
-    let gone = |zone: usize| zones.get(zone).and_then(|of| of.gone.get(expected_at)).copied().unwrap_or(false);
-    let order = |zone: usize| (gone(zone), scores.get(zone).copied().unwrap_or(f64::INFINITY));
-    let best = (0..zones.len()).min_by(|a, b| {
-        let (a, b) = (order(*a), order(*b));
+    let order = |zone: &usize| {
+        let gone = zones.get(*zone).is_some_and(|of| of.is_gone(expected_at));
+        (gone, scores.get(*zone).copied().unwrap_or(f64::INFINITY))
+    };
+    let mut places: Vec<usize> = (0..zones.len()).collect();
+    places.sort_by(|a, b| {
+        let (a, b) = (order(a), order(b));
         a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
     });
-    (best.unwrap_or(0), scores)
+    (places, scores)
 }
 
 /// The position of the least; of equals the first.
@@ -206,10 +247,12 @@ pub(super) fn choose(
         None => vec![1.0; zones.len()],
     };
     let windows = times.begins_h.len().saturating_sub(times.early);
-    let later: Vec<usize> = (0..windows)
-        .map(|at| pick(zones, times, times.begins_h.get(times.early + at).copied().unwrap_or(0.0), at, &scales).0)
-        .collect();
-    let (now, scores) = pick(zones, times, times.end_h, windows, &scales);
+    let begins_h = |at: usize| times.begins_h.get(times.early + at).copied().unwrap_or(0.0);
+    let orders: Vec<(Vec<usize>, Vec<f64>)> =
+        (0..windows).map(|at| ranked(zones, times, begins_h(at), at, &scales)).collect();
+    let later: Vec<usize> = orders.iter().map(|(order, _)| order.first().copied().unwrap_or(0)).collect();
+    let (order, scores) = ranked(zones, times, times.end_h, windows, &scales);
+    let now = order.first().copied().unwrap_or(0);
     // Costs on a window, as shares of all on-demand where that is cheapest.
     let cost = |zone: usize, at: usize| {
         let share = zones.get(zone).and_then(|zone| zone.shares.get(at)).copied().unwrap_or(f64::NAN);
@@ -220,9 +263,11 @@ pub(super) fn choose(
     // The zone of the least mean so far, or at the split where no window has ended.
     let by_mean: Vec<usize> = (0..windows)
         .map(|at| {
-            let at_h = times.begins_h.get(times.early + at).copied().unwrap_or(0.0);
-            let means: Option<Vec<f64>> =
-                zones.iter().zip(&scales).map(|(zone, scale)| Some(scale * ended(zone, times, at_h)?)).collect();
+            let means: Option<Vec<f64>> = zones
+                .iter()
+                .zip(&scales)
+                .map(|(zone, scale)| Some(scale * ended(zone, times, begins_h(at))?))
+                .collect();
             means.map_or(earlier, |means| least(&means))
         })
         .collect();
@@ -262,18 +307,20 @@ pub(super) fn choose(
                 chosen_for: times_of(&later),
                 cheapest_in: times_of(&best),
                 expected_now: zone.expected.get(windows).copied().flatten(),
-                gone_now: zone.gone.get(windows).copied().unwrap_or(false),
+                gone_now: zone.is_gone(windows),
                 score: scores.get(place).copied().unwrap_or(f64::INFINITY),
             }
         })
         .collect();
-    let order: Vec<f64> =
+    let means: Vec<f64> =
         (0..zones.len()).map(|zone| average((0..windows).map(|at| cost(zone, times.early + at)))).collect();
     let mut places: Vec<usize> = (0..zones.len()).collect();
-    places.sort_by(|a, b| order[*a].total_cmp(&order[*b]));
+    places.sort_by(|a, b| means[*a].total_cmp(&means[*b]));
     told = places.into_iter().filter_map(|place| told.get(place).cloned()).collect();
     let saving = less(&any, &anew);
-    let (confidence, confidence_why) = sure(saving, disjoint, average(each(ZoneRule::Hindsight).into_iter()), &anew);
+    let second = second(zones, (&order, &scores), &orders, disjoint, &|zone, at| cost(zone, times.early + at));
+    let lost = average(anew.iter().copied()) - average(each(ZoneRule::Hindsight).into_iter());
+    let (confidence, confidence_why) = sure(saving, disjoint, lost, second.as_ref());
     let (together, together_why_not) = match together {
         Ok((policy, costs, misses)) => {
             let found = ZonesTogetherLater { policy, cost_ratio: mean(&costs), saving: less(&anew, &costs), misses };
@@ -285,6 +332,8 @@ pub(super) fn choose(
         policy,
         windows,
         disjoint,
+        shares_of: if on_demand.is_some() { ShareOf::CheapestZone } else { ShareOf::OwnZone },
+        second,
         rules: rules.map(|rule| ZoneRuleLater { rule, cost_ratio: mean(&each(rule)) }).to_vec(),
         saving,
         zones: told,
@@ -296,13 +345,12 @@ pub(super) fn choose(
     Picked { now, later, compared }
 }
 
-/// How sure a choice among zones is that saved so much of the mean of all zones, and why.
-fn sure(saving: IntervalEstimate, disjoint: usize, hindsight: f64, anew: &[f64]) -> (Confidence, String) {
-    let points = |share: f64| format!("{:.1} points", 100.0 * share);
-    let lost = points(average(anew.iter().copied()) - hindsight);
+/// How sure a choice among zones is that saved so much of the mean of all zones, and cost so much more than the best zone of each window; and why.
+fn sure(saving: IntervalEstimate, disjoint: usize, lost: f64, second: Option<&SecondZone>) -> (Confidence, String) {
     let shown = format!(
-        "it saved {} of the mean of all zones, and cost {lost} more than the best zone of each window",
-        points(saving.value)
+        "it saved {} of the mean of all zones, and cost {} more than the best zone of each window",
+        points(saving.value),
+        points(lost)
     );
     if disjoint < FEW {
         let fit = format::counted(disjoint as u64, "later window", "later windows");
@@ -310,6 +358,11 @@ fn sure(saving: IntervalEstimate, disjoint: usize, hindsight: f64, anew: &[f64])
     }
     if saving.low <= 0.0 {
         return (Confidence::Low, format!("on the later windows it is not shown to be cheaper than any zone: {shown}"));
+    }
+    if let Some(second) = second.filter(|second| !second.alike.is_empty()) {
+        let named: Vec<String> = second.alike.iter().map(|zone| format!("`{zone}`")).collect();
+        let will_do = format!("it cannot be told from {}", format::names(&named, 8));
+        return (Confidence::Low, format!("{will_do}; {shown}"));
     }
     (Confidence::Medium, shown)
 }
@@ -323,8 +376,9 @@ impl ZonesCompared {
     pub(super) fn summary(&self) -> Vec<String> {
         let percent = |rule: ZoneRule| self.rule(rule).map_or_else(String::new, |cost| format::percent(cost.value));
         let mut said = vec![format!(
-            "**Which zone**: on the same {} a zone drawn by lot cost {}, the zone of the least mean before the split {}, that of the least mean so far {}, and the best of each window, known in hindsight, {}; this plan chose anew for each, by what its programme expected then, and cost **{}**.",
+            "**Which zone**: on the same {}, as shares of all on-demand {}, a zone drawn by lot cost {}, the zone of the least mean before the split {}, that of the least mean so far {}, and the best of each window, known in hindsight, {}; this plan chose anew for each, by what its programme expected then, and cost **{}**.",
             format::counted(self.windows as u64, "later window", "later windows"),
+            self.shares_of.in_words(),
             percent(ZoneRule::AnyZone),
             percent(ZoneRule::Earlier),
             percent(ZoneRule::Ended),
@@ -336,7 +390,12 @@ impl ZonesCompared {
             .iter()
             .map(|zone| format!("`{}` {}", zone.trace, format::percent(zone.cost_ratio.value)))
             .collect();
-        said.push(format!("By zone, with the {}: {}.", self.policy.in_words(), format::names(&zones, 12)));
+        said.push(format!(
+            "By zone, with the {}, as shares of all on-demand in each: {}.",
+            self.policy.in_words(),
+            format::names(&zones, 12)
+        ));
+        said.extend(self.second.iter().map(SecondZone::in_words));
         said.push(format!("Confidence in the zone: {}: {}.", self.confidence.in_words(), self.confidence_why));
         said.extend(self.together.as_ref().map(ZonesTogetherLater::in_words));
         said
@@ -352,13 +411,13 @@ impl ZonesCompared {
             ),
             vec![
                 Column::text("Trace"),
-                Column::number("Windows of choice, %"),
-                Column::number("Later windows, %"),
+                Column::number("Windows of choice, % of own on-demand"),
+                Column::number("Later windows, % of own"),
                 Column::text("95 % interval"),
-                Column::number("Dearest, %"),
+                Column::number("Dearest, % of own"),
                 Column::number("Chosen for"),
                 Column::number("Cheapest in"),
-                Column::number("Expected now, %"),
+                Column::number("Expected now, % of own"),
                 Column::text("Gone"),
             ],
         );
@@ -376,12 +435,19 @@ impl ZonesCompared {
             ]);
         }
         zones.note = Some(format!(
-            "Costs are shares of all on-demand in the zone. The windows overlap: {} of {} do not, so the intervals are too narrow. The zone of which least is expected now is chosen, in money where all prices are known: it is what the programme expects of a job that begins at the last sample. Zones without spot for a day (gone) come after all others.",
+            "Costs are shares of all on-demand in the zone of the row. The windows overlap: {} of {} do not, so the intervals are too narrow. The zone of which least is expected now is chosen, in money where all prices are known: it is what the programme expects of a job that begins at the last sample. Zones without spot for a day (gone) come after all others.",
             self.disjoint, self.windows
         ));
         let mut rules = ReportTable::new(
             "What choosing the zone was worth on them",
-            vec![Column::text("Zone"), Column::number("Cost, %"), Column::text("95 % interval")],
+            vec![
+                Column::text("Zone"),
+                Column::number(match self.shares_of {
+                    ShareOf::OwnZone => "Cost, % of own on-demand",
+                    ShareOf::CheapestZone => "Cost, % of cheapest on-demand",
+                }),
+                Column::text("95 % interval"),
+            ],
         );
         let row = |what: &str, cost: IntervalEstimate| {
             let span = format!("{:.1} to {:.1}", 100.0 * cost.low, 100.0 * cost.high);
@@ -391,8 +457,15 @@ impl ZonesCompared {
         if let Some(together) = &self.together {
             rules.rows.push(row("all zones together, the job moves", together.cost_ratio));
         }
-        rules.note =
-            self.together_why_not.as_ref().map(|why| format!("Over all zones together the job was not tried: {why}"));
+        let share = match self.shares_of {
+            ShareOf::OwnZone => "Costs are shares of all on-demand in the zone that each window was run in.",
+            ShareOf::CheapestZone => {
+                "Costs are dollars, as shares of all on-demand where that is cheapest; the table below has shares of all on-demand in each zone."
+            }
+        };
+        let alone = self.together_why_not.as_ref();
+        let alone = alone.map(|why| format!(" Over all zones together the job was not tried: {why}"));
+        rules.note = Some(format!("{share}{}", alone.unwrap_or_default()));
         Section::new("cloud-which-zone", "Which zone?").with_table(rules).with_table(zones)
     }
 }
@@ -400,10 +473,9 @@ impl ZonesCompared {
 impl ZonesTogetherLater {
     fn in_words(&self) -> String {
         let IntervalEstimate { value, low, high } = self.saving;
-        let points = |share: f64| format!("{:.1}", 100.0 * share);
         let beside = match value {
-            value if value > 0.0 => format!("{} points less ({} to {})", points(value), points(low), points(high)),
-            value => format!("{} points more ({} to {})", points(-value), points(-high), points(-low)),
+            value if value > 0.0 => format!("{} less ({} to {})", points(value), figure(low), figure(high)),
+            value => format!("{} more ({} to {})", points(-value), figure(-high), figure(-low)),
         };
         let advice =
             if low > 0.0 { " If the job can move its checkpoint, ask again with `--regions together`." } else { "" };

@@ -1,11 +1,12 @@
 //! How sure a cloud plan is, and what it recommends.
 //!
-//! O(cases). Worked example: with fewer than three later windows the confidence is low, whatever they say.
+//! Windows that overlap tell much of the same days, so what counts is how many of them do not. O(cases). Worked example: of ten later windows two do not overlap; with fewer than three the confidence is low, whatever they say.
 
 use tracecast_analytics::report::format;
 
 use super::super::policy::CloudPolicy;
 use super::super::sensitivity::CloudSensitivity;
+use super::super::zone_choice::FEW;
 use super::CloudPlanAnswer;
 use super::candidate::CloudCandidate;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH};
@@ -14,8 +15,8 @@ impl CloudPlanAnswer {
     /// How sure the advice is, and why. Whether the price of on-demand is `guessed` in the zones that are used.
     pub(super) fn sure(&self, best: &CloudCandidate, guessed: bool) -> (Confidence, String) {
         let windows = format::counted(best.report_windows as u64, "later window", "later windows");
-        if best.report_windows < 3 {
-            return (Confidence::Low, format!("it is reported on {windows}"));
+        if self.later_disjoint < FEW {
+            return (Confidence::Low, format!("it is reported on {windows}, {}", self.overlap_in_words()));
         }
         let follows = self.followed != CloudPolicy::OnDemand;
         if let Some(turn) = &self.price_turn {
@@ -23,6 +24,14 @@ impl CloudPlanAnswer {
         }
         if guessed {
             return self.sure_of_guessed(follows);
+        }
+        let expected = self.expected_now.as_ref().filter(|of| of.is_of(best.policy)).map(|of| of.cost_ratio);
+        if let Some(expected) = expected.filter(|expected| follows && 1.0 - expected < WORTH) {
+            let why = format!(
+                "the later windows saved, and of the job that begins now the programme expects {} of all on-demand",
+                format::percent(expected)
+            );
+            return (Confidence::Low, why);
         }
         let cost = best.report_cost_ratio;
         if !follows && best.policy != CloudPolicy::OnDemand && cost.low < 1.0 - WORTH {
@@ -69,11 +78,19 @@ impl CloudPlanAnswer {
         let change = |share: f64| share - 1.0;
         let naive = self.beside(CloudPolicy::UniformProgress).map(|uniform| change(uniform.report_cost_ratio.value));
         let least = self.beside(CloudPolicy::Omniscient).map(|least| change(least.report_cost_ratio.value));
+        let expected = self.expected_now.as_ref().filter(|of| of.is_of(best.policy)).map(|of| Effect {
+            what: "expected cost of the job that begins now, as a share of all on-demand".to_owned(),
+            unit: String::new(),
+            change: change(of.cost_ratio),
+            low: None,
+            high: None,
+            interval: "none: it is what the programme expects from what holds at the end of the data".to_owned(),
+        });
         Some(Recommendation {
             plan: "cloud".to_owned(),
             action: self.action.clone(),
             effects: vec![Effect {
-                what: "cost of the job, as a share of all on-demand".to_owned(),
+                what: "cost of the job on later windows, as a share of all on-demand".to_owned(),
                 unit: String::new(),
                 change: change(cost.value),
                 low: Some(change(cost.low)),
@@ -83,7 +100,10 @@ impl CloudPlanAnswer {
                     format::counted(best.report_windows as u64, "window", "windows"),
                     self.overlap_in_words()
                 ),
-            }],
+            }]
+            .into_iter()
+            .chain(expected)
+            .collect(),
             against: "all on-demand".to_owned(),
             basis: Basis::LaterDays,
             regret: least.map(|least| Regret {

@@ -9,7 +9,7 @@ use tracecast_predictors::watch::Watch;
 
 use super::super::attempt::{Attempt, on_windows};
 use super::super::availability::SpotSeries;
-use super::super::job::DeadlineJob;
+use super::super::job::{DeadlineJob, JobRun};
 use super::super::market::{Market, listed_by_all};
 use super::super::moments::{Moments, common_end, disjoint};
 use super::super::outlook::expected_share;
@@ -41,6 +41,10 @@ pub(super) struct TriedZone<'a> {
 pub(super) struct Chosen {
     /// The policy, with what it came to where it is judged.
     pub(super) best: CloudCandidate,
+    /// Its runs on the windows of choice and the later ones, in the zone of now.
+    pub(super) runs: [Vec<JobRun>; 2],
+    /// The zone that it was followed in on each of the later windows, by position among those tried.
+    pub(super) later: Vec<usize>,
     /// The zone to begin in, by position among those tried.
     pub(super) place: usize,
     /// Every zone with every policy.
@@ -55,6 +59,11 @@ fn of_zone(tried: &TriedZone<'_>, policy: CloudPolicy) -> CloudCandidate {
     candidate(&tried.name, policy, cost, &early.iter().collect::<Vec<_>>(), &late.iter().collect::<Vec<_>>())
 }
 
+/// The runs of a policy in a zone, on the windows of choice and the later ones.
+fn runs_of(tried: &TriedZone<'_>, policy: CloudPolicy) -> [Vec<JobRun>; 2] {
+    tried.attempts.each_ref().map(|attempts| attempts.iter().map(|attempt| attempt.run(policy)).collect())
+}
+
 /// Chooses zone and policy as one.
 ///
 /// # Errors
@@ -65,7 +74,9 @@ pub(super) fn as_one(all: &[TriedZone<'_>], policies: &[CloudPolicy], choices: &
     let nothing = || Error::NoScenario("no trace is named; name at least one");
     let (at, best) = least(&candidates, choices).ok_or_else(nothing)?;
     let (place, best) = (at / policies.len().max(1), best.clone());
-    Ok(Chosen { best, place, candidates, compared: None })
+    let tried = all.get(place).ok_or_else(nothing)?;
+    let later = vec![place; tried.attempts[1].len()];
+    Ok(Chosen { runs: runs_of(tried, best.policy), best, later, place, candidates, compared: None })
 }
 
 /// Chooses a policy for all zones, and among the zones, which were tried at the same moments.
@@ -95,32 +106,7 @@ pub(super) fn among_zones(
         early: choose_on.len(),
         end_h: hours(common_end(series)),
     };
-    let listed = listed_by_all(series);
-    let seen: Vec<ZoneSeen> = all
-        .iter()
-        .zip(&moments.zones)
-        .enumerate()
-        .map(|(place, (tried, [_, report_on]))| {
-            let price = tried.zone.price.as_ref();
-            let expected = |start: usize| expected_share(&tried.lessons, price, start, job, request.uncertain.as_ref());
-            let last = tried.zone.counts.len().saturating_sub(1);
-            let begun: Vec<usize> = report_on.iter().map(|window| window.ahead.start).chain([last]).collect();
-            let day = (GONE_H * 3.6e6 / tried.zone.tick_ms.max(1) as f64).ceil() as usize;
-            let gone = |at: &usize| {
-                let seen = tried.lessons.supply.within(at.saturating_sub(day)..at + 1);
-                seen.len() > day && seen.iter().all(|up| *up == 0)
-            };
-            ZoneSeen {
-                trace: tried.name.clone(),
-                shares: tried.attempts.iter().flatten().map(|attempt| attempt.share(policy)).collect(),
-                expected: begun.iter().map(|start| expected(*start)).collect(),
-                gone: begun.iter().map(gone).collect(),
-                on_demand: price
-                    .and_then(|price| price.on_demand_or(request.price_ratio))
-                    .or_else(|| listed.get(place).copied()),
-            }
-        })
-        .collect();
+    let seen = seen(all, (series, moments), (request, job), policy);
     let together = together((series, moments), (request, job), watch)?;
     let picked = choose(&seen, &times, policy, disjoint(report_on), together);
     let mut candidates: Vec<CloudCandidate> = Vec::new();
@@ -133,8 +119,43 @@ pub(super) fn among_zones(
         candidates.push(candidate(ANEW, of, cost, &early, &late));
     }
     let best = candidates.iter().find(|of| of.policy == policy).cloned().ok_or_else(nothing)?;
+    // What is bought is bought in the zone of now: those of other zones have other prices.
+    let runs = all.get(picked.now).map(|tried| runs_of(tried, policy)).ok_or_else(nothing)?;
     candidates.extend(all.iter().flat_map(|tried| CloudPolicy::ALL.map(|policy| of_zone(tried, policy))));
-    Ok(Chosen { best, place: picked.now, candidates, compared: Some(picked.compared) })
+    Ok(Chosen { best, runs, later: picked.later, place: picked.now, candidates, compared: Some(picked.compared) })
+}
+
+/// What is known of each zone at the beginning of each of the later windows, and at the end of its data.
+fn seen(
+    all: &[TriedZone<'_>],
+    (series, moments): (&[SpotSeries], &Moments),
+    (request, job): (&CloudRequest, &DeadlineJob),
+    policy: CloudPolicy,
+) -> Vec<ZoneSeen> {
+    let listed = listed_by_all(series);
+    let of = |(place, (tried, [_, report_on])): (usize, (&TriedZone<'_>, &[Vec<Window>; 2]))| {
+        let price = tried.zone.price.as_ref();
+        let expected = |start: usize| {
+            expected_share(&tried.lessons, price, start, (CloudPolicy::SemiMarkov, job), request.uncertain.as_ref())
+        };
+        let last = tried.zone.counts.len().saturating_sub(1);
+        let begun: Vec<usize> = report_on.iter().map(|window| window.ahead.start).chain([last]).collect();
+        let day = (GONE_H * 3.6e6 / tried.zone.tick_ms.max(1) as f64).ceil() as usize;
+        let gone = |at: &usize| {
+            let seen = tried.lessons.supply.within(at.saturating_sub(day)..at + 1);
+            seen.len() > day && seen.iter().all(|up| *up == 0)
+        };
+        ZoneSeen {
+            trace: tried.name.clone(),
+            shares: tried.attempts.iter().flatten().map(|attempt| attempt.share(policy)).collect(),
+            expected: begun.iter().map(|start| expected(*start)).collect(),
+            gone: begun.iter().map(gone).collect(),
+            on_demand: price
+                .and_then(|price| price.on_demand_or(request.price_ratio))
+                .or_else(|| listed.get(place).copied()),
+        }
+    };
+    all.iter().zip(&moments.zones).enumerate().map(of).collect()
 }
 
 /// The job over all zones together on the later windows: its policy, chosen on the windows of choice, its costs, and misses; or why it cannot be one job.
@@ -176,4 +197,60 @@ fn together(
     let late = tried(&[best.policy], report_on)?;
     let costs = late.iter().map(|attempt| attempt.share(best.policy)).collect();
     Ok(Ok((best.policy, costs, late.iter().filter(|attempt| attempt.run(best.policy).missed).count())))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::super::request::ZonesTogether;
+    use super::*;
+
+    const HOUR: i64 = 3_600_000;
+
+    /// What comes after a later window began is in nothing by which the zone is chosen for it; what the end of the data shows is in what is expected there.
+    #[test]
+    fn a_zone_is_chosen_by_what_was_seen() {
+        let request = CloudRequest {
+            work_ms: 12 * HOUR,
+            deadline_ms: Some(24 * HOUR),
+            slacks: Vec::new(),
+            changeover_ms: HOUR / 5,
+            price_ratio: 3.0,
+            is_ratio_given: true,
+            starts: 4,
+            need: 1,
+            elastic: false,
+            together: None,
+            moving: ZonesTogether::default(),
+            uncertain: None,
+        };
+        let jobs = request.jobs().unwrap();
+        let zone = |name: &str, every: usize, from: usize| {
+            let up = |tick: usize| f64::from(u8::from((tick % every < every / 2) == (tick < from)));
+            SpotSeries::of_counts(name, HOUR / 2, (0..960).map(up).collect())
+        };
+        let told = |from: usize| {
+            let series = [zone("a", 14, from), zone("b", 40, from)];
+            let moments = Moments::of(&series, &jobs, request.starts).unwrap();
+            let of = |zone| {
+                let lessons = Lessons::new(SpotSeries::supply(zone, 1, false), zone.tick_ms);
+                TriedZone { name: zone.name.clone(), zone, lessons, attempts: [Vec::new(), Vec::new()] }
+            };
+            let all: Vec<TriedZone<'_>> = series.iter().map(of).collect();
+            let begins: Vec<usize> = moments.zones[0][1].iter().map(|window| window.ahead.start).collect();
+            let seen = seen(&all, (&series, &moments), (&request, &jobs[0]), CloudPolicy::SemiMarkov);
+            (begins, seen.into_iter().map(|zone| (zone.expected, zone.gone)).collect::<Vec<_>>())
+        };
+        let (begins, as_it_is) = told(960);
+        assert_eq!(begins.len(), 4);
+        for (at, begun) in begins.iter().enumerate() {
+            let (_, after) = told(begun + 1);
+            for ((expected, gone), (other, other_gone)) in as_it_is.iter().zip(&after) {
+                assert!(expected[at].is_some() && expected[..=at] == other[..=at] && gone[..=at] == other_gone[..=at]);
+                assert!(expected[at + 1..] != other[at + 1..], "{expected:?}");
+            }
+            let (_, with) = told(*begun);
+            assert!(as_it_is.iter().zip(&with).any(|(one, other)| one.0[at] != other.0[at]), "{with:?}");
+        }
+    }
 }

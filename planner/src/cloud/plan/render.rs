@@ -29,6 +29,7 @@ impl CloudPlanAnswer {
         );
         report.summary = vec![self.action.clone()];
         report.summary.extend(self.cautions.iter().cloned());
+        report.summary.push(self.expected_in_words());
         if self.chosen == CloudPolicy::OnDemand {
             report.summary.push(
                 "What was chosen is all on-demand itself, of which costs are told as shares: there is nothing to compare it with on the later windows."
@@ -36,11 +37,11 @@ impl CloudPlanAnswer {
             );
         } else if let Some(best) = self.beside(self.chosen) {
             let cost = best.report_cost_ratio;
-            let what = if self.followed == self.chosen { "it" } else { self.chosen.in_words() };
+            let what = if self.followed == self.chosen { "the same rule" } else { self.chosen.in_words() };
             let anew = if self.compared.is_some() {
                 ", each in the zone that was chosen for it from what came before,"
             } else {
-                ""
+                ","
             };
             let narrow = if best.report_windows > self.later_disjoint {
                 format!("; {}, so the interval is too narrow", self.overlap_in_words())
@@ -48,9 +49,10 @@ impl CloudPlanAnswer {
                 String::new()
             };
             report.summary.push(format!(
-                "On {} after those it was chosen on{anew} {what} costs **{}** of all on-demand ({} to {}{narrow}), and misses {}.",
+                "**The test**: on {} after those it was chosen on{anew} {what} costs **{}** of all on-demand{} ({} to {}{narrow}), and misses {}.",
                 format::counted(best.report_windows as u64, "window", "windows"),
                 format::percent(cost.value),
+                self.share_of_in_words(),
                 format::percent(cost.low),
                 format::percent(cost.high),
                 format::counted(best.report_misses as u64, "deadline", "deadlines")
@@ -70,13 +72,14 @@ impl CloudPlanAnswer {
         let on_spot = self.checkpoint.iter().filter(|_| self.followed != CloudPolicy::OnDemand);
         report.summary.extend(on_spot.map(CheckpointAdvice::in_words));
         report.notes.clone_from(&self.notes);
+        let on_demand = if self.zones.is_some() { "cheapest on-demand" } else { "own on-demand" };
         let mut table = ReportTable::new(
             "Zones and policies",
             vec![
                 Column::text("Trace"),
                 Column::text("Policy"),
-                Column::number("Chosen on, % of all on-demand"),
-                Column::number("Later windows, %"),
+                Column::number(format!("Chosen on, % of {on_demand}")),
+                Column::number(format!("Later windows, % of {on_demand}")),
                 Column::text("95 % interval"),
                 Column::number("Dearest, %"),
                 Column::number("Misses"),
@@ -93,7 +96,14 @@ impl CloudPlanAnswer {
                 Cell::Int((of.choose_misses + of.report_misses) as i64),
             ]);
         }
-        table.note = Some("The omniscient optimum knows the window; nobody can follow it.".to_owned());
+        let share = match (&self.zones, &self.compared) {
+            (Some(_), _) => "Costs are shares of all on-demand in the zone that is cheapest for it.",
+            (None, Some(_)) => {
+                "Costs are shares of all on-demand in the zone of the row, or in that of each window where it is chosen anew."
+            }
+            (None, None) => "Costs are shares of all on-demand in the zone of the row.",
+        };
+        table.note = Some(format!("{share} The omniscient optimum knows the window; nobody can follow it."));
         let mut next = ReportTable::new("From the end of the data on", vec![Column::text("When"), Column::text("Do")]);
         let now = self.now;
         for (when, what) in [
@@ -128,7 +138,7 @@ impl CloudPlanAnswer {
         report.sections = vec![
             doing,
             Section::new("cloud-candidates", "What was chosen from").with_table(table),
-            sensitivity::section(&self.sensitivity, self.chosen),
+            sensitivity::section(&self.sensitivity, self.chosen, self.alone()),
         ];
         // Which zone comes after what to do there.
         if let Some(compared) = &self.compared {
@@ -136,6 +146,15 @@ impl CloudPlanAnswer {
         }
         report.sections.extend(self.uncertain.as_ref().map(UncertainWork::section));
         report
+    }
+
+    /// In which zone the on-demand is of which the test is a share, behind `all on-demand`.
+    fn share_of_in_words(&self) -> &'static str {
+        match (&self.zones, &self.compared) {
+            (Some(_), _) => " where that is cheapest",
+            (None, Some(_)) => " in that zone",
+            (None, None) => "",
+        }
     }
 
     /// Which policies cost less than the chosen one on the windows it is reported on, in a sentence; nothing where none did.
