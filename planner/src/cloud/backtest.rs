@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::attempt::{Attempt, Told, attempt};
 use super::availability::SpotSeries;
+use super::job::JobRun;
 use super::market::Market;
 use super::policy::{CloudPolicy, Lessons};
 use super::request::{CloudRequest, check_need, longest, too_short};
@@ -45,8 +46,16 @@ pub struct CloudCell {
     pub cost_ratio_mean: f64,
     /// Mean cost above the omniscient optimum, as a share of that.
     pub over_omniscient_mean: f64,
+    /// The same over the later half of the starts of the trace; nothing where there is one start.
+    pub later_over_omniscient_mean: Option<f64>,
     /// Mean share of the instance time that was on spot; unknown of the optimum.
     pub spot_share_mean: Option<f64>,
+    /// Mean hours on-demand, those of all instances of an elastic job together; unknown of the optimum.
+    pub on_demand_h_mean: Option<f64>,
+    /// Mean number of instances begun, each of which costs a changeover; unknown of the optimum.
+    pub changeovers_mean: Option<f64>,
+    /// Mean number of spot instances lost; unknown of the optimum.
+    pub lost_mean: Option<f64>,
 }
 
 /// A policy over all traces, at one slack.
@@ -204,6 +213,13 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
         for (place, slack) in request.slacks.iter().enumerate() {
             for policy in policies.iter().copied() {
                 let attempts = || of().filter_map(move |(_, attempts)| attempts.get(place));
+                let of_run = |figure: &dyn Fn(JobRun) -> f64| {
+                    policy.causal().then(|| average(attempts().map(|attempt| figure(attempt.run(policy)))))
+                };
+                let later: Vec<f64> = of()
+                    .filter(|(task, _)| !task.earlier)
+                    .filter_map(|(_, attempts)| Some(attempts.get(place)?.over_omniscient(policy)))
+                    .collect();
                 let spot = |attempt: &Attempt| {
                     let run = attempt.run(policy);
                     run.spot_ms as f64 / (run.spot_ms + run.on_demand_ms).max(1) as f64
@@ -216,7 +232,11 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
                     misses: attempts().filter(|attempt| attempt.run(policy).missed).count(),
                     cost_ratio_mean: average(attempts().map(|attempt| attempt.share(policy))),
                     over_omniscient_mean: average(attempts().map(|attempt| attempt.over_omniscient(policy))),
+                    later_over_omniscient_mean: (!later.is_empty()).then(|| average(later.into_iter())),
                     spot_share_mean: policy.causal().then(|| average(attempts().map(spot))),
+                    on_demand_h_mean: of_run(&|run| run.on_demand_ms as f64 / 3.6e6),
+                    changeovers_mean: of_run(&|run| run.changeovers as f64),
+                    lost_mean: of_run(&|run| run.lost as f64),
                 });
             }
         }
