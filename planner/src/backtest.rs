@@ -363,10 +363,18 @@ fn chosen_in_words(downstream: &Downstream) -> Option<String> {
     let tail = chosen.p95_of_fifo?;
     if !chosen.ages() {
         return Some(
-            "On as long a time before, no order that ages had a 95 % quantile as short as FIFO's, so **FIFO** is what would have been chosen."
+            "On as long a time before, no order that ages waited less than FIFO on average without a longer 95 % quantile, so **FIFO** is what would have been chosen."
                 .to_owned(),
         );
     }
+    let less = |outcome: &&QueueOutcome| outcome.order == chosen.order && outcome.tau() < chosen.tau();
+    let why = if downstream.outcomes.iter().any(|outcome| less(&outcome)) {
+        "a step back from the best whose tail was no longer than FIFO's there"
+    } else {
+        "with the least ageing tried, as the best whose tail was no longer than FIFO's there aged no more than one step further"
+    };
+    let own = chosen.before.and_then(|before| before.p95_of_fifo).filter(|tail| *tail > 1.0);
+    let own = own.map_or_else(String::new, |tail| format!("; its own tail there was {tail:.2} times FIFO's"));
     let closes = chosen.gap_closed.map(|gap| format!("; it closes **{}** of the gap", format::percent(gap)));
     let simpler = of(FEWEST).filter(|fewest| fewest.mean_wait_s <= chosen.mean_wait_s).map(|fewest| {
         let tail = fewest.p95_of_fifo.map(|tail| format!(", with a 95 % quantile {tail:.2} times FIFO's"));
@@ -377,7 +385,7 @@ fn chosen_in_words(downstream: &Downstream) -> Option<String> {
         )
     });
     Some(format!(
-        "The order chosen on as long a time before ({}: a step back from the best whose tail was no longer than FIFO's there) waits {} on average where FIFO waits {}, with a 95 % quantile {tail:.2} times FIFO's{}.{}",
+        "The order chosen on as long a time before ({}: {why}{own}) waits {} on average where FIFO waits {}, with a 95 % quantile {tail:.2} times FIFO's{}.{}",
         named(chosen),
         format::duration(chosen.mean_wait_s),
         of(FIFO).map_or_else(String::new, |fifo| format::duration(fifo.mean_wait_s)),

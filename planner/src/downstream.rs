@@ -170,6 +170,11 @@ impl QueueOutcome {
         (&self.order, self.ageing_s, self.ageing_share) == (&other.order, other.ageing_s, other.ageing_share)
     }
 
+    /// τ, seconds or a share; 0 where it does not age.
+    pub(crate) fn tau(&self) -> f64 {
+        self.ageing_s.or(self.ageing_share).unwrap_or(0.0)
+    }
+
     /// Whether it ages.
     pub(crate) fn ages(&self) -> bool {
         self.ageing_s.is_some() || self.ageing_share.is_some()
@@ -205,9 +210,8 @@ impl Downstream {
 
     /// The same order with the next smaller τ; itself, if it has the smallest.
     fn stepped_back<'a>(&'a self, from: &'a QueueOutcome) -> &'a QueueOutcome {
-        let tau = |outcome: &QueueOutcome| outcome.ageing_s.or(outcome.ageing_share).unwrap_or(0.0);
-        let smaller = self.outcomes.iter().filter(|outcome| outcome.order == from.order && tau(outcome) < tau(from));
-        smaller.max_by(|a, b| tau(a).total_cmp(&tau(b))).unwrap_or(from)
+        let smaller = self.outcomes.iter().filter(|outcome| outcome.order == from.order && outcome.tau() < from.tau());
+        smaller.max_by(|a, b| a.tau().total_cmp(&b.tau())).unwrap_or(from)
     }
 }
 
@@ -345,12 +349,14 @@ pub fn run(
     })
 }
 
-/// How well the replay of a policy meets the record, with the scan that would have met it.
+/// How well the replay of a policy meets the record, on the nodes of the record where it has them, with the scan that would have met it.
 fn met(loaded: &Loaded, policy: &Policy) -> Result<Fidelity> {
-    let Loaded { workload, cluster, recorded_start_ms, .. } = loaded;
-    let fidelity = Fidelity::of(workload, &simulate(workload, cluster, policy)?, recorded_start_ms)?;
-    let fidelity = with_nearest(fidelity, (workload, cluster), policy, recorded_start_ms)?;
-    Ok(match &loaded.given {
+    let Loaded { workload, cluster, recorded_cluster, recorded_start_ms, given, .. } = loaded;
+    let before = recorded_cluster.as_ref().filter(|_| policy.compat == Compat::None);
+    let nodes = before.unwrap_or(cluster);
+    let fidelity = Fidelity::of(workload, &simulate(workload, nodes, policy)?, recorded_start_ms)?;
+    let fidelity = with_nearest(fidelity, (workload, nodes), policy, recorded_start_ms)?;
+    Ok(match given.as_ref().filter(|_| before.is_none()) {
         Some(given) => fidelity.on_given(given),
         None => fidelity,
     })

@@ -235,3 +235,27 @@ fn help_of_predictors() {
         insta::assert_snapshot!(name, stdout(&tracecast(&arguments)));
     }
 }
+
+/// Found by a newcomer: the queue that orders were tried in was strict, the sample's skips, and nothing told.
+#[test]
+fn the_replayed_queue_says_how_near_it_is_to_the_record() {
+    let folder = Folder::new();
+    let cluster = folder.file("sample.toml", &stdout(&tracecast(&["cluster", "datasets/sample"])));
+    let ask = |scan: &str, format: &str| {
+        let window = ["--eval-from", "2024-03-12", "--eval-to", "2024-03-22", "--models", "running_mean"];
+        let asked = ["backtest", "duration", "datasets/sample", "--cluster", &cluster, "--scan", scan];
+        tracecast(&[&asked[..], &window, &["--format", format, "--quiet"]].concat())
+    };
+    let fidelity = |scan: &str| json(&stdout(&ask(scan, "json")))["downstream"]["fidelity"].clone();
+    let (strict, skip) = (fidelity("strict"), fidelity("skip"));
+    assert_eq!((&strict["verdict"], &strict["nearest"]["scan"]), (&"far_off".into(), &"skip".into()), "{strict}");
+    assert!(["exact", "good", "rough"].iter().any(|verdict| skip["verdict"] == *verdict), "{skip}");
+    assert!(skip.get("nearest").is_none());
+    let said = stdout(&ask("strict", "table")).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("The queue is that of FIFO as it is replayed here.") && said.contains("--scan skip"),
+        "{said}"
+    );
+    // Backfill is refused: it goes by lengths, which orders by a score do not know.
+    assert_eq!(ask("easy", "json").status.code(), Some(2));
+}

@@ -75,10 +75,10 @@ pub(crate) struct BacktestDuration {
     /// Replay only jobs that ran at most this long, such as 90s, 10m, 2h or 7d [default: all]
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "cluster", help_heading = "Queue")]
     pub(crate) max_run: Option<i64>,
-    /// What happens in the replay when a job does not fit: strict, skip or easy, as in simulate [default: strict]
+    /// What happens in the replay when a job does not fit: strict or skip, as in simulate [default: strict]
     ///
     /// Name what your scheduler does: under strict a job that does not fit holds up all behind it. The answer says how near the replay comes to the recorded starts.
-    #[arg(long, value_name = "SCAN", value_parser = ["strict", "skip", "easy"], requires = "cluster", conflicts_with = "compat", help_heading = "Queue")]
+    #[arg(long, value_name = "SCAN", value_parser = ["strict", "skip"], requires = "cluster", conflicts_with = "compat", help_heading = "Queue")]
     pub(crate) scan: Option<String>,
     /// Published simulator to imitate in the replay [default: none]
     #[arg(long, value_name = "WHOSE", value_parser = ["helios"], requires = "cluster", help_heading = "Queue")]
@@ -182,11 +182,8 @@ fn replay(
                 .collect::<Result<Vec<_>, _>>()?;
             let compat = if request.compat.is_some() { Compat::Helios } else { Compat::None };
             let assumed = loaded.notes.clone();
-            let scan = match request.scan.as_deref() {
-                Some("skip") => Scan::Skip,
-                Some("easy") => Scan::Easy,
-                _ => Scan::Strict,
-            };
+            // Backfill goes by lengths, which orders by a score have none of that could be known.
+            let scan = if request.scan.as_deref() == Some("skip") { Scan::Skip } else { Scan::Strict };
             let policy = Policy { compat, scan, ..Policy::default() }.on(resource);
             Ok((downstream::run(&mut loaded, timeline, &daily_tracks, ranked_at, &policy, longest_s)?, assumed))
         };
@@ -199,7 +196,8 @@ fn replay(
         match within(Some(begin_ms), Some(from_ms), Some(from_ms)) {
             Ok((earlier, _)) => {
                 let zone = Zone::named(&trace.zone)?;
-                let day = |ms: i64| trace.moment(&zone, ms, begin_ms);
+                let first_ms = timeline.jobs.first().map_or(begin_ms, |job| job.submission.submit_ms);
+                let day = |ms: i64| trace.moment(&zone, ms, first_ms);
                 assumed.push(format!(
                     "Replayed are the jobs submitted from {} to {}; the order that ages is chosen on those from {} on, up to then.",
                     day(from_ms),

@@ -191,7 +191,7 @@ mod tests {
         // What is advised leads the effects, and what the tests are of is said.
         let advised = answer.recommendation.unwrap();
         let nodes: Vec<(&str, f64)> = advised.effects.iter().map(|of| (of.what.as_str(), of.change)).take(2).collect();
-        assert_eq!(nodes, [("Nodes, in one pool", 6.0), ("Nodes, each VC on its own", 14.0)]);
+        assert_eq!(nodes, [("Nodes to buy, in one pool", 6.0), ("Nodes, each VC on its own", 14.0)]);
         assert!(advised.risk.contains("no later window tested it"), "{}", advised.risk);
     }
 }

@@ -12,7 +12,7 @@
 //! * [`policy`]: the candidates; [`attempt`]: tried on a window; [`backtest`] and its [`answer`]: over many starts, and [`timeline`]: one of them;
 //! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data ([`lanes_plan`]); [`sensitivity`]: what if it is not as said; [`work`]: work that is
 //!   uncertain, and [`uncertain`]: what it is worth to plan on its distribution;
-//!   `moments`, `outlook`, [`zone_choice`] and [`zone_second`]: in which zone a job begins that stays in one; [`checkpoint`]: how often to save; [`purchase`]: what it buys; [`emit`]: as SkyPilot tasks, which name zones as `infra` says, and as a purchase list; [`karpenter`]: as node pools.
+//!   `moments`, `outlook`, `zone_seen`, [`zone_choice`] and [`zone_second`]: in which zone a job begins that stays in one; [`checkpoint`]: how often to save; [`purchase`]: what it buys; [`emit`]: as SkyPilot tasks, which name zones as `infra` says, and as a purchase list; [`karpenter`]: as node pools.
 //!
 //! Worked number: 48 h of work at a slack of 0.8 on thirteen zones of V100: see `planner/RESULTS.md`.
 
@@ -51,6 +51,7 @@ pub mod uncertain;
 pub mod work;
 pub mod zone_choice;
 pub mod zone_second;
+mod zone_seen;
 pub mod zones;
 pub mod zones_optimum;
 pub mod zones_plan;

@@ -153,6 +153,8 @@ fn prices(
 
 /// The share of windows below the interval, and that above it.
 const TAIL: f64 = 0.025;
+/// Most windows whose quantiles are their least and most: 0.025 of those less one is less than one.
+const MOST_ENDS: usize = 40;
 
 impl CloudAmount {
     /// The mean of what the later windows bought, and quantiles of what all did.
@@ -188,7 +190,9 @@ impl CloudAmount {
     fn interval_of(self, windows: usize, disjoint: usize) -> String {
         let tried = format!("{}, {disjoint} without overlap", format::counted(windows as u64, "window", "windows"));
         if self.low.is_some() {
-            return format!("2.5 % and 97.5 % quantiles of {tried}");
+            // Of fewer the quantiles are the ends.
+            let what = if windows <= MOST_ENDS { "least and most" } else { "2.5 % and 97.5 % quantiles" };
+            return format!("{what} of {tried}");
         }
         if self.value > 0.0 {
             return format!("none: {tried}, bought the same, which shows no spread");
@@ -296,10 +300,10 @@ impl CloudPurchases {
             vec![
                 Column::text("Instances"),
                 Column::number("Hours of one instance"),
-                Column::text("Of 95 % of windows"),
+                Column::text("Range over windows"),
                 Column::number("Now, $/h"),
                 Column::number("Cost, $"),
-                Column::text("Cost of 95 % of windows"),
+                Column::text("Range of the cost"),
             ],
         );
         let span = |of: Option<CloudAmount>, digits: usize| of.map_or_else(String::new, |of| of.span(digits));
@@ -381,7 +385,7 @@ mod tests {
         assert!(found.cost_usd.is_some_and(|cost| near(cost, 80.0, 70.0, 90.0)), "{found:?}");
         assert_eq!(found.all_on_demand_usd, Some(150.0));
         let list = found.list(Some("V100:1"), &[]).map(|(_, text)| text).unwrap_or_default();
-        assert!(list.contains("spot,us-east-1a,V100:1,1,35,30,40,1,35.00,30.00,40.00,\"2.5 % and 97.5 % quantiles of 2 windows, 2 without overlap\",\n"), "{list}");
+        assert!(list.contains("spot,us-east-1a,V100:1,1,35,30,40,1,35.00,30.00,40.00,\"least and most of 2 windows, 2 without overlap\",\n"), "{list}");
         assert!(list.contains("\nall,,,,,,,,80.00,70.00,90.00,"), "{list}");
         // Four at once, of which each lane is counted where the job is elastic; and without prices.
         let four = CloudPurchases::of((&runs, 2), (series, Some(&zone)), &request(4, false), None);
@@ -396,6 +400,17 @@ mod tests {
         let list = found.list(Some("V100:1"), &[]).map(|(_, text)| text).unwrap_or_default();
         assert!(list.lines().count() == 3 && !list.contains("all,"), "{list}");
     }
+
+    #[test]
+    fn of_few_windows_the_ends_are_told_and_named_so() {
+        let windows = |count: usize| (0..count).map(|at| at as f64).collect::<Vec<f64>>();
+        let of = |count: usize| CloudAmount::of(&[], &windows(count));
+        assert_eq!((of(40).low, of(40).high), (Some(0.0), Some(39.0)));
+        assert_eq!((of(41).low, of(41).high), (Some(1.0), Some(39.0)));
+        assert!(of(40).interval_of(40, 40).starts_with("least and most of 40"));
+        assert!(of(41).interval_of(41, 41).starts_with("2.5 % and 97.5 % quantiles of 41"));
+    }
+
     /// Nothing was bought on-demand in any window: that is no interval of 0 to 0. What the windows of choice bought counts for the spread, and not for the mean.
     #[test]
     fn windows_that_are_alike_are_no_interval() {

@@ -14,14 +14,13 @@ use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 
 use super::policy::CloudPolicy;
 use super::zone_second::{SecondZone, figure, points, second};
+use super::zone_seen::{FEW, ZoneSeen};
 use crate::plan::Confidence;
 use crate::plan::interval::{average, mean};
 use crate::replay::compare::IntervalEstimate;
 
 /// Hours without spot after which a zone is taken only where all are so.
 pub(super) const GONE_H: f64 = 24.0;
-/// Later windows without overlap below which nothing is said with more than low confidence.
-pub(super) const FEW: usize = 3;
 
 /// How a zone is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -146,28 +145,6 @@ pub struct ZonesCompared {
     pub confidence: Confidence,
     /// Why, in a sentence without an end.
     pub confidence_why: String,
-}
-
-/// One zone, as it is to be chosen among others.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct ZoneSeen {
-    /// Name of the trace.
-    pub(super) trace: String,
-    /// Cost of the policy on each window, those of choice first, as a share of all on-demand.
-    pub(super) shares: Vec<f64>,
-    /// What the programme expects at the beginning of each of the later windows, and at the end of the data.
-    pub(super) expected: Vec<Option<f64>>,
-    /// Whether spot was not there for so long, likewise.
-    pub(super) gone: Vec<bool>,
-    /// Dollars an hour of on-demand, where known.
-    pub(super) on_demand: Option<f64>,
-}
-
-impl ZoneSeen {
-    /// Whether spot was not there for so long at one of the moments.
-    pub(super) fn is_gone(&self, at: usize) -> bool {
-        self.gone.get(at).copied().unwrap_or(false)
-    }
 }
 
 /// What windows are of, hours from the first common moment: their beginnings and how long each is; how many are of choice, and where the data end.
@@ -435,7 +412,7 @@ impl ZonesCompared {
             ]);
         }
         zones.note = Some(format!(
-            "Costs are shares of all on-demand in the zone of the row. The windows overlap: {} of {} do not, so the intervals are too narrow. The zone of which least is expected now is chosen, in money where all prices are known: it is what the programme expects of a job that begins at the last sample. Zones without spot for a day (gone) come after all others.",
+            "Costs are shares of all on-demand in the zone of the row. The windows overlap: {} of {} do not, so the intervals are too narrow. The zone of which least is expected now is chosen, in money where all prices are known: it is what the semi-Markov programme expects of a job that begins at the last sample. Zones without spot for a day (gone) come after all others.",
             self.disjoint, self.windows
         ));
         let mut rules = ReportTable::new(

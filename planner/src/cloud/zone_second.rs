@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::format;
 
-use super::zone_choice::{FEW, ZoneSeen};
+use super::zone_seen::{FEW, ZoneSeen};
 use crate::plan::interval::mean;
 use crate::replay::compare::IntervalEstimate;
 
@@ -44,10 +44,13 @@ pub(super) fn second(
 ) -> Option<SecondZone> {
     let (first, place) = (*order.first()?, *order.get(1)?);
     let (windows, score) = (orders.len(), |zone: usize| scores.get(zone).copied().unwrap_or(f64::INFINITY));
+    let gone = |zone: usize, at: usize| zones.get(zone).is_some_and(|of| of.is_gone(at));
     let pairs = |(at, (order, scores)): (usize, &(Vec<usize>, Vec<f64>))| {
         let (first, second) = (*order.first()?, *order.get(1)?);
         let expected = scores.get(second)? - scores.get(first)?;
-        Some((cost(second, at) - cost(first, at), expected))
+        // A zone that was away for a day is second by that, and what is expected of it says nothing.
+        let off = if gone(first, at) == gone(second, at) { expected } else { f64::NAN };
+        Some((cost(second, at) - cost(first, at), off))
     };
     let pairs: Vec<(f64, f64)> = orders.iter().enumerate().filter_map(pairs).collect();
     let saving = mean(&pairs.iter().map(|(came, _)| *came).collect::<Vec<_>>());
@@ -58,9 +61,7 @@ pub(super) fn second(
         [value - wider * (value - low), value + wider * (high - value)]
     });
     // Spot that was away for a day is ranked by that, and not by what is expected.
-    let is_away = |zone: usize| {
-        zones.get(zone).is_some_and(|of| of.is_gone(windows)) != zones.get(first).is_some_and(|of| of.is_gone(windows))
-    };
+    let is_away = |zone: usize| gone(zone, windows) != gone(first, windows);
     let more = |zone: usize| Some(score(zone) - score(first)).filter(|more| more.is_finite() && !is_away(zone));
     let is_alike = |zone: &usize| more(*zone).zip(off).is_some_and(|(more, [low, _])| more + low <= 0.0);
     let name = |zone: usize| zones.get(zone).map(|of| of.trace.clone());
@@ -160,6 +161,16 @@ mod tests {
         let orders = vec![(vec![0, 1], vec![0.4, 0.4]); 4];
         let found = second(&zones, (&[0, 1], &[0.4, 0.4]), &orders, 4, &|_, _| 0.4).unwrap();
         assert_eq!((found.expected_more, found.alike.len()), (None, 0), "{found:?}");
+        // Where one was gone at a later window only, how far off the difference was there is not known, and nothing is told by it.
+        let mut back = zone("back", false);
+        back.gone[1] = true;
+        let zones = [zone("here", false), back];
+        let found = second(&zones, (&[0, 1], &[0.4, 0.4]), &orders, 4, &|_, _| 0.4).unwrap();
+        assert_eq!(
+            (found.expected_more, found.expected_more_low, found.alike.len()),
+            (Some(0.0), None, 0),
+            "{found:?}"
+        );
         assert!(second(&zones[..1], (&[0], &[0.4]), &orders, 4, &|_, _| 0.4).is_none());
     }
 }

@@ -151,7 +151,7 @@ pub fn decide(plan: &SavedPlan, state: &PoolState) -> Result<Decision> {
     notes.extend(pool.note.clone());
     if last.pending > 0.0 {
         notes.push(format!(
-            "Jobs that wait need {:.0} nodes. They count as demand here, in the slots that the rule looks back on as well; where the rule was scored, only nodes in use did.",
+            "Jobs that wait need {:.0} nodes. They count as demand here, in the slots that the rule looks back on as well; where the rule was scored, only nodes in use did, unless the plan was made with --pending.",
             last.pending
         ));
     }

@@ -202,10 +202,10 @@ impl Fidelity {
             return self;
         }
         let why = format!(
-            "it is on {given}, of which the trace does not say that the cluster had them ({}). If they are a what-if, replay what the cluster had first; if it had them, its policy was another: name that with --recorded{}",
+            "it is on {given}, of which the trace does not say that the cluster had them ({}). If they are a what-if, replay what the cluster had first; if it had them, its policy was another: name that{}",
             self.measured(),
             self.nearest.as_ref().map_or_else(String::new, |nearest| format!(
-                " ({}/{} would come nearest)",
+                " ({} with {} would come nearest)",
                 nearest.order, nearest.scan
             ))
         );

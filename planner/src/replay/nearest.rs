@@ -1,7 +1,7 @@
 //! Which plain policy would have repeated the record, where the one that stands for today is far from it.
 //!
 //! Whoever names no policy gets strict FIFO, and most schedulers let a job pass one that does not fit. Where the replay is [far off](Verdict::FarOff), FIFO is replayed strict, with jobs that skip
-//! and with EASY backfill, all else alike; the one that is believed and comes nearest to the recorded mean wait is told, for the user to name. Nothing is replayed under it unasked: who knows the
+//! and with EASY backfill, all else alike; of those that are believed, one that is close goes before one that is rough, then the one nearest to the recorded mean wait, and it is told, for the user to name. Nothing is replayed under it unasked: who knows the
 //! policy knows better. Three replays at most.
 //!
 //! Worked example: a record with a mean wait of 1 h 39 min, 9 h 23 min replayed strict and 1 h 39 min with skip: `--scan skip` is told.
@@ -40,7 +40,7 @@ fn nearest(
     if policy.scan.scheduler().is_some() || policy.compat != Compat::None {
         return Ok(None);
     }
-    let mut found: Option<(f64, NearestPolicy)> = None;
+    let mut found: Option<(bool, f64, NearestPolicy)> = None;
     for (scan, name) in SCANS {
         let tried = Policy { order: Order::Fifo, scan, ..policy.clone() };
         if tried == *policy || tried.goes_with(cluster).is_err() {
@@ -48,19 +48,22 @@ fn nearest(
         }
         let schedule = crate::sim::simulate(workload, cluster, &tried)?;
         let fidelity = Fidelity::of(workload, &schedule, recorded_start_ms)?;
-        let error = fidelity.mean_wait_error().map_or(0.0, f64::abs);
-        if fidelity.is_believed() && found.as_ref().is_none_or(|(least, _)| error < *least) {
+        let waits = fidelity.replayed_mean_wait_s.zip(fidelity.recorded_mean_wait_s);
+        let error_s = waits.map_or(f64::INFINITY, |(replayed, recorded)| (replayed - recorded).abs());
+        let rough = !fidelity.is_close();
+        let is_nearer = |(worse, least_s, _): &(bool, f64, _)| (rough, error_s) < (*worse, *least_s);
+        if fidelity.is_believed() && found.as_ref().is_none_or(is_nearer) {
             let nearest = NearestPolicy {
                 order: "fifo".to_owned(),
                 scan: name.to_owned(),
                 replayed_mean_wait_s: fidelity.replayed_mean_wait_s,
                 start_order_tau: fidelity.start_order_tau,
-                close: fidelity.is_close(),
+                close: !rough,
             };
-            found = Some((error, nearest));
+            found = Some((rough, error_s, nearest));
         }
     }
-    Ok(found.map(|(_, nearest)| nearest))
+    Ok(found.map(|(.., nearest)| nearest))
 }
 
 #[cfg(test)]
@@ -74,10 +77,10 @@ mod tests {
     fn queue() -> (Workload, Cluster) {
         let mut jobs = Workload::default();
         for round in 0..40 {
-            let at = round * 100_000;
-            jobs.push(at, 60_000, Shape::whole(1));
-            jobs.push(at + 1_000, 10_000, Shape::whole(2));
-            jobs.push(at + 2_000, 5_000, Shape::whole(1));
+            let at = round * 10_000_000;
+            jobs.push(at, 6_000_000, Shape::whole(1));
+            jobs.push(at + 1_000, 1_000_000, Shape::whole(2));
+            jobs.push(at + 2_000, 500_000, Shape::whole(1));
         }
         (jobs, Cluster::of_vcs(&[("all", 1, 2)]))
     }
@@ -98,6 +101,24 @@ mod tests {
         // The other way round as well.
         let found = nearest((&jobs, &cluster), &skip, &starts(&strict)).unwrap().unwrap();
         assert_eq!((found.scan.as_str(), found.close), ("strict", true));
+    }
+
+    #[test]
+    fn only_what_is_far_off_is_sought_for_and_told_how_to_name() {
+        let (jobs, cluster) = queue();
+        let strict = Policy::default();
+        let skip = Policy { scan: Scan::Skip, ..strict.clone() };
+        let recorded = starts(&skip);
+        let of = |policy: &Policy| {
+            let schedule = simulate(&jobs, &cluster, policy).unwrap();
+            let fidelity = Fidelity::of(&jobs, &schedule, &recorded).unwrap();
+            with_nearest(fidelity, (&jobs, &cluster), policy, &recorded).unwrap()
+        };
+        assert_eq!((of(&skip).verdict, of(&skip).nearest), (Verdict::Exact, None));
+        let far = of(&strict);
+        assert_eq!(far.verdict, Verdict::FarOff);
+        assert!(far.sentence().contains("--scan skip") && far.sentence().contains("--recorded fifo/skip"));
+        assert!(far.caution(&strict).is_some_and(|said| said.contains("With --scan skip in the order fifo")));
     }
 
     #[test]

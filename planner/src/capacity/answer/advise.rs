@@ -51,6 +51,18 @@ impl CapacityAnswer {
         )
     }
 
+    /// Nodes to buy where the VCs share what there is.
+    fn pool_effect(&self, pool: u32) -> Effect {
+        Effect {
+            what: "Nodes to buy, in one pool".to_owned(),
+            unit: String::new(),
+            change: u64::from(pool).saturating_sub(self.in_all.now) as f64,
+            low: None,
+            high: None,
+            interval: "of the record that it was sized on: no interval, and no later window".to_owned(),
+        }
+    }
+
     /// What the effects, tests and confidence are of, where sharing comes first: a sentence.
     fn of_buying(&self) -> &'static str {
         if self.shares_first() {
@@ -240,17 +252,18 @@ impl CapacityAnswer {
             assumptions.push("Work grows as asked; on later days only the mix without growth was tested.".to_owned());
         }
         assumptions.extend(self.assumed.iter().cloned());
+        let shared = self.in_all.needed_in_one_pool.filter(|_| self.shares_first());
         Some(Recommendation {
             plan: "capacity".to_owned(),
             action: self.action.clone(),
-            effects: vec![Effect {
+            effects: shared.map(|pool| self.pool_effect(pool)).into_iter().chain([Effect {
                 what: "Cost of the nodes".to_owned(),
                 unit: format!("{} a month", mix.currency),
                 change: change(MixBy::Recommended),
                 low: None,
                 high: None,
                 interval: "none: the nodes were chosen so that the waits are kept on days drawn anew; the windows say what it cost on later ones".to_owned(),
-            }],
+            }]).collect(),
             against: format!("the nodes as they are, {}", self.policy),
             basis: Basis::LaterDays,
             regret: Some(Regret {
@@ -302,16 +315,7 @@ impl CapacityAnswer {
         };
         let shared = self.in_all.needed_in_one_pool.filter(|_| self.shares_first());
         let mut effects: Vec<Effect> = Vec::new();
-        if let Some(pool) = shared {
-            effects.push(Effect {
-                what: "Nodes, in one pool".to_owned(),
-                unit: String::new(),
-                change: f64::from(pool) - self.in_all.now as f64,
-                low: None,
-                high: None,
-                interval: "of the record that it was sized on: no interval, and no later window".to_owned(),
-            });
-        }
+        effects.extend(shared.map(|pool| self.pool_effect(pool)));
         let apart = if shared.is_some() { ", each VC on its own" } else { "" };
         effects.push(Effect {
             what: format!("Nodes{apart}"),

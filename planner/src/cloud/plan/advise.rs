@@ -6,7 +6,7 @@ use tracecast_analytics::report::format;
 
 use super::super::policy::CloudPolicy;
 use super::super::sensitivity::CloudSensitivity;
-use super::super::zone_choice::FEW;
+use super::super::zone_seen::FEW;
 use super::CloudPlanAnswer;
 use super::candidate::CloudCandidate;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH};
@@ -19,19 +19,19 @@ impl CloudPlanAnswer {
             return (Confidence::Low, format!("it is reported on {windows}, {}", self.overlap_in_words()));
         }
         let follows = self.followed != CloudPolicy::OnDemand;
+        let expected = self.expected_now.as_ref().filter(|of| of.is_of(best.policy)).map(|of| of.cost_ratio);
+        if let Some(expected) = expected.filter(|expected| follows && 1.0 - expected < WORTH) {
+            let why = format!(
+                "the later windows saved, but of the job that begins now the programme expects {} of all on-demand",
+                format::percent(expected)
+            );
+            return (Confidence::Low, why);
+        }
         if let Some(turn) = &self.price_turn {
             return turn.sure(follows);
         }
         if guessed {
             return self.sure_of_guessed(follows);
-        }
-        let expected = self.expected_now.as_ref().filter(|of| of.is_of(best.policy)).map(|of| of.cost_ratio);
-        if let Some(expected) = expected.filter(|expected| follows && 1.0 - expected < WORTH) {
-            let why = format!(
-                "the later windows saved, and of the job that begins now the programme expects {} of all on-demand",
-                format::percent(expected)
-            );
-            return (Confidence::Low, why);
         }
         let cost = best.report_cost_ratio;
         if !follows && best.policy != CloudPolicy::OnDemand && cost.low < 1.0 - WORTH {

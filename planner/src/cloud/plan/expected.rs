@@ -75,8 +75,9 @@ impl CloudPlanAnswer {
                 share(tested)
             ),
             (None, Some(tested)) => {
+                let why = if self.expected_now.is_some() { "This rule does not say" } else { "It is not told" };
                 format!(
-                    " The test of this rule on later windows: **{}** of all on-demand; nothing is expected of the job that begins now.",
+                    " The test of this rule on later windows: **{}** of all on-demand. {why} what the job that begins now will cost.",
                     share(tested)
                 )
             }

@@ -7,7 +7,7 @@
 use tracecast_analytics::report::format;
 
 use super::words::{change_of_wait, set, spelled};
-use super::{Beforehand, ByHour, ChosenFor, PowerAnswer, Together};
+use super::{Beforehand, ByHour, ChosenFor, PoolFindings, PowerAnswer, Together};
 use crate::power::family::Family;
 use crate::power::interval::Intervals;
 use crate::power::rule::Setting;
@@ -55,6 +55,11 @@ fn beside(over: &Intervals) -> String {
         one(low),
         one(high)
     )
+}
+
+/// Whether jobs waited, and would have left idle less than half of what is to sleep; nodes, those in use, and those in use or waited for.
+fn taken_by_waiting([nodes, need, asked]: [f64; 3], asleep: f64) -> bool {
+    asked > need && nodes - asked < LEFT_IDLE * asleep
 }
 
 impl PowerAnswer {
@@ -153,9 +158,10 @@ impl PowerAnswer {
     /// What all nodes as one pool would do, beside the VCs as they stand.
     fn as_one_pool(&self) -> String {
         let outcome = &self.pool.chosen.scored.outcome;
-        let spare = self.pool.nodes_mean - self.pool.asked_mean;
+        let PoolFindings { nodes_mean, demand_mean, asked_mean, .. } = self.pool;
+        let spare = nodes_mean - asked_mean;
         // Jobs that waited for their own VC would have run there.
-        let taken = (spare < LEFT_IDLE * outcome.nodes_asleep_mean).then(|| {
+        let taken = taken_by_waiting([nodes_mean, demand_mean, asked_mean], outcome.nodes_asleep_mean).then(|| {
             format!(
                 " That is by nodes in use: with all jobs that waited on them, {} would have been idle.",
                 format::float(spare, 1)
@@ -305,7 +311,7 @@ impl PowerAnswer {
             Some(vcs) => [vcs.nodes_mean, vcs.demand_mean, vcs.asked_mean],
             None => [pool.nodes_mean, pool.demand_mean, pool.asked_mean],
         };
-        (nodes - asked < LEFT_IDLE * asleep).then(|| {
+        taken_by_waiting([nodes, need, asked], asleep).then(|| {
             format!(
                 "**Jobs waited while nodes were idle**: of {} nodes {} were idle on average, and {} would have been with all jobs on them that waited. Rules are scored by nodes in use, so {} asleep take for granted that these jobs would have waited anyway, for want of a quota or of nodes side by side. In the first slot they count as demand; `--pending` counts them always.",
                 format::float(nodes, 0),

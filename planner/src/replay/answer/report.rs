@@ -135,7 +135,7 @@ impl Answer {
         summary.extend(self.overload_sentences());
         if self.oracle && self.known_by_run.is_none() {
             summary.push(
-                "It knows how long jobs will run, so it is an oracle: a bound and no choice. `--predictions` replays what a model expected, `--estimate requested` the time limits."
+                "This replay knows how long jobs will run, so it is an oracle: a bound and no choice. `--predictions` replays what a model expected, `--estimate requested` the time limits."
                     .to_owned(),
             );
         }
