@@ -125,7 +125,8 @@ fn a_what_if_that_the_record_knows_nothing_of_is_not_called_far_off() {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("cannot be told: it is on the quotas of a file, of which the trace does not say"), "{text}");
     assert!(
-        words.contains("its policy was another: name that with --recorded") && !words.contains("Do not act"),
+        words.contains("its policy was another: name that, in `simulate` with --recorded")
+            && !words.contains("Do not act"),
         "{text}"
     );
     assert!(text.contains("Mean wait, recorded"), "{text}");

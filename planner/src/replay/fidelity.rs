@@ -202,7 +202,7 @@ impl Fidelity {
             return self;
         }
         let why = format!(
-            "it is on {given}, of which the trace does not say that the cluster had them ({}). If they are a what-if, replay what the cluster had first; if it had them, its policy was another: name that{}",
+            "it is on {given}, of which the trace does not say that the cluster had them ({}). If they are a what-if, replay what the cluster had first; if it had them, its policy was another: name that, in `simulate` with --recorded{}",
             self.measured(),
             self.nearest.as_ref().map_or_else(String::new, |nearest| format!(
                 " ({} with {} would come nearest)",
