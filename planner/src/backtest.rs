@@ -367,8 +367,8 @@ fn chosen_in_words(downstream: &Downstream) -> Option<String> {
                 .to_owned(),
         );
     }
-    let less = |outcome: &&QueueOutcome| outcome.order == chosen.order && outcome.tau() < chosen.tau();
-    let why = if downstream.outcomes.iter().any(|outcome| less(&outcome)) {
+    let less = |outcome: &QueueOutcome| outcome.order == chosen.order && outcome.tau() < chosen.tau();
+    let why = if downstream.outcomes.iter().any(less) {
         "a step back from the best whose tail was no longer than FIFO's there"
     } else {
         "with the least ageing tried, as the best whose tail was no longer than FIFO's there aged no more than one step further"

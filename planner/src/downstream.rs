@@ -34,7 +34,7 @@ use crate::error::Result;
 use crate::replay::fidelity::Fidelity;
 use crate::replay::input::Loaded;
 use crate::replay::metric::evaluate;
-use crate::replay::nearest::with_nearest;
+use crate::replay::nearest::met;
 use crate::sim::{Compat, Estimate, Order, Policy, Preemption, Scan, simulate};
 
 /// τ tried, seconds.
@@ -215,7 +215,22 @@ impl Downstream {
     }
 }
 
-/// Replays the jobs of `loaded` under each order; `policy` says all but the order, and `ranked_at` the level of [`LengthMeasure::Ranked`]. Jobs
+/// How well FIFO meets the record, with all else as `policy` says, on the nodes of the record where it has them; and the scan that would have met it.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn fidelity(loaded: &Loaded, policy: &Policy) -> Result<Fidelity> {
+    let Loaded { workload, cluster, recorded_cluster, recorded_start_ms, given, .. } = loaded;
+    let policy = Policy { order: Order::Fifo, estimate: Estimate::True, ..policy.clone() };
+    let before = recorded_cluster.as_ref().filter(|_| policy.compat == Compat::None);
+    let fidelity = met((workload, before.unwrap_or(cluster)), &policy, recorded_start_ms)?;
+    Ok(match given.as_ref().filter(|_| before.is_none()) {
+        Some(given) => fidelity.on_given(given),
+        None => fidelity,
+    })
+}
+
+/// Replays the jobs of `loaded` under each order, and leaves its columns of scores and predictions empty; `policy` says all but the order, and `ranked_at` the level of [`LengthMeasure::Ranked`]. Jobs
 /// that ran longer than `longest_s` are not among them.
 ///
 /// # Errors
@@ -236,9 +251,7 @@ pub fn run(
     let by_alike =
         |share: f64, estimate: Estimate| Policy { compat: Compat::None, ..plain(Order::Alike(share), estimate) };
     let mut outcomes = Vec::new();
-    let first = plain(Order::Fifo, Estimate::True);
-    let fifo = waits(loaded, &first)?;
-    let fidelity = met(loaded, &first)?;
+    let fifo = waits(loaded, &plain(Order::Fifo, Estimate::True))?;
     let fewest = waits(loaded, &plain(Order::FewestGpus, Estimate::True))?;
     let oracle = waits(loaded, &plain(Order::Qssf, Estimate::True))?;
     let outcome = |order: String, (mean_wait_s, p95_wait_s): (f64, f64), ageing_s: Option<f64>| QueueOutcome {
@@ -344,21 +357,8 @@ pub fn run(
         predicted,
         pools: paces.len(),
         pools_with_gamma: with_pace,
-        fidelity: Some(fidelity),
+        fidelity: None,
         outcomes,
-    })
-}
-
-/// How well the replay of a policy meets the record, on the nodes of the record where it has them, with the scan that would have met it.
-fn met(loaded: &Loaded, policy: &Policy) -> Result<Fidelity> {
-    let Loaded { workload, cluster, recorded_cluster, recorded_start_ms, given, .. } = loaded;
-    let before = recorded_cluster.as_ref().filter(|_| policy.compat == Compat::None);
-    let nodes = before.unwrap_or(cluster);
-    let fidelity = Fidelity::of(workload, &simulate(workload, nodes, policy)?, recorded_start_ms)?;
-    let fidelity = with_nearest(fidelity, (workload, nodes), policy, recorded_start_ms)?;
-    Ok(match given.as_ref().filter(|_| before.is_none()) {
-        Some(given) => fidelity.on_given(given),
-        None => fidelity,
     })
 }
 

@@ -298,16 +298,21 @@ fn confidence_goes_by_windows_without_overlap() {
     assert!(why.contains("10 later windows, of which 2 do not overlap"), "{why}");
 }
 
+/// Two zones with spot at 1.5 dollars, and on-demand at 4 and 3.
+fn priced(folder: &Folder) -> [String; 2] {
+    let list = vec!["1.5"; 480].join(", ");
+    [("us-east-1a", "4"), ("us-west-2a", "3")].map(|(zone, price)| {
+        let text = regular(1).replace("1800}", &format!("1800, \"on_demand_price\": {price}}}"));
+        folder
+            .file(&format!("{zone}_v100_1.json"), &text.replace("\"data\"", &format!("\"prices\": [{list}], \"data\"")))
+    })
+}
+
 /// On-demand costs 4 dollars in one zone and 3 in the other: what is compared between zones is a share of the cheaper, and what is of a zone a share of its own; every table says which.
 #[test]
 fn tables_say_of_which_on_demand_a_share_is() {
     let folder = Folder::new();
-    let list = vec!["1.5"; 480].join(", ");
-    let [dear, cheap] = [("us-east-1a", "4"), ("us-west-2a", "3")].map(|(zone, price)| {
-        let text = regular(1).replace("1800}", &format!("1800, \"on_demand_price\": {price}}}"));
-        folder
-            .file(&format!("{zone}_v100_1.json"), &text.replace("\"data\"", &format!("\"prices\": [{list}], \"data\"")))
-    });
+    let [dear, cheap] = priced(&folder);
     let ask =
         ["plan", "cloud", &dear, &cheap, "--slack", "0.5", "--starts", "3", "--work", "12h", "--changeover", "0s"];
     let answer = of(&tracecast(&[&ask[..], &["--format", "json"]].concat()));
@@ -782,12 +787,7 @@ fn prices_that_only_some_traces_carry_can_be_set_aside() {
 #[test]
 fn what_a_share_over_zones_is_of_is_told() {
     let folder = Folder::new();
-    let list = vec!["1.5"; 480].join(", ");
-    let [dear, cheap] = [("us-east-1a", "4"), ("us-west-2a", "3")].map(|(zone, price)| {
-        let text = regular(1).replace("1800}", &format!("1800, \"on_demand_price\": {price}}}"));
-        folder
-            .file(&format!("{zone}_v100_1.json"), &text.replace("\"data\"", &format!("\"prices\": [{list}], \"data\"")))
-    });
+    let [dear, cheap] = priced(&folder);
     let ask = |more: &[&str]| {
         let ask = ["plan", "cloud", &dear, &cheap, "--regions", "together", "--slack", "0.5", "--starts", "2"];
         let sized = ["--work", "12h", "--changeover", "12min", "--format", "json"];

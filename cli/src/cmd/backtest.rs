@@ -183,9 +183,12 @@ fn replay(
             let compat = if request.compat.is_some() { Compat::Helios } else { Compat::None };
             let assumed = loaded.notes.clone();
             // Backfill goes by lengths, which orders by a score have none of that could be known.
-            let scan = if request.scan.as_deref() == Some("skip") { Scan::Skip } else { Scan::Strict };
+            let scan = request.scan.as_deref().and_then(Scan::called).unwrap_or(Scan::Strict);
             let policy = Policy { compat, scan, ..Policy::default() }.on(resource);
-            Ok((downstream::run(&mut loaded, timeline, &daily_tracks, ranked_at, &policy, longest_s)?, assumed))
+            // What is chosen on is reported by waits alone.
+            let fidelity = known_ms.is_none().then(|| downstream::fidelity(&loaded, &policy)).transpose()?;
+            let found = downstream::run(&mut loaded, timeline, &daily_tracks, ranked_at, &policy, longest_s)?;
+            Ok((Downstream { fidelity, ..found }, assumed))
         };
     let (found, mut assumed) = within(from_ms, to_ms, None)?;
     let Some((from_ms, to_ms)) = from_ms.zip(to_ms) else { return Ok((found, assumed)) };

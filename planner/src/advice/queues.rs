@@ -33,7 +33,7 @@ pub(super) fn look(
     })?;
     let told = pooling.sentence();
     let scan = pooling.replays.first().map_or(Scan::Skip, |first| first.scan);
-    let named = if scan == Scan::Strict { "strict" } else { "skip" };
+    let named = scan.id();
     let with_command = |found: Recommendation| Recommendation {
         command: Some(format!("tracecast plan queues TRACE --scan {named} --emit slurm,kueue --emit-to queues")),
         ..found

@@ -29,8 +29,8 @@ use crate::plan::{Assurance, Confidence, Recommendation, SIZES_UNKNOWN};
 use crate::replay::fidelity::Fidelity;
 use crate::replay::growth::{Growth, OverDraws};
 use crate::replay::input::Loaded;
-use crate::replay::nearest::with_nearest;
-use crate::sim::{Policy, Workload, simulate};
+use crate::replay::nearest::met;
+use crate::sim::{Policy, Workload};
 
 /// Version of the answer; a change that breaks its readers raises it.
 pub const SCHEMA: &str = "plan-capacity/1";
@@ -492,10 +492,7 @@ impl CapacityAnswer {
         let origin_ms = loaded.workload.origin_ms;
         let day = |ms: i64| trace.moment(&zone, origin_ms + ms, origin_ms);
         let recorded = loaded.recorded_cluster.as_ref().unwrap_or(&loaded.cluster);
-        let schedule = simulate(&loaded.workload, recorded, &request.policy)?;
-        let fidelity = Fidelity::of(&loaded.workload, &schedule, &loaded.recorded_start_ms)?;
-        let jobs = (&loaded.workload, recorded);
-        let fidelity = with_nearest(fidelity, jobs, &request.policy, &loaded.recorded_start_ms)?;
+        let fidelity = met((&loaded.workload, recorded), &request.policy, &loaded.recorded_start_ms)?;
         // What the ground lacks comes first: a replay may be far from the record for want of it.
         let cautions = loaded.cautions.iter().cloned().chain(fidelity.reservation(&request.policy));
         let mut answer = Self {

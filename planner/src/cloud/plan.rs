@@ -384,9 +384,8 @@ impl CloudPlanAnswer {
                 }
                 _ => ("no less than on-demand".to_owned(), String::new()),
             };
-            let expected = self.expected_now.as_ref().filter(|of| of.is_of(self.chosen));
-            let expected = expected.map_or_else(String::new, |of| {
-                format!(" Expected of it now: {} of all on-demand.", format::percent(of.cost_ratio))
+            let expected = self.expected_of(self.chosen).map_or_else(String::new, |cost_ratio| {
+                format!(" Expected of it now: {} of all on-demand.", format::percent(cost_ratio))
             });
             return format!(
                 "**Run the job on-demand**, in {place}: the {}, which cost least on the windows of choice, cost {said} on the later ones{sure}.{expected}{}",

@@ -28,6 +28,7 @@ use super::service::Service;
 use super::study::{Curve, Promise, QUOTED_H, Studied, SwitchingOptimum};
 use super::yearly::Yearly;
 use crate::error::{Error, Result};
+use crate::plan::interval::average;
 use crate::plan::{Assurance, Recommendation, SIZES_UNKNOWN};
 
 /// Version of the JSON.
@@ -304,13 +305,12 @@ impl Together {
             let found = vc.optima.iter().find(|optimum| optimum.switch_h == QUOTED_H);
             found.map_or(0.0, |optimum| optimum.outcome.nodes_asleep_mean)
         };
-        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
         let figures = Intervals::of(&chosen);
         Some(Self {
             vcs: vcs.len(),
-            nodes_mean: vcs.iter().map(|vc| mean(&vc.total)).sum(),
-            demand_mean: vcs.iter().map(|vc| mean(&vc.need)).sum(),
-            asked_mean: vcs.iter().map(|vc| mean(&vc.asked)).sum(),
+            nodes_mean: vcs.iter().map(|vc| average(vc.total.iter().copied())).sum(),
+            demand_mean: vcs.iter().map(|vc| average(vc.need.iter().copied())).sum(),
+            asked_mean: vcs.iter().map(|vc| average(vc.asked.iter().copied())).sum(),
             chosen: figures,
             trailing_maximum: trailing.as_deref().map(Intervals::of),
             over_trailing_maximum: trailing.as_deref().map(|other| Intervals::of_differences(&chosen, other)),
@@ -465,7 +465,6 @@ impl PoolFindings {
         // Without a promise the chosen one is one of them.
         let beside = BESIDE.iter().filter(|family| studied.guarded.is_some() || **family != curve.family);
         let beside = beside.filter_map(|family| studied.curve(*family)).map(|curve| beforehand(curve, others));
-        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
         let [learned_days, choice_days, days] = studied.days;
         Ok(Self {
             series: studied.name.clone(),
@@ -475,9 +474,9 @@ impl PoolFindings {
             learned_days,
             choice_days,
             days,
-            nodes_mean: mean(&studied.total),
-            demand_mean: mean(&studied.need),
-            asked_mean: mean(&studied.asked),
+            nodes_mean: average(studied.total.iter().copied()),
+            demand_mean: average(studied.need.iter().copied()),
+            asked_mean: average(studied.asked.iter().copied()),
             chosen: Chosen {
                 name: chosen.policy,
                 because: studied.because,

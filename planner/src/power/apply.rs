@@ -20,7 +20,7 @@ use super::reach::{Reach, Watch};
 use super::resim::{self, Baseline, Constants, HourlyRates, Moment, Plan, PowerEffect};
 use super::rule::{Past, Rule, Setting};
 use super::service::Service;
-use super::study::Studied;
+use super::study::{Studied, asked};
 use crate::error::Result;
 use crate::replay::input::Loaded;
 use crate::sim;
@@ -51,11 +51,6 @@ pub struct Resimulated {
 /// Slots that a boot takes beyond the one it is ordered for.
 pub fn boot_slots(constants: &Constants, slot_ms: i64) -> usize {
     (constants.boot_s * 1000.0 / slot_ms.max(1) as f64).floor() as usize
-}
-
-/// What a slot asks for: the busy nodes and those that waiting jobs need.
-fn asked(slot: &Slot) -> f64 {
-    (slot.peak + slot.pending).min(slot.total)
 }
 
 /// What a rule is told as a slot of a replay begins, or of a cluster that runs.

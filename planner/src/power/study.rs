@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use tracecast_analytics::time::{DAY_MS, HOUR_MS};
-use tracecast_predictors::demand::{Series, Unit};
+use tracecast_predictors::demand::{Series, Slot, Unit};
 
 use super::ces::Thresholds;
 use super::choice::{self, Because, Elected, Judge, Member};
@@ -79,6 +79,11 @@ pub fn in_nodes(series: &Series, gpus_per_node: f64) -> Series {
         nodes.unit = Unit::Nodes;
     }
     nodes
+}
+
+/// What a slot asks for: the busy nodes and those that waiting jobs need, up to those there are.
+pub(super) fn asked(slot: &Slot) -> f64 {
+    (slot.peak + slot.pending).min(slot.total)
 }
 
 /// Needs and totals of a series in nodes, slot by slot: nobody can be served beyond what there is.
@@ -409,7 +414,7 @@ impl<'a> Survey<'a> {
             from_ms: self.series.time_ms(eval.start),
             slot_ms: self.series.slot_ms,
             need: evaluating.demand.need.to_vec(),
-            asked: slots.iter().map(|slot| (slot.peak + slot.pending).min(slot.total)).collect(),
+            asked: slots.iter().map(asked).collect(),
             total: totals.to_vec(),
             active: slots.iter().map(|slot| slot.mean).collect(),
             uncounted: slots.iter().filter(|slot| !slot.counted).count(),

@@ -46,8 +46,8 @@ use crate::replay::compare::{Comparison, Difference};
 use crate::replay::fidelity::Fidelity;
 use crate::replay::growth::Growth;
 use crate::replay::input::Loaded;
-use crate::replay::nearest::with_nearest;
-use crate::sim::{Cluster, Group, Policy, Workload, simulate};
+use crate::replay::nearest::met;
+use crate::sim::{Cluster, Group, Policy, Workload};
 
 /// Fewest jobs in the earlier and the later part.
 const FEWEST_JOBS: usize = 100;
@@ -457,9 +457,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
     };
     // The record's own nodes may guarantee nothing that today's policy could requeue for.
     let recorded = loaded.recorded_cluster.as_ref().filter(|before| today.goes_with(before).is_ok());
-    let recorded = recorded.unwrap_or(cluster);
-    let schedule = simulate(workload, recorded, today)?;
-    let fidelity = Fidelity::of(workload, &schedule, &loaded.recorded_start_ms)?;
+    let fidelity = met((workload, recorded.unwrap_or(cluster)), today, &loaded.recorded_start_ms)?;
     Ok(SearchOutcome {
         split_ms,
         private: private.waited(&jobs).unwrap_or(JobWaits::NONE),
@@ -474,7 +472,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
         front: front.into_iter().flatten().collect(),
         by_vc: of_vcs?,
         nodes_instead,
-        fidelity: with_nearest(fidelity, (workload, recorded), today, &loaded.recorded_start_ms)?,
+        fidelity,
         tried,
     })
 }

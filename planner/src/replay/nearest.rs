@@ -10,15 +10,30 @@ use super::fidelity::{Fidelity, NearestPolicy, Verdict};
 use crate::error::Result;
 use crate::sim::cluster::Cluster;
 use crate::sim::policy::{Compat, Order, Policy, Scan};
+use crate::sim::simulate;
 use crate::sim::workload::Workload;
 
-/// Scans tried, and what they are called.
-const SCANS: [(Scan, &str); 3] = [(Scan::Strict, "strict"), (Scan::Skip, "skip"), (Scan::Easy, "easy")];
+/// Scans tried.
+const SCANS: [Scan; 3] = [Scan::Strict, Scan::Skip, Scan::Easy];
+
+/// How well a replay of `policy` meets the record, as [`with_nearest`].
+///
+/// # Errors
+/// As [`simulate`].
+pub fn met(
+    (workload, cluster): (&Workload, &Cluster),
+    policy: &Policy,
+    recorded_start_ms: &[Option<i64>],
+) -> Result<Fidelity> {
+    let schedule = simulate(workload, cluster, policy)?;
+    let fidelity = Fidelity::of(workload, &schedule, recorded_start_ms)?;
+    with_nearest(fidelity, (workload, cluster), policy, recorded_start_ms)
+}
 
 /// How well the replay of `policy` meets the record, and where it is far off the plain policy that would have come near enough, if there is one.
 ///
 /// # Errors
-/// As [`simulate`](crate::sim::simulate).
+/// As [`simulate`].
 pub fn with_nearest(
     mut fidelity: Fidelity,
     (workload, cluster): (&Workload, &Cluster),
@@ -41,12 +56,12 @@ fn nearest(
         return Ok(None);
     }
     let mut found: Option<(bool, f64, NearestPolicy)> = None;
-    for (scan, name) in SCANS {
+    for scan in SCANS {
         let tried = Policy { order: Order::Fifo, scan, ..policy.clone() };
         if tried == *policy || tried.goes_with(cluster).is_err() {
             continue;
         }
-        let schedule = crate::sim::simulate(workload, cluster, &tried)?;
+        let schedule = simulate(workload, cluster, &tried)?;
         let fidelity = Fidelity::of(workload, &schedule, recorded_start_ms)?;
         let waits = fidelity.replayed_mean_wait_s.zip(fidelity.recorded_mean_wait_s);
         let error_s = waits.map_or(f64::INFINITY, |(replayed, recorded)| (replayed - recorded).abs());
@@ -55,7 +70,7 @@ fn nearest(
         if fidelity.is_believed() && found.as_ref().is_none_or(is_nearer) {
             let nearest = NearestPolicy {
                 order: "fifo".to_owned(),
-                scan: name.to_owned(),
+                scan: scan.id().to_owned(),
                 replayed_mean_wait_s: fidelity.replayed_mean_wait_s,
                 start_order_tau: fidelity.start_order_tau,
                 close: !rough,
@@ -70,7 +85,6 @@ fn nearest(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::sim::simulate;
     use crate::sim::workload::Shape;
 
     /// Two GPUs: a job of both waits behind one that runs on, and short jobs of one GPU pass it, or do not.
@@ -109,11 +123,7 @@ mod tests {
         let strict = Policy::default();
         let skip = Policy { scan: Scan::Skip, ..strict.clone() };
         let recorded = starts(&skip);
-        let of = |policy: &Policy| {
-            let schedule = simulate(&jobs, &cluster, policy).unwrap();
-            let fidelity = Fidelity::of(&jobs, &schedule, &recorded).unwrap();
-            with_nearest(fidelity, (&jobs, &cluster), policy, &recorded).unwrap()
-        };
+        let of = |policy: &Policy| met((&jobs, &cluster), policy, &recorded).unwrap();
         assert_eq!((of(&skip).verdict, of(&skip).nearest), (Verdict::Exact, None));
         let far = of(&strict);
         assert_eq!(far.verdict, Verdict::FarOff);

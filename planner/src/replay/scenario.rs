@@ -200,15 +200,8 @@ impl Scenario {
         };
         let order = parse_order(&given(&self.order), compat)?;
         let scan = match given(&self.scan).as_str() {
-            "" | "strict" => Scan::Strict,
-            "skip" => Scan::Skip,
-            "easy" => Scan::Easy,
-            "conservative" => Scan::Conservative,
-            "slurm" => Scan::Slurm,
-            "kueue" => Scan::Kueue,
-            "kai" => Scan::Kai,
-            "volcano" => Scan::Volcano,
-            other => return Err(unknown("scan", other, &SCANS)),
+            "" => Scan::Strict,
+            named => Scan::called(named).ok_or_else(|| unknown("scan", named, &SCANS))?,
         };
         let placement = parse_placement(&given(&self.place))?;
         let estimate = match given(&self.estimate).as_str() {
@@ -288,7 +281,7 @@ pub const ORDERS: [&str; 19] = [
     "score",
 ];
 
-/// Names of the scans.
+/// Names of the scans, in the order of [`Scan::ALL`].
 pub const SCANS: [&str; 8] = ["strict", "skip", "easy", "conservative", "slurm", "kueue", "kai", "volcano"];
 
 /// Names of the placement rules.

@@ -76,6 +76,29 @@ pub enum Scan {
 }
 
 impl Scan {
+    /// All of them.
+    pub const ALL: [Self; 8] =
+        [Self::Strict, Self::Skip, Self::Easy, Self::Conservative, Self::Slurm, Self::Kueue, Self::Kai, Self::Volcano];
+
+    /// What it is called in options and files.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::Skip => "skip",
+            Self::Easy => "easy",
+            Self::Conservative => "conservative",
+            Self::Slurm => "slurm",
+            Self::Kueue => "kueue",
+            Self::Kai => "kai",
+            Self::Volcano => "volcano",
+        }
+    }
+
+    /// The one that is called so, if there is one.
+    pub fn called(id: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scan| scan.id() == id)
+    }
+
     /// Whether it reserves for jobs that wait, and so decides by how long jobs are expected to run.
     pub fn backfills(self) -> bool {
         matches!(self, Self::Easy | Self::Conservative | Self::Slurm)

@@ -34,9 +34,14 @@ impl CapacityAnswer {
         if less { 0 } else { self.nodes.iter().map(more).sum() }
     }
 
+    /// Nodes of the one pool, where the VCs are to share before any are bought.
+    fn shared(&self) -> Option<u64> {
+        self.cheaper_in_one_pool(self.to_buy())
+    }
+
     /// Whether the VCs are to share nodes before any are bought.
     pub(in crate::capacity) fn shares_first(&self) -> bool {
-        self.cheaper_in_one_pool(self.to_buy()).is_some()
+        self.shared().is_some()
     }
 
     /// That sharing comes first, in a sentence.
@@ -52,11 +57,11 @@ impl CapacityAnswer {
     }
 
     /// Nodes to buy where the VCs share what there is.
-    fn pool_effect(&self, pool: u32) -> Effect {
+    fn pool_effect(&self, pool: u64) -> Effect {
         Effect {
             what: "Nodes to buy, in one pool".to_owned(),
             unit: String::new(),
-            change: u64::from(pool).saturating_sub(self.in_all.now) as f64,
+            change: pool.saturating_sub(self.in_all.now) as f64,
             low: None,
             high: None,
             interval: "of the record that it was sized on: no interval, and no later window".to_owned(),
@@ -107,7 +112,7 @@ impl CapacityAnswer {
         let mut said = match &self.mix {
             // Sharing comes before any nodes, of whatever kind.
             Some(mix) if mix.is_advised() && self.shares_first() => {
-                let pool = self.in_all.needed_in_one_pool.map_or(0, u64::from);
+                let pool = self.shared().unwrap_or_default();
                 format!("{} If each VC keeps nodes of its own: {}", self.sharing(pool), mix.action)
             }
             Some(mix) if mix.is_advised() || !mix.changes() => mix.action.clone(),
@@ -252,7 +257,7 @@ impl CapacityAnswer {
             assumptions.push("Work grows as asked; on later days only the mix without growth was tested.".to_owned());
         }
         assumptions.extend(self.assumed.iter().cloned());
-        let shared = self.in_all.needed_in_one_pool.filter(|_| self.shares_first());
+        let shared = self.shared();
         Some(Recommendation {
             plan: "capacity".to_owned(),
             action: self.action.clone(),
@@ -313,9 +318,8 @@ impl CapacityAnswer {
                 "the fewest in 2.5 % and in 97.5 % of resampled days of all draws of the grown work together, summed over the pools that change"
             }
         };
-        let shared = self.in_all.needed_in_one_pool.filter(|_| self.shares_first());
-        let mut effects: Vec<Effect> = Vec::new();
-        effects.extend(shared.map(|pool| self.pool_effect(pool)));
+        let shared = self.shared();
+        let mut effects: Vec<Effect> = shared.map(|pool| self.pool_effect(pool)).into_iter().collect();
         let apart = if shared.is_some() { ", each VC on its own" } else { "" };
         effects.push(Effect {
             what: format!("Nodes{apart}"),

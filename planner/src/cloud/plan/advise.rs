@@ -19,8 +19,7 @@ impl CloudPlanAnswer {
             return (Confidence::Low, format!("it is reported on {windows}, {}", self.overlap_in_words()));
         }
         let follows = self.followed != CloudPolicy::OnDemand;
-        let expected = self.expected_now.as_ref().filter(|of| of.is_of(best.policy)).map(|of| of.cost_ratio);
-        if let Some(expected) = expected.filter(|expected| follows && 1.0 - expected < WORTH) {
+        if let Some(expected) = self.expected_of(best.policy).filter(|expected| follows && 1.0 - expected < WORTH) {
             let why = format!(
                 "the later windows saved, but of the job that begins now the programme expects {} of all on-demand",
                 format::percent(expected)
@@ -78,10 +77,10 @@ impl CloudPlanAnswer {
         let change = |share: f64| share - 1.0;
         let naive = self.beside(CloudPolicy::UniformProgress).map(|uniform| change(uniform.report_cost_ratio.value));
         let least = self.beside(CloudPolicy::Omniscient).map(|least| change(least.report_cost_ratio.value));
-        let expected = self.expected_now.as_ref().filter(|of| of.is_of(best.policy)).map(|of| Effect {
+        let expected = self.expected_of(best.policy).map(|cost_ratio| Effect {
             what: "expected cost of the job that begins now, as a share of all on-demand".to_owned(),
             unit: String::new(),
-            change: change(of.cost_ratio),
+            change: change(cost_ratio),
             low: None,
             high: None,
             interval: "none: it is what the programme expects from what holds at the end of the data".to_owned(),

@@ -63,10 +63,15 @@ impl CloudExpected {
 }
 
 impl CloudPlanAnswer {
+    /// What is expected now of a job that follows a policy, as a share of all on-demand; nothing of one that knows no chances.
+    pub(super) fn expected_of(&self, policy: CloudPolicy) -> Option<f64> {
+        self.expected_now.as_ref().filter(|of| of.is_of(policy)).map(|of| of.cost_ratio)
+    }
+
     /// What is expected now, and what the rule came to on the later windows, in short: a sentence behind what to do.
     pub(super) fn expected_and_tested(&self) -> String {
         let tested = self.beside(self.chosen).map(|of| of.report_cost_ratio.value);
-        let expected = self.expected_now.as_ref().filter(|of| of.is_of(self.chosen)).map(|of| of.cost_ratio);
+        let expected = self.expected_of(self.chosen);
         let share = format::percent;
         match (expected, tested) {
             (Some(expected), Some(tested)) => format!(
@@ -123,7 +128,7 @@ impl CloudPlanAnswer {
 
 impl CloudExpected {
     /// Whether it is of a job that follows this policy.
-    pub(super) fn is_of(&self, policy: CloudPolicy) -> bool {
+    fn is_of(&self, policy: CloudPolicy) -> bool {
         self.by == policy
     }
 }

@@ -137,25 +137,19 @@ fn tried(schedule: &DaySchedule, now: &Decision) -> String {
         return format!("Without a loop all nodes stay on over the next day: {why}.");
     }
     let now = now.powered;
-    let usual = schedule.hours.get(1).map(|hour| hour.powered);
-    let begins = schedule.hours.first().map(|hour| hour.powered).filter(|first| *first > now);
-    let begins = begins.map_or_else(String::new, |first| {
-        format!(
+    let mut powered = schedule.hours.iter().map(|hour| hour.powered);
+    let begins = match (powered.next(), powered.next()) {
+        (Some(first), _) if first > now => format!(
             " It begins with {} nodes where the rule has {}. {LONGER}",
             format::float(first, 0),
             format::float(now, 0)
-        )
-    });
-    // Raised to what the rule decides, and no further.
-    let raised =
-        schedule.hours.first().is_some_and(|first| first.powered == now) && usual.is_some_and(|usual| usual < now);
-    let begins = if raised {
-        format!(
+        ),
+        // Raised to what the rule decides, and no further.
+        (Some(first), Some(usual)) if first == now && usual < now => format!(
             " Its first hour never powers fewer than the rule does in its first slot, {}: what is in use or waits then cannot sleep.",
             format::float(now, 0)
-        )
-    } else {
-        begins
+        ),
+        _ => String::new(),
     };
     let days = schedule.tried_days;
     let service = &schedule.realised;

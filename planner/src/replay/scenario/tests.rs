@@ -7,6 +7,12 @@ fn policy(order: &str, compat: &str) -> Result<Policy> {
 }
 
 #[test]
+fn scans_are_called_in_one_way() {
+    assert_eq!(Scan::ALL.map(Scan::id), SCANS);
+    assert!(Scan::ALL.into_iter().all(|scan| Scan::called(scan.id()) == Some(scan)) && Scan::called("none").is_none());
+}
+
+#[test]
 fn a_policy_in_words_says_what_matters() {
     let words = |scenario: Scenario| scenario.policy(false).unwrap().describe();
     // FIFO without backfill needs no durations, so nothing is said of them.
