@@ -106,7 +106,7 @@ impl BacktestAnswer {
         }
         if let Some(downstream) = &self.downstream {
             report.summary.extend(sentence(downstream, self.backtest.ranked_at));
-            report.sections.push(queue(downstream));
+            report.sections.push(queue(downstream, self.backtest.ranked_at));
         }
         report.provenance = vec![
             ("Form".to_owned(), self.schema.clone()),
@@ -408,7 +408,27 @@ fn ageing(outcome: &QueueOutcome) -> Option<String> {
     outcome.ageing_s.map(format::duration).or_else(|| outcome.ageing_share.map(of_wait))
 }
 
-fn queue(downstream: &Downstream) -> Section {
+/// Which orders the table shows: those that do not age or know true durations, and of the others that age those of the chosen kind, with every τ; where none was chosen, those by the measure that is handed out. A measure that
+/// is the same as that one is shown once.
+fn shown(downstream: &Downstream, ranked_at: f64) -> Vec<&QueueOutcome> {
+    let chosen = downstream.outcomes.iter().find(|outcome| outcome.chosen_before && outcome.ages());
+    let twice = |outcome: &QueueOutcome| match outcome.measure {
+        Some(LengthMeasure::Upper) => ranked_at == 0.8,
+        Some(LengthMeasure::Median) => ranked_at == 0.5,
+        _ => false,
+    };
+    let is_of_choice = |outcome: &QueueOutcome| match chosen {
+        Some(chosen) => outcome.order == chosen.order,
+        None => outcome.measure == Some(LengthMeasure::Ranked),
+    };
+    let shows = |outcome: &&QueueOutcome| {
+        let is_kept = !outcome.ages() || outcome.oracle;
+        is_of_choice(outcome) && outcome.ages() || is_kept && !twice(outcome)
+    };
+    downstream.outcomes.iter().filter(shows).collect()
+}
+
+fn queue(downstream: &Downstream, ranked_at: f64) -> Section {
     let mut table = ReportTable::new(
         "Waits under each order",
         vec![
@@ -425,7 +445,8 @@ fn queue(downstream: &Downstream) -> Section {
         table.columns.extend([Column::number("Mean wait before"), Column::number("95 % over FIFO's before")]);
     }
     let ratio = |value: f64| Cell::Float { value, digits: 2 };
-    for outcome in &downstream.outcomes {
+    let shown = shown(downstream, ranked_at);
+    for outcome in &shown {
         let chosen = if outcome.chosen_before { " (chosen before)" } else { "" };
         let mut row = vec![
             format!("{}{chosen}", outcome.order).into(),
@@ -477,14 +498,24 @@ fn queue(downstream: &Downstream) -> Section {
         format::counted(downstream.jobs as u64, "job", "jobs"),
         format::count(downstream.predicted as u64)
     );
-    if tried_before {
-        table.note =
-            Some("Before: in a replay of as long a time before, on which the order that ages is chosen.".to_owned());
-    }
+    let before = "Before: in a replay of as long a time before, on which the order that ages is chosen.";
+    let others = downstream.outcomes.len() - shown.len();
+    let others = (others > 0).then(|| {
+        format!(
+            "{} by other measures of the same predictions, most of them with ageing, are points of the chart and stand in `outcomes` of the JSON.",
+            format::counted(others as u64, "order", "orders")
+        )
+    });
+    let notes: Vec<String> = tried_before.then(|| before.to_owned()).into_iter().chain(others).collect();
+    table.note = (!notes.is_empty()).then(|| notes.join(" "));
     Section::new("queue", "What predictions are worth in the queue")
         .with_finding(finding)
         .with_chart(chart)
         .with_table(table)
+        .with_definition(format!(
+            "Measures of what a job is predicted to run. Mean of logs: e to the mean logarithm. Mean within a day: the mean of the runs cut off at a day. Quantile chosen on earlier jobs: that of {}, which `predict` hands out as predicted_duration_s.",
+            format::percent(ranked_at)
+        ))
         .with_definition("Gap closed: (mean wait of the fewest GPUs first − that of the order) / (the same − that of QSSF on true durations).")
         .with_definition("Aged: first the least τ · ln(expected GPU-seconds) + submission; τ = 0 is FIFO. The key stands from submission on.")
         .with_definition("By jobs alike: the same, with an expected run that goes by the jobs of the same VC, user and GPUs that were submitted within half an hour and have ended since, and with a τ that is a share of the longest wait in the pool at the moment. With --compat helios these rows are replayed without it, as that simulator does not know them.")
@@ -494,4 +525,60 @@ fn queue(downstream: &Downstream) -> Section {
             format::counted(downstream.pools as u64, "pool", "pools")
         ))
         .with_definition("Preemptive orders are another kind of cluster (jobs are stopped and started again at a cost of 7, 30 or 60 s) and stand apart.")
+}
+
+#[cfg(test)]
+mod tests {
+    use tracecast_analytics::report::Block;
+
+    use super::*;
+
+    fn outcome(order: &str, measure: Option<LengthMeasure>, ageing_s: Option<f64>) -> QueueOutcome {
+        QueueOutcome {
+            order: order.to_owned(),
+            mean_wait_s: 0.0,
+            p95_wait_s: 0.0,
+            gap_closed: None,
+            p95_of_fifo: None,
+            model: measure.map(|_| "m".to_owned()),
+            measure,
+            ageing_s,
+            ageing_share: None,
+            chosen_before: false,
+            before: None,
+            oracle: false,
+            preempts: false,
+        }
+    }
+
+    /// Found by a newcomer: a table of a hundred orders, of which some were the same.
+    #[test]
+    fn the_table_shows_the_orders_of_the_choice() {
+        use LengthMeasure::{Mean, Ranked, Upper};
+        let mut outcomes = vec![outcome(FIFO, None, None)];
+        for (name, measure) in [("mean", Mean), ("80 %", Upper), ("ranked", Ranked)] {
+            outcomes.push(outcome(name, Some(measure), None));
+            outcomes.extend([1.0, 2.0].map(|tau| outcome(&format!("aged, {name}"), Some(measure), Some(tau))));
+        }
+        outcomes.push(QueueOutcome { oracle: true, ..outcome("aged, true", None, Some(1.0)) });
+        let mut downstream =
+            Downstream { jobs: 0, predicted: 0, pools: 0, pools_with_gamma: 0, fidelity: None, outcomes };
+        let told = |of: &Downstream, ranked_at: f64| -> Vec<String> {
+            shown(of, ranked_at).into_iter().map(|outcome| outcome.order.clone()).collect()
+        };
+        let of_ranked = ["aged, ranked", "aged, ranked", "aged, true"];
+        assert_eq!(told(&downstream, 0.7), [[FIFO, "mean", "80 %", "ranked"].as_slice(), &of_ranked].concat());
+        // The 80 % quantile is what is handed out.
+        assert_eq!(told(&downstream, 0.8), [[FIFO, "mean", "ranked"].as_slice(), &of_ranked].concat());
+        // The second of the orders by the mean was chosen.
+        downstream.outcomes[3].chosen_before = true;
+        let of_mean = ["mean", "aged, mean", "aged, mean"];
+        assert_eq!(told(&downstream, 0.8), [[FIFO].as_slice(), &of_mean, &["ranked", "aged, true"]].concat());
+        let section = queue(&downstream, 0.8);
+        let mut tables = section.blocks.iter().filter_map(|block| match block {
+            Block::Table(table) => table.note.clone(),
+            _ => None,
+        });
+        assert!(tables.next().is_some_and(|note| note.contains("5 orders by other measures")));
+    }
 }

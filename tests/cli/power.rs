@@ -342,3 +342,16 @@ fn jobs_that_wait_beside_idle_nodes_are_told() {
     let (lowered, spare, asleep) = told(&waiting, &["--pending"]);
     assert!(!lowered && spare >= asleep / 2.0, "{spare} {asleep}");
 }
+
+/// Found by a newcomer: 119.5 nodes asleep led, which takes a loop, and what is left without one, a third of it, stood pages later.
+#[test]
+fn what_sleeps_without_a_loop_stands_with_what_leads() {
+    let Some(nodes) = real_trace("philly/philly_node_sequence.csv.gz") else { return };
+    let nodes = nodes.display().to_string();
+    let schedule = answer(&[&nodes])["forward"][0]["schedule"]["nodes_asleep_mean"].as_f64().unwrap();
+    let output = tracecast(&["plan", "power", &nodes, "--quiet"]);
+    let text = flat(&output);
+    let told = format!("It takes a loop that decides every 10 min: schedules of the next day let {schedule:.1} sleep");
+    let (told, section) = (text.find(&told), text.find("From now on"));
+    assert!(told.is_some() && told < section, "{text}");
+}

@@ -384,3 +384,27 @@ fn the_venus_slice_is_told_as_it_is() {
     assert!(queues["followed"] == false && held["objective"]["cost"].as_f64().unwrap() > 1.0, "{held}");
     assert!(queues["action"].as_str().unwrap().contains("times as much as today"), "{}", queues["action"]);
 }
+
+/// Found by newcomers: who named no scan got a strict order that the record contradicts, and figures to buy by.
+#[test]
+fn without_a_scan_today_is_what_the_record_shows() {
+    let read = |extra: &[&str]| -> Value {
+        let plan = ["plan", "queues", "datasets/sample", "--quiet", "--format", "json"];
+        let output = tracecast(&[&plan[..], extra].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        json(&stdout(&output))
+    };
+    let (unnamed, skip, strict) = (read(&[]), read(&["--scan", "skip"]), read(&["--scan", "strict"]));
+    for key in ["today", "held_out", "fidelity", "candidates", "recommendation"] {
+        assert_eq!(unnamed[key], skip[key], "{key}");
+    }
+    let notes = unnamed["notes"].as_array().unwrap();
+    let told = |note: &Value| note.as_str().is_some_and(|note| note.starts_with("Scan: skip, as no --scan is named."));
+    assert!(notes.iter().any(told) && !skip["notes"].as_array().unwrap().iter().any(told), "{notes:?}");
+    assert_eq!(unnamed["cautions"].as_array().map(Vec::len), Some(0));
+    // Named against the record, nothing is to be applied, and that is said first of all that is to be done.
+    assert_eq!(strict["fidelity"]["verdict"], "far_off");
+    let action = strict["action"].as_str().unwrap();
+    assert!(action.starts_with("**Apply nothing yet**") && action.contains("**Put all VCs"), "{action}");
+    assert_eq!(strict["recommendation"]["action"], strict["action"]);
+}

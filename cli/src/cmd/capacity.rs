@@ -43,7 +43,7 @@ pub(crate) enum Emit {
 #[command(group = ArgGroup::new("more_work").args(["scale", "add"]).multiple(true))]
 #[command(after_help = format!("\
 Example, the bundled sample, and the recommended nodes as `simulate` reads them:
-  tracecast plan capacity datasets/sample --scan skip --target-p95 1h --emit cluster --emit-to nodes
+  tracecast plan capacity datasets/sample --target-p95 1h --emit cluster --emit-to nodes
 
 {TIMES}"))]
 pub(crate) struct PlanCapacity {

@@ -10,6 +10,7 @@ use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_planner::replay::answer::Subject;
 use tracecast_planner::replay::input::{Hosts, Loaded, Options, last_two, load};
+use tracecast_planner::replay::nearest::todays;
 use tracecast_planner::sim::Policy;
 
 use crate::args::{Reading, duration};
@@ -55,6 +56,7 @@ pub(crate) struct OpenedPlan {
     pub(crate) loaded: Loaded,
     pub(crate) subject: Subject,
     pub(crate) eval_from_ms: Option<i64>,
+    /// Today's policy: with the scan that was named, else with the one that repeats the record.
     pub(crate) policy: Policy,
 }
 
@@ -79,9 +81,16 @@ impl PlanInput<'_> {
             ..Options::default()
         };
         let mut loaded = load(&trace, site.as_ref(), &options)?;
-        let subject = Subject::of(&title, &trace, &loaded);
+        let mut subject = Subject::of(&title, &trace, &loaded);
         loaded.workload.predicted_s = last_two(&JobFacts::of(&trace), &loaded);
         let policy = if self.policy.place.is_some() { policy } else { policy.on(loaded.resource) };
+        let policy = if self.policy.scan.is_some() {
+            policy
+        } else {
+            let (policy, told) = todays(&loaded, policy, eval_from_ms)?;
+            subject.notes.extend(told);
+            policy
+        };
         // Before anything is replayed: what does not go together would be found by the first replay that needs it, and others come before.
         policy.validate(&loaded.workload)?;
         Ok(OpenedPlan { title, trace, loaded, subject, eval_from_ms, policy })

@@ -59,7 +59,7 @@ impl Emit {
 #[command(group = ArgGroup::new("more_work").args(["scale", "add"]).multiple(true))]
 #[command(after_help = format!("\
 Example, the bundled sample, as Slurm and as Kueue read it:
-  tracecast plan queues datasets/sample --scan skip --emit slurm,kueue --emit-to queues
+  tracecast plan queues datasets/sample --emit slurm,kueue --emit-to queues
 
 {TIMES}"))]
 pub(crate) struct PlanQueues {

@@ -188,7 +188,7 @@ pub(crate) struct PolicyArguments {
     /// Run times are those that --estimate names. --tenants says who the tenants are.
     #[arg(long, value_name = "ORDER", verbatim_doc_comment)]
     pub(crate) order: Option<String>,
-    /// What happens when a job does not fit: strict, skip or a kind of backfill [default: that of --recorded, else strict]
+    /// What happens when a job does not fit: strict, skip or a kind of backfill [default: that of --recorded, else strict; in plans that which repeats the record, else strict]
     ///
     ///   strict        no later job starts; if only its quota is full, none of its VC
     ///   skip          later jobs that fit may start

@@ -30,7 +30,7 @@ use crate::replay::fidelity::Fidelity;
 use crate::replay::growth::{Growth, OverDraws};
 use crate::replay::input::Loaded;
 use crate::replay::nearest::met;
-use crate::sim::{Policy, Workload};
+use crate::sim::{Policy, Scan, Workload};
 
 /// Version of the answer; a change that breaks its readers raises it.
 pub const SCHEMA: &str = "plan-capacity/1";
@@ -57,10 +57,15 @@ pub struct CapacityRequest {
 impl CapacityAnswer {
     /// That of jobs of which 95 % are to wait ten minutes at most, where whoever fits starts.
     pub(super) fn of_ten_minutes(loaded: &Loaded) -> Self {
+        Self::of_ten_minutes_under(loaded, Scan::Skip)
+    }
+
+    /// The same under another scan.
+    pub(super) fn of_ten_minutes_under(loaded: &Loaded, scan: Scan) -> Self {
         let request = CapacityRequest {
             target: WaitTarget { all_s: 600.0, by_class: BTreeMap::new() },
             eval_from_ms: None,
-            policy: Policy { scan: crate::sim::Scan::Skip, ..Policy::default() },
+            policy: Policy { scan, ..Policy::default() },
             growth: None,
             faults: None,
             kinds: None,
@@ -343,6 +348,8 @@ pub struct NodesInAll {
     pub pools: u64,
     /// Needed in one pool of all VCs, without shares; none with one pool, or under growth. [`CapacityAnswer::wronged_in_one_pool`] says who would wait longer there.
     pub needed_in_one_pool: Option<u32>,
+    /// Needed in the pools that are judged, if jobs may pass one that does not fit (`--scan skip`); none but where a strict order is replayed and no recorded start says whether there is one.
+    pub needed_if_passed: Option<u64>,
 }
 
 /// The target.
@@ -460,6 +467,16 @@ impl CapacityAnswer {
         let growth = request.growth.as_ref();
         let draws = forward::draws(loaded, growth)?;
         let parts = forward::size(loaded, with, (&draws, growth), (&windows, end), done)?;
+        let recorded = loaded.recorded_cluster.as_ref().unwrap_or(&loaded.cluster);
+        let fidelity = met((&loaded.workload, recorded), &request.policy, &loaded.recorded_start_ms)?;
+        let needed_if_passed = if !fidelity.is_measured() && request.policy.scan == Scan::Strict {
+            let skip = Policy { scan: Scan::Skip, ..request.policy.clone() };
+            let passed = forward::size(loaded, (&skip, &request.target), (&draws, growth), (&windows, end), &|| ())?;
+            let of = parts.iter().zip(&passed).filter(|(strict, _)| strict.needed.is_some());
+            Some(of.map(|(_, passed)| u64::from(passed.value())).sum())
+        } else {
+            None
+        };
         let judged = || parts.iter().filter(|part| part.needed.is_some());
         let in_all = NodesInAll {
             now: parts.iter().map(|part| u64::from(part.part.nodes())).sum(),
@@ -474,6 +491,7 @@ impl CapacityAnswer {
             simple_kept: judged().filter(|part| part.simple.1).count() as u64,
             pools: judged().count() as u64,
             needed_in_one_pool: None,
+            needed_if_passed,
         };
         let guess = u32::try_from(in_all.needed).unwrap_or(u32::MAX);
         let pool = match &request.growth {
@@ -491,8 +509,6 @@ impl CapacityAnswer {
         let zone = Zone::named(&trace.zone)?;
         let origin_ms = loaded.workload.origin_ms;
         let day = |ms: i64| trace.moment(&zone, origin_ms + ms, origin_ms);
-        let recorded = loaded.recorded_cluster.as_ref().unwrap_or(&loaded.cluster);
-        let fidelity = met((&loaded.workload, recorded), &request.policy, &loaded.recorded_start_ms)?;
         // What the ground lacks comes first: a replay may be far from the record for want of it.
         let cautions = loaded.cautions.iter().cloned().chain(fidelity.reservation(&request.policy));
         let mut answer = Self {

@@ -119,6 +119,7 @@ impl Assurance {
             [one] => format!("Lowered by the caution {one}. {in_words}"),
             [several @ .., last] => format!("Lowered by the cautions {} and {last}. {in_words}", several.join(", ")),
         };
+        let risk = risk.trim_end().to_owned();
         let confidence = if lowered_by.is_empty() { tested } else { Confidence::Low };
         Self { confidence, lowered_by, risk }
     }

@@ -149,11 +149,14 @@ pub fn decide(plan: &SavedPlan, state: &PoolState) -> Result<Decision> {
     let now_ms = series.time_ms(count);
     let promise = pool.promise.map(|promise| (promise, ledger(&series, &powered, pool, &promise)));
     notes.extend(pool.note.clone());
-    if last.pending > 0.0 {
-        notes.push(format!(
-            "Jobs that wait need {:.0} nodes. They count as demand here, in the slots that the rule looks back on as well; where the rule was scored, only nodes in use did, unless the plan was made with --pending.",
-            last.pending
-        ));
+    let waits = if pool.waits_count { state.slots.last().map_or(0.0, |slot| slot.pending) } else { last.pending };
+    if waits > 0.0 {
+        let counted = if pool.waits_count {
+            "up to the nodes there are, as where the rule was scored: the plan was made with --pending"
+        } else {
+            "in the slots that the rule looks back on as well; where the rule was scored, only nodes in use did"
+        };
+        notes.push(format!("Jobs that wait need {waits:.0} nodes. They count as demand here, {counted}."));
     }
     let mut held = Held::ByTheRule;
     let mut order = wished;
@@ -240,12 +243,15 @@ fn extended(pool: &SavedPool, ended: &[Ended]) -> Result<(Series, Vec<Option<f64
             powered.push(None);
             carried += 1;
         }
-        let last = slot.last.unwrap_or(slot.peak);
+        // Where what waits is in the peaks that the rule was chosen on, it is in those to come, and nobody is to count it again.
+        let waits = if pool.waits_count { slot.pending } else { 0.0 };
+        let asked = |used: f64| if pool.waits_count { (used + waits).min(slot.total) } else { used };
+        let last = asked(slot.last.unwrap_or(slot.peak));
         series.slots.push(Slot {
-            peak: slot.peak,
+            peak: asked(slot.peak),
             last,
             mean: last,
-            pending: slot.pending,
+            pending: slot.pending - waits,
             total: slot.total,
             counted: true,
         });
@@ -395,6 +401,32 @@ mod tests {
             held += usize::from(decision.wished > whole.slots[known - 1].peak + Thresholds::EARTH.buffer);
         }
         assert!(held > 0, "the lock never held");
+    }
+
+    /// Found in review: on a plan made with `--pending`, which counts waits in the peaks it looks back on, waits of the loop stood apart, so that the ledger never saw them.
+    #[test]
+    fn where_the_plan_counts_waits_those_to_come_count_alike() {
+        let whole = series(152);
+        let past = Series { slots: whole.slots[..150].to_vec(), ..whole.clone() };
+        let service = Service { unserved_per_day: 1.0, node_wakes_per_day: 9.0 };
+        let mut plan = plan(&past, Some(&service));
+        let state = |peak: f64, pending: f64| PoolState {
+            pool: None,
+            slots: vec![Ended { peak, last: Some(peak), pending, ..ended(&whole, 150, 12.0) }],
+        };
+        let left = |plan: &SavedPlan, state: &PoolState| decide(plan, state).unwrap().left.unwrap();
+        // In use or waited for, six nodes more than were on: as one, if the plan counts waits, and else not.
+        assert_ne!(left(&plan, &state(12.0, 6.0)), left(&plan, &state(18.0, 0.0)));
+        plan.pools[0].waits_count = true;
+        let (apart, together) = (state(12.0, 6.0), state(18.0, 0.0));
+        assert_eq!(left(&plan, &apart), left(&plan, &together));
+        assert_eq!(decide(&plan, &apart).unwrap().powered, decide(&plan, &together).unwrap().powered);
+        // No more than there are.
+        assert_eq!(left(&plan, &state(12.0, 60.0)), left(&plan, &state(24.0, 0.0)));
+        let read = SavedPlan::from_bytes("p.tcm", &plan.to_bytes().unwrap()).unwrap();
+        assert!(read.pools[0].waits_count);
+        let notes = decide(&read, &apart).unwrap().notes;
+        assert!(notes.iter().any(|note| note.starts_with("Jobs that wait need 6 nodes") && note.contains("--pending")));
     }
 
     #[test]

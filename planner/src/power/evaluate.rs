@@ -176,7 +176,8 @@ pub fn evaluate(
     let note = (stand && !slurm_by_vc).then_some(AS_ONE_POOL);
     let ahead =
         pools_ahead.par_iter().map(|(series, studied)| forward::forward(series, studied.followed(), like, note));
-    let (forward, saved): (Vec<Forward>, Vec<SavedPool>) = ahead.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    let (forward, mut saved): (Vec<Forward>, Vec<SavedPool>) = ahead.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    saved.iter_mut().for_each(|pool| pool.waits_count = request.demand.pending);
     watch.made();
     let learned = Learned { learned_from_ms: pool.start_ms, learned_to_ms: pool.time_ms(pool.slots.len()) };
     let written = request.nodes.as_ref().map(|(_, written)| written.clone());

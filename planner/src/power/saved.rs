@@ -56,6 +56,8 @@ pub struct SavedPool {
     pub setting: Setting,
     /// Slots that a boot takes beyond the one it is ordered for.
     pub boot_slots: usize,
+    /// Whether what waits is in the peaks, up to the nodes there are: the plan was made with `--pending`.
+    pub waits_count: bool,
     /// What was promised, if anything.
     pub promise: Option<SavedPromise>,
     /// What whoever follows it must know, told with every decision.
@@ -91,6 +93,8 @@ struct Entry {
     slot_ms: i64,
     setting: Setting,
     boot_slots: usize,
+    #[serde(default)]
+    waits_count: bool,
     promise: Option<SavedPromise>,
     #[serde(default)]
     note: Option<String>,
@@ -127,7 +131,15 @@ impl SavedPool {
             slots: series.slots.get(dropped..).unwrap_or_default().to_vec(),
             ..series.clone()
         };
-        Ok(Self { series: newest, setting, boot_slots, promise, note: None, reach: Arc::new(reach) })
+        Ok(Self {
+            series: newest,
+            setting,
+            boot_slots,
+            waits_count: false,
+            promise,
+            note: None,
+            reach: Arc::new(reach),
+        })
     }
 }
 
@@ -150,6 +162,7 @@ impl SavedPlan {
                 slot_ms: series.slot_ms,
                 setting: pool.setting,
                 boot_slots: pool.boot_slots,
+                waits_count: pool.waits_count,
                 promise: pool.promise,
                 note: pool.note.clone(),
                 reach: pool.reach.shape(),
@@ -197,6 +210,7 @@ impl SavedPlan {
                 },
                 setting: entry.setting,
                 boot_slots: entry.boot_slots,
+                waits_count: entry.waits_count,
                 promise: entry.promise,
                 note: entry.note,
                 reach: Arc::new(Reach::decoded(&entry.reach, &encoded, entry.most).map_err(damaged)?),

@@ -247,12 +247,23 @@ impl Fidelity {
         }
         (self.verdict == Verdict::FarOff).then(|| {
             format!(
-                "**The replay of today is far from what happened**: {} ({}).{} So what follows is of a cluster like the one replayed, and its sizes are not yours. If the nodes or the policy are a what-if, that is to be expected; else name those that there were with --cluster, --order and --scan before you apply anything.",
+                "**The replay of today is far from what happened**: {} ({}).{} So what follows is of a cluster like the one replayed, and its sizes are not yours. Name the nodes and the policy that there were (--cluster, --order, --scan), unless you ask of others on purpose.",
                 self.measured(),
                 self.compared(),
                 self.nearest_in_words(),
             )
         })
+    }
+
+    /// What a plan tells its reader to do, where it would change something: where the replay is far from what happened that is of a cluster like the one replayed, and nothing to apply.
+    pub fn qualified(&self, action: String) -> String {
+        if self.verdict == Verdict::FarOff {
+            format!(
+                "**Apply nothing yet**: the replay of today is far from what happened. On a cluster like the one replayed it would be: {action}"
+            )
+        } else {
+            action
+        }
     }
 
     /// The same of every replay that is not [close](Fidelity::is_close) to what happened: what makes a plan that rests on it unsure.

@@ -12,6 +12,9 @@ use crate::capacity::heldout::NodesBy;
 use crate::capacity::mix::{MixAnswer, MixBy};
 use crate::plan::{Assurance, Basis, Confidence, Effect, Harm, Recommendation, Regret, SIZES_UNKNOWN};
 
+/// How often what was recommended did what it was to do is told with these words.
+const KEPT_SO_BEFORE: &str = "What was recommended so before kept the target in";
+
 /// Share of the tests in which what was recommended has to have kept the target for the answer to be relied on.
 const ENOUGH_KEPT: f64 = 0.8;
 
@@ -69,12 +72,10 @@ impl CapacityAnswer {
     }
 
     /// What the effects, tests and confidence are of, where sharing comes first: a sentence.
-    fn of_buying(&self) -> &'static str {
-        if self.shares_first() {
-            " Tests and confidence are of buying for each VC; the one pool was sized on the whole record, and no later window tested it. `plan queues` does."
-        } else {
-            ""
-        }
+    fn of_buying(&self) -> Option<&'static str> {
+        self.shares_first().then_some(
+            "Tests and confidence are of buying for each VC; the one pool was sized on the whole record, and no later window tested it. `plan queues` does.",
+        )
     }
 
     /// What one pool would need, and whom it wrongs, in a sentence; `None` where it was not sized, or the action has said so.
@@ -119,6 +120,15 @@ impl CapacityAnswer {
             Some(mix) => format!("{} {}", self.changes(), mix.action),
             None => self.changes(),
         };
+        if self.changes_anything() {
+            said = self.fidelity.qualified(said);
+            if let Some(passed) = self.in_all.needed_if_passed.filter(|passed| *passed != self.in_all.needed) {
+                said = format!(
+                    "**Find out first whether a job that does not fit holds up those behind it.** If others may pass it, {} keep the target (--scan skip plans that). If it does: {said}",
+                    format::counted(passed, "node", "nodes")
+                );
+            }
+        }
         let (none, few) = (self.not_judged(NotJudged::NoNumber), self.not_judged(NotJudged::TooFewJobs));
         if self.growth.is_some() && self.nodes.len() > 1 {
             said.push_str(
@@ -135,6 +145,12 @@ impl CapacityAnswer {
             said.push_str(&format!(" Not judged, with fewer than 20 jobs: {}.", few.join(", ")));
         }
         said
+    }
+
+    /// Whether nodes are to be bought, or can go.
+    fn changes_anything(&self) -> bool {
+        let as_of_mix = self.of_mix().map(MixAnswer::changes);
+        as_of_mix.unwrap_or_else(|| self.nodes.iter().any(|of| of.recommended != of.now))
     }
 
     /// What to change, in a sentence.
@@ -208,7 +224,7 @@ impl CapacityAnswer {
                 return "**What is recommended could not be tested** on later windows.".to_owned();
             }
             format!(
-                "**What was recommended so before kept the target in {} of {} tests only** (a pool in a window), which is less than {} of them.",
+                "**{KEPT_SO_BEFORE} {} of {} tests only** (a pool in a window), which is less than {} of them.",
                 format::count(kept),
                 format::count(pools),
                 format::percent(ENOUGH_KEPT)
@@ -221,20 +237,16 @@ impl CapacityAnswer {
     pub(super) fn assured(&self) -> Assurance {
         let (kept, pools, windows) = self.tests();
         let sure = if windows >= 3 && kept == pools { Confidence::High } else { Confidence::Medium };
-        let in_words = format!(
-            "What was recommended so before kept the target in {} of {} tests (a pool in a window).{}",
-            format::count(kept),
-            format::count(pools),
-            self.held_out
-                .apart()
-                .filter(|_| self.of_mix().is_none())
-                .map_or_else(String::new, |apart| format!(" {apart}"))
-        ) + self.of_buying();
         let of_test = self.cautions_of_the_test();
+        // Where a caution says so already, nobody has to read it twice.
+        let of_kept = of_test.iter().all(|caution| !caution.contains(KEPT_SO_BEFORE)).then(|| {
+            format!("{KEPT_SO_BEFORE} {} of {} tests (a pool in a window).", format::count(kept), format::count(pools))
+        });
         let ground = self.cautions.iter().filter(|caution| !of_test.contains(caution)).cloned();
         let lowered_by = ground.chain(of_test.iter().cloned()).collect();
-        let close = if self.fidelity.is_close() { self.fidelity.sentence() + " " } else { String::new() };
-        Assurance::lowered(sure, lowered_by, &(close + &in_words))
+        let close = self.fidelity.is_close().then(|| self.fidelity.sentence());
+        let said: Vec<String> = [close, of_kept, self.of_buying().map(str::to_owned)].into_iter().flatten().collect();
+        Assurance::lowered(sure, lowered_by, &said.join(" "))
     }
 
     /// The mix of kinds as every plan recommends; `None` where nothing is worth changing.
@@ -399,7 +411,7 @@ mod tests {
 
     use super::*;
     use crate::replay::input::Loaded;
-    use crate::sim::{Cluster, Shape, Workload};
+    use crate::sim::{Cluster, Scan, Shape, Workload};
 
     /// Forty days: a job of one GPU and half an hour each hour, and twice a day one of two nodes of 8 GPUs for five hours.
     fn loaded(nodes: u32) -> Loaded {
@@ -442,6 +454,39 @@ mod tests {
         let check = answer.theory.iter().find(|check| check.nodes == 3).unwrap();
         let by_hand = (16.0 * 5.0 / 12.0 + 0.5) / 24.0;
         assert!((check.load - by_hand).abs() < 0.01, "{check:?}");
+    }
+
+    /// Found by a newcomer: 26 nodes were to be bought by a strict order that nobody knew of, where none were by backfill.
+    #[test]
+    fn where_no_start_tells_the_order_the_other_stands_beside() {
+        let mut loaded = loaded(3);
+        let known = CapacityAnswer::of_ten_minutes_under(&loaded, Scan::Strict);
+        assert_eq!(known.in_all.needed_if_passed, None);
+        loaded.recorded_start_ms.iter_mut().for_each(|start| *start = None);
+        let skip = CapacityAnswer::of_ten_minutes_under(&loaded, Scan::Skip);
+        assert_eq!(skip.in_all.needed_if_passed, None);
+        let mut strict = CapacityAnswer::of_ten_minutes_under(&loaded, Scan::Strict);
+        assert_eq!(strict.in_all.needed_if_passed, Some(skip.in_all.needed));
+        // It leads where it is another number and nodes would be bought or go.
+        strict.nodes[0].recommended = strict.nodes[0].now + 2;
+        strict.in_all.needed_if_passed = Some(strict.in_all.needed + 1);
+        assert!(strict.act().starts_with("**Find out first") && strict.act().contains("If it does: **Buy 2"));
+        strict.in_all.needed_if_passed = Some(strict.in_all.needed);
+        assert!(strict.act().starts_with("**Buy 2"), "{}", strict.act());
+    }
+
+    /// Found by a newcomer: figures stood in the imperative behind "far from what happened", and the confidence told the same test twice.
+    #[test]
+    fn on_a_replay_far_from_the_record_nothing_is_to_be_applied() {
+        let mut loaded = loaded(2);
+        let near = CapacityAnswer::of_ten_minutes(&loaded);
+        assert!(near.action.starts_with("**Buy"), "{}", near.action);
+        loaded.recorded_start_ms.iter_mut().flatten().for_each(|start| *start += 30 * DAY_MS);
+        let far = CapacityAnswer::of_ten_minutes(&loaded);
+        assert!(far.action.starts_with("**Apply nothing yet**") && far.action.contains("**Buy"), "{}", far.action);
+        // How often it kept the target is told once, by the caution or by the test.
+        let risk = near.assured().risk;
+        assert_eq!(risk.matches("kept the target in").count(), 1, "{risk}");
     }
 
     #[test]

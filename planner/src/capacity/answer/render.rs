@@ -74,6 +74,7 @@ impl CapacityAnswer {
                 _ => String::new(),
             },
         ));
+        said.extend(self.without_margin());
         said.extend(self.what_binds());
         said.extend(self.pooled());
         said.extend(self.mix.as_ref().and_then(super::super::mix::MixAnswer::tested));
@@ -110,6 +111,19 @@ impl CapacityAnswer {
         said.extend(self.faults.as_ref().map(super::super::faults::FaultsAnswer::sentence));
         said.push(self.assurance.sentence());
         said
+    }
+
+    /// Of which pools as many nodes are recommended as were needed on the record and no more, as nobody knows how many more days like it would take; in a sentence.
+    fn without_margin(&self) -> Option<String> {
+        let bought = self.nodes.iter().filter(|of| of.recommended > of.now);
+        let open = bought.filter(|of| of.needed.is_some_and(|needed| needed.high.is_none()));
+        let named: Vec<String> = open.map(|of| of.name.clone()).collect();
+        (!named.is_empty()).then(|| {
+            format!(
+                "**There is no margin** in what is recommended for {}: the upper end of the interval is not known there, so it is what the record itself needed.",
+                format::names(&named, LISTED)
+            )
+        })
     }
 
     /// Which jobs ask for the nodes that are to be bought, in a sentence.
@@ -475,6 +489,9 @@ fn factor(of: &BreakFactor) -> String {
     };
     if of.high <= FACTORS.0 {
         return format!("{} ×", at(of.high));
+    }
+    if of.value <= FACTORS.0 {
+        return format!("{} × (up to {end}{})", at(of.value), at(of.high));
     }
     format!("{} × ({} to {end}{})", at(of.value), at(of.low), at(of.high))
 }

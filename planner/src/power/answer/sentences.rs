@@ -9,6 +9,7 @@ use tracecast_analytics::report::format;
 use super::words::{change_of_wait, set, spelled};
 use super::{Beforehand, ByHour, ChosenFor, PoolFindings, PowerAnswer, Together};
 use crate::power::family::Family;
+use crate::power::forward::Forward;
 use crate::power::interval::Intervals;
 use crate::power::rule::Setting;
 use crate::power::service::Service;
@@ -137,11 +138,26 @@ impl PowerAnswer {
             }
         };
         format!(
-            "{} {} {} {}{rule}",
+            "{} {} {} {}{rule}{}",
             assumed.map_or_else(|| "Of".to_owned(), |assumed| format!("{assumed}of")),
             self.on_and_asleep(&chosen.intervals, pool.nodes_mean),
             self.saves(outcome.energy_saved_kwh),
             self.risk(outcome.unserved_node_slots),
+            self.without_a_loop(),
+        )
+    }
+
+    /// What it takes to follow the rule, and what is left of it without; empty where no schedule was tried.
+    fn without_a_loop(&self) -> String {
+        let [Forward { schedule: Some(schedule), .. }] = self.forward.as_slice() else { return String::new() };
+        let slot = format::duration(self.slot_s);
+        if schedule.all_on.is_some() {
+            return format!(" It takes a loop that decides every {slot}: by a schedule of the next day all stay on.");
+        }
+        format!(
+            " It takes a loop that decides every {slot}: schedules of the next day let {} sleep, with {} unserved node-slots a day.",
+            format::float(schedule.nodes_asleep_mean, 1),
+            format::compact(schedule.realised.unserved_per_day)
         )
     }
 

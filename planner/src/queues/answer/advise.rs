@@ -68,7 +68,7 @@ impl QueuesAnswer {
             });
         }
         said.retain(|said| !said.is_empty());
-        said.join(" ")
+        self.fidelity.qualified(said.join(" "))
     }
 
     /// What becomes of the sizes of shares, and what is kept of them.

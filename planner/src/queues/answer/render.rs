@@ -48,7 +48,11 @@ impl QueuesAnswer {
         if self.chosen > 0 {
             let shorter = held.mean_wait_change_s.filter(|change| change.high < 0.0);
             let change = shorter.map_or_else(String::new, |change| {
-                format!(" (by {} to {})", format::duration(-change.high), format::duration(-change.low))
+                format!(
+                    " (shorter by {} to {}, 95 % interval)",
+                    format::duration(-change.high),
+                    format::duration(-change.low)
+                )
             });
             let waits = format!(
                 "from {} to **{}**{change}, the 95 % quantile from {} to **{}**.",
@@ -178,7 +182,7 @@ impl QueuesAnswer {
         };
         let idle = without_gain(true, ", ", &|names| {
             format!(
-                " On the later jobs nothing was gained by {names}: the plan has it from the earlier jobs, and is simpler without it."
+                " The later jobs gained nothing by {names}. It was chosen for what it did to the earlier ones; without it the plan is simpler, and may be as good."
             )
         });
         // What gains nothing may be what makes the rest allowed.
