@@ -54,6 +54,15 @@ pub struct Phases {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Belief(pub(super) Vec<f64>);
 
+/// Runs of spot of a kind.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Run {
+    /// Share of all runs.
+    pub(super) share: f64,
+    /// Chance a tick to end.
+    pub(super) ends: f64,
+}
+
 fn square(phases: usize) -> Matrix {
     vec![vec![0.0; phases]; phases]
 }
@@ -274,6 +283,23 @@ impl Phases {
         (up, goes, of(false).1)
     }
 
+    /// The runs of spot by their kind, the shortest first: the share of them that begin in each phase of up, and its chance a tick to end. With one phase of a kind
+    /// all runs are of the first.
+    pub(super) fn runs(&self) -> [Run; MOST] {
+        let shares = self.start().0;
+        let mut runs = [Run { share: 0.0, ends: 1.0 }; MOST];
+        for (run, phase) in runs.iter_mut().zip(self.of(true)) {
+            run.share = self.of(false).map(|from| shares[from] * self.chances[from][phase]).sum();
+            run.ends = self.of(false).map(|to| self.chances[phase][to]).sum();
+        }
+        let all: f64 = runs.iter().map(|run| run.share).sum();
+        runs.iter_mut().for_each(|run| run.share /= all.max(f64::MIN_POSITIVE));
+        if self.each == MOST {
+            runs.sort_by(|a, b| b.ends.total_cmp(&a.ends));
+        }
+        runs
+    }
+
     /// The belief after `past`.
     pub fn after(&self, past: &[bool]) -> Belief {
         let mut belief = self.start();
@@ -354,15 +380,26 @@ mod tests {
         assert_eq!(phases.after(&past).0, [0.0, 1.0]);
     }
 
+    /// Long runs of 100 ticks and short ones of 2, in turn, ticks of five minutes.
+    fn long_and_short() -> Vec<bool> {
+        let run = |(up, ticks): (bool, usize)| std::iter::repeat_n(up, ticks);
+        let turn = [(true, 100), (false, 20), (true, 2), (false, 20)];
+        std::iter::repeat_n(turn, 30).flatten().flat_map(run).collect()
+    }
+
+    /// Half of the runs are short, though they are a fiftieth of the time that spot is up. With one phase of a kind there is one kind of run.
+    #[test]
+    fn runs_are_counted_as_they_begin() {
+        let [short, long] = Phases::fit(&long_and_short(), MOST, 300_000).runs();
+        assert!((short.share - 0.5).abs() < 0.1 && (short.share + long.share - 1.0).abs() < 1e-9, "{short:?} {long:?}");
+        assert!((0.2..0.6).contains(&short.ends) && (0.008..0.02).contains(&long.ends), "{short:?} {long:?}");
+        let one = Phases::fit(&[[false; 5], [true; 5]].concat(), 1, HOUR).runs();
+        assert!(one[0].share == 1.0 && (one[0].ends - 20.0 / 44.0).abs() < 1e-12 && one[1].share == 0.0, "{one:?}");
+    }
+
     #[test]
     fn an_old_run_is_a_long_one() {
-        // Long runs of 100 ticks and short ones of 2, in turn, ticks of five minutes.
-        let mut past = Vec::new();
-        for _ in 0..30 {
-            for (up, ticks) in [(true, 100), (false, 20), (true, 2), (false, 20)] {
-                past.extend(std::iter::repeat_n(up, ticks));
-            }
-        }
+        let past = long_and_short();
         let phases = Phases::fit(&past, MOST, 300_000);
         let lost = |age: usize| {
             let mut belief = phases.after(&past);

@@ -4,21 +4,30 @@
 //! has spot if any zone has. With π the share of time that a zone is up, all are down with chance D = Π(1−π) if zones know nothing of each other, and leave that
 //! state with the chance b that any comes up; a = b·D/(1−D) leads there. Both are corrected by what was seen of the pool: `PRIOR_CHANGES` departures of each kind are
 //! added to those seen, so zones that fail together are learned to. Which zone one would be in comes from an index: price, and a changeover and the egress over
-//! its mean life. In this order the first zone that is up is taken, which gives the pool's price, its chance κ to keep an instance over a step, and how often
-//! taking the next moves the checkpoint.
+//! its mean life. In this order the first zone that is up is taken, which gives the pool's price, its runs, and how often taking the next moves the checkpoint.
+//!
+//! **Runs** come short and long, and whoever begins does not know which. An instance begun in the pool is of kind k with the share σ of the runs that begin so
+//! ([`Phases::runs`]), and is kept over a step with that kind's chance κ. A mean of both would lose long runs too soon and keep short ones too long.
+//!
+//! **Spare time** left at the end is worth c·S·(1 − e^(−s/S)): the first step c = `SPARE_SHARE` of what on-demand costs more than spot in a step, and each further
+//! one less, by e over S = `SPARE_H`. It stands for what no model knows, as that a bad day may come, which the first hours cover and the twentieth hardly.
 //!
 //! ```text
-//! V(w, s, idle)      = min { E V(w, s−1, idle),  begin on-demand,  begin spot and pay the egress expected (if up) }
+//! V(w, s, idle)      = min { E V(w, s−1, idle),  begin on-demand,  Σ σ·(begin spot, kind k) and pay the egress expected (if up) }
 //! V(w, s, on-demand) = min { k + E V(w−1, s, on-demand),  V(w, s, idle) }
-//! V(w, s, spot)      = p·(1+κ)/2 + κ·V(w−1, s, spot) + (1−κ)·½[L(w−1, s) + L(w, s)],   L idle, up with chance ρ
+//! V(w, s, spot k)    = p·(1+κ)/2 + κ·V(w−1, s, spot k) + (1−κ)·½[L(w−1, s) + L(w, s)],   L idle, up with chance ρ
+//! V(0, s)            = −c·S·(1 − e^(−s/S))
 //! ```
 //!
-//! Dollars; time in steps as in [one zone](super::programme). O(zones² + works × spare times). Worked example: two zones, each up for half of the time and each
-//! with chance 0.1 a step to come up: D = 0.25, b = 0.19, a = 0.19·0.25/0.75 = 0.063.
+//! Without a changeover to begin spot is to go on in a run just begun. Dollars; time in steps as in [one zone](super::programme). O(zones² + works × spare times).
+//! Worked example: two zones, each up for half of the time and each with chance 0.1 a step to come up: D = 0.25, b = 0.19, a = 0.19·0.25/0.75 = 0.063. One zone
+//! that comes up at once when it is down, half of its runs lost in their first step and half never, 1 dollar a step, on-demand 3, no changeover, no spare time: a
+//! step of work costs 1 in a long run and 0.5 + 0.5·3 = 2 in a short one, 1.5 on average; two cost 2 and 0.5 + 0.5·(3 + 4.5) = 4.25, 3.125 on average. One kind of
+//! run that is lost every other time would cost 1.5 and 3.375.
 
 use super::job::DeadlineJob;
 use super::market::Places;
-use super::phases::Phases;
+use super::phases::{MOST, Phases, Run};
 
 /// Departures of the pool, of each kind, that count as seen before.
 const PRIOR_CHANGES: f64 = 5.0;
@@ -26,8 +35,10 @@ const PRIOR_CHANGES: f64 = 5.0;
 const MOST_PAIRS: f64 = 80_000.0;
 /// Steps that the work has at least, where a changeover is long.
 const LEAST_STEPS: f64 = 96.0;
-/// What a step of spare time is worth at the end, over what on-demand costs more than spot in a step.
+/// What the first spare step is worth at the end, over what on-demand costs more than spot in a step.
 const SPARE_SHARE: f64 = 0.2;
+/// Hours of spare time over which the worth of one more falls by e.
+const SPARE_H: f64 = 8.0;
 /// A cost that nothing is worth.
 pub(super) const NEVER: f64 = 1e15;
 
@@ -70,6 +81,8 @@ pub(super) struct Standing {
     pub(super) goes: f64,
     /// Chance a tick to come up.
     pub(super) comes: f64,
+    /// Its runs by kind, as they begin.
+    pub(super) runs: [Run; MOST],
     /// Dollars an hour of spot; infinite if unknown.
     pub(super) price: f64,
 }
@@ -78,7 +91,7 @@ impl Standing {
     /// Of phases and a price.
     pub(super) fn of(phases: &Phases, price: f64) -> Self {
         let (up, goes, comes) = phases.shares();
-        Self { up, goes, comes, price }
+        Self { up, goes, comes, runs: phases.runs(), price }
     }
 }
 
@@ -107,21 +120,23 @@ pub(super) struct Pool {
     /// Chances a step to go down and to come up.
     goes: f64,
     comes: f64,
-    /// Chance to keep an instance over a step; that the pool is up where it is lost.
-    kept: f64,
+    /// Of each kind of run: its share, and the chance to keep an instance over a step.
+    runs: [(f64, f64); MOST],
+    /// Chance that the pool is up where an instance is lost.
     up_when_lost: f64,
     /// Dollars a step of spot and of on-demand.
     price: f64,
     list: f64,
-    /// Dollars that a step of spare time is worth once the work is done.
+    /// Dollars that the first spare step is worth once the work is done, and the steps over which that falls by e.
     spare_worth: f64,
+    spare_steps: f64,
     works: usize,
     spares: usize,
     values: Vec<f32>,
 }
 
-/// States beside work and spare time: idle while down and while up, on-demand likewise, on spot.
-const STATES: usize = 5;
+/// States beside work and spare time: idle while down and while up, on-demand likewise, on spot in each kind of run.
+const STATES: usize = 4 + MOST;
 pub(super) const IDLE: [usize; 2] = [0, 1];
 pub(super) const ON_DEMAND: [usize; 2] = [2, 3];
 const SPOT: usize = 4;
@@ -169,13 +184,17 @@ impl Pool {
                 (1.0 - ((1.0 - any) * together).min(1.0), moved / any.max(1e-9))
             })
             .collect();
-        let (mut sum, mut price, mut kept, mut up_when_lost, mut moves) = (1e-12, 0.0, 0.0, 0.0, 0.0);
+        let (mut sum, mut price, mut up_when_lost, mut moves) = (1e-12, 0.0, 0.0, 0.0);
         let mut losses = 1e-12;
+        let mut runs = [(0.0, 0.0); MOST];
         for (zone, chance) in firsts(None, None) {
             let goes = over(zones[zone].goes);
             sum += chance;
             price += chance * zones[zone].price;
-            kept += chance * (1.0 - goes);
+            for ((share, kept), run) in runs.iter_mut().zip(&zones[zone].runs) {
+                *share += chance * run.share;
+                *kept += chance * run.share * (1.0 - over(run.ends));
+            }
             losses += chance * goes;
             up_when_lost += chance * goes * after[zone].0;
             moves += chance * goes * after[zone].1;
@@ -187,11 +206,12 @@ impl Pool {
             moves: moves / losses,
             goes: over(goes),
             comes: over(comes),
-            kept: kept / sum,
+            runs: runs.map(|(share, kept)| (share / sum, kept / share.max(f64::MIN_POSITIVE))),
             up_when_lost: up_when_lost / losses,
             price: dearest * steps.hours(),
             list: list * steps.hours(),
             spare_worth: SPARE_SHARE * ((list - dearest) * steps.hours()).max(0.0),
+            spare_steps: SPARE_H / steps.hours(),
             works: (job.work_ms as f64 / steps.step_ms).ceil() as usize,
             spares: (job.spare_ms() as f64 / steps.step_ms).ceil() as usize + 1,
             values: Vec::new(),
@@ -212,7 +232,7 @@ impl Pool {
         let reserve = self.steps.reserve as usize;
         for spare in 0..=self.spares {
             let place = self.place(0, spare);
-            let worth = -(self.spare_worth * spare as f64) as f32;
+            let worth = -self.done(spare as f64) as f32;
             self.values[place..place + STATES].fill(worth);
         }
         for work in 1..=self.works {
@@ -247,33 +267,39 @@ impl Pool {
                     }
                 }
                 let lost = |of: [f64; 2]| either(self.up_when_lost, of[1], of[0]);
-                if spare >= whole + usize::from(part > 0.0) + reserve {
-                    let kept = self.kept.powi(paid as i32);
-                    let late = if spare > 0 { spare - paid.min(spare as f64) as usize } else { 0 };
-                    let gone = lost(IDLE.map(|state| at(work, late, state)));
-                    let gone =
-                        if part > 0.0 || whole > 0 { gone } else { lost(IDLE.map(|state| at(work - 1, spare, state))) };
-                    let spot =
-                        self.moves + self.price * paid * (1.0 + kept) / 2.0 + kept * begun(SPOT) + (1.0 - kept) * gone;
-                    idle[1] = idle[1].min(spot);
-                }
-                let mut spot = NEVER;
-                if spare >= reserve {
+                let of_kinds = |of: &dyn Fn(usize, f64) -> f64| -> f64 {
+                    self.runs.iter().enumerate().map(|(kind, (share, kept))| share * of(kind, *kept)).sum()
+                };
+                // A step on spot, and on: half of the step is done and paid where the instance is lost in it.
+                let works = |idle: [f64; 2], kind: usize, kept: f64| {
                     let before = lost(IDLE.map(|state| at(work - 1, spare, state)));
                     let gone = 0.5 * (before + lost(idle).min(before + self.list));
-                    spot = self.price * (1.0 + self.kept) / 2.0
-                        + self.kept * at(work - 1, spare, SPOT)
-                        + (1.0 - self.kept) * gone;
+                    self.price * (1.0 + kept) / 2.0 + kept * at(work - 1, spare, SPOT + kind) + (1.0 - kept) * gone
+                };
+                if spare >= whole + usize::from(part > 0.0) + reserve {
+                    let begins = |kind: usize, kept: f64| {
+                        if whole == 0 && part == 0.0 {
+                            // Without a changeover to begin is to go on.
+                            return works(idle, kind, kept);
+                        }
+                        let kept = kept.powi(paid as i32);
+                        let gone = lost(IDLE.map(|state| at(work, spare - paid as usize, state)));
+                        self.price * paid * (1.0 + kept) / 2.0 + kept * begun(SPOT + kind) + (1.0 - kept) * gone
+                    };
+                    idle[1] = idle[1].min(self.moves + of_kinds(&begins));
                 }
                 let on_demand = [0, 1].map(|kind| list(kind, work).min(idle[kind]));
                 let place = self.place(work, spare);
-                for (state, cost) in [
-                    (IDLE[0], idle[0]),
-                    (IDLE[1], idle[1]),
-                    (ON_DEMAND[0], on_demand[0]),
-                    (ON_DEMAND[1], on_demand[1]),
-                    (SPOT, spot.min(idle[1])),
-                ] {
+                let mut values = [NEVER; STATES];
+                for kind in 0..2 {
+                    values[IDLE[kind]] = idle[kind];
+                    values[ON_DEMAND[kind]] = on_demand[kind];
+                }
+                for (kind, (_, kept)) in self.runs.iter().enumerate() {
+                    let spot = if spare >= reserve { works(idle, kind, *kept) } else { NEVER };
+                    values[SPOT + kind] = spot.min(idle[1]);
+                }
+                for (state, cost) in values.into_iter().enumerate() {
                     self.values[place + state] = cost as f32;
                 }
             }
@@ -283,7 +309,7 @@ impl Pool {
     /// Expected cost in a state between the points of the table; spare time below `floor` counts as that.
     pub(super) fn at(&self, work: f64, spare: f64, floor: f64, state: usize) -> f64 {
         if work <= 0.0 {
-            return -self.spare_worth * spare;
+            return -self.done(spare);
         }
         let work = work.min(self.works as f64);
         let spare = spare.clamp(floor.min(self.spares as f64), self.spares as f64);
@@ -298,7 +324,7 @@ impl Pool {
 
     /// What is saved by being done with so much spare time, dollars.
     pub(super) fn done(&self, spare: f64) -> f64 {
-        self.spare_worth * spare.max(0.0)
+        self.spare_worth * self.spare_steps * (1.0 - (-spare.max(0.0) / self.spare_steps).exp())
     }
 
     /// Dollars a step of on-demand.
@@ -322,7 +348,8 @@ mod tests {
     const HOUR: i64 = 3_600_000;
 
     fn standing(up: f64, goes: f64, comes: f64) -> Standing {
-        Standing { up, goes, comes, price: 1.0 }
+        let runs = [Run { share: 1.0, ends: goes }, Run { share: 0.0, ends: 1.0 }];
+        Standing { up, goes, comes, runs, price: 1.0 }
     }
 
     #[test]
@@ -337,6 +364,37 @@ mod tests {
             pool.goes
         );
         assert!((pool.after[0].0 - 0.5).abs() < 1e-9 && (pool.after[0].1 - 1.0).abs() < 1e-9);
+    }
+
+    /// The second worked example, and the same with runs of one kind.
+    #[test]
+    fn a_pool_of_a_short_and_a_long_run() {
+        let job = DeadlineJob { work_ms: 2 * HOUR, deadline_ms: 2 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
+        let places = places(&[0], &[3.0], 1.0, HOUR);
+        let cost = |runs: [Run; MOST]| {
+            let zone = Standing { runs, ..standing(1.0 - 1e-9, 0.5, 1.0) };
+            let pool = Pool::of(&places, &[zone], &Seen::default(), &job);
+            [1.0, 2.0].map(|work| pool.at(work, 0.0, 0.0, IDLE[1]))
+        };
+        let run = |share: f64, ends: f64| Run { share, ends };
+        let near = |found: [f64; 2], hand: [f64; 2]| found.iter().zip(hand).all(|(a, b)| (a - b).abs() < 1e-6);
+        let (kinds, mean) = (cost([run(0.5, 1.0), run(0.5, 0.0)]), cost([run(1.0, 0.5), run(0.0, 1.0)]));
+        assert!(near(kinds, [1.5, 3.125]) && near(mean, [1.5, 3.375]), "{kinds:?} {mean:?}");
+    }
+
+    /// What is spare is worth c a step at first, c·S in all, and the table of no work says the same.
+    #[test]
+    fn spare_time_is_worth_less_the_more_there_is() {
+        let job = DeadlineJob { work_ms: 10 * HOUR, deadline_ms: 40 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
+        let pool = Pool::of(&places(&[0], &[3.0], 1.0, HOUR), &[standing(0.5, 0.1, 0.1)], &Seen::default(), &job);
+        // Steps of an hour: c = 0.2·(3 − 1), S = 8.
+        let worth = |spare: f64| 3.2 * (1.0 - (-spare / 8.0f64).exp());
+        for spare in [0.0, 1.0, 8.0, 30.0] {
+            let table = f64::from(pool.values[pool.place(0, spare as usize)]);
+            assert!((pool.done(spare) - worth(spare)).abs() < 1e-9 && (table + worth(spare)).abs() < 1e-6, "{spare}");
+            assert_eq!(pool.at(0.0, spare, 0.0, IDLE[1]), -pool.done(spare));
+        }
+        assert!((pool.done(0.01) - 0.004).abs() < 1e-5 && (pool.done(1e9) - 3.2).abs() < 1e-9);
     }
 
     /// A zone that is never lost costs its price; one that is never up costs on-demand. More work never costs less, more spare time never more.

@@ -9,12 +9,14 @@
 //! ```
 //!
 //! The instance held is priced in the same way without a changeover, so a job moves when another zone is cheaper by more than the changeover and the egress. Where
-//! nothing is held, or on-demand, it also prices to wait, or to run on-demand, for up to K more steps: until one of the zones that are down and would be cheaper
-//! comes up, as their beliefs say, and else to begin the best of now, or on-demand; K is the best of all. What is cheapest is held for the tick, and all
-//! is priced again at the next. The [safety net](super::market) makes the deadline exact.
+//! nothing is held, or on-demand, it also prices to [hold on](wait) with that: until a cheaper zone comes up, or one that is up has shown that it lasts. What is cheapest is held for the tick, and all
+//! is priced again at the next. What costs the same is won by work, on spot before on-demand: where spare time is worth nothing, the rounding of a table would wait.
+//! The [safety net](super::market) makes the deadline exact.
 //!
 //! O(ticks × zones × steps of work). Worked number: 50 h of work in 100 h over nine zones and ticks of 195 s take about half a second. Worked example: a zone
 //! that is never lost costs p·(work + changeover): with 2 h of work, 0.2 h of changeover and 1 dollar an hour, 2.2 dollars.
+
+mod wait;
 
 use tracecast_predictors::spot::factor::HOURS;
 
@@ -24,8 +26,6 @@ use super::phases::{Belief, Matrix, Phases};
 use super::policy::{CloudPolicy, learned};
 use super::pool::{IDLE, NEVER, ON_DEMAND, Pool, Seen, Standing};
 
-/// Most steps that it thinks of waiting.
-const MOST_WAIT: usize = 60;
 /// A chance to be kept at which an instance counts as lost.
 const GONE: f64 = 1e-4;
 /// Hours over which what is seen now fades.
@@ -34,6 +34,8 @@ const HOLDS_H: f64 = 4.0;
 const ROUNDS: usize = 12;
 /// By how many changeovers another zone must be cheaper than what is held, beyond what the move costs.
 const MARGIN: f64 = 1.0;
+/// Share of what the work would cost on-demand by which waiting must be cheaper than work, and on-demand than spot: more than the table of the pool rounds.
+const TIE: f64 = 1e-6;
 
 /// What is learned of the zones from a tick of the job on.
 #[derive(Debug, Clone)]
@@ -156,15 +158,30 @@ impl ZonesProgramme {
 }
 
 /// A zone that has spot now.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Offer {
     zone: usize,
+    /// What is known of an instance begun there.
+    begun: Begun,
     /// What it costs to begin there, without egress, with average zones after a loss.
     cost: f64,
     /// The chance that it is lost while what is now still holds.
     soon: f64,
     /// Dollars by which it is worse than an average zone, what follows a loss included.
     worse: f64,
+}
+
+/// An instance begun in a zone, phase by phase of its spot: what it costs, without egress, with average zones after a loss, and the chance that it is lost while what
+/// is now still holds. Nothing in the phases of no spot.
+#[derive(Debug, Clone)]
+struct Begun(Vec<(f64, f64)>);
+
+impl Begun {
+    /// Of a belief, which need not sum to 1.
+    fn of(&self, belief: &[f64]) -> (f64, f64) {
+        let each = self.0.iter().zip(belief);
+        each.fold((0.0, 0.0), |(cost, soon), ((of, lost), chance)| (cost + chance * of, soon + chance * lost))
+    }
 }
 
 /// By how much the zone that one would go to from `from` is worse than an average one.
@@ -181,8 +198,9 @@ impl Fit {
         let mut offers: Vec<Offer> = Vec::new();
         for (zone, of) in self.zones.iter().enumerate() {
             if view.sight.has(zone) && view.sight.costs(zone).is_finite() {
-                let (cost, soon) = self.instance(zone, &of.belief.0, place, self.pool.steps.setup);
-                offers.push(Offer { zone, cost, soon, worse: (cost - average).max(0.0) });
+                let begun = self.begun(zone, place);
+                let (cost, soon) = begun.of(&of.belief.0);
+                offers.push(Offer { zone, begun, cost, soon, worse: (cost - average).max(0.0) });
             }
         }
         for _ in 0..ROUNDS {
@@ -192,6 +210,18 @@ impl Fit {
             }
         }
         offers
+    }
+
+    /// What is known of an instance begun in a zone from here.
+    fn begun(&self, zone: usize, place: Place) -> Begun {
+        let Some(of) = self.zones.get(zone) else { return Begun(Vec::new()) };
+        let mut begun = vec![(0.0, 0.0); of.belief.0.len()];
+        for phase in of.phases.of(true) {
+            let mut sure = vec![0.0; begun.len()];
+            sure[phase] = 1.0;
+            begun[phase] = self.instance(zone, &sure, place, self.pool.steps.setup);
+        }
+        Begun(begun)
     }
 
     /// What an instance of a zone costs from here, given the belief of the zone and the steps of its changeover that are left; and the chance that it is lost, each
@@ -228,102 +258,6 @@ impl Fit {
         }
         (cost - kept * self.pool.done(place.spare - setup), soon)
     }
-
-    /// Of each zone that is down, the chance to come up first at each step, and what it would cost then, from here.
-    fn arrivals(&self, places: &Places, view: &ZonesView<'_>, place: Place, offers: &[Offer]) -> Vec<(f64, Vec<f64>)> {
-        let mut found = Vec::new();
-        for (zone, of) in self.zones.iter().enumerate() {
-            if view.sight.has(zone) || !of.price.is_finite() {
-                continue;
-            }
-            let (mut now, mut next) = (of.belief.0.clone(), of.belief.0.clone());
-            let mut chances = Vec::with_capacity(MOST_WAIT);
-            let mut first: Option<Vec<f64>> = None;
-            for step in 0..MOST_WAIT {
-                let at_ms = place.at_ms + (step as f64 * self.pool.steps.step_ms) as i64;
-                let Some((any, _)) = of.over.get(of.phases.hour(at_ms)) else { break };
-                Zone::step(any, &now, &mut next);
-                let ups = of.phases.of(true);
-                let comes: f64 = next.get(ups.clone()).unwrap_or_default().iter().sum();
-                chances.push(comes);
-                if first.is_none() && comes > 0.0 {
-                    let mut belief = vec![0.0; next.len()];
-                    for phase in ups.clone() {
-                        belief[phase] = next[phase] / comes;
-                    }
-                    first = Some(belief);
-                }
-                for phase in ups {
-                    next[phase] = 0.0;
-                }
-                std::mem::swap(&mut now, &mut next);
-            }
-            if let Some(belief) = first {
-                let (cost, soon) = self.instance(zone, &belief, place, self.pool.steps.setup);
-                let next = worse(places, offers, zone);
-                found.push((places.moves(view.at, zone) + cost + soon * next, chances));
-            }
-        }
-        found
-    }
-
-    /// The least expected cost of holding on for one step or more, until a better zone comes up: `wait` says whether nothing or on-demand is held; `now` is what
-    /// the best spot of now would cost, and `last` what there is to fall back on after so many steps.
-    fn until(
-        &self,
-        arrivals: &[(f64, Vec<f64>)],
-        place: Place,
-        wait: bool,
-        now: f64,
-        last: impl Fn(usize) -> f64,
-    ) -> f64 {
-        let idle = |work: f64, spare: f64| self.pool.at(work, spare, self.pool.steps.reserve, IDLE[1]);
-        let base = idle(place.work, place.spare);
-        // What was priced from here is dearer, or less, by what the pool says of the work and spare time that are left then.
-        let shift = |steps: f64| {
-            if wait {
-                idle(place.work, place.spare - steps) - base
-            } else {
-                idle((place.work - steps).max(0.0), place.spare) - base
-            }
-        };
-        let list = if wait { 0.0 } else { self.list() };
-        let most = if wait { place.spare - self.pool.steps.reserve } else { place.work.ceil() };
-        let most = (most.max(0.0) as usize).min(MOST_WAIT);
-        let bound = now.min(last(1));
-        let better: Vec<&(f64, Vec<f64>)> = arrivals.iter().filter(|(cost, _)| *cost < bound).collect();
-        let (mut least, mut cost) = (NEVER, 0.0);
-        // The chance that none came up, zone by zone and of all.
-        let mut down: Vec<f64> = vec![1.0; better.len()];
-        let mut none = 1.0;
-        for step in 0..most {
-            let length = if wait { 1.0 } else { (place.work - step as f64).min(1.0) };
-            cost += none * list * length;
-            let (mut sum, mut comes) = (0.0, 0.0);
-            let mut stay = 1.0;
-            for ((price, chances), down) in better.iter().zip(&mut down) {
-                let chance = (chances.get(step).copied().unwrap_or(0.0) / down.max(1e-12)).min(1.0);
-                sum += chance * price;
-                comes += chance;
-                stay *= 1.0 - chance;
-                *down *= 1.0 - chance;
-            }
-            let later = step as f64 + length;
-            if comes > 0.0 {
-                let came = none * (1.0 - stay);
-                cost += came * (sum / comes + shift(later));
-                none *= stay;
-            }
-            let rest = (now + shift(later)).min(last(step + 1));
-            least = least.min(cost + none * rest);
-        }
-        least
-    }
-
-    /// Dollars a step of on-demand.
-    fn list(&self) -> f64 {
-        self.pool.list()
-    }
 }
 
 impl ZonesPilot for ZonesProgramme {
@@ -358,7 +292,10 @@ impl ZonesPilot for ZonesProgramme {
             let (cost, soon) = fit.instance(zone, belief(zone), place, view.setup_ms as f64 / steps.step_ms);
             best = (cost + soon * worse(places, &offers, zone) - margin * view.sight.costs(zone), view.held);
         }
-        for offer in &offers {
+        // Who begins spot must be able to begin on-demand after it, however soon it is lost.
+        let room = view.left_ms - view.work_ms >= 2 * job.changeover_ms
+            || view.work_ms + job.changeover_ms <= view.tick_ms.min(view.left_ms);
+        for offer in offers.iter().filter(|_| room) {
             if view.held != ZoneHolding::Spot(offer.zone) && view.safe(job, ZoneHolding::Spot(offer.zone)) {
                 let next = worse(places, &offers, offer.zone);
                 let cost = places.moves(view.at, offer.zone) + offer.cost + offer.soon * next;
@@ -374,7 +311,7 @@ impl ZonesPilot for ZonesProgramme {
                 return best.1;
             }
         }
-        let arrivals = fit.arrivals(places, view, place, &offers);
+        let ahead = fit.ahead(places, view, place, &offers);
         let cheapest = places.cheapest(view.at, view.work_ms + job.changeover_ms);
         let (held_setup, demand) = match view.held {
             ZoneHolding::OnDemand(_) => (view.setup_ms as f64 / steps.step_ms, view.held),
@@ -387,11 +324,13 @@ impl ZonesPilot for ZonesProgramme {
                 let work = (then.work - step as f64).max(0.0);
                 fit.pool.at(work, then.spare, 0.0, ON_DEMAND[0])
             };
-            setup * fit.list() + fit.until(&arrivals, then, false, best.0, rest)
+            setup * fit.pool.list() + fit.until(&ahead, then, false, best.0, rest)
         };
         let moves = if demand == view.held { 0.0 } else { places.moves(view.at, cheapest) };
         let on_demand = moves + onward(held_setup);
-        if on_demand < best.0 {
+        // What does less now must be cheaper by more than rounding.
+        let tie = TIE * fit.pool.list() * (place.work + steps.setup);
+        if on_demand < best.0 - tie {
             best = (on_demand, demand);
         }
         if view.safe(job, ZoneHolding::Idle) && !matches!(view.held, ZoneHolding::OnDemand(_)) {
@@ -400,8 +339,8 @@ impl ZonesPilot for ZonesProgramme {
                 if spare < steps.reserve { NEVER } else { fit.pool.at(place.work, spare, steps.reserve, IDLE[0]) }
             };
             let spot = if matches!(best.1, ZoneHolding::Spot(_)) { best.0 } else { NEVER };
-            let cost = fit.until(&arrivals, place, true, spot, rest);
-            if cost < best.0 {
+            let cost = fit.until(&ahead, place, true, spot, rest);
+            if cost < best.0 - tie {
                 best = (cost, ZoneHolding::Idle);
             }
         }
@@ -438,6 +377,37 @@ mod tests {
             assert!((run.cost - least).abs() < 1e-9 * least && (least - 10.2 * 0.9).abs() < 1e-9, "{run:?} {least}");
         }
         Ok(())
+    }
+
+    /// What is held from tick 480 on, of half-hours in which the zones have spot by turns, three hours each, without a changeover, 12 h of work in 20 h. All have
+    /// spot in the first tick.
+    fn by_turns(zones: usize, on_demand: f64) -> Vec<ZoneHolding> {
+        let row = |tick: usize| (0..zones).map(|zone| tick >= 480 || tick / 6 % zones == zone).collect();
+        let rows: Vec<_> = (0..481).map(|tick| (row(tick), vec![1.0; zones])).collect();
+        let region: Vec<usize> = (0..zones).collect();
+        let market = Market::from_rows(places(&region, &vec![on_demand; zones], 0.0, 30 * MIN), &rows);
+        let job = DeadlineJob { work_ms: 12 * HOUR, deadline_ms: 20 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
+        let learned = learned_zones(&market, 480, job.ticks(30 * MIN));
+        let mut pilot = ZonesProgramme::new(&market.places, &learned, 480, &job);
+        let mut held = Vec::new();
+        travel(&mut pilot, &market, 480, &job, &mut |of| held.push(of));
+        held
+    }
+
+    /// Without a changeover nothing is gained by waiting while spot is there.
+    #[test]
+    fn spot_that_is_there_is_taken() {
+        for zones in [2, 3] {
+            let held = by_turns(zones, 3.0);
+            assert!(matches!(held[0], ZoneHolding::Spot(_)), "{zones}: {held:?}");
+        }
+    }
+
+    /// On-demand that costs what spot costs leaves nothing to choose: whatever is done costs the same, and so it is work.
+    #[test]
+    fn ties_are_won_by_work() {
+        let held = by_turns(2, 1.0);
+        assert!(matches!(held[0], ZoneHolding::Spot(_)) && !held[..24].contains(&ZoneHolding::Idle), "{held:?}");
     }
 
     /// A zone without spot for as long as one can see: nobody waits for it beyond what is spare, and none costs more than on-demand and a tick of waiting.
