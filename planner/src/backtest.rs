@@ -408,22 +408,19 @@ fn ageing(outcome: &QueueOutcome) -> Option<String> {
     outcome.ageing_s.map(format::duration).or_else(|| outcome.ageing_share.map(of_wait))
 }
 
-/// Which orders the table shows: those that do not age or know true durations, and of the others that age those of the chosen kind, with every τ; where none was chosen, those by the measure that is handed out. A measure that
-/// is the same as that one is shown once.
+/// The orders that the table shows. Of those that age by predictions, the kind that was chosen, with every τ; where none was chosen, the measure that is handed out. All others, but for a quantile of the very level that is handed
+/// out: it is the same order.
 fn shown(downstream: &Downstream, ranked_at: f64) -> Vec<&QueueOutcome> {
     let chosen = downstream.outcomes.iter().find(|outcome| outcome.chosen_before && outcome.ages());
-    let twice = |outcome: &QueueOutcome| match outcome.measure {
-        Some(LengthMeasure::Upper) => ranked_at == 0.8,
-        Some(LengthMeasure::Median) => ranked_at == 0.5,
-        _ => false,
+    let is_handed_out = |outcome: &QueueOutcome| outcome.measure == Some(LengthMeasure::Ranked);
+    let is_there_twice = |outcome: &QueueOutcome| {
+        let same = |other: &QueueOutcome| is_handed_out(other) && other.model == outcome.model;
+        outcome.measure.and_then(LengthMeasure::level) == Some(ranked_at) && downstream.outcomes.iter().any(same)
     };
-    let is_of_choice = |outcome: &QueueOutcome| match chosen {
-        Some(chosen) => outcome.order == chosen.order,
-        None => outcome.measure == Some(LengthMeasure::Ranked),
-    };
-    let shows = |outcome: &&QueueOutcome| {
-        let is_kept = !outcome.ages() || outcome.oracle;
-        is_of_choice(outcome) && outcome.ages() || is_kept && !twice(outcome)
+    let shows = |outcome: &&QueueOutcome| match (outcome.ages() && !outcome.oracle, chosen) {
+        (true, Some(chosen)) => outcome.order == chosen.order,
+        (true, None) => is_handed_out(outcome),
+        (false, _) => !is_there_twice(outcome),
     };
     downstream.outcomes.iter().filter(shows).collect()
 }
@@ -518,7 +515,7 @@ fn queue(downstream: &Downstream, ranked_at: f64) -> Section {
         ))
         .with_definition("Gap closed: (mean wait of the fewest GPUs first − that of the order) / (the same − that of QSSF on true durations).")
         .with_definition("Aged: first the least τ · ln(expected GPU-seconds) + submission; τ = 0 is FIFO. The key stands from submission on.")
-        .with_definition("By jobs alike: the same, with an expected run that goes by the jobs of the same VC, user and GPUs that were submitted within half an hour and have ended since, and with a τ that is a share of the longest wait in the pool at the moment. With --compat helios these rows are replayed without it, as that simulator does not know them.")
+        .with_definition("By jobs alike: the same, with an expected run that goes by the jobs of the same VC, user and GPUs that were submitted within half an hour and have ended since, and with a τ that is a share of the longest wait in the pool at the moment. With --compat helios these orders are replayed without it, as that simulator does not know them.")
         .with_definition(format!(
             "γ-boost: first the least submission less a boost, which is longer for shorter jobs (arXiv 2404.08826). Its one setting comes from what ended before; {} of {} have one, and in the others the order is that of submission.",
             format::count(downstream.pools_with_gamma as u64),

@@ -72,6 +72,15 @@ pub enum LengthMeasure {
 impl LengthMeasure {
     const ALL: [Self; 6] = [Self::Point, Self::Median, Self::Mean, Self::MeanWithinDay, Self::Upper, Self::Ranked];
 
+    /// The level of a quantile that is always the same.
+    pub(crate) fn level(self) -> Option<f64> {
+        match self {
+            Self::Median => Some(0.5),
+            Self::Upper => Some(0.8),
+            Self::Point | Self::Mean | Self::MeanWithinDay | Self::Ranked => None,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Point => "mean of logs",

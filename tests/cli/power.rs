@@ -351,7 +351,32 @@ fn what_sleeps_without_a_loop_stands_with_what_leads() {
     let schedule = answer(&[&nodes])["forward"][0]["schedule"]["nodes_asleep_mean"].as_f64().unwrap();
     let output = tracecast(&["plan", "power", &nodes, "--quiet"]);
     let text = flat(&output);
-    let told = format!("It takes a loop that decides every 10 min: schedules of the next day let {schedule:.1} sleep");
+    let told = format!(
+        "To follow it takes a loop that decides every 10 min: schedules of the next day let {schedule:.1} sleep"
+    );
     let (told, section) = (text.find(&told), text.find("From now on"));
     assert!(told.is_some() && told < section, "{text}");
+}
+
+/// Found in review: a plan made with `--pending` has waits in its peaks, and the loop's own stood beside them.
+#[test]
+fn a_loop_counts_waits_as_its_plan_does() {
+    let folder = Folder::new();
+    let jobs = folder.file("helios.csv", &hourly());
+    let site = folder.file("site.toml", &cluster(&[("va", 6), ("vb", 4)]));
+    let decided = |more: &[&str], peak: u32, pending: u32| -> Value {
+        let plan = folder.path(&format!("plan-{}.tcm", more.len()));
+        let found = answer(&[&[jobs.as_str(), "--cluster", &site, "--save", &plan, "--force"], more].concat());
+        let from = found["forward"][0]["now"]["at"].as_str().unwrap();
+        let state = format!(r#"{{"slots": [{{"at": "{from}", "peak": {peak}, "total": 10, "pending": {pending}}}]}}"#);
+        let state = folder.file("state.json", &state);
+        let output = tracecast(&["decide", "power", "--plan", &plan, &state, "--format", "json", "--quiet"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        json(&stdout(&output))
+    };
+    let with = ["--pending"];
+    let (apart, together) = (decided(&with, 3, 5), decided(&with, 8, 0));
+    assert_eq!(apart["wished"], together["wished"]);
+    assert!(said(&apart, "notes").contains("the plan was made with --pending"), "{apart}");
+    assert!(said(&decided(&[], 3, 5), "notes").contains("only nodes in use did."), "{apart}");
 }

@@ -21,6 +21,7 @@ fn asked(kinds: Option<NodeKinds>) -> CapacityRequest {
         target: WaitTarget { all_s: 3600.0, by_class: BTreeMap::new() },
         eval_from_ms: None,
         policy: Policy { scan: Scan::Skip, ..Policy::default() },
+        scan_is_known: true,
         growth: None,
         faults: None,
         kinds,

@@ -13,10 +13,11 @@ use tracecast_analytics::time::Written;
 use tracecast_planner::capacity::faults::{CheckpointCosts, FaultLog, MOST_NODES};
 use tracecast_planner::capacity::search::WaitTarget;
 use tracecast_planner::capacity::{AskedOfFaults, CapacityAnswer, CapacityRequest, NodeKinds, answer as found, emit};
+use tracecast_planner::replay::nearest::Today;
 
 use crate::args::{Reading, TIMES, choices, duration, factor, resource};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::emitting::{named_readers, not_written};
+use crate::cmd::emitting::{named_readers, not_written, written_of_another};
 use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
 use crate::cmd::simulate::{PolicyArguments, growth};
 use crate::exit::Usage;
@@ -208,19 +209,26 @@ pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
         jobs: &asked.which,
         policy: &asked.today,
     };
-    let OpenedPlan { title, trace, mut loaded, subject, eval_from_ms, policy } = plan.open(NEEDED, quiet)?;
+    let mut opened = plan.open(NEEDED, quiet)?;
+    // Nothing may decide what is tested that comes after the first test has begun.
+    let first_ms = found::first_test_ms(&opened.loaded, opened.eval_from_ms)?;
+    let Today { policy, known: scan_is_known, .. } = opened.todays(Some(first_ms), None)?;
+    let OpenedPlan { title, trace, mut loaded, subject, eval_from_ms, .. } = opened;
     loaded.notes = subject.notes;
     if asked.emit.contains(&Emit::Slurm) && loaded.resource != Resource::Gpus {
         let what = format!("--emit slurm: the lines count GPUs, and the jobs compete for {}", loaded.resource.many());
         return Err(Usage(what).into());
     }
-    let request = CapacityRequest { target, eval_from_ms, policy, growth, faults, kinds };
+    let request = CapacityRequest { target, eval_from_ms, policy, scan_is_known, growth, faults, kinds };
     let steps = Steps::new(quiet, "planning", found::steps(&loaded, &request));
     let answer = CapacityAnswer::of(&trace, &loaded, title, &request, &|| steps.step())?;
     drop(steps);
     if let (Some(_), Some(why)) = (&asked.emit_to, answer.refused()) {
         not_written(&why);
     } else if let Some(folder) = &asked.emit_to {
+        if answer.fidelity.warns() {
+            written_of_another();
+        }
         let mut files = Vec::new();
         for who in &asked.emit {
             files.push(match who {

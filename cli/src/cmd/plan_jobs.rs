@@ -10,8 +10,8 @@ use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_planner::replay::answer::Subject;
 use tracecast_planner::replay::input::{Hosts, Loaded, Options, last_two, load};
-use tracecast_planner::replay::nearest::todays;
-use tracecast_planner::sim::Policy;
+use tracecast_planner::replay::nearest::{Today, todays};
+use tracecast_planner::sim::{Estimate, Policy};
 
 use crate::args::{Reading, duration};
 use crate::cmd::describe;
@@ -56,8 +56,11 @@ pub(crate) struct OpenedPlan {
     pub(crate) loaded: Loaded,
     pub(crate) subject: Subject,
     pub(crate) eval_from_ms: Option<i64>,
-    /// Today's policy: with the scan that was named, else with the one that repeats the record.
-    pub(crate) policy: Policy,
+    /// The policy as it was named; [`OpenedPlan::todays`] is that of today.
+    policy: Policy,
+    scan_is_named: bool,
+    /// What is known of runs, if that was named.
+    estimate: Option<Estimate>,
 }
 
 impl PlanInput<'_> {
@@ -81,18 +84,26 @@ impl PlanInput<'_> {
             ..Options::default()
         };
         let mut loaded = load(&trace, site.as_ref(), &options)?;
-        let mut subject = Subject::of(&title, &trace, &loaded);
+        let subject = Subject::of(&title, &trace, &loaded);
         loaded.workload.predicted_s = last_two(&JobFacts::of(&trace), &loaded);
         let policy = if self.policy.place.is_some() { policy } else { policy.on(loaded.resource) };
-        let policy = if self.policy.scan.is_some() {
-            policy
-        } else {
-            let (policy, told) = todays(&loaded, policy, eval_from_ms)?;
-            subject.notes.extend(told);
-            policy
-        };
         // Before anything is replayed: what does not go together would be found by the first replay that needs it, and others come before.
         policy.validate(&loaded.workload)?;
-        Ok(OpenedPlan { title, trace, loaded, subject, eval_from_ms, policy })
+        let scan_is_named = self.policy.scan.is_some();
+        let estimate = self.policy.estimate.is_some().then_some(policy.estimate);
+        Ok(OpenedPlan { title, trace, loaded, subject, eval_from_ms, policy, scan_is_named, estimate })
+    }
+}
+
+impl OpenedPlan {
+    /// The policy of today, once jobs are predicted: with the scan that was named, else with the one that repeats the record until `until_ms`, which a note tells. `backfill_by` is what a backfill goes by that nobody named.
+    pub(crate) fn todays(&mut self, until_ms: Option<i64>, backfill_by: Option<Estimate>) -> Result<Today> {
+        let policy = self.policy.clone();
+        if self.scan_is_named {
+            return Ok(Today { policy, known: true, told: None });
+        }
+        let mut today = todays(&self.loaded, policy, until_ms, self.estimate.or(backfill_by))?;
+        self.subject.notes.extend(today.told.take());
+        Ok(today)
     }
 }

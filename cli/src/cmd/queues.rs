@@ -11,10 +11,11 @@ use tracecast_planner::own_files::{OwnFile, Patch};
 use tracecast_planner::queues::against;
 use tracecast_planner::queues::emit::{self, GPU_RESOURCE};
 use tracecast_planner::queues::{self, Journal, Objective, QueuesAnswer, QueuesRequest, SearchRun, search};
+use tracecast_planner::sim::Estimate;
 
 use crate::args::{Reading, TIMES, choices, factor, resource};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::emitting::{named_readers, own_files, patched};
+use crate::cmd::emitting::{named_readers, own_files, patched, written_of_another};
 use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
 use crate::cmd::simulate::{PolicyArguments, growth, predictions};
 use crate::exit::Usage;
@@ -173,10 +174,12 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
         jobs: &asked.which,
         policy: &asked.today,
     };
-    let OpenedPlan { title, trace, mut loaded, mut subject, eval_from_ms, policy: today } = plan.open(NEEDED, quiet)?;
+    let mut opened = plan.open(NEEDED, quiet)?;
+    let OpenedPlan { trace, loaded, subject, eval_from_ms, .. } = &mut opened;
+    let until_ms = *eval_from_ms;
     match predictions {
         Some(column) => {
-            let (values, matched) = column.of(&loaded)?;
+            let (values, matched) = column.of(loaded)?;
             for (predicted, value) in loaded.workload.predicted_s.iter_mut().zip(values) {
                 *predicted = value.or(*predicted);
             }
@@ -188,6 +191,9 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
         }
         None => subject.notes.push(format!("Of all jobs: {LAST_TWO}; --predictions gives other runs.")),
     }
+    // What today's backfill goes by, orders that are tried go by as well, and predictions are there to be used.
+    let today = opened.todays(until_ms, Some(Estimate::Predicted))?.policy;
+    let OpenedPlan { title, trace, mut loaded, subject, eval_from_ms, .. } = opened;
     if !asked.emit.is_empty() && loaded.resource != Resource::Gpus {
         let what = format!("--emit: the files count GPUs, and the jobs compete for {}", loaded.resource.many());
         return Err(Usage(what).into());
@@ -217,6 +223,9 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     let answer = queues::plan(&trace, &loaded, title, &request, run)?;
     drop(steps);
     if let Some(folder) = &asked.emit_to {
+        if answer.followed && answer.fidelity.warns() {
+            written_of_another();
+        }
         emitted(asked, folder, &answer, &own, quiet)?;
     }
     checked.write(asked.charts.as_deref(), quiet, || answer.report(), || answer::json(&answer, "the answer"))

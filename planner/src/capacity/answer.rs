@@ -44,6 +44,8 @@ pub struct CapacityRequest {
     pub eval_from_ms: Option<i64>,
     /// Who is served first.
     pub policy: Policy,
+    /// Whether it is known what happens when a job does not fit: it was named, or the record tells.
+    pub scan_is_known: bool,
     /// More work, or teams that join.
     pub growth: Option<Growth>,
     /// A log of faults, and what is asked of it.
@@ -66,6 +68,7 @@ impl CapacityAnswer {
             target: WaitTarget { all_s: 600.0, by_class: BTreeMap::new() },
             eval_from_ms: None,
             policy: Policy { scan, ..Policy::default() },
+            scan_is_known: false,
             growth: None,
             faults: None,
             kinds: None,
@@ -348,8 +351,8 @@ pub struct NodesInAll {
     pub pools: u64,
     /// Needed in one pool of all VCs, without shares; none with one pool, or under growth. [`CapacityAnswer::wronged_in_one_pool`] says who would wait longer there.
     pub needed_in_one_pool: Option<u32>,
-    /// Needed in the pools that are judged, if jobs may pass one that does not fit (`--scan skip`); none but where a strict order is replayed and no recorded start says whether there is one.
-    pub needed_if_passed: Option<u64>,
+    /// Nodes in all, needed or as today in pools that are not judged, if jobs may pass one that does not fit (`--scan skip`); none but where a strict order is replayed that nobody named and the record does not tell.
+    pub in_all_if_passed: Option<u64>,
 }
 
 /// The target.
@@ -436,8 +439,20 @@ fn end_of(loaded: &Loaded) -> i64 {
 /// How often `done` is called.
 pub fn steps(loaded: &Loaded, request: &CapacityRequest) -> usize {
     let eval_from = request.eval_from_ms.map(|from| from - loaded.workload.origin_ms);
-    let once = heldout::steps(loaded, eval_from, end_of(loaded)) + loaded.cluster.pools.len();
-    if request.kinds.is_some() { 2 * once } else { once }
+    let pools = loaded.cluster.pools.len();
+    let once = heldout::steps(loaded, eval_from, end_of(loaded)) + pools;
+    let passed = if !request.scan_is_known && request.policy.scan == Scan::Strict { pools } else { 0 };
+    passed + if request.kinds.is_some() { 2 * once } else { once }
+}
+
+/// When the first window of the test begins, milliseconds since the Unix epoch: nothing after it may decide what is tested. `eval_from_ms` is that of the request.
+///
+/// # Errors
+/// If that is not within the time of the jobs.
+pub fn first_test_ms(loaded: &Loaded, eval_from_ms: Option<i64>) -> Result<i64> {
+    let origin_ms = loaded.workload.origin_ms;
+    let windows = heldout::windows(end_of(loaded), eval_from_ms.map(|from| from - origin_ms))?;
+    Ok(origin_ms + windows.iter().map(|(from, _)| *from).min().unwrap_or(0))
 }
 
 impl CapacityAnswer {
@@ -469,11 +484,10 @@ impl CapacityAnswer {
         let parts = forward::size(loaded, with, (&draws, growth), (&windows, end), done)?;
         let recorded = loaded.recorded_cluster.as_ref().unwrap_or(&loaded.cluster);
         let fidelity = met((&loaded.workload, recorded), &request.policy, &loaded.recorded_start_ms)?;
-        let needed_if_passed = if !fidelity.is_measured() && request.policy.scan == Scan::Strict {
+        let in_all_if_passed = if !request.scan_is_known && request.policy.scan == Scan::Strict {
             let skip = Policy { scan: Scan::Skip, ..request.policy.clone() };
-            let passed = forward::size(loaded, (&skip, &request.target), (&draws, growth), (&windows, end), &|| ())?;
-            let of = parts.iter().zip(&passed).filter(|(strict, _)| strict.needed.is_some());
-            Some(of.map(|(_, passed)| u64::from(passed.value())).sum())
+            let passed = forward::size(loaded, (&skip, &request.target), (&draws, growth), (&windows, end), done)?;
+            Some(passed.iter().map(|part| u64::from(part.value())).sum())
         } else {
             None
         };
@@ -491,7 +505,7 @@ impl CapacityAnswer {
             simple_kept: judged().filter(|part| part.simple.1).count() as u64,
             pools: judged().count() as u64,
             needed_in_one_pool: None,
-            needed_if_passed,
+            in_all_if_passed,
         };
         let guess = u32::try_from(in_all.needed).unwrap_or(u32::MAX);
         let pool = match &request.growth {

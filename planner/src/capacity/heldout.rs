@@ -150,7 +150,7 @@ pub(super) fn warmed_up(to: i64) -> i64 {
 }
 
 /// The windows of a record: the last begins at `eval_from`, or a quarter of the time before the end, at most two weeks.
-fn windows(end: i64, eval_from: Option<i64>) -> Result<Vec<(i64, i64)>> {
+pub(super) fn windows(end: i64, eval_from: Option<i64>) -> Result<Vec<(i64, i64)>> {
     let quarter = end / STRETCHES;
     let whole = if quarter >= DAY_MS { quarter / DAY_MS * DAY_MS } else { quarter };
     let from = eval_from.unwrap_or(end - whole.clamp(1, LONGEST_DAYS * DAY_MS));

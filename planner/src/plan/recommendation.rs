@@ -115,11 +115,12 @@ impl Assurance {
     pub fn lowered(tested: Confidence, lowered_by: Vec<String>, in_words: &str) -> Self {
         let names: Vec<String> = lowered_by.iter().map(|caution| format!("“{}”", named(caution))).collect();
         let risk = match names.as_slice() {
-            [] => in_words.to_owned(),
-            [one] => format!("Lowered by the caution {one}. {in_words}"),
-            [several @ .., last] => format!("Lowered by the cautions {} and {last}. {in_words}", several.join(", ")),
+            [] => String::new(),
+            [one] => format!("Lowered by the caution {one}."),
+            [several @ .., last] => format!("Lowered by the cautions {} and {last}.", several.join(", ")),
         };
-        let risk = risk.trim_end().to_owned();
+        let said: Vec<&str> = [risk.as_str(), in_words].into_iter().filter(|said| !said.is_empty()).collect();
+        let risk = said.join(" ");
         let confidence = if lowered_by.is_empty() { tested } else { Confidence::Low };
         Self { confidence, lowered_by, risk }
     }

@@ -48,7 +48,7 @@ pub struct Ended {
     /// Nodes in use at its end; the largest count, if it is left out.
     #[serde(default)]
     pub last: Option<f64>,
-    /// Nodes that waiting jobs need.
+    /// Nodes that waiting jobs need, beside those in use: `peak` and `last` are without them, also where the plan was made with `--pending`, which adds them.
     #[serde(default)]
     pub pending: f64,
     /// Nodes there are.
@@ -129,7 +129,7 @@ pub fn state(file: &str, text: &str) -> Result<PoolState> {
 /// If the pool is not known, or a slot is out of order or cannot be.
 pub fn decide(plan: &SavedPlan, state: &PoolState) -> Result<Decision> {
     let pool = pool_of(plan, state)?;
-    let (series, powered, mut notes) = extended(pool, &state.slots)?;
+    let (series, powered, waits, mut notes) = extended(pool, &state.slots)?;
     let Some(last) = series.slots.last().copied() else {
         return Err(Error::Power(format!("{}: the plan holds no slot to decide from", series.name)));
     };
@@ -149,12 +149,15 @@ pub fn decide(plan: &SavedPlan, state: &PoolState) -> Result<Decision> {
     let now_ms = series.time_ms(count);
     let promise = pool.promise.map(|promise| (promise, ledger(&series, &powered, pool, &promise)));
     notes.extend(pool.note.clone());
-    let waits = if pool.waits_count { state.slots.last().map_or(0.0, |slot| slot.pending) } else { last.pending };
     if waits > 0.0 {
-        let counted = if pool.waits_count {
-            "up to the nodes there are, as where the rule was scored: the plan was made with --pending"
-        } else {
-            "in the slots that the rule looks back on as well; where the rule was scored, only nodes in use did"
+        let counted = match pool.pending_in_peaks {
+            Some(true) => "up to the nodes there are, as where the rule was scored: the plan was made with --pending",
+            Some(false) => {
+                "in the slots that the rule looks back on as well; where the rule was scored, only nodes in use did"
+            }
+            None => {
+                "in the slots that the rule looks back on as well; where the rule was scored, only nodes in use did, unless the plan was made with --pending"
+            }
         };
         notes.push(format!("Jobs that wait need {waits:.0} nodes. They count as demand here, {counted}."));
     }
@@ -203,9 +206,11 @@ fn pool_of<'a>(plan: &'a SavedPlan, state: &PoolState) -> Result<&'a SavedPool> 
     }
 }
 
-/// The slots of the plan and those that ended since; and of each how many nodes were powered, where it is known.
-fn extended(pool: &SavedPool, ended: &[Ended]) -> Result<(Series, Vec<Option<f64>>, Vec<String>)> {
+/// The slots of the plan and those that ended since; of each how many nodes were powered, where it is known; the nodes that jobs wait for after the last; and what is to be known of that.
+fn extended(pool: &SavedPool, ended: &[Ended]) -> Result<(Series, Vec<Option<f64>>, f64, Vec<String>)> {
     let mut series = pool.series.clone();
+    let in_peaks = pool.pending_in_peaks == Some(true);
+    let mut waits = series.slots.last().map_or(0.0, |slot| slot.pending);
     let mut powered = vec![None; series.slots.len()];
     let (mut known, mut carried) = (0usize, 0usize);
     for (number, slot) in (1u64..).zip(ended) {
@@ -243,15 +248,15 @@ fn extended(pool: &SavedPool, ended: &[Ended]) -> Result<(Series, Vec<Option<f64
             powered.push(None);
             carried += 1;
         }
-        // Where what waits is in the peaks that the rule was chosen on, it is in those to come, and nobody is to count it again.
-        let waits = if pool.waits_count { slot.pending } else { 0.0 };
-        let asked = |used: f64| if pool.waits_count { (used + waits).min(slot.total) } else { used };
+        waits = slot.pending;
+        // Where what waits is in the peaks that the rule was chosen on, as demand is gathered, it is in those to come, and nobody is to count it again.
+        let asked = |used: f64| if in_peaks { (used + waits).min(slot.total).max(used) } else { used };
         let last = asked(slot.last.unwrap_or(slot.peak));
         series.slots.push(Slot {
             peak: asked(slot.peak),
             last,
             mean: last,
-            pending: slot.pending - waits,
+            pending: if in_peaks { 0.0 } else { waits },
             total: slot.total,
             counted: true,
         });
@@ -264,7 +269,7 @@ fn extended(pool: &SavedPool, ended: &[Ended]) -> Result<(Series, Vec<Option<f64
     if carried > 0 {
         notes.push(format!("{carried} slots are missing from the state; the count before them stands for them."));
     }
-    Ok((series, powered, notes))
+    Ok((series, powered, waits, notes))
 }
 
 /// The trailing maximum above which rises are measured, before slot `at`.
@@ -417,14 +422,14 @@ mod tests {
         let left = |plan: &SavedPlan, state: &PoolState| decide(plan, state).unwrap().left.unwrap();
         // In use or waited for, six nodes more than were on: as one, if the plan counts waits, and else not.
         assert_ne!(left(&plan, &state(12.0, 6.0)), left(&plan, &state(18.0, 0.0)));
-        plan.pools[0].waits_count = true;
+        plan.pools[0].pending_in_peaks = Some(true);
         let (apart, together) = (state(12.0, 6.0), state(18.0, 0.0));
         assert_eq!(left(&plan, &apart), left(&plan, &together));
         assert_eq!(decide(&plan, &apart).unwrap().powered, decide(&plan, &together).unwrap().powered);
         // No more than there are.
         assert_eq!(left(&plan, &state(12.0, 60.0)), left(&plan, &state(24.0, 0.0)));
         let read = SavedPlan::from_bytes("p.tcm", &plan.to_bytes().unwrap()).unwrap();
-        assert!(read.pools[0].waits_count);
+        assert_eq!(read.pools[0].pending_in_peaks, Some(true));
         let notes = decide(&read, &apart).unwrap().notes;
         assert!(notes.iter().any(|note| note.starts_with("Jobs that wait need 6 nodes") && note.contains("--pending")));
     }

@@ -177,7 +177,9 @@ pub fn evaluate(
     let ahead =
         pools_ahead.par_iter().map(|(series, studied)| forward::forward(series, studied.followed(), like, note));
     let (forward, mut saved): (Vec<Forward>, Vec<SavedPool>) = ahead.collect::<Result<Vec<_>>>()?.into_iter().unzip();
-    saved.iter_mut().for_each(|pool| pool.waits_count = request.demand.pending);
+    saved
+        .iter_mut()
+        .for_each(|pool| pool.pending_in_peaks = Some(request.demand.pending && pool.series.counts_pending));
     watch.made();
     let learned = Learned { learned_from_ms: pool.start_ms, learned_to_ms: pool.time_ms(pool.slots.len()) };
     let written = request.nodes.as_ref().map(|(_, written)| written.clone());

@@ -56,8 +56,8 @@ pub struct SavedPool {
     pub setting: Setting,
     /// Slots that a boot takes beyond the one it is ordered for.
     pub boot_slots: usize,
-    /// Whether what waits is in the peaks, up to the nodes there are: the plan was made with `--pending`.
-    pub waits_count: bool,
+    /// Whether what waits is in the peaks, up to the nodes there are: the plan was made with `--pending`. `None` in a file that does not say.
+    pub pending_in_peaks: Option<bool>,
     /// What was promised, if anything.
     pub promise: Option<SavedPromise>,
     /// What whoever follows it must know, told with every decision.
@@ -94,7 +94,7 @@ struct Entry {
     setting: Setting,
     boot_slots: usize,
     #[serde(default)]
-    waits_count: bool,
+    pending_in_peaks: Option<bool>,
     promise: Option<SavedPromise>,
     #[serde(default)]
     note: Option<String>,
@@ -135,7 +135,7 @@ impl SavedPool {
             series: newest,
             setting,
             boot_slots,
-            waits_count: false,
+            pending_in_peaks: Some(false),
             promise,
             note: None,
             reach: Arc::new(reach),
@@ -162,7 +162,7 @@ impl SavedPlan {
                 slot_ms: series.slot_ms,
                 setting: pool.setting,
                 boot_slots: pool.boot_slots,
-                waits_count: pool.waits_count,
+                pending_in_peaks: pool.pending_in_peaks,
                 promise: pool.promise,
                 note: pool.note.clone(),
                 reach: pool.reach.shape(),
@@ -210,7 +210,7 @@ impl SavedPlan {
                 },
                 setting: entry.setting,
                 boot_slots: entry.boot_slots,
-                waits_count: entry.waits_count,
+                pending_in_peaks: entry.pending_in_peaks,
                 promise: entry.promise,
                 note: entry.note,
                 reach: Arc::new(Reach::decoded(&entry.reach, &encoded, entry.most).map_err(damaged)?),

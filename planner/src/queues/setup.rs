@@ -148,7 +148,9 @@ impl Setup {
             (Sharing::Borrowing { reclaim: false, .. }, _) | (_, Preemption::Requeue) => Preemption::Never,
             (Sharing::Private | Sharing::OnePool, as_today) => as_today,
         };
-        Policy { preemption, ..self.policy.clone() }
+        // Backfill reserves for jobs that run on, so whoever stops jobs lets others pass without.
+        let scan = if self.sharing.reclaims() && self.policy.scan.backfills() { Scan::Skip } else { self.policy.scan };
+        Policy { preemption, scan, ..self.policy.clone() }
     }
 }
 
@@ -279,8 +281,12 @@ impl<'a> Knobs<'a> {
         all
     }
 
-    /// Whether a setup may be tried: nothing is changed under a policy that knows how long jobs run, which nobody does, or that cannot reclaim.
+    /// Whether a setup may be tried: nothing is changed under a policy that knows how long jobs run, which nobody does, nor are nodes reclaimed with a backfill that today does not have.
     pub fn can_be(&self, setup: &Setup) -> bool {
+        let scan = setup.policy.scan;
+        if setup.sharing.reclaims() && scan.backfills() && scan != self.today.scan {
+            return false;
+        }
         let is_today = setup.changes(self.today).is_empty() && setup.policy == *self.today;
         let knows_short = setup.short.is_none() || !(self.alike || self.knows_no_runs());
         let is_known = knows_short && !setup.policy.is_oracle(self.workload);

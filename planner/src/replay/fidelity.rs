@@ -247,7 +247,7 @@ impl Fidelity {
         }
         (self.verdict == Verdict::FarOff).then(|| {
             format!(
-                "**The replay of today is far from what happened**: {} ({}).{} So what follows is of a cluster like the one replayed, and its sizes are not yours. Name the nodes and the policy that there were (--cluster, --order, --scan), unless you ask of others on purpose.",
+                "**The replay of today is far from what happened**: {} ({}).{} So what follows is of a cluster like the one replayed, and its sizes are not yours. If the nodes or the policy are a what-if, pass over this; else name those that there were (--cluster, --order, --scan).",
                 self.measured(),
                 self.compared(),
                 self.nearest_in_words(),
@@ -255,7 +255,7 @@ impl Fidelity {
         })
     }
 
-    /// What a plan tells its reader to do, where it would change something: where the replay is far from what happened that is of a cluster like the one replayed, and nothing to apply.
+    /// An action of a plan that changes something. Where the replay is far from what happened, it is told as one for a cluster like that of the replay, and not to be applied.
     pub fn qualified(&self, action: String) -> String {
         if self.verdict == Verdict::FarOff {
             format!(

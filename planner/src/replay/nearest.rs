@@ -3,8 +3,8 @@
 //! Most schedulers let a job pass one that does not fit, and a trace seldom says which. So candidates are replayed that differ in the scan alone: strict, with jobs that skip, and with EASY backfill. Of those
 //! that are believed, one that is close goes before one that is rough, then the one nearest to the recorded mean wait.
 //!
-//! [`todays`] is asked by plans, where the user names no scan. It looks at no more than was known when half of the jobs were submitted, or when the plan is
-//! tested from, so that what comes later decides nothing. Its backfill goes by what can be known: limits where most jobs have one, else predictions.
+//! [`todays`] is asked by plans, where the user names no scan. It looks at no more than a scheduler saw at a moment, before which nothing is tested: who had been submitted, and who had started. Backfill goes by what could be
+//! known, never by true runs. Where the record does not tell strict from a scan that passes over jobs, it says so.
 //!
 //! [`with_nearest`] only tells. Where the replay of a policy that was named is [far off](Verdict::FarOff), FIFO with the other scans is replayed, all else alike, and the nearest is told, for the user to name. Three replays at most in each.
 //!
@@ -25,34 +25,37 @@ const SCANS: [Scan; 3] = [Scan::Strict, Scan::Skip, Scan::Easy];
 /// Share of the jobs that must have a time limit for a backfill to go by limits.
 const LIMITED: f64 = 0.5;
 
-/// A policy that repeats the record, of those that were tried.
+/// A policy that was tried and is believed.
 #[derive(Debug, Clone, PartialEq)]
 struct Repeats {
     policy: Policy,
     fidelity: Fidelity,
+    /// Whether it is but roughly like the record, and by how much its mean wait is off, seconds: less is better.
+    off: (bool, f64),
 }
 
-/// Of those that are believed, the policy that comes nearest to the record; `None` if none is.
+/// Those of the policies that are believed, the nearest to the record first; of equals that which was tried first. And the scans that were replayed.
 fn repeats(
     (workload, cluster): (&Workload, &Cluster),
     tried: impl Iterator<Item = Policy>,
     recorded_start_ms: &[Option<i64>],
-) -> Result<Option<Repeats>> {
-    let mut found: Option<((bool, f64), Repeats)> = None;
+) -> Result<(Vec<Repeats>, Vec<Scan>)> {
+    let (mut found, mut scans) = (Vec::new(), Vec::new());
     for policy in tried {
         if policy.goes_with(cluster).is_err() || policy.validate(workload).is_err() {
             continue;
         }
+        scans.push(policy.scan);
         let schedule = simulate(workload, cluster, &policy)?;
         let fidelity = Fidelity::of(workload, &schedule, recorded_start_ms)?;
         let waits = fidelity.replayed_mean_wait_s.zip(fidelity.recorded_mean_wait_s);
-        let error_s = waits.map_or(f64::INFINITY, |(replayed, recorded)| (replayed - recorded).abs());
-        let rank = (!fidelity.is_close(), error_s);
-        if fidelity.is_believed() && found.as_ref().is_none_or(|(least, _)| rank < *least) {
-            found = Some((rank, Repeats { policy, fidelity }));
+        let off_s = waits.map_or(f64::INFINITY, |(replayed, recorded)| (replayed - recorded).abs());
+        if fidelity.is_believed() {
+            found.push(Repeats { policy, off: (!fidelity.is_close(), off_s), fidelity });
         }
     }
-    Ok(found.map(|(_, repeats)| repeats))
+    found.sort_by(|a, b| a.off.0.cmp(&b.off.0).then(a.off.1.total_cmp(&b.off.1)));
+    Ok((found, scans))
 }
 
 /// Whether a policy may be one of those that are tried: the schedulers of Kubernetes and compatible replays have their own ways.
@@ -60,50 +63,63 @@ fn is_plain(policy: &Policy) -> bool {
     policy.scan.scheduler().is_none() && policy.compat == Compat::None
 }
 
-/// `policy` with the scan that repeats what is known of the record at `until_ms` (milliseconds since the Unix epoch; when half of the jobs are submitted if that is sooner, or `None`), and how that was found, in
-/// words. `policy` itself, and nothing to tell, where no scan repeats it. Jobs have to be predicted already.
+/// The policy that stands for today where nobody named a scan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Today {
+    /// With the scan that repeats the record, where one does; else as it was asked for.
+    pub policy: Policy,
+    /// Whether the record tells its scan from others.
+    pub known: bool,
+    /// How it was found, in words; `None` where no scan repeats the record.
+    pub told: Option<String>,
+}
+
+/// `policy` with the scan that comes nearest to what a scheduler saw before `until_ms` (milliseconds since the Unix epoch; when half of the jobs are submitted, if `None`). `backfill_by` is what EASY goes by; if `None`, limits
+/// where most jobs have one, else predictions. Jobs have to be predicted already.
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn todays(loaded: &Loaded, policy: Policy, until_ms: Option<i64>) -> Result<(Policy, Option<String>)> {
+pub fn todays(loaded: &Loaded, policy: Policy, until_ms: Option<i64>, backfill_by: Option<Estimate>) -> Result<Today> {
+    let unknown = |policy: Policy| Today { policy, known: false, told: None };
     let submits = &loaded.workload.submit_ms;
-    let Some(half) = submits.get(submits.len() / 2).copied() else { return Ok((policy, None)) };
+    let Some(half) = submits.get(submits.len() / 2).copied() else { return Ok(unknown(policy)) };
     if !is_plain(&policy) || policy.preemption != Preemption::Never {
-        return Ok((policy, None));
+        return Ok(unknown(policy));
     }
-    let now = until_ms.map_or(half, |until| (until - loaded.workload.origin_ms).min(half));
-    let known = loaded.clone().as_known_at(now);
-    let cluster = known.recorded_cluster.as_ref().unwrap_or(&known.cluster);
-    let limited = known.workload.requested_ms.iter().flatten().count() as f64;
-    let by = match policy.estimate {
-        Estimate::True if limited >= LIMITED * known.workload.len() as f64 => Estimate::Requested,
-        Estimate::True => Estimate::Predicted,
-        named => named,
-    };
+    let seen = loaded.clone().as_seen_at(until_ms.map_or(half, |until| until - loaded.workload.origin_ms));
+    let cluster = seen.recorded_cluster.as_ref().unwrap_or(&seen.cluster);
+    let limited = seen.workload.requested_ms.iter().flatten().count() as f64;
+    let by = backfill_by.unwrap_or(match limited >= LIMITED * seen.workload.len() as f64 {
+        true => Estimate::Requested,
+        false => Estimate::Predicted,
+    });
     let tried = SCANS.into_iter().filter_map(|scan| match scan {
         // What a backfill may know must not be what an order by true runs knows.
         Scan::Easy if policy.order != Order::Fifo && policy.estimate != by => None,
         Scan::Easy => Some(Policy { scan, estimate: by, ..policy.clone() }),
         _ => Some(Policy { scan, ..policy.clone() }),
     });
-    let Some(Repeats { policy: nearest, fidelity }) =
-        repeats((&known.workload, cluster), tried, &known.recorded_start_ms)?
-    else {
-        return Ok((policy, None));
-    };
+    let (found, scans) = repeats((&seen.workload, cluster), tried, &seen.recorded_start_ms)?;
+    let Some((first, others)) = found.split_first() else { return Ok(unknown(policy)) };
+    if first.policy.scan == Scan::Strict && others.iter().any(|other| other.off == first.off) {
+        let told = "Scan: strict, as no --scan is named and the record does not tell it from a scan that lets jobs pass one that does not fit.";
+        return Ok(Today { policy: first.policy.clone(), known: false, told: Some(told.to_owned()) });
+    }
     let wait = |of: Option<f64>| of.map_or_else(|| "unknown".to_owned(), format::duration);
+    let tried: Vec<&str> = scans.iter().map(|scan| scan.id()).collect();
     let told = format!(
-        "Scan: {}, as no --scan is named. Of strict, skip and EASY backfill it comes nearest to the recorded starts of the first {} (mean wait {}, recorded {}).",
-        match nearest.scan {
-            Scan::Easy if nearest.estimate == Estimate::Requested => "EASY backfill by requested limits",
-            Scan::Easy => "EASY backfill by predicted runs",
-            other => other.id(),
+        "Scan: {}, as no --scan is named. Of {} it comes nearest to the recorded starts of the first {} (mean wait {}, recorded {}).",
+        match (first.policy.scan, first.policy.estimate) {
+            (Scan::Easy, Estimate::Requested) => "easy, by requested limits",
+            (Scan::Easy, Estimate::Predicted) => "easy, by predicted runs",
+            (scan, _) => scan.id(),
         },
-        format::counted(fidelity.jobs, "job", "jobs"),
-        wait(fidelity.replayed_mean_wait_s),
-        wait(fidelity.recorded_mean_wait_s)
+        tried.join(", "),
+        format::counted(first.fidelity.jobs, "job", "jobs"),
+        wait(first.fidelity.replayed_mean_wait_s),
+        wait(first.fidelity.recorded_mean_wait_s)
     );
-    Ok((nearest, Some(told)))
+    Ok(Today { policy: first.policy.clone(), known: true, told: Some(told) })
 }
 
 /// How well a replay of `policy` meets the record, as [`with_nearest`].
@@ -147,8 +163,8 @@ fn nearest(
     }
     let tried = SCANS.map(|scan| Policy { order: Order::Fifo, scan, ..policy.clone() });
     let others = tried.into_iter().filter(|tried| tried != policy);
-    let found = repeats(jobs_and_nodes, others, recorded_start_ms)?;
-    Ok(found.map(|Repeats { policy, fidelity }| NearestPolicy {
+    let (found, _) = repeats(jobs_and_nodes, others, recorded_start_ms)?;
+    Ok(found.into_iter().next().map(|Repeats { policy, fidelity, .. }| NearestPolicy {
         order: "fifo".to_owned(),
         scan: policy.scan.id().to_owned(),
         replayed_mean_wait_s: fidelity.replayed_mean_wait_s,
@@ -231,18 +247,57 @@ mod tests {
         }
     }
 
+    fn today(of: &Loaded, until_ms: Option<i64>) -> Today {
+        todays(of, Policy::default(), until_ms, None).unwrap()
+    }
+
     #[test]
     fn the_scan_of_the_record_stands_for_today() {
-        let strict = Policy::default();
         for scan in [Scan::Strict, Scan::Skip] {
-            let recorded = Policy { scan, ..strict.clone() };
-            let (found, told) = todays(&loaded(&recorded), strict.clone(), None).unwrap();
-            assert_eq!(found, recorded);
-            assert!(told.is_some_and(|told| told.starts_with(&format!("Scan: {}, as no --scan", scan.id()))));
+            let recorded = Policy { scan, ..Policy::default() };
+            let found = today(&loaded(&recorded), None);
+            assert_eq!((&found.policy, found.known), (&recorded, true));
+            let told = found.told.unwrap();
+            assert!(told.starts_with(&format!("Scan: {}, as no --scan", scan.id())), "{told}");
+            // Twenty rounds of three jobs are known when the 61st comes, which is not.
+            assert!(told.contains("Of strict, skip, easy it") && told.contains("the first 60 jobs"), "{told}");
         }
-        // Twenty rounds of three jobs are known when the 61st comes, which is not.
-        let (_, told) = todays(&loaded(&strict), strict.clone(), None).unwrap();
-        assert!(told.is_some_and(|told| told.contains("the first 60 jobs")));
+    }
+
+    /// Found in review: where nobody waits behind a job that does not fit, any scan repeats the record, and strict was told as found.
+    #[test]
+    fn what_the_record_does_not_tell_apart_is_not_known() {
+        let mut of = loaded(&Policy::default());
+        of.cluster = Cluster::of_vcs(&[("all", 9, 2)]);
+        of.recorded_start_ms = of.workload.submit_ms.iter().copied().map(Some).collect();
+        let found = today(&of, None);
+        assert_eq!((found.policy, found.known), (Policy::default(), false));
+        assert!(found.told.is_some_and(|told| told.contains("does not tell")));
+    }
+
+    /// Found in review: a large job that waits at the moment is what tells strict from skip. Every start before is that of a strict order too, if nobody knows of it.
+    #[test]
+    fn a_job_that_waits_is_seen() {
+        let mut jobs = Workload::default();
+        jobs.push(0, 100_000_000, Shape::whole(1));
+        jobs.push(1_000, 1_000_000, Shape::whole(2));
+        (0..60).for_each(|at| jobs.push(2_000 + at * 1_000_000, 500_000, Shape::whole(1)));
+        jobs.predicted_s = jobs.run_ms.iter().map(|run| Some(*run as f64 / 1e3)).collect();
+        let cluster = Cluster::of_vcs(&[("all", 1, 2)]);
+        let skip = Policy { scan: Scan::Skip, ..Policy::default() };
+        let schedule = simulate(&jobs, &cluster, &skip).unwrap();
+        let count = jobs.len() as u32;
+        let of = Loaded {
+            rows: (0..count).collect(),
+            keys: (0..count).map(|job| job.to_string()).collect(),
+            recorded_start_ms: (0..jobs.len()).map(|job| schedule.start_ms(job)).collect(),
+            workload: jobs,
+            cluster,
+            ..Loaded::default()
+        };
+        // Of the 62 jobs the second waits for the first all the while.
+        let found = today(&of, Some(40_000_000));
+        assert!(found.policy.scan != Scan::Strict && found.known, "{found:?}");
     }
 
     /// Where the small jobs hold up a reservation, EASY lets none pass that would; it goes by what can be known.
@@ -270,47 +325,65 @@ mod tests {
             cluster,
             ..Loaded::default()
         };
-        assert_eq!(todays(&loaded, Policy::default(), None).unwrap().0, easy);
-        let limits = loaded.workload.run_ms.iter().copied().map(Some).collect();
-        loaded.workload.requested_ms = limits;
-        let by_limits = Policy { estimate: Estimate::Requested, ..easy };
-        assert_eq!(todays(&loaded, Policy::default(), None).unwrap().0, by_limits);
-        // An order by true runs is not given a backfill that would change what it knows.
-        let sjf = Policy { order: Order::Sjf, ..Policy::default() };
-        assert_ne!(todays(&loaded, sjf, None).unwrap().0.scan, Scan::Easy);
+        assert_eq!(today(&loaded, None).policy, easy);
+        loaded.workload.requested_ms = loaded.workload.run_ms.iter().copied().map(Some).collect();
+        let by_limits = Policy { estimate: Estimate::Requested, ..easy.clone() };
+        assert_eq!(today(&loaded, None).policy, by_limits);
+        // Unless something else is asked for.
+        let named = todays(&loaded, Policy::default(), None, Some(Estimate::Predicted)).unwrap();
+        assert_eq!(named.policy, easy);
+        // An order by true runs is not given a backfill that would change what it knows, and that is told.
+        let sjf = todays(&loaded, Policy { order: Order::Sjf, ..Policy::default() }, None, None).unwrap();
+        assert!(sjf.policy.scan != Scan::Easy && sjf.told.is_none_or(|told| !told.contains("easy")));
     }
 
     /// The leak test: what comes after the moment decides nothing.
     #[test]
     fn what_comes_later_decides_nothing() {
         let (strict, skip) = (Policy::default(), Policy { scan: Scan::Skip, ..Policy::default() });
-        let (mut of, later) = (loaded(&skip), loaded(&strict));
-        let half = of.workload.submit_ms[of.workload.len() / 2];
-        for job in 0..of.workload.len() {
-            if of.workload.submit_ms[job] >= half {
-                of.recorded_start_ms[job] = later.recorded_start_ms[job];
-                of.workload.run_ms[job] /= 2;
+        let (whole, later) = (loaded(&skip), loaded(&strict));
+        let until = whole.workload.submit_ms[61];
+        let shuffled = |of: &Loaded| {
+            let mut of = of.clone();
+            for job in 0..of.workload.len() {
+                if of.workload.submit_ms[job] >= until {
+                    of.recorded_start_ms[job] = later.recorded_start_ms[job];
+                    of.workload.run_ms[job] /= 2;
+                }
             }
-        }
-        assert_eq!(todays(&of, strict.clone(), None).unwrap(), todays(&loaded(&skip), strict.clone(), None).unwrap());
-        // Nor is more looked at than was known at an earlier moment: of 31 jobs one still ran.
-        let early = of.workload.submit_ms[31];
-        let (_, told) = todays(&of, strict.clone(), Some(early)).unwrap();
-        assert!(told.is_some_and(|told| told.contains("the first 30 jobs")));
-        // The test can fail: with the later starts in the first half, strict it would be.
-        let mut other = of.clone();
-        other.recorded_start_ms = later.recorded_start_ms;
-        assert_eq!(todays(&other, strict.clone(), None).unwrap().0, strict);
+            of
+        };
+        let found = today(&whole, Some(until));
+        assert_eq!((today(&shuffled(&whole), Some(until)), found.policy.scan), (found, Scan::Skip));
+        // Nor does it matter how many come later.
+        let jobs: Vec<u32> = (0..90).collect();
+        let fewer = Loaded {
+            workload: whole.workload.only(&jobs),
+            rows: jobs.clone(),
+            keys: whole.keys[..90].to_vec(),
+            recorded_start_ms: whole.recorded_start_ms[..90].to_vec(),
+            ..whole.clone()
+        };
+        assert_eq!(today(&fewer, Some(until)), today(&whole, Some(until)));
+        // The test can fail: with the later starts before that moment strict it would be.
+        let other = Loaded { recorded_start_ms: later.recorded_start_ms, ..whole };
+        assert_eq!(today(&other, Some(until)).policy, strict);
     }
 
     #[test]
     fn without_a_scan_that_repeats_the_record_it_stays_as_it_was() {
-        let mut of = loaded(&Policy::default());
-        of.recorded_start_ms.iter_mut().flatten().for_each(|start| *start += 900_000_000);
-        assert_eq!(todays(&of, Policy::default(), None).unwrap(), (Policy::default(), None));
-        // Nor is anything sought where a scheduler has its own way.
-        let kueue = Policy { scan: Scan::Kueue, preemption: Preemption::Requeue, ..Policy::default() };
-        assert_eq!(todays(&loaded(&Policy::default()), kueue.clone(), None).unwrap(), (kueue, None));
-        assert_eq!(todays(&Loaded::default(), Policy::default(), None).unwrap(), (Policy::default(), None));
+        let unknown = |policy: &Policy| Today { policy: policy.clone(), known: false, told: None };
+        let strict = Policy::default();
+        let mut of = loaded(&strict);
+        of.recorded_start_ms.iter_mut().flatten().for_each(|start| *start += 9_000_000);
+        assert_eq!(today(&of, None), unknown(&strict));
+        assert_eq!(today(&Loaded::default(), None), unknown(&strict));
+        // Nor is anything sought where another simulator has its own way, or jobs are stopped.
+        for policy in [
+            Policy { compat: Compat::Helios, ..strict.clone() },
+            Policy { preemption: Preemption::Requeue, ..strict.clone() },
+        ] {
+            assert_eq!(todays(&loaded(&strict), policy.clone(), None, None).unwrap(), unknown(&policy));
+        }
     }
 }

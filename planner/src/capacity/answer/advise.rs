@@ -12,9 +12,6 @@ use crate::capacity::heldout::NodesBy;
 use crate::capacity::mix::{MixAnswer, MixBy};
 use crate::plan::{Assurance, Basis, Confidence, Effect, Harm, Recommendation, Regret, SIZES_UNKNOWN};
 
-/// How often what was recommended did what it was to do is told with these words.
-const KEPT_SO_BEFORE: &str = "What was recommended so before kept the target in";
-
 /// Share of the tests in which what was recommended has to have kept the target for the answer to be relied on.
 const ENOUGH_KEPT: f64 = 0.8;
 
@@ -122,10 +119,11 @@ impl CapacityAnswer {
         };
         if self.changes_anything() {
             said = self.fidelity.qualified(said);
-            if let Some(passed) = self.in_all.needed_if_passed.filter(|passed| *passed != self.in_all.needed) {
+            if let Some((passed, held_up)) = self.if_passed() {
                 said = format!(
-                    "**Find out first whether a job that does not fit holds up those behind it.** If others may pass it, {} keep the target (--scan skip plans that). If it does: {said}",
-                    format::counted(passed, "node", "nodes")
+                    "**Find out first whether a job that does not fit holds up those behind it**, and name --scan: if others may pass it, {} are needed in all, else {}. If it does: {said}",
+                    format::counted(passed, "node", "nodes"),
+                    format::count(held_up)
                 );
             }
         }
@@ -145,6 +143,15 @@ impl CapacityAnswer {
             said.push_str(&format!(" Not judged, with fewer than 20 jobs: {}.", few.join(", ")));
         }
         said
+    }
+
+    /// Nodes that are needed in all if jobs may pass one that does not fit, and if not, where nothing says which it is and it is not the same.
+    fn if_passed(&self) -> Option<(u64, u64)> {
+        let all = self.in_all;
+        let held_up = all.needed + all.not_judged;
+        all.in_all_if_passed
+            .filter(|passed| *passed != held_up && self.of_mix().is_none())
+            .map(|passed| (passed, held_up))
     }
 
     /// Whether nodes are to be bought, or can go.
@@ -200,7 +207,7 @@ impl CapacityAnswer {
     }
 
     /// The mix that the answer is of, if it is of one.
-    fn of_mix(&self) -> Option<&MixAnswer> {
+    pub(super) fn of_mix(&self) -> Option<&MixAnswer> {
         self.mix.as_ref().filter(|mix| mix.is_advised() || !mix.changes())
     }
 
@@ -217,20 +224,24 @@ impl CapacityAnswer {
 
     /// What the test on later windows speaks against relying on the answer, a sentence each.
     pub(super) fn cautions_of_the_test(&self) -> Vec<String> {
+        let simple = self.beside_simple().filter(|_| self.of_mix().is_none());
+        self.kept_too_seldom().into_iter().chain(simple).collect()
+    }
+
+    /// That what was recommended was not tested, or kept the target in too few tests, a sentence.
+    fn kept_too_seldom(&self) -> Option<String> {
         let (kept, pools, _) = self.tests();
-        let seldom = (kept as f64) < ENOUGH_KEPT * pools.max(1) as f64;
-        let seldom = seldom.then(|| {
-            if pools == 0 {
-                return "**What is recommended could not be tested** on later windows.".to_owned();
-            }
+        if pools == 0 {
+            return Some("**What is recommended could not be tested** on later windows.".to_owned());
+        }
+        ((kept as f64) < ENOUGH_KEPT * pools as f64).then(|| {
             format!(
-                "**{KEPT_SO_BEFORE} {} of {} tests only** (a pool in a window), which is less than {} of them.",
+                "**What was recommended so before kept the target in {} of {} tests only** (a pool in a window), which is less than {} of them.",
                 format::count(kept),
                 format::count(pools),
                 format::percent(ENOUGH_KEPT)
             )
-        });
-        seldom.into_iter().chain(self.beside_simple().filter(|_| self.of_mix().is_none())).collect()
+        })
     }
 
     /// How sure the answer is, by how often what it recommends kept the target on later windows.
@@ -239,8 +250,12 @@ impl CapacityAnswer {
         let sure = if windows >= 3 && kept == pools { Confidence::High } else { Confidence::Medium };
         let of_test = self.cautions_of_the_test();
         // Where a caution says so already, nobody has to read it twice.
-        let of_kept = of_test.iter().all(|caution| !caution.contains(KEPT_SO_BEFORE)).then(|| {
-            format!("{KEPT_SO_BEFORE} {} of {} tests (a pool in a window).", format::count(kept), format::count(pools))
+        let of_kept = self.kept_too_seldom().is_none().then(|| {
+            format!(
+                "What was recommended so before kept the target in {} of {} tests (a pool in a window).",
+                format::count(kept),
+                format::count(pools)
+            )
         });
         let ground = self.cautions.iter().filter(|caution| !of_test.contains(caution)).cloned();
         let lowered_by = ground.chain(of_test.iter().cloned()).collect();
@@ -460,18 +475,16 @@ mod tests {
     #[test]
     fn where_no_start_tells_the_order_the_other_stands_beside() {
         let mut loaded = loaded(3);
-        let known = CapacityAnswer::of_ten_minutes_under(&loaded, Scan::Strict);
-        assert_eq!(known.in_all.needed_if_passed, None);
         loaded.recorded_start_ms.iter_mut().for_each(|start| *start = None);
         let skip = CapacityAnswer::of_ten_minutes_under(&loaded, Scan::Skip);
-        assert_eq!(skip.in_all.needed_if_passed, None);
+        assert_eq!(skip.in_all.in_all_if_passed, None);
         let mut strict = CapacityAnswer::of_ten_minutes_under(&loaded, Scan::Strict);
-        assert_eq!(strict.in_all.needed_if_passed, Some(skip.in_all.needed));
+        assert_eq!(strict.in_all.in_all_if_passed, Some(skip.in_all.needed));
         // It leads where it is another number and nodes would be bought or go.
         strict.nodes[0].recommended = strict.nodes[0].now + 2;
-        strict.in_all.needed_if_passed = Some(strict.in_all.needed + 1);
+        strict.in_all.in_all_if_passed = Some(strict.in_all.needed + 1);
         assert!(strict.act().starts_with("**Find out first") && strict.act().contains("If it does: **Buy 2"));
-        strict.in_all.needed_if_passed = Some(strict.in_all.needed);
+        strict.in_all.in_all_if_passed = Some(strict.in_all.needed);
         assert!(strict.act().starts_with("**Buy 2"), "{}", strict.act());
     }
 

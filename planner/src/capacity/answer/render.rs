@@ -115,6 +115,9 @@ impl CapacityAnswer {
 
     /// Of which pools as many nodes are recommended as were needed on the record and no more, as nobody knows how many more days like it would take; in a sentence.
     fn without_margin(&self) -> Option<String> {
+        if self.sizes_unknown || self.of_mix().is_some() {
+            return None;
+        }
         let bought = self.nodes.iter().filter(|of| of.recommended > of.now);
         let open = bought.filter(|of| of.needed.is_some_and(|needed| needed.high.is_none()));
         let named: Vec<String> = open.map(|of| of.name.clone()).collect();

@@ -147,15 +147,17 @@ impl PowerAnswer {
         )
     }
 
-    /// What it takes to follow the rule, and what is left of it without; empty where no schedule was tried.
+    /// What it takes to follow the rule of all nodes as one pool, and what is left of it without; empty where no schedule was tried, or pools have rules of their own.
     fn without_a_loop(&self) -> String {
         let [Forward { schedule: Some(schedule), .. }] = self.forward.as_slice() else { return String::new() };
         let slot = format::duration(self.slot_s);
         if schedule.all_on.is_some() {
-            return format!(" It takes a loop that decides every {slot}: by a schedule of the next day all stay on.");
+            return format!(
+                " To follow it takes a loop that decides every {slot}: by a schedule of the next day all stay on."
+            );
         }
         format!(
-            " It takes a loop that decides every {slot}: schedules of the next day let {} sleep, with {} unserved node-slots a day.",
+            " To follow it takes a loop that decides every {slot}: schedules of the next day let {} sleep, with {} unserved node-slots a day.",
             format::float(schedule.nodes_asleep_mean, 1),
             format::compact(schedule.realised.unserved_per_day)
         )

@@ -475,7 +475,7 @@ impl QueuesAnswer {
             .with_table(table)
             .with_chart(self.front())
             .with_definition("**Borrow**: one pool of all nodes, in which jobs that keep a VC within its own share go before all others; a VC may use all, or so many times its share.")
-            .with_definition("**Reclaim**: when such a job does not fit, jobs that borrow are stopped for it, the last started first, and begin anew. What they lose counts as waiting.")
+            .with_definition("**Reclaim**: when such a job does not fit, jobs that borrow are stopped for it, the last started first, and begin anew. What they lose counts as waiting. Under a backfill it is replayed without reservations, as in the scan skip.")
             .with_definition("**No shares**: one pool in which no VC has anything of its own.")
             .with_definition("**Shares moved**: the sizes of shares as much of the way from today's to what each VC asked for before the split.")
             .with_definition("**For 1 h**: a part of each share that is kept for jobs of so long at most.")

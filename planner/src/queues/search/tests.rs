@@ -185,6 +185,22 @@ fn what_rests_on_runs_that_nobody_knew_is_not_chosen() {
     assert_eq!(of_oracle, [Sharing::AsToday]);
 }
 
+/// Found in review: where today is a backfill, nothing that reclaims was tried, and nobody was told.
+#[test]
+fn nodes_are_reclaimed_where_today_is_a_backfill() {
+    let loaded = uneven(300);
+    let easy = Policy { scan: Scan::Easy, estimate: Estimate::Predicted, ..Policy::default() };
+    let reclaiming = |today: &Policy| -> Vec<Setup> {
+        let list = Knobs::new(&loaded.workload, &loaded.cluster, today).list();
+        list.into_iter().filter(|setup| setup.sharing.reclaims()).collect()
+    };
+    let of_easy = reclaiming(&easy);
+    assert!(!of_easy.is_empty() && of_easy.iter().all(|setup| setup.replayed().scan == Scan::Skip));
+    // A backfill that today does not have is none to reclaim with.
+    assert!(reclaiming(&Policy::default()).iter().all(|setup| setup.policy.scan == Scan::Strict));
+    assert!(search(&loaded, &QueuesRequest::of_list(None, easy), SearchRun::default()).is_ok());
+}
+
 #[test]
 fn a_later_job_above_a_ceiling_is_counted() {
     // The last job of b asks for all 16 GPUs that there are: alone it cannot run, with a ceiling of 1.25 × 8 neither.

@@ -1,5 +1,7 @@
 //! What was known of the jobs at a moment, for a plan that is made then. A job is known once it has started, and its run is known up to that moment.
 //!
+//! What a scheduler saw is more: jobs that wait, too, though not how long they will run.
+//!
 //! O(n log n). Worked number: a job submitted at 0 s that ran from 50 s to 150 s is, at 100 s, one that ran 50 s and whose end nobody knows.
 
 use std::collections::BTreeSet;
@@ -17,24 +19,36 @@ pub(crate) fn run_known_at(now: i64, submit_and_start: [i64; 2], begun: i64, run
 impl Loaded {
     /// The jobs as they are known at a moment: those that had started by then, their runs cut off there.
     pub fn known_at(&self, now: i64) -> Workload {
-        self.jobs_known_at(now).1
+        self.jobs_known_at(now, false).1
     }
 
     /// As [`Loaded::known_at`], with what else is loaded of these jobs.
     #[must_use]
-    pub fn as_known_at(mut self, now: i64) -> Self {
+    pub fn as_known_at(self, now: i64) -> Self {
+        self.at(now, false)
+    }
+
+    /// The same with the jobs that wait at the moment. Each has no recorded start, and would run until then if it had started; like those that run, it is not counted.
+    #[must_use]
+    pub fn as_seen_at(self, now: i64) -> Self {
+        let mut seen = self.at(now, true);
+        seen.recorded_start_ms.iter_mut().for_each(|start| *start = start.filter(|start| *start < now));
+        seen
+    }
+
+    fn at(mut self, now: i64, waiting: bool) -> Self {
         fn of<T: Clone>(values: &[T], jobs: &[u32]) -> Vec<T> {
             jobs.iter().filter_map(|job| values.get(*job as usize).cloned()).collect()
         }
-        let (jobs, known) = self.jobs_known_at(now);
+        let (jobs, known) = self.jobs_known_at(now, waiting);
         (self.rows, self.keys) = (of(&self.rows, &jobs), of(&self.keys, &jobs));
         self.recorded_start_ms = of(&self.recorded_start_ms, &jobs);
         self.workload = known;
         self
     }
 
-    /// Which jobs are known, and as what.
-    fn jobs_known_at(&self, now: i64) -> (Vec<u32>, Workload) {
+    /// Which jobs are known, and as what; with those that are `waiting`, or without.
+    fn jobs_known_at(&self, now: i64, waiting: bool) -> (Vec<u32>, Workload) {
         let workload = &self.workload;
         let warm: BTreeSet<u32> = workload.warm.iter().map(|warm| warm.job).collect();
         let (mut jobs, mut submits, mut cut) = (Vec::new(), Vec::new(), Vec::new());
@@ -43,7 +57,8 @@ impl Loaded {
             let run = workload.run_ms.get(job as usize).copied().unwrap_or(0);
             // What ran when the replay began has a start before 0, and its run is counted from there.
             let begun = if warm.contains(&job) { 0 } else { start };
-            let Some((run, ended)) = run_known_at(now, [*submit, start], begun, run) else { continue };
+            let waits = || (waiting && *submit < now).then(|| (now - submit, false));
+            let Some((run, ended)) = run_known_at(now, [*submit, start], begun, run).or_else(waits) else { continue };
             cut.push((!ended).then_some(run));
             jobs.push(job);
             submits.push(*submit);
