@@ -12,7 +12,7 @@ use tracecast_predictors::duration::backtest::{Backtest, ModelScore, Part, Refus
 use tracecast_predictors::duration::forecast::Model;
 use tracecast_predictors::score::{Pinball, Score};
 
-use crate::downstream::{Downstream, FEWEST, FIFO, LengthMeasure, QueueOutcome};
+use crate::downstream::{Downstream, FEWEST, FIFO, LengthMeasure, ORACLE, QueueOutcome};
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "backtest-duration/1";
@@ -319,6 +319,14 @@ impl BacktestAnswer {
 /// picked from the table afterwards, and said to be.
 fn sentence(downstream: &Downstream, ranked_at: f64) -> Vec<String> {
     let mut said = Vec::new();
+    // Nothing of this is worth more than its queue.
+    if let Some(fidelity) = downstream.fidelity.as_ref() {
+        said.push(if fidelity.is_close() {
+            format!("The queue is that of FIFO as it is replayed here. {}", fidelity.sentence())
+        } else {
+            format!("**The queue is that of FIFO as it is replayed here.** {}", fidelity.sentence())
+        });
+    }
     let handed_out = |outcome: &&QueueOutcome| outcome.measure == Some(LengthMeasure::Ranked) && !outcome.ages();
     if let Some(outcome) = downstream.outcomes.iter().find(handed_out)
         && let (Some(gap), Some(tail)) = (outcome.gap_closed, outcome.p95_of_fifo)
@@ -329,10 +337,6 @@ fn sentence(downstream: &Downstream, ranked_at: f64) -> Vec<String> {
             format::percent(gap),
         ));
     }
-    // Nothing of this is worth more than its queue.
-    if let Some(fidelity) = downstream.fidelity.as_ref().filter(|fidelity| !fidelity.is_close()) {
-        said.push(format!("**The queue is that of FIFO as it is replayed here.** {}", fidelity.sentence()));
-    }
     if downstream.outcomes.iter().all(|outcome| outcome.gap_closed.is_none()) {
         said.push(
             "There is no gap to close: the fewest GPUs first, which needs no prediction, waits no longer on average than QSSF on true durations."
@@ -340,20 +344,60 @@ fn sentence(downstream: &Downstream, ranked_at: f64) -> Vec<String> {
         );
     }
     said.extend(chosen_in_words(downstream));
-    let aged = downstream.outcomes.iter().filter(|outcome| outcome.is_aged());
-    let safe = aged
-        .filter(|outcome| outcome.p95_of_fifo.is_some_and(|tail| tail <= 1.0))
-        .filter_map(|outcome| Some((outcome.gap_closed?, outcome)))
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    if let Some((gap, outcome)) = safe {
+    if let Some((gap, outcome)) = best_with_hindsight(downstream).and_then(|best| Some((best.gap_closed?, best))) {
         said.push(format!(
-            "Of the {} orders tried, the best whose 95 % quantile is no longer than FIFO's closes {} ({}); it is picked with hindsight.",
-            format::count(downstream.outcomes.len() as u64),
+            "Of the {} orders by predictions that stop no job, the best whose 95 % quantile is no longer than FIFO's closes {} ({}); it is picked with hindsight.",
+            format::count(by_predictions(downstream).count() as u64),
             format::percent(gap),
             named(outcome)
         ));
     }
     said
+}
+
+/// Orders that go by predictions and stop no job.
+fn by_predictions(downstream: &Downstream) -> impl Iterator<Item = &QueueOutcome> {
+    downstream.outcomes.iter().filter(|outcome| outcome.model.is_some() && !outcome.preempts && !outcome.oracle)
+}
+
+/// Of these the one with the shortest mean wait whose 95 % quantile is no longer than FIFO's, seen with hindsight.
+fn best_with_hindsight(downstream: &Downstream) -> Option<&QueueOutcome> {
+    by_predictions(downstream)
+        .filter(|outcome| outcome.p95_of_fifo.is_some_and(|tail| tail <= 1.0))
+        .min_by(|a, b| a.mean_wait_s.total_cmp(&b.mean_wait_s))
+}
+
+/// The rows to read first: what needs no prediction, what was chosen beforehand, the best with hindsight, and the oracle.
+fn in_short(downstream: &Downstream) -> ReportTable {
+    let mut table = ReportTable::new(
+        "In short",
+        vec![
+            Column::text("Order"),
+            Column::text("Which"),
+            Column::number("Mean wait"),
+            Column::number("95 % wait under"),
+            Column::number("95 % over FIFO's"),
+        ],
+    );
+    let of = |name: &str| downstream.outcomes.iter().find(|outcome| outcome.order == name);
+    let chosen = downstream.outcomes.iter().find(|outcome| outcome.chosen_before && outcome.ages());
+    let rows = [
+        ("first come, first served", of(FIFO)),
+        ("needs no prediction", of(FEWEST)),
+        ("chosen beforehand", chosen),
+        ("best by predictions, with hindsight", best_with_hindsight(downstream)),
+        ("knows true durations", of(ORACLE)),
+    ];
+    for (which, outcome) in rows.into_iter().filter_map(|(which, outcome)| Some((which, outcome?))) {
+        table.rows.push(vec![
+            named(outcome).into(),
+            which.into(),
+            Cell::Duration(outcome.mean_wait_s),
+            Cell::Duration(outcome.p95_wait_s),
+            Cell::opt(outcome.p95_of_fifo, |value| Cell::Float { value, digits: 2 }),
+        ]);
+    }
+    table
 }
 
 /// What the order did that was chosen on an earlier replay, beside FIFO and what needs no prediction; `None` where none was chosen, or FIFO has no tail.
@@ -507,6 +551,7 @@ fn queue(downstream: &Downstream, ranked_at: f64) -> Section {
     table.note = (!notes.is_empty()).then(|| notes.join(" "));
     Section::new("queue", "What predictions are worth in the queue")
         .with_finding(finding)
+        .with_table(in_short(downstream))
         .with_chart(chart)
         .with_table(table)
         .with_definition(format!(
@@ -572,10 +617,34 @@ mod tests {
         let of_mean = ["mean", "aged, mean", "aged, mean"];
         assert_eq!(told(&downstream, 0.8), [[FIFO].as_slice(), &of_mean, &["ranked", "aged, true"]].concat());
         let section = queue(&downstream, 0.8);
-        let mut tables = section.blocks.iter().filter_map(|block| match block {
+        let tables = section.blocks.iter().filter_map(|block| match block {
             Block::Table(table) => table.note.clone(),
             _ => None,
         });
-        assert!(tables.next().is_some_and(|note| note.contains("5 orders by other measures")));
+        let notes: Vec<String> = tables.collect();
+        assert!(notes.iter().any(|note| note.contains("5 orders by other measures")), "{notes:?}");
+    }
+
+    /// Found by a newcomer: the best of all orders that were tried was told of those that age alone, and better ones stood in its own table.
+    #[test]
+    fn the_best_with_hindsight_is_the_best_of_all_that_go_by_predictions() {
+        let of = |order: &str, mean_wait_s: f64, tail: f64, model: bool| QueueOutcome {
+            mean_wait_s,
+            p95_of_fifo: Some(tail),
+            model: model.then(|| "m".to_owned()),
+            ..outcome(order, None, None)
+        };
+        let outcomes = vec![
+            of(FIFO, 100.0, 1.0, false),
+            of(FEWEST, 10.0, 0.5, false),
+            QueueOutcome { ageing_s: Some(1.0), ..of("aged", 60.0, 0.8, true) },
+            of("QSSF", 40.0, 0.9, true),
+            of("bold", 20.0, 1.1, true),
+            QueueOutcome { preempts: true, ..of("stops jobs", 5.0, 0.1, true) },
+        ];
+        let downstream = Downstream { jobs: 0, predicted: 0, pools: 0, pools_with_gamma: 0, fidelity: None, outcomes };
+        assert_eq!(best_with_hindsight(&downstream).map(|best| best.order.as_str()), Some("QSSF"));
+        let short = in_short(&downstream);
+        assert_eq!(short.rows.len(), 3, "{short:?}");
     }
 }

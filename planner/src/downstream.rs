@@ -47,6 +47,9 @@ pub const SHARES: [f64; 4] = [0.25, 0.5, 1.0, 2.0];
 /// What the order of submission is called.
 pub(crate) const FIFO: &str = "FIFO";
 
+/// What the order of the least GPU time first is called where it knows true durations.
+pub(crate) const ORACLE: &str = "QSSF, true durations (oracle)";
+
 /// What the order is called that needs no prediction and serves small jobs first.
 pub(crate) const FEWEST: &str = "fewest GPUs first";
 
@@ -280,7 +283,7 @@ pub fn run(
     };
     outcomes.push(outcome(FIFO.to_owned(), fifo, None));
     outcomes.push(outcome(FEWEST.to_owned(), fewest, None));
-    outcomes.push(QueueOutcome { oracle: true, ..outcome("QSSF, true durations (oracle)".to_owned(), oracle, None) });
+    outcomes.push(QueueOutcome { oracle: true, ..outcome(ORACLE.to_owned(), oracle, None) });
     let mut predicted = 0;
     for track in tracks {
         let calibrated = track.is_learned();

@@ -351,9 +351,8 @@ fn what_sleeps_without_a_loop_stands_with_what_leads() {
     let schedule = answer(&[&nodes])["forward"][0]["schedule"]["nodes_asleep_mean"].as_f64().unwrap();
     let output = tracecast(&["plan", "power", &nodes, "--quiet"]);
     let text = flat(&output);
-    let told = format!(
-        "To follow it takes a loop that decides every 10 min: schedules of the next day let {schedule:.1} sleep"
-    );
+    let told = format!("schedules of the next day let {schedule:.1} sleep");
+    assert!(text.contains("To follow it takes a loop that runs `decide power` every 10 min. Without one, the timeout"));
     let (told, section) = (text.find(&told), text.find("From now on"));
     assert!(told.is_some() && told < section, "{text}");
 }
@@ -370,7 +369,7 @@ fn a_loop_counts_waits_as_its_plan_does() {
         let from = found["forward"][0]["now"]["at"].as_str().unwrap();
         let state = format!(r#"{{"slots": [{{"at": "{from}", "peak": {peak}, "total": 10, "pending": {pending}}}]}}"#);
         let state = folder.file("state.json", &state);
-        let output = tracecast(&["decide", "power", "--plan", &plan, &state, "--format", "json", "--quiet"]);
+        let output = tracecast(&["decide", "power", "--plan", &plan, &state]);
         assert!(output.status.success(), "{}", stderr(&output));
         json(&stdout(&output))
     };

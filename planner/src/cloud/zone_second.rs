@@ -102,11 +102,16 @@ impl SecondZone {
             (Some(more), None) => format!("{} more are expected there now", points(more)),
             (None, _) => "it is not known how much more it costs, or it had no spot for a day".to_owned(),
         };
+        let (than, value, low, high) = if saving.value < 0.0 {
+            ("more", -saving.value, -saving.high, -saving.low)
+        } else {
+            ("less", saving.value, saving.low, saving.high)
+        };
         let came = format!(
-            "The zone chosen for each later window saved {} ({} to {}) of the one that was second then.",
-            points(saving.value),
-            figure(saving.low),
-            figure(saving.high)
+            "The zone chosen for each later window cost {} {than} ({} to {}) than the one that was second then.",
+            points(value),
+            figure(low),
+            figure(high)
         );
         let named: Vec<String> =
             std::iter::once(&self.first).chain(&self.alike).map(|zone| format!("`{zone}`")).collect();

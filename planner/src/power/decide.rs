@@ -129,7 +129,7 @@ pub fn state(file: &str, text: &str) -> Result<PoolState> {
 /// If the pool is not known, or a slot is out of order or cannot be.
 pub fn decide(plan: &SavedPlan, state: &PoolState) -> Result<Decision> {
     let pool = pool_of(plan, state)?;
-    let (series, powered, waits, mut notes) = extended(pool, &state.slots)?;
+    let Extended { series, powered, waits, mut notes } = extended(pool, &state.slots)?;
     let Some(last) = series.slots.last().copied() else {
         return Err(Error::Power(format!("{}: the plan holds no slot to decide from", series.name)));
     };
@@ -206,8 +206,19 @@ fn pool_of<'a>(plan: &'a SavedPlan, state: &PoolState) -> Result<&'a SavedPool> 
     }
 }
 
-/// The slots of the plan and those that ended since; of each how many nodes were powered, where it is known; the nodes that jobs wait for after the last; and what is to be known of that.
-fn extended(pool: &SavedPool, ended: &[Ended]) -> Result<(Series, Vec<Option<f64>>, f64, Vec<String>)> {
+/// The slots of a plan and those that ended since.
+struct Extended {
+    series: Series,
+    /// Of each slot how many nodes were powered, where it is known.
+    powered: Vec<Option<f64>>,
+    /// Nodes that jobs wait for after the last.
+    waits: f64,
+    /// What is to be known of them.
+    notes: Vec<String>,
+}
+
+/// The slots of the plan with those that ended since.
+fn extended(pool: &SavedPool, ended: &[Ended]) -> Result<Extended> {
     let mut series = pool.series.clone();
     let in_peaks = pool.pending_in_peaks == Some(true);
     let mut waits = series.slots.last().map_or(0.0, |slot| slot.pending);
@@ -267,9 +278,11 @@ fn extended(pool: &SavedPool, ended: &[Ended]) -> Result<(Series, Vec<Option<f64
         notes.push(format!("{known} slots of the state are older than the plan and were passed over."));
     }
     if carried > 0 {
-        notes.push(format!("{carried} slots are missing from the state; the count before them stands for them."));
+        notes.push(format!(
+            "**{carried} slots are missing from the state**: the count before them stands for them, so peaks in them are not known and too few nodes may be powered. Keep all slots that have ended since the plan was made."
+        ));
     }
-    Ok((series, powered, waits, notes))
+    Ok(Extended { series, powered, waits, notes })
 }
 
 /// The trailing maximum above which rises are measured, before slot `at`.

@@ -23,7 +23,7 @@ use super::answer::VcPlan;
 fn effect(vc: &VcPlan) -> String {
     match (&vc.today, &vc.recommended) {
         (Some(today), Some(chosen)) => format!(
-            "; 95 % of its later jobs waited at most {} today, {} as chosen",
+            "; 95 % of its later jobs waited at most {} today, {} by the whole plan with its order",
             format::duration(today.p95_wait_s),
             format::duration(chosen.p95_wait_s)
         ),

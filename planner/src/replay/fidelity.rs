@@ -242,7 +242,7 @@ impl Fidelity {
     pub fn caution(&self, policy: &Policy) -> Option<String> {
         if let (Verdict::Unknown { why }, Scan::Strict) = (&self.verdict, policy.scan) {
             return Some(format!(
-                "**The replay is of a strict order, and nothing says whether yours is** ({why}): a job that does not fit holds up all behind it. Where others may pass it (--scan easy or skip; Slurm backfills unless told otherwise), waits are shorter and fewer nodes do. Name --order and --scan as they are before you apply anything."
+                "**The replay is of a strict order, and nothing says whether yours is** ({why}): a job that does not fit holds up all behind it. Where others may pass it (--scan easy or skip; Slurm backfills unless told otherwise), waits are shorter and fewer nodes do. Make sure of it, and name --order and --scan as they are, before you apply anything."
             ));
         }
         (self.verdict == Verdict::FarOff).then(|| {

@@ -121,8 +121,9 @@ impl CapacityAnswer {
             said = self.fidelity.qualified(said);
             if let Some((passed, held_up)) = self.if_passed() {
                 said = format!(
-                    "**Find out first whether a job that does not fit holds up those behind it**, and name --scan: if others may pass it, {} are needed in all, else {}. If it does: {said}",
+                    "**Find out first whether a job that does not fit holds up those behind it**, and name --scan: if others may pass it, {} are needed in all{}, else {}. If it does: {said}",
                     format::counted(passed, "node", "nodes"),
+                    if passed <= self.in_all.now { ", so none would be to buy" } else { "" },
                     format::count(held_up)
                 );
             }
@@ -426,7 +427,7 @@ mod tests {
 
     use super::*;
     use crate::replay::input::Loaded;
-    use crate::sim::{Cluster, Scan, Shape, Workload};
+    use crate::sim::{Cluster, Policy, Scan, Shape, Workload};
 
     /// Forty days: a job of one GPU and half an hour each hour, and twice a day one of two nodes of 8 GPUs for five hours.
     fn loaded(nodes: u32) -> Loaded {
@@ -492,9 +493,12 @@ mod tests {
     #[test]
     fn on_a_replay_far_from_the_record_nothing_is_to_be_applied() {
         let mut loaded = loaded(2);
+        let skip = Policy { scan: Scan::Skip, ..Policy::default() };
+        let schedule = crate::sim::simulate(&loaded.workload, &loaded.cluster, &skip).unwrap();
+        loaded.recorded_start_ms = (0..loaded.workload.len()).map(|job| schedule.start_ms(job)).collect();
         let near = CapacityAnswer::of_ten_minutes(&loaded);
         assert!(near.action.starts_with("**Buy"), "{}", near.action);
-        loaded.recorded_start_ms.iter_mut().flatten().for_each(|start| *start += 30 * DAY_MS);
+        loaded.recorded_start_ms.iter_mut().flatten().for_each(|start| *start += 3 * HOUR_MS);
         let far = CapacityAnswer::of_ten_minutes(&loaded);
         assert!(far.action.starts_with("**Apply nothing yet**") && far.action.contains("**Buy"), "{}", far.action);
         // How often it kept the target is told once, by the caution or by the test.

@@ -150,16 +150,24 @@ impl PowerAnswer {
     /// What it takes to follow the rule of all nodes as one pool, and what is left of it without; empty where no schedule was tried, or pools have rules of their own.
     fn without_a_loop(&self) -> String {
         let [Forward { schedule: Some(schedule), .. }] = self.forward.as_slice() else { return String::new() };
-        let slot = format::duration(self.slot_s);
-        if schedule.all_on.is_some() {
-            return format!(
-                " To follow it takes a loop that decides every {slot}: by a schedule of the next day all stay on."
-            );
-        }
+        let of = |asleep: f64, unserved: f64| {
+            format!("{} sleep, with {} unserved node-slots a day", format::float(asleep, 1), format::compact(unserved))
+        };
+        let slurm = self.pool.as_emitted(Family::SlurmConf).map(|rule| {
+            let of = of(rule.delivered.nodes_asleep_mean, rule.delivered.unserved_per_day);
+            format!("the timeout of slurm.conf alone let {of}")
+        });
+        let day = match schedule.all_on {
+            Some(_) => "by a schedule of the next day all stay on".to_owned(),
+            None => {
+                let of = of(schedule.nodes_asleep_mean, schedule.realised.unserved_per_day);
+                format!("schedules of the next day let {of}")
+            }
+        };
         format!(
-            " To follow it takes a loop that decides every {slot}: schedules of the next day let {} sleep, with {} unserved node-slots a day.",
-            format::float(schedule.nodes_asleep_mean, 1),
-            format::compact(schedule.realised.unserved_per_day)
+            " To follow it takes a loop that runs `decide power` every {}. Without one, {}{day}.",
+            format::duration(self.slot_s),
+            slurm.map_or_else(String::new, |slurm| slurm + "; ")
         )
     }
 
@@ -411,7 +419,7 @@ impl PowerAnswer {
         }
         if let Some(rule) = self.pool.beforehand.iter().find(|rule| rule.chosen && self.pool.promise.is_none()) {
             said.push(format!(
-                "The days of choice promised {} nodes asleep, {} unserved node-slots and {} node-wakes a day; the days evaluated delivered {}, {} and {}.",
+                "By the days of choice {} nodes were to sleep, with {} unserved node-slots and {} node-wakes a day; on the days evaluated it was {}, {} and {}.",
                 format::float(rule.promised.nodes_asleep_mean, 1),
                 format::float(rule.promised.unserved_per_day, 1),
                 format::float(rule.promised.node_wakes_per_day, 1),

@@ -626,7 +626,7 @@ impl<'a> Work<'a> {
         let actions: usize = plan.pools.iter().map(|pool| pool.actions.len()).sum();
         if actions > 0 {
             self.warn(format!(
-                "slurm.conf holds no schedule: carry out the {actions} actions with power-actions.jsonl"
+                "slurm.conf holds no schedule, and its SuspendTime puts idle nodes to sleep whatever one says: follow either this file or the {actions} actions of power-actions.jsonl (power-actions.md says how to set SuspendTime for these)"
             ));
         }
         self.warn("power saving begins with a restart of slurmctld; later changes need only `scontrol reconfigure`");

@@ -7,11 +7,13 @@ use tracecast_analytics::report::{
 };
 use tracecast_analytics::time::to_the_minute;
 
+use super::super::setup::QueueChange;
 use super::super::share::Sharing;
 use super::alike::{self, Alike, nodes};
 use super::{QueuesAblation, QueuesAnswer, QueuesCandidate, VcPlan, WaitOf};
 use crate::plan::incentive::SLACK;
 use crate::replay::compare::IntervalEstimate;
+use crate::sim::Order;
 
 /// Setups that a table shows of those that were searched.
 const MOST_SEARCHED: usize = 20;
@@ -106,6 +108,7 @@ impl QueuesAnswer {
         said.extend(self.when_grown());
         said.extend(self.overloaded());
         said.push(self.incentive());
+        said.extend(self.without_the_order());
         said.extend(self.than_today());
         said.extend(self.matters());
         said.extend(self.beyond_list());
@@ -120,6 +123,21 @@ impl QueuesAnswer {
             ));
         }
         said
+    }
+
+    /// What is left where the order is not set, as no file of any scheduler sets it; `None` if one does, or nothing else changes.
+    fn without_the_order(&self) -> Option<String> {
+        let set = self.setup().filter(|set| self.followed && set.changes.contains(&QueueChange::Order))?;
+        let alone = self.in_todays_order.filter(|_| set.sharing != Sharing::AsToday)?;
+        // Those Slurm's multifactor can set.
+        let is_set = matches!(set.setup.policy.order, Order::FairShare(_) | Order::Multifactor(_));
+        (!is_set).then(|| {
+            format!(
+                "No emitted file sets that order, which takes a plugin that asks `serve` or `predict`. What the files set, without it, has the later jobs wait {} on average, {} at the 95 % quantile.",
+                format::duration(alone.mean_wait_s),
+                format::duration(alone.p95_wait_s)
+            )
+        })
     }
 
     /// Where no order, or no sharing at all, catches up.
@@ -180,9 +198,9 @@ impl QueuesAnswer {
             let names: Vec<&str> = idle.map(|of| of.change.in_words()).collect();
             if names.is_empty() { String::new() } else { say(names.join(between)) }
         };
-        let idle = without_gain(true, ", ", &|names| {
+        let idle = without_gain(true, ", nor by ", &|names| {
             format!(
-                " The later jobs gained nothing by {names}. It was chosen for what it did to the earlier ones; without it the plan is simpler, and may be as good."
+                " The later jobs gained nothing by {names}: chosen for what the earlier jobs gained, so a plan without may be as good, and is simpler."
             )
         });
         // What gains nothing may be what makes the rest allowed.
