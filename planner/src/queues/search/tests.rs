@@ -196,6 +196,9 @@ fn nodes_are_reclaimed_where_today_is_a_backfill() {
     };
     let of_easy = reclaiming(&easy);
     assert!(!of_easy.is_empty() && of_easy.iter().all(|setup| setup.replayed().scan == Scan::Skip));
+    // Without limits, one that goes by them would know true runs; what reclaims does not, and is told as today's.
+    let by_limits = Policy { estimate: Estimate::Requested, ..easy.clone() };
+    assert!(reclaiming(&by_limits).iter().any(|setup| setup.policy == by_limits));
     // A backfill that today does not have is none to reclaim with.
     assert!(reclaiming(&Policy::default()).iter().all(|setup| setup.policy.scan == Scan::Strict));
     assert!(search(&loaded, &QueuesRequest::of_list(None, easy), SearchRun::default()).is_ok());
