@@ -869,3 +869,18 @@ fn prices_and_zones_that_do_not_fit_are_refused() {
     let (code, text) = ask(&[&eight, "--regions", "together"]);
     assert!(code == Some(1) && text.contains("V100:1") && text.contains("us-west-2a_v100_8 of V100:8"), "{text}");
 }
+
+/// Found by a newcomer: of three zones as one job the order to try them had one, as the job holds on before it takes the next, so that nothing was written to fall back to.
+#[test]
+fn the_zones_to_try_go_on_where_the_job_holds_on_first() {
+    let zones = ["us-east-1f", "us-east-2a", "us-west-2c"].map(|zone| {
+        tracecast_tests::real_trace(&format!("spot_skypilot/preemption/4-node/aws-08-03-2023/{zone}_v100_1.json"))
+    });
+    let [Some(a), Some(b), Some(c)] = zones else { return };
+    let zones = [a, b, c].map(|path| path.display().to_string());
+    let job = ["--regions", "together", "--work", "50h", "--deadline", "62h", "--need", "4", "--format", "json"];
+    let traces: Vec<&str> = zones.iter().map(String::as_str).collect();
+    let answer = of(&tracecast(&[&["plan", "cloud"], &traces[..], &job].concat()));
+    let order = answer["zones"]["order"].as_array().unwrap();
+    assert_eq!(order.len(), 3, "{}", answer["zones"]);
+}
