@@ -7,7 +7,7 @@
 //! its mean life. In this order the first zone that is up is taken, which gives the pool's price, its runs, and how often taking the next moves the checkpoint.
 //!
 //! **Runs** come short and long, and whoever begins does not know which. An instance begun in the pool is of kind k with the share σ of the runs that begin so
-//! ([`Phases::runs`]), and is kept over a step with that kind's chance κ. A mean of both would lose long runs too soon and keep short ones too long.
+//! (`Phases::runs`), and is kept over a step with that kind's chance κ. A mean of both would lose long runs too soon and keep short ones too long.
 //!
 //! **Spare time** left at the end is worth c·S·(1 − e^(−s/S)): the first step c = `SPARE_SHARE` of what on-demand costs more than spot in a step, and each further
 //! one less, by e over S = `SPARE_H`. It stands for what no model knows, as that a bad day may come, which the first hours cover and the twentieth hardly.

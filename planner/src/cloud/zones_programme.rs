@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The instance held is priced in the same way without a changeover, so a job moves when another zone is cheaper by more than the changeover and the egress. Where
-//! nothing is held, or on-demand, it also prices to [hold on](wait) with that: until a cheaper zone comes up, or one that is up has shown that it lasts. What is cheapest is held for the tick, and all
+//! nothing is held, or on-demand, it also prices to hold on (`wait`) with that: until a cheaper zone comes up, or one that is up has shown that it lasts. What is cheapest is held for the tick, and all
 //! is priced again at the next. What costs the same is won by work, on spot before on-demand: where spare time is worth nothing, the rounding of a table would wait.
 //! The [safety net](super::market) makes the deadline exact.
 //!
