@@ -117,6 +117,11 @@ pub(crate) fn not_over(path: &Path, input: &Path, what: &str) -> Result<()> {
     Ok(())
 }
 
+/// Warns on stderr, also where progress is not told: whoever asks for files goes on with them.
+pub(crate) fn warn(what: &str) {
+    say(false, &format!("tracecast: warning: {what}"));
+}
+
 /// Says something on stderr.
 pub(crate) fn say(quiet: bool, message: &str) {
     if !quiet {

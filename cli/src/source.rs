@@ -123,7 +123,7 @@ pub(crate) fn told_of(ledger: &Ledger, strict: bool) -> Result<()> {
 /// Says warnings on stderr, also where progress is not wanted.
 pub(crate) fn warn(warnings: Vec<String>) {
     for warning in warnings {
-        output::say(false, &format!("tracecast: warning: {}", printable(&warning)));
+        output::warn(&printable(&warning));
     }
 }
 

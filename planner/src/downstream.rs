@@ -100,17 +100,15 @@ impl LengthMeasure {
         let Some(distribution) = track.distributions.get(at).copied().flatten() else { return Some(said.point.exp()) };
         Some(match self {
             Self::Point => said.point.exp(),
-            Self::Median => distribution.quantile_s(0.5),
             Self::Mean => distribution.mean_s(),
             Self::MeanWithinDay => distribution.expected_within_s(86_400.0),
-            Self::Upper => distribution.quantile_s(0.8),
-            Self::Ranked => distribution.quantile_s(ranked_at),
+            Self::Median | Self::Upper | Self::Ranked => distribution.quantile_s(self.level().unwrap_or(ranked_at)),
         })
     }
 }
 
 /// How jobs wait under an order.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "Outcome")]
 pub struct QueueOutcome {
     /// Order.
@@ -194,6 +192,16 @@ impl QueueOutcome {
 }
 
 impl Downstream {
+    /// The order of this name.
+    pub(crate) fn called(&self, order: &str) -> Option<&QueueOutcome> {
+        self.outcomes.iter().find(|outcome| outcome.order == order)
+    }
+
+    /// The order that was chosen on an earlier replay; FIFO, where none that ages was.
+    pub(crate) fn chosen(&self) -> Option<&QueueOutcome> {
+        self.outcomes.iter().find(|outcome| outcome.chosen_before)
+    }
+
     /// Marks the order that ages and was best in an `earlier` replay and no longer in the tail than FIFO there, with the next smaller τ; FIFO, if none was. Nothing, if none was tried there.
     #[must_use]
     pub fn with_choice_from(mut self, earlier: &Self) -> Self {
@@ -202,8 +210,7 @@ impl Downstream {
             return self;
         }
         // Fewest GPUs first may be better than all: what is not chosen is FIFO, so that is what an order has to beat.
-        let fifo = earlier.outcomes.iter().find(|outcome| outcome.order == FIFO);
-        let fifo = fifo.map_or(f64::INFINITY, |fifo| fifo.mean_wait_s);
+        let fifo = earlier.called(FIFO).map_or(f64::INFINITY, |fifo| fifo.mean_wait_s);
         let safe = tried().filter(|outcome| outcome.p95_of_fifo.is_some_and(|tail| tail <= 1.0));
         let best = safe
             .filter(|outcome| outcome.mean_wait_s < fifo)
@@ -272,14 +279,8 @@ pub fn run(
         p95_wait_s,
         gap_closed: (fewest.0 > oracle.0).then(|| (fewest.0 - mean_wait_s) / (fewest.0 - oracle.0)),
         p95_of_fifo: (fifo.1 > 0.0).then(|| p95_wait_s / fifo.1),
-        model: None,
-        measure: None,
         ageing_s,
-        ageing_share: None,
-        chosen_before: false,
-        before: None,
-        oracle: false,
-        preempts: false,
+        ..QueueOutcome::default()
     };
     outcomes.push(outcome(FIFO.to_owned(), fifo, None));
     outcomes.push(outcome(FEWEST.to_owned(), fewest, None));
@@ -413,17 +414,11 @@ mod tests {
             order: order.to_owned(),
             // From the fewest GPUs first to the oracle it is an hour.
             mean_wait_s: 7200.0 - 3600.0 * gap,
-            p95_wait_s: 0.0,
             gap_closed: Some(gap),
             p95_of_fifo: Some(tail),
             model: model.map(str::to_owned),
-            measure: None,
             ageing_s,
-            ageing_share: None,
-            chosen_before: false,
-            before: None,
-            oracle: false,
-            preempts: false,
+            ..QueueOutcome::default()
         };
         let mut outcomes = vec![outcome(FIFO, None, None, -0.1, 1.0)];
         outcomes.extend(aged.iter().map(|(tau, gap, tail)| outcome("aged", Some("m"), Some(*tau), *gap, *tail)));

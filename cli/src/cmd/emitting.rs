@@ -114,13 +114,14 @@ pub(crate) fn patched(
     Ok(())
 }
 
-/// Says that nothing is written to `--emit-to`, and why. Whoever asks for files goes on with them, so that this is told where progress is not.
+/// Says that nothing is written to `--emit-to`, and why.
 pub(crate) fn not_written(why: &str) {
-    output::say(false, &format!("tracecast: warning: nothing is written to --emit-to: {}", why.replace("**", "")));
+    output::warn(&format!("nothing is written to --emit-to: {}", why.replace("**", "")));
 }
 
 /// Says that files are written for a cluster that is not the recorded one, so that nobody applies them unread.
 pub(crate) fn written_of_another() {
-    let what = "the replay of today is far from what happened, so the files in --emit-to are of a cluster like the one replayed: do not apply them as they are";
-    output::say(false, &format!("tracecast: warning: {what}"));
+    output::warn(
+        "the replay of today is far from what happened, so the files in --emit-to are of a cluster like the one replayed: do not apply them as they are",
+    );
 }

@@ -261,10 +261,8 @@ fn emitted(asked: &PlanQueues, folder: &Path, answer: &QueuesAnswer, own: &[OwnF
     let before: Vec<&str> = of_any.filter(|name| !written.contains(name) && folder.join(name).exists()).collect();
     patched(folder, files, patches, quiet)?;
     idle.iter().for_each(|patch| output::say(quiet, &format!("tracecast: {}", patch.told())));
-    // Whoever asks for files goes on with them, so this is told where progress is not.
-    let warn = |what: &str| output::say(false, &format!("tracecast: warning: {what}"));
     if !without.is_empty() {
-        warn(&format!(
+        output::warn(&format!(
             "there is nothing to set for {}, so no configuration is written; {} in {} says why",
             without.join(", "),
             emit::NOTES,
@@ -272,7 +270,7 @@ fn emitted(asked: &PlanQueues, folder: &Path, answer: &QueuesAnswer, own: &[OwnF
         ));
     }
     if !before.is_empty() {
-        warn(&format!(
+        output::warn(&format!(
             "of an earlier plan, and not of this one, in {}: {}; take that away",
             folder.display(),
             before.join(", ")

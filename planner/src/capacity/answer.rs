@@ -54,6 +54,13 @@ pub struct CapacityRequest {
     pub kinds: Option<NodeKinds>,
 }
 
+impl CapacityRequest {
+    /// Whether nodes are also sized for jobs that pass one that does not fit: a strict order is replayed of which nothing says that there is one.
+    fn asks_if_passed(&self) -> bool {
+        !self.scan_is_known && self.policy.scan == Scan::Strict
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 impl CapacityAnswer {
@@ -441,7 +448,7 @@ pub fn steps(loaded: &Loaded, request: &CapacityRequest) -> usize {
     let eval_from = request.eval_from_ms.map(|from| from - loaded.workload.origin_ms);
     let pools = loaded.cluster.pools.len();
     let once = heldout::steps(loaded, eval_from, end_of(loaded)) + pools;
-    let passed = if !request.scan_is_known && request.policy.scan == Scan::Strict { pools } else { 0 };
+    let passed = if request.asks_if_passed() { pools } else { 0 };
     passed + if request.kinds.is_some() { 2 * once } else { once }
 }
 
@@ -482,9 +489,8 @@ impl CapacityAnswer {
         let growth = request.growth.as_ref();
         let draws = forward::draws(loaded, growth)?;
         let parts = forward::size(loaded, with, (&draws, growth), (&windows, end), done)?;
-        let recorded = loaded.recorded_cluster.as_ref().unwrap_or(&loaded.cluster);
-        let fidelity = met((&loaded.workload, recorded), &request.policy, &loaded.recorded_start_ms)?;
-        let in_all_if_passed = if !request.scan_is_known && request.policy.scan == Scan::Strict {
+        let fidelity = met((&loaded.workload, loaded.nodes_of_record()), &request.policy, &loaded.recorded_start_ms)?;
+        let in_all_if_passed = if request.asks_if_passed() {
             let skip = Policy { scan: Scan::Skip, ..request.policy.clone() };
             let passed = forward::size(loaded, (&skip, &request.target), (&draws, growth), (&windows, end), done)?;
             Some(passed.iter().map(|part| u64::from(part.value())).sum())

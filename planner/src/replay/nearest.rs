@@ -86,10 +86,9 @@ pub fn todays(loaded: &Loaded, policy: Policy, until_ms: Option<i64>, backfill_b
     if !is_plain(&policy) || policy.preemption != Preemption::Never {
         return Ok(unknown(policy));
     }
-    let seen = loaded.clone().as_seen_at(until_ms.map_or(half, |until| until - loaded.workload.origin_ms));
-    let cluster = seen.recorded_cluster.as_ref().unwrap_or(&seen.cluster);
-    let limited = seen.workload.requested_ms.iter().flatten().count() as f64;
-    let by = backfill_by.unwrap_or(match limited >= LIMITED * seen.workload.len() as f64 {
+    let (seen, starts_ms) = loaded.seen_at(until_ms.map_or(half, |until| until - loaded.workload.origin_ms));
+    let limited = seen.requested_ms.iter().flatten().count() as f64;
+    let by = backfill_by.unwrap_or(match limited >= LIMITED * seen.len() as f64 {
         true => Estimate::Requested,
         false => Estimate::Predicted,
     });
@@ -99,7 +98,7 @@ pub fn todays(loaded: &Loaded, policy: Policy, until_ms: Option<i64>, backfill_b
         Scan::Easy => Some(Policy { scan, estimate: by, ..policy.clone() }),
         _ => Some(Policy { scan, ..policy.clone() }),
     });
-    let (found, scans) = repeats((&seen.workload, cluster), tried, &seen.recorded_start_ms)?;
+    let (found, scans) = repeats((&seen, loaded.nodes_of_record()), tried, &starts_ms)?;
     let Some((first, others)) = found.split_first() else { return Ok(unknown(policy)) };
     if first.policy.scan == Scan::Strict && others.iter().any(|other| other.off == first.off) {
         let told = "Scan: strict, as no --scan is named and the record does not tell it from a scan that lets jobs pass one that does not fit.";
@@ -232,19 +231,24 @@ mod tests {
         assert_eq!(nearest((&jobs, &cluster), &Policy::default(), &late).unwrap(), None);
     }
 
-    /// The queue as a plan loads it, which started as under `of`.
-    fn loaded(of: &Policy) -> Loaded {
-        let (mut workload, cluster) = queue();
+    /// Jobs as a plan loads them, which started as under `of` and are predicted as they ran.
+    fn started((mut workload, cluster): (Workload, Cluster), of: &Policy) -> Loaded {
         workload.predicted_s = workload.run_ms.iter().map(|run| Some(*run as f64 / 1e3)).collect();
+        let schedule = simulate(&workload, &cluster, of).unwrap();
         let jobs = workload.len() as u32;
         Loaded {
             rows: (0..jobs).collect(),
             keys: (0..jobs).map(|job| job.to_string()).collect(),
-            recorded_start_ms: starts(of),
+            recorded_start_ms: (0..workload.len()).map(|job| schedule.start_ms(job)).collect(),
             workload,
             cluster,
             ..Loaded::default()
         }
+    }
+
+    /// The queue, so.
+    fn loaded(of: &Policy) -> Loaded {
+        started(queue(), of)
     }
 
     fn today(of: &Loaded, until_ms: Option<i64>) -> Today {
@@ -282,19 +286,8 @@ mod tests {
         jobs.push(0, 100_000_000, Shape::whole(1));
         jobs.push(1_000, 1_000_000, Shape::whole(2));
         (0..60).for_each(|at| jobs.push(2_000 + at * 1_000_000, 500_000, Shape::whole(1)));
-        jobs.predicted_s = jobs.run_ms.iter().map(|run| Some(*run as f64 / 1e3)).collect();
-        let cluster = Cluster::of_vcs(&[("all", 1, 2)]);
         let skip = Policy { scan: Scan::Skip, ..Policy::default() };
-        let schedule = simulate(&jobs, &cluster, &skip).unwrap();
-        let count = jobs.len() as u32;
-        let of = Loaded {
-            rows: (0..count).collect(),
-            keys: (0..count).map(|job| job.to_string()).collect(),
-            recorded_start_ms: (0..jobs.len()).map(|job| schedule.start_ms(job)).collect(),
-            workload: jobs,
-            cluster,
-            ..Loaded::default()
-        };
+        let of = started((jobs, Cluster::of_vcs(&[("all", 1, 2)])), &skip);
         // Of the 62 jobs the second waits for the first all the while.
         let found = today(&of, Some(40_000_000));
         assert!(found.policy.scan != Scan::Strict && found.known, "{found:?}");
@@ -312,19 +305,8 @@ mod tests {
             jobs.push(at + 2_000, 9_000_000, Shape::whole(1));
             jobs.push(at + 3_000, 500_000, Shape::whole(1));
         }
-        jobs.predicted_s = jobs.run_ms.iter().map(|run| Some(*run as f64 / 1e3)).collect();
-        let cluster = Cluster::of_vcs(&[("all", 1, 2)]);
         let easy = Policy { scan: Scan::Easy, estimate: Estimate::Predicted, ..Policy::default() };
-        let schedule = simulate(&jobs, &cluster, &easy).unwrap();
-        let count = jobs.len() as u32;
-        let mut loaded = Loaded {
-            rows: (0..count).collect(),
-            keys: (0..count).map(|job| job.to_string()).collect(),
-            recorded_start_ms: (0..jobs.len()).map(|job| schedule.start_ms(job)).collect(),
-            workload: jobs,
-            cluster,
-            ..Loaded::default()
-        };
+        let mut loaded = started((jobs, Cluster::of_vcs(&[("all", 1, 2)])), &easy);
         assert_eq!(today(&loaded, None).policy, easy);
         loaded.workload.requested_ms = loaded.workload.run_ms.iter().copied().map(Some).collect();
         let by_limits = Policy { estimate: Estimate::Requested, ..easy.clone() };

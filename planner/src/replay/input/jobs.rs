@@ -81,6 +81,11 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// The nodes that the record was made on, as far as is known: the trace's own, else those that are replayed.
+    pub fn nodes_of_record(&self) -> &Cluster {
+        self.recorded_cluster.as_ref().unwrap_or(&self.cluster)
+    }
+
     /// Where other nodes are replayed than the trace's own, of which of them figures are; for answers that hold a replay against the record. `None` where they are the same.
     pub fn against_record(&self) -> Option<String> {
         self.recorded_cluster.as_ref()?;

@@ -24,27 +24,23 @@ impl Loaded {
 
     /// As [`Loaded::known_at`], with what else is loaded of these jobs.
     #[must_use]
-    pub fn as_known_at(self, now: i64) -> Self {
-        self.at(now, false)
-    }
-
-    /// The same with the jobs that wait at the moment. Each has no recorded start, and would run until then if it had started; like those that run, it is not counted.
-    #[must_use]
-    pub fn as_seen_at(self, now: i64) -> Self {
-        let mut seen = self.at(now, true);
-        seen.recorded_start_ms.iter_mut().for_each(|start| *start = start.filter(|start| *start < now));
-        seen
-    }
-
-    fn at(mut self, now: i64, waiting: bool) -> Self {
+    pub fn as_known_at(mut self, now: i64) -> Self {
         fn of<T: Clone>(values: &[T], jobs: &[u32]) -> Vec<T> {
             jobs.iter().filter_map(|job| values.get(*job as usize).cloned()).collect()
         }
-        let (jobs, known) = self.jobs_known_at(now, waiting);
+        let (jobs, known) = self.jobs_known_at(now, false);
         (self.rows, self.keys) = (of(&self.rows, &jobs), of(&self.keys, &jobs));
         self.recorded_start_ms = of(&self.recorded_start_ms, &jobs);
         self.workload = known;
         self
+    }
+
+    /// As [`Loaded::known_at`] with the jobs that wait at the moment, and the starts of all by then. A job that waits has none, and would run until that moment if it had started; like those that run, it is not counted.
+    pub fn seen_at(&self, now: i64) -> (Workload, Vec<Option<i64>>) {
+        let (jobs, seen) = self.jobs_known_at(now, true);
+        let start =
+            |job: &u32| self.recorded_start_ms.get(*job as usize).copied().flatten().filter(|start| *start < now);
+        (seen, jobs.iter().map(start).collect())
     }
 
     /// Which jobs are known, and as what; with those that are `waiting`, or without.

@@ -124,7 +124,7 @@ fn nodes_are_those_of_gpus_alone_where_nothing_is_decided() {
         assert_eq!((&usual.cluster, &usual.recorded_cluster), (&alone.cluster, &alone.recorded_cluster));
         assert_eq!((&told.cluster, &told.recorded_cluster), (&alone.cluster, &alone.recorded_cluster));
         assert_eq!(usual.notes, alone.notes);
-        let own = usual.recorded_cluster.as_ref().unwrap_or(&usual.cluster);
+        let own = usual.nodes_of_record();
         assert_eq!((own.pools[0].groups.len(), own.outages[0].node), (1, 0));
     }
 }
