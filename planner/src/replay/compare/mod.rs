@@ -6,7 +6,7 @@
 //! has few blocks, and its intervals are too narrow rather than too wide. How much hangs on the order of jobs of one second is another
 //! question ([`ties`]), and so is whether a difference comes from one episode ([`pair`]).
 //!
-//! O(n log n) a policy, and O(n) a resample.
+//! O(n log n) a policy, and O(jobs beyond the quantile) a resample.
 //!
 //! Jobs that are not counted, or did not finish under every policy, are left out of the differences; their number is given. Bounded
 //! slowdown is that of [`JobTimes`].
@@ -26,7 +26,7 @@ use super::metric::JobTimes;
 use crate::error::{Error, Result};
 use crate::sim::workload::Workload;
 pub use pair::{Episode, PairedWait, pairs};
-use resampled::{Ranked, Running, multiplicities};
+use resampled::{Drawn, Ranked, Running};
 pub use ties::{TieBand, TieBreak, permute_ties};
 use tracecast_predictors::resample::{Blocks, block_length};
 
@@ -109,30 +109,46 @@ pub struct Comparison {
     pub differences: Vec<Difference>,
 }
 
-/// The columns of one policy over the jobs compared.
+/// The columns of one policy over the jobs compared, and its resamples.
 struct Columns {
     wait_ms: Vec<i64>,
-    jct_ms: Vec<i64>,
-    slowdown: Running,
-    tail: Ranked,
+    whole: Figures,
+    resampled: Vec<Figures>,
+}
+
+/// What a policy makes of all jobs, or of a resample of them.
+struct Figures {
+    /// Sums, milliseconds.
+    wait: i128,
+    jct: i128,
+    /// Sum, millionths.
+    slowdown: i128,
+    /// Quantile of the wait, milliseconds.
+    tail: f64,
 }
 
 impl Columns {
-    fn of(workload: &Workload, times: &JobTimes, jobs: &[usize]) -> Self {
+    fn of(workload: &Workload, times: &JobTimes, jobs: &[usize], blocks: &Blocks) -> Self {
         let column = |of: &dyn Fn(usize) -> Option<i64>| -> Vec<i64> {
             jobs.iter().map(|job| of(*job).unwrap_or_default()).collect()
         };
+        let running =
+            |of: &dyn Fn(usize) -> Option<i64>| Running::new(jobs.iter().map(|job| of(*job).unwrap_or_default()));
         let wait_ms = column(&|job| times.wait_ms(job));
-        let slowdown = column(&|job| {
+        let wait = Running::new(wait_ms.iter().copied());
+        let jct = running(&|job| times.jct_ms.get(job).copied().flatten());
+        let slowdown = running(&|job| {
             let slowdown = times.slowdown(job, workload.run_ms.get(job).copied()?)?;
             Some((slowdown * MICRO).round() as i64)
         });
-        Self {
-            jct_ms: column(&|job| times.jct_ms.get(job).copied().flatten()),
-            slowdown: Running::new(slowdown.into_iter()),
-            tail: Ranked::new(wait_ms.iter().copied()),
-            wait_ms,
-        }
+        let ranked = Ranked::new(wait_ms.iter().copied());
+        let figures = |stretches: &[(usize, usize)]| Figures {
+            wait: wait.over(stretches),
+            jct: jct.over(stretches),
+            slowdown: slowdown.over(stretches),
+            tail: ranked.quantile(TAIL, &Drawn::new(jobs.len(), stretches)).unwrap_or_default(),
+        };
+        Self { whole: figures(&[(0, jobs.len())]), resampled: blocks.resample(RESAMPLES, figures), wait_ms }
     }
 }
 
@@ -154,11 +170,9 @@ pub fn compare(workload: &Workload, policies: &[(&str, &JobTimes)], seed: u64) -
     let submit = |job: Option<&usize>| job.and_then(|job| workload.submit_ms.get(*job)).copied().unwrap_or(0);
     let length = block_length(jobs.len(), submit(jobs.last()) - submit(jobs.first()));
     let blocks = Blocks::new(jobs.len(), length, seed);
-    let base = Columns::of(workload, first, &jobs);
-    let others = policies
-        .iter()
-        .skip(1)
-        .filter_map(|(name, times)| difference(name, &base, &Columns::of(workload, times, &jobs), &blocks));
+    let columns = |times: &JobTimes| Columns::of(workload, times, &jobs, &blocks);
+    let base = columns(first);
+    let others = policies.iter().skip(1).filter_map(|(name, times)| difference(name, &base, &columns(times)));
     Ok(Comparison {
         baseline: (*baseline).to_owned(),
         jobs: jobs.len() as u64,
@@ -170,38 +184,26 @@ pub fn compare(workload: &Workload, policies: &[(&str, &JobTimes)], seed: u64) -
 }
 
 /// `None` if there are no jobs.
-fn difference(name: &str, base: &Columns, other: &Columns, blocks: &Blocks) -> Option<Difference> {
+fn difference(name: &str, base: &Columns, other: &Columns) -> Option<Difference> {
     let jobs = base.wait_ms.len();
     if jobs == 0 {
         return None;
     }
-    let less = |a: &[i64], b: &[i64]| Running::new(a.iter().zip(b).map(|(a, b)| a - b));
-    let wait = less(&other.wait_ms, &base.wait_ms);
-    let jct = less(&other.jct_ms, &base.jct_ms);
-    let seconds = |total: i128| total as f64 / jobs as f64 / 1000.0;
-    let ratio = |other: i128, base: i128| other as f64 / base as f64;
-    let tail = |times: &[u32]| Some((other.tail.quantile(TAIL, times)? - base.tail.quantile(TAIL, times)?) / 1000.0);
-
-    let resampled = blocks.resample(RESAMPLES, |stretches| {
-        let times = multiplicities(jobs, stretches);
-        [
-            seconds(wait.over(stretches)),
-            seconds(jct.over(stretches)),
-            tail(&times).unwrap_or_default(),
-            ratio(other.slowdown.over(stretches), base.slowdown.over(stretches)),
-        ]
-    });
-    let figure = |at: usize| -> Vec<f64> { resampled.iter().filter_map(|row| row.get(at).copied()).collect() };
+    let mean_s = |total: i128| total as f64 / jobs as f64 / 1000.0;
+    let estimate = |of: &dyn Fn(&Figures, &Figures) -> f64| {
+        let resampled = other.resampled.iter().zip(&base.resampled).map(|(other, base)| of(other, base));
+        IntervalEstimate::of(of(&other.whole, &base.whole), resampled.collect())
+    };
     let share = |of: fn(i64, i64) -> bool| {
         let such = other.wait_ms.iter().zip(&base.wait_ms).filter(|(other, base)| of(**other, **base));
         such.count() as f64 / jobs as f64
     };
     Some(Difference {
         name: name.to_owned(),
-        mean_wait_s: IntervalEstimate::of(seconds(wait.total()), figure(0))?,
-        mean_jct_s: IntervalEstimate::of(seconds(jct.total()), figure(1))?,
-        p95_wait_s: IntervalEstimate::of(tail(&vec![1; jobs])?, figure(2))?,
-        slowdown_ratio: IntervalEstimate::of(ratio(other.slowdown.total(), base.slowdown.total()), figure(3))?,
+        mean_wait_s: estimate(&|other, base| mean_s(other.wait - base.wait))?,
+        mean_jct_s: estimate(&|other, base| mean_s(other.jct - base.jct))?,
+        p95_wait_s: estimate(&|other, base| (other.tail - base.tail) / 1000.0)?,
+        slowdown_ratio: estimate(&|other, base| other.slowdown as f64 / base.slowdown as f64)?,
         less_wait_share: share(|other, base| other < base),
         more_wait_share: share(|other, base| other > base),
     })

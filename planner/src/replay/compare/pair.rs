@@ -50,17 +50,19 @@ impl Episode {
         let quarter = (last - first + PARTS * DAY_MS / 2) / (PARTS * DAY_MS);
         let days = quarter.clamp(1, MOST_DAYS);
         let mut to = 0;
-        let mut worst: Option<(f64, i64)> = None;
+        let mut worst: Option<(i128, i64)> = None;
         for (from, begin) in submit_ms.iter().enumerate() {
             while submit_ms.get(to).is_some_and(|submit| *submit < begin + days * DAY_MS) {
                 to += 1;
             }
-            let share = running.over(&[(from, to)]) as f64 / total as f64;
-            if worst.is_none_or(|(most, _)| share > most) {
-                worst = Some((share, *begin));
+            // Towards the whole difference, whichever its sign.
+            let part = running.over(&[(from, to)]) * total.signum();
+            if worst.is_none_or(|(most, _)| part > most) {
+                worst = Some((part, *begin));
             }
         }
-        worst.map(|(share, begin)| Self { from_ms: origin_ms + begin, days: days as u32, share })
+        let share = |part: i128| part as f64 / total.abs() as f64;
+        worst.map(|(part, begin)| Self { from_ms: origin_ms + begin, days: days as u32, share: share(part) })
     }
 
     /// Whether most of the difference is this episode.
