@@ -209,7 +209,8 @@ pub(crate) struct PolicyArguments {
     ///   spread       GPU by GPU, each on the node with the most free GPUs
     ///   random       nodes in random order
     ///   fgd          node on which the fragmentation of free GPUs grows least
-    ///   buddy        aligned blocks of 1, 2, 4 … GPUs, as HiveD
+    ///   buddy        aligned blocks of 1, 2, 4 … GPUs, and racks and blocks above the node
+    ///                where the cluster file has any, as HiveD
     ///   locality     consolidate, but any free GPUs once the job has waited 150 s, as Philly;
     ///                locality:5m sets another wait
     ///   anywhere     any free GPUs at once

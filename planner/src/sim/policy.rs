@@ -137,7 +137,7 @@ pub enum Placement {
     Random,
     /// Least increase of fragmentation (FGD).
     Fragmentation,
-    /// Buddy cells (HiveD).
+    /// Buddy cells (HiveD), above the node too where nodes lie in racks or blocks.
     Buddy,
     /// Consolidated until the job has waited so long (milliseconds), then anywhere (Philly).
     Locality(i64),
@@ -329,6 +329,11 @@ impl Policy {
     /// Whether nodes are chosen by the switches that they hang on, as Slurm's topology/tree does.
     pub(crate) fn heeds_switches(&self, topology: &Topology) -> bool {
         self.scan == Scan::Slurm && topology.is_of_switches()
+    }
+
+    /// Whether racks and blocks are cells above the node. Slurm's backfill chooses nodes by itself.
+    pub(crate) fn places_in_cells(&self) -> bool {
+        self.placement == Placement::Buddy && self.scan != Scan::Slurm
     }
 
     /// Checks the combination against the workload.

@@ -340,6 +340,15 @@ impl Domains {
         at(domain as usize)..at(domain as usize + 1)
     }
 
+    /// Which of [`Domains::nodes`] lie in a domain of a level. O(levels).
+    pub(crate) fn span(&self, level: usize, domain: u32) -> Range<usize> {
+        let mut span = domain..domain + 1;
+        for level in level..self.lowest() {
+            span = self.below(level, span.start).start..self.below(level, span.end.saturating_sub(1)).end;
+        }
+        span.start as usize..span.end as usize
+    }
+
     /// Nodes of the pool that lie in domains, in their order.
     pub(crate) fn nodes(&self) -> &[u32] {
         &self.nodes
@@ -366,6 +375,7 @@ mod tests {
         let domains = Domains::of(&topology, 0, 64);
         assert_eq!((domains.count(0), domains.count(1), domains.count(2)), (2, 8, 64));
         assert_eq!((domains.below(0, 1), domains.below(1, 4)), (4..8, 32..40));
+        assert_eq!((domains.span(0, 1), domains.span(1, 4), domains.span(2, 35)), (32..64, 32..40, 35..36));
         // A pool that begins within a rack has part of it.
         let part = Domains::of(&topology, 4, 8);
         assert_eq!((part.count(0), part.count(1), part.below(1, 0), part.below(1, 1)), (1, 2, 0..4, 4..8));

@@ -40,6 +40,10 @@
 //! exceeds the node's GPUs. The *home* of a cell is the largest free cell that contains it (of a power-of-two block as large as the node, the block). The piece takes the cell with the smallest home, then the
 //! lowest node index, then the lowest position, and of the cell its lowest p GPUs.
 //!
+//! Where nodes lie in domains (racks, blocks; see [`crate::sim::topology`]), these are cells above the node, of as many GPUs as their nodes in the pool have, and free if all of these are free on nodes that take jobs. A job of several
+//! pieces lies within one cell above the node if it can: of the narrowest level that has one in which all its pieces find cells; of those the one with the fewest free GPUs on nodes that take jobs, of equals the one that lies in
+//! the cell of the next wider level with the fewest, and so on, then the first in the order of the domains. If there is none, its pieces go to any nodes. HiveD gives a job the whole cell; here others may use what it leaves of it.
+//!
 //! Worked example: nodes with 3, 8 and 5 free GPUs, all of 8. A job of 3 goes to the first under best fit, to the second under worst fit; a job
 //! of 12 takes the second and cannot have 4 of the third's 5 under buddy cells unless they are an aligned block.
 
@@ -146,6 +150,7 @@ impl Placer {
             _ if scattered && shape.gpu_type.is_none() && !nodes.bounds(shape) => true,
             // Nodes with room are enough for the other rules, whichever of them decides among the nodes.
             _ if !scattered && self.rule != Placement::Buddy => packed::fits(nodes, shape),
+            Placement::Buddy => buddy::fits(nodes, shape),
             _ => self.place(nodes, ask, &mut Vec::new()),
         }
     }

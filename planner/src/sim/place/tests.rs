@@ -1,10 +1,13 @@
 //! Every rule on small states worked out by hand.
 #![allow(clippy::unwrap_used)]
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::{Ask, Placer};
 use crate::sim::nodes::Nodes;
+use crate::sim::topology::{Domains, Topology};
 use crate::sim::{Group, HostNeed, HostRoom, Piece, Placement, Policy, Pool, Shape};
 
 const RULES: [Placement; 9] = [
@@ -64,6 +67,39 @@ fn one_piece() {
     assert!(placed(Placement::Locality(10), &nodes, Shape::whole(14), false).is_empty());
 }
 
+/// Racks of two nodes, of which the second is in use on node 2 and the third is free: a small job keeps the free rack whole, and a job of two nodes takes it.
+#[test]
+fn cells_go_on_above_the_node() {
+    let topology = Topology::regular(vec!["block".into(), "rack".into()], &[2, 2], 8).unwrap();
+    let domains = Arc::new(Domains::of(&topology, 0, 8));
+    // Nodes 0 and 1 are a rack of which node 0 is full; 2 and 3 one of which node 2 is; the rest of the second block is free.
+    let of = |busy: &[u64]| nodes(busy).within(Some(Arc::clone(&domains)));
+    let on = |nodes: &Nodes, gpus: u32| -> Vec<u32> {
+        placed(Placement::Buddy, nodes, Shape::whole(gpus), false).iter().map(|(node, _)| *node).collect()
+    };
+    let half = of(&[0xff, 0, 0, 0, 0, 0, 0, 0]);
+    // Node 1 is a home of 8, nodes 2 and 3 one of 16, the second block one of 32.
+    assert_eq!(on(&half, 8), [1]);
+    // Two nodes: the free rack of the block that is in use already.
+    assert_eq!(on(&half, 16), [2, 3]);
+    // Three nodes: no rack has them, and of the blocks the first just has.
+    assert_eq!(on(&half, 24), [1, 2, 3]);
+    assert_eq!(on(&half, 32), [4, 5, 6, 7]);
+    // Five nodes are in no block: the smallest homes.
+    assert_eq!(on(&half, 40), [1, 2, 3, 4, 5]);
+    // A node that takes no jobs makes its rack a home no more: node 5 is one of 8, and nodes 6 and 7 one of 16 as 2 and 3 are.
+    let mut drained = of(&[0xff, 0xff, 0, 0, 0, 0, 0, 0]);
+    drained.set_eligible(4, false);
+    assert_eq!((on(&drained, 1), on(&drained, 16)), (vec![5], vec![2, 3]));
+    // A rack of smaller nodes is free and takes no job of a node and a half.
+    let pool = Pool { groups: vec![Group::fixed(2, 4), Group::fixed(2, 8)] };
+    let domains = Domains::of(&Topology::regular(vec!["rack".into()], &[2], 4).unwrap(), 0, 4);
+    let mixed = Nodes::new(&pool, 0).within(Some(Arc::new(domains)));
+    assert_eq!((on(&mixed, 12), on(&mixed, 4)), (vec![2, 3], vec![0]));
+    // Without domains nodes are filled in order.
+    assert_eq!(on(&nodes(&[0xff, 0, 0, 0]), 16), [1, 2]);
+}
+
 /// 12 GPUs are a node and 4: the rest goes to the free node 3 where consolidated, to the 4 of node 0 by best fit.
 #[test]
 fn a_rest_is_consolidated_on_a_free_node() {
@@ -118,8 +154,14 @@ proptest! {
         rule in prop::sample::select(RULES.to_vec()),
         relaxed in any::<bool>(),
         asks in (0u32..4, 0u32..4),
+        rack in 0u32..4,
     ) {
         let mut nodes = nodes(&busy.iter().map(|(gpus, _)| *gpus).collect::<Vec<_>>());
+        if rack > 0 {
+            let topology = Topology::regular(vec!["rack".into()], &[rack], nodes.len()).unwrap();
+            let domains = Domains::of(&topology, 0, nodes.len());
+            nodes = nodes.within(Some(Arc::new(domains)));
+        }
         for (node, (_, eligible)) in (0u32..).zip(&busy) {
             nodes.set_eligible(node, *eligible || node == 0);
         }

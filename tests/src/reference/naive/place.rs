@@ -106,6 +106,17 @@ impl Pool<'_> {
                 sizes.push(wanted % l);
             }
         }
+        if rule == Placement::Buddy && sizes.len() > 1 {
+            for among in self.cells_above(view) {
+                let taken = among.iter().copied().filter(|node| eligible.contains(node)).collect::<Vec<_>>();
+                if let Some(pieces) = self.buddies(view, shape, &sizes, &taken) {
+                    return Some(pieces);
+                }
+            }
+        }
+        if rule == Placement::Buddy {
+            return self.buddies(view, shape, &sizes, &eligible);
+        }
         let mut pieces: Vec<Piece> = Vec::new();
         for size in &sizes {
             let rest = shape.nodes == 0 && wanted > l && *size < l;
@@ -138,19 +149,70 @@ impl Pool<'_> {
                     };
                     piece(can.into_iter().min_by_key(increase)?, *size)
                 }
-                Placement::Buddy => {
-                    let cells = can.into_iter().filter_map(|node| {
-                        let (home, position) = buddy(&view[node].0, *size)?;
-                        Some((home, node, position))
-                    });
-                    let (_, node, position) = cells.min()?;
-                    whole(self.first + node as u32, shape, position..position + size)
-                }
                 _ => piece(can.into_iter().min_by_key(|node| (free(*node), *node))?, *size),
             };
             pieces.push(next);
         }
         Some(pieces)
+    }
+
+    /// Pieces in buddy cells of these nodes.
+    fn buddies(&self, view: &View, shape: Shape, sizes: &[usize], among: &[usize]) -> Option<Vec<Piece>> {
+        let mut pieces: Vec<Piece> = Vec::new();
+        for size in sizes {
+            let unused = |node: &usize| !pieces.iter().any(|piece| piece.node == self.first + *node as u32);
+            let can = among.iter().copied().filter(|node| room(view, *node, shape) >= *size).filter(unused);
+            let cells = can.filter_map(|node| {
+                let (home, position) = buddy(&view[node].0, *size)?;
+                let home = if is_free(view, node) { home.max(self.home_above(view, node)) } else { home };
+                Some((home, node, position))
+            });
+            let (_, node, position) = cells.min()?;
+            pieces.push(whole(self.first + node as u32, shape, position..position + size));
+        }
+        (!pieces.is_empty()).then_some(pieces)
+    }
+
+    /// Nodes of the pool in the same domain of a level as a node, which is among them.
+    fn beside(&self, view: &View, node: usize, level: usize) -> Option<Vec<usize>> {
+        let topology = self.cluster.topology.as_ref()?;
+        let domain = |node: usize| topology.domain(self.first + node as u32, level as u8);
+        let of = domain(node)?;
+        Some((0..view.len()).filter(|other| domain(*other) == Some(of)).collect())
+    }
+
+    fn levels(&self) -> usize {
+        self.cluster.topology.as_ref().map_or(0, |topology| topology.levels().len())
+    }
+
+    /// GPUs of the widest domain about a node that is free.
+    fn home_above(&self, view: &View, node: usize) -> usize {
+        let free = (0..self.levels()).filter_map(|level| self.beside(view, node, level));
+        let free = free.filter(|nodes| nodes.iter().all(|node| view[*node].1 && is_free(view, *node)));
+        free.map(|nodes| nodes.iter().map(|node| self.sizes[*node]).sum()).max().unwrap_or(0)
+    }
+
+    /// The nodes of every domain, as a job of several pieces looks at them: the narrowest level first, and of a level the fullest.
+    fn cells_above(&self, view: &View) -> Vec<Vec<usize>> {
+        let free = |nodes: &[usize]| -> usize {
+            let taking = nodes.iter().filter(|node| view[**node].1);
+            taking.map(|node| view[*node].0.iter().filter(|left| **left == 1000).count()).sum()
+        };
+        let mut all = Vec::new();
+        for level in (0..self.levels()).rev() {
+            let mut cells: Vec<(Vec<usize>, Vec<usize>, Vec<usize>)> = Vec::new();
+            for node in 0..view.len() {
+                let about: Option<Vec<Vec<usize>>> = (0..=level).map(|at| self.beside(view, node, at)).collect();
+                let Some(about) = about else { continue };
+                let fullness = about.iter().rev().map(|nodes| free(nodes)).collect();
+                let way = about.iter().map(|nodes| nodes[0]).collect();
+                cells.push((fullness, way, about.into_iter().last().unwrap()));
+            }
+            cells.sort();
+            cells.dedup();
+            all.extend(cells.into_iter().map(|(_, _, nodes)| nodes));
+        }
+        all
     }
 
     pub(super) fn part_gpu(&self, left: &[u16], milli: u16) -> usize {
@@ -211,6 +273,11 @@ pub(super) fn whole(node: u32, shape: Shape, gpus: impl Iterator<Item = usize>) 
     let many = gpus.len() as u32;
     let host = HostNeed { cores_milli: shape.host.cores_milli * many, memory_mib: shape.host.memory_mib * many };
     Piece { node, milli: 0, gpus: gpus.into_iter().map(|gpu| 1u64 << gpu).sum(), host }
+}
+
+/// Whether nothing of a node is in use.
+fn is_free(view: &View, node: usize) -> bool {
+    view[node].0.iter().all(|left| *left == 1000)
 }
 
 /// Home and position of the best buddy cell for `size` GPUs.
