@@ -256,6 +256,13 @@ fn the_replayed_queue_says_how_near_it_is_to_the_record() {
         said.contains("The queue is that of FIFO as it is replayed here.") && said.contains("--scan skip"),
         "{said}"
     );
+    // Unnamed, it is the scan that repeats what was recorded before the window, as the notes say.
+    let unnamed = ["backtest", "duration", "datasets/sample", "--cluster", &cluster];
+    let window = ["--eval-from", "2024-03-12", "--eval-to", "2024-03-22", "--models", "running_mean"];
+    let found = json(&stdout(&tracecast(&[&unnamed[..], &window, &["--format", "json", "--quiet"]].concat())));
+    assert_eq!(found["downstream"], json(&stdout(&ask("skip", "json")))["downstream"]);
+    let notes: Vec<&str> = found["notes"].as_array().unwrap().iter().filter_map(|note| note.as_str()).collect();
+    assert!(notes.iter().any(|note| note.starts_with("Scan: skip, as no --scan is named")), "{notes:?}");
     // Backfill is refused: it goes by lengths, which orders by a score do not know.
     assert_eq!(ask("easy", "json").status.code(), Some(2));
 }

@@ -11,6 +11,7 @@ use tracecast_planner::backtest::{BacktestAnswer, SCHEMA};
 use tracecast_planner::downstream::{self, Downstream};
 use tracecast_planner::power::request::EVALUATED;
 use tracecast_planner::replay::input::{self, Site};
+use tracecast_planner::replay::nearest::{Backfill, todays};
 use tracecast_planner::sim::{Compat, Policy, Scan};
 use tracecast_predictors::duration::backtest::{self, BacktestOptions, Tracks};
 use tracecast_predictors::duration::forecast::Model;
@@ -75,9 +76,9 @@ pub(crate) struct BacktestDuration {
     /// Replay only jobs that ran at most this long, such as 90s, 10m, 2h or 7d [default: all]
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "cluster", help_heading = "Queue")]
     pub(crate) max_run: Option<i64>,
-    /// What happens in the replay when a job does not fit: strict or skip, as in simulate [default: strict]
+    /// What happens in the replay when a job does not fit: strict or skip, as in simulate [default: the one that repeats the recorded starts before the replay, else strict]
     ///
-    /// Name what your scheduler does: under strict a job that does not fit holds up all behind it. The answer says how near the replay comes to the recorded starts.
+    /// Under strict a job that does not fit holds up all behind it. Where --eval-from is not given, the starts of the first half of the jobs count. The answer says how near the replay comes to the recorded starts.
     #[arg(long, value_name = "SCAN", value_parser = ["strict", "skip"], requires = "cluster", conflicts_with = "compat", help_heading = "Queue")]
     pub(crate) scan: Option<String>,
     /// Published simulator to imitate in the replay [default: none]
@@ -156,19 +157,39 @@ fn replay(
     options: &BacktestOptions,
 ) -> Result<(Downstream, Vec<String>)> {
     let daily = BacktestOptions { refit_days: 1, ..options.clone() };
+    let compat = if request.compat.is_some() { Compat::Helios } else { Compat::None };
+    let opened = |from_ms: Option<i64>, to_ms: Option<i64>| {
+        let window = input::Options {
+            from_ms,
+            to_ms,
+            longest_ms: request.max_run,
+            whole_seconds: request.compat.is_some(),
+            resource: Some(timeline.resource),
+            ..input::Options::default()
+        };
+        input::load(trace, Some(site), &window)
+    };
+    // Backfill goes by lengths, which orders by a score have none of that could be known.
+    let (scan, told) = match (request.scan.as_deref().and_then(Scan::called), compat) {
+        (Some(named), _) => (named, None),
+        (None, Compat::Helios) => (Scan::Strict, None),
+        (None, Compat::None) => {
+            // Where nothing lies before, the first half of what is replayed.
+            let before = from_ms.and_then(|from_ms| opened(None, Some(from_ms)).ok());
+            let (judged, until_ms) = match before {
+                Some(before) => (before, from_ms),
+                None => (opened(from_ms, to_ms)?, None),
+            };
+            let policy = Policy::default().on(judged.resource);
+            let today = todays(&judged, policy, until_ms, Backfill::Never)?;
+            (today.policy.scan, today.told)
+        }
+    };
     let longest_s = request.max_run.map(|longest| longest as f64 / 1e3);
     // `known_ms` cuts the record off where a choice is made.
     let within =
         |from_ms: Option<i64>, to_ms: Option<i64>, known_ms: Option<i64>| -> Result<(Downstream, Vec<String>)> {
-            let window = input::Options {
-                from_ms,
-                to_ms,
-                longest_ms: request.max_run,
-                whole_seconds: request.compat.is_some(),
-                resource: Some(timeline.resource),
-                ..input::Options::default()
-            };
-            let mut loaded = input::load(trace, Some(site), &window)?;
+            let mut loaded = opened(from_ms, to_ms)?;
             if let Some(known_ms) = known_ms {
                 let now = known_ms - loaded.workload.origin_ms;
                 loaded = loaded.as_known_at(now);
@@ -180,10 +201,7 @@ fn replay(
             let daily_tracks = models
                 .map(|model| backtest::track_between(*model, &tracks.rows, from_ms, to_ms, &daily))
                 .collect::<Result<Vec<_>, _>>()?;
-            let compat = if request.compat.is_some() { Compat::Helios } else { Compat::None };
             let assumed = loaded.notes.clone();
-            // Backfill goes by lengths, which orders by a score have none of that could be known.
-            let scan = request.scan.as_deref().and_then(Scan::called).unwrap_or(Scan::Strict);
             let policy = Policy { compat, scan, ..Policy::default() }.on(resource);
             // What is chosen on is reported by waits alone.
             let fidelity = known_ms.is_none().then(|| downstream::fidelity(&loaded, &policy)).transpose()?;
@@ -191,6 +209,7 @@ fn replay(
             Ok((Downstream { fidelity, ..found }, assumed))
         };
     let (found, mut assumed) = within(from_ms, to_ms, None)?;
+    assumed.extend(told);
     let Some((from_ms, to_ms)) = from_ms.zip(to_ms) else { return Ok((found, assumed)) };
     let begin_ms = from_ms - (to_ms - from_ms);
     let why = if timeline.jobs.first().is_none_or(|job| job.submission.submit_ms > begin_ms) {

@@ -13,7 +13,7 @@ use tracecast_analytics::time::Written;
 use tracecast_planner::capacity::faults::{CheckpointCosts, FaultLog, MOST_NODES};
 use tracecast_planner::capacity::search::WaitTarget;
 use tracecast_planner::capacity::{AskedOfFaults, CapacityAnswer, CapacityRequest, NodeKinds, answer as found, emit};
-use tracecast_planner::replay::nearest::Today;
+use tracecast_planner::replay::nearest::{Backfill, Today};
 
 use crate::args::{Reading, TIMES, choices, duration, factor, resource};
 use crate::cmd::answer::{self, Answering};
@@ -212,7 +212,7 @@ pub(crate) fn plan(asked: &PlanCapacity, quiet: bool) -> Result<()> {
     let mut opened = plan.open(NEEDED, quiet)?;
     // Nothing may decide what is tested that comes after the first test has begun.
     let first_ms = found::first_test_ms(&opened.loaded, opened.eval_from_ms)?;
-    let Today { policy, known: scan_is_known, .. } = opened.todays(Some(first_ms), None)?;
+    let Today { policy, known: scan_is_known, .. } = opened.todays(Some(first_ms), Backfill::ByWhatIsKnown)?;
     let OpenedPlan { title, trace, mut loaded, subject, eval_from_ms, .. } = opened;
     loaded.notes = subject.notes;
     if asked.emit.contains(&Emit::Slurm) && loaded.resource != Resource::Gpus {

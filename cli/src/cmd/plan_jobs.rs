@@ -10,7 +10,7 @@ use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_planner::replay::answer::Subject;
 use tracecast_planner::replay::input::{Hosts, Loaded, Options, last_two, load};
-use tracecast_planner::replay::nearest::{Today, todays};
+use tracecast_planner::replay::nearest::{Backfill, Today, todays};
 use tracecast_planner::sim::{Estimate, Policy};
 
 use crate::args::{Reading, duration};
@@ -96,13 +96,14 @@ impl PlanInput<'_> {
 }
 
 impl OpenedPlan {
-    /// The policy of today, once jobs are predicted: with the scan that was named, else with the one that repeats the record until `until_ms`, which a note tells. `backfill_by` is what a backfill goes by that nobody named.
-    pub(crate) fn todays(&mut self, until_ms: Option<i64>, backfill_by: Option<Estimate>) -> Result<Today> {
+    /// The policy of today, once jobs are predicted: with the scan that was named, else with the one that repeats the record until `until_ms`, which a note tells. `backfill` is what one goes by where nobody named that.
+    pub(crate) fn todays(&mut self, until_ms: Option<i64>, backfill: Backfill) -> Result<Today> {
         let policy = self.policy.clone();
         if self.scan_is_named {
             return Ok(Today { policy, known: true, told: None });
         }
-        let mut today = todays(&self.loaded, policy, until_ms, self.estimate.or(backfill_by))?;
+        let backfill = self.estimate.map_or(backfill, Backfill::By);
+        let mut today = todays(&self.loaded, policy, until_ms, backfill)?;
         self.subject.notes.extend(today.told.take());
         Ok(today)
     }

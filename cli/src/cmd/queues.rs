@@ -11,6 +11,7 @@ use tracecast_planner::own_files::{OwnFile, Patch};
 use tracecast_planner::queues::against;
 use tracecast_planner::queues::emit::{self, GPU_RESOURCE};
 use tracecast_planner::queues::{self, Journal, Objective, QueuesAnswer, QueuesRequest, SearchRun, search};
+use tracecast_planner::replay::nearest::Backfill;
 use tracecast_planner::sim::Estimate;
 
 use crate::args::{Reading, TIMES, choices, factor, resource};
@@ -192,7 +193,7 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
         None => subject.notes.push(format!("Of all jobs: {LAST_TWO}; --predictions gives other runs.")),
     }
     // What today's backfill goes by, orders that are tried go by as well, and predictions are there to be used.
-    let today = opened.todays(until_ms, Some(Estimate::Predicted))?.policy;
+    let today = opened.todays(until_ms, Backfill::By(Estimate::Predicted))?.policy;
     let OpenedPlan { title, trace, mut loaded, subject, eval_from_ms, .. } = opened;
     if !asked.emit.is_empty() && loaded.resource != Resource::Gpus {
         let what = format!("--emit: the files count GPUs, and the jobs compete for {}", loaded.resource.many());

@@ -74,12 +74,22 @@ pub struct Today {
     pub told: Option<String>,
 }
 
-/// `policy` with the scan that comes nearest to what a scheduler saw before `until_ms` (milliseconds since the Unix epoch; when half of the jobs are submitted, if `None`). `backfill_by` is what EASY goes by; if `None`, limits
-/// where most jobs have one, else predictions. Jobs have to be predicted already.
+/// Whether a backfill is among the scans that are tried, and what it goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backfill {
+    /// By this.
+    By(Estimate),
+    /// By limits where most jobs have one, else by predictions, so jobs have to be predicted.
+    ByWhatIsKnown,
+    /// None is tried.
+    Never,
+}
+
+/// `policy` with the scan that comes nearest to what a scheduler saw before `until_ms` (milliseconds since the Unix epoch; when half of the jobs are submitted, if `None`).
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn todays(loaded: &Loaded, policy: Policy, until_ms: Option<i64>, backfill_by: Option<Estimate>) -> Result<Today> {
+pub fn todays(loaded: &Loaded, policy: Policy, until_ms: Option<i64>, backfill: Backfill) -> Result<Today> {
     let unknown = |policy: Policy| Today { policy, known: false, told: None };
     let submits = &loaded.workload.submit_ms;
     let Some(half) = submits.get(submits.len() / 2).copied() else { return Ok(unknown(policy)) };
@@ -88,16 +98,20 @@ pub fn todays(loaded: &Loaded, policy: Policy, until_ms: Option<i64>, backfill_b
     }
     let (seen, starts_ms) = loaded.seen_at(until_ms.map_or(half, |until| until - loaded.workload.origin_ms));
     let limited = seen.requested_ms.iter().flatten().count() as f64;
-    let by = backfill_by.unwrap_or(match limited >= LIMITED * seen.len() as f64 {
-        true => Estimate::Requested,
-        false => Estimate::Predicted,
-    });
-    let tried = SCANS.into_iter().filter_map(|scan| match scan {
-        // What a backfill may know must not be what an order by true runs knows.
-        Scan::Easy if policy.order != Order::Fifo && policy.estimate != by => None,
-        Scan::Easy => Some(Policy { scan, estimate: by, ..policy.clone() }),
-        _ => Some(Policy { scan, ..policy.clone() }),
-    });
+    let by = match backfill {
+        Backfill::By(estimate) => Some(estimate),
+        Backfill::ByWhatIsKnown if limited >= LIMITED * seen.len() as f64 => Some(Estimate::Requested),
+        Backfill::ByWhatIsKnown => Some(Estimate::Predicted),
+        Backfill::Never => None,
+    };
+    let tried =
+        SCANS.into_iter().filter_map(|scan| match scan {
+            // What a backfill may know must not be what an order by true runs knows.
+            Scan::Easy => by
+                .filter(|by| policy.order == Order::Fifo || policy.estimate == *by)
+                .map(|estimate| Policy { scan, estimate, ..policy.clone() }),
+            _ => Some(Policy { scan, ..policy.clone() }),
+        });
     let (found, scans) = repeats((&seen, loaded.nodes_of_record()), tried, &starts_ms)?;
     let Some((first, others)) = found.split_first() else { return Ok(unknown(policy)) };
     if first.policy.scan == Scan::Strict && others.iter().any(|other| other.off == first.off) {
@@ -252,7 +266,7 @@ mod tests {
     }
 
     fn today(of: &Loaded, until_ms: Option<i64>) -> Today {
-        todays(of, Policy::default(), until_ms, None).unwrap()
+        todays(of, Policy::default(), until_ms, Backfill::ByWhatIsKnown).unwrap()
     }
 
     #[test]
@@ -312,10 +326,14 @@ mod tests {
         let by_limits = Policy { estimate: Estimate::Requested, ..easy.clone() };
         assert_eq!(today(&loaded, None).policy, by_limits);
         // Unless something else is asked for.
-        let named = todays(&loaded, Policy::default(), None, Some(Estimate::Predicted)).unwrap();
+        let named = todays(&loaded, Policy::default(), None, Backfill::By(Estimate::Predicted)).unwrap();
         assert_eq!(named.policy, easy);
+        // Or none can be replayed: then the scan is not known, as neither of the others comes near.
+        let none = todays(&loaded, Policy::default(), None, Backfill::Never).unwrap();
+        assert!(none.policy.scan != Scan::Easy && none.told.is_none_or(|told| !told.contains("easy")));
         // An order by true runs is not given a backfill that would change what it knows, and that is told.
-        let sjf = todays(&loaded, Policy { order: Order::Sjf, ..Policy::default() }, None, None).unwrap();
+        let sjf = Policy { order: Order::Sjf, ..Policy::default() };
+        let sjf = todays(&loaded, sjf, None, Backfill::ByWhatIsKnown).unwrap();
         assert!(sjf.policy.scan != Scan::Easy && sjf.told.is_none_or(|told| !told.contains("easy")));
     }
 
@@ -365,7 +383,10 @@ mod tests {
             Policy { compat: Compat::Helios, ..strict.clone() },
             Policy { preemption: Preemption::Requeue, ..strict.clone() },
         ] {
-            assert_eq!(todays(&loaded(&strict), policy.clone(), None, None).unwrap(), unknown(&policy));
+            assert_eq!(
+                todays(&loaded(&strict), policy.clone(), None, Backfill::ByWhatIsKnown).unwrap(),
+                unknown(&policy)
+            );
         }
     }
 }
