@@ -156,6 +156,61 @@ fn wait_of_a_job(lab: &Lab, name: &str) -> (f64, Vec<String>) {
     (began_s - submitted_s, waking)
 }
 
+/// The program of `--emit loop`, where Slurm itself puts no node to sleep for an hour. What tracecast would answer is written down for it. It leaves nodes with jobs alone.
+#[test]
+fn a_loop_has_nodes_sleep_and_wakes_them() {
+    let Some(lab) = Lab::up(NODES.len() as u32) else { return };
+    let mut planned = PowerPlan { canaries: None, ..plan() };
+    planned.pools.iter_mut().for_each(|pool| (pool.keep_idle, pool.idle_s) = (0, 3600));
+    install(&lab, &rendered(&lab, &planned, RESUME_TIMEOUT_S, &conf(&lab)));
+    install_programs(&lab, &render(&planned, Target::Loop, &ConfigOptions::default()).unwrap());
+    let programs = lab.home().join("power");
+    let home = lab.home().display();
+    let write = |name: &str, text: &str| {
+        std::fs::write(programs.join(name), text).unwrap();
+        std::fs::set_permissions(programs.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    write("plan.tcm", "");
+    write(
+        "tracecast",
+        &format!(
+            "#!/bin/sh\ncat >{home}/asked\nprintf '{{\\n  \"at\": \"2024-03-01T00:00:00Z\",\\n  \"until\": \"2024-03-01T00:00:01Z\",\\n  \"powered\": %s,\\n  \"held\": \"by_the_rule\"\\n}}\\n' \"$(cat {home}/powered)\"\n"
+        ),
+    );
+    write(
+        "power-loop.conf",
+        &format!(
+            "POWER_STATE={home}/slots\nPOWER_LOG={home}/log/loop.log\nPOWER_NODES=n[1-4]\nTRACECAST={}/tracecast\n",
+            programs.display()
+        ),
+    );
+    let (program, file) = (programs.join("power-loop.sh"), programs.join("plan.tcm"));
+    let ask = |powered: &str| {
+        std::fs::write(lab.home().join("powered"), powered).unwrap();
+        lab.output("env", &["POWER_ONCE=1", "sh", program.to_str().unwrap(), file.to_str().unwrap(), "gpu"]);
+        let asked: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(lab.home().join("asked")).unwrap()).unwrap();
+        let slot = asked["slots"].as_array().unwrap().last().unwrap().clone();
+        ["peak", "total", "powered"].map(|count| slot[count].as_u64().unwrap())
+    };
+    assert_eq!(ask("2.0"), [0, 4, 4]);
+    wait_until_asleep(&lab, &["n1", "n2"]);
+    let job = lab.submit("root", "held", &["-N", "1", "-w", "n3"], "sleep 300");
+    lab.wait_for_start(&job);
+    // n3 has a job, so it is n4 that goes.
+    assert_eq!(ask("1.0"), [1, 4, 2]);
+    wait_until_asleep(&lab, &["n1", "n2", "n4"]);
+    assert_eq!(lab.output("squeue", &["-h", "-j", &job, "-o", "%T"]).trim(), "RUNNING");
+    assert_eq!(ask("3.0"), [1, 4, 1]);
+    wait_until_asleep(&lab, &["n4"]);
+    let log = std::fs::read_to_string(lab.home().join("log/loop.log")).unwrap();
+    assert!(
+        log.contains("1 of 4 nodes in use, 1 powered; 3 to be powered (by_the_rule)") && !log.contains("ERROR"),
+        "{log}"
+    );
+    lab.output("scancel", &[&job]);
+}
+
 #[test]
 fn idle_nodes_sleep_and_a_job_wakes_them() {
     let Some(lab) = Lab::up(NODES.len() as u32) else { return };

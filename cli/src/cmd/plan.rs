@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand, ValueEnum};
 use tracecast_analytics::audit::factors::{Hourly, Method};
 use tracecast_analytics::ingest::slurm::hostlist;
@@ -22,6 +22,7 @@ use crate::cmd::emitting::not_written;
 use crate::cmd::{
     backtest_demand, burst, capacity, cloud, defer, describe, fleet, instances, mig, moves, queues, serving, sharing,
 };
+use crate::exit::Usage;
 use crate::progress::Steps;
 use crate::{output, source};
 
@@ -174,6 +175,8 @@ impl Nodes {
 pub(crate) enum Emit {
     /// Slurm: a diff of slurm.conf, and the programs that suspend and resume nodes
     Slurm,
+    /// Program for Slurm that asks the plan of --save every slot (`decide power`) and wakes nodes or puts them to sleep
+    Loop,
     /// Schedule of the next day as JSON lines
     Actions,
     /// Node pools of Karpenter (Kubernetes)
@@ -290,7 +293,12 @@ pub(crate) fn service(text: &str) -> Result<Service, &'static str> {
 
 pub(crate) fn run(asked: &PlanPower, quiet: bool) -> Result<()> {
     if asked.emit.contains(&Emit::Slurm) && asked.slurm_conf.is_none() {
-        bail!("--emit slurm writes a diff of the site's slurm.conf; name that file with --slurm-conf");
+        let what = "--emit slurm writes a diff of the site's slurm.conf; name that file with --slurm-conf";
+        return Err(Usage(what.to_owned()).into());
+    }
+    if asked.emit.contains(&Emit::Loop) && asked.save.is_none() {
+        let what = "--emit loop writes a program that asks the saved plan; name the file for it with --save";
+        return Err(Usage(what.to_owned()).into());
     }
     // What was typed and the files that were named, before the trace is read.
     let checked = asked.answering.check("plan-power", &[&asked.save])?;
@@ -404,6 +412,7 @@ fn emit(request: &PlanPower, answer: &PowerAnswer, quiet: bool) -> Result<()> {
             .iter()
             .map(|target| match target {
                 Emit::Slurm => Target::Slurm,
+                Emit::Loop => Target::Loop,
                 Emit::Actions => Target::Actions,
                 Emit::Karpenter => Target::Karpenter,
                 Emit::ClusterAutoscaler => Target::ClusterAutoscaler,

@@ -4,6 +4,7 @@
 //! what cannot work there is refused with what would mend it. The same plan and options give the same bytes.
 //!
 //! * [`slurm`]: `slurm.conf` as a unified diff against the user's own, and the programs it names;
+//! * `driver`: a program that asks the saved plan every slot and has Slurm do it;
 //! * [`actions`]: when how many nodes are powered, as JSON lines;
 //! * [`kubernetes`]: node pools that sleep after a while, and pods that hold nodes awake.
 //!
@@ -13,6 +14,7 @@
 
 pub mod actions;
 mod conf;
+mod driver;
 pub mod kubernetes;
 mod nodes;
 pub mod slurm;
@@ -27,6 +29,8 @@ use crate::power::plan::{PoolPlan, PowerPlan};
 pub enum Target {
     /// Slurm's power saving: [`slurm`].
     Slurm,
+    /// A loop beside Slurm that asks the saved plan every slot.
+    Loop,
     /// A site's own program, by a schedule: [`actions`].
     Actions,
     /// Karpenter: [`kubernetes`].
@@ -37,12 +41,13 @@ pub enum Target {
 
 impl Target {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Slurm, Self::Actions, Self::Karpenter, Self::ClusterAutoscaler];
+    pub const ALL: [Self; 5] = [Self::Slurm, Self::Loop, Self::Actions, Self::Karpenter, Self::ClusterAutoscaler];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Slurm => "slurm",
+            Self::Loop => "loop",
             Self::Actions => "actions",
             Self::Karpenter => "karpenter",
             Self::ClusterAutoscaler => "cluster-autoscaler",
@@ -78,6 +83,7 @@ pub fn render(plan: &PowerPlan, target: Target, options: &ConfigOptions) -> Resu
     check(plan)?;
     match target {
         Target::Slurm => slurm::render(plan, &options.slurm),
+        Target::Loop => driver::render(plan),
         Target::Actions => actions::render(plan),
         Target::Karpenter => kubernetes::karpenter(plan, &options.kubernetes),
         Target::ClusterAutoscaler => kubernetes::cluster_autoscaler(plan, &options.kubernetes),

@@ -69,7 +69,7 @@ fn refused(plan: &PowerPlan, options: &ConfigOptions) -> String {
     render(plan, Target::Slurm, options).unwrap_err().to_string()
 }
 
-fn file<'a>(rendered: &'a Rendered, name: &str) -> &'a str {
+pub(super) fn file<'a>(rendered: &'a Rendered, name: &str) -> &'a str {
     &rendered.files.iter().find(|(have, _)| have == name).unwrap_or_else(|| panic!("no {name}")).1
 }
 
