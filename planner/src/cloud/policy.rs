@@ -1,7 +1,7 @@
 //! The candidates of a cloud plan, and what each learns of a trace.
 //!
 //! A job that begins at a tick is decided with the trace before it and what it has seen since. The programmes are fitted at the start and refitted on what came since, at [`FITS`] moments in all, evenly spread
-//! over the time to the loosest deadline. Nothing of a later tick is in any decision.
+//! over the time to the loosest deadline; [over zones](super::zones_programme) at more. Nothing of a later tick is in any decision.
 //!
 //! O(programmes). Worked number: of a job of 300 ticks the programmes are fitted before ticks 0, 100 and 200.
 
@@ -103,11 +103,20 @@ pub(super) type Learned = Vec<(usize, Phases, Belief)>;
 
 /// What is learned of one instance for a job that begins at tick `start`.
 pub(super) fn learned(up: &[bool], start: usize, policy: CloudPolicy, tick_ms: i64, ticks: usize) -> Learned {
+    learned_at(&evenly(ticks), up, start, policy, tick_ms)
+}
+
+/// The moments of a job of so many ticks at which a programme is fitted.
+pub(super) fn evenly(ticks: usize) -> Vec<usize> {
+    (0..FITS).map(|fit| ticks * fit / FITS).collect()
+}
+
+/// As [`learned`], at some moments of the job, the start first.
+pub(super) fn learned_at(moments: &[usize], up: &[bool], start: usize, policy: CloudPolicy, tick_ms: i64) -> Learned {
     let mut learned: Learned = Vec::new();
     let Some(each) = policy.phases() else { return learned };
-    for fit in 0..FITS {
-        let from = ticks * fit / FITS;
-        if fit > 0 && (from == 0 || start + from >= up.len()) {
+    for from in moments.iter().copied() {
+        if !learned.is_empty() && (from == 0 || start + from >= up.len()) {
             break;
         }
         let past = up.get(..start + from).unwrap_or(up);

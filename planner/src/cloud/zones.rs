@@ -1,7 +1,7 @@
 //! Policies over zones, each tried on a window: what [`policy`](super::policy) does for one zone.
 //!
-//! A start is decided with all that the zones showed before it and what the job has seen since. The programme is fitted at the start and refitted at the same moments as in
-//! one zone.
+//! A start is decided with what the zones showed before it and what the job has seen since. The [programme](super::zones_programme) is fitted at the start, at the same moments as in
+//! one zone, and whenever what was seen has doubled; it forgets what is days old.
 //!
 //! **Uncertain work.** All policies plan on the top of it, and the safety net keeps the deadline for that. As nobody knows the amount before it is done, jobs of all amounts hold what that of the top does until they are: a policy is followed
 //! once, each amount ends on the way, and so none is later than the top. Costs are means over the amounts; the optimum knows which one it is. O(programmes + optima). Worked number: 50 h of work over nine zones of V100 take about two seconds a start for five deadlines.

@@ -1,6 +1,7 @@
 //! The semi-Markov programme over zones: what each zone would cost from here, given what was seen of it, and what the zones cost on average after that.
 //!
-//! Each zone has its own [phases](super::phases), hours of the day and belief, fitted as in [one zone](super::programme) on what came before. At each tick the
+//! Each zone has its own [phases](super::phases), hours of the day and belief, fitted as in [one zone](super::programme) on what came before: the last `PAST_MS` and less
+//! than a day more, as weeks in which nothing was lost say little of a bad day. They are fitted again during the job, and each time that what was seen has doubled. At each tick the
 //! programme prices what can be done, in dollars. An instance of zone z is priced until it is lost, or the work is done: with S(j) the chance to be kept for j
 //! steps, by the belief, p its price now and V what the [pool](super::pool) of zones costs after the loss,
 //!
@@ -18,12 +19,13 @@
 
 mod wait;
 
+use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 use tracecast_predictors::spot::factor::HOURS;
 
 use super::job::DeadlineJob;
 use super::market::{Market, Places, ZoneHolding, ZonesPilot, ZonesView};
 use super::phases::{Belief, Matrix, Phases};
-use super::policy::{CloudPolicy, learned};
+use super::policy::{CloudPolicy, evenly, learned_at};
 use super::pool::{IDLE, NEVER, ON_DEMAND, Pool, Seen, Standing};
 
 /// A chance to be kept at which an instance counts as lost.
@@ -36,6 +38,11 @@ const ROUNDS: usize = 12;
 const MARGIN: f64 = 1.0;
 /// Share of what the work would cost on-demand by which waiting must be cheaper than work, and on-demand than spot: more than the table of the pool rounds.
 const TIE: f64 = 1e-6;
+
+/// How long before the job is remembered, and less than a day more, milliseconds.
+const PAST_MS: i64 = 72 * HOUR_MS;
+/// What has been seen when a job without a past first learns from it, milliseconds.
+const FIRST_MS: i64 = HOUR_MS;
 
 /// What is learned of the zones from a tick of the job on.
 #[derive(Debug, Clone)]
@@ -50,13 +57,35 @@ pub(super) struct Learned {
     price: Vec<f64>,
 }
 
+/// The first tick that is not forgotten by tick `start`: a day begins with it, so that hours of the day are what they are.
+fn remembered(start: usize, tick_ms: i64) -> usize {
+    let days = (start as i64 * tick_ms - PAST_MS).max(0) / DAY_MS;
+    usize::try_from((days * DAY_MS + tick_ms - 1) / tick_ms.max(1)).unwrap_or(0).min(start)
+}
+
+/// When zones are fitted in a job of so many ticks after a past of so many: evenly, and whenever all that was seen has doubled.
+fn moments(past: usize, ticks: usize, tick_ms: i64) -> Vec<usize> {
+    let mut moments = evenly(ticks);
+    let mut seen = past.max(usize::try_from(FIRST_MS / tick_ms.max(1)).unwrap_or(0)).max(1);
+    while seen < past + ticks {
+        moments.push(seen - past);
+        seen *= 2;
+    }
+    moments.sort_unstable();
+    moments.dedup();
+    moments
+}
+
 /// What is learned of a market for a job that begins at tick `start` and lasts `ticks` at most.
 pub(super) fn learned_zones(market: &Market, start: usize, ticks: usize) -> Vec<Learned> {
-    let zones = market.places.names.len();
+    let (zones, tick_ms) = (market.places.names.len(), market.places.tick_ms);
+    let first = remembered(start, tick_ms);
+    let moments = moments(start - first, ticks, tick_ms);
     let by_zone: Vec<Vec<(usize, Phases, Belief)>> = (0..zones)
         .map(|zone| {
             let up = market.of_zone(zone, start + ticks);
-            learned(&up, start.min(up.len()), CloudPolicy::SemiMarkov, market.places.tick_ms, ticks)
+            let up = up.get(first..).unwrap_or_default();
+            learned_at(&moments, up, (start - first).min(up.len()), CloudPolicy::SemiMarkov, tick_ms)
         })
         .collect();
     let fits = by_zone.iter().map(Vec::len).min().unwrap_or(0);
@@ -67,7 +96,7 @@ pub(super) fn learned_zones(market: &Market, start: usize, ticks: usize) -> Vec<
             let until = (start + from).min(market.ticks);
             let mut seen = Seen::default();
             let any = |tick: usize| market.sight(tick).zones().next().is_some();
-            for tick in 1..until {
+            for tick in first + 1..until {
                 match (any(tick - 1), any(tick)) {
                     (true, is) => {
                         seen.up += 1.0;
@@ -357,6 +386,17 @@ mod tests {
 
     const HOUR: i64 = 3_600_000;
     const MIN: i64 = 60_000;
+
+    /// In ticks of half an hour: with no past after an hour, two, four and so on, and in thirds; with three days of it in thirds, and when there are six. What is forgotten ends with a day.
+    #[test]
+    fn a_job_learns_when_what_it_saw_has_doubled() {
+        let half = HOUR / 2;
+        assert_eq!(moments(0, 60, half), [0, 2, 4, 8, 16, 20, 32, 40]);
+        assert_eq!(moments(144, 150, half), [0, 50, 100, 144]);
+        assert_eq!(moments(0, 1, HOUR * 2), [0]);
+        assert_eq!([0, 144, 191, 192, 240].map(|start| remembered(start, half)), [0, 0, 0, 48, 96]);
+        assert_eq!(remembered(1000, 7 * HOUR), 988);
+    }
 
     /// Zones that are always up, after a long past of the same: the cheapest is begun at once and kept, which is the optimum.
     #[test]

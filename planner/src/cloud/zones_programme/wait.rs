@@ -224,12 +224,12 @@ mod tests {
         (held, run)
     }
 
-    /// Half of the runs last one tick and half ten hours, whichever came before; a changeover takes three ticks. With twenty hours to spare a run is left to show itself before
+    /// Half of the runs last one tick and half four hours, whichever came before; a changeover takes three ticks. With twenty hours to spare a run is left to show itself before
     /// it is taken.
     #[test]
     fn a_run_shows_that_it_lasts_before_it_is_taken() {
-        let run = |up: usize| [(true, up), (false, 10)];
-        let turn = [60, 1, 1, 60].map(run).into_iter().flatten();
+        let run = |up: usize| [(true, up), (false, 2)];
+        let turn = [24, 1, 1, 24].map(run).into_iter().flatten();
         let past: Vec<bool> =
             std::iter::repeat_n(turn, 15).flatten().flat_map(|(up, ticks)| std::iter::repeat_n(up, ticks)).collect();
         let job = DeadlineJob { work_ms: 8 * HOUR, deadline_ms: 28 * HOUR, changeover_ms: 30 * MIN, price_ratio: 3.0 };
