@@ -23,7 +23,7 @@ const FILE: &str = "tracecast.toml";
 /// Names a settings file elsewhere.
 const PATH: &str = "TRACECAST_CONFIG";
 /// Options that cannot be set: where answers are written, and what only one call can mean or takes the place of another option.
-const ONE_CALL: [&str; 25] = [
+const ONE_CALL: [&str; 26] = [
     "add",
     "charts",
     "compare",
@@ -44,6 +44,7 @@ const ONE_CALL: [&str; 25] = [
     "scale",
     "schedule",
     "section",
+    "share",
     "tables",
     "textfile",
     "version",
@@ -84,7 +85,7 @@ pub(crate) fn parse<A: CommandFactory + FromArgMatches>() -> Result<(A, Settings
     let matches = match command.try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
-            if let Some(why) = below_zero(&error, std::env::args_os()) {
+            if let Some(why) = below_zero(&error, std::env::args_os()).or_else(|| beside_share(&error)) {
                 return Err(Usage(why).into());
             }
             settings.name_the_source(&error);
@@ -109,6 +110,31 @@ fn below_zero(error: &clap::Error, typed: impl Iterator<Item = OsString>) -> Opt
         "{} {}: a value here is never below zero; write it without the minus sign, or leave the option out",
         pair[0], pair[1]
     ))
+}
+
+/// What to do where an option of other replays stands beside `simulate --share`: clap says no more than that they do not go together.
+fn beside_share(error: &clap::Error) -> Option<String> {
+    if error.kind() != ErrorKind::ArgumentConflict {
+        return None;
+    }
+    let sides = [ContextKind::InvalidArg, ContextKind::PriorArg].into_iter().filter_map(|kind| error.get(kind));
+    let mut others: Vec<&str> = Vec::new();
+    for side in sides {
+        match side {
+            ContextValue::String(one) => others.push(one),
+            ContextValue::Strings(several) => others.extend(several.iter().map(String::as_str)),
+            _ => {}
+        }
+    }
+    let mut others: Vec<&str> = others.into_iter().filter_map(|side| side.split_whitespace().next()).collect();
+    let all = others.len();
+    others.retain(|option| *option != "--share");
+    let [other, ..] = others.as_slice() else { return None };
+    (others.len() < all).then(|| {
+        format!(
+            "{other} does not go with --share: there, jobs of one GPU start in order of submission on --gpus GPUs of one type, and no other order, scan, cluster, quota or window has a part in it; leave {other} out, or --share. Ways to share are compared by naming several, and --eval-from says from when on jobs are reported"
+        )
+    })
 }
 
 impl Settings {

@@ -85,8 +85,12 @@ pub struct OneGpuJobs {
     pub names: Vec<Option<String>>,
     /// Whether each still ran at the end of the record.
     pub still_ran: Vec<bool>,
+    /// Their keys.
+    pub keys: Vec<String>,
     /// Jobs that are left out: of other sizes, or without times.
     pub left_out: usize,
+    /// Of these, jobs of more than one GPU.
+    pub larger: usize,
     /// What tells the job types of names, in a sentence; none if nobody did.
     pub named_by: Option<String>,
 }
@@ -105,7 +109,8 @@ impl OneGpuJobs {
         }
         rows.sort_unstable();
         let origin_ms = rows.first().map_or(0, |(submit, ..)| *submit);
-        let mut found = Self { origin_ms, left_out: facts.len() - rows.len(), ..Self::default() };
+        let larger = (0..facts.len()).filter(|row| facts.gpus(*row).is_some_and(|gpus| gpus > 1.0 + 1e-9)).count();
+        let mut found = Self { origin_ms, left_out: facts.len() - rows.len(), larger, ..Self::default() };
         for (submit, row, run) in rows {
             let wait = facts.wait_s(row).map_or(0, |wait| (wait * 1000.0).round() as i64);
             found.jobs.submit_ms.push(submit - origin_ms);
@@ -113,6 +118,7 @@ impl OneGpuJobs {
             found.started_ms.push(submit - origin_ms + wait.max(0));
             found.names.push(trace.jobs.name.get(row).map(str::to_owned));
             found.still_ran.push(facts.is_censored(row));
+            found.keys.push(trace.jobs.job_key.get(row).unwrap_or_default().to_owned());
         }
         found
     }
@@ -131,6 +137,7 @@ impl OneGpuJobs {
         keep(&mut self.started_ms, &stays);
         keep(&mut self.names, &stays);
         keep(&mut self.still_ran, &stays);
+        keep(&mut self.keys, &stays);
         stays.iter().filter(|stays| !**stays).count()
     }
 
@@ -205,6 +212,14 @@ pub(crate) struct Parts {
     pub(crate) later: Vec<usize>,
 }
 
+/// The jobs that were submitted from a moment on (milliseconds from time 0) and ended, as places among all.
+pub(crate) fn ended_from(all: &OneGpuJobs, jobs: &TypedJobs, from_ms: i64) -> Vec<usize> {
+    let is_one = |job: &usize| {
+        jobs.submit_ms.get(*job) >= Some(&from_ms) && all.still_ran.get(*job).is_some_and(|still_ran| !still_ran)
+    };
+    (0..jobs.submit_ms.len()).filter(is_one).collect()
+}
+
 /// Splits the jobs where two thirds are submitted, or at the moment asked for (milliseconds since the Unix epoch).
 ///
 /// # Errors
@@ -212,10 +227,7 @@ pub(crate) struct Parts {
 pub(crate) fn parts(all: &OneGpuJobs, jobs: &TypedJobs, eval_from_ms: Option<i64>) -> Result<Parts> {
     let split_ms = window::split_ms(&jobs.submit_ms, all.origin_ms, eval_from_ms);
     let (known, earlier) = known_at(all, jobs, split_ms);
-    let is_later = |job: &usize| {
-        jobs.submit_ms.get(*job) >= Some(&split_ms) && all.still_ran.get(*job).is_some_and(|still_ran| !still_ran)
-    };
-    let later: Vec<usize> = (0..jobs.submit_ms.len()).filter(is_later).collect();
+    let later = ended_from(all, jobs, split_ms);
     for (what, found) in [("before", earlier.len()), ("after", later.len())] {
         if found < FEWEST_JOBS {
             return Err(Error::NoJobs(format!(
@@ -326,6 +338,7 @@ pub(crate) mod tests {
             all.jobs.kind.push(0);
             all.started_ms.push(job);
             all.still_ran.push(job == 3 || job == 499);
+            all.keys.push(job.to_string());
             all.names.push((job == 5).then(|| "wide".to_owned()));
         }
         let found = parts(&all, &all.jobs, Some(300)).unwrap();

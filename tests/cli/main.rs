@@ -92,6 +92,7 @@ mod serving;
 mod settings;
 mod sharing;
 mod simulate;
+mod simulate_sharing;
 mod spot;
 mod topology;
 mod utilisation;
@@ -558,6 +559,7 @@ fn schemas_are_the_published_ones() {
         ("report", "planner/schema/report-2.schema.json"),
         ("rollup", "analytics/schema/rollup-1.schema.json"),
         ("simulate", "planner/schema/simulate-1.schema.json"),
+        ("simulate-sharing", "planner/schema/simulate-sharing-1.schema.json"),
         ("backtest-duration", "planner/schema/backtest-duration-1.schema.json"),
         ("plan-power", "planner/schema/plan-power-2.schema.json"),
         ("backtest-power", "planner/schema/backtest-power-1.schema.json"),

@@ -303,6 +303,7 @@ fn backtests_and_forecasts() {
         sharing::named_jobs(&folder),
     );
     checked("plan-sharing", &[&["plan", "sharing", &named], &shared[..]].concat());
+    checked("simulate-sharing", &[&["simulate", &named, "--share", "all"], &shared[..]].concat());
     let sliced = mig::asked(&folder);
     let words: Vec<&str> = sliced.iter().map(String::as_str).chain(["--format", "json"]).collect();
     checked("plan-mig", &words);

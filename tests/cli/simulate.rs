@@ -751,7 +751,7 @@ fn the_guide_can_be_followed() {
         assert!(output.status.success(), "{line}: {}", stderr(&output));
         commands += 1;
     }
-    assert_eq!((commands, folder.names()), (12, ["more.toml", "out.csv", "replay.html"].map(str::to_owned).to_vec()));
+    assert_eq!((commands, folder.names()), (13, ["more.toml", "out.csv", "replay.html"].map(str::to_owned).to_vec()));
     let files: Vec<&str> = guide.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     let of = |what: &str| *files.iter().find(|text| text.starts_with(what)).unwrap();
     let cluster = folder.file("cluster.toml", &format!("{}\n{}", of("[[vc]]"), of("[[outage]]")));

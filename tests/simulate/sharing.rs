@@ -4,12 +4,50 @@
 
 use tracecast_analytics::storage;
 use tracecast_planner::one_gpu::OneGpuJobs;
+use tracecast_planner::sharing::SharingRequest;
 use tracecast_planner::sharing::evidence::PairEvidence;
 use tracecast_planner::sharing::policy::SharingPolicy;
-use tracecast_planner::sharing::study::{SharingRequest, study};
+use tracecast_planner::sharing::study::study;
 use tracecast_predictors::interference::read;
 use tracecast_predictors::interference::share::SharingLimits;
-use tracecast_tests::real_trace;
+use tracecast_tests::{pairs, real_trace};
+
+/// What `plan sharing` and `simulate --share` decide of a couple by forecasts stays, whatever was measured of it.
+#[test]
+fn no_forecast_rule_sees_the_pairs_it_is_judged_by() {
+    let folder = tempfile::tempdir().unwrap();
+    let (text, profiles) = pairs::measured_on("v100", 0.45);
+    // Both job types of m0 are light, and hardly slow each other.
+    let slow = |line: &str| match line.matches("m0 (").count() {
+        2 => format!("{},0.2,0.2\n", line.rsplitn(3, ',').last().unwrap()),
+        _ => format!("{line}\n"),
+    };
+    let turned: String = text.lines().map(slow).collect();
+    assert_eq!(turned.matches(",0.2,0.2\n").count(), 3);
+    let limits = SharingLimits { slo: 2.0, ..SharingLimits::default() };
+    let path = folder.path().join("profiles.csv");
+    std::fs::write(&path, profiles).unwrap();
+    let decided = |text: &str, policy: SharingPolicy| -> Vec<Option<i32>> {
+        let file = folder.path().join("pairs.csv");
+        std::fs::write(&file, text).unwrap();
+        let table = read::sharing(&file, Some(path.as_path())).unwrap();
+        let evidence = PairEvidence::of(&table, 0).unwrap();
+        let told = evidence.forecasts(&table, &[0, 3], 1).unwrap();
+        let light: Vec<usize> =
+            (0..evidence.kinds.len()).filter(|kind| evidence.kinds[*kind].starts_with("m0 (")).collect();
+        let rules = told.iter().map(|told| policy.rule(&evidence, told, &limits).unwrap());
+        let of = |rule: tracecast_planner::sharing::engine::SharingRule| -> Vec<Option<i32>> {
+            light.iter().flat_map(|a| light.iter().map(|b| rule.preference(*a, *b))).collect()
+        };
+        rules.flat_map(of).collect()
+    };
+    for policy in [SharingPolicy::MeanForecast, SharingPolicy::Forecast, SharingPolicy::ForecastTrial] {
+        let known = decided(&text, policy);
+        assert!(known.iter().any(Option::is_some), "{policy:?} lets nobody share");
+        assert_eq!(known, decided(&turned, policy), "{policy:?}");
+    }
+    assert_ne!(decided(&text, SharingPolicy::Oracle), decided(&turned, SharingPolicy::Oracle));
+}
 
 #[test]
 fn what_forecasts_let_share_of_gavels_pairs_and_what_comes_of_it() {

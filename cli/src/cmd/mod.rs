@@ -39,6 +39,7 @@ mod serve;
 mod serving;
 mod sharing;
 mod simulate;
+mod simulate_sharing;
 mod simulate_site;
 mod spot;
 mod spot_traces;

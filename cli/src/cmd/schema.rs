@@ -29,6 +29,8 @@ pub(crate) enum SchemaOf {
     Rollup,
     /// `simulate --format json`
     Simulate,
+    /// `simulate --share … --format json`
+    SimulateSharing,
     /// `plan power --format json`
     PlanPower,
     /// The answer of `decide power`
@@ -100,6 +102,7 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::Report => tracecast_planner::advice::json_schema(),
         SchemaOf::Rollup => rollup::json_schema(),
         SchemaOf::Simulate => tracecast_planner::replay::answer::json_schema(),
+        SchemaOf::SimulateSharing => tracecast_planner::sharing::simulated::json_schema(),
         SchemaOf::PlanPower => tracecast_planner::power::answer::json_schema(),
         SchemaOf::DecidePower => tracecast_planner::power::decide::json_schema(),
         SchemaOf::DecidePowerState => tracecast_planner::power::decide::state_schema(),

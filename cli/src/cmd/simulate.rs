@@ -20,6 +20,7 @@ use tracecast_planner::sim::{Compat, Estimate, Order, Policy, Scan, Schedule};
 
 use crate::args::{Reading, TIMES, duration, entries, factor, resource, timed, window};
 use crate::cmd::answer::Answering;
+use crate::cmd::simulate_sharing::{self, SharedSource, SharingArguments};
 use crate::cmd::simulate_site::{QuotaFiles, SiteFiles, SiteRead};
 use crate::cmd::{answer, describe};
 use crate::exit::Usage;
@@ -55,10 +56,12 @@ pub(crate) struct Simulate {
     #[command(flatten)]
     pub(crate) comparison: ComparisonArguments,
     #[command(flatten)]
+    pub(crate) sharing: SharingArguments,
+    #[command(flatten)]
     pub(crate) answering: Answering,
     /// Write when and where each job ran in the replay to this CSV file
     ///
-    /// With --compare, the file holds the replay under the first policy.
+    /// With --compare or --share, the file holds the replay under the first policy. The guide lists its columns.
     #[arg(long, value_name = "FILE", help_heading = "Answer")]
     pub(crate) schedule: Option<PathBuf>,
     /// Write each chart of the answer into this folder, as SVG and as PNG
@@ -294,6 +297,15 @@ pub(crate) struct ComparisonArguments {
 
 pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let checked = request.answering.check("simulate", &[&request.schedule])?;
+    if request.sharing.is_asked() {
+        let of_trace = SharedSource {
+            sources: &request.sources,
+            reading: &request.reading,
+            seed: request.policy.seed,
+            schedule: request.schedule.as_deref(),
+        };
+        return simulate_sharing::run(&request.sharing, &of_trace, &checked, quiet);
+    }
     request.answering.replacing.folders([&request.charts])?;
     if let Some(folder) = &request.comparison.results {
         // The tasks of a job array write into one folder.

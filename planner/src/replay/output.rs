@@ -73,6 +73,6 @@ pub fn write_csv(
 }
 
 /// Milliseconds as seconds, with as many decimals as there are.
-fn seconds(ms: i64) -> String {
+pub(crate) fn seconds(ms: i64) -> String {
     if ms % 1000 == 0 { (ms / 1000).to_string() } else { format!("{:.3}", ms as f64 / 1000.0) }
 }

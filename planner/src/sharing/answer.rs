@@ -21,10 +21,11 @@ use tracecast_predictors::watch::{self, Watch};
 
 use super::class::classes;
 use super::engine::{PairSpeeds, SharingRule};
-use super::evidence::PairEvidence;
+use super::evidence::{PairEvidence, gpu_named};
 use super::policy::SharingPolicy;
 use super::pool::ClassPools;
-use super::study::{HowSet, KindOutcome, SharingCandidate, SharingRequest, SharingStudy, SharingTried, study};
+use super::setting::{SharingCandidate, SharingRequest};
+use super::study::{HowSet, KindOutcome, SharingStudy, SharingTried, study};
 use super::way::{self, WaysCompared};
 use crate::error::{Error, Result};
 use crate::one_gpu::types::{TypeOfNames, TypesOfNames};
@@ -179,16 +180,7 @@ impl SharingPlanAnswer {
         let wanted: Vec<usize> = if request.gpu_types.is_empty() {
             (0..table.gpu_types().len()).collect()
         } else {
-            let place = |name: &String| {
-                let found = table.gpu_types().iter().position(|known| known == name);
-                found.ok_or_else(|| {
-                    Error::NothingToEvaluate(format!(
-                        "no pair was measured on GPU type {name}; the table has {}",
-                        table.gpu_types().join(", ")
-                    ))
-                })
-            };
-            request.gpu_types.iter().map(place).collect::<Result<_>>()?
+            request.gpu_types.iter().map(|name| gpu_named(table, name)).collect::<Result<_>>()?
         };
         let mut found = Vec::new();
         watch.more(wanted.len());

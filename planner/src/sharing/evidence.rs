@@ -13,6 +13,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
+use tracecast_analytics::report::format;
 use tracecast_predictors::interference::committee::{Committee, Groups, PairForecast, directed};
 use tracecast_predictors::interference::effects::Directed;
 use tracecast_predictors::interference::table::{JobProfile, SharedPair, SharingTable};
@@ -56,7 +57,6 @@ impl Forecasts {
     }
 
     /// No forecast of any couple.
-    #[cfg(test)]
     pub(super) fn unknown(kinds: usize) -> Self {
         Self { measured: 0, kinds, of: vec![None; kinds * kinds] }
     }
@@ -69,6 +69,31 @@ impl Forecasts {
             }
         }
     }
+}
+
+/// What is known of the pairs that a forecast policy decides on.
+pub(super) fn known_pairs(measured: usize) -> String {
+    if measured == 0 {
+        "each couple is forecast without any measured pair of its two families".to_owned()
+    } else {
+        format!(
+            "each couple is forecast with {} of each job type of its two families, partners of other families, and with no other of these families",
+            format::counted(measured as u64, "measured pair", "measured pairs")
+        )
+    }
+}
+
+/// The place of a GPU type in a table.
+///
+/// # Errors
+/// If no pair was measured on it.
+pub(super) fn gpu_named(table: &SharingTable, name: &str) -> Result<usize> {
+    table.gpu_types().iter().position(|known| known == name).ok_or_else(|| {
+        Error::NothingToEvaluate(format!(
+            "no pair was measured on GPU type {name}; the table has {}",
+            table.gpu_types().join(", ")
+        ))
+    })
 }
 
 impl PairEvidence {

@@ -35,6 +35,7 @@ use tracecast_predictors::interference::table::Quantity;
 
 use super::engine::{ALONE, Pace, SharingRule, Trial};
 use super::evidence::{Forecasts, PairEvidence};
+use crate::error::{Error, Result};
 
 /// Gandiva's look at a new pair.
 const GANDIVA: Trial = Trial { after_ms: 300_000, least_total: ALONE as u64, least_speed: 0 };
@@ -93,6 +94,54 @@ impl SharingPolicy {
         Self::ForecastTrial,
         Self::Oracle,
     ];
+
+    /// Names of all, in that order.
+    pub const NAMES: [&str; 12] = [
+        "exclusive",
+        "gandiva",
+        "lucid",
+        "horus-published",
+        "horus",
+        "antman",
+        "salus-fair",
+        "salus-attained",
+        "mean-forecast",
+        "forecast",
+        "forecast-trial",
+        "oracle",
+    ];
+
+    /// Its name, as it is typed.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().zip(Self::NAMES).find(|(policy, _)| **policy == self).map_or("", |(_, name)| name)
+    }
+
+    /// Those of a list of names, each once, in the order of the list; `all` stands for all.
+    ///
+    /// # Errors
+    /// If a name is none.
+    pub fn of_names(names: &[String]) -> Result<Vec<Self>> {
+        let mut found: Vec<Self> = Vec::new();
+        for name in names {
+            let own: Vec<Self> =
+                Self::ALL.into_iter().filter(|policy| name == "all" || name == policy.name()).collect();
+            if own.is_empty() {
+                return Err(Error::Unknown { what: "way to share GPUs", found: name.clone(), known: &Self::NAMES });
+            }
+            found.extend(own.into_iter().filter(|policy| !found.contains(policy)).collect::<Vec<_>>());
+        }
+        Ok(found)
+    }
+
+    /// Whether it decides by forecasts of couples.
+    pub fn needs_forecasts(self) -> bool {
+        self.is_thresholded() || matches!(self, Self::Lucid | Self::MeanForecast)
+    }
+
+    /// Whether it has a threshold that is chosen on earlier jobs.
+    pub fn is_thresholded(self) -> bool {
+        matches!(self, Self::Forecast | Self::ForecastTrial)
+    }
 
     /// In words.
     pub fn in_words(self) -> &'static str {
@@ -277,6 +326,22 @@ mod tests {
         assert_eq!(ends_s(SharingPolicy::SalusAttained, &jobs, 1), [90.0, 40.0, 60.0]);
         // Without sharing the short ones wait for the long one.
         assert_eq!(ends_s(SharingPolicy::Exclusive, &jobs, 1), [60.0, 70.0, 90.0]);
+    }
+
+    #[test]
+    fn policies_have_names_that_are_typed() {
+        let of =
+            |names: &[&str]| SharingPolicy::of_names(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&SharingPolicy::NAMES).unwrap(), SharingPolicy::ALL);
+        assert_eq!(of(&["lucid", "all"]).unwrap()[..2], [SharingPolicy::Lucid, SharingPolicy::Exclusive]);
+        assert_eq!((of(&["all", "horus"]).unwrap().len(), of(&[]).unwrap().len()), (12, 0));
+        let told = of(&["lucid", "gandvia"]).unwrap_err().to_string();
+        assert!(told.contains("`gandvia` is no way to share GPUs") && told.contains("gandiva, lucid"), "{told}");
+        // Those that need forecasts are those that have no say without.
+        let evidence = evidence();
+        for policy in SharingPolicy::ALL {
+            assert_eq!(policy.needs_forecasts(), rule(policy, &evidence).is_none(), "{policy:?}");
+        }
     }
 
     #[test]

@@ -6,18 +6,16 @@ use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, fo
 
 use tracecast_predictors::interference::share::in_words;
 
+use super::super::evidence::known_pairs;
+use super::super::figures::signed;
 use super::super::policy::SharingPolicy;
+use super::super::setting::SharingCandidate;
 use super::super::study::{HowSet, SharingTried};
 use super::{SharingPlan, SharingPlanAnswer};
 use crate::own_files::left_in_words;
 
 /// Couples and job types that a table shows.
 const MOST_ROWS: usize = 30;
-
-fn signed(seconds: f64) -> String {
-    let sign = if seconds < 0.0 { "−" } else { "" };
-    format!("{sign}{}", format::duration(seconds.abs()))
-}
 
 impl SharingPlanAnswer {
     /// The answer as a report.
@@ -41,27 +39,6 @@ impl SharingPlanAnswer {
             report.sections.extend([plan.tested_section(self.measured), plan.chosen_section(), plan.to_set()]);
         }
         report
-    }
-}
-
-/// What is known of the pairs that a forecast policy decides on.
-fn known_pairs(measured: usize) -> String {
-    if measured == 0 {
-        "each couple is forecast without any measured pair of its two families".to_owned()
-    } else {
-        format!(
-            "each couple is forecast with {} of each job type of its two families, partners of other families, and with no other of these families",
-            format::counted(measured as u64, "measured pair", "measured pairs")
-        )
-    }
-}
-
-fn name(tried: &SharingTried) -> String {
-    let words = tried.policy.in_words();
-    match tried.how {
-        HowSet::Free => words.to_owned(),
-        HowSet::OneClass => format!("{words}, in one class"),
-        HowSet::OwnGpus => format!("{words}, in classes on GPUs of their own"),
     }
 }
 
@@ -138,7 +115,7 @@ impl SharingPlan {
         );
         for tried in &self.tried {
             table.rows.push(vec![
-                name(tried).into(),
+                tried.how.name_of(tried.policy).into(),
                 Cell::Int(tried.couples as i64),
                 Cell::Int(tried.couples_kept as i64),
                 Cell::Duration(tried.later.mean_wait_s),
@@ -215,25 +192,9 @@ impl SharingPlan {
     fn chosen_section(&self) -> Section {
         let mut table = ReportTable::new(
             "Candidates in one class on the earlier jobs, with speeds as forecast",
-            vec![
-                Column::text("Progress above"),
-                Column::number("Couples"),
-                Column::number("Mean delay"),
-                Column::number("95 % wait"),
-                Column::number("Slowdown, 0.9"),
-                Column::text("Verdict"),
-            ],
+            SharingCandidate::columns(),
         );
-        for of in &self.candidates {
-            table.rows.push(vec![
-                of.least_progress.map_or_else(|| "nobody shares".to_owned(), |least| format::float(least, 2)).into(),
-                Cell::Int(of.couples as i64),
-                Cell::Duration(of.earlier.mean_delay_s),
-                Cell::Duration(of.earlier.p95_wait_s),
-                Cell::opt(of.earlier.slowdown90, |slowdown| Cell::float(slowdown, 2)),
-                if of.chosen { "chosen" } else { "" }.into(),
-            ]);
-        }
+        table.rows.extend(self.candidates.iter().map(SharingCandidate::cells));
         Section::new(self.id("chosen"), format!("{}: what was chosen from", self.gpu_type)).with_table(table)
     }
 

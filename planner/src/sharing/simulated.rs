@@ -1,0 +1,395 @@
+//! `simulate --share`: the jobs of a trace replayed on GPUs of one type under the ways to share that are named, as JSON (`simulate-sharing/1`), and when each job ran.
+//!
+//! `render` makes a report of it; [`schedule`] is when each job ran, as CSV.
+//!
+//! Replay, policies and figures are those of [`study`](super::study): with the same jobs, GPUs, split and seed, both commands give the same numbers. The measured table is the **truth**
+//! of the replay. A policy that decides by forecasts sees those that were made without the families of both job types ([`evidence`](super::evidence)).
+//!
+//! ```text
+//! policies   nobody shares; those named, as they say who goes beside whom; `forecast` and `forecast-trial` in one class, too, as Slurm can be set; the oracle
+//! threshold  of `forecast` and of `forecast-trial`, each by itself, on the earlier jobs and with speeds as forecast
+//! scored     jobs submitted from the split on, as in the study, if a threshold or the number of GPUs is chosen on the earlier ones; else from the moment asked for on, or all
+//! ```
+//!
+//! **Time to end** (job completion time): from submission to end. **GPU-hours**: those for which the scored jobs held GPUs, where each of two on a GPU has half of it.
+//! **Failed**: a job that did not fit beside another fails as it is put there, pauses for 2 min, and waits again. It loses no work, as nobody is moved onto a shared GPU: it had not begun,
+//! or had been taken out and keeps what it did.
+//!
+//! O(policies × replay), and the forecasts where a policy needs them. Worked number: on one GPU a has a run of 60 s and b one of 40 s, with speeds of 0.6 and 0.5 beside each other, both
+//! submitted at once. b ends at 80 s and a at 92 s: slowdowns of 2 and 1.53, and a mean time to end of 86 s, where alone it is 80 s. Of the GPU a had 80 / 2 + 12 = 52 s and b 40 s.
+
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tracecast_analytics::Trace;
+use tracecast_analytics::report::format;
+use tracecast_analytics::stats::quantile::quantile;
+use tracecast_analytics::time::Zone;
+use tracecast_analytics::trace::SourceRecord;
+use tracecast_predictors::interference::share::SharingLimits;
+use tracecast_predictors::interference::table::SharingTable;
+use tracecast_predictors::watch::{self, Watch};
+
+use super::engine::{self, SharingRule, SharingTimes};
+use super::evidence::{Forecasts, PairEvidence, gpu_named};
+use super::figures::{SharingFigures, changes, couples, figures, losses};
+use super::policy::SharingPolicy;
+use super::setting::{Setting, SharingCandidate, SharingRequest};
+use super::study::HowSet;
+use crate::error::{Error, Result};
+use crate::one_gpu::types::{TypeOfNames, TypesOfNames};
+use crate::one_gpu::{OneGpuJobs, TypedJobs, by_day, named_share, slowdown};
+use crate::plan::interval;
+use crate::replay::compare::IntervalEstimate;
+
+mod render;
+pub mod schedule;
+
+use schedule::SharedSchedule;
+
+/// Version of the JSON.
+pub const SCHEMA: &str = "simulate-sharing/1";
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SharedReplayRequest {
+    /// Ways to share; nobody sharing and the oracle stand beside them.
+    pub policies: Vec<SharingPolicy>,
+    /// GPU type of the table that all GPUs of the replay are of.
+    pub gpu_type: String,
+    /// GPUs, split, limits, seed, job types and measured pairs, as of a plan.
+    pub as_planned: SharingRequest,
+}
+
+/// A way to share on the scored jobs.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SharedReplayOutcome {
+    /// Which.
+    pub policy: SharingPolicy,
+    /// How it is set.
+    pub how: HowSet,
+    /// Couples of job types that may share.
+    pub couples: usize,
+    /// Of those, couples that were measured to fit, to make more than one alone, and to stay within the SLO.
+    pub couples_kept: usize,
+    /// Figures as `plan sharing` has them.
+    pub figures: SharingFigures,
+    /// Median time in the queue, seconds.
+    pub p50_wait_s: f64,
+    /// Mean time from submission to end (job completion time), seconds.
+    pub mean_jct_s: f64,
+    /// Hours for which the jobs held GPUs; each of two on a GPU has half of it.
+    pub gpu_hours: f64,
+    /// Jobs that were beside another for any time.
+    pub shared_jobs: usize,
+    /// Mean slowdown of those, time on a GPU over the run; none where nobody shared.
+    pub mean_slowdown: Option<f64>,
+    /// How many of those were slower than the SLO allows.
+    pub over_slo_jobs: usize,
+    /// Jobs that end later than with nobody sharing, by more than 1 % of their run.
+    pub lost_jobs: usize,
+    /// By how much these end later on average, seconds.
+    pub lost_s: f64,
+    /// Hours for which jobs paused that did not fit beside another; they lose no work.
+    pub paused_h: f64,
+    /// Change of the mean wait against nobody sharing, seconds.
+    pub mean_wait_change_s: IntervalEstimate,
+    /// Change of the mean time to end.
+    pub mean_jct_change_s: IntervalEstimate,
+}
+
+/// A threshold that was chosen on the earlier jobs.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SharedReplayChoice {
+    /// Whose.
+    pub policy: SharingPolicy,
+    /// Whether to share at all was best; if not, the policy is replayed with the threshold of the limits.
+    pub shares: bool,
+    /// Expected progress that sharing must exceed.
+    pub least_progress: f64,
+    /// From what it was chosen.
+    pub candidates: Vec<SharingCandidate>,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SharedReplayAnswer {
+    /// Version of this form.
+    pub schema: String,
+    /// What was replayed.
+    pub title: String,
+    /// What was assumed, in words.
+    pub notes: Vec<String>,
+    /// GPU type.
+    pub gpu_type: String,
+    /// GPUs of the replay.
+    pub gpus: u32,
+    /// Whether their number was chosen on the earlier jobs, as none was asked for.
+    pub gpus_chosen: bool,
+    /// Job types.
+    pub job_types: usize,
+    /// Jobs of one GPU that are replayed.
+    pub jobs: usize,
+    /// Jobs that are left out.
+    pub left_out: usize,
+    /// Of these, jobs of more than one GPU.
+    pub larger: usize,
+    /// Jobs that the figures are of.
+    pub scored_jobs: usize,
+    /// These were submitted from here on, in the trace's zone; null if all are scored that ended.
+    pub eval_from: Option<String>,
+    /// Jobs whose type was drawn.
+    pub drawn_types: usize,
+    /// Share of the GPU time that is of jobs whose name is a job type of the table.
+    pub named_gpu_time: f64,
+    /// What sharing must keep.
+    pub limits: SharingLimits,
+    /// Pairs of each job type that forecasts know; null where no policy needs forecasts.
+    pub measured: Option<usize>,
+    /// Seed of job types and pairs.
+    pub seed: u64,
+    /// Thresholds that were chosen on the earlier jobs.
+    pub chosen: Vec<SharedReplayChoice>,
+    /// Every policy; the first is nobody sharing, the last the oracle.
+    pub policies: Vec<SharedReplayOutcome>,
+    /// Job types by the names of jobs, as the file of types has them. Empty without such a file.
+    pub types: Vec<TypeOfNames>,
+    /// Files it rests on.
+    pub sources: Vec<SourceRecord>,
+}
+
+/// The JSON Schema of [`SharedReplayAnswer`].
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(SharedReplayAnswer).to_value()
+}
+
+/// A rule and whose it is.
+struct Named {
+    policy: SharingPolicy,
+    how: HowSet,
+    rule: SharingRule,
+    limits: SharingLimits,
+}
+
+impl SharedReplayRequest {
+    /// Those that are replayed, in the order of the answer.
+    fn replayed(&self) -> impl Iterator<Item = SharingPolicy> + '_ {
+        let ends = [SharingPolicy::Exclusive, SharingPolicy::Oracle];
+        let named = self.policies.iter().copied().filter(move |policy| !ends.contains(policy));
+        ends.into_iter().take(1).chain(named).chain(ends.into_iter().skip(1))
+    }
+
+    /// What is chosen on the earlier jobs, and what to do so that it is not; none if nothing is.
+    fn chosen(&self) -> Vec<(&'static str, &'static str)> {
+        let of_gpus = ("the number of GPUs", "name it with --gpus");
+        let of_rule = ("the threshold of forecast or forecast-trial", "leave these out of --share");
+        let thresholded = self.policies.iter().any(|policy| policy.is_thresholded());
+        let of = [(self.as_planned.gpus.is_none(), of_gpus), (thresholded, of_rule)];
+        of.into_iter().filter(|(is_chosen, _)| *is_chosen).map(|(_, what)| what).collect()
+    }
+
+    /// The jobs that are replayed and scored, and the GPUs.
+    fn setting(&self, all: &OneGpuJobs, evidence: &PairEvidence) -> Result<Setting> {
+        let planned = &self.as_planned;
+        let chosen = self.chosen();
+        match planned.gpus {
+            Some(gpus) if chosen.is_empty() => {
+                Setting::unsplit(all, evidence, gpus, planned.eval_from_ms, planned.seed)
+            }
+            _ => Setting::of(all, evidence, planned).map_err(|error| match error {
+                Error::NoJobs(what) => {
+                    let remedies: Vec<String> =
+                        chosen.iter().map(|(what, remedy)| format!("{what} is chosen on them: {remedy}")).collect();
+                    Error::NoJobs(format!("{what}. To choose nothing on earlier jobs: {}", remedies.join("; ")))
+                }
+                error => error,
+            }),
+        }
+    }
+}
+
+/// Replays the jobs of a trace with the pairs of a table. `watch` is told how far that is. Beside the answer, when each job ran under the first policy that was named.
+///
+/// # Errors
+/// If there are too few jobs or families, the GPU type is not in the table, a policy needs what no profile has, or a predictor cannot be trained.
+pub fn replay(
+    trace: &Trace,
+    table: &SharingTable,
+    title: String,
+    request: &SharedReplayRequest,
+    watch: &dyn Watch,
+) -> Result<(SharedReplayAnswer, SharedSchedule)> {
+    let planned = &request.as_planned;
+    let mut all = OneGpuJobs::of(trace);
+    let mut types = Vec::new();
+    if let Some(path) = &planned.types {
+        let told = TypesOfNames::read(path, table.jobs())?;
+        all.name_types(&told);
+        types = told.lines();
+    }
+    let evidence = PairEvidence::of(table, gpu_named(table, &request.gpu_type)?)?;
+    let kinds = evidence.kinds.len();
+    let setting = request.setting(&all, &evidence)?;
+    let needs_forecasts = request.policies.iter().any(|policy| policy.needs_forecasts());
+    let forecasts = if needs_forecasts {
+        watch.more(1);
+        let told = watch::part(watch, || evidence.forecasts(table, &[planned.measured], planned.seed))?;
+        told.into_iter().next().ok_or_else(|| Error::Defect("no forecast was made".to_owned()))?
+    } else {
+        Forecasts::unknown(kinds)
+    };
+    let mut chosen = Vec::new();
+    let mut rules: Vec<Named> = Vec::new();
+    for policy in request.replayed() {
+        let mut limits = planned.limits;
+        if policy.is_thresholded() {
+            let choice = setting.choose(policy, &evidence, &forecasts, limits, watch)?;
+            limits = choice.limits;
+            let least_progress = limits.least_progress;
+            let (shares, candidates) = (choice.shares, choice.candidates);
+            chosen.push(SharedReplayChoice { policy, shares, least_progress, candidates });
+        }
+        let Some(rule) = policy.rule(&evidence, &forecasts, &limits) else {
+            return Err(Error::NothingToEvaluate(format!(
+                "{} needs sm_util_pct of every job type on {}; name a file that has it with --profiles, or leave it out of --share",
+                policy.name(),
+                evidence.gpu_type
+            )));
+        };
+        let one_class = policy.is_thresholded().then(|| setting.as_set(&rule, &evidence, &forecasts).one_class);
+        rules.push(Named { policy, how: HowSet::Free, rule, limits });
+        rules.extend(one_class.map(|rule| Named { policy, how: HowSet::OneClass, rule, limits }));
+    }
+    let Setting { jobs, is_named, parts, gpus } = &setting;
+    let base = engine::replay(jobs, *gpus, &evidence.truth, &SharingRule::exclusive(kinds))?;
+    let days = by_day(jobs, &parts.later);
+    let shown = request.policies.first().copied().unwrap_or(SharingPolicy::Exclusive);
+    watch.more(rules.len());
+    let one = |of: &Named| -> Result<(SharedReplayOutcome, Option<Vec<SharingTimes>>)> {
+        let times = engine::replay(jobs, *gpus, &evidence.truth, &of.rule)?;
+        let couples = couples(&evidence, &of.rule, &of.limits);
+        let [wait, delay] = changes(jobs, &days, &base, &times);
+        let outcome = outcome(of, couples, (jobs, &times, &base), &parts.later, [wait, delay]);
+        let is_shown = of.policy == shown && of.how == HowSet::Free;
+        Ok((outcome, is_shown.then_some(times)))
+    };
+    let found: Vec<Result<_>> = rules.par_iter().map(|of| watch::part(watch, || one(of))).collect();
+    let (mut policies, mut times) = (Vec::new(), base.clone());
+    for found in found {
+        let (outcome, own) = found?;
+        policies.push(outcome);
+        times = own.unwrap_or(times);
+    }
+    let zone = Zone::named(&trace.zone)?;
+    let gpus_chosen = planned.gpus.is_none();
+    let is_split = planned.eval_from_ms.is_some() || gpus_chosen || !chosen.is_empty();
+    let drawn_types = is_named.iter().filter(|named| !**named).count();
+    let answer = SharedReplayAnswer {
+        schema: SCHEMA.to_owned(),
+        title,
+        notes: notes(table, &all, drawn_types, request),
+        gpus: *gpus,
+        gpus_chosen,
+        job_types: kinds,
+        jobs: jobs.submit_ms.len(),
+        left_out: all.left_out,
+        larger: all.larger,
+        scored_jobs: parts.later.len(),
+        eval_from: is_split.then(|| trace.moment(&zone, all.origin_ms + parts.split_ms, all.origin_ms)),
+        drawn_types,
+        named_gpu_time: named_share(jobs, is_named),
+        limits: planned.limits,
+        measured: needs_forecasts.then_some(planned.measured),
+        seed: planned.seed,
+        chosen,
+        policies,
+        types,
+        sources: trace.sources.clone(),
+        gpu_type: evidence.gpu_type,
+    };
+    let Setting { jobs, is_named, parts, .. } = setting;
+    let schedule = SharedSchedule {
+        jobs,
+        is_named,
+        kinds: evidence.kinds,
+        keys: all.keys,
+        scored: parts.later,
+        times,
+        exclusive: base,
+    };
+    Ok((answer, schedule))
+}
+
+/// Figures of a way to share: of the jobs, their times and those with nobody sharing.
+fn outcome(
+    of: &Named,
+    (couples, couples_kept): (usize, usize),
+    (jobs, times, base): (&TypedJobs, &[SharingTimes], &[SharingTimes]),
+    scored: &[usize],
+    [mean_wait_change_s, mean_jct_change_s]: [IntervalEstimate; 2],
+) -> SharedReplayOutcome {
+    let (mut waits, mut to_end, mut slowdowns) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut held_ms, mut over_slo_jobs) = (0.0, 0);
+    for job in scored {
+        let (Some(times), Some(submit), Some(run)) = (times.get(*job), jobs.submit_ms.get(*job), jobs.run_ms.get(*job))
+        else {
+            continue;
+        };
+        waits.push(times.wait_ms(*submit) as f64 / 1e3);
+        to_end.push((times.end_ms - submit) as f64 / 1e3);
+        held_ms += times.held_ms as f64 - times.shared_ms as f64 / 2.0;
+        if times.shared_ms > 0 {
+            let (slowdown, is_over) = slowdown(times.held_ms, *run, of.limits.slo);
+            slowdowns.push(slowdown);
+            over_slo_jobs += usize::from(is_over);
+        }
+    }
+    let figures = figures(jobs, times, scored, of.limits.slo);
+    let (lost, lost_s) = losses(jobs, scored, base, times);
+    SharedReplayOutcome {
+        policy: of.policy,
+        how: of.how,
+        couples,
+        couples_kept,
+        p50_wait_s: quantile(&waits, 0.5).unwrap_or_default(),
+        mean_jct_s: interval::average(to_end.iter().copied()),
+        gpu_hours: held_ms / 3.6e6,
+        shared_jobs: slowdowns.len(),
+        mean_slowdown: (!slowdowns.is_empty()).then(|| interval::average(slowdowns.iter().copied())),
+        over_slo_jobs,
+        lost_jobs: (lost * scored.len() as f64).round() as usize,
+        lost_s,
+        paused_h: figures.failed as f64 * of.rule.pause_ms as f64 / 3.6e6,
+        figures,
+        mean_wait_change_s,
+        mean_jct_change_s,
+    }
+}
+
+/// What was assumed.
+fn notes(table: &SharingTable, all: &OneGpuJobs, drawn: usize, request: &SharedReplayRequest) -> Vec<String> {
+    let mut notes = table.notes.clone();
+    notes.extend(all.notes(drawn, "measured", request.as_planned.seed));
+    if all.larger > 0 {
+        notes.push(format!(
+            "{} of more than one GPU: how fast these are beside others was not measured, so the replay is of the others alone.",
+            format::counted(all.larger as u64, "job left out is", "jobs left out are")
+        ));
+    }
+    notes.push(
+        "Every GPU of the replay is of the type named, and holds two jobs at most. Jobs start in order of submission; who runs alone runs as long as the record says."
+            .to_owned(),
+    );
+    notes.push(
+        "The replay is not held against recorded starts: those GPUs also ran the jobs that are left out. Compare the rows with each other."
+            .to_owned(),
+    );
+    let chosen: Vec<&str> = request.chosen().iter().map(|(what, _)| *what).collect();
+    if !chosen.is_empty() {
+        notes.push(format!(
+            "Chosen on the jobs before the split: {}. The figures are of the jobs from then on.",
+            chosen.join(" and ")
+        ));
+    }
+    notes
+}

@@ -1,0 +1,168 @@
+//! The answer of `simulate --share` as a report.
+//!
+//! O(policies). Worked example: a 0.9-quantile slowdown of 1.38 beside an SLO of 1.5 is shown as 1.38, and the policy is named among those within the SLO.
+
+use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
+
+use super::super::evidence::known_pairs;
+use super::super::figures::signed;
+use super::super::policy::SharingPolicy;
+use super::super::setting::SharingCandidate;
+use super::{SharedReplayAnswer, SharedReplayOutcome};
+use crate::one_gpu::LEAST_NAMED;
+
+impl SharedReplayAnswer {
+    /// The answer as a report.
+    pub fn report(&self) -> Report {
+        let scored = match &self.eval_from {
+            Some(from) => format!(
+                "{} that were submitted from {from} on and ended, of {} replayed",
+                format::counted(self.scored_jobs as u64, "job", "jobs"),
+                format::count(self.jobs as u64)
+            ),
+            None => format!(
+                "{} that ended, of {} replayed",
+                format::counted(self.scored_jobs as u64, "job", "jobs"),
+                format::count(self.jobs as u64)
+            ),
+        };
+        let mut report = Report::new(
+            format!("What does sharing GPUs do to these jobs? {}", self.title),
+            format!("{scored}, on {} of type {}", format::counted(u64::from(self.gpus), "GPU", "GPUs"), self.gpu_type),
+        );
+        report.notes.clone_from(&self.notes);
+        report.summary = self.summary();
+        report.sections.push(self.policies_section());
+        if !self.chosen.is_empty() {
+            report.sections.push(self.chosen_section());
+        }
+        report
+    }
+
+    fn summary(&self) -> Vec<String> {
+        let ends = [SharingPolicy::Exclusive, SharingPolicy::Oracle];
+        let asked: Vec<&SharedReplayOutcome> = self.policies.iter().filter(|of| !ends.contains(&of.policy)).collect();
+        let mut said = Vec::new();
+        if self.named_gpu_time < LEAST_NAMED {
+            said.push("The types of most of these jobs, by GPU time, are drawn, as their names are no job types of the table: this is of a mix that nobody runs. Name the job types with --types.".to_owned());
+        }
+        let base = self.policies.first().map_or(0.0, |of| of.mean_jct_s);
+        let told = |of: &SharedReplayOutcome| {
+            format!(
+                "{}, where nobody sharing has {} (change {} to {}, 95 %, days drawn anew)",
+                format::duration(of.mean_jct_s),
+                format::duration(base),
+                signed(of.mean_jct_change_s.low),
+                signed(of.mean_jct_change_s.high)
+            )
+        };
+        let best = asked.iter().min_by(|one, other| one.mean_jct_s.total_cmp(&other.mean_jct_s));
+        if let Some(best) = best {
+            let name = best.how.name_of(best.policy);
+            said.push(if asked.len() == 1 {
+                format!("With **{name}** the mean time from submission to end is {}.", told(best))
+            } else {
+                format!("The mean time from submission to end is shortest with **{name}**: {}.", told(best))
+            });
+        }
+        if asked.is_empty() {
+            return said;
+        }
+        let kept: Vec<String> = asked
+            .iter()
+            .filter(|of| of.figures.slowdown90.is_some_and(|slowdown| slowdown <= self.limits.slo))
+            .map(|of| of.how.name_of(of.policy))
+            .collect();
+        let slo = format::float(self.limits.slo, 2);
+        said.push(if kept.is_empty() {
+            format!("No way to share that was named keeps the SLO of {slo} times as slow at the 0.9 quantile of the jobs that shared.")
+        } else {
+            format!("Within the SLO of {slo} times as slow, at the 0.9 quantile of the jobs that shared: {}.", kept.join("; "))
+        });
+        if let Some(oracle) = self.policies.iter().find(|of| of.policy == SharingPolicy::Oracle) {
+            said.push(format!("With the oracle, which knows the table, it is {}.", told(oracle)));
+        }
+        said
+    }
+
+    fn policies_section(&self) -> Section {
+        let mut table = ReportTable::new(
+            format!("{} on {} GPUs", format::counted(self.scored_jobs as u64, "job", "jobs"), self.gpus),
+            vec![
+                Column::text("Policy"),
+                Column::number("Mean wait"),
+                Column::number("Median wait"),
+                Column::number("95 % wait"),
+                Column::number("Mean time to end"),
+                Column::text("Change, 95 %"),
+                Column::number("GPU-hours"),
+                Column::number("Jobs that shared"),
+                Column::number("Slowdown, mean"),
+                Column::number("Slowdown, 0.9"),
+                Column::number("Over the SLO"),
+                Column::number("End later"),
+                Column::number("Failed for memory"),
+                Column::number("Paused hours"),
+                Column::number("Taken out"),
+            ],
+        );
+        for of in &self.policies {
+            let change = &of.mean_jct_change_s;
+            table.rows.push(vec![
+                of.how.name_of(of.policy).into(),
+                Cell::Duration(of.figures.mean_wait_s),
+                Cell::Duration(of.p50_wait_s),
+                Cell::Duration(of.figures.p95_wait_s),
+                Cell::Duration(of.mean_jct_s),
+                format!("{} to {}", signed(change.low), signed(change.high)).into(),
+                Cell::float(of.gpu_hours, 1),
+                Cell::Int(of.shared_jobs as i64),
+                Cell::opt(of.mean_slowdown, |slowdown| Cell::float(slowdown, 2)),
+                Cell::opt(of.figures.slowdown90, |slowdown| Cell::float(slowdown, 2)),
+                Cell::Int(of.over_slo_jobs as i64),
+                Cell::Int(of.lost_jobs as i64),
+                Cell::Int(of.figures.failed as i64),
+                Cell::float(of.paused_h, 1),
+                Cell::Int(of.figures.taken_out as i64),
+            ]);
+        }
+        let mut section = Section::new("sharing", "Ways to share GPUs")
+            .with_table(table)
+            .with_definition("**Time to end**: from submission to end. **Slowdown**: time on a GPU over the run alone, of jobs that shared. **Over the SLO**: those of them that were slower than --slo allows. **End later**: than with nobody sharing, by more than 1 % of their run.")
+            .with_definition("**GPU-hours**: for which these jobs held GPUs; each of two on a GPU has half of it.")
+            .with_definition("**Failed for memory**: how often a job did not fit beside another. It fails as it is put there, so it loses no work; it pauses for 2 min (paused hours), and waits again. **Taken out**: how often a trial ended badly, and the newer job went back to the queue with what it had done.");
+        if self.policies.iter().any(|of| {
+            matches!(of.policy, SharingPolicy::Antman | SharingPolicy::SalusFair | SharingPolicy::SalusAttained)
+        }) {
+            section = section.with_definition("**AntMan** and **Salus** know beforehand whether two jobs fit, and a job waits on a GPU rather than in the queue: compare the time to end, and not the wait.");
+        }
+        if let Some(measured) = self.measured {
+            section = section.with_definition(format!(
+                "Lucid, the mean forecast and the forecasts within the SLO see no measured speed of a couple that they decide on: {}.",
+                known_pairs(measured)
+            ));
+        }
+        section
+    }
+
+    fn chosen_section(&self) -> Section {
+        let columns = std::iter::once(Column::text("Policy")).chain(SharingCandidate::columns()).collect();
+        let mut table =
+            ReportTable::new("Candidates in one class on the earlier jobs, with speeds as forecast", columns);
+        for choice in &self.chosen {
+            let policy = || Cell::from(choice.policy.in_words());
+            let rows =
+                choice.candidates.iter().map(|of| std::iter::once(policy()).chain(of.cells()).collect::<Vec<Cell>>());
+            table.rows.extend(rows);
+        }
+        let mut section = Section::new("chosen", "Thresholds, chosen on the earlier jobs").with_table(table);
+        for choice in self.chosen.iter().filter(|choice| !choice.shares) {
+            section = section.with_finding(format!(
+                "{}: nobody sharing was best on the earlier jobs. It is shown as it was asked for, with a progress above {}.",
+                choice.policy.in_words(),
+                format::float(choice.least_progress, 2)
+            ));
+        }
+        section
+    }
+}
