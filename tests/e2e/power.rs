@@ -194,12 +194,12 @@ fn a_loop_has_nodes_sleep_and_wakes_them() {
         ["peak", "total", "powered"].map(|count| slot[count].as_u64().unwrap())
     };
     assert_eq!(ask("2.0"), [0, 4, 4]);
-    wait_until_asleep(&lab, &["n1", "n2"]);
-    let job = lab.submit("root", "held", &["-N", "1", "-w", "n3"], "sleep 300");
+    wait_until_asleep(&lab, &["n3", "n4"]);
+    let job = lab.submit("root", "held", &["-N", "1", "-w", "n2"], "sleep 300");
     lab.wait_for_start(&job);
-    // n3 has a job, so it is n4 that goes.
+    // n2 has a job, so it is n1 that goes.
     assert_eq!(ask("1.0"), [1, 4, 2]);
-    wait_until_asleep(&lab, &["n1", "n2", "n4"]);
+    wait_until_asleep(&lab, &["n1", "n3", "n4"]);
     assert_eq!(lab.output("squeue", &["-h", "-j", &job, "-o", "%T"]).trim(), "RUNNING");
     assert_eq!(ask("3.0"), [1, 4, 1]);
     wait_until_asleep(&lab, &["n4"]);

@@ -174,15 +174,22 @@ fn replay(
         (Some(named), _) => (named, None),
         (None, Compat::Helios) => (Scan::Strict, None),
         (None, Compat::None) => {
+            let before = match from_ms.map(|from_ms| opened(None, Some(from_ms))) {
+                Some(Err(tracecast_planner::Error::NoJobs(_))) | None => None,
+                Some(before) => Some(before?),
+            };
             // Where nothing lies before, the first half of what is replayed.
-            let before = from_ms.and_then(|from_ms| opened(None, Some(from_ms)).ok());
-            let (judged, until_ms) = match before {
-                Some(before) => (before, from_ms),
-                None => (opened(from_ms, to_ms)?, None),
+            let (judged, until_ms, among) = match before {
+                Some(before) => (before, from_ms, ""),
+                None => (opened(from_ms, to_ms)?, None, " These jobs are among those that are replayed."),
             };
             let policy = Policy::default().on(judged.resource);
             let today = todays(&judged, policy, until_ms, Backfill::Never)?;
-            (today.policy.scan, today.told)
+            let told = today.told.unwrap_or_else(|| {
+                "Scan: strict, as no --scan is named, and neither strict nor skip comes near the recorded starts."
+                    .to_owned()
+            });
+            (today.policy.scan, Some(told + among))
         }
     };
     let longest_s = request.max_run.map(|longest| longest as f64 / 1e3);

@@ -405,7 +405,7 @@ fn emit(request: &PlanPower, answer: &PowerAnswer, quiet: bool) -> Result<()> {
         not_written(&why);
         return Ok(());
     }
-    let options = emitting(request)?;
+    let mut options = emitting(request)?;
     let targets: Vec<Target> = match request.emit.as_slice() {
         [] => vec![Target::Actions],
         some => some
@@ -419,6 +419,7 @@ fn emit(request: &PlanPower, answer: &PowerAnswer, quiet: bool) -> Result<()> {
             })
             .collect(),
     };
+    options.beside_loop = targets.contains(&Target::Loop);
     let mut notes = answer.plan_in_words();
     for target in targets {
         let plan = if target == Target::Slurm { &answer.slurm_plan } else { &answer.plan };

@@ -108,7 +108,7 @@ pub struct ZoneLater {
 /// The job over all zones together, on the same later windows.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ZonesTogetherLater {
-    /// The policy, chosen on the windows of choice.
+    /// The policy, chosen on those windows of choice that have as much past as they are long; on all if none has.
     pub policy: CloudPolicy,
     /// Mean cost, as a share of all on-demand in the zone cheapest for it, with its interval: windows drawn anew.
     pub cost_ratio: IntervalEstimate,

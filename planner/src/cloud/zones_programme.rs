@@ -1,7 +1,7 @@
 //! The semi-Markov programme over zones: what each zone would cost from here, given what was seen of it, and what the zones cost on average after that.
 //!
-//! Each zone has its own [phases](super::phases), hours of the day and belief, fitted as in [one zone](super::programme) on what came before: the last `PAST_MS` and less
-//! than a day more, as weeks in which nothing was lost say little of a bad day. They are fitted again during the job, and each time that what was seen has doubled. At each tick the
+//! Each zone has its own [phases](super::phases), hours of the day and belief, fitted as in [one zone](super::programme). What is remembered is the last `PAST_MS` before the job and less
+//! than a day more, as weeks in which nothing was lost say little of a bad day. The phases are fitted at the start, at each third of the job, and whenever what was seen has doubled, from `FIRST_MS` on: a start with little past learns soonest. At each tick the
 //! programme prices what can be done, in dollars. An instance of zone z is priced until it is lost, or the work is done: with S(j) the chance to be kept for j
 //! steps, by the belief, p its price now and V what the [pool](super::pool) of zones costs after the loss,
 //!

@@ -228,6 +228,11 @@ fn extended(pool: &SavedPool, ended: &[Ended]) -> Result<Extended> {
         let wrong = |what: String| Error::Power(format!("slot {number} of the state ({}): {what}", slot.at));
         let at_ms = parse_with_offset(&slot.at)
             .ok_or_else(|| wrong("its time is none; write 2017-12-15T00:00:00Z".to_owned()))?;
+        // Of before the plan's end: a plan that was made since may have slots that begin at other times.
+        if at_ms < pool.series.time_ms(pool.series.slots.len()) {
+            known += 1;
+            continue;
+        }
         let since = at_ms - series.start_ms;
         if since.rem_euclid(series.slot_ms) != 0 {
             let seconds = series.slot_ms / 1000;
@@ -241,10 +246,6 @@ fn extended(pool: &SavedPool, ended: &[Ended]) -> Result<Extended> {
             return Err(wrong("a count is below 0 or none".to_owned()));
         }
         let place = usize::try_from(since / series.slot_ms).unwrap_or(0);
-        if since < 0 || place < pool.series.slots.len() {
-            known += 1;
-            continue;
-        }
         if place < series.slots.len() {
             return Err(wrong(
                 "it does not come after the slot before it; order the slots by time, each once".to_owned(),
@@ -472,6 +473,10 @@ mod tests {
         assert!(told(vec![second.clone(), first.clone()]).contains("slot 2"));
         assert!(told(vec![Ended { peak: -1.0, ..first.clone() }]).contains("below 0"));
         assert!(told(vec![Ended { at: "yesterday".to_owned(), ..first.clone() }]).contains("yesterday"));
+        // One of before the plan's end may be of another plan, whose slots begin at other times.
+        let older = Ended { at: "1970-01-02T00:00:01Z".to_owned(), ..first.clone() };
+        let slots = |slots: Vec<Ended>| decide(&plan, &PoolState { pool: None, slots }).unwrap().at;
+        assert_eq!(slots(vec![older, first.clone()]), slots(vec![first.clone()]));
         assert!(told(vec![Ended { at: "1970-01-05T00:00:01Z".to_owned(), ..first }]).contains("no slot begins then"));
         let gap = decide(&plan, &PoolState { pool: None, slots: vec![ended(&whole, 99, 20.0)] }).unwrap();
         assert!(gap.notes.iter().any(|note| note.contains("3 slots are missing")), "{:?}", gap.notes);

@@ -113,7 +113,20 @@ impl SharingPolicy {
 
     /// Its name, as it is typed.
     pub fn name(self) -> &'static str {
-        Self::ALL.iter().zip(Self::NAMES).find(|(policy, _)| **policy == self).map_or("", |(_, name)| name)
+        match self {
+            Self::Exclusive => "exclusive",
+            Self::Gandiva => "gandiva",
+            Self::Lucid => "lucid",
+            Self::HorusPublished => "horus-published",
+            Self::Horus => "horus",
+            Self::Antman => "antman",
+            Self::SalusFair => "salus-fair",
+            Self::SalusAttained => "salus-attained",
+            Self::MeanForecast => "mean-forecast",
+            Self::Forecast => "forecast",
+            Self::ForecastTrial => "forecast-trial",
+            Self::Oracle => "oracle",
+        }
     }
 
     /// Those of a list of names, each once, in the order of the list; `all` stands for all.

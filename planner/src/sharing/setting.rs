@@ -170,10 +170,7 @@ impl Setting {
             return Err(Error::NoJobs(match from_ms {
                 Some(_) => "no job of one GPU that was submitted from --eval-from on has ended; choose an earlier time"
                     .to_owned(),
-                None => {
-                    "the trace has no job of one GPU that has ended, and nobody else is beside another on a GPU here"
-                        .to_owned()
-                }
+                None => "the trace has no job of one GPU that has ended, and only such jobs can share here".to_owned(),
             }));
         }
         let parts = Parts { split_ms, known: TypedJobs::default(), earlier: Vec::new(), later };

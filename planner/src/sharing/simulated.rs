@@ -263,7 +263,9 @@ pub fn replay(
     let Setting { jobs, is_named, parts, gpus } = &setting;
     let base = engine::replay(jobs, *gpus, &evidence.truth, &SharingRule::exclusive(kinds))?;
     let days = by_day(jobs, &parts.later);
-    let shown = request.policies.first().copied().unwrap_or(SharingPolicy::Exclusive);
+    // Of `all`, too, one that shares.
+    let shares = |policy: &&SharingPolicy| **policy != SharingPolicy::Exclusive;
+    let shown = request.policies.iter().find(shares).copied().unwrap_or(SharingPolicy::Exclusive);
     watch.more(rules.len());
     let one = |of: &Named| -> Result<(SharedReplayOutcome, Option<Vec<SharingTimes>>)> {
         let times = engine::replay(jobs, *gpus, &evidence.truth, &of.rule)?;

@@ -331,8 +331,8 @@ impl Policy {
         self.scan == Scan::Slurm && topology.is_of_switches()
     }
 
-    /// Whether racks and blocks are cells above the node. Slurm's backfill chooses nodes by itself.
-    pub(crate) fn places_in_cells(&self) -> bool {
+    /// Whether racks and blocks, where there are any, are cells above the node. False under the scan `slurm`, which chooses nodes in its own way, whatever the placement.
+    pub(crate) fn heeds_cells(&self) -> bool {
         self.placement == Placement::Buddy && self.scan != Scan::Slurm
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Zones that are tried at the same moments: the policy is the one that costs least on the windows of choice, over all zones and without a miss, and the [zone](super::super::zone_choice) is chosen anew for each later window and at the end of the data. What
 //! that came to is a candidate of its own, called [`ANEW`]. Otherwise zone and policy are chosen as one, by the least mean on the windows of choice. O(zones × windows × policies).
-//! The policy over all zones together is chosen on those windows of choice that have as much past as they are long: on P100 the first, which has none, decided it for a policy that costs 1.4 times as much later.
+//! The policy over all zones together is chosen on those windows of choice that have as much past as they are long: without a past a policy decides by its prior, and the plan has the whole record.
 //!
 //! Worked example: a policy costs 0.5 and 0.7 in two zones, another 0.55 and 0.6. The second is chosen: 0.575 where the first costs 0.6.
 

@@ -4,7 +4,7 @@
 //! what cannot work there is refused with what would mend it. The same plan and options give the same bytes.
 //!
 //! * [`slurm`]: `slurm.conf` as a unified diff against the user's own, and the programs it names;
-//! * `driver`: a program that asks the saved plan every slot and has Slurm do it;
+//! * `slurm_loop`: a program that asks the saved plan every slot and has Slurm do it;
 //! * [`actions`]: when how many nodes are powered, as JSON lines;
 //! * [`kubernetes`]: node pools that sleep after a while, and pods that hold nodes awake.
 //!
@@ -14,10 +14,10 @@
 
 pub mod actions;
 mod conf;
-mod driver;
 pub mod kubernetes;
 mod nodes;
 pub mod slurm;
+mod slurm_loop;
 
 use std::collections::BTreeSet;
 
@@ -60,6 +60,8 @@ impl Target {
 pub struct ConfigOptions {
     /// For [`Target::Slurm`].
     pub slurm: slurm::SlurmOptions,
+    /// For [`Target::Slurm`]: whether the program of [`Target::Loop`] decides which nodes sleep.
+    pub beside_loop: bool,
     /// For [`Target::Karpenter`] and [`Target::ClusterAutoscaler`].
     pub kubernetes: kubernetes::KubernetesOptions,
 }
@@ -82,8 +84,9 @@ pub struct Rendered {
 pub fn render(plan: &PowerPlan, target: Target, options: &ConfigOptions) -> Result<Rendered> {
     check(plan)?;
     match target {
+        Target::Slurm if options.beside_loop => slurm::render(&slurm_loop::beside(plan), &options.slurm),
         Target::Slurm => slurm::render(plan, &options.slurm),
-        Target::Loop => driver::render(plan),
+        Target::Loop => slurm_loop::render(plan),
         Target::Actions => actions::render(plan),
         Target::Karpenter => kubernetes::karpenter(plan, &options.kubernetes),
         Target::ClusterAutoscaler => kubernetes::cluster_autoscaler(plan, &options.kubernetes),

@@ -6,7 +6,7 @@
 //! has few blocks, and its intervals are too narrow rather than too wide. How much hangs on the order of jobs of one second is another
 //! question ([`ties`]), and so is whether a difference comes from one episode ([`pair`]).
 //!
-//! O(n log n) a policy, and O(jobs beyond the quantile) a resample.
+//! O(n log n) a policy; a resample costs O(n / 256 + stretches · log stretches + jobs beyond the quantile) of each.
 //!
 //! Jobs that are not counted, or did not finish under every policy, are left out of the differences; their number is given. Bounded
 //! slowdown is that of [`JobTimes`].

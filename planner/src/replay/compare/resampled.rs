@@ -2,7 +2,7 @@
 //!
 //! Which stretches a resample holds is drawn by [`tracecast_predictors::resample`]. Sums are of whole numbers, so their order does not matter.
 //!
-//! Complexity: a mean costs O(n / block) a resample by running sums; a quantile besides as many steps as jobs lie beyond it.
+//! Complexity: a mean costs O(n / block) a resample by running sums; a quantile O(n / 256) for a table of what was drawn, and a step for each job beyond it.
 //!
 //! Worked number: differences 0, 0, 6, 6 with blocks of 2 have the block sums 0, 6, 12; a resample of two blocks has a mean of
 //! 0, 1.5, 3, 4.5 or 6.

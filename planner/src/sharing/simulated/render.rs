@@ -87,7 +87,11 @@ impl SharedReplayAnswer {
 
     fn policies_section(&self) -> Section {
         let mut table = ReportTable::new(
-            format!("{} on {} GPUs", format::counted(self.scored_jobs as u64, "job", "jobs"), self.gpus),
+            format!(
+                "{} on {}",
+                format::counted(self.scored_jobs as u64, "job", "jobs"),
+                format::counted(u64::from(self.gpus), "GPU", "GPUs")
+            ),
             vec![
                 Column::text("Policy"),
                 Column::number("Mean wait"),

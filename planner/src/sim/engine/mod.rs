@@ -277,9 +277,8 @@ impl<'a> Run<'a> {
             return Err(Error::Cluster(format!("pool {pool} does not exist")));
         };
         let whole = Nodes::new(spec, first);
-        let matters = |topology: &&Topology| {
-            workload.has_requests() || policy.heeds_switches(topology) || policy.places_in_cells()
-        };
+        let matters =
+            |topology: &&Topology| workload.has_requests() || policy.heeds_switches(topology) || policy.heeds_cells();
         let domains = cluster.topology.as_ref().filter(matters);
         let domains = domains.map(|topology| Arc::new(Domains::of(topology, first, whole.len())));
         let whole = whole.within(domains);

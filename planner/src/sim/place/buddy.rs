@@ -98,7 +98,8 @@ pub(super) fn place(nodes: &Nodes, shape: Shape, pieces: &mut Vec<Piece>) -> boo
     fill_of(nodes, shape, &all, &homes, pieces)
 }
 
-/// Whether a job of whole GPUs has a place: what cells above the node it lies in does not matter for that.
+/// Whether a job of whole GPUs has a place. No later piece is larger than one before it, and a node that holds a larger piece holds a smaller one. So whichever nodes the first pieces take, the
+/// same number is left for the others, and cells above the node do not matter.
 pub(super) fn fits(nodes: &Nodes, shape: Shape) -> bool {
     fill(nodes, shape, &mut Vec::new())
 }

@@ -1,0 +1,348 @@
+//! The loop that keeps a promise, as a program for Slurm: `power-loop.sh` counts nodes, asks `tracecast decide power` every slot, and has Slurm wake nodes or put them to sleep.
+//!
+//! It reads when slots begin, and how long they are, from the first decision of the saved plan. Which nodes a pool has, how many GPUs each, and which are canaries it gets from the plan as far as that says so; the rest of what it needs to know of a site stands at its
+//! head. It keeps every slot since the plan was made, as rules look back on peaks, and leaves nodes as they are where anything is not known: no answer, no nodes, a slot that was slept through.
+//!
+//! Worked example: 16 nodes of which 9 are in use and 12 powered. Where 10 are wanted, two that are `idle` get `State=POWER_DOWN`; where 14 are, two that are `idle~` get `State=POWER_UP`.
+
+use super::nodes::expand;
+use super::{Rendered, refuse};
+use crate::error::{Error, Result};
+use crate::power::plan::{PoolPlan, PowerPlan};
+
+/// The program.
+const PROGRAM: &str = include_str!("programs/power-loop.sh");
+/// Slurm puts no node to sleep by itself before it was idle so long, seconds: 30 days.
+const NEVER_S: u32 = 2_592_000;
+
+pub(super) fn render(plan: &PowerPlan) -> Result<Rendered> {
+    if plan.begins_ms.is_some() {
+        return refuse(
+            "the trace has no dates, so that no clock can tell which slot of the plan it is; make the plan of a trace with dates",
+        );
+    }
+    let mut warnings = vec![format!(
+        "power-loop.sh needs power saving in slurm.conf (the programs of --emit slurm) and a SuspendTime longer than nodes are ever idle, such as {NEVER_S} (--emit slurm,loop writes it); its head says what else. Try it with POWER_ONCE=1 POWER_DRY_RUN=1"
+    )];
+    let several = plan.pools.len() > 1;
+    if several {
+        warnings.push(format!(
+            "run one power-loop.sh for each of the {} pools, with the pool as its second argument; it takes the partition of that name. Pools must not share nodes",
+            plan.pools.len()
+        ));
+    } else if plan.pools.iter().any(|pool| pool.nodes.is_none()) {
+        warnings.push(
+            "the plan does not say which nodes it is of (--nodes): power-loop.sh starts once POWER_PARTITION or POWER_NODES does"
+                .to_owned(),
+        );
+    }
+    let mut says = String::new();
+    if let Some(kept) = &plan.canaries {
+        says.push_str(&format!(": \"${{POWER_KEEP:={}}}\"\n", host_list(kept)?));
+    }
+    let pools: Vec<String> = plan.pools.iter().map(|pool| of_pool(pool, several)).collect::<Result<_>>()?;
+    says.push_str(&format!("case \"$pool\" in\n{}esac", pools.concat()));
+    let program = PROGRAM.replace("@pools@", &says);
+    Ok(Rendered { files: vec![("power-loop.sh".to_owned(), program)], diff: None, warnings })
+}
+
+/// The plan as Slurm has it beside a loop: it puts no node to sleep by itself, and keeps none awake.
+pub(super) fn beside(plan: &PowerPlan) -> PowerPlan {
+    let pool = |pool: &PoolPlan| PoolPlan { idle_s: NEVER_S, keep_idle: 0, ..pool.clone() };
+    PowerPlan { pools: plan.pools.iter().map(pool).collect(), ..plan.clone() }
+}
+
+/// The settings of a pool, where the plan knows them. One that is no word of the shell cannot be named as an argument either.
+fn of_pool(pool: &PoolPlan, several: bool) -> Result<String> {
+    let is_word = pool.name.chars().all(|one| one.is_ascii_alphanumeric() || "._-".contains(one));
+    let name = match (several, is_word) {
+        (false, true) => format!("'' | '{}'", pool.name),
+        (false, false) => "''".to_owned(),
+        (true, true) => format!("'{}'", pool.name),
+        (true, false) => {
+            return refuse(format!(
+                "pool {:?} has a name that power-loop.sh does not take; use letters, digits, dots, underscores and hyphens",
+                pool.name
+            ));
+        }
+    };
+    let nodes = pool.nodes.as_deref().map(host_list).transpose()?;
+    let nodes = nodes.map_or_else(String::new, |nodes| format!("  : \"${{POWER_NODES:={nodes}}}\"\n"));
+    let gpus = if pool.gpus_per_node > 0 {
+        format!("  : \"${{POWER_GPUS:={}}}\"\n", pool.gpus_per_node)
+    } else {
+        String::new()
+    };
+    Ok(format!("{name})\n{nodes}{gpus}  ;;\n"))
+}
+
+/// A host list that can stand in a program.
+fn host_list(list: &str) -> Result<&str> {
+    expand(list).map_err(Error::Power)?;
+    let plain = |one: char| one.is_ascii_alphanumeric() || "._-[],".contains(one);
+    if list.chars().all(plain) { Ok(list) } else { refuse(format!("`{list}` is no host list that a program can hold")) }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use std::process::Command;
+
+    use super::super::tests::{file, plan, pool};
+    use super::super::{ConfigOptions, Target, render};
+    use crate::power::plan::PowerPlan;
+
+    /// The loop in a folder of its own. Slurm has the nodes that the file `nodes` says, and jobs that wait for three; tracecast answers as the file `answer` says and notes what it was asked.
+    struct Loop(tempfile::TempDir);
+
+    impl Loop {
+        fn new(powered: &str) -> Self {
+            Self::of(&plan(vec![pool("gpu", "n[01-17]", 17)]), powered)
+        }
+
+        fn of(plan: &PowerPlan, powered: &str) -> Self {
+            use std::os::unix::fs::PermissionsExt;
+            let of = Self(tempfile::tempdir().unwrap());
+            let rendered = render(plan, Target::Loop, &ConfigOptions::default()).unwrap();
+            let here = of.0.path().display().to_string();
+            std::fs::create_dir(of.0.path().join("bin")).unwrap();
+            for (name, text) in [
+                ("power-loop.sh", file(&rendered, "power-loop.sh").to_owned()),
+                ("power-loop.conf", format!("POWER_STATE={here}/state\nPOWER_LOG={here}/log\n")),
+                ("plan.tcm", String::new()),
+                ("bin/sinfo", format!("#!/bin/sh\necho \"$*\" >{here}/sinfo.asked\ncat {here}/nodes\n")),
+                // A job on two nodes with half of the GPUs, one on a whole node, three with two GPUs: 1 + 1 + 0.75.
+                (
+                    "bin/squeue",
+                    format!(
+                        "#!/bin/sh\n[ ! -e {here}/busy ] || exit 1\nprintf '2 gres/gpu:4 Resources\\n1 N/A Priority\\n9 gres/gpu:8 Dependency\\n3 gres/gpu:a100:2 Priority\\n'\n"
+                    ),
+                ),
+                (
+                    "bin/scontrol",
+                    format!(
+                        "#!/bin/sh\ncase $1 in show) echo \"$3\" | tr , '\\n' ;; *) echo \"$*\" >>{here}/scontrol.log ;; esac\n"
+                    ),
+                ),
+                // A clock that stands still.
+                (
+                    "bin/date",
+                    format!(
+                        "#!/bin/sh\nif [ \"$*\" = +%s ]; then exec /bin/date -u -d \"$(cat {here}/clock)\" +%s; fi\nexec /bin/date \"$@\"\n"
+                    ),
+                ),
+                (
+                    "bin/tracecast",
+                    format!("#!/bin/sh\ntr -d '\\n' >>{here}/asked\necho >>{here}/asked\ncat {here}/answer\n"),
+                ),
+            ] {
+                of.write(name, &text);
+                std::fs::set_permissions(of.0.path().join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            of.write("clock", "2024-03-01T09:23:20Z");
+            of.answer(powered, "00:10:00");
+            // Nine in use (one of them drains), three idle, two asleep, one on its way; two that are down do not count.
+            let nodes = [
+                "allocated",
+                "allocated",
+                "allocated",
+                "allocated#",
+                "mixed",
+                "mixed",
+                "mixed",
+                "completing",
+                "draining",
+                "idle",
+                "idle",
+                "idle",
+                "idle~",
+                "idle~",
+                "idle%",
+                "down*",
+                "drained~",
+            ];
+            let listed: String = (1..).zip(nodes).map(|(at, state)| format!("n{at:02} {state}\n")).collect();
+            // Listed for each partition.
+            of.write("nodes", &[listed.clone(), listed].concat());
+            of
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            std::fs::write(self.0.path().join(name), text).unwrap();
+        }
+
+        fn answer(&self, powered: &str, until: &str) {
+            self.write(
+                "answer",
+                &format!(
+                    "{{\n  \"schema\": \"decide-power/1\",\n  \"at\": \"2024-03-01T00:00:00Z\",\n  \"until\": \"2024-03-01T{until}Z\",\n  \"powered\": {powered},\n  \"held\": \"by_the_rule\",\n  \"left\": {{\n    \"powered\": 99\n  }}\n}}\n"
+                ),
+            );
+        }
+
+        fn command(&self, arguments: &[&str]) -> Command {
+            let path = format!("{}:/usr/bin:/bin", self.0.path().join("bin").display());
+            let mut command = Command::new("timeout");
+            command.arg("20").arg("sh").arg(self.0.path().join("power-loop.sh")).args(arguments).env("PATH", path);
+            command
+        }
+
+        fn once(&self, arguments: &[&str], dry: bool) -> Option<i32> {
+            let mut command = self.command(arguments);
+            command.env("POWER_ONCE", "1").env("POWER_DRY_RUN", if dry { "1" } else { "0" }).status().unwrap().code()
+        }
+
+        fn text(&self, name: &str) -> String {
+            std::fs::read_to_string(self.0.path().join(name)).unwrap_or_default()
+        }
+
+        /// What tracecast was asked last, and what was asked of Slurm.
+        fn ran(&self) -> (serde_json::Value, String) {
+            let asked = self.text("asked");
+            (serde_json::from_str(asked.lines().last().unwrap()).unwrap(), self.text("scontrol.log"))
+        }
+
+        fn plan(&self) -> String {
+            self.0.path().join("plan.tcm").display().to_string()
+        }
+    }
+
+    #[test]
+    fn the_loop_counts_asks_and_puts_idle_nodes_to_sleep() {
+        let of = Loop::new("10.2");
+        assert_eq!(of.once(&[&of.plan(), "gpu"], false), Some(0));
+        let (asked, done) = of.ran();
+        // Of 15 nodes in service 12 are powered, and 11 are wanted: of the idle ones the last goes.
+        let slot = |at: &str, powered: u32| serde_json::json!({"at": at, "peak": 9, "last": 9, "pending": 3, "total": 15, "powered": powered});
+        let first = slot("2024-03-01T09:10:00Z", 12);
+        assert_eq!(asked, serde_json::json!({ "pool": "gpu", "slots": [first] }));
+        assert_eq!(done, "update NodeName=n12 State=POWER_DOWN Reason=power-loop\n");
+        assert_eq!(of.text("sinfo.asked"), "-h -a -N -p gpu -n n[01-17] -o %N %T\n");
+        let log = of.text("log");
+        assert!(log.contains("9 of 15 nodes in use, 12 powered; 11 to be powered (by_the_rule)"), "{log}");
+        // The state is what the decision reads. A slot is kept once, and nothing of a line that was cut off.
+        crate::power::decide::state("asked", &asked.to_string()).unwrap();
+        let cut = of.text("state/slots-gpu-600-0") + "{\"at\": \"2024-03-01T09";
+        of.write("state/slots-gpu-600-0", &cut.replace("09:10", "09:00"));
+        assert_eq!(of.once(&[&of.plan(), "gpu"], false), Some(0));
+        assert_eq!(of.ran().0["slots"], serde_json::json!([slot("2024-03-01T09:00:00Z", 12)]));
+        of.write("state/slots-gpu-600-0", &cut[..cut.rfind('{').unwrap()]);
+        assert_eq!(of.once(&[&of.plan(), "gpu"], false), Some(0));
+        assert!(of.text("log").contains("the slot of 2024-03-01T09:10:00Z is kept already"), "{}", of.text("log"));
+        // Of the next slot what was ordered for it is what was powered, whatever Slurm woke meanwhile.
+        of.write("clock", "2024-03-01T09:33:20Z");
+        assert_eq!(of.once(&[&of.plan(), "gpu"], false), Some(0));
+        assert_eq!(of.ran().0["slots"], serde_json::json!([first, slot("2024-03-01T09:20:00Z", 11)]));
+    }
+
+    #[test]
+    fn the_loop_wakes_nodes_that_sleep_and_no_more_than_there_are() {
+        let of = Loop::new("15.0");
+        assert_eq!(of.once(&[&of.plan()], false), Some(0));
+        let (asked, done) = of.ran();
+        assert_eq!(done, "update NodeName=n13,n14 State=POWER_UP Reason=power-loop\n");
+        // Without a partition nobody says which waiting jobs need these nodes.
+        assert_eq!((asked.get("pool"), &asked["slots"][0]["pending"]), (None, &0.into()));
+    }
+
+    #[test]
+    fn canaries_stay_awake() {
+        let kept = PowerPlan { canaries: Some("n12,n10".to_owned()), ..plan(vec![pool("gpu", "n[01-17]", 17)]) };
+        let of = Loop::of(&kept, "3.0");
+        assert_eq!(of.once(&[&of.plan(), "gpu"], false), Some(0));
+        assert_eq!(of.ran().1, "update NodeName=n11 State=POWER_DOWN Reason=power-loop\n");
+    }
+
+    #[test]
+    fn the_loop_changes_nothing_where_it_does_not_know() {
+        let dry = Loop::new("3.0");
+        assert_eq!(dry.once(&[&dry.plan()], true), Some(0));
+        let would = "would run: scontrol update NodeName=n10,n11,n12 State=POWER_DOWN";
+        assert!(dry.text("log").contains(would), "{}", dry.text("log"));
+        assert_eq!(
+            (dry.text("state/slots-600-0"), dry.text("state/slots-600-0-dry").lines().count()),
+            (String::new(), 1)
+        );
+        let silent = Loop::new("3.0");
+        silent.write("nodes", "");
+        assert_eq!(silent.once(&[&silent.plan()], false), Some(1));
+        assert!(silent.text("log").contains("sinfo names no nodes"), "{}", silent.text("log"));
+        let busy = Loop::new("3.0");
+        busy.write("busy", "");
+        assert_eq!(busy.once(&[&busy.plan(), "gpu"], false), Some(1));
+        assert!(busy.text("log").contains("squeue does not answer"), "{}", busy.text("log"));
+        let odd = Loop::new("\"many\"");
+        assert_eq!(odd.once(&[&odd.plan()], false), Some(1));
+        assert!(odd.text("log").contains("no count in the answer"), "{}", odd.text("log"));
+        let mute = Loop::new("3.0");
+        mute.write("bin/tracecast", "#!/bin/sh\nexit 1\n");
+        assert_eq!(mute.once(&[&mute.plan()], false), Some(1));
+        // Nobody says which nodes.
+        let mut unnamed = plan(vec![pool("gpu", "n[01-17]", 17)]);
+        unnamed.pools.iter_mut().for_each(|pool| pool.nodes = None);
+        let unnamed = Loop::of(&unnamed, "3.0");
+        assert_eq!(unnamed.once(&[&unnamed.plan()], false), Some(1));
+        assert!(unnamed.text("log").contains("POWER_PARTITION or POWER_NODES"), "{}", unnamed.text("log"));
+        for of in [&dry, &silent, &busy, &odd, &mute, &unnamed] {
+            assert_eq!(of.text("scontrol.log"), "");
+        }
+        for of in [&silent, &busy, &mute, &unnamed] {
+            assert_eq!(
+                (of.text("state/slots-600-0"), of.text("state/slots-gpu-600-0")),
+                (String::new(), String::new())
+            );
+        }
+        let wrong = [vec!["/no/such/plan".to_owned()], vec![], vec![dry.plan(), "a b".to_owned()]];
+        let codes = wrong.map(|of| dry.once(&of.iter().map(String::as_str).collect::<Vec<_>>(), false));
+        assert_eq!(codes, [Some(1), Some(2), Some(1)]);
+    }
+
+    /// Slots of two seconds by the real clock. Each is kept once, and what passed while tracecast hung is left out.
+    #[test]
+    fn the_loop_keeps_slot_after_slot_and_makes_none_up() {
+        let of = Loop::new("11.0");
+        std::fs::remove_file(of.0.path().join("bin/date")).unwrap();
+        of.answer("11.0", "00:00:02");
+        let hangs = of
+            .text("bin/tracecast")
+            .replace("cat ", "[ \"$(wc -l <$(dirname \"$0\")/../asked)\" != 2 ] || sleep 5\ncat ");
+        of.write("bin/tracecast", &hangs);
+        let mut command = of.command(&[&of.plan(), "gpu"]);
+        assert_eq!(command.env("POWER_SAMPLE_S", "1").status().unwrap().code(), Some(124));
+        let slots = of.text("state/slots-gpu-2-0");
+        let at = |line: &str| {
+            crate::power::decide::state("s", &format!("{{\"slots\": [{line}]}}")).unwrap().slots[0].at.clone()
+        };
+        let times: Vec<String> = slots.lines().map(at).collect();
+        assert!(times.len() >= 2 && times.windows(2).all(|two| two[0] < two[1]), "{times:?}");
+        assert!(of.text("log").contains("late; the next slot is that of"), "{}", of.text("log"));
+    }
+
+    #[test]
+    fn beside_a_loop_slurm_puts_nothing_to_sleep_by_itself() {
+        let conf = "NodeName=n[1-16] Gres=gpu:8\nPartitionName=gpu Nodes=n[1-16]\n";
+        let mut options = ConfigOptions { beside_loop: true, ..ConfigOptions::default() };
+        options.slurm.conf = conf.to_owned();
+        let mut pools = vec![pool("gpu", "n[1-16]", 16)];
+        pools.iter_mut().for_each(|pool| pool.keep_idle = 2);
+        let written = |options: &ConfigOptions| {
+            let rendered = render(&plan(pools.clone()), Target::Slurm, options).unwrap();
+            let text = file(&rendered, "slurm.conf").to_owned();
+            (text.contains("SuspendTime=2592000"), text.contains("SuspendExcNodes"))
+        };
+        assert_eq!(written(&options), (true, false));
+        options.beside_loop = false;
+        assert_eq!(written(&options), (false, true));
+    }
+
+    #[test]
+    fn what_no_loop_can_carry_out_is_refused() {
+        let told = |plan: &PowerPlan| render(plan, Target::Loop, &ConfigOptions::default()).unwrap_err().to_string();
+        let undated = PowerPlan { begins_ms: Some(0), ..plan(vec![pool("gpu", "n[1-16]", 16)]) };
+        assert!(told(&undated).contains("no dates"));
+        let odd = plan(vec![pool("gpu", "n[1-16]", 16), pool("a b", "m[1-4]", 4)]);
+        assert!(told(&odd).contains("a b"));
+        let kept = PowerPlan { canaries: Some("n1;reboot".to_owned()), ..plan(vec![pool("gpu", "n[1-16]", 16)]) };
+        assert!(told(&kept).contains("n1;reboot"));
+    }
+}
