@@ -421,6 +421,9 @@ fn emit(request: &PlanPower, answer: &PowerAnswer, quiet: bool) -> Result<()> {
     };
     options.beside_loop = targets.contains(&Target::Loop);
     let mut notes = answer.plan_in_words();
+    if options.beside_loop && targets.contains(&Target::Slurm) {
+        notes.insert(0, "power-loop.sh decides which nodes sleep. The slurm.conf beside it puts none to sleep by itself, so what is said below of its timeout, and of a schedule, is of a site without the loop.".to_owned());
+    }
     for target in targets {
         let plan = if target == Target::Slurm { &answer.slurm_plan } else { &answer.plan };
         let rendered = config::render(plan, target, &options)?;

@@ -328,9 +328,10 @@ mod tests {
         // Unless something else is asked for.
         let named = todays(&loaded, Policy::default(), None, Backfill::By(Estimate::Predicted)).unwrap();
         assert_eq!(named.policy, easy);
-        // Where no backfill is tried, nothing comes near, and nothing is known.
+        // Where no backfill is tried, it is the scan that comes nearest of the others.
         let none = todays(&loaded, Policy::default(), None, Backfill::Never).unwrap();
-        assert_eq!(none, Today { policy: Policy::default(), known: false, told: None });
+        assert_eq!((none.policy.scan, none.known), (Scan::Skip, true));
+        assert!(none.told.is_some_and(|told| told.contains("Of strict, skip it comes nearest")));
         // An order by true runs is not given a backfill that would change what it knows, and that is told.
         let sjf = Policy { order: Order::Sjf, ..Policy::default() };
         let sjf = todays(&loaded, sjf, None, Backfill::ByWhatIsKnown).unwrap();

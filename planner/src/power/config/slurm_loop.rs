@@ -30,7 +30,13 @@ pub(super) fn render(plan: &PowerPlan) -> Result<Rendered> {
             "run one power-loop.sh for each of the {} pools, with the pool as its second argument; it takes the partition of that name. Pools must not share nodes",
             plan.pools.len()
         ));
-    } else if plan.pools.iter().any(|pool| pool.nodes.is_none()) {
+    } else {
+        warnings.push(
+            "jobs that wait count only where the partition is known: name it as the second argument if the pool is called so, or set POWER_PARTITION in power-loop.conf"
+                .to_owned(),
+        );
+    }
+    if !several && plan.pools.iter().any(|pool| pool.nodes.is_none()) {
         warnings.push(
             "the plan does not say which nodes it is of (--nodes): power-loop.sh starts once POWER_PARTITION or POWER_NODES does"
                 .to_owned(),
@@ -48,7 +54,7 @@ pub(super) fn render(plan: &PowerPlan) -> Result<Rendered> {
 
 /// The plan as Slurm has it beside a loop: it puts no node to sleep by itself, and keeps none awake.
 pub(super) fn beside(plan: &PowerPlan) -> PowerPlan {
-    let pool = |pool: &PoolPlan| PoolPlan { idle_s: NEVER_S, keep_idle: 0, ..pool.clone() };
+    let pool = |pool: &PoolPlan| PoolPlan { idle_s: NEVER_S, keep_idle: 0, actions: Vec::new(), ..pool.clone() };
     PowerPlan { pools: plan.pools.iter().map(pool).collect(), ..plan.clone() }
 }
 
@@ -141,7 +147,7 @@ mod tests {
             }
             of.write("clock", "2024-03-01T09:23:20Z");
             of.answer(powered, "00:10:00");
-            // Nine in use (one of them drains), three idle, two asleep, one on its way; two that are down do not count.
+            // Nine in use (one of them drains), three idle, two asleep, one on its way; one that is down and one that does not answer do not count.
             let nodes = [
                 "allocated",
                 "allocated",
@@ -159,7 +165,7 @@ mod tests {
                 "idle~",
                 "idle%",
                 "down*",
-                "drained~",
+                "idle*",
             ];
             let listed: String = (1..).zip(nodes).map(|(at, state)| format!("n{at:02} {state}\n")).collect();
             // Listed for each partition.
@@ -217,7 +223,7 @@ mod tests {
         let first = slot("2024-03-01T09:10:00Z", 12);
         assert_eq!(asked, serde_json::json!({ "pool": "gpu", "slots": [first] }));
         assert_eq!(done, "update NodeName=n12 State=POWER_DOWN Reason=power-loop\n");
-        assert_eq!(of.text("sinfo.asked"), "-h -a -N -p gpu -n n[01-17] -o %N %T\n");
+        assert_eq!(of.text("sinfo.asked"), "-h -N -p gpu -n n[01-17] -o %N %T\n");
         let log = of.text("log");
         assert!(log.contains("9 of 15 nodes in use, 12 powered; 11 to be powered (by_the_rule)"), "{log}");
         // The state is what the decision reads. A slot is kept once, and nothing of a line that was cut off.
@@ -243,6 +249,36 @@ mod tests {
         assert_eq!(done, "update NodeName=n13,n14 State=POWER_UP Reason=power-loop\n");
         // Without a partition nobody says which waiting jobs need these nodes.
         assert_eq!((asked.get("pool"), &asked["slots"][0]["pending"]), (None, &0.into()));
+        assert!(of.text("log").contains("NOTE: waiting jobs are not counted"), "{}", of.text("log"));
+    }
+
+    /// Found by a newcomer: the loop went on after the promise had ended, told none of the notes, and took for powered what scontrol had refused to wake.
+    #[test]
+    fn notes_are_told_an_ended_promise_wakes_only_and_what_failed_was_not_ordered() {
+        let of = Loop::new("11.0");
+        let answer = of.text("answer");
+        let with = |until: &str| {
+            let told = format!(
+                "  \"promised_until\": \"{until}\",\n  \"notes\": [\n    \"One.\",\n    \"Two.\"\n  ],\n  \"held\""
+            );
+            answer.replace("  \"held\"", &told)
+        };
+        of.write("answer", &with("2024-03-01T09:00:00Z"));
+        assert_eq!(of.once(&[&of.plan(), "gpu"], false), Some(0));
+        let log = of.text("log");
+        for told in
+            ["NOTE: One.\n", "NOTE: Two.\n", "the promise held until 2024-03-01T09:00:00Z: no node is put to sleep"]
+        {
+            assert!(log.contains(told), "{told}: {log}");
+        }
+        assert_eq!(
+            (of.text("scontrol.log"), of.text("state/slots-gpu-600-0.order")),
+            (String::new(), "12\n".to_owned())
+        );
+        of.write("answer", &with("2024-03-01T10:00:00Z"));
+        of.write("bin/scontrol", "#!/bin/sh\nexit 1\n");
+        assert_eq!(of.once(&[&of.plan(), "gpu"], false), Some(1));
+        assert_eq!(of.text("state/slots-gpu-600-0.order"), "12\n");
     }
 
     #[test]

@@ -58,7 +58,7 @@ fn finding(uses: &[TopologyUse]) -> String {
     if let (true, Some(all)) = (asking.is_empty(), uses.first()) {
         let near = part(all.in_one_domain, all.on_several_nodes);
         return format!(
-            "No job asks for a place. Of those that ran on several nodes, {near} lay in one {} by chance.",
+            "No job asks for a place. Of those that ran on several nodes, {near} lay in one {}, where the placement put them.",
             all.level
         );
     }

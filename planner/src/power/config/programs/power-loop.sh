@@ -63,17 +63,19 @@ if [ -n "$POWER_KEEP" ]; then
   keep=$(timeout "$POWER_ANSWER_S" scontrol show hostnames "$POWER_KEEP") || stop "POWER_KEEP is $POWER_KEEP, which is no host list, or scontrol does not run here"
 fi
 
-# Every node once, with its state: idle~ sleeps, idle% is on its way to sleep, idle is awake and free.
+# Every node once, with its state: idle~ sleeps, idle% is on its way to sleep, idle is awake and free. Of all partitions, hidden ones too, where none is named: sinfo takes either -a or -p.
 nodes() {
-  listed=$(timeout "$POWER_ANSWER_S" sinfo -h -a -N ${POWER_PARTITION:+-p "$POWER_PARTITION"} ${POWER_NODES:+-n "$POWER_NODES"} -o '%N %T') || return 1
+  if [ -n "$POWER_PARTITION" ]; then of="-p $POWER_PARTITION"; else of=-a; fi
+  listed=$(timeout "$POWER_ANSWER_S" sinfo -h -N $of ${POWER_NODES:+-n "$POWER_NODES"} -o '%N %T') || return 1
   printf '%s\n' "$listed" | sort -u
 }
 
-# How many nodes are in service, in use, and powered. Nodes that are down or drained do not count, unless jobs run there. Fails without any.
+# How many nodes are in service, in use, and powered. Nodes that are down, drained or do not answer do not count, unless jobs run there. Fails without any.
 count() {
   listed=$(nodes) || return 1
   printf '%s\n' "$listed" | awk '{ base = $2; sub(/[^a-z_].*/, "", base); mark = substr($2, length(base) + 1) }
     base !~ /^(idle|alloc|mix|comp|draining|reserved|planned|blocked)/ { next }
+    mark ~ /[*]/ && base !~ /^(alloc|mix|comp|draining)/ { next }
     { total++ }
     base ~ /^(alloc|mix|comp|draining)/ { used++ }
     mark ~ /[~%!]/ { asleep++ }
@@ -107,6 +109,10 @@ ask() {
 field() {
   sed -n 's/^  "'"$1"'": "\{0,1\}\([^",]*\)"\{0,1\},\{0,1\}$/\1/p' | head -n 1
 }
+# The notes of an answer on stdin, a line each.
+notes() {
+  sed -n '/^  "notes": \[/,/^  \]/s/^    "\(.*\)",\{0,1\}$/\1/p'
+}
 time_of() {
   date -u -d "@$1" +%Y-%m-%dT%H:%M:%SZ
 }
@@ -133,13 +139,16 @@ some() {
 change() {
   names=$(some "$2" "$3") || {
     fail "sinfo does not answer; nodes stay as they are"
-    return
+    return 1
   }
   if [ -z "$names" ]; then return; fi
   if [ "$dry" = 1 ]; then
     say "would run: scontrol update NodeName=$names State=$1 Reason=power-loop"
   else
-    timeout "$POWER_ANSWER_S" scontrol update NodeName="$names" State="$1" Reason=power-loop || fail "scontrol could not set $names to $1"
+    timeout "$POWER_ANSWER_S" scontrol update NodeName="$names" State="$1" Reason=power-loop || {
+      fail "scontrol could not set $names to $1"
+      return 1
+    }
   fi
 }
 
@@ -158,14 +167,25 @@ act() {
   fi
   set -- $now
   say "$2 of $1 nodes in use, $3 powered; $want to be powered ($held)"
-  if [ "$dry" != 1 ]; then echo "$want" >"$slots.order"; fi
+  printf '%s\n' "$answer" | notes | while read -r note; do say "NOTE: $note"; done
+  fewer=$(($3 - want))
+  if [ "$POWER_MOST" -gt 0 ] && [ "$fewer" -gt "$POWER_MOST" ]; then fewer=$POWER_MOST; fi
+  promised=$(printf '%s\n' "$answer" | field promised_until)
+  case "$promised" in ????-??-??T*Z)
+    if [ "$fewer" -gt 0 ] && [ "$(date +%s)" -ge "$(date -u -d "$promised" +%s)" ]; then
+      say "the promise held until $promised: no node is put to sleep; make a new plan"
+      fewer=0
+    fi
+    ;;
+  esac
+  # What was ordered for the next slot; what could not be ordered was not.
+  order=$3
   if [ "$want" -gt "$3" ]; then
-    change POWER_UP $((want - $3)) 'idle~'
-  elif [ "$want" -lt "$3" ]; then
-    fewer=$(($3 - want))
-    if [ "$POWER_MOST" -gt 0 ] && [ "$fewer" -gt "$POWER_MOST" ]; then fewer=$POWER_MOST; fi
-    change POWER_DOWN "$fewer" idle
+    if change POWER_UP $((want - $3)) 'idle~'; then order=$want; fi
+  elif [ "$fewer" -gt 0 ]; then
+    if change POWER_DOWN "$fewer" idle; then order=$(($3 - fewer)); fi
   fi
+  if [ "$dry" != 1 ]; then echo "$order" >"$slots.order"; fi
 }
 
 # end BEGIN PEAK POWERED TOTAL LAST: keeps the slot that ends, and acts. What was ordered for it counts as powered, as nodes may be on their way: not what Slurm woke in it.
@@ -201,6 +221,8 @@ if [ "$dry" = 1 ]; then slots=$slots-dry; fi
 touch "$slots" || stop "$slots cannot be written"
 exec 9>"$slots.lock" || stop "$slots.lock cannot be written"
 flock -n 9 || stop "another loop keeps $slots; stop it first"
+
+if [ -z "$POWER_PARTITION" ]; then say "NOTE: waiting jobs are not counted, as no partition is named: set POWER_PARTITION"; fi
 
 # The beginning of the slot that the clock is in.
 slot_now() {
