@@ -193,6 +193,12 @@ fn a_loop_has_nodes_sleep_and_wakes_them() {
         let slot = asked["slots"].as_array().unwrap().last().unwrap().clone();
         ["peak", "total", "powered"].map(|count| slot[count].as_u64().unwrap())
     };
+    // A controller that has just begun knows of no node, and the loop would do nothing.
+    let began = Instant::now();
+    while nodes_that_are(&lab, "IDLE").len() < NODES.len() {
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", states(&lab));
+        std::thread::sleep(Duration::from_millis(250));
+    }
     assert_eq!(ask("2.0"), [0, 4, 4]);
     wait_until_asleep(&lab, &["n3", "n4"]);
     let job = lab.submit("root", "held", &["-N", "1", "-w", "n2"], "sleep 300");
