@@ -93,6 +93,7 @@ fn host_list(list: &str) -> Result<&str> {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use std::process::Command;
+    use std::time::{Duration, Instant};
 
     use super::super::tests::{file, plan, pool};
     use super::super::{ConfigOptions, Target, render};
@@ -189,7 +190,7 @@ mod tests {
         fn command(&self, arguments: &[&str]) -> Command {
             let path = format!("{}:/usr/bin:/bin", self.0.path().join("bin").display());
             let mut command = Command::new("timeout");
-            command.arg("20").arg("sh").arg(self.0.path().join("power-loop.sh")).args(arguments).env("PATH", path);
+            command.arg("90").arg("sh").arg(self.0.path().join("power-loop.sh")).args(arguments).env("PATH", path);
             command
         }
 
@@ -343,15 +344,23 @@ mod tests {
             .text("bin/tracecast")
             .replace("cat ", "[ \"$(wc -l <$(dirname \"$0\")/../asked)\" != 2 ] || sleep 5\ncat ");
         of.write("bin/tracecast", &hangs);
-        let mut command = of.command(&[&of.plan(), "gpu"]);
-        assert_eq!(command.env("POWER_SAMPLE_S", "1").status().unwrap().code(), Some(124));
+        let mut running = of.command(&[&of.plan(), "gpu"]).env("POWER_SAMPLE_S", "1").spawn().unwrap();
+        let late = "late; the next slot is that of";
+        let (began, most) = (Instant::now(), Duration::from_secs(80));
+        let kept = || of.text("state/slots-gpu-2-0").lines().count();
+        while (kept() < 3 || !of.text("log").contains(late)) && began.elapsed() < most {
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        // The program `timeout` passes it on.
+        Command::new("kill").arg(running.id().to_string()).status().unwrap();
+        running.wait().unwrap();
         let slots = of.text("state/slots-gpu-2-0");
         let at = |line: &str| {
             crate::power::decide::state("s", &format!("{{\"slots\": [{line}]}}")).unwrap().slots[0].at.clone()
         };
         let times: Vec<String> = slots.lines().map(at).collect();
-        assert!(times.len() >= 2 && times.windows(2).all(|two| two[0] < two[1]), "{times:?}");
-        assert!(of.text("log").contains("late; the next slot is that of"), "{}", of.text("log"));
+        assert!(times.len() >= 3 && times.windows(2).all(|two| two[0] < two[1]), "{times:?}");
+        assert!(of.text("log").contains(late), "{}", of.text("log"));
     }
 
     #[test]
