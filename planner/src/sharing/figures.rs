@@ -43,38 +43,66 @@ pub struct SharingFigures {
     pub taken_out: u64,
 }
 
-/// Figures of some jobs.
-pub(super) fn figures(jobs: &TypedJobs, times: &[SharingTimes], which: &[usize], slo: f64) -> SharingFigures {
-    let (mut waits, mut delays, mut slowdowns) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut over, mut failed, mut taken_out, mut shared) = (0usize, 0, 0, 0usize);
-    for job in which {
-        let (Some(times), Some(submit), Some(run)) = (times.get(*job), jobs.submit_ms.get(*job), jobs.run_ms.get(*job))
-        else {
-            continue;
-        };
-        waits.push(times.wait_ms(*submit) as f64 / 1e3);
-        delays.push((times.end_ms - submit - run) as f64 / 1e3);
-        failed += u64::from(times.failed);
-        taken_out += u64::from(times.taken_out);
-        if times.shared_ms > 0 {
-            shared += 1;
-            let (slowdown, is_over) = slowdown(times.held_ms, *run, slo);
-            over += usize::from(is_over);
-            slowdowns.push(slowdown);
+/// Some jobs, counted.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Counted {
+    /// How many were asked for.
+    jobs: usize,
+    /// Time in the queue of each, seconds.
+    pub(super) waits_s: Vec<f64>,
+    /// Time from submission to end less the run alone of each.
+    delays_s: Vec<f64>,
+    /// Of each that was beside another for any time.
+    pub(super) slowdowns: Vec<f64>,
+    /// How many of those were slower than the SLO allows.
+    pub(super) over_slo: usize,
+    failed: u64,
+    taken_out: u64,
+}
+
+impl Counted {
+    /// Of the jobs at these places.
+    pub(super) fn of(jobs: &TypedJobs, times: &[SharingTimes], which: &[usize], slo: f64) -> Self {
+        let mut counted = Self { jobs: which.len(), ..Self::default() };
+        for job in which {
+            let (Some(times), Some(submit), Some(run)) =
+                (times.get(*job), jobs.submit_ms.get(*job), jobs.run_ms.get(*job))
+            else {
+                continue;
+            };
+            counted.waits_s.push(times.wait_ms(*submit) as f64 / 1e3);
+            counted.delays_s.push((times.end_ms - submit - run) as f64 / 1e3);
+            counted.failed += u64::from(times.failed);
+            counted.taken_out += u64::from(times.taken_out);
+            if times.shared_ms > 0 {
+                let (slowdown, is_over) = slowdown(times.held_ms, *run, slo);
+                counted.over_slo += usize::from(is_over);
+                counted.slowdowns.push(slowdown);
+            }
+        }
+        counted
+    }
+
+    /// Their figures.
+    pub(super) fn figures(&self) -> SharingFigures {
+        let share = |part: usize, of: usize| if of == 0 { 0.0 } else { part as f64 / of as f64 };
+        SharingFigures {
+            mean_wait_s: interval::average(self.waits_s.iter().copied()),
+            p95_wait_s: quantile(&self.waits_s, 0.95).unwrap_or_default(),
+            mean_delay_s: interval::average(self.delays_s.iter().copied()),
+            p95_delay_s: quantile(&self.delays_s, 0.95).unwrap_or_default(),
+            shared: share(self.slowdowns.len(), self.jobs),
+            slowdown90: quantile(&self.slowdowns, 0.9),
+            over_slo: share(self.over_slo, self.slowdowns.len()),
+            failed: self.failed,
+            taken_out: self.taken_out,
         }
     }
-    let share = |part: usize, of: usize| if of == 0 { 0.0 } else { part as f64 / of as f64 };
-    SharingFigures {
-        mean_wait_s: interval::average(waits.iter().copied()),
-        p95_wait_s: quantile(&waits, 0.95).unwrap_or_default(),
-        mean_delay_s: interval::average(delays.iter().copied()),
-        p95_delay_s: quantile(&delays, 0.95).unwrap_or_default(),
-        shared: share(shared, which.len()),
-        slowdown90: quantile(&slowdowns, 0.9),
-        over_slo: share(over, slowdowns.len()),
-        failed,
-        taken_out,
-    }
+}
+
+/// Figures of some jobs.
+pub(super) fn figures(jobs: &TypedJobs, times: &[SharingTimes], which: &[usize], slo: f64) -> SharingFigures {
+    Counted::of(jobs, times, which, slo).figures()
 }
 
 /// The 95 % wait of some jobs, seconds.
@@ -112,8 +140,8 @@ pub(super) fn changes(
     [wait, delay]
 }
 
-/// Share of the jobs that end later, and by how many seconds on average.
-pub(super) fn losses(jobs: &TypedJobs, which: &[usize], base: &[SharingTimes], times: &[SharingTimes]) -> (f64, f64) {
+/// How many of the jobs end later, and by how many seconds on average.
+pub(super) fn losses(jobs: &TypedJobs, which: &[usize], base: &[SharingTimes], times: &[SharingTimes]) -> (usize, f64) {
     let mut later = Vec::new();
     for job in which {
         let (Some(before), Some(now), Some(run)) = (base.get(*job), times.get(*job), jobs.run_ms.get(*job)) else {
@@ -124,7 +152,7 @@ pub(super) fn losses(jobs: &TypedJobs, which: &[usize], base: &[SharingTimes], t
             later.push(by as f64 / 1e3);
         }
     }
-    (later.len() as f64 / which.len().max(1) as f64, interval::average(later.iter().copied()))
+    (later.len(), interval::average(later.iter().copied()))
 }
 
 /// A change of seconds, in words.

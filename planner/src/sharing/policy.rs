@@ -96,23 +96,18 @@ impl SharingPolicy {
     ];
 
     /// Names of all, in that order.
-    pub const NAMES: [&str; 12] = [
-        "exclusive",
-        "gandiva",
-        "lucid",
-        "horus-published",
-        "horus",
-        "antman",
-        "salus-fair",
-        "salus-attained",
-        "mean-forecast",
-        "forecast",
-        "forecast-trial",
-        "oracle",
-    ];
+    pub const NAMES: [&str; Self::ALL.len()] = {
+        let mut names = [""; Self::ALL.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = Self::ALL[at].name();
+            at += 1;
+        }
+        names
+    };
 
     /// Its name, as it is typed.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Exclusive => "exclusive",
             Self::Gandiva => "gandiva",

@@ -68,6 +68,9 @@ pub struct SharingCandidate {
 }
 
 impl SharingCandidate {
+    /// Title of a table of them.
+    pub(super) const TITLE: &str = "Candidates in one class on the earlier jobs, with speeds as forecast";
+
     /// Headings of a table of them.
     pub(super) fn columns() -> Vec<Column> {
         vec![

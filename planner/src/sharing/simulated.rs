@@ -32,13 +32,13 @@ use tracecast_predictors::watch::{self, Watch};
 
 use super::engine::{self, SharingRule, SharingTimes};
 use super::evidence::{Forecasts, PairEvidence, gpu_named};
-use super::figures::{SharingFigures, changes, couples, figures, losses};
+use super::figures::{Counted, SharingFigures, changes, couples, losses};
 use super::policy::SharingPolicy;
 use super::setting::{Setting, SharingCandidate, SharingRequest};
 use super::study::HowSet;
 use crate::error::{Error, Result};
 use crate::one_gpu::types::{TypeOfNames, TypesOfNames};
-use crate::one_gpu::{OneGpuJobs, TypedJobs, by_day, named_share, slowdown};
+use crate::one_gpu::{OneGpuJobs, TypedJobs, by_day, named_share};
 use crate::plan::interval;
 use crate::replay::compare::IntervalEstimate;
 
@@ -268,7 +268,10 @@ pub fn replay(
     let shown = request.policies.iter().find(shares).copied().unwrap_or(SharingPolicy::Exclusive);
     watch.more(rules.len());
     let one = |of: &Named| -> Result<(SharedReplayOutcome, Option<Vec<SharingTimes>>)> {
-        let times = engine::replay(jobs, *gpus, &evidence.truth, &of.rule)?;
+        let times = match of.policy {
+            SharingPolicy::Exclusive => base.clone(),
+            _ => engine::replay(jobs, *gpus, &evidence.truth, &of.rule)?,
+        };
         let couples = couples(&evidence, &of.rule, &of.limits);
         let [wait, delay] = changes(jobs, &days, &base, &times);
         let outcome = outcome(of, couples, (jobs, &times, &base), &parts.later, [wait, delay]);
@@ -330,36 +333,27 @@ fn outcome(
     scored: &[usize],
     [mean_wait_change_s, mean_jct_change_s]: [IntervalEstimate; 2],
 ) -> SharedReplayOutcome {
-    let (mut waits, mut to_end, mut slowdowns) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut held_ms, mut over_slo_jobs) = (0.0, 0);
+    let counted = Counted::of(jobs, times, scored, of.limits.slo);
+    let figures = counted.figures();
+    let (mut to_end, mut held_ms) = (Vec::new(), 0.0);
     for job in scored {
-        let (Some(times), Some(submit), Some(run)) = (times.get(*job), jobs.submit_ms.get(*job), jobs.run_ms.get(*job))
-        else {
-            continue;
-        };
-        waits.push(times.wait_ms(*submit) as f64 / 1e3);
+        let (Some(times), Some(submit)) = (times.get(*job), jobs.submit_ms.get(*job)) else { continue };
         to_end.push((times.end_ms - submit) as f64 / 1e3);
         held_ms += times.held_ms as f64 - times.shared_ms as f64 / 2.0;
-        if times.shared_ms > 0 {
-            let (slowdown, is_over) = slowdown(times.held_ms, *run, of.limits.slo);
-            slowdowns.push(slowdown);
-            over_slo_jobs += usize::from(is_over);
-        }
     }
-    let figures = figures(jobs, times, scored, of.limits.slo);
-    let (lost, lost_s) = losses(jobs, scored, base, times);
+    let (lost_jobs, lost_s) = losses(jobs, scored, base, times);
     SharedReplayOutcome {
         policy: of.policy,
         how: of.how,
         couples,
         couples_kept,
-        p50_wait_s: quantile(&waits, 0.5).unwrap_or_default(),
+        p50_wait_s: quantile(&counted.waits_s, 0.5).unwrap_or_default(),
         mean_jct_s: interval::average(to_end.iter().copied()),
         gpu_hours: held_ms / 3.6e6,
-        shared_jobs: slowdowns.len(),
-        mean_slowdown: (!slowdowns.is_empty()).then(|| interval::average(slowdowns.iter().copied())),
-        over_slo_jobs,
-        lost_jobs: (lost * scored.len() as f64).round() as usize,
+        shared_jobs: counted.slowdowns.len(),
+        mean_slowdown: (!counted.slowdowns.is_empty()).then(|| interval::average(counted.slowdowns.iter().copied())),
+        over_slo_jobs: counted.over_slo,
+        lost_jobs,
         lost_s,
         paused_h: figures.failed as f64 * of.rule.pause_ms as f64 / 3.6e6,
         figures,

@@ -208,7 +208,7 @@ pub fn study(
                 later: figures(jobs, &times, later, limits.slo),
                 mean_delay_change_s,
                 mean_wait_change_s,
-                lost,
+                lost: lost as f64 / later.len().max(1) as f64,
                 lost_s,
                 gpus_instead,
             };

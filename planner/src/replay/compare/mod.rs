@@ -129,12 +129,9 @@ struct Figures {
 
 impl Columns {
     fn of(workload: &Workload, times: &JobTimes, jobs: &[usize], blocks: &Blocks) -> Self {
-        let column = |of: &dyn Fn(usize) -> Option<i64>| -> Vec<i64> {
-            jobs.iter().map(|job| of(*job).unwrap_or_default()).collect()
-        };
         let running =
             |of: &dyn Fn(usize) -> Option<i64>| Running::new(jobs.iter().map(|job| of(*job).unwrap_or_default()));
-        let wait_ms = column(&|job| times.wait_ms(job));
+        let wait_ms: Vec<i64> = jobs.iter().map(|job| times.wait_ms(*job).unwrap_or_default()).collect();
         let wait = Running::new(wait_ms.iter().copied());
         let jct = running(&|job| times.jct_ms.get(job).copied().flatten());
         let slowdown = running(&|job| {

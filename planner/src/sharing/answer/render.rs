@@ -190,10 +190,7 @@ impl SharingPlan {
     }
 
     fn chosen_section(&self) -> Section {
-        let mut table = ReportTable::new(
-            "Candidates in one class on the earlier jobs, with speeds as forecast",
-            SharingCandidate::columns(),
-        );
+        let mut table = ReportTable::new(SharingCandidate::TITLE, SharingCandidate::columns());
         table.rows.extend(self.candidates.iter().map(SharingCandidate::cells));
         Section::new(self.id("chosen"), format!("{}: what was chosen from", self.gpu_type)).with_table(table)
     }

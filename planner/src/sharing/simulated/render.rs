@@ -151,8 +151,7 @@ impl SharedReplayAnswer {
 
     fn chosen_section(&self) -> Section {
         let columns = std::iter::once(Column::text("Policy")).chain(SharingCandidate::columns()).collect();
-        let mut table =
-            ReportTable::new("Candidates in one class on the earlier jobs, with speeds as forecast", columns);
+        let mut table = ReportTable::new(SharingCandidate::TITLE, columns);
         for choice in &self.chosen {
             let policy = || Cell::from(choice.policy.in_words());
             let rows =

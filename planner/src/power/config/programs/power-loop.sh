@@ -70,10 +70,9 @@ nodes() {
   printf '%s\n' "$listed" | sort -u
 }
 
-# How many nodes are in service, in use, and powered. Nodes that are down, drained or do not answer do not count, unless jobs run there. Fails without any.
+# Of a listing on stdin how many nodes are in service, in use, and powered. Nodes that are down, drained or do not answer do not count, unless jobs run there. Fails without any.
 count() {
-  listed=$(nodes) || return 1
-  printf '%s\n' "$listed" | awk '{ base = $2; sub(/[^a-z_].*/, "", base); mark = substr($2, length(base) + 1) }
+  awk '{ base = $2; sub(/[^a-z_].*/, "", base); mark = substr($2, length(base) + 1) }
     base !~ /^(idle|alloc|mix|comp|draining|reserved|planned|blocked)/ { next }
     mark ~ /[*]/ && base !~ /^(alloc|mix|comp|draining)/ { next }
     { total++ }
@@ -127,26 +126,21 @@ keep_slot() {
   printf '{"at": "%s", "peak": %s, "last": %s, "pending": %s, "total": %s, "powered": %s}\n' "$(time_of "$1")" "$2" "$3" "$4" "$5" "$6" >>"$slots"
 }
 
-# some COUNT STATE: up to so many nodes of a state, as a host list. The first of those that sleep; of idle ones the last, as Slurm gives jobs the first, and none that is kept awake.
+# some COUNT STATE: up to so many nodes of a state, of a listing on stdin, as a host list. The first of those that sleep; of idle ones the last, as Slurm gives jobs the first, and none that is kept awake.
 some() {
-  listed=$(nodes) || return 1
   if [ "$2" = idle ]; then end=tail; else end=head; fi
-  printf '%s\n' "$listed" | awk -v state="$2" -v keep="$(echo $keep)" 'BEGIN { count = split(keep, names, " "); for (at = 1; at <= count; at++) kept[names[at]] }
+  awk -v state="$2" -v keep="$(echo $keep)" 'BEGIN { count = split(keep, names, " "); for (at = 1; at <= count; at++) kept[names[at]] }
     $2 == state && !($1 in kept) { print $1 }' | "$end" -n "$1" | paste -sd, -
 }
 
-# change TO COUNT STATE: sets up to so many nodes of a state to another.
+# change TO NODES: sets nodes to a state.
 change() {
-  names=$(some "$2" "$3") || {
-    fail "sinfo does not answer; nodes stay as they are"
-    return 1
-  }
-  if [ -z "$names" ]; then return; fi
+  if [ -z "$2" ]; then return; fi
   if [ "$dry" = 1 ]; then
-    say "would run: scontrol update NodeName=$names State=$1 Reason=power-loop"
+    say "would run: scontrol update NodeName=$2 State=$1 Reason=power-loop"
   else
-    timeout "$POWER_ANSWER_S" scontrol update NodeName="$names" State="$1" Reason=power-loop || {
-      fail "scontrol could not set $names to $1"
+    timeout "$POWER_ANSWER_S" scontrol update NodeName="$2" State="$1" Reason=power-loop || {
+      fail "scontrol could not set $2 to $1"
       return 1
     }
   fi
@@ -160,7 +154,9 @@ act() {
   }
   want=$(printf '%s\n' "$answer" | field powered | awk '/^[0-9]+([.][0-9]+)?$/ { whole = int($1); print whole + ($1 > whole) }')
   held=$(printf '%s\n' "$answer" | field held)
-  now=$(count) || now=
+  # What is counted is what is chosen from.
+  listed=$(nodes) || listed=
+  now=$(printf '%s\n' "$listed" | count) || now=
   if [ -z "$want" ] || [ -z "$now" ]; then
     fail "no count in the answer, or none of Slurm's; nodes stay as they are"
     return
@@ -181,9 +177,9 @@ act() {
   # What was ordered for the next slot; what could not be ordered was not.
   order=$3
   if [ "$want" -gt "$3" ]; then
-    if change POWER_UP $((want - $3)) 'idle~'; then order=$want; fi
+    if change POWER_UP "$(printf '%s\n' "$listed" | some $((want - $3)) 'idle~')"; then order=$want; fi
   elif [ "$fewer" -gt 0 ]; then
-    if change POWER_DOWN "$fewer" idle; then order=$(($3 - fewer)); fi
+    if change POWER_DOWN "$(printf '%s\n' "$listed" | some "$fewer" idle)"; then order=$(($3 - fewer)); fi
   fi
   if [ "$dry" != 1 ]; then echo "$order" >"$slots.order"; fi
 }
@@ -232,7 +228,7 @@ slot_now() {
   echo $((now_s - phase))
 }
 if [ "$once" = 1 ]; then
-  if now=$(count); then
+  if now=$(nodes | count); then
     set -- $now
     end $(($(slot_now) - slot_s)) "$2" "$3" "$1" "$2"
   else
@@ -250,7 +246,7 @@ while :; do
   powered=
   now=
   while :; do
-    if now=$(count); then
+    if now=$(nodes | count); then
       set -- $now
       if [ "$2" -gt "$peak" ]; then peak=$2; fi
       powered=${powered:-$3}
