@@ -62,7 +62,8 @@ fn vcs_without_jobs_in_the_source_are_no_sleeping_capacity() {
     let cautions = said(&found, "cautions");
     assert!(cautions.contains("VCs have no job in the source, so that 113 of 135 nodes are left out"), "{cautions}");
     let notes = std::fs::read_to_string(Path::new(&emitted).join("NOTES.txt")).unwrap();
-    assert!(notes.contains("113 of 135 nodes are left out") && notes.contains("not recommended"), "{notes}");
+    assert!(notes.contains("113 of 135 nodes are left out") && notes.contains("**Keep all nodes on**"), "{notes}");
+    assert!(!notes.contains("slurm.conf puts") && !notes.contains("Karpenter"), "of what was not asked for: {notes}");
     let lines = std::fs::read_to_string(Path::new(&emitted).join("power-actions.jsonl")).unwrap();
     assert!(lines.lines().all(|line| json(line)["powered"].as_u64().unwrap() <= 22), "{lines}");
     // Where no rule is worth its shortages, no schedule puts nodes to sleep either.
@@ -165,7 +166,7 @@ fn the_schedule_begins_with_no_fewer_nodes_than_the_next_slot() {
     let Some(folder) = real_trace("helios/earth_vc_1min") else { return };
     let (source, out) = (folder.display().to_string(), Folder::new());
     let emitted = out.path("emitted");
-    let found = answer(&[&source, "--by-vc", "--emit", "actions", "--emit-to", &emitted]);
+    let found = answer(&[&source, "--by-vc", "--emit", "actions,karpenter", "--emit-to", &emitted]);
     let pools = found["forward"].as_array().unwrap();
     assert_eq!(pools.len(), 8);
     let lines = std::fs::read_to_string(Path::new(&emitted).join("power-actions.jsonl")).unwrap();
@@ -179,9 +180,10 @@ fn the_schedule_begins_with_no_fewer_nodes_than_the_next_slot() {
     let notes = std::fs::read_to_string(Path::new(&emitted).join("NOTES.txt")).unwrap();
     assert!(notes.contains("Each of the 8 VCs is planned on nodes of its own"), "{notes}");
     for pool in pools {
-        let named = format!("{}: slurm.conf puts", pool["now"]["pool"].as_str().unwrap());
+        let named = format!("{}: Karpenter and the cluster-autoscaler", pool["now"]["pool"].as_str().unwrap());
         assert!(notes.contains(&named), "{named}: {notes}");
     }
+    assert!(!notes.contains("slurm.conf puts"), "of what was not asked for: {notes}");
 }
 
 #[test]

@@ -264,7 +264,7 @@ pub(crate) struct PlanPower {
     /// Folder into which the configuration is written
     #[arg(long, value_name = "FOLDER", help_heading = "Configuration")]
     pub(crate) emit_to: Option<PathBuf>,
-    /// slurm.conf of the site, which --emit slurm needs for its diff
+    /// slurm.conf of the site: --emit slurm needs it for its diff, and --emit loop takes the partitions of the nodes from it
     #[arg(long, value_name = "FILE", help_heading = "Configuration")]
     pub(crate) slurm_conf: Option<PathBuf>,
     /// Version of Slurm at the site, such as 23.11 [default: 22.05, or newer if slurm.conf needs it]
@@ -420,10 +420,7 @@ fn emit(request: &PlanPower, answer: &PowerAnswer, quiet: bool) -> Result<()> {
             .collect(),
     };
     options.beside_loop = targets.contains(&Target::Loop);
-    let mut notes = answer.plan_in_words();
-    if options.beside_loop && targets.contains(&Target::Slurm) {
-        notes.insert(0, "power-loop.sh decides which nodes sleep. The slurm.conf beside it puts none to sleep by itself, so what is said below of its timeout, and of a schedule, is of a site without the loop.".to_owned());
-    }
+    let mut notes = answer.plan_in_words(&targets);
     for target in targets {
         let plan = if target == Target::Slurm { &answer.slurm_plan } else { &answer.plan };
         let rendered = config::render(plan, target, &options)?;

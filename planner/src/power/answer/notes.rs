@@ -9,6 +9,7 @@ use tracecast_analytics::report::format;
 use super::sentences::FOLLOWED;
 use super::words::{change_of_wait, set, spelled};
 use super::{Beforehand, PoolFindings, PowerAnswer, Resimulated};
+use crate::power::config::Target;
 use crate::power::family::Family;
 
 /// What a replay of a plan meant, a sentence.
@@ -37,8 +38,11 @@ fn meant(rule: &Beforehand, days: f64) -> String {
 }
 
 impl PowerAnswer {
-    /// What the emitted plan stands for, a sentence each: of the one pool, or of each VC where they are planned apart.
-    pub fn plan_in_words(&self) -> Vec<String> {
+    /// What the plan as emitted for some targets stands for, a sentence each: of the one pool, or of each VC where they are planned apart.
+    pub fn plan_in_words(&self, targets: &[Target]) -> Vec<String> {
+        let asks_slot_by_slot = targets.contains(&Target::Loop);
+        let has_slurm = targets.contains(&Target::Slurm);
+        let has_kubernetes = [Target::Karpenter, Target::ClusterAutoscaler].iter().any(|of| targets.contains(of));
         let apart = self.planned_apart();
         let pools: Vec<&PoolFindings> = if apart { self.vcs.iter().collect() } else { vec![&self.pool] };
         let of = |pool: &str| if apart { format!("{pool}: ") } else { String::new() };
@@ -59,14 +63,28 @@ impl PowerAnswer {
                     .to_owned(),
             );
         }
+        let best = match (has_slurm && !asks_slot_by_slot, has_kubernetes) {
+            (true, true) => {
+                " Settings of Slurm, Karpenter and the cluster-autoscaler are the best that these can hold, and are not recommended here."
+            }
+            (true, false) => " Settings of Slurm are the best that it can hold, and are not recommended here.",
+            (false, true) => {
+                " Settings of Karpenter and the cluster-autoscaler are the best that these can hold, and are not recommended here."
+            }
+            (false, false) => "",
+        };
         let stays = pools.iter().filter(|pool| pool.chosen.name == Family::AlwaysOn);
         said.extend(stays.map(|pool| {
-            format!(
-                "{}**Keep all nodes on**: no rule that sleeps was worth its shortages. Settings of Slurm, Karpenter and the cluster-autoscaler are the best that these can hold, and are not recommended here.",
-                of(&pool.series)
-            )
+            format!("{}**Keep all nodes on**: no rule that sleeps was worth its shortages.{best}", of(&pool.series))
         }));
-        said.extend(rows(Family::SlurmConf).map(|(pool, rule)| {
+        if asks_slot_by_slot && has_slurm {
+            said.push(
+                "power-loop.sh decides which nodes sleep. The slurm.conf beside it puts none to sleep by itself."
+                    .to_owned(),
+            );
+        }
+        let by_itself = rows(Family::SlurmConf).filter(|_| has_slurm && !asks_slot_by_slot);
+        said.extend(by_itself.map(|(pool, rule)| {
             let setting = set(&rule.scored.setting, self.slot_s);
             let what = match rule.keeps_service {
                 Some(false) => format!(
@@ -79,10 +97,11 @@ impl PowerAnswer {
             };
             format!("{}{what}: {}.", of(&pool.series), meant(rule, pool.days))
         }));
-        if let Some(replay) = self.effects.last().filter(|_| self.effects.len() > FOLLOWED) {
+        let replay = self.effects.last().filter(|_| self.effects.len() > FOLLOWED && has_slurm && !asks_slot_by_slot);
+        if let Some(replay) = replay {
             said.extend(replayed(replay));
         }
-        said.extend(rows(Family::TrailingMaximum).map(|(pool, rule)| {
+        said.extend(rows(Family::TrailingMaximum).filter(|_| has_kubernetes).map(|(pool, rule)| {
             let setting = set(&rule.scored.setting, self.slot_s);
             let what = match rule.keeps_service {
                 Some(false) => format!(
@@ -94,6 +113,10 @@ impl PowerAnswer {
             };
             format!("{}{what}: {}.", of(&pool.series), meant(rule, pool.days))
         }));
+        if !targets.contains(&Target::Actions) {
+            said.extend(self.unrecorded());
+            return said;
+        }
         said.push(
             "The schedule of actions is for the day after the data: of each hour a quantile of the forecast demand, and a buffer; in the first hour no fewer nodes than the rule powers in its first slot. Without a forecast it holds the first slot alone. It does not watch what comes, so no promise is made for it; write it again every day."
                 .to_owned(),
@@ -102,12 +125,14 @@ impl PowerAnswer {
             let why = ahead.schedule.as_ref()?.all_on.as_ref()?;
             Some(format!("{}The schedule keeps all nodes on: {why}.", of(&ahead.now.pool)))
         }));
-        if !self.capacity_known {
-            said.push(
-                "How many nodes there are was not recorded: the most in use at once so far stand for them.".to_owned(),
-            );
-        }
+        said.extend(self.unrecorded());
         said
+    }
+
+    /// That the number of nodes is a guess, where it is.
+    fn unrecorded(&self) -> Option<String> {
+        let told = "How many nodes there are was not recorded: the most in use at once so far stand for them.";
+        (!self.capacity_known).then(|| told.to_owned())
     }
 
     /// Which rule is to be followed, and why.
@@ -117,9 +142,13 @@ impl PowerAnswer {
         let why = self.pool.chosen.because.in_words();
         let followed = self.pool.beforehand.iter().find(|rule| rule.chosen);
         let (Some(service), Some(rule)) = (&self.criterion, followed) else {
-            return format!(
-                "**{name}** is to be followed: judged by cost on the {days:.1} days of choice it is {why}."
-            );
+            return if self.planned_apart() {
+                format!(
+                    "Of all nodes as one pool, if every node could serve every VC, **{name}** was chosen: judged by cost on the {days:.1} days of choice it is {why}. Each VC has a rule of its own, so this is shown for comparison."
+                )
+            } else {
+                format!("**{name}** is to be followed: judged by cost on the {days:.1} days of choice it is {why}.")
+            };
         };
         format!(
             "Asked for {}, **{name}** is to be followed under a guard, which lets nodes sleep only as deep as what is left of the promise can bear: on the {days:.1} days of choice {} slept so. Over the days evaluated {} unserved node-slots and {} node-wakes a day came: the promise was {}.",

@@ -110,7 +110,11 @@ impl PowerAnswer {
         );
         for rule in &self.pool.beforehand {
             let name = self.called(rule);
-            let name = if rule.chosen { format!("{name} (to follow)") } else { name };
+            let name = match (rule.chosen, self.planned_apart()) {
+                (true, false) => format!("{name} (to follow)"),
+                (true, true) => format!("{name} (chosen)"),
+                (false, _) => name,
+            };
             let figures = &rule.intervals;
             table.rows.push(vec![
                 name.as_str().into(),
@@ -151,7 +155,8 @@ impl PowerAnswer {
             "Promised: on the days of choice, each day with the setting that the other days would have chosen."
                 .to_owned()
         });
-        Section::new("power-beforehand", "What was chosen beforehand, and what it brought")
+        let of = if self.planned_apart() { ", all nodes as one pool" } else { "" };
+        Section::new("power-beforehand", format!("What was chosen beforehand, and what it brought{of}"))
             .with_finding(self.criterion_in_words())
             .with_table(table)
             .with_table(promise)

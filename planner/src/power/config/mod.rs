@@ -58,7 +58,7 @@ impl Target {
 /// What the targets need to know beyond the plan.
 #[derive(Debug, Clone, Default)]
 pub struct ConfigOptions {
-    /// For [`Target::Slurm`].
+    /// For [`Target::Slurm`]; [`Target::Loop`] takes the partitions of pools from the text, where there is one.
     pub slurm: slurm::SlurmOptions,
     /// For [`Target::Slurm`]: whether the program of [`Target::Loop`] decides which nodes sleep.
     pub beside_loop: bool,
@@ -86,7 +86,7 @@ pub fn render(plan: &PowerPlan, target: Target, options: &ConfigOptions) -> Resu
     match target {
         Target::Slurm if options.beside_loop => slurm::render(&slurm_loop::beside(plan), &options.slurm),
         Target::Slurm => slurm::render(plan, &options.slurm),
-        Target::Loop => slurm_loop::render(plan),
+        Target::Loop => slurm_loop::render(plan, &options.slurm),
         Target::Actions => actions::render(plan),
         Target::Karpenter => kubernetes::karpenter(plan, &options.kubernetes),
         Target::ClusterAutoscaler => kubernetes::cluster_autoscaler(plan, &options.kubernetes),

@@ -149,18 +149,35 @@ fn endless(text: &str) -> bool {
     ["INFINITE", "UNLIMITED", "-1"].iter().any(|word| text.eq_ignore_ascii_case(word)) || text.parse() == Ok(u32::MAX)
 }
 
+/// A pool as `slurm.conf` has it: its nodes, and the partitions with any of them, in the order of the file.
+pub(super) struct Placed {
+    pub(super) nodes: String,
+    pub(super) partitions: Vec<String>,
+}
+
+/// Where the pools of a plan lie.
+///
+/// # Errors
+/// If the file does not have the nodes of a pool, or two pools share some.
+pub(super) fn placed(plan: &PowerPlan, options: &SlurmOptions) -> Result<Vec<Placed>> {
+    let mut work = Work::of(options);
+    work.read_conf();
+    work.read_pools(plan)?;
+    let place = |pool: &Pool<'_>| {
+        let mut partitions: Vec<String> = Vec::new();
+        for of in work.partitions.iter().filter(|of| work.shares(of, pool)) {
+            if !partitions.contains(&of.name) {
+                partitions.push(of.name.clone());
+            }
+        }
+        Placed { nodes: fold(&pool.nodes), partitions }
+    };
+    Ok(work.pools.iter().map(place).collect())
+}
+
 /// Writes the change of `slurm.conf` and the programs.
 pub(super) fn render<'a>(plan: &'a PowerPlan, options: &'a SlurmOptions) -> Result<Rendered> {
-    let mut work = Work {
-        conf: Conf::read(&options.conf),
-        options,
-        version: ASSUMED,
-        nodes: Nodes::new(),
-        partitions: Vec::new(),
-        pools: Vec::new(),
-        outside: Nodes::new(),
-        warnings: Vec::new(),
-    };
+    let mut work = Work::of(options);
     work.choose_version();
     work.read_conf();
     work.read_pools(plan)?;
@@ -181,6 +198,20 @@ pub(super) fn render<'a>(plan: &'a PowerPlan, options: &'a SlurmOptions) -> Resu
 }
 
 impl<'a> Work<'a> {
+    /// Nothing done yet.
+    fn of(options: &'a SlurmOptions) -> Self {
+        Self {
+            conf: Conf::read(&options.conf),
+            options,
+            version: ASSUMED,
+            nodes: Nodes::new(),
+            partitions: Vec::new(),
+            pools: Vec::new(),
+            outside: Nodes::new(),
+            warnings: Vec::new(),
+        }
+    }
+
     fn warn(&mut self, what: impl Into<String>) {
         self.warnings.push(what.into());
     }

@@ -1,11 +1,12 @@
 //! The loop that keeps a promise, as a program for Slurm: `power-loop.sh` counts nodes, asks `tracecast decide power` every slot, and has Slurm wake nodes or put them to sleep.
 //!
-//! It reads when slots begin, and how long they are, from the first decision of the saved plan. Which nodes a pool has, how many GPUs each, and which are canaries it gets from the plan as far as that says so; the rest of what it needs to know of a site stands at its
+//! It reads when slots begin, and how long they are, from the first decision of the saved plan. Which nodes a pool has, how many GPUs each, and which are canaries it gets from the plan as far as that says so, and from `slurm.conf`, where that is given, the partitions whose waiting jobs count; the rest of what it needs to know of a site stands at its
 //! head. It keeps every slot since the plan was made, as rules look back on peaks, and leaves nodes as they are where anything is not known: no answer, no nodes, a slot that was slept through.
 //!
 //! Worked example: 16 nodes of which 9 are in use and 12 powered. Where 10 are wanted, two that are `idle` get `State=POWER_DOWN`; where 14 are, two that are `idle~` get `State=POWER_UP`.
 
 use super::nodes::expand;
+use super::slurm::{self, Placed, SlurmOptions};
 use super::{Rendered, refuse};
 use crate::error::{Error, Result};
 use crate::power::plan::{PoolPlan, PowerPlan};
@@ -15,7 +16,7 @@ const PROGRAM: &str = include_str!("programs/power-loop.sh");
 /// Slurm puts no node to sleep by itself before it was idle so long, seconds: 30 days.
 const NEVER_S: u32 = 2_592_000;
 
-pub(super) fn render(plan: &PowerPlan) -> Result<Rendered> {
+pub(super) fn render(plan: &PowerPlan, slurm: &SlurmOptions) -> Result<Rendered> {
     if plan.begins_ms.is_some() {
         return refuse(
             "the trace has no dates, so that no clock can tell which slot of the plan it is; make the plan of a trace with dates",
@@ -27,29 +28,75 @@ pub(super) fn render(plan: &PowerPlan) -> Result<Rendered> {
     let several = plan.pools.len() > 1;
     if several {
         warnings.push(format!(
-            "run one power-loop.sh for each of the {} pools, with the pool as its second argument; it takes the partition of that name. Pools must not share nodes",
+            "run one power-loop.sh for each of the {} pools, with the pool as its second argument; it takes the partition of that name where slurm.conf does not say more. Pools must not share nodes",
             plan.pools.len()
         ));
-    } else {
-        warnings.push(
-            "jobs that wait count only where the partition is known: name it as the second argument if the pool is called so, or set POWER_PARTITION in power-loop.conf"
-                .to_owned(),
-        );
     }
-    if !several && plan.pools.iter().any(|pool| pool.nodes.is_none()) {
-        warnings.push(
-            "the plan does not say which nodes it is of (--nodes): power-loop.sh starts once POWER_PARTITION or POWER_NODES does"
-                .to_owned(),
-        );
-    }
+    // Without the file, as many pools of which nothing more is known.
+    let mut placed = if slurm.conf.is_empty() { Vec::new() } else { slurm::placed(plan, slurm)? }.into_iter();
     let mut says = String::new();
     if let Some(kept) = &plan.canaries {
         says.push_str(&format!(": \"${{POWER_KEEP:={}}}\"\n", host_list(kept)?));
     }
-    let pools: Vec<String> = plan.pools.iter().map(|pool| of_pool(pool, several)).collect::<Result<_>>()?;
-    says.push_str(&format!("case \"$pool\" in\n{}esac", pools.concat()));
+    says.push_str("case \"$pool\" in\n");
+    for pool in &plan.pools {
+        let placed = placed.next();
+        let partitions = placed.as_ref().map_or(&[][..], |placed| &placed.partitions);
+        if partitions.is_empty() && !several {
+            warnings.push(
+                "jobs that wait count only where the partition is known: name slurm.conf with --slurm-conf, or the partition as the second argument if the pool is called so, or set POWER_PARTITION in power-loop.conf"
+                    .to_owned(),
+            );
+        }
+        if pool.nodes.is_none() && placed.is_none() && !several {
+            warnings.push(
+                "the plan does not say which nodes it is of (--nodes): power-loop.sh starts once POWER_PARTITION or POWER_NODES does"
+                    .to_owned(),
+            );
+        }
+        if partitions.iter().any(|name| *name != pool.name) {
+            warnings.push(format!(
+                "pool {}: jobs that wait in {} count, as {} says that its nodes are there; set POWER_PARTITION where jobs of some of these never need them",
+                pool.name,
+                partitions.join(", "),
+                slurm.conf_name
+            ));
+        }
+        says.push_str(&of_pool(pool, several, placed.as_ref())?);
+    }
+    says.push_str("esac");
     let program = PROGRAM.replace("@pools@", &says);
-    Ok(Rendered { files: vec![("power-loop.sh".to_owned(), program)], diff: None, warnings })
+    let files = vec![("power-loop.sh".to_owned(), program), unit(several, &slurm.programs_dir)];
+    Ok(Rendered { files, diff: None, warnings })
+}
+
+/// The unit of systemd that runs the loop; a template where there is one for each pool.
+fn unit(several: bool, folder: &str) -> (String, String) {
+    let (name, started, pool) = if several {
+        ("power-loop@.service", "power-loop@POOL", " %i")
+    } else {
+        ("power-loop.service", "power-loop", "")
+    };
+    let text = format!(
+        "# Put it into /etc/systemd/system, power-loop.sh and the saved plan where ExecStart says, and tracecast into /usr/local/bin; then
+#   systemctl daemon-reload && systemctl enable --now {started}
+# A new plan takes the old one's place: systemctl restart {started}. To undo: systemctl disable --now {started}; nodes stay as they are.
+[Unit]
+Description=Powers nodes by a plan of tracecast
+After=slurmctld.service
+
+[Service]
+User=slurm
+StateDirectory=tracecast
+ExecStart={folder}/power-loop.sh {folder}/plan.tcm{pool}
+Restart=always
+RestartSec=60
+
+[Install]
+WantedBy=multi-user.target
+"
+    );
+    (name.to_owned(), text)
 }
 
 /// The plan as Slurm has it beside a loop: it puts no node to sleep by itself, and keeps none awake.
@@ -58,10 +105,9 @@ pub(super) fn beside(plan: &PowerPlan) -> PowerPlan {
     PowerPlan { pools: plan.pools.iter().map(pool).collect(), ..plan.clone() }
 }
 
-/// The settings of a pool, where the plan knows them. One that is no word of the shell cannot be named as an argument either.
-fn of_pool(pool: &PoolPlan, several: bool) -> Result<String> {
-    let is_word = pool.name.chars().all(|one| one.is_ascii_alphanumeric() || "._-".contains(one));
-    let name = match (several, is_word) {
+/// The settings of a pool, where the plan or slurm.conf knows them. One that is no word of the shell cannot be named as an argument either.
+fn of_pool(pool: &PoolPlan, several: bool, placed: Option<&Placed>) -> Result<String> {
+    let name = match (several, is_word(&pool.name)) {
         (false, true) => format!("'' | '{}'", pool.name),
         (false, false) => "''".to_owned(),
         (true, true) => format!("'{}'", pool.name),
@@ -72,14 +118,27 @@ fn of_pool(pool: &PoolPlan, several: bool) -> Result<String> {
             ));
         }
     };
-    let nodes = pool.nodes.as_deref().map(host_list).transpose()?;
-    let nodes = nodes.map_or_else(String::new, |nodes| format!("  : \"${{POWER_NODES:={nodes}}}\"\n"));
-    let gpus = if pool.gpus_per_node > 0 {
-        format!("  : \"${{POWER_GPUS:={}}}\"\n", pool.gpus_per_node)
-    } else {
-        String::new()
-    };
-    Ok(format!("{name})\n{nodes}{gpus}  ;;\n"))
+    let mut text = format!("{name})\n  planned={}\n", pool.total_nodes);
+    if let Some(nodes) = pool.nodes.as_deref().or(placed.map(|placed| placed.nodes.as_str())) {
+        text.push_str(&format!("  : \"${{POWER_NODES:={}}}\"\n", host_list(nodes)?));
+    }
+    let partitions = placed.map_or(&[][..], |placed| &placed.partitions);
+    if let Some(odd) = partitions.iter().find(|name| !is_word(name)) {
+        return refuse(format!("partition {odd:?} has a name that power-loop.sh does not take"));
+    }
+    if !partitions.is_empty() {
+        text.push_str(&format!("  : \"${{POWER_PARTITION:={}}}\"\n", partitions.join(",")));
+    }
+    if pool.gpus_per_node > 0 {
+        text.push_str(&format!("  : \"${{POWER_GPUS:={}}}\"\n", pool.gpus_per_node));
+    }
+    text.push_str("  ;;\n");
+    Ok(text)
+}
+
+/// Whether a name can stand in a program of the shell as it is.
+fn is_word(name: &str) -> bool {
+    name.chars().all(|one| one.is_ascii_alphanumeric() || "._-".contains(one))
 }
 
 /// A host list that can stand in a program.
@@ -361,6 +420,48 @@ mod tests {
         let times: Vec<String> = slots.lines().map(at).collect();
         assert!(times.len() >= 3 && times.windows(2).all(|two| two[0] < two[1]), "{times:?}");
         assert!(of.text("log").contains(late), "{}", of.text("log"));
+    }
+
+    /// The plan knows nodes, and slurm.conf in which partitions they are.
+    #[test]
+    fn partitions_come_from_slurm_conf() {
+        let conf = "NodeName=n[01-17] Gres=gpu:8\nNodeName=m1\nPartitionName=train Nodes=n[01-12]\nPartitionName=other Nodes=m1\nPartitionName=all Nodes=ALL\n";
+        let mut options = ConfigOptions::default();
+        options.slurm.conf = conf.to_owned();
+        let rendered = render(&plan(vec![pool("gpu", "n[01-17]", 17)]), Target::Loop, &options).unwrap();
+        let of = Loop::new("11.0");
+        of.write("power-loop.sh", file(&rendered, "power-loop.sh"));
+        assert_eq!(of.once(&[&of.plan()], false), Some(0));
+        assert_eq!(of.text("sinfo.asked"), "-h -N -p train,all -n n[01-17] -o %N %T\n");
+        assert_eq!(of.ran().0["slots"][0]["pending"], 3);
+        let log = of.text("log");
+        assert!(!log.contains("are not counted") && !log.contains("of the plan's"), "{log}");
+        assert!(rendered.warnings.iter().any(|told| told.contains("jobs that wait in train, all count")));
+        // Pools that are partitions have the nodes of these.
+        let mut pools = vec![pool("train", "n[01-12]", 12), pool("other", "m1", 1)];
+        pools.iter_mut().for_each(|pool| pool.nodes = None);
+        let several = render(&plan(pools), Target::Loop, &options).unwrap();
+        let text = file(&several, "power-loop.sh");
+        for told in [
+            "'train')\n  planned=12\n  : \"${POWER_NODES:=n[01-12]}\"\n  : \"${POWER_PARTITION:=train,all}\"\n",
+            ":=other,all}\"\n",
+        ] {
+            assert!(text.contains(told), "{told}: {text}");
+        }
+        assert!(file(&several, "power-loop@.service").contains("/plan.tcm %i\n"));
+        assert!(file(&rendered, "power-loop.service").contains("/plan.tcm\n"));
+        // A file that does not have them is no file of this plan.
+        options.slurm.conf = "NodeName=m1\n".to_owned();
+        let refused = render(&plan(vec![pool("gpu", "n[01-17]", 17)]), Target::Loop, &options).unwrap_err().to_string();
+        assert!(refused.contains("n[01-17]"), "{refused}");
+    }
+
+    #[test]
+    fn far_fewer_nodes_than_planned_are_told() {
+        let of = Loop::of(&plan(vec![pool("gpu", "n[01-17]", 170)]), "11.0");
+        assert_eq!(of.once(&[&of.plan(), "gpu"], false), Some(0));
+        let told = "NOTE: 15 nodes in service where the plan is of 170";
+        assert!(of.text("log").contains(told), "{}", of.text("log"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Carries out a saved power plan on Slurm: counts the nodes, asks `tracecast decide power` at the end of every slot how many to power in the next, and has Slurm
-# wake nodes or put idle ones to sleep. Run it on the controller as a user that may use scontrol, for instance under systemd (Restart=always):
+# wake nodes or put idle ones to sleep. Run it on the controller as a user that may use scontrol, for instance by the unit of systemd beside it:
 #
 #   power-loop.sh PLAN [POOL]     PLAN: what `tracecast plan power --save` wrote; POOL: where the plan has several, which one, a partition
 #
@@ -18,13 +18,14 @@ here=$(cd "$(dirname "$0")" && pwd) || exit 1
 plan=${1:-}
 pool=${2:-}
 
-# What the plan says of its nodes.
+# What the plan says of its nodes, and slurm.conf of their partitions.
+planned=0
 @pools@
 # The environment may set any of these, and so may power-loop.conf and power-loop-POOL.conf beside this program.
 POWER_STATE=${POWER_STATE:-/var/lib/tracecast} # the slots since the plan was made are kept here: do not delete them, rules look back on them
 POWER_LOG=${POWER_LOG:-}                       # a file for what is done; stderr otherwise
 POWER_SAMPLE_S=${POWER_SAMPLE_S:-15}           # how often nodes are counted: what is in use between two counts is not seen
-POWER_PARTITION=${POWER_PARTITION:-$pool}      # the partition whose nodes and waiting jobs count
+POWER_PARTITION=${POWER_PARTITION:-$pool}      # partitions whose nodes and waiting jobs count, separated by commas
 POWER_NODES=${POWER_NODES:-}                   # a host list, where only these nodes count
 POWER_KEEP=${POWER_KEEP:-}                     # a host list of nodes that are never put to sleep
 POWER_GPUS=${POWER_GPUS:-0}                    # GPUs of a node, by which waiting jobs are counted in nodes; 0: each takes whole nodes
@@ -163,6 +164,7 @@ act() {
   fi
   set -- $now
   say "$2 of $1 nodes in use, $3 powered; $want to be powered ($held)"
+  if [ $(($1 * 10)) -lt $((planned * 9)) ]; then say "NOTE: $1 nodes in service where the plan is of $planned: do POWER_PARTITION and POWER_NODES name all of them?"; fi
   printf '%s\n' "$answer" | notes | while read -r note; do say "NOTE: $note"; done
   fewer=$(($3 - want))
   if [ "$POWER_MOST" -gt 0 ] && [ "$fewer" -gt "$POWER_MOST" ]; then fewer=$POWER_MOST; fi
