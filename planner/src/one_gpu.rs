@@ -83,6 +83,8 @@ pub struct OneGpuJobs {
     pub started_ms: Vec<i64>,
     /// Names, where they are known.
     pub names: Vec<Option<String>>,
+    /// VCs, where they are known.
+    pub vcs: Vec<Option<String>>,
     /// Whether each still ran at the end of the record.
     pub still_ran: Vec<bool>,
     /// Their keys.
@@ -117,6 +119,7 @@ impl OneGpuJobs {
             found.jobs.run_ms.push(run);
             found.started_ms.push(submit - origin_ms + wait.max(0));
             found.names.push(trace.jobs.name.get(row).map(str::to_owned));
+            found.vcs.push(trace.jobs.vc.get(row).map(str::to_owned));
             found.still_ran.push(facts.is_censored(row));
             found.keys.push(trace.jobs.job_key.get(row).unwrap_or_default().to_owned());
         }
@@ -136,6 +139,7 @@ impl OneGpuJobs {
         keep(&mut self.jobs.kind, &stays);
         keep(&mut self.started_ms, &stays);
         keep(&mut self.names, &stays);
+        keep(&mut self.vcs, &stays);
         keep(&mut self.still_ran, &stays);
         keep(&mut self.keys, &stays);
         stays.iter().filter(|stays| !**stays).count()

@@ -33,6 +33,14 @@ pub(crate) fn unreadable(path: &Path, error: &tracecast_analytics::Error) -> Err
 }
 
 fn text_up_to(path: &Path, longest: u64) -> Result<String> {
+    if path.is_dir() {
+        return Err(Error::Measured {
+            file: path.display().to_string(),
+            line: None,
+            found: "it is a folder".to_owned(),
+            remedy: "name a file in it".to_owned(),
+        });
+    }
     let failed = |source| Error::Io { action: "read", path: path.to_owned(), source };
     let file = SourceFile::new(path);
     let content = file.open(&()).map_err(|error| unreadable(path, &error))?;
@@ -249,6 +257,12 @@ pub(crate) mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
         file
+    }
+
+    #[test]
+    fn a_folder_is_no_file() {
+        let told = text(tempfile::tempdir().unwrap().path()).unwrap_err().to_string();
+        assert!(told.contains("it is a folder") && told.contains("name a file in it"), "{told}");
     }
 
     #[test]

@@ -92,7 +92,21 @@ job_id,job_type,type_from,submit_s,run_s,start_s,end_s,wait_s,held_s,shared_s,sl
     ] {
         assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(words), "{words}: {text}");
     }
-    assert_eq!(simulated(&[&asked[..], &["--format", "csv"]].concat()).lines().count(), 4);
+    assert_eq!(simulated(&[&asked[..], &["--format", "csv", "--section", "sharing"]].concat()).lines().count(), 4);
+    // Who is slowed: the wide job ends 368 s later, the first narrow one 200 s sooner, and the second 140 s sooner.
+    let gandiva = of(&found, "gandiva");
+    let group = |by: &str, at: usize| &gandiva[by][at];
+    assert_eq!((group("by_vc", 0)["name"].as_str(), group("by_vc", 0)["jobs"].as_u64()), (Some("gpu"), Some(3)));
+    let told = |at: usize| {
+        let of = group("by_job_type", at);
+        (of["name"].as_str(), of["jobs"].as_u64(), of["lost_jobs"].as_u64(), of["over_slo_jobs"].as_u64())
+    };
+    assert_eq!(
+        [told(0), told(1)],
+        [(Some("wide"), Some(1), Some(1), Some(1)), (Some("narrow"), Some(2), Some(0), Some(2))]
+    );
+    let delays = ["exclusive_mean_delay_s", "mean_delay_s"].map(|key| group("by_job_type", 1)[key].as_f64());
+    assert_eq!(delays, [Some(750.0), Some(580.0)]);
     // With an SLO of 2 the oracle does what Gandiva does.
     let wider = json(&simulated(&[&asked[..], &["--slo", "2", "--format", "json"]].concat()));
     assert_eq!(of(&wider, "oracle")["figures"]["mean_wait_s"], of(&wider, "gandiva")["figures"]["mean_wait_s"]);
@@ -172,6 +186,7 @@ fn the_figures_are_those_of_the_plan() {
 fn what_cannot_be_is_said() {
     let folder = Folder::new();
     let pairs = folder.file("pairs.csv", PAIRS);
+    let here = folder.path("");
     let two = folder.file("two.csv", &format!("{PAIRS}k80,wide,wide,0.3,0.3\n"));
     let source = jobs(&folder, "sacct.txt", &[("wide", 0, 600), ("narrow", 0, 400)], "");
     let ask = |more: &[&str]| tracecast(&[&["simulate", source.as_str()], more].concat());
@@ -199,6 +214,8 @@ fn what_cannot_be_is_said() {
         (&["--share", "lucid", "--pairs", &pairs, "--gpus", "1"], 5, &["too few", "families"]),
         (&["--share", "horus", "--pairs", &pairs, "--gpus", "1"], 5, &["horus needs sm_util_pct", "--profiles"]),
         (&["--share", "gandiva", "--pairs", &pairs, "--gpus", "1", "--slo", "0.5"], 2, &["at least 1"]),
+        (&["--share", "gandiva", "--pairs", &pairs, "--gpus", "1", "--measured", "2"], 2, &["--measured", "lucid"]),
+        (&["--share", "gandiva", "--pairs", &here, "--gpus", "1"], 1, &["is a folder", "a file in it"]),
         (
             &["--share", "gandiva", "--pairs", &pairs, "--gpus", "1", "--eval-from", "2025-01-01"],
             5,

@@ -170,6 +170,10 @@ pub(super) fn run(
         let what = "--share needs the speeds of jobs beside each other; name a file of measured pairs with --pairs, such as datasets/pairs/h100/time-slicing/pairs.csv";
         return Err(Usage(what.to_owned()).into());
     }
+    if asked.measured.is_some() && !policies.iter().any(|policy| policy.needs_forecasts()) {
+        let what = "--measured says what forecasts know, and no way named goes by them; leave it out, or name lucid, mean-forecast, forecast or forecast-trial";
+        return Err(Usage(what.to_owned()).into());
+    }
     let limits = asked.limits()?;
     let table = read::sharing_of_all(&asked.pairs, &asked.profiles)?;
     let gpu_type = asked.gpu_type(&table)?;
@@ -196,4 +200,31 @@ pub(super) fn run(
         output::write(path, &bytes)?;
     }
     checked.write(None, quiet, || found.report(), || answer::json(&found, "the answer"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::Command;
+
+    use super::*;
+    use crate::cmd::simulate::{ComparisonArguments, Jobs, PolicyArguments};
+
+    fn options<A: Args>() -> BTreeSet<String> {
+        A::augment_args(Command::new("of")).get_arguments().map(|option| option.get_id().to_string()).collect()
+    }
+
+    #[test]
+    fn all_options_of_other_replays_are_refused() {
+        let mut others: BTreeSet<String> =
+            [options::<Jobs>(), options::<PolicyArguments>(), options::<ComparisonArguments>()]
+                .into_iter()
+                .flatten()
+                .collect();
+        // What is drawn goes by the seed here, too. Charts are of the whole answer.
+        others.remove("seed");
+        others.insert("charts".to_owned());
+        assert_eq!(others, OF_OTHERS.map(str::to_owned).into());
+    }
 }

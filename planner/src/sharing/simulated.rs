@@ -1,6 +1,6 @@
 //! `simulate --share`: the jobs of a trace replayed on GPUs of one type under the ways to share that are named, as JSON (`simulate-sharing/1`), and when each job ran.
 //!
-//! `render` makes a report of it; [`schedule`] is when each job ran, as CSV.
+//! `render` makes a report of it; [`groups`] says whom sharing slows; [`schedule`] is when each job ran, as CSV.
 //!
 //! Replay, policies and figures are those of [`study`](super::study): with the same jobs, GPUs, split and seed, both commands give the same numbers. The measured table is the **truth**
 //! of the replay. A policy that decides by forecasts sees those that were made without the families of both job types ([`evidence`](super::evidence)).
@@ -42,9 +42,11 @@ use crate::one_gpu::{OneGpuJobs, TypedJobs, by_day, named_share};
 use crate::plan::interval;
 use crate::replay::compare::IntervalEstimate;
 
+pub mod groups;
 mod render;
 pub mod schedule;
 
+use groups::{SharedGroup, groups};
 use schedule::SharedSchedule;
 
 /// Version of the JSON.
@@ -96,6 +98,10 @@ pub struct SharedReplayOutcome {
     pub mean_wait_change_s: IntervalEstimate,
     /// Change of the mean time to end.
     pub mean_jct_change_s: IntervalEstimate,
+    /// The jobs by VC; who is slowed most comes first.
+    pub by_vc: Vec<SharedGroup>,
+    /// The jobs by job type, in the same order.
+    pub by_job_type: Vec<SharedGroup>,
 }
 
 /// A threshold that was chosen on the earlier jobs.
@@ -274,7 +280,12 @@ pub fn replay(
         };
         let couples = couples(&evidence, &of.rule, &of.limits);
         let [wait, delay] = changes(jobs, &days, &base, &times);
-        let outcome = outcome(of, couples, (jobs, &times, &base), &parts.later, [wait, delay]);
+        let vc = |job: usize| all.vcs.get(job)?.as_deref();
+        let kind = |job: usize| evidence.kinds.get(usize::from(*jobs.kind.get(job)?)).map(String::as_str);
+        let replayed = (jobs, &times[..], &base[..]);
+        let by_vc = groups(vc, replayed, &parts.later, of.limits.slo);
+        let by_job_type = groups(kind, replayed, &parts.later, of.limits.slo);
+        let outcome = outcome(of, couples, replayed, &parts.later, [wait, delay], [by_vc, by_job_type]);
         let is_shown = of.policy == shown && of.how == HowSet::Free;
         Ok((outcome, is_shown.then_some(times)))
     };
@@ -332,6 +343,7 @@ fn outcome(
     (jobs, times, base): (&TypedJobs, &[SharingTimes], &[SharingTimes]),
     scored: &[usize],
     [mean_wait_change_s, mean_jct_change_s]: [IntervalEstimate; 2],
+    [by_vc, by_job_type]: [Vec<SharedGroup>; 2],
 ) -> SharedReplayOutcome {
     let counted = Counted::of(jobs, times, scored, of.limits.slo);
     let figures = counted.figures();
@@ -359,6 +371,8 @@ fn outcome(
         figures,
         mean_wait_change_s,
         mean_jct_change_s,
+        by_vc,
+        by_job_type,
     }
 }
 

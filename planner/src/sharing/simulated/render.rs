@@ -8,8 +8,8 @@ use super::super::evidence::known_pairs;
 use super::super::figures::signed;
 use super::super::policy::SharingPolicy;
 use super::super::setting::SharingCandidate;
-use super::{SharedReplayAnswer, SharedReplayOutcome};
-use crate::one_gpu::LEAST_NAMED;
+use super::{SharedReplayAnswer, SharedReplayOutcome, groups};
+use crate::one_gpu::{LEAST_NAMED, USUAL_WAIT_MS};
 
 impl SharedReplayAnswer {
     /// The answer as a report.
@@ -33,6 +33,7 @@ impl SharedReplayAnswer {
         report.notes.clone_from(&self.notes);
         report.summary = self.summary();
         report.sections.push(self.policies_section());
+        report.sections.extend(self.lead().map(|lead| self.groups_section(lead)));
         if !self.chosen.is_empty() {
             report.sections.push(self.chosen_section());
         }
@@ -56,33 +57,82 @@ impl SharedReplayAnswer {
                 signed(of.mean_jct_change_s.high)
             )
         };
-        let best = asked.iter().min_by(|one, other| one.mean_jct_s.total_cmp(&other.mean_jct_s));
-        if let Some(best) = best {
-            let name = best.how.name_of(best.policy);
-            said.push(if asked.len() == 1 {
-                format!("With **{name}** the mean time from submission to end is {}.", told(best))
-            } else {
-                format!("The mean time from submission to end is shortest with **{name}**: {}.", told(best))
-            });
-        }
-        if asked.is_empty() {
-            return said;
-        }
-        let kept: Vec<String> = asked
-            .iter()
-            .filter(|of| of.figures.slowdown90.is_some_and(|slowdown| slowdown <= self.limits.slo))
-            .map(|of| of.how.name_of(of.policy))
-            .collect();
         let slo = format::float(self.limits.slo, 2);
+        let name = |of: &SharedReplayOutcome| of.how.name_of(of.policy);
+        let kept: Vec<String> =
+            asked.iter().filter(|of| of.shared_jobs > 0 && self.keeps_slo(of)).map(|of| name(of)).collect();
+        let Some(lead) = self.lead() else { return said };
+        said.push(if asked.len() == 1 {
+            format!("With **{}** the mean time from submission to end is {}.", name(lead), told(lead))
+        } else if self.keeps_slo(lead) {
+            format!(
+                "Of the ways within the SLO the mean time from submission to end is shortest with **{}**: {}.",
+                name(lead),
+                told(lead)
+            )
+        } else {
+            format!("The mean time from submission to end is shortest with **{}**: {}.", name(lead), told(lead))
+        });
+        let shorter = asked.iter().filter(|of| of.mean_jct_s < lead.mean_jct_s);
+        if let Some(best) = shorter.min_by(|one, other| one.mean_jct_s.total_cmp(&other.mean_jct_s)) {
+            said.push(format!(
+                "Shorter still, but not within the SLO, is **{}**: {}, with {} that shared more than {slo} times as slow as alone.",
+                name(best),
+                format::duration(best.mean_jct_s),
+                format::counted(best.over_slo_jobs as u64, "job", "jobs")
+            ));
+        }
         said.push(if kept.is_empty() {
             format!("No way to share that was named keeps the SLO of {slo} times as slow at the 0.9 quantile of the jobs that shared.")
         } else {
             format!("Within the SLO of {slo} times as slow, at the 0.9 quantile of the jobs that shared: {}.", kept.join("; "))
         });
+        let alone = self.policies.first().map_or(0.0, |of| of.figures.p95_wait_s);
+        if self.gpus_chosen && alone <= USUAL_WAIT_MS as f64 / 1e3 {
+            said.push(format!(
+                "On so many GPUs few wait even with nobody sharing ({} at most for 95 % of the jobs), so there is little to save in the queue. Fewer, by --gpus, show more; `plan sharing` says how many sharing saves.",
+                format::duration(alone)
+            ));
+        }
         if let Some(oracle) = self.policies.iter().find(|of| of.policy == SharingPolicy::Oracle) {
             said.push(format!("With the oracle, which knows the table, it is {}.", told(oracle)));
         }
         said
+    }
+
+    /// Whether the jobs that shared are within the SLO, at the 0.9 quantile; so it is where none did.
+    fn keeps_slo(&self, of: &SharedReplayOutcome) -> bool {
+        of.figures.slowdown90.is_none_or(|slowdown| slowdown <= self.limits.slo)
+    }
+
+    /// The way that is told first: the shortest mean time to end of those that were named and keep the SLO, else of all that were named.
+    fn lead(&self) -> Option<&SharedReplayOutcome> {
+        let ends = [SharingPolicy::Exclusive, SharingPolicy::Oracle];
+        let asked = self.policies.iter().filter(|of| !ends.contains(&of.policy));
+        asked.min_by(|one, other| {
+            let broken = |of: &SharedReplayOutcome| !self.keeps_slo(of);
+            broken(one).cmp(&broken(other)).then(one.mean_jct_s.total_cmp(&other.mean_jct_s))
+        })
+    }
+
+    /// Whom the way that is told first helps, and whom it slows.
+    fn groups_section(&self, lead: &SharedReplayOutcome) -> Section {
+        let title = format!("Who is slowed, and who gains: {}", lead.how.name_of(lead.policy));
+        let mut section = Section::new("groups", title);
+        let by = [("VC", "By VC", &lead.by_vc), ("Job type", "By job type", &lead.by_job_type)];
+        for (of, title, groups) in by {
+            if groups.iter().any(|group| group.name.is_some()) {
+                section = section.with_table(groups::table(of, title, groups));
+            }
+        }
+        let slowed: Vec<&str> =
+            lead.by_vc.iter().filter(|of| of.slowed_s() > 0.0).filter_map(|of| of.name.as_deref()).collect();
+        if !slowed.is_empty() {
+            section = section
+                .with_finding(format!("On average later than with nobody sharing: {}.", format::names(&slowed, 12)));
+        }
+        section
+            .with_definition("**Delay**: from submission to end, less the run alone, on average. **Wait**: on average. The JSON has the same of every way to share.")
     }
 
     fn policies_section(&self) -> Section {
