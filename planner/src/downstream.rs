@@ -286,8 +286,11 @@ pub fn run(
     outcomes.push(outcome(FEWEST.to_owned(), fewest, None));
     outcomes.push(QueueOutcome { oracle: true, ..outcome(ORACLE.to_owned(), oracle, None) });
     let mut predicted = 0;
+    // Where none is learned, the simple models have all orders too.
+    let any_is_learned = tracks.iter().any(Track::is_learned);
+    let with_all_orders = |track: &Track| track.is_learned() || !any_is_learned;
     for track in tracks {
-        let calibrated = track.is_learned();
+        let calibrated = with_all_orders(track);
         let measures: &[LengthMeasure] = if calibrated { &LengthMeasure::ALL } else { &[LengthMeasure::Point] };
         for measure in measures {
             let estimates: Vec<Option<f64>> =
@@ -318,7 +321,7 @@ pub fn run(
         }
     }
     let paces = gamma_boost::paces(loaded, timeline, longest_s);
-    for track in tracks.iter().filter(|track| track.is_learned()) {
+    for track in tracks.iter().filter(|track| with_all_orders(track)) {
         let runs = |job: usize| -> Option<Vec<f64>> {
             let distribution = track.distributions.get((*places.get(job)?)?).copied().flatten()?;
             Some(gamma_boost::LEVELS.map(|level| distribution.quantile_s(level)).to_vec())
@@ -338,7 +341,7 @@ pub fn run(
     let preemption = Preemption::HELIOS;
     let least_left =
         Policy { preemption, scan: Scan::Skip, compat: Compat::None, ..plain(Order::Srtf, Estimate::True) };
-    for track in tracks.iter().filter(|track| track.is_learned()) {
+    for track in tracks.iter().filter(|track| with_all_orders(track)) {
         loaded.workload.predicted_s =
             places.iter().map(|place| LengthMeasure::Ranked.of(track, (*place)?, ranked_at)).collect();
         let preempt = Policy { estimate: Estimate::Predicted, ..least_left.clone() };

@@ -4,6 +4,8 @@ use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
 use std::process::{Child, ChildStderr};
 
+use serde_json::Value;
+
 use super::*;
 
 /// Two users: `ann` runs about 100 s, `bob` about an hour, by turns that look drawn; the last job of each still waits.
@@ -265,4 +267,34 @@ fn the_replayed_queue_says_how_near_it_is_to_the_record() {
     assert!(notes.iter().any(|note| note.starts_with("Scan: skip, as no --scan is named")), "{notes:?}");
     // Backfill is refused: it goes by lengths, which orders by a score do not know.
     assert_eq!(ask("easy", "json").status.code(), Some(2));
+}
+
+/// Found by a newcomer: with --eval-from alone and simple models no order was chosen beforehand, and nothing said why.
+#[test]
+fn simple_models_have_an_order_chosen_beforehand_or_a_reason_why_not() {
+    let folder = Folder::new();
+    let cluster = folder.file("sample.toml", &stdout(&tracecast(&["cluster", "datasets/sample"])));
+    let asked = ["backtest", "duration", "datasets/sample", "--cluster", &cluster, "--models", "running_mean"];
+    let ask = |window: &[&str]| {
+        json(&stdout(&tracecast(&[&asked[..], window, &["--scan", "skip", "--format", "json", "--quiet"]].concat())))
+    };
+    let notes = |found: &Value| found["notes"].to_string();
+    let found = ask(&["--eval-from", "2024-03-20"]);
+    let outcomes = found["downstream"]["outcomes"].as_array().unwrap();
+    let chosen: Vec<&Value> = outcomes.iter().filter(|of| of["chosen_before"] == true).collect();
+    assert_eq!(chosen.len(), 1, "{chosen:?}");
+    assert!(chosen[0]["before"]["mean_wait_s"].is_number(), "{}", chosen[0]);
+    assert!(outcomes.iter().any(|of| of["model"] == "running_mean" && of["ageing_s"].is_number()));
+    assert!(notes(&found).contains("which --eval-from does not move"), "{}", notes(&found));
+    // The end of the record is where the window ends.
+    let to_the_end = ask(&["--eval-from", "2024-03-20", "--eval-to", "2024-03-31T15:55:58Z"]);
+    let replayed = |found: &Value| found["downstream"]["jobs"].clone();
+    assert_eq!(replayed(&to_the_end), replayed(&found));
+    for (window, why) in
+        [(&[][..], "as all jobs are replayed"), (&["--eval-from", "2024-03-12"], "the record begins later")]
+    {
+        let found = ask(window);
+        let none = found["downstream"]["outcomes"].as_array().unwrap().iter().all(|of| of["chosen_before"] != true);
+        assert!(none && notes(&found).contains(why), "{why}: {}", notes(&found));
+    }
 }

@@ -217,7 +217,13 @@ fn replay(
         };
     let (found, mut assumed) = within(from_ms, to_ms, None)?;
     assumed.extend(told);
-    let Some((from_ms, to_ms)) = from_ms.zip(to_ms) else { return Ok((found, assumed)) };
+    let Some(from_ms) = from_ms else {
+        assumed.push("No order that ages is chosen beforehand, as all jobs are replayed: with --eval-from it is chosen on as long a time before.".to_owned());
+        return Ok((found, assumed));
+    };
+    // The last submission is within.
+    let end_ms = timeline.jobs.last().map_or(from_ms, |job| job.submission.submit_ms + 1);
+    let to_ms = to_ms.unwrap_or(end_ms).max(from_ms);
     let begin_ms = from_ms - (to_ms - from_ms);
     let why = if timeline.jobs.first().is_none_or(|job| job.submission.submit_ms > begin_ms) {
         "the record begins later".to_owned()
@@ -228,7 +234,7 @@ fn replay(
                 let first_ms = timeline.jobs.first().map_or(begin_ms, |job| job.submission.submit_ms);
                 let day = |ms: i64| trace.moment(&zone, ms, first_ms);
                 assumed.push(format!(
-                    "Replayed are the jobs submitted from {} to {}; the order that ages is chosen on those from {} on, up to then.",
+                    "Replayed are the jobs submitted from {} to {}; the order that ages is chosen on those from {} on, up to then. The scores of the models are of their own split, which --eval-from does not move.",
                     day(from_ms),
                     day(to_ms),
                     day(begin_ms)

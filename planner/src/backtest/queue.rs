@@ -36,10 +36,14 @@ pub(super) fn sentence(downstream: &Downstream, ranked_at: f64) -> Vec<String> {
     said.extend(chosen_in_words(downstream));
     if let Some((gap, outcome)) = best_with_hindsight(downstream).and_then(|best| Some((best.gap_closed?, best))) {
         said.push(format!(
-            "Of the {} orders by predictions that stop no job, the best whose 95 % quantile is no longer than FIFO's closes {} ({}); it is picked with hindsight.",
+            "Of the {} orders by predictions that stop no job, the best whose 95 % quantile is no longer than FIFO's closes {} ({}: a mean wait of {}{}); it is picked with hindsight.",
             format::count(by_predictions(downstream).count() as u64),
             format::percent(gap),
-            named(outcome)
+            named(outcome),
+            format::duration(outcome.mean_wait_s),
+            downstream
+                .called(FIFO)
+                .map_or_else(String::new, |fifo| format!(", {} under FIFO", format::duration(fifo.mean_wait_s)))
         ));
     }
     said
@@ -246,6 +250,7 @@ pub(super) fn queue(downstream: &Downstream, ranked_at: f64) -> Section {
             "Measures of what a job is predicted to run. Mean of logs: e to the mean logarithm. Mean within a day: the mean of the runs cut off at a day. Quantile chosen on earlier jobs: that of {}, which `predict` hands out as predicted_duration_s.",
             format::percent(ranked_at)
         ))
+        .with_definition("All orders are replayed on the nodes of --cluster. How near FIFO comes to the record is told of the nodes of the record, where they are known, and of jobs whose start is recorded, so its mean wait is another.")
         .with_definition("Gap closed: (mean wait of the fewest GPUs first − that of the order) / (the same − that of QSSF on true durations).")
         .with_definition("Aged: first the least τ · ln(expected GPU-seconds) + submission; τ = 0 is FIFO. The key stands from submission on.")
         .with_definition("By jobs alike: the same, with an expected run that goes by the jobs of the same VC, user and GPUs that were submitted within half an hour and have ended since, and with a τ that is a share of the longest wait in the pool at the moment. With --compat helios these orders are replayed without it, as that simulator does not know them.")
