@@ -321,6 +321,27 @@ fn the_recorded_policy_is_replayed_unless_told_otherwise() {
     assert!(code == 2 && message.contains("write ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE"), "{code} {message}");
 }
 
+/// Found by a newcomer: told `--order fifo --scan skip`, which repeats the record, the answer said that its replay was far from it, and to name what was named.
+#[test]
+fn a_replay_that_repeats_the_record_stands_for_it_where_nobody_named_one() {
+    let skip = data(&["datasets/sample", "--order", "fifo", "--scan", "skip"]);
+    assert_eq!(skip["fidelity"]["verdict"], "exact");
+    assert_eq!(
+        (&skip["recorded_policy"], &skip["policy"]),
+        (&"FIFO, skip, consolidated".into(), &"FIFO, skip, consolidated".into())
+    );
+    assert!(skip["subject"]["notes"].to_string().contains("stands for what the cluster had"));
+    // Another policy does not, nor one beside a record that was named.
+    for more in [&["--order", "sjf", "--scan", "skip"][..], &["--recorded", "fifo/strict", "--scan", "skip"]] {
+        let found = data(&[&["datasets/sample"][..], more].concat());
+        assert_eq!(
+            (&found["fidelity"]["verdict"], &found["fidelity"]["nearest"]["scan"]),
+            (&"far_off".into(), &"skip".into())
+        );
+        assert_eq!(found["recorded_policy"], "FIFO, strict, consolidated");
+    }
+}
+
 /// Four processors, no GPU anywhere, and a header that says how many there are.
 const PROCESSORS: &str = "\
 ; UnixStartTime: 1000000000

@@ -279,7 +279,8 @@ pub(crate) struct ComparisonArguments {
     /// Policy that the cluster had: ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE [default: fifo/strict/true]
     ///
     /// The replay under this policy is compared with the recorded starts, which says how far replays of this trace can be trusted. The
-    /// policy is also the default of --order, --scan and --estimate.
+    /// policy is also the default of --order, --scan and --estimate. If none is named, and what is replayed is FIFO with another scan that
+    /// repeats the record where strict does not, that is taken for it.
     #[arg(long, value_name = "POLICY")]
     pub(crate) recorded: Option<String>,
     /// Run only part I of N of the scenarios, such as 2/8, and write their schedules to --results
@@ -381,7 +382,8 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let placed = request.policy.place.is_some();
     let scenarios = scenarios.into_iter().map(|named| named.on(loaded.resource, placed)).collect();
     let recorded = if placed { recorded } else { recorded.on(loaded.resource) };
-    let study = Study::new(&loaded, scenarios, recorded, request.comparison.compare.is_some(), others)?;
+    let mut study = Study::new(&loaded, scenarios, recorded, request.comparison.compare.is_some(), others)?;
+    study.recorded_is_named = request.comparison.recorded.is_some();
     if let Some(shard) = shard {
         return write_shard(request, &study, shard, quiet);
     }

@@ -22,7 +22,7 @@ use super::fidelity::Fidelity;
 use super::growth::{self, Growth, GrowthAnswer};
 use super::input::Loaded;
 use super::metric::{Evaluation, evaluate, rejection};
-use super::nearest::with_nearest;
+use super::nearest::{met, with_nearest};
 use super::shard;
 use crate::error::{Error, Result};
 use crate::sim::cluster::Cluster;
@@ -107,6 +107,8 @@ pub struct Study<'a> {
     pub scenarios: Vec<Named>,
     /// The policy that the cluster had, to check the replay with.
     pub recorded: Policy,
+    /// Whether somebody said so. If not, the first scenario stands for it where that repeats the record, and `recorded` does not.
+    pub recorded_is_named: bool,
     /// Whether several were asked for, which are to be compared.
     pub compares: bool,
     /// Nodes that scenarios have of their own.
@@ -128,7 +130,8 @@ impl<'a> Study<'a> {
         let mut qssf = asked.iter().filter(|named| named.policy.order == Order::Qssf);
         let predicts = qssf.clone().find(|named| named.policy.estimate != Estimate::True);
         let qssf = predicts.or_else(|| qssf.next()).cloned();
-        let mut study = Self { loaded, scenarios: asked, recorded, compares, clusters };
+        let recorded_is_named = true;
+        let mut study = Self { loaded, scenarios: asked, recorded, recorded_is_named, compares, clusters };
         if let Some(Named { policy, cluster, .. }) = qssf {
             let fewest = Policy { order: Order::FewestGpus, ..policy.clone() };
             let oracle = Policy { estimate: Estimate::True, ..policy };
@@ -353,7 +356,20 @@ impl<'a> Study<'a> {
                 Fidelity::of(workload, &schedule, recorded_start_ms)?
             }
         };
-        let fidelity = with_nearest(fidelity, (&jobs, before.unwrap_or(cluster)), &self.recorded, recorded_start_ms)?;
+        let jobs_and_nodes = (jobs.as_ref(), before.unwrap_or(cluster));
+        let mut fidelity = with_nearest(fidelity, jobs_and_nodes, &self.recorded, recorded_start_ms)?;
+        let stands = !self.recorded_is_named
+            && named.policy == Policy { scan: named.policy.scan, ..self.recorded.clone() }
+            && fidelity.nearest.as_ref().is_some_and(|nearest| nearest.scan == named.policy.scan.id());
+        let recorded = if stands { &named.policy } else { &self.recorded };
+        if stands {
+            fidelity = met(jobs_and_nodes, recorded, recorded_start_ms)?;
+            subject.notes.push(format!(
+                "{} stands for what the cluster had, as no --recorded is named and it repeats the recorded starts, where {} does not.",
+                recorded.describe(),
+                self.recorded.describe()
+            ));
+        }
         let given = self.loaded.given.as_ref().filter(|_| before.is_none());
         let fidelity = if let Some(given) = given { fidelity.on_given(given) } else { fidelity };
         let mut yardstick = None;
@@ -404,7 +420,7 @@ impl<'a> Study<'a> {
             schema: SCHEMA.to_owned(),
             subject,
             fidelity,
-            recorded_policy: self.recorded.describe(),
+            recorded_policy: recorded.describe(),
             name: named.name.clone(),
             policy: self.described(named),
             oracle: is_oracle(0),
