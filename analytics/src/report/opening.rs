@@ -81,11 +81,13 @@ pub enum Question {
     Fail,
     /// What does it draw?
     Draw,
+    /// Which nodes could sleep?
+    Sleep,
 }
 
 impl Question {
     /// All, in the order in which they are told.
-    pub const ALL: [Self; 4] = [Self::Wait, Self::Use, Self::Fail, Self::Draw];
+    pub const ALL: [Self; 5] = [Self::Wait, Self::Use, Self::Fail, Self::Draw, Self::Sleep];
 
     /// In words.
     #[must_use]
@@ -95,6 +97,7 @@ impl Question {
             Self::Use => "Where does GPU time go?",
             Self::Fail => "What fails?",
             Self::Draw => "What does it draw?",
+            Self::Sleep => "Which nodes could sleep?",
         }
     }
 
@@ -106,6 +109,7 @@ impl Question {
             Self::Use => "gpu-time",
             Self::Fail => "what-fails",
             Self::Draw => "what-it-draws",
+            Self::Sleep => "which-could-sleep",
         }
     }
 }

@@ -142,8 +142,8 @@ pub fn report(trace: &Trace, request: &ReportRequest, watch: &dyn Watch) -> Resu
         add_energy(&mut document, trace)?;
     }
     watch.made();
-    let draw = |section: Section| Section { question: Some(Question::Draw), ..section };
-    document.sections.extend(power.sections.into_iter().map(draw));
+    let asleep = |section: Section| Section { question: Some(Question::Sleep), ..section };
+    document.sections.extend(power.sections.into_iter().map(asleep));
     for note in power.notes {
         // The quality section has these.
         if !document.notes.contains(&note) && !trace.warnings().contains(&note) {

@@ -261,6 +261,10 @@ impl Writer<'_> {
             let which = if known { "which VC has which GPU model" } else { "which GPU models they are" };
             comment(text, &format!("The source does not say {which}: add gpu_type if jobs ask for types."));
         }
+        let changed = |group: &Group| group.sizes.len() > 1;
+        if !self.wanted.over_time && cluster.pools.iter().flat_map(|pool| &pool.groups).any(changed) {
+            comment(text, "Sizes changed during the record: these are of that moment, and --over-time writes all.");
+        }
         let outages = cluster.outages.len() as u64;
         if outages > 0 && !self.wanted.over_time {
             let failures = format::counted(outages, "failure of a node is", "failures of nodes are");

@@ -85,6 +85,7 @@ fn sizes_as_of_the_last_moment() {
 # Sizes of VCs over time are the trace's own; in the record every VC has its nodes to itself.
 # How many GPUs a node has is not recorded: 8 each are assumed.
 # The source does not say which GPU models they are: add gpu_type if jobs ask for types.
+# Sizes changed during the record: these are of that moment, and --over-time writes all.
 
 # The source says 100 GPUs.
 [[vc]]
