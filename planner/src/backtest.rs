@@ -107,7 +107,7 @@ impl BacktestAnswer {
             report.sections.push(self.drawn(drawn));
         }
         if let Some(downstream) = &self.downstream {
-            report.summary.extend(queue::sentence(downstream, self.backtest.ranked_at));
+            report.summary.extend(queue::sentence(downstream, &self.backtest.chosen, self.backtest.ranked_at));
             report.sections.push(queue::queue(downstream, self.backtest.ranked_at));
         }
         report.provenance = vec![

@@ -291,7 +291,7 @@ fn simple_models_have_an_order_chosen_beforehand_or_a_reason_why_not() {
     let replayed = |found: &Value| found["downstream"]["jobs"].clone();
     assert_eq!(replayed(&to_the_end), replayed(&found));
     for (window, why) in
-        [(&[][..], "as all jobs are replayed"), (&["--eval-from", "2024-03-12"], "the record begins later")]
+        [(&[][..], "with --eval-from it is chosen"), (&["--eval-from", "2024-03-12"], "the record begins later")]
     {
         let found = ask(window);
         let none = found["downstream"]["outcomes"].as_array().unwrap().iter().all(|of| of["chosen_before"] != true);

@@ -331,14 +331,19 @@ fn a_replay_that_repeats_the_record_stands_for_it_where_nobody_named_one() {
         (&"FIFO, skip, consolidated".into(), &"FIFO, skip, consolidated".into())
     );
     assert!(skip["subject"]["notes"].to_string().contains("stands for what the cluster had"));
-    // Another policy does not, nor one beside a record that was named.
-    for more in [&["--order", "sjf", "--scan", "skip"][..], &["--recorded", "fifo/strict", "--scan", "skip"]] {
+    // So does FIFO with the scan of another order.
+    let sjf = data(&["datasets/sample", "--order", "sjf", "--scan", "skip"]);
+    assert_eq!((&sjf["fidelity"], &sjf["recorded_policy"]), (&skip["fidelity"], &skip["recorded_policy"]));
+    // With another scan it does not, and the answer says what was assumed; nor where the record was named.
+    for (more, assumed) in [(&["--order", "sjf"][..], true), (&["--recorded", "fifo/strict", "--scan", "skip"], false)]
+    {
         let found = data(&[&["datasets/sample"][..], more].concat());
         assert_eq!(
             (&found["fidelity"]["verdict"], &found["fidelity"]["nearest"]["scan"]),
             (&"far_off".into(), &"skip".into())
         );
         assert_eq!(found["recorded_policy"], "FIFO, strict, consolidated");
+        assert_eq!(found["fidelity"]["assumed"].as_str(), assumed.then_some("FIFO, strict, consolidated"));
     }
 }
 

@@ -218,7 +218,10 @@ fn replay(
     let (found, mut assumed) = within(from_ms, to_ms, None)?;
     assumed.extend(told);
     let Some(from_ms) = from_ms else {
-        assumed.push("No order that ages is chosen beforehand, as all jobs are replayed: with --eval-from it is chosen on as long a time before.".to_owned());
+        assumed.push(
+            "No order that ages is chosen beforehand: with --eval-from it is chosen on as long a time before."
+                .to_owned(),
+        );
         return Ok((found, assumed));
     };
     // The last submission is within.

@@ -420,6 +420,11 @@ fn emit(request: &PlanPower, answer: &PowerAnswer, quiet: bool) -> Result<()> {
             .collect(),
     };
     options.beside_loop = targets.contains(&Target::Loop);
+    let saved = request.save.as_ref().and_then(|path| path.file_name());
+    options.plan_file = saved.map(|name| name.to_string_lossy().into_owned());
+    if let Some(pooled) = answer.pooled_in_words() {
+        output::say(quiet, &format!("tracecast: {}", pooled.replace("**", "")));
+    }
     let mut notes = answer.plan_in_words(&targets);
     for target in targets {
         let plan = if target == Target::Slurm { &answer.slurm_plan } else { &answer.plan };

@@ -279,8 +279,8 @@ pub(crate) struct ComparisonArguments {
     /// Policy that the cluster had: ORDER, ORDER/SCAN or ORDER/SCAN/ESTIMATE [default: fifo/strict/true]
     ///
     /// The replay under this policy is compared with the recorded starts, which says how far replays of this trace can be trusted. The
-    /// policy is also the default of --order, --scan and --estimate. If none is named, and what is replayed is FIFO with another scan that
-    /// repeats the record where strict does not, that is taken for it.
+    /// policy is also the default of --order, --scan and --estimate. If none is named, and strict FIFO does not repeat the
+    /// record, but FIFO with the scan of what is replayed does, that is taken for it.
     #[arg(long, value_name = "POLICY")]
     pub(crate) recorded: Option<String>,
     /// Run only part I of N of the scenarios, such as 2/8, and write their schedules to --results

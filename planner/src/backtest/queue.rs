@@ -8,9 +8,9 @@ use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 
 use crate::downstream::{Downstream, FEWEST, FIFO, LengthMeasure, ORACLE, QueueOutcome};
 
-/// What the order that is handed out (`predicted_duration_s`) did, and the best aged one whose tail is no longer than FIFO's. The latter is
+/// What the order that is handed out (`predicted_duration_s`) did, by the `chosen` model where that was replayed, and the best aged one whose tail is no longer than FIFO's. The latter is
 /// picked from the table afterwards, and said to be.
-pub(super) fn sentence(downstream: &Downstream, ranked_at: f64) -> Vec<String> {
+pub(super) fn sentence(downstream: &Downstream, chosen: &str, ranked_at: f64) -> Vec<String> {
     let mut said = Vec::new();
     // Nothing of this is worth more than its queue.
     if let Some(fidelity) = downstream.fidelity.as_ref() {
@@ -18,13 +18,17 @@ pub(super) fn sentence(downstream: &Downstream, ranked_at: f64) -> Vec<String> {
         said.push(format!("{bold}The queue is that of FIFO as it is replayed here.{bold} {}", fidelity.sentence()));
     }
     let handed_out = |outcome: &&QueueOutcome| outcome.measure == Some(LengthMeasure::Ranked) && !outcome.ages();
-    if let Some(outcome) = downstream.outcomes.iter().find(handed_out)
+    let of_chosen = |outcome: &&QueueOutcome| outcome.model.as_deref() == Some(chosen);
+    let handed_out = || downstream.outcomes.iter().filter(handed_out);
+    if let Some(outcome) = handed_out().find(of_chosen).or_else(|| handed_out().next())
         && let (Some(gap), Some(tail)) = (outcome.gap_closed, outcome.p95_of_fifo)
     {
         said.push(format!(
-            "Ordering the queue by the predicted {} quantiles (the level that ordered the jobs to choose on best) closes **{}** of the gap in mean wait from the fewest GPUs first to true durations, with a 95 % quantile of waits {tail:.2} times FIFO's.",
+            "Ordering the queue by the {} quantiles that {} predicts (the level that ordered the jobs to choose on best) closes **{}** of the gap in mean wait from the fewest GPUs first to true durations: {}, with a 95 % quantile of waits {tail:.2} times FIFO's.",
             format::percent(ranked_at),
+            outcome.model.as_deref().unwrap_or("the model"),
             format::percent(gap),
+            format::duration(outcome.mean_wait_s),
         ));
     }
     if downstream.outcomes.iter().all(|outcome| outcome.gap_closed.is_none()) {

@@ -10,8 +10,9 @@
 use rayon::prelude::*;
 use tracecast_analytics::Trace;
 use tracecast_analytics::audit::factors::Hourly;
-use tracecast_analytics::facts::Capacity;
+use tracecast_analytics::facts::{Capacity, JobFacts};
 use tracecast_analytics::report::format;
+use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::{DAY_MS, Zone};
 use tracecast_predictors::demand::Series;
 use tracecast_predictors::watch::Watch;
@@ -64,6 +65,7 @@ impl Prepared {
         let begins_ms = Clock::beginning(trace, &zone, pools.pool.start_ms);
         let mut pools = pools.without_tail(whole, &Clock::new(zone, begins_ms));
         pools.notes.extend(assumed.iter().cloned());
+        pools.notes.extend(without_gpus(trace));
         let from_philly = || trace.sources.iter().any(|source| source.reader.starts_with("philly"));
         let like = Request {
             fit: 0..0,
@@ -85,6 +87,19 @@ impl Prepared {
         }
         Ok(Self { figures, pools, like, assumed })
     }
+}
+
+/// That jobs without GPUs keep no node busy here, where demand is that of jobs.
+fn without_gpus(trace: &Trace) -> Option<String> {
+    let facts = JobFacts::of(trace);
+    let many = (0..facts.len()).filter(|job| !facts.is_gpu_job(*job)).count();
+    (trace.activity.is_empty() && many > 0 && many < facts.len()).then(|| {
+        format!(
+            "{} of {} ask for no GPU: a node that runs such jobs alone counts as one that may sleep. Slurm puts no node with jobs to sleep, and the loop counts such nodes as in use.",
+            format::count(many as u64),
+            format::counted(facts.len() as u64, "job", "jobs")
+        )
+    })
 }
 
 /// Told where VCs that have nodes of their own are planned for as one pool.

@@ -146,7 +146,8 @@ impl SaidFigures {
     }
 
     /// Completed: what was not said follows from the GPUs of a node (`gpus_per_node`, or the mean of the nodes with GPUs, which are those of a cluster file
-    /// if `given`, else those of the trace) and the power of an idle one; and what is assumed of the GPUs of a node, and of how long boots and shutdowns take, a sentence each.
+    /// if `given`, else those of the trace) and the power of an idle one. What the trace's own inventory records of power and boots goes before what is assumed, where no other nodes are named. And what is
+    /// assumed of the GPUs of a node, and of how long boots and shutdowns take, a sentence each.
     ///
     /// # Errors
     /// If they cannot be.
@@ -189,12 +190,18 @@ impl SaidFigures {
             )),
         };
         found.worth.gpus_per_node = gpus;
+        let own = named.is_none() && given.is_none();
+        let nodes = &trace.nodes;
+        let idle_w = recorded(trace, |row| nodes.idle_w.get(row)).filter(|_| own && !said("power", "idle_w"));
+        let boot_s = recorded(trace, |row| nodes.boot_s.get(row)).filter(|_| own && !said("power", "boot_s"));
+        let boot_j = recorded(trace, |row| nodes.boot_j.get(row)).filter(|_| own && !said("power", "boot_j"));
         let power = &mut found.power;
+        power.boot_s = boot_s.unwrap_or(power.boot_s);
         if !said("power", "idle_w") {
-            power.idle_w = Constants::of_mean_node(gpus).idle_w;
+            power.idle_w = idle_w.unwrap_or(Constants::of_mean_node(gpus).idle_w);
         }
         if !said("power", "boot_j") {
-            power.boot_j = power.idle_w * power.boot_s;
+            power.boot_j = boot_j.unwrap_or(power.idle_w * power.boot_s);
         }
         if !said("power", "shutdown_j") {
             power.shutdown_j = power.idle_w * power.shutdown_s;
@@ -212,16 +219,35 @@ impl SaidFigures {
         {
             return wrong("[worth]: price_kwh must be above 0, wear_h and gpu_hour not below".to_owned());
         }
-        let changeover = ["boot_s", "shutdown_s"].map(|key| said("power", key));
-        let changeover = changeover.contains(&false).then(|| {
-            format!(
-                "How long a node takes to boot and to shut down is assumed: {} and {}. `boot_s` and `shutdown_s` of --constants say otherwise.",
-                format::duration(found.power.boot_s),
-                format::duration(found.power.shutdown_s)
-            )
+        let (boot, shutdown) = (format::duration(found.power.boot_s), format::duration(found.power.shutdown_s));
+        let inventory = [
+            idle_w.map(|watts| format!("{} W idle", format::float(watts, 0))),
+            boot_s.map(|_| format!("{boot} to boot")),
+            boot_j.map(|joules| format!("{} kJ for that", format::float(joules / 1e3, 0))),
+        ];
+        let inventory: Vec<String> = inventory.into_iter().flatten().collect();
+        let inventory = (!inventory.is_empty()).then(|| {
+            format!("Of a node the source records, on average: {}. --constants says otherwise.", inventory.join(", "))
         });
-        Ok((found, assumed.into_iter().chain(changeover).collect()))
+        let changeover = match (said("power", "boot_s") || boot_s.is_some(), said("power", "shutdown_s")) {
+            (true, true) => None,
+            (true, false) => Some(format!(
+                "How long a node takes to shut down is assumed: {shutdown}. `shutdown_s` of --constants says otherwise."
+            )),
+            (false, _) => Some(format!(
+                "How long a node takes to boot and to shut down is assumed: {boot} and {shutdown}. `boot_s` and `shutdown_s` of --constants say otherwise."
+            )),
+        };
+        Ok((found, assumed.into_iter().chain(inventory).chain(changeover).collect()))
     }
+}
+
+/// Of the nodes with GPUs, the mean of a column of the inventory, where at least half of them have it above 0.
+fn recorded(trace: &Trace, column: impl Fn(usize) -> Option<f64>) -> Option<f64> {
+    let with_gpus = || (0..trace.nodes.len()).filter(|row| trace.nodes.gpus.get(*row).is_some_and(|gpus| gpus >= 1.0));
+    let known: Vec<f64> = with_gpus().filter_map(column).filter(|value| *value > 0.0 && value.is_finite()).collect();
+    let most = !known.is_empty() && 2 * known.len() >= with_gpus().count();
+    most.then(|| known.iter().sum::<f64>() / known.len() as f64)
 }
 
 /// What is assumed where nodes differ in their GPUs.

@@ -117,6 +117,10 @@ pub struct Fidelity {
     /// The plain policy that would have come near enough, where this one is far off and one was sought (`replay::nearest`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<NearestPolicy>,
+    /// The policy that was taken for what the cluster had, where nobody named one and it is far off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default)]
+    pub assumed: Option<String>,
     /// Whether it is far off on nodes or quotas that may be a what-if ([`Fidelity::on_given`]).
     #[serde(skip)]
     on_given: bool,
@@ -174,6 +178,7 @@ impl Fidelity {
             wait_order_tau: kendall_tau_b(waits),
             verdict: Verdict::FarOff,
             nearest: None,
+            assumed: None,
             on_given: false,
         };
         fidelity.verdict = fidelity.judge();
@@ -189,9 +194,14 @@ impl Fidelity {
         };
         let wait = wait.map_or_else(String::new, |wait| format!("mean wait {}", format::duration(wait)));
         let tau = tau.map_or_else(String::new, |tau| format!(", order of starts τ = {tau:.3}"));
+        let roughly = if *close { "" } else { " roughly" };
+        if self.assumed.is_some() {
+            return format!(
+                " With --recorded {order}/{scan} the replay repeats it{roughly} ({wait}{tau}): name that, if it is how your scheduler decides, and what is replayed begins from it."
+            );
+        }
         format!(
-            " With --scan {scan} in the order {order} the replay repeats it{} ({wait}{tau}): name that, if it is how your scheduler decides; in `simulate` it is --recorded {order}/{scan}.",
-            if *close { "" } else { " roughly" }
+            " With --scan {scan} in the order {order} the replay repeats it{roughly} ({wait}{tau}): name that, if it is how your scheduler decides; in `simulate` it is --recorded {order}/{scan}."
         )
     }
 
@@ -341,6 +351,12 @@ impl Fidelity {
                 "The replay repeats what happened only roughly, so trust the direction of a what-if and not its size"
             }
             Verdict::FarOff => "The replay is far from what happened, so do not build advice on it",
+        };
+        let meets = match &self.assumed {
+            Some(assumed) => {
+                format!("{meets}, as {assumed} is taken for what the cluster had (no --recorded is named)")
+            }
+            None => meets.to_owned(),
         };
         let others = match self.wait_order_tau {
             _ if self.has_the_same_wait() => String::new(),

@@ -18,7 +18,7 @@ use tracecast_analytics::time::SECOND_MS;
 
 use super::answer::{Answer, KnownByRun, Replay, SCHEMA, Subject, Yardstick};
 use super::compare::{self, TieBand, TieBreak, permute_ties};
-use super::fidelity::Fidelity;
+use super::fidelity::{Fidelity, Verdict};
 use super::growth::{self, Growth, GrowthAnswer};
 use super::input::Loaded;
 use super::metric::{Evaluation, evaluate, rejection};
@@ -107,7 +107,7 @@ pub struct Study<'a> {
     pub scenarios: Vec<Named>,
     /// The policy that the cluster had, to check the replay with.
     pub recorded: Policy,
-    /// Whether somebody said so. If not, the first scenario stands for it where that repeats the record, and `recorded` does not.
+    /// Whether somebody said so. If not, FIFO with the scan of the first scenario stands for it where that repeats the record, and `recorded` does not.
     pub recorded_is_named: bool,
     /// Whether several were asked for, which are to be compared.
     pub compares: bool,
@@ -358,17 +358,27 @@ impl<'a> Study<'a> {
         };
         let jobs_and_nodes = (jobs.as_ref(), before.unwrap_or(cluster));
         let mut fidelity = with_nearest(fidelity, jobs_and_nodes, &self.recorded, recorded_start_ms)?;
-        let stands = !self.recorded_is_named
-            && named.policy == Policy { scan: named.policy.scan, ..self.recorded.clone() }
-            && fidelity.nearest.as_ref().is_some_and(|nearest| nearest.scan == named.policy.scan.id());
-        let recorded = if stands { &named.policy } else { &self.recorded };
-        if stands {
-            fidelity = met(jobs_and_nodes, recorded, recorded_start_ms)?;
-            subject.notes.push(format!(
-                "{} stands for what the cluster had, as no --recorded is named and it repeats the recorded starts, where {} does not.",
-                recorded.describe(),
-                self.recorded.describe()
-            ));
+        let mut recorded = self.recorded.clone();
+        if !self.recorded_is_named && fidelity.verdict == Verdict::FarOff {
+            let Policy { scan, estimate, .. } = named.policy;
+            let own = Policy { scan, estimate, ..recorded.clone() };
+            // A backfill by predictions goes by those of today.
+            let again = if scan.scheduler().is_none() && own != recorded {
+                Some(met(jobs_and_nodes, &own, recorded_start_ms)?).filter(Fidelity::is_believed)
+            } else {
+                None
+            };
+            match again {
+                Some(believed) => {
+                    subject.notes.push(format!(
+                        "{} stands for what the cluster had, as no --recorded is named and it repeats the recorded starts, where {} does not.",
+                        own.describe(),
+                        recorded.describe()
+                    ));
+                    (fidelity, recorded) = (believed, own);
+                }
+                None => fidelity.assumed = Some(recorded.describe()),
+            }
         }
         let given = self.loaded.given.as_ref().filter(|_| before.is_none());
         let fidelity = if let Some(given) = given { fidelity.on_given(given) } else { fidelity };

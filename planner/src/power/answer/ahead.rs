@@ -31,11 +31,13 @@ impl PowerAnswer {
                 .with_finding(format!("Each of the {} VCs is decided by itself; the table has them all.", all.len()))
                 .with_table(self.next_slot()),
         };
+        let promised = self.pool.promise.is_some() || self.vcs.iter().any(|vc| vc.promise.is_some());
+        let account = if promised { " It keeps the account of the promise, too." } else { "" };
         section
-            .with_text(
+            .with_text(format!(
                 "A loop beside the scheduler asks for each slot that follows: keep the plan with `--save plan.tcm`, then \
-                 `tracecast decide power --plan plan.tcm STATE` with the latest counts. It keeps the account of the promise, too.",
-            )
+                 `tracecast decide power --plan plan.tcm STATE` with the latest counts.{account}"
+            ))
             .with_definition(
                 "Unserved node-slots: slots in which a node was needed and none was ready, added over nodes. A node-wake is one wake of one node.",
             )

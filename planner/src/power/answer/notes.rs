@@ -48,6 +48,7 @@ impl PowerAnswer {
         let of = |pool: &str| if apart { format!("{pool}: ") } else { String::new() };
         let rows = |family: Family| pools.iter().filter_map(move |pool| Some((*pool, pool.as_emitted(family)?)));
         let mut said: Vec<String> = self.cautions.clone();
+        said.extend(self.pooled_in_words());
         said.push(self.headline());
         said.push(self.assurance.sentence());
         said.extend(self.assumed.iter().cloned());
@@ -58,10 +59,14 @@ impl PowerAnswer {
             ));
         }
         if pools.iter().any(|pool| pool.promise.is_some()) {
-            said.push(
-                "**Only a loop keeps the promise**: save the plan with --save plan.tcm, and ask `tracecast decide power --plan plan.tcm STATE` each slot. The files here do not watch what comes. They let nodes sleep only where their setting kept to the service that was asked for, on the days of choice and on the days evaluated; else they keep all nodes on."
-                    .to_owned(),
-            );
+            let which = if asks_slot_by_slot {
+                "power-loop.sh does, while it runs. The other files"
+            } else {
+                "save the plan with --save plan.tcm, and ask `tracecast decide power --plan plan.tcm STATE` each slot. The files here"
+            };
+            said.push(format!(
+                "**Only a loop keeps the promise**: {which} do not watch what comes. They let nodes sleep only where their setting kept to the service that was asked for, on the days of choice and on the days evaluated; else they keep all nodes on."
+            ));
         }
         let best = match (has_slurm && !asks_slot_by_slot, has_kubernetes) {
             (true, true) => {
@@ -113,26 +118,31 @@ impl PowerAnswer {
             };
             format!("{}{what}: {}.", of(&pool.series), meant(rule, pool.days))
         }));
-        if !targets.contains(&Target::Actions) {
-            said.extend(self.unrecorded());
-            return said;
+        if targets.contains(&Target::Actions) {
+            said.push(
+                "The schedule of actions is for the day after the data: of each hour a quantile of the forecast demand, and a buffer; in the first hour no fewer nodes than the rule powers in its first slot. Without a forecast it holds the first slot alone. It does not watch what comes, so no promise is made for it; write it again every day."
+                    .to_owned(),
+            );
+            said.extend(self.forward.iter().filter_map(|ahead| {
+                let why = ahead.schedule.as_ref()?.all_on.as_ref()?;
+                Some(format!("{}The schedule keeps all nodes on: {why}.", of(&ahead.now.pool)))
+            }));
         }
-        said.push(
-            "The schedule of actions is for the day after the data: of each hour a quantile of the forecast demand, and a buffer; in the first hour no fewer nodes than the rule powers in its first slot. Without a forecast it holds the first slot alone. It does not watch what comes, so no promise is made for it; write it again every day."
-                .to_owned(),
-        );
-        said.extend(self.forward.iter().filter_map(|ahead| {
-            let why = ahead.schedule.as_ref()?.all_on.as_ref()?;
-            Some(format!("{}The schedule keeps all nodes on: {why}.", of(&ahead.now.pool)))
-        }));
-        said.extend(self.unrecorded());
+        if !self.capacity_known {
+            said.push(
+                "How many nodes there are was not recorded: the most in use at once so far stand for them.".to_owned(),
+            );
+        }
         said
     }
 
-    /// That the number of nodes is a guess, where it is.
-    fn unrecorded(&self) -> Option<String> {
-        let told = "How many nodes there are was not recorded: the most in use at once so far stand for them.";
-        (!self.capacity_known).then(|| told.to_owned())
+    /// That what is written is of one pool, where the VCs have nodes of their own.
+    pub fn pooled_in_words(&self) -> Option<String> {
+        let vcs = self.vcs_as_they_stand.as_ref().filter(|_| !self.planned_apart())?;
+        Some(format!(
+            "**What is written here is of all nodes as one pool, as if each of the {} VCs could use every node.** Where each VC has nodes of its own, make the plan with --by-vc.",
+            vcs.vcs
+        ))
     }
 
     /// Which rule is to be followed, and why.
@@ -151,8 +161,13 @@ impl PowerAnswer {
             };
         };
         format!(
-            "Asked for {}, **{name}** is to be followed under a guard, which lets nodes sleep only as deep as what is left of the promise can bear: on the {days:.1} days of choice {} slept so. Over the days evaluated {} unserved node-slots and {} node-wakes a day came: the promise was {}.",
+            "Asked for {}, **{name}** {} under a guard, which lets nodes sleep only as deep as what is left of the promise can bear: on the {days:.1} days of choice {} slept so. Over the days evaluated {} unserved node-slots and {} node-wakes a day came: the promise was {}.",
             self.asked_in_words(service),
+            if self.planned_apart() {
+                "was chosen for all nodes as one pool, which is shown for comparison,"
+            } else {
+                "is to be followed"
+            },
             format::float(rule.promised.nodes_asleep_mean, 1),
             format::compact(rule.delivered.unserved_per_day),
             format::compact(rule.delivered.node_wakes_per_day),

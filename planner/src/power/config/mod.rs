@@ -62,6 +62,8 @@ pub struct ConfigOptions {
     pub slurm: slurm::SlurmOptions,
     /// For [`Target::Slurm`]: whether the program of [`Target::Loop`] decides which nodes sleep.
     pub beside_loop: bool,
+    /// For [`Target::Loop`]: what the file of the saved plan is called, without its folder; `plan.tcm` if `None`.
+    pub plan_file: Option<String>,
     /// For [`Target::Karpenter`] and [`Target::ClusterAutoscaler`].
     pub kubernetes: kubernetes::KubernetesOptions,
 }
@@ -86,7 +88,7 @@ pub fn render(plan: &PowerPlan, target: Target, options: &ConfigOptions) -> Resu
     match target {
         Target::Slurm if options.beside_loop => slurm::render(&slurm_loop::beside(plan), &options.slurm),
         Target::Slurm => slurm::render(plan, &options.slurm),
-        Target::Loop => slurm_loop::render(plan, &options.slurm),
+        Target::Loop => slurm_loop::render(plan, options),
         Target::Actions => actions::render(plan),
         Target::Karpenter => kubernetes::karpenter(plan, &options.kubernetes),
         Target::ClusterAutoscaler => kubernetes::cluster_autoscaler(plan, &options.kubernetes),

@@ -149,30 +149,57 @@ fn endless(text: &str) -> bool {
     ["INFINITE", "UNLIMITED", "-1"].iter().any(|word| text.eq_ignore_ascii_case(word)) || text.parse() == Ok(u32::MAX)
 }
 
-/// A pool as `slurm.conf` has it: its nodes, and the partitions with any of them, in the order of the file.
+/// What `slurm.conf` says of the pools of a plan.
+#[derive(Default)]
+pub(super) struct Site {
+    /// In the order of the plan.
+    pub(super) pools: Vec<Placed>,
+    /// Partitions of which the file does not tell the nodes: those that `Feature` chooses.
+    pub(super) unknown: Vec<String>,
+    /// Who the controller runs as.
+    pub(super) user: String,
+    /// What the file leaves open.
+    pub(super) warnings: Vec<String>,
+}
+
+/// A pool as `slurm.conf` has it.
+#[derive(Default)]
 pub(super) struct Placed {
     pub(super) nodes: String,
+    /// Partitions with any of its nodes, in the order of the file.
     pub(super) partitions: Vec<String>,
+    /// Those with nodes of other pools, too: nobody knows for which their jobs wait. They are not among `partitions`, unless there is no other.
+    pub(super) shared: Vec<String>,
 }
 
 /// Where the pools of a plan lie.
 ///
 /// # Errors
 /// If the file does not have the nodes of a pool, or two pools share some.
-pub(super) fn placed(plan: &PowerPlan, options: &SlurmOptions) -> Result<Vec<Placed>> {
+pub(super) fn site(plan: &PowerPlan, options: &SlurmOptions) -> Result<Site> {
     let mut work = Work::of(options);
     work.read_conf();
     work.read_pools(plan)?;
+    // Of a partition that is written twice, the last line counts.
+    let last = |at: usize, of: &Partition| work.partitions.iter().skip(at + 1).all(|later| later.name != of.name);
+    let partitions = || work.partitions.iter().enumerate().filter(|(at, of)| last(*at, of)).map(|(_, of)| of);
+    let meets =
+        |of: &Partition, pool: &Pool<'_>| of.nodes.as_ref().is_some_and(|nodes| !nodes.is_disjoint(&pool.nodes));
     let place = |pool: &Pool<'_>| {
-        let mut partitions: Vec<String> = Vec::new();
-        for of in work.partitions.iter().filter(|of| work.shares(of, pool)) {
-            if !partitions.contains(&of.name) {
-                partitions.push(of.name.clone());
-            }
+        let (mut own, mut shared) = (Vec::new(), Vec::new());
+        for of in partitions().filter(|of| meets(of, pool)) {
+            let pools = work.pools.iter().filter(|pool| meets(of, pool)).count();
+            if pools > 1 { &mut shared } else { &mut own }.push(of.name.clone());
         }
-        Placed { nodes: fold(&pool.nodes), partitions }
+        let partitions = if own.is_empty() { std::mem::take(&mut shared) } else { own };
+        Placed { nodes: fold(&pool.nodes), partitions, shared }
     };
-    Ok(work.pools.iter().map(place).collect())
+    Ok(Site {
+        pools: work.pools.iter().map(place).collect(),
+        unknown: partitions().filter(|of| of.nodes.is_none()).map(|of| of.name.clone()).collect(),
+        user: work.conf.setting("SlurmUser").unwrap_or("root").to_owned(),
+        warnings: work.warnings,
+    })
 }
 
 /// Writes the change of `slurm.conf` and the programs.

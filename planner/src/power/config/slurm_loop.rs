@@ -3,11 +3,13 @@
 //! It reads when slots begin, and how long they are, from the first decision of the saved plan. Which nodes a pool has, how many GPUs each, and which are canaries it gets from the plan as far as that says so, and from `slurm.conf`, where that is given, the partitions whose waiting jobs count; the rest of what it needs to know of a site stands at its
 //! head. It keeps every slot since the plan was made, as rules look back on peaks, and leaves nodes as they are where anything is not known: no answer, no nodes, a slot that was slept through.
 //!
+//! Beside it stands a unit of systemd that runs it.
+//!
 //! Worked example: 16 nodes of which 9 are in use and 12 powered. Where 10 are wanted, two that are `idle` get `State=POWER_DOWN`; where 14 are, two that are `idle~` get `State=POWER_UP`.
 
 use super::nodes::expand;
-use super::slurm::{self, Placed, SlurmOptions};
-use super::{Rendered, refuse};
+use super::slurm::{self, Placed, Site};
+use super::{ConfigOptions, Rendered, refuse};
 use crate::error::{Error, Result};
 use crate::power::plan::{PoolPlan, PowerPlan};
 
@@ -16,7 +18,8 @@ const PROGRAM: &str = include_str!("programs/power-loop.sh");
 /// Slurm puts no node to sleep by itself before it was idle so long, seconds: 30 days.
 const NEVER_S: u32 = 2_592_000;
 
-pub(super) fn render(plan: &PowerPlan, slurm: &SlurmOptions) -> Result<Rendered> {
+pub(super) fn render(plan: &PowerPlan, options: &ConfigOptions) -> Result<Rendered> {
+    let slurm = &options.slurm;
     if plan.begins_ms.is_some() {
         return refuse(
             "the trace has no dates, so that no clock can tell which slot of the plan it is; make the plan of a trace with dates",
@@ -32,21 +35,38 @@ pub(super) fn render(plan: &PowerPlan, slurm: &SlurmOptions) -> Result<Rendered>
             plan.pools.len()
         ));
     }
-    // Without the file, as many pools of which nothing more is known.
-    let mut placed = if slurm.conf.is_empty() { Vec::new() } else { slurm::placed(plan, slurm)? }.into_iter();
+    let site = if slurm.conf.is_empty() { None } else { Some(slurm::site(plan, slurm)?) };
+    let odd = |site: &Site| site.pools.iter().flat_map(|pool| &pool.partitions).find(|name| !is_word(name)).cloned();
+    let unknown = site.as_ref().and_then(|site| odd(site).or_else(|| site.unknown.first().cloned()));
+    if let Some(name) = &unknown {
+        warnings.push(format!(
+            "which jobs wait for the nodes of the plan is not told from {}, as partition {name:?} has nodes that it does not name, or an odd name: set POWER_PARTITION in power-loop.conf",
+            slurm.conf_name
+        ));
+    }
     let mut says = String::new();
     if let Some(kept) = &plan.canaries {
         says.push_str(&format!(": \"${{POWER_KEEP:={}}}\"\n", host_list(kept)?));
     }
     says.push_str("case \"$pool\" in\n");
-    for pool in &plan.pools {
-        let placed = placed.next();
-        let partitions = placed.as_ref().map_or(&[][..], |placed| &placed.partitions);
-        if partitions.is_empty() && !several {
-            warnings.push(
-                "jobs that wait count only where the partition is known: name slurm.conf with --slurm-conf, or the partition as the second argument if the pool is called so, or set POWER_PARTITION in power-loop.conf"
-                    .to_owned(),
-            );
+    for (at, pool) in plan.pools.iter().enumerate() {
+        let placed = site.as_ref().and_then(|site| site.pools.get(at));
+        let partitions = placed.filter(|_| unknown.is_none()).map_or(&[][..], |placed| &placed.partitions);
+        if partitions.is_empty() && unknown.is_none() {
+            match &site {
+                Some(site) => {
+                    warnings.extend(site.warnings.iter().filter(|told| !warnings.contains(told)).cloned().collect::<Vec<_>>());
+                    warnings.push(format!(
+                        "pool {}: {} has no partition with its nodes in itself; set POWER_PARTITION in power-loop.conf, so that jobs that wait count",
+                        pool.name, slurm.conf_name
+                    ));
+                }
+                None if !several => warnings.push(
+                    "jobs that wait count only where the partition is known: name slurm.conf with --slurm-conf, or the partition as the second argument if the pool is called so, or set POWER_PARTITION in power-loop.conf"
+                        .to_owned(),
+                ),
+                None => {}
+            }
         }
         if pool.nodes.is_none() && placed.is_none() && !several {
             warnings.push(
@@ -62,16 +82,26 @@ pub(super) fn render(plan: &PowerPlan, slurm: &SlurmOptions) -> Result<Rendered>
                 slurm.conf_name
             ));
         }
-        says.push_str(&of_pool(pool, several, placed.as_ref())?);
+        if let Some(placed) = placed.filter(|placed| !placed.shared.is_empty()) {
+            warnings.push(format!(
+                "pool {}: jobs that wait in {} do not count, as other pools have nodes there, too; Slurm wakes nodes for them by itself. POWER_PARTITION says otherwise",
+                pool.name,
+                placed.shared.join(", ")
+            ));
+        }
+        says.push_str(&of_pool(pool, several, placed, partitions)?);
     }
     says.push_str("esac");
     let program = PROGRAM.replace("@pools@", &says);
-    let files = vec![("power-loop.sh".to_owned(), program), unit(several, &slurm.programs_dir)];
+    let user = site.as_ref().map_or("slurm", |site| &site.user);
+    let files = vec![("power-loop.sh".to_owned(), program), unit(several, user, options)];
     Ok(Rendered { files, diff: None, warnings })
 }
 
 /// The unit of systemd that runs the loop; a template where there is one for each pool.
-fn unit(several: bool, folder: &str) -> (String, String) {
+fn unit(several: bool, user: &str, options: &ConfigOptions) -> (String, String) {
+    let folder = &options.slurm.programs_dir;
+    let plan = options.plan_file.as_deref().unwrap_or("plan.tcm");
     let (name, started, pool) = if several {
         ("power-loop@.service", "power-loop@POOL", " %i")
     } else {
@@ -86,9 +116,9 @@ Description=Powers nodes by a plan of tracecast
 After=slurmctld.service
 
 [Service]
-User=slurm
+User={user}
 StateDirectory=tracecast
-ExecStart={folder}/power-loop.sh {folder}/plan.tcm{pool}
+ExecStart={folder}/power-loop.sh {folder}/{plan}{pool}
 Restart=always
 RestartSec=60
 
@@ -106,7 +136,7 @@ pub(super) fn beside(plan: &PowerPlan) -> PowerPlan {
 }
 
 /// The settings of a pool, where the plan or slurm.conf knows them. One that is no word of the shell cannot be named as an argument either.
-fn of_pool(pool: &PoolPlan, several: bool, placed: Option<&Placed>) -> Result<String> {
+fn of_pool(pool: &PoolPlan, several: bool, placed: Option<&Placed>, partitions: &[String]) -> Result<String> {
     let name = match (several, is_word(&pool.name)) {
         (false, true) => format!("'' | '{}'", pool.name),
         (false, false) => "''".to_owned(),
@@ -121,10 +151,6 @@ fn of_pool(pool: &PoolPlan, several: bool, placed: Option<&Placed>) -> Result<St
     let mut text = format!("{name})\n  planned={}\n", pool.total_nodes);
     if let Some(nodes) = pool.nodes.as_deref().or(placed.map(|placed| placed.nodes.as_str())) {
         text.push_str(&format!("  : \"${{POWER_NODES:={}}}\"\n", host_list(nodes)?));
-    }
-    let partitions = placed.map_or(&[][..], |placed| &placed.partitions);
-    if let Some(odd) = partitions.iter().find(|name| !is_word(name)) {
-        return refuse(format!("partition {odd:?} has a name that power-loop.sh does not take"));
     }
     if !partitions.is_empty() {
         text.push_str(&format!("  : \"${{POWER_PARTITION:={}}}\"\n", partitions.join(",")));
@@ -435,7 +461,7 @@ mod tests {
         assert_eq!(of.text("sinfo.asked"), "-h -N -p train,all -n n[01-17] -o %N %T\n");
         assert_eq!(of.ran().0["slots"][0]["pending"], 3);
         let log = of.text("log");
-        assert!(!log.contains("are not counted") && !log.contains("of the plan's"), "{log}");
+        assert!(!log.contains("are not counted") && !log.contains("where the plan is of"), "{log}");
         assert!(rendered.warnings.iter().any(|told| told.contains("jobs that wait in train, all count")));
         // Pools that are partitions have the nodes of these.
         let mut pools = vec![pool("train", "n[01-12]", 12), pool("other", "m1", 1)];
@@ -443,13 +469,41 @@ mod tests {
         let several = render(&plan(pools), Target::Loop, &options).unwrap();
         let text = file(&several, "power-loop.sh");
         for told in [
-            "'train')\n  planned=12\n  : \"${POWER_NODES:=n[01-12]}\"\n  : \"${POWER_PARTITION:=train,all}\"\n",
-            ":=other,all}\"\n",
+            "'train')\n  planned=12\n  : \"${POWER_NODES:=n[01-12]}\"\n  : \"${POWER_PARTITION:=train}\"\n",
+            ":=other}\"\n",
         ] {
             assert!(text.contains(told), "{told}: {text}");
         }
+        // A job that waits in a partition over both would wake nodes of both.
+        assert!(
+            several.warnings.iter().any(|told| told.contains("wait in all do not count")),
+            "{:?}",
+            several.warnings
+        );
         assert!(file(&several, "power-loop@.service").contains("/plan.tcm %i\n"));
         assert!(file(&rendered, "power-loop.service").contains("/plan.tcm\n"));
+        assert!(file(&rendered, "power-loop.service").contains("\nUser=root\n"));
+        // Where a partition has nodes that the file does not name, none is named here, so that no waiting job is missed unseen.
+        for (odd, told) in [
+            (
+                "SlurmUser=slurm\nNodeSet=fast Feature=fast\nPartitionName=main Nodes=fast\n",
+                "partition \"main\" has nodes that it does not name",
+            ),
+            ("PartitionName=\"a b\" Nodes=n01\n", "an odd name"),
+        ] {
+            options.slurm.conf = format!("{conf}{odd}");
+            let rendered = render(&plan(vec![pool("gpu", "n[01-17]", 17)]), Target::Loop, &options).unwrap();
+            assert!(rendered.warnings.iter().any(|warning| warning.contains(told)), "{:?}", rendered.warnings);
+            assert!(!file(&rendered, "power-loop.sh").contains("POWER_PARTITION:=t"), "{odd}");
+        }
+        // The last line of a partition counts, and what another file has is not known here.
+        options.slurm.conf =
+            "NodeName=n[01-17]\nNodeName=m1\nPartitionName=b Nodes=n01\nPartitionName=b Nodes=m1\nInclude more.conf\n"
+                .to_owned();
+        let bare = render(&plan(vec![pool("gpu", "n[01-17]", 17)]), Target::Loop, &options).unwrap();
+        for told in ["includes more.conf", "has no partition with its nodes in itself"] {
+            assert!(bare.warnings.iter().any(|warning| warning.contains(told)), "{told}: {:?}", bare.warnings);
+        }
         // A file that does not have them is no file of this plan.
         options.slurm.conf = "NodeName=m1\n".to_owned();
         let refused = render(&plan(vec![pool("gpu", "n[01-17]", 17)]), Target::Loop, &options).unwrap_err().to_string();

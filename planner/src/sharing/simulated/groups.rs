@@ -83,9 +83,9 @@ impl SharedGroup {
 /// A table of the groups that are slowed most, and then helped least; they are of this (`VC`), and its title begins so (`By VC`).
 pub(super) fn table(of: &str, title: &str, groups: &[SharedGroup]) -> ReportTable {
     let title = if groups.len() > MOST_ROWS {
-        format!("{title}: the {MOST_ROWS} of {} that are slowed most or helped least", groups.len())
+        format!("{title}: the {MOST_ROWS} of {} whose mean delay grew most or fell least", groups.len())
     } else {
-        format!("{title}, who is slowed most or helped least first")
+        format!("{title}; first whose mean delay grew most or fell least")
     };
     let mut table = ReportTable::new(
         title,

@@ -59,21 +59,39 @@ impl SharedReplayAnswer {
         };
         let slo = format::float(self.limits.slo, 2);
         let name = |of: &SharedReplayOutcome| of.how.name_of(of.policy);
-        let kept: Vec<String> =
-            asked.iter().filter(|of| of.shared_jobs > 0 && self.keeps_slo(of)).map(|of| name(of)).collect();
-        let Some(lead) = self.lead() else { return said };
+        if asked.is_empty() {
+            return said;
+        }
+        let Some(lead) = self.lead() else {
+            said.push("Under none of the ways that were named did a job share a GPU.".to_owned());
+            return said;
+        };
+        let lost = |of: &SharedReplayOutcome| match of.lost_jobs {
+            0 => "No job ends later than with nobody sharing.".to_owned(),
+            many => format!(
+                "{} later than with nobody sharing, by {} on average.",
+                format::counted(many as u64, "job ends", "jobs end"),
+                format::duration(of.lost_s)
+            ),
+        };
         said.push(if asked.len() == 1 {
-            format!("With **{}** the mean time from submission to end is {}.", name(lead), told(lead))
+            format!("With **{}** the mean time from submission to end is {}. {}", name(lead), told(lead), lost(lead))
         } else if self.keeps_slo(lead) {
             format!(
-                "Of the ways within the SLO the mean time from submission to end is shortest with **{}**: {}.",
+                "Of the ways within the SLO the mean time from submission to end is shortest with **{}**: {}. {}",
                 name(lead),
-                told(lead)
+                told(lead),
+                lost(lead)
             )
         } else {
-            format!("The mean time from submission to end is shortest with **{}**: {}.", name(lead), told(lead))
+            format!(
+                "The mean time from submission to end is shortest with **{}**: {}. {}",
+                name(lead),
+                told(lead),
+                lost(lead)
+            )
         });
-        let shorter = asked.iter().filter(|of| of.mean_jct_s < lead.mean_jct_s);
+        let shorter = self.sharing().filter(|of| !self.keeps_slo(of) && of.mean_jct_s < lead.mean_jct_s);
         if let Some(best) = shorter.min_by(|one, other| one.mean_jct_s.total_cmp(&other.mean_jct_s)) {
             said.push(format!(
                 "Shorter still, but not within the SLO, is **{}**: {}, with {} that shared more than {slo} times as slow as alone.",
@@ -82,6 +100,7 @@ impl SharedReplayAnswer {
                 format::counted(best.over_slo_jobs as u64, "job", "jobs")
             ));
         }
+        let kept: Vec<String> = self.sharing().filter(|of| self.keeps_slo(of)).map(name).collect();
         said.push(if kept.is_empty() {
             format!("No way to share that was named keeps the SLO of {slo} times as slow at the 0.9 quantile of the jobs that shared.")
         } else {
@@ -90,7 +109,7 @@ impl SharedReplayAnswer {
         let alone = self.policies.first().map_or(0.0, |of| of.figures.p95_wait_s);
         if self.gpus_chosen && alone <= USUAL_WAIT_MS as f64 / 1e3 {
             said.push(format!(
-                "On so many GPUs few wait even with nobody sharing ({} at most for 95 % of the jobs), so there is little to save in the queue. Fewer, by --gpus, show more; `plan sharing` says how many sharing saves.",
+                "On so many GPUs 95 % of the jobs wait {} at most with nobody sharing. Fewer, by --gpus, show what sharing is worth in a longer queue; `plan sharing` says how many it saves.",
                 format::duration(alone)
             ));
         }
@@ -100,16 +119,20 @@ impl SharedReplayAnswer {
         said
     }
 
-    /// Whether the jobs that shared are within the SLO, at the 0.9 quantile; so it is where none did.
-    fn keeps_slo(&self, of: &SharedReplayOutcome) -> bool {
-        of.figures.slowdown90.is_none_or(|slowdown| slowdown <= self.limits.slo)
+    /// The ways that were named under which any job shared.
+    fn sharing(&self) -> impl Iterator<Item = &SharedReplayOutcome> {
+        let ends = [SharingPolicy::Exclusive, SharingPolicy::Oracle];
+        self.policies.iter().filter(move |of| !ends.contains(&of.policy) && of.shared_jobs > 0)
     }
 
-    /// The way that is told first: the shortest mean time to end of those that were named and keep the SLO, else of all that were named.
+    /// Whether the jobs that shared are within the SLO, at the 0.9 quantile.
+    fn keeps_slo(&self, of: &SharedReplayOutcome) -> bool {
+        of.figures.slowdown90.is_some_and(|slowdown| slowdown <= self.limits.slo)
+    }
+
+    /// The way that is told first: of those under which any job shared the shortest mean time to end within the SLO, else of all; none if nobody shared.
     fn lead(&self) -> Option<&SharedReplayOutcome> {
-        let ends = [SharingPolicy::Exclusive, SharingPolicy::Oracle];
-        let asked = self.policies.iter().filter(|of| !ends.contains(&of.policy));
-        asked.min_by(|one, other| {
+        self.sharing().min_by(|one, other| {
             let broken = |of: &SharedReplayOutcome| !self.keeps_slo(of);
             broken(one).cmp(&broken(other)).then(one.mean_jct_s.total_cmp(&other.mean_jct_s))
         })
@@ -190,6 +213,7 @@ impl SharedReplayAnswer {
         }) {
             section = section.with_definition("**AntMan** and **Salus** know beforehand whether two jobs fit, and a job waits on a GPU rather than in the queue: compare the time to end, and not the wait.");
         }
+        section = section.with_definition("**Oracle**: it knows the table and keeps the SLO for every couple. A way that breaks it for some, or that waits for a better partner, may end sooner.");
         if let Some(measured) = self.measured {
             section = section.with_definition(format!(
                 "Lucid, the mean forecast and the forecasts within the SLO see no measured speed of a couple that they decide on: {}.",

@@ -8,7 +8,7 @@
 # that has just ended, and stops (with 1 if anything failed). As any user: POWER_ONCE=1 POWER_DRY_RUN=1 POWER_STATE=/tmp/loop power-loop.sh PLAN
 #
 # slurm.conf needs power saving: the programs of `--emit slurm`, and a SuspendTime longer than nodes are ever idle, such as 2592000 (30 days), so that Slurm
-# puts no node to sleep by itself; `--emit slurm,loop` writes it so. With SuspendTime=-1 or INFINITE power saving is off, and nothing here would have any effect.
+# puts no node to sleep by itself; `--emit slurm,loop` writes it so. Where SuspendTime is -1 or INFINITE for the cluster and for each partition, power saving is off, and nothing here has any effect.
 # Slurm wakes nodes for waiting jobs in any case, and lets running jobs end: a node that gets a job as it is told to sleep does so once that has ended.
 # Where Slurm or tracecast does not answer, nothing is changed. Stop the loop at any time: nodes stay as they are.
 set -u -f
@@ -38,6 +38,7 @@ done
 dry=${POWER_DRY_RUN:-0}
 once=${POWER_ONCE:-0}
 failed=0
+told_fewer=0
 
 say() {
   line="$(date -u +%Y-%m-%dT%H:%M:%SZ) power-loop${pool:+ $pool}: $*"
@@ -164,7 +165,10 @@ act() {
   fi
   set -- $now
   say "$2 of $1 nodes in use, $3 powered; $want to be powered ($held)"
-  if [ $(($1 * 10)) -lt $((planned * 9)) ]; then say "NOTE: $1 nodes in service where the plan is of $planned: do POWER_PARTITION and POWER_NODES name all of them?"; fi
+  if [ $(($1 * 10)) -lt $((planned * 9)) ] && [ "$told_fewer" = 0 ]; then
+    told_fewer=1
+    say "NOTE: $1 nodes in service where the plan is of $planned: are the others down or drained, or do POWER_PARTITION and POWER_NODES leave them out?"
+  fi
   printf '%s\n' "$answer" | notes | while read -r note; do say "NOTE: $note"; done
   fewer=$(($3 - want))
   if [ "$POWER_MOST" -gt 0 ] && [ "$fewer" -gt "$POWER_MOST" ]; then fewer=$POWER_MOST; fi
