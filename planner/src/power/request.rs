@@ -483,3 +483,46 @@ impl Days {
         u64::try_from((self.to_ms - self.fit_ms) / series.slot_ms).unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tracecast_analytics::schema::NodeRow;
+
+    use super::*;
+
+    /// Nodes of 8 GPUs, of which so many have an idle power and a boot, and a node without GPUs.
+    fn inventory(nodes: u32, known: u32) -> Trace {
+        let mut trace = Trace::default();
+        for node in 0..nodes {
+            let of = |value: f64| (node < known).then_some(value + f64::from(node));
+            let row = NodeRow { gpus: Some(8.0), idle_w: of(1500.0), boot_s: of(400.0), ..NodeRow::default() };
+            trace.nodes.push(NodeRow { node: Some(node.to_string().into()), ..row });
+        }
+        trace.nodes.push(NodeRow {
+            node: Some("login".into()),
+            gpus: Some(0.0),
+            idle_w: Some(90.0),
+            ..NodeRow::default()
+        });
+        trace
+    }
+
+    #[test]
+    fn what_the_source_records_of_nodes_goes_before_what_is_assumed() {
+        let of = |text: &str, gpus: Option<f64>, trace: &Trace| {
+            let (figures, told) = SaidFigures::parse("power.toml", text).unwrap().complete(gpus, trace, None).unwrap();
+            ((figures.power.idle_w, figures.power.boot_s, figures.power.boot_j), told.join(" "))
+        };
+        // Two of four have it: the mean, and a boot at the power of an idle node.
+        let (found, told) = of("", None, &inventory(4, 2));
+        assert_eq!(found, (1500.5, 400.5, 1500.5 * 400.5));
+        assert!(told.contains("the source records") && told.contains("shut down is assumed"), "{told}");
+        // One of four is too few, and what is said goes before all.
+        let (found, told) = of("", None, &inventory(4, 1));
+        assert_eq!(found, (1240.0, 300.0, 372_000.0));
+        assert!(!told.contains("the source records"), "{told}");
+        assert_eq!(of("[power]\nidle_w = 1000\nboot_s = 60", None, &inventory(4, 4)).0, (1000.0, 60.0, 60_000.0));
+        // Nodes that are named are others.
+        assert_eq!(of("", Some(4.0), &inventory(4, 4)).0.0, 620.0);
+    }
+}
