@@ -207,6 +207,7 @@ pub mod cohort;
 pub(crate) mod divided;
 mod engine;
 pub(crate) mod forest;
+mod fullness;
 pub mod helios;
 pub mod host;
 pub mod kai;
