@@ -90,3 +90,37 @@ impl Fullness {
         outward
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::sim::nodes::Nodes;
+    use crate::sim::topology::Topology;
+    use crate::sim::{Group, Piece, Pool};
+
+    /// The worked number, on the first of two racks of a block.
+    #[test]
+    fn what_is_free_follows_its_nodes() {
+        let topology = Topology::regular(vec!["block".into(), "rack".into()], &[2, 2], 4).unwrap();
+        let domains = Arc::new(Domains::of(&topology, 0, 4));
+        let pool = Pool { groups: vec![Group::fixed(4, 8)] };
+        let mut nodes = Nodes::new(&pool, 0).within(Some(domains));
+        let of = |nodes: &Nodes| {
+            let full = nodes.fullness().unwrap();
+            (full.free(1, 0), full.free(0, 0), full.home(1), full.home(2), full.outward(1, 0)[..3].to_vec())
+        };
+        assert_eq!(of(&nodes), (16, 32, 32, 32, vec![16, 32, 0]));
+        nodes.take(&Piece::whole(0, 0b111)).unwrap();
+        assert_eq!(of(&nodes), (13, 29, 0, 16, vec![13, 29, 0]));
+        nodes.set_eligible(1, false);
+        assert_eq!(of(&nodes), (5, 21, 0, 16, vec![5, 21, 0]));
+        // What a job gives back on a node that takes none does not count until it does.
+        nodes.set_eligible(0, false);
+        nodes.give(&Piece::whole(0, 0b111));
+        assert_eq!(of(&nodes), (0, 16, 0, 16, vec![0, 16, 0]));
+        nodes.set_eligible(0, true);
+        nodes.set_eligible(1, true);
+        assert_eq!(of(&nodes), (16, 32, 32, 32, vec![16, 32, 0]));
+    }
+}
