@@ -3,7 +3,8 @@
 //! Jobs are drawn from a fixed law (Poisson arrivals; 1, 2, 4, 8, 16, 32 GPUs for 68, 10, 9, 10, 2, 1 % of jobs; run times lognormal,
 //! median 10 min, mean about 75 min) for one pool of 10,000 GPUs (1,250 nodes of 8) at a load of 0.95. Each line is the least of
 //! some runs on one thread. With the argument `growth`, FIFO and EASY go on to ten million jobs. With `hosts` only 100,000 jobs are replayed, with GPUs alone
-//! and with processors and memory, on nodes that always have enough of both and on nodes that often have not. With `backfill` only Philly is replayed,
+//! and with processors and memory, on nodes that always have enough of both and on nodes that often have not. With `cells` only 100,000 jobs are replayed, in
+//! buddy cells, on nodes that lie in no rack and on nodes in racks of 16 and blocks of 8 racks. With `backfill` only Philly is replayed,
 //! under the scans that reserve for every waiting job.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -16,7 +17,7 @@ use tracecast_analytics::ingest::{self, ReadOptions};
 use tracecast_analytics::time::parse_with_offset;
 use tracecast_planner::replay::input::{Loaded, Options, load};
 use tracecast_planner::sim::{
-    Cluster, Estimate, HostNeed, HostRoom, Order, Placement, Policy, Scan, Shape, Workload, simulate,
+    Cluster, Estimate, HostNeed, HostRoom, Order, Placement, Policy, Scan, Shape, Topology, Workload, simulate,
 };
 
 const NODES: u32 = 1250;
@@ -77,6 +78,21 @@ fn hosts() {
         measure(name, &jobs, &cluster, &policy, 5);
         measure(&format!("{name}, 128 cores"), &roomy.0, &roomy.1, &policy, 5);
         measure(&format!("{name}, 100 cores"), &short.0, &short.1, &policy, 5);
+    }
+}
+
+/// 100,000 jobs in buddy cells, on nodes in no rack and in racks and blocks, consolidated beside.
+fn cells() {
+    let plain = Cluster::of_vcs(&[("all", NODES, 8)]);
+    let racks = Topology::regular(vec!["block".to_owned(), "rack".to_owned()], &[8, 16], NODES).unwrap();
+    let racks = Cluster { topology: Some(racks), ..plain.clone() };
+    let jobs = workload(100_000, LOAD);
+    for (name, scan) in [("FIFO", Scan::Strict), ("FIFO, skip", Scan::Skip), ("EASY", Scan::Easy)] {
+        let consolidated = Policy { scan, ..Policy::default() };
+        let buddy = Policy { placement: Placement::Buddy, ..consolidated.clone() };
+        measure(name, &jobs, &plain, &consolidated, 3);
+        measure(&format!("{name}, buddy"), &jobs, &plain, &buddy, 3);
+        measure(&format!("{name}, buddy, racks"), &jobs, &racks, &buddy, 3);
     }
 }
 
@@ -150,6 +166,9 @@ fn orders(loaded: &Loaded) {
 fn main() {
     if std::env::args().any(|argument| argument == "hosts") {
         return hosts();
+    }
+    if std::env::args().any(|argument| argument == "cells") {
+        return cells();
     }
     if std::env::args().any(|argument| argument == "backfill") {
         return backfill();

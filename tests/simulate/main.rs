@@ -6,6 +6,7 @@ mod alike;
 mod allocation;
 mod capacity;
 mod cases;
+mod cells;
 mod fragmentation;
 mod helios;
 mod hosts;

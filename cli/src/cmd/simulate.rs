@@ -223,7 +223,7 @@ pub(crate) struct PolicyArguments {
     ///
     /// Write never, requeue, helios, tiresias, or three costs such as 7s,30s,60s. A cost is the time that a preemption adds to the run of a
     /// job: of 1 GPU, of 2 to 8 GPUs, and of more. The name helios stands for 7s,30s,60s, and tiresias for 40s,40s,60s. With requeue a job
-    /// loses what it did since its last checkpoint. Where the cluster file guarantees GPUs to VCs, only jobs that borrow beyond them are
+    /// loses what it did since its last checkpoint. Where the cluster file guarantees GPUs or cells to VCs, only jobs beyond them are
     /// preempted. Preemption needs --scan strict, skip, kueue, kai or volcano. Under the last three the quotas say who is preempted, and the default is requeue.
     #[arg(long, value_name = "COST")]
     pub(crate) preempt: Option<String>,

@@ -475,6 +475,12 @@ impl CapacityAnswer {
         done: &(dyn Fn() + Sync),
     ) -> Result<Self> {
         request.policy.validate(&loaded.workload)?;
+        if let Some(vc) = loaded.cluster.with_cells() {
+            return Err(Error::Cluster(format!(
+                "VC {} is guaranteed cells, which `simulate` alone knows; give it guaranteed_gpus here",
+                vc.name
+            )));
+        }
         let with = (&request.policy, &request.target);
         let end = end_of(loaded);
         let eval_from = request.eval_from_ms.map(|from| from - loaded.workload.origin_ms);

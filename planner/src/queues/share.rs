@@ -107,8 +107,14 @@ impl Shares {
     /// Those of a cluster, in the order of its VCs.
     ///
     /// # Errors
-    /// If VCs queue for the same nodes and nothing says which part is whose.
+    /// If VCs queue for the same nodes and nothing says which part is whose, or that is said in cells.
     pub fn of(cluster: &Cluster) -> Result<Self> {
+        if let Some(vc) = cluster.with_cells() {
+            return Err(Error::Cluster(format!(
+                "VC {} is guaranteed cells, which `simulate` alone knows; give it guaranteed_gpus here",
+                vc.name
+            )));
+        }
         let shares: Result<Vec<Amounts>> = cluster
             .vcs
             .iter()

@@ -341,6 +341,11 @@ impl<'a> Study<'a> {
         // What was is held against the nodes there were, not against those of the what-if.
         let own = self.recorded.compat == Compat::None && self.recorded.scan.scheduler().is_none();
         let before = self.loaded.recorded_cluster.as_ref().filter(|_| own);
+        // Nor can the policy of the record know of cells that it has no preemption for.
+        let ground = before.unwrap_or(cluster);
+        let without =
+            (ground.with_cells().is_some() && self.recorded.goes_with(ground).is_err()).then(|| ground.without_cells());
+        let ground = without.as_ref().unwrap_or(ground);
         // Nor is it held against what jobs are made to ask, but against what they asked themselves.
         let by_itself = self.recorded.scan == Scan::Slurm || self.recorded.compat != Compat::None;
         let asked = self.loaded.asked_themselves && before.is_none() && !by_itself;
@@ -352,11 +357,11 @@ impl<'a> Study<'a> {
         let fidelity = match of.and_then(|at| replayed.get(at)?.schedule.as_ref()) {
             Some(schedule) => Fidelity::of(workload, schedule, recorded_start_ms)?,
             None => {
-                let schedule = crate::sim::simulate(&jobs, before.unwrap_or(cluster), &self.recorded)?;
+                let schedule = crate::sim::simulate(&jobs, ground, &self.recorded)?;
                 Fidelity::of(workload, &schedule, recorded_start_ms)?
             }
         };
-        let jobs_and_nodes = (jobs.as_ref(), before.unwrap_or(cluster));
+        let jobs_and_nodes = (jobs.as_ref(), ground);
         let mut fidelity = with_nearest(fidelity, jobs_and_nodes, &self.recorded, recorded_start_ms)?;
         let mut recorded = self.recorded.clone();
         if !self.recorded_is_named && fidelity.verdict == Verdict::FarOff {

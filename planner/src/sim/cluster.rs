@@ -53,6 +53,58 @@ pub struct Pool {
     pub groups: Vec<Group>,
 }
 
+impl Pool {
+    /// The fewest GPUs that it has at any time from 0 on.
+    fn fewest_gpus(&self) -> u64 {
+        let at = |now: i64| -> u64 {
+            self.groups.iter().map(|group| u64::from(group.nodes_at(now)) * u64::from(group.gpus_per_node)).sum()
+        };
+        let changes = self.groups.iter().flat_map(|group| &group.sizes).map(|(from, _)| *from).filter(|from| *from > 0);
+        changes.chain([0]).map(at).min().unwrap_or(0)
+    }
+
+    /// Checks the cells that its VCs are guaranteed: that they are cells of its nodes, and that there are as many GPUs.
+    fn check_cells(&self, vcs: &[&Vc]) -> Result<()> {
+        let wrong = |what: String| Err(Error::Cluster(what));
+        let kind = |group: &Group| (group.gpus_per_node, group.gpu_type);
+        let first = self.groups.first().map(kind);
+        let whole = first.map_or(0, |(gpus, _)| gpus);
+        let with: Vec<&&Vc> = vcs.iter().filter(|vc| !vc.guarantee_cells.is_empty()).collect();
+        let names = with.iter().map(|vc| vc.name.as_str()).collect::<Vec<_>>().join(", ");
+        if self.groups.iter().any(|group| Some(kind(group)) != first) || !whole.is_power_of_two() {
+            return wrong(format!(
+                "guaranteed cells ({names}) are of nodes that all have 1, 2, 4, 8 … GPUs, as many on each and of one type; give other nodes a pool of their own"
+            ));
+        }
+        if let Some(vc) = vcs.iter().find(|vc| !vc.quota_milli.is_empty() || !vc.guarantee_milli.is_empty()) {
+            return wrong(format!(
+                "VC {}: where VCs of a pool are guaranteed cells ({names}), none has a quota or guaranteed GPUs; leave these out",
+                vc.name
+            ));
+        }
+        for vc in &with {
+            if let Some((size, _)) =
+                vc.guarantee_cells.iter().find(|(size, _)| !size.is_power_of_two() || *size > whole)
+            {
+                return wrong(format!(
+                    "VC {}: there is no cell of {size} GPUs; cells are of 1, 2, 4 … GPUs, up to a node, which has {whole}",
+                    vc.name
+                ));
+            }
+            if !vc.guarantee_cells.is_sorted_by(|a, b| a.0 < b.0) {
+                return wrong(format!("VC {}: its cells are not in order of their size", vc.name));
+            }
+        }
+        let (asked, there) = (with.iter().map(|vc| vc.cell_gpus()).sum::<u64>(), self.fewest_gpus());
+        if asked > there {
+            return wrong(format!(
+                "the cells that VCs are guaranteed ({names}) have {asked} GPUs in all, and their pool has {there} when it is smallest; guarantee fewer"
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// A virtual cluster, partition or queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vc {
@@ -65,17 +117,30 @@ pub struct Vc {
     pub quota_milli: Vec<(i64, u64)>,
     /// GPUs of its pool that it is served first for, in thousandths, as a quota is written; empty if there is no such promise.
     pub guarantee_milli: Vec<(i64, u64)>,
+    /// Cells of its pool that its jobs always find: (GPUs of a cell, how many), rising; see [`super::cell`]. Empty if there is no such promise.
+    pub guarantee_cells: Vec<(u32, u32)>,
 }
 
 impl Vc {
     /// A VC that only its pool bounds.
     pub fn new(name: impl Into<String>, pool: u16) -> Self {
-        Self { name: name.into(), pool, quota_milli: Vec::new(), guarantee_milli: Vec::new() }
+        Self {
+            name: name.into(),
+            pool,
+            quota_milli: Vec::new(),
+            guarantee_milli: Vec::new(),
+            guarantee_cells: Vec::new(),
+        }
     }
 
     /// Its guarantee at a moment, thousandths of GPUs; 0 without one.
     pub fn guarantee_at(&self, now: i64) -> u64 {
         amount_at(&self.guarantee_milli, now)
+    }
+
+    /// GPUs of the cells that it is guaranteed.
+    pub fn cell_gpus(&self) -> u64 {
+        self.guarantee_cells.iter().map(|(size, count)| u64::from(*size) * u64::from(*count)).sum()
     }
 }
 
@@ -140,9 +205,28 @@ impl Cluster {
         self.vcs.iter().filter(|other| other.pool == vc.pool).count() == 1
     }
 
-    /// Whether a VC of a pool has a guarantee.
+    /// Whether a VC of a pool has a guarantee, in GPUs or in cells.
     pub fn guarantees(&self, pool: usize) -> bool {
         self.vcs.iter().any(|vc| usize::from(vc.pool) == pool && !vc.guarantee_milli.is_empty())
+            || self.guarantees_cells(pool)
+    }
+
+    /// Whether a VC of a pool is guaranteed cells.
+    pub fn guarantees_cells(&self, pool: usize) -> bool {
+        self.vcs.iter().any(|vc| usize::from(vc.pool) == pool && !vc.guarantee_cells.is_empty())
+    }
+
+    /// A VC that is guaranteed cells, if there is one.
+    pub fn with_cells(&self) -> Option<&Vc> {
+        self.vcs.iter().find(|vc| !vc.guarantee_cells.is_empty())
+    }
+
+    /// The same where nobody is guaranteed cells.
+    #[must_use]
+    pub fn without_cells(&self) -> Self {
+        let mut cluster = self.clone();
+        cluster.vcs.iter_mut().for_each(|vc| vc.guarantee_cells.clear());
+        cluster
     }
 
     /// The most nodes there ever are.
@@ -199,6 +283,23 @@ impl Cluster {
         workload.asks_hosts() && self.has_hosts()
     }
 
+    /// Checks that cells are of what jobs ask for: whole GPUs, wherever they lie, and nothing beside. O(shapes + groups).
+    pub(super) fn goes_in_cells(&self, workload: &Workload) -> Result<()> {
+        let Some(vc) = self.with_cells() else { return Ok(()) };
+        let wrong =
+            |what: &str| Err(Error::Cluster(format!("VC {} is guaranteed cells (guaranteed_cells), {what}", vc.name)));
+        if workload.shapes.iter().any(|shape| shape.milli > 0) {
+            return wrong("which are of whole GPUs, and jobs ask for parts; guarantee it GPUs (guaranteed_gpus)");
+        }
+        if workload.has_requests() {
+            return wrong("which lie on a node, and jobs ask for blocks or racks; use --topology none");
+        }
+        if self.counts_hosts(workload) {
+            return wrong("which count GPUs alone; leave processors and memory out (--hosts none)");
+        }
+        Ok(())
+    }
+
     /// Whether it is known how many cores or how much memory any node has.
     pub fn has_hosts(&self) -> bool {
         self.pools.iter().flat_map(|pool| &pool.groups).any(|group| !group.host.is_unbounded())
@@ -252,6 +353,10 @@ impl Cluster {
             if [&vc.quota_milli, &vc.guarantee_milli].iter().any(|amounts| !amounts.is_sorted_by(|a, b| a.0 < b.0)) {
                 return wrong(format!("VC {}: its quotas or guarantees are not in order of time", vc.name));
             }
+        }
+        for (at, pool) in self.pools.iter().enumerate().filter(|(at, _)| self.guarantees_cells(*at)) {
+            let members: Vec<&Vc> = self.vcs.iter().filter(|vc| usize::from(vc.pool) == at).collect();
+            pool.check_cells(&members)?;
         }
         if self.limits.as_ref().is_some_and(|limits| limits.partitions().len() != self.vcs.len()) {
             return wrong("limits are of other partitions than there are".to_owned());

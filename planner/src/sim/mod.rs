@@ -50,6 +50,8 @@
 //!   stops no running job.
 //! * **Guarantee.** A VC may have a guarantee in its pool: GPUs that it is served first for (see *Order*), and for which, with preemption, jobs
 //!   that borrow are stopped (see *Preemption*). A VC without one has a guarantee of 0. A guarantee that changes is no event.
+//! * **Cells.** A VC may be guaranteed *cells* of its pool instead: aligned blocks of GPUs on a node, so many of each size. How its jobs find them, who is stopped for them, and the two walks of such a pool stand in [`cell`]. What
+//!   is said below of guarantees is of those in GPUs.
 //! * **Warm start.** Jobs that ran when the replay begins are put on their nodes at time 0, in order of their start, by the
 //!   placement rule, with the run time they had left, and are not counted in the metrics; the segment begins at 0. One that does not
 //!   fit waits like any other.
@@ -202,11 +204,13 @@
 //! shadow time is 100 s and C would be done at 25 s, so C starts at 20 s as well; had C run 200 s it would still start, as
 //! at 100 s B needs 4 GPUs of the 7 that C would leave.
 
+pub mod cell;
 pub mod cluster;
 pub mod cohort;
 pub(crate) mod divided;
 mod engine;
 pub(crate) mod forest;
+mod fullness;
 pub mod helios;
 pub mod host;
 pub mod kai;

@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use super::cluster::Pool;
+use super::fullness::Fullness;
 use super::host::HostRoom;
 use super::schedule::Piece;
 use super::topology::Domains;
@@ -105,8 +106,8 @@ pub(crate) struct Nodes {
     eligible_free: u64,
     /// The largest size of the groups of each type, and of all.
     largest: Vec<(Option<u16>, u32)>,
-    /// The domains that they lie in, where the cluster has a topology.
-    domains: Option<Arc<Domains>>,
+    /// How full the domains are that they lie in, where the cluster has a topology.
+    fullness: Option<Fullness>,
 }
 
 impl Nodes {
@@ -126,7 +127,7 @@ impl Nodes {
             by_free: Vec::new(),
             eligible_free: 0,
             largest: Vec::new(),
-            domains: None,
+            fullness: None,
         };
         let bounded = pool.groups.iter().any(|group| !group.host.is_unbounded());
         for group in &pool.groups {
@@ -159,12 +160,20 @@ impl Nodes {
     /// The same nodes, which lie in domains.
     #[must_use]
     pub(crate) fn within(self, domains: Option<Arc<Domains>>) -> Self {
-        Self { domains, ..self }
+        let eligible = |node: u32| if self.is_eligible(node) { self.free(node) } else { 0 };
+        let nodes = |nodes: &Self| (0..nodes.len()).map(|node| (nodes.size(node), eligible(node))).collect::<Vec<_>>();
+        let fullness = domains.map(|domains| Fullness::new(domains, &nodes(&self)));
+        Self { fullness, ..self }
     }
 
     /// The domains that they lie in; `None` without a topology.
     pub(crate) fn domains(&self) -> Option<&Domains> {
-        self.domains.as_deref()
+        self.fullness.as_ref().map(Fullness::domains)
+    }
+
+    /// How full the domains are that they lie in; `None` without a topology.
+    pub(crate) fn fullness(&self) -> Option<&Fullness> {
+        self.fullness.as_ref()
     }
 
     /// Nodes, whether in service or not.
@@ -309,6 +318,10 @@ impl Nodes {
             return;
         }
         *known = eligible;
+        if let Some(fullness) = &mut self.fullness {
+            let (before, after) = if eligible { (0, free) } else { (free, 0) };
+            fullness.change(node, before, after);
+        }
         let Some(bits) = self.by_free.get_mut(free as usize) else { return };
         if eligible {
             bits.insert(at);
@@ -328,6 +341,9 @@ impl Nodes {
             self.by_free[before as usize].remove(at);
             self.by_free[after as usize].insert(at);
             self.eligible_free = self.eligible_free + u64::from(after) - u64::from(before);
+            if let Some(fullness) = &mut self.fullness {
+                fullness.change(node, before, after);
+            }
         }
     }
 
@@ -446,6 +462,11 @@ impl Nodes {
 /// All GPUs of a node of `size`.
 fn full(size: u32) -> u64 {
     if size >= 64 { u64::MAX } else { (1 << size) - 1 }
+}
+
+/// `count` bits from `position` on.
+pub(crate) fn block(position: u32, count: u32) -> u64 {
+    full(count) << position
 }
 
 /// The lowest `count` bits of `bits`.

@@ -432,6 +432,25 @@ impl Policy {
                 ))),
             };
         }
+        if let Some(vc) = cluster.with_cells() {
+            let wrong = |what: &str| {
+                Err(Error::Policy(format!("VC {} is guaranteed cells (guaranteed_cells), {what}", vc.name)))
+            };
+            if self.scan.backfills() {
+                return wrong("and backfill reserves for jobs that run on; use the scan `strict` or `skip`");
+            }
+            if self.preemption == Preemption::Never {
+                return wrong(
+                    "and what others run in them has to stop when they are needed; use preemption (--preempt requeue)",
+                );
+            }
+            if self.compat != Compat::None {
+                return wrong("which no compatible replay knows; leave out --compat, or the cells");
+            }
+            if cluster.limits.is_some() {
+                return wrong("which does not go together with limits by QOS; leave one of them out");
+            }
+        }
         if cluster.limits.is_some() {
             let guaranteed = (0..cluster.pools.len()).any(|pool| cluster.guarantees(pool));
             if cluster.limits.as_ref().is_some_and(super::Limits::preempts) {
@@ -460,7 +479,7 @@ impl Policy {
         let without = |vc: &&Vc| !cluster.guarantees(usize::from(vc.pool));
         match cluster.vcs.iter().find(without) {
             Some(vc) if self.preemption == Preemption::Requeue => Err(Error::Policy(format!(
-                "jobs that lose what they did could stop each other for ever; `requeue` needs guaranteed_gpus in every pool, and nothing is guaranteed where VC \
+                "jobs that lose what they did could stop each other for ever; `requeue` needs guaranteed_gpus or guaranteed_cells in every pool, and nothing is guaranteed where VC \
                  {} queues",
                 vc.name
             ))),

@@ -6,6 +6,7 @@
 //!
 //! Worked number: see the tests, which take the contract's own example.
 
+mod cells;
 mod domain;
 mod kai;
 mod key;
@@ -62,6 +63,8 @@ struct Job {
     /// Of the running segment.
     since: i64,
     pieces: Vec<Piece>,
+    /// Of each piece, the cell of its VC that it runs in and its block there; none if it runs outside.
+    cells: Vec<(cells::Cell, cells::Cell)>,
     /// Under Kueue's admission: the flavor it runs with, and whether it was set aside.
     flavor: Option<usize>,
     aside: bool,
@@ -164,6 +167,7 @@ fn replay_with(
         owed: 0,
         since: 0,
         pieces: Vec::new(),
+        cells: Vec::new(),
         flavor: None,
         aside: false,
         stops: None,
@@ -326,6 +330,7 @@ impl Pool<'_> {
 
         let warm: Vec<usize> = self.workload.warm.iter().map(|warm| warm.job as usize).collect();
         let warm: Vec<usize> = warm.into_iter().filter(|job| self.members.contains(job)).collect();
+        let mut rest = Vec::new();
         for job in warm {
             if !self.is_possible(job) || self.is_denied(job) {
                 self.reject(job);
@@ -333,18 +338,33 @@ impl Pool<'_> {
             }
             self.submitted[usize::from(self.workload.shape[job])] += 1;
             self.jobs[job].phase = Phase::Waiting;
-            let found = match self.hierarchy() {
-                Some(tree) => self.fits_without(tree, job, &[]),
-                None if self.cohorts().is_some() => self.flavored(job),
-                None if self.volcano_queues().is_some() => {
-                    self.volcano_queues().and_then(|tree| self.capable(tree, job))
+            if self.has_cells() {
+                match self.within_cells(&self.view(), job) {
+                    Some(found) => {
+                        self.start_in_cells(job, found);
+                    }
+                    None => rest.push(job),
                 }
-                None => self.fits(job),
-            };
-            match found {
-                Some(pieces) => self.start(job, pieces),
-                None => self.note(0),
+                continue;
             }
+            self.put(job);
+        }
+        for job in rest {
+            self.put(job);
+        }
+    }
+
+    /// Puts a job that runs at time 0 on its nodes.
+    fn put(&mut self, job: usize) {
+        let found = match self.hierarchy() {
+            Some(tree) => self.fits_without(tree, job, &[]),
+            None if self.cohorts().is_some() => self.flavored(job),
+            None if self.volcano_queues().is_some() => self.volcano_queues().and_then(|tree| self.capable(tree, job)),
+            None => self.fits(job),
+        };
+        match found {
+            Some(pieces) => self.start(job, pieces),
+            None => self.note(0),
         }
     }
 
@@ -532,6 +552,7 @@ impl Pool<'_> {
         state.done += held - paid;
         state.owed -= paid;
         let pieces = std::mem::take(&mut state.pieces);
+        state.cells.clear();
         state.fate.segments.push((state.since, now, stop, pieces));
         state.phase = Phase::Waiting;
         state.stops = None;

@@ -19,6 +19,7 @@
 //! pool = "shared"
 //! quota_gpus = 64             # the most it may use at once
 //! guaranteed_gpus = 32        # served first up to here
+//!                             # or, in a pool without quotas: guaranteed_cells = { 8 = 3, 4 = 1 }, aligned GPUs on a node, so many of each size
 //!
 //! [[outage]]                  # node 3 of the VC or pool, counted from 0
 //! of = "vision"
@@ -86,6 +87,7 @@ struct VcEntry {
     #[serde(default)]
     quotas: Vec<Moment>,
     guaranteed_gpus: Option<f64>,
+    guaranteed_cells: Option<BTreeMap<String, u32>>,
     topology: Option<BTreeMap<String, String>>,
 }
 
@@ -225,7 +227,8 @@ impl Site {
                     }
                 }
                 (None, Some(_)) => {
-                    if vc.quota_gpus.is_some() || !vc.quotas.is_empty() || vc.guaranteed_gpus.is_some() {
+                    let promised = vc.guaranteed_gpus.is_some() || vc.guaranteed_cells.is_some();
+                    if vc.quota_gpus.is_some() || !vc.quotas.is_empty() || promised {
                         let what = format!(
                             "VC {name}: a quota or a guarantee is for a VC that shares a pool; its own nodes are both"
                         );
@@ -351,7 +354,9 @@ impl Site {
                     Some(gpus) => vec![(i64::MIN, self.milli(gpus, at)?)],
                     None => Vec::new(),
                 };
-                cluster.vcs.push(Vc { quota_milli, guarantee_milli, ..Vc::new(name.clone(), pool) });
+                let guarantee_cells = self.cells(first, at)?;
+                let vc = Vc { quota_milli, guarantee_milli, guarantee_cells, ..Vc::new(name.clone(), pool) };
+                cluster.vcs.push(vc);
                 continue;
             }
             let pool = cluster.pools.len() as u16;
@@ -373,6 +378,23 @@ impl Site {
         self.failures(&mut cluster, horizon_ms)?;
         cluster.validate().map_err(|error| self.wrong(0, error.to_string()))?;
         Ok(cluster)
+    }
+
+    /// The cells that a VC is guaranteed, rising by their GPUs.
+    fn cells(&self, vc: &VcEntry, at: usize) -> Result<Vec<(u32, u32)>> {
+        let mut cells = Vec::new();
+        for (size, count) in vc.guaranteed_cells.iter().flatten() {
+            let Ok(size) = size.parse::<u32>() else {
+                let what = format!(
+                    "VC {}: guaranteed_cells has the key `{size}`; keys are GPUs of a cell, as in {{ 8 = 3, 4 = 1 }}",
+                    vc.name.get_ref()
+                );
+                return Err(self.wrong(at, what));
+            };
+            cells.push((size, *count));
+        }
+        cells.sort_unstable();
+        Ok(cells)
     }
 
     /// Where the nodes lie: as many together as the sizes say, or where the entry of each group says.

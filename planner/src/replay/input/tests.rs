@@ -374,6 +374,27 @@ for_s = 5
     assert!(error.contains("sizes must be in order of time"), "{error}");
 }
 
+#[test]
+fn cells_of_a_cluster_file() {
+    let with = |line: &str| {
+        let text = format!("[[pool]]\nname = \"all\"\nnodes = 5\n[[vc]]\nname = \"speech\"\npool = \"all\"\n{line}\n");
+        Site::parse("c.toml", &text)
+    };
+    let site = with("guaranteed_cells = { 8 = 3, \"4\" = 1, 1 = 2 }").unwrap();
+    let cluster = site.build(&site.names(&[]), NOON, 0).unwrap();
+    assert_eq!(
+        (cluster.vcs[0].guarantee_cells.as_slice(), cluster.vcs[0].cell_gpus()),
+        (&[(1, 2), (4, 1), (8, 3)][..], 30)
+    );
+    let said = |line: &str| with(line).unwrap_err().to_string();
+    assert!(said("guaranteed_cells = { 8 = 6 }").contains("48 GPUs in all, and their pool has 40"));
+    assert!(said("guaranteed_cells = { six = 1 }").contains("the key `six`"));
+    assert!(said("guaranteed_cells = { 6 = 1 }").contains("no cell of 6 GPUs"));
+    assert!(said("guaranteed_cells = { 8 = 1 }\nquota_gpus = 8").contains("none has a quota"));
+    let own = "[[vc]]\nname = \"a\"\nnodes = 2\nguaranteed_cells = { 8 = 1 }\n";
+    assert!(Site::parse("c.toml", own).unwrap_err().to_string().contains("its own nodes are both"));
+}
+
 /// Found by a newcomer: of a CSV for `--cluster` no more was said than where TOML failed.
 #[test]
 fn a_table_in_place_of_a_cluster_file_is_told_as_one() {

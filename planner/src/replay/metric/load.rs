@@ -145,6 +145,9 @@ impl Capacities<'_> {
             let of = |flavor: usize| cohorts.nominal(at, flavor as u16) as f64 / 1e3;
             return Some((0..cohorts.flavors().len()).map(of).sum());
         }
+        if !vc.guarantee_cells.is_empty() {
+            return Some(vc.cell_gpus() as f64);
+        }
         let amounts = if vc.guarantee_milli.is_empty() { &vc.quota_milli } else { &vc.guarantee_milli };
         match amounts.is_empty() {
             _ if self.cluster.is_alone(vc) && self.cluster.vcs.len() > 1 => Some(self.of_pool(usize::from(vc.pool))),

@@ -118,6 +118,9 @@ impl Run<'_> {
             admission.stop(record.job, (vc as u16, user), amount, self.now);
         }
         self.queue_stop(record.job, amount);
+        if let Some(cells) = &mut self.cells {
+            cells.leave(record.job, vc as u16);
+        }
         let first = record.first_piece as usize;
         for piece in &self.schedule.pieces[first..first + record.pieces as usize] {
             self.nodes.give(piece);

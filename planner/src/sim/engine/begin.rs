@@ -59,26 +59,44 @@ impl Run<'_> {
         mine.retain(|job| self.jobs.binary_search(job).is_ok());
         self.jobs.retain(|job| mine.binary_search(job).is_err());
         let mut placed = vec![false; mine.len()];
-        let mut pieces = std::mem::take(&mut self.scratch);
+        let mut outside: Vec<Warm> = Vec::new();
         for &Warm { job, start_ms } in &workload.warm {
             // Named twice, it is put on its nodes once.
             let Some(done) = mine.binary_search(&job).ok().and_then(|at| placed.get_mut(at)) else { continue };
             if std::mem::replace(done, true) || !self.admit(job) {
                 continue;
             }
-            if let Some(power) = &mut self.power {
-                power.waits(workload.shape_of(job as usize).amount());
-            }
-            if self.fits_warm(job, &mut pieces) {
-                self.apply(Action::Start { job, pieces: &pieces })?;
+            if self.cells.is_none() {
+                self.put(job, start_ms)?;
+            } else if let Some(found) = self.found_in_cells(job) {
+                self.start_in_cells(job, found)?;
                 self.schedule.first_start_ms[job as usize] = start_ms;
-                // Preempted, it waits again, and may spread from the same moment on.
                 self.relaxes(job);
             } else {
-                self.wait(job);
-                self.next_decision = Some(0);
-                self.events.push(Reverse((0, Event::Decide)));
+                outside.push(Warm { job, start_ms });
             }
+        }
+        for Warm { job, start_ms } in outside {
+            self.put(job, start_ms)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a job that runs at time 0 on its nodes by the placement rule; if it does not fit it waits.
+    fn put(&mut self, job: u32, start_ms: i64) -> Result<()> {
+        if let Some(power) = &mut self.power {
+            power.waits(self.workload.shape_of(job as usize).amount());
+        }
+        let mut pieces = std::mem::take(&mut self.scratch);
+        if self.fits_warm(job, &mut pieces) {
+            self.apply(Action::Start { job, pieces: &pieces })?;
+            self.schedule.first_start_ms[job as usize] = start_ms;
+            // Preempted, it waits again, and may spread from the same moment on.
+            self.relaxes(job);
+        } else {
+            self.wait(job);
+            self.next_decision = Some(0);
+            self.events.push(Reverse((0, Event::Decide)));
         }
         self.scratch = pieces;
         Ok(())

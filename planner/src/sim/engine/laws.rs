@@ -109,4 +109,57 @@ proptest! {
             prop_assert_eq!(one.start_ms(job).filter(before), two.start_ms(job).filter(before));
         }
     }
+
+    /// After every decision cells of different VCs do not overlap, none has more than it is promised, and there is a place for every cell that is in no use; nobody waits who is within the cells of its VC, but for who
+    /// was stopped this very moment, and who is in cells is not stopped.
+    #[test]
+    fn cells_are_always_there(
+        (mut workload, _) in cases(),
+        vcs in prop::collection::vec(0u16..3, 40),
+        promised in prop::collection::vec((0u32..3, prop::sample::select(vec![1u32, 2, 4, 8])), 1..9),
+        order in prop::sample::select(vec![Order::Fifo, Order::Sjf, Order::Ljf, Order::Las]),
+        placement in prop::sample::select(vec![Placement::Consolidate, Placement::WorstFit, Placement::Buddy, Placement::Spread]),
+        scan in prop::sample::select(vec![Scan::Skip, Scan::Strict]),
+        spare in 0u32..2,
+    ) {
+        let (mut nodes, mut cells) = (0, vec![std::collections::BTreeMap::new(); 3]);
+        for (vc, size) in promised {
+            *cells[vc as usize].entry(size).or_insert(0u32) += 1;
+            nodes += size;
+        }
+        let nodes = nodes.div_ceil(8) + spare;
+        let mut cluster = Cluster::of_vcs(&[("a", nodes, 8), ("b", 0, 8), ("c", 0, 8)]).pooled();
+        for (vc, cells) in cluster.vcs.iter_mut().zip(cells) {
+            vc.guarantee_cells = cells.into_iter().collect();
+        }
+        workload.vc.iter_mut().zip(&vcs).for_each(|(of, vc)| *of = *vc);
+        let policy = Policy { order, scan, placement, preemption: Preemption::Requeue, interval_ms: Some(1000), ..Policy::default() };
+        let setting = super::Setting { workload: &workload, cluster: &cluster, policy: &policy, ranking: None };
+        let jobs = (0..workload.len() as u32).collect();
+        let mut run = Run::new(setting, 0, 0, jobs, Schedule::new(workload.len()), None).unwrap();
+        while let Some(now) = run.next_instant() {
+            if run.happen(now) {
+                run.due(now);
+            }
+            if !run.is_due() {
+                continue;
+            }
+            run.next_decision = None;
+            let before: Vec<u32> = (0..workload.len() as u32).filter(|job| run.cells.as_ref().unwrap().holds(*job)).collect();
+            run.decide().unwrap();
+            let cells = run.cells.as_ref().unwrap();
+            prop_assert_eq!(cells.check(&run.nodes), Ok(()));
+            prop_assert!(before.iter().all(|job| cells.holds(*job)));
+            let waits_in_vain = |job: u32| {
+                let last = run.schedule.last_segment(job as usize);
+                let just_stopped = last.is_some_and(|of| of.stop == Stop::Preempted && of.end_ms == now);
+                run.found_in_cells(job).is_some() && !just_stopped
+            };
+            prop_assert!(scan == Scan::Strict || !run.queue.any(waits_in_vain));
+            if run.queue.len() > 0 && run.has_more() {
+                run.due(now + 1000);
+            }
+        }
+        prop_assert!(run.schedule.outcome.iter().all(|outcome| *outcome != Outcome::Stranded));
+    }
 }

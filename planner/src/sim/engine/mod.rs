@@ -36,6 +36,7 @@ use power::Power;
 use service::Service;
 pub(super) use wait::{Line, Queue, Ranking};
 
+use super::cell::Cells;
 use super::cluster::Cluster;
 use super::divided::Divided;
 use super::key::Key;
@@ -108,6 +109,12 @@ fn replay(
     workload.check_requests(cluster.topology.as_ref())?;
     policy.validate(workload)?;
     policy.goes_with(cluster)?;
+    if cluster.with_cells().is_some() && policy.scan.scheduler().is_none() {
+        cluster.goes_in_cells(workload)?;
+        if supervision.is_some() {
+            return Err(Error::Policy("nodes do not sleep under guaranteed_cells; leave these out".to_owned()));
+        }
+    }
     if policy.compat == Compat::Helios && matches!(policy.order, Order::Srtf | Order::Tiresias(_)) {
         return super::helios::replay(workload, cluster, policy);
     }
@@ -225,6 +232,8 @@ pub(super) struct Run<'a> {
     pub(super) shares: bool,
     /// Whether a VC of the pool has a guarantee.
     pub(super) guaranteed: bool,
+    /// Cells that VCs of the pool are guaranteed; `None` if none is.
+    pub(super) cells: Option<Box<Cells>>,
     /// Quotas in cohorts, under the scan `kueue`.
     pub(super) admission: Option<Box<Admission<'a>>>,
     /// Queues that divide the cluster, under the scans `kai` and `volcano`.
@@ -293,6 +302,8 @@ impl<'a> Run<'a> {
             uses_keys: !policy.order.is_fixed(),
             helios: policy.compat == Compat::Helios,
         };
+        let cells = cluster.guarantees_cells(pool) && policy.scan.scheduler().is_none();
+        let cells = cells.then(|| Box::new(Cells::new(&cluster.vcs, &whole)));
         let most_gpus = (0..whole.len()).map(|node| u64::from(whole.size(node))).sum();
         let keys = Keys::new(workload, policy, &jobs, most_gpus).with_limits(cluster.limits.as_ref());
         let queue = Queue::new(ranking, pool, &jobs, policy.scan);
@@ -324,6 +335,7 @@ impl<'a> Run<'a> {
             scratch: Vec::new(),
             once: sorted(&workload.once),
             guaranteed: cluster.guarantees(pool),
+            cells,
             admission: cluster
                 .cohorts
                 .as_ref()

@@ -4,6 +4,7 @@
 //! sees what was done. Where the order is fixed, jobs of a VC and shape share their fate: when one does not fit, none does until
 //! something is given back, so a walk looks at classes and not at jobs.
 
+mod cells;
 mod conservative;
 mod dismiss;
 mod easy;
@@ -99,6 +100,9 @@ impl Run<'_> {
         }
         if self.is_idle() {
             return Ok(());
+        }
+        if self.cells.is_some() {
+            return self.walk_cells();
         }
         match (&self.queue, self.policy.scan) {
             (_, Scan::Conservative | Scan::Slurm) | (Queue::Loose(_), Scan::Easy) => self.walk().map(|_| ()),

@@ -188,7 +188,8 @@ impl Pool<'_> {
 
     /// Whether a VC of this pool has a guarantee.
     pub(super) fn guaranteed(&self) -> bool {
-        self.cluster.vcs.iter().any(|vc| usize::from(vc.pool) == self.pool && !vc.guarantee_milli.is_empty())
+        self.has_cells()
+            || self.cluster.vcs.iter().any(|vc| usize::from(vc.pool) == self.pool && !vc.guarantee_milli.is_empty())
     }
 
     /// Waiting jobs within their VC's guarantee, and the others.

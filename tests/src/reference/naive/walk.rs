@@ -13,6 +13,9 @@ impl Pool<'_> {
     /// Starts and stops jobs; whether any was preempted.
     pub(super) fn decide(&mut self) -> bool {
         let queue = self.queue();
+        if self.has_cells() {
+            return self.two_walks();
+        }
         match self.policy.scan {
             Scan::Easy => self.easy(&queue),
             Scan::Conservative => self.conservative(&queue),
@@ -45,7 +48,7 @@ impl Pool<'_> {
         self.walk(&others, &[], &borrowers) || stopped
     }
 
-    fn walk(&mut self, queue: &[usize], within: &[usize], borrowers: &[usize]) -> bool {
+    pub(super) fn walk(&mut self, queue: &[usize], within: &[usize], borrowers: &[usize]) -> bool {
         let strict = self.policy.scan == Scan::Strict;
         let mut blocked: Vec<usize> = Vec::new();
         let mut stopped = false;
