@@ -745,6 +745,53 @@ fn uncertain_work_is_planned_over_zones() {
     assert_eq!(tested["uncertain"]["by_slack"][0]["windows"], 3);
 }
 
+/// Two zones of one job that are probed. At every sample the answer is what it is without probes; every two hours it is another, and says how zones are seen, what probes asked and which tries failed. No deadline is missed, and nothing is cheaper than the optimum.
+/// All on-demand asks nobody and costs what it costs. Who does not say that the zones are of one job is told to.
+#[test]
+fn zones_of_one_job_are_probed() {
+    let folder = Folder::new();
+    let one = folder.file("us-east-1a_v100_1.json", &regular(1));
+    let turned: Vec<String> = (0..480).map(|tick| u32::from(tick / 7 % 2 == 1).to_string()).collect();
+    let turned = format!("{{\"metadata\": {{\"gap_seconds\": 1800}}, \"data\": [{}]}}", turned.join(", "));
+    let two = folder.file("us-west-2a_v100_1.json", &turned);
+    let ask = |command: &str, more: &[&str]| {
+        let ask = [command, "cloud", &one, &two, "--regions", "together", "--slack", "0.6", "--starts", "3"];
+        tracecast(&[&ask[..], &JOB, &["--format", "json"], more].concat())
+    };
+    let figures = |answer: &Value| -> Vec<(String, String)> {
+        let cells = answer["cells"].as_array().unwrap();
+        cells.iter().map(|cell| (cell["policy"].to_string(), cell["cost_ratio_mean"].to_string())).collect()
+    };
+    let seen = of(&ask("backtest", &[]));
+    assert!(seen.get("probes").is_none() && seen["cells"][0].get("asked_mean").is_none());
+    assert!(seen["notes"].to_string().contains("known at each tick without asking"), "{}", seen["notes"]);
+    assert_eq!(figures(&of(&ask("backtest", &["--probe", "30min"]))), figures(&seen));
+    let probed = of(&ask("backtest", &["--probe", "2h", "--probe-bill", "1min"]));
+    assert_eq!(
+        (probed["probes"]["every_s"].as_f64(), probed["probes"]["past"].as_str()),
+        (Some(7200.0), Some("probed"))
+    );
+    assert!(probed["notes"].to_string().contains("Zones are probed every 2 h"), "{}", probed["notes"]);
+    assert_ne!(figures(&probed), figures(&seen));
+    let cells = probed["cells"].as_array().unwrap();
+    let cell = |policy: &str| cells.iter().find(|cell| cell["policy"] == policy).unwrap();
+    assert!(cells.iter().all(|cell| cell["misses"] == 0 && cell["over_omniscient_mean"].as_f64().unwrap() >= -1e-12));
+    assert_eq!(
+        (cell("on_demand")["cost_ratio_mean"].as_f64(), cell("on_demand")["asked_mean"].as_f64()),
+        (Some(1.0), Some(0.0))
+    );
+    assert!(cell("greedy")["asked_mean"].as_f64().unwrap() > 2.0 && cell("omniscient").get("asked_mean").is_none());
+    let recorded = of(&ask("backtest", &["--probe", "2h", "--probe-past", "recorded"]));
+    assert_eq!(recorded["probes"]["past"], "recorded");
+    let plan = of(&ask("plan", &["--probe", "2h"]));
+    assert_eq!(plan["probes"]["every_s"], 7200.0);
+    assert!(plan["notes"].to_string().contains("Zones are probed every 2 h"), "{}", plan["notes"]);
+    let apart = tracecast(&[&["backtest", "cloud", &one, &two, "--probe", "2h"], &JOB[..]].concat());
+    assert!(apart.status.code() == Some(2) && stderr(&apart).contains("--regions together"), "{}", stderr(&apart));
+    let none = ask("backtest", &["--probe", "0s"]);
+    assert!(none.status.code() == Some(2) && stderr(&none).contains("--probe 0s"), "{}", stderr(&none));
+}
+
 /// Two charts show one job, tick by tick; a job over zones has none.
 #[test]
 fn charts_show_one_job() {

@@ -11,6 +11,7 @@ use tracecast_planner::cloud::backtest::{BySlack, CloudBacktest, TOGETHER, backt
 use tracecast_planner::cloud::plan::CloudPlanAnswer;
 use tracecast_planner::cloud::policy::CloudPolicy;
 use tracecast_planner::cloud::price_book::PriceBook;
+use tracecast_planner::cloud::probe::{Past, Probes};
 use tracecast_planner::cloud::request::{CloudRequest, ZonesTogether};
 use tracecast_planner::cloud::work::WorkDistribution;
 use tracecast_tests::{read, real_trace};
@@ -206,6 +207,24 @@ fn a_job_over_nine_zones_keeps_its_deadline_and_costs_no_more_than_uniform_progr
     assert_eq!(found.traces.len(), 9);
     assert!(found.cells.iter().all(|cell| cell.trace == TOGETHER));
     holds(&found, 4);
+}
+
+/// The same where zones are seen by probes alone, every two hours: no deadline is missed, nothing is cheaper than who sees all that comes, and the programme costs no more than Uniform Progress. Probes as often as the ticks show what is seen at every tick.
+#[test]
+fn zones_that_are_probed_keep_the_deadline() {
+    let Some(series) = priced() else { return };
+    let every = |every_ms: i64| {
+        let probes = Some(Probes { every_ms, bill_ms: 0, past: Past::Probed });
+        let probed = ZonesTogether { probes, ..ZonesTogether::default() };
+        let request = CloudRequest { together: Some(probed), ..together(&[0.5, 0.952], 4) };
+        backtest(&series, &request, &|| ()).unwrap()
+    };
+    let (two_hours, ticks) = (every(2 * 3_600_000), every(195_000));
+    holds(&two_hours, 4);
+    let all_seen = backtest(&series, &together(&[0.5, 0.952], 4), &|| ()).unwrap();
+    for policy in CloudPolicy::TOGETHER {
+        assert_eq!(of(&ticks, policy), of(&all_seen, policy), "{policy:?}");
+    }
 }
 
 /// Over the same zones, a plan names them in order and says where on-demand begins.

@@ -9,6 +9,7 @@ use tracecast_planner::cloud::availability::SpotSeries;
 use tracecast_planner::cloud::emit;
 use tracecast_planner::cloud::karpenter::karpenter;
 use tracecast_planner::cloud::plan::CloudPlanAnswer;
+use tracecast_planner::cloud::probe::{Past, Probes};
 use tracecast_planner::cloud::request::{CloudRequest, ZonesTogether};
 use tracecast_planner::cloud::work::WorkDistribution;
 
@@ -63,6 +64,17 @@ pub(crate) struct Spot {
     /// Price of a gigabyte moved to another region, dollars [default is what AWS lists between regions of the United States]
     #[arg(long, value_name = "USD", default_value_t = 0.02, value_parser = amount, help_heading = "Zones")]
     pub(crate) egress_price: f64,
+    /// Time between looks at all zones, such as 2h, where zones are those of one job (--regions together) [default: all are seen at every sample]
+    ///
+    /// Between two looks (probes) a zone is seen only where the job holds a spot instance or tries to begin one. A try that finds no spot is known a sample later. The first probe is at the start of the job.
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Zones")]
+    pub(crate) probe: Option<i64>,
+    /// Time of spot that a probe pays for in each zone that has it, such as 1min [default: nothing]
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "probe", help_heading = "Zones")]
+    pub(crate) probe_bill: Option<i64>,
+    /// What is known of the time before the job where zones are probed
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "probed", requires = "probe", help_heading = "Zones")]
+    pub(crate) probe_past: PastSeen,
     /// Instances that the job needs at once; a tick with fewer counts as one without spot. With --elastic: the most that it runs on
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Job")]
     pub(crate) need: u32,
@@ -83,6 +95,15 @@ pub(crate) enum Regions {
     Apart,
     /// All are zones of one job, which may move between them
     Together,
+}
+
+/// What was seen of zones before the job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum PastSeen {
+    /// What probes with the same period would have seen
+    Probed,
+    /// All samples, as in a public record
+    Recorded,
 }
 
 fn amount(text: &str) -> Result<f64, &'static str> {
@@ -126,7 +147,11 @@ impl Spot {
         let uncertain = self.uncertain(quiet)?;
         let top_ms = uncertain.as_ref().map(WorkDistribution::top_ms);
         let uncertain = uncertain.filter(|work| !(work.is_certain() && work.beyond() == 0.0));
-        let moving = ZonesTogether { checkpoint_gb: self.checkpoint_gb, egress_usd_per_gb: self.egress_price };
+        let moving = ZonesTogether {
+            checkpoint_gb: self.checkpoint_gb,
+            egress_usd_per_gb: self.egress_price,
+            probes: self.probes()?,
+        };
         Ok(CloudRequest {
             work_ms: top_ms.or(self.work).unwrap_or(0),
             deadline_ms,
@@ -141,6 +166,23 @@ impl Spot {
             moving,
             uncertain,
         })
+    }
+
+    /// When zones of one job are probed.
+    fn probes(&self) -> Result<Option<Probes>> {
+        let Some(every_ms) = self.probe else { return Ok(None) };
+        if self.regions != Regions::Together {
+            let what = "--probe says when the zones of one job are looked at; give --regions together with it";
+            return Err(Usage(what.to_owned()).into());
+        }
+        if every_ms <= 0 {
+            return Err(Usage("--probe 0s: there is time between probes; write 2h".to_owned()).into());
+        }
+        let past = match self.probe_past {
+            PastSeen::Probed => Past::Probed,
+            PastSeen::Recorded => Past::Recorded,
+        };
+        Ok(Some(Probes { every_ms, bill_ms: self.probe_bill.unwrap_or(0), past }))
     }
 
     /// The zones with their prices, and what they are called together.

@@ -13,6 +13,7 @@ use super::backtest::{CloudBacktest, PolicyTally, TOGETHER, TriedTrace, backtest
 use super::market::{Market, is_paid_in_dollars};
 use super::policy::CloudPolicy;
 use super::price_words::prices_in_words;
+use super::probe::{Past, Probes};
 use super::purchase::CloudOnDemand;
 use super::request::{CloudRequest, ZonesTogether};
 use super::timeline::CloudTimeline;
@@ -50,6 +51,9 @@ pub struct CloudBacktestAnswer {
     pub checkpoint_gb: Option<f64>,
     /// Dollars that it costs to move a gigabyte to another region, where a job may move.
     pub egress_usd_per_gb: Option<f64>,
+    /// When zones are probed; nothing where they are seen at every tick.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probes: Option<ZoneProbes>,
     /// What was found.
     #[serde(flatten)]
     pub found: CloudBacktest,
@@ -77,14 +81,52 @@ impl Regions {
     }
 }
 
+/// How zones are probed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct ZoneProbes {
+    /// From one probe to the next, seconds.
+    pub every_s: f64,
+    /// Time of spot that is paid for in each zone that is found to have it, seconds.
+    pub bill_s: f64,
+    /// What was seen of the time before the job.
+    pub past: Past,
+}
+
+impl ZoneProbes {
+    /// Of a request.
+    pub(super) fn of(request: &CloudRequest) -> Option<Self> {
+        let Probes { every_ms, bill_ms, past } = request.together?.probes?;
+        Some(Self { every_s: every_ms as f64 / 1e3, bill_s: bill_ms as f64 / 1e3, past })
+    }
+
+    /// What a policy is taken to see, in sentences.
+    fn in_words(self) -> String {
+        let past = match self.past {
+            Past::Probed => "Before the job, probes with the same period have seen what there is to learn from.",
+            Past::Recorded => "All of the record before the job is known.",
+        };
+        let bill = if self.bill_s > 0.0 {
+            format!(" A zone that is found to have spot is paid for {}.", format::duration(self.bill_s))
+        } else {
+            String::new()
+        };
+        format!(
+            "Zones are probed every {} from the start of the job on, all at once. Between probes a zone is seen only where the job holds a spot instance or tries to begin one, and a try that finds none is known a tick later.{bill} {past} Prices are seen at every tick, and the optimum sees all.",
+            format::duration(self.every_s)
+        )
+    }
+}
+
 /// The JSON Schema of [`CloudBacktestAnswer`].
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(CloudBacktestAnswer).to_value()
 }
 
 /// What is said of traces before anything is believed of them.
-pub(super) fn notes(series: &[SpotSeries]) -> Vec<String> {
-    let mut notes = vec!["Availability is taken as known at each tick without asking for an instance.".to_owned()];
+pub(super) fn notes(series: &[SpotSeries], request: &CloudRequest) -> Vec<String> {
+    let seen = ZoneProbes::of(request).map(ZoneProbes::in_words);
+    let at_each = || "Availability is taken as known at each tick without asking for an instance.".to_owned();
+    let mut notes = vec![seen.unwrap_or_else(at_each)];
     if series.iter().any(|zone| !zone.is_priced()) {
         notes.push("Where no price is known, that of spot is taken as constant.".to_owned());
     }
@@ -186,7 +228,7 @@ impl CloudBacktestAnswer {
     /// As [`backtest`].
     pub fn of(series: &[SpotSeries], title: String, request: &CloudRequest, done: &(dyn Fn() + Sync)) -> Result<Self> {
         let found = backtest(series, request, done)?;
-        let mut notes = notes(series);
+        let mut notes = notes(series, request);
         if let Some(together) = &request.together {
             notes.extend(moving(series, request, together)?);
         }
@@ -206,6 +248,7 @@ impl CloudBacktestAnswer {
             regions: Regions::of(request),
             checkpoint_gb: request.together.map(|together| together.checkpoint_gb),
             egress_usd_per_gb: request.together.map(|together| together.egress_usd_per_gb),
+            probes: ZoneProbes::of(request),
             found,
             timeline: None,
             sources: series.iter().flat_map(|zone| zone.sources.clone()).collect(),

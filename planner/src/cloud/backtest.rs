@@ -56,6 +56,12 @@ pub struct CloudCell {
     pub changeovers_mean: Option<f64>,
     /// Mean number of spot instances lost; unknown of the optimum.
     pub lost_mean: Option<f64>,
+    /// Mean number of tries to begin on spot that found none, where zones are probed; unknown of the optimum, and nothing where they are seen at every tick.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_tries_mean: Option<f64>,
+    /// Mean number of zones that probes asked, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked_mean: Option<f64>,
 }
 
 /// A policy over all traces, at one slack.
@@ -143,10 +149,13 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
     let jobs = request.jobs()?;
     check_need(series, request.need)?;
     let market = match &request.together {
-        Some(together) => Some(Market::of(series, request.need, request.price_ratio, together.egress())?),
+        Some(together) => {
+            Some(Market::of(series, request.need, request.price_ratio, together.egress())?.probed(together.probes))
+        }
         None => None,
     };
     let together = market.is_some();
+    let probed = market.as_ref().is_some_and(|market| market.probes.is_some());
     let (policies, choices): (&[CloudPolicy], &[CloudPolicy]) = match market {
         Some(_) => (&CloudPolicy::TOGETHER, &CloudPolicy::CAUSAL_TOGETHER),
         None => (&CloudPolicy::ALL, &CloudPolicy::CAUSAL),
@@ -237,6 +246,8 @@ pub fn backtest(series: &[SpotSeries], request: &CloudRequest, done: &(dyn Fn() 
                     on_demand_h_mean: of_run(&|run| run.on_demand_ms as f64 / 3.6e6),
                     changeovers_mean: of_run(&|run| run.changeovers as f64),
                     lost_mean: of_run(&|run| run.lost as f64),
+                    failed_tries_mean: of_run(&|run| run.failed as f64).filter(|_| probed),
+                    asked_mean: of_run(&|run| run.asked as f64).filter(|_| probed),
                 });
             }
         }

@@ -208,6 +208,10 @@ pub struct JobRun {
     pub changeovers: usize,
     /// Spot instances lost.
     pub lost: usize,
+    /// Tries to begin on spot that found none, where zones are not seen at every tick.
+    pub failed: usize,
+    /// Zones asked by probes.
+    pub asked: usize,
 }
 
 /// A policy that holds what a list says, tick by tick, and then waits.

@@ -11,6 +11,9 @@
 //! not safe is replaced: on-demand stays as it is, else it begins in the zone where it costs least, egress included. By induction no deadline is missed that
 //! on-demand alone would make from the start. All times are in whole milliseconds.
 //!
+//! **Not all zones need be seen** ([`Market::probed`]): between [probes](super::probe) a zone shows itself only where the job holds a spot instance or tries to begin one. A try where there is no spot leaves the job with what it held for the tick, and the net begins on-demand unless
+//! that is safe as well.
+//!
 //! O(ticks × zones). Worked example: 2 h of work, 4 h to the deadline, no changeover, ticks of 1 h, a checkpoint of 50 GB at 2 cents: egress 1 dollar. Zone a1 of
 //! region a has spot for 1 dollar in hour 1, zone b1 of region b for 1 dollar in hour 2, and a1 again in hour 3. To take a1, wait and take a1 costs 2 dollars; to take
 //! a1 and then b1 costs 3.
@@ -18,6 +21,7 @@
 use super::availability::SpotSeries;
 pub use super::infra::region_of;
 use super::job::{DeadlineJob, JobRun};
+use super::probe::{Lookout, Probes};
 use crate::error::{Error, Result};
 
 /// What a job over zones holds for a tick; zones by their position.
@@ -61,8 +65,10 @@ pub struct Places {
 /// What a tick shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sight<'a> {
-    /// Whether spot can be had in each zone.
+    /// Whether spot can be had in each zone, as it was last seen.
     pub up: &'a [bool],
+    /// Whether each zone was looked at in this tick; nothing where all were.
+    pub now: Option<&'a [bool]>,
     /// Dollars an hour of spot in each zone.
     pub price: &'a [f64],
 }
@@ -74,6 +80,8 @@ pub struct Market {
     pub places: Places,
     /// Ticks.
     pub ticks: usize,
+    /// When zones are looked at; nothing where they are at every tick.
+    pub probes: Option<Probes>,
     /// Whether spot can be had, tick by tick and within a tick zone by zone.
     up: Vec<bool>,
     /// Dollars an hour of spot likewise.
@@ -177,7 +185,14 @@ impl Market {
             .collect();
         let names = series.iter().map(|zone| zone.zone.clone().unwrap_or_else(|| zone.name.clone())).collect();
         let places = Places { names, region, regions, on_demand, egress, tick_ms: first.tick_ms };
-        Ok(Self { places, ticks, up, price })
+        Ok(Self { places, ticks, probes: None, up, price })
+    }
+
+    /// With zones that are looked at by probes alone; nothing for all of them at every tick.
+    #[must_use]
+    pub fn probed(mut self, probes: Option<Probes>) -> Self {
+        self.probes = probes;
+        self
     }
 
     /// From rows of ticks, for tests.
@@ -185,6 +200,7 @@ impl Market {
     pub(super) fn from_rows(places: Places, rows: &[(Vec<bool>, Vec<f64>)]) -> Self {
         Self {
             ticks: rows.len(),
+            probes: None,
             up: rows.iter().flat_map(|(up, _)| up.clone()).collect(),
             price: rows.iter().flat_map(|(_, price)| price.clone()).collect(),
             places,
@@ -207,11 +223,17 @@ impl Market {
         longer
     }
 
-    /// What a tick shows; beyond the end, no spot.
+    /// What a tick shows to who looks at all zones; beyond the end, no spot.
     pub fn sight(&self, tick: usize) -> Sight<'_> {
         let zones = self.places.names.len();
         let of = tick * zones..(tick + 1) * zones;
-        Sight { up: self.up.get(of.clone()).unwrap_or_default(), price: self.price.get(of).unwrap_or_default() }
+        let (up, price) = (self.up.get(of.clone()), self.price.get(of));
+        Sight { up: up.unwrap_or_default(), now: None, price: price.unwrap_or_default() }
+    }
+
+    /// Whether a tick was looked at by who waits for a job that begins at tick `start`.
+    pub(super) fn saw(&self, tick: usize, start: usize) -> bool {
+        self.probes.is_none_or(|probes| probes.saw(tick as i64 - start as i64, self.places.tick_ms))
     }
 
     /// Whether spot can be had in a zone, tick by tick, before `end`.
@@ -221,9 +243,15 @@ impl Market {
 }
 
 impl Sight<'_> {
-    /// Whether spot can be had in a zone.
+    /// Whether spot can be had in a zone, as it was last seen.
     pub fn has(&self, zone: usize) -> bool {
         self.up.get(zone).copied().unwrap_or(false)
+    }
+
+    /// Whether spot can be had in a zone; nothing where nobody looked in this tick.
+    pub fn seen(&self, zone: usize) -> Option<bool> {
+        let is_now = self.now.is_none_or(|now| now.get(zone).copied().unwrap_or(false));
+        is_now.then(|| self.has(zone))
     }
 
     /// Dollars an hour of spot in a zone; infinite where unknown.
@@ -231,7 +259,7 @@ impl Sight<'_> {
         self.price.get(zone).copied().unwrap_or(f64::INFINITY)
     }
 
-    /// The zones that have spot.
+    /// The zones that have spot, as they were last seen.
     pub fn zones(&self) -> impl Iterator<Item = usize> + '_ {
         self.up.iter().enumerate().filter(|(_, up)| **up).map(|(zone, _)| zone)
     }
@@ -279,6 +307,8 @@ pub struct ZonesView<'a> {
     pub setup_ms: i64,
     /// Region of the checkpoint, if there is one.
     pub at: Option<usize>,
+    /// The zone that was tried in the tick before, though nobody had looked there, and whether it had spot.
+    pub tried: Option<(usize, bool)>,
     /// What the tick shows.
     pub sight: Sight<'a>,
     /// Length of the tick, milliseconds.
@@ -286,8 +316,17 @@ pub struct ZonesView<'a> {
 }
 
 impl ZonesView<'_> {
-    /// Whether `wanted` leaves enough time for on-demand from the next tick on.
+    /// Whether `wanted` leaves enough time for on-demand from the next tick on, and what is held does, if it stays where there is no spot after all.
     pub fn safe(&self, job: &DeadlineJob, wanted: ZoneHolding) -> bool {
+        self.leaves_time(job, wanted) && (!self.is_try(wanted) || self.leaves_time(job, self.held))
+    }
+
+    /// Whether `wanted` is spot in a zone at which nobody looked in this tick.
+    fn is_try(&self, wanted: ZoneHolding) -> bool {
+        matches!(wanted, ZoneHolding::Spot(zone) if self.sight.seen(zone).is_none())
+    }
+
+    fn leaves_time(&self, job: &DeadlineJob, wanted: ZoneHolding) -> bool {
         let setup = if wanted == self.held { self.setup_ms } else { job.changeover_ms };
         match wanted {
             ZoneHolding::OnDemand(_) => self.work_ms + setup <= self.left_ms,
@@ -303,8 +342,13 @@ impl ZonesView<'_> {
 
 /// A policy over zones: it is asked once a tick, in order, and sees nothing of the future.
 pub trait ZonesPilot {
-    /// What to hold for the tick that begins. Spot where there is none counts as waiting.
+    /// What to hold for the tick that begins. Spot where there is none counts as waiting, or, where nobody looked, as what is held.
     fn hold(&mut self, job: &DeadlineJob, places: &Places, view: &ZonesView<'_>) -> ZoneHolding;
+
+    /// Whether it asks zones for spot, and so pays for probes.
+    fn asks(&self) -> bool {
+        true
+    }
 }
 
 /// Runs a job over the zones from tick `start` on, under a policy and the safety net. Its costs are dollars. `seen` is told what each tick held.
@@ -320,11 +364,31 @@ pub fn travel(
 
 /// A policy that holds what a list says, tick by tick, and then waits.
 #[derive(Debug, Clone)]
-pub(super) struct Listed(pub(super) std::vec::IntoIter<ZoneHolding>);
+pub(super) struct Listed {
+    list: std::vec::IntoIter<ZoneHolding>,
+    asks: bool,
+}
+
+impl Listed {
+    /// Of a list of what somebody held who asked zones for spot, or did not.
+    pub(super) fn of(list: Vec<ZoneHolding>, asks: bool) -> Self {
+        Self { list: list.into_iter(), asks }
+    }
+
+    /// How much of the list is left.
+    #[cfg(test)]
+    pub(super) fn left(&self) -> usize {
+        self.list.len()
+    }
+}
 
 impl ZonesPilot for Listed {
     fn hold(&mut self, _: &DeadlineJob, _: &Places, _: &ZonesView<'_>) -> ZoneHolding {
-        self.0.next().unwrap_or(ZoneHolding::Idle)
+        self.list.next().unwrap_or(ZoneHolding::Idle)
+    }
+
+    fn asks(&self) -> bool {
+        self.asks
     }
 }
 
@@ -348,22 +412,38 @@ fn walk(
 ) -> JobRun {
     let mut run = JobRun::default();
     let (places, tick_ms) = (&market.places, market.places.tick_ms);
-    let (mut work_ms, mut setup_ms, mut held, mut at) = (job.work_ms, 0, ZoneHolding::Idle, None);
+    let mut lookout = market.probes.map(|probes| (probes, Lookout::new(probes, places.names.len(), tick_ms)));
+    let (mut work_ms, mut setup_ms, mut held, mut at, mut tried) = (job.work_ms, 0, ZoneHolding::Idle, None, None);
     for tick in 0..job.ticks(tick_ms) {
         let elapsed_ms = tick as i64 * tick_ms;
         let left_ms = job.deadline_ms - elapsed_ms;
-        let sight = market.sight(start + tick);
-        if let ZoneHolding::Spot(zone) = held
-            && !sight.has(zone)
+        let truth = market.sight(start + tick);
+        let on_spot = if let ZoneHolding::Spot(zone) = held { Some(zone) } else { None };
+        if let Some((probes, lookout)) = &mut lookout
+            && lookout.look(tick as i64, truth.up, on_spot)
+            && pilot.asks()
         {
+            let asked = (0..places.names.len()).filter(|zone| on_spot != Some(*zone));
+            for zone in asked {
+                run.asked += 1;
+                if truth.has(zone) && probes.bill_ms > 0 {
+                    run.cost += dollars(truth.costs(zone), probes.bill_ms);
+                }
+            }
+        }
+        if on_spot.is_some_and(|zone| !truth.has(zone)) {
             (held, setup_ms) = (ZoneHolding::Idle, 0);
             run.lost += 1;
         }
-        let view = ZonesView { elapsed_ms, left_ms, work_ms, held, setup_ms, at, sight, tick_ms };
+        let sight = match &lookout {
+            Some((_, lookout)) => Sight { up: lookout.seen().0, now: Some(lookout.seen().1), ..truth },
+            None => truth,
+        };
+        let view = ZonesView { elapsed_ms, left_ms, work_ms, held, setup_ms, at, tried, sight, tick_ms };
         let mut next = pilot.hold(job, places, &view);
         let can = match next {
             ZoneHolding::Idle => true,
-            ZoneHolding::Spot(zone) => sight.has(zone),
+            ZoneHolding::Spot(zone) => zone < places.names.len() && sight.seen(zone) != Some(false),
             ZoneHolding::OnDemand(zone) => zone < places.names.len(),
         };
         if !can {
@@ -374,6 +454,19 @@ fn walk(
                 ZoneHolding::OnDemand(_) => held,
                 _ => ZoneHolding::OnDemand(places.cheapest(at, work_ms + job.changeover_ms)),
             };
+        }
+        tried = None;
+        if let ZoneHolding::Spot(zone) = next
+            && view.is_try(next)
+        {
+            tried = Some((zone, truth.has(zone)));
+            if !truth.has(zone) {
+                next = held;
+                run.failed += 1;
+            }
+        }
+        if let (Some((zone, up)), Some((_, lookout))) = (tried, &mut lookout) {
+            lookout.tried(zone, up);
         }
         if next != held {
             setup_ms = if next == ZoneHolding::Idle { 0 } else { job.changeover_ms };
@@ -390,7 +483,7 @@ fn walk(
             ZoneHolding::Idle => continue,
             ZoneHolding::Spot(zone) => {
                 run.spot_ms += used;
-                run.cost += dollars(sight.costs(zone), used);
+                run.cost += dollars(truth.costs(zone), used);
             }
             ZoneHolding::OnDemand(zone) => {
                 run.on_demand_ms += used;
@@ -410,96 +503,4 @@ fn walk(
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-pub(super) mod tests {
-    use super::*;
-
-    const HOUR: i64 = 3_600_000;
-
-    /// Zones a1, a2, … of regions as numbered.
-    pub(in super::super) fn places(region: &[usize], on_demand: &[f64], egress: f64, tick_ms: i64) -> Places {
-        let regions = region.iter().copied().max().unwrap() + 1;
-        Places {
-            names: region.iter().enumerate().map(|(zone, region)| format!("{region}{zone}")).collect(),
-            region: region.to_vec(),
-            regions: (0..regions).map(|region| region.to_string()).collect(),
-            on_demand: on_demand.to_vec(),
-            egress,
-            tick_ms,
-        }
-    }
-
-    #[test]
-    fn the_worked_example() {
-        use ZoneHolding::{Idle, Spot};
-        let rows: Vec<(Vec<bool>, Vec<f64>)> = [(true, false), (false, true), (true, false), (false, false)]
-            .iter()
-            .map(|(a, b)| (vec![*a, *b], vec![1.0, 1.0]))
-            .collect();
-        let market = Market::from_rows(places(&[0, 1], &[3.0, 3.0], 1.0, HOUR), &rows);
-        let job = DeadlineJob { work_ms: 2 * HOUR, deadline_ms: 4 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
-        let cost = |way: Vec<ZoneHolding>| travel(&mut Listed(way.into_iter()), &market, 0, &job, &mut |_| ());
-        let (stays, moves) = (cost(vec![Spot(0), Idle, Spot(0)]), cost(vec![Spot(0), Spot(1)]));
-        assert!(!stays.missed && (stays.cost - 2.0).abs() < 1e-12 && (moves.cost - 3.0).abs() < 1e-12);
-        assert_eq!(moves.changeovers, 2);
-        assert!((market.places.all_on_demand(&job) - 6.0).abs() < 1e-12);
-    }
-
-    /// On-demand that just makes it is not left for a cheaper zone, which would take a changeover more.
-    #[test]
-    fn on_demand_stays_where_it_is_when_there_is_no_time_to_move() {
-        let job = DeadlineJob { work_ms: 2 * HOUR, deadline_ms: 3 * HOUR, changeover_ms: HOUR, price_ratio: 3.0 };
-        let rows = vec![(vec![false, false], vec![1.0, 1.0]); 3];
-        let market = Market::from_rows(places(&[0, 1], &[4.0, 3.0], 0.5, HOUR), &rows);
-        let mut held = Vec::new();
-        let way = vec![ZoneHolding::OnDemand(0), ZoneHolding::OnDemand(1), ZoneHolding::Idle];
-        let run = travel(&mut Listed(way.into_iter()), &market, 0, &job, &mut |of| held.push(of));
-        assert!(!run.missed && (run.cost - 12.0).abs() < 1e-12);
-        assert_eq!(held, [ZoneHolding::OnDemand(0); 3]);
-        // Left to itself, the net begins where it costs least.
-        let run = travel(&mut Listed(Vec::new().into_iter()), &market, 0, &job, &mut |_| ());
-        assert!((run.cost - 9.0).abs() < 1e-12);
-    }
-
-    fn zone(name: &str, instance: &str, list_price: Option<f64>) -> SpotSeries {
-        SpotSeries {
-            name: format!("{name}_file"),
-            zone: Some(name.to_owned()),
-            instance: Some(instance.to_owned()),
-            tick_ms: HOUR,
-            counts: vec![1.0; 3],
-            unread: Vec::new(),
-            begins_ms: None,
-            price: None,
-            list_price,
-            sources: Vec::new(),
-        }
-    }
-
-    /// On-demand at 6 and 3 dollars in the files, three times the price of spot: spot costs 2 and 1. If one file says nothing, it is 3 dollars beside 1 everywhere.
-    #[test]
-    fn what_files_say_of_on_demand_gives_the_price_of_spot() {
-        let of = |prices: [Option<f64>; 2]| {
-            let zones = [zone("us-east-1a", "V100:1", prices[0]), zone("us-west-2a", "V100:1", prices[1])];
-            let market = Market::of(&zones, 1, 3.0, 0.0).unwrap();
-            (market.places.on_demand.clone(), market.sight(1).price.to_vec())
-        };
-        assert_eq!(of([Some(6.0), Some(3.0)]), (vec![6.0, 3.0], vec![2.0, 1.0]));
-        assert_eq!(of([Some(6.0), None]), (vec![3.0, 3.0], vec![1.0, 1.0]));
-    }
-
-    #[test]
-    fn zones_of_different_instances_are_no_places_of_one_job() {
-        for other in ["V100:8", "K80:1"] {
-            let zones = [zone("us-east-1a", "V100:1", None), zone("us-west-2a", other, None)];
-            let said = Market::of(&zones, 1, 3.0, 0.0).unwrap_err().to_string();
-            assert!(said.contains(&format!("us-east-1a_file is of V100:1, and us-west-2a_file of {other}")), "{said}");
-        }
-    }
-
-    #[test]
-    fn regions_of_zones() {
-        let of =
-            ["us-east-1a", "us-central1-a", "eastus", "local", "us-gov-west-1b", "eastus-1", "rack-1"].map(region_of);
-        assert_eq!(of, ["us-east-1", "us-central1", "eastus", "local", "us-gov-west-1", "eastus", "rack-1"]);
-    }
-}
+pub(super) mod tests;

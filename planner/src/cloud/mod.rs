@@ -7,7 +7,7 @@
 //! * [`rule`]: policies without probabilities; [`phases`] and [`programme`]: availability learned, and the programme that decides with it;
 //! * [`optimum`]: the least cost if all were known;
 //! * [`lanes_rule`], [`lanes_programme`] and [`lanes_optimum`]: the same of an elastic job;
-//! * [`market`]: the same contract over several zones, with prices and a checkpoint that moves; [`zones_rule`], [`pool`] and [`zones_programme`]: policies over
+//! * [`market`]: the same contract over several zones, with prices and a checkpoint that moves; [`probe`]: which of them are seen when; [`zones_rule`], [`pool`], `zones_learned` and [`zones_programme`]: policies over
 //!   zones; [`zones_optimum`]: the least cost over zones; [`zones`]: all of them tried; [`zones_plan`]: what to do now;
 //! * [`policy`]: the candidates; [`attempt`]: tried on a window; [`backtest`] and its [`answer`]: over many starts, and [`timeline`]: one of them;
 //! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data ([`lanes_plan`]); [`sensitivity`]: what if it is not as said; [`work`]: work that is
@@ -41,6 +41,7 @@ pub mod pool;
 pub mod price;
 pub mod price_book;
 mod price_words;
+pub mod probe;
 pub mod programme;
 pub mod purchase;
 pub mod request;
@@ -53,6 +54,7 @@ pub mod zone_choice;
 pub mod zone_second;
 mod zone_seen;
 pub mod zones;
+mod zones_learned;
 pub mod zones_optimum;
 pub mod zones_plan;
 pub mod zones_programme;

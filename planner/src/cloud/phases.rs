@@ -16,11 +16,14 @@
 //! hours around it, and a prior of c changes. Hours count from the first tick of the trace, so no date is needed. Without a past all are 1. The belief is
 //! updated without them.
 //!
+//! **Not every tick need be seen** ([`Sighting`]). A tick that nobody saw may be in any phase: the belief follows the chances alone and decays to the shares of time, and the fit sums over what may have been. A
+//! change between two sightings up to an hour apart counts in the hour of the later, against the chance of it over the ticks between; of longer gaps the hour is not known.
+//!
 //! O(rounds × ticks × phases²). Worked example: one phase each, a past of ten ticks of an hour, down for five and then up for five. One departure from
 //! down in four stays and one change, none from up in four stays. The prior adds, for each kind, `PRIOR_RUNS` = 20 departures in 20·2 = 40 ticks. So
 //! P(down → up) = 21/45 and P(up → down) = 20/44.
 
-use tracecast_analytics::time::DAY_MS;
+use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 use tracecast_predictors::spot::factor::{HOURS, daily};
 
 /// Most phases of a kind.
@@ -35,6 +38,24 @@ const PRIOR_MS: [f64; MOST] = [1_440_000.0, 14_400_000.0];
 const PRIOR_ONE_MS: f64 = 7_200_000.0;
 /// Share of departures to the other phases of the same kind in the prior.
 const PRIOR_WITHIN: f64 = 0.02;
+
+/// What is seen of a tick.
+pub trait Sighting: Copy {
+    /// Whether spot could be had; nothing where nobody looked.
+    fn seen(self) -> Option<bool>;
+}
+
+impl Sighting for bool {
+    fn seen(self) -> Option<bool> {
+        Some(self)
+    }
+}
+
+impl Sighting for Option<bool> {
+    fn seen(self) -> Option<bool> {
+        self
+    }
+}
 
 /// A square matrix of chances.
 pub(super) type Matrix = Vec<Vec<f64>>;
@@ -61,6 +82,11 @@ pub(super) struct Run {
     pub(super) share: f64,
     /// Chance a tick to end.
     pub(super) ends: f64,
+}
+
+/// Whether a past was seen tick by tick: with one phase of a kind all is known of it then.
+fn is_all_seen<S: Sighting>(past: &[S]) -> bool {
+    past.iter().all(|sighting| sighting.seen().is_some())
 }
 
 fn square(phases: usize) -> Matrix {
@@ -118,28 +144,35 @@ impl Phases {
     }
 
     /// Fitted on what was seen tick by tick, beside the prior.
-    pub fn fit(past: &[bool], each: usize, tick_ms: i64) -> Self {
+    pub fn fit<S: Sighting>(past: &[S], each: usize, tick_ms: i64) -> Self {
         let prior = Self::prior(each, tick_ms);
-        let rounds = if prior.each == 1 { 1 } else { ROUNDS };
+        let rounds = if prior.each == 1 && is_all_seen(past) { 1 } else { ROUNDS };
         prior.clone().refit(past, &prior, rounds)
     }
 
     /// With the hours of the day, which begin at the first tick of `past`.
     #[must_use]
-    pub fn with_hours(mut self, past: &[bool]) -> Self {
+    pub fn with_hours<S: Sighting>(mut self, past: &[S]) -> Self {
         self.daily = [[1.0; HOURS]; 2];
         let (mut seen, mut expected) = ([[0.0; HOURS]; 2], [[0.0; HOURS]; 2]);
         let mut belief = self.start();
-        for (tick, pair) in past.windows(2).enumerate() {
-            let &[was, is] = pair else { continue };
-            self.see(&mut belief, was);
-            let leaves: f64 = self
-                .of(was)
-                .map(|from| self.of(!was).map(|to| belief.0[from] * self.chances[from][to]).sum::<f64>())
-                .sum();
-            let (kind, hour) = (usize::from(was), self.hour((tick as i64 + 1) * self.tick_ms));
-            seen[kind][hour] += f64::from(u8::from(was != is));
-            expected[kind][hour] += leaves;
+        // The sighting before, and its tick.
+        let mut before: Option<(bool, usize)> = None;
+        for (tick, sighting) in past.iter().enumerate() {
+            if let Some(is) = sighting.seen() {
+                if let Some((was, since)) = before
+                    && (tick - since == 1 || (tick - since) as i64 * self.tick_ms <= HOUR_MS)
+                {
+                    let leaves: f64 = (0..self.count())
+                        .map(|from| self.of(!was).map(|to| belief.0[from] * self.chances[from][to]).sum::<f64>())
+                        .sum();
+                    let (kind, hour) = (usize::from(was), self.hour(tick as i64 * self.tick_ms));
+                    seen[kind][hour] += f64::from(u8::from(was != is));
+                    expected[kind][hour] += leaves;
+                }
+                before = Some((is, tick));
+            }
+            self.see(&mut belief, *sighting);
         }
         for (kind, factors) in self.daily.iter_mut().enumerate() {
             *factors = daily(&seen[kind], &expected[kind]);
@@ -172,12 +205,12 @@ impl Phases {
     }
 
     /// Fitted again from here, on more that was seen.
-    pub fn again(&self, past: &[bool]) -> Self {
-        let rounds = if self.each == 1 { 1 } else { ROUNDS / 3 };
+    pub fn again<S: Sighting>(&self, past: &[S]) -> Self {
+        let rounds = if self.each == 1 && is_all_seen(past) { 1 } else { ROUNDS / 3 };
         self.clone().refit(past, &Self::prior(self.each, self.tick_ms), rounds)
     }
 
-    fn refit(mut self, past: &[bool], prior: &Self, rounds: usize) -> Self {
+    fn refit<S: Sighting>(mut self, past: &[S], prior: &Self, rounds: usize) -> Self {
         let mut scratch = Scratch::default();
         for _ in 0..rounds {
             let mut counts = self.counts(past, &mut scratch);
@@ -207,8 +240,13 @@ impl Phases {
         if up { self.each..2 * self.each } else { 0..self.each }
     }
 
+    /// The phases that may be where so much is seen.
+    fn within(&self, sighting: impl Sighting) -> std::ops::Range<usize> {
+        sighting.seen().map_or(0..2 * self.each, |up| self.of(up))
+    }
+
     /// Expected changes between phases over what was seen.
-    fn counts(&self, seen: &[bool], scratch: &mut Scratch) -> Matrix {
+    fn counts<S: Sighting>(&self, seen: &[S], scratch: &mut Scratch) -> Matrix {
         let phases = self.count();
         let mut counts = square(phases);
         let Some(first) = seen.first() else { return counts };
@@ -216,14 +254,15 @@ impl Phases {
         // Chances of the phases up to each tick, scaled.
         forward.clear();
         forward.resize(seen.len() * phases, 0.0);
-        for phase in self.of(*first) {
-            forward[phase] = 1.0 / self.each as f64;
+        let begins = self.within(*first);
+        for phase in begins.clone() {
+            forward[phase] = 1.0 / begins.len() as f64;
         }
-        for (tick, up) in seen.iter().enumerate().skip(1) {
+        for (tick, sighting) in seen.iter().enumerate().skip(1) {
             let (before, now) = forward.split_at_mut(tick * phases);
             let before = &before[(tick - 1) * phases..];
             let mut sum = 0.0;
-            for to in self.of(*up) {
+            for to in self.within(*sighting) {
                 let value: f64 = before.iter().zip(&self.chances).map(|(chance, row)| chance * row[to]).sum();
                 now[to] = value;
                 sum += value;
@@ -234,19 +273,19 @@ impl Phases {
         backward.clear();
         backward.resize(phases, 1.0);
         for (tick, pair) in seen.windows(2).enumerate().rev() {
-            let &[was, up] = pair else { continue };
+            let &[was, is] = pair else { continue };
             let before = &forward[tick * phases..(tick + 1) * phases];
             onward.clear();
             onward.resize(phases, 0.0);
             let mut sum = 0.0;
-            for from in self.of(was) {
+            for from in self.within(was) {
                 let row = &self.chances[from];
-                onward[from] = self.of(up).map(|to| row[to] * backward[to]).sum();
+                onward[from] = self.within(is).map(|to| row[to] * backward[to]).sum();
                 sum += before[from] * onward[from];
             }
             if sum > 0.0 {
-                for from in self.of(was) {
-                    for to in self.of(up) {
+                for from in self.within(was) {
+                    for to in self.within(is) {
                         counts[from][to] += before[from] * self.chances[from][to] * backward[to] / sum;
                     }
                 }
@@ -301,26 +340,39 @@ impl Phases {
     }
 
     /// The belief after `past`.
-    pub fn after(&self, past: &[bool]) -> Belief {
+    pub fn after<S: Sighting>(&self, past: &[S]) -> Belief {
         let mut belief = self.start();
-        past.iter().for_each(|up| self.see(&mut belief, *up));
+        past.iter().for_each(|sighting| self.see(&mut belief, *sighting));
         belief
     }
 
     /// Takes what is seen in the next tick into a belief. The hour of the day says when a change is likely, not from which phase, so it has no part here.
-    pub fn see(&self, belief: &mut Belief, up: bool) {
+    pub fn see(&self, belief: &mut Belief, sighting: impl Sighting) {
         let mut next = vec![0.0; self.count()];
-        let mut all = 0.0;
-        for to in self.of(up) {
-            let chance: f64 = belief.0.iter().zip(&self.chances).map(|(chance, row)| chance * row[to]).sum();
-            next[to] = chance;
-            all += chance;
-        }
-        for phase in self.of(up) {
-            // What could not be is taken for as likely as anything.
-            next[phase] = if all > 0.0 { next[phase] / all } else { 1.0 / self.each as f64 };
+        for to in self.within(sighting) {
+            next[to] = belief.0.iter().zip(&self.chances).map(|(chance, row)| chance * row[to]).sum();
         }
         belief.0 = next;
+        self.is_within(belief, sighting);
+    }
+
+    /// Takes into a belief what was seen of its own tick, after all.
+    pub(super) fn show(&self, belief: &mut Belief, up: bool) {
+        for phase in self.of(!up) {
+            belief.0[phase] = 0.0;
+        }
+        self.is_within(belief, up);
+    }
+
+    /// Makes a belief sum to 1.
+    fn is_within(&self, belief: &mut Belief, sighting: impl Sighting) {
+        let phases = self.within(sighting);
+        let mut all = 0.0;
+        phases.clone().for_each(|phase| all += belief.0[phase]);
+        for phase in phases.clone() {
+            // What could not be is taken for as likely as anything.
+            belief.0[phase] = if all > 0.0 { belief.0[phase] / all } else { 1.0 / phases.len() as f64 };
+        }
     }
 
     /// Chances of the phases after `step_ms` in an hour of the day, and of them without spot having been lost between: for both, row by row of the phase
@@ -395,6 +447,46 @@ mod tests {
         assert!((0.2..0.6).contains(&short.ends) && (0.008..0.02).contains(&long.ends), "{short:?} {long:?}");
         let one = Phases::fit(&[[false; 5], [true; 5]].concat(), 1, HOUR).runs();
         assert!(one[0].share == 1.0 && (one[0].ends - 20.0 / 44.0).abs() < 1e-12 && one[1].share == 0.0, "{one:?}");
+    }
+
+    /// What is seen at every tick is the same, however it is told.
+    #[test]
+    fn ticks_that_are_all_seen_are_a_past() {
+        let past = long_and_short();
+        let told: Vec<Option<bool>> = past.iter().map(|up| Some(*up)).collect();
+        let fitted = Phases::fit(&past, MOST, 300_000).with_hours(&past);
+        assert_eq!(fitted, Phases::fit(&told, MOST, 300_000).with_hours(&told));
+        assert_eq!(fitted.again(&past), fitted.again(&told));
+        assert_eq!(fitted.after(&past), fitted.after(&told));
+    }
+
+    /// By hand: after a run is seen, and then nothing, a chain that goes down with 0.1 and comes up with 0.3 is up with 0.75 + 0.25·0.6^n after n ticks. What is seen late of a tick leaves out what it was not.
+    #[test]
+    fn a_belief_that_sees_nothing_decays_to_the_shares_of_time() {
+        let chances = vec![vec![0.7, 0.3], vec![0.1, 0.9]];
+        let phases = Phases { each: 1, chances, daily: [[1.0; HOURS]; 2], tick_ms: HOUR };
+        let mut belief = phases.after(&[true]);
+        for ticks in 1..30 {
+            phases.see(&mut belief, None);
+            assert!((belief.0[1] - (0.75 + 0.25 * 0.6f64.powi(ticks))).abs() < 1e-12, "{ticks}: {belief:?}");
+        }
+        phases.show(&mut belief, false);
+        assert_eq!(belief.0, [1.0, 0.0]);
+    }
+
+    /// Seen at every third tick alone, a chain is fitted to about the chances that it has where all of it is seen.
+    #[test]
+    fn what_is_seen_now_and_then_is_fitted() {
+        // Runs of 40 ticks and outages of 20, with some of each half as long.
+        let turn = [(true, 40), (false, 20), (true, 20), (false, 10)];
+        let run = |(up, ticks): (bool, usize)| std::iter::repeat_n(up, ticks);
+        let all: Vec<bool> = std::iter::repeat_n(turn, 40).flatten().flat_map(run).collect();
+        let some: Vec<Option<bool>> =
+            all.iter().enumerate().map(|(tick, up)| tick.is_multiple_of(3).then_some(*up)).collect();
+        let [full, thin] = [Phases::fit(&all, 1, 300_000), Phases::fit(&some, 1, 300_000)];
+        let [(up, goes, comes), (thin_up, thin_goes, thin_comes)] = [full.shares(), thin.shares()];
+        assert!((up - thin_up).abs() < 0.05, "{up} {thin_up}");
+        assert!((thin_goes / goes - 1.0).abs() < 0.35 && (thin_comes / comes - 1.0).abs() < 0.35, "{full:?} {thin:?}");
     }
 
     #[test]

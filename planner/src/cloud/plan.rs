@@ -24,7 +24,7 @@ use tracecast_predictors::watch::Watch;
 use self::candidate::CloudCandidate;
 use self::chosen::{Chosen, TriedZone, among_zones, as_one};
 use self::expected::CloudExpected;
-use super::answer::{Regions, moving, notes, taking};
+use super::answer::{Regions, ZoneProbes, moving, notes, taking};
 use super::attempt::{Attempt, Told, attempt, on_windows};
 use super::availability::SpotSeries;
 use super::backtest::TOGETHER;
@@ -87,6 +87,9 @@ pub struct CloudPlanAnswer {
     pub instance: Option<String>,
     /// Whether the traces are zones of one job.
     pub regions: Regions,
+    /// When zones of one job are probed; nothing where they are seen at every tick.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probes: Option<ZoneProbes>,
     /// What to do over several zones, where they are those of one job.
     pub zones: Option<ZonesNow>,
     /// The policy chosen on the earlier windows.
@@ -174,7 +177,9 @@ impl CloudPlanAnswer {
         let jobs = jobs.get(..1).unwrap_or(&jobs);
         let Some(job) = jobs.first() else { return Err(Error::NoScenario("no trace is named; name at least one")) };
         let market = match &request.together {
-            Some(together) => Some(Market::of(series, request.need, request.price_ratio, together.egress())?),
+            Some(together) => {
+                Some(Market::of(series, request.need, request.price_ratio, together.egress())?.probed(together.probes))
+            }
             None => None,
         };
         let (policies, choices): (&[CloudPolicy], &[CloudPolicy]) = match market {
@@ -269,7 +274,7 @@ impl CloudPlanAnswer {
             follows.then(|| CloudPurchases::of((&runs, without_overlap), (series, of_one), request, zones.as_ref()));
         let all_on_demand = CloudOnDemand::of((series, of_one), request, zones.as_ref());
         let used: Vec<&SpotSeries> = of_one.map_or_else(|| series.iter().collect(), |zone| vec![zone]);
-        let mut notes = notes(series);
+        let mut notes = notes(series, request);
         if let Some(together) = &request.together {
             notes.extend(moving(series, request, together)?);
         }
@@ -297,6 +302,7 @@ impl CloudPlanAnswer {
             zone: zone.and_then(|of| of.zone.clone()),
             instance: zone.and_then(|of| of.instance.clone()),
             regions: Regions::of(request),
+            probes: ZoneProbes::of(request),
             zones,
             chosen: best.policy,
             followed,

@@ -15,7 +15,7 @@ use super::job::{DeadlineJob, Pilot};
 use super::lanes::{InLanes, LanesPilot, Supply};
 use super::lanes_programme::{Shared, modelled};
 use super::lanes_rule::UniformLanes;
-use super::phases::{Belief, MOST, Phases};
+use super::phases::{Belief, MOST, Phases, Sighting};
 use super::price::ZonePrice;
 use super::programme::{Fitted, Programme, Programmed};
 use super::rule::{AllOnDemand, Greedy, TimeSliced, UniformProgress};
@@ -120,15 +120,26 @@ pub(super) fn learned_at(moments: &[usize], up: &[bool], start: usize, policy: C
             break;
         }
         let past = up.get(..start + from).unwrap_or(up);
-        let phases = match learned.last() {
-            None => Phases::fit(past, each, tick_ms),
-            Some((_, before, _)) => before.again(past),
-        };
-        let phases = if each > 1 { phases.with_hours(past) } else { phases };
-        let before = phases.after(past);
+        let (phases, before) = learned_from(past, learned.last().map(|(_, before, _)| before), each, tick_ms);
         learned.push((from, phases, before));
     }
     learned
+}
+
+/// Phases, `each` of a kind, and the belief after what was seen: fitted anew, or from those that were fitted before.
+pub(super) fn learned_from<S: Sighting>(
+    past: &[S],
+    before: Option<&Phases>,
+    each: usize,
+    tick_ms: i64,
+) -> (Phases, Belief) {
+    let phases = match before {
+        None => Phases::fit(past, each, tick_ms),
+        Some(before) => before.again(past),
+    };
+    let phases = if each > 1 { phases.with_hours(past) } else { phases };
+    let belief = phases.after(past);
+    (phases, belief)
 }
 
 /// What is learned of each lane that has a model of its own.

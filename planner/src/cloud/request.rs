@@ -3,6 +3,7 @@
 use super::availability::SpotSeries;
 use super::job::DeadlineJob;
 use super::lanes_programme::LEVEL;
+use super::probe::Probes;
 use super::work::{WorkDistribution, WorkPlanned};
 use crate::error::{Error, Result};
 
@@ -38,19 +39,21 @@ pub struct CloudRequest {
     pub uncertain: Option<WorkDistribution>,
 }
 
-/// What moving between zones costs.
+/// What moving between zones costs, and when they are seen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ZonesTogether {
     /// Size of the checkpoint, gigabytes.
     pub checkpoint_gb: f64,
     /// Dollars that it costs to move a gigabyte to another region.
     pub egress_usd_per_gb: f64,
+    /// When zones are probed; nothing where all are seen at every tick.
+    pub probes: Option<Probes>,
 }
 
 impl Default for ZonesTogether {
-    /// 50 GB at 2 cents each.
+    /// 50 GB at 2 cents each, and zones that are seen at every tick.
     fn default() -> Self {
-        Self { checkpoint_gb: 50.0, egress_usd_per_gb: 0.02 }
+        Self { checkpoint_gb: 50.0, egress_usd_per_gb: 0.02, probes: None }
     }
 }
 
@@ -102,6 +105,15 @@ impl CloudRequest {
                 what: "checkpoint",
                 found: format!("{} GB at {} dollars each", together.checkpoint_gb, together.egress_usd_per_gb),
                 remedy: "write a size and a price of 0 or more".to_owned(),
+            });
+        }
+        if let Some(probes) = self.together.and_then(|together| together.probes)
+            && (probes.every_ms <= 0 || probes.bill_ms < 0)
+        {
+            return Err(Error::Malformed {
+                what: "time between probes",
+                found: format!("{} ms, of which {} ms are paid for", probes.every_ms, probes.bill_ms),
+                remedy: "write a time above 0, such as 2h, and one of 0 or more that is paid for".to_owned(),
             });
         }
         if let Some(deadline_ms) = self.deadline_ms {

@@ -194,7 +194,8 @@ impl Tried<'_> {
         match (self.zone, &request.together) {
             (None, Some(together)) => {
                 let series: Vec<SpotSeries> = self.series.iter().map(|zone| repriced(zone, ratio, times)).collect();
-                let market = Market::of(&series, request.need, job.price_ratio, together.egress())?;
+                let market =
+                    Market::of(&series, request.need, job.price_ratio, together.egress())?.probed(together.probes);
                 let work = request.uncertain.as_ref();
                 on_windows(windows, self.watch, |window| {
                     attempt_zones_of(policies, &market, window.ahead.start, &jobs, work)

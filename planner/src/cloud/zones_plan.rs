@@ -1,6 +1,6 @@
 //! What to do from the end of the data on in a job over several zones: what to hold now, and where to go when it is lost.
 //!
-//! The policy is asked at the tick after the last, with zones as they were last seen, with all of them up, and with none. Then the zones that it takes are
+//! The policy is asked at the tick after the last, with zones as they were last seen, with all of them up, and with none; where zones are [probed](super::probe), they are at that tick. Then the zones that it takes are
 //! lost one after another, the checkpoint in the region of the first: that is the order in which to try them. It may hold on before it takes the next, until that has shown that it lasts; it is followed for `FOLLOWED_MS`. O(zones × programme).
 //!
 //! Worked example: with all up it takes `us-west-2b`; without that `us-west-2a`; without both it goes to `us-east-2a`, and without that it waits.
@@ -12,7 +12,7 @@ use super::job::{DeadlineJob, FromNow, Holding};
 use super::market::{Market, ZoneHolding, travel};
 use super::policy::CloudPolicy;
 use super::zones::zones_pilot;
-use super::zones_programme::learned_zones;
+use super::zones_learned::learned_zones;
 
 /// For how long it is seen which zone a policy takes next, milliseconds.
 const FOLLOWED_MS: i64 = 6 * 3_600_000;

@@ -1,7 +1,6 @@
 //! The semi-Markov programme over zones: what each zone would cost from here, given what was seen of it, and what the zones cost on average after that.
 //!
-//! Each zone has its own [phases](super::phases), hours of the day and belief, fitted as in [one zone](super::programme). What is remembered is the last `PAST_MS` before the job and less
-//! than a day more, as weeks in which nothing was lost say little of a bad day. The phases are fitted at the start, at each third of the job, and whenever what was seen has doubled, from `FIRST_MS` on: a start with little past learns soonest. At each tick the
+//! What is known of the zones comes from `zones_learned`: [phases](super::phases), hours of the day and a belief of each. At each tick the
 //! programme prices what can be done, in dollars. An instance of zone z is priced until it is lost, or the work is done: with S(j) the chance to be kept for j
 //! steps, by the belief, p its price now and V what the [pool](super::pool) of zones costs after the loss,
 //!
@@ -14,19 +13,29 @@
 //! is priced again at the next. What costs the same is won by work, on spot before on-demand: where spare time is worth nothing, the rounding of a table would wait.
 //! The [safety net](super::market) makes the deadline exact.
 //!
+//! **Zones that are not seen at every tick** ([`probe`](super::probe)) have spot with chance q, by the belief, which follows the chances until they are seen again. They are tried one after another, a tick each, in the order of Q + r·(1 − q)/q, where r is what a tick costs in which a try fails; a zone that is seen has q = 1.
+//! With Q(i) and q(i) in this order and E(n + 1) what there is to fall back on, what is held or the pool without spot, a try costs
+//!
+//! ```text
+//! E(i) = q(i)·Q(i) + (1 − q(i))·(E(i + 1) + r)
+//! ```
+//!
+//! Whoever goes on with what is held loses nothing by a try, and so makes that of the most q·(what going on costs − Q), if any gains. To hold on until a zone comes up, or has shown that it lasts, is to hold on until a probe shows it. What the pool says is still of zones that are seen.
+//! Worked example: a zone with q = 0.8 costs 10 dollars and one that is seen 11; with r = 0.1 the first is tried, as 10 + 0.1·0.2/0.8 = 10.025 is less than 11, and that costs 0.8·10 + 0.2·11.1 = 10.22.
+//!
 //! O(ticks × zones × steps of work). Worked number: 50 h of work in 100 h over nine zones and ticks of 195 s take about half a second. Worked example: a zone
 //! that is never lost costs p·(work + changeover): with 2 h of work, 0.2 h of changeover and 1 dollar an hour, 2.2 dollars.
 
 mod wait;
 
-use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 use tracecast_predictors::spot::factor::HOURS;
 
 use super::job::DeadlineJob;
-use super::market::{Market, Places, ZoneHolding, ZonesPilot, ZonesView};
+use super::market::{Places, ZoneHolding, ZonesPilot, ZonesView};
 use super::phases::{Belief, Matrix, Phases};
-use super::policy::{CloudPolicy, evenly, learned_at};
-use super::pool::{IDLE, NEVER, ON_DEMAND, Pool, Seen, Standing};
+use super::pool::{IDLE, NEVER, ON_DEMAND, Pool, Standing};
+use super::probe::Probes;
+use super::zones_learned::{Learned, Record, ZonesLearned};
 
 /// A chance to be kept at which an instance counts as lost.
 const GONE: f64 = 1e-4;
@@ -39,86 +48,8 @@ const MARGIN: f64 = 1.0;
 /// Share of what the work would cost on-demand by which waiting must be cheaper than work, and on-demand than spot: more than the table of the pool rounds.
 const TIE: f64 = 1e-6;
 
-/// How long before the job is remembered, and less than a day more, milliseconds.
-const PAST_MS: i64 = 72 * HOUR_MS;
-/// What has been seen when a job without a past first learns from it, milliseconds.
-const FIRST_MS: i64 = HOUR_MS;
-
-/// What is learned of the zones from a tick of the job on.
-#[derive(Debug, Clone)]
-pub(super) struct Learned {
-    /// The first tick of the job decided with it.
-    from: usize,
-    /// Phases of each zone, and the belief before that tick.
-    zones: Vec<(Phases, Belief)>,
-    /// The pool as seen.
-    seen: Seen,
-    /// Dollars an hour of spot in each zone, by then; infinite if unknown.
-    price: Vec<f64>,
-}
-
-/// The first tick that is not forgotten by tick `start`: a day begins with it, so that hours of the day are what they are.
-fn remembered(start: usize, tick_ms: i64) -> usize {
-    let days = (start as i64 * tick_ms - PAST_MS).max(0) / DAY_MS;
-    usize::try_from((days * DAY_MS + tick_ms - 1) / tick_ms.max(1)).unwrap_or(0).min(start)
-}
-
-/// When zones are fitted in a job of so many ticks after a past of so many: evenly, and whenever all that was seen has doubled.
-fn moments(past: usize, ticks: usize, tick_ms: i64) -> Vec<usize> {
-    let mut moments = evenly(ticks);
-    let mut seen = past.max(usize::try_from(FIRST_MS / tick_ms.max(1)).unwrap_or(0)).max(1);
-    while seen < past + ticks {
-        moments.push(seen - past);
-        seen *= 2;
-    }
-    moments.sort_unstable();
-    moments.dedup();
-    moments
-}
-
-/// What is learned of a market for a job that begins at tick `start` and lasts `ticks` at most.
-pub(super) fn learned_zones(market: &Market, start: usize, ticks: usize) -> Vec<Learned> {
-    let (zones, tick_ms) = (market.places.names.len(), market.places.tick_ms);
-    let first = remembered(start, tick_ms);
-    let moments = moments(start - first, ticks, tick_ms);
-    let by_zone: Vec<Vec<(usize, Phases, Belief)>> = (0..zones)
-        .map(|zone| {
-            let up = market.of_zone(zone, start + ticks);
-            let up = up.get(first..).unwrap_or_default();
-            learned_at(&moments, up, (start - first).min(up.len()), CloudPolicy::SemiMarkov, tick_ms)
-        })
-        .collect();
-    let fits = by_zone.iter().map(Vec::len).min().unwrap_or(0);
-    (0..fits)
-        .map(|fit| {
-            let of: Vec<&(usize, Phases, Belief)> = by_zone.iter().filter_map(|fits| fits.get(fit)).collect();
-            let from = of.first().map_or(0, |(from, ..)| *from);
-            let until = (start + from).min(market.ticks);
-            let mut seen = Seen::default();
-            let any = |tick: usize| market.sight(tick).zones().next().is_some();
-            for tick in first + 1..until {
-                match (any(tick - 1), any(tick)) {
-                    (true, is) => {
-                        seen.up += 1.0;
-                        seen.goes += f64::from(u8::from(!is));
-                    }
-                    (false, is) => {
-                        seen.down += 1.0;
-                        seen.comes += f64::from(u8::from(is));
-                    }
-                }
-            }
-            // What is quoted as the tick begins is known.
-            let sight = market.sight(until.min(market.ticks.saturating_sub(1)));
-            Learned {
-                from,
-                zones: of.into_iter().map(|(_, phases, before)| (phases.clone(), before.clone())).collect(),
-                seen,
-                price: (0..zones).map(|zone| sight.costs(zone)).collect(),
-            }
-        })
-        .collect()
-}
+/// A chance to have spot at which a zone that is not seen is tried.
+const LEAST_CHANCE: f64 = 0.01;
 
 /// A zone as it stands, and how it moves on over a step in each hour of the day: chances, and chances to be kept.
 #[derive(Debug, Clone)]
@@ -138,6 +69,14 @@ impl Zone {
             }
         }
     }
+
+    /// The chance that it has spot, and the belief if it has.
+    fn if_up(&self) -> (f64, Vec<f64>) {
+        let ups = self.phases.of(true);
+        let chance: f64 = self.belief.0.get(ups.clone()).unwrap_or_default().iter().sum();
+        let of = |phase: usize| if ups.contains(&phase) { self.belief.0[phase] / chance } else { 0.0 };
+        (chance, (0..self.belief.0.len()).map(of).collect())
+    }
 }
 
 /// A programme, as it was learned at one tick of the job.
@@ -146,6 +85,8 @@ struct Fit {
     from: usize,
     zones: Vec<Zone>,
     pool: Pool,
+    /// When zones are looked at; nothing where they are at every tick.
+    probes: Option<Probes>,
 }
 
 /// The programme as a policy.
@@ -154,6 +95,8 @@ pub struct ZonesProgramme {
     fits: Vec<Fit>,
     fit: usize,
     tick: usize,
+    /// What it has seen, where that is not all.
+    record: Option<Record>,
     /// Milliseconds from the first tick of the traces to the start of the job.
     start_ms: i64,
 }
@@ -165,31 +108,70 @@ struct Place {
     spare: f64,
     /// Milliseconds since the first tick of the traces.
     at_ms: i64,
+    /// Milliseconds since the start of the job.
+    since_ms: i64,
 }
 
 impl ZonesProgramme {
     /// For a job that begins at tick `start`.
-    pub(super) fn new(places: &Places, learned: &[Learned], start: usize, job: &DeadlineJob) -> Self {
-        let fits = learned.iter().filter(|of| of.from < job.ticks(places.tick_ms)).map(|of| {
-            let standing: Vec<Standing> =
-                of.zones.iter().zip(&of.price).map(|((phases, _), price)| Standing::of(phases, *price)).collect();
-            let pool = Pool::of(places, &standing, &of.seen, job);
-            let zones = of.zones.iter().zip(&of.price).map(|((phases, belief), price)| Zone {
-                over: (0..HOURS).map(|hour| phases.over(pool.steps.step_ms, hour)).collect(),
-                phases: phases.clone(),
-                belief: belief.clone(),
-                price: *price,
-            });
-            Fit { from: of.from, zones: zones.collect(), pool }
-        });
-        Self { fits: fits.collect(), fit: 0, tick: 0, start_ms: start as i64 * places.tick_ms }
+    pub(super) fn new(places: &Places, learned: &ZonesLearned, start: usize, job: &DeadlineJob) -> Self {
+        let fits = learned.fits.iter().filter(|of| of.from < job.ticks(places.tick_ms));
+        let probes = learned.record.as_ref().map(|record| record.probes);
+        Self {
+            fits: fits.map(|of| Fit::of(places, of, job, probes)).collect(),
+            fit: 0,
+            tick: 0,
+            record: learned.record.clone(),
+            start_ms: start as i64 * places.tick_ms,
+        }
+    }
+
+    /// Takes in what was seen since the last tick, and what this one shows; fits anew where it is time to.
+    fn see(&mut self, job: &DeadlineJob, places: &Places, view: &ZonesView<'_>) {
+        if let Some((zone, up)) = view.tried
+            && let Some(of) = self.fits.get_mut(self.fit).and_then(|fit| fit.zones.get_mut(zone))
+        {
+            of.phases.show(&mut of.belief, up);
+        }
+        if let Some(record) = &mut self.record {
+            if let Some((zone, up)) = view.tried {
+                record.tried(zone, up);
+            }
+            if record.is_due(self.tick)
+                && let Some(fit) = self.fits.last()
+            {
+                let phases: Vec<&Phases> = fit.zones.iter().map(|zone| &zone.phases).collect();
+                let price = (0..fit.zones.len()).map(|zone| view.sight.costs(zone)).collect();
+                let learned = record.learned(self.tick, Some(phases.as_slice()), price);
+                self.fits.push(Fit::of(places, &learned, job, Some(record.probes)));
+            }
+            record.see(|zone| view.sight.seen(zone));
+        }
+        if self.fits.get(self.fit + 1).is_some_and(|next| next.from <= self.tick) {
+            self.fit += 1;
+        }
+        self.tick += 1;
+        let Some(fit) = self.fits.get_mut(self.fit) else { return };
+        for (zone, of) in fit.zones.iter_mut().enumerate() {
+            of.phases.see(&mut of.belief, view.sight.seen(zone));
+            let price = view.sight.costs(zone);
+            if price.is_finite() {
+                of.price = price;
+            }
+        }
     }
 }
 
-/// A zone that has spot now.
+/// A zone that has spot now, or may have.
 #[derive(Debug, Clone)]
 struct Offer {
     zone: usize,
+    /// Whether that is seen.
+    is_seen: bool,
+    /// The chance of it, 1 where it is seen.
+    chance: f64,
+    /// The belief of the zone if it has.
+    belief: Vec<f64>,
     /// What is known of an instance begun there.
     begun: Begun,
     /// What it costs to begin there, without egress, with average zones after a loss.
@@ -213,23 +195,87 @@ impl Begun {
     }
 }
 
-/// By how much the zone that one would go to from `from` is worse than an average one.
+/// By how much the zone that one would go to from `from` is worse than an average one: the best that has spot.
 fn worse(places: &Places, offers: &[Offer], from: usize) -> f64 {
     let at = places.region.get(from).copied();
-    let best = offers.iter().map(|of| of.worse + places.moves(at, of.zone)).fold(f64::INFINITY, f64::min);
-    if best.is_finite() { best.max(0.0) } else { 0.0 }
+    let each = offers.iter().map(|of| (of.worse + places.moves(at, of.zone), of.chance));
+    if offers.iter().all(|of| of.is_seen) {
+        let best = each.map(|(worse, _)| worse).fold(f64::INFINITY, f64::min);
+        return if best.is_finite() { best.max(0.0) } else { 0.0 };
+    }
+    let mut each: Vec<(f64, f64)> = each.collect();
+    each.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (mut expected, mut none) = (0.0, 1.0);
+    for (worse, chance) in each {
+        expected += none * chance * worse;
+        none *= 1.0 - chance;
+        if none <= 0.0 {
+            break;
+        }
+    }
+    expected.max(0.0)
+}
+
+/// An instance that can be begun, or tried.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    zone: usize,
+    is_seen: bool,
+    chance: f64,
+    /// What it costs, if there is one.
+    cost: f64,
+    /// By what it is put in order: that, and what tries cost that fail before one does not.
+    order: f64,
+}
+
+/// The first way to try, and what the tries cost one after another, until one is sure or there is only `rest` to fall back on; nothing where no way is better than that. A try that fails costs `failed` more.
+fn tries(ways: &[Way], rest: f64, failed: f64) -> Option<(usize, f64)> {
+    let mut cost = rest;
+    let better = |way: &&Way| way.is_seen || way.order < rest;
+    let until_sure = ways.iter().position(|way| way.is_seen).map_or(ways.len(), |sure| sure + 1);
+    let tried: Vec<&Way> = ways.iter().take(until_sure).filter(better).collect();
+    for way in tried.iter().rev() {
+        cost = if way.is_seen { way.cost } else { way.chance * way.cost + (1.0 - way.chance) * (cost + failed) };
+    }
+    tried.first().map(|way| (way.zone, cost))
 }
 
 impl Fit {
-    /// The zones that have spot, and how they compare.
+    fn of(places: &Places, learned: &Learned, job: &DeadlineJob, probes: Option<Probes>) -> Self {
+        let zones = || learned.zones.iter().zip(&learned.price);
+        let standing: Vec<Standing> = zones().map(|((phases, _), price)| Standing::of(phases, *price)).collect();
+        let pool = Pool::of(places, &standing, &learned.seen, job);
+        let zones = zones().map(|((phases, belief), price)| Zone {
+            over: (0..HOURS).map(|hour| phases.over(pool.steps.step_ms, hour)).collect(),
+            phases: phases.clone(),
+            belief: belief.clone(),
+            price: *price,
+        });
+        Self { from: learned.from, zones: zones.collect(), pool, probes }
+    }
+
+    /// Whether zones are looked at in a step from a place on, or by its end.
+    fn looks(&self, place: Place, step: usize) -> bool {
+        let after_ms = place.since_ms as f64 + step as f64 * self.pool.steps.step_ms;
+        self.probes.is_none_or(|probes| probes.are_between(after_ms, after_ms + self.pool.steps.step_ms))
+    }
+
+    /// The zones that have spot, or may have, and how they compare.
     fn offers(&self, places: &Places, view: &ZonesView<'_>, place: Place) -> Vec<Offer> {
         let average = self.pool.at(place.work, place.spare, self.pool.steps.reserve, IDLE[1]);
         let mut offers: Vec<Offer> = Vec::new();
         for (zone, of) in self.zones.iter().enumerate() {
-            if view.sight.has(zone) && view.sight.costs(zone).is_finite() {
+            let is_seen = view.sight.seen(zone) == Some(true);
+            let (chance, belief) = match view.sight.seen(zone) {
+                Some(true) => (1.0, of.belief.0.clone()),
+                Some(false) => continue,
+                None => of.if_up(),
+            };
+            if chance >= LEAST_CHANCE && view.sight.costs(zone).is_finite() {
                 let begun = self.begun(zone, place);
-                let (cost, soon) = begun.of(&of.belief.0);
-                offers.push(Offer { zone, begun, cost, soon, worse: (cost - average).max(0.0) });
+                let (cost, soon) = begun.of(&belief);
+                let worse = (cost - average).max(0.0);
+                offers.push(Offer { zone, is_seen, chance, belief, begun, cost, soon, worse });
             }
         }
         for _ in 0..ROUNDS {
@@ -239,6 +285,23 @@ impl Fit {
             }
         }
         offers
+    }
+
+    /// What there is to fall back on where no try gets an instance, and what a try costs that fails: a tick of what is held. A spot instance that costs `held` is kept meanwhile.
+    fn if_failed(&self, view: &ZonesView<'_>, place: Place, held: f64) -> (f64, f64) {
+        let tick = view.tick_ms as f64 / self.pool.steps.step_ms;
+        let (rest, later) = match view.held {
+            ZoneHolding::Spot(_) => return (held, 0.0),
+            ZoneHolding::OnDemand(_) => {
+                let of = |work: f64| self.pool.at(work, place.spare, 0.0, ON_DEMAND[0]);
+                (of(place.work), self.pool.list() * tick + of((place.work - tick).max(0.0)))
+            }
+            ZoneHolding::Idle => {
+                let of = |spare: f64| self.pool.at(place.work, spare, self.pool.steps.reserve, IDLE[0]);
+                (of(place.spare), of(place.spare - tick))
+            }
+        };
+        (rest, (later - rest).max(0.0))
     }
 
     /// What is known of an instance begun in a zone from here.
@@ -291,24 +354,14 @@ impl Fit {
 
 impl ZonesPilot for ZonesProgramme {
     fn hold(&mut self, job: &DeadlineJob, places: &Places, view: &ZonesView<'_>) -> ZoneHolding {
-        if self.fits.get(self.fit + 1).is_some_and(|next| next.from <= self.tick) {
-            self.fit += 1;
-        }
-        self.tick += 1;
-        let Some(fit) = self.fits.get_mut(self.fit) else { return ZoneHolding::Idle };
-        for (zone, of) in fit.zones.iter_mut().enumerate() {
-            of.phases.see(&mut of.belief, view.sight.has(zone));
-            let price = view.sight.costs(zone);
-            if price.is_finite() {
-                of.price = price;
-            }
-        }
-        let fit = &*fit;
+        self.see(job, places, view);
+        let Some(fit) = self.fits.get(self.fit) else { return ZoneHolding::Idle };
         let steps = fit.pool.steps;
         let place = Place {
             work: view.work_ms as f64 / steps.step_ms,
             spare: (view.left_ms - view.work_ms) as f64 / steps.step_ms,
             at_ms: self.start_ms + view.elapsed_ms,
+            since_ms: view.elapsed_ms,
         };
         let belief = |zone: usize| fit.zones.get(zone).map(|of| of.belief.0.as_slice()).unwrap_or_default();
         let offers = fit.offers(places, view, place);
@@ -324,14 +377,21 @@ impl ZonesPilot for ZonesProgramme {
         // Who begins spot must be able to begin on-demand after it, however soon it is lost.
         let room = view.left_ms - view.work_ms >= 2 * job.changeover_ms
             || view.work_ms + job.changeover_ms <= view.tick_ms.min(view.left_ms);
+        let (rest, failed) = fit.if_failed(view, place, best.0);
+        let mut ways: Vec<Way> = Vec::new();
         for offer in offers.iter().filter(|_| room) {
             if view.held != ZoneHolding::Spot(offer.zone) && view.safe(job, ZoneHolding::Spot(offer.zone)) {
                 let next = worse(places, &offers, offer.zone);
                 let cost = places.moves(view.at, offer.zone) + offer.cost + offer.soon * next;
-                if cost < best.0 {
-                    best = (cost, ZoneHolding::Spot(offer.zone));
-                }
+                let order = cost + failed * (1.0 - offer.chance) / offer.chance;
+                ways.push(Way { zone: offer.zone, is_seen: offer.is_seen, chance: offer.chance, cost, order });
             }
+        }
+        ways.sort_by(|a, b| a.order.total_cmp(&b.order));
+        if let Some((zone, cost)) = tries(&ways, rest, failed)
+            && cost < best.0
+        {
+            best = (cost, ZoneHolding::Spot(zone));
         }
         if matches!(view.held, ZoneHolding::Spot(_)) && best.1 != ZoneHolding::Idle {
             // A running instance is left for another, or for nothing, only where it is dearer than on-demand.
@@ -373,6 +433,14 @@ impl ZonesPilot for ZonesProgramme {
                 best = (cost, ZoneHolding::Idle);
             }
         }
+        if best.1 == view.held {
+            // A try that fails costs no more than to go on.
+            let gains = |way: &Way| way.chance * (best.0 - way.cost);
+            let tried = ways.iter().filter(|way| !way.is_seen && way.cost < best.0 - tie);
+            if let Some(way) = tried.max_by(|a, b| gains(a).total_cmp(&gains(b))) {
+                return ZoneHolding::Spot(way.zone);
+            }
+        }
         best.1
     }
 }
@@ -380,22 +448,29 @@ impl ZonesPilot for ZonesProgramme {
 #[cfg(test)]
 mod tests {
     use super::super::market::tests::places;
-    use super::super::market::travel;
+    use super::super::market::{Market, travel};
+    use super::super::zones_learned::learned_zones;
     use super::super::zones_optimum::zones_optimum;
     use super::*;
 
     const HOUR: i64 = 3_600_000;
     const MIN: i64 = 60_000;
 
-    /// In ticks of half an hour: with no past after an hour, two, four and so on, and in thirds; with three days of it in thirds, and when there are six. What is forgotten ends with a day.
+    /// The worked example, and the same behind a try that is not worth it, or with nothing that is sure.
     #[test]
-    fn a_job_learns_when_what_it_saw_has_doubled() {
-        let half = HOUR / 2;
-        assert_eq!(moments(0, 60, half), [0, 2, 4, 8, 16, 20, 32, 40]);
-        assert_eq!(moments(144, 150, half), [0, 50, 100, 144]);
-        assert_eq!(moments(0, 1, HOUR * 2), [0]);
-        assert_eq!([0, 144, 191, 192, 240].map(|start| remembered(start, half)), [0, 0, 0, 48, 96]);
-        assert_eq!(remembered(1000, 7 * HOUR), 988);
+    fn zones_are_tried_in_the_order_of_what_they_cost() {
+        let way = |zone: usize, chance: f64, cost: f64| {
+            let order = cost + 0.1 * (1.0 - chance) / chance;
+            Way { zone, is_seen: chance >= 1.0, chance, cost, order }
+        };
+        let near = |found: Option<(usize, f64)>, zone: usize, cost: f64| {
+            found.is_some_and(|(of, is)| of == zone && (is - cost).abs() < 1e-12)
+        };
+        let ways = [way(3, 0.8, 10.0), way(5, 1.0, 11.0), way(1, 1.0, 12.0)];
+        assert!(near(tries(&ways, 20.0, 0.1), 3, 10.22), "{:?}", tries(&ways, 20.0, 0.1));
+        assert!(near(tries(&ways[1..], 2.0, 0.1), 5, 11.0));
+        assert!(near(tries(&ways[..1], 20.0, 0.1), 3, 8.0 + 0.2 * 20.1) && tries(&ways[..1], 10.0, 0.1).is_none());
+        assert!(tries(&[], 10.0, 0.1).is_none());
     }
 
     /// Zones that are always up, after a long past of the same: the cheapest is begun at once and kept, which is the optimum.

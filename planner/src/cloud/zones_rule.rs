@@ -10,9 +10,12 @@
 //!   hours, and on-demand. Spot in a zone is worth V·(1 − d/E) − price − egress/E an hour (without d where it is held), on-demand V − price − (d·V + egress
 //!   where it moves), waiting 0. What is worth most is taken; what is held is left only for more than 0.5 dollars + 5 % of V + 1 % of the egress beyond.
 //!
-//! What differs from SkyNomad as published: nobody has to probe here, so runs of all zones are seen, also before the job; its factor for bursts of losses, which
-//! the artifact raises from 1 only after a loss or more, is left at 1; lives are capped by the time left alone, as in its V100 runs; and it shares the exact
+//! What differs from SkyNomad as published: its factor for bursts of losses, which the artifact raises from 1 only after a loss or more, is left at 1; lives are capped by the time left alone, as in its V100 runs; runs before the job are known; and it shares the exact
 //! safety net.
+//!
+//! **Probes.** As published, it begins an instance for a moment in each zone but the one it holds at the start of the job and then every two hours (every six ticks in the artifact), all at once, and pays a minute of spot where there is some. A zone that was found to have spot counts as a run from then on (a virtual instance), and is
+//! not asked again until the job tries to begin there. So it is [here](super::probe) with `--probe 2h --probe-bill 1min`, but for three things. A zone is asked again at every probe, which is the artifact's `--probe-revalidate`, off for most of its figures: runs end when a probe finds none, and not when a try fails alone. The
+//! published rule tries the zones one after another within a tick of ten minutes, whatever their last probe showed, and a try that fails costs no time; here it takes those that had spot when last seen, one a tick. And where all zones are seen at every tick, which is the default, runs are those that there were.
 //!
 //! O(zones × runs) a tick. Worked number: with V = 1.5, a life of 4 h, d = 0.2 h and a price of 1, spot is worth 1.5·0.95 − 1 = 0.425 dollars an hour.
 
@@ -29,6 +32,10 @@ impl ZonesPilot for OnDemandZones {
             ZoneHolding::OnDemand(_) => view.held,
             _ => ZoneHolding::OnDemand(places.cheapest(view.at, view.work_ms + job.changeover_ms)),
         }
+    }
+
+    fn asks(&self) -> bool {
+        false
     }
 }
 
@@ -152,12 +159,18 @@ pub struct SkyNomad {
 const PROGRESS_H: f64 = 10.0;
 
 impl SkyNomad {
-    /// With all that was seen before tick `start`.
+    /// With all that was seen before tick `start`; until it is seen again, a zone is as it was.
     pub fn new(market: &Market, start: usize) -> Self {
         let mut found =
             Self { runs: vec![Runs::default(); market.places.names.len()], left: std::collections::VecDeque::new() };
+        let mut last = None;
         for tick in 0..start {
-            found.see(&market.sight(tick), market.places.tick_ms);
+            if market.saw(tick, start) {
+                last = Some(market.sight(tick));
+            }
+            if let Some(sight) = &last {
+                found.see(sight, market.places.tick_ms);
+            }
         }
         found
     }

@@ -185,7 +185,7 @@ fn together(
     }
     let Some([choose_on, report_on]) = moments.zones.first() else { return Ok(Err("there is none.".to_owned())) };
     let market = match Market::of(series, request.need, request.price_ratio, request.moving.egress()) {
-        Ok(market) => market,
+        Ok(market) => market.probed(request.moving.probes),
         Err(why) => return Ok(Err(format!("{why}."))),
     };
     let tried = |policies: &[CloudPolicy], windows: &[Window]| {

@@ -14,6 +14,8 @@
 //! work and the spare time then: whoever holds on-demand has paid its changeover in spare time too. Where there is no time for two changeovers, no spot is begun. K is the best
 //! of all up to `MOST_WAIT`.
 //!
+//! Where zones are not seen at every tick, one that is not seen comes up where a [probe](super::super::probe) shows it, and what is held on for is chosen when one does.
+//!
 //! O(zones × K × works). Worked example: half of a zone's runs are lost within their first step and half never. 10 steps of work at 1 dollar with 2 steps of changeover cost ½·12 +
 //! ½·(0.5 + F) if it is begun as it comes up, F what follows a loss. After a step of waiting they cost ½·12 + ½·F: a quarter of a dollar less, for a step of spare time.
 
@@ -33,10 +35,10 @@ struct Aged {
     cost: f64,
 }
 
-/// A zone that is down.
+/// A zone that is down, or not seen.
 #[derive(Debug, Clone)]
 struct Arrival {
-    /// The chance to have come up by each step.
+    /// The chance to be seen to come up in each step.
     comes: Vec<f64>,
     /// How it ages from then on.
     ages: Vec<Aged>,
@@ -48,7 +50,7 @@ pub(super) struct Ahead {
     place: Place,
     /// Zones that are up now.
     up: Vec<Vec<Aged>>,
-    /// Zones that are down.
+    /// Zones that are down, or not seen.
     down: Vec<Arrival>,
 }
 
@@ -63,13 +65,13 @@ impl Fit {
             })
         };
         let mut ahead = Ahead { place, up: Vec::new(), down: Vec::new() };
-        for offer in offers {
+        for offer in offers.iter().filter(|offer| offer.is_seen) {
             if let Some(zone) = self.zones.get(offer.zone) {
-                ahead.up.push(ages(offer.zone, zone, &offer.begun, zone.belief.0.clone()));
+                ahead.up.push(ages(offer.zone, zone, &offer.begun, offer.belief.clone()));
             }
         }
         for (at, zone) in self.zones.iter().enumerate() {
-            if !view.sight.has(at)
+            if view.sight.seen(at) != Some(true)
                 && zone.price.is_finite()
                 && let (comes, Some(first)) = self.arrival(zone, place)
             {
@@ -79,13 +81,18 @@ impl Fit {
         ahead
     }
 
-    /// Of a zone that is down: the chance to have come up by each step, and the belief of the first.
+    /// Of a zone that is down, or not seen: the chance to be seen to come up in each step, which is one with a look, and the belief of the first.
     fn arrival(&self, zone: &Zone, place: Place) -> (Vec<f64>, Option<Vec<f64>>) {
         let (mut now, mut next) = (zone.belief.0.clone(), zone.belief.0.clone());
         let (mut chances, mut first) = (Vec::with_capacity(MOST_WAIT), None);
         for step in 0..MOST_WAIT {
             let Some((any, _)) = zone.over.get(self.hour(zone, place, step)) else { break };
             Zone::step(any, &now, &mut next);
+            if !self.looks(place, step) {
+                chances.push(0.0);
+                std::mem::swap(&mut now, &mut next);
+                continue;
+            }
             let ups = zone.phases.of(true);
             let comes: f64 = next.get(ups.clone()).unwrap_or_default().iter().sum();
             chances.push(comes);
@@ -138,9 +145,12 @@ impl Fit {
         let most = if wait { from.spare - self.pool.steps.reserve } else { from.work.ceil() };
         let most = (most.max(0.0) as usize).min(MOST_WAIT);
         let bound = now.min(last(1));
-        // What a zone costs that comes up: begun at once, or once it has shown that it lasts.
+        // What a zone costs that comes up: begun at once, or once it has shown that it lasts to who looks.
+        let arrived = Place { since_ms: 0, ..from };
         let patient = |ages: &[Aged]| {
-            let later = ages.iter().enumerate().take(most + 1).skip(1).map(|(step, age)| {
+            let looked =
+                ages.iter().enumerate().take(most + 1).skip(1).filter(|(step, _)| self.looks(arrived, step - 1));
+            let later = looked.map(|(step, age)| {
                 let steps = step as f64;
                 list * steps + age.kept * (age.cost + shift(steps)) + (1.0 - age.kept) * last(step)
             });
@@ -157,7 +167,7 @@ impl Fit {
             cost += none * list * length;
             let later = step as f64 + length;
             let rest = last(step + 1);
-            if left(later).1 < 2.0 * self.pool.steps.setup {
+            if left(later).1 < 2.0 * self.pool.steps.setup || !self.looks(from, step) {
                 least = least.min(cost + none * rest);
                 continue;
             }
@@ -198,7 +208,8 @@ mod tests {
     use super::super::super::job::{DeadlineJob, JobRun};
     use super::super::super::market::tests::places;
     use super::super::super::market::{Market, ZoneHolding, travel};
-    use super::super::{ZonesProgramme, learned_zones};
+    use super::super::super::zones_learned::learned_zones;
+    use super::super::ZonesProgramme;
     use super::*;
 
     const HOUR: i64 = 3_600_000;
