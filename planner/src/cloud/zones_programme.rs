@@ -20,7 +20,7 @@
 //! E(i) = q(i)·Q(i) + (1 − q(i))·(E(i + 1) + r)
 //! ```
 //!
-//! Whoever goes on with what is held loses nothing by a try, and so makes that of the most q·(what going on costs − Q), if any gains. To hold on until a zone comes up, or has shown that it lasts, is to hold on until a probe shows it. What the pool says is still of zones that are seen.
+//! To hold on until a zone comes up, or has shown that it lasts, is to hold on until a probe shows it. What the pool says is still of zones that are seen.
 //! Worked example: a zone with q = 0.8 costs 10 dollars and one that is seen 11; with r = 0.1 the first is tried, as 10 + 0.1·0.2/0.8 = 10.025 is less than 11, and that costs 0.8·10 + 0.2·11.1 = 10.22.
 //!
 //! O(ticks × zones × steps of work). Worked number: 50 h of work in 100 h over nine zones and ticks of 195 s take about half a second. Worked example: a zone
@@ -431,14 +431,6 @@ impl ZonesPilot for ZonesProgramme {
             let cost = fit.until(&ahead, place, true, spot, rest);
             if cost < best.0 - tie {
                 best = (cost, ZoneHolding::Idle);
-            }
-        }
-        if best.1 == view.held {
-            // A try that fails costs no more than to go on.
-            let gains = |way: &Way| way.chance * (best.0 - way.cost);
-            let tried = ways.iter().filter(|way| !way.is_seen && way.cost < best.0 - tie);
-            if let Some(way) = tried.max_by(|a, b| gains(a).total_cmp(&gains(b))) {
-                return ZoneHolding::Spot(way.zone);
             }
         }
         best.1
