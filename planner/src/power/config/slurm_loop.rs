@@ -454,7 +454,7 @@ mod tests {
         let conf = "NodeName=n[01-17] Gres=gpu:8\nNodeName=m1\nPartitionName=train Nodes=n[01-12]\nPartitionName=other Nodes=m1\nPartitionName=all Nodes=ALL\n";
         let mut options = ConfigOptions::default();
         options.slurm.conf = conf.to_owned();
-        let rendered = render(&plan(vec![pool("gpu", "n[01-17]", 17)]), Target::Loop, &options).unwrap();
+        let rendered = render(&plan(vec![pool("gpu", "n[01-17]", 16)]), Target::Loop, &options).unwrap();
         let of = Loop::new("11.0");
         of.write("power-loop.sh", file(&rendered, "power-loop.sh"));
         assert_eq!(of.once(&[&of.plan()], false), Some(0));
