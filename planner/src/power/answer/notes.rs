@@ -157,7 +157,10 @@ impl PowerAnswer {
                     "Of all nodes as one pool, if every node could serve every VC, **{name}** was chosen: judged by cost on the {days:.1} days of choice it is {why}. Each VC has a rule of its own, so this is shown for comparison."
                 )
             } else {
-                format!("**{name}** is to be followed: judged by cost on the {days:.1} days of choice it is {why}.")
+                let pooled = if self.vcs_as_they_stand.is_some() { "If all nodes are one pool, " } else { "" };
+                format!(
+                    "{pooled}**{name}** is to be followed: judged by cost on the {days:.1} days of choice it is {why}."
+                )
             };
         };
         format!(
