@@ -22,7 +22,7 @@ use super::fidelity::{Fidelity, Verdict};
 use super::growth::{self, Growth, GrowthAnswer};
 use super::input::Loaded;
 use super::metric::{Evaluation, evaluate, rejection};
-use super::nearest::{met, with_nearest};
+use super::nearest::with_nearest;
 use super::shard;
 use crate::error::{Error, Result};
 use crate::sim::cluster::Cluster;
@@ -367,9 +367,11 @@ impl<'a> Study<'a> {
         if !self.recorded_is_named && fidelity.verdict == Verdict::FarOff {
             let Policy { scan, estimate, .. } = named.policy;
             let own = Policy { scan, estimate, ..recorded.clone() };
-            // A backfill by predictions goes by those of today.
+            // A backfill by predictions goes by those of today. What else would come near is known already.
             let again = if scan.scheduler().is_none() && own != recorded {
-                Some(met(jobs_and_nodes, &own, recorded_start_ms)?).filter(Fidelity::is_believed)
+                let (jobs, nodes) = jobs_and_nodes;
+                let schedule = crate::sim::simulate(jobs, nodes, &own)?;
+                Some(Fidelity::of(jobs, &schedule, recorded_start_ms)?).filter(Fidelity::is_believed)
             } else {
                 None
             };

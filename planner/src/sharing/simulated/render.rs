@@ -74,23 +74,13 @@ impl SharedReplayAnswer {
                 format::duration(of.lost_s)
             ),
         };
-        said.push(if asked.len() == 1 {
-            format!("With **{}** the mean time from submission to end is {}. {}", name(lead), told(lead), lost(lead))
-        } else if self.keeps_slo(lead) {
-            format!(
-                "Of the ways within the SLO the mean time from submission to end is shortest with **{}**: {}. {}",
-                name(lead),
-                told(lead),
-                lost(lead)
-            )
+        let leads = if asked.len() == 1 {
+            format!("With **{}** the mean time from submission to end is", name(lead))
         } else {
-            format!(
-                "The mean time from submission to end is shortest with **{}**: {}. {}",
-                name(lead),
-                told(lead),
-                lost(lead)
-            )
-        });
+            let among = if self.keeps_slo(lead) { "Of the ways within the SLO the" } else { "The" };
+            format!("{among} mean time from submission to end is shortest with **{}**:", name(lead))
+        };
+        said.push(format!("{leads} {}. {}", told(lead), lost(lead)));
         let shorter = self.sharing().filter(|of| !self.keeps_slo(of) && of.mean_jct_s < lead.mean_jct_s);
         if let Some(best) = shorter.min_by(|one, other| one.mean_jct_s.total_cmp(&other.mean_jct_s)) {
             said.push(format!(
