@@ -161,7 +161,7 @@ pub(super) fn zones_optima(market: &Market, start: usize, job: &DeadlineJob, wor
 pub(super) mod tests {
     use proptest::prelude::*;
 
-    use super::super::market::tests::places;
+    use super::super::market::tests::{at_a_dollar, places};
     use super::super::market::{Listed, Places, ZoneHolding, travel_without_net};
     use super::*;
 
@@ -264,10 +264,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_worked_example() {
-        let rows: Vec<(Vec<bool>, Vec<f64>)> = [(true, false), (false, true), (true, false), (false, false)]
-            .iter()
-            .map(|(a, b)| (vec![*a, *b], vec![1.0, 1.0]))
-            .collect();
+        let rows = at_a_dollar(&[(true, false), (false, true), (true, false), (false, false)]);
         let job = DeadlineJob { work_ms: 2 * HOUR, deadline_ms: 4 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
         let market = Market::from_rows(places(&[0, 1], &[3.0, 3.0], 1.0, HOUR), &rows);
         assert!((zones_optimum(&market, 0, &job).unwrap() - 2.0).abs() < 1e-12);

@@ -16,13 +16,15 @@ pub(in super::super) fn places(region: &[usize], on_demand: &[f64], egress: f64,
     }
 }
 
+/// Ticks of two zones, each with spot for a dollar or with none.
+pub(in super::super) fn at_a_dollar(up: &[(bool, bool)]) -> Vec<(Vec<bool>, Vec<f64>)> {
+    up.iter().map(|(a, b)| (vec![*a, *b], vec![1.0, 1.0])).collect()
+}
+
 #[test]
 fn the_worked_example() {
     use ZoneHolding::{Idle, Spot};
-    let rows: Vec<(Vec<bool>, Vec<f64>)> = [(true, false), (false, true), (true, false), (false, false)]
-        .iter()
-        .map(|(a, b)| (vec![*a, *b], vec![1.0, 1.0]))
-        .collect();
+    let rows = at_a_dollar(&[(true, false), (false, true), (true, false), (false, false)]);
     let market = Market::from_rows(places(&[0, 1], &[3.0, 3.0], 1.0, HOUR), &rows);
     let job = DeadlineJob { work_ms: 2 * HOUR, deadline_ms: 4 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
     let cost = |way: Vec<ZoneHolding>| travel(&mut Listed::of(way, true), &market, 0, &job, &mut |_| ());
@@ -53,11 +55,8 @@ fn on_demand_stays_where_it_is_when_there_is_no_time_to_move() {
 #[test]
 fn a_try_that_fails_costs_a_tick() {
     use ZoneHolding::{Idle, OnDemand, Spot};
-    let rows: Vec<(Vec<bool>, Vec<f64>)> =
-        [(true, true), (true, false), (false, false), (false, true), (true, false), (false, false)]
-            .iter()
-            .map(|(a, b)| (vec![*a, *b], vec![1.0, 1.0]))
-            .collect();
+    let rows =
+        at_a_dollar(&[(true, true), (true, false), (false, false), (false, true), (true, false), (false, false)]);
     let probes = Probes { every_ms: 3 * HOUR, bill_ms: HOUR / 10, past: Past::Probed };
     let market = Market::from_rows(places(&[0, 0], &[3.0, 3.0], 0.0, HOUR), &rows).probed(Some(probes));
     let job = DeadlineJob { work_ms: 3 * HOUR, deadline_ms: 6 * HOUR, changeover_ms: 0, price_ratio: 3.0 };
