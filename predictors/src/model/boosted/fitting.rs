@@ -7,7 +7,7 @@ use tracecast_analytics::stats::fit::normal_hazard;
 
 use super::bins::Binned;
 use super::fitted::{MOST_LEAVES, Tree, logistic};
-use super::grow::{self, Shape, Spare, Sum, plus};
+use super::grow::{self, Draw, Shape, Spare, Sum, plus};
 use super::{Target, Trees};
 
 /// Neighbouring rows whose order is learned together.
@@ -15,10 +15,23 @@ const LIST: usize = 64;
 /// Least curvature of a row.
 const FLAT: f32 = 1e-16;
 
+/// A structure that is fitted, tree by tree.
+pub(super) trait Structure: Send {
+    /// Grows its next tree on what is drawn.
+    fn grow(&mut self, draw: &Draw<'_>);
+
+    /// What no tree has moved, and the trees.
+    fn grown(self: Box<Self>) -> (Vec<f32>, Vec<Tree>);
+}
+
 /// A model being fitted, with one lane fewer outputs than `W`.
 pub(super) struct Fitting<'a, const W: usize> {
     targets: &'a [Target],
+    /// Number of its first output.
+    first: usize,
     settings: Trees,
+    /// The same, with the weight that a leaf of these rows needs.
+    growth: Trees,
     binned: &'a Binned,
     labels: &'a [f32],
     /// Whether the label is a bound from below, one a row; empty if none is.
@@ -29,6 +42,10 @@ pub(super) struct Fitting<'a, const W: usize> {
     base: Sum<W>,
     /// By row, what is predicted so far.
     said: Vec<Sum<W>>,
+    /// By row, what it asks for.
+    pulls: Vec<Sum<W>>,
+    trees: Vec<Tree>,
+    spare: Spare<W>,
 }
 
 /// The quantile of values, which are put out of order; between two of them, in proportion.
@@ -56,8 +73,9 @@ fn survival(off: f64, noise: f64, bound: bool) -> (f64, f64) {
 }
 
 impl<'a, const W: usize> Fitting<'a, W> {
+    /// Of outputs that begin at `first`.
     pub(super) fn of(
-        targets: &'a [Target],
+        (targets, first): (&'a [Target], usize),
         settings: Trees,
         binned: &'a Binned,
         labels: &'a [f32],
@@ -83,15 +101,9 @@ impl<'a, const W: usize> Fitting<'a, W> {
                 }
             };
         }
-        Self { targets, settings, binned, labels, censored, scales, base, said: vec![base; labels.len()] }
-    }
-
-    /// What no tree has moved yet, and the trees, whose outputs begin at `first`.
-    pub(super) fn fit(mut self, first: usize) -> (Vec<f32>, Vec<Tree>) {
-        let settings = self.settings;
         // Of few rows, a part of them.
-        let least = |part: f64| settings.least.min((self.labels.len() as f64 / part).max(1.0));
-        let least = match self.targets {
+        let least = |part: f64| settings.least.min((many / part).max(1.0));
+        let least = match targets {
             // A row weighs p (1 − p), which is least where events are rare.
             [Target::Chance] => least(1000.0),
             // As many rows as elsewhere, at the curvature of a job that has ended.
@@ -99,23 +111,9 @@ impl<'a, const W: usize> Fitting<'a, W> {
             _ => least(20.0),
         };
         let growth = Trees { leaves: settings.leaves.clamp(2, MOST_LEAVES), least, ..settings };
-        let mut pulls = vec![[0.0; W]; self.labels.len()];
-        let mut spare = Spare::default();
-        let mut trees = Vec::with_capacity(settings.trees);
-        for tree in 0..settings.trees as u64 {
-            self.pull(&mut pulls);
-            let mut shape = grow::grow(self.binned, &pulls, &growth, tree, &mut spare);
-            if shape.branches.is_empty() {
-                // Another draw may find what this one did not.
-                continue;
-            }
-            shape.gather(self.binned, &pulls);
-            let values = self.values(&shape);
-            self.say(&shape, &values);
-            trees.push(Tree::of(&shape, &self.binned.cuts, &values, first..first + self.targets.len()));
-        }
-        let base = self.base.iter().copied().take(self.targets.len()).collect();
-        (base, trees)
+        let (said, pulls) = (vec![base; labels.len()], vec![[0.0; W]; labels.len()]);
+        let (trees, spare) = (Vec::with_capacity(settings.trees), Spare::default());
+        Self { targets, first, settings, growth, binned, labels, censored, scales, base, said, pulls, trees, spare }
     }
 
     /// What each row asks for.
@@ -210,6 +208,27 @@ impl<'a, const W: usize> Fitting<'a, W> {
                 }
             }
         }
+    }
+}
+
+impl<const W: usize> Structure for Fitting<'_, W> {
+    fn grow(&mut self, draw: &Draw<'_>) {
+        let mut pulls = std::mem::take(&mut self.pulls);
+        self.pull(&mut pulls);
+        let mut shape = grow::grow(draw, &pulls, &self.growth, &mut self.spare);
+        // Where it is empty, another draw may find what this one did not.
+        if !shape.branches.is_empty() {
+            shape.gather(self.binned, &pulls);
+            let values = self.values(&shape);
+            self.say(&shape, &values);
+            let outputs = self.first..self.first + self.targets.len();
+            self.trees.push(Tree::of(&shape, &self.binned.cuts, &values, outputs));
+        }
+        self.pulls = pulls;
+    }
+
+    fn grown(self: Box<Self>) -> (Vec<f32>, Vec<Tree>) {
+        (self.base.iter().copied().take(self.targets.len()).collect(), self.trees)
     }
 }
 

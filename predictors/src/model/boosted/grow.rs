@@ -1,5 +1,7 @@
 //! One tree: rows and columns drawn, leaves split while it pays, the leaf that pays most first.
 //!
+//! What is drawn depends on the seed and the number of the tree alone, so trees of one number in several structures share it ([`Draw`]): to copy it takes a quarter as long as to grow a tree on it.
+//!
 //! Each row pulls with one number an output: the less of its loss would be left, the more it pulls. A leaf's **worth** is Σ over outputs of pull² / (weight +
 //! λ), and a split gains what its two sides are worth beyond the whole. So one structure serves all outputs. Sums of pulls by bin tell the gain of every
 //! split of a leaf; of two new leaves the smaller is summed, and the other is what is left of their parent. The numbers of a leaf's rows lie together: each split moves them. The rows
@@ -117,16 +119,27 @@ pub(super) struct Spare<const W: usize> {
     right: Vec<u32>,
 }
 
-/// Rows drawn: numbers, pulls, and bins of the columns drawn, row after row; the table itself if that is all of it.
-struct Drawn<'a, const W: usize> {
+/// What the trees of one number see, whichever structure they are of: the rows drawn, by number, and their bins of the columns drawn, row after row; the table itself if that is all of it.
+#[derive(Debug)]
+pub(super) struct Draw<'a> {
     numbers: Vec<u32>,
-    /// Places of rows in what is drawn; leaves hold stretches of it.
-    order: Vec<u32>,
-    pulls: Cow<'a, [Sum<W>]>,
     bins: Cow<'a, [u8]>,
     columns: Vec<u32>,
     /// Bins of known values in each of these columns.
     known: Vec<u8>,
+    /// Whether these are all rows.
+    whole: bool,
+}
+
+/// Rows drawn, and what each of them asks for.
+struct Drawn<'a, const W: usize> {
+    numbers: Cow<'a, [u32]>,
+    /// Places of rows in what is drawn; leaves hold stretches of it.
+    order: Vec<u32>,
+    pulls: Cow<'a, [Sum<W>]>,
+    bins: Cow<'a, [u8]>,
+    columns: &'a [u32],
+    known: &'a [u8],
 }
 
 pub(super) fn plus<const W: usize>(sum: &mut Sum<W>, more: &Sum<W>) {
@@ -161,15 +174,14 @@ fn hang(branches: &mut [Branch], on: Option<(usize, bool)>, child: Child) {
     }
 }
 
-/// Grows a tree on what each row of `pulls` asks for; `tree` numbers its draws. A side of a split needs `least`.
+/// Grows a tree on what each row of `pulls` asks for, as far as it is drawn. A side of a split needs `least`.
 pub(super) fn grow<const W: usize>(
-    binned: &Binned,
+    draw: &Draw<'_>,
     pulls: &[Sum<W>],
     growth: &Trees,
-    tree: u64,
     spare: &mut Spare<W>,
 ) -> Shape<W> {
-    let mut drawn = Drawn::of(binned, pulls, growth, tree, spare);
+    let mut drawn = Drawn::of(draw, pulls, spare);
     let mut branches: Vec<Branch> = Vec::with_capacity(growth.leaves);
     let all = 0..drawn.numbers.len();
     let sum = drawn.sum(&all);
@@ -232,9 +244,8 @@ pub(super) fn grow<const W: usize>(
         let number = |place: &u32| drawn.numbers.get(*place as usize).copied();
         found.push((drawn.places(&leaf.rows).iter().filter_map(number).collect(), leaf.sum));
     }
-    let whole = drawn.numbers.len() == binned.rows();
     drawn.give_back(spare);
-    Shape { branches, leaves: found, whole }
+    Shape { branches, leaves: found, whole: draw.whole }
 }
 
 /// Memory to fill again.
@@ -312,12 +323,14 @@ impl<const W: usize> Scan<W> {
     }
 }
 
-impl<'a, const W: usize> Drawn<'a, W> {
-    fn of(binned: &'a Binned, pulls: &'a [Sum<W>], growth: &Trees, tree: u64, spare: &mut Spare<W>) -> Self {
+impl<'a> Draw<'a> {
+    /// For the trees of this number, in the memory of another draw.
+    pub(super) fn of(binned: &'a Binned, growth: &Trees, tree: u64, spare: Option<Self>) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(growth.seed);
         random.set_stream(tree);
         let rows = 0..u32::try_from(binned.rows()).unwrap_or(u32::MAX);
-        let mut numbers = emptied(&mut spare.numbers);
+        let (mut numbers, table) = spare.map_or_else(Default::default, |spare| (spare.numbers, spare.bins));
+        numbers.clear();
         if growth.rows >= 1.0 {
             numbers.extend(rows);
         } else {
@@ -337,7 +350,7 @@ impl<'a, const W: usize> Drawn<'a, W> {
         let bins = if all_rows && all_columns {
             Cow::Borrowed(binned.bins())
         } else {
-            let mut bins = spare.tables.pop().unwrap_or_default();
+            let mut bins = if let Cow::Owned(bins) = table { bins } else { Vec::new() };
             if all_columns {
                 copy_rows(binned.bins(), columns.len(), &numbers, &mut bins);
             } else {
@@ -351,11 +364,18 @@ impl<'a, const W: usize> Drawn<'a, W> {
             }
             Cow::Owned(bins)
         };
-        let pulls = if all_rows { Cow::Borrowed(pulls) } else { Cow::Owned(named(pulls, &numbers, &mut spare.pulls)) };
+        let known = |column: &u32| binned.cuts.get(*column as usize).map_or(0, |cuts| unknown(cuts));
+        Self { known: columns.iter().map(known).collect(), numbers, bins, columns, whole: all_rows }
+    }
+}
+
+impl<'a, const W: usize> Drawn<'a, W> {
+    fn of(draw: &'a Draw<'_>, pulls: &'a [Sum<W>], spare: &mut Spare<W>) -> Self {
+        let Draw { numbers, bins, columns, known, whole } = draw;
+        let pulls = if *whole { Cow::Borrowed(pulls) } else { Cow::Owned(named(pulls, numbers, &mut spare.pulls)) };
         let mut order = emptied(&mut spare.numbers);
         order.extend(0..numbers.len() as u32);
-        let known = |column: &u32| binned.cuts.get(*column as usize).map_or(0, |cuts| unknown(cuts));
-        Self { pulls, known: columns.iter().map(known).collect(), order, numbers, bins, columns }
+        Self { numbers: Cow::Borrowed(numbers), order, pulls, bins: Cow::Borrowed(bins), columns, known }
     }
 
     /// Puts rows that lie together by number together in memory, too.
@@ -366,14 +386,17 @@ impl<'a, const W: usize> Drawn<'a, W> {
         let numbers = named(&self.numbers, &self.order, &mut spare.numbers);
         let mut order = emptied(&mut spare.numbers);
         order.extend(0..numbers.len() as u32);
-        let (known, columns) = (self.known.clone(), self.columns.clone());
-        let (pulls, bins) = (Cow::Owned(pulls), Cow::Owned(bins));
-        std::mem::replace(self, Self { numbers, order, pulls, bins, columns, known }).give_back(spare);
+        let (numbers, pulls, bins) = (Cow::Owned(numbers), Cow::Owned(pulls), Cow::Owned(bins));
+        let regrouped = Self { numbers, order, pulls, bins, columns: self.columns, known: self.known };
+        std::mem::replace(self, regrouped).give_back(spare);
     }
 
     /// Leaves its memory to what is drawn next.
     fn give_back(self, spare: &mut Spare<W>) {
-        spare.numbers.extend([self.numbers, self.order]);
+        spare.numbers.push(self.order);
+        if let Cow::Owned(numbers) = self.numbers {
+            spare.numbers.push(numbers);
+        }
         if let Cow::Owned(bins) = self.bins {
             spare.tables.push(bins);
         }
@@ -405,7 +428,7 @@ impl<'a, const W: usize> Drawn<'a, W> {
     fn sums(&self, rows: &Range<usize>, spare: &mut Spare<W>) -> Vec<Column<W>> {
         let mut sums = spare.sums.pop().unwrap_or_default();
         sums.resize(self.columns.len(), [[0.0; W]; MOST + 1]);
-        for (column, known) in sums.iter_mut().zip(&self.known) {
+        for (column, known) in sums.iter_mut().zip(self.known) {
             column.iter_mut().take(usize::from(*known) + 1).for_each(|sum| *sum = [0.0; W]);
         }
         let wide = self.columns.len();
@@ -426,7 +449,7 @@ impl<'a, const W: usize> Drawn<'a, W> {
 
     /// Takes the sums of a part away.
     fn take(&self, sums: &mut [Column<W>], part: &[Column<W>]) {
-        for ((column, part), known) in sums.iter_mut().zip(part).zip(&self.known) {
+        for ((column, part), known) in sums.iter_mut().zip(part).zip(self.known) {
             for (sum, part) in column.iter_mut().zip(part).take(usize::from(*known) + 1) {
                 *sum = less(*sum, part);
             }
@@ -438,7 +461,7 @@ impl<'a, const W: usize> Drawn<'a, W> {
         let whole = worth(&leaf.sum, growth.lambda as f32);
         let mut best: Option<Split<W>> = None;
         let mut scan = Scan::new();
-        for (place, (column, known)) in leaf.sums.iter().zip(&self.known).enumerate() {
+        for (place, (column, known)) in leaf.sums.iter().zip(self.known).enumerate() {
             let known = usize::from(*known);
             let unknown = column.get(known).copied().unwrap_or([0.0; W]);
             let some_unknown = weight(&unknown) > 0.0;
@@ -517,7 +540,7 @@ mod tests {
         let binned = Binned::of(&Matrix::of(1, vec![1.0, 2.0, 3.0, 4.0]).unwrap(), 8);
         let pulls = [[-1.0, 1.0], [-1.0, 1.0], [1.0, 1.0], [1.0, 1.0]];
         let growth = Trees { leaves: 2, ..WHOLE };
-        let shape = grow(&binned, &pulls, &growth, 0, &mut Spare::default());
+        let shape = grow(&Draw::of(&binned, &growth, 0, None), &pulls, &growth, &mut Spare::default());
         let branch = shape.branches[0];
         assert_eq!((branch.rule.bin, branch.gain, branch.left, branch.right), (1, 4.0, Child::Leaf(0), Child::Leaf(1)));
         assert_eq!(shape.leaves, [(vec![0, 1], [-2.0, 2.0]), (vec![2, 3], [2.0, 2.0])]);
@@ -527,7 +550,8 @@ mod tests {
     fn rows_put_together_are_the_same_rows() {
         let binned = Binned::of(&Matrix::of(2, vec![3.0, 1.0, 1.0, 2.0, 4.0, 3.0, 2.0, 4.0]).unwrap(), 8);
         let pulls = [[-1.0, 1.0], [-2.0, 1.0], [4.0, 1.0], [8.0, 1.0]];
-        let mut drawn = Drawn::of(&binned, &pulls, &WHOLE, 0, &mut Spare::default());
+        let draw = Draw::of(&binned, &WHOLE, 0, None);
+        let mut drawn = Drawn::of(&draw, &pulls, &mut Spare::default());
         let split =
             Split { gain: 0.0, place: 0, rule: Rule { bin: 1, unknown: 4, unknown_left: false }, left: [6.0, 2.0] };
         assert_eq!(drawn.part(&(0..4), &split, &mut Vec::new()), 2);
@@ -535,7 +559,7 @@ mod tests {
         assert_eq!(drawn.order, [1, 3, 0, 2]);
         let before = drawn.sums(&(0..2), &mut Spare::default());
         drawn.regroup(&mut Spare::default());
-        assert_eq!((drawn.order.as_slice(), drawn.numbers.as_slice()), (&[0, 1, 2, 3][..], &[1, 3, 0, 2][..]));
+        assert_eq!((drawn.order.as_slice(), &drawn.numbers[..]), (&[0, 1, 2, 3][..], &[1, 3, 0, 2][..]));
         assert_eq!((&drawn.bins[..8], drawn.sum(&(0..2))), (&[0, 1, 1, 3, 2, 0, 3, 2][..], [6.0, 2.0]));
         assert_eq!(drawn.sums(&(0..2), &mut Spare::default()), before);
     }
@@ -545,7 +569,7 @@ mod tests {
         let binned = Binned::of(&Matrix::of(1, vec![1.0, 2.0, 3.0, 4.0]).unwrap(), 8);
         let pulls = [[-9.0, 1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0]];
         let growth = Trees { leaves: 4, least: 2.0, ..WHOLE };
-        let shape = grow(&binned, &pulls, &growth, 0, &mut Spare::default());
+        let shape = grow(&Draw::of(&binned, &growth, 0, None), &pulls, &growth, &mut Spare::default());
         assert_eq!(shape.branches.iter().map(|branch| branch.rule.bin).collect::<Vec<_>>(), [1]);
     }
 
@@ -555,7 +579,8 @@ mod tests {
         let growth = Trees { leaves: 2, ..WHOLE };
         for (of_unknown, left) in [(-1.0, true), (1.0, false)] {
             let pulls = [[-1.0, 1.0], [1.0, 1.0], [of_unknown, 1.0], [of_unknown, 1.0]];
-            let shape = grow(&Binned::of(&rows, 8), &pulls, &growth, 0, &mut Spare::default());
+            let binned = Binned::of(&rows, 8);
+            let shape = grow(&Draw::of(&binned, &growth, 0, None), &pulls, &growth, &mut Spare::default());
             assert_eq!((shape.branches[0].rule.bin, shape.branches[0].rule.unknown_left), (0, left));
         }
     }
