@@ -31,9 +31,11 @@ use tracecast_predictors::duration::backtest::Track;
 use tracecast_predictors::timeline::Timeline;
 
 use crate::error::Result;
+use crate::replay::compare::IntervalEstimate;
+use crate::replay::compare::mean::MeanWaits;
 use crate::replay::fidelity::Fidelity;
 use crate::replay::input::Loaded;
-use crate::replay::metric::evaluate;
+use crate::replay::metric::{JobTimes, evaluate};
 use crate::replay::nearest::met;
 use crate::sim::{Compat, Estimate, Order, Policy, Preemption, Scan, simulate};
 
@@ -43,6 +45,9 @@ pub const AGEING_S: [f64; 10] =
 
 /// Shares of the longest wait tried.
 pub const SHARES: [f64; 4] = [0.25, 0.5, 1.0, 2.0];
+
+/// Seed of the bootstrap.
+const SEED: u64 = 1;
 
 /// What the order of submission is called.
 pub(crate) const FIFO: &str = "FIFO";
@@ -117,6 +122,10 @@ pub struct QueueOutcome {
     pub mean_wait_s: f64,
     /// 95 % quantile of waits, seconds.
     pub p95_wait_s: f64,
+    /// Mean wait less FIFO's, seconds, job by job, with its 95 % interval over days drawn anew; below 0 where jobs wait less. `None` where some job that starts under FIFO does not.
+    pub beside_fifo_s: Option<IntervalEstimate>,
+    /// The same beside the fewest GPUs first, which needs no prediction.
+    pub beside_fewest_s: Option<IntervalEstimate>,
     /// Share closed of the gap from the fewest GPUs first to the oracle; `None` where there is no gap.
     pub gap_closed: Option<f64>,
     /// 95 % quantile of waits over FIFO's; `None` where that is 0.
@@ -273,18 +282,26 @@ pub fn run(
     let fifo = waits(loaded, &plain(Order::Fifo, Estimate::True))?;
     let fewest = waits(loaded, &plain(Order::FewestGpus, Estimate::True))?;
     let oracle = waits(loaded, &plain(Order::Qssf, Estimate::True))?;
-    let outcome = |order: String, (mean_wait_s, p95_wait_s): (f64, f64), ageing_s: Option<f64>| QueueOutcome {
-        order,
-        mean_wait_s,
-        p95_wait_s,
-        gap_closed: (fewest.0 > oracle.0).then(|| (fewest.0 - mean_wait_s) / (fewest.0 - oracle.0)),
-        p95_of_fifo: (fifo.1 > 0.0).then(|| p95_wait_s / fifo.1),
-        ageing_s,
-        ..QueueOutcome::default()
+    let means = MeanWaits::of(&loaded.workload, &fifo.times, SEED);
+    let [of_fifo, of_fewest] = [&fifo, &fewest].map(|of| means.under(&of.times));
+    let outcome = |order: String, waited: &Waited, ageing_s: Option<f64>| {
+        let of = means.under(&waited.times);
+        QueueOutcome {
+            order,
+            mean_wait_s: waited.mean_s,
+            p95_wait_s: waited.p95_s,
+            beside_fifo_s: of.as_ref().zip(of_fifo.as_ref()).and_then(|(of, fifo)| of.less(fifo)),
+            beside_fewest_s: of.as_ref().zip(of_fewest.as_ref()).and_then(|(of, fewest)| of.less(fewest)),
+            gap_closed: (fewest.mean_s > oracle.mean_s)
+                .then(|| (fewest.mean_s - waited.mean_s) / (fewest.mean_s - oracle.mean_s)),
+            p95_of_fifo: (fifo.p95_s > 0.0).then(|| waited.p95_s / fifo.p95_s),
+            ageing_s,
+            ..QueueOutcome::default()
+        }
     };
-    outcomes.push(outcome(FIFO.to_owned(), fifo, None));
-    outcomes.push(outcome(FEWEST.to_owned(), fewest, None));
-    outcomes.push(QueueOutcome { oracle: true, ..outcome(ORACLE.to_owned(), oracle, None) });
+    outcomes.push(outcome(FIFO.to_owned(), &fifo, None));
+    outcomes.push(outcome(FEWEST.to_owned(), &fewest, None));
+    outcomes.push(QueueOutcome { oracle: true, ..outcome(ORACLE.to_owned(), &oracle, None) });
     let mut predicted = 0;
     // Where none is learned, the simple models have all orders too.
     let any_is_learned = tracks.iter().any(Track::is_learned);
@@ -299,7 +316,7 @@ pub fn run(
             loaded.workload.predicted_s.clone_from(&estimates);
             let found = waits(loaded, &plain(Order::Qssf, Estimate::Predicted))?;
             let (model, measure_used) = (Some(track.name.clone()), Some(*measure));
-            let plain_order = outcome(format!("QSSF, {}, {}", track.name, measure.name()), found, None);
+            let plain_order = outcome(format!("QSSF, {}, {}", track.name, measure.name()), &found, None);
             outcomes.push(QueueOutcome { model: model.clone(), measure: measure_used, ..plain_order });
             if !calibrated {
                 continue;
@@ -308,13 +325,13 @@ pub fn run(
                 age(loaded, &estimates, ageing_s);
                 let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
                 let name = format!("aged, {}, {}", track.name, measure.name());
-                let aged = outcome(name, found, Some(ageing_s));
+                let aged = outcome(name, &found, Some(ageing_s));
                 outcomes.push(QueueOutcome { model: model.clone(), measure: measure_used, ..aged });
             }
             loaded.workload.predicted_s = filled(&estimates).map(Some).collect();
             for share in SHARES {
                 let found = waits(loaded, &by_alike(share, Estimate::Predicted))?;
-                let alike = outcome(format!("by jobs alike, {}, {}", track.name, measure.name()), found, None);
+                let alike = outcome(format!("by jobs alike, {}, {}", track.name, measure.name()), &found, None);
                 let ageing_share = Some(share);
                 outcomes.push(QueueOutcome { model: model.clone(), measure: measure_used, ageing_share, ..alike });
             }
@@ -328,7 +345,7 @@ pub fn run(
         };
         loaded.workload.score = gamma_boost::scores(loaded, &paces, runs);
         let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
-        let boosted = outcome(format!("γ-boost, {}", track.name), found, None);
+        let boosted = outcome(format!("γ-boost, {}", track.name), &found, None);
         outcomes.push(QueueOutcome { model: Some(track.name.clone()), ..boosted });
     }
     let truth = |job: usize| loaded.workload.run_ms.get(job).map(|run| vec![*run as f64 / 1000.0]);
@@ -336,7 +353,7 @@ pub fn run(
     loaded.workload.score = scores;
     let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
     outcomes
-        .push(QueueOutcome { oracle: true, ..outcome("γ-boost, true durations (oracle)".to_owned(), found, None) });
+        .push(QueueOutcome { oracle: true, ..outcome("γ-boost, true durations (oracle)".to_owned(), &found, None) });
     // Preemption is another kind of cluster, so it stands apart: the least predicted time left first. The Helios simulator knows no predicted time left, so these are not its rules.
     let preemption = Preemption::HELIOS;
     let least_left =
@@ -347,23 +364,23 @@ pub fn run(
         let preempt = Policy { estimate: Estimate::Predicted, ..least_left.clone() };
         let found = waits(loaded, &preempt)?;
         let name = format!("preemptive, least left, {}", track.name);
-        outcomes.push(QueueOutcome { preempts: true, ..outcome(name, found, None) });
+        outcomes.push(QueueOutcome { preempts: true, ..outcome(name, &found, None) });
     }
     let name = "preemptive, least left, true durations (oracle)".to_owned();
     let found = waits(loaded, &least_left)?;
-    outcomes.push(QueueOutcome { oracle: true, preempts: true, ..outcome(name, found, None) });
+    outcomes.push(QueueOutcome { oracle: true, preempts: true, ..outcome(name, &found, None) });
     // What ageing costs with nothing left to predict.
     let truth: Vec<Option<f64>> = loaded.workload.run_ms.iter().map(|run| Some(*run as f64 / 1000.0)).collect();
     for ageing_s in AGEING_S {
         age(loaded, &truth, ageing_s);
         let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
         let name = "aged, true durations (oracle)".to_owned();
-        outcomes.push(QueueOutcome { oracle: true, ..outcome(name, found, Some(ageing_s)) });
+        outcomes.push(QueueOutcome { oracle: true, ..outcome(name, &found, Some(ageing_s)) });
     }
     for share in SHARES {
         let found = waits(loaded, &by_alike(share, Estimate::True))?;
         let name = "by jobs alike, true durations (oracle)".to_owned();
-        outcomes.push(QueueOutcome { oracle: true, ageing_share: Some(share), ..outcome(name, found, None) });
+        outcomes.push(QueueOutcome { oracle: true, ageing_share: Some(share), ..outcome(name, &found, None) });
     }
     loaded.workload.score.clear();
     loaded.workload.predicted_s.clear();
@@ -399,12 +416,19 @@ fn age(loaded: &mut Loaded, estimates: &[Option<f64>], ageing_s: f64) {
     workload.score = score;
 }
 
-/// Mean and 95 % quantile of waits, seconds.
-fn waits(loaded: &Loaded, policy: &Policy) -> Result<(f64, f64)> {
+/// Waits under an order: their mean and 95 % quantile, seconds, and those of each job.
+struct Waited {
+    mean_s: f64,
+    p95_s: f64,
+    times: JobTimes,
+}
+
+fn waits(loaded: &Loaded, policy: &Policy) -> Result<Waited> {
     let schedule = simulate(&loaded.workload, &loaded.cluster, policy)?;
     let found = evaluate(&loaded.workload, &loaded.cluster, &schedule, 0)?;
     let wait = found.metrics.overall.group.wait;
-    Ok(wait.map_or((f64::NAN, f64::NAN), |wait| (wait.mean_s, wait.p95_s)))
+    let (mean_s, p95_s) = wait.map_or((f64::NAN, f64::NAN), |wait| (wait.mean_s, wait.p95_s));
+    Ok(Waited { mean_s, p95_s, times: found.times })
 }
 
 #[cfg(test)]

@@ -85,6 +85,8 @@ pub struct OneGpuJobs {
     pub names: Vec<Option<String>>,
     /// VCs, where they are known.
     pub vcs: Vec<Option<String>>,
+    /// Users, where they are known.
+    pub users: Vec<Option<String>>,
     /// Whether each still ran at the end of the record.
     pub still_ran: Vec<bool>,
     /// Their keys.
@@ -120,6 +122,7 @@ impl OneGpuJobs {
             found.started_ms.push(submit - origin_ms + wait.max(0));
             found.names.push(trace.jobs.name.get(row).map(str::to_owned));
             found.vcs.push(trace.jobs.vc.get(row).map(str::to_owned));
+            found.users.push(trace.jobs.user.get(row).map(str::to_owned));
             found.still_ran.push(facts.is_censored(row));
             found.keys.push(trace.jobs.job_key.get(row).unwrap_or_default().to_owned());
         }
@@ -140,6 +143,7 @@ impl OneGpuJobs {
         keep(&mut self.started_ms, &stays);
         keep(&mut self.names, &stays);
         keep(&mut self.vcs, &stays);
+        keep(&mut self.users, &stays);
         keep(&mut self.still_ran, &stays);
         keep(&mut self.keys, &stays);
         stays.iter().filter(|stays| !**stays).count()

@@ -97,6 +97,7 @@ job_id,job_type,type_from,submit_s,run_s,start_s,end_s,wait_s,held_s,shared_s,sl
     let gandiva = of(&found, "gandiva");
     let group = |by: &str, at: usize| &gandiva[by][at];
     assert_eq!((group("by_vc", 0)["name"].as_str(), group("by_vc", 0)["jobs"].as_u64()), (Some("gpu"), Some(3)));
+    assert_eq!(group("by_user", 0)["jobs"].as_u64(), Some(3));
     let told = |at: usize| {
         let of = group("by_job_type", at);
         (of["name"].as_str(), of["jobs"].as_u64(), of["lost_jobs"].as_u64(), of["over_slo_jobs"].as_u64())

@@ -197,6 +197,13 @@ pub fn duration(seconds: f64) -> String {
     format!("{} d", float(seconds / 86_400.0, 0))
 }
 
+/// A change of a duration, from seconds: `+1 h 23 min`, `−12 s`, `0 s`.
+#[must_use]
+pub fn duration_change(seconds: f64) -> String {
+    let sign = if seconds > 0.0 { "+" } else { "" };
+    format!("{sign}{}", duration(seconds))
+}
+
 /// `total` small units as large and small ones: 83 at 60 per `h` is `1 h 23 min`.
 fn two_units(total: f64, per_large: f64, large: &str, small: &str) -> String {
     let whole = (total / per_large).floor();
@@ -310,6 +317,7 @@ mod tests {
         assert_eq!(duration(3.0 * 86_400.0 + 4.0 * 3_600.0), "3 d 4 h");
         assert_eq!(duration(412.0 * 86_400.0), "412 d");
         assert_eq!(duration(-90.0), "−1 min 30 s");
+        assert_eq!([90.0, 0.0, -90.0].map(duration_change), ["+1 min 30 s", "0 s", "−1 min 30 s"]);
         assert_eq!(duration(f64::NAN), MISSING);
     }
 

@@ -244,13 +244,11 @@ fn search(earlier: &Loaded, later: &Loaded) -> Result<std::result::Result<Found,
     };
     let mean = waits(base).0;
     let looked_at = format!(
-        "{} were replayed on the earlier half of the jobs beside {today_name}. On the later half {} changes the mean wait of {} by {} ({} to {}).",
+        "{} were replayed on the earlier half of the jobs beside {today_name}. On the later half {} changes the mean wait of {} by {}.",
         list(&candidates),
         candidate.name,
         format::duration(mean),
-        signed(change.mean_wait_s.value),
-        signed(change.mean_wait_s.low),
-        signed(change.mean_wait_s.high),
+        change.mean_wait_s.as_durations(),
     );
     let recommendation = worth(-change.mean_wait_s.value, -change.mean_wait_s.high, mean).then(|| {
         let harmed = harmed(base, new, change);
@@ -354,9 +352,4 @@ fn list(candidates: &[Candidate]) -> String {
     };
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
-fn signed(seconds: f64) -> String {
-    let sign = if seconds < 0.0 { "−" } else { "+" };
-    format!("{sign}{}", format::duration(seconds.abs()))
 }

@@ -7,6 +7,7 @@ use tracecast_analytics::report::chart::{Axis, Chart, ChartSeries, Mark};
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 
 use crate::downstream::{Downstream, FEWEST, FIFO, LengthMeasure, ORACLE, QueueOutcome};
+use crate::replay::compare::IntervalEstimate;
 
 /// What the order that is handed out (`predicted_duration_s`) did, by the `chosen` model where that was replayed, and the best aged one whose tail is no longer than FIFO's. The latter is
 /// picked from the table afterwards, and said to be.
@@ -73,9 +74,14 @@ fn in_short(downstream: &Downstream) -> ReportTable {
             Column::text("Order"),
             Column::text("Which"),
             Column::number("Mean wait"),
+            Column::text("Beside FIFO's, 95 %"),
             Column::number("95 % wait under"),
             Column::number("95 % over FIFO's"),
         ],
+    );
+    table.note = Some(
+        "Beside FIFO's: the change of the mean wait, job by job, and its 95 % interval over days drawn anew."
+            .to_owned(),
     );
     let chosen = downstream.chosen().filter(|chosen| chosen.ages());
     let rows = [
@@ -90,11 +96,27 @@ fn in_short(downstream: &Downstream) -> ReportTable {
             named(outcome).into(),
             which.into(),
             Cell::Duration(outcome.mean_wait_s),
+            beside_fifo(outcome),
             Cell::Duration(outcome.p95_wait_s),
             Cell::opt(outcome.p95_of_fifo, |value| Cell::Float { value, digits: 2 }),
         ]);
     }
     table
+}
+
+/// The change of FIFO's mean wait; FIFO changes nothing.
+fn beside_fifo(outcome: &QueueOutcome) -> Cell {
+    if outcome.order == FIFO {
+        return "".into();
+    }
+    Cell::opt(outcome.beside_fifo_s, |change| change.as_durations().into())
+}
+
+/// A change of a mean wait, and whether it may be chance.
+fn change_in_words(change: Option<IntervalEstimate>) -> String {
+    let Some(change) = change else { return String::new() };
+    let chance = if change.excludes(0.0) { "" } else { ", **which may be chance**" };
+    format!(" (a change of {}, with days drawn anew{chance})", change.as_durations())
 }
 
 /// What the order did that was chosen on an earlier replay, beside FIFO and what needs no prediction; `None` where none was chosen, or FIFO has no tail.
@@ -119,16 +141,21 @@ fn chosen_in_words(downstream: &Downstream) -> Option<String> {
     let simpler = downstream.called(FEWEST).filter(|fewest| fewest.mean_wait_s <= chosen.mean_wait_s).map(|fewest| {
         let tail = fewest.p95_of_fifo.map(|tail| format!(", with a 95 % quantile {tail:.2} times FIFO's"));
         format!(
-            " **The fewest GPUs first, which needs no prediction, waits no longer**: {}{}.",
+            " **The fewest GPUs first, which needs no prediction, waits no longer**: {}{}{}.",
             format::duration(fewest.mean_wait_s),
+            chosen.beside_fewest_s.map_or_else(String::new, |change| {
+                let may = if change.excludes(0.0) { "" } else { ", so either may be the better one" };
+                format!(", from which the chosen order differs by {}{may}", change.as_durations())
+            }),
             tail.unwrap_or_default()
         )
     });
     Some(format!(
-        "The order chosen on as long a time before ({}: {why}{own}) waits {} on average where FIFO waits {}, with a 95 % quantile {tail:.2} times FIFO's{}.{}",
+        "The order chosen on as long a time before ({}: {why}{own}) waits {} on average where FIFO waits {}{}, with a 95 % quantile {tail:.2} times FIFO's{}.{}",
         named(chosen),
         format::duration(chosen.mean_wait_s),
         downstream.called(FIFO).map_or_else(String::new, |fifo| format::duration(fifo.mean_wait_s)),
+        change_in_words(chosen.beside_fifo_s),
         closes.unwrap_or_default(),
         simpler.unwrap_or_default()
     ))
@@ -335,5 +362,14 @@ mod tests {
         assert_eq!(best_with_hindsight(&downstream).map(|best| best.order.as_str()), Some("QSSF"));
         let short = in_short(&downstream);
         assert_eq!(short.rows.len(), 3, "{short:?}");
+    }
+
+    #[test]
+    fn a_change_that_reaches_nothing_may_be_chance() {
+        let change = |high: f64| Some(IntervalEstimate { value: -600.0, low: -1200.0, high });
+        let sure = change_in_words(change(-60.0));
+        assert_eq!(sure, " (a change of −10 min (−20 min to −1 min), with days drawn anew)");
+        assert!(change_in_words(change(60.0)).contains("may be chance"));
+        assert_eq!(change_in_words(None), "");
     }
 }

@@ -7,7 +7,6 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tracecast_analytics::report::format;
 use tracecast_analytics::stats::quantile::quantile;
 use tracecast_predictors::interference::share::SharingLimits;
 
@@ -153,12 +152,6 @@ pub(super) fn losses(jobs: &TypedJobs, which: &[usize], base: &[SharingTimes], t
         }
     }
     (later.len(), interval::average(later.iter().copied()))
-}
-
-/// A change of seconds, in words.
-pub(super) fn signed(seconds: f64) -> String {
-    let sign = if seconds < 0.0 { "−" } else { "" };
-    format!("{sign}{}", format::duration(seconds.abs()))
 }
 
 #[cfg(test)]

@@ -100,6 +100,8 @@ pub struct SharedReplayOutcome {
     pub mean_jct_change_s: IntervalEstimate,
     /// The jobs by VC; who is slowed most comes first.
     pub by_vc: Vec<SharedGroup>,
+    /// The jobs by user, in the same order.
+    pub by_user: Vec<SharedGroup>,
     /// The jobs by job type, in the same order.
     pub by_job_type: Vec<SharedGroup>,
 }
@@ -280,12 +282,14 @@ pub fn replay(
         };
         let couples = couples(&evidence, &of.rule, &of.limits);
         let [wait, delay] = changes(jobs, &days, &base, &times);
-        let vc = |job: usize| all.vcs.get(job)?.as_deref();
-        let kind = |job: usize| evidence.kinds.get(usize::from(*jobs.kind.get(job)?)).map(String::as_str);
         let replayed = (jobs, &times[..], &base[..]);
+        let kind = |job: usize| evidence.kinds.get(usize::from(*jobs.kind.get(job)?)).map(String::as_str);
+        let vc = |job: usize| all.vcs.get(job)?.as_deref();
+        let user = |job: usize| all.users.get(job)?.as_deref();
         let by_vc = groups(vc, replayed, &parts.later, of.limits.slo);
+        let by_user = groups(user, replayed, &parts.later, of.limits.slo);
         let by_job_type = groups(kind, replayed, &parts.later, of.limits.slo);
-        let outcome = outcome(of, couples, replayed, &parts.later, [wait, delay], [by_vc, by_job_type]);
+        let outcome = outcome(of, couples, replayed, &parts.later, [wait, delay], [by_vc, by_user, by_job_type]);
         let is_shown = of.policy == shown && of.how == HowSet::Free;
         Ok((outcome, is_shown.then_some(times)))
     };
@@ -343,7 +347,7 @@ fn outcome(
     (jobs, times, base): (&TypedJobs, &[SharingTimes], &[SharingTimes]),
     scored: &[usize],
     [mean_wait_change_s, mean_jct_change_s]: [IntervalEstimate; 2],
-    [by_vc, by_job_type]: [Vec<SharedGroup>; 2],
+    [by_vc, by_user, by_job_type]: [Vec<SharedGroup>; 3],
 ) -> SharedReplayOutcome {
     let counted = Counted::of(jobs, times, scored, of.limits.slo);
     let figures = counted.figures();
@@ -372,6 +376,7 @@ fn outcome(
         mean_wait_change_s,
         mean_jct_change_s,
         by_vc,
+        by_user,
         by_job_type,
     }
 }

@@ -296,7 +296,7 @@ impl QueuesAnswer {
                 p95(vc.today),
                 p95(vc.private),
                 p95(vc.recommended),
-                vc.p95_wait_change_s.map_or_else(|| "too few jobs".to_owned(), between).into(),
+                vc.p95_wait_change_s.map_or_else(|| "too few jobs".to_owned(), |of| of.ends_as_durations()).into(),
             ]);
         }
         table.note = Some(
@@ -399,7 +399,8 @@ impl QueuesAnswer {
                 Column::text("Verdict"),
             ],
         );
-        let interval = |of: Option<IntervalEstimate>| of.map_or_else(|| "no job ran".to_owned(), between);
+        let interval =
+            |of: Option<IntervalEstimate>| of.map_or_else(|| "no job ran".to_owned(), |of| of.ends_as_durations());
         let on_front = self.candidates.iter().enumerate().filter(|(_, of)| of.on_front);
         let rows = on_front
             .zip(&self.pareto)
@@ -556,15 +557,6 @@ pub(super) fn in_short(names: &[String]) -> Option<String> {
         [one] => Some(one.clone()),
         [first, rest @ ..] => Some(format!("{first}, {} more", rest.len())),
     }
-}
-
-/// An interval of a difference of waits.
-fn between(of: IntervalEstimate) -> String {
-    let signed = |s: f64| {
-        let sign = if s < 0.0 { "−" } else { "" };
-        format!("{sign}{}", format::duration(s.abs()))
-    };
-    format!("{} to {}", signed(of.low), signed(of.high))
 }
 
 /// Why a candidate was not chosen.

@@ -9,7 +9,7 @@
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 use tracecast_analytics::time::{DAY_MS, Zone};
 
-use super::super::compare::{Episode, IntervalEstimate, Merit, PairedWait};
+use super::super::compare::{Episode, Merit, PairedWait};
 use super::super::metric::Metrics;
 use super::{Answer, KnownByRun, charts};
 
@@ -97,7 +97,7 @@ impl Answer {
         };
         let against = |name: &str| {
             PairedWait::find(&self.pairs, name, &self.name).map_or_else(String::new, |pair| {
-                let change = interval(&pair.mean_wait_s);
+                let change = pair.mean_wait_s.as_durations();
                 let decisive = pair.episode.filter(|episode| pair.mean_wait_s.excludes(0.0) && episode.decides());
                 let mostly =
                     decisive.map_or_else(String::new, |episode| format!(", mostly from {}", self.period(&episode)));
@@ -415,9 +415,9 @@ impl Answer {
         for difference in &comparison.differences {
             paired.rows.push(vec![
                 difference.name.as_str().into(),
-                interval(&difference.mean_wait_s).into(),
-                interval(&difference.p95_wait_s).into(),
-                interval(&difference.mean_jct_s).into(),
+                difference.mean_wait_s.as_durations().into(),
+                difference.p95_wait_s.as_durations().into(),
+                difference.mean_jct_s.as_durations().into(),
                 Cell::Percent(difference.less_wait_share),
                 Cell::Percent(difference.more_wait_share),
             ]);
@@ -456,17 +456,4 @@ impl Answer {
             format::count(comparison.block_jobs)
         )))
     }
-}
-
-/// A value and its interval, as durations: `−3 h (−5 h … −1 h)`.
-fn interval(estimate: &IntervalEstimate) -> String {
-    let duration = |value: f64| {
-        let sign = match value {
-            ..0.0 => "−",
-            0.0 => "",
-            _ => "+",
-        };
-        format!("{sign}{}", format::duration(value.abs()))
-    };
-    format!("{} ({} … {})", duration(estimate.value), duration(estimate.low), duration(estimate.high))
 }

@@ -14,12 +14,14 @@
 //! Worked number: two jobs wait 100 and 20 s under the first policy, 40 and 30 s under the second: the differences −60 and +10 have
 //! the mean −25 s, half of the jobs wait less and half more.
 
+pub mod mean;
 pub mod pair;
 mod resampled;
 pub mod ties;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tracecast_analytics::report::format;
 use tracecast_analytics::stats::quantile;
 
 use super::metric::JobTimes;
@@ -65,6 +67,16 @@ impl IntervalEstimate {
     #[must_use]
     pub fn negated(&self) -> Self {
         Self { value: -self.value, low: -self.high, high: -self.low }
+    }
+
+    /// A change of a duration and its interval: `−3 h (−5 h to +1 h)`.
+    pub(crate) fn as_durations(&self) -> String {
+        format!("{} ({})", format::duration_change(self.value), self.ends_as_durations())
+    }
+
+    /// The interval alone: `−5 h to +1 h`.
+    pub(crate) fn ends_as_durations(&self) -> String {
+        format!("{} to {}", format::duration_change(self.low), format::duration_change(self.high))
     }
 
     /// Whether the interval leaves out `value`.
@@ -246,20 +258,20 @@ impl Merit {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::sim::schedule::Outcome;
     use crate::sim::workload::{Shape, Warm};
 
     /// Jobs of 100 s, one a minute, that wait so many seconds; `None` never ends.
-    fn waits(seconds: &[Option<i64>]) -> JobTimes {
+    pub(super) fn waits(seconds: &[Option<i64>]) -> JobTimes {
         JobTimes::of_rows(seconds.iter().map(|wait| {
             let outcome = if wait.is_some() { Outcome::Finished } else { Outcome::Stranded };
             (outcome, true, wait.map(|wait| (wait * 1000 + 100_000, wait * 1000)))
         }))
     }
 
-    fn jobs(n: i64) -> Workload {
+    pub(super) fn jobs(n: i64) -> Workload {
         let mut jobs = Workload::default();
         for job in 0..n {
             jobs.push(job * 60_000, 100_000, Shape::whole(1));

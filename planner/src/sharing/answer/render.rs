@@ -7,7 +7,6 @@ use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, fo
 use tracecast_predictors::interference::share::in_words;
 
 use super::super::evidence::known_pairs;
-use super::super::figures::signed;
 use super::super::policy::SharingPolicy;
 use super::super::setting::SharingCandidate;
 use super::super::study::{HowSet, SharingTried};
@@ -52,12 +51,10 @@ impl SharingPlan {
         let mut said = vec![self.action.clone()];
         let told = |what: &str, of: &SharingTried| {
             format!(
-                "{}, {what}: the mean delay of the later jobs changes by {} ({} to {}), the mean wait by {}; {} of the jobs share, with a 0.9-quantile slowdown of {}, and {} end later.{}",
+                "{}, {what}: the mean delay of the later jobs changes by {}, the mean wait by {}; {} of the jobs share, with a 0.9-quantile slowdown of {}, and {} end later.{}",
                 self.gpu_type,
-                signed(of.mean_delay_change_s.value),
-                signed(of.mean_delay_change_s.low),
-                signed(of.mean_delay_change_s.high),
-                signed(of.mean_wait_change_s.value),
+                of.mean_delay_change_s.as_durations(),
+                format::duration_change(of.mean_wait_change_s.value),
                 format::percent(of.later.shared),
                 of.later.slowdown90.map_or_else(|| "none".to_owned(), |slowdown| format::float(slowdown, 2)),
                 format::percent(of.lost),
@@ -121,8 +118,7 @@ impl SharingPlan {
                 Cell::Duration(tried.later.mean_wait_s),
                 Cell::Duration(tried.later.p95_wait_s),
                 Cell::Duration(tried.later.mean_delay_s),
-                format!("{} to {}", signed(tried.mean_delay_change_s.low), signed(tried.mean_delay_change_s.high))
-                    .into(),
+                tried.mean_delay_change_s.ends_as_durations().into(),
                 Cell::share(tried.later.shared),
                 Cell::opt(tried.later.slowdown90, |slowdown| Cell::float(slowdown, 2)),
                 Cell::share(tried.later.over_slo),

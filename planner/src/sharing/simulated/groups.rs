@@ -1,4 +1,4 @@
-//! Whom sharing helps and whom it slows: the scored jobs by VC and by job type, under a way to share and with nobody sharing.
+//! Whom sharing helps and whom it slows: the scored jobs by VC, by user and by job type, under a way to share and with nobody sharing.
 //!
 //! **Delay** is from submission to end less the run alone. Who is slowed most, by the change of the mean delay, comes first. O(jobs log jobs). Worked number: of two jobs of a VC one ends
 //! 2 min later than with nobody sharing and one 10 min sooner: the mean delay falls by 4 min, and one of them has lost.
@@ -16,7 +16,7 @@ use crate::one_gpu::TypedJobs;
 /// Rows of a table of groups.
 const MOST_ROWS: usize = 12;
 
-/// Scored jobs of one VC or of one job type.
+/// Scored jobs of one VC, user or job type.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SharedGroup {
     /// Which; null for jobs of which the record names none.

@@ -5,7 +5,6 @@
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 
 use super::super::evidence::known_pairs;
-use super::super::figures::signed;
 use super::super::policy::SharingPolicy;
 use super::super::setting::SharingCandidate;
 use super::{SharedReplayAnswer, SharedReplayOutcome, groups};
@@ -50,11 +49,10 @@ impl SharedReplayAnswer {
         let base = self.policies.first().map_or(0.0, |of| of.mean_jct_s);
         let told = |of: &SharedReplayOutcome| {
             format!(
-                "{}, where nobody sharing has {} (change {} to {}, 95 %, days drawn anew)",
+                "{}, where nobody sharing has {} (change {}, 95 %, days drawn anew)",
                 format::duration(of.mean_jct_s),
                 format::duration(base),
-                signed(of.mean_jct_change_s.low),
-                signed(of.mean_jct_change_s.high)
+                of.mean_jct_change_s.ends_as_durations()
             )
         };
         let slo = format::float(self.limits.slo, 2);
@@ -132,7 +130,11 @@ impl SharedReplayAnswer {
     fn groups_section(&self, lead: &SharedReplayOutcome) -> Section {
         let title = format!("Who is slowed, and who gains: {}", lead.how.name_of(lead.policy));
         let mut section = Section::new("groups", title);
-        let by = [("VC", "By VC", &lead.by_vc), ("Job type", "By job type", &lead.by_job_type)];
+        let by = [
+            ("VC", "By VC", &lead.by_vc),
+            ("User", "By user", &lead.by_user),
+            ("Job type", "By job type", &lead.by_job_type),
+        ];
         for (of, title, groups) in by {
             if groups.iter().any(|group| group.name.is_some()) {
                 section = section.with_table(groups::table(of, title, groups));
@@ -181,7 +183,7 @@ impl SharedReplayAnswer {
                 Cell::Duration(of.p50_wait_s),
                 Cell::Duration(of.figures.p95_wait_s),
                 Cell::Duration(of.mean_jct_s),
-                format!("{} to {}", signed(change.low), signed(change.high)).into(),
+                change.ends_as_durations().into(),
                 Cell::float(of.gpu_hours, 1),
                 Cell::Int(of.shared_jobs as i64),
                 Cell::opt(of.mean_slowdown, |slowdown| Cell::float(slowdown, 2)),
