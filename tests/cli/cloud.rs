@@ -41,6 +41,14 @@ fn a_regular_zone_by_hand() {
     assert_eq!(policies.iter().filter(|policy| policy["causal"] == true).count(), 6);
     assert_eq!(policies[0]["by_slack"][0]["slack"], 0.5);
     assert!(policies.iter().any(|policy| policy["name"] == answer["chosen"]));
+    // The same by the time to the deadline; one that on-demand cannot keep is refused in its own words.
+    let by_deadline = |deadline: &str| {
+        let ask = ["backtest", "cloud", &source, "--deadline", deadline, "--starts", "4", "--format", "json"];
+        tracecast(&[&ask[..], &JOB].concat())
+    };
+    assert_eq!(of(&by_deadline("24h"))["cells"], answer["cells"]);
+    let refused = by_deadline("24h,11h");
+    assert!(stderr(&refused).contains("12h even on demand; ask for that or more"), "{}", stderr(&refused));
     // The same in other ticks, by the option; and compressed.
     let other = of(&tracecast(&[&ask[..], &JOB, &["--gap", "15min"]].concat()));
     assert_eq!(other["traces"][0]["tick_s"], 900.0);
@@ -784,7 +792,9 @@ fn zones_of_one_job_are_probed() {
     let recorded = of(&ask("backtest", &["--probe", "2h", "--probe-past", "recorded"]));
     assert_eq!(recorded["probes"]["past"], "recorded");
     let plan = of(&ask("plan", &["--probe", "2h"]));
-    assert_eq!(plan["probes"]["every_s"], 7200.0);
+    assert_eq!((plan["probes"]["every_s"].as_f64(), plan["purchases"]["probes_h"].as_f64()), (Some(7200.0), Some(0.0)));
+    let billed = of(&ask("plan", &["--probe", "2h", "--probe-bill", "1min"]));
+    assert!(billed["purchases"]["probes_h"].as_f64().unwrap() > 0.0, "{}", billed["purchases"]);
     assert!(plan["notes"].to_string().contains("Zones are probed every 2 h"), "{}", plan["notes"]);
     let apart = tracecast(&[&["backtest", "cloud", &one, &two, "--probe", "2h"], &JOB[..]].concat());
     assert!(apart.status.code() == Some(2) && stderr(&apart).contains("--regions together"), "{}", stderr(&apart));

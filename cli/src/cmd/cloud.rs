@@ -7,6 +7,7 @@ use clap::Args;
 use tracecast_planner::cloud::answer::CloudBacktestAnswer;
 use tracecast_planner::cloud::availability::SpotSeries;
 use tracecast_planner::cloud::emit;
+use tracecast_planner::cloud::job::DeadlineJob;
 use tracecast_planner::cloud::karpenter::karpenter;
 use tracecast_planner::cloud::plan::CloudPlanAnswer;
 use tracecast_planner::cloud::probe::{Past, Probes};
@@ -218,6 +219,9 @@ pub(crate) struct BacktestCloud {
     /// Work over time to the deadline, from 0 to 1, separated by commas
     #[arg(long, value_name = "SHARES", value_delimiter = ',', value_parser = numbers(), default_value = "0.65,0.8,0.9", help_heading = "Job")]
     pub(crate) slack: Vec<f64>,
+    /// Times to the deadline, such as 52h,60h, separated by commas, in place of --slack
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = duration, conflicts_with = "slack", help_heading = "Job")]
+    pub(crate) deadline: Vec<i64>,
     /// Moments at which the job begins, spread evenly over each trace
     #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = starts, help_heading = "Evaluation")]
     pub(crate) starts: usize,
@@ -235,7 +239,13 @@ fn starts(text: &str) -> Result<usize, &'static str> {
 pub(crate) fn backtest(asked: &BacktestCloud, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("backtest-cloud", &[])?;
     asked.answering.replacing.folders([&asked.charts])?;
-    let request = asked.spot.request(None, asked.slack.clone(), asked.starts, quiet)?;
+    let mut request = asked.spot.request(None, asked.slack.clone(), asked.starts, quiet)?;
+    if !asked.deadline.is_empty() {
+        let CloudRequest { work_ms, changeover_ms, price_ratio, .. } = request;
+        let kept = |deadline_ms: &i64| DeadlineJob::within(work_ms, *deadline_ms, changeover_ms, price_ratio);
+        let jobs = asked.deadline.iter().map(kept).collect::<Result<Vec<_>, _>>()?;
+        request.slacks = jobs.iter().map(|job| work_ms as f64 / job.deadline_ms as f64).collect();
+    }
     request.jobs()?;
     let (series, title) = asked.spot.series(quiet)?;
     let together = request.together.is_some();

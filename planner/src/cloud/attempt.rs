@@ -179,18 +179,19 @@ fn mean_run(
 
 /// The mean of runs by their chances; missed if any is.
 pub(super) fn weighed(runs: impl Iterator<Item = (f64, JobRun)>) -> JobRun {
-    let (mut mean, mut sums) = (JobRun::default(), [0.0; 6]);
+    let (mut mean, mut sums) = (JobRun::default(), [0.0; 7]);
     for (chance, run) in runs {
         mean.cost += chance * run.cost;
         mean.missed |= run.missed;
         let counts = [run.changeovers, run.lost, run.failed, run.asked].map(|count| count as f64);
-        let figures = [run.spot_ms as f64, run.on_demand_ms as f64].into_iter().chain(counts);
+        let figures = [run.spot_ms, run.on_demand_ms, run.probed_ms].map(|ms| ms as f64).into_iter().chain(counts);
         sums.iter_mut().zip(figures).for_each(|(sum, figure)| *sum += chance * figure);
     }
-    let [spot_ms, on_demand_ms, changeovers, lost, failed, asked] = sums.map(f64::round);
+    let [spot_ms, on_demand_ms, probed_ms, changeovers, lost, failed, asked] = sums.map(f64::round);
     JobRun {
         spot_ms: spot_ms as i64,
         on_demand_ms: on_demand_ms as i64,
+        probed_ms: probed_ms as i64,
         changeovers: changeovers as usize,
         lost: lost as usize,
         failed: failed as usize,

@@ -98,7 +98,8 @@ impl DeadlineJob {
             return Err(wrong("slack", slack.to_string(), remedy.to_owned()));
         }
         let least_ms = work_ms.saturating_add(changeover_ms);
-        let deadline_ms = (work_ms as f64 / slack).floor() as i64;
+        // A share of two whole numbers of milliseconds may lead back to a hair less than the second.
+        let deadline_ms = (work_ms as f64 / slack + 1e-3).floor() as i64;
         if least_ms > deadline_ms {
             let remedy = format!(
                 "work and one changeover take longer than to the deadline even on demand; ask for {:.4} or less",
@@ -212,6 +213,8 @@ pub struct JobRun {
     pub failed: usize,
     /// Zones asked by probes.
     pub asked: usize,
+    /// Spot that probes paid for, milliseconds.
+    pub probed_ms: i64,
 }
 
 /// A policy that holds what a list says, tick by tick, and then waits.
@@ -282,6 +285,11 @@ mod tests {
         assert!(DeadlineJob::new(HOUR, 1.0, 0, 3.0).is_ok());
         // Ten years are the most; a slack near 0 asks for more than there are milliseconds.
         assert!(said(DeadlineJob::new(HOUR, 1e-12, 0, 3.0)).contains("ten years at most"));
+        // A slack that is of two times leads back to them.
+        for deadline_ms in HOUR + 1..HOUR + 2_000 {
+            let slack = HOUR as f64 / deadline_ms as f64;
+            assert_eq!(DeadlineJob::new(HOUR, slack, 0, 3.0).unwrap().deadline_ms, deadline_ms);
+        }
         // A deadline is taken as it is, to the millisecond.
         assert!(DeadlineJob::within(HOUR, 226 * MIN, 166 * MIN, 3.0).is_ok());
         assert!(said(DeadlineJob::within(HOUR, 226 * MIN - 1, 166 * MIN, 3.0)).contains("ask for that or more"));

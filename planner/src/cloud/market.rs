@@ -428,6 +428,7 @@ fn walk(
                 run.asked += 1;
                 if truth.has(zone) && probes.bill_ms > 0 {
                     run.cost += dollars(truth.costs(zone), probes.bill_ms);
+                    run.probed_ms += probes.bill_ms;
                 }
             }
         }

@@ -5,7 +5,7 @@
 //! without overlap that is 1 − 0.05^(1/n), at 95 %.
 //!
 //! They are priced at what an instance costs at the end of the data: spot in the zone that is tried first, on-demand where it is begun. Where no price is known there is no cost, as the price ratio alone says none. The egress of
-//! checkpoints is not in it.
+//! checkpoints is not in it. What probes of zones pay for is spot like that of the job, and counted with it.
 //!
 //! O(windows). Worked example: windows of 30 h on spot and 20 h on-demand, and of 40 h and 10 h, are 35 h (30 to 40) and 15 h (10 to 20). At 1 and 3 dollars an hour they cost 90 and 70: 80 (70 to 90). Had
 //! all of seven bought nothing on-demand, the chance that the next does would be up to 35 %.
@@ -61,6 +61,8 @@ pub struct CloudPurchase {
 pub struct CloudPurchases {
     /// Spot, and on-demand.
     pub kinds: Vec<CloudPurchase>,
+    /// Of the hours on spot, those that probes of zones pay for; their mean on the windows that the plan is reported on.
+    pub probes_h: f64,
     /// Windows from which the intervals are: those of choice and those to report on.
     pub windows: usize,
     /// How many of them do not overlap.
@@ -215,7 +217,7 @@ impl CloudPurchases {
         let hours = |ms: i64| f64::from(at_once) * ms as f64 / HOUR_MS as f64;
         let [early, late] = runs;
         let each = |runs: &[JobRun], of: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
-            runs.iter().map(|run| of(hours(run.spot_ms), hours(run.on_demand_ms))).collect()
+            runs.iter().map(|run| of(hours(run.spot_ms + run.probed_ms), hours(run.on_demand_ms))).collect()
         };
         let amount = |of: &dyn Fn(f64, f64) -> f64| CloudAmount::of(&each(early, of), &each(late, of));
         let windows = early.len() + late.len();
@@ -242,7 +244,8 @@ impl CloudPurchases {
             _ => None,
         };
         let all_on_demand_usd = CloudOnDemand::of((series, zone), request, zones).cost_usd;
-        Self { kinds: kinds.collect(), windows, disjoint, cost_usd: total, all_on_demand_usd }
+        let probes_h = if late.is_empty() { 0.0 } else { average(late.iter().map(|run| hours(run.probed_ms))) };
+        Self { kinds: kinds.collect(), probes_h, windows, disjoint, cost_usd: total, all_on_demand_usd }
     }
 
     /// As a CSV: a line of each kind, and one of all where prices are known. `cautions` stand in each line, as a table has no place above them.
@@ -325,8 +328,14 @@ impl CloudPurchases {
         }
         let intervals: Vec<String> =
             self.kinds.iter().map(|kind| format!("{}, {}", kind.how.in_words(), kind.interval_of)).collect();
+        let probes = match self.probes_h {
+            hours if hours > 0.0 => {
+                format!(" Of the hours on spot {} are what probes of zones pay for.", format::float(hours, 1))
+            }
+            _ => String::new(),
+        };
         table.note = Some(format!(
-            "Mean hours on the later windows, priced as instances cost at the end of the data, without egress. Intervals are of what single windows bought, where the plan begins now: {}. Where no price is known there is no cost. The share of all on-demand is at the prices of the windows, so times the dollars of all on-demand it need not be this cost.",
+            "Mean hours on the later windows, priced as instances cost at the end of the data, without egress.{probes} Intervals are of what single windows bought, where the plan begins now: {}. Where no price is known there is no cost. The share of all on-demand is at the prices of the windows, so times the dollars of all on-demand it need not be this cost.",
             intervals.join("; ")
         ));
         table
@@ -402,6 +411,18 @@ mod tests {
     }
 
     #[test]
+    fn what_probes_pay_for_is_bought() {
+        let zone = SpotSeries::of_counts("a", HOUR_MS, vec![1.0; 2]);
+        let mut runs = runs([(30, 20), (40, 10)]);
+        runs[1][0].probed_ms = 2 * HOUR_MS;
+        let found =
+            CloudPurchases::of((&runs, 2), (std::slice::from_ref(&zone), Some(&zone)), &request(1, false), None);
+        assert!(near(found.kinds[0].instance_h, 36.0, 32.0, 40.0) && found.probes_h == 1.0, "{found:?}");
+        let note = found.table().note.unwrap_or_default();
+        assert!(note.contains("Of the hours on spot 1.0 are what probes of zones pay for."), "{note}");
+    }
+
+    #[test]
     fn of_few_windows_the_ends_are_told_and_named_so() {
         let windows = |count: usize| (0..count).map(|at| at as f64).collect::<Vec<f64>>();
         let of = |count: usize| CloudAmount::of(&[], &windows(count));
@@ -430,7 +451,8 @@ mod tests {
         let kinds = of(&[early, late], 4);
         assert!(near(kinds[0].instance_h, 50.0, 45.0, 50.0) && near(kinds[1].instance_h, 0.0, 0.0, 5.0), "{kinds:?}");
         let caution = ["This rests on an assumption.".to_owned()];
-        let found = CloudPurchases { kinds, windows: 4, disjoint: 4, cost_usd: None, all_on_demand_usd: None };
+        let found =
+            CloudPurchases { kinds, probes_h: 0.0, windows: 4, disjoint: 4, cost_usd: None, all_on_demand_usd: None };
         let list = found.list(None, &caution).map(|(_, text)| text).unwrap_or_default();
         assert_eq!(list.matches("This rests on an assumption.").count(), 2, "{list}");
     }

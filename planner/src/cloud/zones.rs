@@ -126,6 +126,19 @@ mod tests {
         up.iter().zip(price).map(|(up, price)| (up.to_vec(), price.to_vec())).collect()
     }
 
+    /// Three zones in two regions over 16 ticks, seen by probes or at every tick.
+    fn markets() -> impl Strategy<Value = Market> {
+        let up = prop::collection::vec(prop::array::uniform3(any::<bool>()), 16);
+        let price = prop::collection::vec(prop::array::uniform3(0.2f64..2.0), 16);
+        let costs = (prop::array::uniform3(0.8f64..3.0), 0.0f64..2.0);
+        let probes = (0i64..60, 0i64..2, any::<bool>());
+        (up, price, costs, 3i64..14, probes).prop_map(|(up, price, (on_demand, egress), tick_min, probes)| {
+            let (probe_min, bill_min, recorded) = probes;
+            Market::from_rows(places(&[0, 1, 1], &on_demand, egress, tick_min * MIN), &rows(&up, &price))
+                .probed(every(probe_min, bill_min, recorded))
+        })
+    }
+
     /// What a policy holds over the ticks from `start` on.
     fn held(
         policy: CloudPolicy,
@@ -171,29 +184,21 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
         fn no_market_makes_a_policy_miss_and_none_beats_the_optimum(
-            up in prop::collection::vec(prop::array::uniform3(any::<bool>()), 16),
-            price in prop::collection::vec(prop::array::uniform3(0.2f64..2.0), 16),
-            on_demand in prop::array::uniform3(0.8f64..3.0),
-            egress in 0.0f64..2.0,
+            market in markets(),
             start in 0usize..8,
-            tick_min in 3i64..14,
             work_min in 5i64..60,
             spare_min in 0i64..60,
             changeover_min in 0i64..20,
             odd_ms in 0i64..3,
-            (probe_min, bill_min, recorded) in (0i64..60, 0i64..2, any::<bool>()),
         ) {
-            let tick_ms = tick_min * MIN;
             let job = DeadlineJob {
                 work_ms: work_min * MIN,
                 deadline_ms: (work_min + changeover_min + spare_min) * MIN + odd_ms,
                 changeover_ms: changeover_min * MIN,
                 price_ratio: 3.0,
             };
-            let ticks = job.ticks(tick_ms);
+            let ticks = job.ticks(market.places.tick_ms);
             prop_assume!(ticks <= 8);
-            let market = Market::from_rows(places(&[0, 1, 1], &on_demand, egress, tick_ms), &rows(&up, &price))
-                .probed(every(probe_min, bill_min, recorded));
             let tried = attempt_zones(&market, start, &[job], None).unwrap();
             let least = tried[0].run(CloudPolicy::Omniscient).cost;
             if ticks <= 4 && odd_ms == 0 {
@@ -210,12 +215,8 @@ mod tests {
         /// The same where the work is one of several amounts: no policy misses for any of them, and none is cheaper on the mean than who knows the amount and all that comes, which brute force finds as well.
         #[test]
         fn nor_where_the_work_is_uncertain(
-            up in prop::collection::vec(prop::array::uniform3(any::<bool>()), 16),
-            price in prop::collection::vec(prop::array::uniform3(0.2f64..2.0), 16),
-            on_demand in prop::array::uniform3(0.8f64..3.0),
-            egress in 0.0f64..2.0,
+            market in markets(),
             start in 0usize..8,
-            tick_min in 3i64..14,
             least_min in 1i64..30,
             more_min in 0i64..20,
             top_min in 0i64..20,
@@ -224,9 +225,7 @@ mod tests {
             spare_min in 0i64..60,
             changeover_min in 0i64..20,
             odd_ms in 0i64..3,
-            (probe_min, bill_min, recorded) in (0i64..60, 0i64..2, any::<bool>()),
         ) {
-            let tick_ms = tick_min * MIN;
             let [least_ms, middle_ms, top_ms] =
                 [least_min, least_min + more_min, least_min + more_min + top_min].map(|minutes| minutes * MIN);
             let work = WorkDistribution::of(&[(0.05, least_ms), (level, middle_ms), (last, top_ms)]);
@@ -238,10 +237,8 @@ mod tests {
                 changeover_ms: changeover_min * MIN,
                 price_ratio: 3.0,
             };
-            let ticks = job.ticks(tick_ms);
+            let ticks = job.ticks(market.places.tick_ms);
             prop_assume!(ticks <= 8);
-            let market = Market::from_rows(places(&[0, 1, 1], &on_demand, egress, tick_ms), &rows(&up, &price))
-                .probed(every(probe_min, bill_min, recorded));
             let tried = attempt_zones(&market, start, &[job], Some(&work)).unwrap();
             let least = tried[0].run(CloudPolicy::Omniscient).cost;
             if ticks <= 3 && odd_ms == 0 {
