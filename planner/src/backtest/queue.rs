@@ -116,7 +116,8 @@ fn beside_fifo(outcome: &QueueOutcome) -> Cell {
 fn change_in_words(change: Option<IntervalEstimate>) -> String {
     let Some(change) = change else { return String::new() };
     let chance = if change.excludes(0.0) { "" } else { ", **which may be chance**" };
-    format!(" (a change of {}, with days drawn anew{chance})", change.as_durations())
+    let (value, ends) = (format::duration_change(change.value), change.ends_as_durations());
+    format!(" (a change of {value}; {ends} in 95 % of the draws of other days{chance})")
 }
 
 /// What the order did that was chosen on an earlier replay, beside FIFO and what needs no prediction; `None` where none was chosen, or FIFO has no tail.
@@ -368,7 +369,7 @@ mod tests {
     fn a_change_that_reaches_nothing_may_be_chance() {
         let change = |high: f64| Some(IntervalEstimate { value: -600.0, low: -1200.0, high });
         let sure = change_in_words(change(-60.0));
-        assert_eq!(sure, " (a change of −10 min (−20 min to −1 min), with days drawn anew)");
+        assert_eq!(sure, " (a change of −10 min; −20 min to −1 min in 95 % of the draws of other days)");
         assert!(change_in_words(change(60.0)).contains("may be chance"));
         assert_eq!(change_in_words(None), "");
     }
