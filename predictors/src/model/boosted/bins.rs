@@ -12,15 +12,17 @@ const LOOKED_AT: usize = 100;
 /// Bins of known values, at most: one more is left for what is unknown.
 pub(super) const MOST: usize = 255;
 
-/// Bytes that rows are copied by, a number known in advance so that no call is made for each row; tables have as many more behind their last row.
-pub(super) const AT_ONCE: usize = 32;
+/// Bytes that rows are copied by, a number known in advance so that no call is made for each row.
+const AT_ONCE: usize = 32;
+/// Zeros behind the last row of a table: as many bytes as a number of eight bits can name can be read from each row on.
+pub(super) const PAD: usize = 1 << u8::BITS;
 
 /// Rows of features as bins, row after row.
 #[derive(Debug, Clone)]
 pub(super) struct Binned {
     /// Cuts of each column, ascending: a value is in as many a bin as there are cuts that are not above it.
     pub(super) cuts: Vec<Vec<f32>>,
-    /// The rows, and [`AT_ONCE`] zeros.
+    /// The rows, and [`PAD`] zeros.
     bins: Vec<u8>,
     rows: usize,
 }
@@ -38,11 +40,11 @@ impl Binned {
             cuts(&mut column, most)
         };
         let cuts: Vec<Vec<f32>> = (0..rows.columns()).map(&mut cut).collect();
-        let mut bins = Vec::with_capacity(rows.values().len() + AT_ONCE);
+        let mut bins = Vec::with_capacity(rows.values().len() + PAD);
         for row in rows.values().chunks_exact(rows.columns().max(1)) {
             bins.extend(row.iter().zip(&cuts).map(|(value, cuts)| bin(*value, cuts)));
         }
-        bins.resize(bins.len() + AT_ONCE, 0);
+        bins.resize(bins.len() + PAD, 0);
         Self { cuts, bins, rows: rows.rows() }
     }
 
@@ -58,9 +60,14 @@ impl Binned {
         self.rows
     }
 
-    /// All rows, one after another, and [`AT_ONCE`] zeros.
+    /// All rows, one after another, and [`PAD`] zeros.
     pub(super) fn bins(&self) -> &[u8] {
         &self.bins
+    }
+
+    /// What lies from a row on: its bins, and behind them what no column of it names.
+    pub(super) fn from_row(&self, row: usize) -> Option<&[u8; PAD]> {
+        self.bins.get(row * self.cuts.len()..)?.first_chunk()
     }
 
     /// The bins of a row.
@@ -73,7 +80,7 @@ impl Binned {
 /// Copies the rows that are named, of a table `wide` bytes wide, in their order. What is copied beyond a row is overwritten by the next one.
 pub(super) fn copy_rows(table: &[u8], wide: usize, rows: &[u32], into: &mut Vec<u8>) {
     let end = rows.len() * wide;
-    into.resize(end + AT_ONCE, 0);
+    into.resize(end + PAD, 0);
     for (to, row) in rows.iter().enumerate() {
         for at in (0..wide).step_by(AT_ONCE) {
             let from = table.get(*row as usize * wide + at..).and_then(|rest| rest.first_chunk::<AT_ONCE>());
@@ -139,12 +146,12 @@ mod tests {
     fn rows_of_any_width_are_copied_whole() {
         for wide in [1, 2, 31, 32, 33, 64, 70] {
             let mut table: Vec<u8> = (0..wide * 5).map(|at| at as u8).collect();
-            table.resize(table.len() + AT_ONCE, 0);
+            table.resize(table.len() + PAD, 0);
             let mut copied = vec![7; 999];
             copy_rows(&table, wide, &[4, 0, 4, 2], &mut copied);
             let rows: Vec<u8> =
                 [4, 0, 4, 2].iter().flat_map(|row| &table[row * wide..(row + 1) * wide]).copied().collect();
-            assert_eq!(copied, [rows.as_slice(), &[0; AT_ONCE]].concat());
+            assert_eq!(copied, [rows.as_slice(), &[0; PAD]].concat());
         }
     }
 

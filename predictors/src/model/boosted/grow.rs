@@ -17,7 +17,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::Trees;
-use super::bins::{AT_ONCE, Binned, MOST, copy_rows, unknown};
+use super::bins::{Binned, MOST, PAD, copy_rows, unknown};
 
 /// Pulls by output, and the weight in the last lane.
 pub(super) type Sum<const W: usize> = [f32; W];
@@ -61,13 +61,6 @@ impl Rule {
     /// Without a branch, as rows that are not in order would often take the other one; what is unknown is behind all bins.
     fn left(&self, bin: u8) -> bool {
         (bin <= self.bin) | (self.unknown_left & (bin == self.unknown))
-    }
-}
-
-impl Branch {
-    /// Where a row of bins goes from here.
-    fn next(&self, row: &[u8]) -> Child {
-        if self.rule.left(row.get(self.column).copied().unwrap_or(0)) { self.left } else { self.right }
     }
 }
 
@@ -355,12 +348,19 @@ impl<'a> Draw<'a> {
                 copy_rows(binned.bins(), columns.len(), &numbers, &mut bins);
             } else {
                 bins.clear();
-                bins.reserve(numbers.len() * columns.len() + AT_ONCE);
+                bins.reserve(numbers.len() * columns.len() + PAD);
+                // Columns of eight bits need no look at where a row ends.
+                let narrow: Option<Vec<u8>> = columns.iter().map(|column| u8::try_from(*column).ok()).collect();
                 for number in &numbers {
-                    let row = binned.row(*number as usize);
-                    bins.extend(columns.iter().map(|column| row.get(*column as usize).copied().unwrap_or(0)));
+                    match (&narrow, binned.from_row(*number as usize)) {
+                        (Some(columns), Some(row)) => bins.extend(columns.iter().map(|column| row[usize::from(*column)])),
+                        _ => {
+                            let row = binned.row(*number as usize);
+                            bins.extend(columns.iter().map(|column| row.get(*column as usize).copied().unwrap_or(0)));
+                        }
+                    }
                 }
-                bins.resize(bins.len() + AT_ONCE, 0);
+                bins.resize(bins.len() + PAD, 0);
             }
             Cow::Owned(bins)
         };
@@ -500,23 +500,56 @@ impl<'a, const W: usize> Drawn<'a, W> {
     }
 }
 
+/// A branch to walk by: where a row goes is looked up, as it would often not be foreseen.
+struct Step {
+    column: usize,
+    rule: Rule,
+    /// Where it leads, right and left: branches from 0 on, and leaves as −1 and less.
+    next: [i32; 2],
+}
+
+impl Step {
+    fn of(branch: &Branch) -> Self {
+        let place = |child: Child| match child {
+            Child::Branch(at) => at as i32,
+            Child::Leaf(at) => -1 - at as i32,
+        };
+        Self { column: branch.column, rule: branch.rule, next: [place(branch.right), place(branch.left)] }
+    }
+}
+
+/// The leaf of a row.
+fn leaf_of(steps: &[Step], row: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(step) = usize::try_from(at).ok().and_then(|at| steps.get(at)) {
+        let left = step.rule.left(row.get(step.column).copied().unwrap_or(0));
+        at = step.next[usize::from(left)];
+    }
+    at.unsigned_abs().saturating_sub(1) as usize
+}
+
+/// What stands for the leaf of a row that was not drawn.
+const NOT_DRAWN: u32 = u32::MAX;
+
 impl<const W: usize> Shape<W> {
-    /// Lets all rows come to the leaves, also those that were not drawn.
+    /// Lets all rows come to the leaves, also those that were not drawn; the others are there.
     pub(super) fn gather(&mut self, binned: &Binned, pulls: &[Sum<W>]) {
         if self.whole {
             return;
         }
-        let mut leaves = vec![(Vec::new(), [0.0; W]); self.leaves.len()];
-        for (row, pull) in (0u32..).zip(pulls) {
-            let bins = binned.row(row as usize);
-            let mut at = Child::Branch(0);
-            while let Child::Branch(branch) = at {
-                let Some(branch) = self.branches.get(branch) else { break };
-                at = branch.next(bins);
+        let mut of_row = vec![NOT_DRAWN; pulls.len()];
+        for (leaf, (rows, _)) in (0u32..).zip(&self.leaves) {
+            for row in rows {
+                if let Some(slot) = of_row.get_mut(*row as usize) {
+                    *slot = leaf;
+                }
             }
-            if let Child::Leaf(leaf) = at
-                && let Some((rows, sum)) = leaves.get_mut(leaf)
-            {
+        }
+        let steps: Vec<Step> = self.branches.iter().map(Step::of).collect();
+        let mut leaves = vec![(Vec::new(), [0.0; W]); self.leaves.len()];
+        for ((row, pull), known) in (0u32..).zip(pulls).zip(of_row) {
+            let leaf = if known == NOT_DRAWN { leaf_of(&steps, binned.row(row as usize)) } else { known as usize };
+            if let Some((rows, sum)) = leaves.get_mut(leaf) {
                 rows.push(row);
                 plus(sum, pull);
             }
@@ -562,6 +595,28 @@ mod tests {
         assert_eq!((drawn.order.as_slice(), &drawn.numbers[..]), (&[0, 1, 2, 3][..], &[1, 3, 0, 2][..]));
         assert_eq!((&drawn.bins[..8], drawn.sum(&(0..2))), (&[0, 1, 1, 3, 2, 0, 3, 2][..], [6.0, 2.0]));
         assert_eq!(drawn.sums(&(0..2), &mut Spare::default()), before);
+    }
+
+    /// Rows that were drawn are in the leaf that they would walk to.
+    #[test]
+    fn all_rows_come_to_the_leaf_they_walk_to() {
+        let values = (0..2_000).map(|at| (at * 7919 % 1013) as f32).collect();
+        let binned = Binned::of(&Matrix::of(4, values).unwrap(), 64);
+        let pulls: Vec<Sum<2>> = (0..500).map(|row| [((row * 31) % 17) as f32 - 8.0, 1.0]).collect();
+        let growth = Trees { leaves: 12, rows: 0.5, columns: 0.5, ..WHOLE };
+        let mut shape = grow(&Draw::of(&binned, &growth, 3, None), &pulls, &growth, &mut Spare::default());
+        let drawn: usize = shape.leaves.iter().map(|(rows, _)| rows.len()).sum();
+        assert!(drawn > 150 && drawn < 350 && shape.leaves.len() == 12, "{drawn}");
+        shape.gather(&binned, &pulls);
+        let steps: Vec<Step> = shape.branches.iter().map(Step::of).collect();
+        let mut seen = 0;
+        for (leaf, (rows, sum)) in shape.leaves.iter().enumerate() {
+            assert!(rows.iter().all(|row| leaf_of(&steps, binned.row(*row as usize)) == leaf));
+            assert!(rows.is_sorted());
+            assert_eq!(sum[1], rows.len() as f32);
+            seen += rows.len();
+        }
+        assert_eq!(seen, 500);
     }
 
     #[test]
