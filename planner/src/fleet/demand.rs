@@ -17,7 +17,7 @@ use serde::Serialize;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::facts::occupancy::Steps;
 use tracecast_analytics::report::format::counted;
-use tracecast_analytics::time::HOUR_MS;
+use tracecast_analytics::time::{HOUR_MS, Zone};
 
 use super::offers::FleetOffers;
 use super::overhead::FlexibleJob;
@@ -54,13 +54,20 @@ pub struct HourDemand {
     pub firm: f64,
     /// Of all jobs.
     pub total: f64,
+    /// Which hour of the week in UTC it is, by its middle: 0 from midnight of Monday on; unknown where the record has no calendar.
+    pub of_week: Option<usize>,
 }
 
 impl HourDemand {
+    /// An hour of an unknown time.
+    pub fn of(firm: f64, total: f64) -> Self {
+        Self { firm, total, of_week: None }
+    }
+
     /// So many times as much.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
-        Self { firm: self.firm * factor, total: self.total * factor }
+        Self { firm: self.firm * factor, total: self.total * factor, ..self }
     }
 }
 
@@ -283,9 +290,14 @@ impl<'t> FleetJobs<'t> {
                 all.extend(needs);
             }
         }
+        let (has_calendar, utc) = (self.facts.trace.basis.has_calendar(), Zone::utc());
+        // Hours count from the end of the record, and hardly begin on those of the clock.
+        let middle = |at: usize| from_ms.saturating_add(at as i64 * HOUR_MS + HOUR_MS / 2);
+        let of_week = |at: usize| has_calendar.then(|| utc.local(middle(at)).hour_of_week());
         for ((pool, firm), all) in pools.iter_mut().zip(firm).zip(all) {
             let (firm, all) = (peaks(firm, from_ms, to_ms), peaks(all, from_ms, to_ms));
-            pool.hours = firm.into_iter().zip(all).map(|(firm, total)| HourDemand { firm, total }).collect();
+            let hours = firm.into_iter().zip(all).enumerate();
+            pool.hours = hours.map(|(at, (firm, total))| HourDemand { firm, total, of_week: of_week(at) }).collect();
         }
         pools
     }
