@@ -12,7 +12,8 @@
 //! chosen on. Mixes that lie within the hull are the best of no weight and not found. On [later hours](super::heldout) they may be worse than others in both: that is told. Later hours
 //! are rented by what was known of the grids before the split, and emit what the later half of the files says.
 //!
-//! **What the hours gain**: beside each mix stands that of the same weight where only the mean of each grid is known. With one grid, or grids that do not change by the hour, both are the same unless needs come at dirtier hours than others.
+//! **What the hours gain**: beside each mix stand that of the same weight where only the mean of each grid is known, and what such mixes, those of these weights and of a front of their own, emit for as much money. With grids that do not change by the hour both are the same. So they are on one grid where all
+//! instances draw as much a GPU, but for what is reserved where needs come at dirtier hours than others.
 //!
 //! O(points × searches). Worked example: instances of 1 kW cost 2 in a zone of 400 g a kWh, and 2.5 in one of 100 g. Without a weight the first are taken: 2 and 0.4 kg an hour; with a high one the second: 2.5 and 0.1 kg. Both cost the same
 //! at 0.5 / 0.3 = 1.67 a kg, where nothing lies below their line.
@@ -26,7 +27,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::HOUR_MS;
 
 use super::commit::{levels_by, solve_by};
-use super::demand::{HourDemand, PoolDemand};
+use super::demand::PoolDemand;
 use super::heldout::{KnownOffers, Spent, bill_as};
 use super::offers::{FleetOffers, InstanceOffer};
 use super::supply::{FleetSupply, SupplyOptions};
@@ -250,8 +251,12 @@ pub struct FleetCarbonPoint {
     pub waiting_gpu_hours: f64,
     /// Whether another mix of the front is no worse in both on the later windows, and better in one.
     pub is_dominated: bool,
+    /// How far it may be from the least of its weight on the hours it was chosen on, a share: 0 but where a search ended early.
+    pub gap: f64,
     /// What the same weight chooses by the mean of each grid in place of its hours.
     pub by_mean: FleetCarbonByMean,
+    /// What mixes that are chosen by the mean emit a month for as much money on the later windows, kg: of those of these weights and of a front of their own, on the line between two. Nothing where all cost more, or leave other work without GPUs.
+    pub by_mean_kg_for_as_much: Option<f64>,
 }
 
 /// Carbon of a fleet.
@@ -304,42 +309,27 @@ struct Mixed {
     per_kg: f64,
     counts: Vec<Vec<u32>>,
     spent: Spent,
-}
-
-/// Which intensity of a grid a choice is made by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ChosenBy {
-    /// That of each hour of the week.
-    Hours,
-    /// Its mean.
-    Mean,
-}
-
-impl ChosenBy {
-    fn prices(self, supply: &FleetSupply, per_kg: f64, hours: &[HourDemand]) -> HourPrices {
-        match self {
-            Self::Hours => HourPrices::by_hour(supply, per_kg, hours),
-            Self::Mean => HourPrices::by_mean(supply, per_kg),
-        }
-    }
+    /// The greatest of a pool.
+    gap: f64,
 }
 
 /// The mix of a weight. O(pools × searches).
-fn mixed(pools: &[(FleetSupply, &PoolDemand)], per_kg: f64, by: ChosenBy) -> Mixed {
-    let (mut counts, mut spent) = (Vec::with_capacity(pools.len()), Spent::default());
+fn mixed(pools: &[(FleetSupply, &PoolDemand)], per_kg: f64) -> Mixed {
+    let (mut counts, mut spent, mut gap) = (Vec::with_capacity(pools.len()), Spent::default(), 0.0);
     for (supply, demand) in pools {
-        let by = by.prices(supply, per_kg, &demand.hours);
+        let by = HourPrices::of(supply, per_kg, &demand.hours);
         let levels = levels_by(supply, demand.hours.iter().copied(), &|hour| by.class(hour));
-        let chosen = solve_by(&by.over_all, &by.classes, &levels).counts;
-        spent.add(&bill_as(supply, &by, &demand.hours, &chosen));
-        counts.push(chosen);
+        let chosen = solve_by(&by.over_all, &by.classes, &levels);
+        spent.add(&bill_as(supply, &by, &demand.hours, &chosen.counts));
+        gap = chosen.gap().max(gap);
+        counts.push(chosen.counts);
     }
-    Mixed { per_kg, counts, spent }
+    Mixed { per_kg, counts, spent, gap }
 }
 
 /// The mixes of the front of some pools, each a supply and what it needs: chosen on these hours.
 fn front(pools: &[(FleetSupply, &PoolDemand)]) -> Vec<Mixed> {
-    let mixed = |per_kg: f64| mixed(pools, per_kg, ChosenBy::Hours);
+    let mixed = |per_kg: f64| mixed(pools, per_kg);
     // Of equal prices the cleaner is taken.
     let extremes: Vec<[f64; 2]> = pools.iter().map(|(supply, _)| supply.extremes()).collect();
     let hardly = extremes.iter().map(|of| of[0]).filter(|per_kg| *per_kg > 0.0).reduce(f64::min).unwrap_or(0.0);
@@ -389,6 +379,18 @@ fn per_tonne_saved(cheapest: (f64, f64, f64), own: (f64, f64, f64)) -> Option<f6
     (less_kg > 1e-9 * (1.0 + cheapest.1.abs()) && same_work).then(|| 1e3 * (own.0 - cheapest.0) / less_kg)
 }
 
+/// The least carbon that mixes, each its cost and its kg, emit for so much money: of those that cost no more, and on lines between two. O(mixes²).
+///
+/// Worked example: 100 for 50 kg and 140 for 30 kg are 40 kg for 120, and 30 kg for 150.
+fn on_line(mixes: &[(f64, f64)], cost: f64) -> Option<f64> {
+    // What differs by a hair costs as much.
+    let reach = cost + 1e-9 * (1.0 + cost.abs());
+    let line = |a: &(f64, f64), b: &(f64, f64)| a.1 + (b.1 - a.1) * ((cost - a.0) / (b.0 - a.0)).max(0.0);
+    let within = mixes.iter().filter(|of| of.0 <= reach);
+    let beyond = || mixes.iter().filter(|of| of.0 > reach);
+    within.flat_map(|a| std::iter::once(a.1).chain(beyond().map(move |b| line(a, b)))).reduce(f64::min)
+}
+
 /// Carbon of a fleet: chosen before the split, scored after it.
 ///
 /// # Errors
@@ -414,45 +416,54 @@ pub(super) fn carbon(
     let mut expected = offers.after.clone();
     request.tell_as(&mut expected, |known| &known.before)?;
     let expected = supplied(&expected, after);
-    let score = |mixed: &Mixed, by: ChosenBy| {
-        let (mut spent, mut committed_gpus) = (Spent::default(), 0.0);
-        for (((supply, expected), demand), counts) in now.iter().zip(&expected).zip(after).zip(&mixed.counts) {
-            let by = by.prices(expected, mixed.per_kg, &demand.hours);
-            spent.add(&bill_as(supply, &by, &demand.hours, counts));
-            committed_gpus += supply.committed_gpus(counts);
-        }
-        (spent, committed_gpus)
-    };
     let hours = |(from, to): (i64, i64)| ((to - from) / HOUR_MS).max(1) as f64;
     let [earlier, later] =
         [hours(whole(&split.before)), split.hours_after().max(1) as f64].map(|hours| MONTH_H / hours);
-    let mut points: Vec<FleetCarbonPoint> = Vec::new();
+    let score = |mixed: &Mixed, expected: &[FleetSupply]| {
+        let (mut spent, mut committed_gpus) = (Spent::default(), 0.0);
+        for (((supply, expected), demand), counts) in now.iter().zip(expected).zip(after).zip(&mixed.counts) {
+            let by = HourPrices::of(expected, mixed.per_kg, &demand.hours);
+            spent.add(&bill_as(supply, &by, &demand.hours, counts));
+            committed_gpus += supply.committed_gpus(counts);
+        }
+        FleetCarbonByMean {
+            committed_gpus,
+            cost_per_month: spent.cost() * later,
+            kg_per_month: spent.carbon_kg * later,
+            waiting_gpu_hours: spent.waiting_gpu_h,
+        }
+    };
+    // The same where only the mean of each grid is known; it is billed as the others.
+    let then_at_mean: Vec<_> = then.iter().map(|(supply, demand)| (supply.at_mean(), *demand)).collect();
+    let expected_at_mean: Vec<FleetSupply> = expected.iter().map(FleetSupply::at_mean).collect();
     let chosen = front(&then);
+    let of_weights = |mixed: &Mixed| score(&self::mixed(&then_at_mean, mixed.per_kg), &expected_at_mean);
+    let by_mean: Vec<FleetCarbonByMean> = chosen.iter().map(of_weights).collect();
+    let mut all_by_mean = by_mean.clone();
+    all_by_mean.extend(front(&then_at_mean).iter().map(|mixed| score(mixed, &expected_at_mean)));
+    let mut points: Vec<FleetCarbonPoint> = Vec::new();
     let last = chosen.len().saturating_sub(1);
-    for (at, mixed) in chosen.iter().enumerate() {
-        let (spent, committed_gpus) = score(mixed, ChosenBy::Hours);
-        let (spent_by_mean, committed_by_mean) =
-            score(&self::mixed(&then, mixed.per_kg, ChosenBy::Mean), ChosenBy::Mean);
+    for ((at, mixed), by_mean) in chosen.iter().enumerate().zip(by_mean) {
+        let by_hour = score(mixed, &expected);
+        let same_work = all_by_mean.iter().filter(|of| (of.waiting_gpu_hours - by_hour.waiting_gpu_hours).abs() < 1e-6);
+        let same_work: Vec<(f64, f64)> = same_work.map(|of| (of.cost_per_month, of.kg_per_month)).collect();
         points.push(FleetCarbonPoint {
             per_tonne: match at {
                 0 => Some(0.0),
                 at if at < last => Some(1e3 * mixed.per_kg),
                 _ => None,
             },
-            committed_gpus,
+            committed_gpus: by_hour.committed_gpus,
             earlier_cost_per_month: mixed.spent.cost() * earlier,
             earlier_kg_per_month: mixed.spent.carbon_kg * earlier,
-            cost_per_month: spent.cost() * later,
-            kg_per_month: spent.carbon_kg * later,
+            cost_per_month: by_hour.cost_per_month,
+            kg_per_month: by_hour.kg_per_month,
             cost_per_tonne_saved: None,
-            waiting_gpu_hours: spent.waiting_gpu_h,
+            waiting_gpu_hours: by_hour.waiting_gpu_hours,
             is_dominated: false,
-            by_mean: FleetCarbonByMean {
-                committed_gpus: committed_by_mean,
-                cost_per_month: spent_by_mean.cost() * later,
-                kg_per_month: spent_by_mean.carbon_kg * later,
-                waiting_gpu_hours: spent_by_mean.waiting_gpu_h,
-            },
+            gap: mixed.gap,
+            by_mean,
+            by_mean_kg_for_as_much: on_line(&same_work, by_hour.cost_per_month),
         });
     }
     let figures: Vec<(f64, f64, f64)> =

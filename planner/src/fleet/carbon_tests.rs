@@ -8,7 +8,7 @@ use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::time::{DAY_MS, WEEK_HOURS};
 
 use super::super::demand::tests::{Drawn, changed_after_the_split, changes, drawn, nine_days};
-use super::super::demand::{DemandTimes, FleetJobs, Flexible};
+use super::super::demand::{DemandTimes, FleetJobs, Flexible, HourDemand};
 use super::super::heldout::bill;
 use super::super::supply::tests::simple;
 use super::super::supply::{Commitment, Rental};
@@ -108,7 +108,11 @@ fn a_dirty_hour_is_rented_elsewhere() {
     assert_eq!(found.len(), 2);
     close(&found[0].spent, (4.0, 0.6));
     close(&found[1].spent, (4.2, 0.3));
-    close(&mixed(&pools, found[1].per_kg, ChosenBy::Mean).spent, (4.4, 0.4));
+    let at_mean = pools[0].0.at_mean();
+    close(
+        &bill_as(&pools[0].0, &HourPrices::of(&at_mean, found[1].per_kg, &needs.hours), &needs.hours, &[]),
+        (4.4, 0.4),
+    );
     // Of hours that nobody knows the time of, the mean counts.
     let unknown = PoolDemand { hours: vec![HourDemand::of(1.0, 1.0); 2], ..needs.clone() };
     let found = front(&[(pools[0].0.clone(), &unknown)]);
@@ -168,12 +172,14 @@ proptest! {
         let each: f64 = demand.hours.chunks(1).map(|hour| bill(&supply, hour, &counts).carbon_kg).sum();
         prop_assert!((all.carbon_kg - each).abs() < 1e-9, "{} and {each}", all.carbon_kg);
         prop_assert_eq!(all.cost().to_bits(), bill(&flat, &demand.hours, &counts).cost().to_bits());
-        let pools = [(flat, &demand)];
-        for found in front(&pools) {
-            let by_mean = mixed(&pools, found.per_kg, ChosenBy::Mean);
-            prop_assert_eq!(&found.counts, &by_mean.counts);
-            prop_assert_eq!(found.spent.cost().to_bits(), by_mean.spent.cost().to_bits());
-            prop_assert!((found.spent.carbon_kg - by_mean.spent.carbon_kg).abs() < 1e-9);
+        let hours = demand.hours.iter().map(|hour| HourDemand { of_week: None, ..*hour }).collect();
+        let unknown = PoolDemand { hours, ..demand.clone() };
+        let (by_hour, by_mean) = (front(&[(flat, &demand)]), front(&[(supply, &unknown)]));
+        prop_assert_eq!(by_hour.len(), by_mean.len());
+        for (hour, mean) in by_hour.iter().zip(&by_mean) {
+            prop_assert_eq!(&hour.counts, &mean.counts);
+            prop_assert_eq!(hour.spent.cost().to_bits(), mean.spent.cost().to_bits());
+            prop_assert!((hour.spent.carbon_kg - mean.spent.carbon_kg).abs() < 1e-9);
         }
     }
 }
@@ -282,6 +288,15 @@ fn what_files_say_is_told_once() {
     };
     let grids = vec![noted("a", &["one", "two"]), noted("b", &["two", "three"])];
     assert_eq!(FleetCarbonRequest { grids, power_kw: Vec::new() }.notes(), ["one", "two", "three"]);
+}
+
+#[test]
+fn as_much_money_by_the_mean() {
+    let mixes = [(140.0, 30.0), (100.0, 50.0), (110.0, 60.0)];
+    assert_eq!(
+        [90.0, 100.0, 120.0, 150.0].map(|cost| on_line(&mixes, cost)),
+        [None, Some(50.0), Some(40.0), Some(30.0)]
+    );
 }
 
 #[test]

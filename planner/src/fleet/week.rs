@@ -154,14 +154,8 @@ pub(super) struct HourPrices {
 }
 
 impl HourPrices {
-    /// Where a kg of carbon costs so much more, at the mean intensity in every hour.
-    pub(super) fn by_mean(supply: &FleetSupply, per_kg: f64) -> Self {
-        let over_all = supply.with_carbon_price(per_kg);
-        Self { classes: vec![over_all.clone()], over_all, of_hour: BTreeMap::new() }
-    }
-
-    /// The same at the intensity of each hour, for these hours. O(168 × offers + hours).
-    pub(super) fn by_hour(supply: &FleetSupply, per_kg: f64, hours: &[HourDemand]) -> Self {
+    /// Where a kg of carbon costs so much more, for these hours. O(168 × offers + hours).
+    pub(super) fn of(supply: &FleetSupply, per_kg: f64, hours: &[HourDemand]) -> Self {
         let mut often: BTreeMap<Option<usize>, f64> = BTreeMap::new();
         hours.iter().for_each(|hour| *often.entry(hour.of_week).or_default() += 1.0);
         let mut over_all = supply.clone();
@@ -189,6 +183,15 @@ impl HourPrices {
 }
 
 impl FleetSupply {
+    /// The same with grids that emit their mean at all times.
+    #[must_use]
+    pub(super) fn at_mean(&self) -> Self {
+        let mut found = self.clone();
+        found.commitments.iter_mut().for_each(|of| of.by_hour = WeekShape::default());
+        found.on_demand.iter_mut().chain(&mut found.spot).for_each(|of| of.by_hour = WeekShape::default());
+        found
+    }
+
     /// The same with what an hour of the week emits in place of the mean.
     fn in_hour(&self, of_week: Option<usize>) -> Self {
         let mut found = self.clone();

@@ -55,7 +55,7 @@ fn hours_that_emit_alike_are_one_class() {
         .into_iter()
         .map(|of_week| HourDemand { of_week, ..HourDemand::of(1.0, 1.0) })
         .collect();
-    let flat = HourPrices::by_hour(&supply, 10.0, &hours);
+    let flat = HourPrices::of(&supply, 10.0, &hours);
     assert_eq!(
         (flat.classes.len(), &flat.classes[0], &flat.over_all),
         (1, &flat.over_all, &supply.with_carbon_price(10.0))
@@ -64,7 +64,7 @@ fn hours_that_emit_alike_are_one_class() {
     (factors[0], factors[1]) = (0.5, 1.5);
     let shape = WeekShape::of(&factors);
     (supply.on_demand[0].by_hour, supply.commitments[0].by_hour) = (shape.clone(), shape);
-    let found = HourPrices::by_hour(&supply, 10.0, &hours);
+    let found = HourPrices::of(&supply, 10.0, &hours);
     // An hour whose factor is 1 is as one that nobody knows the time of.
     assert_eq!(found.classes.len(), 3);
     let per_gpu_h = |hour: &HourDemand| found.classes[found.class(hour)].on_demand[0].per_gpu_h;

@@ -18,46 +18,27 @@ fn more_or_less(change: f64) -> String {
     format!("{} {}", format::percent(change.abs()), if change < 0.0 { "less" } else { "more" })
 }
 
-/// What it changes that mixes are chosen by the hour: those of the same weights by the mean beside them, in two sentences.
+/// What it gains that mixes are chosen by the hour, in a sentence.
 ///
-/// Worked example: 100 for 0.3 t by the hour, and 102 for 0.33 t by the mean with the same weight: 2 % more money and 10 % more carbon.
+/// Worked example: 0.3 t, and 0.33 t for as much money by the mean: 10 % more.
 fn hours_in_words(front: &[FleetCarbonPoint]) -> String {
-    const WHAT: &str = "By the mean: the mix that the same weight chooses, and the instances that it rents, where of each grid only the mean is known; it is billed and emits as the others.";
-    // What leaves other work undone is no cheaper or cleaner way to do the same.
-    let same_work = front.iter().filter(|of| (of.waiting_gpu_hours - of.by_mean.waiting_gpu_hours).abs() < 1e-6);
-    let of = |by_mean: f64, by_hour: f64| if by_hour > 0.0 { by_mean / by_hour - 1.0 } else { 0.0 };
-    let changes: Vec<[f64; 2]> = same_work
-        .map(|point| {
-            let by_mean = &point.by_mean;
-            [of(by_mean.cost_per_month, point.cost_per_month), of(by_mean.kg_per_month, point.kg_per_month)]
-        })
-        .collect();
-    if changes.is_empty() {
-        return format!("{WHAT} Each leaves other work without GPUs than the one beside it.");
-    }
-    if changes.iter().flatten().all(|change| change.abs() < 5e-4) {
-        return format!("{WHAT} They differ by less than 0.1 %: the hours change next to nothing here.");
-    }
-    let range = |at: fn(&[f64; 2]) -> f64| {
-        let (least, most) = changes
-            .iter()
-            .map(at)
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), change| (least.min(change), most.max(change)));
-        format!("{} to {}", more_or_less(least), more_or_less(most))
+    let change = |point: &FleetCarbonPoint| {
+        let by_mean = point.by_mean_kg_for_as_much?;
+        (point.kg_per_month > 0.0).then(|| by_mean / point.kg_per_month - 1.0)
     };
-    let better = |sign: f64| {
-        changes
-            .iter()
-            .filter(|[cost, kg]| sign * cost > -1e-9 && sign * kg > -1e-9 && sign * (cost + kg) > 1e-9)
-            .count()
+    let changes: Vec<f64> = front.iter().filter_map(change).collect();
+    let (least, most) =
+        changes.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), of| (least.min(*of), most.max(*of)));
+    let said = match changes.is_empty() {
+        true => "none does the same work for as little".to_owned(),
+        false if least.abs() < 5e-4 && most.abs() < 5e-4 => {
+            "they emit as much: the hours of the week gain nothing here".to_owned()
+        }
+        false if changes.len() == 1 => format!("it emits {}", more_or_less(least)),
+        false => format!("they emit {} to {}", more_or_less(least), more_or_less(most)),
     };
     format!(
-        "{WHAT} Beside the mixes by the hour they cost {} and emit {}; {} of {} are better by the hour in both, and {} by the mean.",
-        range(|of| of[0]),
-        range(|of| of[1]),
-        better(1.0),
-        changes.len(),
-        better(-1.0)
+        "By the mean: what mixes emit for as much money, on the line between two, that are chosen and rented by the mean of each grid in place of its hours; {said}."
     )
 }
 
@@ -104,7 +85,6 @@ impl FleetAnswer {
                 Column::number("Cost, of the cheapest"),
                 Column::number("Carbon, of the cheapest"),
                 Column::number(format!("{} a tonne saved", self.currency)),
-                Column::number(format!("By the mean, {} a month", self.currency)),
                 Column::number("By the mean, t a month"),
                 Column::number("GPU-hours that wait"),
                 Column::text("Another is better in both"),
@@ -123,8 +103,7 @@ impl FleetAnswer {
                 of(point.cost_per_month, |first| first.cost_per_month),
                 of(point.kg_per_month, |first| first.kg_per_month),
                 Cell::opt(point.cost_per_tonne_saved, |cost| Cell::float(cost, 0)),
-                Cell::float(point.by_mean.cost_per_month, 0),
-                Cell::float(point.by_mean.kg_per_month / 1e3, 2),
+                Cell::opt(point.by_mean_kg_for_as_much, |kg| Cell::float(kg / 1e3, 2)),
                 Cell::float(point.waiting_gpu_hours, 0),
                 if point.is_dominated { "yes" } else { "" }.into(),
             ]);
