@@ -362,6 +362,9 @@ fn cost_and_carbon_are_weighed() {
     });
     assert_eq!(fronts[0], fronts[1]);
     let last = fronts[0].as_array().unwrap().last().unwrap();
+    let text = stdout(&ask(&[&files[0][..], &files[1], &["--power", "b=2", "--section", "fleet-carbon"]].concat()));
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("By the mean: what mixes emit for as much money"), "{text}");
     assert!((number(&last["kg_per_month"]) - 0.75 * 730.5).abs() < 1e-6, "{last}");
     assert!((number(&last["by_mean"]["kg_per_month"]) - 0.9 * 730.5).abs() < 1e-6, "{last}");
     // Without it nothing is told.

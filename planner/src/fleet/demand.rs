@@ -322,6 +322,7 @@ pub(crate) mod tests {
     use proptest::prelude::*;
     use tracecast_analytics::Trace;
     use tracecast_analytics::schema::JobRow;
+    use tracecast_analytics::time::TimeBasis;
 
     use super::*;
 
@@ -405,6 +406,25 @@ pub(crate) mod tests {
     fn the_worked_example() {
         let trace = trace(&[(10, 10, 50, 4.0), (30, 30, 90, 2.0)]);
         assert_eq!(hours(&trace, DemandTimes::Recorded, 999), [(4.0, 6.0), (0.0, 2.0), (0.0, 0.0)]);
+    }
+
+    /// The epoch began at midnight of a Thursday, hour 72 of its week.
+    #[test]
+    fn hours_know_when_in_the_week_they_are() {
+        let mut trace = trace(&[(10, 10, 170, 4.0)]);
+        let of_week = |trace: &Trace, from_minutes: i64| -> Vec<Option<usize>> {
+            let facts = JobFacts::of(trace);
+            let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
+            let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Recorded, &Flexible::Nobody).unwrap();
+            let from = from_minutes * 60_000;
+            let found = jobs.demand((from, from + 2 * HOUR_MS), i64::MAX);
+            found[0].hours.iter().map(|hour| hour.of_week).collect()
+        };
+        assert_eq!(of_week(&trace, 0), [Some(72), Some(73)]);
+        // From 0:40 to 1:40 most is of 1:00.
+        assert_eq!((of_week(&trace, 20), of_week(&trace, 40)), (vec![Some(72), Some(73)], vec![Some(73), Some(74)]));
+        trace.basis = TimeBasis::Relative;
+        assert_eq!(of_week(&trace, 0), [None, None]);
     }
 
     #[test]

@@ -26,10 +26,12 @@ fn hours_in_words(front: &[FleetCarbonPoint]) -> String {
         let by_mean = point.by_mean_kg_for_as_much?;
         (point.kg_per_month > 0.0).then(|| by_mean / point.kg_per_month - 1.0)
     };
-    let changes: Vec<f64> = front.iter().filter_map(change).collect();
+    // The first is chosen by cost alone.
+    let changes: Vec<f64> = front.iter().skip(1).filter_map(change).collect();
     let (least, most) =
         changes.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), of| (least.min(*of), most.max(*of)));
     let said = match changes.is_empty() {
+        true if front.len() < 2 => "with one mix there is nothing to gain".to_owned(),
         true => "none does the same work for as little".to_owned(),
         false if least.abs() < 5e-4 && most.abs() < 5e-4 => {
             "they emit as much: the hours of the week gain nothing here".to_owned()
