@@ -31,7 +31,8 @@ use super::demand::PoolDemand;
 use super::heldout::{KnownOffers, Spent, bill_as};
 use super::offers::{FleetOffers, InstanceOffer};
 use super::supply::{FleetSupply, SupplyOptions};
-use super::week::{GridWeek, HourPrices, KnownWeek, WeekShape};
+use super::week::{GridWeek, KnownWeek, WeekShape};
+use super::weighed::HourPrices;
 use super::window::{FleetSplit, whole};
 use crate::error::{Error, Result};
 use crate::plan::money::MONTH_H;
@@ -275,15 +276,6 @@ pub struct FleetCarbon {
 }
 
 impl FleetSupply {
-    /// The same where a kg of carbon costs so much more.
-    #[must_use]
-    pub fn with_carbon_price(&self, per_kg: f64) -> Self {
-        let mut found = self.clone();
-        found.commitments.iter_mut().for_each(|of| of.per_h += per_kg * of.kg_per_h);
-        found.on_demand.iter_mut().chain(&mut found.spot).for_each(|of| of.per_gpu_h += per_kg * of.kg_per_gpu_h);
-        found
-    }
-
     /// Two prices of a kg of carbon: one that counts for next to nothing beside prices, and one beside which they do.
     fn extremes(&self) -> [f64; 2] {
         // In every hour and at the mean, as mixes are chosen by both.

@@ -10,7 +10,7 @@
 //! Hours count by their need alone, so equal ones are one **level** with a weight. What is rented depends on the sum of the GPUs alone, whatever sizes they are committed in, so one number is searched, and C is a
 //! covering knapsack as in `rent`. C never falls and K never rises with R: between two sums that were costed nothing costs less than C just above the lower one and K at the upper one (a
 //! **bound**). Sums between are costed at the middle, again and again, as long as that bound is below the least cost found. So the choice is the cheapest of all, of several sizes too, though
-//! cost then falls and rises many times. A search that costed enough ends before that, and tells the **gap** that its bounds leave. Where hours rent by different prices, as with a weight on [carbon](super::week), levels are of a **class** of hours
+//! cost then falls and rises many times. A search that costed enough ends before that, and tells the **gap** that its bounds leave. Where hours rent by different prices, as with a weight on [carbon](super::carbon), levels are of a **class** of hours
 //! with the same prices; all of this holds of a sum over classes.
 //!
 //! With one commitment, instances of its size, no spot and no limits this is the newsvendor: commit to the GPUs that are needed for more than c / p of the time.

@@ -14,7 +14,7 @@ use super::offers::FleetOffers;
 use super::rent::HourRents;
 use super::rule::{FleetRule, choose};
 use super::supply::{FleetSupply, Rental, SupplyOptions};
-use super::week::HourPrices;
+use super::weighed::HourPrices;
 use super::window::{FleetSplit, blocks, hours, whole};
 
 /// What some hours cost, and who served them.

@@ -23,4 +23,5 @@ pub mod rule;
 pub mod stress;
 pub mod supply;
 pub mod week;
+pub(crate) mod weighed;
 pub mod window;

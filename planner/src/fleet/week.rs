@@ -1,4 +1,4 @@
-//! What a grid emits in each hour of the week, and what a supply costs in it with a price on carbon.
+//! What a grid emits in each hour of the week.
 //!
 //! The hours of a grid's file are hardly those of the record, so they are put together by the hour of the week in UTC, of which there are 168:
 //!
@@ -13,19 +13,13 @@
 //! **Known when.** With 168 means in place of one, hours that were clean by chance seem worth going to. So what is chosen before the split knows the earlier half of the file, in whole weeks, and what it emits after the split is told with the
 //! later half, as with traces of spot. A file of fewer than two weeks is taken whole for both.
 //!
-//! **Classes.** Hours in which every grid of a supply stands to its mean alike are priced alike, so their prices are made once: one class with flat grids, up to 168 with grids that change by the hour.
-//!
-//! O(hours) for a shape, O(168 × offers) for classes. Worked example: a grid of 100 g at 0:00 and 500 g at 1:00 of a Monday has a mean of 300 and shapes of 1/3 and 5/3. An instance of 2 kW emits 0.2 and 1 kg in these hours, at 2:00, of which the
+//! O(hours). Worked example: a grid of 100 g at 0:00 and 500 g at 1:00 of a Monday has a mean of 300 and shapes of 1/3 and 5/3. An instance of 2 kW emits 0.2 and 1 kg in these hours, at 2:00, of which the
 //! file has no hour, 0.6 kg, and at 0:00 of a Tuesday 0.2 kg.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tracecast_analytics::audit::factors::Hourly;
 use tracecast_analytics::time::{HOUR_MS, WEEK_HOURS, WEEK_MS, Zone};
-
-use super::demand::HourDemand;
-use super::supply::FleetSupply;
 
 /// Hours of a day.
 const DAY_HOURS: usize = 24;
@@ -139,65 +133,6 @@ impl KnownWeek {
     /// Whether what is chosen is scored with other hours.
     pub fn is_split(&self) -> bool {
         self.before.hours < self.all.hours
-    }
-}
-
-/// A supply in the classes of hours that are priced alike.
-#[derive(Debug, Clone)]
-pub(super) struct HourPrices {
-    /// What commitments cost, over the hours as they come.
-    pub(super) over_all: FleetSupply,
-    /// What is rented, class by class.
-    pub(super) classes: Vec<FleetSupply>,
-    /// Class of each hour of the week, and of one of an unknown time.
-    of_hour: BTreeMap<Option<usize>, usize>,
-}
-
-impl HourPrices {
-    /// Where a kg of carbon costs so much more, for these hours. O(168 × offers + hours).
-    pub(super) fn of(supply: &FleetSupply, per_kg: f64, hours: &[HourDemand]) -> Self {
-        let mut often: BTreeMap<Option<usize>, f64> = BTreeMap::new();
-        hours.iter().for_each(|hour| *often.entry(hour.of_week).or_default() += 1.0);
-        let mut over_all = supply.clone();
-        for of in &mut over_all.commitments {
-            let factors: f64 = often.iter().map(|(hour, count)| of.by_hour.at(*hour) * count).sum();
-            of.kg_per_h *= factors / (hours.len().max(1) as f64);
-        }
-        let (mut classes, mut of_hour) = (Vec::new(), BTreeMap::new());
-        let mut found: BTreeMap<Vec<u64>, usize> = BTreeMap::new();
-        for hour in often.into_keys() {
-            let rentals = supply.on_demand.iter().chain(&supply.spot);
-            let class = *found.entry(rentals.map(|of| of.by_hour.at(hour).to_bits()).collect()).or_insert_with(|| {
-                classes.push(supply.in_hour(hour).with_carbon_price(per_kg));
-                classes.len() - 1
-            });
-            of_hour.insert(hour, class);
-        }
-        Self { over_all: over_all.with_carbon_price(per_kg), classes, of_hour }
-    }
-
-    /// The class of an hour.
-    pub(super) fn class(&self, hour: &HourDemand) -> usize {
-        self.of_hour.get(&hour.of_week).copied().unwrap_or(0)
-    }
-}
-
-impl FleetSupply {
-    /// The same with grids that emit their mean at all times.
-    #[must_use]
-    pub(super) fn at_mean(&self) -> Self {
-        let mut found = self.clone();
-        found.commitments.iter_mut().for_each(|of| of.by_hour = WeekShape::default());
-        found.on_demand.iter_mut().chain(&mut found.spot).for_each(|of| of.by_hour = WeekShape::default());
-        found
-    }
-
-    /// The same with what an hour of the week emits in place of the mean.
-    fn in_hour(&self, of_week: Option<usize>) -> Self {
-        let mut found = self.clone();
-        found.commitments.iter_mut().for_each(|of| of.kg_per_h *= of.by_hour.at(of_week));
-        found.on_demand.iter_mut().chain(&mut found.spot).for_each(|of| of.kg_per_gpu_h *= of.by_hour.at(of_week));
-        found
     }
 }
 

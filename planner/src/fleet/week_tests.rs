@@ -1,10 +1,9 @@
-//! Hours of the week by hand: with few hours, with two halves, and in classes.
+//! Hours of the week by hand: with few hours, and with two halves.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use tracecast_analytics::time::DAY_MS;
 
-use super::super::supply::tests::simple;
 use super::*;
 
 /// Midnight of the first Monday of the epoch, ms.
@@ -45,30 +44,4 @@ fn sums_of_equal_hours_are_flat() {
     let known = KnownWeek::learn(&hourly).unwrap();
     assert!((known.all.g_per_kwh - 123.1).abs() < 1e-9);
     assert_eq!([known.all, known.before, known.after].map(|of| of.shape), [(); 3].map(|()| WeekShape::default()));
-}
-
-#[test]
-fn hours_that_emit_alike_are_one_class() {
-    let mut supply = simple(1.0, 2.0, None);
-    (supply.on_demand[0].kg_per_gpu_h, supply.commitments[0].kg_per_h) = (0.4, 0.4);
-    let hours: Vec<HourDemand> = [Some(0), Some(1), Some(2), Some(1), None]
-        .into_iter()
-        .map(|of_week| HourDemand { of_week, ..HourDemand::of(1.0, 1.0) })
-        .collect();
-    let flat = HourPrices::of(&supply, 10.0, &hours);
-    assert_eq!(
-        (flat.classes.len(), &flat.classes[0], &flat.over_all),
-        (1, &flat.over_all, &supply.with_carbon_price(10.0))
-    );
-    let mut factors = [1.0; WEEK_HOURS];
-    (factors[0], factors[1]) = (0.5, 1.5);
-    let shape = WeekShape::of(&factors);
-    (supply.on_demand[0].by_hour, supply.commitments[0].by_hour) = (shape.clone(), shape);
-    let found = HourPrices::of(&supply, 10.0, &hours);
-    // An hour whose factor is 1 is as one that nobody knows the time of.
-    assert_eq!(found.classes.len(), 3);
-    let per_gpu_h = |hour: &HourDemand| found.classes[found.class(hour)].on_demand[0].per_gpu_h;
-    assert_eq!(hours.iter().map(per_gpu_h).collect::<Vec<_>>(), [4.0, 8.0, 6.0, 8.0, 6.0]);
-    // Over these hours a commitment emits 0.4 × (0.5 + 1.5 + 1 + 1.5 + 1) / 5 = 0.44 an hour.
-    assert!((found.over_all.commitments[0].per_h - 5.4).abs() < 1e-9);
 }
