@@ -28,6 +28,8 @@ pub const HOUR_MS: i64 = 60 * MINUTE_MS;
 pub const DAY_MS: i64 = 24 * HOUR_MS;
 /// Milliseconds in a week.
 pub const WEEK_MS: i64 = 7 * DAY_MS;
+/// Hours in a week.
+pub const WEEK_HOURS: usize = 168;
 
 /// Seconds in a minute.
 pub const MINUTE_S: f64 = 60.0;
@@ -195,6 +197,11 @@ impl LocalTime {
         Self { day, hour: (in_day / HOUR_MS) as u8, weekday: (day + 3).rem_euclid(7) as u8 }
     }
 
+    /// The hour of its week: 0 from midnight of Monday on, below [`WEEK_HOURS`].
+    pub fn hour_of_week(self) -> usize {
+        usize::from(self.weekday) * 24 + usize::from(self.hour)
+    }
+
     /// The first day of its month, in days since 1970-01-01.
     pub fn first_of_month(self) -> i64 {
         let date =
@@ -351,6 +358,13 @@ mod tests {
         let (ms, how) = zone.resolve(gap).unwrap();
         // 02:30 standard time would be 10:30 UTC, which the clocks there called 03:30.
         assert_eq!((format_utc(ms).as_str(), how), ("2017-03-12 10:30:00", Resolution::Gap));
+    }
+
+    #[test]
+    fn hours_of_the_week_begin_with_monday() {
+        // The epoch began on a Thursday.
+        let hour = |hours: i64| Zone::utc().local(hours * HOUR_MS).hour_of_week();
+        assert_eq!([hour(0), hour(95), hour(96), hour(-1)], [72, WEEK_HOURS - 1, 0, 71]);
     }
 
     #[test]

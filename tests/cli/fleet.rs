@@ -347,6 +347,26 @@ fn cost_and_carbon_are_weighed() {
     refused(&["--carbon", &dirty, "--grid", "z-1=OTHER"], "has hours of `OTHER`; there are `DIRTY`");
     refused(&["--carbon", &dirty, "--grid", "z-9=DIRTY"], "no offer is in the zone `z-9`");
     refused(&["--carbon", &dirty], "--grid");
+    // Of two hours one is cleaner in the dirty zone: by the hour it is rented there alone, 0.6 and then 0.9 kg, where by the mean both are rented in the other.
+    let day = |zone: &str, g: [f64; 2]| {
+        let row = |hour: usize| format!("2023-01-01 {hour:02}:00:00,C,N,{zone},{0},{0},1,1,s,false,\n", g[hour % 2]);
+        folder.file(&format!("{zone}.csv"), &(head.to_owned() + &(0..24).map(row).collect::<String>()))
+    };
+    let (dirty, clean) = (day("DIRTY", [200.0, 600.0]), day("CLEAN", [450.0, 450.0]));
+    let files = [["--carbon", &dirty, "--grid", "z-1=DIRTY"], ["--carbon", &clean, "--grid", "z-2=CLEAN"]];
+    let fronts = [[0, 1], [1, 0]].map(|order| {
+        let named: Vec<&str> = order.iter().flat_map(|at: &usize| files[*at]).collect();
+        let output = ask(&[&named[..], &["--power", "b=2", "--format", "json"]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        json(&stdout(&output))["carbon"]["front"].clone()
+    });
+    assert_eq!(fronts[0], fronts[1]);
+    let last = fronts[0].as_array().unwrap().last().unwrap();
+    let text = stdout(&ask(&[&files[0][..], &files[1], &["--power", "b=2", "--section", "fleet-carbon"]].concat()));
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("By the mean: what mixes emit for as much money"), "{text}");
+    assert!((number(&last["kg_per_month"]) - 0.75 * 730.5).abs() < 1e-6, "{last}");
+    assert!((number(&last["by_mean"]["kg_per_month"]) - 0.9 * 730.5).abs() < 1e-6, "{last}");
     // Without it nothing is told.
     let answer = json(&stdout(&ask(&["--format", "json"])));
     assert!(answer["carbon"].is_null() && answer["held_out"]["by"][0]["carbon_kg_per_month"].is_null());

@@ -175,7 +175,7 @@ impl BurstPart {
             .collect();
         let peaks = peaks(needs, from, to);
         let rents = HourRents::of(&self.supply, peaks.iter().copied().fold(0.0, f64::max));
-        peaks.into_iter().map(|peak| rents.fill(HourDemand { firm: peak, total: peak }, 0.0, 0).cost).collect()
+        peaks.into_iter().map(|peak| rents.fill(HourDemand::of(peak, peak), 0.0, 0).cost).collect()
     }
 
     /// Position, times and run of each job.
@@ -279,6 +279,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::fleet::supply::{Rental, SpotState, Term};
+    use crate::fleet::week::WeekShape;
 
     /// A part with nodes of 4 GPUs at 6 an hour, beside on-demand at 2.5 a GPU and hour; submission and run in minutes, GPUs. Runs are predicted as they are.
     pub(in crate::burst) fn part(jobs: &[(i64, i64, f64)], most_ms: i64) -> BurstPart {
@@ -299,6 +300,7 @@ pub(super) mod tests {
             listed: 6.0,
             limit: None,
             kg_per_h: 0.0,
+            by_hour: WeekShape::default(),
         };
         let rental = Rental {
             name: "rented".to_owned(),
@@ -309,6 +311,7 @@ pub(super) mod tests {
             overhead: 1.0,
             limit: f64::INFINITY,
             kg_per_gpu_h: 0.0,
+            by_hour: WeekShape::default(),
         };
         let supply = FleetSupply {
             commitments: vec![own.clone()],

@@ -205,7 +205,7 @@ mod tests {
                 runs.map(|(_, _, gpus)| gpus).sum()
             };
             let total = (from..to).map(minute).fold(0.0, f64::max);
-            HourDemand { firm: total, total }
+            HourDemand::of(total, total)
         };
         let hours: Vec<HourDemand> = (0..hours).map(hour).collect();
         let gpu_hours = jobs.iter().map(|(_, run, gpus)| *run as f64 / 60.0 * gpus).sum();

@@ -386,7 +386,10 @@ impl FleetAnswer {
         if let Some(carbon) = &mut emitted {
             [carbon.mix_kg_per_month, carbon.on_demand_kg_per_month] = forward.carbon_kg_per_month;
         }
-        let told_of_carbon = known.into_iter().flat_map(FleetCarbonRequest::notes);
+        let by_the_mean =
+            "The record's times have no calendar, so carbon counts by the mean of each grid, and not by the hour.";
+        let by_the_mean = (known.is_some() && !trace.basis.has_calendar()).then(|| by_the_mean.to_owned());
+        let told_of_carbon = known.into_iter().flat_map(FleetCarbonRequest::notes).chain(by_the_mean);
         let odd = offers.all.oddities().into_iter().map(|odd| format!("A price is odd. {odd}"));
         let mut answer = Self {
             schema: SCHEMA.to_owned(),

@@ -1,18 +1,24 @@
 //! Carbon of a fleet, and the mixes between which nothing is better in both cost and carbon.
 //!
-//! Nothing is known here of power or of grids: the offers file or the command line says what an instance draws while it runs, and the command line on which grid a zone is. Of the file of a grid the mean of its hours
-//! counts, as the hours of the record are hardly those of the file. An instance that is committed to counts as running around the clock, as nobody says what is switched off. Making the hardware is not in it.
+//! Nothing is known here of power or of grids: the offers file or the command line says what an instance draws while it runs, and the command line on which grid a zone is. Of the file of a grid the mean at each
+//! [hour of the week](super::week) counts, as the hours of the record are hardly those of the file. An instance that is committed to counts as running around the clock, through clean and dirty hours, as nobody says what is switched off. Making the hardware is not in it.
 //!
 //! ```text
-//! kg of an hour = kW × mean g a kWh / 1000,   price with a weight = price + weight × kg
+//! kg of an hour h of the week = kW × g(h) / 1000,   price with a weight = price + weight × kg
 //! ```
 //!
-//! **Front**: the mix is solved with a weight on carbon, a price of a kg, which leaves what bills say as it is. First without one and with one that drowns prices. Then, between two mixes next to each other, with the weight at which
+//! **Front**: the mix is solved with a weight on carbon, a price of a kg, which leaves what bills say as it is: so a dirty hour of one zone is rented in another, where that costs less than its carbon is weighed. First without one and with one that drowns prices. Then, between two mixes next to each other, with the weight at which
 //! both would cost the same: what that finds below their line is put between them (Aneja and Nair, Management Science 1979), up to seven mixes. So no weight has to be guessed, and each mix is the best of some weight on the hours it was
-//! chosen on. Mixes that lie within the hull are the best of no weight and not found. On [later hours](super::heldout) they may be worse than others in both: that is told.
+//! chosen on. Mixes that lie within the hull are the best of no weight and not found. On [later hours](super::heldout) they may be worse than others in both: that is told. Later hours
+//! are rented by what was known of the grids before the split, and emit what the later half of the files says.
+//!
+//! **What the hours gain**: beside each mix stand that of the same weight where only the mean of each grid is known, and what such mixes, those of these weights and of a front of their own, emit for as much money. With grids that do not change by the hour both are the same. So they are on one grid where all
+//! instances draw as much a GPU, but for what is reserved where needs come at dirtier hours than others.
 //!
 //! O(points × searches). Worked example: instances of 1 kW cost 2 in a zone of 400 g a kWh, and 2.5 in one of 100 g. Without a weight the first are taken: 2 and 0.4 kg an hour; with a high one the second: 2.5 and 0.1 kg. Both cost the same
 //! at 0.5 / 0.3 = 1.67 a kg, where nothing lies below their line.
+//!
+//! By the hour: two hours need an instance of 1 kW, at 2 in a zone of 500 and then 100 g, 300 on average, or at 2.2 in one of 200 g. All in the first is 4 and 0.6 kg. By the mean the second is the cleaner, at 4.4 and 0.4 kg; by the hour the first hour alone is rented there, for 4.2 and 0.2 + 0.1 = 0.3 kg.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,11 +26,13 @@ use tracecast_analytics::audit::factors::Hourly;
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::HOUR_MS;
 
-use super::commit::{levels, solve};
+use super::commit::{levels_by, solve_by};
 use super::demand::PoolDemand;
 use super::heldout::{KnownOffers, Spent, bill_as};
 use super::offers::{FleetOffers, InstanceOffer};
 use super::supply::{FleetSupply, SupplyOptions};
+use super::week::{GridWeek, KnownWeek, WeekShape};
+use super::weighed::HourPrices;
 use super::window::{FleetSplit, whole};
 use crate::error::{Error, Result};
 use crate::plan::money::MONTH_H;
@@ -49,25 +57,45 @@ pub struct FleetGrid {
     pub g_per_kwh: f64,
     /// Hours that this is the mean of.
     pub hours: u64,
+    /// Mean of the cleanest hour of the week, grams a kWh.
+    pub least_g_per_kwh: f64,
+    /// Mean of the dirtiest hour of the week, grams a kWh.
+    pub most_g_per_kwh: f64,
+    /// Hours of the week that the file has none of: of 168, those that count as that hour of the day, or as the mean.
+    pub missing_hours: u64,
+    /// Mean of the hours that the front is chosen with: of the earlier half of the file, or of all where it has fewer than two weeks.
+    pub earlier_g_per_kwh: f64,
+    /// Mean of the hours that the later windows are told with: of the later half, or of all.
+    pub later_g_per_kwh: f64,
     /// What a reader must know of them: what is counted, how many are estimates, and what could not be used.
     pub notes: Vec<String>,
+    /// What is known of it hour by hour.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) week: KnownWeek,
 }
 
 impl FleetGrid {
     /// From the hours of a grid; nothing if there are none.
     pub fn of(place: &str, grid: &str, hourly: &Hourly) -> Option<Self> {
-        let (from, to) = hourly.span()?;
-        let hours = (from..=to).step_by(usize::try_from(HOUR_MS).ok()?);
-        let (sum, count) =
-            hours.filter_map(|hour| hourly.at(hour)).fold((0.0, 0), |(sum, count), g| (sum + g, count + 1_u32));
-        let g_per_kwh = sum / f64::from(count);
-        (count > 0).then(|| Self {
+        Some(Self::known(place, grid, KnownWeek::learn(hourly)?, hourly.notes.clone()))
+    }
+
+    fn known(place: &str, grid: &str, week: KnownWeek, notes: Vec<String>) -> Self {
+        let (least, most) = week.all.shape.range();
+        Self {
             place: place.to_owned(),
             grid: grid.to_owned(),
-            g_per_kwh,
-            hours: u64::from(count),
-            notes: hourly.notes.clone(),
-        })
+            g_per_kwh: week.all.g_per_kwh,
+            hours: week.all.hours,
+            least_g_per_kwh: least * week.all.g_per_kwh,
+            most_g_per_kwh: most * week.all.g_per_kwh,
+            missing_hours: week.all.missing,
+            earlier_g_per_kwh: week.before.g_per_kwh,
+            later_g_per_kwh: week.after.g_per_kwh,
+            notes,
+            week,
+        }
     }
 
     fn is_of(&self, offer: &InstanceOffer) -> bool {
@@ -119,6 +147,10 @@ impl FleetCarbonRequest {
     /// # Errors
     /// If a grid or a power is of no offer.
     pub fn tell(&self, offers: &mut FleetOffers) -> Result<()> {
+        self.tell_as(offers, |known| &known.all)
+    }
+
+    fn tell_as(&self, offers: &mut FleetOffers, known: fn(&KnownWeek) -> &GridWeek) -> Result<()> {
         if let Some(grid) = self.grids.iter().find(|grid| !offers.instances.iter().any(|offer| grid.is_of(offer))) {
             return Err(wrong(
                 format!("no offer is in the zone `{}` or called so", grid.place),
@@ -133,18 +165,21 @@ impl FleetCarbonRequest {
             return Err(wrong(format!("no offer is called `{name}`"), "name an offer, or its instance type"));
         }
         for offer in &mut offers.instances {
-            let kg = self.power(offer).zip(self.grid(offer)).map(|(kw, grid)| kw * grid.g_per_kwh / 1e3);
-            offer.kg_per_h = kg;
+            let told = self.power(offer).zip(self.grid(offer)).map(|(kw, grid)| (kw, known(&grid.week)));
+            offer.kg_per_h = told.map(|(kw, week)| kw * week.g_per_kwh / 1e3);
+            offer.kg_by_hour = told.map_or_else(WeekShape::default, |(_, week)| week.shape.clone());
         }
         Ok(())
     }
 
-    /// The same of all offers that are known.
+    /// The same of all offers that are known, each with the hours of the grids that were known then.
     ///
     /// # Errors
     /// As [`tell`](Self::tell).
     pub fn tell_all(&self, known: &mut KnownOffers) -> Result<()> {
-        [&mut known.before, &mut known.after, &mut known.all].into_iter().try_for_each(|offers| self.tell(offers))
+        self.tell_as(&mut known.before, |known| &known.before)?;
+        self.tell_as(&mut known.after, |known| &known.after)?;
+        self.tell(&mut known.all)
     }
 
     /// That power and grid of each offer that jobs may run on are known.
@@ -183,6 +218,19 @@ pub struct FleetCarbonOffer {
     pub kg_per_h: f64,
 }
 
+/// The mix that is chosen with a weight where only the mean intensity of each grid is known, and instances are rented by it; what it emits goes by the hour.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct FleetCarbonByMean {
+    /// GPUs that it commits to.
+    pub committed_gpus: f64,
+    /// What it costs a month on the later windows.
+    pub cost_per_month: f64,
+    /// What it emits a month on them, kg.
+    pub kg_per_month: f64,
+    /// GPU-hours that nothing served on them.
+    pub waiting_gpu_hours: f64,
+}
+
 /// A mix of the front.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FleetCarbonPoint {
@@ -204,6 +252,12 @@ pub struct FleetCarbonPoint {
     pub waiting_gpu_hours: f64,
     /// Whether another mix of the front is no worse in both on the later windows, and better in one.
     pub is_dominated: bool,
+    /// How far it may be from the least of its weight on the hours it was chosen on, a share: 0 but where a search ended early.
+    pub gap: f64,
+    /// What the same weight chooses by the mean of each grid in place of its hours.
+    pub by_mean: FleetCarbonByMean,
+    /// What mixes that are chosen by the mean emit a month for as much money on the later windows, kg: of those of these weights and of a front of their own, on the line between two. Nothing where all cost more, or leave other work without GPUs.
+    pub by_mean_kg_for_as_much: Option<f64>,
 }
 
 /// Carbon of a fleet.
@@ -222,24 +276,21 @@ pub struct FleetCarbon {
 }
 
 impl FleetSupply {
-    /// The same where a kg of carbon costs so much more.
-    #[must_use]
-    pub fn with_carbon_price(&self, per_kg: f64) -> Self {
-        let mut found = self.clone();
-        found.commitments.iter_mut().for_each(|of| of.per_h += per_kg * of.kg_per_h);
-        found.on_demand.iter_mut().chain(&mut found.spot).for_each(|of| of.per_gpu_h += per_kg * of.kg_per_gpu_h);
-        found
-    }
-
     /// Two prices of a kg of carbon: one that counts for next to nothing beside prices, and one beside which they do.
     fn extremes(&self) -> [f64; 2] {
-        let rentals = self.on_demand.iter().chain(&self.spot).map(|of| (of.per_gpu_h, of.kg_per_gpu_h));
-        let committed = self.commitments.iter().map(|of| (of.per_h / of.gpus, of.kg_per_h / of.gpus));
-        let emitting = |of: &(f64, f64)| of.1 > 0.0;
-        let all: Vec<(f64, f64)> = rentals.chain(committed).collect();
+        // In every hour and at the mean, as mixes are chosen by both.
+        let kg = |mean: f64, by_hour: &WeekShape| {
+            let (least, most) = by_hour.range();
+            [mean * least, mean, mean * most]
+        };
+        let rentals = self.on_demand.iter().chain(&self.spot);
+        let rentals = rentals.map(|of| (of.per_gpu_h, kg(of.kg_per_gpu_h, &of.by_hour)));
+        let committed = self.commitments.iter().map(|of| (of.per_h / of.gpus, [of.kg_per_h / of.gpus; 3]));
+        let all: Vec<(f64, [f64; 3])> = rentals.chain(committed).collect();
         let dearest = all.iter().map(|of| of.0).fold(0.0, f64::max);
-        let least_kg = all.iter().filter(|of| emitting(of)).map(|of| of.1).fold(f64::INFINITY, f64::min);
-        let most_kg = all.iter().map(|of| of.1).fold(0.0, f64::max);
+        let emitted = || all.iter().flat_map(|of| of.1);
+        let least_kg = emitted().filter(|kg| *kg > 0.0).fold(f64::INFINITY, f64::min);
+        let most_kg = emitted().fold(0.0, f64::max);
         if most_kg > 0.0 { [TIES * dearest / most_kg, DROWNS * dearest / least_kg] } else { [0.0; 2] }
     }
 }
@@ -250,20 +301,27 @@ struct Mixed {
     per_kg: f64,
     counts: Vec<Vec<u32>>,
     spent: Spent,
+    /// The greatest of a pool.
+    gap: f64,
+}
+
+/// The mix of a weight. O(pools × searches).
+fn mixed(pools: &[(FleetSupply, &PoolDemand)], per_kg: f64) -> Mixed {
+    let (mut counts, mut spent, mut gap) = (Vec::with_capacity(pools.len()), Spent::default(), 0.0);
+    for (supply, demand) in pools {
+        let by = HourPrices::of(supply, per_kg, &demand.hours);
+        let levels = levels_by(supply, demand.hours.iter().copied(), &|hour| by.class(hour));
+        let chosen = solve_by(&by.over_all, &by.classes, &levels);
+        spent.add(&bill_as(supply, &by, &demand.hours, &chosen.counts));
+        gap = chosen.gap().max(gap);
+        counts.push(chosen.counts);
+    }
+    Mixed { per_kg, counts, spent, gap }
 }
 
 /// The mixes of the front of some pools, each a supply and what it needs: chosen on these hours.
 fn front(pools: &[(FleetSupply, &PoolDemand)]) -> Vec<Mixed> {
-    let mixed = |per_kg: f64| {
-        let (mut counts, mut spent) = (Vec::with_capacity(pools.len()), Spent::default());
-        for (supply, demand) in pools {
-            let by = supply.with_carbon_price(per_kg);
-            let chosen = solve(&by, &levels(&by, demand.hours.iter().copied())).counts;
-            spent.add(&bill_as(supply, &by, &demand.hours, &chosen));
-            counts.push(chosen);
-        }
-        Mixed { per_kg, counts, spent }
-    };
+    let mixed = |per_kg: f64| mixed(pools, per_kg);
     // Of equal prices the cleaner is taken.
     let extremes: Vec<[f64; 2]> = pools.iter().map(|(supply, _)| supply.extremes()).collect();
     let hardly = extremes.iter().map(|of| of[0]).filter(|per_kg| *per_kg > 0.0).reduce(f64::min).unwrap_or(0.0);
@@ -313,6 +371,18 @@ fn per_tonne_saved(cheapest: (f64, f64, f64), own: (f64, f64, f64)) -> Option<f6
     (less_kg > 1e-9 * (1.0 + cheapest.1.abs()) && same_work).then(|| 1e3 * (own.0 - cheapest.0) / less_kg)
 }
 
+/// The least carbon that mixes, each its cost and its kg, emit for so much money: of those that cost no more, and on lines between two. O(mixes²).
+///
+/// Worked example: 100 for 50 kg and 140 for 30 kg are 40 kg for 120, and 30 kg for 150.
+fn on_line(mixes: &[(f64, f64)], cost: f64) -> Option<f64> {
+    // What differs by a hair costs as much.
+    let reach = cost + 1e-9 * (1.0 + cost.abs());
+    let line = |a: &(f64, f64), b: &(f64, f64)| a.1 + (b.1 - a.1) * ((cost - a.0) / (b.0 - a.0)).max(0.0);
+    let within = mixes.iter().filter(|of| of.0 <= reach);
+    let beyond = || mixes.iter().filter(|of| of.0 > reach);
+    within.flat_map(|a| std::iter::once(a.1).chain(beyond().map(move |b| line(a, b)))).reduce(f64::min)
+}
+
 /// Carbon of a fleet: chosen before the split, scored after it.
 ///
 /// # Errors
@@ -334,32 +404,58 @@ pub(super) fn carbon(
     };
     let then: Vec<(FleetSupply, &PoolDemand)> = supplied(&offers.before, before).into_iter().zip(before).collect();
     let now = supplied(&offers.after, after);
+    // Later hours are served by what was known of the grids before, and billed by what came.
+    let mut expected = offers.after.clone();
+    request.tell_as(&mut expected, |known| &known.before)?;
+    let expected = supplied(&expected, after);
     let hours = |(from, to): (i64, i64)| ((to - from) / HOUR_MS).max(1) as f64;
     let [earlier, later] =
         [hours(whole(&split.before)), split.hours_after().max(1) as f64].map(|hours| MONTH_H / hours);
-    let mut points: Vec<FleetCarbonPoint> = Vec::new();
-    let chosen = front(&then);
-    let last = chosen.len().saturating_sub(1);
-    for (at, mixed) in chosen.iter().enumerate() {
+    let score = |mixed: &Mixed, expected: &[FleetSupply]| {
         let (mut spent, mut committed_gpus) = (Spent::default(), 0.0);
-        for ((supply, demand), counts) in now.iter().zip(after).zip(&mixed.counts) {
-            spent.add(&bill_as(supply, &supply.with_carbon_price(mixed.per_kg), &demand.hours, counts));
+        for (((supply, expected), demand), counts) in now.iter().zip(expected).zip(after).zip(&mixed.counts) {
+            let by = HourPrices::of(expected, mixed.per_kg, &demand.hours);
+            spent.add(&bill_as(supply, &by, &demand.hours, counts));
             committed_gpus += supply.committed_gpus(counts);
         }
+        FleetCarbonByMean {
+            committed_gpus,
+            cost_per_month: spent.cost() * later,
+            kg_per_month: spent.carbon_kg * later,
+            waiting_gpu_hours: spent.waiting_gpu_h,
+        }
+    };
+    // The same where only the mean of each grid is known; it is billed as the others.
+    let then_at_mean: Vec<_> = then.iter().map(|(supply, demand)| (supply.at_mean(), *demand)).collect();
+    let expected_at_mean: Vec<FleetSupply> = expected.iter().map(FleetSupply::at_mean).collect();
+    let chosen = front(&then);
+    let of_weights = |mixed: &Mixed| score(&self::mixed(&then_at_mean, mixed.per_kg), &expected_at_mean);
+    let by_mean: Vec<FleetCarbonByMean> = chosen.iter().map(of_weights).collect();
+    let mut all_by_mean = by_mean.clone();
+    all_by_mean.extend(front(&then_at_mean).iter().map(|mixed| score(mixed, &expected_at_mean)));
+    let mut points: Vec<FleetCarbonPoint> = Vec::new();
+    let last = chosen.len().saturating_sub(1);
+    for ((at, mixed), by_mean) in chosen.iter().enumerate().zip(by_mean) {
+        let by_hour = score(mixed, &expected);
+        let same_work = all_by_mean.iter().filter(|of| (of.waiting_gpu_hours - by_hour.waiting_gpu_hours).abs() < 1e-6);
+        let same_work: Vec<(f64, f64)> = same_work.map(|of| (of.cost_per_month, of.kg_per_month)).collect();
         points.push(FleetCarbonPoint {
             per_tonne: match at {
                 0 => Some(0.0),
                 at if at < last => Some(1e3 * mixed.per_kg),
                 _ => None,
             },
-            committed_gpus,
+            committed_gpus: by_hour.committed_gpus,
             earlier_cost_per_month: mixed.spent.cost() * earlier,
             earlier_kg_per_month: mixed.spent.carbon_kg * earlier,
-            cost_per_month: spent.cost() * later,
-            kg_per_month: spent.carbon_kg * later,
+            cost_per_month: by_hour.cost_per_month,
+            kg_per_month: by_hour.kg_per_month,
             cost_per_tonne_saved: None,
-            waiting_gpu_hours: spent.waiting_gpu_h,
+            waiting_gpu_hours: by_hour.waiting_gpu_hours,
             is_dominated: false,
+            gap: mixed.gap,
+            by_mean,
+            by_mean_kg_for_as_much: on_line(&same_work, by_hour.cost_per_month),
         });
     }
     let figures: Vec<(f64, f64, f64)> =

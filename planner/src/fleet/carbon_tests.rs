@@ -4,10 +4,16 @@
 
 use proptest::prelude::*;
 
-use super::super::demand::HourDemand;
+use tracecast_analytics::facts::JobFacts;
+use tracecast_analytics::time::{DAY_MS, WEEK_HOURS};
+
+use super::super::demand::tests::{Drawn, changed_after_the_split, changes, drawn, nine_days};
+use super::super::demand::{DemandTimes, FleetJobs, Flexible, HourDemand};
+use super::super::heldout::bill;
 use super::super::supply::tests::simple;
 use super::super::supply::{Commitment, Rental};
 use super::*;
+use crate::capacity::faults::CheckpointCosts;
 
 /// Two instances on demand that differ in price and carbon, and a reservation of each.
 fn supply([dear, clean]: [f64; 2], [dirty, low]: [f64; 2], reserved: [f64; 2]) -> FleetSupply {
@@ -22,27 +28,48 @@ fn supply([dear, clean]: [f64; 2], [dirty, low]: [f64; 2], reserved: [f64; 2]) -
     }
 }
 
+/// Needs of the first hours of a week.
 fn demand(needs: &[u32]) -> PoolDemand {
-    let hour = |need: &u32| HourDemand { firm: f64::from(*need), total: f64::from(*need) };
-    PoolDemand { hours: needs.iter().map(hour).collect(), jobs: 1, ..PoolDemand::default() }
+    let hour = |(at, need): (usize, &u32)| HourDemand {
+        of_week: Some(at),
+        ..HourDemand::of(f64::from(*need), f64::from(*need))
+    };
+    PoolDemand { hours: needs.iter().enumerate().map(hour).collect(), jobs: 1, ..PoolDemand::default() }
 }
 
-/// Cost and carbon of every number of commitments with every way to rent the rest: all of one, or all of the other.
+/// A shape whose first hours have these factors.
+fn shape(factors: &[f64]) -> WeekShape {
+    let rest = std::iter::repeat_n(1.0, WEEK_HOURS - factors.len());
+    WeekShape::of(&factors.iter().copied().chain(rest).collect::<Vec<_>>())
+}
+
+/// A supply whose two zones have these shapes.
+fn shaped(mut supply: FleetSupply, shapes: [&[f64]; 2]) -> FleetSupply {
+    for (at, factors) in shapes.into_iter().enumerate() {
+        let rented = supply.on_demand.get_mut(at).map(|of| &mut of.by_hour);
+        let held = supply.commitments.get_mut(at).map(|of| &mut of.by_hour);
+        rented.into_iter().chain(held).for_each(|of| *of = shape(factors));
+    }
+    supply
+}
+
+/// Cost and carbon of every number of commitments with every way to rent the rest: in each hour all of one, or all of the other.
 fn all_mixes(supply: &FleetSupply, demand: &PoolDemand) -> Vec<(f64, f64)> {
     let mut found = Vec::new();
-    for first in 0..=3u32 {
-        for second in 0..=3u32 {
-            let room = f64::from(first + second);
-            let hours = demand.hours.len() as f64;
-            let held = [f64::from(first), f64::from(second)];
-            let of = |figure: &dyn Fn(&Commitment) -> f64| -> f64 {
-                supply.commitments.iter().zip(held).map(|(of, count)| figure(of) * count * hours).sum()
-            };
-            let (cost, kg) = (of(&|of| of.per_h), of(&|of| of.kg_per_h));
-            let rest: f64 = demand.hours.iter().map(|hour| (hour.total - room).max(0.0)).sum();
-            for rental in &supply.on_demand {
-                found.push((cost + rest * rental.per_gpu_h, kg + rest * rental.kg_per_gpu_h));
+    for held in (0..=3u32).flat_map(|first| (0..=3u32).map(move |second| [first, second])) {
+        for ways in 0..1u32 << demand.hours.len() {
+            let (mut cost, mut kg) = (0.0, 0.0);
+            for (at, hour) in demand.hours.iter().enumerate() {
+                for (of, count) in supply.commitments.iter().zip(held.map(f64::from)) {
+                    cost += of.per_h * count;
+                    kg += of.kg_per_h * of.by_hour.at(hour.of_week) * count;
+                }
+                let rest = (hour.total - f64::from(held[0] + held[1])).max(0.0);
+                let rental = &supply.on_demand[(ways >> at & 1) as usize];
+                cost += rest * rental.per_gpu_h;
+                kg += rest * rental.kg_per_gpu_h * rental.by_hour.at(hour.of_week);
             }
+            found.push((cost, kg));
         }
     }
     found
@@ -67,6 +94,31 @@ fn the_worked_example() {
     assert_eq!(front(&[(clean, &needs)]).len(), 1);
 }
 
+/// The first zone emits 0.5 kg in one hour and 0.1 in the next, 0.3 on average, at 2; the second 0.2 at 2.2. By the hour the second is rented in the dirty hour alone, which by the mean no weight does.
+#[test]
+fn a_dirty_hour_is_rented_elsewhere() {
+    let supply = FleetSupply { commitments: Vec::new(), ..supply([2.0, 2.2], [0.3, 0.2], [9.0, 9.0]) };
+    let supply = shaped(supply, [&[5.0 / 3.0, 1.0 / 3.0], &[]]);
+    let needs = demand(&[1, 1]);
+    let close = |spent: &Spent, (cost, kg): (f64, f64)| {
+        assert!((spent.cost() - cost).abs() < 1e-9 && (spent.carbon_kg - kg).abs() < 1e-9, "{spent:?}");
+    };
+    let pools = [(supply, &needs)];
+    let found = front(&pools);
+    assert_eq!(found.len(), 2);
+    close(&found[0].spent, (4.0, 0.6));
+    close(&found[1].spent, (4.2, 0.3));
+    let at_mean = pools[0].0.at_mean();
+    close(
+        &bill_as(&pools[0].0, &HourPrices::of(&at_mean, found[1].per_kg, &needs.hours), &needs.hours, &[]),
+        (4.4, 0.4),
+    );
+    // Of hours that nobody knows the time of, the mean counts.
+    let unknown = PoolDemand { hours: vec![HourDemand::of(1.0, 1.0); 2], ..needs.clone() };
+    let found = front(&[(pools[0].0.clone(), &unknown)]);
+    close(&found[1].spent, (4.4, 0.4));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -77,9 +129,11 @@ proptest! {
         prices in (20u32..60, 20u32..60),
         carbon in (1u32..50, 1u32..50),
         reserved in (10u32..50, 10u32..50),
+        factors in prop::array::uniform2(prop::collection::vec(0u32..30, 5)),
     ) {
         let two = |(a, b): (u32, u32)| [f64::from(a) / 10.0, f64::from(b) / 10.0];
-        let supply = supply(two(prices), two(carbon), two(reserved));
+        let factors = factors.map(|of| of.iter().map(|factor| f64::from(*factor) / 10.0).collect::<Vec<_>>());
+        let supply = shaped(supply(two(prices), two(carbon), two(reserved)), [&factors[0], &factors[1]]);
         let demand = demand(&needs);
         let all = all_mixes(&supply, &demand);
         let found = front(&[(supply, &demand)]);
@@ -107,12 +161,88 @@ proptest! {
             }
         }
     }
+
+    /// What hours emit is what they are billed for together, and flat grids by the hour are the mean.
+    #[test]
+    fn hours_add_up(needs in prop::collection::vec(0u32..5, 1..6), factors in prop::collection::vec(0u32..30, 5), counts in (0u32..3, 0u32..3)) {
+        let factors: Vec<f64> = factors.iter().map(|factor| f64::from(*factor) / 10.0).collect();
+        let flat = supply([2.0, 2.4], [0.4, 0.1], [1.2, 1.5]);
+        let (supply, demand, counts) = (shaped(flat.clone(), [&factors, &[]]), demand(&needs), [counts.0, counts.1]);
+        let all = bill(&supply, &demand.hours, &counts);
+        let each: f64 = demand.hours.chunks(1).map(|hour| bill(&supply, hour, &counts).carbon_kg).sum();
+        prop_assert!((all.carbon_kg - each).abs() < 1e-9, "{} and {each}", all.carbon_kg);
+        prop_assert_eq!(all.cost().to_bits(), bill(&flat, &demand.hours, &counts).cost().to_bits());
+        let hours = demand.hours.iter().map(|hour| HourDemand { of_week: None, ..*hour }).collect();
+        let unknown = PoolDemand { hours, ..demand.clone() };
+        let (by_hour, by_mean) = (front(&[(flat, &demand)]), front(&[(supply, &unknown)]));
+        prop_assert_eq!(by_hour.len(), by_mean.len());
+        for (hour, mean) in by_hour.iter().zip(&by_mean) {
+            prop_assert_eq!(&hour.counts, &mean.counts);
+            prop_assert_eq!(hour.spent.cost().to_bits(), mean.spent.cost().to_bits());
+            prop_assert!((hour.spent.carbon_kg - mean.spent.carbon_kg).abs() < 1e-9);
+        }
+    }
+}
+
+/// Two zones of which one is on demand alone, with spot in the other.
+const ZONES: &str = "[[instance]]\nname = \"a\"\ngpu = \"V100\"\ngpus = 4\nzone = \"z-1a\"\non_demand = 10.0\npower_kw = 2.0\nreserved = [{ months = 12, price = 5.0 }]\nspot = { price = 3.0 }\n[[instance]]\nname = \"b\"\ngpu = \"V100\"\ngpus = 2\nzone = \"z-2b\"\non_demand = 5.5\npower_kw = 1.0\nreserved = [{ months = 12, price = 2.9 }]\n";
+
+/// Carbon of nine days, chosen on six, with what is known of two grids: before the split, and after it.
+fn nine_days_of(jobs: &Drawn, grids: [[&[f64]; 2]; 2], turned: bool) -> FleetCarbon {
+    let trace = nine_days(jobs);
+    let facts = JobFacts::of(&trace);
+    let week = |factors: &[f64], g: f64| GridWeek { shape: shape(factors), ..GridWeek::flat(g) };
+    let known = |place: &str, [before, after]: [&[f64]; 2], g: f64| {
+        let week = KnownWeek { before: week(before, g), after: week(after, 1.3 * g), all: week(after, g) };
+        FleetGrid::known(place, "G", week, Vec::new())
+    };
+    let mut request = FleetCarbonRequest {
+        grids: vec![known("z-1a", grids[0], 400.0), known("z-2b", grids[1], 250.0)],
+        power_kw: Vec::new(),
+    };
+    if turned {
+        request.grids.reverse();
+    }
+    let mut offers = KnownOffers::of(FleetOffers::parse("o.toml", ZONES).unwrap());
+    request.tell_all(&mut offers).unwrap();
+    let jobs = FleetJobs::of(&facts, &offers.all, DemandTimes::Unwaited, &Flexible::UpTo(Some(4.0))).unwrap();
+    let split = FleetSplit::of((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
+    let before = jobs.demand(whole(&split.before), split.split_ms());
+    let after = jobs.demand(whole(&split.after), i64::MAX);
+    let costs = CheckpointCosts { checkpoint_s: 300.0, restart_s: 600.0 };
+    let options = SupplyOptions { horizon_months: 12.0, buy: false, costs };
+    carbon(&request, &offers, (&before, &after), &split, &options).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Neither what jobs nor what grids do after the split changes a mix, and the order in which grids are named changes nothing.
+    #[test]
+    fn what_happens_after_the_split_changes_no_mix(
+        jobs in drawn(),
+        changes in changes(),
+        grids in prop::array::uniform3(prop::collection::vec(1u32..30, WEEK_HOURS)),
+    ) {
+        let grids = grids.map(|of| of.iter().map(|factor| f64::from(*factor) / 15.0).collect::<Vec<f64>>());
+        let other = changed_after_the_split(&jobs, changes);
+        let [one, two, three] = &grids;
+        let told = nine_days_of(&jobs, [[one, two], [two, three]], false);
+        let changed = nine_days_of(&other, [[one, three], [two, one]], false);
+        let chosen = |of: &FleetCarbon| -> Vec<(Option<f64>, f64, f64, f64, f64)> {
+            let point = |of: &FleetCarbonPoint| (of.per_tonne, of.committed_gpus, of.by_mean.committed_gpus, of.earlier_cost_per_month, of.earlier_kg_per_month);
+            of.front.iter().map(point).collect()
+        };
+        prop_assert_eq!(chosen(&told), chosen(&changed));
+        let turned = nine_days_of(&jobs, [[one, two], [two, three]], true);
+        prop_assert_eq!((&told.front, &told.offers), (&turned.front, &turned.offers));
+    }
 }
 
 const OFFERS: &str = "[[instance]]\nname = \"a\"\ngpu = \"V100\"\ngpus = 2\nzone = \"z-1a\"\non_demand = 4.0\npower_kw = 1.0\n[[instance]]\nname = \"b\"\ngpu = \"V100\"\ngpus = 1\nzone = \"z-2b\"\non_demand = 2.5\n";
 
 fn grid(place: &str, g_per_kwh: f64) -> FleetGrid {
-    FleetGrid { place: place.to_owned(), grid: "G".to_owned(), g_per_kwh, hours: 24, notes: Vec::new() }
+    FleetGrid::known(place, "G", KnownWeek::of(GridWeek::flat(g_per_kwh)), Vec::new())
 }
 
 #[test]
@@ -158,6 +288,15 @@ fn what_files_say_is_told_once() {
     };
     let grids = vec![noted("a", &["one", "two"]), noted("b", &["two", "three"])];
     assert_eq!(FleetCarbonRequest { grids, power_kw: Vec::new() }.notes(), ["one", "two", "three"]);
+}
+
+#[test]
+fn as_much_money_by_the_mean() {
+    let mixes = [(140.0, 30.0), (100.0, 50.0), (110.0, 60.0)];
+    assert_eq!(
+        [90.0, 100.0, 120.0, 150.0].map(|cost| on_line(&mixes, cost)),
+        [None, Some(50.0), Some(40.0), Some(30.0)]
+    );
 }
 
 #[test]

@@ -10,7 +10,8 @@
 //! Hours count by their need alone, so equal ones are one **level** with a weight. What is rented depends on the sum of the GPUs alone, whatever sizes they are committed in, so one number is searched, and C is a
 //! covering knapsack as in `rent`. C never falls and K never rises with R: between two sums that were costed nothing costs less than C just above the lower one and K at the upper one (a
 //! **bound**). Sums between are costed at the middle, again and again, as long as that bound is below the least cost found. So the choice is the cheapest of all, of several sizes too, though
-//! cost then falls and rises many times. A search that costed enough ends before that, and tells the **gap** that its bounds leave.
+//! cost then falls and rises many times. A search that costed enough ends before that, and tells the **gap** that its bounds leave. Where hours rent by different prices, as with a weight on [carbon](super::carbon), levels are of a **class** of hours
+//! with the same prices; all of this holds of a sum over classes.
 //!
 //! With one commitment, instances of its size, no spot and no limits this is the newsvendor: commit to the GPUs that are needed for more than c / p of the time.
 //!
@@ -35,6 +36,8 @@ pub struct NeedLevel {
     pub need: HourDemand,
     /// How many they are.
     pub hours: f64,
+    /// By which prices they rent, where hours differ in them: the position of a supply of [`solve_by`].
+    pub class: usize,
 }
 
 /// Commitments, and what they cost.
@@ -57,18 +60,28 @@ impl FleetMix {
 
 /// Hours in whole units, equal ones put together; without spot, all is firm. O(hours log hours).
 pub fn levels(supply: &FleetSupply, hours: impl IntoIterator<Item = HourDemand>) -> Vec<NeedLevel> {
-    let mut found: BTreeMap<(u64, u64), f64> = BTreeMap::new();
-    for need in hours {
-        let mut need = supply.rounded(need);
+    levels_by(supply, hours, &|_| 0)
+}
+
+/// The same, those of each class for themselves.
+pub(super) fn levels_by(
+    supply: &FleetSupply,
+    hours: impl IntoIterator<Item = HourDemand>,
+    class: &dyn Fn(&HourDemand) -> usize,
+) -> Vec<NeedLevel> {
+    let mut found: BTreeMap<(usize, u64, u64), f64> = BTreeMap::new();
+    for hour in hours {
+        let mut need = supply.rounded(hour);
         if supply.spot.is_empty() {
             need.firm = need.total;
         }
         // Needs are at least 0, so their bits are in their order.
-        *found.entry((need.firm.to_bits(), need.total.to_bits())).or_default() += 1.0;
+        *found.entry((class(&hour), need.firm.to_bits(), need.total.to_bits())).or_default() += 1.0;
     }
-    let level = |((firm, total), hours)| NeedLevel {
-        need: HourDemand { firm: f64::from_bits(firm), total: f64::from_bits(total) },
+    let level = |((class, firm, total), hours)| NeedLevel {
+        need: HourDemand::of(f64::from_bits(firm), f64::from_bits(total)),
         hours,
+        class,
     };
     found.into_iter().map(level).collect()
 }
@@ -79,19 +92,20 @@ pub(super) fn peak(levels: &[NeedLevel]) -> f64 {
 }
 
 /// What is rented over all levels beside so many GPUs of commitments, what waits included at its price. O(levels × states).
-fn rented(rents: &HourRents<'_>, supply: &FleetSupply, levels: &[NeedLevel], committed: f64) -> f64 {
-    let hour = |need: HourDemand| -> f64 {
+fn rented(rents: &[HourRents<'_>], supply: &FleetSupply, levels: &[NeedLevel], committed: f64) -> f64 {
+    let hour = |level: &NeedLevel| -> f64 {
+        let Some(rents) = rents.get(level.class) else { return 0.0 };
         let states = supply.states.iter().enumerate();
-        states.map(|(at, state)| state.weight * rents.cost(need, committed, at)).sum()
+        states.map(|(at, state)| state.weight * rents.cost(level.need, committed, at)).sum()
     };
-    levels.iter().map(|level| level.hours * hour(level.need)).sum()
+    levels.iter().map(|level| level.hours * hour(level)).sum()
 }
 
 /// What commitments cost over all levels; what waits included at its price. O(levels × states).
 pub fn cost(supply: &FleetSupply, levels: &[NeedLevel], counts: &[u32]) -> f64 {
     let hours: f64 = levels.iter().map(|level| level.hours).sum();
     let rents = HourRents::of(supply, peak(levels));
-    hours * supply.committed_per_h(counts) + rented(&rents, supply, levels, supply.committed_gpus(counts))
+    hours * supply.committed_per_h(counts) + rented(&[rents], supply, levels, supply.committed_gpus(counts))
 }
 
 /// Sums that were not costed, between two that were.
@@ -107,13 +121,20 @@ struct Between {
 
 /// The cheapest commitments for these hours.
 pub fn solve(supply: &FleetSupply, levels: &[NeedLevel]) -> FleetMix {
-    let rents = HourRents::of(supply, peak(levels));
-    let each = levels.len().saturating_mul(supply.states.len()).saturating_mul(rents.widest());
+    solve_by(supply, std::slice::from_ref(supply), levels)
+}
+
+/// The same where each class of hours rents by prices of its own, those of `by`; commitments cost what they do in `supply`. O(classes) more tables.
+pub(super) fn solve_by(supply: &FleetSupply, by: &[FleetSupply], levels: &[NeedLevel]) -> FleetMix {
+    let most = peak(levels);
+    let rents: Vec<HourRents<'_>> = by.par_iter().map(|supply| HourRents::of(supply, most)).collect();
+    let widest = rents.iter().map(HourRents::widest).max().unwrap_or(1);
+    let each = levels.len().saturating_mul(supply.states.len()).saturating_mul(widest);
     search(supply, levels, &rents, MOST_COSTED / each.max(1))
 }
 
 /// The cheapest of the commitments that `most` sums tell, the first and the last among them.
-fn search(supply: &FleetSupply, levels: &[NeedLevel], rents: &HourRents<'_>, most: usize) -> FleetMix {
+fn search(supply: &FleetSupply, levels: &[NeedLevel], rents: &[HourRents<'_>], most: usize) -> FleetMix {
     let nothing = vec![0; supply.commitments.len()];
     if nothing.is_empty() || levels.is_empty() {
         let cost = rented(rents, supply, levels, 0.0);

@@ -17,7 +17,7 @@ use serde::Serialize;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::facts::occupancy::Steps;
 use tracecast_analytics::report::format::counted;
-use tracecast_analytics::time::HOUR_MS;
+use tracecast_analytics::time::{HOUR_MS, Zone};
 
 use super::offers::FleetOffers;
 use super::overhead::FlexibleJob;
@@ -54,13 +54,20 @@ pub struct HourDemand {
     pub firm: f64,
     /// Of all jobs.
     pub total: f64,
+    /// Which hour of the week in UTC it is, by its middle: 0 from midnight of Monday on; unknown where the record has no calendar.
+    pub of_week: Option<usize>,
 }
 
 impl HourDemand {
+    /// An hour of an unknown time.
+    pub fn of(firm: f64, total: f64) -> Self {
+        Self { firm, total, of_week: None }
+    }
+
     /// So many times as much.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
-        Self { firm: self.firm * factor, total: self.total * factor }
+        Self { firm: self.firm * factor, total: self.total * factor, ..self }
     }
 }
 
@@ -283,9 +290,14 @@ impl<'t> FleetJobs<'t> {
                 all.extend(needs);
             }
         }
+        let (has_calendar, utc) = (self.facts.trace.basis.has_calendar(), Zone::utc());
+        // Hours count from the end of the record, and hardly begin on those of the clock.
+        let middle = |at: usize| from_ms.saturating_add(at as i64 * HOUR_MS + HOUR_MS / 2);
+        let of_week = |at: usize| has_calendar.then(|| utc.local(middle(at)).hour_of_week());
         for ((pool, firm), all) in pools.iter_mut().zip(firm).zip(all) {
             let (firm, all) = (peaks(firm, from_ms, to_ms), peaks(all, from_ms, to_ms));
-            pool.hours = firm.into_iter().zip(all).map(|(firm, total)| HourDemand { firm, total }).collect();
+            let hours = firm.into_iter().zip(all).enumerate();
+            pool.hours = hours.map(|(at, (firm, total))| HourDemand { firm, total, of_week: of_week(at) }).collect();
         }
         pools
     }
@@ -310,6 +322,7 @@ pub(crate) mod tests {
     use proptest::prelude::*;
     use tracecast_analytics::Trace;
     use tracecast_analytics::schema::JobRow;
+    use tracecast_analytics::time::TimeBasis;
 
     use super::*;
 
@@ -393,6 +406,25 @@ pub(crate) mod tests {
     fn the_worked_example() {
         let trace = trace(&[(10, 10, 50, 4.0), (30, 30, 90, 2.0)]);
         assert_eq!(hours(&trace, DemandTimes::Recorded, 999), [(4.0, 6.0), (0.0, 2.0), (0.0, 0.0)]);
+    }
+
+    /// The epoch began at midnight of a Thursday, hour 72 of its week.
+    #[test]
+    fn hours_know_when_in_the_week_they_are() {
+        let mut trace = trace(&[(10, 10, 170, 4.0)]);
+        let of_week = |trace: &Trace, from_minutes: i64| -> Vec<Option<usize>> {
+            let facts = JobFacts::of(trace);
+            let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
+            let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Recorded, &Flexible::Nobody).unwrap();
+            let from = from_minutes * 60_000;
+            let found = jobs.demand((from, from + 2 * HOUR_MS), i64::MAX);
+            found[0].hours.iter().map(|hour| hour.of_week).collect()
+        };
+        assert_eq!(of_week(&trace, 0), [Some(72), Some(73)]);
+        // From 0:40 to 1:40 most is of 1:00.
+        assert_eq!((of_week(&trace, 20), of_week(&trace, 40)), (vec![Some(72), Some(73)], vec![Some(73), Some(74)]));
+        trace.basis = TimeBasis::Relative;
+        assert_eq!(of_week(&trace, 0), [None, None]);
     }
 
     #[test]

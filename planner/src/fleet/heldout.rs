@@ -14,6 +14,7 @@ use super::offers::FleetOffers;
 use super::rent::HourRents;
 use super::rule::{FleetRule, choose};
 use super::supply::{FleetSupply, Rental, SupplyOptions};
+use super::weighed::HourPrices;
 use super::window::{FleetSplit, blocks, hours, whole};
 
 /// What some hours cost, and who served them.
@@ -61,34 +62,53 @@ impl Spent {
 
 /// Serves hours beside commitments, and bills them. O(hours × states).
 pub fn bill(supply: &FleetSupply, needs: &[HourDemand], counts: &[u32]) -> Spent {
-    bill_as(supply, supply, needs, counts)
+    served(supply, &[HourRents::of(supply, most(needs))], &|_| 0, needs, counts)
 }
 
 /// As [`bill`], where what is rented is chosen `by` other prices than those it is billed at.
-pub(super) fn bill_as(supply: &FleetSupply, by: &FleetSupply, needs: &[HourDemand], counts: &[u32]) -> Spent {
+pub(super) fn bill_as(supply: &FleetSupply, by: &HourPrices, needs: &[HourDemand], counts: &[u32]) -> Spent {
+    let rents: Vec<HourRents<'_>> = by.classes.iter().map(|by| HourRents::of(by, most(needs))).collect();
+    served(supply, &rents, &|hour| by.class(hour), needs, counts)
+}
+
+/// The most that an hour needs.
+fn most(needs: &[HourDemand]) -> f64 {
+    needs.iter().map(|need| need.total).fold(0.0, f64::max)
+}
+
+/// What hours cost and emit that rent by the prices of their class.
+fn served(
+    supply: &FleetSupply,
+    rents: &[HourRents<'_>],
+    class: &dyn Fn(&HourDemand) -> usize,
+    needs: &[HourDemand],
+    counts: &[u32],
+) -> Spent {
     let room = supply.committed_gpus(counts);
     let per_h = supply.committed_per_h(counts);
-    let kg_per_h: f64 = supply.commitments.iter().zip(counts).map(|(of, count)| of.kg_per_h * f64::from(*count)).sum();
-    let rents = HourRents::of(by, needs.iter().map(|need| need.total).fold(0.0, f64::max));
     let mut spent = Spent::default();
     for need in needs {
+        let Some(rents) = rents.get(class(need)) else { continue };
         let need = supply.rounded(*need);
         spent.committed += per_h;
-        spent.carbon_kg += kg_per_h;
+        let held = supply.commitments.iter().zip(counts);
+        spent.carbon_kg +=
+            held.map(|(of, count)| of.kg_per_h * of.by_hour.at(need.of_week) * f64::from(*count)).sum::<f64>();
         spent.committed_room_gpu_h += room;
         spent.committed_gpu_h += need.total.min(room);
         for (at, state) in supply.states.iter().enumerate() {
             let fill = rents.fill(need, room, at);
-            let of = |gpus: &[f64], rentals: &[Rental], what: fn(&Rental) -> f64| -> f64 {
+            let of = |gpus: &[f64], rentals: &[Rental], what: &dyn Fn(&Rental) -> f64| -> f64 {
                 gpus.iter().zip(rentals).map(|(gpus, of)| gpus * what(of)).sum()
             };
-            let rented = |what: fn(&Rental) -> f64| {
+            let rented = |what: &dyn Fn(&Rental) -> f64| {
                 [of(&fill.on_demand, &supply.on_demand, what), of(&fill.spot, &supply.spot, what)]
             };
-            let [steady, spot] = rented(|of| of.per_gpu_h);
+            let [steady, spot] = rented(&|of| of.per_gpu_h);
             spent.on_demand += state.weight * steady;
             spent.spot += state.weight * spot;
-            spent.carbon_kg += state.weight * rented(|of| of.kg_per_gpu_h).iter().sum::<f64>();
+            let kg = rented(&|of| of.kg_per_gpu_h * of.by_hour.at(need.of_week));
+            spent.carbon_kg += state.weight * kg.iter().sum::<f64>();
             spent.on_demand_gpu_h += state.weight * fill.on_demand.iter().sum::<f64>();
             spent.spot_gpu_h += state.weight * fill.spot.iter().sum::<f64>();
             spent.waiting_gpu_h += state.weight * fill.waiting;
@@ -238,7 +258,7 @@ mod tests {
     #[test]
     fn the_worked_example() {
         let supply = simple(1.0, 2.5, None);
-        let needs = [1.0, 3.0].map(|total| HourDemand { firm: total, total });
+        let needs = [1.0, 3.0].map(|total| HourDemand::of(total, total));
         let spent = bill(&supply, &needs, &[1]);
         assert_eq!((spent.committed, spent.on_demand, spent.cost()), (2.0, 5.0, 7.0));
         assert_eq!((spent.committed_gpu_h, spent.committed_room_gpu_h, spent.on_demand_gpu_h), (2.0, 2.0, 2.0));

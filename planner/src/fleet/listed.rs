@@ -15,6 +15,7 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::report::format;
 
 use super::offers::{InstanceOffer, ListedOffer, ListedOffers, plain_name};
+use super::week::WeekShape;
 use crate::cloud::market::region_of;
 use crate::error::{Error, Result};
 
@@ -242,6 +243,7 @@ fn offers_of(rows: &[Row<'_>], sizes: &Sizes) -> Vec<ListedOffer> {
             spot: None,
             power_kw: None,
             kg_per_h: None,
+            kg_by_hour: WeekShape::default(),
         };
         offers.push(ListedOffer { offer, also, longer });
     }

@@ -3,7 +3,7 @@
 //! An [offers file](offers) says what can be had at what price, or a [table of prices](listed); the jobs of a trace are the [demand], hour by hour and GPU type by GPU type. A
 //! [search](commit) over levels of need chooses the commitments of each type, beside [on-demand and spot](supply) that are rented (`rent`) for each hour in whole instances, spot with the
 //! [overhead] of its interruptions. What it [chooses](rule) on [earlier weeks](window) is [priced on later ones](heldout) beside the usual rules and the best
-//! mix with hindsight, and, where power and grids are told, with its [carbon]; and [tried](stress) with all spot of a zone gone at the worst moment. The [answer] advises the mix only if the later weeks speak
+//! mix with hindsight, and, where power and grids are told, with its [carbon] by the [hour of the week](week); and [tried](stress) with all spot of a zone gone at the worst moment. The [answer] advises the mix only if the later weeks speak
 //! for it; [emit] writes a purchase list and node pools for Karpenter.
 //!
 //! Jobs of a GPU type run on any instance of that type; types are planned one by one. Prices are what the offers file or the table says, and none is known here.
@@ -22,4 +22,6 @@ pub(crate) mod rent;
 pub mod rule;
 pub mod stress;
 pub mod supply;
+pub mod week;
+pub(crate) mod weighed;
 pub mod window;

@@ -37,6 +37,7 @@ use toml::Spanned;
 pub(super) use self::table::plain_name;
 pub use self::table::{ListedOffer, ListedOffers};
 
+use super::week::WeekShape;
 use crate::cloud::infra::infra;
 use crate::error::{Error, Result};
 use crate::plan::price_file::{Bought, BoughtEntry, PriceFile, dollars};
@@ -98,8 +99,10 @@ pub struct InstanceOffer {
     pub spot: Option<SpotOffer>,
     /// What an instance draws while it runs, kW, if the file says it.
     pub power_kw: Option<f64>,
-    /// What an hour of an instance emits, kg, where its power and its grid are told.
+    /// What an hour of an instance emits at the mean intensity of its grid, kg, where its power and its grid are told.
     pub kg_per_h: Option<f64>,
+    /// How the hours of the week stand to that.
+    pub kg_by_hour: WeekShape,
 }
 
 /// Nodes that can be bought.
@@ -259,6 +262,7 @@ impl PriceFile<'_> {
             spot: entry.spot.as_ref().map(|spot| self.spot(name, spot)).transpose()?,
             power_kw: entry.power_kw.as_ref().map(power).transpose()?,
             kg_per_h: None,
+            kg_by_hour: WeekShape::default(),
         };
         if offer.on_demand.is_none() && offer.reserved.is_empty() && offer.spot.is_none() {
             let what = format!("{name} has no price; write on_demand, reserved or spot, or remove the instance");

@@ -7,7 +7,7 @@ use super::super::supply::{SpotState, WAITING};
 use super::*;
 
 fn need(firm: f64, total: f64) -> HourDemand {
-    HourDemand { firm, total }
+    HourDemand::of(firm, total)
 }
 
 /// On-demand of several sizes, each with its price of an instance and a limit of instances.

@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn the_worked_example() {
         let supply = simple(1.0, 2.5, None);
-        let needs = [2.0, 4.0, 6.0].map(|total| HourDemand { firm: total, total });
+        let needs = [2.0, 4.0, 6.0].map(|total| HourDemand::of(total, total));
         let levels = levels(&supply, needs);
         let chosen = |rule: FleetRule| choose(rule, &supply, &levels)[0];
         let all = [FleetRule::OnDemand, FleetRule::Peak, FleetRule::Mean, FleetRule::Newsvendor, FleetRule::Mix];
@@ -149,7 +149,7 @@ mod tests {
         let mut supply = simple(1.0, 2.0, None);
         let four = super::super::supply::Rental { gpus: 4.0, per_gpu_h: 1.125, ..supply.on_demand[0].clone() };
         supply.on_demand.push(four);
-        let levels = levels(&supply, [HourDemand { firm: 4.0, total: 4.0 }]);
+        let levels = levels(&supply, [HourDemand::of(4.0, 4.0)]);
         for rule in [FleetRule::Newsvendor, FleetRule::Mix] {
             assert_eq!(choose(rule, &supply, &levels), [4], "{rule:?}");
         }
@@ -159,7 +159,7 @@ mod tests {
     fn limits_hold() {
         let mut supply = simple(1.0, 2.5, None);
         supply.commitments[0].limit = Some(3);
-        let levels = levels(&supply, [HourDemand { firm: 6.0, total: 6.0 }]);
+        let levels = levels(&supply, [HourDemand::of(6.0, 6.0)]);
         for rule in [FleetRule::Peak, FleetRule::Newsvendor, FleetRule::Mix] {
             assert_eq!(choose(rule, &supply, &levels), [3]);
         }

@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn the_worked_example() {
         let mut supply = simple(2.0, 3.0, Some((1.0, 1.0)));
-        let need = |total: f64| HourDemand { firm: 0.0, total };
+        let need = |total: f64| HourDemand::of(0.0, total);
         let hours = [need(2.0), need(8.0), need(8.0), need(1.0)];
         let told = |supply: &FleetSupply| {
             let pool = ServedPool { supply, hours: &hours, counts: &[0], lost_h: vec![1.0 + 1.0 / 6.0] };

@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use super::demand::{HourDemand, PoolDemand};
 use super::offers::{FleetOffers, OfferPool};
 use super::overhead::of_jobs;
+use super::week::WeekShape;
 use crate::capacity::faults::CheckpointCosts;
 use crate::divisor::divisor;
 
@@ -50,8 +51,10 @@ pub struct Commitment {
     pub listed: f64,
     /// Most of them.
     pub limit: Option<u32>,
-    /// Carbon of an hour of one, kg; 0 where it is not known.
+    /// Carbon of an hour of one at the mean intensity of its grid, kg; 0 where it is not known.
     pub kg_per_h: f64,
+    /// How the hours of the week stand to that.
+    pub by_hour: WeekShape,
 }
 
 /// What can be rented by the hour.
@@ -71,8 +74,10 @@ pub struct Rental {
     pub overhead: f64,
     /// Most GPUs.
     pub limit: f64,
-    /// Carbon of an hour of a GPU, overhead included, kg; 0 where it is not known.
+    /// Carbon of an hour of a GPU at the mean intensity of its grid, overhead included, kg; 0 where it is not known.
     pub kg_per_gpu_h: f64,
+    /// How the hours of the week stand to that.
+    pub by_hour: WeekShape,
 }
 
 /// How much of each spot offer can be had, and for which share of the time.
@@ -122,6 +127,7 @@ impl FleetSupply {
             let gpus = f64::from(offer.gpus);
             unit = divisor(unit, offer.gpus);
             let kg_per_h = offer.kg_per_h.unwrap_or(0.0);
+            let by_hour = &offer.kg_by_hour;
             let rental = |listed: f64, overhead: f64, limit: Option<u32>| Rental {
                 name: offer.name.clone(),
                 zone: offer.zone.clone(),
@@ -131,6 +137,7 @@ impl FleetSupply {
                 overhead,
                 limit: most(limit, gpus),
                 kg_per_gpu_h: kg_per_h / gpus * overhead,
+                by_hour: by_hour.clone(),
             };
             found.on_demand.extend(offer.on_demand.map(|price| rental(price, 1.0, offer.on_demand_limit)));
             found.commitments.extend(offer.reserved.iter().map(|reserved| Commitment {
@@ -141,6 +148,7 @@ impl FleetSupply {
                 listed: reserved.price,
                 limit: reserved.limit,
                 kg_per_h,
+                by_hour: by_hour.clone(),
             }));
             if let Some(spot) = &offer.spot {
                 let overhead = of_jobs(&options.costs, &demand.flexible, offer.gpus, spot.interrupted_every_s);
@@ -164,6 +172,7 @@ impl FleetSupply {
                 listed: node.per_h,
                 limit: node.limit,
                 kg_per_h: 0.0,
+                by_hour: WeekShape::default(),
             }));
         }
         found.unit = f64::from(unit.max(1));
@@ -203,7 +212,7 @@ impl FleetSupply {
     /// A need in whole units, by which what is rented for it does not change.
     pub fn rounded(&self, need: HourDemand) -> HourDemand {
         let up = |gpus: f64| self.units(gpus) as f64 * self.unit;
-        HourDemand { firm: up(need.firm), total: up(need.total) }
+        HourDemand { firm: up(need.firm), total: up(need.total), ..need }
     }
 }
 
@@ -254,6 +263,7 @@ pub(super) mod tests {
             overhead: 1.0,
             limit: f64::INFINITY,
             kg_per_gpu_h: 0.0,
+            by_hour: WeekShape::default(),
         };
         let commitment = Commitment {
             name: "a".to_owned(),
@@ -263,6 +273,7 @@ pub(super) mod tests {
             listed: reserved,
             limit: None,
             kg_per_h: 0.0,
+            by_hour: WeekShape::default(),
         };
         let shares = spot.map(|(_, share)| vec![(1.0, share), (0.0, 1.0 - share)]);
         FleetSupply {
@@ -294,7 +305,7 @@ pub(super) mod tests {
         let supply = FleetSupply::of(&offers, &offers.pools[0], &PoolDemand::default(), &options);
         let per_h: Vec<f64> = supply.commitments.iter().map(|commitment| commitment.per_h).collect();
         assert_eq!(per_h, [3.0, 3.0]);
-        let need = supply.rounded(HourDemand { firm: 0.1, total: 3.0 });
-        assert_eq!(need, HourDemand { firm: 2.0, total: 4.0 });
+        let need = supply.rounded(HourDemand::of(0.1, 3.0));
+        assert_eq!(need, HourDemand::of(2.0, 4.0));
     }
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tracecast_analytics::facts::SizeClass;
-use tracecast_analytics::time::{DAY_MS, HOUR_MS, Zone};
+use tracecast_analytics::time::{DAY_MS, HOUR_MS, WEEK_HOURS, Zone};
 
 use super::{Fan, ForecastSettings, Forecaster, Seen, Series};
 use crate::demand::fan::NORMAL;
@@ -36,8 +36,6 @@ const LONGEST_DAYS: i64 = 60;
 const ARRIVAL_DAYS: i64 = 56;
 /// Weeks' worth of the mean rate that each hour of the week is pulled by.
 const PULL: f64 = 2.0;
-/// Hours of a week.
-const HOURS: usize = 168;
 
 /// A job as the structural forecast knows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -327,7 +325,7 @@ impl Structural {
         let zone = Zone::named(&series.zone).unwrap_or_else(|_| Zone::utc());
         let rate: Vec<f64> = (0..state.horizon)
             .map(|ahead| {
-                let hour = hour_of_week(&zone, now + state.slot_ms * ahead as i64);
+                let hour = zone.local(now + state.slot_ms * ahead as i64).hour_of_week();
                 state.rates.get(hour).copied().unwrap_or(0.0)
             })
             .collect();
@@ -351,24 +349,19 @@ impl Structural {
     }
 }
 
-fn hour_of_week(zone: &Zone, ms: i64) -> usize {
-    let local = zone.local(ms);
-    usize::from(local.weekday) * 24 + usize::from(local.hour)
-}
-
 /// Jobs a slot, by hour of week.
 fn rates(recent: &[&Held], begin: i64, now: i64, series: &Series) -> Vec<f64> {
     let zone = Zone::named(&series.zone).unwrap_or_else(|_| Zone::utc());
-    let mut came = [0f64; HOURS];
-    let mut slots = [0f64; HOURS];
+    let mut came = [0f64; WEEK_HOURS];
+    let mut slots = [0f64; WEEK_HOURS];
     for job in recent {
-        if let Some(slot) = came.get_mut(hour_of_week(&zone, job.submit_ms)) {
+        if let Some(slot) = came.get_mut(zone.local(job.submit_ms).hour_of_week()) {
             *slot += 1.0;
         }
     }
     let mut at = begin;
     while at < now {
-        if let Some(slot) = slots.get_mut(hour_of_week(&zone, at)) {
+        if let Some(slot) = slots.get_mut(zone.local(at).hour_of_week()) {
             *slot += 1.0;
         }
         at += series.slot_ms.max(1_000);
@@ -459,7 +452,7 @@ mod tests {
         assert!(fan.point.iter().all(|point| (3.8..6.0).contains(point)), "{:?}", fan.point);
         // Without arrivals, all have ended after two hours: ages at slot 2000 are 20 and 80 minutes.
         let idle = Structural {
-            state: State { rates: vec![0.0; HOURS], ..fitted.state.clone() },
+            state: State { rates: vec![0.0; WEEK_HOURS], ..fitted.state.clone() },
             jobs: Arc::clone(&fitted.jobs),
         };
         let left = idle.forecast(series.before(2000)).unwrap().point;
