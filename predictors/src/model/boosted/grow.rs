@@ -353,7 +353,9 @@ impl<'a> Draw<'a> {
                 let narrow: Option<Vec<u8>> = columns.iter().map(|column| u8::try_from(*column).ok()).collect();
                 for number in &numbers {
                     match (&narrow, binned.from_row(*number as usize)) {
-                        (Some(columns), Some(row)) => bins.extend(columns.iter().map(|column| row[usize::from(*column)])),
+                        (Some(columns), Some(row)) => {
+                            bins.extend(columns.iter().map(|column| row[usize::from(*column)]));
+                        }
                         _ => {
                             let row = binned.row(*number as usize);
                             bins.extend(columns.iter().map(|column| row.get(*column as usize).copied().unwrap_or(0)));
