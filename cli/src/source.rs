@@ -340,6 +340,13 @@ pub(crate) fn rates(path: &Path) -> Result<Vec<GangRate>> {
 
 /// The cluster as its operator wrote it down in a file.
 pub(crate) fn site(path: &Path) -> Result<Site> {
+    if path.is_dir() {
+        return Err(Usage(format!(
+            "{0} is a folder, and a file of nodes is asked for; write one with `tracecast cluster {0} --over-time --out cluster.toml` and name that",
+            path.display()
+        ))
+        .into());
+    }
     Ok(Site::parse(&path.display().to_string(), &text(path)?)?)
 }
 

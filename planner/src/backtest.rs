@@ -108,7 +108,7 @@ impl BacktestAnswer {
         }
         if let Some(downstream) = &self.downstream {
             report.summary.extend(queue::sentence(downstream, &self.backtest.chosen, self.backtest.ranked_at));
-            report.sections.push(queue::queue(downstream, self.backtest.ranked_at));
+            report.sections.push(queue::queue(downstream, &self.backtest.chosen, self.backtest.ranked_at));
         }
         report.provenance = vec![
             ("Form".to_owned(), self.schema.clone()),

@@ -37,6 +37,8 @@ use crate::replay::fidelity::Fidelity;
 use crate::replay::input::Loaded;
 use crate::replay::metric::{JobTimes, evaluate};
 use crate::replay::nearest::met;
+use crate::sim::cluster::Cluster;
+use crate::sim::workload::Workload;
 use crate::sim::{Compat, Estimate, Order, Policy, Preemption, Scan, simulate};
 
 /// τ tried, seconds.
@@ -174,6 +176,9 @@ pub struct Downstream {
     /// How well FIFO, as it is replayed here, meets the recorded starts: whether the queue is one like the recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fidelity: Option<Fidelity>,
+    /// Mean wait of FIFO on the nodes of the record, seconds, where these are known and the orders are replayed on others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fifo_on_record_s: Option<f64>,
     /// FIFO, fewest GPUs first, QSSF on true durations; QSSF on each model; orders that age.
     pub outcomes: Vec<QueueOutcome>,
 }
@@ -243,19 +248,21 @@ impl Downstream {
     }
 }
 
-/// How well FIFO meets the record, with all else as `policy` says, on the nodes of the record where it has them; and the scan that would have met it.
+/// How well FIFO meets the record, with all else as `policy` says, on the nodes of the record where it has them, and the scan that would have met it; with the mean wait of FIFO there, seconds, if these are not the nodes of the replay.
 ///
 /// # Errors
 /// As [`simulate`].
-pub fn fidelity(loaded: &Loaded, policy: &Policy) -> Result<Fidelity> {
+pub fn fidelity(loaded: &Loaded, policy: &Policy) -> Result<(Fidelity, Option<f64>)> {
     let Loaded { workload, cluster, recorded_cluster, recorded_start_ms, given, .. } = loaded;
     let policy = Policy { order: Order::Fifo, estimate: Estimate::True, ..policy.clone() };
     let before = recorded_cluster.as_ref().filter(|_| policy.compat == Compat::None);
     let fidelity = met((workload, before.unwrap_or(cluster)), &policy, recorded_start_ms)?;
-    Ok(match given.as_ref().filter(|_| before.is_none()) {
+    let fidelity = match given.as_ref().filter(|_| before.is_none()) {
         Some(given) => fidelity.on_given(given),
         None => fidelity,
-    })
+    };
+    let on_record = before.map(|own| waits((workload, own), &policy)).transpose()?;
+    Ok((fidelity, on_record.map(|waited| waited.mean_s)))
 }
 
 /// Replays the jobs of `loaded` under each order, and leaves its columns of scores and predictions empty; `policy` says all but the order, and `ranked_at` the level of [`LengthMeasure::Ranked`]. Jobs
@@ -279,9 +286,9 @@ pub fn run(
     let by_alike =
         |share: f64, estimate: Estimate| Policy { compat: Compat::None, ..plain(Order::Alike(share), estimate) };
     let mut outcomes = Vec::new();
-    let fifo = waits(loaded, &plain(Order::Fifo, Estimate::True))?;
-    let fewest = waits(loaded, &plain(Order::FewestGpus, Estimate::True))?;
-    let oracle = waits(loaded, &plain(Order::Qssf, Estimate::True))?;
+    let fifo = waits((&loaded.workload, &loaded.cluster), &plain(Order::Fifo, Estimate::True))?;
+    let fewest = waits((&loaded.workload, &loaded.cluster), &plain(Order::FewestGpus, Estimate::True))?;
+    let oracle = waits((&loaded.workload, &loaded.cluster), &plain(Order::Qssf, Estimate::True))?;
     let means = MeanWaits::of(&loaded.workload, &fifo.times, SEED);
     let [of_fifo, of_fewest] = [&fifo, &fewest].map(|of| means.under(&of.times));
     let outcome = |order: String, waited: &Waited, ageing_s: Option<f64>| {
@@ -314,7 +321,7 @@ pub fn run(
                 places.iter().map(|place| measure.of(track, (*place)?, ranked_at)).collect();
             predicted = predicted.max(estimates.iter().flatten().count());
             loaded.workload.predicted_s.clone_from(&estimates);
-            let found = waits(loaded, &plain(Order::Qssf, Estimate::Predicted))?;
+            let found = waits((&loaded.workload, &loaded.cluster), &plain(Order::Qssf, Estimate::Predicted))?;
             let (model, measure_used) = (Some(track.name.clone()), Some(*measure));
             let plain_order = outcome(format!("QSSF, {}, {}", track.name, measure.name()), &found, None);
             outcomes.push(QueueOutcome { model: model.clone(), measure: measure_used, ..plain_order });
@@ -323,14 +330,14 @@ pub fn run(
             }
             for ageing_s in AGEING_S {
                 age(loaded, &estimates, ageing_s);
-                let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
+                let found = waits((&loaded.workload, &loaded.cluster), &plain(Order::Score, Estimate::True))?;
                 let name = format!("aged, {}, {}", track.name, measure.name());
                 let aged = outcome(name, &found, Some(ageing_s));
                 outcomes.push(QueueOutcome { model: model.clone(), measure: measure_used, ..aged });
             }
             loaded.workload.predicted_s = filled(&estimates).map(Some).collect();
             for share in SHARES {
-                let found = waits(loaded, &by_alike(share, Estimate::Predicted))?;
+                let found = waits((&loaded.workload, &loaded.cluster), &by_alike(share, Estimate::Predicted))?;
                 let alike = outcome(format!("by jobs alike, {}, {}", track.name, measure.name()), &found, None);
                 let ageing_share = Some(share);
                 outcomes.push(QueueOutcome { model: model.clone(), measure: measure_used, ageing_share, ..alike });
@@ -338,22 +345,26 @@ pub fn run(
         }
     }
     let paces = gamma_boost::paces(loaded, timeline, longest_s);
-    for track in tracks.iter().filter(|track| with_all_orders(track)) {
+    // Where no pool has a γ, γ-boost is FIFO.
+    let with_pace = paces.iter().flatten().count();
+    for track in tracks.iter().filter(|track| with_pace > 0 && with_all_orders(track)) {
         let runs = |job: usize| -> Option<Vec<f64>> {
             let distribution = track.distributions.get((*places.get(job)?)?).copied().flatten()?;
             Some(gamma_boost::LEVELS.map(|level| distribution.quantile_s(level)).to_vec())
         };
         loaded.workload.score = gamma_boost::scores(loaded, &paces, runs);
-        let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
+        let found = waits((&loaded.workload, &loaded.cluster), &plain(Order::Score, Estimate::True))?;
         let boosted = outcome(format!("γ-boost, {}", track.name), &found, None);
         outcomes.push(QueueOutcome { model: Some(track.name.clone()), ..boosted });
     }
-    let truth = |job: usize| loaded.workload.run_ms.get(job).map(|run| vec![*run as f64 / 1000.0]);
-    let scores = gamma_boost::scores(loaded, &paces, truth);
-    loaded.workload.score = scores;
-    let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
-    outcomes
-        .push(QueueOutcome { oracle: true, ..outcome("γ-boost, true durations (oracle)".to_owned(), &found, None) });
+    if with_pace > 0 {
+        let truth = |job: usize| loaded.workload.run_ms.get(job).map(|run| vec![*run as f64 / 1000.0]);
+        let scores = gamma_boost::scores(loaded, &paces, truth);
+        loaded.workload.score = scores;
+        let found = waits((&loaded.workload, &loaded.cluster), &plain(Order::Score, Estimate::True))?;
+        let name = "γ-boost, true durations (oracle)".to_owned();
+        outcomes.push(QueueOutcome { oracle: true, ..outcome(name, &found, None) });
+    }
     // Preemption is another kind of cluster, so it stands apart: the least predicted time left first. The Helios simulator knows no predicted time left, so these are not its rules.
     let preemption = Preemption::HELIOS;
     let least_left =
@@ -362,35 +373,35 @@ pub fn run(
         loaded.workload.predicted_s =
             places.iter().map(|place| LengthMeasure::Ranked.of(track, (*place)?, ranked_at)).collect();
         let preempt = Policy { estimate: Estimate::Predicted, ..least_left.clone() };
-        let found = waits(loaded, &preempt)?;
+        let found = waits((&loaded.workload, &loaded.cluster), &preempt)?;
         let name = format!("preemptive, least left, {}", track.name);
         outcomes.push(QueueOutcome { preempts: true, ..outcome(name, &found, None) });
     }
     let name = "preemptive, least left, true durations (oracle)".to_owned();
-    let found = waits(loaded, &least_left)?;
+    let found = waits((&loaded.workload, &loaded.cluster), &least_left)?;
     outcomes.push(QueueOutcome { oracle: true, preempts: true, ..outcome(name, &found, None) });
     // What ageing costs with nothing left to predict.
     let truth: Vec<Option<f64>> = loaded.workload.run_ms.iter().map(|run| Some(*run as f64 / 1000.0)).collect();
     for ageing_s in AGEING_S {
         age(loaded, &truth, ageing_s);
-        let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
+        let found = waits((&loaded.workload, &loaded.cluster), &plain(Order::Score, Estimate::True))?;
         let name = "aged, true durations (oracle)".to_owned();
         outcomes.push(QueueOutcome { oracle: true, ..outcome(name, &found, Some(ageing_s)) });
     }
     for share in SHARES {
-        let found = waits(loaded, &by_alike(share, Estimate::True))?;
+        let found = waits((&loaded.workload, &loaded.cluster), &by_alike(share, Estimate::True))?;
         let name = "by jobs alike, true durations (oracle)".to_owned();
         outcomes.push(QueueOutcome { oracle: true, ageing_share: Some(share), ..outcome(name, &found, None) });
     }
     loaded.workload.score.clear();
     loaded.workload.predicted_s.clear();
-    let with_pace = paces.iter().flatten().count();
     Ok(Downstream {
         jobs: loaded.workload.len(),
         predicted,
         pools: paces.len(),
         pools_with_gamma: with_pace,
         fidelity: None,
+        fifo_on_record_s: None,
         outcomes,
     })
 }
@@ -423,9 +434,9 @@ struct Waited {
     times: JobTimes,
 }
 
-fn waits(loaded: &Loaded, policy: &Policy) -> Result<Waited> {
-    let schedule = simulate(&loaded.workload, &loaded.cluster, policy)?;
-    let found = evaluate(&loaded.workload, &loaded.cluster, &schedule, 0)?;
+fn waits((workload, cluster): (&Workload, &Cluster), policy: &Policy) -> Result<Waited> {
+    let schedule = simulate(workload, cluster, policy)?;
+    let found = evaluate(workload, cluster, &schedule, 0)?;
     let wait = found.metrics.overall.group.wait;
     let (mean_s, p95_s) = wait.map_or((f64::NAN, f64::NAN), |wait| (wait.mean_s, wait.p95_s));
     Ok(Waited { mean_s, p95_s, times: found.times })
@@ -449,7 +460,15 @@ mod tests {
         };
         let mut outcomes = vec![outcome(FIFO, None, None, -0.1, 1.0)];
         outcomes.extend(aged.iter().map(|(tau, gap, tail)| outcome("aged", Some("m"), Some(*tau), *gap, *tail)));
-        Downstream { jobs: 0, predicted: 0, pools: 0, pools_with_gamma: 0, fidelity: None, outcomes }
+        Downstream {
+            jobs: 0,
+            predicted: 0,
+            pools: 0,
+            pools_with_gamma: 0,
+            fidelity: None,
+            fifo_on_record_s: None,
+            outcomes,
+        }
     }
 
     #[test]

@@ -796,6 +796,15 @@ fn zones_of_one_job_are_probed() {
     let billed = of(&ask("plan", &["--probe", "2h", "--probe-bill", "1min"]));
     assert!(billed["purchases"]["probes_h"].as_f64().unwrap() > 0.0, "{}", billed["purchases"]);
     assert!(plan["notes"].to_string().contains("Zones are probed every 2 h"), "{}", plan["notes"]);
+    // Found by a newcomer: who follows the plan was told nothing of probes.
+    let folder_of_plan = folder.path("tasks");
+    let follow =
+        ["plan", "cloud", &one, &two, "--regions", "together", "--slack", "0.6", "--starts", "3", "--probe", "2h"];
+    let told = tracecast(&[&follow[..], &JOB, &["--emit", "skypilot", "--emit-to", &folder_of_plan]].concat());
+    let text = stdout(&told).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("See in all zones whether spot can be had, at the start and every 2 h"), "{text}");
+    let notes = std::fs::read_to_string(format!("{folder_of_plan}/NOTES.txt")).unwrap();
+    assert!(notes.contains("every 2 h after it"), "{notes}");
     let apart = tracecast(&[&["backtest", "cloud", &one, &two, "--probe", "2h"], &JOB[..]].concat());
     assert!(apart.status.code() == Some(2) && stderr(&apart).contains("--regions together"), "{}", stderr(&apart));
     let none = ask("backtest", &["--probe", "0s"]);

@@ -14,22 +14,25 @@ use crate::replay::compare::IntervalEstimate;
 pub(super) fn sentence(downstream: &Downstream, chosen: &str, ranked_at: f64) -> Vec<String> {
     let mut said = Vec::new();
     // Nothing of this is worth more than its queue.
+    said.extend(other_nodes(downstream));
     if let Some(fidelity) = downstream.fidelity.as_ref() {
         let bold = if fidelity.is_close() { "" } else { "**" };
-        said.push(format!("{bold}The queue is that of FIFO as it is replayed here.{bold} {}", fidelity.sentence()));
+        let nodes = if downstream.fifo_on_record_s.is_some() { " On the nodes of the record:" } else { "" };
+        said.push(format!(
+            "{bold}The queue is that of FIFO as it is replayed here.{bold}{nodes} {}",
+            fidelity.sentence()
+        ));
     }
-    let handed_out = |outcome: &&QueueOutcome| outcome.measure == Some(LengthMeasure::Ranked) && !outcome.ages();
-    let of_chosen = |outcome: &&QueueOutcome| outcome.model.as_deref() == Some(chosen);
-    let handed_out = || downstream.outcomes.iter().filter(handed_out);
-    if let Some(outcome) = handed_out().find(of_chosen).or_else(|| handed_out().next())
+    if let Some(outcome) = handed_out(downstream, chosen)
         && let (Some(gap), Some(tail)) = (outcome.gap_closed, outcome.p95_of_fifo)
     {
         said.push(format!(
-            "Ordering the queue by the {} quantiles that {} predicts (the level that ordered the jobs to choose on best) closes **{}** of the gap in mean wait from the fewest GPUs first to true durations: {}, with a 95 % quantile of waits {tail:.2} times FIFO's.",
+            "Ordering the queue by the {} quantiles that {} predicts (the level that ordered the jobs to choose on best) closes **{}** of the gap in mean wait from the fewest GPUs first to true durations: {}{}, with a 95 % quantile of waits {tail:.2} times FIFO's.",
             format::percent(ranked_at),
             outcome.model.as_deref().unwrap_or("the model"),
             format::percent(gap),
             format::duration(outcome.mean_wait_s),
+            change_in_words(outcome.beside_fewest_s),
         ));
     }
     if downstream.outcomes.iter().all(|outcome| outcome.gap_closed.is_none()) {
@@ -54,6 +57,28 @@ pub(super) fn sentence(downstream: &Downstream, chosen: &str, ranked_at: f64) ->
     said
 }
 
+/// Share by which mean waits of the same order on other nodes differ, so that it is told.
+const OTHER_WAIT: f64 = 0.05;
+
+/// That the queue is not that of the record, where FIFO waits otherwise on the nodes of the replay.
+fn other_nodes(downstream: &Downstream) -> Option<String> {
+    let (here, record_s) = (downstream.called(FIFO)?.mean_wait_s, downstream.fifo_on_record_s?);
+    ((here - record_s).abs() > OTHER_WAIT * record_s.max(here)).then(|| {
+        format!(
+            "**The nodes of --cluster are not those of the record, or not at all times**: FIFO waits {} on average on them, and {} on the nodes as they were. What follows is of the former. `tracecast cluster SOURCE --over-time` writes the nodes as they changed.",
+            format::duration(here),
+            format::duration(record_s)
+        )
+    })
+}
+
+/// The order that is handed out (`predicted_duration_s`), by the `chosen` model where that was replayed.
+fn handed_out<'d>(downstream: &'d Downstream, chosen: &str) -> Option<&'d QueueOutcome> {
+    let is_handed_out = |outcome: &&QueueOutcome| outcome.measure == Some(LengthMeasure::Ranked) && !outcome.ages();
+    let all = || downstream.outcomes.iter().filter(is_handed_out);
+    all().find(|outcome| outcome.model.as_deref() == Some(chosen)).or_else(|| all().next())
+}
+
 /// Orders that go by predictions and stop no job.
 fn by_predictions(downstream: &Downstream) -> impl Iterator<Item = &QueueOutcome> {
     downstream.outcomes.iter().filter(|outcome| outcome.model.is_some() && !outcome.preempts && !outcome.oracle)
@@ -66,27 +91,29 @@ fn best_with_hindsight(downstream: &Downstream) -> Option<&QueueOutcome> {
         .min_by(|a, b| a.mean_wait_s.total_cmp(&b.mean_wait_s))
 }
 
-/// The rows to read first: what needs no prediction, what was chosen beforehand, the best with hindsight, and the oracle.
-fn in_short(downstream: &Downstream) -> ReportTable {
+/// The rows to read first: what needs no prediction, what is handed out, what was chosen beforehand, the best with hindsight, and the oracle.
+fn in_short(downstream: &Downstream, chosen_model: &str) -> ReportTable {
     let mut table = ReportTable::new(
         "In short",
         vec![
             Column::text("Order"),
             Column::text("Which"),
             Column::number("Mean wait"),
-            Column::text("Beside FIFO's, 95 %"),
+            Column::text("Beside FIFO's"),
+            Column::text("Beside the fewest GPUs'"),
             Column::number("95 % wait under"),
             Column::number("95 % over FIFO's"),
         ],
     );
     table.note = Some(
-        "Beside FIFO's: the change of the mean wait, job by job, and its 95 % interval over days drawn anew."
+        "Beside: the 95 % interval of the change of the mean wait, job by job, over days drawn anew. Where it holds 0, the difference may be chance."
             .to_owned(),
     );
     let chosen = downstream.chosen().filter(|chosen| chosen.ages());
     let rows = [
         ("first come, first served", downstream.called(FIFO)),
         ("needs no prediction", downstream.called(FEWEST)),
+        ("as predictions are handed out", handed_out(downstream, chosen_model)),
         ("chosen beforehand", chosen),
         ("best by predictions, with hindsight", best_with_hindsight(downstream)),
         ("knows true durations", downstream.called(ORACLE)),
@@ -96,7 +123,8 @@ fn in_short(downstream: &Downstream) -> ReportTable {
             named(outcome).into(),
             which.into(),
             Cell::Duration(outcome.mean_wait_s),
-            beside_fifo(outcome),
+            beside(outcome, FIFO, outcome.beside_fifo_s),
+            beside(outcome, FEWEST, outcome.beside_fewest_s),
             Cell::Duration(outcome.p95_wait_s),
             Cell::opt(outcome.p95_of_fifo, |value| Cell::Float { value, digits: 2 }),
         ]);
@@ -104,12 +132,12 @@ fn in_short(downstream: &Downstream) -> ReportTable {
     table
 }
 
-/// The change of FIFO's mean wait; FIFO changes nothing.
-fn beside_fifo(outcome: &QueueOutcome) -> Cell {
-    if outcome.order == FIFO {
+/// The change of the mean wait of another order; itself changes nothing.
+fn beside(outcome: &QueueOutcome, other: &str, change: Option<IntervalEstimate>) -> Cell {
+    if outcome.order == other {
         return "".into();
     }
-    Cell::opt(outcome.beside_fifo_s, |change| change.as_durations().into())
+    Cell::opt(change, |change| change.ends_as_durations().into())
 }
 
 /// A change of a mean wait, and whether it may be chance.
@@ -193,7 +221,7 @@ fn shown(downstream: &Downstream, ranked_at: f64) -> Vec<&QueueOutcome> {
     downstream.outcomes.iter().filter(shows).collect()
 }
 
-pub(super) fn queue(downstream: &Downstream, ranked_at: f64) -> Section {
+pub(super) fn queue(downstream: &Downstream, chosen: &str, ranked_at: f64) -> Section {
     let mut table = ReportTable::new(
         "Waits under each order",
         vec![
@@ -273,9 +301,17 @@ pub(super) fn queue(downstream: &Downstream, ranked_at: f64) -> Section {
     });
     let notes: Vec<String> = tried_before.then(|| before.to_owned()).into_iter().chain(others).collect();
     table.note = (!notes.is_empty()).then(|| notes.join(" "));
+    let boost = match downstream.pools_with_gamma {
+        0 => "γ-boost (arXiv 2404.08826) is not replayed: no pool has the past that its one setting comes from, so it would be FIFO.".to_owned(),
+        with_gamma => format!(
+            "γ-boost: first the least submission less a boost, which is longer for shorter jobs (arXiv 2404.08826). Its one setting comes from what ended before; {} of {} have one, and in the others the order is that of submission.",
+            format::count(with_gamma as u64),
+            format::counted(downstream.pools as u64, "pool", "pools")
+        ),
+    };
     Section::new("queue", "What predictions are worth in the queue")
         .with_finding(finding)
-        .with_table(in_short(downstream))
+        .with_table(in_short(downstream, chosen))
         .with_chart(chart)
         .with_table(table)
         .with_definition(format!(
@@ -286,11 +322,7 @@ pub(super) fn queue(downstream: &Downstream, ranked_at: f64) -> Section {
         .with_definition("Gap closed: (mean wait of the fewest GPUs first − that of the order) / (the same − that of QSSF on true durations).")
         .with_definition("Aged: first the least τ · ln(expected GPU-seconds) + submission; τ = 0 is FIFO. The key stands from submission on.")
         .with_definition("By jobs alike: the same, with an expected run that goes by the jobs of the same VC, user and GPUs that were submitted within half an hour and have ended since, and with a τ that is a share of the longest wait in the pool at the moment. With --compat helios these orders are replayed without it, as that simulator does not know them.")
-        .with_definition(format!(
-            "γ-boost: first the least submission less a boost, which is longer for shorter jobs (arXiv 2404.08826). Its one setting comes from what ended before; {} of {} have one, and in the others the order is that of submission.",
-            format::count(downstream.pools_with_gamma as u64),
-            format::counted(downstream.pools as u64, "pool", "pools")
-        ))
+        .with_definition(boost)
         .with_definition("Preemptive orders are another kind of cluster (jobs are stopped and started again at a cost of 7, 30 or 60 s) and stand apart.")
 }
 
@@ -320,8 +352,15 @@ mod tests {
             outcomes.extend([1.0, 2.0].map(|tau| outcome(&format!("aged, {name}"), Some(measure), Some(tau))));
         }
         outcomes.push(QueueOutcome { oracle: true, ..outcome("aged, true", None, Some(1.0)) });
-        let mut downstream =
-            Downstream { jobs: 0, predicted: 0, pools: 0, pools_with_gamma: 0, fidelity: None, outcomes };
+        let mut downstream = Downstream {
+            jobs: 0,
+            predicted: 0,
+            pools: 0,
+            pools_with_gamma: 0,
+            fidelity: None,
+            fifo_on_record_s: None,
+            outcomes,
+        };
         let told = |of: &Downstream, ranked_at: f64| -> Vec<String> {
             shown(of, ranked_at).into_iter().map(|outcome| outcome.order.clone()).collect()
         };
@@ -333,7 +372,7 @@ mod tests {
         downstream.outcomes[3].chosen_before = true;
         let of_mean = ["mean", "aged, mean", "aged, mean"];
         assert_eq!(told(&downstream, 0.8), [[FIFO].as_slice(), &of_mean, &["ranked", "aged, true"]].concat());
-        let section = queue(&downstream, 0.8);
+        let section = queue(&downstream, "m", 0.8);
         let tables = section.blocks.iter().filter_map(|block| match block {
             Block::Table(table) => table.note.clone(),
             _ => None,
@@ -359,10 +398,37 @@ mod tests {
             of("bold", 20.0, 1.1, true),
             QueueOutcome { preempts: true, ..of("stops jobs", 5.0, 0.1, true) },
         ];
-        let downstream = Downstream { jobs: 0, predicted: 0, pools: 0, pools_with_gamma: 0, fidelity: None, outcomes };
+        let downstream = Downstream {
+            jobs: 0,
+            predicted: 0,
+            pools: 0,
+            pools_with_gamma: 0,
+            fidelity: None,
+            fifo_on_record_s: None,
+            outcomes,
+        };
         assert_eq!(best_with_hindsight(&downstream).map(|best| best.order.as_str()), Some("QSSF"));
-        let short = in_short(&downstream);
+        let short = in_short(&downstream, "m");
         assert_eq!(short.rows.len(), 3, "{short:?}");
+    }
+
+    /// Found by a newcomer: the replay was said to repeat the record, which it does on the nodes of the record, and orders were compared on others.
+    #[test]
+    fn other_nodes_than_those_of_the_record_are_told_first() {
+        let fifo = |fifo_on_record_s: Option<f64>| Downstream {
+            jobs: 0,
+            predicted: 0,
+            pools: 0,
+            pools_with_gamma: 0,
+            fidelity: None,
+            fifo_on_record_s,
+            outcomes: vec![QueueOutcome { mean_wait_s: 7200.0, ..outcome(FIFO, None, None) }],
+        };
+        let told = sentence(&fifo(Some(3600.0)), "m", 0.8);
+        assert!(told[0].contains("FIFO waits 2 h on average on them, and 1 h on the nodes as they were"), "{told:?}");
+        for same in [Some(7100.0), None] {
+            assert_eq!(other_nodes(&fifo(same)), None);
+        }
     }
 
     #[test]

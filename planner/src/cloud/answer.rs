@@ -99,6 +99,14 @@ impl ZoneProbes {
         Some(Self { every_s: every_ms as f64 / 1e3, bill_s: bill_ms as f64 / 1e3, past })
     }
 
+    /// What whoever follows the plan has to do for it.
+    pub(super) fn to_do(self) -> String {
+        format!(
+            "See in all zones whether spot can be had, at the start and every {} after it: the plan was tested so. Between, nobody knows: where an instance is lost, try to begin in the zones in their order, one after another. A try that finds none is known for one look at that zone.",
+            format::duration(self.every_s)
+        )
+    }
+
     /// What a policy is taken to see, in sentences.
     fn in_words(self) -> String {
         let past = match self.past {
@@ -277,7 +285,9 @@ impl CloudBacktestAnswer {
 
     /// The answer as a report.
     pub fn report(&self) -> Report {
-        let starts: usize = self.found.traces.iter().map(|trace| trace.starts_s.len()).sum();
+        let starts = self.found.traces.iter().map(|trace| trace.starts_s.len());
+        // Zones of one job are started on together.
+        let starts = if self.regions == Regions::Together { starts.max().unwrap_or(0) } else { starts.sum() };
         let mut report = Report::new(
             format!("What does a job with a deadline cost? {}", self.title),
             format!(

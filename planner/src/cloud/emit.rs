@@ -9,6 +9,7 @@
 use serde_json::{Value, json};
 use tracecast_analytics::report::format;
 
+use super::answer::ZoneProbes;
 use super::infra::infra;
 use super::plan::CloudPlanAnswer;
 use super::policy::CloudPolicy;
@@ -158,6 +159,7 @@ pub fn sky_pilot(answer: &CloudPlanAnswer) -> Vec<Emitted> {
             zones.on_demand_zone
         ));
     }
+    notes.extend(answer.probes.map(ZoneProbes::to_do));
     if let Some(nodes) = &answer.nodes {
         notes.push(format!(
             "The job is elastic: each task is one of its nodes, of which up to {} work at once. Launch and cancel as many of each as this says. Spot nodes {}.",

@@ -99,7 +99,7 @@ impl CloudPlanAnswer {
         let share = match (&self.zones, &self.compared) {
             (Some(_), _) => "Costs are shares of all on-demand in the zone that is cheapest for it.",
             (None, Some(_)) => {
-                "Costs are shares of all on-demand in the zone of the row, or in that of each window where it is chosen anew."
+                "Costs are shares of all on-demand in the zone of the row, or in that of each window where it is chosen anew. What that row was chosen on is the mean over all zones, by which the policy is named."
             }
             (None, None) => "Costs are shares of all on-demand in the zone of the row.",
         };
@@ -134,6 +134,9 @@ impl CloudPlanAnswer {
         }
         if let Some(purchases) = &self.purchases {
             doing = doing.with_table(purchases.table());
+        }
+        if let Some(probes) = self.probes {
+            doing = doing.with_definition(probes.to_do());
         }
         report.sections = vec![
             doing,
