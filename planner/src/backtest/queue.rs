@@ -17,9 +17,9 @@ pub(super) fn sentence(downstream: &Downstream, chosen: &str, ranked_at: f64) ->
     said.extend(other_nodes(downstream));
     if let Some(fidelity) = downstream.fidelity.as_ref() {
         let bold = if fidelity.is_close() { "" } else { "**" };
-        let nodes = if downstream.fifo_on_record_s.is_some() { " On the nodes of the record:" } else { "" };
+        let nodes = if downstream.fifo_on_record_s.is_some() { " That is on the nodes of the record." } else { "" };
         said.push(format!(
-            "{bold}The queue is that of FIFO as it is replayed here.{bold}{nodes} {}",
+            "{bold}The queue is that of FIFO as it is replayed here.{bold} {}{nodes}",
             fidelity.sentence()
         ));
     }
@@ -32,7 +32,7 @@ pub(super) fn sentence(downstream: &Downstream, chosen: &str, ranked_at: f64) ->
             outcome.model.as_deref().unwrap_or("the model"),
             format::percent(gap),
             format::duration(outcome.mean_wait_s),
-            change_in_words(outcome.beside_fewest_s),
+            change_in_words("the fewest GPUs first", outcome.beside_fewest_s),
         ));
     }
     if downstream.outcomes.iter().all(|outcome| outcome.gap_closed.is_none()) {
@@ -140,12 +140,12 @@ fn beside(outcome: &QueueOutcome, other: &str, change: Option<IntervalEstimate>)
     Cell::opt(change, |change| change.ends_as_durations().into())
 }
 
-/// A change of a mean wait, and whether it may be chance.
-fn change_in_words(change: Option<IntervalEstimate>) -> String {
+/// How much longer a mean wait is beside that of another order, and whether it may be chance.
+fn change_in_words(of: &str, change: Option<IntervalEstimate>) -> String {
     let Some(change) = change else { return String::new() };
     let chance = if change.excludes(0.0) { "" } else { ", **which may be chance**" };
     let (value, ends) = (format::duration_change(change.value), change.ends_as_durations());
-    format!(" (a change of {value}; {ends} in 95 % of the draws of other days{chance})")
+    format!(" ({value} beside {of}; {ends} in 95 % of the draws of other days{chance})")
 }
 
 /// What the order did that was chosen on an earlier replay, beside FIFO and what needs no prediction; `None` where none was chosen, or FIFO has no tail.
@@ -184,7 +184,7 @@ fn chosen_in_words(downstream: &Downstream) -> Option<String> {
         named(chosen),
         format::duration(chosen.mean_wait_s),
         downstream.called(FIFO).map_or_else(String::new, |fifo| format::duration(fifo.mean_wait_s)),
-        change_in_words(chosen.beside_fifo_s),
+        change_in_words("FIFO", chosen.beside_fifo_s),
         closes.unwrap_or_default(),
         simpler.unwrap_or_default()
     ))
@@ -434,9 +434,9 @@ mod tests {
     #[test]
     fn a_change_that_reaches_nothing_may_be_chance() {
         let change = |high: f64| Some(IntervalEstimate { value: -600.0, low: -1200.0, high });
-        let sure = change_in_words(change(-60.0));
-        assert_eq!(sure, " (a change of −10 min; −20 min to −1 min in 95 % of the draws of other days)");
-        assert!(change_in_words(change(60.0)).contains("may be chance"));
-        assert_eq!(change_in_words(None), "");
+        let sure = change_in_words("FIFO", change(-60.0));
+        assert_eq!(sure, " (−10 min beside FIFO; −20 min to −1 min in 95 % of the draws of other days)");
+        assert!(change_in_words("FIFO", change(60.0)).contains("may be chance"));
+        assert_eq!(change_in_words("FIFO", None), "");
     }
 }
