@@ -269,7 +269,7 @@ pub(crate) fn choices<T: ValueEnum + Clone + Send + Sync + 'static>() -> Listed<
 
 /// Numbers as they stand in a list, likewise.
 pub(crate) fn numbers() -> Listed<impl TypedValueParser<Value = f64>> {
-    Listed(str::parse::<f64>)
+    Listed(|text: &str| text.parse::<f64>().map_err(|_| "write a number such as 0.8 or 12"))
 }
 
 impl<P: TypedValueParser> TypedValueParser for Listed<P> {

@@ -246,6 +246,8 @@ pub(crate) fn backtest(asked: &BacktestCloud, quiet: bool) -> Result<()> {
         let jobs = asked.deadline.iter().map(kept).collect::<Result<Vec<_>, _>>()?;
         request.slacks = jobs.iter().map(|job| work_ms as f64 / job.deadline_ms as f64).collect();
     }
+    let mut seen = std::collections::BTreeSet::new();
+    request.slacks.retain(|slack| seen.insert(slack.to_bits()));
     request.jobs()?;
     let (series, title) = asked.spot.series(quiet)?;
     let together = request.together.is_some();

@@ -324,11 +324,12 @@ pub(super) fn choose(
 
 /// How sure a choice among zones is that saved so much of the mean of all zones, and cost so much more than the best zone of each window; and why.
 fn sure(saving: IntervalEstimate, disjoint: usize, lost: f64, second: Option<&SecondZone>) -> (Confidence, String) {
-    let shown = format!(
-        "it saved {} of the mean of all zones, and cost {} more than the best zone of each window",
-        points(saving.value),
-        points(lost)
-    );
+    let saved = if saving.value < 0.0 {
+        format!("cost {} more than the mean of all zones, and {}", points(-saving.value), points(lost))
+    } else {
+        format!("saved {} of the mean of all zones, and cost {}", points(saving.value), points(lost))
+    };
+    let shown = format!("it {saved} more than the best zone of each window");
     if disjoint < FEW {
         let fit = format::counted(disjoint as u64, "later window", "later windows");
         return (Confidence::Low, format!("no more than {fit} without overlap could be tried; {shown}"));
@@ -477,6 +478,21 @@ mod tests {
             gone: Vec::new(),
             on_demand: None,
         }
+    }
+
+    /// Found by a newcomer: a choice among zones had "saved −0.2 points".
+    #[test]
+    fn a_choice_that_saved_nothing_cost_more() {
+        let told =
+            |value: f64| sure(IntervalEstimate { value, low: value - 0.01, high: value + 0.01 }, 9, 0.004, None).1;
+        assert!(
+            told(-0.002)
+                .contains("it cost 0.2 points more than the mean of all zones, and 0.4 points more than the best")
+        );
+        assert!(
+            told(0.002)
+                .contains("it saved 0.2 points of the mean of all zones, and cost 0.4 points more than the best")
+        );
     }
 
     fn times(begins_h: &[f64], early: usize, end_h: f64) -> WindowTimes {
