@@ -91,10 +91,14 @@ pub struct OneGpuJobs {
     pub still_ran: Vec<bool>,
     /// Their keys.
     pub keys: Vec<String>,
-    /// Jobs that are left out: of other sizes, or without times.
+    /// Jobs that are left out: without GPUs, of other sizes, or without times.
     pub left_out: usize,
+    /// Of these, jobs without GPUs.
+    pub without_gpus: usize,
     /// Of these, jobs of more than one GPU.
     pub larger: usize,
+    /// Share of the trace's GPU time that jobs of one GPU hold; none where nobody holds any.
+    pub gpu_time: Option<f64>,
     /// What tells the job types of names, in a sentence; none if nobody did.
     pub named_by: Option<String>,
 }
@@ -113,8 +117,18 @@ impl OneGpuJobs {
         }
         rows.sort_unstable();
         let origin_ms = rows.first().map_or(0, |(submit, ..)| *submit);
-        let larger = (0..facts.len()).filter(|row| facts.gpus(*row).is_some_and(|gpus| gpus > 1.0 + 1e-9)).count();
-        let mut found = Self { origin_ms, left_out: facts.len() - rows.len(), larger, ..Self::default() };
+        let sized = |is: fn(f64) -> bool| (0..facts.len()).filter(|row| facts.gpus(*row).is_some_and(is)).count();
+        let held_s = |row: usize| facts.gpu_s(row).filter(|held| held.is_finite() && *held > 0.0).unwrap_or_default();
+        let (own_s, all_s): (f64, f64) =
+            (rows.iter().map(|(_, row, _)| held_s(*row)).sum(), (0..facts.len()).map(held_s).sum());
+        let mut found = Self {
+            origin_ms,
+            left_out: facts.len() - rows.len(),
+            without_gpus: sized(|gpus| gpus < 1e-9),
+            larger: sized(|gpus| gpus > 1.0 + 1e-9),
+            gpu_time: (all_s > 0.0).then_some(own_s / all_s),
+            ..Self::default()
+        };
         for (submit, row, run) in rows {
             let wait = facts.wait_s(row).map_or(0, |wait| (wait * 1000.0).round() as i64);
             found.jobs.submit_ms.push(submit - origin_ms);
@@ -149,13 +163,17 @@ impl OneGpuJobs {
         stays.iter().filter(|stays| !**stays).count()
     }
 
-    /// What a reader must know of a replay of them: how many there are, and that the types of `drawn` were drawn from `those`.
+    /// What a reader must know of a replay of them: how many there are and what of the GPU time is at stake, who is left out, and that the types of `drawn` were drawn from `those`.
     pub fn notes(&self, drawn: usize, those: &str, seed: u64) -> Vec<String> {
         let jobs = |count: usize| format::counted(count as u64, "job", "jobs");
         let counted = format!(
-            "{} of one GPU are replayed, {} left out: of other sizes, or without times.",
-            jobs(self.names.len()),
-            format::count(self.left_out as u64)
+            "{} replayed{}. {}",
+            format::counted(self.names.len() as u64, "job of one GPU is", "jobs of one GPU are"),
+            self.gpu_time.map_or_else(String::new, |share| format!(
+                "; jobs of one GPU hold {} of the trace's GPU-hours, and no more is at stake here",
+                format::percent(share)
+            )),
+            self.left_out_in_words()
         );
         let running = self.still_ran.iter().filter(|running| **running).count();
         let running = (running > 0).then(|| {
@@ -171,6 +189,24 @@ impl OneGpuJobs {
             )
         });
         std::iter::once(counted).chain(running).chain(self.named_by.clone()).chain(drawn).collect()
+    }
+
+    /// How many are left out and what they are, in a sentence.
+    fn left_out_in_words(&self) -> String {
+        let rest = self.left_out.saturating_sub(self.without_gpus + self.larger);
+        let parts: Vec<String> = [
+            (self.without_gpus, "without GPUs"),
+            (self.larger, "of more than one GPU"),
+            (rest, "of a part of one, of unknown size or without times"),
+        ]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{} {what}", format::count(count as u64)))
+        .collect();
+        match parts.as_slice() {
+            [] => "None is left out.".to_owned(),
+            parts => format!("Left out: {}.", parts.join("; ")),
+        }
     }
 
     /// The jobs with kinds: of their name, else one of the first `drawn` by a draw. Whether the name of each is a kind.
@@ -274,6 +310,11 @@ pub(crate) fn fewest(mut low: u32, mut high: u32, enough: &dyn Fn(u32) -> Result
     Ok(high)
 }
 
+/// Whose types are drawn where that is half of the GPU time or more, as a sentence has it: `all of these jobs` where it is all of that time.
+pub(crate) fn mostly_drawn(named_gpu_time: f64, jobs: &str) -> String {
+    if named_gpu_time > 0.0 { format!("most of {jobs}, by GPU time,") } else { format!("all of {jobs}") }
+}
+
 /// Share of the GPU time that is of named jobs; 0 where there is none.
 pub(crate) fn named_share(jobs: &TypedJobs, is_named: &[bool]) -> f64 {
     let all: f64 = jobs.run_ms.iter().map(|run| *run as f64).sum();
@@ -354,6 +395,29 @@ pub(crate) mod tests {
         assert_eq!((found.later.len(), found.later.last()), (199, Some(&498)));
         assert!(all.notes(0, "", 1).iter().any(|note| note.starts_with("2 jobs still ran")));
         assert_eq!((all.without(&["wide".to_owned()]), all.names.len(), all.jobs.submit_ms[5]), (1, 499, 6));
+    }
+
+    /// Found by a newcomer: jobs without GPUs were counted with those of other sizes, and nothing said what was at stake.
+    #[test]
+    fn who_is_left_out_is_told_apart() {
+        let names = vec![None; 3];
+        let all = OneGpuJobs {
+            names,
+            left_out: 13,
+            without_gpus: 8,
+            larger: 4,
+            gpu_time: Some(0.25),
+            ..OneGpuJobs::default()
+        };
+        assert_eq!(
+            all.notes(0, "", 1),
+            [
+                "3 jobs of one GPU are replayed; jobs of one GPU hold 25.0 % of the trace's GPU-hours, and no more is at stake here. Left out: 8 without GPUs; 4 of more than one GPU; 1 of a part of one, of unknown size or without times."
+            ]
+        );
+        assert_eq!(OneGpuJobs::default().notes(0, "", 1), ["0 jobs of one GPU are replayed. None is left out."]);
+        assert_eq!(mostly_drawn(0.0, "its jobs"), "all of its jobs");
+        assert_eq!(mostly_drawn(0.3, "its jobs"), "most of its jobs, by GPU time,");
     }
 
     #[test]

@@ -108,6 +108,18 @@ job_id,job_type,type_from,submit_s,run_s,start_s,end_s,wait_s,held_s,shared_s,sl
     );
     let delays = ["exclusive_mean_delay_s", "mean_delay_s"].map(|key| group("by_job_type", 1)[key].as_f64());
     assert_eq!(delays, [Some(750.0), Some(580.0)]);
+    // One job of one type ends later: both are told, and who is left out and what is at stake. The job of two GPUs holds 120 of 1,180 GPU-seconds.
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "1 job ends later than with nobody sharing, by 6 min 8 s on average; 1 of 1 user and 1 of 1 VC lose so",
+        "3 jobs of one GPU are replayed; jobs of one GPU hold 89.8 % of the trace's GPU-hours",
+        "Left out: 1 of more than one GPU.",
+        "By job type; first who has most jobs that end later",
+        "+6 min 8 s",
+        "where others share, the queue moves",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
     // With an SLO of 2 the oracle does what Gandiva does.
     let wider = json(&simulated(&[&asked[..], &["--slo", "2", "--format", "json"]].concat()));
     assert_eq!(of(&wider, "oracle")["figures"]["mean_wait_s"], of(&wider, "gandiva")["figures"]["mean_wait_s"]);
@@ -119,6 +131,36 @@ job_id,job_type,type_from,submit_s,run_s,start_s,end_s,wait_s,held_s,shared_s,sl
         (Some(1), Some(700.0))
     );
     assert_eq!(late["eval_from"], "2024-03-04T00:01:00Z");
+}
+
+/// Found by a newcomer: `all` failed with measurements that say nothing of utilisation. Here are also too few job types to forecast from, and too few jobs to choose a threshold on.
+#[test]
+fn all_leaves_out_what_cannot_be_replayed() {
+    let folder = Folder::new();
+    let pairs = folder.file("pairs.csv", PAIRS);
+    let no_gpus = "3|wide|u|a|gpu|COMPLETED|2024-03-04T00:05:00|2024-03-04T00:05:00|2024-03-04T00:06:00|cpu=4,node=1\n";
+    let source = jobs(&folder, "sacct.txt", &[("x", 0, 600), ("y", 0, 400)], no_gpus);
+    let asked = [source.as_str(), "--pairs", &pairs, "--gpus", "1", "--share"];
+    let found = json(&simulated(&[&asked[..], &["all", "--format", "json"]].concat()));
+    let policies: Vec<&str> =
+        found["policies"].as_array().unwrap().iter().map(|of| of["policy"].as_str().unwrap()).collect();
+    assert_eq!(policies, ["exclusive", "gandiva", "antman", "salus_fair", "salus_attained", "oracle"]);
+    let notes: Vec<&str> = found["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect();
+    for (out, why) in [
+        ("horus-published, horus (", "sm_util_pct"),
+        ("forecast, forecast-trial (", "too few jobs"),
+        ("lucid, mean-forecast (", "families"),
+    ] {
+        let told = notes.iter().find(|note| note.contains(&format!("cannot be replayed: {out}")));
+        assert!(told.is_some_and(|told| told.contains(why)), "{out}: {notes:?}");
+    }
+    assert!(notes.iter().any(|note| note.ends_with("Left out: 1 without GPUs.")), "{notes:?}");
+    // What is named beside it stays an error.
+    let named = tracecast(&[&["simulate"], &asked[..], &["all,horus"]].concat());
+    assert!(named.status.code() == Some(5) && stderr(&named).contains("horus needs sm_util_pct"), "{}", stderr(&named));
+    // Names that are no job types: all types are drawn, and not most of them.
+    let text = simulated(&[&asked[..], &["gandiva"]].concat());
+    assert!(text.contains("The types of all of these jobs are drawn"), "{text}");
 }
 
 /// The second narrow job fails beside the first at 0, pauses until 120, and is then never put beside another: it starts when the first ends.

@@ -191,7 +191,8 @@ pub(super) fn run(
         types: asked.types.clone(),
     };
     let steps = Steps::watching(quiet, "forecasting and replaying");
-    let asked = SharedReplayRequest { policies, gpu_type, as_planned };
+    let only_of_all = SharingPolicy::only_of_all(&asked.share, &policies);
+    let asked = SharedReplayRequest { policies, only_of_all, gpu_type, as_planned };
     let (found, schedule) = simulated::replay(&trace, &table, title, &asked, &steps)?;
     drop(steps);
     if let Some(path) = request.schedule {

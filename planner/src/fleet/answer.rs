@@ -338,6 +338,10 @@ pub struct FleetAnswer {
     pub recommendation: Option<Recommendation>,
     /// Files it rests on.
     pub sources: Vec<SourceRecord>,
+    /// The trace's zone, in which the report tells times; none where they are no dates.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) zone: Option<String>,
     /// Share of the hours and GPUs needed, pool by pool, the most first.
     #[serde(skip)]
     #[schemars(skip)]
@@ -421,6 +425,7 @@ impl FleetAnswer {
             action: String::new(),
             recommendation: None,
             sources: trace.sources.clone(),
+            zone: trace.basis.has_dates().then(|| zone.name().to_owned()),
             curves: forward.curves,
         };
         answer.verdict = answer.judge();

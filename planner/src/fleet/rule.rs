@@ -67,6 +67,14 @@ impl FleetRule {
         }
     }
 
+    /// The same where no other rule stands beside it.
+    pub fn alone_in_words(self) -> &'static str {
+        match self {
+            Self::NewsvendorSpot => "newsvendor on the earlier part, and spot where jobs may",
+            other => other.in_words(),
+        }
+    }
+
     /// Whether spot is used.
     pub fn takes_spot(self) -> bool {
         matches!(self, Self::Uncommitted | Self::NewsvendorSpot | Self::Mix | Self::Buying | Self::Hindsight)

@@ -29,7 +29,7 @@ use super::study::{HowSet, KindOutcome, SharingStudy, SharingTried, study};
 use super::way::{self, WaysCompared};
 use crate::error::{Error, Result};
 use crate::one_gpu::types::{TypeOfNames, TypesOfNames};
-use crate::one_gpu::{LEAST_NAMED, OneGpuJobs};
+use crate::one_gpu::{LEAST_NAMED, OneGpuJobs, mostly_drawn};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, worth};
 
 mod render;
@@ -189,7 +189,7 @@ impl SharingPlanAnswer {
             let told = watch::part(watch, || evidence.forecasts(table, &[request.measured], request.seed))?;
             let forecasts = told.first().ok_or_else(|| Error::Defect("no forecast was made".to_owned()))?;
             let study = study(&all, &evidence, forecasts, request, watch)?;
-            let why_not = why_not(&study, HowSet::OneClass).to_owned();
+            let why_not = why_not(&study, HowSet::OneClass);
             found.push((evidence, study, why_not));
         }
         let ways = way::compared(found.iter().map(|(evidence, study, why_not)| (evidence, study, why_not.as_str())));
@@ -311,16 +311,19 @@ fn tried(tried: &[SharingTried], policy: SharingPolicy, how: HowSet) -> Option<&
 const NO_COUPLE: &str = "no couple of job types is forecast to keep the limits";
 
 /// Why the plan is not to be followed, if it is set so; empty if it is.
-fn why_not(found: &SharingStudy, how: HowSet) -> &'static str {
+fn why_not(found: &SharingStudy, how: HowSet) -> String {
     let base = found.tried.first().map_or(0.0, |tried| tried.later.mean_delay_s);
     let planned = |how: HowSet| found.tried.iter().find(|tried| tried.how == how);
     let one = planned(HowSet::OneClass);
     let is_empty = |tried: Option<&SharingTried>| tried.is_some_and(|tried| tried.couples == 0);
     let free = one.and_then(|one| tried(&found.tried, one.policy, HowSet::Free));
-    match planned(how) {
-        _ if found.named_gpu_time < LEAST_NAMED => {
-            "the types of most of its jobs, by GPU time, are drawn, as their names are no job types of the table; name the job types first (--types)"
-        }
+    if found.named_gpu_time < LEAST_NAMED {
+        return format!(
+            "the types of {} are drawn, as their names are no job types of the table; name the job types first (--types)",
+            mostly_drawn(found.named_gpu_time, "its jobs")
+        );
+    }
+    let why = match planned(how) {
         _ if !found.shares => {
             if is_empty(free) {
                 NO_COUPLE
@@ -336,7 +339,8 @@ fn why_not(found: &SharingStudy, how: HowSet) -> &'static str {
         }
         Some(rule) if worth(-rule.mean_delay_change_s.value, -rule.mean_delay_change_s.high, base) => "",
         _ => "what was best on the earlier jobs did not clearly make the later ones end sooner",
-    }
+    };
+    why.to_owned()
 }
 
 fn plan(
@@ -362,9 +366,9 @@ fn plan(
     };
     let followed = why_not.is_empty();
     let why_not_on_own_gpus = match &now {
-        Some(now) if followed && now.gpus.is_none() => "there are too few GPUs to give each class one",
+        Some(now) if followed && now.gpus.is_none() => "there are too few GPUs to give each class one".to_owned(),
         _ if followed => self::why_not(&found, HowSet::OwnGpus),
-        _ => "it is not followed with one class, either",
+        _ => "it is not followed with one class, either".to_owned(),
     };
     let (now, left) = if followed { (now, None) } else { (None, now) };
     let not_advised = left.map_or_else(Vec::new, |now| if now.couples.is_empty() { now.nearest } else { now.couples });

@@ -141,6 +141,11 @@ impl SharingPolicy {
         Ok(found)
     }
 
+    /// Those of `found` that nobody named: `all` alone stands for them.
+    pub fn only_of_all(names: &[String], found: &[Self]) -> Vec<Self> {
+        found.iter().copied().filter(|policy| names.iter().all(|name| name != policy.name())).collect()
+    }
+
     /// Whether it decides by forecasts of couples.
     pub fn needs_forecasts(self) -> bool {
         self.is_thresholded() || matches!(self, Self::Lucid | Self::MeanForecast)

@@ -57,6 +57,8 @@ pub const SCHEMA: &str = "simulate-sharing/1";
 pub struct SharedReplayRequest {
     /// Ways to share; nobody sharing and the oracle stand beside them.
     pub policies: Vec<SharingPolicy>,
+    /// Of these, the ones that only `all` names: left out, with a note, where they cannot be replayed.
+    pub only_of_all: Vec<SharingPolicy>,
     /// GPU type of the table that all GPUs of the replay are of.
     pub gpu_type: String,
     /// GPUs, split, limits, seed, job types and measured pairs, as of a plan.
@@ -179,6 +181,15 @@ struct Named {
     limits: SharingLimits,
 }
 
+/// What can be replayed of what was asked for.
+struct Able {
+    request: SharedReplayRequest,
+    setting: Setting,
+    forecasts: Forecasts,
+    /// What was left out, and why.
+    left: Vec<String>,
+}
+
 impl SharedReplayRequest {
     /// Those that are replayed, in the order of the answer.
     fn replayed(&self) -> impl Iterator<Item = SharingPolicy> + '_ {
@@ -194,6 +205,67 @@ impl SharedReplayRequest {
         let thresholded = self.policies.iter().any(|policy| policy.is_thresholded());
         let of = [(self.as_planned.gpus.is_none(), of_gpus), (thresholded, of_rule)];
         of.into_iter().filter(|(is_chosen, _)| *is_chosen).map(|(_, what)| what).collect()
+    }
+
+    /// Takes out the ways of which this holds, if only `all` names them, and says so; none, and all stay, if there are none or somebody named one.
+    fn without(&mut self, is_out: impl Fn(SharingPolicy) -> bool, why: &str) -> Option<String> {
+        let out: Vec<SharingPolicy> = self.policies.iter().copied().filter(|policy| is_out(*policy)).collect();
+        if out.is_empty() || !out.iter().all(|policy| self.only_of_all.contains(policy)) {
+            return None;
+        }
+        self.policies.retain(|policy| !out.contains(policy));
+        let names: Vec<&str> = out.iter().map(|policy| policy.name()).collect();
+        Some(format!("Left out of all ways to share, as they cannot be replayed: {} ({why}).", names.join(", ")))
+    }
+
+    /// What can be replayed of what is asked for.
+    fn able(&self, all: &OneGpuJobs, table: &SharingTable, evidence: &PairEvidence, watch: &dyn Watch) -> Result<Able> {
+        let mut request = self.clone();
+        let mut left = Vec::new();
+        let unknown = Forecasts::unknown(evidence.kinds.len());
+        // Who is named stays, and is the error.
+        let lacks = |policy: SharingPolicy| {
+            self.only_of_all.contains(&policy)
+                && !policy.needs_forecasts()
+                && policy.rule(evidence, &unknown, &self.as_planned.limits).is_none()
+        };
+        let why = format!("sm_util_pct of every job type on {} is not known; --profiles tells it", evidence.gpu_type);
+        left.extend(request.without(lacks, &why));
+        let setting = match request.setting(all, evidence) {
+            Err(error @ Error::NoJobs(_)) if self.as_planned.gpus.is_some() => {
+                let why = "too few jobs lie before or after the split to choose their threshold on";
+                left.push(request.without(SharingPolicy::is_thresholded, why).ok_or(error)?);
+                request.setting(all, evidence)
+            }
+            found => found,
+        };
+        let mut setting = setting?;
+        let forecasts = match request.forecasts(table, evidence, watch) {
+            Err(error @ (Error::NothingToEvaluate(_) | Error::Predictor(_))) => {
+                left.push(request.without(SharingPolicy::needs_forecasts, &error.to_string()).ok_or(error)?);
+                // Nothing is chosen on earlier jobs any more.
+                setting = request.setting(all, evidence)?;
+                unknown
+            }
+            found => found?,
+        };
+        Ok(Able { request, setting, forecasts, left })
+    }
+
+    /// Forecasts of all couples; unknown ones where no way goes by them.
+    fn forecasts(&self, table: &SharingTable, evidence: &PairEvidence, watch: &dyn Watch) -> Result<Forecasts> {
+        if !self.needs_forecasts() {
+            return Ok(Forecasts::unknown(evidence.kinds.len()));
+        }
+        watch.more(1);
+        let (measured, seed) = (self.as_planned.measured, self.as_planned.seed);
+        let told = watch::part(watch, || evidence.forecasts(table, &[measured], seed))?;
+        told.into_iter().next().ok_or_else(|| Error::Defect("no forecast was made".to_owned()))
+    }
+
+    /// Whether any way goes by forecasts.
+    fn needs_forecasts(&self) -> bool {
+        self.policies.iter().any(|policy| policy.needs_forecasts())
     }
 
     /// The jobs that are replayed and scored, and the GPUs.
@@ -237,15 +309,7 @@ pub fn replay(
     }
     let evidence = PairEvidence::of(table, gpu_named(table, &request.gpu_type)?)?;
     let kinds = evidence.kinds.len();
-    let setting = request.setting(&all, &evidence)?;
-    let needs_forecasts = request.policies.iter().any(|policy| policy.needs_forecasts());
-    let forecasts = if needs_forecasts {
-        watch.more(1);
-        let told = watch::part(watch, || evidence.forecasts(table, &[planned.measured], planned.seed))?;
-        told.into_iter().next().ok_or_else(|| Error::Defect("no forecast was made".to_owned()))?
-    } else {
-        Forecasts::unknown(kinds)
-    };
+    let Able { request, setting, forecasts, left } = request.able(&all, table, &evidence, watch)?;
     let mut chosen = Vec::new();
     let mut rules: Vec<Named> = Vec::new();
     for policy in request.replayed() {
@@ -307,7 +371,7 @@ pub fn replay(
     let answer = SharedReplayAnswer {
         schema: SCHEMA.to_owned(),
         title,
-        notes: notes(table, &all, drawn_types, request),
+        notes: left.into_iter().chain(notes(table, &all, drawn_types, &request)).collect(),
         gpus: *gpus,
         gpus_chosen,
         job_types: kinds,
@@ -319,7 +383,7 @@ pub fn replay(
         drawn_types,
         named_gpu_time: named_share(jobs, is_named),
         limits: planned.limits,
-        measured: needs_forecasts.then_some(planned.measured),
+        measured: request.needs_forecasts().then_some(planned.measured),
         seed: planned.seed,
         chosen,
         policies,

@@ -10,12 +10,14 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::to_the_minute;
 
 use super::super::rule::FleetRule;
-use super::{BoughtAs, FleetAnswer, FleetMixRow, FleetVerdict, months_in_words};
+use super::{BoughtAs, FleetAnswer, FleetMixRow, FleetRuleOverWindows, FleetVerdict, months_in_words};
 use crate::plan::money::{MONTH_H, money};
 use crate::plan::{Basis, Confidence, Effect, Recommendation, Regret, WORTH, worth};
 
 /// GPU-hours that wait by which rules may differ.
 const SAME_WAITING: f64 = 1e-6;
+/// Share by which costs may differ that are the same.
+const SAME_COST: f64 = 1e-9;
 
 /// So many of an offer, with the term they are reserved for, as a sentence has them.
 pub(crate) fn offers_in_words(count: u32, offer: &str, how: BoughtAs, months: Option<f64>) -> String {
@@ -292,6 +294,43 @@ impl FleetAnswer {
             apply: "`--emit-to FOLDER` writes the purchase list and node pools for Karpenter; buy the commitments with the provider.".to_owned(),
             command: None,
             undo: "What is rented by the hour ends with its hour; what is reserved is paid to its end, or sold on where the provider allows it.".to_owned(),
+        })
+    }
+
+    /// Rules that knew no more than the mix and cost less on the later windows, in a sentence; nothing where none did. What is told elsewhere is not told again: all on demand, nodes
+    /// that are bought, and nothing reserved where what was reserved lost.
+    pub(super) fn cheaper_in_words(&self) -> Option<String> {
+        let mix = self.rule(FleetRule::Mix)?;
+        let is_told = |by: FleetRule| match by {
+            FleetRule::OnDemand | FleetRule::Mix | FleetRule::Buying | FleetRule::Hindsight => true,
+            FleetRule::Uncommitted => self.verdict == FleetVerdict::ReservingLost,
+            FleetRule::Peak | FleetRule::Mean | FleetRule::Newsvendor | FleetRule::NewsvendorSpot => false,
+        };
+        let mut cheaper: Vec<&FleetRuleOverWindows> = self
+            .held_out
+            .by
+            .iter()
+            .filter(|rule| !is_told(rule.by) && rule.waiting_gpu_hours <= mix.waiting_gpu_hours + SAME_WAITING)
+            .filter(|rule| rule.cost_per_month < mix.cost_per_month * (1.0 - SAME_COST))
+            .collect();
+        cheaper.sort_by(|a, b| a.cost_per_month.total_cmp(&b.cost_per_month));
+        let named: Vec<String> = cheaper
+            .iter()
+            .map(|rule| {
+                format!(
+                    "{} at {} ({} a month less)",
+                    rule.by.alone_in_words(),
+                    format::percent(rule.of_on_demand),
+                    self.money(mix.cost_per_month - rule.cost_per_month)
+                )
+            })
+            .collect();
+        (!named.is_empty()).then(|| {
+            format!(
+                "**Cheaper than the mix** on the later windows, where it cost {} of all on demand: {}.",
+                format::percent(mix.of_on_demand),
+                named.join("; ")
+            )
         })
     }
 

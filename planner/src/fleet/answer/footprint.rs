@@ -7,6 +7,7 @@ use tracecast_analytics::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, 
 use super::super::carbon::{FleetCarbon, FleetCarbonPoint, FleetGrid};
 use super::super::rule::FleetRule;
 use super::{BoughtAs, FleetAnswer};
+use crate::plan::money::money;
 
 /// Kilograms as tonnes.
 fn tonnes(kg: f64) -> String {
@@ -44,6 +45,53 @@ fn hours_in_words(front: &[FleetCarbonPoint]) -> String {
     )
 }
 
+/// What mixes of the front saved on the later windows beside the first, which is chosen by cost alone, in a sentence: at the least price a tonne, and then in all.
+///
+/// Worked example: 100 a month for 10 t, 103 for 9 t and 160 for 8 t. The second saves a tonne for 3, the third for 30: the second is told first.
+fn front_in_words(front: &[FleetCarbonPoint], on_demand_per_month: Option<f64>, currency: &str) -> Option<String> {
+    let first = front.first()?;
+    let saves = |point: &&FleetCarbonPoint| !point.is_dominated && point.kg_per_month < first.kg_per_month;
+    let by_kg = |a: &FleetCarbonPoint, b: &FleetCarbonPoint| a.kg_per_month.total_cmp(&b.kg_per_month);
+    let Some(least) = front.iter().filter(saves).min_by(|a, b| by_kg(a, b)) else {
+        return Some("On the later windows no mix that was tried emits less than the one that costs least.".to_owned());
+    };
+    // What turned out cheaper as well costs nothing.
+    let price = |point: &FleetCarbonPoint| point.cost_per_tonne_saved.map_or(f64::INFINITY, |price| price.max(0.0));
+    let cheapest = front
+        .iter()
+        .filter(saves)
+        .min_by(|a, b| price(a).total_cmp(&price(b)).then_with(|| by_kg(a, b)))
+        .unwrap_or(least);
+    let cost = |point: &FleetCarbonPoint| more_or_less(point.cost_per_month / first.cost_per_month - 1.0);
+    let carbon = |point: &FleetCarbonPoint| more_or_less(point.kg_per_month / first.kg_per_month - 1.0);
+    let a_tonne = |point: &FleetCarbonPoint, unit: &str| match point.cost_per_tonne_saved {
+        Some(price) if price > 0.0 => format!(": **{} {unit}**", money(price, currency)),
+        _ => String::new(),
+    };
+    let mut said = format!(
+        "On the later windows the mix that saved carbon at the least price cost {} than the one chosen by cost alone ({} a month in place of {}) and emitted {}{}.",
+        cost(cheapest),
+        money(cheapest.cost_per_month, currency),
+        money(first.cost_per_month, currency),
+        carbon(cheapest),
+        a_tonne(cheapest, "for each tonne saved")
+    );
+    if least.kg_per_month < cheapest.kg_per_month {
+        said += &format!(
+            " The mix of the least carbon emitted {} and cost {}{}{}.",
+            carbon(least),
+            cost(least),
+            a_tonne(least, "a tonne"),
+            if on_demand_per_month.is_some_and(|all| least.cost_per_month > all) {
+                ", and more than all on demand"
+            } else {
+                ""
+            }
+        );
+    }
+    Some(said)
+}
+
 impl FleetAnswer {
     /// What the mix emits, and what less of it costs, in a sentence.
     pub(super) fn carbon_in_words(&self, carbon: &FleetCarbon) -> String {
@@ -56,23 +104,11 @@ impl FleetAnswer {
             change => format!("{} more than all on demand", format::percent(change)),
         };
         let emits = format!("The mix to come emits **{} of CO2 a month**, {beside}.", tonnes(carbon.mix_kg_per_month));
-        let kept: Vec<&FleetCarbonPoint> = carbon.front.iter().filter(|point| !point.is_dominated).collect();
-        let by_kg = |a: &&&FleetCarbonPoint, b: &&&FleetCarbonPoint| a.kg_per_month.total_cmp(&b.kg_per_month);
-        let (Some(first), Some(least)) = (carbon.front.first(), kept.iter().min_by(by_kg)) else { return emits };
-        if least.kg_per_month >= first.kg_per_month {
-            return format!(
-                "{emits} On the later windows no mix that was tried emits less than the one that costs least."
-            );
+        let on_demand = self.rule(FleetRule::OnDemand).map(|rule| rule.cost_per_month);
+        match front_in_words(&carbon.front, on_demand, &self.currency) {
+            Some(front) => format!("{emits} {front}"),
+            None => emits,
         }
-        format!(
-            "{emits} On the later windows the mix of the least carbon emitted {} less than the one chosen by cost alone, and cost {} a month in place of {}{}.",
-            format::percent(1.0 - least.kg_per_month / first.kg_per_month),
-            self.money(least.cost_per_month),
-            self.money(first.cost_per_month),
-            least
-                .cost_per_tonne_saved
-                .map_or_else(String::new, |cost| format!(": **{} for each tonne saved**", self.money(cost)))
-        )
     }
 
     /// The front, and what it rests on.
@@ -169,5 +205,54 @@ impl FleetAnswer {
             .with_table(rules)
             .with_table(rests)
             .with_definition("An hour of an instance emits its kW times the direct carbon intensity of its grid, the mean of the file's hours at that hour of the week in UTC: what power stations emit, without fuel supply and building, unless the notes say that a file has only intensities of the life cycle. Mixes are chosen with the earlier half of the file and told on the later windows with its later half; a file of fewer than two weeks is taken whole for both. Spot counts with its overhead. An instance that is committed to counts as running around the clock. Making the hardware is not in it.")
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::super::carbon::FleetCarbonByMean;
+    use super::*;
+
+    /// Cost, kg and the price of a tonne saved beside the first.
+    fn front(of: &[(f64, f64)]) -> Vec<FleetCarbonPoint> {
+        let first = of[0];
+        let point = |(cost, kg): &(f64, f64)| FleetCarbonPoint {
+            per_tonne: None,
+            committed_gpus: 0.0,
+            earlier_cost_per_month: *cost,
+            earlier_kg_per_month: *kg,
+            cost_per_month: *cost,
+            kg_per_month: *kg,
+            cost_per_tonne_saved: (*kg < first.1).then(|| 1e3 * (cost - first.0) / (first.1 - kg)),
+            waiting_gpu_hours: 0.0,
+            is_dominated: false,
+            gap: 0.0,
+            by_mean: FleetCarbonByMean {
+                committed_gpus: 0.0,
+                cost_per_month: *cost,
+                kg_per_month: *kg,
+                waiting_gpu_hours: 0.0,
+            },
+            by_mean_kg_for_as_much: None,
+        };
+        of.iter().map(point).collect()
+    }
+
+    /// Found by a newcomer: the headline told the extreme of the front alone, a mix dearer than all on demand.
+    #[test]
+    fn the_least_price_of_a_tonne_is_told_first() {
+        let told = |of: &[(f64, f64)]| front_in_words(&front(of), Some(150.0), "USD").unwrap();
+        let worked = told(&[(100.0, 10_000.0), (103.0, 9_000.0), (160.0, 8_000.0)]);
+        let (step, extreme) = worked.split_once(" The mix of the least carbon ").unwrap();
+        assert!(step.contains("cost 3.0 % more than the one chosen by cost alone"), "{step}");
+        assert!(step.contains("emitted 10.0 % less: **3") && step.ends_with(" for each tonne saved**."), "{step}");
+        assert!(extreme.starts_with("emitted 20.0 % less and cost 60.0 % more: **30"), "{extreme}");
+        assert!(extreme.ends_with("a tonne**, and more than all on demand."), "{extreme}");
+        // One that turned out cheaper as well has no price, and of those the cleaner is told.
+        let cheaper = told(&[(100.0, 10_000.0), (90.0, 9_900.0), (99.0, 9_000.0)]);
+        assert!(cheaper.contains("cost 1.0 % less") && !cheaper.contains("tonne"), "{cheaper}");
+        assert!(told(&[(100.0, 10_000.0), (120.0, 10_000.0)]).contains("no mix that was tried emits less"));
+        assert!(front_in_words(&[], None, "USD").is_none());
     }
 }

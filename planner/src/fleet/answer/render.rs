@@ -35,7 +35,12 @@ impl FleetAnswer {
     pub fn report(&self) -> Report {
         let mut report = Report::new(
             format!("How much to reserve, and what to run on demand and on spot? {}", self.title),
-            format!("offers of {}, over {}", self.offers, months_in_words(self.horizon_months)),
+            format!(
+                "offers of {}, over {}{}",
+                self.offers,
+                months_in_words(self.horizon_months),
+                self.zone.as_ref().map_or_else(String::new, |zone| format!("; times in {zone}"))
+            ),
         );
         report.summary = self.summary();
         report.notes.clone_from(&self.notes);
@@ -97,6 +102,7 @@ impl FleetAnswer {
                 format::percent(held.worst_saving)
             ));
         }
+        said.extend(self.cheaper_in_words());
         said.extend(self.reserving_in_words());
         if self.waiting_gpu_hours_per_week > 0.0 {
             said.push(format!(
@@ -181,7 +187,7 @@ impl FleetAnswer {
             section = section.with_chart(chart);
         }
         section
-            .with_definition("**Number**: instances that are committed to, with the 2.5 % and 97.5 % ends of 40 draws of the record's weeks (days, if there are fewer than four). **Mean** and **most** are instances in use in an hour.")
+            .with_definition("**Number**: instances that are committed to, with the 2.5 % and 97.5 % ends of 40 draws of the record's weeks (days, if there are fewer than four). These are draws of what was, and not of the years to come: what turns out best on later weeks, as hindsight finds, may lie outside. **Mean** and **most** are instances in use in an hour.")
             .with_definition("**Longer runs**: how many per cent longer jobs run on spot, as they write checkpoints and are interrupted. It is in the cost.")
             .with_definition("What is rented is whole instances, hour by hour: **mean** is over all hours, and is no whole number for that.")
             .with_definition(if self.gap > 0.0 {

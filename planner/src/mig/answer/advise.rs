@@ -9,7 +9,7 @@ use tracecast_analytics::report::format;
 use super::super::rule::{MigPartitionRow, MigRule, MigTried};
 use super::super::study::MigReplayed;
 use super::MigAnswer;
-use crate::one_gpu::LEAST_NAMED;
+use crate::one_gpu::{LEAST_NAMED, mostly_drawn};
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};
 
 /// Share of the jobs of a test that may be beyond the SLO or on slices that were not measured.
@@ -47,8 +47,10 @@ fn why_not(replayed: &MigReplayed, slo: f64) -> String {
     let saved = f64::from(whole.gpus) - f64::from(plan.gpus);
     let is_longer = |than: f64| plan.later.p95_wait_s.is_none_or(|p95| p95 > than);
     if replayed.named_gpu_time < LEAST_NAMED {
-        "the types of most of the jobs, by GPU time, are drawn, as their names are no job types of the table; name the job types first"
-            .to_owned()
+        format!(
+            "the types of {} are drawn, as their names are no job types of the table; name the job types first",
+            mostly_drawn(replayed.named_gpu_time, "the jobs")
+        )
     } else if !worth(saved, saved, f64::from(whole.gpus)) {
         format!("chosen on the earlier jobs it took {}, and whole GPUs {}", gpus(plan.gpus), gpus(whole.gpus))
     } else if plan.later.without_room > 0 {

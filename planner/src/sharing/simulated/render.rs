@@ -8,7 +8,7 @@ use super::super::evidence::known_pairs;
 use super::super::policy::SharingPolicy;
 use super::super::setting::SharingCandidate;
 use super::{SharedReplayAnswer, SharedReplayOutcome, groups};
-use crate::one_gpu::{LEAST_NAMED, USUAL_WAIT_MS};
+use crate::one_gpu::{LEAST_NAMED, USUAL_WAIT_MS, mostly_drawn};
 
 impl SharedReplayAnswer {
     /// The answer as a report.
@@ -44,7 +44,10 @@ impl SharedReplayAnswer {
         let asked: Vec<&SharedReplayOutcome> = self.policies.iter().filter(|of| !ends.contains(&of.policy)).collect();
         let mut said = Vec::new();
         if self.named_gpu_time < LEAST_NAMED {
-            said.push("The types of most of these jobs, by GPU time, are drawn, as their names are no job types of the table: this is of a mix that nobody runs. Name the job types with --types.".to_owned());
+            said.push(format!(
+                "The types of {} are drawn, as their names are no job types of the table: this is of a mix that nobody runs. Name the job types with --types.",
+                mostly_drawn(self.named_gpu_time, "these jobs")
+            ));
         }
         let base = self.policies.first().map_or(0.0, |of| of.mean_jct_s);
         let told = |of: &SharedReplayOutcome| {
@@ -66,11 +69,16 @@ impl SharedReplayAnswer {
         };
         let lost = |of: &SharedReplayOutcome| match of.lost_jobs {
             0 => "No job ends later than with nobody sharing.".to_owned(),
-            many => format!(
-                "{} later than with nobody sharing, by {} on average.",
-                format::counted(many as u64, "job ends", "jobs end"),
-                format::duration(of.lost_s)
-            ),
+            many => {
+                let whose = [groups::losers(&of.by_user, "user", "users"), groups::losers(&of.by_vc, "VC", "VCs")];
+                let whose: Vec<String> = whose.into_iter().flatten().collect();
+                format!(
+                    "{} later than with nobody sharing, by {} on average{}.",
+                    format::counted(many as u64, "job ends", "jobs end"),
+                    format::duration(of.lost_s),
+                    if whose.is_empty() { String::new() } else { format!("; {} lose so", whose.join(" and ")) }
+                )
+            }
         };
         let leads = if asked.len() == 1 {
             format!("With **{}** the mean time from submission to end is", name(lead))
@@ -136,8 +144,10 @@ impl SharedReplayAnswer {
             ("Job type", "By job type", &lead.by_job_type),
         ];
         for (of, title, groups) in by {
-            if groups.iter().any(|group| group.name.is_some()) {
-                section = section.with_table(groups::table(of, title, groups));
+            if groups.iter().any(|group| group.name.is_some())
+                && let Some(table) = groups::table(of, title, groups)
+            {
+                section = section.with_table(table);
             }
         }
         let slowed: Vec<&str> =
@@ -146,8 +156,8 @@ impl SharedReplayAnswer {
             section = section
                 .with_finding(format!("On average later than with nobody sharing: {}.", format::names(&slowed, 12)));
         }
-        section
-            .with_definition("**Delay**: from submission to end, less the run alone, on average. **Wait**: on average. The JSON has the same of every way to share.")
+        let all = lead.by_vc.iter().chain(&lead.by_user).chain(&lead.by_job_type);
+        groups::definitions(all).into_iter().fold(section, |section, said| section.with_definition(said))
     }
 
     fn policies_section(&self) -> Section {
