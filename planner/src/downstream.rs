@@ -124,7 +124,7 @@ pub struct QueueOutcome {
     pub mean_wait_s: f64,
     /// 95 % quantile of waits, seconds.
     pub p95_wait_s: f64,
-    /// Mean wait less FIFO's, seconds, job by job, with its 95 % interval over days drawn anew; below 0 where jobs wait less. `None` where some job that starts under FIFO does not.
+    /// Mean wait less FIFO's, seconds, job by job, with its 95 % interval over days drawn anew; below 0 where jobs wait less. Of the jobs that finish under FIFO; `None` where one of them does not.
     pub beside_fifo_s: Option<IntervalEstimate>,
     /// The same beside the fewest GPUs first, which needs no prediction.
     pub beside_fewest_s: Option<IntervalEstimate>,
@@ -163,7 +163,7 @@ pub struct Before {
 }
 
 /// Orders beside each other.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Downstream {
     /// Jobs replayed.
     pub jobs: usize,
@@ -261,7 +261,7 @@ pub fn fidelity(loaded: &Loaded, policy: &Policy) -> Result<(Fidelity, Option<f6
         Some(given) => fidelity.on_given(given),
         None => fidelity,
     };
-    let on_record = before.map(|own| waits((workload, own), &policy)).transpose()?;
+    let on_record = before.map(|own| waits_on((workload, own), &policy)).transpose()?;
     Ok((fidelity, on_record.map(|waited| waited.mean_s)))
 }
 
@@ -286,9 +286,9 @@ pub fn run(
     let by_alike =
         |share: f64, estimate: Estimate| Policy { compat: Compat::None, ..plain(Order::Alike(share), estimate) };
     let mut outcomes = Vec::new();
-    let fifo = waits((&loaded.workload, &loaded.cluster), &plain(Order::Fifo, Estimate::True))?;
-    let fewest = waits((&loaded.workload, &loaded.cluster), &plain(Order::FewestGpus, Estimate::True))?;
-    let oracle = waits((&loaded.workload, &loaded.cluster), &plain(Order::Qssf, Estimate::True))?;
+    let fifo = waits(loaded, &plain(Order::Fifo, Estimate::True))?;
+    let fewest = waits(loaded, &plain(Order::FewestGpus, Estimate::True))?;
+    let oracle = waits(loaded, &plain(Order::Qssf, Estimate::True))?;
     let means = MeanWaits::of(&loaded.workload, &fifo.times, SEED);
     let [of_fifo, of_fewest] = [&fifo, &fewest].map(|of| means.under(&of.times));
     let outcome = |order: String, waited: &Waited, ageing_s: Option<f64>| {
@@ -321,7 +321,7 @@ pub fn run(
                 places.iter().map(|place| measure.of(track, (*place)?, ranked_at)).collect();
             predicted = predicted.max(estimates.iter().flatten().count());
             loaded.workload.predicted_s.clone_from(&estimates);
-            let found = waits((&loaded.workload, &loaded.cluster), &plain(Order::Qssf, Estimate::Predicted))?;
+            let found = waits(loaded, &plain(Order::Qssf, Estimate::Predicted))?;
             let (model, measure_used) = (Some(track.name.clone()), Some(*measure));
             let plain_order = outcome(format!("QSSF, {}, {}", track.name, measure.name()), &found, None);
             outcomes.push(QueueOutcome { model: model.clone(), measure: measure_used, ..plain_order });
@@ -330,14 +330,14 @@ pub fn run(
             }
             for ageing_s in AGEING_S {
                 age(loaded, &estimates, ageing_s);
-                let found = waits((&loaded.workload, &loaded.cluster), &plain(Order::Score, Estimate::True))?;
+                let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
                 let name = format!("aged, {}, {}", track.name, measure.name());
                 let aged = outcome(name, &found, Some(ageing_s));
                 outcomes.push(QueueOutcome { model: model.clone(), measure: measure_used, ..aged });
             }
             loaded.workload.predicted_s = filled(&estimates).map(Some).collect();
             for share in SHARES {
-                let found = waits((&loaded.workload, &loaded.cluster), &by_alike(share, Estimate::Predicted))?;
+                let found = waits(loaded, &by_alike(share, Estimate::Predicted))?;
                 let alike = outcome(format!("by jobs alike, {}, {}", track.name, measure.name()), &found, None);
                 let ageing_share = Some(share);
                 outcomes.push(QueueOutcome { model: model.clone(), measure: measure_used, ageing_share, ..alike });
@@ -353,7 +353,7 @@ pub fn run(
             Some(gamma_boost::LEVELS.map(|level| distribution.quantile_s(level)).to_vec())
         };
         loaded.workload.score = gamma_boost::scores(loaded, &paces, runs);
-        let found = waits((&loaded.workload, &loaded.cluster), &plain(Order::Score, Estimate::True))?;
+        let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
         let boosted = outcome(format!("γ-boost, {}", track.name), &found, None);
         outcomes.push(QueueOutcome { model: Some(track.name.clone()), ..boosted });
     }
@@ -361,7 +361,7 @@ pub fn run(
         let truth = |job: usize| loaded.workload.run_ms.get(job).map(|run| vec![*run as f64 / 1000.0]);
         let scores = gamma_boost::scores(loaded, &paces, truth);
         loaded.workload.score = scores;
-        let found = waits((&loaded.workload, &loaded.cluster), &plain(Order::Score, Estimate::True))?;
+        let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
         let name = "γ-boost, true durations (oracle)".to_owned();
         outcomes.push(QueueOutcome { oracle: true, ..outcome(name, &found, None) });
     }
@@ -373,23 +373,23 @@ pub fn run(
         loaded.workload.predicted_s =
             places.iter().map(|place| LengthMeasure::Ranked.of(track, (*place)?, ranked_at)).collect();
         let preempt = Policy { estimate: Estimate::Predicted, ..least_left.clone() };
-        let found = waits((&loaded.workload, &loaded.cluster), &preempt)?;
+        let found = waits(loaded, &preempt)?;
         let name = format!("preemptive, least left, {}", track.name);
         outcomes.push(QueueOutcome { preempts: true, ..outcome(name, &found, None) });
     }
     let name = "preemptive, least left, true durations (oracle)".to_owned();
-    let found = waits((&loaded.workload, &loaded.cluster), &least_left)?;
+    let found = waits(loaded, &least_left)?;
     outcomes.push(QueueOutcome { oracle: true, preempts: true, ..outcome(name, &found, None) });
     // What ageing costs with nothing left to predict.
     let truth: Vec<Option<f64>> = loaded.workload.run_ms.iter().map(|run| Some(*run as f64 / 1000.0)).collect();
     for ageing_s in AGEING_S {
         age(loaded, &truth, ageing_s);
-        let found = waits((&loaded.workload, &loaded.cluster), &plain(Order::Score, Estimate::True))?;
+        let found = waits(loaded, &plain(Order::Score, Estimate::True))?;
         let name = "aged, true durations (oracle)".to_owned();
         outcomes.push(QueueOutcome { oracle: true, ..outcome(name, &found, Some(ageing_s)) });
     }
     for share in SHARES {
-        let found = waits((&loaded.workload, &loaded.cluster), &by_alike(share, Estimate::True))?;
+        let found = waits(loaded, &by_alike(share, Estimate::True))?;
         let name = "by jobs alike, true durations (oracle)".to_owned();
         outcomes.push(QueueOutcome { oracle: true, ageing_share: Some(share), ..outcome(name, &found, None) });
     }
@@ -434,7 +434,11 @@ struct Waited {
     times: JobTimes,
 }
 
-fn waits((workload, cluster): (&Workload, &Cluster), policy: &Policy) -> Result<Waited> {
+fn waits(loaded: &Loaded, policy: &Policy) -> Result<Waited> {
+    waits_on((&loaded.workload, &loaded.cluster), policy)
+}
+
+fn waits_on((workload, cluster): (&Workload, &Cluster), policy: &Policy) -> Result<Waited> {
     let schedule = simulate(workload, cluster, policy)?;
     let found = evaluate(workload, cluster, &schedule, 0)?;
     let wait = found.metrics.overall.group.wait;

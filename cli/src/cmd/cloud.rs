@@ -246,6 +246,7 @@ pub(crate) fn backtest(asked: &BacktestCloud, quiet: bool) -> Result<()> {
         let jobs = asked.deadline.iter().map(kept).collect::<Result<Vec<_>, _>>()?;
         request.slacks = jobs.iter().map(|job| work_ms as f64 / job.deadline_ms as f64).collect();
     }
+    // What is asked for twice is told once.
     let mut seen = std::collections::BTreeSet::new();
     request.slacks.retain(|slack| seen.insert(slack.to_bits()));
     request.jobs()?;

@@ -14,7 +14,6 @@ use crate::replay::compare::IntervalEstimate;
 pub(super) fn sentence(downstream: &Downstream, chosen: &str, ranked_at: f64) -> Vec<String> {
     let mut said = Vec::new();
     // Nothing of this is worth more than its queue.
-    said.extend(other_nodes(downstream));
     if let Some(fidelity) = downstream.fidelity.as_ref() {
         let bold = if fidelity.is_close() { "" } else { "**" };
         let nodes = if downstream.fifo_on_record_s.is_some() { " That is on the nodes of the record." } else { "" };
@@ -23,6 +22,8 @@ pub(super) fn sentence(downstream: &Downstream, chosen: &str, ranked_at: f64) ->
             fidelity.sentence()
         ));
     }
+    // Before all that is told of orders.
+    said.extend(other_nodes(downstream));
     if let Some(outcome) = handed_out(downstream, chosen)
         && let (Some(gap), Some(tail)) = (outcome.gap_closed, outcome.p95_of_fifo)
     {
@@ -57,15 +58,17 @@ pub(super) fn sentence(downstream: &Downstream, chosen: &str, ranked_at: f64) ->
     said
 }
 
-/// Share by which mean waits of the same order on other nodes differ, so that it is told.
+/// Share, and seconds, by which mean waits of the same order on other nodes differ, so that it is told.
 const OTHER_WAIT: f64 = 0.05;
+const OTHER_WAIT_S: f64 = 60.0;
 
 /// That the queue is not that of the record, where FIFO waits otherwise on the nodes of the replay.
 fn other_nodes(downstream: &Downstream) -> Option<String> {
     let (here, record_s) = (downstream.called(FIFO)?.mean_wait_s, downstream.fifo_on_record_s?);
-    ((here - record_s).abs() > OTHER_WAIT * record_s.max(here)).then(|| {
+    let (apart, least) = ((here - record_s).abs(), (OTHER_WAIT * record_s.max(here)).max(OTHER_WAIT_S));
+    (apart > least).then(|| {
         format!(
-            "**The nodes of --cluster are not those of the record, or not at all times**: FIFO waits {} on average on them, and {} on the nodes as they were. What follows is of the former. `tracecast cluster SOURCE --over-time` writes the nodes as they changed.",
+            "**The orders below are replayed on the nodes of --cluster, on which FIFO waits {} on average, and {} on the nodes as they were.** `tracecast cluster SOURCE --over-time` writes the nodes of the record as they changed.",
             format::duration(here),
             format::duration(record_s)
         )
@@ -91,6 +94,9 @@ fn best_with_hindsight(downstream: &Downstream) -> Option<&QueueOutcome> {
         .min_by(|a, b| a.mean_wait_s.total_cmp(&b.mean_wait_s))
 }
 
+/// What the best of all orders is called.
+const HINDSIGHT: &str = "best by predictions, with hindsight";
+
 /// The rows to read first: what needs no prediction, what is handed out, what was chosen beforehand, the best with hindsight, and the oracle.
 fn in_short(downstream: &Downstream, chosen_model: &str) -> ReportTable {
     let mut table = ReportTable::new(
@@ -106,7 +112,7 @@ fn in_short(downstream: &Downstream, chosen_model: &str) -> ReportTable {
         ],
     );
     table.note = Some(
-        "Beside: the 95 % interval of the change of the mean wait, job by job, over days drawn anew. Where it holds 0, the difference may be chance."
+        "Beside: the 95 % interval of the change of the mean wait, job by job, over days drawn anew. Where it holds 0, the difference may be chance. What was picked afterwards has none: it would be too good."
             .to_owned(),
     );
     let chosen = downstream.chosen().filter(|chosen| chosen.ages());
@@ -115,7 +121,7 @@ fn in_short(downstream: &Downstream, chosen_model: &str) -> ReportTable {
         ("needs no prediction", downstream.called(FEWEST)),
         ("as predictions are handed out", handed_out(downstream, chosen_model)),
         ("chosen beforehand", chosen),
-        ("best by predictions, with hindsight", best_with_hindsight(downstream)),
+        (HINDSIGHT, best_with_hindsight(downstream)),
         ("knows true durations", downstream.called(ORACLE)),
     ];
     for (which, outcome) in rows.into_iter().filter_map(|(which, outcome)| Some((which, outcome?))) {
@@ -123,8 +129,8 @@ fn in_short(downstream: &Downstream, chosen_model: &str) -> ReportTable {
             named(outcome).into(),
             which.into(),
             Cell::Duration(outcome.mean_wait_s),
-            beside(outcome, FIFO, outcome.beside_fifo_s),
-            beside(outcome, FEWEST, outcome.beside_fewest_s),
+            beside(outcome, FIFO, outcome.beside_fifo_s.filter(|_| which != HINDSIGHT)),
+            beside(outcome, FEWEST, outcome.beside_fewest_s.filter(|_| which != HINDSIGHT)),
             Cell::Duration(outcome.p95_wait_s),
             Cell::opt(outcome.p95_of_fifo, |value| Cell::Float { value, digits: 2 }),
         ]);
@@ -352,15 +358,7 @@ mod tests {
             outcomes.extend([1.0, 2.0].map(|tau| outcome(&format!("aged, {name}"), Some(measure), Some(tau))));
         }
         outcomes.push(QueueOutcome { oracle: true, ..outcome("aged, true", None, Some(1.0)) });
-        let mut downstream = Downstream {
-            jobs: 0,
-            predicted: 0,
-            pools: 0,
-            pools_with_gamma: 0,
-            fidelity: None,
-            fifo_on_record_s: None,
-            outcomes,
-        };
+        let mut downstream = Downstream { outcomes, ..Downstream::default() };
         let told = |of: &Downstream, ranked_at: f64| -> Vec<String> {
             shown(of, ranked_at).into_iter().map(|outcome| outcome.order.clone()).collect()
         };
@@ -398,15 +396,7 @@ mod tests {
             of("bold", 20.0, 1.1, true),
             QueueOutcome { preempts: true, ..of("stops jobs", 5.0, 0.1, true) },
         ];
-        let downstream = Downstream {
-            jobs: 0,
-            predicted: 0,
-            pools: 0,
-            pools_with_gamma: 0,
-            fidelity: None,
-            fifo_on_record_s: None,
-            outcomes,
-        };
+        let downstream = Downstream { outcomes, ..Downstream::default() };
         assert_eq!(best_with_hindsight(&downstream).map(|best| best.order.as_str()), Some("QSSF"));
         let short = in_short(&downstream, "m");
         assert_eq!(short.rows.len(), 3, "{short:?}");
@@ -416,16 +406,12 @@ mod tests {
     #[test]
     fn other_nodes_than_those_of_the_record_are_told_first() {
         let fifo = |fifo_on_record_s: Option<f64>| Downstream {
-            jobs: 0,
-            predicted: 0,
-            pools: 0,
-            pools_with_gamma: 0,
-            fidelity: None,
             fifo_on_record_s,
             outcomes: vec![QueueOutcome { mean_wait_s: 7200.0, ..outcome(FIFO, None, None) }],
+            ..Downstream::default()
         };
         let told = sentence(&fifo(Some(3600.0)), "m", 0.8);
-        assert!(told[0].contains("FIFO waits 2 h on average on them, and 1 h on the nodes as they were"), "{told:?}");
+        assert!(told[0].contains("FIFO waits 2 h on average, and 1 h on the nodes as they were"), "{told:?}");
         for same in [Some(7100.0), None] {
             assert_eq!(other_nodes(&fifo(same)), None);
         }

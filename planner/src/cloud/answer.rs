@@ -102,7 +102,7 @@ impl ZoneProbes {
     /// What whoever follows the plan has to do for it.
     pub(super) fn to_do(self) -> String {
         format!(
-            "See in all zones whether spot can be had, at the start and every {} after it: the plan was tested so. Between, nobody knows: where an instance is lost, try to begin in the zones in their order, one after another. A try that finds none is known for one look at that zone.",
+            "See in all zones whether spot can be had, at the start and every {} after it: the plan was tested so. Between two looks you see only the zone that you hold or try: where an instance is lost, try to begin in the zones in their order, one after another. A try that fails counts as a look at that zone.",
             format::duration(self.every_s)
         )
     }

@@ -49,9 +49,6 @@ use crate::plan::{Confidence, Recommendation, WORTH, worth};
 /// Version of the JSON.
 pub const SCHEMA: &str = "plan-cloud/2";
 
-/// Share of all on-demand by which costs differ at least that are shown as two.
-const TOLD_APART: f64 = 5e-4;
-
 /// The answer of `plan cloud`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Answer")]
@@ -465,8 +462,10 @@ impl CloudPlanAnswer {
     fn cheaper(&self, best: &CloudCandidate) -> Vec<CloudPolicy> {
         let beside = self.candidates.iter().filter(|of| of.trace == best.trace && of.causal && of.report_misses == 0);
         let cost = |of: &CloudCandidate| of.report_cost_ratio.value;
+        let shows = |of: &CloudCandidate| format::percent(cost(of));
         // What a report shows as the same is no cheaper.
-        let mut found: Vec<&CloudCandidate> = beside.filter(|of| cost(of) < cost(best) - TOLD_APART).collect();
+        let is_cheaper = |of: &&CloudCandidate| cost(of) < cost(best) && shows(of) != shows(best);
+        let mut found: Vec<&CloudCandidate> = beside.filter(is_cheaper).collect();
         found.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
         found.into_iter().map(|of| of.policy).collect()
     }

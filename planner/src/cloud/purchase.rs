@@ -5,7 +5,7 @@
 //! without overlap that is 1 − 0.05^(1/n), at 95 %.
 //!
 //! They are priced at what an instance costs at the end of the data: spot in the zone that is tried first, on-demand where it is begun. Where no price is known there is no cost, as the price ratio alone says none. The egress of
-//! checkpoints is not in it. What probes of zones pay for is spot like that of the job, and counted with it.
+//! checkpoints is not in it. What probes of zones pay for is spot like that of the job, and counted with it, at the price of the same zone.
 //!
 //! O(windows). Worked example: windows of 30 h on spot and 20 h on-demand, and of 40 h and 10 h, are 35 h (30 to 40) and 15 h (10 to 20). At 1 and 3 dollars an hour they cost 90 and 70: 80 (70 to 90). Had
 //! all of seven bought nothing on-demand, the chance that the next does would be up to 35 %.
@@ -330,7 +330,10 @@ impl CloudPurchases {
             self.kinds.iter().map(|kind| format!("{}, {}", kind.how.in_words(), kind.interval_of)).collect();
         let probes = match self.probes_h {
             hours if hours > 0.0 => {
-                format!(" Of the hours on spot {} are what probes of zones pay for.", format::float(hours, 1))
+                format!(
+                    " Of the hours on spot {} are what probes of zones pay for, priced as the others.",
+                    format::float(hours, 1)
+                )
             }
             _ => String::new(),
         };
@@ -419,7 +422,10 @@ mod tests {
             CloudPurchases::of((&runs, 2), (std::slice::from_ref(&zone), Some(&zone)), &request(1, false), None);
         assert!(near(found.kinds[0].instance_h, 36.0, 32.0, 40.0) && found.probes_h == 1.0, "{found:?}");
         let note = found.table().note.unwrap_or_default();
-        assert!(note.contains("Of the hours on spot 1.0 are what probes of zones pay for."), "{note}");
+        assert!(
+            note.contains("Of the hours on spot 1.0 are what probes of zones pay for, priced as the others."),
+            "{note}"
+        );
     }
 
     #[test]

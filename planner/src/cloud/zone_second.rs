@@ -94,7 +94,7 @@ impl SecondZone {
         let Self { trace, saving, .. } = self;
         let more = match (self.expected_more, self.expected_more_low.zip(self.expected_more_high)) {
             (Some(more), Some((low, high))) => format!(
-                "{} more are expected there now, which is {} to {} by how far such expectations were off on the later windows",
+                "{} more are expected there now; corrected by how far such expectations were off on the later windows, {} to {}",
                 points(more),
                 figure(low),
                 figure(high)

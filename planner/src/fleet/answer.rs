@@ -393,7 +393,8 @@ impl FleetAnswer {
         let by_the_mean =
             "The record's times have no calendar, so carbon counts by the mean of each grid, and not by the hour.";
         let by_the_mean = (known.is_some() && !trace.basis.has_calendar()).then(|| by_the_mean.to_owned());
-        let told_of_carbon = known.into_iter().flat_map(FleetCarbonRequest::notes).chain(by_the_mean);
+        let told_of_carbon =
+            known.into_iter().flat_map(|known| known.notes((split.split_ms(), span.1))).chain(by_the_mean);
         let odd = offers.all.oddities().into_iter().map(|odd| format!("A price is odd. {odd}"));
         let mut answer = Self {
             schema: SCHEMA.to_owned(),

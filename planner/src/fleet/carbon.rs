@@ -121,9 +121,23 @@ fn some(names: &[&str]) -> String {
 }
 
 impl FleetCarbonRequest {
-    /// What the files of the grids say of themselves, each sentence once.
-    pub(super) fn notes(&self) -> Vec<String> {
+    /// What the files of the grids say of themselves, each sentence once; and of which hours are known that were not when mixes were chosen, at the split of a record that ends then.
+    pub(super) fn notes(&self, (split_ms, end_ms): (i64, i64)) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
+        for FleetGrid { grid, week, .. } in &self.grids {
+            let note = match week.known {
+                None => format!(
+                    "{grid}: the file is too short to be cut in two, so mixes are chosen and told with the same hours."
+                ),
+                Some((from, to)) if to > split_ms && from < end_ms => format!(
+                    "{grid}: the hours that mixes are chosen with go on after the split of the record, so what they gain is told too well."
+                ),
+                Some(_) => continue,
+            };
+            if !found.contains(&note) {
+                found.push(note);
+            }
+        }
         for note in self.grids.iter().flat_map(|grid| &grid.notes) {
             if !found.contains(note) {
                 found.push(note.clone());
@@ -289,7 +303,8 @@ impl FleetSupply {
         let all: Vec<(f64, [f64; 3])> = rentals.chain(committed).collect();
         let dearest = all.iter().map(|of| of.0).fold(0.0, f64::max);
         let emitted = || all.iter().flat_map(|of| of.1);
-        let least_kg = emitted().filter(|kg| *kg > 0.0).fold(f64::INFINITY, f64::min);
+        // Of means: an hour of next to nothing would leave no digits for prices.
+        let least_kg = all.iter().map(|of| of.1[1]).filter(|kg| *kg > 0.0).fold(f64::INFINITY, f64::min);
         let most_kg = emitted().fold(0.0, f64::max);
         if most_kg > 0.0 { [TIES * dearest / most_kg, DROWNS * dearest / least_kg] } else { [0.0; 2] }
     }

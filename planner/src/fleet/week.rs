@@ -11,7 +11,7 @@
 //! An hour of the record that is of no known time counts at the mean: s = 1. Seasons are in neither.
 //!
 //! **Known when.** With 168 means in place of one, hours that were clean by chance seem worth going to. So what is chosen before the split knows the earlier half of the file, in whole weeks, and what it emits after the split is told with the
-//! later half, as with traces of spot. A file of fewer than two weeks is taken whole for both.
+//! later half, as with traces of spot. A file of fewer than two weeks, or of which one half has no hour, is taken whole for both.
 //!
 //! O(hours). Worked example: a grid of 100 g at 0:00 and 500 g at 1:00 of a Monday has a mean of 300 and shapes of 1/3 and 5/3. An instance of 2 kW emits 0.2 and 1 kg in these hours, at 2:00, of which the
 //! file has no hour, 0.6 kg, and at 0:00 of a Tuesday 0.2 kg.
@@ -113,12 +113,14 @@ pub struct KnownWeek {
     pub after: GridWeek,
     /// All of them.
     pub all: GridWeek,
+    /// When the earlier half begins and ends, milliseconds since the Unix epoch; nothing where the file is taken whole.
+    pub known: Option<(i64, i64)>,
 }
 
 impl KnownWeek {
     /// The same for all.
     pub fn of(all: GridWeek) -> Self {
-        Self { before: all.clone(), after: all.clone(), all }
+        Self { before: all.clone(), after: all.clone(), all, known: None }
     }
 
     /// From the hours of a grid; nothing if there are none.
@@ -127,12 +129,11 @@ impl KnownWeek {
         let all = GridWeek::of(hourly, (from, to))?;
         let middle = from + (to - from) / WEEK_MS / 2 * WEEK_MS;
         let halves = GridWeek::of(hourly, (from, middle)).zip(GridWeek::of(hourly, (middle, to)));
-        Some(halves.map_or_else(|| Self::of(all.clone()), |(before, after)| Self { before, after, all: all.clone() }))
-    }
-
-    /// Whether what is chosen is scored with other hours.
-    pub fn is_split(&self) -> bool {
-        self.before.hours < self.all.hours
+        let whole = Self::of(all);
+        Some(match halves {
+            Some((before, after)) => Self { before, after, known: Some((from, middle)), ..whole },
+            None => whole,
+        })
     }
 }
 

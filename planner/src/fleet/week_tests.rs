@@ -13,7 +13,7 @@ const MONDAY: i64 = 4 * DAY_MS;
 fn the_worked_example() {
     let known = KnownWeek::learn(&Hourly::of([(MONDAY, 100.0), (MONDAY + HOUR_MS, 500.0)])).unwrap();
     let week = &known.all;
-    assert_eq!((week.g_per_kwh, week.hours, week.missing, known.is_split()), (300.0, 2, 166, false));
+    assert_eq!((week.g_per_kwh, week.hours, week.missing, known.known), (300.0, 2, 166, None));
     let kg = |hour: Option<usize>| (2.0 * week.g_per_kwh * week.shape.at(hour)).round() / 1e3;
     // Monday at 0:00, 1:00 and 2:00, Tuesday at 0:00, and nobody knows when.
     assert_eq!([Some(0), Some(1), Some(2), Some(24), None].map(kg), [0.2, 1.0, 0.6, 0.2, 0.6]);
@@ -29,7 +29,7 @@ fn what_is_chosen_with_is_not_what_it_is_scored_with() {
     let g = |hour: i64| if hour < 2 * WEEK_HOURS as i64 { 100.0 } else { 100.0 + 30.0 * (hour % 2) as f64 };
     let hourly = Hourly::of((0..5 * WEEK_HOURS as i64).map(|hour| (MONDAY + hour * HOUR_MS, g(hour))));
     let known = KnownWeek::learn(&hourly).unwrap();
-    assert!(known.is_split());
+    assert!(known.known.is_some());
     assert_eq!(known.before, GridWeek { hours: 336, ..GridWeek::flat(100.0) });
     assert_eq!((known.after.g_per_kwh, known.after.hours, known.all.g_per_kwh), (115.0, 504, 109.0));
     // In all of them, odd hours are 118 g and even ones 100.

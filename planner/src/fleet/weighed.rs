@@ -47,7 +47,7 @@ impl HourPrices {
         Self { over_all: over_all.with_carbon_price(per_kg), classes, of_hour }
     }
 
-    /// The class of an hour.
+    /// The class of an hour that is among those that prices were made for.
     pub(super) fn class(&self, hour: &HourDemand) -> usize {
         self.of_hour.get(&hour.of_week).copied().unwrap_or(0)
     }

@@ -243,7 +243,7 @@ impl SharedReplayRequest {
         let forecasts = match request.forecasts(table, evidence, watch) {
             Err(error @ (Error::NothingToEvaluate(_) | Error::Predictor(_))) => {
                 left.push(request.without(SharingPolicy::needs_forecasts, &error.to_string()).ok_or(error)?);
-                // Nothing is chosen on earlier jobs any more.
+                // No threshold is chosen on earlier jobs any more.
                 setting = request.setting(all, evidence)?;
                 unknown
             }

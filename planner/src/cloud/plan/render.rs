@@ -99,7 +99,7 @@ impl CloudPlanAnswer {
         let share = match (&self.zones, &self.compared) {
             (Some(_), _) => "Costs are shares of all on-demand in the zone that is cheapest for it.",
             (None, Some(_)) => {
-                "Costs are shares of all on-demand in the zone of the row, or in that of each window where it is chosen anew. What that row was chosen on is the mean over all zones, by which the policy is named."
+                "Costs are shares of all on-demand in the zone of the row, or in that of each window where it is chosen anew. In that row *Chosen on* is the mean over all zones, as the policy is chosen by it."
             }
             (None, None) => "Costs are shares of all on-demand in the zone of the row.",
         };

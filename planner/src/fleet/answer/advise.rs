@@ -16,8 +16,6 @@ use crate::plan::{Basis, Confidence, Effect, Recommendation, Regret, WORTH, wort
 
 /// GPU-hours that wait by which rules may differ.
 const SAME_WAITING: f64 = 1e-6;
-/// Share by which costs may differ that are the same.
-const SAME_COST: f64 = 1e-9;
 
 /// So many of an offer, with the term they are reserved for, as a sentence has them.
 pub(crate) fn offers_in_words(count: u32, offer: &str, how: BoughtAs, months: Option<f64>) -> String {
@@ -311,7 +309,9 @@ impl FleetAnswer {
             .by
             .iter()
             .filter(|rule| !is_told(rule.by) && rule.waiting_gpu_hours <= mix.waiting_gpu_hours + SAME_WAITING)
-            .filter(|rule| rule.cost_per_month < mix.cost_per_month * (1.0 - SAME_COST))
+            .filter(|rule| rule.cost_per_month < mix.cost_per_month)
+            // What is shown as the same is no cheaper.
+            .filter(|rule| self.money(rule.cost_per_month) != self.money(mix.cost_per_month))
             .collect();
         cheaper.sort_by(|a, b| a.cost_per_month.total_cmp(&b.cost_per_month));
         let named: Vec<String> = cheaper

@@ -7,10 +7,10 @@
 //! difference is −25 s, and of resamples with either job twice it is −60 and +10 s.
 
 use super::resampled::Running;
-use super::{IntervalEstimate, RESAMPLES};
+use super::{IntervalEstimate, RESAMPLES, blocks};
 use crate::replay::metric::JobTimes;
 use crate::sim::workload::Workload;
-use tracecast_predictors::resample::{Blocks, block_length};
+use tracecast_predictors::resample::Blocks;
 
 /// The jobs that are compared, and how they are resampled.
 #[derive(Debug, Clone)]
@@ -28,16 +28,14 @@ pub struct SummedWaits {
 }
 
 impl MeanWaits {
-    /// Of the jobs that count and start under the first policy. `seed` is the bootstrap's.
+    /// Of the jobs that count and finish under the first policy. `seed` is the bootstrap's.
     pub fn of(workload: &Workload, first: &JobTimes, seed: u64) -> Self {
         let jobs: Vec<usize> =
             (0..workload.len()).filter(|job| first.is_counted(*job) && first.wait_ms(*job).is_some()).collect();
-        let submit = |job: Option<&usize>| job.and_then(|job| workload.submit_ms.get(*job)).copied().unwrap_or(0);
-        let length = block_length(jobs.len(), submit(jobs.last()) - submit(jobs.first()));
-        Self { blocks: Blocks::new(jobs.len(), length, seed), jobs }
+        Self { blocks: blocks(workload, &jobs, seed).0, jobs }
     }
 
-    /// Under a policy; nothing where one of the jobs never starts under it.
+    /// Under a policy; nothing where one of the jobs never finishes under it.
     pub fn under(&self, times: &JobTimes) -> Option<SummedWaits> {
         let waits: Option<Vec<i64>> = self.jobs.iter().map(|job| times.wait_ms(*job)).collect();
         let running = Running::new(waits?.into_iter());
@@ -86,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_never_starts_leaves_nothing_to_compare() {
+    fn a_job_that_never_finishes_leaves_nothing_to_compare() {
         let (first, other) = (waits(&[Some(1), None, Some(3)]), waits(&[Some(1), Some(5), None]));
         let means = MeanWaits::of(&jobs(3), &first, 1);
         assert!(means.under(&first).is_some() && means.under(&other).is_none());

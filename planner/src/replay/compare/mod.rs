@@ -176,9 +176,7 @@ pub fn compare(workload: &Workload, policies: &[(&str, &JobTimes)], seed: u64) -
     let counted = (0..workload.len()).filter(|job| first.is_counted(*job));
     let (jobs, left_out): (Vec<usize>, Vec<usize>) =
         counted.partition(|job| policies.iter().all(|(_, times)| times.wait_ms(*job).is_some()));
-    let submit = |job: Option<&usize>| job.and_then(|job| workload.submit_ms.get(*job)).copied().unwrap_or(0);
-    let length = block_length(jobs.len(), submit(jobs.last()) - submit(jobs.first()));
-    let blocks = Blocks::new(jobs.len(), length, seed);
+    let (blocks, length) = blocks(workload, &jobs, seed);
     let columns = |times: &JobTimes| Columns::of(workload, times, &jobs, &blocks);
     let base = columns(first);
     let others = policies.iter().skip(1).filter_map(|(name, times)| difference(name, &base, &columns(times)));
@@ -190,6 +188,13 @@ pub fn compare(workload: &Workload, policies: &[(&str, &JobTimes)], seed: u64) -
         resamples: RESAMPLES as u64,
         differences: others.collect(),
     })
+}
+
+/// Blocks of some jobs in the order of their submission, and their length.
+fn blocks(workload: &Workload, jobs: &[usize], seed: u64) -> (Blocks, usize) {
+    let submit = |job: Option<&usize>| job.and_then(|job| workload.submit_ms.get(*job)).copied().unwrap_or(0);
+    let length = block_length(jobs.len(), submit(jobs.last()) - submit(jobs.first()));
+    (Blocks::new(jobs.len(), length, seed), length)
 }
 
 /// `None` if there are no jobs.

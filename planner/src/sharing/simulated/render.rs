@@ -76,7 +76,7 @@ impl SharedReplayAnswer {
                     "{} later than with nobody sharing, by {} on average{}.",
                     format::counted(many as u64, "job ends", "jobs end"),
                     format::duration(of.lost_s),
-                    if whose.is_empty() { String::new() } else { format!("; {} lose so", whose.join(" and ")) }
+                    if whose.is_empty() { String::new() } else { format!("; they are of {}", whose.join(" and of ")) }
                 )
             }
         };

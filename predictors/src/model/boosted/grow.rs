@@ -621,6 +621,23 @@ mod tests {
         assert_eq!(seen, 500);
     }
 
+    /// Also of columns that eight bits do not name.
+    #[test]
+    fn bins_are_drawn_as_they_are() {
+        for wide in [40usize, 300] {
+            let values = (0..wide * 20).map(|at| (at * 7919 % 1013) as f32).collect();
+            let binned = Binned::of(&Matrix::of(wide, values).unwrap(), 8);
+            let draw = Draw::of(&binned, &Trees { rows: 0.5, columns: 0.5, ..WHOLE }, 1, None);
+            assert_eq!(draw.columns.len(), wide / 2);
+            assert!(wide < 256 || draw.columns.iter().any(|column| *column > 255));
+            for (at, number) in draw.numbers.iter().enumerate() {
+                let row = binned.row(*number as usize);
+                let wanted: Vec<u8> = draw.columns.iter().map(|column| row[*column as usize]).collect();
+                assert_eq!(draw.bins[at * wide / 2..(at + 1) * wide / 2], wanted);
+            }
+        }
+    }
+
     #[test]
     fn a_side_that_is_too_light_is_no_side() {
         let binned = Binned::of(&Matrix::of(1, vec![1.0, 2.0, 3.0, 4.0]).unwrap(), 8);
