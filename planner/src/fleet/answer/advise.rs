@@ -318,7 +318,7 @@ impl FleetAnswer {
             .iter()
             .map(|rule| {
                 format!(
-                    "{} at {} ({} a month less)",
+                    "{}, {} ({} a month less)",
                     rule.by.alone_in_words(),
                     format::percent(rule.of_on_demand),
                     self.money(mix.cost_per_month - rule.cost_per_month)

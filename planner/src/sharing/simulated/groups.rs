@@ -128,6 +128,7 @@ pub(super) fn table(of: &str, title: &str, groups: &[SharedGroup]) -> Option<Rep
             Column::text(of),
             Column::number("Jobs"),
             Column::number("Shared"),
+            Column::number("End later"),
             Column::number("Wait, nobody shares"),
             Column::number("Wait"),
             Column::number("Delay, nobody shares"),
@@ -135,7 +136,6 @@ pub(super) fn table(of: &str, title: &str, groups: &[SharedGroup]) -> Option<Rep
             Column::number("Change"),
             Column::number("Slowdown, 0.9"),
             Column::number("Over the SLO"),
-            Column::number("End later"),
         ],
     );
     for of in touched.iter().take(MOST_ROWS) {
@@ -143,6 +143,7 @@ pub(super) fn table(of: &str, title: &str, groups: &[SharedGroup]) -> Option<Rep
             of.name.as_deref().unwrap_or("not named").into(),
             Cell::Int(of.jobs as i64),
             Cell::Int(of.shared_jobs as i64),
+            Cell::Int(of.lost_jobs as i64),
             Cell::Duration(of.exclusive_mean_wait_s),
             Cell::Duration(of.mean_wait_s),
             Cell::Duration(of.exclusive_mean_delay_s),
@@ -150,7 +151,6 @@ pub(super) fn table(of: &str, title: &str, groups: &[SharedGroup]) -> Option<Rep
             format::duration_change(of.slowed_s()).into(),
             Cell::opt(of.slowdown90, |slowdown| Cell::float(slowdown, 2)),
             Cell::Int(of.over_slo_jobs as i64),
-            Cell::Int(of.lost_jobs as i64),
         ]);
     }
     let untouched = (groups.len() - touched.len()) as u64;
@@ -216,6 +216,7 @@ mod tests {
         let column = |name: &str| told.columns.iter().position(|column| column.name == name).unwrap();
         let of = |name: &str| told.rows.iter().map(|row| row[column(name)].text()).collect::<Vec<_>>();
         assert_eq!(of("User"), ["most", "slowed", "bystander", "moved"]);
+        assert_eq!(of("End later"), ["7", "1", "1", "0"]);
         assert_eq!(of("Change"), ["−2 min", "+1 min", "+30 s", "−1 s"]);
         assert_eq!(told.title, "By user; first who has most jobs that end later");
         assert!(told.note.as_ref().is_some_and(|note| note.starts_with("20 more are left out")), "{:?}", told.note);
