@@ -111,7 +111,7 @@ job_id,job_type,type_from,submit_s,run_s,start_s,end_s,wait_s,held_s,shared_s,sl
     // One job of one type ends later: both are told, and who is left out and what is at stake. The job of two GPUs holds 120 of 1,180 GPU-seconds.
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
-        "1 job ends later than with nobody sharing, by 6 min 8 s on average; 1 of 1 user and 1 of 1 VC lose so",
+        "1 job ends later than with nobody sharing, by 6 min 8 s on average; they are of 1 of 1 user and of 1 of 1 VC",
         "3 jobs of one GPU are replayed; jobs of one GPU hold 89.8 % of the trace's GPU-hours",
         "Left out: 1 of more than one GPU.",
         "By job type; first who has most jobs that end later",

@@ -193,7 +193,7 @@ fn nine_days_of(jobs: &Drawn, grids: [[&[f64]; 2]; 2], turned: bool) -> FleetCar
     let facts = JobFacts::of(&trace);
     let week = |factors: &[f64], g: f64| GridWeek { shape: shape(factors), ..GridWeek::flat(g) };
     let known = |place: &str, [before, after]: [&[f64]; 2], g: f64| {
-        let week = KnownWeek { before: week(before, g), after: week(after, 1.3 * g), all: week(after, g) };
+        let week = KnownWeek { before: week(before, g), after: week(after, 1.3 * g), all: week(after, g), known: None };
         FleetGrid::known(place, "G", week, Vec::new())
     };
     let mut request = FleetCarbonRequest {
@@ -287,7 +287,23 @@ fn what_files_say_is_told_once() {
         ..grid(place, 1.0)
     };
     let grids = vec![noted("a", &["one", "two"]), noted("b", &["two", "three"])];
-    assert_eq!(FleetCarbonRequest { grids, power_kw: Vec::new() }.notes(), ["one", "two", "three"]);
+    let told = FleetCarbonRequest { grids, power_kw: Vec::new() }.notes((0, DAY_MS));
+    assert!(told[0].contains("too short to be cut in two"), "{told:?}");
+    assert_eq!(told[1..], ["one", "two", "three"]);
+}
+
+/// Hours of days 2 to 12 that mixes are chosen with, and a record that is split on some day and ends on another.
+#[test]
+fn hours_that_were_not_known_at_the_split_are_told() {
+    let mut known = grid("a", 1.0);
+    known.week.known = Some((2 * DAY_MS, 12 * DAY_MS));
+    let request = FleetCarbonRequest { grids: vec![known], power_kw: Vec::new() };
+    let told = |split: i64, end: i64| request.notes((split * DAY_MS, end * DAY_MS));
+    assert!(told(5, 20)[0].contains("go on after the split"), "{:?}", told(5, 20));
+    // All of them lie before the split, or the record ends before they begin.
+    for (split, end) in [(12, 20), (1, 2)] {
+        assert!(told(split, end).is_empty());
+    }
 }
 
 #[test]
