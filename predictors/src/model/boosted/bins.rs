@@ -66,7 +66,7 @@ impl Binned {
     }
 
     /// What lies from a row on: its bins, and behind them what no column of it names.
-    pub(super) fn from_row(&self, row: usize) -> Option<&[u8; PAD]> {
+    pub(super) fn padded_row(&self, row: usize) -> Option<&[u8; PAD]> {
         self.bins.get(row * self.cuts.len()..)?.first_chunk()
     }
 

@@ -352,7 +352,7 @@ impl<'a> Draw<'a> {
                 // Columns of eight bits need no look at where a row ends.
                 let narrow: Option<Vec<u8>> = columns.iter().map(|column| u8::try_from(*column).ok()).collect();
                 for number in &numbers {
-                    match (&narrow, binned.from_row(*number as usize)) {
+                    match (&narrow, binned.padded_row(*number as usize)) {
                         (Some(columns), Some(row)) => {
                             bins.extend(columns.iter().map(|column| row[usize::from(*column)]));
                         }
