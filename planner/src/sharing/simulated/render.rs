@@ -157,7 +157,7 @@ impl SharedReplayAnswer {
                 .with_finding(format!("On average later than with nobody sharing: {}.", format::names(&slowed, 12)));
         }
         let all = lead.by_vc.iter().chain(&lead.by_user).chain(&lead.by_job_type);
-        groups::definitions(all).into_iter().fold(section, |section, said| section.with_definition(said))
+        groups::definitions(all).into_iter().fold(section, Section::with_definition)
     }
 
     fn policies_section(&self) -> Section {
