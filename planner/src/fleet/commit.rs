@@ -36,7 +36,7 @@ pub struct NeedLevel {
     pub need: HourDemand,
     /// How many they are.
     pub hours: f64,
-    /// By which prices they rent, where hours differ in them: the position of a supply of [`solve_by`].
+    /// By which prices they rent, where hours differ in them: the position among the supplies that the search is given.
     pub class: usize,
 }
 
