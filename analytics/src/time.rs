@@ -28,8 +28,10 @@ pub const HOUR_MS: i64 = 60 * MINUTE_MS;
 pub const DAY_MS: i64 = 24 * HOUR_MS;
 /// Milliseconds in a week.
 pub const WEEK_MS: i64 = 7 * DAY_MS;
+/// Hours in a day.
+pub const DAY_HOURS: usize = 24;
 /// Hours in a week.
-pub const WEEK_HOURS: usize = 168;
+pub const WEEK_HOURS: usize = 7 * DAY_HOURS;
 
 /// Seconds in a minute.
 pub const MINUTE_S: f64 = 60.0;
@@ -199,7 +201,7 @@ impl LocalTime {
 
     /// The hour of its week: 0 from midnight of Monday on, below [`WEEK_HOURS`].
     pub fn hour_of_week(self) -> usize {
-        usize::from(self.weekday) * 24 + usize::from(self.hour)
+        usize::from(self.weekday) * DAY_HOURS + usize::from(self.hour)
     }
 
     /// The first day of its month, in days since 1970-01-01.

@@ -36,8 +36,9 @@ use crate::replay::compare::mean::MeanWaits;
 use crate::replay::fidelity::Fidelity;
 use crate::replay::input::Loaded;
 use crate::replay::metric::{JobTimes, evaluate};
-use crate::replay::nearest::met;
+use crate::replay::nearest::with_nearest;
 use crate::sim::cluster::Cluster;
+use crate::sim::schedule::Schedule;
 use crate::sim::workload::Workload;
 use crate::sim::{Compat, Estimate, Order, Policy, Preemption, Scan, simulate};
 
@@ -256,12 +257,15 @@ pub fn fidelity(loaded: &Loaded, policy: &Policy) -> Result<(Fidelity, Option<f6
     let Loaded { workload, cluster, recorded_cluster, recorded_start_ms, given, .. } = loaded;
     let policy = Policy { order: Order::Fifo, estimate: Estimate::True, ..policy.clone() };
     let before = recorded_cluster.as_ref().filter(|_| policy.compat == Compat::None);
-    let fidelity = met((workload, before.unwrap_or(cluster)), &policy, recorded_start_ms)?;
+    let nodes = before.unwrap_or(cluster);
+    let schedule = simulate(workload, nodes, &policy)?;
+    let fidelity = Fidelity::of(workload, &schedule, recorded_start_ms)?;
+    let fidelity = with_nearest(fidelity, (workload, nodes), &policy, recorded_start_ms)?;
     let fidelity = match given.as_ref().filter(|_| before.is_none()) {
         Some(given) => fidelity.on_given(given),
         None => fidelity,
     };
-    let on_record = before.map(|own| waits_on((workload, own), &policy)).transpose()?;
+    let on_record = before.map(|own| waited((workload, own), &schedule)).transpose()?;
     Ok((fidelity, on_record.map(|waited| waited.mean_s)))
 }
 
@@ -435,12 +439,12 @@ struct Waited {
 }
 
 fn waits(loaded: &Loaded, policy: &Policy) -> Result<Waited> {
-    waits_on((&loaded.workload, &loaded.cluster), policy)
+    let Loaded { workload, cluster, .. } = loaded;
+    waited((workload, cluster), &simulate(workload, cluster, policy)?)
 }
 
-fn waits_on((workload, cluster): (&Workload, &Cluster), policy: &Policy) -> Result<Waited> {
-    let schedule = simulate(workload, cluster, policy)?;
-    let found = evaluate(workload, cluster, &schedule, 0)?;
+fn waited((workload, cluster): (&Workload, &Cluster), schedule: &Schedule) -> Result<Waited> {
+    let found = evaluate(workload, cluster, schedule, 0)?;
     let wait = found.metrics.overall.group.wait;
     let (mean_s, p95_s) = wait.map_or((f64::NAN, f64::NAN), |wait| (wait.mean_s, wait.p95_s));
     Ok(Waited { mean_s, p95_s, times: found.times })
@@ -464,15 +468,7 @@ mod tests {
         };
         let mut outcomes = vec![outcome(FIFO, None, None, -0.1, 1.0)];
         outcomes.extend(aged.iter().map(|(tau, gap, tail)| outcome("aged", Some("m"), Some(*tau), *gap, *tail)));
-        Downstream {
-            jobs: 0,
-            predicted: 0,
-            pools: 0,
-            pools_with_gamma: 0,
-            fidelity: None,
-            fifo_on_record_s: None,
-            outcomes,
-        }
+        Downstream { outcomes, ..Downstream::default() }
     }
 
     #[test]

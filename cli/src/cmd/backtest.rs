@@ -212,10 +212,9 @@ fn replay(
             let policy = Policy { compat, scan, ..Policy::default() }.on(resource);
             // What is chosen on is reported by waits alone.
             let met = known_ms.is_none().then(|| downstream::fidelity(&loaded, &policy)).transpose()?;
-            let (fidelity, fifo_on_record_s) =
-                met.map_or((None, None), |(fidelity, on_record)| (Some(fidelity), on_record));
+            let (fidelity, fifo_on_record_s) = met.unzip();
             let found = downstream::run(&mut loaded, timeline, &daily_tracks, ranked_at, &policy, longest_s)?;
-            Ok((Downstream { fidelity, fifo_on_record_s, ..found }, assumed))
+            Ok((Downstream { fidelity, fifo_on_record_s: fifo_on_record_s.flatten(), ..found }, assumed))
         };
     let (found, mut assumed) = within(from_ms, to_ms, None)?;
     assumed.extend(told);

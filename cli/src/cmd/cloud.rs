@@ -7,7 +7,6 @@ use clap::Args;
 use tracecast_planner::cloud::answer::CloudBacktestAnswer;
 use tracecast_planner::cloud::availability::SpotSeries;
 use tracecast_planner::cloud::emit;
-use tracecast_planner::cloud::job::DeadlineJob;
 use tracecast_planner::cloud::karpenter::karpenter;
 use tracecast_planner::cloud::plan::CloudPlanAnswer;
 use tracecast_planner::cloud::probe::{Past, Probes};
@@ -239,16 +238,7 @@ fn starts(text: &str) -> Result<usize, &'static str> {
 pub(crate) fn backtest(asked: &BacktestCloud, quiet: bool) -> Result<()> {
     let checked = asked.answering.check("backtest-cloud", &[])?;
     asked.answering.replacing.folders([&asked.charts])?;
-    let mut request = asked.spot.request(None, asked.slack.clone(), asked.starts, quiet)?;
-    if !asked.deadline.is_empty() {
-        let CloudRequest { work_ms, changeover_ms, price_ratio, .. } = request;
-        let kept = |deadline_ms: &i64| DeadlineJob::within(work_ms, *deadline_ms, changeover_ms, price_ratio);
-        let jobs = asked.deadline.iter().map(kept).collect::<Result<Vec<_>, _>>()?;
-        request.slacks = jobs.iter().map(|job| work_ms as f64 / job.deadline_ms as f64).collect();
-    }
-    // What is asked for twice is told once.
-    let mut seen = std::collections::BTreeSet::new();
-    request.slacks.retain(|slack| seen.insert(slack.to_bits()));
+    let request = asked.spot.request(None, asked.slack.clone(), asked.starts, quiet)?.trying(&asked.deadline)?;
     request.jobs()?;
     let (series, title) = asked.spot.series(quiet)?;
     let together = request.together.is_some();

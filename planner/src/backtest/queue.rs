@@ -94,9 +94,6 @@ fn best_with_hindsight(downstream: &Downstream) -> Option<&QueueOutcome> {
         .min_by(|a, b| a.mean_wait_s.total_cmp(&b.mean_wait_s))
 }
 
-/// What the best of all orders is called.
-const HINDSIGHT: &str = "best by predictions, with hindsight";
-
 /// The rows to read first: what needs no prediction, what is handed out, what was chosen beforehand, the best with hindsight, and the oracle.
 fn in_short(downstream: &Downstream, chosen_model: &str) -> ReportTable {
     let mut table = ReportTable::new(
@@ -117,20 +114,20 @@ fn in_short(downstream: &Downstream, chosen_model: &str) -> ReportTable {
     );
     let chosen = downstream.chosen().filter(|chosen| chosen.ages());
     let rows = [
-        ("first come, first served", downstream.called(FIFO)),
-        ("needs no prediction", downstream.called(FEWEST)),
-        ("as predictions are handed out", handed_out(downstream, chosen_model)),
-        ("chosen beforehand", chosen),
-        (HINDSIGHT, best_with_hindsight(downstream)),
-        ("knows true durations", downstream.called(ORACLE)),
+        ("first come, first served", downstream.called(FIFO), true),
+        ("needs no prediction", downstream.called(FEWEST), true),
+        ("as predictions are handed out", handed_out(downstream, chosen_model), true),
+        ("chosen beforehand", chosen, true),
+        ("best by predictions, with hindsight", best_with_hindsight(downstream), false),
+        ("knows true durations", downstream.called(ORACLE), true),
     ];
-    for (which, outcome) in rows.into_iter().filter_map(|(which, outcome)| Some((which, outcome?))) {
+    for (which, outcome, known_before) in rows.into_iter().filter_map(|(which, of, known)| Some((which, of?, known))) {
         table.rows.push(vec![
             named(outcome).into(),
             which.into(),
             Cell::Duration(outcome.mean_wait_s),
-            beside(outcome, FIFO, outcome.beside_fifo_s.filter(|_| which != HINDSIGHT)),
-            beside(outcome, FEWEST, outcome.beside_fewest_s.filter(|_| which != HINDSIGHT)),
+            beside(outcome, FIFO, outcome.beside_fifo_s.filter(|_| known_before)),
+            beside(outcome, FEWEST, outcome.beside_fewest_s.filter(|_| known_before)),
             Cell::Duration(outcome.p95_wait_s),
             Cell::opt(outcome.p95_of_fifo, |value| Cell::Float { value, digits: 2 }),
         ]);

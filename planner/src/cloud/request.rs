@@ -1,5 +1,7 @@
 //! What is asked of a cloud plan, and of its backtest.
 
+use std::collections::BTreeSet;
+
 use super::availability::SpotSeries;
 use super::job::DeadlineJob;
 use super::lanes_programme::LEVEL;
@@ -72,6 +74,23 @@ impl CloudRequest {
             (None, true) => WorkPlanned::Cover(LEVEL),
             (None, false) => WorkPlanned::Distribution,
         }
+    }
+
+    /// With the slacks of these times to a deadline, milliseconds, in place of its own if there are any; each once, whoever named it.
+    ///
+    /// # Errors
+    /// If on-demand alone would miss one.
+    pub fn trying(mut self, deadlines_ms: &[i64]) -> Result<Self> {
+        if !deadlines_ms.is_empty() {
+            let slack = |deadline_ms: &i64| {
+                let job = DeadlineJob::within(self.work_ms, *deadline_ms, self.changeover_ms, self.price_ratio)?;
+                Ok(job.work_ms as f64 / job.deadline_ms as f64)
+            };
+            self.slacks = deadlines_ms.iter().map(slack).collect::<Result<Vec<f64>>>()?;
+        }
+        let mut seen = BTreeSet::new();
+        self.slacks.retain(|slack| seen.insert(slack.to_bits()));
+        Ok(self)
     }
 
     /// The job with each of the deadlines.

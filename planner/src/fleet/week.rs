@@ -21,8 +21,8 @@ use std::sync::Arc;
 use tracecast_analytics::audit::factors::Hourly;
 use tracecast_analytics::time::{HOUR_MS, WEEK_HOURS, WEEK_MS, Zone};
 
-/// Hours of a day.
-const DAY_HOURS: usize = 24;
+use crate::plan::week::WeekMeans;
+
 /// Into how many parts a mean is cut, so that sums of equal values are one shape.
 const PARTS: f64 = 1e12;
 
@@ -63,13 +63,6 @@ pub struct GridWeek {
     pub missing: u64,
 }
 
-/// A sum and how many are in it.
-type Sum = (f64, u32);
-
-fn mean((sum, count): Sum) -> Option<f64> {
-    (count > 0).then(|| sum / f64::from(count))
-}
-
 impl GridWeek {
     /// The same at all times.
     pub fn flat(g_per_kwh: f64) -> Self {
@@ -79,28 +72,17 @@ impl GridWeek {
     /// Of the hours from a moment to another; nothing if there are none.
     pub fn of(hourly: &Hourly, (from, to): (i64, i64)) -> Option<Self> {
         let utc = Zone::utc();
-        let (mut all, mut by_week, mut by_day): (Sum, _, _) = ((0.0, 0), [(0.0, 0); WEEK_HOURS], [(0.0, 0); DAY_HOURS]);
-        let add = |sum: Option<&mut Sum>, g: f64| {
-            if let Some(sum) = sum {
-                *sum = (sum.0 + g, sum.1 + 1);
-            }
-        };
         let hours = (from..to).step_by(usize::try_from(HOUR_MS).ok()?);
+        let mut means = WeekMeans::new();
         for (hour, g) in hours.filter_map(|hour| Some((utc.local(hour).hour_of_week(), hourly.at(hour)?))) {
-            add(Some(&mut all), g);
-            add(by_week.get_mut(hour), g);
-            add(by_day.get_mut(hour % DAY_HOURS), g);
+            means.add(hour, g);
         }
-        let g_per_kwh = mean(all)?;
-        let of_day = |hour: usize| by_day.get(hour % DAY_HOURS).copied().and_then(mean);
-        let factor = |(hour, sum): (usize, &Sum)| {
-            let g = mean(*sum).or_else(|| of_day(hour)).unwrap_or(g_per_kwh);
-            // No hour is below 0, so a mean of 0 is one of zeros.
-            if g_per_kwh > 0.0 { g / g_per_kwh } else { 1.0 }
-        };
-        let factors: Vec<f64> = by_week.iter().enumerate().map(factor).collect();
-        let missing = by_week.iter().filter(|(_, count)| *count == 0).count() as u64;
-        Some(Self { g_per_kwh, shape: WeekShape::of(&factors), hours: u64::from(all.1), missing })
+        let g_per_kwh = means.of_all()?;
+        // No hour is below 0, so a mean of 0 is one of zeros.
+        let factor = |hour: usize| if g_per_kwh > 0.0 { means.at(hour).unwrap_or(g_per_kwh) / g_per_kwh } else { 1.0 };
+        let factors: Vec<f64> = (0..WEEK_HOURS).map(factor).collect();
+        let missing = means.missing() as u64;
+        Some(Self { g_per_kwh, shape: WeekShape::of(&factors), hours: means.count() as u64, missing })
     }
 }
 

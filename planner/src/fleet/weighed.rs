@@ -72,10 +72,9 @@ impl FleetSupply {
         found
     }
 
-    /// The same with what an hour of the week emits in place of the mean.
+    /// The same with what is rented in an hour of the week, by what it emits then in place of the mean.
     fn in_hour(&self, of_week: Option<usize>) -> Self {
         let mut found = self.clone();
-        found.commitments.iter_mut().for_each(|of| of.kg_per_h *= of.by_hour.at(of_week));
         found.on_demand.iter_mut().chain(&mut found.spot).for_each(|of| of.kg_per_gpu_h *= of.by_hour.at(of_week));
         found
     }

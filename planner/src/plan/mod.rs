@@ -18,6 +18,7 @@ pub(crate) mod price_file;
 pub(crate) mod programme;
 pub mod recommendation;
 pub(crate) mod slug;
+pub(crate) mod week;
 pub mod window;
 
 pub use emitted::Emitted;

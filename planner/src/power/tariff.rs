@@ -13,13 +13,13 @@
 
 use std::ops::Range;
 
-use tracecast_analytics::time::{DAY_MS, HOUR_MS, Zone};
+use tracecast_analytics::time::{WEEK_MS, Zone};
 use tracecast_predictors::demand::Series;
+
+use crate::plan::week::WeekMeans;
 
 /// Weeks of rates from which on each hour of the week has its own expectation.
 pub const WEEKS: f64 = 3.0;
-/// Hours of a week.
-const HOURS: usize = 7 * 24;
 
 /// What a kWh costs or emits in each slot of a series; empty where hours are alike.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -39,24 +39,6 @@ pub struct HourWeights {
     pub realised: Vec<f64>,
 }
 
-/// A mean being taken.
-#[derive(Debug, Clone, Copy, Default)]
-struct Mean {
-    sum: f64,
-    count: f64,
-}
-
-impl Mean {
-    fn add(&mut self, value: f64) {
-        self.sum += value;
-        self.count += 1.0;
-    }
-
-    fn value(self) -> Option<f64> {
-        (self.count > 0.0).then(|| self.sum / self.count)
-    }
-}
-
 impl Rates {
     /// Weights for a choice made before slot `now`, from the rates of the slots before it; `None` where none of those has a rate (or their mean says
     /// nothing), so that all hours are alike.
@@ -65,29 +47,17 @@ impl Rates {
         let known =
             |range: Range<usize>| range.filter_map(|slot| Some((slot, self.by_slot.get(slot).copied().flatten()?)));
         let zone = Zone::named(&series.zone).unwrap_or_else(|_| Zone::utc());
-        let hour = |slot: usize| {
-            let at = series.time_ms(slot);
-            let local = at + zone.offset_ms(at);
-            usize::try_from(local.rem_euclid(7 * DAY_MS) / HOUR_MS).unwrap_or(0)
-        };
-        let (mut all, mut by_hour, mut by_week) = (Mean::default(), [Mean::default(); 24], [Mean::default(); HOURS]);
-        for (slot, rate) in known(past) {
-            let hour = hour(slot);
-            all.add(rate);
-            by_hour.get_mut(hour % 24).into_iter().for_each(|mean| mean.add(rate));
-            by_week.get_mut(hour).into_iter().for_each(|mean| mean.add(rate));
-        }
-        let mean = all.value()?;
+        let hour = |slot: usize| zone.local(series.time_ms(slot)).hour_of_week();
+        let mut means = WeekMeans::new();
+        known(past).for_each(|(slot, rate)| means.add(hour(slot), rate));
+        let mean = means.of_all()?;
         let unit = if self.are_money { price_kwh } else { mean };
         if unit <= 0.0 {
             return None;
         }
-        let weekly = all.count * series.slot_ms as f64 >= WEEKS * 7.0 * DAY_MS as f64;
-        let expect = |slot: usize| {
-            let hour = hour(slot);
-            let of_week = by_week.get(hour).and_then(|mean| mean.value()).filter(|_| weekly);
-            of_week.or_else(|| by_hour.get(hour % 24)?.value()).unwrap_or(mean) / unit
-        };
+        let weekly = means.count() * series.slot_ms as f64 >= WEEKS * WEEK_MS as f64;
+        let at = if weekly { WeekMeans::at } else { WeekMeans::at_time_of_day };
+        let expect = |slot: usize| at(&means, hour(slot)).unwrap_or(mean) / unit;
         let expected: Vec<f64> = (0..series.slots.len()).map(expect).collect();
         let mut realised = expected.clone();
         for (slot, rate) in known(0..series.slots.len()) {
@@ -100,6 +70,8 @@ impl Rates {
 #[cfg(test)]
 #[allow(clippy::float_cmp)]
 mod tests {
+    use tracecast_analytics::time::HOUR_MS;
+
     use super::super::made;
     use super::*;
 

@@ -64,6 +64,13 @@ impl Rule {
     }
 }
 
+impl Branch {
+    /// Where a row of bins goes from here.
+    fn next(&self, row: &[u8]) -> Child {
+        if self.rule.left(row.get(self.column).copied().unwrap_or(0)) { self.left } else { self.right }
+    }
+}
+
 /// Where a branch leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Child {
@@ -502,38 +509,24 @@ impl<'a, const W: usize> Drawn<'a, W> {
     }
 }
 
-/// A branch to walk by: where a row goes is looked up, as it would often not be foreseen.
-struct Step {
-    column: usize,
-    rule: Rule,
-    /// Where it leads, right and left: branches from 0 on, and leaves as −1 and less.
-    next: [i32; 2],
-}
-
-impl Step {
-    fn of(branch: &Branch) -> Self {
-        let place = |child: Child| match child {
-            Child::Branch(at) => at as i32,
-            Child::Leaf(at) => -1 - at as i32,
-        };
-        Self { column: branch.column, rule: branch.rule, next: [place(branch.right), place(branch.left)] }
-    }
-}
-
-/// The leaf of a row.
-fn leaf_of(steps: &[Step], row: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(step) = usize::try_from(at).ok().and_then(|at| steps.get(at)) {
-        let left = step.rule.left(row.get(step.column).copied().unwrap_or(0));
-        at = step.next[usize::from(left)];
-    }
-    at.unsigned_abs().saturating_sub(1) as usize
-}
-
 /// What stands for the leaf of a row that was not drawn.
 const NOT_DRAWN: u32 = u32::MAX;
 
 impl<const W: usize> Shape<W> {
+    /// The leaf of a row.
+    fn leaf_of(&self, row: &[u8]) -> usize {
+        let mut at = Child::Branch(0);
+        loop {
+            match at {
+                Child::Leaf(leaf) => return leaf,
+                Child::Branch(branch) => {
+                    let Some(branch) = self.branches.get(branch) else { return 0 };
+                    at = branch.next(row);
+                }
+            }
+        }
+    }
+
     /// Lets all rows come to the leaves, also those that were not drawn; the others are there.
     pub(super) fn gather(&mut self, binned: &Binned, pulls: &[Sum<W>]) {
         if self.whole {
@@ -547,10 +540,9 @@ impl<const W: usize> Shape<W> {
                 }
             }
         }
-        let steps: Vec<Step> = self.branches.iter().map(Step::of).collect();
         let mut leaves = vec![(Vec::new(), [0.0; W]); self.leaves.len()];
         for ((row, pull), known) in (0u32..).zip(pulls).zip(of_row) {
-            let leaf = if known == NOT_DRAWN { leaf_of(&steps, binned.row(row as usize)) } else { known as usize };
+            let leaf = if known == NOT_DRAWN { self.leaf_of(binned.row(row as usize)) } else { known as usize };
             if let Some((rows, sum)) = leaves.get_mut(leaf) {
                 rows.push(row);
                 plus(sum, pull);
@@ -610,10 +602,9 @@ mod tests {
         let drawn: usize = shape.leaves.iter().map(|(rows, _)| rows.len()).sum();
         assert!(drawn > 150 && drawn < 350 && shape.leaves.len() == 12, "{drawn}");
         shape.gather(&binned, &pulls);
-        let steps: Vec<Step> = shape.branches.iter().map(Step::of).collect();
         let mut seen = 0;
         for (leaf, (rows, sum)) in shape.leaves.iter().enumerate() {
-            assert!(rows.iter().all(|row| leaf_of(&steps, binned.row(*row as usize)) == leaf));
+            assert!(rows.iter().all(|row| shape.leaf_of(binned.row(*row as usize)) == leaf));
             assert!(rows.is_sorted());
             assert_eq!(sum[1], rows.len() as f32);
             seen += rows.len();
