@@ -1,11 +1,30 @@
 //! Small nasty replays drawn from a seed, over everything the simulator knows.
 
+use std::ops::Range;
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tracecast_planner::sim::{
     Cluster, Estimate, Group, Order, Outage, Placement, Policy, Pool, Preemption, Scan, Shape, Vc, Warm, Weights,
     Workload,
 };
+
+/// Returns the number of random cases to look at: `TRACECAST_CASES` if it is set, twenty times the usual number
+/// where `TRACECAST_FULL=1` asks for the whole tier, else `usual`.
+pub(crate) fn many(usual: u64) -> u64 {
+    let full = std::env::var("TRACECAST_FULL").is_ok_and(|value| value == "1");
+    number("TRACECAST_CASES").unwrap_or(if full { 20 * usual } else { usual })
+}
+
+/// Returns the seeds of the random cases to look at, from `TRACECAST_SEED` on.
+pub(crate) fn seeds(usual: u64) -> Range<u64> {
+    let first = number("TRACECAST_SEED").unwrap_or(0);
+    first..first + many(usual)
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok())
+}
 
 /// Everything for one replay; valid by construction.
 pub(crate) fn draw(seed: u64) -> (Workload, Cluster, Policy) {

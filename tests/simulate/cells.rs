@@ -8,8 +8,8 @@ use tracecast_tests::reference::naive;
 use super::cases;
 use super::naive::fates;
 
-/// Cases that are always run; `TRACECAST_CASES=100000` for a longer look.
-const CASES: u64 = 6_000;
+/// Cases that are always run; twenty times as many with `TRACECAST_FULL=1`.
+const CASES: u64 = 1_500;
 
 /// A case of all that the simulator knows, with what does not go with cells left out, and cells in some of its pools, in most for as many GPUs as they have.
 fn draw(seed: u64) -> (Workload, Cluster, Policy) {
@@ -68,7 +68,7 @@ fn draw(seed: u64) -> (Workload, Cluster, Policy) {
 
 #[test]
 fn thousands_of_small_cases_are_replayed_alike() {
-    let count = std::env::var("TRACECAST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(CASES);
+    let count = cases::many(CASES);
     let (mut segments, mut preemptions, mut otherwise) = (0, 0, 0);
     for seed in 0..count {
         let (workload, cluster, policy) = draw(seed);

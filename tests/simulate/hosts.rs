@@ -13,8 +13,8 @@ use super::naive::fates;
 use super::power::supervisor;
 use super::{cases, kai, kueue, limits, switches, topology, volcano};
 
-/// Cases that are always run for each scan; `TRACECAST_CASES=300000` for a longer look.
-const CASES: u64 = 4_000;
+/// Cases that are always run for each scan; twenty times as many with `TRACECAST_FULL=1`.
+const CASES: u64 = 1_000;
 
 /// A case of others where nodes have processors and memory, most of them too few of one for all their GPUs, and jobs ask for some.
 fn beside((mut workload, mut cluster, policy): (Workload, Cluster, Policy), seed: u64) -> (Workload, Cluster, Policy) {
@@ -78,7 +78,7 @@ fn within(workload: &Workload, cluster: &Cluster, schedule: &Schedule) -> f64 {
 
 /// Cases in the engine and in the reference; jobs must start later than with GPUs alone, or nothing was tested.
 fn alike(count: u64, draw: impl Fn(u64) -> (Workload, Cluster, Policy)) {
-    let count = std::env::var("TRACECAST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(count);
+    let count = cases::many(count);
     let (mut otherwise, mut full, mut rejected, mut preemptions) = (0, 0, 0, 0);
     for seed in 0..count {
         let (mut workload, cluster, policy) = beside(draw(seed), seed);

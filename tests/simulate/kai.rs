@@ -6,10 +6,11 @@ use rand_chacha::ChaCha8Rng;
 use tracecast_planner::sim::kai::{Hierarchy, KaiQueue, KaiRules, UsageRule, UsageWindow};
 use tracecast_planner::sim::{Cluster, Outcome, Policy, Preemption, Scan, Schedule, Shape, Vc, Workload, simulate};
 
+use super::cases;
 use super::kueue::{self, pick};
 
-/// Cases that are always run; `TRACECAST_CASES=300000` for a longer look.
-const CASES: u64 = 10_000;
+/// Cases that are always run; twenty times as many with `TRACECAST_FULL=1`.
+const CASES: u64 = 2_000;
 
 /// A case in a tree of KAI's queues; valid by construction.
 pub(super) fn draw(seed: u64) -> (Workload, Cluster, Policy) {
@@ -127,7 +128,7 @@ fn keeps_bounds(workload: &Workload, cluster: &Cluster, schedule: &Schedule) -> 
 
 #[test]
 fn thousands_of_small_cases_are_scheduled_alike() {
-    let seeds = kueue::seeds(CASES);
+    let seeds = cases::seeds(CASES);
     let count = seeds.end - seeds.start;
     let (mut segments, mut preemptions, mut timed, mut rejected, mut differ, mut broken) = (0, 0, 0, 0, 0, 0);
     for seed in seeds {

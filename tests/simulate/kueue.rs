@@ -16,8 +16,8 @@ use tracecast_tests::reference::naive::{self, Fate};
 use super::cases;
 use super::naive::fates;
 
-/// Cases that are always run; `TRACECAST_CASES=300000` for a longer look.
-const CASES: u64 = 20_000;
+/// Cases that are always run; twenty times as many with `TRACECAST_FULL=1`.
+const CASES: u64 = 4_000;
 
 pub(super) fn pick<T: Clone>(random: &mut ChaCha8Rng, from: &[T]) -> T {
     from[random.random_range(0..from.len())].clone()
@@ -234,14 +234,6 @@ pub(super) fn shrunk(workload: &Workload, cluster: &Cluster, policy: &Policy) ->
     }
 }
 
-/// Seeds of the cases to look at: `otherwise` many, if `TRACECAST_CASES` and `TRACECAST_SEED` name no others.
-pub(super) fn seeds(otherwise: u64) -> Range<u64> {
-    let number =
-        |name: &str, otherwise: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise);
-    let first = number("TRACECAST_SEED", 0);
-    first..first + number("TRACECAST_CASES", otherwise)
-}
-
 /// A case in the engine, and beside it in the reference; `differ` counts those that do not, of which the first four are shown by `told`, made smaller. No schedule if the engine makes none.
 pub(super) fn alike(
     seed: u64,
@@ -344,7 +336,7 @@ fn told(workload: &Workload, cluster: &Cluster, policy: &Policy) -> String {
 
 #[test]
 fn thousands_of_small_cases_are_admitted_alike() {
-    let seeds = seeds(CASES);
+    let seeds = cases::seeds(CASES);
     let count = seeds.end - seeds.start;
     let (mut segments, mut preemptions, mut loans, mut fair, mut rejected, mut differ) = (0, 0, 0, 0, 0, 0);
     for seed in seeds {

@@ -11,8 +11,8 @@ use tracecast_tests::reference::naive;
 use super::cases;
 use super::naive::fates;
 
-/// Cases that are always run; `TRACECAST_CASES=300000` for a longer look.
-const CASES: u64 = 20_000;
+/// Cases that are always run; twenty times as many with `TRACECAST_FULL=1`.
+const CASES: u64 = 4_000;
 
 fn pick<T: Clone>(random: &mut ChaCha8Rng, from: &[T]) -> T {
     from[random.random_range(0..from.len())].clone()
@@ -131,7 +131,7 @@ pub(super) fn accounts(random: &mut ChaCha8Rng, tight: bool) -> Vec<Association>
 
 #[test]
 fn thousands_of_small_cases_are_replayed_alike() {
-    let count = std::env::var("TRACECAST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(CASES);
+    let count = cases::many(CASES);
     let (mut waited, mut held, mut together, mut preemptions, mut stopped) = (0, 0, 0, 0, 0);
     let mut by_account = 0;
     for seed in 0..count {

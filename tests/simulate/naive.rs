@@ -6,8 +6,8 @@ use tracecast_tests::reference::naive::{self, Fate};
 
 use super::cases;
 
-/// Cases that are always run; `TRACECAST_CASES=300000` for a longer look.
-const CASES: u64 = 20_000;
+/// Cases that are always run; twenty times as many with `TRACECAST_FULL=1`.
+const CASES: u64 = 4_000;
 
 pub(crate) fn fates(schedule: &Schedule) -> Vec<Fate> {
     let mut fates: Vec<Fate> = (0..schedule.outcome.len())
@@ -53,7 +53,7 @@ fn slurm_s_backfill_is_replayed_alike() {
 
 #[test]
 fn thousands_of_small_cases_are_replayed_alike() {
-    let count = std::env::var("TRACECAST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(CASES);
+    let count = cases::many(CASES);
     let (mut segments, mut preemptions, mut restarts) = (0, 0, 0);
     for seed in 0..count {
         let (workload, cluster, policy) = cases::draw(seed);

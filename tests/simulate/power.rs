@@ -11,8 +11,8 @@ use tracecast_tests::reference::naive;
 
 use super::cases;
 
-/// Cases that are always run; `TRACECAST_CASES=300000` for a longer look.
-const CASES: u64 = 10_000;
+/// Cases that are always run; twenty times as many with `TRACECAST_FULL=1`.
+const CASES: u64 = 2_000;
 
 /// Asks for what was busy and pending, and something drawn from all it is told.
 struct Drawn(u64);
@@ -105,7 +105,7 @@ fn check(schedule: &Schedule, record: &Record, context: &str) {
 
 #[test]
 fn thousands_of_small_cases_sleep_alike() {
-    let count = std::env::var("TRACECAST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(CASES);
+    let count = cases::many(CASES);
     let (mut segments, mut wakes, mut failed, mut asleep_ms, mut orders) = (0, 0, 0, 0, 0);
     for seed in 0..count {
         let (workload, cluster, policy) = cases::draw(seed);

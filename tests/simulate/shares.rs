@@ -6,11 +6,12 @@ use tracecast_planner::sim::limit::{Accounting, Algorithm, Association, Fairshar
 use tracecast_planner::sim::{Cluster, Estimate, Order, Policy, Preemption, Weights, Workload, simulate};
 use tracecast_tests::reference::naive;
 
+use super::cases;
 use super::limits::{self, Row, jobs, starts};
 use super::naive::fates;
 
-/// Cases that are always run; `TRACECAST_CASES=300000` for a longer look.
-const CASES: u64 = 6_000;
+/// Cases that are always run; twenty times as many with `TRACECAST_FULL=1`.
+const CASES: u64 = 2_000;
 
 fn pick<T: Clone>(random: &mut ChaCha8Rng, from: &[T]) -> T {
     from[random.random_range(0..from.len())].clone()
@@ -111,7 +112,7 @@ fn draw(seed: u64) -> (Workload, Cluster, Policy) {
 
 #[test]
 fn thousands_of_small_cases_are_replayed_alike() {
-    let count = std::env::var("TRACECAST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(CASES);
+    let count = cases::many(CASES);
     let (mut by_tree, mut by_usage, mut after_all) = (0, 0, 0);
     for seed in 0..count {
         let (workload, cluster, policy) = draw(seed);

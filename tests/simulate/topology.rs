@@ -8,8 +8,8 @@ use tracecast_tests::reference::naive;
 use super::naive::fates;
 use super::{cases, kai, kueue, volcano};
 
-/// Cases that are always run; `TRACECAST_CASES=300000` for a longer look.
-const CASES: u64 = 4_000;
+/// Cases that are always run; twenty times as many with `TRACECAST_FULL=1`.
+const CASES: u64 = 1_500;
 
 /// Blocks and racks for all nodes but some, in order or in none.
 fn topology(random: &mut ChaCha8Rng, nodes: u32) -> Topology {
@@ -90,7 +90,7 @@ fn within(workload: &Workload, cluster: &Cluster, schedule: &Schedule) -> usize 
 }
 
 fn alike(count: u64, draw: impl Fn(u64) -> (Workload, Cluster, Policy)) {
-    let count = std::env::var("TRACECAST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(count);
+    let count = cases::many(count);
     let (mut many, mut spread, mut preemptions, mut waited) = (0, 0, 0, 0);
     for seed in 0..count {
         let (workload, cluster, policy) = asking(draw(seed), seed);

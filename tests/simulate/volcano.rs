@@ -8,11 +8,12 @@ use tracecast_planner::sim::volcano::{
 };
 use tracecast_planner::sim::{Cluster, Order, Outcome, Placement, Policy, Scan, Schedule, Workload, simulate};
 
+use super::cases;
 use super::kueue::{self, pick};
 use super::naive::fates;
 
-/// Cases that are always run; `TRACECAST_CASES=300000` for a longer look.
-const CASES: u64 = 10_000;
+/// Cases that are always run; twenty times as many with `TRACECAST_FULL=1`.
+const CASES: u64 = 2_000;
 
 /// A case in Volcano's queues; valid by construction.
 pub(super) fn draw(seed: u64) -> (Workload, Cluster, Policy) {
@@ -119,7 +120,7 @@ fn keeps_bounds(workload: &Workload, cluster: &Cluster, schedule: &Schedule) -> 
 
 #[test]
 fn thousands_of_small_cases_are_scheduled_alike() {
-    let seeds = kueue::seeds(CASES);
+    let seeds = cases::seeds(CASES);
     let count = seeds.end - seeds.start;
     let (mut segments, mut rejected, mut differ, mut broken) = (0, 0, 0, 0);
     let mut stopped = [0u64; 2];
