@@ -100,31 +100,6 @@ fn an_empty_folder_and_a_link_to_a_trace_are_filled() {
 }
 
 #[test]
-fn files_of_a_set_are_written_all_or_none() {
-    let folder = tempfile::tempdir().unwrap();
-    let (page, data) = (folder.path().join("report.html"), folder.path().join("report.json"));
-    write_files(&[(&page, b"old page"), (&data, b"old data")]).unwrap();
-    // The second cannot be written, as its folder is not there.
-    let missing = folder.path().join("no/report.json");
-    assert!(write_files(&[(&page, b"new page"), (&missing, b"new data")]).is_err());
-    assert_eq!(fs::read(&page).unwrap(), b"old page");
-    assert_eq!(names(folder.path()), ["report.html", "report.json"]);
-}
-
-#[test]
-fn what_is_not_done_is_removed() {
-    let folder = tempfile::tempdir().unwrap();
-    let half = folder.path().join(".half.partial");
-    let unfinished = Unfinished::new(&half);
-    fs::create_dir(&half).unwrap();
-    fs::write(half.join("jobs.parquet"), "half").unwrap();
-    assert!(UNFINISHED.lock().unwrap().contains(&half));
-    drop(unfinished);
-    assert!(!UNFINISHED.lock().unwrap().contains(&half));
-    assert_eq!(names(folder.path()), [""; 0]);
-}
-
-#[test]
 fn a_file_that_never_ends_is_refused_with_the_bound() {
     let refused = read_text(Path::new("/dev/zero")).unwrap_err().to_string();
     assert!(refused.contains("/dev/zero") && refused.contains("more than 16 MiB"), "{refused}");
