@@ -38,7 +38,7 @@ use super::setup::QueueChange;
 use super::share::Sharing;
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
-use crate::plan::emitted::signed;
+use crate::plan::emitted::{self, signed};
 use crate::plan::slug::{is_taken, slug};
 
 /// The file that says for whom there is nothing to set, and why.
@@ -163,7 +163,7 @@ fn steps(file: &str, kinds: &str) -> String {
 
 /// Text as comments that begin with `mark`.
 fn comments(mark: &str, answer: &QueuesAnswer) -> String {
-    about(answer).iter().map(|line| format!("{mark} {line}\n")).collect()
+    emitted::comments(mark, &about(answer))
 }
 
 #[cfg(test)]
