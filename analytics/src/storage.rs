@@ -433,9 +433,7 @@ fn read_table<T: Table>(table: &mut T, folder: &Path, tables: &[TableRecord]) ->
 /// When the file cannot be read, a column has another type, or a time or a number is beyond what any reader lets through
 /// ([`crate::time::FARTHEST_MS`], [`MOST_NUMBER`]).
 pub fn read_parquet<T: Table>(path: &Path) -> Result<T> {
-    guarded(|| read_parquet_unguarded(path)).unwrap_or_else(|| {
-        Err(Error::format(path.display().to_string(), "the Parquet data is damaged", "ingest the source again"))
-    })
+    guarded(|| read_parquet_unguarded(path)).unwrap_or_else(|| Err(unreadable(path, None)))
 }
 
 /// The outcome of `read`, `None` if it panicked: the Parquet library asserts in places what damaged data breaks.
@@ -478,6 +476,18 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
+/// That a Parquet file cannot be read: its data do not decode (`None`), or the library says why. Where it names its own insides, or leaves the names of
+/// what it counted unfilled, its words help nobody.
+pub(crate) fn unreadable(path: &Path, why: Option<ParquetError>) -> Error {
+    match why.filter(|why| !why.to_string().contains('{')) {
+        Some(source) => Error::Parquet { action: "read", path: path.to_owned(), source },
+        None => {
+            let found = "its Parquet data are damaged, or cut off";
+            Error::format(path.display().to_string(), found, "copy the file again, or write it from its source")
+        }
+    }
+}
+
 /// What to do about Parquet that comes through a pipe.
 pub(crate) const PIPED_PARQUET: &str = "save it to a file and name that";
 
@@ -489,8 +499,7 @@ pub(crate) const PIPED_PARQUET: &str = "save it to a file and name that";
 pub(crate) fn parquet_metadata(file: &File, path: &Path) -> Result<ArrowReaderMetadata> {
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let metadata = guarded(|| ArrowReaderMetadata::load(file, options))
-        .unwrap_or_else(|| Err(ParquetError::General("the Parquet data is damaged".to_owned())))
-        .map_err(|e| Error::Parquet { action: "read", path: path.to_owned(), source: e })?;
+        .map_or_else(|| Err(unreadable(path, None)), |read| read.map_err(|e| unreadable(path, Some(e))))?;
     let mut columns = metadata.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns);
     let unread = columns.find(|column| matches!(column.compression(), Compression::BROTLI(_) | Compression::LZO));
     if let Some(column) = unread {
@@ -511,12 +520,12 @@ fn name_of(compression: Compression) -> &'static str {
 
 fn read_parquet_unguarded<T: Table>(path: &Path) -> Result<T> {
     let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
-    let failed = |e| Error::Parquet { action: "read", path: path.to_owned(), source: e };
     let metadata = parquet_metadata(&file, path)?;
-    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata).build().map_err(failed)?;
+    let built = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata).build();
+    let reader = built.map_err(|e| unreadable(path, Some(e)))?;
     let mut table = T::default();
     for batch in reader {
-        let batch = batch.map_err(|e| Error::Arrow { table: T::NAME, source: e })?;
+        let batch = batch.map_err(|_| unreadable(path, None))?;
         for (spec, column) in T::COLUMNS.iter().zip(table.columns_mut()) {
             append(column, batch.column_by_name(spec.name), batch.num_rows()).map_err(|found| Error::Format {
                 file: path.display().to_string(),

@@ -110,3 +110,31 @@ fn a_file_that_never_ends_is_refused_with_the_bound() {
     fs::write(&path, [0xff]).unwrap();
     assert!(read_text(&path).unwrap_err().to_string().contains("no text"));
 }
+
+/// Found under attack: of a flipped byte the Parquet library said `expected {levels_to_read}`.
+#[test]
+fn damaged_tables_are_told_in_plain_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("trace");
+    save(&trace(300), &target).unwrap();
+    let table = target.join("jobs.parquet");
+    let whole = fs::read(&table).unwrap();
+    let mut refused = 0;
+    for at in (4..whole.len()).step_by(1 + whole.len() / 400) {
+        for bit in [0x01, 0x40, 0xff] {
+            let mut bytes = whole.clone();
+            bytes[at] ^= bit;
+            fs::write(&table, &bytes).unwrap();
+            let Err(error) = load(&target) else { continue };
+            refused += 1;
+            let mut told = error.to_string();
+            if let Some(source) = std::error::Error::source(&error) {
+                told.push_str(&source.to_string());
+            }
+            assert!(told.contains("jobs.parquet") && !told.contains('{'), "byte {at}: {told}");
+        }
+    }
+    assert!(refused > 10, "{refused}");
+    let source = ParquetError::General("expected {levels_to_read}, got {levels_read}".to_owned());
+    assert!(unreadable(&table, Some(source)).to_string().contains("damaged, or cut off"));
+}

@@ -58,7 +58,8 @@ fn names_of_text() -> BTreeSet<&'static str> {
     let is_text = |kind: ColumnKind| matches!(kind, ColumnKind::Text | ColumnKind::Label);
     let columns = || all_specs().into_iter().flat_map(|(_, columns)| columns);
     let other: BTreeSet<&str> = columns().filter(|column| !is_text(column.kind)).map(|column| column.name).collect();
-    columns().map(|column| column.name).filter(|name| !other.contains(name)).collect()
+    // What our own predictions call the key of a job.
+    columns().map(|column| column.name).filter(|name| !other.contains(name)).chain(["job_id"]).collect()
 }
 
 /// A Parquet file's whole numbers as text where a trace has text.
@@ -95,7 +96,10 @@ fn reference(path: &Path) -> Result<PlRefPath> {
 
 /// What to say of a file that the engine cannot read.
 pub(super) fn unreadable(path: &Path, error: &PolarsError) -> Error {
-    unusable(path, error.to_string())
+    let text = error.to_string();
+    // The engine's reader of Parquet leaves the names of what it counted unfilled.
+    let why = if text.contains('{') { "its data are damaged, or cut off".to_owned() } else { text };
+    unusable(path, why)
 }
 
 fn unusable(path: &Path, why: String) -> Error {
