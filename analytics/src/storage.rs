@@ -1,20 +1,21 @@
 //! Trace folders: the tables as Parquet files beside a `manifest.json`.
 //!
-//! The folder is written under a passing name, made durable and renamed, so a reader never sees half of one, also after the machine
+//! The folder is written under a passing name, made durable and renamed ([`atomic`]), so a reader never sees half of one, also after the machine
 //! failed. Only folders whose manifest says that this program wrote them are ever replaced, and of those only the manifest and the tables
 //! that it lists. Parquet is written by
 //! arrow's own writer: zstd, row groups of 256 k rows, times as `timestamp[ms, UTC]`, and key-value metadata with the
 //! schema version. The manifest holds no clock time and no machine name: the same source gives the same bytes.
 
+pub mod atomic;
 pub mod encode;
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{Read as _, Write};
+use std::io::{Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
@@ -37,6 +38,9 @@ use crate::quality::Ledger;
 use crate::schema::{ColumnKind, ColumnMut, ColumnRef, MOST_NUMBER, Table, VERSION, all_specs};
 use crate::time::{TimeBasis, within_reach};
 use crate::trace::{Selected, SourceRecord, Trace, each_table};
+
+use atomic::sync_folder;
+pub use atomic::{Unfinished, write_files};
 
 /// Rows in a row group, and in a batch on the way there.
 const ROW_GROUP: usize = 1 << 18;
@@ -169,25 +173,29 @@ pub fn save(trace: &Trace, path: &Path) -> Result<Manifest> {
     // Of a link, the folder it leads to is replaced, and not the link.
     let target =
         if path.exists() { path.canonicalize().map_err(|e| Error::io("find", path, e))? } else { path.to_owned() };
-    let temporary = sibling(&target, "partial");
-    let unfinished = Unfinished::new(&temporary);
-    let manifest = write_folder(trace, &temporary)?;
-    sync_folder(&temporary)?;
+    let parent = atomic::beside(&target);
+    atomic::remove_left_behind(parent, &is_own_file);
+    let unfinished = Unfinished::folder(&target).map_err(|e| Error::io("create a folder in", parent, e))?;
+    let manifest = write_folder(trace, unfinished.path())?;
+    sync_folder(unfinished.path())?;
     if place == Place::Trace {
-        replace(&temporary, &target)?;
+        replace(unfinished, &target)?;
     } else {
         // Over an empty folder, too.
-        std::fs::rename(&temporary, &target).map_err(|e| Error::io("rename", path, e))?;
+        unfinished.publish(&target).map_err(|e| Error::io("rename", path, e))?;
     }
-    unfinished.done();
-    if let Some(parent) = parent(&target) {
-        sync_folder(parent)?;
-    }
+    sync_folder(parent)?;
     Ok(manifest)
 }
 
-/// Puts the folder `new` in the place of the trace folder `target`, with what is not ours in that.
-fn replace(new: &Path, target: &Path) -> Result<()> {
+/// Whether a file of a trace folder may be this program's, by its name.
+fn is_own_file(name: &str) -> bool {
+    let table = name.strip_suffix(".parquet");
+    name == MANIFEST || all_specs().iter().any(|(known, _)| table == Some(known))
+}
+
+/// Puts a new folder in the place of the trace folder `target`, with what is not ours in that.
+fn replace(new: Unfinished, target: &Path) -> Result<()> {
     let ours = sign(target).map(|sign| own_files(&sign)).unwrap_or_default();
     let mut others = Vec::new();
     for entry in std::fs::read_dir(target).map_err(|e| Error::io("list", target, e))? {
@@ -195,7 +203,7 @@ fn replace(new: &Path, target: &Path) -> Result<()> {
         if ours.iter().any(|file| name.to_str() == Some(file)) {
             continue;
         }
-        if new.join(&name).exists() {
+        if new.path().join(&name).exists() {
             return Err(Error::Setting {
                 setting: format!("output {}", target.display()),
                 found: format!(
@@ -207,26 +215,7 @@ fn replace(new: &Path, target: &Path) -> Result<()> {
         }
         others.push(name);
     }
-    // A program that is told to stop waits until the folder is whole again.
-    let _whole = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
-    let old = sibling(target, "old");
-    std::fs::rename(target, &old).map_err(|e| Error::io("rename", target, e))?;
-    if let Err(failure) = std::fs::rename(new, target) {
-        // What was there before must not be lost; if that fails too, the first failure is what to tell.
-        let _ = std::fs::rename(&old, target);
-        return Err(Error::io("rename", target, failure));
-    }
-    for name in others {
-        std::fs::rename(old.join(&name), target.join(&name)).map_err(|e| Error::io("move", old.join(&name), e))?;
-    }
-    for file in ours {
-        let file = old.join(file);
-        if file.exists() {
-            std::fs::remove_file(&file).map_err(|e| Error::io("remove", file, e))?;
-        }
-    }
-    // Fails where somebody has put something there meanwhile, which is then kept.
-    std::fs::remove_dir(&old).map_err(|e| Error::io("remove", old, e))
+    new.replace(target, &ours, &others)
 }
 
 /// Most that is read of a file that says how to do something (factors, a mapping, a configuration), bytes.
@@ -237,9 +226,17 @@ const MOST_TEXT: u64 = 16 << 20;
 /// # Errors
 /// When it cannot be read, is no text, or has more than 16 MiB (a device that never ends has).
 pub fn read_text(path: &Path) -> Result<String> {
+    let file = File::open(path).map_err(|e| Error::io("read", path, e))?;
+    read_text_from(path, file)
+}
+
+/// As [`read_text`], of what is open already and called `path`.
+///
+/// # Errors
+/// As [`read_text`].
+pub fn read_text_from(path: &Path, source: impl Read) -> Result<String> {
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MOST_TEXT + 1).read_to_end(&mut bytes));
-    read.map_err(|e| Error::io("read", path, e))?;
+    source.take(MOST_TEXT + 1).read_to_end(&mut bytes).map_err(|e| Error::io("read", path, e))?;
     let wrong = |found: &str| Error::format(path.display().to_string(), found, "name the file that was meant");
     if bytes.len() as u64 > MOST_TEXT {
         return Err(wrong("it has more than 16 MiB, the most that is read of such a file"));
@@ -247,104 +244,7 @@ pub fn read_text(path: &Path) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| wrong("it is no text (UTF-8)"))
 }
 
-/// The folder that holds `path`.
-fn parent(path: &Path) -> Option<&Path> {
-    path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
-}
-
-/// Makes the entries of a folder durable: a name that was given to a file may otherwise be lost when the machine fails.
-fn sync_folder(folder: &Path) -> Result<()> {
-    // Systems that open no folders have no such promise to give.
-    match File::open(folder) {
-        Ok(file) => file.sync_all().map_err(|e| Error::io("sync", folder, e)),
-        Err(_) => Ok(()),
-    }
-}
-
-/// What is being written under a passing name, removed when dropped unless it is done, and known to a program that is told to stop.
-#[derive(Debug)]
-pub struct Unfinished(Option<PathBuf>);
-
-/// Passing files and folders of all threads.
-static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-
-impl Unfinished {
-    /// `path` is about to be written.
-    pub fn new(path: &Path) -> Self {
-        UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
-        Self(Some(path.to_owned()))
-    }
-
-    /// It has its own name now.
-    pub fn done(mut self) {
-        if let Some(path) = self.0.take() {
-            forget(&path);
-        }
-    }
-
-    /// Removes all that is being written, for a program that is about to end: nothing can be begun or given its name afterwards.
-    pub fn remove_all() {
-        let all = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter().for_each(|path| remove(path));
-        // Kept locked: a rename that came now would leave half of a set.
-        std::mem::forget(all);
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        if let Some(path) = self.0.take() {
-            remove(&path);
-            forget(&path);
-        }
-    }
-}
-
-fn forget(path: &Path) {
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
-}
-
-/// Removes a file or folder of a passing name. The reason for the failure that led here is what the user needs; what was never made cannot
-/// be removed either.
-fn remove(path: &Path) {
-    let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
-}
-
-/// Writes files as a set: each under a passing name, all on disk before the first gets its own name, and then the names. A failure of any before
-/// that leaves none of them, and what was there before is there still.
-///
-/// # Errors
-/// When a file cannot be written.
-pub fn write_files(files: &[(&Path, &[u8])]) -> Result<()> {
-    let mut passing = Vec::new();
-    for (path, bytes) in files {
-        let temporary = sibling(path, "partial");
-        let unfinished = Unfinished::new(&temporary);
-        let written =
-            File::create(&temporary).and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
-        written.map_err(|e| Error::io("write", *path, e))?;
-        passing.push((temporary, *path, unfinished));
-    }
-    let mut folders = BTreeSet::new();
-    {
-        // As in `replace`.
-        let _whole = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
-        for (temporary, path, _) in &passing {
-            std::fs::rename(temporary, path).map_err(|e| Error::io("write", *path, e))?;
-            folders.extend(parent(path));
-        }
-    }
-    passing.into_iter().for_each(|(_, _, unfinished)| unfinished.done());
-    folders.into_iter().try_for_each(sync_folder)
-}
-
-fn sibling(path: &Path, suffix: &str) -> PathBuf {
-    let name = path.file_name().map_or_else(|| "trace".into(), |name| name.to_string_lossy().into_owned());
-    path.with_file_name(format!(".{name}.{}.{suffix}", std::process::id()))
-}
-
 fn write_folder(trace: &Trace, folder: &Path) -> Result<Manifest> {
-    std::fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, e))?;
     let mut tables = Vec::new();
     each_table!(&trace, table => write_table(table, folder, &mut tables)?);
     let manifest = Manifest {
@@ -367,7 +267,9 @@ fn write_folder(trace: &Trace, folder: &Path) -> Result<Manifest> {
         source: e,
     })?;
     text.push('\n');
-    std::fs::write(&path, text).map_err(|e| Error::io("write", path, e))?;
+    let written =
+        File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
+    written.map_err(|e| Error::io("write", path, e))?;
     Ok(manifest)
 }
 
@@ -380,12 +282,12 @@ fn write_table<T: Table>(table: &T, folder: &Path, tables: &mut Vec<TableRecord>
     Ok(())
 }
 
-/// Writes one table as a Parquet file at `path`.
+/// Writes one table as a Parquet file at `path`, where nothing may be yet.
 ///
 /// # Errors
 /// When the file cannot be written.
 pub fn write_parquet<T: Table>(table: &T, path: &Path) -> Result<()> {
-    let file = File::create(path).map_err(|e| Error::io("create", path, e))?;
+    let file = File::create_new(path).map_err(|e| Error::io("create", path, e))?;
     let failed = |e| Error::Parquet { action: "write", path: path.to_owned(), source: e };
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -531,9 +433,7 @@ fn read_table<T: Table>(table: &mut T, folder: &Path, tables: &[TableRecord]) ->
 /// When the file cannot be read, a column has another type, or a time or a number is beyond what any reader lets through
 /// ([`crate::time::FARTHEST_MS`], [`MOST_NUMBER`]).
 pub fn read_parquet<T: Table>(path: &Path) -> Result<T> {
-    guarded(|| read_parquet_unguarded(path)).unwrap_or_else(|| {
-        Err(Error::format(path.display().to_string(), "the Parquet data is damaged", "ingest the source again"))
-    })
+    guarded(|| read_parquet_unguarded(path)).unwrap_or_else(|| Err(unreadable(path, None)))
 }
 
 /// The outcome of `read`, `None` if it panicked: the Parquet library asserts in places what damaged data breaks.
@@ -543,7 +443,7 @@ pub(crate) fn guarded<T>(read: impl FnOnce() -> T) -> Option<T> {
     QUIET_WHERE_GUARDED.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            if !GUARDED.get() {
+            if !GUARDED.get() && !(ENGINES.load(Ordering::Relaxed) > 0 && is_of_engine(&std::thread::current())) {
                 before(panic);
             }
         }));
@@ -554,9 +454,38 @@ pub(crate) fn guarded<T>(read: impl FnOnce() -> T) -> Option<T> {
     outcome
 }
 
+/// As [`guarded`], where the query engine works on threads of its own, which panic there and hand it on to this one.
+#[cfg(feature = "query")]
+pub(crate) fn guarded_with_engine<T>(work: impl FnOnce() -> T) -> Option<T> {
+    ENGINES.fetch_add(1, Ordering::Relaxed);
+    let outcome = guarded(work);
+    ENGINES.fetch_sub(1, Ordering::Relaxed);
+    outcome
+}
+
+/// Queries that are being answered.
+static ENGINES: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a thread is one of the query engine's, by the names that it gives them.
+fn is_of_engine(thread: &std::thread::Thread) -> bool {
+    thread.name().is_some_and(|name| ["polars-", "async-executor-", "tokio-"].iter().any(|of| name.starts_with(of)))
+}
+
 thread_local! {
     /// Whether this thread is within [`guarded`].
     static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// That a Parquet file cannot be read: its data do not decode (`None`), or the library says why. Where it names its own insides, or leaves the names of
+/// what it counted unfilled, its words help nobody.
+pub(crate) fn unreadable(path: &Path, why: Option<ParquetError>) -> Error {
+    match why.filter(|why| !why.to_string().contains('{')) {
+        Some(source) => Error::Parquet { action: "read", path: path.to_owned(), source },
+        None => {
+            let found = "its Parquet data are damaged, or cut off";
+            Error::format(path.display().to_string(), found, "copy the file again, or write it from its source")
+        }
+    }
 }
 
 /// What to do about Parquet that comes through a pipe.
@@ -570,8 +499,7 @@ pub(crate) const PIPED_PARQUET: &str = "save it to a file and name that";
 pub(crate) fn parquet_metadata(file: &File, path: &Path) -> Result<ArrowReaderMetadata> {
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let metadata = guarded(|| ArrowReaderMetadata::load(file, options))
-        .unwrap_or_else(|| Err(ParquetError::General("the Parquet data is damaged".to_owned())))
-        .map_err(|e| Error::Parquet { action: "read", path: path.to_owned(), source: e })?;
+        .map_or_else(|| Err(unreadable(path, None)), |read| read.map_err(|e| unreadable(path, Some(e))))?;
     let mut columns = metadata.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns);
     let unread = columns.find(|column| matches!(column.compression(), Compression::BROTLI(_) | Compression::LZO));
     if let Some(column) = unread {
@@ -592,12 +520,12 @@ fn name_of(compression: Compression) -> &'static str {
 
 fn read_parquet_unguarded<T: Table>(path: &Path) -> Result<T> {
     let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
-    let failed = |e| Error::Parquet { action: "read", path: path.to_owned(), source: e };
     let metadata = parquet_metadata(&file, path)?;
-    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata).build().map_err(failed)?;
+    let built = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata).build();
+    let reader = built.map_err(|e| unreadable(path, Some(e)))?;
     let mut table = T::default();
     for batch in reader {
-        let batch = batch.map_err(|e| Error::Arrow { table: T::NAME, source: e })?;
+        let batch = batch.map_err(|_| unreadable(path, None))?;
         for (spec, column) in T::COLUMNS.iter().zip(table.columns_mut()) {
             append(column, batch.column_by_name(spec.name), batch.num_rows()).map_err(|found| Error::Format {
                 file: path.display().to_string(),

@@ -100,31 +100,6 @@ fn an_empty_folder_and_a_link_to_a_trace_are_filled() {
 }
 
 #[test]
-fn files_of_a_set_are_written_all_or_none() {
-    let folder = tempfile::tempdir().unwrap();
-    let (page, data) = (folder.path().join("report.html"), folder.path().join("report.json"));
-    write_files(&[(&page, b"old page"), (&data, b"old data")]).unwrap();
-    // The second cannot be written, as its folder is not there.
-    let missing = folder.path().join("no/report.json");
-    assert!(write_files(&[(&page, b"new page"), (&missing, b"new data")]).is_err());
-    assert_eq!(fs::read(&page).unwrap(), b"old page");
-    assert_eq!(names(folder.path()), ["report.html", "report.json"]);
-}
-
-#[test]
-fn what_is_not_done_is_removed() {
-    let folder = tempfile::tempdir().unwrap();
-    let half = folder.path().join(".half.partial");
-    let unfinished = Unfinished::new(&half);
-    fs::create_dir(&half).unwrap();
-    fs::write(half.join("jobs.parquet"), "half").unwrap();
-    assert!(UNFINISHED.lock().unwrap().contains(&half));
-    drop(unfinished);
-    assert!(!UNFINISHED.lock().unwrap().contains(&half));
-    assert_eq!(names(folder.path()), [""; 0]);
-}
-
-#[test]
 fn a_file_that_never_ends_is_refused_with_the_bound() {
     let refused = read_text(Path::new("/dev/zero")).unwrap_err().to_string();
     assert!(refused.contains("/dev/zero") && refused.contains("more than 16 MiB"), "{refused}");
@@ -134,4 +109,32 @@ fn a_file_that_never_ends_is_refused_with_the_bound() {
     assert_eq!(read_text(&path).unwrap(), "[pue]\n");
     fs::write(&path, [0xff]).unwrap();
     assert!(read_text(&path).unwrap_err().to_string().contains("no text"));
+}
+
+/// Found under attack: of a flipped byte the Parquet library said `expected {levels_to_read}`.
+#[test]
+fn damaged_tables_are_told_in_plain_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("trace");
+    save(&trace(300), &target).unwrap();
+    let table = target.join("jobs.parquet");
+    let whole = fs::read(&table).unwrap();
+    let mut refused = 0;
+    for at in (4..whole.len()).step_by(1 + whole.len() / 400) {
+        for bit in [0x01, 0x40, 0xff] {
+            let mut bytes = whole.clone();
+            bytes[at] ^= bit;
+            fs::write(&table, &bytes).unwrap();
+            let Err(error) = load(&target) else { continue };
+            refused += 1;
+            let mut told = error.to_string();
+            if let Some(source) = std::error::Error::source(&error) {
+                told.push_str(&source.to_string());
+            }
+            assert!(told.contains("jobs.parquet") && !told.contains('{'), "byte {at}: {told}");
+        }
+    }
+    assert!(refused > 10, "{refused}");
+    let source = ParquetError::General("expected {levels_to_read}, got {levels_read}".to_owned());
+    assert!(unreadable(&table, Some(source)).to_string().contains("damaged, or cut off"));
 }

@@ -1,6 +1,7 @@
 //! Arguments that several commands share, and how times and lengths of time are typed.
 
 use std::ffi::OsStr;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use clap::builder::{EnumValueParser, PossibleValue, StringValueParser, TypedValueParser};
@@ -134,6 +135,12 @@ impl Between {
         let sides: Vec<String> = [side("--from", &self.from), side("--to", &self.to)].into_iter().flatten().collect();
         (!sides.is_empty()).then(|| sides.join(" "))
     }
+}
+
+/// Reads a whole number from 1 to `MOST`: more of what it counts would fill the memory, or never be done.
+pub(crate) fn up_to<const MOST: usize>(text: &str) -> Result<NonZeroUsize, String> {
+    let number = text.parse::<NonZeroUsize>().ok().filter(|number| number.get() <= MOST);
+    number.ok_or_else(|| format!("give a whole number from 1 to {MOST}"))
 }
 
 fn reader(id: &str) -> Result<String, &'static str> {

@@ -140,12 +140,9 @@ fn writable(folder: &Path, wanted: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes an empty file and takes it away: permissions alone do not tell (a full or read-only disk, a network share).
+/// Makes a file that has no name, or loses it at once: permissions alone do not tell (a full or read-only disk, a network share).
 fn probe(folder: &Path, wanted: &Path) -> Result<()> {
-    let path = folder.join(format!(".tracecast.{}.probe", std::process::id()));
-    std::fs::File::create(&path)
-        .and_then(|_| std::fs::remove_file(&path))
-        .with_context(|| format!("{} cannot be written", wanted.display()))
+    tempfile::tempfile_in(folder).map(drop).with_context(|| format!("{} cannot be written", wanted.display()))
 }
 
 #[cfg(test)]
@@ -155,26 +152,25 @@ mod tests {
 
     #[test]
     fn what_cannot_be_written_is_told_and_nothing_is_left() {
-        let folder = std::env::temp_dir().join(format!("tracecast-early-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
         std::fs::write(folder.join("file"), "").unwrap();
         let (careful, force) = (Replacing::default(), Replacing { force: true });
         for of in [careful, force] {
             assert!(of.file(&folder.join("new/deep/file")).is_ok() && of.folder(&folder.join("new/deep")).is_ok());
-            assert!(of.file(&folder).unwrap_err().to_string().contains("is a folder"));
+            assert!(of.file(folder).unwrap_err().to_string().contains("is a folder"));
             assert!(of.file(&folder.join("new/")).unwrap_err().to_string().contains("named as a folder"));
             for below in ["file/new", "file/new/deep"] {
                 assert!(of.file(&folder.join(below)).is_err() && of.folder(&folder.join(below)).is_err(), "{below}");
             }
             assert!(of.folder(&folder.join("file")).unwrap_err().to_string().contains("is a file"));
         }
-        assert!(force.file(&folder.join("file")).is_ok() && force.folder(&folder).is_ok());
+        assert!(force.file(&folder.join("file")).is_ok() && force.folder(folder).is_ok());
         assert!(careful.file(&folder.join("file")).unwrap_err().to_string().contains("add --force"));
-        assert!(careful.folder(&folder).unwrap_err().to_string().contains("add --force"));
-        assert!(writable_folder(&folder).is_ok());
-        let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(careful.folder(folder).unwrap_err().to_string().contains("add --force"));
+        assert!(writable_folder(folder).is_ok());
+        let left: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, ["file"]);
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -6,6 +6,8 @@ mod args;
 mod cmd;
 mod early;
 mod exit;
+#[cfg(feature = "query")]
+mod memory;
 mod output;
 mod progress;
 mod settings;

@@ -24,6 +24,9 @@ const LONGEST_LINE: usize = 1 << 20;
 
 /// Longest model file read, bytes.
 const LONGEST_FILE: u64 = 4 << 30;
+/// How many times their bytes the sections of a file unpack to at most, and what they always may, bytes. Those of models unpack to three to thirty times.
+const MOST_EXPANSION: u64 = 1000;
+const ALWAYS: u64 = 64 << 20;
 /// Most sections of a file.
 const MOST_SECTIONS: usize = 4096;
 
@@ -70,7 +73,7 @@ pub struct Format {
     pub version: u32,
     /// Oldest version that this program reads: what older ones hold cannot be continued.
     pub oldest: u32,
-    /// Longest section taken from a file, bytes unpacked: what is beyond is cut off, and then damaged.
+    /// Longest section taken from a file, bytes unpacked.
     pub longest: u64,
     /// What a file of it is a model of, as messages say it.
     pub of: &'static str,
@@ -158,6 +161,7 @@ impl Format {
             return Err(refusal.damaged(found));
         }
         let mut sections = HashMap::new();
+        let mut left = ALWAYS.max((bytes.len() as u64).saturating_mul(MOST_EXPANSION));
         for section in header.sections {
             let length = usize::try_from(section.bytes).unwrap_or(usize::MAX);
             let Some((packed, tail)) = rest.split_at_checked(length) else {
@@ -168,9 +172,20 @@ impl Format {
                 return Err(refusal.damaged(found));
             }
             let mut plain = Vec::new();
+            let most = left.min(self.longest);
+            // A byte more than may be, so that a longer section is told from one of that length.
             let unpacked =
-                zstd::Decoder::new(packed).and_then(|decoder| decoder.take(self.longest).read_to_end(&mut plain));
+                zstd::Decoder::new(packed).and_then(|decoder| decoder.take(most + 1).read_to_end(&mut plain));
             unpacked.map_err(|error| refusal.damaged(format!("section `{}`: {error}", section.name)))?;
+            if plain.len() as u64 > most {
+                let found = format!(
+                    "section `{}` unpacks to more than {} MiB, the most that is read",
+                    section.name,
+                    most >> 20
+                );
+                return Err(refusal.with(found, "it is no model that this program wrote; train another"));
+            }
+            left -= plain.len() as u64;
             sections.insert(section.name, plain);
             rest = tail;
         }
@@ -272,6 +287,21 @@ mod tests {
             let other = told(format!("{{\"format\":\"tracecast-test\",\"version\":{version}}}\n").as_bytes());
             assert!(other.contains(&format!("version {version}")) && other.contains(remedy), "{other}");
         }
+    }
+
+    /// Found under attack: a section of 128 KiB that unpacks to 4 GiB took 6 to 9 GB of memory.
+    #[test]
+    fn a_section_that_swells_is_refused() {
+        let format = Format { longest: 1 << 40, ..FORMAT };
+        let swelling = format.write(Fields { jobs: 5 }, [("a".to_owned(), vec![0; 100 << 20])]).unwrap();
+        assert!(swelling.len() < 1 << 16);
+        let told = format.open::<Fields>("m", &swelling).unwrap_err().to_string();
+        assert!(told.contains("`a` unpacks to more than 64 MiB"), "{told}");
+        // Nor by several that are each below the bound.
+        let half = || vec![0; 40 << 20];
+        let sections = [("a".to_owned(), half()), ("b".to_owned(), half())];
+        let told = format.open::<Fields>("m", &format.write(Fields { jobs: 5 }, sections).unwrap()).unwrap_err();
+        assert!(told.to_string().contains("`b` unpacks to more than 24 MiB"), "{told}");
     }
 
     #[test]

@@ -58,6 +58,7 @@ job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,du
 
 mod against;
 mod allocation;
+mod attack;
 mod audit;
 mod burst;
 mod capacity;

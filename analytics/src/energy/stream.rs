@@ -44,7 +44,7 @@ use crate::facts::telemetry::node_types;
 use crate::rollup::columnar::{Column, Words, as_dictionaries, reals, times, words};
 use crate::schema::device::{board, is_instance};
 use crate::schema::{GpuSampleTable, Table as _};
-use crate::storage;
+use crate::storage::{self, unreadable};
 use crate::time::{FARTHEST_MS, within_reach};
 
 /// Rows that models are fitted to, about.
@@ -259,7 +259,7 @@ struct TableFile {
 
 impl TableFile {
     fn open(path: &Path) -> Result<Self> {
-        let failed = |source| Error::Parquet { action: "read", path: path.to_owned(), source };
+        let failed = |source| unreadable(path, Some(source));
         let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
         let plain = storage::parquet_metadata(&file, path)?;
         let schema = as_dictionaries(plain.schema(), &TEXTS);
@@ -346,7 +346,7 @@ impl TableFile {
 
     /// Reads columns of a row group, all rows or the first `limit`.
     fn read(&self, group: usize, columns: &[&str], limit: Option<usize>) -> Result<Pieces> {
-        let failed = |source| Error::Parquet { action: "read", path: self.path.clone(), source };
+        let failed = |source| unreadable(&self.path, Some(source));
         let file = File::open(&self.path).map_err(|e| Error::io("open", &self.path, e))?;
         let fields = self.metadata.schema().fields().iter().enumerate();
         let wanted = fields.filter(|(_, field)| columns.contains(&field.name().as_str())).map(|(ix, _)| ix);
@@ -364,12 +364,8 @@ impl TableFile {
 
     /// What the Parquet library does; it panics on some damaged files.
     fn sound<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
-        storage::guarded(read).unwrap_or_else(|| Err(damaged(&self.path)))
+        storage::guarded(read).unwrap_or_else(|| Err(unreadable(&self.path, None)))
     }
-}
-
-fn damaged(path: &Path) -> Error {
-    Error::format(path.display().to_string(), "damaged Parquet data", "write the file again")
 }
 
 /// Batches of a row group.
@@ -383,8 +379,8 @@ impl Iterator for Pieces {
 
     fn next(&mut self) -> Option<Self::Item> {
         match storage::guarded(|| self.reader.next()) {
-            Some(next) => Some(next?.map_err(|source| Error::Arrow { table: TABLE, source })),
-            None => Some(Err(damaged(&self.path))),
+            Some(next) => Some(next?.map_err(|_| unreadable(&self.path, None))),
+            None => Some(Err(unreadable(&self.path, None))),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! The elements of one list are handed over as they are parsed; what stands around them is given at the end. So memory
 //! holds one element, not the document. A compressed document may expand to 16 MiB, and beyond that to
 //! [`ReadOptions::most_expansion`] times the bytes it was read from, so that a small file cannot fill the memory.
+//! One element, compressed or not, may have 128 MiB of text, as it takes many times that in memory.
 //! Several documents may follow one another. What comes before damage is used, and the damage noted.
 //!
 //! Worked number: 328 KiB of gzip hold up to 338 MB; with a bound of 100 times, reading stops at 32 MiB. O(bytes).
@@ -26,7 +27,10 @@ use crate::quality::Ledger;
 /// What a compressed document may always expand to, bytes.
 const ALWAYS: u64 = 16 << 20;
 
-/// A reader that refuses to expand its source beyond what is allowed.
+/// Most text of one element, bytes: `[0,0,…` takes sixteen times its text in memory.
+const MOST_ELEMENT: u64 = 128 << 20;
+
+/// A reader that refuses to expand its source beyond what is allowed, and an element that is too long.
 pub(super) struct Bounded<R> {
     inner: R,
     /// Bytes taken from the compressed file; absent where nothing is compressed and nothing bounded.
@@ -52,6 +56,8 @@ pub(super) struct Since {
     /// Bytes read and compressed bytes taken when counting began.
     from: Rc<Cell<(u64, u64)>>,
     read: Rc<Cell<u64>>,
+    /// Bytes read when the last element ended.
+    element: Rc<Cell<u64>>,
 }
 
 impl Since {
@@ -59,6 +65,12 @@ impl Since {
     pub(super) fn restart(&self) {
         let taken = self.packed.as_ref().map_or(0, |packed| packed.load(Ordering::Relaxed));
         self.from.set((self.read.get(), taken));
+        self.next_element();
+    }
+
+    /// An element is over.
+    fn next_element(&self) {
+        self.element.set(self.read.get());
     }
 }
 
@@ -73,6 +85,11 @@ pub(super) struct TooLarge {
     packed_bytes: u64,
     most_expansion: u64,
 }
+
+/// An element is longer than any that a document of this kind has.
+#[derive(Debug, thiserror::Error)]
+#[error("one element of it, or what stands around them, has more than {} MiB", MOST_ELEMENT >> 20)]
+pub(super) struct TooLong;
 
 impl<R: Read> Bounded<R> {
     pub(super) fn new(inner: R, packed: Option<Arc<AtomicU64>>, most_expansion: u64) -> Self {
@@ -91,6 +108,9 @@ impl<R: Read> Read for Bounded<R> {
         let count = self.inner.read(buffer)?;
         let read = self.since.read.get() + count as u64;
         self.since.read.set(read);
+        if read - self.since.element.get() > MOST_ELEMENT {
+            return Err(io::Error::other(TooLong));
+        }
         if let Some(packed) = &self.packed {
             let (from_read, from_taken) = self.since.from.get();
             let packed_bytes = packed.load(Ordering::Relaxed).saturating_sub(from_taken);
@@ -127,6 +147,9 @@ pub(super) fn failure(
                 "if it is to be trusted, allow more with --max-expansion, or unpack it and name the unpacked file",
             ));
         }
+        if let Some(too_long) = source.get_ref().filter(|inner| inner.is::<TooLong>()) {
+            return Err(Error::format(file.name(), too_long.to_string(), "export it again, in smaller pieces"));
+        }
     }
     if any || is_io {
         ledger.damaged(file.name(), line, found);
@@ -162,7 +185,9 @@ pub(super) fn read(
     remedy: &str,
     sink: &mut dyn Sink,
 ) -> Result<u64> {
-    let reader = BufReader::with_capacity(1 << 16, Plain::new(BufReader::new(open(file, options)?)));
+    let bounded = open(file, options)?;
+    let since = bounded.since();
+    let reader = BufReader::with_capacity(1 << 16, Plain::new(BufReader::new(bounded)));
     let mut parser = serde_json::Deserializer::from_reader(reader);
     let (mut documents, mut elements) = (0, 0);
     loop {
@@ -171,6 +196,7 @@ pub(super) fn read(
         }
         let mut each = |value: Value| {
             elements += 1;
+            since.next_element();
             sink.element(value);
         };
         match (Walk { path, each: &mut each }).deserialize(&mut parser) {

@@ -28,6 +28,7 @@ mod plain_json;
 mod progress;
 mod read;
 mod reader;
+mod short_lines;
 pub mod slurm;
 mod source;
 mod supercloud;
@@ -43,6 +44,7 @@ pub use options::{MOST_EXPANSION, ReadOptions, SourceMapping};
 pub use progress::{Observer, Progress};
 pub use read::{MAPPING_FILE, SeenKeys, check_job, check_strict, check_usable, no_rows, read, readers, sniff};
 pub use reader::{Confidence, Reader};
+pub use short_lines::ShortLines;
 pub use source::{Head, Lines, Passed, SourceFile, TableHeaders, sha256};
 
 /// Every reader, in the order they are asked; among equal confidences the first wins.

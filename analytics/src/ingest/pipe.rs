@@ -2,7 +2,7 @@
 //!
 //! Such a source is opened once. Its first bytes are kept, so that it can be looked at before it is read; a reader gets
 //! them again, chained before the rest. The hash is that of all bytes, also of those that no reader asked for.
-//! Memory: 256 KiB.
+//! Memory: 256 KiB. A pipe may be of any length, but neither a device nor a line of a pipe that never ends is read for ever.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,6 +15,12 @@ use sha2::{Digest, Sha256};
 
 /// Bytes kept of the beginning: more than the largest block of zstd, which can be decoded only whole.
 const HEAD: usize = 256 * 1024;
+
+/// Most bytes of a device, such as `/dev/zero`: what gives more hardly ends.
+const MOST_OF_DEVICE: u64 = 256 << 20;
+
+/// Longest line of a pipe, bytes; the text of one large JSON document is less.
+const LONGEST_LINE: u64 = 1 << 30;
 
 /// A source that can be read only once.
 pub(super) struct Pipe {
@@ -39,6 +45,9 @@ struct Rest {
     inner: Box<dyn Read + Send>,
     hash: Sha256,
     bytes: u64,
+    /// Bytes since the last line end.
+    line: u64,
+    is_device: bool,
 }
 
 impl fmt::Debug for Pipe {
@@ -77,7 +86,8 @@ impl Pipe {
         if head.len() < HEAD {
             state.digest = Some((bytes, hexadecimal(&hash.finalize())));
         } else {
-            state.rest = Some(Rest { inner, hash, bytes });
+            let is_device = self.path != Path::new("-") && is_device(&self.path);
+            state.rest = Some(Rest { inner, hash, bytes, line: 0, is_device });
         }
         let head: Arc<[u8]> = head.into();
         state.head = Some(Arc::clone(&head));
@@ -157,6 +167,17 @@ fn is_fifo(_: &Path) -> bool {
     false
 }
 
+#[cfg(unix)]
+fn is_device(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_char_device())
+}
+
+#[cfg(not(unix))]
+fn is_device(_: &Path) -> bool {
+    false
+}
+
 /// A digest as it is written.
 pub(super) fn hexadecimal(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -169,13 +190,30 @@ impl Read for Rest {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
                 Ok(count) => {
-                    self.hash.update(buffer.get(..count).unwrap_or_default());
+                    let read = buffer.get(..count).unwrap_or_default();
+                    self.hash.update(read);
                     self.bytes += count as u64;
-                    return Ok(count);
+                    self.line = match memchr::memrchr(b'\n', read) {
+                        Some(at) => (count - at - 1) as u64,
+                        None => self.line + count as u64,
+                    };
+                    return if self.is_endless() { Err(endless()) } else { Ok(count) };
                 }
             }
         }
     }
+}
+
+impl Rest {
+    fn is_endless(&self) -> bool {
+        self.line > LONGEST_LINE || self.is_device && self.bytes > MOST_OF_DEVICE
+    }
+}
+
+fn endless() -> io::Error {
+    io::Error::other(
+        "it seems to have no end: a device with more than 256 MiB, or a line of more than 1 GiB; save what was meant to a file and name that",
+    )
 }
 
 /// Reads a pipe from its first byte; gives back what it did not read.
@@ -203,5 +241,36 @@ impl Drop for PipeReader {
         if let Some(rest) = self.rest.take() {
             self.pipe.state().rest = Some(rest);
         }
+    }
+}
+
+#[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_end_is_given_up() {
+        for device in ["/dev/zero", "/dev/urandom"] {
+            let pipe = Arc::new(Pipe::new(Path::new(device)));
+            let mut reader = pipe.reader().unwrap();
+            let told = io::copy(&mut reader, &mut io::sink()).unwrap_err().to_string();
+            assert!(told.contains("no end"), "{device}: {told}");
+            drop(reader);
+            // Nor is what no reader asked for.
+            assert!(pipe.digest().is_err(), "{device}");
+        }
+        let mut rest = Rest {
+            inner: Box::new(io::repeat(b'x')),
+            hash: Sha256::new(),
+            bytes: 0,
+            line: LONGEST_LINE,
+            is_device: false,
+        };
+        assert!(rest.read(&mut [0; 9]).is_err());
+        let lines = Box::new(io::Cursor::new(b"a\nb\n".repeat(9)));
+        let mut rest =
+            Rest { inner: lines, hash: Sha256::new(), bytes: MOST_OF_DEVICE, line: LONGEST_LINE, is_device: false };
+        assert_eq!((rest.read(&mut [0; 4]).unwrap(), rest.line), (4, 0));
     }
 }

@@ -16,18 +16,21 @@
 //!
 //! Time: one pass over the file, without allocation for a cell whose shape is known.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 use csv::{ByteRecord, ReaderBuilder, Writer};
 use polars::prelude::{
-    DataType, LazyCsvReader, LazyFileListReader as _, LazyFrame, PlRefPath, PolarsError, ScanArgsParquet, ScanSources,
-    SchemaRef,
+    DataType, Expr, LazyCsvReader, LazyFileListReader as _, LazyFrame, PlRefPath, PolarsError, PolarsResult,
+    ScanArgsParquet, ScanSources, SchemaRef, col,
 };
 
-use super::guarded;
+use super::{guarded, reach};
 use crate::error::{Error, Result};
+use crate::ingest::ShortLines;
+use crate::schema::{ColumnKind, all_specs};
 
 /// Shapes of one column that are told apart: more than dates and times have in one form.
 const SHAPES: usize = 4096;
@@ -35,11 +38,37 @@ const SHAPES: usize = 4096;
 /// The asker's own file as a frame.
 pub(super) fn scan(path: &Path) -> Result<LazyFrame> {
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet")) {
-        return scan_parquet(path);
+        return as_text_where_ours(scan_parquet(path)?).map_err(|error| unreadable(path, &error));
     }
-    let types = types(path)?;
+    let mut types = types(path)?;
+    let ours = names_of_text();
+    for (name, kind) in Arc::make_mut(&mut types).iter_mut() {
+        // As it is written: a job may be called 007.
+        if ours.contains(name.as_str()) {
+            *kind = DataType::String;
+        }
+    }
     let reader = csv(LazyCsvReader::new(reference(path)?), Some(0)).with_dtype_overwrite(Some(types));
     guarded(|| reader.finish()).map_err(|error| unreadable(path, &error))
+}
+
+/// Names of columns that are text in every table of a trace that has them, such as `job_key` and `vc`: text in the asker's files, too, whatever their cells look
+/// like, so that they can be joined.
+fn names_of_text() -> BTreeSet<&'static str> {
+    let is_text = |kind: ColumnKind| matches!(kind, ColumnKind::Text | ColumnKind::Label);
+    let columns = || all_specs().into_iter().flat_map(|(_, columns)| columns);
+    let other: BTreeSet<&str> = columns().filter(|column| !is_text(column.kind)).map(|column| column.name).collect();
+    // What our own predictions call the key of a job.
+    columns().map(|column| column.name).filter(|name| !other.contains(name)).chain(["job_id"]).collect()
+}
+
+/// A Parquet file's whole numbers as text where a trace has text.
+fn as_text_where_ours(frame: LazyFrame) -> PolarsResult<LazyFrame> {
+    let schema = guarded(|| frame.clone().collect_schema())?;
+    let ours = names_of_text();
+    let numbers = schema.iter().filter(|(name, kind)| kind.is_integer() && ours.contains(name.as_str()));
+    let casts: Vec<Expr> = numbers.map(|(name, _)| col(name.clone()).cast(DataType::String)).collect();
+    Ok(if casts.is_empty() { frame } else { frame.with_columns(casts) })
 }
 
 /// Reads CSV with a header, and tries what so many rows may be, or all.
@@ -58,12 +87,19 @@ fn reference(path: &Path) -> Result<PlRefPath> {
     let text = path
         .to_str()
         .ok_or_else(|| Error::format(path.display().to_string(), "its name is no UTF-8", "rename the file"))?;
+    // Such a path may be there: a folder can be called `http:`.
+    if reach::is_address(text) {
+        return Err(Error::format(text, "the engine would take its name for an address", "rename its folder"));
+    }
     Ok(PlRefPath::new(text))
 }
 
 /// What to say of a file that the engine cannot read.
 pub(super) fn unreadable(path: &Path, error: &PolarsError) -> Error {
-    unusable(path, error.to_string())
+    let text = error.to_string();
+    // The engine's reader of Parquet leaves the names of what it counted unfilled.
+    let why = if text.contains('{') { "its data are damaged, or cut off".to_owned() } else { text };
+    unusable(path, why)
 }
 
 fn unusable(path: &Path, why: String) -> Error {
@@ -90,7 +126,8 @@ fn typed(path: &Path, reader: LazyCsvReader) -> Result<SchemaRef> {
 /// What each column of a CSV file holds.
 fn columns(path: &Path) -> Result<Vec<Column>> {
     let bad = |error: csv::Error| unusable(path, error.to_string());
-    let mut reader = ReaderBuilder::new().flexible(true).from_path(path).map_err(bad)?;
+    let opened = File::open(path).map_err(|error| unusable(path, error.to_string()))?;
+    let mut reader = ReaderBuilder::new().flexible(true).from_reader(ShortLines::new(opened));
     let header = reader.byte_headers().map_err(bad)?;
     if header.iter().all(<[u8]>::is_empty) {
         return Err(unusable(path, "it is empty".to_owned()));

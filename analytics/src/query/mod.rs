@@ -10,6 +10,7 @@
 //! | `file` | files of the asker's own |
 //! | `frame` | tables to frames of polars and back to Arrow |
 //! | `hint` | what is said when a query fails: the columns and functions that may be meant |
+//! | `reach` | files of this machine alone, and no limit beyond what memory can be set aside for |
 //! | `quantiles` | exact quantiles by group, read off counts of values |
 //! | [`absent`] | texts that a query looks for and that no row has |
 //! | [`answer`] | the rows of an answer, written as text, CSV, JSON, JSON lines, Parquet or Arrow |
@@ -31,6 +32,7 @@ mod file;
 mod frame;
 mod hint;
 mod quantiles;
+mod reach;
 mod statement;
 mod walk;
 
@@ -125,6 +127,9 @@ impl Tables {
         {
             return Err(wrong("a table of this name is there already", "choose another name"));
         }
+        if !std::fs::metadata(path).map_err(|e| Error::io("read", path, e))?.is_file() {
+            return Err(wrong("it is no regular file", "save it as a file, and name that"));
+        }
         let mut magic = Vec::new();
         std::fs::File::open(path)
             .and_then(|file| file.take(6).read_to_end(&mut magic))
@@ -159,7 +164,10 @@ impl Tables {
     pub fn ask(&self, sql: &str) -> Result<QueryAnswer> {
         let Planned { frame, statement, tables } = self.plan(sql)?;
         let answer = || {
-            let found = run(frame)?;
+            let mut found = run(frame)?;
+            if let Some(kept) = statement.kept() {
+                found = found.slice(i64::try_from(kept.offset).unwrap_or(i64::MAX), kept.most);
+            }
             let mut answer = QueryAnswer::of(&found, &self.zone, statement.is_aggregate())?;
             answer.absent = absent::absent(&statement.sought(), &tables)?;
             Ok(answer)
@@ -263,7 +271,7 @@ fn run(frame: LazyFrame) -> PolarsResult<polars::prelude::DataFrame> {
 }
 
 fn guarded<T>(work: impl FnOnce() -> PolarsResult<T>) -> PolarsResult<T> {
-    storage::guarded(work).unwrap_or_else(|| {
+    storage::guarded_with_engine(work).unwrap_or_else(|| {
         Err(PolarsError::ComputeError("the engine gave up; it cannot do what was asked with these columns".into()))
     })
 }

@@ -14,6 +14,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserOptions};
 use sqlparser::tokenizer::{Token, Tokenizer, Word};
 
+use super::reach::{Kept, check_source, take_far_limit};
 use super::walk::{Look, Part, through, through_expr};
 
 /// A query, parsed as the engine will parse it.
@@ -23,6 +24,8 @@ pub(super) struct Statement {
     tables: Vec<String>,
     /// Names that it gives to queries within it (WITH).
     defined: Vec<String>,
+    /// Rows of the answer that are kept, where its limit is too far for the engine.
+    kept: Option<Kept>,
 }
 
 impl Statement {
@@ -36,6 +39,7 @@ impl Statement {
             return Err("only queries are answered (SELECT, or WITH … SELECT); nothing can be changed".to_owned());
         };
         through(&mut query, &mut mend)?;
+        let kept = take_far_limit(&mut query, false)?;
         let (mut depth, mut tables, mut defined) = (0usize, Vec::new(), Vec::new());
         through(&mut query, &mut |part| {
             match part {
@@ -53,11 +57,21 @@ impl Statement {
                         tables.push(name);
                     }
                 }
+                Part::Source(source) => {
+                    if let Err(why) = check_source(source) {
+                        return ControlFlow::Break(why);
+                    }
+                }
                 Part::Expr(_) => {}
             }
             ControlFlow::Continue(())
         })?;
-        Ok(Self { query, tables, defined })
+        Ok(Self { query, tables, defined, kept })
+    }
+
+    /// Rows of the answer that are kept, if not all.
+    pub(super) fn kept(&self) -> Option<Kept> {
+        self.kept
     }
 
     /// Tables that it names, those that it defines itself among them.
@@ -166,7 +180,7 @@ fn mend_query(query: &mut Query, inner: bool) -> Result<(), String> {
         name_expressions(select);
     }
     order_by_aggregates(query)?;
-    if inner && query.limit_clause.is_some() {
+    if inner && (query.limit_clause.is_some() || query.fetch.is_some()) {
         if query.order_by.is_none() {
             return Err("a LIMIT within the query needs an ORDER BY, else any rows may be left".to_owned());
         }
@@ -175,6 +189,7 @@ fn mend_query(query: &mut Query, inner: bool) -> Result<(), String> {
             _ => Vec::new(),
         };
         order_fully(query, columns.into_iter());
+        take_far_limit(query, true)?;
     }
     Ok(())
 }
@@ -395,21 +410,31 @@ pub(super) fn condition(condition: &str) -> Result<Condition, String> {
     Ok(Condition { text: expr.to_string(), sought })
 }
 
-/// A parser of `sql` as the engine has it, but for `end`: where it ends no CASE, it is the column.
+/// A parser of `sql` as the engine has it, but for words of SQL that are columns: `end` where it ends no CASE, and any behind a point (`j.user`, `c.from`).
 fn parser(sql: &str) -> Result<Parser<'static>, String> {
     let mut tokens =
         Tokenizer::new(&GenericDialect {}, sql).tokenize_with_location().map_err(|error| plain(&error.to_string()))?;
-    let mut cases = 0usize;
-    for token in &mut tokens {
+    let calls: Vec<bool> = tokens.iter().skip(1).map(|next| next.token == Token::LParen).collect();
+    let (mut cases, mut behind_point) = (0usize, false);
+    for (at, token) in tokens.iter_mut().enumerate() {
+        let of_table = std::mem::replace(&mut behind_point, token.token == Token::Period);
         let Token::Word(word) = &mut token.token else { continue };
-        match word.keyword {
-            Keyword::CASE => cases += 1,
-            Keyword::END if cases > 0 => cases -= 1,
-            Keyword::END => {
-                *word =
-                    Word { value: word.value.to_ascii_lowercase(), quote_style: Some('"'), keyword: Keyword::NoKeyword }
+        let is_column = match word.keyword {
+            Keyword::NoKeyword => false,
+            _ if of_table => !calls.get(at).is_some_and(|call| *call),
+            Keyword::CASE => {
+                cases += 1;
+                false
             }
-            _ => {}
+            Keyword::END if cases > 0 => {
+                cases -= 1;
+                false
+            }
+            keyword => keyword == Keyword::END,
+        };
+        if is_column {
+            *word =
+                Word { value: word.value.to_ascii_lowercase(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
         }
     }
     let options = ParserOptions { trailing_commas: true, ..ParserOptions::default() };
@@ -465,6 +490,11 @@ mod tests {
             text("select avg(x)/3600, t.y, (z), upper(user) from t group by all").unwrap(),
             "SELECT avg(x) / 3600 AS \"avg(x) / 3600\", t.y, (z), upper(\"user\") AS \"upper(user)\" FROM t GROUP BY ALL"
         );
+        assert_eq!(
+            text("select j.user, case when J.End > 1 then k.from end as f from t j join s as k on j.user = k.user")
+                .unwrap(),
+            "SELECT j.\"user\", CASE WHEN J.\"end\" > 1 THEN k.\"from\" END AS f FROM t AS j JOIN s AS k ON j.\"user\" = k.\"user\""
+        );
         for wrong in [
             "select user, sum(x) from t",
             "select *, sum(x) from t",
@@ -490,6 +520,48 @@ mod tests {
         assert_eq!(sought(all), ["a=x", "b=y", "b=z"]);
         assert_eq!(sought("with u as (select a from t where a = 'x') select count(*) from u"), ["a=x"]);
         assert_eq!(condition("user = 'x' or gpus > 1").unwrap().sought, [("user".to_owned(), "x".to_owned())]);
+    }
+
+    #[test]
+    fn a_far_limit_is_cut_from_the_answer() {
+        let kept = |sql: &str| Statement::parse(sql).map(|statement| (statement.text(), statement.kept()));
+        let rows = |offset, most| Some(Kept { offset, most });
+        let all = "SELECT a FROM t ORDER BY a";
+        for (limit, expected) in [
+            ("limit 99999999999999", rows(0, 99_999_999_999_999)),
+            ("limit 5 offset 99999999", rows(99_999_999, 5)),
+            ("offset 18446744073709551615", rows(usize::MAX, usize::MAX)),
+            ("limit 99999999, 5", rows(99_999_999, 5)),
+            ("fetch first 99999999 rows only", rows(0, 99_999_999)),
+        ] {
+            assert_eq!(kept(&format!("select a from t order by a {limit}")), Ok((all.to_owned(), expected)), "{limit}");
+        }
+        assert_eq!(kept("select a from t limit 5 offset 3"), Ok(("SELECT a FROM t LIMIT 5 OFFSET 3".to_owned(), None)));
+        assert!(
+            kept("select a from (select a from t order by a limit 99999999) as s")
+                .unwrap_err()
+                .contains("leave it out")
+        );
+    }
+
+    #[test]
+    fn files_of_this_machine_alone_are_read() {
+        let told = |path: &str| {
+            let within = format!("select (select max(a) from read_csv('{path}')) as a from t");
+            let of = |sql: &str| Statement::parse(sql).map_or_else(|why| why, |_| String::new());
+            let plain = of(&format!("with u as (select * from READ_Parquet('{path}')) select * from u"));
+            assert_eq!(of(&within), plain);
+            plain
+        };
+        for address in
+            ["http://127.0.0.1:1/x", "HTTPS://a.b/c", "s3://a/b", "hf://a/b", "gs://a", "abfss://a", "FILE:/etc/x"]
+        {
+            assert!(told(address).contains("nothing is fetched from a network"), "{address}");
+        }
+        for path in ["/dev/zero", "/dev", "no/such/file.csv", "src/*.rs", ""] {
+            assert!(told(path).contains("no file"), "{path}");
+        }
+        assert_eq!(told("Cargo.toml"), "");
     }
 
     #[test]

@@ -4,12 +4,12 @@
 //! of intermediate code a time, and six of them were a quarter of what there was to compile in this crate. Here the looker is behind a
 //! pointer, and the walk is compiled once.
 //!
-//! O(nodes). Worked example: of `a > (select max(b) from t)` it comes, in this order, to a, the query, b, max(b), the table t, the end of the query, the query as an
+//! O(nodes). Worked example: of `a > (select max(b) from t)` it comes, in this order, to a, the query, b, max(b), the source t, the table t, the end of the query, the query as an
 //! expression, and the comparison.
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, ObjectName, Query, VisitMut, VisitorMut};
+use sqlparser::ast::{Expr, ObjectName, Query, TableFactor, VisitMut, VisitorMut};
 
 /// A part of a query, as the walk comes to it.
 pub(super) enum Part<'a> {
@@ -19,6 +19,8 @@ pub(super) enum Part<'a> {
     QueryEnd,
     /// A table by its name.
     Table(&'a ObjectName),
+    /// What stands behind FROM or JOIN, before what is in it: a table, a function that reads a file, a query.
+    Source(&'a TableFactor),
     /// An expression, after what is in it.
     Expr(&'a mut Expr),
 }
@@ -41,6 +43,10 @@ impl VisitorMut for Walk<'_> {
 
     fn pre_visit_relation(&mut self, table: &mut ObjectName) -> Look {
         self.0(Part::Table(table))
+    }
+
+    fn pre_visit_table_factor(&mut self, source: &mut TableFactor) -> Look {
+        self.0(Part::Source(source))
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> Look {
@@ -83,13 +89,14 @@ mod tests {
                 Part::Query(_) => "query".to_owned(),
                 Part::QueryEnd => "end".to_owned(),
                 Part::Table(name) => format!("table {name}"),
+                Part::Source(source) => format!("source {source}"),
                 Part::Expr(expr) => expr.to_string(),
             });
             ControlFlow::Continue(())
         })
         .unwrap();
         let query = "(SELECT max(b) FROM t)";
-        assert_eq!(seen, ["a", "query", "b", "max(b)", "table t", "end", query, &format!("a > {query}")]);
+        assert_eq!(seen, ["a", "query", "b", "max(b)", "source t", "table t", "end", query, &format!("a > {query}")]);
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub mod model;
 pub mod opening;
 pub mod part;
 pub mod plot;
+pub mod quote;
 pub mod text;
 
 #[cfg(test)]

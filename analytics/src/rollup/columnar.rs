@@ -24,7 +24,7 @@ use super::totals::{Totals, UNKNOWN_STATE, state_of};
 use super::value::{Job, in_range};
 use crate::error::{Error, Result};
 use crate::quality::Ledger;
-use crate::storage;
+use crate::storage::{self, unreadable};
 
 /// Columns that are read where the file has them.
 pub(super) const COLUMNS: [&str; 9] =
@@ -34,7 +34,7 @@ const BATCH: usize = 8_192;
 
 /// Counts all jobs of a file.
 pub(super) fn read(path: &Path, pool: &ThreadPool) -> Result<(Totals, Ledger)> {
-    let failed = |source| Error::Parquet { action: "read", path: path.to_owned(), source };
+    let failed = |source| unreadable(path, Some(source));
     let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
     let plain = storage::parquet_metadata(&file, path)?;
     let schema = as_dictionaries(plain.schema(), &["state", "user"]);
@@ -99,7 +99,7 @@ fn dictionary() -> DataType {
 }
 
 fn read_group(path: &Path, metadata: &ArrowReaderMetadata, group: usize, counter: &mut Counter) -> Result<()> {
-    let failed = |source| Error::Parquet { action: "read", path: path.to_owned(), source };
+    let failed = |source| unreadable(path, Some(source));
     // A file of its own: duplicated descriptors share one position, and other threads read too.
     let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
     let wanted = metadata
@@ -117,7 +117,7 @@ fn read_group(path: &Path, metadata: &ArrowReaderMetadata, group: usize, counter
         .build()
         .map_err(failed)?;
     for batch in reader {
-        let batch = batch.map_err(|source| Error::Arrow { table: "jobs", source })?;
+        let batch = batch.map_err(|_| unreadable(path, None))?;
         counter.add(&batch)?;
     }
     Ok(())

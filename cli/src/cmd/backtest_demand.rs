@@ -20,7 +20,7 @@ use tracecast_predictors::duration::backtest as duration_backtest;
 use tracecast_predictors::duration::forecast::Model as DurationModel;
 use tracecast_predictors::timeline::{self, Timeline};
 
-use crate::args::{DEMAND_OF_ALL, Reading, TIMES, duration, entries, listed};
+use crate::args::{DEMAND_OF_ALL, Reading, TIMES, duration, entries, listed, up_to};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::describe;
 use crate::progress::Steps;
@@ -61,7 +61,7 @@ pub(crate) struct Gathering {
     #[arg(long, value_name = "TIME", value_parser = length, default_value = "10min")]
     pub(crate) slot: i64,
     /// Number of slots to forecast
-    #[arg(long, value_name = "SLOTS", default_value = "36")]
+    #[arg(long, value_name = "SLOTS", default_value = "36", value_parser = up_to::<100_000>)]
     pub(crate) horizon: NonZeroUsize,
     /// Unit of demand [default: nodes if the source counts them, else gpus]
     #[arg(long, value_enum)]
@@ -113,7 +113,7 @@ pub(crate) struct Learning {
     #[arg(long)]
     pub(crate) durations: bool,
     /// Number of boosted trees for each quantile [default: 60]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = up_to::<10_000>)]
     pub(crate) trees: Option<NonZeroUsize>,
     /// Seed of the random choices in training: the same seed gives the same model
     #[arg(long, default_value_t = 1)]

@@ -69,7 +69,7 @@ pub(crate) struct PlanCapacity {
     #[arg(long, value_name = "TOML", help_heading = "Growth")]
     pub(crate) add: Option<PathBuf>,
     /// Number of draws for --scale and --add
-    #[arg(long, value_name = "N", default_value_t = 5, requires = "more_work", help_heading = "Growth")]
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "more_work", value_parser = clap::value_parser!(u64).range(1..=1000), help_heading = "Growth")]
     pub(crate) draws: u64,
     /// Kinds of nodes that can be had: a TOML file with a name, gpus_per_node and a price for each, and perhaps a GPU type and a speed
     ///

@@ -1,9 +1,10 @@
 //! `tracecast decide power`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
+use tracecast_analytics::storage;
 use tracecast_planner::power::decide;
 use tracecast_planner::power::saved::SavedPlan;
 
@@ -50,7 +51,11 @@ pub(crate) fn run(asked: &DecidePower) -> Result<()> {
     let bytes = tracecast_predictors::read_model(&asked.plan)?;
     let plan = SavedPlan::from_bytes(&asked.plan.display().to_string(), &bytes)?;
     let stdin = asked.state.as_os_str() == "-";
-    let text = if stdin { std::io::read_to_string(std::io::stdin())? } else { source::text(&asked.state)? };
+    let text = if stdin {
+        storage::read_text_from(Path::new("stdin"), std::io::stdin())?
+    } else {
+        source::text(&asked.state)?
+    };
     let name = if stdin { "stdin".to_owned() } else { asked.state.display().to_string() };
     let decision = decide::decide(&plan, &decide::state(&name, &text)?)?;
     output::text(&answer::json(&decision, "the decision")?, asked.out.as_deref())

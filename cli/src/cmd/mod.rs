@@ -55,6 +55,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::args::up_to;
 use crate::output;
 use crate::settings::Settings;
 
@@ -74,7 +75,7 @@ Exit codes:
   5  too little data for the question")]
 pub(crate) struct Arguments {
     /// Number of threads to use, which does not change the results [default: all cores]
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N", value_parser = up_to::<1024>)]
     pub(crate) threads: Option<NonZeroUsize>,
     /// Write no progress to stderr; warnings still appear
     #[arg(long, short, global = true)]

@@ -1,5 +1,7 @@
 //! `tracecast predict`.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
@@ -164,7 +166,11 @@ fn script(request: &PredictDuration, folder: &Path) -> Result<PathBuf> {
         );
     }
     let script = folder.join(SCRIPT);
-    if std::fs::read(&script).is_ok_and(|found| !found.starts_with(slurm::SCRIPT_BEGINS.as_bytes())) {
+    let begins = |file: File| {
+        let mut bytes = Vec::new();
+        file.take(slurm::SCRIPT_BEGINS.len() as u64).read_to_end(&mut bytes).map(|_| bytes)
+    };
+    if File::open(&script).and_then(begins).is_ok_and(|found| found != slurm::SCRIPT_BEGINS.as_bytes()) {
         bail!(
             "{} is a plugin of your own and is not replaced; name another folder, and call the new script from your plugin (the last lines of the new script say how)",
             script.display()

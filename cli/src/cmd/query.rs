@@ -15,7 +15,7 @@ use crate::cmd::answer;
 use crate::early::{Replacing, form_of_name};
 use crate::exit::Usage;
 use crate::progress::Clock;
-use crate::{output, source};
+use crate::{memory, output, source};
 
 /// Form of the rows of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -103,6 +103,10 @@ pub(crate) fn run(request: &Query, threads: Option<NonZeroUsize>, quiet: bool) -
     if request.explain {
         return output::text(&format!("{}\n", tables.explain(&sql)?.trim_end()), out);
     }
+    memory::watch(
+        "the query",
+        "write a condition for each join, ask for fewer columns or rows, or let it group and count instead of listing",
+    );
     let clock = Clock::new(quiet, "asking");
     let answer = tables.ask(&sql)?;
     drop(clock);

@@ -115,7 +115,7 @@ pub(crate) struct PlanQueues {
     #[arg(long, value_name = "TOML", help_heading = "Growth")]
     pub(crate) add: Option<PathBuf>,
     /// Number of draws for --scale and --add
-    #[arg(long, value_name = "N", default_value_t = 5, requires = "more_work", help_heading = "Growth")]
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "more_work", value_parser = clap::value_parser!(u64).range(1..=1000), help_heading = "Growth")]
     pub(crate) draws: u64,
     #[command(flatten)]
     pub(crate) which: PlanJobs,

@@ -1,11 +1,10 @@
 //! `tracecast simulate`.
 
-use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{ArgGroup, Args};
+use tracecast_analytics::ingest::{ShortLines, SourceFile};
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 use tracecast_analytics::time::Zone;
@@ -597,8 +596,8 @@ pub(crate) fn predictions(path: Option<&Path>) -> Result<Option<Column>> {
 
 fn column(path: Option<&Path>, name: &str, signed: bool) -> Result<Option<Column>> {
     let Some(path) = path else { return Ok(None) };
-    let file = File::open(path).with_context(|| format!("open {}", path.display()))?;
-    Ok(Some(Column::parse(&path.display().to_string(), name, signed, BufReader::new(file))?))
+    let content = SourceFile::new(path).open(&())?;
+    Ok(Some(Column::parse(&path.display().to_string(), name, signed, ShortLines::new(content))?))
 }
 
 /// Reads them.

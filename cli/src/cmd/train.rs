@@ -15,7 +15,7 @@ use tracecast_predictors::duration::forecast::OUTPUT_NAMES;
 use tracecast_predictors::duration::predictor::Predictor;
 use tracecast_predictors::timeline::{self, Timeline};
 
-use crate::args::{Between, Reading, TIMES, choices, resource, window};
+use crate::args::{Between, Reading, TIMES, choices, resource, up_to, window};
 use crate::early::Replacing;
 use crate::progress::Steps;
 use crate::{output, source};
@@ -93,7 +93,7 @@ pub(crate) struct Learning {
     #[command(flatten)]
     pub(crate) choosing: Choosing,
     /// Number of boosted trees in each model [default: 80]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = up_to::<10_000>)]
     pub(crate) trees: Option<NonZeroUsize>,
     /// Seed of the random choices in training: the same seed gives the same model
     #[arg(long, default_value_t = 1)]

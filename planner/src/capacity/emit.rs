@@ -8,6 +8,7 @@
 //! O(parts). Worked example: a VC `vision` with 12 nodes of 8 GPUs is `NodeName=vision-[001-012] Gres=gpu:8 State=UNKNOWN`.
 
 use tracecast_analytics::facts::SizeClass;
+use tracecast_analytics::report::quote::toml as quoted;
 use tracecast_analytics::schema::Resource;
 
 use super::answer::CapacityAnswer;
@@ -29,10 +30,6 @@ fn head(answer: &CapacityAnswer) -> String {
         lines.push("This file is the other way: each VC keeps nodes of its own, and all that are to be bought stand in it. The files of `plan queues` let the VCs share.".to_owned());
     }
     comments("#", &lines)
-}
-
-fn quoted(text: &str) -> String {
-    toml::Value::String(text.to_owned()).to_string()
 }
 
 /// The nodes of a part that are written, by kind.

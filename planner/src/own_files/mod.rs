@@ -17,6 +17,7 @@ pub(crate) use slurm::SlurmFiles;
 
 use similar::TextDiff;
 use tracecast_analytics::report::format;
+use tracecast_analytics::report::quote::comments;
 
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
@@ -141,7 +142,7 @@ pub(crate) fn patch<'f>(
         lines.push("Not in this patch:".to_owned());
         lines.extend(changes.left.iter().map(|left| format!("  {left}.")));
     }
-    let mut content: String = lines.iter().map(|line| format!("# {}\n", line.replace(['\n', '\r'], " "))).collect();
+    let mut content = comments("#", &lines);
     for (file, now) in files {
         // Lines as patch has them, which do not end at a lone carriage return.
         let (old, new): (Vec<&str>, Vec<&str>) =

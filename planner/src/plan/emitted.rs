@@ -1,10 +1,11 @@
-//! Files that plans emit: what of a site may stand in them, and comments.
+//! Files that plans emit: what of a site may stand in them, tables and tasks. How names are quoted in each is `tracecast_analytics::report::quote`'s.
 //!
-//! O(length). Worked example: with the mark `#`, the line `a job` with a break in its name stays one comment, `# a job`.
+//! O(length). Worked example: the jobs `Big run` and `…` are the tasks `big-run` and `job-2`.
 
 use serde_json::Value;
 use tracecast_analytics::report::format;
-use tracecast_analytics::report::markup::csv_text;
+use tracecast_analytics::report::markup::{csv_text, printable};
+pub(crate) use tracecast_analytics::report::quote::comments;
 
 use super::slug::slug;
 use crate::error::{Error, Result};
@@ -110,13 +111,7 @@ pub(crate) fn task_names<'n>(jobs: impl IntoIterator<Item = &'n str>) -> Result<
 
 /// The file of a task, and what it is for as a comment on one line.
 pub(crate) fn task(name: &str, what: &str, document: Value) -> Emitted {
-    let comment = what.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
-    (format!("{name}.yaml"), stream(&[(comment, document)]))
-}
-
-/// Lines as comments that begin with `mark`. What comes from the user's files stays on its line.
-pub(crate) fn comments(mark: &str, lines: &[String]) -> String {
-    lines.iter().map(|line| format!("{mark} {}\n", line.replace(['\n', '\r'], " "))).collect()
+    (format!("{name}.yaml"), stream(&[(printable(what), document)]))
 }
 
 #[cfg(test)]
@@ -140,10 +135,5 @@ mod tests {
         assert_eq!([number(4.0), number(0.12345), number(10.5)], ["4", "0.1235", "10.5"].map(str::to_owned));
         assert_eq!(task_names(["Big run", "…"]).unwrap(), ["big-run", "job-2"]);
         assert!(task_names(["a b", "A-b"]).unwrap_err().to_string().contains("a-b.yaml"));
-    }
-
-    #[test]
-    fn the_worked_example() {
-        assert_eq!(comments("#", &["a\njob".to_owned(), "b".to_owned()]), "# a job\n# b\n");
     }
 }

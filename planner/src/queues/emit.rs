@@ -38,7 +38,7 @@ use super::setup::QueueChange;
 use super::share::Sharing;
 use crate::error::{Error, Result};
 use crate::plan::Emitted;
-use crate::plan::emitted::signed;
+use crate::plan::emitted::{self, signed};
 use crate::plan::slug::{is_taken, slug};
 
 /// The file that says for whom there is nothing to set, and why.
@@ -163,7 +163,7 @@ fn steps(file: &str, kinds: &str) -> String {
 
 /// Text as comments that begin with `mark`.
 fn comments(mark: &str, answer: &QueuesAnswer) -> String {
-    about(answer).iter().map(|line| format!("{mark} {line}\n")).collect()
+    emitted::comments(mark, &about(answer))
 }
 
 #[cfg(test)]
@@ -391,5 +391,71 @@ pub(super) mod tests {
             (answer.vcs[0].vc, answer.vcs[1].vc) = (first.to_owned(), second.to_owned());
             assert!(slurm(&answer, "ALL").unwrap_err().to_string().contains("name of a queue"), "{first} {second}");
         }
+    }
+
+    /// Names as an attacker, or a careless user, would choose them.
+    const HOSTILE: [&str; 14] = [
+        "a\nPartitionName=evil Nodes=ALL",
+        "a\rreboot",
+        "a\u{85}kind: Evil",
+        "a\u{2028}kind: Evil",
+        "\"] = os.execute(\"reboot\") --",
+        "x]] os.exit() --[[",
+        "$(reboot)",
+        "`reboot`; reboot",
+        "' ; reboot #",
+        "-rf",
+        "a \\",
+        "#a",
+        "\0\u{1b}[2J\u{7f}",
+        "---\nkind: Evil\n---",
+    ];
+
+    /// Found under attack: what plans say of a VC stood in comments as it is, and a line end in its name began a line of the file.
+    #[test]
+    fn hostile_names_end_no_line_and_no_string() {
+        let plain = plan(Sharing::Borrowing { ceiling: Some(1.5), reclaim: true }, Some(1.5));
+        let expected: Vec<usize> = all_files(&plain).iter().map(|(_, text)| documents_of(text)).collect();
+        for hostile in HOSTILE {
+            let mut answer = plain.clone();
+            answer.vcs[0].vc = hostile.to_owned();
+            answer.action = format!("**Share** with {hostile}");
+            answer.cautions.push(format!("Mind {hostile}."));
+            answer.assumed.push(hostile.to_owned());
+            let files = all_files(&answer);
+            assert_eq!(files.iter().map(|(_, text)| documents_of(text)).collect::<Vec<_>>(), expected, "{hostile:?}");
+            for (name, text) in &files {
+                let (mark, begins): (&str, &[&str]) = match name.as_str() {
+                    "slurm-partitions.conf" => {
+                        ("#", &["PartitionName=", "PreemptType=", "PreemptMode=", "SchedulerType="])
+                    }
+                    "slurm-qos.sh" => ("#", &["set -eu", "sacctmgr -i add qos ", "sacctmgr -i modify qos "]),
+                    "slurm-job-submit.lua" => {
+                        ("--", &["local borrows = {", "  [\"", "}", "if borrows[", "  job_desc.", "end"])
+                    }
+                    _ => {
+                        let objects = yaml_rust2::YamlLoader::load_from_str(text).unwrap();
+                        assert!(objects.iter().all(|object| object["kind"].as_str() != Some("Evil")), "{text}");
+                        continue;
+                    }
+                };
+                for line in text.split(['\n', '\r', '\u{85}', '\u{2028}']).filter(|line| !line.is_empty()) {
+                    let known = line.starts_with(mark) || begins.iter().any(|begin| line.starts_with(begin));
+                    assert!(known && !line.contains(['\0', '\u{1b}']), "{hostile:?}: {name}: {line:?}");
+                }
+                if name == "slurm-qos.sh" {
+                    let folder = tempfile::tempdir().unwrap();
+                    std::fs::write(folder.path().join(name), text).unwrap();
+                    let parsed = std::process::Command::new("sh").arg("-n").arg(folder.path().join(name)).status();
+                    assert!(parsed.unwrap().success(), "{text}");
+                }
+            }
+        }
+        assert!(slurm(&plain, "n1 State=DOWN").unwrap_err().to_string().contains("host list"));
+    }
+
+    /// Objects of a file of YAML; 0 of another.
+    fn documents_of(text: &str) -> usize {
+        if text.starts_with("---\n") { yaml_rust2::YamlLoader::load_from_str(text).unwrap().len() } else { 0 }
     }
 }

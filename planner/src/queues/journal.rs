@@ -90,6 +90,9 @@ struct Line<J, O> {
     outcome: O,
 }
 
+/// Most that a journal has, bytes.
+const MOST_BYTES: u64 = 1 << 30;
+
 /// An open journal.
 #[derive(Debug)]
 pub struct Journal {
@@ -119,7 +122,13 @@ impl Journal {
             Err(TryLockError::Error(source)) => return Err(io(source)),
         }
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(io)?;
+        (&mut file).take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(io)?;
+        if bytes.len() as u64 > MOST_BYTES {
+            return Err(wrong(
+                1,
+                "it has more than 1 GiB, which no journal of a search has; give --journal another file".to_owned(),
+            ));
+        }
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let (whole, cut) = bytes.split_at_checked(whole).unwrap_or_default();
         let first = line(head)?;

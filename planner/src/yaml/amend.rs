@@ -8,6 +8,7 @@
 //! below it `limit: 12`.
 
 use serde_json::{Map, Value};
+use tracecast_analytics::report::quote::yaml;
 use yaml_rust2::scanner::TScalarStyle;
 
 use super::read::{Content, Node, nodes, objects};
@@ -337,11 +338,7 @@ fn word(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'));
     let taken = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
-    if is_plain && !taken.contains(&text.to_ascii_lowercase().as_str()) {
-        text.to_owned()
-    } else {
-        Value::from(text).to_string()
-    }
+    if is_plain && !taken.contains(&text.to_ascii_lowercase().as_str()) { text.to_owned() } else { yaml(text) }
 }
 
 #[cfg(test)]

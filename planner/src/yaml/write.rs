@@ -8,15 +8,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use tracecast_analytics::report::quote::{comments, yaml};
 
 /// A stream of documents, comments above each.
 pub(crate) fn stream(documents: &[(String, Value)]) -> String {
     let mut out = String::new();
     for (comment, document) in documents {
         out.push_str("---\n");
-        for line in comment.lines() {
-            out.push_str(&format!("# {line}\n"));
-        }
+        out.push_str(&comments("#", &comment.lines().map(str::to_owned).collect::<Vec<_>>()));
         node(document, 0, &mut out);
     }
     out
@@ -37,7 +36,7 @@ fn node(value: &Value, depth: usize, out: &mut String) {
             // By name, however the map is kept.
             let pairs: BTreeMap<&String, &Value> = map.iter().collect();
             for (key, value) in pairs {
-                out.push_str(&format!("{indent}{}:", quoted(key)));
+                out.push_str(&format!("{indent}{}:", yaml(key)));
                 below(value, depth, out);
             }
         }
@@ -81,35 +80,11 @@ fn is_lines(text: &str) -> bool {
 
 fn scalar(value: &Value) -> String {
     match value {
-        Value::String(text) => quoted(text),
+        Value::String(text) => yaml(text),
         Value::Object(_) => "{}".to_owned(),
         Value::Array(_) => "[]".to_owned(),
         other => other.to_string(),
     }
-}
-
-/// A JSON string in ASCII.
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            ' '..='~' => out.push(letter),
-            _ => {
-                let mut units = [0; 2];
-                let code = u32::from(letter);
-                // YAML reads a pair of surrogates as two letters; it has \U for one.
-                if code > 0xffff {
-                    out.push_str(&format!("\\U{code:08x}"));
-                } else {
-                    letter.encode_utf16(&mut units).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
-                }
-            }
-        }
-    }
-    out.push('"');
-    out
 }
 
 #[cfg(test)]

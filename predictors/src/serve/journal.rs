@@ -28,6 +28,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use tracecast_analytics::storage::write_files;
 
 use super::error::{ServeError, ServeResult};
 use super::recent::Identity;
@@ -296,17 +297,14 @@ impl Journal {
 impl Cut {
     /// Writes the snapshot of what was known when the journal was cut, with the events learnt last, and removes the files that it stands for.
     pub(super) fn replace(&self, bytes: &[u8], recent: &[Identity]) -> io::Result<()> {
-        let passing = self.folder.join(format!("{SNAPSHOT}.tmp"));
-        let mut file = File::create(&passing)?;
         let head = format!("{SNAPSHOT_HEAD} seq={} recent={} bytes={}", self.seq, recent.len(), bytes.len());
         let recent: Vec<u8> = recent.iter().flat_map(|identity| identity.to_bytes()).collect();
         let sum = sum_of(head.as_bytes(), &[&recent, bytes]);
-        writeln!(file, "{head} crc={sum:08x}")?;
-        file.write_all(&recent)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&passing, self.folder.join(SNAPSHOT))?;
-        sync_folder(&self.folder)?;
+        let whole = [format!("{head} crc={sum:08x}\n").as_bytes(), &recent, bytes].concat();
+        write_files(&[(&self.folder.join(SNAPSHOT), &whole)]).map_err(|error| match error {
+            tracecast_analytics::Error::Io { source, .. } => source,
+            other => io::Error::other(other),
+        })?;
         for (first, path) in segments(&self.folder)? {
             if first <= self.seq {
                 fs::remove_file(path)?;

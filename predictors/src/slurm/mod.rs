@@ -26,7 +26,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::fmt::Write as _;
+use tracecast_analytics::report::quote::lua as quoted;
 
 pub use self::entry::entries;
 pub use self::limit::{LimitTest, back_test};
@@ -179,20 +179,4 @@ pub fn script(options: &ScriptOptions) -> String {
          }}\n{}",
         include_str!("job_submit.lua")
     )
-}
-
-/// A text as a Lua string.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for byte in text.bytes() {
-        if byte.is_ascii_graphic() && byte != b'"' && byte != b'\\' || byte == b' ' {
-            quoted.push(char::from(byte));
-        } else {
-            // Three digits, so that a digit after it is not taken for part of it. Writing to a string cannot fail.
-            let _ = write!(quoted, "\\{byte:03}");
-        }
-    }
-    quoted.push('"');
-    quoted
 }

@@ -12,6 +12,9 @@
 
 use std::ops::Range;
 
+use tracecast_analytics::report::markup::printable;
+use tracecast_analytics::report::quote;
+
 /// Keys that begin a record: the rest of the line belongs to it.
 const RECORDS: [&str; 5] = ["nodename", "partitionname", "nodeset", "downnodes", "frontendname"];
 /// Lines of context around a change in a diff.
@@ -171,16 +174,9 @@ fn unescaped(text: &str) -> String {
     out
 }
 
-/// `value` with the quotes and escapes that it needs.
+/// `value` with the quotes and escapes that it needs. None that is set here is one that Slurm cannot hold.
 fn written(value: &str) -> String {
-    let escaped = value.replace('\\', "\\\\").replace('#', "\\#");
-    if value.is_empty() || value.contains(char::is_whitespace) { format!("\"{escaped}\"") } else { escaped }
-}
-
-/// Whether `text` can be a value as it stands.
-pub(super) fn plain(text: &str) -> bool {
-    let good = |letter: char| !letter.is_whitespace() && !letter.is_control() && !matches!(letter, '"' | '#' | '\\');
-    !text.is_empty() && text.chars().all(good)
+    quote::slurm(value).unwrap_or_else(|| quote::slurm(&printable(value).replace('"', "'")).unwrap_or_default())
 }
 
 /// A `slurm.conf`, with the changes that are asked of it.

@@ -23,7 +23,9 @@ mod exclude;
 
 use std::collections::BTreeSet;
 
-use super::conf::{Conf, Pair, plain};
+use tracecast_analytics::report::quote::is_slurm_value;
+
+use super::conf::{Conf, Pair};
 use super::nodes::{Nodes, expand, fold};
 use super::{Rendered, refuse};
 use crate::error::{Error, Result};
@@ -658,7 +660,7 @@ impl<'a> Work<'a> {
                 "{key} is `{program}`, and Slurm turns power saving off unless it is an absolute path; write /.../{program}"
             ));
         }
-        if !plain(program) {
+        if !is_slurm_value(program) {
             return refuse(format!(
                 "{key} is `{program}`, which is no path of slurm.conf: no blanks, quotes, # or \\, and no arguments"
             ));

@@ -7,6 +7,8 @@
 //!
 //! Worked example: 16 nodes of which 9 are in use and 12 powered. Where 10 are wanted, two that are `idle` get `State=POWER_DOWN`; where 14 are, two that are `idle~` get `State=POWER_UP`.
 
+use tracecast_analytics::report::quote::{self, is_word};
+
 use super::nodes::expand;
 use super::slurm::{self, Placed, Site};
 use super::{ConfigOptions, Rendered, refuse};
@@ -94,6 +96,11 @@ pub(super) fn render(plan: &PowerPlan, options: &ConfigOptions) -> Result<Render
     says.push_str("esac");
     let program = PROGRAM.replace("@pools@", &says);
     let user = site.as_ref().map_or("slurm", |site| &site.user);
+    if !is_word(user) {
+        return refuse(format!(
+            "SlurmUser is {user:?}, which a unit of systemd does not take; write the name of a user"
+        ));
+    }
     let files = vec![("power-loop.sh".to_owned(), program), unit(several, user, options)];
     Ok(Rendered { files, diff: None, warnings })
 }
@@ -118,13 +125,15 @@ After=slurmctld.service
 [Service]
 User={user}
 StateDirectory=tracecast
-ExecStart={folder}/power-loop.sh {folder}/{plan}{pool}
+ExecStart={} {}{pool}
 Restart=always
 RestartSec=60
 
 [Install]
 WantedBy=multi-user.target
-"
+",
+        quote::systemd(&format!("{folder}/power-loop.sh")),
+        quote::systemd(&format!("{folder}/{plan}"))
     );
     (name.to_owned(), text)
 }
@@ -160,11 +169,6 @@ fn of_pool(pool: &PoolPlan, several: bool, placed: Option<&Placed>, partitions: 
     }
     text.push_str("  ;;\n");
     Ok(text)
-}
-
-/// Whether a name can stand in a program of the shell as it is.
-fn is_word(name: &str) -> bool {
-    name.chars().all(|one| one.is_ascii_alphanumeric() || "._-".contains(one))
 }
 
 /// A host list that can stand in a program.

@@ -8,13 +8,14 @@
 //!
 //! Worked example: a VC of 96 GPUs with a ceiling of 1.5 has `GrpTRES=gres/gpu=96` on one QOS and `gres/gpu=48` on the other.
 
+use tracecast_analytics::report::quote::{self, is_slurm_value, is_word};
 use tracecast_analytics::time::DAY_MS;
 
 use super::super::answer::{QueuesAnswer, SHORT_SUFFIX, VcPlan};
 use super::super::setup::QueueChange;
 use super::super::share::Sharing;
 use super::{SLURM_FILES, comments, named, shared, unnamed};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::plan::Emitted;
 use crate::sim::{Estimate, Order, Policy, Scan, Weights};
 
@@ -71,8 +72,8 @@ pub(in super::super) fn backfilled(answer: &QueuesAnswer) -> String {
 
 /// The name of a partition: as it is, so that scripts still name it, if Slurm takes that.
 pub(in super::super) fn partition(vc: &VcPlan, slug: &str) -> Result<String> {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
-    let name = if vc.vc.chars().all(plain) { vc.vc.clone() } else { slug.to_owned() };
+    // A point begins nothing in Slurm, but ends a name in some of its commands.
+    let name = if is_word(&vc.vc) && !vc.vc.contains('.') { vc.vc.clone() } else { slug.to_owned() };
     // Slurm takes that for what all later partitions have.
     if name.eq_ignore_ascii_case("default") { Err(unnamed(name)) } else { Ok(name) }
 }
@@ -101,7 +102,7 @@ fn route(answer: &QueuesAnswer, within_s: u32) -> Result<String> {
     for vc in &answer.vcs {
         let slug = named.iter().find(|(_, other)| other.vc == vc.vc).map_or("", |(slug, _)| slug.as_str());
         if let Some(kept) = vc.short_gpus.filter(|kept| *kept >= 1.0) {
-            lines.push_str(&format!("  [\"{}\"] = {kept},\n", partition(vc, slug)?));
+            lines.push_str(&format!("  [{}] = {kept},\n", quote::lua(&partition(vc, slug)?)));
         }
     }
     lines.push_str(&format!(
@@ -121,6 +122,10 @@ fn route(answer: &QueuesAnswer, within_s: u32) -> Result<String> {
 /// # Errors
 /// If a VC has no name that Slurm takes.
 pub fn slurm(answer: &QueuesAnswer, nodes: &str) -> Result<Vec<Emitted>> {
+    if !is_slurm_value(nodes) {
+        let remedy = "write a host list without blanks, such as gpu[001-064]".to_owned();
+        return Err(Error::Malformed { what: "nodes of partitions", found: nodes.to_owned(), remedy });
+    }
     let keys = priorities(answer);
     let sharing = shared(answer);
     // On nodes as they are, what backfills today needs no word.
@@ -205,7 +210,8 @@ fn borrowing(
             ));
         }
         let [own, borrows] = both;
-        lua.push_str(&format!("  [\"{name}\"] = \"{},{}\",\n", own.name, borrows.name));
+        let both = format!("{},{}", own.name, borrows.name);
+        lua.push_str(&format!("  [{}] = {},\n", quote::lua(&name), quote::lua(&both)));
     }
     lua.push_str("}\n");
     if let Some(short) = answer.setup().and_then(|setup| setup.short_queue) {

@@ -18,6 +18,8 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::facts::sizes::{self, Held};
 use tracecast_analytics::facts::{Capacity, JobFacts, Steps};
 use tracecast_analytics::report::format;
+use tracecast_analytics::report::markup::printable;
+use tracecast_analytics::report::quote::toml as quoted;
 use tracecast_analytics::schema::{Resource, Table};
 use tracecast_analytics::time::format_rfc3339;
 
@@ -132,14 +134,10 @@ fn comment(text: &mut String, sentence: &str) {
             line = String::from("#");
         }
         line.push(' ');
-        line.push_str(word);
+        line.push_str(&printable(word));
     }
     text.push_str(&line);
     text.push('\n');
-}
-
-fn quoted(name: &str) -> String {
-    toml::Value::String(name.to_owned()).to_string()
 }
 
 /// Lines of a table of a cluster file with the size of a group: `nodes` and what they are.

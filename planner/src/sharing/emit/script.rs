@@ -8,6 +8,8 @@
 //!
 //! O(lines + job types). Worked example: with the lines `bert-*,BERT` and `*,ResNet-18`, and a class of `ResNet-18` alone, a job `bert-1` takes a whole GPU, and every other a part.
 
+use tracecast_analytics::report::quote::lua as quoted;
+
 use super::{SlurmPart, word};
 use crate::one_gpu::types::TypeOfNames;
 use crate::replay::input::plain_type;
@@ -43,24 +45,6 @@ local function matches(pattern, name)
   return p > #pattern
 end
 "#;
-
-/// A text within double quotes of Lua.
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => out.extend(['\\', letter]),
-            letter if letter.is_control() => {
-                // Three digits, so that one behind them is not taken for another.
-                let mut bytes = [0; 4];
-                letter.encode_utf8(&mut bytes).bytes().for_each(|byte| out.push_str(&format!("\\{byte:03}")));
-            }
-            letter => out.push(letter),
-        }
-    }
-    out.push('"');
-    out
-}
 
 /// Lines that find `job_type`, the type of a job.
 fn job_type(types: &[TypeOfNames]) -> String {

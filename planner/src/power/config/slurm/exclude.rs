@@ -5,7 +5,8 @@
 //!
 //! Worked number: 2 idle nodes of `n[1-16]` and the canary n1 are `n[2-16]:2,n1`: the canary is none of the two.
 
-use super::super::conf::plain;
+use tracecast_analytics::report::quote::is_slurm_value;
+
 use super::super::nodes::{Nodes, deal, expand, first, fold, pieces};
 use super::super::refuse;
 use super::{COUNTS, EACH_COMMA, Work};
@@ -220,7 +221,7 @@ impl Work<'_> {
         }
         let mut states: Vec<String> = before.split(',').filter(|state| !state.is_empty()).map(str::to_owned).collect();
         for state in &self.options.exc_states {
-            if !plain(state) || state.contains(',') {
+            if !is_slurm_value(state) || state.contains(',') {
                 return refuse(format!(
                     "`{state}` is no state of nodes for SuspendExcStates; use for example DOWN or DRAIN"
                 ));
