@@ -186,6 +186,7 @@ pub struct AllocationAnswer {
     /// What a start on other GPUs costs, seconds.
     pub restart_s: f64,
     /// Least time between two allocations of shares, seconds.
+    #[schemars(default)]
     pub reallocate_s: f64,
     /// GPUs of a node, if gangs are put onto nodes.
     pub gpus_per_node: Option<u32>,
