@@ -1,13 +1,12 @@
-//! Allocation on Gavel's throughputs: policies stand in the order in which its authors' simulator has them, on jobs that are drawn by our own generator.
+//! Allocation on Gavel's throughputs, on its authors' own jobs beside what their simulator makes of these, and on jobs that our generator draws.
 //!
-//! Published for 8 GPUs of each type (average time from submission to end, seconds, 96 jobs): FIFO 47,735, max-min 27,808, finish-time fairness 29,957; makespan of 100 jobs: FIFO 211,551, max-min with
-//! throughputs 55,094. Only the order is tested: their jobs are not known.
+//! What stands here of Gavel's simulator are runs of ours (seed 0, rounds of 6 min, at least 32 min between allocations, 8 GPUs of each type). None of them is published.
 
 use tracecast_planner::allocation::active::ActiveJob;
 use tracecast_planner::allocation::answer::{AllocationAnswer, AllocationJobs, AllocationRequest, AllocationRow};
 use tracecast_planner::allocation::host::class::ClassDraw;
 use tracecast_planner::allocation::host::{HostFleet, HostOrder};
-use tracecast_planner::allocation::job::{DeadlineDraw, DrawnRuns, JobDraw, draw};
+use tracecast_planner::allocation::job::{DeadlineDraw, DrawnRuns, JobDraw, draw, read};
 use tracecast_planner::allocation::node::HostNeeds;
 use tracecast_planner::allocation::policy::{Allocated, AllocationPolicy, allocate};
 use tracecast_planner::allocation::pool::{TypedFleet, pools};
@@ -36,13 +35,74 @@ fn answer(fleet: &TypedFleet, jobs: usize, runs: DrawnRuns, policies: &[P]) -> A
     AllocationAnswer::of(fleet, "gavel".to_owned(), &request, &|| {}).unwrap()
 }
 
+/// The policies on the jobs of a file of Gavel's authors, with a least time between allocations, minutes.
+fn of_file(fleet: &TypedFleet, file: &str, policies: &[P], kept_min: i64) -> Option<AllocationAnswer> {
+    let text = std::fs::read_to_string(real_trace(file)?).unwrap();
+    let request = AllocationRequest {
+        policies: policies.to_vec(),
+        jobs: AllocationJobs::Listed(read(file, &text, fleet).unwrap()),
+        options: RoundOptions { reallocate_ms: kept_min * 60_000, ..RoundOptions::default() },
+    };
+    let found = AllocationAnswer::of(fleet, "gavel".to_owned(), &request, &|| {}).unwrap();
+    for row in &found.policies {
+        let (mean, makespan) = (row.mean_jct_s.value, row.makespan_s.value);
+        println!(
+            "{file} kept {kept_min:2} min {:18} mean {mean:8.0} makespan {makespan:8.0} worst {:.2}",
+            row.policy.name(),
+            row.worst_ratio.value
+        );
+    }
+    println!("{:?} {:?}", found.advice, found.limits);
+    Some(found)
+}
+
 #[test]
-fn gavels_order_of_policies_on_its_throughputs() {
+fn gavels_simulator_on_its_own_jobs() {
+    let Some(fleet) = fleet() else { return };
+    // Means of its simulator, seconds, the longest first.
+    let reference = [
+        (P::Fifo, 47_735.0),
+        (P::MaxMinAware, 30_406.0),
+        (P::FinishTimeAware, 30_142.0),
+        (P::FinishTime, 29_957.0),
+        (P::MaxMin, 27_808.0),
+    ];
+    let policies = reference.map(|(policy, _)| policy);
+    let file = "gavel/max_min_fairness.csv";
+    let Some(kept) = of_file(&fleet, file, &policies, 32) else { return };
+    let mean = |found: &AllocationAnswer, policy: P| found.row(policy).unwrap().mean_jct_s.value;
+    // Its FIFO draws a type for each job and does not use it, so that nearly all jobs queue for the V100s; ours uses all types.
+    for (policy, seconds) in reference.into_iter().skip(1) {
+        let off = mean(&kept, policy) / seconds - 1.0;
+        assert!(off.abs() < 0.05, "{}: {off:+.3}", policy.name());
+    }
+    assert!(policies.windows(2).all(|two| mean(&kept, two[0]) > mean(&kept, two[1])), "the order is another");
+    // With so long between allocations, who knows types has the longer mean, and is not advised.
+    assert!(kept.advice.as_ref().unwrap().saving.value < 0.0 && kept.action.contains("Change nothing"), "{}", kept.action);
+    // Where allocations are made anew at once it has the shorter one, and the answer says on what that hangs.
+    let anew = of_file(&fleet, file, &policies, 0).unwrap();
+    let advice = anew.advice.as_ref().unwrap();
+    assert!(mean(&anew, P::MaxMinAware) < 0.95 * mean(&anew, P::MaxMin));
+    assert!(advice.saving.value > 0.05 && advice.kept_saving.unwrap().value < 0.0, "{advice:?}");
+
+    // Of its 100 jobs: FIFO has a mean of 211,551 s and ends after 274,228 s, for the reason above.
+    let policies = [P::Fifo, P::MaxMinAware, P::Makespan];
+    let found = of_file(&fleet, "gavel/minimize_makespan.csv", &policies, 32).unwrap();
+    let ends = |policy: P| found.row(policy).unwrap().makespan_s.value;
+    assert!((mean(&found, P::MaxMinAware) / 55_094.0 - 1.0).abs() < 0.05);
+    assert!((ends(P::MaxMinAware) / 111_905.0 - 1.0).abs() < 0.05);
+    assert!(mean(&found, P::Fifo) > mean(&found, P::MaxMinAware) && ends(P::Fifo) > 1.5 * ends(P::MaxMinAware));
+    // The bound that its own programme gives for these jobs is 107,402 s.
+    assert!((found.limits.makespan_s.value / 107_402.0 - 1.0).abs() < 1e-3, "{:?}", found.limits);
+    assert!(ends(P::Makespan) < 1.02 * found.limits.makespan_s.value);
+}
+
+#[test]
+fn drawn_jobs_on_gavels_throughputs() {
     let Some(fleet) = fleet() else { return };
     for runs in [DrawnRuns::Hours, DrawnRuns::Simulation] {
         let policies = [P::Fifo, P::MaxMin, P::FinishTime, P::MaxMinAware, P::FinishTimeAware];
         let found = answer(&fleet, 96, runs, &policies);
-        let jct = |policy: P| found.row(policy).unwrap().mean_jct_s.value;
         for row in &found.policies {
             println!(
                 "{runs:?} {:18} mean {:8.0} makespan {:8.0}",
@@ -52,34 +112,16 @@ fn gavels_order_of_policies_on_its_throughputs() {
             );
         }
         println!("{runs:?} bound {:?}", found.limits);
-        assert!(jct(P::Fifo) > 1.1 * jct(P::FinishTime) && jct(P::Fifo) > 1.1 * jct(P::MaxMin), "{runs:?}");
-        // The two fair policies are near each other, as published (29,957 and 27,808).
-        assert!((jct(P::FinishTime) / jct(P::MaxMin) - 1.0).abs() < 0.25, "{runs:?}");
-        assert!(
-            jct(P::MaxMinAware) < 0.9 * jct(P::MaxMin) && jct(P::FinishTimeAware) < 0.9 * jct(P::FinishTime),
-            "{runs:?}"
-        );
-        // FIFO is behind both in every single draw.
+        // FIFO is behind all others in every single draw.
         for set in found.runs.chunks(policies.len()) {
             let of = |policy: P| set.iter().find(|run| run.policy == policy).unwrap().mean_jct_s;
-            assert!(of(P::Fifo) > of(P::MaxMin).max(of(P::FinishTime)), "{runs:?}, seed {:?}", set[0].seed);
-            assert!(of(P::MaxMin) > of(P::MaxMinAware) && of(P::FinishTime) > of(P::FinishTimeAware));
+            let others = policies.iter().skip(1).map(|policy| of(*policy)).fold(0.0, f64::max);
+            assert!(of(P::Fifo) > others, "{runs:?}, seed {:?}", set[0].seed);
+            assert!(of(P::MaxMin) > of(P::MaxMinAware), "{runs:?}, seed {:?}", set[0].seed);
         }
         let least = |row: &AllocationRow| row.mean_jct_s.value >= found.limits.mean_jct_s.value;
         assert!(found.policies.iter().all(least));
     }
-    let found = answer(&fleet, 100, DrawnRuns::Hours, &[P::Fifo, P::MaxMin, P::MaxMinAware, P::Makespan]);
-    for row in &found.policies {
-        println!(
-            "100 jobs {:18} makespan {:8.0} bound {:8.0}",
-            row.policy.name(),
-            row.makespan_s.value,
-            found.limits.makespan_s.value
-        );
-    }
-    let span = |policy: P| found.row(policy).unwrap().makespan_s.value;
-    assert!(span(P::Fifo) > 1.5 * span(P::MaxMinAware) && span(P::Fifo) > 1.5 * span(P::Makespan));
-    assert!(span(P::Makespan) < 1.5 * found.limits.makespan_s.value);
 }
 
 #[test]

@@ -147,6 +147,11 @@ pub(crate) struct BacktestAllocation {
     /// Time that a checkpoint and a restart take when a job is stopped or moved
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s", help_heading = "Policies")]
     pub(crate) restart: i64,
+    /// Least time between two allocations of shares of time; 0 allocates whenever a job comes or ends
+    ///
+    /// Gavel's simulator has 32min. Whoever comes meanwhile takes what is left over. It counts for max_min, finish_time, their aware forms, makespan and trading.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s", help_heading = "Policies")]
+    pub(crate) reallocate: i64,
     /// Part of a user's fair share that karma guarantees, from 0 to 1
     #[arg(long, value_name = "PART", value_parser = part, default_value = "0.5", help_heading = "Policies")]
     pub(crate) alpha: f64,
@@ -279,6 +284,7 @@ pub(crate) fn backtest(asked: &BacktestAllocation, quiet: bool) -> Result<()> {
     let options = RoundOptions {
         round_ms: asked.round,
         restart_ms: asked.restart,
+        reallocate_ms: asked.reallocate,
         per_node: asked.gpus_per_node,
         alpha: asked.alpha,
         lease_rounds: asked.lease,

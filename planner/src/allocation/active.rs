@@ -18,6 +18,8 @@ pub struct ActiveJob<'a> {
     pub since_s: f64,
     /// Steps left.
     pub remaining: f64,
+    /// Steps that it made, each over the job's equal share when it made it: over a speed, how long they take alone on equal shares.
+    pub alone_steps: f64,
     /// GPU-seconds that it has had.
     pub attained_gpu_s: f64,
     /// The type that it had in the round before.
@@ -44,6 +46,7 @@ impl<'a> ActiveJob<'a> {
             weight: 1.0,
             since_s: 0.0,
             remaining,
+            alone_steps: 0.0,
             attained_gpu_s: 0.0,
             on: None,
             had_gpus: 0,

@@ -2,7 +2,8 @@
 //!
 //! Drawn jobs are drawn once a seed. A figure is then the mean over the seeds, and its interval where 95 % of 1,000 draws of the seeds with replacement lie; policies are compared on the same draws. Jobs from a file are one set, and
 //! figures of them have no interval. What is **advised** is the policy that knows types with the least mean completion time, beside the best of those that know none; one that changes how many GPUs jobs have is no candidate. With four seeds or more, both are chosen on the first half
-//! of the seeds, and what the advice says of them is of the other half; with fewer they are chosen on what they are told of, and the answer says so.
+//! of the seeds, and what the advice says of them is of the other half; with fewer they are chosen on what they are told of, and the answer says so. Where shares of time are
+//! allocated anew whenever a job comes or ends, both are replayed a second time with [32 min](KEPT_MS) between allocations, as what types are worth hangs on that.
 //!
 //! O(seeds × policies) replays, in parallel. Worked example: mean completion times of 10 h under FIFO, 7 h under the best policy without types and 4 h under the best with them: of the 6 h saved, half come
 //! from taking turns and half from types.
@@ -35,6 +36,9 @@ pub use users::AllocationUsers;
 pub const SCHEMA: &str = "backtest-allocation/1";
 /// Seeds from which on policies are chosen on other seeds than they are told of.
 const SEVERAL: usize = 4;
+
+/// Least time between allocations in the second replay of those that are advised, milliseconds: that of Gavel's simulator.
+pub const KEPT_MS: i64 = 32 * 60_000;
 
 /// A figure, with its 95 % interval where jobs were drawn several times.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
@@ -152,6 +156,10 @@ pub struct AllocationAdvice {
     pub jct_s: AllocationFigure,
     /// What knowing types saves of the mean time, a share of that under the best without types.
     pub saving: AllocationFigure,
+    /// The same with at least 32 min between two allocations; none where that is what was replayed, or no more, or neither gives shares of time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(default)]
+    pub kept_saving: Option<AllocationFigure>,
     /// The greatest finish-time ratio of a job under the policy, of all sets of jobs that these figures are of.
     pub worst_ratio: f64,
     /// The same under the best without types.
@@ -177,6 +185,9 @@ pub struct AllocationAnswer {
     pub round_s: f64,
     /// What a start on other GPUs costs, seconds.
     pub restart_s: f64,
+    /// Least time between two allocations of shares, seconds.
+    #[schemars(default)]
+    pub reallocate_s: f64,
     /// GPUs of a node, if gangs are put onto nodes.
     pub gpus_per_node: Option<u32>,
     /// Processors and memory of nodes; only where they count.
@@ -308,7 +319,11 @@ impl AllocationAnswer {
                 })
             })
             .collect::<Result<Vec<Tried<'_>>>>()?;
-        let advice = advice(policies, &tried);
+        let mut advice = advice(policies, &tried);
+        if let Some(advice) = &mut advice {
+            let (_, told, _) = apart(&sets);
+            advice.kept_saving = kept_saving(fleet, told, advice, &request.options)?;
+        }
         let fewest_missed = deadlines::fewest(policies, &tried, advice.as_ref().map(|advice| advice.policy));
         let host = host::whole(fleet, request, &tried);
         let mut answer = Self {
@@ -322,6 +337,7 @@ impl AllocationAnswer {
             },
             round_s: request.options.round_ms as f64 / 1e3,
             restart_s: request.options.restart_ms as f64 / 1e3,
+            reallocate_s: request.options.reallocate_ms as f64 / 1e3,
             gpus_per_node: request.options.per_node,
             host,
             policies: (0..policies.len()).filter_map(|at| row(at, count, &tried)).collect(),
@@ -388,7 +404,7 @@ fn over(tried: &[Tried<'_>], of: &dyn Fn(&Tried<'_>) -> Option<f64>) -> Allocati
 }
 
 /// The sum of one figure over the sum of another.
-fn ratio(tried: &[Tried<'_>], of: &dyn Fn(&Tried<'_>) -> Option<(f64, f64)>) -> AllocationFigure {
+fn ratio<T>(tried: &[T], of: &dyn Fn(&T) -> Option<(f64, f64)>) -> AllocationFigure {
     let values: Vec<(f64, f64)> = tried.iter().filter_map(of).collect();
     let [found] = interval::drawn(values.len(), &|sets| {
         let sets: Vec<usize> = sets.collect();
@@ -429,7 +445,7 @@ fn row(at: usize, jobs: usize, tried: &[Tried<'_>]) -> Option<AllocationRow> {
 }
 
 /// The sets of jobs on which policies are chosen, those that figures are told of, and whether these are others.
-fn apart<'t, 'a>(tried: &'t [Tried<'a>]) -> (&'t [Tried<'a>], &'t [Tried<'a>], bool) {
+fn apart<T>(tried: &[T]) -> (&[T], &[T], bool) {
     if tried.len() < SEVERAL {
         return (tried, tried, false);
     }
@@ -463,10 +479,35 @@ fn advice(policies: &[AllocationPolicy], tried: &[Tried<'_>]) -> Option<Allocati
         blind_jct_s: mean(blind),
         jct_s: mean(typed),
         saving,
+        kept_saving: None,
         worst_ratio: worst(typed),
         blind_worst_ratio: worst(blind),
         chosen_apart,
     })
+}
+
+/// What the advised policy saves where allocations of shares are kept for longer than was asked.
+fn kept_saving(
+    fleet: &TypedFleet,
+    told: &[(Option<u64>, Vec<GangJob>)],
+    advice: &AllocationAdvice,
+    options: &RoundOptions,
+) -> Result<Option<AllocationFigure>> {
+    let policies = [advice.policy, advice.blind];
+    if options.reallocate_ms >= KEPT_MS || !policies.into_iter().any(AllocationPolicy::shares) {
+        return Ok(None);
+    }
+    let options = RoundOptions { reallocate_ms: KEPT_MS, ..*options };
+    let runs: Vec<Vec<AllocationRun>> = told
+        .par_iter()
+        .map(|(seed, jobs)| {
+            let of = |policy| Ok(run(fleet, jobs, *seed, policy, &replay(fleet, jobs, policy, &options)?));
+            policies.into_iter().map(of).collect()
+        })
+        .collect::<Result<_>>()?;
+    let means: Vec<(f64, f64)> =
+        runs.iter().filter_map(|runs| Some((runs.first()?.mean_jct_s, runs.last()?.mean_jct_s))).collect();
+    Ok(Some(ratio(&means, &|(typed, blind)| Some((blind - typed, *blind)))))
 }
 
 /// What was assumed, in words.

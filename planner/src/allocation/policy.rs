@@ -1,7 +1,7 @@
 //! The policies: which share of its time each job is to spend on which GPU type.
 //!
 //! With N GPUs in all, weights w and W their sum over the jobs that are there, job j's **equal share** is `s_j = min(1, w_j·N / (W·n_j))` of its time, on every type by its number of GPUs; its
-//! steps a second under it are `E_j = s_j·Σ_t T_jt·N_t / N`. Jobs of one user divide the weight of one job.
+//! steps a second under it are `E_j = s_j·v_j`, where `v_j = Σ_t T_jt·N_t / N`. Jobs of one user divide the weight of one job.
 //!
 //! | name | the allocation | knows types | in Gavel |
 //! |---|---|---|---|
@@ -9,10 +9,10 @@
 //! | `fifo_aware` | the same order; whenever a job comes or ends, each anew the fastest type with room | yes | `fifo_perf` |
 //! | `las` | every round, the least attained GPU time over weight first; who does not fit is passed over | | |
 //! | `las_aware` | the same order, each on the fastest type with room | yes | |
-//! | `max_min` | maximises the least share of time against the equal share, on all types evenly | | `max_min_fairness` |
+//! | `max_min` | maximises the least share of time against the equal share, on one pool of all GPUs, spread evenly over the types | | `max_min_fairness` |
 //! | `max_min_aware` | maximises the least speed against the equal share: `need_j = E_j` | yes | `max_min_fairness_perf` |
-//! | `finish_time` | minimises the worst finish-time ratio, by the mean speed over the fleet, on all types evenly | | `finish_time_fairness` |
-//! | `finish_time_aware` | minimises ρ, the worst of `(t_j + r_j / speed_j) / (t_j + r_j / E_j)` | yes | `finish_time_fairness_perf` |
+//! | `finish_time` | minimises the worst finish-time ratio on one pool, as if all GPUs were of the first type on which the job runs, spread evenly over the types | | `finish_time_fairness` |
+//! | `finish_time_aware` | minimises ρ, the worst of `(t_j + r_j / speed_j) / D_j` | yes | `finish_time_fairness_perf` |
 //! | `makespan` | minimises the greatest `r_j / speed_j`: `need_j = r_j` | yes | `min_total_duration` |
 //! | `allox` | the matching of jobs with places in the queues of GPUs that makes the sum of completion times least; jobs of one GPU | yes | `allox` |
 //! | `trading` | equal shares, and then trades of fast GPU time for more slow time between those whom it serves most and least | yes | |
@@ -27,9 +27,16 @@
 //! | `synergy_greedy` | the same order, with the best demand of these; who finds too little of these is passed over | yes | |
 //! | `synergy` | as `proportional`, with the best demand where it fits, and never slower | yes | |
 //!
-//! t_j is the time since submission and r_j the steps left. The needs go into the [programme](super::programme). **Finish-time fairness** is the objective of Themis (Mahajan et al., NSDI 2020); for a given ρ it is the programme with
-//! `need_j = r_j / (ρ·D_j − t_j)`, where `D_j = t_j + r_j / E_j`. The equal share shows that ρ = 1 can be had. The z at some ρ gives a smaller ρ that can be had, the worst ratio of that allocation, and one that cannot be undercut, `min_j (τ_j + (ρ − τ_j) / z)` with
-//! `τ_j = t_j / D_j`; the search ends when the two are within a thousandth. AlloX (Le et al., EuroSys 2020) and the trades of Gandiva-fair (Chaudhary et al., EuroSys 2020) stand in [`super::matching`] and [`super::trade`]; the three policies between users, which remember earlier rounds, in [`super::user`] and [`super::karma`], GENIE in [`super::genie`] and Chronus in [`super::lease`]. Only `edf`, `genie` and `chronus` know deadlines, and only `genie` changes how many GPUs a job has. `drf` and the last three are about processors and memory, and stand in [`super::host`]; under all others a job holds its GPUs' share of these. Where GPUs alone count, dominant resource fairness of jobs
+//! t_j is the time since submission and r_j the steps left. **Finish-time fairness** is the objective of Themis (Mahajan et al., NSDI 2020). D_j is how long the job takes alone on its equal share, at v_j: each step that it made
+//! at the equal share of its time, and the rest at the present one. The needs go into the [programme](super::programme); for a given ρ it is that with `need_j = r_j / (ρ·D_j − t_j)`. The equal share shows a ρ that can be
+//! had. The z at some ρ gives a smaller ρ that can be had, the worst ratio of that allocation, and one that cannot be undercut, `min_j (τ_j + (ρ − τ_j) / z)` with
+//! `τ_j = t_j / D_j`; the search ends when the two are within a thousandth.
+//!
+//! On one pool, where no type is known, no programme is needed. Every job is to have what a level asks for, and the level is the greatest at which all fit: `level·s_j` for `max_min`, and
+//! `r_j / ((D_j / level − t_j)·v_j)` for `finish_time`. Who would need more than all of its time for its level has all of its time, and the others go on.
+//!
+//! The objectives, and what is known without types, are those of Gavel's policies of these names. Its `fifo` is another: it draws a type for each job and does not use what it drew, so nearly all jobs queue for one type.
+//! AlloX (Le et al., EuroSys 2020) and the trades of Gandiva-fair (Chaudhary et al., EuroSys 2020) stand in [`super::matching`] and [`super::trade`]; the three policies between users, which remember earlier rounds, in [`super::user`] and [`super::karma`], GENIE in [`super::genie`] and Chronus in [`super::lease`]. Only `edf`, `genie` and `chronus` know deadlines, and only `genie` changes how many GPUs a job has. `drf` and the last three are about processors and memory, and stand in [`super::host`]; under all others a job holds its GPUs' share of these. Where GPUs alone count, dominant resource fairness of jobs
 //! is `max_min`.
 //!
 //! Worked example: as in the [programme](super::programme), three jobs on a V100 and a K80: `max_min` gives each two thirds of its time, half of that on each type; `max_min_aware` gives each 1.2 times the steps of that.
@@ -209,6 +216,13 @@ impl AllocationPolicy {
         self.by_user() || self.by_host_order() || self == Self::Chronus
     }
 
+    /// Whether it gives shares of time, which may be kept for a while.
+    pub fn shares(self) -> bool {
+        use AllocationPolicy as P;
+        let fair = matches!(self, P::MaxMin | P::MaxMinAware | P::FinishTime | P::FinishTimeAware);
+        fair || matches!(self, P::Makespan | P::Trading)
+    }
+
     /// Whether there may be rounds in which nobody has a GPU though somebody waits.
     pub fn may_idle(self) -> bool {
         self == Self::Partition
@@ -242,7 +256,6 @@ pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangR
         let shares = equal_shares(active, gpus);
         active.iter().zip(shares).map(|(job, share)| share * job.kind.mean_speed(gpus)).collect()
     };
-    let all = [gpus.iter().sum()];
     Ok(Allocated::Shares(match policy {
         P::Fifo => return Ok(Allocated::Types(in_order(First::Running, (false, false), active, room))),
         P::FifoAware => return Ok(Allocated::Types(in_order(First::Submitted, (true, false), active, room))),
@@ -251,13 +264,23 @@ pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangR
         }
         P::Edf => return Ok(Allocated::Types(in_order(First::NearestDue, (true, false), active, room))),
         P::Allox => return Ok(Allocated::Types(matched(active, gpus))),
-        P::MaxMin => spread(active, gpus, levelled(&pooled(active, gpus, &equal()), &all)?),
+        P::MaxMin => {
+            let equal = equal_shares(active, gpus);
+            spread(active, gpus, &poured(active, gpus, &|at, level| level * equal.get(at).unwrap_or(&0.0)))
+        }
         P::MaxMinAware => levelled(&claims(active, &equal()), gpus)?,
         P::FinishTime => {
-            let found = finish_time(active, &equal(), &|needs| pooled(active, gpus, needs), &all)?;
-            spread(active, gpus, found)
+            let speeds: Vec<f64> = active.iter().map(|job| job.kind.first_speed()).collect();
+            let alone = alone_s(active, gpus, &speeds);
+            // A ratio of 1 over the level; who cannot have it any more takes all of its time.
+            let share = |at: usize, level: f64| -> Option<f64> {
+                let (job, alone, speed) = (active.get(at)?, alone.get(at)?, speeds.get(at)?);
+                let left_s = alone / level - job.since_s;
+                Some(if left_s > 0.0 { job.remaining / (left_s * speed) } else { 1.0 })
+            };
+            spread(active, gpus, &poured(active, gpus, &|at, level| share(at, level).unwrap_or(0.0)))
         }
-        P::FinishTimeAware => finish_time(active, &equal(), &|needs| claims(active, needs), gpus)?,
+        P::FinishTimeAware => finish_time(active, &equal(), gpus)?,
         P::Makespan => {
             let needs: Vec<f64> = active.iter().map(|job| job.remaining).collect();
             levelled(&claims(active, &needs), gpus)?
@@ -281,54 +304,75 @@ fn claims(active: &[ActiveJob<'_>], needs: &[f64]) -> Vec<Claim> {
     active.iter().zip(needs).map(|(job, need)| job.claim(need.max(1e-12))).collect()
 }
 
-/// The same on one pool of all GPUs, each of mean speed.
-fn pooled(active: &[ActiveJob<'_>], gpus: &[f64], needs: &[f64]) -> Vec<Claim> {
-    let mut found = claims(active, needs);
-    for (claim, job) in found.iter_mut().zip(active) {
-        claim.speeds = vec![job.kind.mean_speed(gpus)];
+/// Halvings of a level until it is known as well as floats know it.
+const HALVINGS: usize = 100;
+
+/// Shares of one pool of all GPUs, by the greatest level at which they fit; `share` says what a job is to have at a level, and may only grow with it.
+fn poured(active: &[ActiveJob<'_>], gpus: &[f64], share: &dyn Fn(usize, f64) -> f64) -> Vec<f64> {
+    let all: f64 = gpus.iter().sum();
+    let at = |level: f64| -> Vec<f64> { (0..active.len()).map(|job| share(job, level).clamp(0.0, 1.0)).collect() };
+    let fits = |level: f64| active.iter().zip(at(level)).map(|(job, share)| job.gpus() * share).sum::<f64>() <= all;
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..HALVINGS {
+        if !fits(high) {
+            break;
+        }
+        (low, high) = (high, 2.0 * high);
     }
-    found
+    for _ in 0..HALVINGS {
+        let middle = f64::midpoint(low, high);
+        if fits(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    at(low)
 }
 
 /// Shares of one pool, spread over the types on which each job runs by their numbers of GPUs.
-fn spread(active: &[ActiveJob<'_>], gpus: &[f64], mut found: Levelled) -> Levelled {
-    for (shares, job) in found.shares.iter_mut().zip(active) {
-        let share = shares.first().copied().unwrap_or(0.0);
+fn spread(active: &[ActiveJob<'_>], gpus: &[f64], pool: &[f64]) -> Levelled {
+    let of = |(job, share): (&ActiveJob<'_>, &f64)| -> Vec<f64> {
         let runs: Vec<f64> =
             job.kind.steps_per_s.iter().zip(gpus).map(|(speed, gpus)| if *speed > 0.0 { *gpus } else { 0.0 }).collect();
         let all: f64 = runs.iter().sum();
-        *shares = runs.iter().map(|gpus| share * gpus / all).collect();
-    }
+        runs.iter().map(|gpus| share * gpus / all).collect()
+    };
+    let mut shares: Vec<Vec<f64>> = active.iter().zip(pool).map(of).collect();
     // Jobs that run on some types only may crowd these.
     for (at, gpus) in gpus.iter().enumerate() {
         let used: f64 =
-            active.iter().zip(&found.shares).map(|(job, shares)| job.gpus() * shares.get(at).unwrap_or(&0.0)).sum();
+            active.iter().zip(&shares).map(|(job, shares)| job.gpus() * shares.get(at).unwrap_or(&0.0)).sum();
         if used > *gpus {
-            let shares = found.shares.iter_mut().filter_map(|shares| shares.get_mut(at));
+            let shares = shares.iter_mut().filter_map(|shares| shares.get_mut(at));
             shares.for_each(|share| *share *= gpus / used);
         }
     }
-    found
+    Levelled { shares, ..Levelled::default() }
 }
 
-/// The allocation with the least worst finish-time ratio, by programmes of needs.
-fn finish_time(
-    active: &[ActiveJob<'_>],
-    equal: &[f64],
-    claims: &dyn Fn(&[f64]) -> Vec<Claim>,
-    gpus: &[f64],
-) -> Result<Levelled> {
-    let alone: Vec<f64> = active.iter().zip(equal).map(|(job, equal)| job.since_s + job.remaining / equal).collect();
+/// How long each job takes alone on its equal share at some speeds, seconds: what it made at the shares of its time, and the rest at the present one.
+fn alone_s(active: &[ActiveJob<'_>], gpus: &[f64], speeds: &[f64]) -> Vec<f64> {
+    let of = |((job, share), speed): ((&ActiveJob<'_>, f64), &f64)| (job.alone_steps + job.remaining / share) / speed;
+    active.iter().zip(equal_shares(active, gpus)).zip(speeds).map(of).collect()
+}
+
+/// The allocation with the least worst finish-time ratio, by programmes of needs; `equal` is the speed of each on its equal share.
+fn finish_time(active: &[ActiveJob<'_>], equal: &[f64], gpus: &[f64]) -> Result<Levelled> {
+    let speeds: Vec<f64> = active.iter().map(|job| job.kind.mean_speed(gpus)).collect();
+    let alone = alone_s(active, gpus, &speeds);
     let since: Vec<f64> = active.iter().zip(&alone).map(|(job, alone)| job.since_s / alone).collect();
     let needs = |ratio: f64| -> Vec<f64> {
         active.iter().zip(&alone).map(|(job, alone)| job.remaining / (ratio * alone - job.since_s)).collect()
     };
     let floor = since.iter().copied().fold(0.0, f64::max);
-    // The equal share shows that a ratio of 1 can be had; in parts of many jobs it may be a little more.
-    let (mut low, mut high, mut ratio) = (floor, f64::INFINITY, 1.0f64);
+    // The ratio of the equal share can be had; in parts of many jobs it may be a little more.
+    let ratios = active.iter().zip(equal).zip(&alone);
+    let shared = ratios.map(|((job, equal), alone)| (job.since_s + job.remaining / equal) / alone);
+    let (mut low, mut high, mut ratio) = (floor, f64::INFINITY, shared.fold(0.0, f64::max).max(floor + 1e-9));
     let mut programmes = 0;
     for _ in 0..RATIO_STEPS {
-        let found = level_alone(&claims(&needs(ratio)), gpus)?;
+        let found = level_alone(&claims(active, &needs(ratio)), gpus)?;
         programmes += found.programmes;
         // What z allows: at most this by the allocation at hand, and no less than that by any.
         let at = |since: &f64| since + (ratio - since) / found.level;
@@ -339,7 +383,7 @@ fn finish_time(
         }
         ratio = f64::midpoint(low.max(floor + 1e-9), high);
     }
-    let mut found = levelled(&claims(&needs(high.max(floor + 1e-9))), gpus)?;
+    let mut found = levelled(&claims(active, &needs(high.max(floor + 1e-9))), gpus)?;
     found.programmes += programmes;
     Ok(found)
 }

@@ -35,7 +35,8 @@ fn worst_ratio(jobs: &[ActiveJob<'_>], gpus: &[f64], shares: &[Vec<f64>]) -> f64
     let equal = equal_shares(jobs, gpus);
     let of = |((job, shares), equal): ((&ActiveJob<'_>, &Vec<f64>), &f64)| {
         let speed: f64 = job.kind.steps_per_s.iter().zip(shares).map(|(speed, share)| speed * share).sum();
-        (job.since_s + job.remaining / speed) / (job.since_s + job.remaining / (equal * job.kind.mean_speed(gpus)))
+        (job.since_s + job.remaining / speed)
+            / ((job.alone_steps + job.remaining / equal) / job.kind.mean_speed(gpus))
     };
     jobs.iter().zip(shares).zip(&equal).map(of).fold(0.0, f64::max)
 }
@@ -67,6 +68,34 @@ fn orders_give_one_type_each() {
     }
     assert_eq!(types(P::LasAware, &jobs, &gpus), [Some(0), Some(1), None, Some(1)]);
     assert_eq!(types(P::Las, &jobs, &gpus), [Some(1), Some(0), None, Some(1)]);
+}
+
+#[test]
+fn who_knows_no_types_pours_one_pool() {
+    use AllocationPolicy as P;
+    let kinds = [kind(1, &[4.0, 1.0]), kind(2, &[2.0, 1.0]), kind(1, &[1.0, 1.0])];
+    let mut jobs = active(&kinds);
+    let pool = |policy, jobs: &[ActiveJob<'_>]| -> Vec<f64> {
+        shares(policy, jobs, &[1.0, 1.0]).shares.iter().map(|shares| shares.iter().sum()).collect()
+    };
+    let near = |found: Vec<f64>, expected: [f64; 3]| {
+        assert!(found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-9), "{found:?}");
+    };
+    // Two GPUs among three: 2/3 of a GPU each, which is a third of the time for the gang of two.
+    near(pool(P::MaxMin, &jobs), [2.0 / 3.0, 1.0 / 3.0, 2.0 / 3.0]);
+    // A job of four times the weight has all of its time, and what it cannot use is the others'.
+    jobs[0].weight = 4.0;
+    near(pool(P::MaxMin, &jobs), [1.0, 0.25, 0.5]);
+    jobs[0].weight = 1.0;
+    // By finish times: all are new, so all are to have the same part of their equal shares.
+    near(pool(P::FinishTime, &jobs), [2.0 / 3.0, 1.0 / 3.0, 2.0 / 3.0]);
+    // The third, at 1 step a second, has waited for longer than the others' ratio allows, so it has all of its time, and they share the rest.
+    jobs[2].since_s = 1e5;
+    near(pool(P::FinishTime, &jobs), [0.5, 0.25, 1.0]);
+    // Unless it has made the steps of that time: then it is where the others are, and 1,000 steps take as long as theirs.
+    jobs[2].alone_steps = 1e5;
+    let found = pool(P::FinishTime, &jobs);
+    assert!(found[2] < 0.7 && (found[0] + 2.0 * found[1] + found[2] - 2.0).abs() < 1e-9, "{found:?}");
 }
 
 #[test]
@@ -131,13 +160,13 @@ proptest! {
     #[test]
     fn shares_are_fair_and_fit(
         jobs in proptest::collection::vec(
-            (0u32..4, proptest::collection::vec(0.5f64..9.0, 3), 1.0f64..1e6, 0.0f64..1e5, 0.5f64..3.0), 1..20),
+            (0u32..4, proptest::collection::vec(0.5f64..9.0, 3), 1.0f64..1e6, 0.0f64..1e5, 0.5f64..3.0, 0.0f64..1e7), 1..20),
         gpus in proptest::collection::vec(8u32..12, 3),
     ) {
         let kinds: Vec<JobKind> = jobs.iter().map(|(size, speeds, ..)| kind(1 << size, speeds)).collect();
         let mut active = active(&kinds);
-        for (active, (_, _, remaining, since, weight)) in active.iter_mut().zip(&jobs) {
-            (active.remaining, active.since_s, active.weight) = (*remaining, *since, *weight);
+        for (active, (_, _, remaining, since, weight, made)) in active.iter_mut().zip(&jobs) {
+            (active.remaining, active.since_s, active.weight, active.alone_steps) = (*remaining, *since, *weight, *made);
         }
         let gpus: Vec<f64> = gpus.into_iter().map(f64::from).collect();
         for policy in AllocationPolicy::ALL {
@@ -154,7 +183,7 @@ proptest! {
                 prop_assert!(used <= gpus * (1.0 + 1e-6), "{policy:?}: {used} of {gpus}");
             }
         }
-        // Sharing incentive: nobody has less than with an equal share, and no finish-time ratio is above 1.
+        // Sharing incentive: nobody has less than with an equal share, and the worst finish-time ratio is no worse than with equal shares.
         let equal = equal_shares(&active, &gpus);
         let found = shares(AllocationPolicy::MaxMinAware, &active, &gpus);
         prop_assert!(found.level >= 1.0 - 1e-6, "{}", found.level);
@@ -163,7 +192,10 @@ proptest! {
             prop_assert!(speed >= equal * job.kind.mean_speed(&gpus) * (1.0 - 1e-6));
         }
         let fair = shares(AllocationPolicy::FinishTimeAware, &active, &gpus);
-        let (ratio, other) = (worst_ratio(&active, &gpus, &fair.shares), worst_ratio(&active, &gpus, &found.shares));
-        prop_assert!(ratio <= 1.0 + 1e-6 && ratio <= other * 1.002, "{ratio} {other}");
+        let even: f64 = gpus.iter().sum();
+        let even: Vec<Vec<f64>> = equal.iter().map(|share| gpus.iter().map(|gpus| share * gpus / even).collect()).collect();
+        let worst = |shares: &[Vec<f64>]| worst_ratio(&active, &gpus, shares);
+        let (ratio, other) = (worst(&fair.shares), worst(&found.shares).min(worst(&even)));
+        prop_assert!(ratio <= other * 1.002, "{ratio} {other}");
     }
 }

@@ -76,6 +76,11 @@ impl JobKind {
         self.steps_per_s.iter().copied().fold(0.0, f64::max)
     }
 
+    /// Its speed on the first type of the fleet on which it runs, steps a second: what one who knows no types knows.
+    pub fn first_speed(&self) -> f64 {
+        self.steps_per_s.iter().copied().find(|speed| *speed > 0.0).unwrap_or(0.0)
+    }
+
     /// The mean of its speed over the GPUs of the fleet, steps a second.
     pub fn mean_speed(&self, gpus: &[f64]) -> f64 {
         let all: f64 = gpus.iter().sum();

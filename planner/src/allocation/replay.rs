@@ -4,7 +4,8 @@
 //!
 //! 1. Rounds begin at whole multiples of the round's length from time 0. A job that comes within a round waits for the next; where nobody is there, rounds are passed over.
 //! 2. At the beginning of a round the policy sees the jobs that were submitted by then and are not done, and nothing of others. It allocates anew if a job came or ended since its last allocation, or every round
-//!    if it [asks for that](AllocationPolicy::every_round). Jobs of one user divide the weight of each of them by their number.
+//!    if it [asks for that](AllocationPolicy::every_round). An allocation of [shares](Allocated::Shares) is kept for the [least time](RoundOptions::reallocate_ms) that is asked for, unless all
+//!    who have a share in it are gone; who comes meanwhile has none and takes what is left over. Jobs of one user divide the weight of each of them by their number.
 //!    Policies between users see in every round which users have come so far, and remember them ([`super::user`]).
 //! 3. Who gets which type for the round is what the policy says, or, where it gives [shares](Allocated::Shares) of time, the contract of [`super::rounds`].
 //! 4. A job makes the steps of its gang on that type, from the beginning of the round on. If it ran before, and not on that type in the round just before, a restart comes first, in which it
@@ -49,6 +50,8 @@ pub struct RoundOptions {
     pub round_ms: i64,
     /// What a start on other GPUs costs, milliseconds.
     pub restart_ms: i64,
+    /// Least time between two allocations of shares, milliseconds.
+    pub reallocate_ms: i64,
     /// GPUs of a node, `None` if gangs may lie anywhere within a type.
     pub per_node: Option<u32>,
     /// The part of a user's fair share that `karma` guarantees, 0 to 1.
@@ -60,11 +63,12 @@ pub struct RoundOptions {
 }
 
 impl Default for RoundOptions {
-    /// Rounds of 6 min, moves that cost nothing, gangs that lie anywhere, and half of a fair share guaranteed, leases of three rounds, and least attained service first.
+    /// Rounds of 6 min, moves that cost nothing, allocations anew whenever a job comes or ends, gangs that lie anywhere, and half of a fair share guaranteed, leases of three rounds, and least attained service first.
     fn default() -> Self {
         Self {
             round_ms: 360_000,
             restart_ms: 0,
+            reallocate_ms: 0,
             per_node: None,
             alpha: 0.5,
             lease_rounds: 3,
@@ -119,6 +123,8 @@ pub struct AllocationReplay {
 #[derive(Debug, Clone, Default)]
 struct Progress {
     remaining: f64,
+    /// Steps made, each over the equal share at the time.
+    alone_steps: f64,
     attained_gpu_s: f64,
     on: Option<usize>,
     /// GPUs that it last had, 0 if it never ran.
@@ -141,6 +147,8 @@ pub fn replay(
     let kinds = checked(fleet, jobs, policy, options)?;
     let mut course = Course::new(fleet, jobs, kinds, policy, options);
     let (mut now, mut next, mut changed, mut rounds_gone) = (0i64, 0, false, 0u64);
+    // Whether a job came or ended in the round before, and, as `changed`, since the last allocation.
+    let mut moved = false;
     loop {
         if course.active.is_empty() {
             let Some(job) = jobs.get(next) else { break };
@@ -148,12 +156,17 @@ pub fn replay(
             now = now.max(rounds * options.round_ms);
         }
         while jobs.get(next).is_some_and(|job| job.submit_ms <= now) {
-            course.active.push(next);
+            course.join(next);
             next += 1;
-            changed = true;
+            moved = true;
         }
-        if changed || policy.every_round() {
+        changed |= moved;
+        if moved {
+            course.share_equally();
+        }
+        if policy.every_round() || changed && !course.keeps(now) {
             course.allocate(now, changed)?;
+            changed = false;
         }
         rounds_gone += 1;
         if rounds_gone > MOST_ROUNDS {
@@ -163,7 +176,7 @@ pub fn replay(
         }
         let given = course.give()?;
         let held = course.hold(&given)?;
-        changed = course.advance(now, &given, &held);
+        moved = course.advance(now, &given, &held);
         now += options.round_ms;
     }
     Ok(course.end())
@@ -289,8 +302,10 @@ struct Course<'a> {
     /// Jobs that are there and not done.
     active: Vec<usize>,
     state: Vec<Progress>,
-    /// What the policy said last, and the equal share of each active job then.
+    /// What the policy said last, and when.
     allocated: Allocated,
+    allocated_ms: i64,
+    /// The equal share of each active job.
     equal: Vec<f64>,
     /// Whether processors and memory may keep the policy from a GPU, and, if so, GPUs that it would have used in the round if GPUs alone counted.
     narrow: bool,
@@ -323,6 +338,7 @@ impl<'a> Course<'a> {
             active: Vec::new(),
             state: jobs.iter().map(begun).collect(),
             allocated: Allocated::Types(Vec::new()),
+            allocated_ms: 0,
             equal: Vec::new(),
             narrow: false,
             usable: None,
@@ -346,6 +362,28 @@ impl<'a> Course<'a> {
         }
     }
 
+    /// Lets a job in. It has no share until the next allocation.
+    fn join(&mut self, job: usize) {
+        self.active.push(job);
+        if let Allocated::Shares(levelled) = &mut self.allocated {
+            levelled.shares.push(vec![0.0; self.gpus.len()]);
+        }
+    }
+
+    /// Whether the last allocation is too young for another one, and still somebody's.
+    fn keeps(&self, now: i64) -> bool {
+        let Allocated::Shares(levelled) = &self.allocated else { return false };
+        let somebody = levelled.shares.iter().flatten().any(|share| *share > 0.0);
+        somebody && now - self.allocated_ms < self.decider.options.reallocate_ms
+    }
+
+    /// The equal share of each active job, after jobs came or ended.
+    fn share_equally(&mut self) {
+        let of = |(job, weight): (&usize, f64)| ActiveJob { weight, ..ActiveJob::of(self.kinds[*job], 0.0) };
+        let seen: Vec<ActiveJob<'a>> = self.active.iter().zip(weights(self.jobs, &self.active)).map(of).collect();
+        self.equal = equal_shares(&seen, &self.gpus);
+    }
+
     /// Asks the policy anew; `changed` if a job came or ended since it was last asked.
     fn allocate(&mut self, now: i64, changed: bool) -> Result<()> {
         let weights = weights(self.jobs, &self.active);
@@ -356,6 +394,7 @@ impl<'a> Course<'a> {
                 weight,
                 since_s: seconds(now - known.submit_ms),
                 remaining: progress.remaining,
+                alone_steps: progress.alone_steps,
                 attained_gpu_s: progress.attained_gpu_s,
                 on: progress.on,
                 had_gpus: progress.gpus,
@@ -384,8 +423,7 @@ impl<'a> Course<'a> {
         if let Allocated::Shares(levelled) = &allocated {
             self.found.programmes += levelled.programmes;
         }
-        self.equal = equal_shares(&seen, &self.gpus);
-        self.allocated = allocated;
+        (self.allocated, self.allocated_ms) = (allocated, now);
         if changed {
             self.credit.begin();
         }
@@ -474,6 +512,7 @@ impl<'a> Course<'a> {
                 progress.remaining =
                     if to < end || takes_ms <= (end - from) as f64 { 0.0 } else { progress.remaining - steps };
                 there_ms = to - now;
+                progress.alone_steps += steps / equal;
                 progress.attained_gpu_s += f64::from(gpus) * seconds(there_ms);
                 self.found.held_ms[at] += i64::from(gpus) * there_ms;
                 if let Some(host) = &mut self.host {
@@ -496,8 +535,13 @@ impl<'a> Course<'a> {
             }
         }
         if ended {
-            // The shares go with the jobs that stay; a new allocation follows.
-            self.active.retain(|job| self.state[*job].remaining > 0.0);
+            // The shares go with the jobs that stay.
+            let stays = |job: usize| self.state[job].remaining > 0.0;
+            if let Allocated::Shares(levelled) = &mut self.allocated {
+                let mut jobs = self.active.iter();
+                levelled.shares.retain(|_| jobs.next().is_some_and(|job| stays(*job)));
+            }
+            self.active.retain(|job| stays(*job));
         }
         ended
     }

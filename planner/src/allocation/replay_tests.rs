@@ -11,6 +11,7 @@ use super::*;
 const SIX_MIN: RoundOptions = RoundOptions {
     round_ms: 360_000,
     restart_ms: 0,
+    reallocate_ms: 0,
     per_node: None,
     alpha: 0.5,
     lease_rounds: 3,
@@ -62,6 +63,29 @@ fn two_jobs_in_turns_and_what_a_restart_costs() {
     assert_eq!(ends(AllocationPolicy::Fifo, &slow), [720_000, 1_440_000]);
     let never = RoundOptions { restart_ms: 360_000, ..SIX_MIN };
     assert!(replay(&fleet, &jobs, AllocationPolicy::Fifo, &never).is_err());
+}
+
+#[test]
+fn an_allocation_is_kept_for_as_long_as_is_asked() {
+    // Rounds of 6 min on one GPU. a needs 6 min, b and c half an hour; d, of the same length, comes after the first round.
+    let fleet = TypedFleet::of(pools("v100=1").unwrap(), &[rate("v100", "a", 1, 1.0)]).unwrap();
+    let jobs = [job(0, 0, 360.0), job(0, 0, 1800.0), job(0, 0, 1800.0), job(0, 300_000, 1800.0)];
+    let of = |reallocate_ms: i64| {
+        let options = RoundOptions { reallocate_ms, ..SIX_MIN };
+        replay(&fleet, &jobs, AllocationPolicy::MaxMinAware, &options).unwrap()
+    };
+    let (anew, kept) = (of(0), of(36 * 60_000));
+    // At once when a ends and d comes, after b and c end, and none when nobody is left; kept: at 0, at 36 min, when b has ended or is about to, and at 72 min.
+    assert_eq!((anew.allocations, kept.allocations), (4, 3));
+    let began = |found: &AllocationReplay| found.stints.iter().find(|stint| stint.job == 3).unwrap().from_ms;
+    // Until then d has no share, and waits for as long as others have one.
+    assert_eq!((began(&anew), began(&kept)), (18 * 60_000, 36 * 60_000));
+    // Where all who have a share are gone, nobody waits.
+    let jobs = [job(0, 0, 360.0), job(0, 300_000, 360.0)];
+    let options = RoundOptions { reallocate_ms: 36 * 60_000, ..SIX_MIN };
+    for policy in [AllocationPolicy::MaxMin, AllocationPolicy::Trading, AllocationPolicy::Fifo] {
+        assert_eq!(replay(&fleet, &jobs, policy, &options).unwrap().ends_ms, [360_000, 720_000], "{policy:?}");
+    }
 }
 
 #[test]
@@ -195,13 +219,13 @@ proptest! {
     #[test]
     fn every_job_makes_its_steps_once_on_gpus_that_there_are(
         seed in any::<u64>(), count in 1usize..24, per_hour in proptest::option::of(1.0f64..20.0), restart in 0i64..60_000,
-        per_node in proptest::option::of(2u32..5),
+        per_node in proptest::option::of(2u32..5), kept in 0i64..3_600_000,
     ) {
         let fleet = fleet();
         let users = per_hour.map(|_| UserDraw { users: 3, burst: 2 });
         let what = JobDraw { jobs: count, per_hour, runs: DrawnRuns::Hours, users, deadlines: DEADLINES, ..JobDraw::default() };
         let jobs = draw(&fleet, &what, seed).unwrap();
-        let options = RoundOptions { restart_ms: restart, per_node, ..SIX_MIN };
+        let options = RoundOptions { restart_ms: restart, reallocate_ms: kept, per_node, ..SIX_MIN };
         for policy in AllocationPolicy::ALL {
             if policy == AllocationPolicy::Allox && jobs.iter().any(|job| fleet.kinds[job.kind].gpus > 1) {
                 continue;
@@ -212,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn jobs_that_come_later_change_nothing_before(seed in any::<u64>(), cut in 4usize..16) {
+    fn jobs_that_come_later_change_nothing_before(seed in any::<u64>(), cut in 4usize..16, kept in 0i64..3_600_000) {
         // The same jobs up to one, others after it: until then nothing differs.
         let fleet = fleet();
         let users = Some(UserDraw { users: 4, burst: 2 });
@@ -225,7 +249,8 @@ proptest! {
         other.extend(draw(&fleet, &what, seed ^ 1).unwrap().into_iter().map(|job| GangJob { submit_ms: job.submit_ms + from, ..job }));
         for policy in AllocationPolicy::ALL.into_iter().filter(|policy| *policy != AllocationPolicy::Allox) {
             let before = |jobs: &[GangJob]| {
-                let found = replay(&fleet, jobs, policy, &SIX_MIN).unwrap();
+                let options = RoundOptions { reallocate_ms: kept, ..SIX_MIN };
+                let found = replay(&fleet, jobs, policy, &options).unwrap();
                 let mut begun: Vec<(usize, usize, i64)> =
                     found.stints.iter().filter(|stint| stint.from_ms < from).map(|stint| (stint.job, stint.at, stint.from_ms)).collect();
                 begun.sort_unstable();

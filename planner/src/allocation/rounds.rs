@@ -2,17 +2,20 @@
 //!
 //! GPUs are given for a round at a time, whole gangs of one type, so that over rounds each job comes to its share (Gavel's mechanism, Narayanan et al., OSDI 2020, section 5). The contract:
 //!
-//! 1. **Pairs** of a job and a type with a share above 10⁻⁶ are served in order of priority: the share over the rounds that the job had on that type since the allocation was made, infinite if it had
-//!    none. Ties go to the pair with the greater **deficit** (shares of all rounds so far less rounds had, kept from allocation to allocation), then to the greater share, then to the job submitted first, then to the type named
-//!    first.
-//! 2. A pair is passed over if its job has a type already in this round, or the type has no room for the gang.
-//! 3. Jobs that have no type then are looked at in order of their deficits over all types, the greatest first, then of submission. Each takes, of the types on which it runs and that have room, the fastest, or the one
-//!    with most free GPUs if the policy knows no types; the first of equals.
+//! 1. **Types** are served one after the other. If the policy knows types, the one on which the jobs that are there are fastest comes first (by the mean of
+//!    their speeds on it over the speeds on their fastest types; equals as they are named). If it knows none, they come as they are named, and each round begins
+//!    with another one.
+//! 2. On a type, the jobs that run on it and have no other in this round come in order of **priority**: the share of the type over half a round more than the rounds
+//!    that the job had on it since the allocation was made. Ties go to the greater **deficit** (shares of the type in all rounds so far less rounds had on it, kept
+//!    from allocation to allocation), then to the greater share, then to the job submitted first. So jobs without a share of the type come last, and take what is left.
+//! 3. A job is passed over if the type has no room for its gang.
 //! 4. The round counts as had for whoever has a type in it, also if the job ends within.
 //!
-//! What fits says [`super::room`].
+//! What fits says [`super::room`]. No GPU stays idle on which a job without one would fit.
 //!
-//! O(pairs · log pairs) a round. Worked example: two jobs with shares of 0.75 and 0.25 of one GPU have it in the order a, b, a, a, a, b, a, a.
+//! The order of types, the half round and what is left over are as Gavel's simulator has them, which draws the order of types where a policy knows none.
+//!
+//! O(types · jobs log jobs) a round. Worked example: two jobs with shares of 0.75 and 0.25 of one GPU have it in the order a, b, a, a, a, b, a, a.
 
 use std::cmp::Ordering;
 
@@ -40,12 +43,13 @@ pub struct RoundJob<'a> {
 pub struct Credit {
     had: Vec<Vec<u32>>,
     deficit: Vec<Vec<f64>>,
+    rounds: usize,
 }
 
 impl Credit {
     /// Nothing, for so many jobs and types.
     pub fn new(jobs: usize, types: usize) -> Self {
-        Self { had: vec![vec![0; types]; jobs], deficit: vec![vec![0.0; types]; jobs] }
+        Self { had: vec![vec![0; types]; jobs], deficit: vec![vec![0.0; types]; jobs], rounds: 0 }
     }
 
     /// Begins a new allocation: rounds are counted from here, deficits stay.
@@ -61,12 +65,9 @@ impl Credit {
         self.deficit.get(job).and_then(|deficit| deficit.get(at)).copied().unwrap_or(0.0)
     }
 
-    fn deficits(&self, job: usize) -> f64 {
-        self.deficit.get(job).map_or(0.0, |deficit| deficit.iter().sum())
-    }
-
     /// Counts a round.
     pub fn count(&mut self, jobs: &[RoundJob<'_>], given: &[Option<usize>]) {
+        self.rounds += 1;
         for (job, given) in jobs.iter().zip(given) {
             if let Some(deficit) = self.deficit.get_mut(job.job) {
                 deficit.iter_mut().zip(job.shares).for_each(|(deficit, share)| *deficit += share);
@@ -85,52 +86,48 @@ impl Credit {
 pub fn choose(jobs: &[RoundJob<'_>], credit: &Credit, room: &GangRoom, knows_types: bool) -> Vec<Option<usize>> {
     let mut given: Vec<Option<usize>> = vec![None; jobs.len()];
     let mut open = room.open();
-    for (place, at) in pairs(jobs, credit) {
-        let (Some(job), Some(slot)) = (jobs.get(place), given.get_mut(place)) else { continue };
-        if slot.is_none() && open.take(at, job.gang) {
-            *slot = Some(at);
+    for at in types_in_turn(jobs, credit, room.gpus.len(), knows_types) {
+        for place in jobs_in_turn(jobs, credit, at) {
+            let (Some(job), Some(slot)) = (jobs.get(place), given.get_mut(place)) else { continue };
+            if slot.is_none() && open.take(at, job.gang) {
+                *slot = Some(at);
+            }
         }
-    }
-    let mut left: Vec<(f64, usize)> = jobs
-        .iter()
-        .enumerate()
-        .filter(|(place, _)| given.get(*place) == Some(&None))
-        .map(|(place, job)| (credit.deficits(job.job), place))
-        .collect();
-    left.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    for (_, place) in left {
-        let (Some(job), Some(slot)) = (jobs.get(place), given.get_mut(place)) else { continue };
-        *slot = open.types(job.speeds, knows_types).into_iter().find(|at| open.take(*at, job.gang));
     }
     given
 }
 
-/// Pairs of a job's place and a type, in the order in which they are served.
-fn pairs(jobs: &[RoundJob<'_>], credit: &Credit) -> Vec<(usize, usize)> {
-    struct Pair {
-        priority: f64,
-        deficit: f64,
-        share: f64,
-        place: usize,
-        at: usize,
+/// The types in the order in which they are served.
+fn types_in_turn(jobs: &[RoundJob<'_>], credit: &Credit, types: usize, knows_types: bool) -> Vec<usize> {
+    let mut found: Vec<usize> = (0..types).collect();
+    if knows_types {
+        let part = |job: &RoundJob<'_>, at: usize| {
+            let fastest = job.speeds.iter().copied().fold(0.0, f64::max);
+            job.speeds.get(at).map_or(0.0, |speed| speed / fastest)
+        };
+        let speeds: Vec<f64> = found.iter().map(|at| jobs.iter().map(|job| part(job, *at)).sum()).collect();
+        let speed = |at: &usize| speeds.get(*at).copied().unwrap_or(0.0);
+        found.sort_by(|a, b| speed(b).total_cmp(&speed(a)));
+    } else if types > 0 {
+        found.rotate_left(credit.rounds % types);
     }
-    let mut found: Vec<Pair> = Vec::new();
-    for (place, job) in jobs.iter().enumerate() {
-        for (at, share) in job.shares.iter().enumerate().filter(|(_, share)| **share > LEAST_SHARE) {
-            let had = credit.had(job.job, at);
-            let priority = if had == 0 { f64::INFINITY } else { share / f64::from(had) };
-            found.push(Pair { priority, deficit: credit.deficit(job.job, at), share: *share, place, at });
-        }
-    }
-    let first = |a: &Pair, b: &Pair| -> Ordering {
-        b.priority
-            .total_cmp(&a.priority)
-            .then(b.deficit.total_cmp(&a.deficit))
-            .then(b.share.total_cmp(&a.share))
-            .then((a.place, a.at).cmp(&(b.place, b.at)))
+    found
+}
+
+/// Places of the jobs that run on a type, in the order in which they are served there.
+fn jobs_in_turn(jobs: &[RoundJob<'_>], credit: &Credit, at: usize) -> Vec<usize> {
+    let of = |(place, job): (usize, &RoundJob<'_>)| {
+        job.speeds.get(at).filter(|speed| **speed > 0.0)?;
+        let share = job.shares.get(at).copied().filter(|share| *share > LEAST_SHARE).unwrap_or(0.0);
+        let priority = share / (f64::from(credit.had(job.job, at)) + 0.5);
+        Some(([priority, credit.deficit(job.job, at), share], place))
     };
-    found.sort_by(first);
-    found.into_iter().map(|pair| (pair.place, pair.at)).collect()
+    let mut found: Vec<([f64; 3], usize)> = jobs.iter().enumerate().filter_map(of).collect();
+    let first = |a: &[f64; 3], b: &[f64; 3]| {
+        b.iter().zip(a).map(|(b, a)| b.total_cmp(a)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    };
+    found.sort_by(|(a, _), (b, _)| first(a, b));
+    found.into_iter().map(|(_, place)| place).collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, fo
 use super::super::job::{DrawnRuns, JobDraw};
 use super::super::policy::AllocationPolicy;
 use super::super::pool::{self, TypedFleet};
-use super::{AllocationAnswer, AllocationFigure, AllocationRun};
+use super::{AllocationAnswer, AllocationFigure, AllocationRun, KEPT_MS};
 use crate::plan::recommendation::{WORTH, worth};
 
 /// What is drawn, in words.
@@ -118,6 +118,34 @@ impl AllocationAnswer {
         said
     }
 
+    /// What becomes of the saving where allocations are kept.
+    fn kept_in_words(&self) -> Option<String> {
+        let advice = self.advice.as_ref()?;
+        let kept = advice.kept_saving?;
+        let share = |figure: AllocationFigure| told(&figure, &format::percent);
+        let less = |figure: AllocationFigure| AllocationFigure {
+            value: -figure.value,
+            low: figure.high.map(|high| -high),
+            high: figure.low.map(|low| -low),
+        };
+        let anew = if self.reallocate_s > 0.0 {
+            format!("at least {} between allocations", format::duration(self.reallocate_s))
+        } else {
+            "allocations anew whenever a job comes or ends".to_owned()
+        };
+        let then = if kept.value < 0.0 {
+            format!("the mean is {} longer than under `{}`", share(less(kept)), advice.blind.name())
+        } else {
+            format!("it saves {} against `{}`", share(kept), advice.blind.name())
+        };
+        Some(format!(
+            "These figures are of {anew}. With at least {} between them, as Gavel's simulator has it, under `{}` {then} (`--reallocate {}min`).",
+            format::duration(KEPT_MS as f64 / 1e3),
+            advice.policy.name(),
+            KEPT_MS / 60_000
+        ))
+    }
+
     /// How long allocations took on this machine, in words.
     pub fn allocating_in_words(&self) -> String {
         let sum = |of: fn(&AllocationRun) -> f64| self.runs.iter().map(of).sum::<f64>();
@@ -198,6 +226,7 @@ impl AllocationAnswer {
                 advice.blind.name()
             ));
         }
+        report.summary.extend(self.kept_in_words());
         report.summary.extend(self.late_in_words());
         report.summary.extend(self.host_in_words().filter(|said| *said != self.action));
         report.summary.extend(self.users_in_words());

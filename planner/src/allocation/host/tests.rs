@@ -293,6 +293,7 @@ fn with_uses(mut jobs: Vec<GangJob>) -> Vec<GangJob> {
 const OPTIONS: RoundOptions = RoundOptions {
     round_ms: 360_000,
     restart_ms: 30_000,
+    reallocate_ms: 0,
     per_node: Some(4),
     alpha: 0.5,
     lease_rounds: 3,
