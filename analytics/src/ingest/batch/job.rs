@@ -230,7 +230,12 @@ impl Assembly {
     }
 
     /// Nodes called so, each once, in the order named. A name that cannot be one makes them unknown and is noted.
-    pub(in crate::ingest) fn nodes(&mut self, named: Vec<NamedNode<'_>>, column: &str, row: &mut RowAudit<'_>) -> Vec<Node> {
+    pub(in crate::ingest) fn nodes(
+        &mut self,
+        named: Vec<NamedNode<'_>>,
+        column: &str,
+        row: &mut RowAudit<'_>,
+    ) -> Vec<Node> {
         let is_name = |name: &str| {
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
             !name.is_empty() && name.bytes().all(plain)

@@ -249,7 +249,8 @@ fn suspend(mut run: Run, stops: &[Loose]) -> Vec<Run> {
                     add(&mut run, from.at, stop.at);
                     continue;
                 }
-                let part = Run { end: Some(from.at), ended_by: Some(JobState::Cancelled), running: false, ..run.clone() };
+                let part =
+                    Run { end: Some(from.at), ended_by: Some(JobState::Cancelled), running: false, ..run.clone() };
                 parts.push(Run { reported_s: None, ..part });
                 (run.start, run.suspended_s) = (Some(stop.at), None);
             }
