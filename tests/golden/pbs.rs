@@ -3,7 +3,7 @@
 use tracecast_analytics::Error;
 use tracecast_analytics::ingest::{self, Confidence, ReadOptions, SourceFile};
 use tracecast_analytics::time::{TimeBasis, Zone};
-use tracecast_tests::{check, conform, fixture, read, render};
+use tracecast_tests::{check, conform, fixture, read, real_trace, render};
 
 /// The tables without the account of rows.
 fn tables(text: &str) -> String {
@@ -189,4 +189,53 @@ fn the_logs_of_batch_systems_are_told_apart() {
             assert_eq!(reader.sniff(&head), Confidence::No, "{} of {name}", reader.id());
         }
     }
+}
+
+/// 1: suspended for 20 minutes while its processors alone were released: 4 GPUs for an hour, a third of it suspended. 2:
+/// suspended without a list, so that everything was released for the same 20 minutes: two attempts. 3: suspended when the log
+/// ends, and 4 deleted while it was.
+#[test]
+fn suspended_and_resumed() {
+    let line = |time: &str, kind: &str, id: u32, rest: &str| format!("03/04/2024 {time};{kind};{id}.fir;{rest}\n");
+    let job = "queue=gpu ctime=1709546400 start=1709546400 exec_vnode=(g1:ncpus=8:ngpus=4) Resource_List.ngpus=4";
+    let started: String = (1..=4).map(|id| line("10:00:00", "S", id, job)).collect();
+    let kept = "resources_used.walltime=00:10:00 resources_released=(g1:ncpus=8)";
+    let whole = "resources_used.walltime=00:10:00";
+    let released = [(1, kept), (2, whole), (3, kept), (4, whole)];
+    let stopped: String = released.map(|(id, released)| line("10:10:00", "z", id, released)).concat();
+    let resumed = [1, 2].map(|id| line("10:30:00", "r", id, "requestor=root@fir")).concat();
+    let end = format!("{job} end=1709550000 Exit_status=0 resources_used.walltime=00:40:00");
+    let ended = [1, 2, 4].map(|id| line("11:00:00", "E", id, &end)).concat();
+    let told = tables(&[&*ended, &*resumed, &*started, &*stopped].concat());
+    assert_eq!(
+        told,
+        tables(&[&*started, &*stopped, &*resumed, &*ended, &*stopped].concat()),
+        "in any order, and twice"
+    );
+    insta::assert_snapshot!(told, @r"
+    jobs (4 rows)
+      cluster=fir job_key=1 vc=gpu state=completed reported_state=E 0 submit=2024-03-04 10:00:00 start=2024-03-04 10:00:00 end=2024-03-04 11:00:00 censored=0 attempts=1 req_gpus=4 alloc_nodes=1 alloc_cpus=8 alloc_gpus=4 nodes_hostlist=g1 run_s=2400 suspended_s=1200 reported_run_s=2400 exit_code=0
+      cluster=fir job_key=2 vc=gpu state=completed reported_state=E 0 submit=2024-03-04 10:00:00 start=2024-03-04 10:00:00 end=2024-03-04 11:00:00 censored=0 attempts=2 req_gpus=4 alloc_nodes=1 alloc_cpus=8 alloc_gpus=4 nodes_hostlist=g1 run_s=2400 exit_code=0
+      cluster=fir job_key=3 vc=gpu state=running reported_state=S submit=2024-03-04 10:00:00 start=2024-03-04 10:00:00 censored=1 attempts=1 req_gpus=4 alloc_nodes=1 alloc_cpus=8 alloc_gpus=4 nodes_hostlist=g1
+      cluster=fir job_key=4 vc=gpu state=completed reported_state=E 0 submit=2024-03-04 10:00:00 start=2024-03-04 10:00:00 end=2024-03-04 11:00:00 censored=0 attempts=1 req_gpus=4 alloc_nodes=1 alloc_cpus=8 alloc_gpus=4 nodes_hostlist=g1 run_s=600 reported_run_s=2400 exit_code=0
+    attempts (2 rows)
+      job_key=2 attempt=1 start=2024-03-04 10:00:00 end=2024-03-04 10:10:00 censored=0 end_reason=cancelled nodes_hostlist=g1 alloc_gpus=4 alloc_cpus=8
+      job_key=2 attempt=2 start=2024-03-04 10:30:00 end=2024-03-04 11:00:00 censored=0 end_reason=completed nodes_hostlist=g1 alloc_gpus=4 alloc_cpus=8
+    placements (5 rows)
+      job_key=1 attempt=1 node=g1 gpus=4
+      job_key=2 attempt=1 node=g1 gpus=4
+      job_key=2 attempt=2 node=g1 gpus=4
+      job_key=3 attempt=1 node=g1 gpus=4
+      job_key=4 attempt=1 node=g1 gpus=4
+    ");
+}
+
+/// Job 7 holds 4 GPUs for 3 h, an hour of which it is suspended; 8 is queued again once.
+#[test]
+fn the_case_of_suspension_reads_as_its_readme_says() {
+    let Some(path) = real_trace("cases/suspended/20250331") else { return };
+    let jobs = read(&[path]).unwrap().jobs;
+    assert_eq!(jobs.job_key.iter().collect::<Vec<_>>(), [Some("7"), Some("8")]);
+    assert_eq!((jobs.run_s.get(0), jobs.suspended_s.get(0)), (Some(7_200.0), Some(3_600.0)));
+    assert_eq!((jobs.run_s.get(1), jobs.attempts.get(1), jobs.suspended_s.get(1)), (Some(2_400.0), Some(2), None));
 }

@@ -28,6 +28,9 @@ pub struct TraceSummary {
     pub gpu_hours: Option<f64>,
     /// GPU jobs whose run is unknown, so that they count for nothing in the GPU-hours.
     pub gpu_jobs_without_run: u64,
+    /// Part of `gpu_hours` in which jobs were suspended and kept their GPUs; left out where no source says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspended_gpu_hours: Option<f64>,
     /// Jobs still running at the end of the observation.
     pub running_jobs: u64,
     /// Distinct users.
@@ -144,6 +147,7 @@ impl Topic for TraceSummary {
             unknown_gpu_jobs: number(&|job| facts.gpus(job).is_none()),
             gpu_hours: facts.gpu_time_s(0..facts.len()).map(hours),
             gpu_jobs_without_run: number(&|job| gpu(job) && facts.run_s(job).is_none()),
+            suspended_gpu_hours: suspended_gpu_s(facts).map(hours),
             running_jobs: number(&|job| facts.is_censored(job)),
             users: distinct(&trace.jobs.user),
             vcs: distinct(&trace.jobs.vc),
@@ -177,6 +181,9 @@ impl Topic for TraceSummary {
         row("Jobs still running at the end", int(self.running_jobs));
         let known = self.unknown_gpu_jobs < self.jobs;
         row("GPU-hours", Cell::opt(self.gpu_hours, |value| Cell::Float { value, digits: 0 }));
+        if let Some(value) = self.suspended_gpu_hours {
+            row("GPU-hours suspended", Cell::Float { value, digits: 1 });
+        }
         row("Users", Cell::opt(self.users, int));
         row("VCs, partitions or queues", Cell::opt(self.vcs, int));
         row("Nodes", Cell::opt(self.nodes, int));
@@ -227,6 +234,12 @@ impl Topic for TraceSummary {
                 "GPU-hours: GPUs × run, with jobs still running counted until the end of the observation. `tracecast rollup` \
                  counts the same; `tracecast simulate` replays jobs that ended, on nodes with GPUs.",
             );
+        if self.suspended_gpu_hours.is_some() {
+            section = section.with_definition(
+                "Suspended: a job keeps its GPUs while it is stopped, which are counted. Its processors are not, as other \
+                 jobs can use them.",
+            );
+        }
         if self.reported_runs > 0 {
             section = section.with_coverage(format!(
                 "The run of {} is the source's own figure, as their start or end is not recorded.",
@@ -235,6 +248,12 @@ impl Topic for TraceSummary {
         }
         section
     }
+}
+
+/// GPU time of all jobs in which they were suspended, GPU-seconds; `None` where there was none.
+fn suspended_gpu_s(facts: &JobFacts<'_>) -> Option<f64> {
+    let known = (0..facts.len()).filter_map(|job| Some(facts.gpus(job)? * facts.suspended_s(job)));
+    Some(crate::stats::NeumaierSum::from_iter(known).value()).filter(|sum| *sum > 0.0)
 }
 
 /// Nodes of the inventory with at least a part of a GPU; `None` where no node's GPUs are known.

@@ -8,6 +8,7 @@
 mod acme;
 mod alibaba_spot;
 mod batch;
+mod clustercockpit;
 mod delimited;
 mod document;
 mod expand;
@@ -63,6 +64,7 @@ static READERS: &[&dyn Reader] = &[
     &telemetry::Prometheus,
     &telemetry::NvidiaSmi,
     &telemetry::Ipmi,
+    &telemetry::Sonar,
     &market::SkyCatalog,
     &market::CloudGpus,
     &market::AwsSpot,
@@ -75,6 +77,10 @@ static READERS: &[&dyn Reader] = &[
     &batch::Pbs,
     &batch::Lsf,
     &batch::Sge,
+    &batch::SgeJson,
+    &batch::Flux,
+    &batch::HtCondor,
+    &clustercockpit::ClusterCockpit,
     &kubernetes::Kubernetes,
     &swf::Swf,
     &pai::Pai,

@@ -282,7 +282,9 @@ fn names(trace: &Trace) -> String {
 fn settle_folds(job: &mut JobRow<'_>, row: &mut RowAudit<'_>) {
     let both = |row: &RowAudit<'_>, ms: i64| [Some(ms), row.later(ms)].into_iter().flatten();
     let agrees = |from: i64, to: i64, seconds: f64| ((to - from) as f64 / SECOND_MS as f64 - seconds).abs() <= 1.0;
-    if let (Some(start), Some(end), Some(run_s)) = (job.start, job.end, job.reported_run_s)
+    // What sources report as the run leaves out the time suspended.
+    let reported_s = job.reported_run_s.map(|run| run + job.suspended_s.unwrap_or(0.0));
+    if let (Some(start), Some(end), Some(run_s)) = (job.start, job.end, reported_s)
         && (row.later(start).is_some() || row.later(end).is_some())
     {
         let mut pairs: Vec<(i64, i64)> = Vec::new();
@@ -340,7 +342,8 @@ pub(super) fn forget_unstarted(job: &mut JobRow<'_>) {
 /// pushes a job. A local time that happened twice is taken as the one that agrees with the run time the source gives, else
 /// as the second where the first would be out of order. A job cancelled while it waited has no start and no run. An end
 /// before the start becomes unknown; a start before the submission stays, as the wait derived from it is then unknown.
-/// GPU counts and durations beyond what is possible become unknown. `run_s` is set from start and end where the reader has not set it from attempts.
+/// GPU counts and durations beyond what is possible become unknown. `run_s` is set from start and end, less the time
+/// suspended, where the reader has not set it from attempts.
 pub fn check_job(job: &mut JobRow<'_>, row: &mut RowAudit<'_>) {
     settle_folds(job, row);
     if gave_up(job) {
@@ -377,7 +380,7 @@ pub fn check_job(job: &mut JobRow<'_>, row: &mut RowAudit<'_>) {
             job.end = None;
             job.run_s = None;
         } else if job.run_s.is_none() && job.attempts.is_none_or(|attempts| attempts <= 1) {
-            job.run_s = Some((end - start) as f64 / SECOND_MS as f64);
+            job.run_s = Some(((end - start) as f64 / SECOND_MS as f64 - job.suspended_s.unwrap_or(0.0)).max(0.0));
         }
     }
     if let (Some(submit), Some(start)) = (job.submit, job.start)

@@ -277,8 +277,10 @@ tables! {
         nodes_hostlist: text,
         #[doc = "Time limit in force, seconds."]
         time_limit_s: num,
-        #[doc = "Time its attempts ran, seconds, from their timestamps."]
+        #[doc = "Time its attempts ran, seconds, from their timestamps; time in which it was suspended is not in it."]
         run_s: num,
+        #[doc = "Time it was suspended within its attempts, seconds: it held its GPUs and did not run."]
+        suspended_s: num,
         #[doc = "Run time as the source reports it, seconds."]
         reported_run_s: num,
         #[doc = "Time its attempts ran, summed by the source, seconds; gaps between attempts are not in it."]

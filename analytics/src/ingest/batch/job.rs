@@ -24,24 +24,30 @@ use crate::time::SECOND_MS;
 use crate::trace::Trace;
 
 /// Nodes of one run that get placement rows; more are left as a host list.
-const MOST_NODES: usize = 4_096;
+pub(in crate::ingest) const MOST_NODES: usize = 4_096;
 
 /// Nodes that cannot be told.
-pub(super) const BAD_NODE: Reason = Reason {
+pub(in crate::ingest) const BAD_NODE: Reason = Reason {
     id: "bad_node",
     what: "the list of nodes cannot be read; the job has no nodes and no placements",
     remedy: "check the place in the source",
 };
+/// More nodes than are kept by name.
+pub(in crate::ingest) const MANY_NODES: Reason = Reason {
+    id: "many_nodes",
+    what: "the job has more than 4,096 nodes; they are not kept by name, and it has no placements",
+    remedy: "nothing to do; its number of nodes is kept",
+};
 /// A text that many records share, if it is known.
-pub(super) type Word = Option<Arc<str>>;
+pub(in crate::ingest) type Word = Option<Arc<str>>;
 
 /// GPUs as a list of resources tells them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Gpus {
+pub(in crate::ingest) struct Gpus {
     /// The number named.
-    pub(super) count: Option<f64>,
+    pub(in crate::ingest) count: Option<f64>,
     /// Whether the list is whole: naming no GPUs then means having none, if the log names GPUs at all.
-    pub(super) listed: bool,
+    pub(in crate::ingest) listed: bool,
 }
 
 impl Gpus {
@@ -54,75 +60,83 @@ impl Gpus {
 
 /// One node of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Node {
-    pub(super) name: Arc<str>,
-    pub(super) gpus: Option<f64>,
+pub(in crate::ingest) struct Node {
+    pub(in crate::ingest) name: Arc<str>,
+    pub(in crate::ingest) gpus: Option<f64>,
     /// Identifiers of the GPUs on the node, comma separated.
-    pub(super) gpu_ids: Option<String>,
+    pub(in crate::ingest) gpu_ids: Option<String>,
 }
 
 /// Where a record was read, for what is found out later.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Place {
+pub(in crate::ingest) struct Place {
     /// Number of the file, from 1.
-    pub(super) file: usize,
-    pub(super) line: u64,
+    pub(in crate::ingest) file: usize,
+    pub(in crate::ingest) line: u64,
     /// Whether nothing was repaired in the record when it was read.
-    pub(super) clean: bool,
+    pub(in crate::ingest) clean: bool,
 }
 
 /// One run of a job.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Run {
-    pub(super) start: Option<i64>,
-    pub(super) end: Option<i64>,
+pub(in crate::ingest) struct Run {
+    pub(in crate::ingest) start: Option<i64>,
+    pub(in crate::ingest) end: Option<i64>,
     /// What ended it; `None` while it runs, and where nothing tells.
-    pub(super) ended_by: Option<JobState>,
+    pub(in crate::ingest) ended_by: Option<JobState>,
     /// Whether it was running when the log ends.
-    pub(super) running: bool,
+    pub(in crate::ingest) running: bool,
     /// Its length as the source reports it, seconds.
-    pub(super) reported_s: Option<f64>,
-    pub(super) gpus: Gpus,
-    pub(super) cpus: Option<f64>,
-    pub(super) mem_bytes: Option<i64>,
-    pub(super) nodes: Vec<Node>,
-    pub(super) place: Place,
+    pub(in crate::ingest) reported_s: Option<f64>,
+    /// Time of it in which the job was suspended and kept its GPUs, seconds.
+    pub(in crate::ingest) suspended_s: Option<f64>,
+    pub(in crate::ingest) gpus: Gpus,
+    pub(in crate::ingest) cpus: Option<f64>,
+    pub(in crate::ingest) mem_bytes: Option<i64>,
+    pub(in crate::ingest) nodes: Vec<Node>,
+    pub(in crate::ingest) place: Place,
 }
 
 impl Run {
+    /// Time it ran, without that in which it was suspended.
     fn length_s(&self) -> Option<f64> {
-        Some((self.end? - self.start?) as f64 / SECOND_MS as f64)
+        let held_s = (self.end? - self.start?) as f64 / SECOND_MS as f64;
+        Some((held_s - self.suspended_s.unwrap_or(0.0)).max(0.0))
     }
 }
 
 /// What is known of a job.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Job {
-    pub(super) cluster: Word,
+pub(in crate::ingest) struct Job {
+    pub(in crate::ingest) cluster: Word,
     /// The batch system's identifier, without its server.
-    pub(super) id: String,
+    pub(in crate::ingest) id: String,
     /// The array it belongs to.
-    pub(super) parent: Option<String>,
-    pub(super) user: Word,
-    pub(super) account: Word,
-    pub(super) vc: Word,
-    pub(super) qos: Word,
-    pub(super) name: Word,
-    pub(super) gpu_type: Word,
-    pub(super) depends_on: Word,
-    pub(super) state: Option<JobState>,
-    pub(super) reported_state: Word,
-    pub(super) submit: Option<i64>,
-    pub(super) eligible: Option<i64>,
+    pub(in crate::ingest) parent: Option<String>,
+    pub(in crate::ingest) user: Word,
+    pub(in crate::ingest) account: Word,
+    pub(in crate::ingest) vc: Word,
+    pub(in crate::ingest) qos: Word,
+    pub(in crate::ingest) name: Word,
+    pub(in crate::ingest) gpu_type: Word,
+    pub(in crate::ingest) depends_on: Word,
+    pub(in crate::ingest) state: Option<JobState>,
+    pub(in crate::ingest) reported_state: Word,
+    /// Why it waits, if it does.
+    pub(in crate::ingest) pending_reason: Word,
+    pub(in crate::ingest) submit: Option<i64>,
+    pub(in crate::ingest) eligible: Option<i64>,
     /// End of a job that ended while it waited; the others end with their last run.
-    pub(super) end: Option<i64>,
-    pub(super) time_limit_s: Option<f64>,
-    pub(super) exit_code: Option<i64>,
-    pub(super) req_nodes: Option<i64>,
-    pub(super) req_cpus: Option<f64>,
-    pub(super) req_mem_bytes: Option<i64>,
-    pub(super) req_gpus: Gpus,
-    pub(super) runs: Vec<Run>,
+    pub(in crate::ingest) end: Option<i64>,
+    pub(in crate::ingest) time_limit_s: Option<f64>,
+    pub(in crate::ingest) exit_code: Option<i64>,
+    pub(in crate::ingest) req_nodes: Option<i64>,
+    pub(in crate::ingest) req_cpus: Option<f64>,
+    pub(in crate::ingest) req_mem_bytes: Option<i64>,
+    pub(in crate::ingest) req_gpus: Gpus,
+    /// Number of runs where the source knows of more than it tells: `runs` are then the first and the last.
+    pub(in crate::ingest) attempts: Option<i64>,
+    pub(in crate::ingest) runs: Vec<Run>,
 }
 
 impl Job {
@@ -132,7 +146,7 @@ impl Job {
     }
 
     /// Takes in a later record of the same job.
-    pub(super) fn join(&mut self, later: Self) {
+    pub(in crate::ingest) fn join(&mut self, later: Self) {
         let runs = std::mem::take(&mut self.runs);
         let earlier = std::mem::replace(self, later);
         let own = std::mem::take(&mut self.runs);
@@ -149,9 +163,40 @@ impl Job {
     }
 }
 
+/// Jobs of snapshots: of several records of one job, the one that knows most.
+#[derive(Debug)]
+pub(in crate::ingest) struct Snapshots<R> {
+    by_key: HashMap<String, usize>,
+    jobs: Vec<(R, Job)>,
+}
+
+impl<R: Ord> Snapshots<R> {
+    pub(in crate::ingest) fn new() -> Self {
+        Self { by_key: HashMap::new(), jobs: Vec::new() }
+    }
+
+    /// Takes a job as a record tells it; false if another record of the job knows as much. `rank` says how much it knows.
+    pub(in crate::ingest) fn take(&mut self, rank: R, job: Job) -> bool {
+        let cluster = job.cluster.as_deref().unwrap_or_default();
+        let key = format!("{cluster}/{}@{}", job.id, job.submit.unwrap_or_default());
+        let ix = *self.by_key.entry(key).or_insert(self.jobs.len());
+        match self.jobs.get_mut(ix) {
+            None => self.jobs.push((rank, job)),
+            Some(known) if known.0 < rank => *known = (rank, job),
+            Some(_) => return false,
+        }
+        true
+    }
+
+    /// The jobs, in the order in which they were first seen.
+    pub(in crate::ingest) fn into_jobs(self) -> impl Iterator<Item = Job> {
+        self.jobs.into_iter().map(|(_, job)| job)
+    }
+}
+
 /// Jobs of all files, and texts that many of them share.
 #[derive(Debug, Default)]
-pub(super) struct Assembly {
+pub(in crate::ingest) struct Assembly {
     words: HashMap<Box<str>, Arc<str>>,
     files: Vec<String>,
     jobs: Vec<Job>,
@@ -161,12 +206,12 @@ pub(super) struct Assembly {
 
 impl Assembly {
     /// Notes that the next records come from the file called `name`.
-    pub(super) fn begin(&mut self, name: &str) {
+    pub(in crate::ingest) fn begin(&mut self, name: &str) {
         self.files.push(name.to_owned());
     }
 
     /// The shared copy of a known text.
-    pub(super) fn word(&mut self, text: Option<&str>) -> Word {
+    pub(in crate::ingest) fn word(&mut self, text: Option<&str>) -> Word {
         Some(self.shared(text?))
     }
 
@@ -180,12 +225,17 @@ impl Assembly {
     }
 
     /// The place of a row of the file that is being read.
-    pub(super) fn place(&self, row: &RowAudit<'_>) -> Place {
+    pub(in crate::ingest) fn place(&self, row: &RowAudit<'_>) -> Place {
         Place { file: self.files.len(), line: row.line(), clean: row.is_clean() }
     }
 
     /// Nodes called so, each once, in the order named. A name that cannot be one makes them unknown and is noted.
-    pub(super) fn nodes(&mut self, named: Vec<NamedNode<'_>>, column: &str, row: &mut RowAudit<'_>) -> Vec<Node> {
+    pub(in crate::ingest) fn nodes(
+        &mut self,
+        named: Vec<NamedNode<'_>>,
+        column: &str,
+        row: &mut RowAudit<'_>,
+    ) -> Vec<Node> {
         let is_name = |name: &str| {
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
             !name.is_empty() && name.bytes().all(plain)
@@ -219,7 +269,7 @@ impl Assembly {
     }
 
     /// Takes a job.
-    pub(super) fn add(&mut self, job: Job) {
+    pub(in crate::ingest) fn add(&mut self, job: Job) {
         if job.req_gpus.count.is_some() || job.runs.iter().any(|run| run.gpus.count.is_some()) {
             self.counting.insert(job.cluster.clone());
         }
@@ -227,7 +277,7 @@ impl Assembly {
     }
 
     /// Writes jobs, attempts and placements into `trace`. `remedy` is what to do about a log that names no GPUs.
-    pub(super) fn finish(mut self, remedy: &str, trace: &mut Trace) {
+    pub(in crate::ingest) fn finish(mut self, remedy: &str, trace: &mut Trace) {
         let mut jobs = std::mem::take(&mut self.jobs);
         let clusters: BTreeSet<&Word> = jobs.iter().map(|job| &job.cluster).collect();
         let several = clusters.len() > 1;
@@ -305,6 +355,7 @@ impl Assembly {
             gpu_type: text(&job.gpu_type),
             state: Some(Cow::Borrowed(job.state.unwrap_or(JobState::Unknown).id())),
             reported_state: text(&job.reported_state),
+            pending_reason: text(&job.pending_reason).filter(|_| job.state == Some(JobState::Pending)),
             submit: job.submit,
             eligible: job.eligible,
             start,
@@ -315,7 +366,7 @@ impl Assembly {
                 _ => None,
             },
             // A run without a start is a run all the same, and one without any start may not be.
-            attempts: runs.iter().all(|run| run.start.is_some()).then_some(runs.len() as i64),
+            attempts: job.attempts.or(runs.iter().all(|run| run.start.is_some()).then_some(runs.len() as i64)),
             req_nodes: job.req_nodes,
             req_cpus: job.req_cpus,
             req_mem_bytes: job.req_mem_bytes,
@@ -325,7 +376,8 @@ impl Assembly {
             alloc_gpus: last.and_then(|run| gpus(run.gpus)),
             nodes_hostlist: last.and_then(hostlist_of).map(Cow::Owned),
             time_limit_s: job.time_limit_s,
-            run_s: sum(Run::length_s),
+            run_s: sum(Run::length_s).filter(|_| job.attempts.is_none_or(|attempts| attempts <= runs.len() as i64)),
+            suspended_s: runs.iter().filter_map(|run| run.suspended_s).reduce(|sum, more| sum + more),
             reported_run_s: sum(|run| run.reported_s),
             exit_code: job.exit_code,
             depends_on: text(&job.depends_on),
@@ -334,7 +386,8 @@ impl Assembly {
         self.note_overlaps(runs, trace);
         // A single run that ended when the job did needs no row of its own.
         let plain = runs.len() <= 1 && runs.iter().all(|run| run.end.is_none() || over);
-        for (attempt, run) in (1i64..).zip(runs) {
+        for (nth, run) in (1i64..).zip(runs) {
+            let attempt = job.attempts.filter(|_| nth > 1).unwrap_or(nth);
             let given = gpus(run.gpus);
             if !plain {
                 trace.attempts.push(AttemptRow {
@@ -389,21 +442,21 @@ impl Assembly {
 
 /// A node as a record names it; the same node may be named again.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct NamedNode<'a> {
-    pub(super) name: &'a str,
-    pub(super) gpus: Option<f64>,
-    pub(super) gpu_id: Option<&'a str>,
+pub(in crate::ingest) struct NamedNode<'a> {
+    pub(in crate::ingest) name: &'a str,
+    pub(in crate::ingest) gpus: Option<f64>,
+    pub(in crate::ingest) gpu_id: Option<&'a str>,
 }
 
 impl<'a> NamedNode<'a> {
     /// A node of which no more is told.
-    pub(super) fn plain(name: &'a str) -> Self {
+    pub(in crate::ingest) fn plain(name: &'a str) -> Self {
         Self { name, gpus: None, gpu_id: None }
     }
 }
 
 /// Checks times, lengths and GPU counts of a record with at most one run, as they are checked in every job.
-pub(super) fn check_record(job: &mut Job, row: &mut RowAudit<'_>) {
+pub(in crate::ingest) fn check_record(job: &mut Job, row: &mut RowAudit<'_>) {
     let run = job.runs.last();
     let (start, end) = run.map_or((None, job.end), |run| (run.start, run.end));
     let mut times = JobRow {

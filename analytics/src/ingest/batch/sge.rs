@@ -9,8 +9,8 @@
 //!   iow pe_taskid maxvmem`, and in later versions `arid ar_submission_time job_class qdel_info` and more. `#` begins a
 //!   comment. Only `category`, the job's request as options of `qsub`, may hold a colon (`-l h_rt=01:00:00`): it ends
 //!   where a number, a `pe_taskid` (`NONE` or `1.host`) and a number follow.
-//! * Times are seconds since the epoch, or milliseconds (Univa and Altair); above 100,000,000,000 they are milliseconds, as
-//!   no seconds are. 0 is unknown.
+//! * Times are seconds since the epoch, milliseconds (Univa and Altair) or microseconds (the JSON form): above
+//!   100,000,000,000 they are milliseconds, as no seconds are, and above 100,000,000,000,000 microseconds. 0 is unknown.
 //! * A line whose `pe_taskid` is not `NONE` is a task of a tightly integrated parallel job: it adds its host to the job's.
 //!   Without such lines (`accounting_summary`, or loose integration) a parallel job's hosts are known only in part, and are
 //!   left unknown.
@@ -39,29 +39,29 @@ use crate::time::{TimeBasis, seconds_to_ms};
 use crate::trace::Trace;
 
 /// Places of the fields.
-const QNAME: usize = 0;
-const HOSTNAME: usize = 1;
-const OWNER: usize = 3;
-const JOB_NAME: usize = 4;
-const JOB_NUMBER: usize = 5;
-const ACCOUNT: usize = 6;
-const SUBMISSION: usize = 8;
-const START: usize = 9;
-const END: usize = 10;
-const FAILED: usize = 11;
-const EXIT_STATUS: usize = 12;
-const WALLCLOCK: usize = 13;
-const PROJECT: usize = 31;
-const GRANTED_PE: usize = 33;
-const SLOTS: usize = 34;
-const TASK_NUMBER: usize = 35;
-const CATEGORY: usize = 39;
+pub(super) const QNAME: usize = 0;
+pub(super) const HOSTNAME: usize = 1;
+pub(super) const OWNER: usize = 3;
+pub(super) const JOB_NAME: usize = 4;
+pub(super) const JOB_NUMBER: usize = 5;
+pub(super) const ACCOUNT: usize = 6;
+pub(super) const SUBMISSION: usize = 8;
+pub(super) const START: usize = 9;
+pub(super) const END: usize = 10;
+pub(super) const FAILED: usize = 11;
+pub(super) const EXIT_STATUS: usize = 12;
+pub(super) const WALLCLOCK: usize = 13;
+pub(super) const PROJECT: usize = 31;
+pub(super) const GRANTED_PE: usize = 33;
+pub(super) const SLOTS: usize = 34;
+pub(super) const TASK_NUMBER: usize = 35;
+pub(super) const CATEGORY: usize = 39;
 /// Fields that every version has, up to `maxvmem`.
-const FIELDS: usize = 43;
+pub(super) const FIELDS: usize = 43;
 /// Places of fields after `iow`.
-const PE_TASKID: usize = 1;
-const QDEL_INFO: usize = 6;
-/// Times above this are milliseconds.
+pub(super) const PE_TASKID: usize = 1;
+pub(super) const QDEL_INFO: usize = 6;
+/// Times above this are milliseconds, and above a thousand times this microseconds.
 const MOST_SECONDS: f64 = 1e11;
 
 /// Names under which sites count GPUs.
@@ -120,11 +120,11 @@ impl Reader for Sge {
 }
 
 /// A line cut into its fields.
-struct Fields<'a> {
-    fields: Vec<&'a str>,
-    category: &'a str,
+pub(super) struct Fields<'a> {
+    pub(super) fields: Vec<&'a str>,
+    pub(super) category: &'a str,
     /// Place of `iow`, the field after `category`.
-    after: usize,
+    pub(super) after: usize,
 }
 
 impl<'a> Fields<'a> {
@@ -155,10 +155,15 @@ impl<'a> Fields<'a> {
         self.text(self.after + PE_TASKID)
     }
 
-    /// A time in seconds or milliseconds; 0 is unknown.
+    /// A time in seconds, milliseconds or microseconds; 0 is unknown.
     fn time(&self, ix: usize, name: &str, row: &mut RowAudit<'_>) -> Option<i64> {
         let value = field::amount(Some(self.at(ix)), name, row).filter(|value| *value > 0.0)?;
-        let ms = seconds_to_ms(if value > MOST_SECONDS { value / 1_000.0 } else { value });
+        let in_a_second = match value {
+            _ if value > MOST_SECONDS * 1e3 => 1e6,
+            _ if value > MOST_SECONDS => 1e3,
+            _ => 1.0,
+        };
+        let ms = seconds_to_ms(value / in_a_second);
         if ms.is_none() {
             row.repair(reason::OUT_OF_RANGE, name, self.at(ix));
         }
@@ -281,9 +286,10 @@ fn ended(
 /// Job, task and start of a job's line; its slaves carry the first two.
 type Key = (u64, u64);
 
+/// The records of all files.
 #[derive(Debug, Default)]
-struct Accounting {
-    assembly: Assembly,
+pub(super) struct Accounting {
+    pub(super) assembly: Assembly,
     seen: SeenKeys,
     jobs: Vec<(Key, Parallel, Job)>,
     /// Hosts of slave tasks, with their start and end.
@@ -305,15 +311,19 @@ struct Slave {
 }
 
 impl Accounting {
-    fn record(&mut self, text: &str, mut row: RowAudit<'_>, trace: &mut Trace) {
+    fn record(&mut self, text: &str, row: RowAudit<'_>, trace: &mut Trace) {
         // Lines of one character or less are no records.
         if text.trim().len() <= 1 {
             return;
         }
-        let Some(fields) = Fields::split(text) else {
-            trace.ledger.quarantine(&row, TOO_FEW_FIELDS, "", text);
-            return;
-        };
+        match Fields::split(text) {
+            Some(fields) => self.take(&fields, text, row, trace),
+            None => trace.ledger.quarantine(&row, TOO_FEW_FIELDS, "", text),
+        }
+    }
+
+    /// Takes the fields of one record, whose text is `text`.
+    pub(super) fn take(&mut self, fields: &Fields<'_>, text: &str, mut row: RowAudit<'_>, trace: &mut Trace) {
         let Some(number) = fields.at(JOB_NUMBER).trim().parse::<u64>().ok().filter(|number| *number > 0) else {
             trace.ledger.quarantine(&row, reason::NO_KEY, "job_number", text);
             return;
@@ -337,7 +347,7 @@ impl Accounting {
             trace.ledger.quarantine(&row, NO_TIMES, "submission_time", text);
             return;
         }
-        let (parallel, mut job) = self.job(&fields, [submit, start, end], &mut row);
+        let (parallel, mut job) = self.job(fields, [submit, start, end], &mut row);
         job.id = if task == 0 { number.to_string() } else { format!("{number}.{task}") };
         job.parent = (task > 0).then(|| number.to_string());
         check_record(&mut job, &mut row);
@@ -412,7 +422,7 @@ impl Accounting {
         (parallel, job)
     }
 
-    fn finish(mut self, trace: &mut Trace) {
+    pub(super) fn finish(mut self, trace: &mut Trace) {
         let mut in_part = 0u64;
         for (key, parallel, mut job) in std::mem::take(&mut self.jobs) {
             if let Some(run) = job.runs.last_mut() {
@@ -514,6 +524,8 @@ mod tests {
         let mut row = RowAudit::new("f", 1);
         let seconds = Fields::split(LINE).unwrap();
         assert_eq!(seconds.time(START, "start_time", &mut row), Some(1_060_000));
+        let micros = LINE.replace(":1060:", ":1714982460000000:");
+        assert_eq!(Fields::split(&micros).unwrap().time(START, "start_time", &mut row), Some(1_714_982_460_000));
         let line = LINE.replace(":1060:", ":1700000060123:").replace(":1000:", ":0:");
         let millis = Fields::split(&line).unwrap();
         assert_eq!(millis.time(START, "start_time", &mut row), Some(1_700_000_060_123));

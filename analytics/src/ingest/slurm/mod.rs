@@ -9,9 +9,11 @@ pub mod duration;
 pub mod hostlist;
 pub mod job_id;
 pub mod mem;
+mod record;
 mod sacct_json;
 mod sacct_text;
 pub mod tres;
 
+pub(super) use record::Records;
 pub use sacct_json::SacctJson;
 pub use sacct_text::SacctText;

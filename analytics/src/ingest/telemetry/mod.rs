@@ -10,9 +10,11 @@ mod label;
 mod metric;
 mod nvidia_smi;
 mod prometheus;
+mod sonar;
 
 pub(super) use dcgm::Dcgm;
 pub(super) use ipmi::Ipmi;
 pub(super) use label::moment_in_name;
 pub(super) use nvidia_smi::NvidiaSmi;
 pub(super) use prometheus::Prometheus;
+pub(super) use sonar::Sonar;

@@ -115,6 +115,8 @@ pub(super) struct Told {
     pub(super) exit: Option<i64>,
     /// Whether the words are those of PBS, and not of Torque.
     pub(super) is_pbs: bool,
+    /// Whether a suspension released some resources only, and none of them GPUs.
+    pub(super) keeps_gpus: bool,
 }
 
 impl Told {
@@ -145,6 +147,10 @@ impl Told {
                 "exec_vnode" => vnodes = Some(value),
                 "exec_host" => hosts = Some(value),
                 "exec_gpus" => gpus = Some(value),
+                "resources_released" => {
+                    let released = resource::vnodes(value);
+                    told.keeps_gpus = released.is_some_and(|vnodes| vnodes.iter().all(|vnode| vnode.gpus.is_none()));
+                }
                 "resources_used.walltime" => match resource::seconds(value) {
                     Some(seconds) => told.run.reported_s = Some(seconds),
                     None => bad(row, key, value),

@@ -1,8 +1,9 @@
 //! From the events of a number to its jobs and their runs, whatever the order they are read in.
 
 use super::event::Told;
-use crate::ingest::batch::job::{Assembly, Gpus, Job, Place, Word};
+use crate::ingest::batch::job::{Assembly, Gpus, Job, Place, Run, Word};
 use crate::schema::JobState;
+use crate::time::SECOND_MS;
 
 /// An event that does not say which run, or which of several jobs of the same number, it is of.
 #[derive(Debug, Clone, Copy)]
@@ -11,6 +12,8 @@ pub(super) struct Loose {
     /// UTC where a zone was named, else local time as if it were UTC.
     pub(super) at: i64,
     pub(super) place: Place,
+    /// Of a suspension: whether the job kept its GPUs.
+    pub(super) keeps_gpus: bool,
 }
 
 /// One job: a number and the time it was created.
@@ -26,6 +29,8 @@ pub(super) struct Instance {
     pub(super) deleted: Option<i64>,
     pub(super) aborted: Option<i64>,
     pub(super) moved: bool,
+    /// Suspensions and resumptions, in order of time.
+    pub(super) stops: Vec<Loose>,
 }
 
 /// All records of one number.
@@ -142,6 +147,7 @@ impl Instance {
             b'D' => self.deleted = Some(at),
             b'A' => self.aborted = Some(at),
             b'M' => self.moved = true,
+            b'z' | b'r' => self.stops.push(loose),
             // The run that was under way then.
             b'R' | b'C' => {
                 let begun = self.job.runs.iter_mut().filter(|run| run.start.is_some_and(|start| start <= at));
@@ -210,6 +216,11 @@ impl Instance {
             }
             None => Some(JobState::Pending),
         };
+        if !self.stops.is_empty() {
+            let runs = std::mem::take(&mut self.job.runs);
+            self.job.end = self.job.end.or(runs.last().and_then(|run| run.end));
+            self.job.runs = runs.into_iter().flat_map(|run| suspend(run, &self.stops)).collect();
+        }
         let exit = self.job.exit_code.filter(|_| word == "E");
         self.job.exit_code = exit;
         let reported = exit.map_or_else(|| word.to_owned(), |exit| format!("{word} {exit}"));
@@ -217,6 +228,48 @@ impl Instance {
         self.job.state = state;
         self.job
     }
+}
+
+/// Returns the parts of `run` between its suspensions. A suspension that kept the GPUs is time of the run. One that
+/// released everything cuts the run in two, as others can have its nodes meanwhile.
+fn suspend(mut run: Run, stops: &[Loose]) -> Vec<Run> {
+    let Some(start) = run.start else { return vec![run] };
+    let end = run.end;
+    let mut parts = Vec::new();
+    let mut open: Option<Loose> = None;
+    let add = |run: &mut Run, from: i64, to: i64| {
+        run.suspended_s = Some(run.suspended_s.unwrap_or(0.0) + (to - from) as f64 / SECOND_MS as f64);
+    };
+    for stop in stops.iter().filter(|stop| stop.at >= start && end.is_none_or(|end| stop.at <= end)) {
+        match (open, stop.kind) {
+            (None, b'z') => open = Some(*stop),
+            (Some(from), b'r') => {
+                open = None;
+                if from.keeps_gpus {
+                    add(&mut run, from.at, stop.at);
+                    continue;
+                }
+                let part =
+                    Run { end: Some(from.at), ended_by: Some(JobState::Cancelled), running: false, ..run.clone() };
+                parts.push(Run { reported_s: None, ..part });
+                (run.start, run.suspended_s) = (Some(stop.at), None);
+            }
+            _ => {}
+        }
+    }
+    // Suspended until the end, or until the log ends.
+    match (open, end) {
+        (Some(from), Some(end)) if from.keeps_gpus => add(&mut run, from.at, end),
+        (Some(from), None) if from.keeps_gpus => run.suspended_s = None,
+        (Some(from), _) => {
+            run.end = Some(from.at);
+            run.running = false;
+            run.ended_by = run.ended_by.or(Some(JobState::Cancelled));
+        }
+        (None, _) => {}
+    }
+    parts.push(run);
+    parts
 }
 
 /// What an `E` record says ended the job.

@@ -6,14 +6,17 @@
 //! Administrator Guide, "Accounting records" and "Job exit status"; Open XDMoD, "GPU metrics", for where GPUs stand.
 //!
 //! * `Q` queued, `S` started, `T` restarted from a checkpoint, `E` ended, `D` deleted by request, `A` aborted by the server,
-//!   `R` to be run again, `C` checkpointed and held, `M` moved to another server. Other types tell of reservations, licences,
-//!   provisioning and changes, and make no job.
+//!   `R` to be run again, `C` checkpointed and held, `M` moved to another server, `z` suspended, `r` resumed. Other types
+//!   tell of reservations, licences, provisioning and changes, and make no job.
 //! * `ctime`, `qtime`, `etime`, `start` and `end` are epoch seconds. The time of the line is the server's local time without
 //!   a zone. It is needed only where the message has no such field (`D` and `A`; `Q` and `R` of Torque). Unless a zone is
 //!   named, it is taken with the offset that `S` records show between the two.
 //! * `123[4].server` is task 4 of the array `123[].server`, which has records of its own and is no job; `123-4` is how old
 //!   Torque writes it.
 //! * A job that is run again has an `S` for each run. `R` ends a run; so does the next `S`, at a time nobody recorded.
+//! * A suspended job releases all its resources, unless the server attribute `restrict_res_to_release_on_suspend` names some:
+//!   `z` then lists what was released in `resources_released`. Where that list is there and names no GPUs, the job keeps
+//!   them, and the time counts as suspended. Else the suspension ends an attempt, and the next begins when it is resumed.
 //! * GPUs asked for: `Resource_List.ngpus`, else `ngpus` or `gpus` in `select`, `nodes` or `neednodes`. GPUs given:
 //!   `ngpus` in `exec_vnode`, or Torque's `exec_gpus`. `resources_used.ngpus` is not read, as sites report it to be 0.
 //! * `Exit_status`: 0 is success; 1 to 255 the script's own; above 256 (PBS) a signal; below 0 the batch system's. PBS: -29
@@ -103,7 +106,7 @@ impl Log {
             trace.ledger.quarantine(&row, NOT_A_RECORD, "", text);
             return;
         };
-        if !b"QSTEDARCM".contains(&line.kind) {
+        if !b"QSTEDARCMzr".contains(&line.kind) {
             self.others += 1;
             trace.ledger.keep(row);
             return;
@@ -172,7 +175,7 @@ impl Log {
         let ix = self.entry(number, part, server);
         let Some(entry) = self.entries.get_mut(ix) else { return };
         if let Some(at) = at {
-            entry.loose.push(Loose { kind: line.kind, at, place });
+            entry.loose.push(Loose { kind: line.kind, at, place, keeps_gpus: told.keeps_gpus });
         }
         if !is_loose || line.kind == b'Q' {
             entry.take(line.kind, job, &told);
