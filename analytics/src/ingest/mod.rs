@@ -39,10 +39,12 @@ pub use expand::expand;
 pub use field::Moment;
 pub use kubernetes::quantity;
 pub use misspelt::misspelt;
-pub use options::{MOST_EXPANSION, ReadOptions, SourceMapping};
+pub use options::{MOST_EXPANSION, ReadOptions, SourceMapping, SourceMetric};
 pub use progress::{Observer, Progress};
-pub use read::{MAPPING_FILE, SeenKeys, check_job, check_strict, check_usable, no_rows, read, readers, sniff};
-pub use reader::{Confidence, Reader};
+pub use read::{
+    MAPPING_FILE, METRICS_FILE, SeenKeys, check_job, check_strict, check_usable, no_rows, read, readers, sniff,
+};
+pub use reader::{Clock, Confidence, Reader};
 pub use source::{Head, Lines, Passed, SourceFile, TableHeaders, sha256};
 
 /// Every reader, in the order they are asked; among equal confidences the first wins.
@@ -60,6 +62,11 @@ static READERS: &[&dyn Reader] = &[
     &telemetry::Dcgm,
     &telemetry::Prometheus,
     &telemetry::NvidiaSmi,
+    &telemetry::NvidiaSmiQ,
+    &telemetry::NvidiaSmiXml,
+    &telemetry::RocmSmi,
+    &telemetry::AmdSmi,
+    &telemetry::Redfish,
     &telemetry::Ipmi,
     &market::SkyCatalog,
     &market::CloudGpus,
