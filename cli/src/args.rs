@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{EnumValueParser, PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command, ValueEnum};
@@ -53,6 +53,17 @@ pub(crate) struct Reading {
     /// datasets/mappings/README.md describes the form.
     #[arg(long, value_name = "TOML")]
     pub(crate) mapping: Vec<String>,
+    /// Table (TOML) of what metrics mean, which adds to the built-in one
+    ///
+    /// It says the quantity, the unit and the labels of metrics that exporters or tools write. cli/guide/formats.md describes the form.
+    #[arg(long, value_name = "TOML")]
+    pub(crate) metrics: Option<PathBuf>,
+    /// Metric that series without a name are of, such as DCGM_FI_DEV_GPU_UTIL [default: the one after which the file is named]
+    ///
+    /// Prometheus gives the result of an expression such as sum by (…) no name. To say it of one source only, write SOURCE=NAME, and repeat
+    /// the option for other sources.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) metric: Vec<String>,
     /// Number of shards (gres/shard) that a GPU holds in Slurm, so that jobs on shards are jobs on parts of a GPU
     ///
     /// The accounting names shards and not how many a GPU holds. Without this option the number of GPUs of such jobs is unknown. It is Count of Name=shard in gres.conf, for each GPU.
@@ -98,6 +109,8 @@ impl Reading {
             ("--reader", self.reader.is_some()),
             ("--timezone", self.timezone.is_some()),
             ("--mapping", !self.mapping.is_empty()),
+            ("--metrics", self.metrics.is_some()),
+            ("--metric", !self.metric.is_empty()),
             ("--shards-per-gpu", self.shards_per_gpu.is_some()),
             ("--strict", self.strict),
             ("--max-expansion", self.max_expansion != ingest::MOST_EXPANSION),

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use tracecast_analytics::ingest::{self, ReadOptions, SourceFile, SourceMapping};
+use tracecast_analytics::ingest::{self, ReadOptions, SourceFile, SourceMapping, SourceMetric};
 use tracecast_analytics::quality::{Ledger, Outcome};
 #[cfg(feature = "query")]
 use tracecast_analytics::query;
@@ -149,7 +149,9 @@ pub(crate) fn read(sources: &[PathBuf], reading: &Reading, quarantine: Option<&P
             "--quarantine: a trace folder does not keep quarantined rows; name the source that the folder was made from"
         );
     }
-    let mut all = if files.is_empty() { None } else { Some(read_files(&files, reading, quarantine, quiet)?) };
+    let beside = zone_beside(&folders)?;
+    let read = || read_files(&files, reading, beside, quarantine, quiet);
+    let mut all = if files.is_empty() { None } else { Some(read()?) };
     for folder in &folders {
         let trace = storage::load(folder)?;
         match &mut all {
@@ -168,6 +170,21 @@ pub(crate) fn read(sources: &[PathBuf], reading: &Reading, quarantine: Option<&P
 /// Trace folders, and all other sources.
 pub(crate) fn parted(sources: &[PathBuf]) -> (Vec<PathBuf>, Vec<PathBuf>) {
     sources.iter().cloned().partition(|source| storage::is_folder(source))
+}
+
+/// The zone of the first trace folder, which local times of files read beside it are of.
+pub(crate) fn zone_beside(folders: &[PathBuf]) -> Result<Option<Zone>> {
+    let Some(folder) = folders.first() else { return Ok(None) };
+    Ok(Some(Zone::named(&storage::manifest(folder)?.zone)?))
+}
+
+/// Metrics as `--metric` names them: of all sources, or as `SOURCE=NAME`.
+fn metrics(named: &[String]) -> Vec<SourceMetric> {
+    let of = |text: &String| match text.rsplit_once('=') {
+        Some((source, name)) => SourceMetric { source: Some(source.into()), name: name.to_owned() },
+        None => SourceMetric { source: None, name: text.clone() },
+    };
+    named.iter().map(of).collect()
 }
 
 /// The mapping of all sources, and those of single ones, as `--mapping` names them.
@@ -192,10 +209,11 @@ fn mappings(named: &[String]) -> Result<(Option<PathBuf>, Vec<SourceMapping>)> {
     Ok((all, single))
 }
 
-/// Reads files, folders of files and patterns; what of them is not there remains to be [`told`].
+/// Reads files, folders of files and patterns, whose local times are those of `zone_beside` where nothing else says; what of them is not there remains to be [`told`].
 pub(crate) fn read_files(
     sources: &[PathBuf],
     reading: &Reading,
+    zone_beside: Option<Zone>,
     quarantine: Option<&Path>,
     quiet: bool,
 ) -> Result<Trace> {
@@ -206,6 +224,9 @@ pub(crate) fn read_files(
         zone: reading.timezone.clone(),
         mapping,
         mappings,
+        metrics: reading.metrics.clone(),
+        unnamed: metrics(&reading.metric),
+        zone_beside,
         node_labels: reading.node_labels.clone(),
         shards_per_gpu: reading.shards_per_gpu.map(std::num::NonZeroU32::get),
         keep_quarantined: quarantine.is_some(),

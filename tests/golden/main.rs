@@ -4,6 +4,7 @@
 
 mod acme;
 mod alibaba_spot;
+mod amd_smi;
 mod any_bytes;
 mod aws_spot;
 mod azure_spot;
@@ -19,13 +20,18 @@ mod ipmi_power;
 mod kubernetes;
 mod lsf;
 mod mapping;
+mod metrics;
 mod nvidia_smi;
+mod nvidia_smi_q;
+mod nvidia_smi_xml;
 mod openb;
 mod pai;
 mod pbs;
 mod philly;
 mod plain_text;
 mod prometheus;
+mod redfish;
+mod rocm_smi;
 mod sacct;
 mod sacct_json;
 mod sge;

@@ -87,6 +87,12 @@ pub struct ManifestOptions {
     pub timezone: Option<String>,
     /// Mapping files, each for all sources or as `SOURCE=FILE`.
     pub mapping: Vec<String>,
+    /// Table of metrics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<String>,
+    /// Metrics of series without a name, each of all sources or as `SOURCE=NAME`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metric: Vec<String>,
     /// Shards that a GPU holds in Slurm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shards_per_gpu: Option<std::num::NonZeroU32>,

@@ -41,10 +41,12 @@ pub use expand::expand;
 pub use field::Moment;
 pub use kubernetes::quantity;
 pub use misspelt::misspelt;
-pub use options::{MOST_EXPANSION, ReadOptions, SourceMapping};
+pub use options::{MOST_EXPANSION, ReadOptions, SourceMapping, SourceMetric};
 pub use progress::{Observer, Progress};
-pub use read::{MAPPING_FILE, SeenKeys, check_job, check_strict, check_usable, no_rows, read, readers, sniff};
-pub use reader::{Confidence, Reader};
+pub use read::{
+    MAPPING_FILE, METRICS_FILE, SeenKeys, check_job, check_strict, check_usable, no_rows, read, readers, sniff,
+};
+pub use reader::{Clock, Confidence, Reader};
 pub use short_lines::ShortLines;
 pub use source::{Head, Lines, Passed, SourceFile, TableHeaders, sha256};
 
@@ -63,6 +65,11 @@ static READERS: &[&dyn Reader] = &[
     &telemetry::Dcgm,
     &telemetry::Prometheus,
     &telemetry::NvidiaSmi,
+    &telemetry::NvidiaSmiQ,
+    &telemetry::NvidiaSmiXml,
+    &telemetry::RocmSmi,
+    &telemetry::AmdSmi,
+    &telemetry::Redfish,
     &telemetry::Ipmi,
     &telemetry::Sonar,
     &market::SkyCatalog,

@@ -6,6 +6,7 @@ use super::progress::Observer;
 use super::source::SourceFile;
 use crate::error::{Error, Result};
 use crate::time::Zone;
+use crate::trace::Trace;
 
 /// How many times its size on disk a compressed JSON document may expand to unless told otherwise. Telemetry and
 /// accounting shrink to a tenth or a thirtieth; gzip cannot shrink anything to less than a thousandth.
@@ -20,11 +21,19 @@ pub struct SourceMapping {
     pub mapping: PathBuf,
 }
 
-impl SourceMapping {
-    fn is_of(&self, file: &Path) -> bool {
-        let named = || self.source.components().count() == 1 && file.file_name() == Some(self.source.as_os_str());
-        self.source == file || file.starts_with(&self.source) || named()
-    }
+/// The metric that the series of a source are of, where they have no name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceMetric {
+    /// As [`SourceMapping::source`]; `None` for all sources.
+    pub source: Option<PathBuf>,
+    /// Name of the metric.
+    pub name: String,
+}
+
+/// Whether `source`, as it is named, is `file`, a folder above it, or its name.
+fn is_of(source: &Path, file: &Path) -> bool {
+    let named = || source.components().count() == 1 && file.file_name() == Some(source.as_os_str());
+    source == file || file.starts_with(source) || named()
 }
 
 /// What the user asked for beside the files.
@@ -37,6 +46,12 @@ pub struct ReadOptions<'a> {
     pub mapping: Option<PathBuf>,
     /// Mapping files of single sources.
     pub mappings: Vec<SourceMapping>,
+    /// A table of metrics that adds to the bundled one.
+    pub metrics: Option<PathBuf>,
+    /// Metrics of series that have no name.
+    pub unnamed: Vec<SourceMetric>,
+    /// The zone of the trace beside which files are read, where it is known before.
+    pub zone_beside: Option<Zone>,
     /// Labels of Kubernetes nodes that say where these lie, the widest level first; if empty, those of `Topology` objects, else well-known ones.
     pub node_labels: Vec<String>,
     /// Shards (`gres/shard`) that a GPU holds in Slurm; unknown if `None`.
@@ -58,6 +73,9 @@ impl std::fmt::Debug for ReadOptions<'_> {
             .field("zone", &self.zone)
             .field("mapping", &self.mapping)
             .field("mappings", &self.mappings)
+            .field("metrics", &self.metrics)
+            .field("unnamed", &self.unnamed)
+            .field("zone_beside", &self.zone_beside)
             .field("node_labels", &self.node_labels)
             .field("shards_per_gpu", &self.shards_per_gpu)
             .field("keep_quarantined", &self.keep_quarantined)
@@ -74,6 +92,9 @@ impl Default for ReadOptions<'_> {
             zone: None,
             mapping: None,
             mappings: Vec::new(),
+            metrics: None,
+            unnamed: Vec::new(),
+            zone_beside: None,
             node_labels: Vec::new(),
             shards_per_gpu: None,
             keep_quarantined: false,
@@ -87,16 +108,35 @@ impl Default for ReadOptions<'_> {
 impl ReadOptions<'_> {
     /// The mapping file of `file`: its own, else the one of all.
     pub fn mapping_of(&self, file: &SourceFile) -> Option<&Path> {
-        let of_file = self.mappings.iter().find(|entry| entry.is_of(file.path())).map(|entry| entry.mapping.as_path());
+        let of_file =
+            self.mappings.iter().find(|entry| is_of(&entry.source, file.path())).map(|entry| entry.mapping.as_path());
         of_file.or(self.mapping.as_deref())
     }
 
-    /// Whether every mapping has its source among `files`.
+    /// The metric of the series of `file` that have no name: the file's own, else the one of all.
+    pub fn metric_of(&self, file: &SourceFile) -> Option<&str> {
+        let own = |entry: &&SourceMetric| entry.source.as_ref().is_some_and(|source| is_of(source, file.path()));
+        let of_all = || self.unnamed.iter().find(|entry| entry.source.is_none());
+        self.unnamed.iter().find(own).or_else(of_all).map(|entry| entry.name.as_str())
+    }
+
+    /// Whether every mapping and every metric has its source among `files`.
     ///
     /// # Errors
     /// When one has not.
-    pub fn check_mappings(&self, files: &[SourceFile]) -> Result<()> {
-        match self.mappings.iter().find(|entry| !files.iter().any(|file| entry.is_of(file.path()))) {
+    pub fn check_sources(&self, files: &[SourceFile]) -> Result<()> {
+        let is_there = |source: &Path| files.iter().any(|file| is_of(source, file.path()));
+        if let Some(lost) =
+            self.unnamed.iter().find(|entry| entry.source.as_ref().is_some_and(|source| !is_there(source)))
+        {
+            let source = lost.source.clone().unwrap_or_default();
+            return Err(Error::Setting {
+                setting: format!("--metric {}={}", source.display(), lost.name),
+                found: format!("there is no source {}", source.display()),
+                remedy: "name the source as it stands among the others, or by its file name".to_owned(),
+            });
+        }
+        match self.mappings.iter().find(|entry| !is_there(&entry.source)) {
             None => Ok(()),
             Some(lost) => Err(Error::Setting {
                 setting: format!("--mapping {}={}", lost.source.display(), lost.mapping.display()),
@@ -112,5 +152,13 @@ impl ReadOptions<'_> {
     /// When `default` is not in the time zone database.
     pub fn zone_or(&self, default: &str) -> Result<Zone> {
         self.zone.clone().map_or_else(|| Zone::named(default), Ok)
+    }
+
+    /// The zone the user named, or else that of the trace beside which a file is read, where that has dates.
+    ///
+    /// # Errors
+    /// When the trace's is not in the time zone database.
+    pub fn zone_beside(&self, trace: &Trace) -> Result<Zone> {
+        self.zone_or(if trace.basis.has_dates() { &trace.zone } else { "UTC" })
     }
 }

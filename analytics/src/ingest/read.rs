@@ -45,11 +45,18 @@ fn sniff_head(head: &Head) -> Option<&'static dyn Reader> {
 /// When a file cannot be opened, is not in the format named, or `strict` is set and rows were quarantined.
 pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
     let mut trace = Trace::default();
+    if let Some(zone) = &options.zone_beside {
+        zone.name().clone_into(&mut trace.zone);
+    }
     if options.keep_quarantined {
         trace.ledger.keep_rows();
     }
     check_mapping(options)?;
-    options.check_mappings(files)?;
+    options.check_sources(files)?;
+    if let Some(path) = &options.metrics {
+        check_table("--metrics", path)?;
+        super::telemetry::check_table(path)?;
+    }
     let mut groups: Vec<(&'static dyn Reader, Vec<SourceFile>)> = Vec::new();
     let mut archives = 0;
     let alone = files.iter().filter(|file| file.passed().is_none()).count() == 1;
@@ -120,6 +127,7 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
             unknown(&names, None)
         });
     }
+    groups.sort_by_key(|(reader, _)| reader.clock());
     // Where the cluster is, its jobs say, and not what is read beside them.
     let mut clock = None;
     for (reader, group) in &groups {
@@ -149,12 +157,13 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
     let mut mappings: Vec<&Path> = files.iter().filter_map(|file| options.mapping_of(file)).collect();
     mappings.sort_unstable();
     mappings.dedup();
-    for path in mappings {
+    let metrics = options.metrics.as_deref().map(|path| (path, METRICS_FILE));
+    for (path, role) in mappings.into_iter().map(|path| (path, MAPPING_FILE)).chain(metrics) {
         // What the columns were taken to mean is as much a source as the rows.
         let file = SourceFile::new(path);
         trace.sources.push(SourceRecord {
             name: file.name().to_owned(),
-            reader: MAPPING_FILE.to_owned(),
+            reader: role.to_owned(),
             size_bytes: file.size_bytes()?,
             sha256: file.sha256()?,
         });
@@ -184,22 +193,22 @@ const LONGEST_MAPPING: u64 = 1 << 20;
 /// Checks that the mapping is a file that can be read more than once and is no larger than a mapping is.
 fn check_mapping(options: &ReadOptions<'_>) -> Result<()> {
     let of_files = options.mappings.iter().map(|entry| &entry.mapping);
-    options.mapping.iter().chain(of_files).try_for_each(|path| check_mapping_file(path))
+    options.mapping.iter().chain(of_files).try_for_each(|path| check_table("--mapping", path))
 }
 
-fn check_mapping_file(path: &Path) -> Result<()> {
+fn check_table(option: &str, path: &Path) -> Result<()> {
     let meta = std::fs::metadata(path).map_err(|e| Error::io("open", path, e))?;
     let found = if !meta.is_file() {
         "it is no file".to_owned()
     } else if meta.len() > LONGEST_MAPPING {
-        format!("{} bytes, where a mapping has at most {LONGEST_MAPPING}", meta.len())
+        format!("{} bytes, where such a file has at most {LONGEST_MAPPING}", meta.len())
     } else {
         return Ok(());
     };
     Err(Error::Setting {
-        setting: format!("--mapping {}", path.display()),
+        setting: format!("{option} {}", path.display()),
         found,
-        remedy: "name a TOML file as in datasets/mappings/README.md".to_owned(),
+        remedy: "name a TOML file as in datasets/mappings/README.md or cli/guide/formats.md".to_owned(),
     })
 }
 
@@ -211,6 +220,8 @@ pub fn no_rows(files: &[String]) -> String {
 
 /// What a mapping file is recorded as among the sources, in place of a reader.
 pub const MAPPING_FILE: &str = "mapping file";
+/// What a table of metrics is recorded as.
+pub const METRICS_FILE: &str = "table of metrics";
 
 fn unknown(file: &str, head: Option<&Head>) -> Error {
     let near = head.and_then(nearest).map_or_else(String::new, |near| format!(": {near}"));

@@ -16,6 +16,18 @@ pub enum Confidence {
     Sure,
 }
 
+/// Whose clock the local times of a format without a zone are of. Readers of other clocks come first, so that a trace's zone
+/// is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Clock {
+    /// The cluster's, which the format, its documentation or the user tells.
+    Cluster,
+    /// That of the mapping, if it says one, else of the trace beside it.
+    Mapping,
+    /// That of the trace beside which the file is read, as telemetry says nothing.
+    Trace,
+}
+
 /// A format.
 ///
 /// A reader gets all files of a request that are its own, in the order the user named them, and tells their roles (job
@@ -31,6 +43,10 @@ pub trait Reader: Sync {
     /// The tables that it knows by their columns, for saying what a file lacks that no reader recognises.
     fn columns(&self) -> TableHeaders {
         &[]
+    }
+    /// Whose clock its local times are of.
+    fn clock(&self) -> Clock {
+        Clock::Cluster
     }
     /// Reads `files` into `trace`.
     ///

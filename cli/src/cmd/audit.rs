@@ -175,6 +175,8 @@ fn options(request: &Audit) -> ManifestOptions {
         reader: request.reading.reader.clone(),
         timezone: request.reading.timezone.as_ref().map(|zone| zone.name().to_owned()),
         mapping: request.reading.mapping.clone(),
+        metrics: named(&request.reading.metrics),
+        metric: request.reading.metric.clone(),
         shards_per_gpu: request.reading.shards_per_gpu,
         factors: named(&request.factors),
         carbon: named(&request.carbon),
@@ -254,6 +256,8 @@ fn make(mut options: ManifestOptions, window: Option<Window<'_>>, strict: bool, 
         reader: options.reader.clone(),
         timezone: options.timezone.as_deref().map(Zone::named).transpose()?,
         mapping: options.mapping.clone(),
+        metrics: options.metrics.as_ref().map(PathBuf::from),
+        metric: options.metric.clone(),
         shards_per_gpu: options.shards_per_gpu,
         strict,
         max_expansion: tracecast_analytics::ingest::MOST_EXPANSION,
@@ -345,7 +349,9 @@ fn measured(
     quiet: bool,
 ) -> Result<Measured> {
     let (folders, files) = source::parted(sources);
-    let beside = if files.is_empty() { None } else { Some(source::read_files(&files, reading, None, quiet)?) };
+    let zone = source::zone_beside(&folders)?;
+    let read = || source::read_files(&files, reading, zone, None, quiet);
+    let beside = if files.is_empty() { None } else { Some(read()?) };
     let inputs = manifest::of_sources(&folders, beside.as_ref().map_or(&[], |trace| &trace.sources))?;
     let zone = match (&beside, folders.first()) {
         (Some(trace), _) => trace.zone.clone(),
@@ -386,6 +392,7 @@ fn verify(request: &Audit, path: &Path, quiet: bool) -> Result<()> {
     moved(&request.carbon, &mut options.carbon);
     moved(&request.price, &mut options.price);
     moved(&request.whatif_power_cap, &mut options.power_caps);
+    moved(&request.reading.metrics, &mut options.metrics);
     if !request.reading.mapping.is_empty() {
         options.mapping.clone_from(&request.reading.mapping);
     }

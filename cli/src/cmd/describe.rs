@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use tracecast_analytics::Trace;
 use tracecast_analytics::describe::{Description, tables};
-use tracecast_analytics::ingest::MAPPING_FILE;
+use tracecast_analytics::ingest::{MAPPING_FILE, METRICS_FILE};
 
 use crate::args::{Between, Reading, TIMES};
 use crate::cmd::answer::{self, Answering};
@@ -71,7 +71,7 @@ pub(crate) fn title(trace: &Trace, asked: &[PathBuf]) -> String {
     let names: Vec<String> = trace
         .sources
         .iter()
-        .filter(|source| source.reader != MAPPING_FILE)
+        .filter(|source| ![MAPPING_FILE, METRICS_FILE].contains(&source.reader.as_str()))
         .map(|source| {
             Path::new(&source.name)
                 .file_name()

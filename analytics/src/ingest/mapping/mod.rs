@@ -23,13 +23,13 @@ use std::sync::LazyLock;
 use self::cell::Converter;
 use self::file::Mapping;
 use self::rows::Rows;
+pub(super) use self::unit::factor;
 use super::options::ReadOptions;
-use super::reader::{Confidence, Reader};
+use super::reader::{Clock, Confidence, Reader};
 use super::source::{Head, SourceFile};
 use crate::error::{Error, Result};
 use crate::quality::{Ledger, Reason, reason};
 use crate::schema::Table;
-use crate::time::TimeBasis;
 use crate::trace::{Trace, each_table};
 
 /// Text of the built-in mappings; where two fit a file, the first wins.
@@ -100,6 +100,7 @@ impl Reader for MappingReader {
             }
         }
         let mut rows = Rows::default();
+        let mut described = Vec::new();
         for file in files {
             let head = file.head()?;
             let given = options.mapping_of(file).and_then(|path| users.get(path));
@@ -110,9 +111,18 @@ impl Reader for MappingReader {
                     remedy: "describe the file's columns as in datasets/mappings/README.md".to_owned(),
                 });
             };
+            described.push((file, head, mapping));
+        }
+        // Jobs first, and what names its zone: others are of that zone.
+        described.sort_by_key(|(_, _, mapping)| (mapping.table != "jobs", mapping.zone.is_none()));
+        for (file, head, mapping) in described {
             read_file(file, &head, mapping, options, &mut rows, trace)?;
         }
         Ok(())
+    }
+
+    fn clock(&self) -> Clock {
+        Clock::Mapping
     }
 }
 
@@ -135,7 +145,10 @@ fn read_file(
     rows: &mut Rows,
     trace: &mut Trace,
 ) -> Result<()> {
-    let zone = options.zone_or(mapping.zone.as_deref().unwrap_or("UTC"))?;
+    let zone = match &mapping.zone {
+        Some(zone) => options.zone_or(zone)?,
+        None => options.zone_beside(trace)?,
+    };
     let converter = Converter::new(mapping, &zone)?;
     let mut ledger: Ledger = std::mem::take(&mut trace.ledger);
     let mut outcome = Ok(());
@@ -147,11 +160,19 @@ fn read_file(
     trace.ledger = ledger;
     outcome?;
     if let Some(basis) = mapping.basis(&zone) {
-        if basis == TimeBasis::Utc && mapping.zone.is_none() && options.zone.is_none() {
-            trace.note(format!("{}: no time zone is given; times without an offset are taken as UTC.", mapping.name));
+        if basis.has_dates() && mapping.zone.is_none() && options.zone.is_none() {
+            trace.note(format!(
+                "{}: no time zone is given; times without an offset are taken as those of {}.",
+                mapping.name,
+                zone.name()
+            ));
         }
-        trace.basis = basis;
-        zone.name().clone_into(&mut trace.zone);
+        // Where the cluster is, its jobs say.
+        let of_jobs = mapping.table == "jobs" || trace.jobs.is_empty();
+        if of_jobs || basis.has_dates() != trace.basis.has_dates() {
+            trace.basis = basis;
+            zone.name().clone_into(&mut trace.zone);
+        }
     }
     if !mapping.counts_gpus {
         trace.counts_gpus = false;

@@ -46,16 +46,21 @@ const BYTES: &[(&str, f64)] = &[
     ("TiB", 1_099_511_627_776.0),
 ];
 const WATTS: &[(&str, f64)] = &[("mW", 1e-3), ("W", 1.0), ("kW", 1e3)];
-const JOULES: &[(&str, f64)] = &[("mJ", 1e-3), ("J", 1.0), ("kJ", 1e3), ("Wh", 3_600.0), ("kWh", KWH_J)];
+const JOULES: &[(&str, f64)] = &[("uJ", 1e-6), ("mJ", 1e-3), ("J", 1.0), ("kJ", 1e3), ("Wh", 3_600.0), ("kWh", KWH_J)];
 const SHARES: &[(&str, f64)] = &[("ratio", 1.0), ("percent", 0.01)];
+const RATES: &[(&str, f64)] =
+    &[("B/s", 1.0), ("kB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9), ("KiB/s", 1_024.0), ("MiB/s", 1_048_576.0)];
+const CELSIUS: &[(&str, f64)] = &[("C", 1.0)];
 const COUNTS: &[(&str, f64)] = &[("one", 1.0), ("milli", 1e-3), ("percent", 0.01)];
 
 /// What a value of canonical column `column` written in `unit` is multiplied by; the units known for it if that is not
 /// one.
-pub(super) fn factor(column: &str, unit: &str) -> Result<f64, String> {
+pub(in crate::ingest) fn factor(column: &str, unit: &str) -> Result<f64, String> {
     let stem = column.strip_suffix("_cum").unwrap_or(column);
     let units = match stem.rsplit('_').next().unwrap_or_default() {
+        "s" if stem.ends_with("bytes_per_s") => RATES,
         "s" => SECONDS,
+        "c" => CELSIUS,
         "bytes" => BYTES,
         "w" => WATTS,
         "j" => JOULES,

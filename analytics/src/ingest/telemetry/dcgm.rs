@@ -1,4 +1,5 @@
-//! dcgm-exporter's metrics as Prometheus text: one scrape saved to a file, or several one after another.
+//! Metrics as Prometheus text, of dcgm-exporter and every exporter in the table of metrics: one scrape saved to a file, or
+//! several one after another.
 //!
 //! A sample line is `name{label="value",…} value [time]`, the time in milliseconds (seconds in OpenMetrics; they are told
 //! apart by size). Where lines have no time, it is taken from a `# scraped <time>` comment before them
@@ -9,11 +10,12 @@
 //! O(bytes); memory is one row a GPU and moment.
 
 use super::super::options::ReadOptions;
-use super::super::reader::{Confidence, Reader};
+use super::super::reader::{Clock, Confidence, Reader};
 use super::super::source::{Head, SourceFile};
 use super::gather::{Gather, Put, When};
 use super::label::{Labels, moment_in_name};
-use super::metric::{Metric, Target, node_power};
+use super::series::{Found, Series};
+use super::table::MetricTable;
 use crate::error::{Error, Result};
 use crate::quality::{RowAudit, reason};
 use crate::time::{Zone, parse_with_offset, seconds_to_ms};
@@ -31,27 +33,46 @@ impl Reader for Dcgm {
     }
 
     fn describes(&self) -> &'static str {
-        "dcgm-exporter metrics in Prometheus text form, one or several scrapes a file"
+        "metrics in Prometheus text form, one or several scrapes a file: dcgm-exporter, Jobstats and others"
     }
 
     fn sniff(&self, head: &Head) -> Confidence {
-        let sample = |line: &str| {
-            let name = line.strip_prefix("# HELP ").or_else(|| line.strip_prefix("# TYPE ")).unwrap_or(line);
-            name.starts_with("DCGM_FI_") && (name.contains('{') || !name.contains(','))
+        let table = MetricTable::bundled();
+        let described = |line: &str| {
+            let name = line.strip_prefix("# HELP ").or_else(|| line.strip_prefix("# TYPE "));
+            name.and_then(|name| name.split(' ').next()).is_some_and(|name| table.knows(name))
         };
         // Prose and source code about these metrics name them too: most lines must be samples of some metric.
-        let lines: Vec<&str> =
-            head.text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
-        let metrics = lines.iter().filter(|line| Sample::parse(line).is_some()).count();
-        if head.text.lines().any(sample) && metrics * 2 >= lines.len() { Confidence::Sure } else { Confidence::No }
+        let (mut lines, mut metrics, mut labelled, mut known) = (0_usize, 0_usize, 0_usize, false);
+        for line in head.text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            if line.starts_with('#') {
+                known |= described(line);
+                continue;
+            }
+            lines += 1;
+            if let Some(sample) = Sample::parse(line) {
+                metrics += 1;
+                labelled += usize::from(!sample.labels.0.is_empty());
+                known |= table.knows(sample.name);
+            }
+        }
+        if known && metrics * 2 >= lines {
+            Confidence::Sure
+        } else if labelled > 0 && metrics == lines {
+            // Of metrics that a user's own table may have.
+            Confidence::Maybe
+        } else {
+            Confidence::No
+        }
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
-        let zone = options.zone_or("UTC")?;
+        let zone = options.zone_beside(trace)?;
+        let table = MetricTable::load(options)?;
         let mut gather = Gather::default();
         let mut scrape = 0;
         for file in files {
-            let samples = read_file(file, options, &zone, &mut scrape, &mut gather, trace)?;
+            let samples = read_file(file, options, (&zone, &table), &mut scrape, &mut gather, trace)?;
             if samples == 0 {
                 return Err(Error::Empty {
                     source_name: file.name().to_owned(),
@@ -60,14 +81,19 @@ impl Reader for Dcgm {
                 });
             }
         }
+        gather.check_known(files, trace)?;
         gather.finish(trace);
         Ok(())
+    }
+
+    fn clock(&self) -> Clock {
+        Clock::Trace
     }
 }
 
 /// Where the time of lines without one comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Clock {
+enum Source {
     /// A comment or nothing.
     Scrape(When),
     /// The file name, which can hold for the first scrape only.
@@ -77,7 +103,7 @@ enum Clock {
 fn read_file(
     file: &SourceFile,
     options: &ReadOptions<'_>,
-    zone: &Zone,
+    (zone, table): (&Zone, &MetricTable),
     scrape: &mut u32,
     gather: &mut Gather,
     trace: &mut Trace,
@@ -85,7 +111,8 @@ fn read_file(
     let name = file.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     *scrape += 1;
     let unknown = |scrape: u32| When { ts: None, scrape };
-    let mut clock = moment_in_name(&name, zone).map_or(Clock::Scrape(unknown(*scrape)), |ts| Clock::Name(When::at(ts)));
+    let mut clock =
+        moment_in_name(&name, zone).map_or(Source::Scrape(unknown(*scrape)), |ts| Source::Name(When::at(ts)));
     let (mut used_name, mut used_none, mut samples) = (false, false, 0);
     let mut lines = file.lines(options.observer)?;
     while let Some((number, bytes)) = lines.next_line() {
@@ -98,7 +125,7 @@ fn read_file(
             if let Some(when) = comment.trim().strip_prefix("scraped") {
                 *scrape += 1;
                 clock =
-                    Clock::Scrape(parse_time(when.trim_matches([' ', ':', '\t'])).map_or(unknown(*scrape), When::at));
+                    Source::Scrape(parse_time(when.trim_matches([' ', ':', '\t'])).map_or(unknown(*scrape), When::at));
             }
             continue;
         }
@@ -111,10 +138,17 @@ fn read_file(
             trace.ledger.quarantine(&row, reason::MALFORMED, "", line);
             continue;
         };
-        let Some(metric) = Metric::named(sample.name) else {
-            gather.pass_over(sample.name, 1);
-            trace.ledger.keep(row);
-            continue;
+        let series = match Series::find(table, gather, sample.name, &sample.labels) {
+            Found::Series(series) => series,
+            Found::Unknown => {
+                gather.pass_over(sample.name, 1);
+                trace.ledger.keep(row);
+                continue;
+            }
+            Found::NoDevice => {
+                trace.ledger.quarantine(&row, reason::NO_KEY, "gpu", line);
+                continue;
+            }
         };
         let own_time = match sample.time {
             None => None,
@@ -127,27 +161,24 @@ fn read_file(
             }
         };
         let mut when = own_time.unwrap_or(match clock {
-            Clock::Scrape(when) | Clock::Name(when) => when,
+            Source::Scrape(when) | Source::Name(when) => when,
         });
-        let mut put = add(metric, &sample, when, gather, &mut row);
-        let again = matches!(put, Some(Put::Same | Put::Conflict));
-        let no_comment = matches!(clock, Clock::Name(_) | Clock::Scrape(When { ts: None, .. }));
+        let mut put = series.put(gather, when, sample.value, &mut row);
+        let again = matches!(put, Put::Same | Put::Conflict);
+        let no_comment = matches!(clock, Source::Name(_) | Source::Scrape(When { ts: None, .. }));
         if again && own_time.is_none() && no_comment {
             *scrape += 1;
             when = unknown(*scrape);
-            clock = Clock::Scrape(when);
+            clock = Source::Scrape(when);
             // The repairs of the first try are those of the second: start the account of the line over.
             row = RowAudit::new(file.name(), number);
-            put = add(metric, &sample, when, gather, &mut row);
+            put = series.put(gather, when, sample.value, &mut row);
         }
         if own_time.is_none() {
-            used_name |= matches!(clock, Clock::Name(_));
+            used_name |= matches!(clock, Source::Name(_));
             used_none |= when.ts.is_none();
         }
-        match put {
-            Some(put) => put.account(row, line, &mut trace.ledger),
-            None => trace.ledger.quarantine(&row, reason::NO_KEY, "gpu", line),
-        }
+        put.account(row, line, &mut trace.ledger);
     }
     lines.finish(&mut trace.ledger);
     if used_name {
@@ -160,27 +191,6 @@ fn read_file(
         );
     }
     Ok(samples)
-}
-
-/// Adds a sample to what was gathered; `None` if it names no GPU.
-fn add(metric: &Metric, sample: &Sample<'_>, when: When, gather: &mut Gather, row: &mut RowAudit<'_>) -> Option<Put> {
-    let labels = &sample.labels;
-    match metric.target {
-        Target::Gpu(field) => {
-            let id = gather.device(labels.gpu()?);
-            if let Some(model) = labels.get(&["modelname", "model_name"]) {
-                gather.set_model(id, model);
-            }
-            let value = metric.gpu_value(field, sample.value, labels.is_mig(), row);
-            Some(gather.gpu(when, id, field, value, labels.job().as_deref()))
-        }
-        Target::NodePower => {
-            let sensor = labels.sensor(metric.name);
-            let watts = node_power(&sensor.name, Some(sample.value), metric.name, row);
-            let id = gather.device(sensor);
-            Some(gather.node(when, id, watts))
-        }
-    }
 }
 
 /// RFC 3339, or a number of seconds or milliseconds since 1970, told apart by size.

@@ -8,13 +8,13 @@
 //! Source: the Harvard FASRC sustainability data set. O(bytes).
 
 use super::super::delimited::Delimited;
-use super::super::field::Moment;
+use super::super::field::{self, Moment};
 use super::super::options::ReadOptions;
-use super::super::reader::{Confidence, Reader};
+use super::super::reader::{Clock, Confidence, Reader};
 use super::super::source::{Head, SourceFile, TableHeaders};
-use super::gather::{Device, Gather, When};
+use super::gather::{Device, Gather, Put, Way, When};
 use super::label::{moment_in_name, node_in_name};
-use super::metric::{BLANK, node_power};
+use super::metric::{BLANK, NodeField, node_power};
 use crate::error::{Error, Result};
 use crate::quality::{RowAudit, reason};
 use crate::schema::sensor::is_shared;
@@ -73,6 +73,20 @@ impl Reader for Ipmi {
         }
         Ok(())
     }
+
+    fn clock(&self) -> Clock {
+        Clock::Trace
+    }
+}
+
+/// Watts of a sensor, `None` if it is no reading.
+fn power(sensor: &str, text: Option<&str>, column: &str, row: &mut RowAudit<'_>) -> Option<f64> {
+    let watts = field::amount(text, column, row)?;
+    node_power(sensor, watts, column, text.unwrap_or_default(), row)
+}
+
+fn put(gather: &mut Gather, when: When, device: u32, watts: Option<f64>) -> Put {
+    gather.node((when, device), NodeField::Power, Way::ONLY, watts)
 }
 
 /// Reads a CSV series; returns whether it holds a shared sensor.
@@ -97,10 +111,10 @@ fn read_series(file: &SourceFile, options: &ReadOptions<'_>, gather: &mut Gather
             continue;
         };
         let text = record.field(columns.3);
-        let watts = node_power(sensor, text, "watts", &mut record.audit);
+        let watts = power(sensor, text, "watts", &mut record.audit);
         shared |= is_shared(sensor);
         let device = gather.device(Device { node: Some(node.to_owned()), name: sensor.to_owned() });
-        gather.node(When::at(ts), device, watts).account(record.audit, raw, &mut trace.ledger);
+        put(gather, When::at(ts), device, watts).account(record.audit, raw, &mut trace.ledger);
     }
     table.finish(&mut trace.ledger);
     Ok(shared)
@@ -114,7 +128,7 @@ fn read_text(
     gather: &mut Gather,
     trace: &mut Trace,
 ) -> Result<bool> {
-    let zone = options.zone_or("UTC")?;
+    let zone = options.zone_beside(trace)?;
     let node = node_in_name(file.path());
     let name = file.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut when = moment_in_name(&name, &zone).map_or(When { ts: None, scrape: snapshot }, When::at);
@@ -150,15 +164,15 @@ fn read_text(
             trace.ledger.keep(row);
             continue;
         };
-        let mut power = node_power(sensor, Some(number), sensor, &mut row);
+        let mut watts = power(sensor, Some(number), sensor, &mut row);
         if status.eq_ignore_ascii_case("ns") || status.eq_ignore_ascii_case("na") {
             row.repair(BLANK, sensor, line);
-            power = None;
+            watts = None;
         }
         shared |= is_shared(sensor);
         untimed |= when.ts.is_none();
         let device = gather.device(Device { node: node.clone(), name: sensor.to_owned() });
-        gather.node(when, device, power).account(row, line, &mut trace.ledger);
+        put(gather, when, device, watts).account(row, line, &mut trace.ledger);
     }
     lines.finish(&mut trace.ledger);
     if readings == 0 {

@@ -2,10 +2,11 @@
 //!
 //! Exporters and relabelling rules disagree on the case of label names (dcgm-exporter renamed `Hostname` to `hostname`
 //! in 2026), so names are compared without it. When Prometheus scrapes an exporter whose labels clash with its own, it
-//! renames the exporter's to `exported_…`: those are the ones that tell about the workload.
+//! renames the exporter's to `exported_…`: those are the ones that tell about the workload. Which names say what, the table
+//! of metrics knows.
 
 use super::gather::Device;
-use crate::schema::sensor;
+use super::table::{Metric, Role, Roles};
 use crate::time::{Zone, parse_local, seconds_to_ms};
 
 /// Labels of a series: names and values.
@@ -13,61 +14,81 @@ use crate::time::{Zone, parse_local, seconds_to_ms};
 pub(super) struct Labels(pub(super) Vec<(String, String)>);
 
 impl Labels {
-    /// The first of `names` that is there and not empty; names in lower case.
-    pub(super) fn get(&self, names: &[&str]) -> Option<&str> {
+    /// The first of `names` that is there and not empty.
+    pub(super) fn get(&self, names: &[impl AsRef<str>]) -> Option<&str> {
         names.iter().find_map(|name| {
-            let found = self.0.iter().find(|(have, _)| have.eq_ignore_ascii_case(name));
+            let found = self.0.iter().find(|(have, _)| have.eq_ignore_ascii_case(name.as_ref()));
             found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
         })
     }
 
+    /// The label that says `role`.
+    pub(super) fn role(&self, roles: &Roles, role: Role) -> Option<&str> {
+        self.get(roles.names(role))
+    }
+
+    /// The label that says `role` under the name that Prometheus gives it where its own has the same.
+    fn exported(&self, roles: &Roles, role: Role) -> Option<&str> {
+        let names: Vec<String> = roles.names(role).iter().map(|name| format!("exported_{name}")).collect();
+        self.get(&names)
+    }
+
     /// The node: its host name, or else the address that was scraped, without the port.
-    pub(super) fn node(&self) -> Option<String> {
-        if let Some(name) = self.get(&["hostname", "exported_hostname", "nodename", "node", "exported_instance"]) {
-            return Some(name.to_owned());
-        }
-        let address = self.get(&["instance"])?;
-        let host = address.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
-        Some(host.map_or(address, |(host, _)| host).to_owned())
+    pub(super) fn node(&self, roles: &Roles) -> Option<String> {
+        let name = self.role(roles, Role::Node)?;
+        let host = name.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+        Some(host.map_or(name, |(host, _)| host).to_owned())
     }
 
     /// The GPU: its index, else its UUID; with profile and id of the MIG instance as `0/1g.10gb:3`.
-    pub(super) fn gpu(&self) -> Option<Device> {
-        let gpu = self.get(&["gpu", "minor_number", "uuid", "gpu_uuid"])?;
-        let name = match (self.get(&["gpu_i_profile"]), self.get(&["gpu_i_id"])) {
+    pub(super) fn gpu(&self, roles: &Roles) -> Option<Device> {
+        let gpu = self.role(roles, Role::Gpu)?;
+        let name = match (self.role(roles, Role::MigProfile), self.role(roles, Role::MigInstance)) {
             (Some(profile), Some(id)) => format!("{gpu}/{profile}:{id}"),
             (Some(profile), None) => format!("{gpu}/{profile}"),
             (None, Some(id)) => format!("{gpu}/:{id}"),
             (None, None) => gpu.to_owned(),
         };
-        Some(Device { node: self.node(), name })
+        Some(Device { node: self.node(roles), name })
     }
 
-    /// Whether the series is about a MIG instance.
-    pub(super) fn is_mig(&self) -> bool {
-        self.get(&["gpu_i_profile", "gpu_i_id"]).is_some()
-    }
-
-    /// The power meter of a node.
-    pub(super) fn sensor(&self, metric: &str) -> Device {
-        let name = match (self.get(&["chip"]), self.get(&["sensor", "name", "id"])) {
-            (Some(chip), Some(sensor)) => format!("{chip}/{sensor}"),
-            (Some(name), None) | (None, Some(name)) => name.to_owned(),
-            (None, None) if metric.contains("dcmi") => sensor::DCMI.to_owned(),
-            (None, None) => metric.to_owned(),
+    /// The meter of a node that reads `metric`.
+    pub(super) fn meter(&self, metric: &Metric) -> Device {
+        let label = match (self.get(&["chip"]), self.role(&metric.roles, Role::Meter)) {
+            (Some(chip), Some(sensor)) => Some(format!("{chip}/{sensor}")),
+            (Some(name), None) | (None, Some(name)) => Some(name.to_owned()),
+            (None, None) => None,
         };
-        Device { node: self.node(), name }
+        let name = match (&metric.meter, label) {
+            (Some(meter), Some(label)) => format!("{meter} {label}"),
+            (Some(meter), None) => meter.clone(),
+            (None, Some(label)) => label,
+            (None, None) => metric.name.clone(),
+        };
+        Device { node: self.node(&metric.roles), name }
+    }
+
+    /// What a count is of: a partition (scope `vc`), else the cluster.
+    pub(super) fn queue(&self, roles: &Roles) -> Device {
+        let (scope, name) = match self.role(roles, Role::Queue) {
+            Some(queue) => ("vc", queue),
+            None => ("cluster", self.role(roles, Role::Cluster).unwrap_or("cluster")),
+        };
+        Device { node: Some(scope.to_owned()), name: name.to_owned() }
     }
 
     /// The job: a batch job's id, or `namespace/pod`. Containers of a pod are one job.
-    pub(super) fn job(&self) -> Option<String> {
-        if let Some(job) = self.get(&["hpc_job"]) {
+    pub(super) fn job(&self, roles: &Roles) -> Option<String> {
+        if let Some(job) = self.role(roles, Role::Job) {
             return Some(job.to_owned());
         }
         // The plain names tell about the exporter's own pod wherever the renamed ones are there.
-        let (pod, namespace) = match self.get(&["exported_pod", "exported_namespace", "exported_container"]) {
-            Some(_) => (self.get(&["exported_pod"]), self.get(&["exported_namespace"])),
-            None => (self.get(&["pod", "pod_name"]), self.get(&["namespace", "pod_namespace"])),
+        let exported = (self.exported(roles, Role::Pod), self.exported(roles, Role::Namespace));
+        let (pod, namespace) = match exported {
+            (None, None) if self.get(&["exported_container"]).is_none() => {
+                (self.role(roles, Role::Pod), self.role(roles, Role::Namespace))
+            }
+            exported => exported,
         };
         match (namespace, pod?) {
             (Some(namespace), pod) => Some(format!("{namespace}/{pod}")),
@@ -119,8 +140,24 @@ pub(in crate::ingest) fn moment_in_name(name: &str, zone: &Zone) -> Option<i64> 
 /// The node a file is named after: the name without its endings, without dates and times at its end, and without the
 /// words that name the tool. `None` if nothing is left.
 pub(super) fn node_in_name(path: &std::path::Path) -> Option<String> {
-    const ENDINGS: [&str; 6] = [".gz", ".zst", ".csv", ".txt", ".log", ".out"];
-    const WORDS: [&str; 9] = ["nvidia", "smi", "gpu", "gpus", "ipmi", "sdr", "power", "metrics", "telemetry"];
+    const ENDINGS: [&str; 8] = [".gz", ".zst", ".csv", ".txt", ".log", ".out", ".json", ".xml"];
+    const WORDS: [&str; 14] = [
+        "nvidia",
+        "smi",
+        "rocm",
+        "amd",
+        "redfish",
+        "gpu",
+        "gpus",
+        "ipmi",
+        "sdr",
+        "power",
+        "metric",
+        "metrics",
+        "telemetry",
+        "q",
+    ];
+    const TOOLS: [&str; 5] = ["nvidia-smi", "rocm-smi", "amd-smi", "ipmi", "redfish"];
     let mut name = path.file_name()?.to_string_lossy().into_owned();
     while let Some(ending) = ENDINGS.iter().find(|ending| name.to_ascii_lowercase().ends_with(*ending)) {
         name.truncate(name.len() - ending.len());
@@ -150,18 +187,24 @@ pub(super) fn node_in_name(path: &std::path::Path) -> Option<String> {
             break;
         }
     }
-    for word in ["nvidia-smi-", "nvidia_smi_", "nvidia-smi_", "nvidia-smi.", "nvidia_smi-", "ipmi-", "ipmi_"] {
-        if rest.len() >= word.len() && rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word)) {
-            rest = rest.get(word.len()..)?;
+    for tool in TOOLS {
+        let plain = |text: &str| text.to_ascii_lowercase().replace('_', "-");
+        let starts = rest.get(..tool.len()).is_some_and(|start| plain(start) == tool);
+        if let Some(after) =
+            rest.get(tool.len()..).filter(|_| starts).and_then(|after| after.strip_prefix(['-', '_', '.']))
+        {
+            rest = after;
         }
     }
     (!rest.is_empty()).then(|| rest.to_owned())
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use std::path::Path;
 
+    use super::super::table::MetricTable;
     use super::*;
 
     fn labels(pairs: &[(&str, &str)]) -> Labels {
@@ -170,9 +213,10 @@ mod tests {
 
     #[test]
     fn nodes_gpus_and_jobs_are_found_under_any_case_and_name() {
+        let table = MetricTable::bundled();
+        let roles = &table.find("DCGM_FI_DEV_GPU_UTIL", &Labels::default()).unwrap().roles;
         let mig = labels(&[("GPU", "2"), ("Hostname", "n1"), ("GPU_I_ID", "3"), ("gpu_i_profile", "1g.10gb")]);
-        assert_eq!(mig.gpu(), Some(Device { node: Some("n1".to_owned()), name: "2/1g.10gb:3".to_owned() }));
-        assert!(mig.is_mig());
+        assert_eq!(mig.gpu(roles), Some(Device { node: Some("n1".to_owned()), name: "2/1g.10gb:3".to_owned() }));
         let scraped = labels(&[
             ("UUID", "GPU-1"),
             ("instance", "10.0.0.1:9400"),
@@ -181,10 +225,10 @@ mod tests {
             ("exported_pod", "train-0"),
             ("exported_namespace", "ml"),
         ]);
-        assert_eq!(scraped.gpu(), Some(Device { node: Some("10.0.0.1".to_owned()), name: "GPU-1".to_owned() }));
-        assert_eq!(scraped.job().as_deref(), Some("ml/train-0"));
-        assert_eq!(labels(&[("hpc_job", "77"), ("pod", "p")]).job().as_deref(), Some("77"));
-        assert_eq!(labels(&[("pod", "")]).job(), None);
+        assert_eq!(scraped.gpu(roles), Some(Device { node: Some("10.0.0.1".to_owned()), name: "GPU-1".to_owned() }));
+        assert_eq!(scraped.job(roles).as_deref(), Some("ml/train-0"));
+        assert_eq!(labels(&[("hpc_job", "77"), ("pod", "p")]).job(roles).as_deref(), Some("77"));
+        assert_eq!(labels(&[("pod", "")]).job(roles), None);
     }
 
     #[test]
@@ -210,6 +254,10 @@ mod tests {
             ("nvidia-smi-node07.log", Some("node07")),
             ("NODE07.nvidia_smi.csv", Some("NODE07")),
             ("nvidia-smi.csv", None),
+            ("nvidia-smi-q.txt", None),
+            ("rocm_smi_node07.json", Some("node07")),
+            ("n7-redfish-power.json", Some("n7")),
+            ("n7.amd-smi-metric.json.gz", Some("n7")),
             ("2023-05-01.csv", None),
         ] {
             assert_eq!(node_in_name(Path::new(name)).as_deref(), node, "{name}");

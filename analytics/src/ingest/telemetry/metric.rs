@@ -1,15 +1,9 @@
-//! Which metric means which column, in what unit, and which values of it are no readings at all.
+//! What a metric can measure, and which of its values are no readings at all.
 //!
-//! Source: dcgm-exporter's `etc/default-counters.csv` and DCGM's field list (`DCGM_FI_DEV_*_UTIL` in percent,
-//! `DCGM_FI_PROF_*` as ratios, energy in millijoules, frame buffer in MiB, PCIe traffic in bytes a second, and in kB a second as the driver
-//! reads it; exporters call both a counter, and they are rates); node power as node_exporter and
-//! ipmi_exporter name it. DCGM writes "blank" for a field it cannot read as a number near the top of the field's type:
-//! from 2,147,483,632 (32 bits), 140,737,488,355,328 (floating point) or 9,223,372,036,854,775,792 (64 bits) up.
-//!
-//! Worked number: `DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION 2500000` is 2,500,000 mJ = 2,500 J.
-//! O(metrics) to look a name up, done once a series or line.
+//! Worked number: `DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION 2500000` is 2,500,000 mJ = 2,500 J. O(1) for a value.
 
-use crate::ingest::field::MIB;
+use super::table::Metric;
+use crate::ingest::field;
 use crate::quality::{Reason, RowAudit, reason};
 use crate::schema::sensor::is_shared;
 
@@ -31,19 +25,15 @@ const GPU_MOST_W: f64 = 10_000.0;
 const NODE_MOST_W: f64 = 20_000.0;
 /// More than one chassis of several nodes can draw, watts.
 const CHASSIS_MOST_W: f64 = 100_000.0;
-/// More than a bus carries in one direction, bytes a second: PCIe 6.0 with 16 lanes has about 121 GB/s. A total since the driver was loaded is soon above it.
+/// More than a bus carries in one direction, bytes a second: PCIe 6.0 with 16 lanes has about 121 GB/s. A total since the
+/// driver was loaded is soon above it.
 const PCIE_MOST: f64 = 256e9;
-/// From what number on a value is a blank of the field's 32 bits, and of its 64 bits.
+/// From what number on the power of a node is a blank of 32 bits.
 const BLANK_32: f64 = 2_147_483_632.0;
-const BLANK_64: f64 = 140_737_488_355_328.0;
 /// The most slices a GPU is cut into, and so the most a MIG ratio can be off by.
 const MIG_SLICES: f64 = 8.0;
-// Divisors, as 87 × 0.01 is not the number nearest to 0.87 and 87 / 100 is. A mebibyte is a power of two: exact.
-const PERCENT: f64 = 100.0;
-const PER_MIB: f64 = 1.0 / MIB;
-const PER_KB: f64 = 1.0 / 1_000.0;
 
-/// What a metric of a GPU tells.
+/// What is measured of a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GpuField {
     Util,
@@ -54,6 +44,8 @@ pub(super) enum GpuField {
     TensorActive,
     DramActive,
     MemUsed,
+    /// Memory in use as a share of what there is.
+    MemUsedShare,
     MemFree,
     MemReserved,
     MemTotal,
@@ -62,94 +54,118 @@ pub(super) enum GpuField {
     Temp,
     PcieSent,
     PcieReceived,
-    /// As the driver reads it over 20 ms: stands in for the two above, which need DCGM's profiling.
-    PcieSentByDriver,
-    PcieReceivedByDriver,
 }
 
-/// How many [`GpuField`]s there are.
-pub(super) const GPU_FIELDS: usize = 17;
-
-/// What a metric is about.
+/// What is measured of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Target {
-    /// One GPU.
+pub(super) enum NodeField {
+    Power,
+    Energy,
+}
+
+/// What is counted in a cluster, or in a partition of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum QueueField {
+    JobsRunning,
+    JobsPending,
+    GpusTotal,
+    GpusRunning,
+    GpusPending,
+    GpusIdle,
+    NodesTotal,
+}
+
+/// What a metric measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quantity {
     Gpu(GpuField),
-    /// Power of a node, watts.
-    NodePower,
+    /// The job that runs on a GPU: its labels name it, or its value is the number.
+    GpuJob,
+    /// A GPU and its model, which the labels name.
+    GpuInfo,
+    Node(NodeField),
+    Queue(QueueField),
 }
 
-/// One metric: its name, its target, and what its values are divided by to be in the column's unit.
-#[derive(Debug)]
-pub(super) struct Metric {
-    pub(super) name: &'static str,
-    pub(super) target: Target,
-    per: f64,
-}
-
-const fn gpu(name: &'static str, field: GpuField, per: f64) -> Metric {
-    Metric { name, target: Target::Gpu(field), per }
-}
-
-const fn node(name: &'static str) -> Metric {
-    Metric { name, target: Target::NodePower, per: 1.0 }
-}
-
-static METRICS: &[Metric] = &[
-    gpu("DCGM_FI_DEV_GPU_UTIL", GpuField::Util, PERCENT),
-    gpu("DCGM_FI_PROF_GR_ENGINE_ACTIVE", GpuField::EngineActive, 1.0),
-    gpu("DCGM_FI_DEV_MEM_COPY_UTIL", GpuField::MemUtil, PERCENT),
-    gpu("DCGM_FI_PROF_SM_ACTIVE", GpuField::SmActive, 1.0),
-    gpu("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", GpuField::TensorActive, 1.0),
-    gpu("DCGM_FI_PROF_DRAM_ACTIVE", GpuField::DramActive, 1.0),
-    gpu("DCGM_FI_DEV_FB_USED", GpuField::MemUsed, PER_MIB),
-    gpu("DCGM_FI_DEV_FB_FREE", GpuField::MemFree, PER_MIB),
-    gpu("DCGM_FI_DEV_FB_RESERVED", GpuField::MemReserved, PER_MIB),
-    gpu("DCGM_FI_DEV_FB_TOTAL", GpuField::MemTotal, PER_MIB),
-    gpu("DCGM_FI_DEV_POWER_USAGE", GpuField::Power, 1.0),
-    gpu("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", GpuField::Energy, 1_000.0),
-    gpu("DCGM_FI_DEV_GPU_TEMP", GpuField::Temp, 1.0),
-    gpu("DCGM_FI_PROF_PCIE_TX_BYTES", GpuField::PcieSent, 1.0),
-    gpu("DCGM_FI_PROF_PCIE_RX_BYTES", GpuField::PcieReceived, 1.0),
-    gpu("DCGM_FI_DEV_PCIE_TX_THROUGHPUT", GpuField::PcieSentByDriver, PER_KB),
-    gpu("DCGM_FI_DEV_PCIE_RX_THROUGHPUT", GpuField::PcieReceivedByDriver, PER_KB),
-    node("node_hwmon_power_average_watt"),
-    node("node_hwmon_power_watt"),
-    node("ipmi_dcmi_power_consumption_watts"),
-    node("ipmi_power_watts"),
+/// Names of quantities in the table of metrics, and the column each is put into, which has its unit.
+const QUANTITIES: [(&str, Quantity, &str); 27] = [
+    ("gpu_util", Quantity::Gpu(GpuField::Util), "util_ratio"),
+    ("gpu_engine_active", Quantity::Gpu(GpuField::EngineActive), "util_ratio"),
+    ("gpu_mem_util", Quantity::Gpu(GpuField::MemUtil), "mem_util_ratio"),
+    ("gpu_sm_active", Quantity::Gpu(GpuField::SmActive), "sm_active_ratio"),
+    ("gpu_tensor_active", Quantity::Gpu(GpuField::TensorActive), "tensor_active_ratio"),
+    ("gpu_dram_active", Quantity::Gpu(GpuField::DramActive), "dram_active_ratio"),
+    ("gpu_mem_used", Quantity::Gpu(GpuField::MemUsed), "mem_used_bytes"),
+    ("gpu_mem_used_share", Quantity::Gpu(GpuField::MemUsedShare), "mem_used_ratio"),
+    ("gpu_mem_free", Quantity::Gpu(GpuField::MemFree), "mem_free_bytes"),
+    ("gpu_mem_reserved", Quantity::Gpu(GpuField::MemReserved), "mem_reserved_bytes"),
+    ("gpu_mem_total", Quantity::Gpu(GpuField::MemTotal), "mem_total_bytes"),
+    ("gpu_power", Quantity::Gpu(GpuField::Power), "power_w"),
+    ("gpu_energy", Quantity::Gpu(GpuField::Energy), "energy_j_cum"),
+    ("gpu_temp", Quantity::Gpu(GpuField::Temp), "temp_c"),
+    ("gpu_pcie_sent", Quantity::Gpu(GpuField::PcieSent), "pcie_bytes_per_s"),
+    ("gpu_pcie_received", Quantity::Gpu(GpuField::PcieReceived), "pcie_bytes_per_s"),
+    ("gpu_job", Quantity::GpuJob, ""),
+    ("gpu_info", Quantity::GpuInfo, ""),
+    ("node_power", Quantity::Node(NodeField::Power), "power_w"),
+    ("node_energy", Quantity::Node(NodeField::Energy), "energy_j_cum"),
+    ("jobs_running", Quantity::Queue(QueueField::JobsRunning), ""),
+    ("jobs_pending", Quantity::Queue(QueueField::JobsPending), ""),
+    ("gpus_total", Quantity::Queue(QueueField::GpusTotal), ""),
+    ("gpus_running", Quantity::Queue(QueueField::GpusRunning), ""),
+    ("gpus_pending", Quantity::Queue(QueueField::GpusPending), ""),
+    ("gpus_idle", Quantity::Queue(QueueField::GpusIdle), ""),
+    ("nodes_total", Quantity::Queue(QueueField::NodesTotal), ""),
 ];
 
+impl Quantity {
+    /// The quantity that the table of metrics calls `name`.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        QUANTITIES.iter().find(|(id, _, _)| *id == name).map(|(_, quantity, _)| *quantity)
+    }
+
+    /// All names, for a message.
+    pub(super) fn names() -> String {
+        QUANTITIES.map(|(id, _, _)| id).join(", ")
+    }
+
+    /// The column whose suffix says what units there are; empty where there is none.
+    pub(super) fn column(self) -> &'static str {
+        QUANTITIES.iter().find(|(_, quantity, _)| *quantity == self).map_or("", |(_, _, column)| *column)
+    }
+
+    /// Whether a metric of it has a unit.
+    pub(super) fn has_unit(self) -> bool {
+        !self.column().is_empty()
+    }
+}
+
 impl Metric {
-    /// The metric called `name`.
-    pub(super) fn named(name: &str) -> Option<&'static Self> {
-        METRICS.iter().find(|metric| metric.name == name)
-    }
-
-    /// The metric whose name stands in `text` (a lower-case file name); the longest if several do.
-    pub(super) fn within(text: &str) -> Option<&'static Self> {
-        let found = METRICS.iter().filter(|metric| text.contains(&metric.name.to_ascii_lowercase()));
-        found.max_by_key(|metric| metric.name.len())
-    }
-
-    /// A GPU reading in the column's unit, `None` if it is none; `text` is the value as it stood. The power of nodes
-    /// has [`node_power`].
-    pub(super) fn gpu_value(&self, field: GpuField, text: &str, mig: bool, row: &mut RowAudit<'_>) -> Option<f64> {
-        let raw = super::super::field::number(Some(text), self.name, row)?;
-        // The energy counter has 64 bits, and 2^31 mJ are used up within hours; 2^31 bytes go over a bus within a second.
-        let blank_from = match field {
-            GpuField::Energy | GpuField::PcieSent | GpuField::PcieReceived => BLANK_64,
-            _ => BLANK_32,
-        };
-        if raw >= blank_from {
-            row.repair(BLANK, self.name, text);
+    /// Returns the number in `text` in the unit of the quantity's column, `None` if it is none or no reading. `mig` says
+    /// that it is of an instance of a GPU.
+    pub(super) fn value(&self, text: &str, mig: bool, row: &mut RowAudit<'_>) -> Option<f64> {
+        let (number, factor) = self.number_and_factor(text);
+        let raw = field::number(Some(number), &self.name, row)?;
+        if raw >= self.no_reading_from {
+            row.repair(BLANK, &self.name, text);
             return None;
         }
-        gpu_in_range(field, raw / self.per, self.name, text, mig, row)
+        // 87 / 100 is the number nearest to 0.87, and 87 × 0.01 is not: factors below one are one by a whole number.
+        let value = if factor < 1.0 { raw / factor.recip().round() } else { raw * factor };
+        match self.quantity {
+            Quantity::Gpu(field) => gpu_in_range(field, value, &self.name, text, mig, row),
+            // The power of a node has `node_power`, as what is no reading of it depends on the meter.
+            _ if value < 0.0 => {
+                row.repair(reason::NEGATIVE, &self.name, text);
+                None
+            }
+            _ => Some(value),
+        }
     }
 }
 
 /// `value` (in the unit of its column) if it is possible for `field`, else `None` with a note.
-pub(super) fn gpu_in_range(
+fn gpu_in_range(
     field: GpuField,
     value: f64,
     column: &str,
@@ -167,12 +183,11 @@ pub(super) fn gpu_in_range(
         | GpuField::MemUtil
         | GpuField::SmActive
         | GpuField::TensorActive
-        | GpuField::DramActive => (0.0, 1.0),
+        | GpuField::DramActive
+        | GpuField::MemUsedShare => (0.0, 1.0),
         GpuField::Power => (0.0, GPU_MOST_W),
         GpuField::Temp => (-60.0, 200.0),
-        GpuField::PcieSent | GpuField::PcieReceived | GpuField::PcieSentByDriver | GpuField::PcieReceivedByDriver => {
-            (0.0, PCIE_MOST)
-        }
+        GpuField::PcieSent | GpuField::PcieReceived => (0.0, PCIE_MOST),
         GpuField::MemUsed | GpuField::MemFree | GpuField::MemReserved | GpuField::MemTotal | GpuField::Energy => {
             (0.0, f64::INFINITY)
         }
@@ -188,12 +203,11 @@ pub(super) fn gpu_in_range(
     Some(value)
 }
 
-/// Power of a node as a meter gave it, watts; `None` with a note if it cannot be a reading.
+/// Returns `watts` if the meter of a node called `sensor` can read so much, else `None` with a note.
 ///
 /// 25,550 W, and 2,555 W from a shared power supply, are what a controller reports while it has no reading: a counter of
 /// all ones times the sensor's factor plus its offset (255 × 10 + 5 = 2,555, times ten for the other).
-pub(super) fn node_power(sensor: &str, text: Option<&str>, column: &str, row: &mut RowAudit<'_>) -> Option<f64> {
-    let watts = super::super::field::amount(text, column, row)?;
+pub(super) fn node_power(sensor: &str, watts: f64, column: &str, text: &str, row: &mut RowAudit<'_>) -> Option<f64> {
     let shared = is_shared(sensor);
     let reason = if watts == 25_550.0 || (shared && watts == 2_555.0) || watts >= BLANK_32 {
         BLANK
@@ -202,33 +216,38 @@ pub(super) fn node_power(sensor: &str, text: Option<&str>, column: &str, row: &m
     } else {
         return Some(watts);
     };
-    row.repair(reason, column, text.unwrap_or_default());
+    row.repair(reason, column, text);
     None
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::label::Labels;
+    use super::super::table::MetricTable;
     use super::*;
 
     fn value(name: &str, text: &str, mig: bool) -> (Option<f64>, usize) {
-        let metric = Metric::named(name).unwrap();
-        let Target::Gpu(field) = metric.target else { return (None, 0) };
+        let table = MetricTable::bundled();
         let mut ledger = crate::quality::Ledger::default();
         let mut row = RowAudit::new("f", 1);
-        let value = metric.gpu_value(field, text, mig, &mut row);
+        let value = table.find(name, &Labels::default()).unwrap().value(text, mig, &mut row);
         ledger.keep(row);
         (value, ledger.entries.len())
     }
 
     #[test]
     fn units_become_the_columns_units() {
-        assert_eq!(value("DCGM_FI_DEV_GPU_UTIL", "50", false), (Some(0.5), 0));
+        assert_eq!(value("DCGM_FI_DEV_GPU_UTIL", "87", false), (Some(0.87), 0));
         assert_eq!(value("DCGM_FI_PROF_SM_ACTIVE", "0.5", false), (Some(0.5), 0));
         assert_eq!(value("DCGM_FI_DEV_FB_USED", "2", false), (Some(2_097_152.0), 0));
         assert_eq!(value("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "2500000", false), (Some(2_500.0), 0));
         assert_eq!(value("DCGM_FI_DEV_GPU_TEMP", "-3", false), (Some(-3.0), 0));
         assert_eq!(value("DCGM_FI_DEV_PCIE_RX_THROUGHPUT", "1500", false), (Some(1_500_000.0), 0));
+        assert_eq!(value("nvidia_gpu_power_usage_milliwatts", "200000", false), (Some(200.0), 0));
+        assert_eq!(value("nvidia_gpu_memory_used_bytes", "17040539648", false), (Some(17_040_539_648.0), 0));
+        assert_eq!(value("gpu_energy_consumed", "962825096297442.9", false), (Some(962_825_096.297_442_9), 0));
+        assert_eq!(value("gpu_package_power", "65535", false), (None, 1));
     }
 
     #[test]
@@ -263,19 +282,12 @@ mod tests {
     #[test]
     fn a_power_supply_at_all_ones_is_no_reading_and_a_busy_node_is() {
         let mut row = RowAudit::new("f", 1);
-        assert_eq!(node_power("PSU Power", Some("2555"), "watts", &mut row), None);
-        assert_eq!(node_power("Sys Power", Some("2555"), "watts", &mut row), Some(2_555.0));
-        assert_eq!(node_power("Chassis Power", Some("25550"), "watts", &mut row), None);
-        assert_eq!(node_power("Chassis Power", Some("24000"), "watts", &mut row), Some(24_000.0));
-        assert_eq!(node_power("Sys Power", Some("24000"), "watts", &mut row), None);
-        assert_eq!(node_power("Sys Power", Some("-1"), "watts", &mut row), None);
-        assert_eq!(node_power("Sys Power", Some("0"), "watts", &mut row), Some(0.0));
-    }
-
-    #[test]
-    fn the_longest_name_in_a_file_name_wins() {
-        let metric = Metric::within("dump_dcgm_fi_dev_power_usage_1.json").unwrap();
-        assert_eq!(metric.name, "DCGM_FI_DEV_POWER_USAGE");
-        assert!(Metric::within("power.json").is_none());
+        let mut of = |sensor: &str, watts: f64| node_power(sensor, watts, "watts", "", &mut row);
+        assert_eq!(of("PSU Power", 2_555.0), None);
+        assert_eq!(of("Sys Power", 2_555.0), Some(2_555.0));
+        assert_eq!(of("Chassis Power", 25_550.0), None);
+        assert_eq!(of("Chassis Power", 24_000.0), Some(24_000.0));
+        assert_eq!(of("Sys Power", 24_000.0), None);
+        assert_eq!(of("Sys Power", 0.0), Some(0.0));
     }
 }

@@ -11,14 +11,15 @@
 
 use std::collections::BTreeSet;
 
-use super::super::delimited::{Delimited, Record};
+use super::super::delimited::Delimited;
 use super::super::field::{self, Moment};
 use super::super::options::ReadOptions;
-use super::super::reader::{Confidence, Reader};
+use super::super::reader::{Clock, Confidence, Reader};
 use super::super::source::{Head, SourceFile};
-use super::gather::{CONFLICT, Device, Gather, Put, When};
+use super::gather::{Device, Gather, When};
 use super::label::node_in_name;
-use super::metric::{GpuField, gpu_in_range};
+use super::series::put_gpu;
+use super::table::MetricTable;
 use crate::error::{Error, Result};
 use crate::quality::{Reason, RowAudit, reason};
 use crate::time::{Zone, parse_local};
@@ -78,11 +79,12 @@ impl Reader for NvidiaSmi {
     }
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
-        let zone = options.zone_or("UTC")?;
+        let zone = options.zone_beside(trace)?;
+        let table = MetricTable::load(options)?;
         let mut gather = Gather::default();
         let mut untimed = Untimed::default();
         for file in files {
-            read_file(file, &mut untimed, options, &zone, &mut gather, trace)?;
+            read_file(file, &mut untimed, options, (&zone, &table), &mut gather, trace)?;
         }
         gather.finish(trace);
         trace.note(format!(
@@ -91,6 +93,10 @@ impl Reader for NvidiaSmi {
         ));
         Ok(())
     }
+
+    fn clock(&self) -> Clock {
+        Clock::Trace
+    }
 }
 
 /// Where each value stands.
@@ -98,22 +104,14 @@ struct Columns {
     time: Option<usize>,
     gpu: Vec<usize>,
     model: Option<usize>,
-    values: Vec<(GpuField, usize, String)>,
+    values: Vec<(usize, String)>,
 }
 
 impl Columns {
-    fn of(header: &[String]) -> Self {
+    fn of(header: &[String], table: &MetricTable) -> Self {
         let names: Vec<String> = header.iter().map(|name| bare(name)).collect();
         let find = |name: &str| names.iter().position(|have| have == name);
         let first = |all: &[&str]| all.iter().find_map(|name| find(name));
-        let fields = [
-            (GpuField::Util, first(&["utilization.gpu"])),
-            (GpuField::MemUtil, first(&["utilization.memory"])),
-            (GpuField::MemUsed, first(&["memory.used"])),
-            (GpuField::MemTotal, first(&["memory.total"])),
-            (GpuField::Power, first(&["power.draw", "power.draw.average", "power.draw.instant"])),
-            (GpuField::Temp, first(&["temperature.gpu"])),
-        ];
         Self {
             time: find("timestamp"),
             gpu: ["index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id"]
@@ -121,7 +119,7 @@ impl Columns {
                 .filter_map(|name| find(name))
                 .collect(),
             model: first(&["name", "gpu_name"]),
-            values: fields.into_iter().filter_map(|(field, at)| Some((field, at?, names.get(at?)?.clone()))).collect(),
+            values: names.iter().cloned().enumerate().filter(|(_, name)| table.knows(name)).collect(),
         }
     }
 }
@@ -147,7 +145,7 @@ fn read_file(
     file: &SourceFile,
     untimed: &mut Untimed,
     options: &ReadOptions<'_>,
-    zone: &Zone,
+    (zone, metrics): (&Zone, &MetricTable),
     gather: &mut Gather,
     trace: &mut Trace,
 ) -> Result<()> {
@@ -159,7 +157,7 @@ fn read_file(
         Delimited::open(file, b',', options.observer)?
     };
     let header = table.header().to_vec();
-    let columns = Columns::of(&header);
+    let columns = Columns::of(&header, metrics);
     if columns.values.is_empty() {
         return Err(Error::format(
             file.name(),
@@ -201,16 +199,18 @@ fn read_file(
         if let Some(only) = &mut only {
             only.row(ts, record.text(columns.model));
         }
-        let device = gather.device(Device { node: node.clone(), name: gpu });
-        let when = ts.map_or_else(|| untimed.when(device), When::at);
+        let device = Device { node: node.clone(), name: gpu };
+        let id = gather.device(device.clone());
+        let when = ts.map_or_else(|| untimed.when(id), When::at);
         if let Some(model) = record.text(columns.model) {
-            gather.set_model(device, model);
+            gather.set_model(id, model);
         }
-        let put = add(&columns, &mut record, when, device, gather);
-        match put {
-            Put::New => trace.ledger.keep(record.audit),
-            Put::Same => trace.ledger.quarantine(&record.audit, reason::DUPLICATE, "", raw),
-            Put::Conflict => trace.ledger.quarantine(&record.audit, CONFLICT, "", raw),
+        let mut values = Vec::new();
+        for (at, name) in &columns.values {
+            values.push((name.as_str(), known(record.field(Some(*at)), name, &mut record.audit)));
+        }
+        if let Some(put) = put_gpu(metrics, gather, (when, &device), values.into_iter(), &mut record.audit) {
+            put.account(record.audit, raw, &mut trace.ledger);
         }
     }
     table.finish(&mut trace.ledger);
@@ -263,36 +263,8 @@ const ROUND_MS: i64 = 500;
 /// The rows of one round follow each other within this, milliseconds.
 const BURST_MS: i64 = 20;
 
-/// Adds a row's values. The row is new if any value is, and a conflict if any disagrees with an earlier row.
-fn add(columns: &Columns, record: &mut Record<'_>, when: When, device: u32, gather: &mut Gather) -> Put {
-    let mut row = Put::Same;
-    for (field, at, name) in &columns.values {
-        let value = value(*field, record.field(Some(*at)), name, &mut record.audit);
-        match gather.gpu(when, device, *field, value, None) {
-            Put::Conflict => row = Put::Conflict,
-            Put::New if row == Put::Same => row = Put::New,
-            Put::New | Put::Same => {}
-        }
-    }
-    row
-}
-
-/// A value in its column's unit, with or without the unit that nvidia-smi writes after it.
-fn value(field: GpuField, text: Option<&str>, column: &str, row: &mut RowAudit<'_>) -> Option<f64> {
-    let text = known(text, column, row)?;
-    let (unit, per) = match field {
-        GpuField::Util | GpuField::MemUtil => ("%", 100.0),
-        GpuField::MemUsed | GpuField::MemTotal => ("MiB", 1.0 / 1_048_576.0),
-        GpuField::Power => ("W", 1.0),
-        _ => ("C", 1.0),
-    };
-    let number = text.strip_suffix(unit).unwrap_or(text).trim_end();
-    let value = field::number(Some(number), column, row)? / per;
-    gpu_in_range(field, value, column, text, false, row)
-}
-
 /// A known text. `[N/A]` and `[Not Supported]` are unknown; errors of the driver are unknown and counted.
-fn known<'t>(text: Option<&'t str>, column: &str, row: &mut RowAudit<'_>) -> Option<&'t str> {
+pub(super) fn known<'t>(text: Option<&'t str>, column: &str, row: &mut RowAudit<'_>) -> Option<&'t str> {
     let text = field::text(text)?;
     if text == "ERR!" {
         row.repair(FAILED, column, text);
@@ -337,19 +309,16 @@ mod tests {
     #[test]
     fn values_with_and_without_units_and_every_null() {
         let mut row = RowAudit::new("f", 1);
-        assert_eq!(value(GpuField::Util, Some(" 12 %"), "u", &mut row), Some(0.12));
-        assert_eq!(value(GpuField::Util, Some("12"), "u", &mut row), Some(0.12));
-        assert_eq!(value(GpuField::MemUsed, Some("1024 MiB"), "m", &mut row), Some(1_073_741_824.0));
-        assert_eq!(value(GpuField::Power, Some("250.31 W"), "p", &mut row), Some(250.31));
+        assert_eq!(known(Some(" 12 %"), "u", &mut row), Some("12 %"));
         let mut ledger = crate::quality::Ledger::default();
         for null in ["[N/A]", "N/A", "[Not Supported]", ""] {
-            assert_eq!(value(GpuField::Power, Some(null), "p", &mut row), None, "{null}");
+            assert_eq!(known(Some(null), "p", &mut row), None, "{null}");
         }
         ledger.keep(row);
         assert_eq!(ledger.kept, 1, "nulls are not repairs");
         for error in ["[Insufficient Permissions]", "[Unknown Error]", "[GPU is lost]", "ERR!"] {
             let mut row = RowAudit::new("f", 1);
-            assert_eq!(value(GpuField::Power, Some(error), "p", &mut row), None, "{error}");
+            assert_eq!(known(Some(error), "p", &mut row), None, "{error}");
             ledger.keep(row);
         }
         assert_eq!(ledger.count("failed_reading"), 4);

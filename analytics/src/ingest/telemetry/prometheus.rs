@@ -3,7 +3,8 @@
 //! `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{…},"values":[[time,"value"],…]}]}}`; a
 //! `vector` has one `value` a series. Times are seconds, values are text. As a server hands out at most 11,000 points a
 //! series, long ranges come in chunks that overlap; a point that comes again is counted and used once. A file may hold
-//! several answers, one after another. A row of the ledger is one point, its line the number of the point in the file.
+//! several answers, one after another. The result of an expression has no name: `--metric` says what it is, or the file's
+//! name does. A row of the ledger is one point, its line the number of the point in the file.
 //!
 //! O(bytes); one series is in memory at a time, beside the rows.
 
@@ -11,11 +12,12 @@ use serde_json::Value;
 
 use super::super::document::{self, Around, Sink};
 use super::super::options::ReadOptions;
-use super::super::reader::{Confidence, Reader};
+use super::super::reader::{Clock, Confidence, Reader};
 use super::super::source::{Head, SourceFile};
 use super::gather::{Gather, When};
 use super::label::Labels;
-use super::metric::{Metric, Target, node_power};
+use super::series::{Found, NO_NAME, Series, check_named};
+use super::table::MetricTable;
 use crate::error::{Error, Result};
 use crate::quality::{Ledger, RowAudit, reason};
 use crate::time::seconds_to_ms;
@@ -30,7 +32,7 @@ impl Reader for Prometheus {
     }
 
     fn describes(&self) -> &'static str {
-        "saved answers of the Prometheus HTTP API (query and query_range) with DCGM or node power metrics"
+        "saved answers of the Prometheus HTTP API (query and query_range) with metrics of GPUs, nodes or Slurm"
     }
 
     fn sniff(&self, head: &Head) -> Confidence {
@@ -42,29 +44,46 @@ impl Reader for Prometheus {
 
     fn read(&self, files: &[SourceFile], options: &ReadOptions<'_>, trace: &mut Trace) -> Result<()> {
         let mut gather = Gather::default();
+        let table = MetricTable::load(options)?;
         for file in files {
-            let mut answers = Answers { file, point: 0, gather: &mut gather, trace: &mut *trace };
+            let stem = file.stem();
+            // Dumps are often named after what was asked for.
+            let unnamed = options.metric_of(file).or_else(|| table.within(&stem));
+            let mut answers =
+                Answers { file, table: &table, unnamed, point: 0, series: 0, gather: &mut gather, trace: &mut *trace };
             let remedy = "save the answer again, whole";
-            if document::read(file, options, &["data", "result"], "JSON", remedy, &mut answers)? == 0
-                && answers.point == 0
-                && trace.ledger.damage.iter().all(|damage| damage.file != file.name())
-            {
+            let documents = document::read(file, options, &["data", "result"], "JSON", remedy, &mut answers)?;
+            let (points, series) = (answers.point, answers.series);
+            if documents == 0 && points == 0 && trace.ledger.damage.iter().all(|damage| damage.file != file.name()) {
                 return Err(Error::Empty {
                     source_name: file.name().to_owned(),
                     what: "the file is empty".to_owned(),
                     remedy: "save the answer again".to_owned(),
                 });
             }
+            if documents > 0 && series == 0 && points == 0 {
+                trace.note(format!("{}: the query found no series: check the name of the metric.", file.name()));
+            }
+            check_named(file, &trace.ledger)?;
         }
+        gather.check_known(files, trace)?;
         gather.finish(trace);
         Ok(())
+    }
+
+    fn clock(&self) -> Clock {
+        Clock::Trace
     }
 }
 
 /// The answers in one file.
 struct Answers<'a> {
     file: &'a SourceFile,
+    table: &'a MetricTable,
+    /// The metric of series without a name.
+    unnamed: Option<&'a str>,
     point: u64,
+    series: u64,
     gather: &'a mut Gather,
     trace: &'a mut Trace,
 }
@@ -73,7 +92,8 @@ impl Sink for Answers<'_> {
     fn element(&mut self, series: Value) {
         // The result of a scalar is a list too, of a time and a value; the answer's end says what it was.
         if series.is_object() {
-            read_series(self.file, &series, &mut self.point, self.gather, self.trace);
+            self.series += 1;
+            self.read_series(&series);
         }
     }
 
@@ -110,64 +130,46 @@ impl Sink for Answers<'_> {
     }
 }
 
-fn read_series(file: &SourceFile, series: &Value, point: &mut u64, gather: &mut Gather, trace: &mut Trace) {
-    let labels = Labels(
-        series
-            .get("metric")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
-            .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
-            .collect(),
-    );
-    let no_points = Vec::new();
-    let many = series.get("values").and_then(Value::as_array).unwrap_or(&no_points);
-    let points = many.iter().chain(series.get("value"));
-    let name = labels.get(&["__name__"]);
-    // The result of an expression has no name; dumps are often named after what was asked for.
-    let metric = name.map_or_else(|| Metric::within(&file.stem()), Metric::named);
-    let Some(metric) = metric else {
-        let count = points.count() as u64;
-        *point += count;
-        gather.pass_over(name.unwrap_or("(no name)"), count);
-        trace.ledger.keep_many(count);
-        return;
-    };
-    let device = match metric.target {
-        Target::Gpu(_) => labels.gpu(),
-        Target::NodePower => Some(labels.sensor(metric.name)),
-    };
-    let mig = labels.is_mig();
-    let job = labels.job();
-    let sensor = device.as_ref().map(|device| device.name.clone()).unwrap_or_default();
-    let id = device.map(|device| gather.device(device));
-    if let (Some(id), Some(model)) = (id, labels.get(&["modelname", "model_name"])) {
-        gather.set_model(id, model);
-    }
-    for pair in points {
-        *point += 1;
-        let mut row = RowAudit::new(file.name(), *point);
-        let Some(id) = id else {
-            trace.ledger.quarantine(&row, reason::NO_KEY, "gpu", &pair.to_string());
-            continue;
-        };
-        let ts = pair.get(0).and_then(Value::as_f64).and_then(seconds_to_ms);
-        let value = pair.get(1).and_then(Value::as_str);
-        let (Some(ts), Some(value)) = (ts, value) else {
-            trace.ledger.quarantine(&row, reason::MALFORMED, "", &pair.to_string());
-            continue;
-        };
-        let when = When::at(ts);
-        let put = match metric.target {
-            Target::Gpu(field) => {
-                let value = metric.gpu_value(field, value, mig, &mut row);
-                gather.gpu(when, id, field, value, job.as_deref())
-            }
-            Target::NodePower => {
-                let watts = node_power(&sensor, Some(value), metric.name, &mut row);
-                gather.node(when, id, watts)
-            }
-        };
-        put.account(row, &pair.to_string(), &mut trace.ledger);
+impl Answers<'_> {
+    fn read_series(&mut self, series: &Value) {
+        let text = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+        let labels = series.get("metric").and_then(Value::as_object).into_iter().flatten().filter_map(text);
+        let labels = Labels(labels.collect());
+        let no_points = Vec::new();
+        let many = series.get("values").and_then(Value::as_array).unwrap_or(&no_points);
+        let points = many.iter().chain(series.get("value"));
+        let named = labels.get(&["__name__"]).or(self.unnamed);
+        let found = named.map(|name| (name, Series::find(self.table, self.gather, name, &labels)));
+        if let Some((name, Found::Unknown)) = found {
+            let count = points.count() as u64;
+            self.point += count;
+            self.gather.pass_over(name, count);
+            self.trace.ledger.keep_many(count);
+            return;
+        }
+        let ledger = &mut self.trace.ledger;
+        for pair in points {
+            self.point += 1;
+            let mut row = RowAudit::new(self.file.name(), self.point);
+            let series = match &found {
+                Some((_, Found::Series(series))) => series,
+                Some(_) => {
+                    ledger.quarantine(&row, reason::NO_KEY, "gpu", &pair.to_string());
+                    continue;
+                }
+                None => {
+                    ledger.quarantine(&row, NO_NAME, "__name__", &pair.to_string());
+                    continue;
+                }
+            };
+            let ts = pair.get(0).and_then(Value::as_f64).and_then(seconds_to_ms);
+            let value = pair.get(1).and_then(Value::as_str);
+            let (Some(ts), Some(value)) = (ts, value) else {
+                ledger.quarantine(&row, reason::MALFORMED, "", &pair.to_string());
+                continue;
+            };
+            let put = series.put(self.gather, When::at(ts), value, &mut row);
+            put.account(row, &pair.to_string(), ledger);
+        }
     }
 }
