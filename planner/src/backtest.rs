@@ -1,8 +1,8 @@
 //! The answer of a back-test of durations: how each model did on jobs it had not seen, and what that is worth in the queue.
 //!
 //! [`tracecast_predictors::duration::backtest`] predicts and scores, [`downstream`](crate::downstream) replays. Here both become one JSON
-//! (`backtest-duration/1`) and one report. Worked example: a model with pinball loss 0.21 at 10 % where `running_mean` has 0.33 shows 0.64 in
-//! the column `p10 loss`.
+//! (`backtest-duration/1`) and one report. Beside the model chosen stands the best simple rule, chosen on the same jobs. Worked example: a model with pinball loss 0.21
+//! at 10 % where that rule has 0.33 shows 0.64 in the column `p10 loss`.
 
 mod queue;
 
@@ -10,8 +10,7 @@ use serde::Serialize;
 use tracecast_analytics::report::chart::{Axis, BarLayout, BarSeries, Chart};
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 use tracecast_analytics::time::Zone;
-use tracecast_predictors::duration::backtest::{Backtest, ModelScore, Part, Refusal, Span, UnderDrawnWaits};
-use tracecast_predictors::duration::forecast::Model;
+use tracecast_predictors::duration::backtest::{Backtest, ENOUGH_DAYS, ModelScore, Part, Refusal, Span, UnderDrawnWaits};
 use tracecast_predictors::score::{Pinball, Score};
 
 use crate::downstream::Downstream;
@@ -27,7 +26,9 @@ pub struct BacktestAnswer {
     pub schema: String,
     /// Trace.
     pub title: String,
-    /// What a reader must know of the data.
+    /// What a reader must know before any figure: that the record is too short to trust intervals, or how much of the GPU time was left out.
+    pub cautions: Vec<String>,
+    /// What a reader must know of the data, cautions included.
     pub notes: Vec<String>,
     /// IANA name of the trace's zone, in which the report tells times.
     pub zone: String,
@@ -45,7 +46,7 @@ pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(BacktestAnswer).to_value()
 }
 
-/// Losses at 10, 50 and 90 % as shares of the running mean's, and the shares of runs in the 80 and 90 % intervals.
+/// Losses at 10, 50 and 90 % as shares of the best simple rule's, and the shares of runs in the 80 and 90 % intervals.
 fn losses(score: &Score, base: Pinball) -> [Cell; 5] {
     [
         Cell::float(score.pinball.p10 / base.p10, 3),
@@ -73,28 +74,53 @@ impl BacktestAnswer {
         self.backtest.models.iter().find(|model| model.name == self.backtest.chosen)
     }
 
+    /// The best simple rule, which others are compared with.
     fn base(&self) -> Option<&ModelScore> {
-        self.backtest
-            .models
-            .iter()
-            .find(|model| model.name == Model::RunningMean.name())
-            .or(self.backtest.models.first())
+        let simple = self.backtest.models.iter().find(|model| model.name == self.backtest.simple);
+        simple.or(self.backtest.models.first())
+    }
+
+    /// Whether the intervals of the model chosen are to be relied upon, if they are not.
+    fn not_to_be_relied_upon(&self) -> Option<String> {
+        let test = &self.backtest;
+        let chosen = &self.chosen()?.score;
+        let held = format!(
+            "on the jobs reported, the 80 % interval of {} held {} of the runs and the 90 % interval {}",
+            test.chosen,
+            format::percent(chosen.coverage80),
+            format::percent(chosen.coverage90)
+        );
+        match (test.held_when_chosen, test.held) {
+            (_, true) => None,
+            (false, false) => Some(format!(
+                "**No model had intervals that held on the jobs to choose on while it was no worse than the running mean; do not rely on intervals here.** The best simple rule, {}, is named for want of a better: {held}.",
+                test.simple
+            )),
+            (true, false) if self.cautions.is_empty() || test.record_days >= ENOUGH_DAYS => {
+                Some(format!("**Do not rely on the intervals**: {held}, though they held on the jobs it was chosen on."))
+            }
+            // A caution says it.
+            (true, false) => None,
+        }
     }
 
     /// The report.
     pub fn report(&self) -> Report {
         let mut report = Report::new(self.title.clone(), "How long jobs run: a back-test of predictions");
         report.notes.clone_from(&self.notes);
-        if !self.backtest.held {
-            report.notes.push("No model's intervals held on the jobs to choose on while it was no worse than the running mean. The running mean is named for want of a better; do not rely on its intervals.".to_owned());
-        }
+        report.summary.extend(self.cautions.iter().map(|caution| format!("**{caution}**")));
+        report.summary.extend(self.not_to_be_relied_upon());
         if let (Some(chosen), Some(base)) = (self.chosen(), self.base()) {
+            let beside = if chosen.name == base.name {
+                "the best simple rule there".to_owned()
+            } else {
+                format!("{:.3} for {}, the best simple rule there", base.score.spearman, base.name)
+            };
             report.summary.push(format!(
-                "**{}** was chosen on earlier jobs. On the {} jobs after them its order agrees with the true one at Spearman {:.3} ({:.3} for the running mean), {} of its medians are within a factor of two, and its 80 % interval holds {} of the runs.",
+                "**{}** was chosen on earlier jobs. On the {} jobs after them its order agrees with the true one at Spearman {:.3} ({beside}), {} of its medians are within a factor of two, and its 80 % interval holds {} of the runs.",
                 chosen.name,
                 format::count(chosen.score.jobs as u64),
                 chosen.score.spearman,
-                base.score.spearman,
                 format::percent(chosen.score.within_2x),
                 format::percent(chosen.score.coverage80),
             ));
@@ -200,7 +226,12 @@ impl BacktestAnswer {
         for model in &test.models {
             let score = &model.score;
             let base = self.base().map_or(score.pinball, |base| base.score.pinball);
-            let name = if model.name == test.chosen { format!("{} (chosen)", model.name) } else { model.name.clone() };
+            let mark = match (model.name == test.chosen, model.name == test.simple) {
+                (true, _) => " (chosen)",
+                (false, true) => " (best simple rule)",
+                (false, false) => "",
+            };
+            let name = format!("{}{mark}", model.name);
             let mut cells = vec![
                 name.into(),
                 Cell::float(score.spearman, 3),
@@ -223,25 +254,25 @@ impl BacktestAnswer {
             ]);
             table.rows.push(cells);
         }
-        table.note = Some("p10, p50 and p90 loss: pinball losses as shares of the running mean's, below 1 is better. R²: of log runs. 80 % ends: upper over lower end of the interval, at the median. p90 > limit: share of the jobs with a time limit whose 90 % quantile is beyond it. Not chosen as: its intervals fell short of 80 or 90 % by more than 5 points and chance on the jobs to choose on, or most of them were wide for want of ended jobs, or its p50 or p90 loss there was above the running mean's.".to_owned());
+        table.note = Some("p10, p50 and p90 loss: pinball losses as shares of those of the best simple rule, which had the least loss of the models without a learner on the jobs to choose on; below 1 is better. R²: of log runs. 80 % ends: upper over lower end of the interval, at the median. p90 > limit: share of the jobs with a time limit whose 90 % quantile is beyond it. Not chosen as: its intervals fell short of 80 or 90 % by more than 5 points and chance on the jobs to choose on, or most of them were wide for want of ended jobs, or its p50 or p90 loss there was above the running mean's.".to_owned());
         let made_of: Vec<String> =
             test.ensemble.iter().map(|member| format!("{:.1} {}", member.weight, member.model.name())).collect();
         let base = self.base().map_or(0.0, |base| base.score.pinball.p50);
         let share = |model: &ModelScore| (base > 0.0).then(|| model.score.pinball.p50 / base);
         let losses = Chart::rows(
             "loss-by-model",
-            "Loss of the predicted median, as a share of the running mean's",
-            Axis { min: Some(0.0), ..Axis::linear("Share of the running mean's loss").as_percent() },
+            "Loss of the predicted median, as a share of the best simple rule's",
+            Axis { min: Some(0.0), ..Axis::linear("Share of the best simple rule's loss").as_percent() },
             BarLayout::Grouped,
             test.models.iter().map(|model| model.name.clone()).collect(),
             vec![BarSeries::new("loss", test.models.iter().map(share).collect())],
         )
-        .with_reading("Shorter is better; under 100 % is better than the running mean of the same user and queue.");
+        .with_reading("Shorter is better; under 100 % is better than the best rule that needs no learner.");
         let mut section = Section::new("models", "Which model predicts best")
             .with_finding(format!(
-                "**{}** had the least pinball loss on the jobs to choose on{}; all figures are of later jobs.",
+                "**{}** had the least pinball loss on the jobs to choose on, {}; all figures are of later jobs.",
                 test.chosen,
-                if test.held { ", of the models whose intervals held there" } else { ", but no model's intervals held there" }
+                if test.held_when_chosen { "of the models whose intervals held there" } else { "of the simple rules, as no model's intervals held there" }
             ))
             .with_chart(losses)
             .with_table(table)

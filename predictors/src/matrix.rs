@@ -1,5 +1,7 @@
 //! A table of 32-bit numbers in rows, as learners take it: unknown is NaN.
 //!
+//! Of a long table only the rows from one on may be held: rows keep their numbers, and those before are unknown.
+//!
 //! Worked example: two rows of three features are six numbers, row after row; row 1 begins at 3.
 
 use crate::error::{Error, Result};
@@ -8,13 +10,32 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Matrix {
     columns: usize,
+    /// Number of the first row that is held.
+    first: usize,
     values: Vec<f32>,
 }
 
 impl Matrix {
     /// An empty table of so many columns.
     pub fn new(columns: usize) -> Self {
-        Self { columns, values: Vec::new() }
+        Self { columns, ..Self::default() }
+    }
+
+    /// An empty table whose first row has this number, with room for so many rows.
+    pub fn from_row(first: usize, columns: usize, room: usize) -> Self {
+        Self { columns, first, values: Vec::with_capacity(room.saturating_mul(columns)) }
+    }
+
+    /// Forgets the rows before this one; their memory serves rows to come.
+    pub fn forget_before(&mut self, row: usize) {
+        let gone = row.saturating_sub(self.first).min(self.held());
+        self.values.drain(..gone * self.columns);
+        self.first = self.first.max(row);
+    }
+
+    /// Rows that are held.
+    fn held(&self) -> usize {
+        self.values.len().checked_div(self.columns).unwrap_or(0)
     }
 
     /// A table of the given values, row after row.
@@ -26,12 +47,12 @@ impl Matrix {
         if !whole {
             return Err(Error::Defect(format!("{} values do not fill rows of {columns}", values.len())));
         }
-        Ok(Self { columns, values })
+        Ok(Self { columns, first: 0, values })
     }
 
-    /// Rows.
+    /// Rows, those that are not held any more included.
     pub fn rows(&self) -> usize {
-        self.values.len().checked_div(self.columns).unwrap_or(0)
+        self.first + self.held()
     }
 
     /// Columns.
@@ -39,13 +60,14 @@ impl Matrix {
         self.columns
     }
 
-    /// All values, row after row.
+    /// All values that are held, row after row.
     pub fn values(&self) -> &[f32] {
         &self.values
     }
 
-    /// A row; empty if there is none of that number.
+    /// A row; empty if there is none of that number, or it is not held.
     pub fn row(&self, row: usize) -> &[f32] {
+        let Some(row) = row.checked_sub(self.first) else { return &[] };
         let from = row.saturating_mul(self.columns);
         self.values.get(from..from + self.columns).unwrap_or_default()
     }
@@ -69,7 +91,7 @@ impl Matrix {
             let row = self.row(*row as usize);
             values.extend(columns.iter().map(|column| row.get(*column as usize).copied().unwrap_or(f32::NAN)));
         }
-        Self { columns: columns.len(), values }
+        Self { columns: columns.len(), first: 0, values }
     }
 
     /// Columns that differ between rows: those of one value only, or of none, teach nothing.
@@ -103,6 +125,13 @@ mod tests {
         let table = Matrix::of(3, vec![1.0, f32::NAN, 5.0, 1.0, f32::NAN, 6.0]).unwrap();
         assert_eq!(table.telling_columns(&[0, 1]), [2]);
         assert_eq!(table.select(&[1, 0], &[2, 0]).values(), [6.0, 1.0, 5.0, 1.0]);
+        // Rows keep their numbers when earlier ones are forgotten.
+        let mut later = Matrix::from_row(5, 1, 3);
+        for value in [1.0, 2.0, 3.0] {
+            later.push().copy_from_slice(&[value]);
+        }
+        later.forget_before(6);
+        assert_eq!((later.rows(), later.get(6, 0), later.get(7, 0), later.row(5).len()), (8, 2.0, 3.0, 0));
         assert!(Matrix::of(3, vec![1.0]).is_err());
         assert!(table.get(7, 0).is_nan());
     }

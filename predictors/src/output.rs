@@ -236,6 +236,8 @@ mod tests {
             settings: Settings::default(),
             model: Model::Boosted,
             held: true,
+            beside: None,
+            record_days: None,
             ranked_at: 0.8,
         }
     }

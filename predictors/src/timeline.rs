@@ -94,6 +94,8 @@ pub struct Timeline {
     pub resource: Resource,
     /// Rows of the trace that are not jobs to learn from, by reason.
     pub left_out: Vec<(String, usize)>,
+    /// Share of the trace's GPU time that the jobs here hold, where some are left out for want of a VC; `None` where none is, or GPU time is unknown.
+    pub gpu_time_share: Option<f64>,
     /// Jobs that ran whose start is taken to be their submission.
     pub assumed_starts: usize,
     /// GPUs of the cluster, where the trace has its inventory or capacity; no fewer than a job had.
@@ -215,6 +217,9 @@ impl Timeline {
                 limit_s: table.time_limit_s.get(row).filter(|limit| limit.is_finite() && *limit > 0.0),
             };
             timeline.jobs.push(timeline_job(&facts, row, submission, &mut timeline.assumed_starts));
+        }
+        if left_out.get(2).is_some_and(|(_, count)| *count > 0) {
+            timeline.gpu_time_share = facts.gpu_time_without_vc().map(|without| 1.0 - without);
         }
         // Stable: those of the same millisecond stay in the order of the source.
         timeline.jobs.sort_by_key(|job| job.submission.submit_ms);

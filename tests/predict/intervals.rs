@@ -116,6 +116,59 @@ fn three_days_are_little_and_the_intervals_say_so() {
     assert!(tiny.is_err(), "sixty jobs teach nothing");
 }
 
+/// Found by recomputing: `held` was true where the 80 % interval held 43 % of the later jobs, as it looked at the jobs to choose on alone.
+#[test]
+fn whether_intervals_held_is_decided_by_the_later_jobs() {
+    let calm = |day: f64, spread: f64| {
+        let mut draws = Draws(11);
+        let mut jobs = plain(3000, 30.0, |_, user| 5.0 + f64::from(user % 5), 0.3);
+        // From then on jobs come fifty at once and run as no job did before, each burst by a length of its own.
+        for burst in 0..if spread > 0.0 { 40 } else { 0u32 } {
+            let (at, length) = (day + f64::from(burst) * 0.12, 5.0 + spread * draws.normal());
+            let of_burst = |index: u32| job(10_000 + burst * 50 + index, at * 86_400.0 + f64::from(index), 50 + burst, length.exp().max(1.0), None);
+            jobs.extend((0..50).map(of_burst));
+        }
+        jobs.sort_by_key(|job| job.submission.submit_ms);
+        tested(&timeline(jobs), &[Model::RunningMean, Model::ShrunkMean, Model::Boosted])
+    };
+    let found = calm(25.0, 6.0);
+    let later = chosen(&found);
+    assert!(later.coverage80 < 0.65, "the bursts are not held: {later:?}");
+    assert!(found.held_when_chosen && !found.held, "{:?}", (found.held_when_chosen, found.held));
+    let found = calm(25.0, 0.0);
+    assert!(found.held && found.held_when_chosen && found.record_days > 29.0, "{:?}", chosen(&found));
+}
+
+/// A few days, or a few days far apart: no interval is to be relied upon, however it came out.
+#[test]
+fn a_record_of_fewer_than_ten_days_is_said_to_be_too_short() {
+    let short = tested(&timeline(plain(3000, 7.0, |_, user| 5.0 + f64::from(user % 5), 0.5)), &[Model::RunningMean]);
+    assert!(!short.held && (6.9..7.1).contains(&short.record_days), "{}", short.record_days);
+    let mut apart = plain(3000, 7.0, |_, user| 5.0 + f64::from(user % 5), 0.5);
+    for job in apart.iter_mut().skip(1500) {
+        let later_ms = 3_650 * 86_400_000;
+        job.submission.submit_ms += later_ms;
+        (job.start_ms, job.end_ms) = (job.start_ms.map(|at| at + later_ms), job.end_ms.map(|at| at + later_ms));
+    }
+    let apart = tested(&timeline(apart), &[Model::RunningMean]);
+    assert!(!apart.held && apart.record_days <= 9.0, "{}", apart.record_days);
+}
+
+/// Found by recomputing: the model stood beside the running mean, which was the weakest of the simple rules.
+#[test]
+fn the_best_simple_rule_stands_beside_the_model() {
+    let simple = [Model::RunningMean, Model::WeightedMean, Model::ShrunkMean, Model::RecentMedian];
+    let models = [&simple[..], &[Model::Boosted]].concat();
+    // Who submits tells how long, which the running mean of all does not know.
+    let found = tested(&timeline(plain(3000, 30.0, |_, user| 4.0 + f64::from(user % 7), 0.5)), &models);
+    let of = |name: &str| found.models.iter().find(|model| model.name == name).unwrap();
+    assert!(simple.iter().any(|model| model.name() == found.simple), "{}", found.simple);
+    for model in simple {
+        assert!(of(&found.simple).choice_loss <= of(model.name()).choice_loss, "{} {}", found.simple, model.name());
+    }
+    assert!(of(&found.simple).choice_loss < 0.9 * of("running_mean").choice_loss, "{}", found.simple);
+}
+
 #[test]
 fn a_model_that_loses_to_the_running_mean_or_covers_too_little_is_not_chosen() {
     // Runs are drawn alike for everybody: there is nothing to learn, and whoever finds something is wrong.

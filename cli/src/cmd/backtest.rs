@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use tracecast_analytics::Trace;
+use tracecast_analytics::report::format;
 use tracecast_analytics::time::{Window, Written, Zone};
 use tracecast_analytics::trace::Selected;
 use tracecast_planner::backtest::{BacktestAnswer, SCHEMA};
@@ -15,6 +16,7 @@ use tracecast_planner::replay::nearest::{Backfill, todays};
 use tracecast_planner::sim::{Compat, Policy, Scan};
 use tracecast_predictors::duration::backtest::{self, BacktestOptions, Tracks};
 use tracecast_predictors::duration::forecast::Model;
+use tracecast_predictors::duration::moments;
 use tracecast_predictors::timeline::Timeline;
 
 use crate::args::{Reading, TIMES, duration, listed};
@@ -43,7 +45,7 @@ pub(crate) struct BacktestDuration {
     pub(crate) learning: Learning,
     /// Models to compare, separated by commas [default: all but linear, forest and rank]
     ///
-    ///   running_mean   mean run of all ended jobs of the VC and size; always included
+    ///   running_mean   mean run of all ended jobs of the VC and size; always included, and if no simple rule is named, all of them
     ///   weighted_mean  the same, with more weight on later jobs
     ///   shrunk_mean    mean by user, name, size and VC, where small groups lean on wider ones
     ///   recent_median  median of the last 30 jobs of the narrowest group
@@ -105,12 +107,28 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
         request.known.open(&request.sources, &request.reading, &request.learning.choosing, quiet)?;
     let mut options = train::options(&request.learning);
     options.refit_days = request.refit_days;
+    // Orders are replayed by the models asked for alone.
+    let mut ordering = options.models.clone();
     if let Some(models) = &request.models {
-        // All losses are shares of its, so it is always there.
-        options.models = vec![Model::RunningMean];
-        options.models.extend(models.iter().copied().filter(|model| *model != Model::RunningMean));
+        let with = |first: &[Model]| {
+            let asked = models.iter().filter(|model| !first.contains(model));
+            first.iter().chain(asked).copied().collect::<Vec<Model>>()
+        };
+        // Losses are shares of its, so it is always there; and no model stands alone without the best simple rule beside it.
+        ordering = with(&[Model::RunningMean]);
+        let simple: Vec<Model> = Model::ALL.into_iter().filter(|model| model.is_simple()).collect();
+        let names_none = !models.iter().any(|model| model.is_simple());
+        options.models = if names_none { with(&simple) } else { ordering.clone() };
     }
-    output::say(quiet, &format!("tracecast: {} models on {} jobs …", options.models.len(), timeline.jobs.len()));
+    output::say(
+        quiet,
+        &format!(
+            "tracecast: {} models on {}; {} …",
+            options.models.len(),
+            format::counted(timeline.jobs.len() as u64, "job", "jobs"),
+            moments::work(&timeline, &options, false)
+        ),
+    );
     let steps = Steps::watching(quiet, "fitting and predicting");
     let tracks = backtest::tracks_watched(&timeline, &options, &steps)?;
     drop(steps);
@@ -122,10 +140,21 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
     let window = (eval_from_ms, eval_to_ms.into_iter().chain(until_ms).min());
     let ranked_at = found.ranked_at;
     let replayed = site
-        .map(|site| replay(request, &trace, (&site, window), &timeline, &tracks, ranked_at, &options))
+        .map(|site| {
+            let options = BacktestOptions { models: ordering, ..options.clone() };
+            replay(request, &trace, (&site, window), &timeline, &tracks, ranked_at, &options)
+        })
         .transpose()?;
     drop(clock);
-    let mut notes = train::notes(&timeline);
+    let short = train::short_record(Some(found.record_days)).map(|why| {
+        let mut sentence = why + ", however they came out here.";
+        sentence.replace_range(..1, "I");
+        sentence
+    });
+    let cautions: Vec<String> = short.into_iter().chain(train::left_out_time(&timeline)).collect();
+    let mut notes = cautions.clone();
+    notes.extend(train::notes(&timeline));
+    notes.dedup();
     notes.extend(trace.selected.as_ref().map(Selected::sentence));
     notes.extend(request.known.to.as_ref().map(|to| format!("What happened after --to {to} is not looked at.")));
     notes.extend(trace.warnings());
@@ -136,6 +165,7 @@ pub(crate) fn run(request: &BacktestDuration, quiet: bool) -> Result<()> {
     let answer = BacktestAnswer {
         schema: SCHEMA.to_owned(),
         title: describe::title(&trace, &request.sources),
+        cautions,
         notes,
         zone: trace.zone.clone(),
         backtest: found,

@@ -12,6 +12,7 @@ use tracecast_planner::power::request::EVALUATED;
 use tracecast_predictors::demand::Unit;
 use tracecast_predictors::demand::answer::{Answer, SCHEMA};
 use tracecast_predictors::demand::backtest::{self, DemandBacktestOptions};
+use tracecast_predictors::demand::bound;
 use tracecast_predictors::demand::fan::LEVELS;
 use tracecast_predictors::demand::forecast::structural::Log;
 use tracecast_predictors::demand::forecast::{ForecastModel, ForecastSettings};
@@ -180,7 +181,10 @@ pub(crate) fn gather(trace: &Trace, request: &Gathering) -> Result<(Gathered, ga
         vcs: request.vc.clone(),
         nodes: None,
     };
-    Ok((gather::gather(trace, &options)?, options))
+    let mut gathered = gather::gather(trace, &options)?;
+    let rows = if gathered.from_jobs { trace.jobs.len() } else { trace.activity.len() };
+    bound::bound(&mut gathered, rows);
+    Ok((gathered, options))
 }
 
 /// The models asked for, or all that can be; and the jobs, where the structural forecast has them.
@@ -254,14 +258,7 @@ pub(crate) fn run(request: &BacktestDemand, quiet: bool) -> Result<()> {
         report_to_ms,
         ..DemandBacktestOptions::default()
     };
-    output::say(
-        quiet,
-        &format!(
-            "tracecast: {} on {} …",
-            format::counted(options.models.len() as u64, "model", "models"),
-            format::counted(gathered.series.len() as u64, "series", "series")
-        ),
-    );
+    output::say(quiet, &format!("tracecast: {} …", bound::work(&gathered.series, options.models.len())));
     let steps = Steps::watching(quiet, "fitting and forecasting");
     let series = backtest::run_all(&gathered.series, log.as_ref(), &gathering.vcs, gathering.asked, &options, &steps)?;
     drop(steps);

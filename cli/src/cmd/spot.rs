@@ -97,9 +97,9 @@ pub(crate) fn train(asked: &TrainSpot, quiet: bool) -> Result<()> {
     output::say(
         quiet,
         &format!(
-            "tracecast: {}; the model in use knows: {}; model written to {}",
+            "tracecast: {}; in use: {}; model written to {}",
             format::counted(predictor.zones().count() as u64, "zone", "zones"),
-            predictor.trained.model.in_words(),
+            predictor.trained.model.in_use(),
             asked.out.display()
         ),
     );

@@ -10,8 +10,9 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 use tracecast_analytics::time::Zone;
-use tracecast_predictors::duration::backtest::BacktestOptions;
+use tracecast_predictors::duration::backtest::{BacktestOptions, ENOUGH_DAYS};
 use tracecast_predictors::duration::forecast::OUTPUT_NAMES;
+use tracecast_predictors::duration::moments;
 use tracecast_predictors::duration::predictor::Predictor;
 use tracecast_predictors::timeline::{self, Timeline};
 
@@ -141,8 +142,10 @@ pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
     for note in notes(&timeline) {
         output::say(quiet, &format!("tracecast: {note}"));
     }
+    let learning = options(&request.learning);
+    output::say(quiet, &format!("tracecast: {} …", moments::work(&timeline, &learning, true)));
     let steps = Steps::watching(quiet, "training");
-    let predictor = Predictor::train_watched(&timeline, &options(&request.learning), &steps)?;
+    let predictor = Predictor::train_watched(&timeline, &learning, &steps)?;
     drop(steps);
     output::write(&request.out, &predictor.to_bytes()?)?;
     if let Some(folder) = &request.xgboost {
@@ -155,21 +158,29 @@ pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
         }
     }
     let trained = predictor.trained();
-    if trained.held {
-        output::say(
-            quiet,
-            &format!(
-                "tracecast: the model {} is used, as its intervals held on the last jobs and it was no worse than the running mean; jobs are ordered by its {} quantile",
-                trained.model.name(),
-                format::percent(trained.ranked_at)
-            ),
-        );
+    let beside = match trained.beside {
+        Some((simple, loss)) if simple != trained.model => format!(
+            ", with {} of the loss of {}, the best simple rule there",
+            format::percent(loss),
+            simple.name()
+        ),
+        Some(_) => ", the best simple rule there".to_owned(),
+        None => String::new(),
+    };
+    let sure = if trained.held {
+        "and its intervals held there".to_owned()
     } else {
-        output::say(
-            quiet,
-            "tracecast: no model could be shown to have intervals that hold on the last jobs, so every prediction is marked `unsure`",
-        );
-    }
+        let why = short_record(trained.record_days).unwrap_or_else(|| "its intervals could not be shown to hold there".to_owned());
+        format!("but {why}, so every prediction is marked `unsure`")
+    };
+    output::say(
+        quiet,
+        &format!(
+            "tracecast: the model {} is used on the evidence of the last jobs{beside}, {sure}; jobs are ordered by its {} quantile",
+            trained.model.name(),
+            format::percent(trained.ranked_at)
+        ),
+    );
     let importance = predictor.importance();
     let told: Vec<String> =
         importance.iter().take(NAMED).map(|(name, gain)| format!("{name} {}", format::percent(*gain))).collect();
@@ -184,6 +195,21 @@ pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
         ),
     );
     Ok(())
+}
+
+/// How much of the GPU time the jobs looked at hold, where some are left out for want of a VC.
+pub(crate) fn left_out_time(timeline: &Timeline) -> Option<String> {
+    let share = timeline.gpu_time_share?;
+    Some(format!(
+        "The jobs looked at hold {} of the GPU time: the others have no VC, and how long they run is not tested here. Without --known-vc-only all jobs are looked at; add --ignore vc if the VC was filled in after the fact.",
+        format::percent(share)
+    ))
+}
+
+/// That a record is too short to trust intervals, as a clause; nothing where it is long enough.
+pub(crate) fn short_record(days: Option<f64>) -> Option<String> {
+    let days = days.filter(|days| *days < ENOUGH_DAYS)?;
+    Some(format!("intervals cannot be trusted, as the record has jobs of {} days alone", format::float(days, 1)))
 }
 
 /// Which jobs, and what of them.
@@ -215,6 +241,7 @@ pub(crate) fn notes(timeline: &Timeline) -> Vec<String> {
         .iter()
         .map(|(why, count)| format!("{} left out: {why}.", format::counted(*count as u64, "job is", "jobs are")))
         .collect();
+    notes.splice(0..0, left_out_time(timeline));
     if timeline.resource != Resource::Gpus {
         notes.push(format!("Jobs compete for {} here; --resource says otherwise.", timeline.resource.many()));
     }

@@ -7,6 +7,7 @@ use clap::Args;
 use tracecast_analytics::report::format;
 use tracecast_predictors::demand::Unit;
 use tracecast_predictors::demand::backtest::DemandBacktestOptions;
+use tracecast_predictors::demand::bound;
 use tracecast_predictors::demand::forecast::structural::Log;
 use tracecast_predictors::demand::gather;
 use tracecast_predictors::demand::predictor::{self, DemandPredictor, Gathering as Kept};
@@ -82,6 +83,7 @@ pub(crate) fn run(request: &TrainDemand, quiet: bool) -> Result<()> {
         output::say(quiet, &format!("tracecast: {note}"));
     }
     let (models, log) = backtest_demand::models(&trace, &gathered, &request.learning, quiet)?;
+    output::say(quiet, &format!("tracecast: {} …", bound::work(&gathered.series, models.len())));
     let learning = DemandBacktestOptions {
         models,
         settings: backtest_demand::settings(&request.gathering, &request.learning),

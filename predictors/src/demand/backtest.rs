@@ -8,9 +8,12 @@
 //! The **ensemble** averages the models' quantiles, with the weights (in tenths) with which their calibrated ones have the least pinball loss on
 //! the slots it is chosen on, and is calibrated as one: averages of calibrated quantiles would be too wide. Slots in which nothing was counted teach nothing and are not scored.
 //!
-//! Scores are by horizon: horizon h of a slot is of the forecast made h − 1 slots before it begins. O(models × slots × horizons). Worked example:
+//! Scores are by horizon: horizon h of a slot is of the forecast made h − 1 slots before it begins. O(models × slots × horizons). Memory: calibrated forecasts
+//! are scored as they are made and then forgotten, unless a caller wants them; what models said is held for the ensemble, one number for each level and horizon
+//! of a slot, or one for all levels where a model states one number. Worked example:
 //! with ten-minute slots, horizon 6 of persistence for the slot from 12:50 to 13:00 is the peak from 11:50 to 12:00: one hour before.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -183,12 +186,63 @@ pub struct DemandTrack {
     pub name: String,
     /// The model; `None` of the ensemble.
     pub model: Option<ForecastModel>,
-    /// As said by the model, from slot [`DemandTracks::first`] on.
-    pub raw: Vec<Fan>,
-    /// As calibrated.
+    /// Calibrated forecasts from slot [`DemandTracks::first`] on, where they were to be kept ([`tracks`]).
     pub fans: Vec<Fan>,
     /// Calibration after the last slot.
     pub calibrator: DemandCalibrator,
+    /// Sums by horizon over the slots to choose on, and over those reported.
+    chosen_on: Vec<Sums>,
+    reported: Vec<Sums>,
+    /// Calibrated quantiles of each slot to choose on, for each horizon that the ensemble is weighed on.
+    weighed: Vec<Vec<Option<Quantiles>>>,
+    /// Forecasts of the last days reported.
+    shown: Vec<Shown>,
+}
+
+/// A forecast as a model made it; where all levels are one number, that number alone.
+#[derive(Debug, Clone)]
+enum Raw {
+    Points(Vec<f64>),
+    Fan(Fan),
+}
+
+impl From<Fan> for Raw {
+    fn from(fan: Fan) -> Self {
+        let is_point = |(point, levels): (&f64, &Quantiles)| levels.iter().all(|value| value.to_bits() == point.to_bits());
+        let all = fan.point.len() == fan.quantiles.len() && fan.point.iter().zip(&fan.quantiles).all(is_point);
+        if all { Self::Points(fan.point) } else { Self::Fan(fan) }
+    }
+}
+
+impl Raw {
+    fn fan(&self) -> Fan {
+        match self {
+            Self::Points(points) => Fan::of_points(points.clone()),
+            Self::Fan(fan) => fan.clone(),
+        }
+    }
+}
+
+/// The newest forecasts, as a model made them and as calibrated: as many as have horizons that are not over.
+#[derive(Debug, Default)]
+pub(super) struct Recent(VecDeque<(Fan, Fan)>);
+
+impl Recent {
+    /// Adds the forecast made before the next slot.
+    pub(super) fn push(&mut self, raw: Fan, told: Fan) {
+        if self.0.len() >= raw.horizons().max(1) {
+            self.0.pop_front();
+        }
+        self.0.push_back((raw, told));
+    }
+
+    /// Teaches what became of the slot that ended, before which the newest forecast was made: to every forecast of it.
+    pub(super) fn teach(&self, calibrator: &mut DemandCalibrator, series: &Series, ended: Option<usize>) {
+        let Some(slot) = ended.and_then(|ended| series.slots.get(ended)).filter(|slot| slot.counted) else { return };
+        for (ahead, (raw, told)) in self.0.iter().rev().enumerate().take_while(|(ahead, (raw, _))| *ahead < raw.horizons()) {
+            calibrator.learn(ahead, raw, told, slot.peak);
+        }
+    }
 }
 
 /// What all models would have said.
@@ -239,14 +293,16 @@ fn parts(series: &Series, options: &DemandBacktestOptions) -> Result<Parts> {
 /// # Errors
 /// If there are too few slots, or a learner fails.
 pub fn tracks(series: &Series, jobs: Option<&Jobs>, options: &DemandBacktestOptions) -> Result<DemandTracks> {
-    tracks_of(series, jobs, options, parts(series, options)?, &())
+    tracks_of(series, jobs, options, parts(series, options)?, true, &())
 }
 
+/// As [`tracks`]; calibrated forecasts are kept if `keep`.
 pub(super) fn tracks_of(
     series: &Series,
     jobs: Option<&Jobs>,
     options: &DemandBacktestOptions,
     parts: Parts,
+    keep: bool,
     watch: &dyn Watch,
 ) -> Result<DemandTracks> {
     let step = usize::try_from(options.refit_days.max(1) * DAY_MS / series.slot_ms.max(1)).unwrap_or(usize::MAX);
@@ -262,12 +318,12 @@ pub(super) fn tracks_of(
     let fit = |(model, serves): &(ForecastModel, Range<usize>)| {
         watch::part(watch, || said(*model, series, jobs, serves, options))
     };
-    let done: Vec<Result<Vec<Fan>>> = work.par_iter().map(fit).collect();
+    let done: Vec<Result<Vec<Raw>>> = work.par_iter().map(fit).collect();
     let mut done = done.into_iter();
-    let mut fitted: Vec<(ForecastModel, Vec<Fan>)> = Vec::new();
+    let mut fitted: Vec<(ForecastModel, Vec<Raw>)> = Vec::new();
     let mut left_out = Vec::new();
     for model in models {
-        let outcomes: Vec<Result<Vec<Fan>>> = done.by_ref().take(moments.len()).collect();
+        let outcomes: Vec<Result<Vec<Raw>>> = done.by_ref().take(moments.len()).collect();
         let last_failed = outcomes.last().is_some_and(Result::is_err);
         let mut raw = Vec::new();
         let mut why = None;
@@ -286,15 +342,31 @@ pub(super) fn tracks_of(
             _ => fitted.push((model, raw)),
         }
     }
-    let told = |(model, raw): (ForecastModel, Vec<Fan>)| {
-        let (fans, calibrator) = calibrate(series, first, &raw, model.point_is_median(), options, window);
-        DemandTrack { name: model.name().to_owned(), model: Some(model), raw, fans, calibrator }
+    let horizon = options.settings.horizon.max(1);
+    let tracking = Tracking { series, parts, options, window, horizon, keep };
+    let told = |(model, raw): &(ForecastModel, Vec<Raw>)| {
+        let fan = |step: usize| raw.get(step).map(Raw::fan).unwrap_or_default();
+        tracking.track(Some(*model), model.point_is_median(), raw.len(), fan)
     };
-    let mut tracks: Vec<DemandTrack> = fitted.into_par_iter().map(told).collect();
-    let (mixed, ensemble) = weigh(series, &tracks, first, choose, report);
-    if let Some(raw) = mixed {
-        let (fans, calibrator) = calibrate(series, first, &raw, true, options, window);
-        tracks.push(DemandTrack { name: "ensemble".to_owned(), model: None, raw, fans, calibrator });
+    let mut tracks: Vec<DemandTrack> = fitted.par_iter().map(told).collect();
+    let mut ensemble = Vec::new();
+    if let Some(tenths) = weigh(series, &tracks, parts, horizon) {
+        let members = fitted.iter().zip(&tenths).filter(|(_, tenth)| **tenth > 0);
+        let members: Vec<(u32, &(ForecastModel, Vec<Raw>))> = members.map(|(member, tenth)| (*tenth, member)).collect();
+        ensemble.extend(members.iter().map(|(tenth, (model, _))| DemandWeight {
+            model: *model,
+            weight: f64::from(*tenth) / 10.0,
+        }));
+        let count = fitted.iter().map(|(_, raw)| raw.len()).min().unwrap_or(0);
+        let mixed = |step: usize| {
+            let of = |(tenth, (_, raw)): &(u32, &(ForecastModel, Vec<Raw>))| Some((*tenth, raw.get(step)?.fan()));
+            let fans: Vec<(u32, Fan)> = members.iter().filter_map(of).collect();
+            let at = |ahead: usize| fans.iter().filter_map(move |(tenth, fan)| Some((*tenth, fan.quantiles.get(ahead)?)));
+            let quantiles: Vec<Quantiles> = (0..horizon).map(|ahead| mix(at(ahead))).collect();
+            let point = quantiles.iter().map(|set| set.get(super::fan::MEDIAN).copied().unwrap_or(f64::NAN)).collect();
+            Fan { point, quantiles }
+        };
+        tracks.push(tracking.track(None, true, count, mixed));
     }
     Ok(DemandTracks { first, choose, report, end, tracks, left_out, fits: moments.len(), ensemble })
 }
@@ -305,117 +377,141 @@ fn said(
     jobs: Option<&Jobs>,
     serves: &Range<usize>,
     options: &DemandBacktestOptions,
-) -> Result<Vec<Fan>> {
-    forecast::fit(model, series.before(serves.start), jobs, &options.settings)?.forecasts(series, serves.clone())
+) -> Result<Vec<Raw>> {
+    let fitted = forecast::fit(model, series.before(serves.start), jobs, &options.settings)?;
+    Ok(fitted.forecasts(series, serves.clone())?.into_iter().map(Raw::from).collect())
 }
 
-/// The fans as calibrated, each from slots that had ended, and the calibration after the last.
-fn calibrate(
-    series: &Series,
-    first: usize,
-    raw: &[Fan],
-    point_is_median: bool,
-    options: &DemandBacktestOptions,
+/// What the tracks of a series share.
+struct Tracking<'a> {
+    series: &'a Series,
+    parts: Parts,
+    options: &'a DemandBacktestOptions,
+    /// Scores that calibration keeps.
     window: usize,
-) -> (Vec<Fan>, DemandCalibrator) {
-    let horizon = options.settings.horizon.max(1);
-    let mut calibrator = DemandCalibrator::new(horizon, options.adapt, window);
-    let mut fans: Vec<Fan> = Vec::with_capacity(raw.len());
-    for (step, fan) in raw.iter().enumerate() {
-        let at = first + step;
-        learn_slot(&mut calibrator, series, first, at.wrapping_sub(1), raw, &fans);
-        fans.push(calibrator.moved(fan, point_is_median).within(Bounds::before(series, at)));
-    }
-    learn_slot(&mut calibrator, series, first, (first + raw.len()).wrapping_sub(1), raw, &fans);
-    (fans, calibrator)
+    horizon: usize,
+    keep: bool,
 }
 
-/// Teaches what became of slot `ended`, to every forecast of it that was made.
-pub(super) fn learn_slot(
-    calibrator: &mut DemandCalibrator,
-    series: &Series,
-    first: usize,
-    ended: usize,
-    raw: &[Fan],
-    told: &[Fan],
-) {
-    let Some(slot) = series.slots.get(ended).filter(|slot| slot.counted) else { return };
-    let Some(newest) = ended.checked_sub(first) else { return };
-    for (ahead, step) in (0..=newest).rev().enumerate() {
-        let Some((raw, moved)) = raw.get(step).zip(told.get(step)) else { continue };
-        if ahead >= raw.horizons() {
-            break;
+impl Tracking<'_> {
+    /// Calibrates the forecasts of a model, `raw(step)` of so many steps from the first on, each by slots that had ended, and scores them.
+    fn track(
+        &self,
+        model: Option<ForecastModel>,
+        point_is_median: bool,
+        steps: usize,
+        raw: impl Fn(usize) -> Fan,
+    ) -> DemandTrack {
+        let Self { series, parts, horizon, .. } = *self;
+        let on = weighed_on(horizon);
+        let none = vec![None; parts.report.saturating_sub(parts.choose)];
+        let mut track = DemandTrack {
+            name: model.map_or("ensemble", ForecastModel::name).to_owned(),
+            model,
+            fans: Vec::new(),
+            calibrator: DemandCalibrator::new(horizon, self.options.adapt, self.window),
+            chosen_on: vec![Sums::default(); horizon],
+            reported: vec![Sums::default(); horizon],
+            weighed: vec![none; on.len()],
+            shown: Vec::new(),
+        };
+        let mut recent = Recent::default();
+        for step in 0..steps {
+            let at = parts.first + step;
+            recent.teach(&mut track.calibrator, series, at.checked_sub(1));
+            let raw = raw(step);
+            let told = track.calibrator.moved(&raw, point_is_median).within(Bounds::before(series, at));
+            self.score(&mut track, &told, at, &on);
+            if self.keep {
+                track.fans.push(told.clone());
+            }
+            recent.push(raw, told);
         }
-        calibrator.learn(ahead, raw, moved, slot.peak);
+        recent.teach(&mut track.calibrator, series, (parts.first + steps).checked_sub(1));
+        track
+    }
+
+    /// Scores a calibrated forecast made before slot `at`.
+    fn score(&self, track: &mut DemandTrack, fan: &Fan, at: usize, on: &[usize]) {
+        let Parts { choose, report, end, .. } = self.parts;
+        for (ahead, (point, quantiles)) in fan.point.iter().zip(&fan.quantiles).enumerate() {
+            let target = at + ahead;
+            let Some(slot) = self.series.slots.get(target).filter(|slot| slot.counted) else { continue };
+            let told = ForecastAndTruth { point: *point, quantiles: *quantiles, truth: slot.peak };
+            let sums = match target {
+                target if (choose..report).contains(&target) => &mut track.chosen_on,
+                target if (report..end).contains(&target) => &mut track.reported,
+                _ => continue,
+            };
+            if let Some(sum) = sums.get_mut(ahead) {
+                sum.add(&told);
+            }
+            for (list, _) in track.weighed.iter_mut().zip(on).filter(|(_, weighed)| **weighed == ahead) {
+                if let Some(slot) = target.checked_sub(choose).and_then(|place| list.get_mut(place)) {
+                    *slot = Some(*quantiles);
+                }
+            }
+        }
+        let ahead = shown_horizon(self.horizon) - 1;
+        let shown_slots = usize::try_from(SHOWN_DAYS * DAY_MS / self.series.slot_ms.max(1)).unwrap_or(0);
+        let target = at + ahead;
+        if (end.saturating_sub(shown_slots).max(report)..end).contains(&target)
+            && let Some((slot, quantiles)) = self.series.slots.get(target).zip(fan.quantiles.get(ahead))
+        {
+            let truth = slot.counted.then_some(slot.peak);
+            track.shown.push(Shown { time_ms: self.series.time_ms(target), truth, quantiles: quantiles.to_vec() });
+        }
     }
 }
 
-/// What a track said of slot `target`, `ahead` (from 0) slots before, and what came.
-fn told(series: &Series, track: &DemandTrack, first: usize, target: usize, ahead: usize) -> Option<ForecastAndTruth> {
-    let slot = series.slots.get(target).filter(|slot| slot.counted)?;
-    let fan = track.fans.get(target.checked_sub(ahead)?.checked_sub(first)?)?;
-    Some(ForecastAndTruth { point: *fan.point.get(ahead)?, quantiles: *fan.quantiles.get(ahead)?, truth: slot.peak })
+/// Horizon of the fan that is shown, from 1.
+fn shown_horizon(horizon: usize) -> usize {
+    horizon.clamp(1, 6)
+}
+
+/// Horizons, from 0, that the ensemble is weighed on.
+fn weighed_on(horizon: usize) -> Vec<usize> {
+    (1..=WEIGHED_ON).map(|part| (horizon * part).div_ceil(WEIGHED_ON) - 1).collect()
 }
 
 /// Weighs the models on the slots to choose on: starting from the best, the tenth that helps most is moved, until none does.
-fn weigh(
-    series: &Series,
-    tracks: &[DemandTrack],
-    first: usize,
-    choose: usize,
-    report: usize,
-) -> (Option<Vec<Fan>>, Vec<DemandWeight>) {
-    let horizon = tracks.first().and_then(|track| track.raw.first()).map_or(0, Fan::horizons);
-    if tracks.len() < 2 || horizon == 0 {
-        return (None, Vec::new());
+fn weigh(series: &Series, tracks: &[DemandTrack], parts: Parts, horizon: usize) -> Option<Vec<u32>> {
+    if tracks.len() < 2 {
+        return None;
     }
-    let on: Vec<usize> = (1..=WEIGHED_ON).map(|part| (horizon * part).div_ceil(WEIGHED_ON) - 1).collect();
     let mut cases: Vec<(f64, f64, Vec<Quantiles>)> = Vec::new();
-    for ahead in &on {
+    for on in 0..weighed_on(horizon).len() {
         let mut counted = Vec::new();
         let mut base = 0.0;
-        for target in choose..report {
-            let all: Option<Vec<ForecastAndTruth>> =
-                tracks.iter().map(|track| told(series, track, first, target, *ahead)).collect();
-            let Some(all) = all else { continue };
-            let Some(truth) = all.first().map(|told| told.truth) else { continue };
-            base += all.first().map_or(0.0, |told| loss(&told.quantiles, truth));
-            counted.push((truth, all.into_iter().map(|told| told.quantiles).collect::<Vec<Quantiles>>()));
+        for (place, target) in (parts.choose..parts.report).enumerate() {
+            let all: Option<Vec<Quantiles>> =
+                tracks.iter().map(|track| track.weighed.get(on)?.get(place).copied().flatten()).collect();
+            let Some((all, slot)) = all.zip(series.slots.get(target)) else { continue };
+            base += all.first().map_or(0.0, |quantiles| loss(quantiles, slot.peak));
+            counted.push((slot.peak, all));
         }
         // Each horizon weighs the same: its losses count over persistence's.
         let scale = if base > 0.0 { counted.len() as f64 / base } else { 1.0 };
         cases.extend(counted.into_iter().map(|(truth, said)| (truth, scale, said)));
     }
     if cases.is_empty() {
-        return (None, Vec::new());
+        return None;
     }
     let of = |tenths: &[u32]| -> f64 {
-        let one = |(truth, scale, said): &(f64, f64, Vec<Quantiles>)| scale * loss(&mix(tenths, said.iter()), *truth);
+        let one = |(truth, scale, said): &(f64, f64, Vec<Quantiles>)| {
+            scale * loss(&mix(tenths.iter().copied().zip(said)), *truth)
+        };
         cases.iter().map(one).sum::<f64>() / cases.len() as f64
     };
-    let Some(best) = ensemble::tenths(tracks.len(), of) else { return (None, Vec::new()) };
-    let count = tracks.iter().map(|track| track.raw.len()).min().unwrap_or(0);
-    let fan = |step: usize| -> Fan {
-        let all: Vec<&Fan> = tracks.iter().filter_map(|track| track.raw.get(step)).collect();
-        let quantiles: Vec<Quantiles> =
-            (0..horizon).map(|ahead| mix(&best, all.iter().filter_map(|fan| fan.quantiles.get(ahead)))).collect();
-        let point = quantiles.iter().map(|set| set.get(super::fan::MEDIAN).copied().unwrap_or(f64::NAN)).collect();
-        Fan { point, quantiles }
-    };
-    let weights = tracks
-        .iter()
-        .zip(&best)
-        .filter(|(_, weight)| **weight > 0)
-        .filter_map(|(track, weight)| Some(DemandWeight { model: track.model?, weight: f64::from(*weight) / 10.0 }))
-        .collect();
-    (Some((0..count).map(fan).collect()), weights)
+    ensemble::tenths(tracks.len(), of)
 }
 
-fn mix<'a>(tenths: &[u32], said: impl Iterator<Item = &'a Quantiles>) -> Quantiles {
+/// Quantiles averaged with weights in tenths.
+fn mix<'a>(members: impl Iterator<Item = (u32, &'a Quantiles)>) -> Quantiles {
     let mut mixed = [0.0; LEVELS.len()];
-    for (weight, quantiles) in tenths.iter().zip(said).filter(|(weight, _)| **weight > 0) {
+    for (weight, quantiles) in members.filter(|(weight, _)| *weight > 0) {
         for (slot, value) in mixed.iter_mut().zip(quantiles) {
-            *slot += f64::from(*weight) / 10.0 * value;
+            *slot += f64::from(weight) / 10.0 * value;
         }
     }
     mixed
@@ -426,25 +522,10 @@ fn loss(quantiles: &Quantiles, truth: f64) -> f64 {
     quantiles.iter().zip(LEVELS).map(|(value, level)| pinball(truth, *value, level)).sum::<f64>() / LEVELS.len() as f64
 }
 
-/// Sums by horizon over the targets of a part.
-fn sums(series: &Series, track: &DemandTrack, first: usize, from: usize, to: usize) -> Vec<Sums> {
-    let horizon = track.raw.first().map_or(0, Fan::horizons);
-    let mut sums = vec![Sums::default(); horizon];
-    for (ahead, sum) in sums.iter_mut().enumerate() {
-        for target in from.max(first + ahead)..to {
-            if let Some(told) = told(series, track, first, target, ahead) {
-                sum.add(&told);
-            }
-        }
-    }
-    sums
-}
-
 /// Model of least loss on the slots to choose on, and the loss of each: the mean over horizons of its pinball loss over persistence's.
-pub(super) fn choice(series: &Series, tracks: &DemandTracks) -> Vec<f64> {
+pub(super) fn choice(tracks: &DemandTracks) -> Vec<f64> {
     let part = |track: &DemandTrack| -> Vec<f64> {
-        let by_horizon = sums(series, track, tracks.first, tracks.choose, tracks.report);
-        by_horizon.iter().map(|sum| sum.score().map_or(f64::NAN, |score| score.pinball_mean)).collect()
+        track.chosen_on.iter().map(|sum| sum.score().map_or(f64::NAN, |score| score.pinball_mean)).collect()
     };
     let base = tracks.tracks.first().map(&part).unwrap_or_default();
     let over = |losses: Vec<f64>| {
@@ -453,7 +534,7 @@ pub(super) fn choice(series: &Series, tracks: &DemandTracks) -> Vec<f64> {
             losses.iter().zip(&base).filter(|(_, base)| **base > 0.0).map(|(value, base)| value / base).collect();
         if shares.is_empty() { 1.0 } else { shares.iter().sum::<f64>() / shares.len() as f64 }
     };
-    tracks.tracks.par_iter().map(|track| over(part(track))).collect()
+    tracks.tracks.iter().map(|track| over(part(track))).collect()
 }
 
 /// Back-tests a series.
@@ -479,7 +560,7 @@ pub fn run_all(
     all.iter()
         .map(|series| {
             let jobs = log.map(|log| log.jobs(series, vcs, asked));
-            summarise(series, &tracks_of(series, jobs.as_ref(), options, parts(series, options)?, watch)?)
+            summarise(series, &tracks_of(series, jobs.as_ref(), options, parts(series, options)?, false, watch)?)
         })
         .collect()
 }
@@ -489,14 +570,14 @@ pub fn run_all(
 /// # Errors
 /// If nothing was counted in the slots reported.
 pub fn summarise(series: &Series, found: &DemandTracks) -> Result<DemandBacktest> {
-    let DemandTracks { first, choose, report, end, .. } = *found;
+    let DemandTracks { choose, report, end, .. } = *found;
     let span = |from: usize, to: usize| DemandSpan {
         slots: to - from,
         from_ms: series.time_ms(from),
         to_ms: series.time_ms(to),
     };
-    let losses = choice(series, found);
-    let scored: Vec<Vec<Sums>> = found.tracks.par_iter().map(|track| sums(series, track, first, report, end)).collect();
+    let losses = choice(found);
+    let scored: Vec<&[Sums]> = found.tracks.iter().map(|track| track.reported.as_slice()).collect();
     let whole = |horizon_sums: &[Sums]| {
         let mut all = Sums::default();
         horizon_sums.iter().for_each(|sum| all.merge(sum));
@@ -526,15 +607,7 @@ pub fn summarise(series: &Series, found: &DemandTracks) -> Result<DemandBacktest
     }
     let best = losses.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(at, _)| at);
     let chosen = found.tracks.get(best).map_or_else(String::new, |track| track.name.clone());
-    let horizon = found.tracks.first().and_then(|track| track.raw.first()).map_or(1, Fan::horizons);
-    let shown_horizon = horizon.min(6);
-    let shown_slots = usize::try_from(SHOWN_DAYS * DAY_MS / series.slot_ms.max(1)).unwrap_or(0);
-    let show = |target: usize| -> Option<Shown> {
-        let fan = found.tracks.get(best)?.fans.get((target + 1).checked_sub(shown_horizon)?.checked_sub(first)?)?;
-        let slot = series.slots.get(target)?;
-        let quantiles = fan.quantiles.get(shown_horizon - 1)?.to_vec();
-        Some(Shown { time_ms: series.time_ms(target), truth: slot.counted.then_some(slot.peak), quantiles })
-    };
+    let horizon = scored.first().map_or(1, |by_horizon| by_horizon.len());
     let part = series.slots.get(report..end).unwrap_or_default();
     let counted: Vec<f64> = part.iter().filter(|slot| slot.counted).map(|slot| slot.peak).collect();
     Ok(DemandBacktest {
@@ -550,7 +623,7 @@ pub fn summarise(series: &Series, found: &DemandTracks) -> Result<DemandBacktest
         left_out: found.left_out.clone(),
         chosen,
         ensemble: found.ensemble.clone(),
-        shown_horizon,
-        shown: (end.saturating_sub(shown_slots).max(report)..end).filter_map(show).collect(),
+        shown_horizon: shown_horizon(horizon),
+        shown: found.tracks.get(best).map(|track| track.shown.clone()).unwrap_or_default(),
     })
 }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use tracecast_analytics::report::markup::csv_text;
 use tracecast_analytics::time::{DAY_MS, format_utc};
 
-use super::backtest::{self, DemandBacktestOptions, DemandTracks};
+use super::backtest::{self, DemandBacktestOptions, DemandTracks, Recent};
 use super::calibrate::DemandCalibrator;
 use super::fan::{Bounds, Fan, LEVELS};
 use super::forecast::boosted::{BoostedDemand, GROWN};
@@ -46,6 +46,8 @@ const FORMAT: Format = Format {
 const CHOOSE_FROM: f64 = 0.6;
 /// Days of slots kept: smoothing looks back on up to eight weeks.
 const KEPT_DAYS: i64 = 57;
+/// Slots that a forecaster rolls over at once.
+const ROLLED_AT_ONCE: usize = 512;
 /// Version of the forecast's JSON.
 pub const SCHEMA: &str = "demand-forecast/1";
 
@@ -308,8 +310,8 @@ fn train_one(
         )));
     }
     let found: DemandTracks =
-        backtest::tracks_of(series, jobs, options, Parts { first, choose, report: count, end: count }, watch)?;
-    let losses = backtest::choice(series, &found);
+        backtest::tracks_of(series, jobs, options, Parts { first, choose, report: count, end: count }, false, watch)?;
+    let losses = backtest::choice(&found);
     // The ensemble is several models, of which a file holds one.
     let single = found
         .tracks
@@ -323,9 +325,14 @@ fn train_one(
     Ok(Member { series: newest(series), model, choice_loss, fitted, calibrator })
 }
 
+/// Slots of a day.
+fn day_slots(series: &Series) -> usize {
+    usize::try_from(DAY_MS / series.slot_ms.max(1)).unwrap_or(1).max(1)
+}
+
 /// The newest slots of a series, a whole number of days.
 fn newest(series: &Series) -> Series {
-    let day = usize::try_from(DAY_MS / series.slot_ms.max(1)).unwrap_or(1).max(1);
+    let day = day_slots(series);
     let kept = KEPT_DAYS as usize * day;
     let dropped = series.slots.len().saturating_sub(kept).div_ceil(day) * day;
     let slots = series.slots.get(dropped..).unwrap_or_default().to_vec();
@@ -364,6 +371,12 @@ impl Member {
         let skip = apart / old.slot_ms;
         let from = i64::try_from(known).unwrap_or(i64::MAX) - skip;
         let Ok(from) = usize::try_from(from) else {
+            // Beyond a hole it begins anew, if the newer record is as long as what is kept.
+            let kept = newest(newer).slots.len().min(newer.slots.len() / 2);
+            if kept >= KEPT_DAYS as usize * day_slots(newer) {
+                self.series = Series { slots: newer.slots.get(..kept).unwrap_or_default().to_vec(), ..newer.clone() };
+                return self.roll(newer, jobs);
+            }
             return Err(Error::NotTheSequel(format!(
                 "{name}: what is known ends at {} and the newer record begins at {} (UTC); name one that reaches back so far",
                 format_utc(old.time_ms(known)),
@@ -371,23 +384,22 @@ impl Member {
             )));
         };
         let Some(added) = newer.slots.get(from..).filter(|added| !added.is_empty()) else { return Ok(()) };
-        let mut series = old.clone();
-        series.slots.extend_from_slice(added);
+        self.series.slots.extend_from_slice(added);
         if let (FittedForecaster::Structural(structural), Some(jobs)) = (&mut self.fitted, jobs) {
             **structural = Structural::of(structural.state.clone(), jobs.held);
         }
-        let count = series.slots.len();
-        self.series = series;
-        let raw = self.fitted.forecasts(&self.series, known..count)?;
-        let mut fans: Vec<Fan> = Vec::with_capacity(raw.len());
-        for (step, fan) in raw.iter().enumerate() {
-            let at = known + step;
-            if step > 0 {
-                backtest::learn_slot(&mut self.calibrator, &self.series, known, at - 1, &raw, &fans);
+        let count = self.series.slots.len();
+        let mut recent = Recent::default();
+        // In parts, so that memory stays small.
+        for from in (known..count).step_by(ROLLED_AT_ONCE) {
+            let part = from..(from + ROLLED_AT_ONCE).min(count);
+            for (at, raw) in part.clone().zip(self.fitted.forecasts(&self.series, part)?) {
+                recent.teach(&mut self.calibrator, &self.series, at.checked_sub(1));
+                let told = self.told(&raw, at);
+                recent.push(raw, told);
             }
-            fans.push(self.told(fan, at));
         }
-        backtest::learn_slot(&mut self.calibrator, &self.series, known, count - 1, &raw, &fans);
+        recent.teach(&mut self.calibrator, &self.series, count.checked_sub(1));
         Ok(())
     }
 }

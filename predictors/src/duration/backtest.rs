@@ -9,26 +9,36 @@
 //! Every model but the quoted limit is **calibrated** the same way, so that intervals are compared with intervals. To be chosen, a model's 80 and 90 %
 //! intervals must have held no less than 80 and 90 % of the runs it is chosen on, but for 5 points and what chance allows so few jobs, and its pinball losses at 50 and
 //! 90 % must not be above the running mean's; of those left, the one of least loss is chosen. What holds only because little
-//! history makes it wide is not counted as holding. If none is left it is the running mean, and `held` is false.
+//! history makes it wide is not counted as holding. If none is left it is the best simple rule.
+//!
+//! The **best simple rule** is the one of least loss on the jobs to choose on, of those for which no learner is fitted. It stands beside the model.
+//!
+//! Whether intervals **held** is decided by the jobs reported, not by those the model was chosen on: `held` is true if they held there as they had to where
+//! it was chosen, and if the record has jobs of at least ten days.
 //!
 //! An **ensemble** averages the quantiles of models, with the weights (in tenths) of least pinball loss on the jobs it is chosen on, and is
 //! calibrated as one. Worked example: of 1,000 jobs, 1–500 only teach models, 501–600 calibration too, 601–800 choose, 801–1,000 are reported.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 use serde::Serialize;
 use tracecast_analytics::facts::SizeClass;
-use tracecast_analytics::time::{DAY_MS, HOUR_MS};
+use tracecast_analytics::time::DAY_MS;
 
 use crate::duration::calibrate::{About, Calibrator, RATE, Spread};
+pub use crate::duration::choice::Refusal;
+use crate::duration::choice::{holds, loss_over, ranked_at, refusal};
 use crate::duration::distribution::Distribution;
 use crate::duration::forecast::{self, Model, Said, Settings};
+use crate::duration::moments::{first_predicted, moments_between, step_between, submissions};
 use crate::duration::order;
-use crate::duration::rows::{Rows, play};
+use crate::duration::rows::{Row, Rows, play};
 use crate::ensemble;
 use crate::error::{Error, Result};
 use crate::feature::History;
 use crate::holdout::{Refit, by_time, position};
-use crate::score::{Pinball, Score, Scored, pinball, score};
+use crate::score::{Score, Scored, pinball, score};
 use crate::timeline::{DrawnWaits, Timeline};
 use crate::watch::Watch;
 
@@ -84,7 +94,7 @@ pub struct ModelScore {
     /// On the jobs reported.
     #[serde(flatten)]
     pub score: Score,
-    /// Mean of its three pinball losses over those of `running_mean` on the jobs it was chosen on.
+    /// Mean of its three pinball losses over those of `running_mean` on the jobs it was chosen on; the least of the simple rules is the best of them.
     pub choice_loss: f64,
     /// Share of runs within the 80 % interval on the jobs it was chosen on.
     pub choice_coverage80: f64,
@@ -100,20 +110,6 @@ pub struct ModelScore {
     pub by_size: Vec<Part>,
     /// On the jobs reported, by what was known of their like.
     pub by_history: Vec<Part>,
-}
-
-/// Why a model could not be chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Refusal {
-    /// It is one number, and no interval.
-    NoInterval,
-    /// Its 80 or 90 % interval held too few of the runs it was to be chosen on.
-    Coverage,
-    /// For most of the jobs it was to be chosen on its interval was wide, because too few had ended: that it held them says nothing.
-    ShortHistory,
-    /// Its loss at 50 or 90 % was above the running mean's on the jobs it was to be chosen on.
-    WorseThanRunningMean,
 }
 
 /// A score of some of the jobs.
@@ -161,15 +157,32 @@ pub struct Backtest {
     pub fits: usize,
     /// Models, in the order asked for, then the ensemble.
     pub models: Vec<ModelScore>,
-    /// The model of least loss on the jobs it was chosen on, of those whose intervals held there.
+    /// The model of least loss on the jobs it was chosen on, of those whose intervals held there; the best simple rule if none did.
     pub chosen: String,
-    /// Whether a model's intervals held on the jobs to choose on; if not, `running_mean` is named for want of a better, and its intervals
-    /// are not to be relied upon.
+    /// The simple rule of least loss on the same jobs: of the models without a learner, the one to compare with.
+    pub simple: String,
+    /// Whether the intervals of the model chosen are to be relied upon: they held on the jobs to choose on and on those reported, and the
+    /// record is not [too short](ENOUGH_DAYS).
     pub held: bool,
+    /// Whether a model's intervals held on the jobs to choose on.
+    pub held_when_chosen: bool,
+    /// Days that the record tells of: from the first submission to the last, or the days with submissions where these are fewer.
+    pub record_days: f64,
     /// Level of the quantile by which jobs are best ordered, chosen on the same jobs for the model chosen.
     pub ranked_at: f64,
     /// What the ensemble is made of.
     pub ensemble: Vec<Weight>,
+}
+
+/// Days of a record below which no interval is trusted: it has seen one weekend at most, and one burst may be most of it.
+pub const ENOUGH_DAYS: f64 = 10.0;
+
+/// Days that rows tell of: from the first submission to the last, or the days (of 24 h from the first on) with submissions where these are fewer.
+pub(crate) fn record_days(rows: &[Row]) -> f64 {
+    let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return 0.0 };
+    let mut days: Vec<i64> = rows.iter().map(|row| (row.submit_ms - first.submit_ms).div_euclid(DAY_MS)).collect();
+    days.dedup();
+    ((last.submit_ms - first.submit_ms) as f64 / DAY_MS as f64).min(days.len() as f64)
 }
 
 /// What a model would have said of each job, on the log scale; `None` before its first fit.
@@ -188,7 +201,7 @@ pub struct Track {
 }
 
 impl Track {
-    fn of(model: Option<Model>, said: Vec<Option<Said>>) -> Self {
+    pub(crate) fn of(model: Option<Model>, said: Vec<Option<Said>>) -> Self {
         let name = model.map_or("ensemble", Model::name).to_owned();
         let (distributions, short) = (vec![None; said.len()], vec![false; said.len()]);
         Self { name, model, said, distributions, short }
@@ -199,13 +212,18 @@ impl Track {
         matches!(self.model, None | Some(Model::Boosted))
     }
 
+    /// Whether it is a rule for which no learner is fitted, and states intervals.
+    pub fn is_simple(&self) -> bool {
+        self.model.is_some_and(Model::is_simple)
+    }
+
     /// Whether too few jobs had ended to calibrate it for most of these.
-    fn mostly_short(&self, which: &[(usize, f64)]) -> bool {
+    pub(super) fn mostly_short(&self, which: &[(usize, f64)]) -> bool {
         let short = which.iter().filter(|(at, _)| self.short.get(*at).copied().unwrap_or(false)).count();
         2 * short > which.len()
     }
 
-    fn scored(&self, at: usize, y: f64) -> Option<Scored> {
+    pub(super) fn scored(&self, at: usize, y: f64) -> Option<Scored> {
         let said = self.said.get(at).copied().flatten()?;
         Some(match self.distributions.get(at).copied().flatten() {
             Some(distribution) => Scored { y, point: said.point, quantiles: distribution.scored() },
@@ -248,7 +266,7 @@ pub fn tracks_watched(timeline: &Timeline, options: &BacktestOptions, watch: &dy
     if first == 0 || choose < first || report <= choose || report >= count {
         return Err(Error::TooFew(format!("{count} jobs are too few to teach, choose and report on parts of them")));
     }
-    let moments = by_time(&submissions(&rows), first, step_between(&rows, first, options));
+    let moments = by_time(&submissions(&rows.rows), first, step_between(&rows.rows, first..count, options));
     let mut tracks: Vec<Track> = Vec::new();
     watch.more(moments.len() * options.models.iter().filter(|model| model.learns()).count());
     for model in options.models.iter().filter(|model| timeline.known.limit || !model.needs_limits()) {
@@ -263,73 +281,14 @@ pub fn tracks_watched(timeline: &Timeline, options: &BacktestOptions, watch: &dy
     Ok(Tracks { rows, tracks, fits: moments.len(), ensemble: weights })
 }
 
-/// Jobs before `choose_from` that calibration is to learn from, if the log has them.
-const TEACHING: usize = 10_000;
-/// No model predicts before this share of the jobs.
-const PREDICT_FROM_LEAST: f64 = 0.2;
-/// Fits between the first prediction and the last job, at least: what a short log would not have at one a week.
-const LEAST_FITS: i64 = 8;
-/// Shortest time between fits of a short log, milliseconds.
-const SHORTEST_STEP_MS: i64 = 6 * HOUR_MS;
-
-/// From which job on models predict: earlier than `predict_from` where few jobs lie between it and `choose_from`, as calibration learns from
-/// the jobs predicted alone.
-fn first_predicted(rows: &Rows, options: &BacktestOptions) -> usize {
-    let count = rows.rows.len();
-    let usual = position(options.predict_from, count);
-    let early = position(options.choose_from, count).saturating_sub(TEACHING);
-    let wanted = usual.min(early.max(position(PREDICT_FROM_LEAST, count)));
-    // In a log that begins with a burst, or with long jobs, few have ended by then.
-    let mut ends: Vec<i64> = rows.rows.iter().filter_map(|row| row.end_ms.filter(|_| row.y.is_some())).collect();
-    ends.sort_unstable();
-    let enough = ends.get(forecast::LEAST_ENDED.saturating_sub(1)).copied();
-    let known = enough.map_or(count, |end| rows.rows.partition_point(|row| row.submit_ms <= end));
-    wanted.max(known.min(position(options.choose_from, count)))
-}
-
-/// Time between fits, milliseconds: as asked for, but eight at least over the jobs predicted.
-fn step_between(rows: &Rows, first: usize, options: &BacktestOptions) -> i64 {
-    let at = |row: Option<&crate::duration::rows::Row>| row.map_or(0, |row| row.submit_ms);
-    let span_ms = at(rows.rows.last()) - at(rows.rows.get(first));
-    (span_ms / LEAST_FITS).max(SHORTEST_STEP_MS).min(options.refit_days.max(1) * DAY_MS)
-}
-
-/// When each job was submitted, milliseconds.
-fn submissions(rows: &Rows) -> Vec<i64> {
-    rows.rows.iter().map(|row| row.submit_ms).collect()
-}
-
-/// Jobs that must have ended before the first fit of [`track_between`].
-const LEAST: usize = 200;
-
 /// Predictions of one model for the jobs submitted from `from_ms` on and before `to_ms`, refitted as often as `options` says, with the jobs of
 /// up to two weeks before for calibration.
 ///
 /// # Errors
 /// If too few jobs have ended before `to_ms`, or a learner fails.
 pub fn track_between(model: Model, rows: &Rows, from_ms: i64, to_ms: i64, options: &BacktestOptions) -> Result<Track> {
-    track_watched(model, rows, (from_ms, to_ms), options, &())
-}
-
-/// As [`track_between`], with somebody told how far it is.
-pub(crate) fn track_watched(
-    model: Model,
-    rows: &Rows,
-    (from_ms, to_ms): (i64, i64),
-    options: &BacktestOptions,
-    watch: &dyn Watch,
-) -> Result<Track> {
-    let mut ends: Vec<i64> = rows.rows.iter().filter_map(|row| row.end_ms.filter(|_| row.y.is_some())).collect();
-    ends.sort_unstable();
-    let begin_ms = ends.get(LEAST).copied().unwrap_or(from_ms).max(from_ms - 14 * DAY_MS);
-    let first = rows.rows.partition_point(|row| row.submit_ms <= begin_ms);
-    let until = rows.rows.partition_point(|row| row.submit_ms < to_ms);
-    let mut moments = by_time(&submissions(rows), first, step_between(rows, first, options));
-    moments.retain(|refit| refit.serves.start < until);
-    if model.learns() {
-        watch.more(moments.len());
-    }
-    let mut track = said_by(model, rows, &moments, options, watch)?;
+    let moments = moments_between(&rows.rows, (from_ms, to_ms), options);
+    let mut track = said_by(model, rows, &moments, options, &())?;
     if !model.is_quote() {
         let first = moments.first().map_or(rows.rows.len(), |refit| refit.serves.start);
         calibrate(rows, &mut track, first, options.adapt);
@@ -338,33 +297,46 @@ pub(crate) fn track_watched(
 }
 
 /// What one model says, not calibrated.
-fn said_by(
+pub(crate) fn said_by(
     model: Model,
     rows: &Rows,
     moments: &[Refit],
     options: &BacktestOptions,
     watch: &dyn Watch,
 ) -> Result<Track> {
-    let count = rows.rows.len();
-    let mut said: Vec<Option<Said>> = vec![None; count];
-    let part = |refit: &Refit| -> Result<Vec<(usize, Said)>> {
+    let mut said: Vec<Option<Said>> = vec![None; rows.rows.len()];
+    put(&mut said, &predictions(model, rows, moments, options, watch)?);
+    Ok(Track::of(Some(model), said))
+}
+
+/// What one model says of the rows that each fit serves, which are known to `rows`, as is what the fit learns from.
+pub(crate) fn predictions(
+    model: Model,
+    rows: &Rows,
+    moments: &[Refit],
+    options: &BacktestOptions,
+    watch: &dyn Watch,
+) -> Result<Vec<(Range<usize>, Vec<Said>)>> {
+    let part = |refit: &Refit| -> Result<(Range<usize>, Vec<Said>)> {
         let which: Vec<u32> = refit.serves.clone().map(|at| at as u32).collect();
         let said = forecast::fit(model, rows, refit.now_ms, &options.settings)?.say(rows, &which)?;
         if model.learns() {
             watch.made();
         }
-        Ok(refit.serves.clone().zip(said).collect())
+        Ok((refit.serves.clone(), said))
     };
     // Fits are independent; each comes back in its place, so the number of threads changes nothing.
-    let parts: Vec<Result<Vec<(usize, Said)>>> = moments.par_iter().map(part).collect();
-    for found in parts {
-        for (at, told) in found? {
-            if let Some(slot) = said.get_mut(at) {
-                *slot = Some(told);
-            }
+    let parts: Vec<Result<(Range<usize>, Vec<Said>)>> = moments.par_iter().map(part).collect();
+    parts.into_iter().collect()
+}
+
+/// Puts what was said of rows in their places.
+pub(crate) fn put(said: &mut [Option<Said>], parts: &[(Range<usize>, Vec<Said>)]) {
+    for (serves, told) in parts {
+        for (slot, told) in said.get_mut(serves.clone()).unwrap_or_default().iter_mut().zip(told) {
+            *slot = Some(*told);
         }
     }
-    Ok(Track::of(Some(model), said))
 }
 
 /// Fills the distributions of a track: each from what had ended, and how long the others had run, when it was submitted. Gives the calibrator as it is after
@@ -380,7 +352,7 @@ pub(crate) fn calibrate(rows: &Rows, track: &mut Track, first: usize, adapt: f64
     let mut calibrator = Calibrator::new(adapt);
     let mut happened = happened.into_iter().peekable();
     let blind = track.model.is_some_and(|model| !model.knows_limits());
-    let about = |row: &crate::duration::rows::Row| {
+    let about = |row: &Row| {
         let about = row.about();
         About { log_limit: about.log_limit.filter(|_| !blind), ..about }
     };
@@ -483,14 +455,14 @@ pub struct UnderDrawnWaits {
     /// What was drawn.
     #[serde(flatten)]
     pub waits: DrawnWaits,
-    /// Of `running_mean`, and of the model chosen.
+    /// Of the best simple rule, and of the model chosen, or the best member of an ensemble that was.
     pub models: Vec<ModelScore>,
 }
 
 /// Assumed starts from which share of the jobs on the scores are shown under drawn waits, too.
 const MOSTLY_ASSUMED: f64 = 0.1;
 
-/// The scores of the model chosen, and of the running mean, if waits are drawn in place of assumed starts (see [`Timeline::with_drawn_waits`]); `None`
+/// The scores of the model chosen, and of the best simple rule, if waits are drawn in place of assumed starts (see [`Timeline::with_drawn_waits`]); `None`
 /// where fewer than a tenth of the starts are assumed, or too few are recorded to draw from. Of an ensemble, the best of its members stands in.
 ///
 /// # Errors
@@ -505,13 +477,15 @@ pub fn under_drawn_waits(
     }
     let Some((later, waits)) = timeline.with_drawn_waits(options.settings.trees.seed) else { return Ok(None) };
     let most = found.ensemble.iter().max_by(|a, b| a.weight.total_cmp(&b.weight)).map(|member| member.model);
-    let chosen = Model::ALL.into_iter().find(|model| model.name() == found.chosen).or(most);
-    let mut models = vec![Model::RunningMean];
-    models.extend(chosen.filter(|model| *model != Model::RunningMean));
-    let options = BacktestOptions { models: models.clone(), ..options.clone() };
-    let mut again = run(&later, &options)?.models;
-    again.retain(|score| models.iter().any(|model| model.name() == score.name));
-    Ok(Some(UnderDrawnWaits { waits, models: again }))
+    let called = |name: &str| Model::ALL.into_iter().find(|model| model.name() == name);
+    let mut shown = vec![called(&found.simple).unwrap_or(Model::RunningMean)];
+    shown.extend(called(&found.chosen).or(most).filter(|model| !shown.contains(model)));
+    // All losses are shares of its.
+    let mut models = shown.clone();
+    models.extend((!shown.contains(&Model::RunningMean)).then_some(Model::RunningMean));
+    let again = run(&later, &BacktestOptions { models, ..options.clone() })?.models;
+    let of = |model: &Model| again.iter().find(|score| score.name == model.name()).cloned();
+    Ok(Some(UnderDrawnWaits { waits, models: shown.iter().filter_map(of).collect() }))
 }
 
 /// Runs the back-test.
@@ -596,13 +570,18 @@ pub fn summarise(found: &Tracks, options: &BacktestOptions) -> Result<Backtest> 
     }
     let fit = models.iter().filter(|model| model.refused.is_none());
     let best = fit.min_by(|a, b| a.choice_loss.total_cmp(&b.choice_loss)).map(|model| model.name.clone());
-    let held = best.is_some();
-    let chosen = best.unwrap_or_else(|| {
-        let plain = models.iter().find(|model| model.name == Model::RunningMean.name()).or(models.first());
-        plain.map_or_else(String::new, |model| model.name.clone())
-    });
+    let held_when_chosen = best.is_some();
+    let is_simple = |name: &str| found.tracks.iter().any(|track| track.name == name && track.is_simple());
+    let simple = models.iter().filter(|model| is_simple(&model.name));
+    let simple = simple.min_by(|a, b| a.choice_loss.total_cmp(&b.choice_loss)).or(models.first());
+    let simple = simple.map_or_else(String::new, |model| model.name.clone());
+    let chosen = best.unwrap_or_else(|| simple.clone());
     let ranked = found.tracks.iter().find(|track| track.name == chosen);
     let ranked_at = ranked.map_or(order::USUAL, |track| ranked_at(rows, track, &choice));
+    let later = models.iter().find(|model| model.name == chosen).map(|model| &model.score);
+    let short = ranked.is_some_and(|track| track.mostly_short(&reported));
+    let record_days = record_days(rows);
+    let held = held_when_chosen && later.is_some_and(holds) && !short && record_days >= ENOUGH_DAYS;
     Ok(Backtest {
         taught: span(0, first),
         chosen_on: span(first, report),
@@ -611,76 +590,17 @@ pub fn summarise(found: &Tracks, options: &BacktestOptions) -> Result<Backtest> 
         fits: found.fits,
         models,
         chosen,
+        simple,
         held,
+        held_when_chosen,
+        record_days,
         ranked_at,
         ensemble: found.ensemble.clone(),
     })
 }
 
-/// Coverage may fall so far short, and what chance allows, but never farther than twice that. One that holds more than it says keeps its word; that it is
-/// wider than it need be is for the losses to punish.
-const COVERAGE_OFF: f64 = 0.05;
-/// Jobs that count as one where chance is reckoned with: like jobs are submitted together and run alike.
-const ALIKE: f64 = 10.0;
-
-/// Mean of three pinball losses, each as a share of another model's.
-fn loss_over(losses: Pinball, base: Pinball) -> f64 {
-    (losses.p10 / base.p10 + losses.p50 / base.p50 + losses.p90 / base.p90) / 3.0
-}
-
-/// Which of some tracks is to be used, from their jobs from `from` on: that of least loss, of those that may be chosen; whether there is one (else it
-/// is the running mean), and the level by which its predictions order jobs best. Tracks are calibrated; one is of the running mean.
-pub(crate) fn prefer(rows: &Rows, tracks: &[Track], from: usize) -> (Option<usize>, bool, f64) {
-    let known: Vec<(usize, f64)> = (from..rows.rows.len()).filter_map(|at| Some((at, rows.rows.get(at)?.y?))).collect();
-    let scores: Vec<Option<Score>> = tracks
-        .iter()
-        .map(|track| score(&known.iter().filter_map(|(at, y)| track.scored(*at, *y)).collect::<Vec<_>>()))
-        .collect();
-    let plain = tracks.iter().position(|track| track.model == Some(Model::RunningMean));
-    let base = plain.and_then(|at| scores.get(at)?.as_ref()).map(|score| score.pinball);
-    let Some(base) = base else { return (None, false, order::USUAL) };
-    let may = |(at, (track, score)): (usize, (&Track, &Option<Score>))| {
-        let score = score.as_ref().filter(|score| refusal(score, base, track.mostly_short(&known)).is_none())?;
-        Some((at, loss_over(score.pinball, base)))
-    };
-    let fit = tracks.iter().zip(&scores).enumerate().filter_map(may);
-    let best = fit.min_by(|a, b| a.1.total_cmp(&b.1)).map(|best| best.0);
-    let used = best.or(plain);
-    let level = used.and_then(|at| tracks.get(at)).map_or(order::USUAL, |track| ranked_at(&rows.rows, track, &known));
-    (used, best.is_some(), level)
-}
-
-/// The level by which a track's predictions order these jobs best.
-fn ranked_at(rows: &[crate::duration::rows::Row], track: &Track, which: &[(usize, f64)]) -> f64 {
-    let job = |(at, y): &(usize, f64)| {
-        Some(order::Ordered {
-            distribution: track.distributions.get(*at).copied().flatten()?,
-            y: *y,
-            gpus: rows.get(*at)?.gpus,
-        })
-    };
-    order::best_level(&which.iter().filter_map(job).collect::<Vec<_>>())
-}
-
-/// Why a model with this score on the jobs to choose on may not be chosen.
-fn refusal(score: &Score, base: Pinball, short: bool) -> Option<Refusal> {
-    let far = |coverage: f64, nominal: f64| {
-        let chance = 2.0 * (nominal * (1.0 - nominal) * ALIKE / score.jobs.max(1) as f64).sqrt();
-        nominal - coverage > COVERAGE_OFF + chance.min(COVERAGE_OFF)
-    };
-    if far(score.coverage80, 0.8) || far(score.coverage90, 0.9) {
-        return Some(Refusal::Coverage);
-    }
-    if short {
-        return Some(Refusal::ShortHistory);
-    }
-    // Of the running mean itself, they are equal.
-    let worse = score.pinball.p50 > base.p50 * (1.0 + 1e-9) || score.pinball.p90 > base.p90 * (1.0 + 1e-9);
-    worse.then_some(Refusal::WorseThanRunningMean)
-}
-
 /// Share of jobs with a limit whose 90 % quantile is beyond it, by more than a thousandth.
-fn beyond_limit(rows: &[crate::duration::rows::Row], track: &Track, which: &[(usize, f64)]) -> Option<f64> {
+fn beyond_limit(rows: &[Row], track: &Track, which: &[(usize, f64)]) -> Option<f64> {
     let (mut beyond, mut all) = (0u32, 0u32);
     for (at, y) in which {
         let (Some(limit), Some(scored)) = (rows.get(*at).and_then(|row| row.past.log_limit), track.scored(*at, *y))

@@ -28,7 +28,7 @@ use super::rows::{Lesson, Row, Rows};
 use crate::error::{Error, Result};
 use crate::feature::Past;
 use crate::matrix::Matrix;
-use crate::model::boosted::{Boosted, FittedTrees, Target, Trees};
+use crate::model::boosted::{Boosted, FittedTrees, SharedRows, Target, Trees};
 use crate::model::forest::{FittedForest, Forest};
 use crate::model::linear::{FittedLinear, Linear};
 use crate::model::{Fit, Predict, Training};
@@ -114,6 +114,11 @@ impl Model {
     /// Whether a learner is fitted, which takes time; others are read off the past.
     pub fn learns(self) -> bool {
         of_past(self).is_none()
+    }
+
+    /// Whether it is a rule that anybody could quote beside a model: no learner is fitted, and it states intervals.
+    pub fn is_simple(self) -> bool {
+        !self.learns() && !self.is_quote()
     }
 
     fn learns_from_running(self) -> bool {
@@ -320,8 +325,8 @@ fn grow(model: Model, rows: &Rows, lesson: &Lesson, settings: &Settings) -> Resu
             Ok(Inner::Rank(columns, fitted, isotonic.map_err(refused)?))
         }
         Model::Boosted => {
-            let (columns, part) = table();
-            four(columns, &part, &lesson.labels, trees).map(|four| Inner::Quartet(Box::new(four)))
+            let four = four(&rows.features, &lesson.rows, &lesson.labels, trees)?;
+            Ok(Inner::Quartet(Box::new(four)))
         }
     }
 }
@@ -332,21 +337,25 @@ fn grow(model: Model, rows: &Rows, lesson: &Lesson, settings: &Settings) -> Resu
 /// If there are too few rows, or the learner fails.
 pub fn quartet(features: &Matrix, labels: &[f32], settings: &Settings) -> Result<Quartet> {
     let all: Vec<u32> = (0..features.rows() as u32).collect();
-    let columns = features.telling_columns(&all);
-    let part = features.select(&all, &columns);
-    four(columns, &part, labels, settings.trees.for_rows(labels.len()))
+    four(features, &all, labels, settings.trees.for_rows(labels.len()))
 }
 
-fn four(columns: Vec<u32>, part: &Matrix, labels: &[f32], trees: Trees) -> Result<Quartet> {
+fn four(features: &Matrix, rows: &[u32], labels: &[f32], trees: Trees) -> Result<Quartet> {
+    let columns = features.telling_columns(rows);
     let targets = OUTPUTS.map(<[Target]>::to_vec).to_vec();
-    let trees = Boosted { targets, trees }.fit(Training { rows: part, labels, censored: &[] })?;
+    let shared = SharedRows::of_part(features, rows, &columns, trees.bins);
+    let trees = Boosted { targets, trees }.fit_shared(&shared, labels)?;
     Ok(Quartet { columns, trees })
 }
+
+/// Rows that trees are asked about at once: their features are copied.
+const ASKED_AT_ONCE: usize = 8192;
 
 impl Quartet {
     /// Point and spread of each row of features.
     pub fn say(&self, features: &Matrix, rows: &[u32]) -> Vec<(f64, Spread)> {
-        said(&self.trees, &features.select(rows, &self.columns))
+        let parts = rows.chunks(ASKED_AT_ONCE);
+        parts.flat_map(|part| said(&self.trees, &features.select(part, &self.columns))).collect()
     }
 }
 

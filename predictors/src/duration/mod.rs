@@ -3,8 +3,10 @@
 pub mod apply;
 pub mod backtest;
 pub mod calibrate;
+mod choice;
 pub mod distribution;
 pub mod forecast;
+pub mod moments;
 mod online_model;
 pub mod order;
 mod overrun;

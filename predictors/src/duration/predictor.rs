@@ -2,12 +2,14 @@
 //!
 //! Training plays the whole trace, calibrates on what models fitted earlier would have said of its last 30 % (and up to two weeks before) (no job is calibrated on by a model
 //! that learned from it), and fits the trees once more on all that ended. On the same 30 % it is seen whether the trees may be used: if their intervals did
-//! not hold, they were worse than the running mean, or a plain model that passes has less loss, that one is used, and if none passes, what is predicted is marked `unsure`. A job that has been submitted can be asked about again at an age.
+//! not hold, they were worse than the running mean, or a simple rule that passes has less loss, that one is used. If none passes, if the intervals did not hold on the later half of these jobs,
+//! or if the record has jobs of fewer than ten days, what is predicted is marked `unsure`. A job that has been submitted can be asked about again at an age.
 //!
 //! Worked example: trained on 1,000 jobs, `predict` for a job of a user with ten like jobs of about 100 s gives a median near 100 s; after
 //! `observe` of an eleventh that ran 1,000 s it gives more.
 
 mod file;
+mod trial;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -20,7 +22,6 @@ use super::distribution::Distribution;
 use super::forecast::{self, Model, Plain, Quartet, Settings};
 use super::rows::{Rows, play};
 use crate::duration::backtest::{self, BacktestOptions};
-use crate::duration::order;
 use crate::error::{Error, Result};
 use crate::feature::{Past, Store, log_limit, log_run};
 use crate::job::{Event, Prediction, Submission};
@@ -28,13 +29,12 @@ use crate::matrix::Matrix;
 use crate::model::boosted::FittedTrees;
 use crate::timeline::Timeline;
 use crate::watch::Watch;
+use trial::{Chosen, Trial, trial};
 
 /// Rows kept to train on again.
 const KEPT: usize = 50_000;
 /// Open jobs remembered, some 2 KB each: beyond, the tenth that have been open longest are forgotten.
 const MOST_OPEN: usize = 200_000;
-/// Share of the jobs from which on calibration learns.
-const CALIBRATE_FROM: f64 = 0.7;
 
 /// Times below this many milliseconds (1973) are likely seconds.
 const SECONDS_BELOW: i64 = 100_000_000_000;
@@ -52,12 +52,19 @@ pub struct Trained {
     pub cluster_gpus: Option<f64>,
     /// How the trees were grown.
     pub settings: Settings,
-    /// The model whose intervals held and which was no worse than the running mean on the last part of the jobs, before it was fitted to all.
+    /// The model whose intervals held and which was no worse than the running mean on the last part of the jobs, before it was fitted to all; the best
+    /// simple rule if there was none.
     #[serde(default = "trees")]
     pub model: Model,
-    /// Whether there was one; if not, it is the running mean, and its intervals are not to be relied upon.
+    /// Whether there was one, its intervals held on the later half of these jobs, too, and the record is long enough to trust them.
     #[serde(default)]
     pub held: bool,
+    /// The simple rule of least loss on these jobs, and the loss of the model over that rule's.
+    #[serde(default)]
+    pub beside: Option<(Model, f64)>,
+    /// Days that the record tells of.
+    #[serde(default)]
+    pub record_days: Option<f64>,
     /// Level of the quantile by which its predictions ordered those jobs best: `predicted_duration_s`.
     #[serde(default)]
     pub ranked_at: f64,
@@ -167,15 +174,11 @@ impl Predictor {
     pub fn train_watched(timeline: &Timeline, options: &BacktestOptions, watch: &dyn Watch) -> Result<Self> {
         // The last fit, of all that ended.
         watch.more(1);
-        let (rows, store) = play(timeline);
         let settings = options.settings;
-        let end = |row: &super::rows::Row| row.end_ms.into_iter().chain([row.submit_ms]).max();
-        let to_ms = rows.rows.iter().filter_map(end).max().unwrap_or(0);
+        let Trial { rows, store, to_ms, aside, chosen } = trial(timeline, options, watch)?;
+        let Chosen { model, held, ranked_at, beside, calibrator } = chosen;
         let lesson = rows.lesson(to_ms.saturating_add(1), false, settings.most_rows);
-        let from = (rows.rows.len() as f64 * CALIBRATE_FROM) as usize;
-        let from_ms = rows.rows.get(from).map_or(0, |row| row.submit_ms);
-        let Chosen { model, held, ranked_at, calibrator } =
-            choose(&rows, from_ms, timeline.known.limit, options, watch)?;
+        let record_days = backtest::record_days(&rows.rows);
         let plain = match model {
             Model::Boosted => None,
             plain => forecast::fit(plain, &rows, to_ms.saturating_add(1), &settings)?.plain(plain),
@@ -191,7 +194,9 @@ impl Predictor {
             cluster_gpus: timeline.cluster_gpus,
             settings,
             model,
-            held,
+            held: held && record_days >= backtest::ENOUGH_DAYS,
+            beside,
+            record_days: Some(record_days),
             ranked_at,
         };
         let mut users = HashMap::new();
@@ -201,7 +206,7 @@ impl Predictor {
             }
         }
         let kept = kept_rows(&rows, &lesson.rows);
-        let open = open_jobs(timeline, &rows, to_ms, model.knows_limits());
+        let open = open_jobs(timeline, &rows, aside, model.knows_limits());
         let Quartet { columns, trees } = quartet;
         let state =
             State { trained, columns, store, plain, users, calibrator, open, kept, ended_since: 0, last_ms: to_ms };
@@ -531,53 +536,25 @@ fn kept_rows(rows: &Rows, which: &[u32]) -> VecDeque<Kept> {
     which.iter().skip(which.len().saturating_sub(KEPT)).filter_map(keep).collect()
 }
 
-/// Jobs that had not ended when the trace did: their ends may still be told.
-fn open_jobs(timeline: &Timeline, rows: &Rows, now_ms: i64, capped: bool) -> HashMap<String, Open> {
-    let mut open = HashMap::new();
+/// Jobs that had not ended when the trace did, with their features by row: their ends may still be told.
+fn open_jobs(
+    timeline: &Timeline,
+    rows: &Rows,
+    aside: HashMap<usize, Vec<f32>>,
+    capped: bool,
+) -> HashMap<String, Open> {
     // The store numbers jobs in the order in which they were played, which is that of the rows.
-    for (number, (job, row)) in (0u64..).zip(timeline.jobs.iter().zip(&rows.rows)) {
-        if job.end_ms.is_none_or(|end| end > now_ms) {
-            let features = rows.features.row(number as usize).to_vec();
-            let about = row.about();
-            let about = About { log_limit: about.log_limit.filter(|_| capped), ..about };
-            let entry = Open { number, submit_ms: row.submit_ms, about, past: row.past, said: None, row: features };
-            open.insert(job.submission.job_id.clone(), entry);
-        }
-    }
-    open
-}
-
-/// What is used, and how it is corrected.
-struct Chosen {
-    model: Model,
-    held: bool,
-    ranked_at: f64,
-    calibrator: Calibrator,
-}
-
-/// Chooses the model on the jobs submitted from `from_ms` on, by what each, fitted before them, would have said of them: of those whose intervals held and
-/// that were no worse than the running mean the one of least loss; if there is none, the running mean, which is then said not to have held.
-fn choose(rows: &Rows, from_ms: i64, limits: bool, options: &BacktestOptions, watch: &dyn Watch) -> Result<Chosen> {
-    let candidates = [Model::Boosted, Model::LimitShare, Model::ShrunkMean, Model::RunningMean];
-    let mut tracks = Vec::new();
-    for model in candidates.into_iter().filter(|model| limits || !model.needs_limits()) {
-        match backtest::track_watched(model, rows, (from_ms, i64::MAX), options, watch) {
-            Ok(track) => tracks.push(track),
-            // Enough to learn from, but not to learn from and calibrate on: the trees are taken, and said to be unsure.
-            Err(Error::TooFew(_)) => {
-                let calibrator = Calibrator::new(options.adapt);
-                return Ok(Chosen { model: Model::Boosted, held: false, ranked_at: order::USUAL, calibrator });
-            }
-            Err(other) => return Err(other),
-        }
-    }
-    let from = rows.rows.partition_point(|row| row.submit_ms < from_ms);
-    let (used, held, ranked_at) = backtest::prefer(rows, &tracks, from);
-    let mut track = tracks.swap_remove(used.unwrap_or(0));
-    let model = track.model.unwrap_or(Model::Boosted);
-    track.distributions.fill(None);
-    let first = track.said.iter().position(Option::is_some).unwrap_or(0);
-    Ok(Chosen { model, held, ranked_at, calibrator: backtest::calibrate(rows, &mut track, first, options.adapt) })
+    let entry = |(at, features): (usize, Vec<f32>)| {
+        let (job, row) = timeline.jobs.get(at).zip(rows.rows.get(at))?;
+        let about = row.about();
+        let about = About { log_limit: about.log_limit.filter(|_| capped), ..about };
+        let (number, submit_ms, past) = (at as u64, row.submit_ms, row.past);
+        Some((job.submission.job_id.clone(), Open { number, submit_ms, about, past, said: None, row: features }))
+    };
+    // Of jobs of one name the last.
+    let mut aside: Vec<(usize, Vec<f32>)> = aside.into_iter().collect();
+    aside.sort_unstable_by_key(|(at, _)| *at);
+    aside.into_iter().filter_map(entry).collect()
 }
 
 #[cfg(test)]

@@ -4,12 +4,14 @@
 //! it is a bound (its age). Worked example: of jobs that ran from 0 to 60 s and from 30 to 500 s, at t = 100 s the first is a label, log 60,
 //! and the second a bound, log 70.
 
+use std::collections::HashMap;
+
 use tracecast_analytics::facts::SizeClass;
 
 use super::calibrate::{About, Class};
-use crate::feature::{Past, Store, log_run};
+use crate::feature::{History, Past, Store, log_run};
 use crate::matrix::Matrix;
-use crate::timeline::{Kind, Timeline};
+use crate::timeline::{Job, Kind, Moment, Timeline};
 
 /// What a row is beside its features.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,7 +42,7 @@ impl Row {
 }
 
 /// Rows of a timeline, in order of submission.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Rows {
     /// Names of the features.
     pub columns: Vec<String>,
@@ -54,51 +56,121 @@ pub struct Rows {
 
 /// Plays a timeline; gives the rows, and the store as it is after the last event.
 pub fn play(timeline: &Timeline) -> (Rows, Store) {
-    let mut store = Store::new(timeline.known);
-    let mut features = Matrix::new(store.width());
-    let mut attributes = Matrix::new(10);
-    let mut codes = Codes::default();
-    let mut rows = Vec::with_capacity(timeline.jobs.len());
-    let mut numbers: Vec<Option<u64>> = vec![None; timeline.jobs.len()];
-    for (time, kind, at) in timeline.moments() {
-        let Some(job) = timeline.jobs.get(at as usize) else { continue };
-        let number = numbers.get(at as usize).copied().flatten();
-        match (kind, number) {
-            (Kind::Submit, _) => {
-                let submission = &job.submission;
-                store.features(submission, time, features.push());
-                codes.attributes(submission, attributes.push());
-                let user = submission.user.as_deref().map(|user| codes.code(0, Some(user)) as u32);
-                rows.push(Row {
-                    submit_ms: time,
-                    start_ms: job.start_ms,
-                    end_ms: job.end_ms,
-                    y: job.run_s.map(log_run),
-                    gpus: submission.gpus,
-                    class: Class { size: SizeClass::of(submission.gpus), history: store.history(submission) },
-                    user,
-                    past: store.past(submission),
-                });
-                let number = store.submit(submission);
-                if let Some(slot) = numbers.get_mut(at as usize) {
-                    *slot = Some(number);
-                }
-            }
-            (Kind::Start, Some(number)) => {
-                store.start(number, time);
-            }
-            (Kind::End, Some(number)) => {
-                store.end(number, time, job.run_s, job.failed);
-            }
-            (_, None) => {}
+    Play::new(timeline, 0, timeline.jobs.len()).finish()
+}
+
+/// A timeline that is played as far as rows are needed, so that not all features have to be held at once.
+pub(crate) struct Play<'a> {
+    timeline: &'a Timeline,
+    moments: std::iter::Peekable<std::vec::IntoIter<Moment>>,
+    store: Store,
+    codes: Codes,
+    numbers: Vec<Option<u64>>,
+    /// The rows: of those not played yet only what happens to the job is known.
+    pub(crate) rows: Rows,
+    /// First row whose features are held.
+    held_from: usize,
+    /// Features of jobs that never end, by row: they are asked about after the record.
+    pub(crate) open: HashMap<usize, Vec<f32>>,
+}
+
+impl<'a> Play<'a> {
+    /// Nothing is played yet; features will be held from row `held_from` on, of so many rows at a time.
+    pub(crate) fn new(timeline: &'a Timeline, held_from: usize, room: usize) -> Self {
+        let store = Store::new(timeline.known);
+        let features = Matrix::from_row(held_from, store.width(), room);
+        let rows = Rows {
+            columns: store.columns(),
+            features,
+            rows: skeleton(timeline),
+            attributes: Matrix::from_row(held_from, 10, room),
+        };
+        Self {
+            timeline,
+            moments: timeline.moments().into_iter().peekable(),
+            store,
+            codes: Codes::default(),
+            numbers: vec![None; timeline.jobs.len()],
+            rows,
+            held_from,
+            open: HashMap::new(),
         }
     }
-    (Rows { columns: store.columns(), features, rows, attributes }, store)
+
+    /// Plays on until rows up to this one are known.
+    pub(crate) fn until(&mut self, row: usize) {
+        let mut aside = Vec::new();
+        while let Some((time, kind, at)) = self.moments.next_if(|(_, kind, at)| *kind != Kind::Submit || (*at as usize) < row) {
+            let at = at as usize;
+            let Some(job) = self.timeline.jobs.get(at) else { continue };
+            let number = self.numbers.get(at).copied().flatten();
+            match (kind, number) {
+                (Kind::Submit, _) => {
+                    let submission = &job.submission;
+                    if at >= self.held_from {
+                        self.store.features(submission, time, self.rows.features.push());
+                        self.codes.attributes(submission, self.rows.attributes.push());
+                    } else {
+                        self.codes.attributes(submission, &mut []);
+                    }
+                    if job.end_ms.is_none() {
+                        aside.resize(self.store.width(), f32::NAN);
+                        self.store.features(submission, time, &mut aside);
+                        self.open.insert(at, aside.clone());
+                    }
+                    if let Some(row) = self.rows.rows.get_mut(at) {
+                        row.class.history = self.store.history(submission);
+                        row.user = submission.user.as_deref().map(|user| self.codes.code(0, Some(user)) as u32);
+                        row.past = self.store.past(submission);
+                    }
+                    let number = self.store.submit(submission);
+                    if let Some(slot) = self.numbers.get_mut(at) {
+                        *slot = Some(number);
+                    }
+                }
+                (Kind::Start, Some(number)) => {
+                    self.store.start(number, time);
+                }
+                (Kind::End, Some(number)) => {
+                    self.store.end(number, time, job.run_s, job.failed);
+                }
+                (_, None) => {}
+            }
+        }
+    }
+
+    /// Forgets the features of rows before this one.
+    pub(crate) fn forget_before(&mut self, row: usize) {
+        self.held_from = self.held_from.max(row);
+        self.rows.features.forget_before(row);
+        self.rows.attributes.forget_before(row);
+    }
+
+    /// Plays to the end; gives the rows, with the features that are held, and the store as it is then.
+    pub(crate) fn finish(mut self) -> (Rows, Store) {
+        self.until(usize::MAX);
+        (self.rows, self.store)
+    }
+}
+
+/// Rows before anything is played: what happens to each job.
+pub(crate) fn skeleton(timeline: &Timeline) -> Vec<Row> {
+    let row = |job: &Job| Row {
+        submit_ms: job.submission.submit_ms,
+        start_ms: job.start_ms,
+        end_ms: job.end_ms,
+        y: job.run_s.map(log_run),
+        gpus: job.submission.gpus,
+        class: Class { size: SizeClass::of(job.submission.gpus), history: History::None },
+        user: None,
+        past: Past::default(),
+    };
+    timeline.jobs.iter().map(row).collect()
 }
 
 /// Codes of texts in order of appearance: what a text is called then is no news from later.
 #[derive(Debug, Default)]
-struct Codes(std::collections::HashMap<(u8, String), u32>);
+struct Codes(HashMap<(u8, String), u32>);
 
 impl Codes {
     fn code(&mut self, kind: u8, text: Option<&str>) -> f32 {

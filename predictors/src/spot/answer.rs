@@ -216,7 +216,7 @@ impl SpotAnswer {
             .with_finding(self.best().unwrap_or_else(|| "The last tick of no zone was read.".to_owned()))
             .with_table(table)
             .with_definition("Through: the chance of enough spot at every tick until then, now included. At: the chance of enough spot at that moment, whatever is between.")
-            .with_definition(format!("The model in use knows: {}.", self.model.in_words()))
+            .with_definition(format!("In use: {}.", self.model.in_use()))
     }
 
     fn lifetimes(&self) -> Section {

@@ -1,8 +1,8 @@
 //! Whether the chances of spot come true: models fitted again and again on what was known, held against what came, beside baselines.
 //!
 //! The first `LEARNED` of each record only teaches. From there on, at every hour, each model says for each horizon how likely there is enough spot **at** that moment, and, where there is enough
-//! now, **through** all ticks until then. A model is fitted again every few days, on all ticks before. The model that is **chosen** has the least log loss, averaged over
-//! targets and horizons, on what was said and known before `CHOSEN` of the record. Scored is what was said after that, and nothing is chosen on it.
+//! now, **through** all ticks until then. A model is fitted again every few days, on all ticks before. The model or simple rule that is **chosen** has the least log loss, averaged over
+//! targets and horizons, on what was said and known before `CHOSEN` of the record; of equals the simpler. Scored is what was said after that, and nothing is chosen on it.
 //!
 //! The **skill** is 1 less the Brier score over that of a baseline. Its 95 % interval draws days anew, with all zones and horizons of a day together.
 //!
@@ -64,9 +64,11 @@ impl SpotModel {
     /// Baselines.
     pub const BASELINES: [Self; 4] = [Self::Persistence, Self::Shares, Self::Climatology, Self::Markov];
 
-    /// What one can choose from, where zones are known together or not, and prices are known or not.
+    /// What one can choose from, where zones are known together or not, and prices are known or not: the baselines that state a chance, then the models.
+    /// Persistence that says 0 or 1 has no log loss, so it cannot be chosen.
     pub fn choices(together: bool, priced: bool) -> Vec<Self> {
-        let mut choices = vec![Self::Age, Self::Memory, Self::Week];
+        let mut choices: Vec<Self> = Self::BASELINES.into_iter().filter(|model| *model != Self::Persistence).collect();
+        choices.extend([Self::Age, Self::Memory, Self::Week]);
         choices.extend(together.then_some(Self::Crowd));
         choices.extend(priced.then_some(Self::Price));
         choices.extend((together || priced).then_some(Self::All));
@@ -84,6 +86,17 @@ impl SpotModel {
             Self::Crowd => Some(Circumstances { crowd: true, ..memory }),
             Self::Price => Some(Circumstances { price: true, ..memory }),
             Self::All => Some(Circumstances { memory: true, week: true, crowd: true, price: true }),
+        }
+    }
+
+    /// What is in use, in words: a model with what it knows, or which simple rule.
+    pub fn in_use(self) -> String {
+        match self.circumstances() {
+            Some(_) => format!("a model that knows {}", self.in_words()),
+            None => format!(
+                "the simple rule {}, which no model surpassed on forecasts within the record",
+                self.in_words()
+            ),
         }
     }
 
@@ -172,7 +185,7 @@ pub struct HorizonScore {
 pub struct SpotModelScore {
     /// Which.
     pub model: SpotModel,
-    /// Mean log loss on the earlier forecasts, which the choice rests on; none of persistence.
+    /// Mean log loss on the earlier forecasts, which the choice rests on; none of persistence, or where no forecast came true early enough.
     pub earlier_log_loss: Option<f64>,
     /// Target by target, horizon by horizon, on the later forecasts.
     pub horizons: Vec<HorizonScore>,
@@ -217,9 +230,9 @@ pub struct TargetReliability {
 pub struct SpotBacktest {
     /// Zones.
     pub zones: Vec<TestedZone>,
-    /// The model with the least log loss on earlier forecasts.
+    /// The model or simple rule with the least log loss on earlier forecasts.
     pub chosen: SpotModel,
-    /// Baselines, then what could be chosen.
+    /// Baselines, then models.
     pub models: Vec<SpotModelScore>,
     /// Of the chosen model.
     pub reliability: Vec<TargetReliability>,
@@ -293,15 +306,9 @@ fn zone(
             .iter()
             .map(|model| Some(SpotProcess::fit(past, record.tick_ms, few, model.circumstances()?)))
             .collect();
-        let of = |now: &Standing, model: SpotModel, process: Option<&SpotProcess>| {
-            let up = now.level == SpotLevel::Enough;
-            match (model, process) {
-                (_, Some(process)) => process.forecast(now, &ahead),
-                (SpotModel::Shares, None) => baselines.shares(up),
-                (SpotModel::Climatology, None) => baselines.climatology(),
-                (SpotModel::Markov, None) => baselines.markov(up),
-                (_, None) => baselines.persistence(up),
-            }
+        let of = |now: &Standing, model: SpotModel, process: Option<&SpotProcess>| match process {
+            Some(process) => process.forecast(now, &ahead),
+            None => baselines.forecast(model, now.level == SpotLevel::Enough),
         };
         for tick in serves.clone().filter(|tick| (tick - parts.first).is_multiple_of(every)) {
             let Some(Some(now)) = track.get(tick) else { continue };
@@ -347,7 +354,7 @@ fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     tracecast_analytics::stats::sum::mean(&values.into_iter().collect::<Vec<f64>>())
 }
 
-/// The models that can be chosen for some records.
+/// What can be chosen for some records.
 fn choices(records: &[SpotRecord], options: &SpotTestOptions) -> Vec<SpotModel> {
     let priced = records.iter().any(|record| !record.prices.is_empty());
     SpotModel::choices(options.together && records.len() > 1, priced)
@@ -380,7 +387,7 @@ fn mean_loss(
     mean(cells(horizons).filter_map(|cell| mean(cases(said, model, cell, of).into_iter().map(loss))))
 }
 
-/// The model with the least log loss on all that is said after the first `LEARNED` of the records, for a model that is used from their end on.
+/// The model or simple rule with the least log loss on all that is said after the first `LEARNED` of the records, for use from their end on.
 ///
 /// # Errors
 /// If there are no horizons, or a record is too short for them.
@@ -392,11 +399,10 @@ pub fn choose(records: &[SpotRecord], options: &SpotTestOptions) -> Result<SpotM
         .map(|at| zone(records, at, &models, options, CHOOSE_EVERY_MS))
         .collect::<Result<Vec<_>>>()?;
     let said: Vec<&Said> = zones.iter().flat_map(|(said, _)| said).collect();
-    let losses: Vec<f64> = (0..models.len())
-        .map(|model| mean_loss(&said, model, options.hours.len(), &|_| true, &surprise).unwrap_or(f64::INFINITY))
-        .collect();
-    let best = models.iter().zip(&losses).min_by(|a, b| a.1.total_cmp(b.1));
-    Ok(best.map_or(SpotModel::Age, |(model, _)| *model))
+    let loss = |model: usize| mean_loss(&said, model, options.hours.len(), &|_| true, &surprise);
+    let judged = models.iter().enumerate().filter_map(|(at, model)| Some((*model, loss(at)?)));
+    let best = judged.min_by(|a, b| a.1.total_cmp(&b.1));
+    Ok(best.map_or(SpotModel::Age, |(model, _)| model))
 }
 
 /// Tests every model on every record. `done` is called after each record.
@@ -405,7 +411,7 @@ pub fn choose(records: &[SpotRecord], options: &SpotTestOptions) -> Result<SpotM
 /// If there are no horizons, or a record is too short for them.
 pub fn backtest(records: &[SpotRecord], options: &SpotTestOptions, done: &(dyn Fn() + Sync)) -> Result<SpotBacktest> {
     check_hours(&options.hours)?;
-    let models: Vec<SpotModel> = SpotModel::BASELINES.into_iter().chain(choices(records, options)).collect();
+    let models: Vec<SpotModel> = [SpotModel::Persistence].into_iter().chain(choices(records, options)).collect();
     let zones = (0..records.len())
         .into_par_iter()
         .map(|at| {
@@ -422,7 +428,7 @@ pub fn backtest(records: &[SpotRecord], options: &SpotTestOptions, done: &(dyn F
     let earlier: Vec<Option<f64>> = (0..models.len())
         .map(|model| loss(model, &|said| said.earlier, &surprise).filter(|_| models[model] != SpotModel::Persistence))
         .collect();
-    let could_be = |model: &usize| models[*model].circumstances().is_some();
+    let could_be = |model: &usize| models[*model] != SpotModel::Persistence;
     let best = (0..models.len()).filter(could_be).min_by(|a, b| {
         let of = |model: usize| earlier[model].unwrap_or(f64::INFINITY);
         of(*a).total_cmp(&of(*b))
@@ -564,6 +570,33 @@ mod tests {
         };
         assert!(said(false).len() > 500);
         assert_eq!(said(false), said(true));
+    }
+
+    /// What could not be foretold by anything that is known: ups and downs drawn anew each tick.
+    fn drawn(ticks: usize) -> Vec<u32> {
+        let mut state = 7u64;
+        let mut draw = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 33
+        };
+        (0..ticks).map(|_| u32::from(draw() % 10 < 6)).collect()
+    }
+
+    /// Found by recomputing: a model was said to have the least loss on earlier forecasts beside a simple rule that had less.
+    #[test]
+    fn what_is_chosen_has_the_least_earlier_loss_of_all_that_have_one() {
+        let regular: Vec<u32> = (0..2 * 24 * 20).map(|tick| u32::from(tick / 6 % 2 == 0)).collect();
+        for (counts, simple_wins) in [(drawn(2 * 24 * 10), true), (regular, false)] {
+            let records = [record(&counts, HOUR / 2)];
+            let found = backtest(&records, &options(), &|| ()).unwrap();
+            let earlier = |model: SpotModel| {
+                let of = found.models.iter().find(|score| score.model == model);
+                of.and_then(|score| score.earlier_log_loss).unwrap_or(f64::INFINITY)
+            };
+            assert!(found.models.iter().all(|score| earlier(found.chosen) <= earlier(score.model)), "{:?}", found.chosen);
+            let chosen = choose(&records, &options()).unwrap();
+            assert_eq!([found.chosen, chosen].map(|model| model.circumstances().is_none()), [simple_wins; 2], "{chosen:?}");
+        }
     }
 
     #[test]

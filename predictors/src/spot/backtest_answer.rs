@@ -38,9 +38,9 @@ pub struct SpotBacktestAnswer {
     pub days: usize,
     /// Zones.
     pub zones: Vec<TestedZone>,
-    /// The model with the least log loss on earlier forecasts.
+    /// The model or simple rule with the least log loss on earlier forecasts.
     pub chosen: SpotModel,
-    /// Baselines, then what could be chosen.
+    /// Baselines, then models.
     pub models: Vec<SpotModelScore>,
     /// Of the chosen model.
     pub reliability: Vec<TargetReliability>,
@@ -199,7 +199,10 @@ impl SpotBacktestAnswer {
             SpotTarget::Through => "Enough spot through the horizon, where there is enough now",
         };
         Section::new(named(target), title)
-            .with_finding(if self.days < FEWEST_DAYS {
+            .with_finding(if self.chosen == SpotModel::Shares {
+                "The shares of persistence themselves were chosen: no model had less log loss on the earlier forecasts."
+                    .to_owned()
+            } else if self.days < FEWEST_DAYS {
                 format!(
                     "These forecasts are of {}: too few to say where the chosen model is better than the shares of persistence.",
                     format::counted(self.days as u64, "day", "days")
@@ -235,11 +238,19 @@ impl SpotBacktestAnswer {
                 cell(mean(score, |score| Some(score.calibration_error))),
             ]);
         }
+        let judged = self.of(self.chosen).is_some_and(|chosen| chosen.earlier_log_loss.is_some());
         Section::new("models", "Models and baselines")
-            .with_finding(format!(
-                "**{}** has the least log loss on the earlier forecasts, which is what the choice rests on; the other columns are of later ones.",
-                self.chosen.in_words()
-            ))
+            .with_finding(if judged {
+                format!(
+                    "**{}** has the least log loss on the earlier forecasts of all that state a chance, which is what the choice rests on; the other columns are of later ones.",
+                    self.chosen.in_words()
+                )
+            } else {
+                format!(
+                    "No forecast came true before the report begins, so nothing could be chosen: **{}**, the simplest rule, is reported.",
+                    self.chosen.in_words()
+                )
+            })
             .with_table(table)
             .with_definition("Persistence (0 or 1): what is, stays. Persistence (share): the share of past moments, with enough or without, that were followed by enough so much later. Climatology: the share of all time. Markov: constant chances to change.")
             .with_definition("Each model adds to the one by age: memory is the length of the two spells before, week the hour and the day, zones the share of the others without, price a rise or a fall within three hours.")
@@ -314,10 +325,14 @@ impl SpotBacktestAnswer {
             ]);
         }
         Section::new("zones", "Zone by zone")
-            .with_finding(format!(
-                "The chosen model has less log loss than the shares of persistence in **{better} of {}** zones.",
-                self.zones.len()
-            ))
+            .with_finding(if self.chosen == SpotModel::Shares {
+                "The shares of persistence are what was chosen.".to_owned()
+            } else {
+                format!(
+                    "What was chosen has less log loss than the shares of persistence in **{better} of {}** zones.",
+                    self.zones.len()
+                )
+            })
             .with_table(table)
             .with_coverage(format!(
                 "The first 40 % of each record only teach, the next 20 % choose the model, and the last 40 % are reported, over {}. Models are fitted again {}.",

@@ -8,6 +8,7 @@
 //! Shares count one case of each kind beside those seen, so that none is 0 or 1. O(ticks × horizons) a fit. Worked example: of 8 moments with enough spot, 5 had enough an hour later: the
 //! share is 6/10.
 
+use super::backtest::SpotModel;
 use super::process::Outlook;
 
 /// Baselines of a zone, fitted on what was seen until a moment.
@@ -87,14 +88,24 @@ impl Baselines {
         }
     }
 
+    /// What a baseline says, horizon by horizon, where there is enough spot now or not; whatever is no baseline says what persistence says.
+    pub(super) fn forecast(&self, model: SpotModel, up: bool) -> Vec<Outlook> {
+        match model {
+            SpotModel::Shares => self.shares(up),
+            SpotModel::Climatology => self.climatology(),
+            SpotModel::Markov => self.markov(up),
+            _ => self.persistence(up),
+        }
+    }
+
     /// Persistence, horizon by horizon.
-    pub(super) fn persistence(&self, up: bool) -> Vec<Outlook> {
+    fn persistence(&self, up: bool) -> Vec<Outlook> {
         let chance = f64::from(u8::from(up));
         self.horizons.iter().map(|_| Outlook { at: chance, through: chance }).collect()
     }
 
     /// Persistence with the shares of the past.
-    pub(super) fn shares(&self, up: bool) -> Vec<Outlook> {
+    fn shares(&self, up: bool) -> Vec<Outlook> {
         let of = |shares: &Shares| Outlook {
             at: shares.at[usize::from(up)],
             through: if up { shares.through } else { 0.0 },
@@ -103,12 +114,12 @@ impl Baselines {
     }
 
     /// The shares of all time.
-    pub(super) fn climatology(&self) -> Vec<Outlook> {
+    fn climatology(&self) -> Vec<Outlook> {
         self.horizons.iter().map(|shares| Outlook { at: self.up, through: shares.through_of_all }).collect()
     }
 
     /// The chain of two states.
-    pub(super) fn markov(&self, up: bool) -> Vec<Outlook> {
+    fn markov(&self, up: bool) -> Vec<Outlook> {
         let long_run = self.comes / (self.comes + self.goes);
         let of = |shares: &Shares| {
             let ticks = shares.ticks as f64;

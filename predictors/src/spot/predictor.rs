@@ -1,7 +1,7 @@
 //! A model of spot in one file: the process of each zone, where it stood at the end of its record, and what the record says of it.
 //!
-//! Which [model](super::backtest::SpotModel) is used is [chosen](super::backtest::choose) on forecasts within the records; then each zone is fitted on all of its own. A record
-//! that is too short to choose on gets the simplest, by age.
+//! Which [model](super::backtest::SpotModel) is used is [chosen](super::backtest::choose) on forecasts within the records; then each zone is fitted on all of its own. Where a simple
+//! rule is chosen, the file holds what was seen at each tick, from which the rule says the chances of any horizon. A record that is too short to choose on gets the simplest model, by age.
 //!
 //! It is asked from where the records ended, or from the end of newer ones. A newer record is known by the name of its zone. The hours of the week count only if both records tell when
 //! they begin, as nobody knows else which hour it is.
@@ -9,7 +9,7 @@
 //! **Zones that move together** are told by the correlation of having enough, tick by tick: with a, b the shares of the time of two zones and c of both, it is
 //! (c − ab)/√(a(1−a)b(1−b)).
 //!
-//! **File**: one line of JSON (format, version, what it was trained on, sections), then the zones as JSON. A later version reads version 1; an earlier one refuses a later file.
+//! **File**: one line of JSON (format, version, what it was trained on, sections), then the zones as JSON. Version 1 had no simple rules and is read; an earlier program refuses a later file.
 //!
 //! Worked number: two zones up half of the time each and 40 % of the time both: a correlation of (0.4 − 0.25)/0.25 = 0.6.
 
@@ -20,10 +20,11 @@ use serde::{Deserialize, Serialize};
 use tracecast_analytics::time::format_rfc3339;
 
 use super::backtest::{SpotModel, SpotTestOptions, choose};
+use super::baseline::Baselines;
 use super::factor::HOURS;
 use super::lifetime::SpotLifetime;
 use super::process::{Circumstances, Outlook, SpotProcess};
-use super::record::{SpotRecord, usable};
+use super::record::{SpotLevel, SpotRecord, usable};
 use super::track::{Standing, hour_and_day, track};
 use crate::error::{Error, Result};
 use crate::model_file::Format;
@@ -31,7 +32,7 @@ use crate::model_file::Format;
 /// The file.
 const FORMAT: Format = Format {
     name: "tracecast-spot-model",
-    version: 1,
+    version: 2,
     oldest: 1,
     longest: 1 << 28,
     of: "spot",
@@ -77,7 +78,35 @@ pub(super) struct SpotZone {
     pub(super) without: Option<SpotLifetime>,
     pub(super) week: SpotWeek,
     pub(super) process: SpotProcess,
+    /// The simple rule in use, if one is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    simple: Option<SimpleRule>,
     pub(super) now: Option<Standing>,
+}
+
+/// A simple rule, with what it looks at.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct SimpleRule {
+    model: SpotModel,
+    /// Tick by tick `1` with enough spot, `0` without, `-` where it was not read.
+    seen: String,
+}
+
+impl SimpleRule {
+    fn new(model: SpotModel, track: &[Option<Standing>]) -> Self {
+        let tick = |now: &Option<Standing>| now.map_or('-', |now| if now.level == SpotLevel::Enough { '1' } else { '0' });
+        Self { model, seen: track.iter().map(tick).collect() }
+    }
+
+    fn is_sound(&self) -> bool {
+        self.model.circumstances().is_none() && self.seen.bytes().all(|tick| b"10-".contains(&tick))
+    }
+
+    /// The chances of so many ticks ahead, where there is enough spot now or not.
+    fn forecast(&self, up: bool, ahead: &[usize]) -> Vec<Outlook> {
+        let seen: Vec<Option<bool>> = self.seen.bytes().map(|tick| (tick != b'-').then_some(tick == b'1')).collect();
+        Baselines::fit(&seen, ahead).forecast(self.model, up)
+    }
 }
 
 /// Two zones.
@@ -216,6 +245,7 @@ impl SpotPredictor {
                     without: SpotLifetime::of(record, need, false),
                     week: week(record, need),
                     process: SpotProcess::fit(&track, record.tick_ms, need > 1, knows),
+                    simple: model.circumstances().is_none().then(|| SimpleRule::new(model, &track)),
                     now: track.last().copied().flatten(),
                 }
             })
@@ -284,7 +314,11 @@ impl SpotPredictor {
         let names: BTreeSet<&str> = stored.zones.iter().map(|zone| zone.name.as_str()).collect();
         let sound =
             |zone: &SpotZone| zone.process.is_sound() && zone.tick_ms > 0 && zone.now.is_none_or(|now| now.is_sound());
-        if names.len() != stored.zones.len() || stored.zones.is_empty() || !stored.zones.iter().all(sound) {
+        let simple = |zone: &SpotZone| match &zone.simple {
+            Some(rule) => rule.is_sound() && rule.model == opened.fields.model,
+            None => opened.fields.model.circumstances().is_some(),
+        };
+        if names.len() != stored.zones.len() || stored.zones.is_empty() || !stored.zones.iter().all(|zone| sound(zone) && simple(zone)) {
             return Err(opened.refusal.damaged("a zone is missing, comes twice, or has chances that are none"));
         }
         Ok(Self { trained: opened.fields, zones: stored.zones, pairs: stored.pairs })
@@ -305,6 +339,9 @@ impl Told<'_> {
                 "{}: {ticks} samples ahead are more than {MOST_AHEAD}; ask for shorter horizons (--hours)",
                 self.zone.name
             )));
+        }
+        if let Some(rule) = &self.zone.simple {
+            return Ok(Some(rule.forecast(now.level == SpotLevel::Enough, &ahead)));
         }
         let process = if self.week_known { self.zone.process.clone() } else { self.zone.process.without_week() };
         Ok(Some(process.forecast(&now, &ahead)))
@@ -370,6 +407,31 @@ mod tests {
         other[0].name = "us-west-1a".to_owned();
         assert!(trained.at_the_end_of(&other).unwrap_err().to_string().contains("no zone us-west-1a"));
         assert!(SpotPredictor::from_bytes("m", b"{}\n").unwrap_err().to_string().contains("no model file of spot"));
+    }
+
+    #[test]
+    fn a_simple_rule_that_wins_is_saved_and_says_its_shares() {
+        let mut state = 7u64;
+        let mut draw = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 33
+        };
+        let counts: Vec<u32> = (0..480).map(|_| u32::from(draw() % 10 < 6)).collect();
+        let (trained, _) = SpotPredictor::train(vec![record(&counts, HOUR)], 1, false).unwrap();
+        assert_eq!(trained.trained.model.circumstances(), None, "{:?}", trained.trained.model);
+        let bytes = trained.to_bytes().unwrap();
+        let read = SpotPredictor::from_bytes("m", &bytes).unwrap();
+        assert_eq!(read.trained, trained.trained);
+        let seen: Vec<Option<bool>> = counts.iter().map(|count| Some(*count > 0)).collect();
+        let expected = Baselines::fit(&seen, &[1, 7]).forecast(trained.trained.model, counts[479] > 0);
+        // Of horizons that nothing was chosen on, too.
+        let told = |predictor: &SpotPredictor| predictor.at_the_end()[0].outlooks(&[1.0, 7.0]).unwrap().unwrap();
+        assert_eq!((told(&trained), told(&read)), (expected.clone(), expected));
+        // What names a rule and lacks what it looks at is damaged.
+        let mut without = trained.clone();
+        without.zones[0].simple = None;
+        let refused = SpotPredictor::from_bytes("m", &without.to_bytes().unwrap()).unwrap_err().to_string();
+        assert!(refused.contains("damaged"), "{refused}");
     }
 
     #[test]

@@ -219,3 +219,32 @@ fn a_file_gives_back_the_same_forecasts_and_rolls_on() {
         assert!(DemandPredictor::from_bytes("demand.tcm", &later).unwrap_err().to_string().contains("version 3"));
     }
 }
+
+/// A record of many years is gathered from its newest slots alone: where these begin after what is known, the forecast begins anew.
+#[test]
+fn a_record_that_begins_after_a_hole_is_taken_up_if_it_is_long_enough() {
+    let options = DemandBacktestOptions { models: vec![ForecastModel::SeasonalDay], ..options() };
+    let gathering = Gathering {
+        slot_ms: SLOT_MS,
+        unit: Unit::Gpus,
+        asked: Asked::InUse,
+        gpus_per_node: None,
+        outages_are_idle: false,
+        from_jobs: false,
+        vcs: Vec::new(),
+    };
+    let series = wave();
+    let trained =
+        DemandPredictor::train(std::slice::from_ref(&series), None, gathering, &options, &()).unwrap();
+    let after = |slots: usize| {
+        let all = series.slots.iter().cycle().take(slots).copied().collect();
+        Series { start_ms: series.time_ms(series.slots.len() + 10_000), slots: all, ..series.clone() }
+    };
+    let day = (86_400_000 / SLOT_MS) as usize;
+    let long = after(day * 57 * 2);
+    let mut rolled = trained.clone();
+    rolled.roll(std::slice::from_ref(&long), None).unwrap();
+    assert_eq!(rolled.forecast().unwrap()[0].from_ms, long.time_ms(long.slots.len()));
+    let refused = trained.clone().roll(&[after(day * 57)], None).unwrap_err().to_string();
+    assert!(refused.contains("reaches back so far"), "{refused}");
+}

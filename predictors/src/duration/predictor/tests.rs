@@ -106,3 +106,29 @@ fn a_damaged_or_later_file_is_told_and_never_taken() {
     assert!(told(&[head.as_bytes(), &bytes[line..]].concat()).contains("version 4"));
     assert!(Predictor::from_bytes("m", &bytes).is_ok());
 }
+
+/// Of a long trace only some features are held at a time, which changes nothing.
+#[test]
+fn a_trace_that_is_played_in_parts_teaches_the_same() {
+    let mut options = options();
+    // Each fit learns from the last ones alone, so that rows are forgotten.
+    options.settings.most_rows = 150;
+    let mut timeline = timeline(800);
+    // One of the first and one of the last run on.
+    for at in [3, 790] {
+        (timeline.jobs[at].end_ms, timeline.jobs[at].run_s) = (None, None);
+    }
+    let whole = trial::trial(&timeline, &options, &()).unwrap();
+    let parts = trial::trial_within((1, 1), &timeline, &options, &()).unwrap();
+    assert_eq!(whole.rows.rows, parts.rows.rows);
+    assert_eq!((whole.to_ms, whole.aside.len()), (parts.to_ms, parts.aside.len()));
+    assert_eq!(whole.chosen.model, parts.chosen.model);
+    let told = |of: &trial::Trial| serde_json::to_string(&of.chosen.calibrator).unwrap();
+    assert_eq!(told(&whole), told(&parts));
+    let bits = |of: &trial::Trial, at: usize| of.rows.features.row(at).iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    // What the last fit learns from is held, and what no fit learns from any more is not.
+    assert!((660..800).all(|at| !bits(&whole, at).is_empty() && bits(&whole, at) == bits(&parts, at)));
+    assert!(bits(&parts, 100).is_empty());
+    let kept: Vec<usize> = [3, 790].into_iter().filter(|at| parts.aside.contains_key(at)).collect();
+    assert_eq!(kept, [3, 790]);
+}

@@ -29,23 +29,32 @@ pub(super) struct Binned {
 
 impl Binned {
     /// Cuts a table into at most so many bins a column.
-    pub(super) fn of(rows: &Matrix, most: usize) -> Self {
+    pub(super) fn of(table: &Matrix, most: usize) -> Self {
+        let (rows, columns): (Vec<u32>, Vec<u32>) =
+            ((0..table.rows() as u32).collect(), (0..table.columns() as u32).collect());
+        Self::of_part(table, &rows, &columns, most)
+    }
+
+    /// Cuts the rows and columns that are named, in that order, without a copy of them.
+    pub(super) fn of_part(table: &Matrix, rows: &[u32], columns: &[u32], most: usize) -> Self {
         let most = most.clamp(2, MOST);
-        let step = rows.rows().div_ceil(LOOKED_AT * most).max(1);
-        let mut column = Vec::with_capacity(rows.rows().div_ceil(step));
-        let mut cut = |at: usize| {
-            column.clear();
-            let known = (0..rows.rows()).step_by(step).map(|row| rows.get(row, at));
-            column.extend(known.filter(|value| !value.is_nan()));
-            cuts(&mut column, most)
+        let step = rows.len().div_ceil(LOOKED_AT * most).max(1);
+        let mut values = Vec::with_capacity(rows.len().div_ceil(step));
+        let mut cut = |column: &u32| {
+            values.clear();
+            let known = rows.iter().step_by(step).map(|row| table.get(*row as usize, *column as usize));
+            values.extend(known.filter(|value| !value.is_nan()));
+            cuts(&mut values, most)
         };
-        let cuts: Vec<Vec<f32>> = (0..rows.columns()).map(&mut cut).collect();
-        let mut bins = Vec::with_capacity(rows.values().len() + PAD);
-        for row in rows.values().chunks_exact(rows.columns().max(1)) {
-            bins.extend(row.iter().zip(&cuts).map(|(value, cuts)| bin(*value, cuts)));
+        let cuts: Vec<Vec<f32>> = columns.iter().map(&mut cut).collect();
+        let mut bins = Vec::with_capacity(rows.len() * columns.len() + PAD);
+        for row in rows {
+            let row = table.row(*row as usize);
+            let value = |column: &u32| row.get(*column as usize).copied().unwrap_or(f32::NAN);
+            bins.extend(columns.iter().zip(&cuts).map(|(column, cuts)| bin(value(column), cuts)));
         }
         bins.resize(bins.len() + PAD, 0);
-        Self { cuts, bins, rows: rows.rows() }
+        Self { cuts, bins, rows: rows.len() }
     }
 
     /// Those of the rows that are named, in the same bins.

@@ -135,6 +135,11 @@ impl SharedRows {
         Self { binned: Binned::of(rows, bins) }
     }
 
+    /// The rows and columns of a table that are named, without a copy of their values.
+    pub fn of_part(table: &Matrix, rows: &[u32], columns: &[u32], bins: usize) -> Self {
+        Self { binned: Binned::of_part(table, rows, columns, bins) }
+    }
+
     /// Those of the rows that are named, in the same bins.
     #[must_use]
     pub fn only(&self, rows: &[u32]) -> Self {

@@ -1,0 +1,155 @@
+//! Training plays the trace and chooses the model on its last part, before it is fitted once more on all.
+//!
+//! The trees predict while the trace is played. So of a long trace only the features are held that the next fits learn from: memory follows what a fit learns
+//! from and not the trace. O(fits × what a fit takes). Worked example: of two million jobs, of which each fit learns from the last 300,000, some 400,000 rows of features are
+//! held at a time.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::duration::backtest::{self, BacktestOptions, Track};
+use crate::duration::calibrate::Calibrator;
+use crate::duration::choice::{self, Judged};
+use crate::duration::forecast::{Model, Said};
+use crate::duration::moments::{CALIBRATE_FROM, moments_between};
+use crate::duration::order;
+use crate::duration::rows::{Play, Row, Rows, skeleton};
+use crate::error::{Error, Result};
+use crate::feature::Store;
+use crate::holdout::Refit;
+use crate::timeline::Timeline;
+use crate::watch::Watch;
+
+/// Rows whose features are held at a time where a long trace is trained on, and rows that fits learn from side by side: some 1.6 KB and 0.5 KB each.
+const HELD_ROWS: usize = 400_000;
+const LEARNED_ROWS: usize = 1_200_000;
+
+/// A trace that was played, and the model that was chosen on its last part.
+pub(super) struct Trial {
+    pub(super) rows: Rows,
+    pub(super) store: Store,
+    /// Last event.
+    pub(super) to_ms: i64,
+    /// Features of the jobs that never ended, by row.
+    pub(super) aside: HashMap<usize, Vec<f32>>,
+    pub(super) chosen: Chosen,
+}
+
+/// Plays a trace and chooses the model. The trees predict while it is played, so that of a long trace only the features are held that the next fits learn from.
+pub(super) fn trial(timeline: &Timeline, options: &BacktestOptions, watch: &dyn Watch) -> Result<Trial> {
+    trial_within((HELD_ROWS, LEARNED_ROWS), timeline, options, watch)
+}
+
+/// As [`trial`], with so many rows held and learned from side by side.
+pub(super) fn trial_within(
+    (held_rows, learned_rows): (usize, usize),
+    timeline: &Timeline,
+    options: &BacktestOptions,
+    watch: &dyn Watch,
+) -> Result<Trial> {
+    let most = options.settings.most_rows;
+    let facts = Rows { rows: skeleton(timeline), ..Rows::default() };
+    let end = |row: &Row| row.end_ms.into_iter().chain([row.submit_ms]).max();
+    let to_ms = facts.rows.iter().filter_map(end).max().unwrap_or(0);
+    let from_ms = facts.rows.get((facts.rows.len() as f64 * CALIBRATE_FROM) as usize).map_or(0, |row| row.submit_ms);
+    let from = facts.rows.partition_point(|row| row.submit_ms < from_ms);
+    let moments = moments_between(&facts.rows, (from_ms, i64::MAX), options);
+    watch.more(moments.len());
+    // The first row that each fit learns from, and how many; the last one learns from all.
+    let learned = |now_ms: i64| {
+        let lesson = facts.lesson(now_ms, false, most);
+        (lesson.rows.first().map_or(0, |row| *row as usize), lesson.rows.len())
+    };
+    let (last, _) = learned(to_ms.saturating_add(1));
+    let firsts: Vec<(usize, usize)> = moments.iter().map(|refit| learned(refit.now_ms)).collect();
+    let mut batches: Vec<(Range<usize>, usize)> = Vec::new();
+    let mut learning = 0;
+    for (at, (refit, (first, many))) in moments.iter().zip(&firsts).enumerate() {
+        learning += many;
+        match batches.last_mut() {
+            Some((fits, held)) if refit.serves.end - *held <= held_rows && learning <= learned_rows => fits.end = at + 1,
+            _ => {
+                batches.push((at..at + 1, (*first).min(last)));
+                learning = *many;
+            }
+        }
+    }
+    let count = facts.rows.len();
+    let ends = batches.iter().map(|(fits, held)| {
+        moments.get(fits.clone()).and_then(<[Refit]>::last).map_or(0, |refit| refit.serves.end) - held
+    });
+    let room = ends.max().unwrap_or(0).max(count - last.min(count));
+    drop(facts);
+    let mut play = Play::new(timeline, batches.first().map_or(last, |(_, held)| *held), room);
+    let mut said = Ok(vec![None; count]);
+    for (fits, held) in batches {
+        let fits = moments.get(fits).unwrap_or_default();
+        play.forget_before(held);
+        play.until(fits.last().map_or(0, |refit| refit.serves.end));
+        match backtest::predictions(Model::Boosted, &play.rows, fits, options, watch) {
+            Ok(parts) => said.iter_mut().for_each(|said| backtest::put(said, &parts)),
+            // Enough to learn from, but not to learn from and calibrate on.
+            Err(error @ Error::TooFew(_)) => said = Err(error),
+            Err(other) => return Err(other),
+        }
+        if said.is_err() {
+            break;
+        }
+    }
+    play.forget_before(last);
+    play.until(usize::MAX);
+    let aside = std::mem::take(&mut play.open);
+    let (rows, store) = play.finish();
+    let chosen = match said {
+        Ok(said) => choose(&rows, said, &moments, from, timeline.known.limit, options)?,
+        // The trees are taken, and said to be unsure.
+        Err(_) => {
+            let (model, calibrator) = (Model::Boosted, Calibrator::new(options.adapt));
+            Chosen { model, held: false, ranked_at: order::USUAL, beside: None, calibrator }
+        }
+    };
+    Ok(Trial { rows, store, to_ms, aside, chosen })
+}
+
+/// What is used, and how it is corrected.
+pub(super) struct Chosen {
+    pub(super) model: Model,
+    pub(super) held: bool,
+    pub(super) ranked_at: f64,
+    pub(super) beside: Option<(Model, f64)>,
+    pub(super) calibrator: Calibrator,
+}
+
+/// Chooses the model on the rows from `from` on, by what each, fitted at these moments, would have said of them: of those whose intervals held and
+/// that were no worse than the running mean the one of least loss; if there is none, the best simple rule, which is then said not to have held. `trees` is what the
+/// trees said.
+fn choose(
+    rows: &Rows,
+    trees: Vec<Option<Said>>,
+    moments: &[Refit],
+    from: usize,
+    limits: bool,
+    options: &BacktestOptions,
+) -> Result<Chosen> {
+    let first = moments.first().map_or(rows.rows.len(), |refit| refit.serves.start);
+    let simple = Model::ALL.into_iter().filter(|model| model.is_simple() && (limits || !model.needs_limits()));
+    let track = |model: Model| backtest::said_by(model, rows, moments, options, &());
+    // One track at a time, as each is as long as the trace.
+    let mut trees = Track::of(Some(Model::Boosted), trees);
+    backtest::calibrate(rows, &mut trees, first, options.adapt);
+    let mut candidates: Vec<Judged> = Judged::of(rows, &trees, from).into_iter().collect();
+    trees.distributions.fill(None);
+    for model in simple {
+        let mut track = track(model)?;
+        backtest::calibrate(rows, &mut track, first, options.adapt);
+        candidates.extend(Judged::of(rows, &track, from));
+    }
+    let preferred = choice::prefer(&candidates);
+    let (model, held, ranked_at, beside) = match preferred {
+        Some(found) => (found.judged.model, found.held, found.judged.ranked_at, found.beside),
+        None => (Model::Boosted, false, order::USUAL, None),
+    };
+    let mut used = if model == Model::Boosted { trees } else { track(model)? };
+    let calibrator = backtest::calibrate(rows, &mut used, first, options.adapt);
+    Ok(Chosen { model, held, ranked_at, beside, calibrator })
+}
