@@ -25,6 +25,7 @@ mod plain_text;
 mod prometheus;
 mod sacct;
 mod sacct_json;
+mod sacct_sites;
 mod sge;
 mod sky_availability;
 mod sky_catalog;

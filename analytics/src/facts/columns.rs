@@ -61,7 +61,7 @@ const DERIVED: [FactColumn; 3] = [
     ),
     column(
         "run_s",
-        "Time its attempts ran, seconds: from their timestamps, else the source's own figure; until the end of the record for a job that still runs.",
+        "Time its attempts ran, seconds: from their timestamps, else the source's own figure; until the end of the record for a job that still runs. Time in which it was suspended is not in it.",
         Value::Num(|facts, job| facts.run_s(job)),
     ),
     column(
@@ -82,8 +82,8 @@ const ADDED: [FactColumn; 14] = [
     ),
     column("wait_s", "From submission to the first start, seconds.", Value::Num(|facts, job| facts.wait_s(job))),
     column("jct_s", "Job completion time, seconds: wait plus run of a job that ended.", Value::Num(jct_s)),
-    column("gpu_s", "GPUs times run, GPU-seconds.", Value::Num(|facts, job| facts.gpu_s(job))),
-    column("gpu_hours", "GPUs times run, GPU-hours.", Value::Num(|facts, job| facts.gpu_s(job).map(hours))),
+    column("gpu_s", "GPUs times the time they were held (run and suspension), GPU-seconds.", Value::Num(|facts, job| facts.gpu_s(job))),
+    column("gpu_hours", "GPUs times the time they were held (run and suspension), GPU-hours.", Value::Num(|facts, job| facts.gpu_s(job).map(hours))),
     column(
         "cpu_hours",
         "CPU cores (given, else asked for) times run, core-hours.",

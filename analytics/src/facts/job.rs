@@ -3,12 +3,14 @@
 //! Definitions, which the report prints:
 //! * **GPUs** of a job: those given; where the source does not say, those asked for. 0 is a CPU job, unknown is neither.
 //! * **run**: the time its attempts ran, from their timestamps; where those are missing, the source's own figure. For a
-//!   job still running, the time its attempts ran until the end of the observation, flagged as censored.
+//!   job still running, the time its attempts ran until the end of the observation, flagged as censored. Time in which it
+//!   was suspended is not in it.
 //! * **wait**: first start minus submission; where a start is missing, the source's own figure. A start before the
 //!   submission makes it unknown.
-//! * **GPU time**: GPUs × run.
+//! * **GPU time**: GPUs × the time they were held: run and suspension, as a suspended job gives back its processors and keeps
+//!   its GPUs.
 //!
-//! Worked number: 8 GPUs for 1,800 s are 14,400 GPU-seconds, 4 GPU-hours.
+//! Worked number: 8 GPUs for 1,800 s are 14,400 GPU-seconds, 4 GPU-hours. Suspended for another 900 s: 6 GPU-hours.
 
 use std::collections::HashMap;
 
@@ -96,7 +98,9 @@ impl<'t> JobFacts<'t> {
             let running = start.is_some() && end.is_none() && (flagged || state == JobState::Running);
             let mut run = jobs.run_s.get(ix).and_then(length_s);
             if running {
-                run = start.zip(record_end).map(|(start, end)| seconds(start, end)).or(run);
+                let suspended = jobs.suspended_s.get(ix).and_then(length_s).unwrap_or(0.0);
+                let until_end = start.zip(record_end).map(|(start, end)| (seconds(start, end) - suspended).max(0.0));
+                run = until_end.or(run);
             } else if run.is_none() && jobs.attempts.get(ix) != Some(0) {
                 run = jobs.reported_run_s.get(ix).and_then(length_s);
                 facts.reported_runs += usize::from(run.is_some());
@@ -149,8 +153,9 @@ impl<'t> JobFacts<'t> {
                     }
                 }
                 // The gaps between the attempts of a job that still runs are no part of its run either.
+                let suspended = self.suspended_s(job);
                 if let (true, Some(run_ms), Some(run)) = (self.is_censored(job), run_ms, self.run_s.get_mut(job)) {
-                    *run = Some(seconds(0, run_ms));
+                    *run = Some((seconds(0, run_ms) - suspended).max(0.0));
                 }
                 continue;
             }
@@ -159,7 +164,7 @@ impl<'t> JobFacts<'t> {
             let start = jobs.start.get(job);
             let end = jobs.end.get(job).or_else(|| {
                 let from = start.or_else(|| jobs.submit.get(job))?;
-                Some(later(from, run?))
+                Some(later(from, run? + self.suspended_s(job)))
             });
             let Some(end) = end else { continue };
             if let Some(start) = start {
@@ -197,9 +202,14 @@ impl<'t> JobFacts<'t> {
         self.wait_s.get(job).copied().flatten()
     }
 
+    /// Time a job was suspended within its attempts, seconds; 0 where the source says nothing of it.
+    pub fn suspended_s(&self, job: usize) -> f64 {
+        self.trace.jobs.suspended_s.get(job).and_then(length_s).unwrap_or(0.0)
+    }
+
     /// GPU time of a job in GPU-seconds, `None` if its GPUs or run are unknown.
     pub fn gpu_s(&self, job: usize) -> Option<f64> {
-        Some(self.gpus(job)? * self.run_s(job)?)
+        Some(self.gpus(job)? * (self.run_s(job)? + self.suspended_s(job)))
     }
 
     /// State of a job.

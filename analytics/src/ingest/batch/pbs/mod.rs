@@ -14,7 +14,7 @@
 //! * `123[4].server` is task 4 of the array `123[].server`, which has records of its own and is no job; `123-4` is how old
 //!   Torque writes it.
 //! * A job that is run again has an `S` for each run. `R` ends a run; so does the next `S`, at a time nobody recorded.
-//! * GPUs asked for: `Resource_List.ngpus`, else `ngpus` or `gpus` in `select`, `nodes` or `neednodes`. GPUs given:
+//! * GPUs asked for: `Resource_List.ngpus`, else `ngpus` or `gpus` in `select`, `nodes`, `neednodes` or `nodect`. GPUs given:
 //!   `ngpus` in `exec_vnode`, or Torque's `exec_gpus`. `resources_used.ngpus` is not read, as sites report it to be 0.
 //! * `Exit_status`: 0 is success; 1 to 255 the script's own; above 256 (PBS) a signal; below 0 the batch system's. PBS: -29
 //!   and -28 are time limits, -27 and -26 memory. Torque: -11 and -12 are time limits, -10 memory.
