@@ -160,6 +160,11 @@ impl<'a> RowAudit<'a> {
         }
     }
 
+    /// Why a value of a column was corrected or set to unknown, if it was.
+    pub fn repaired(&self, column: &str) -> Option<Reason> {
+        self.repairs.iter().find(|(_, of, _)| of == column).map(|(reason, ..)| *reason)
+    }
+
     /// Whether nothing was repaired in the row so far.
     pub fn is_clean(&self) -> bool {
         self.repairs.is_empty()

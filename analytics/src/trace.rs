@@ -76,14 +76,16 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// From the first to the last moment that a record of a job or an attempt names, milliseconds since the Unix epoch. O(rows).
+    /// From the first to the last moment that a record of a job or an attempt names, milliseconds since the Unix epoch. A job
+    /// that was running when its record was taken names the moment up to which it had run by then. O(rows).
     pub fn observation(&self) -> Option<(i64, i64)> {
         let (jobs, attempts) = (&self.jobs, &self.attempts);
         let times = || {
             let of_jobs = jobs.submit.iter().chain(jobs.start.iter()).chain(jobs.end.iter());
             of_jobs.chain(attempts.start.iter()).chain(attempts.end.iter()).flatten()
         };
-        Some((times().min()?, times().max()?))
+        let ran_until = (0..jobs.len()).filter_map(|job| jobs.ran_until(job)).max();
+        Some((times().min()?, times().max().max(ran_until)?))
     }
 }
 

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use tracecast_analytics::Trace;
+use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::ingest::{self, ReadOptions, SourceFile};
-use tracecast_tests::{check, conform, fixture, read, render};
+use tracecast_analytics::schema::Table as _;
+use tracecast_tests::{check, conform, fixture, read, real_trace, render};
 
 /// A cluster with Kueue.
 ///
@@ -12,12 +14,12 @@ use tracecast_tests::{check, conform, fixture, read, render};
 ///   job of its own, its two pods place it.
 /// * `job-tune` (v1beta2, `priorityClassRef`): evicted once after 600 s. An event says at 10:25, so it had begun at 10:15. The init
 ///   container needs 2 cores, the others 0.5. The event of the second admission is a second late and is the same admission.
-/// * `pod-slice`: two MIG slices on an H100; running. `job-later`: pending for want of flavors, 4 × 250m cores; its LocalQueue tells the VC.
+/// * `pod-slice`: two MIG slices on an H100, which are 2/7 of it; running. `job-later`: pending for want of flavors, 4 × 250m cores; its LocalQueue tells the VC.
 /// * `job-long`: deactivated at its time limit of 1,800 s (written `PastExexcution`); released 10:40, so it began at 10:10.
 /// * `sweep` has no workload: a pod out of memory, a minute of pause, a second pod: 1,195 + 2,340 = 3,535 s in two attempts.
 /// * `old`: a Job without pods, parallelism 4 but 2 completions of 2 GPUs. Pods of a ReplicaSet are each a job.
 /// * The reservation pod, the pod without GPUs, the Service and one event are counted and no jobs.
-/// * 16 + 8 GPUs of quota; 8 + 8 + 7 + 0 in the cluster; 81,920 MiB are 85,899,345,920 bytes.
+/// * 16 + 8 GPUs of quota; 8 + 8 + 1 + 0 in the cluster; 81,920 MiB are 85,899,345,920 bytes.
 #[test]
 fn a_cluster_with_kueue() {
     let mut files = [
@@ -40,7 +42,7 @@ fn a_cluster_with_kueue() {
       job_key=team-a/job-tune-4c5d6 account=team-a vc=vision qos=low name=tune job_type=PyTorchJob gpu_type=NVIDIA-A100-SXM4-80GB state=failed reported_state=Failed submit=2026-03-02 10:10:00 start=2026-03-02 10:15:00 end=2026-03-02 12:00:00 censored=0 attempts=2 req_cpus=2 req_mem_bytes=4294967296 req_gpus=4 pods=1 alloc_nodes=1 alloc_cpus=2 alloc_gpus=4 nodes_hostlist=n2 run_s=4200 reported_run_s=4200 reported_attempts_s=4200 exit_code=1
       job_key=team-c/serve-x1 account=team-c name=serve-x1 job_type=ReplicaSet gpu_type=NVIDIA-A100-SXM4-80GB state=running reported_state=Running submit=2026-03-02 11:10:00 start=2026-03-02 11:10:10 censored=1 attempts=1 req_gpus=1 pods=1 alloc_nodes=1 alloc_gpus=1 nodes_hostlist=n1
       job_key=team-c/serve-x2 account=team-c name=serve-x2 job_type=ReplicaSet state=pending reported_state=Pending submit=2026-03-02 11:10:00 censored=1 attempts=0 req_gpus=1 pods=1
-      job_key=team-b/pod-slice-7e8f9 account=team-b vc=nlp name=slice job_type=Pod gpu_type=NVIDIA-H100-80GB-HBM3-MIG-1g.10gb state=running reported_state=Admitted submit=2026-03-02 11:30:00 start=2026-03-02 11:40:00 censored=1 attempts=1 req_gpus=2 pods=1 alloc_nodes=1 alloc_gpus=2 nodes_hostlist=n3
+      job_key=team-b/pod-slice-7e8f9 account=team-b vc=nlp name=slice job_type=Pod gpu_type=NVIDIA-H100-80GB-HBM3-MIG-1g.10gb state=running reported_state=Admitted submit=2026-03-02 11:30:00 start=2026-03-02 11:40:00 censored=1 attempts=1 req_gpus=0.285714 pods=1 alloc_nodes=1 alloc_gpus=0.285714 nodes_hostlist=n3
       job_key=team-b/job-later-a1b2c account=team-b vc=nlp name=later job_type=Job gpu_type=NVIDIA-A100-SXM4-80GB state=pending reported_state=Pending pending_reason=couldn't assign flavors submit=2026-03-02 12:00:00 censored=1 attempts=0 req_cpus=1 req_mem_bytes=2147483648 req_gpus=4 pods=4
     attempts (4 rows)
       job_key=team-c/sweep attempt=1 start=2026-03-02 10:00:05 end=2026-03-02 10:20:00 censored=0 end_reason=out_of_memory nodes_hostlist=n2 alloc_gpus=2
@@ -54,23 +56,23 @@ fn a_cluster_with_kueue() {
       job_key=team-a/job-train-1a2b3 attempt=1 node=n2 gpus=8
       job_key=team-a/job-tune-4c5d6 attempt=2 node=n2 gpus=4
       job_key=team-c/serve-x1 attempt=1 node=n1 gpus=1
-      job_key=team-b/pod-slice-7e8f9 attempt=1 node=n3 gpus=2
+      job_key=team-b/pod-slice-7e8f9 attempt=1 node=n3 gpus=0.285714
     nodes (4 rows)
       node=n1 gpu_type=NVIDIA-A100-SXM4-80GB gpus=8 gpu_mem_bytes=85899345920 cpus=96 mem_bytes=1099511627776
       node=n2 gpu_type=NVIDIA-A100-SXM4-80GB gpus=8 gpu_mem_bytes=85899345920 cpus=96 mem_bytes=1099511627776
-      node=n3 gpu_type=NVIDIA-H100-80GB-HBM3 gpus=7 cpus=95.5 mem_bytes=1099511627776
+      node=n3 gpu_type=NVIDIA-H100-80GB-HBM3 gpus=1 cpus=95.5 mem_bytes=1099511627776
       node=n4 gpus=0 cpus=8 mem_bytes=34359738368
     capacity (3 rows)
       scope=vc name=nlp gpus=8 cpus=64 state=up
       scope=vc name=vision gpus=16 cpus=64 state=up
-      scope=cluster gpus=23 state=up
+      scope=cluster gpus=17 state=up
     quality: read 33 = kept 33 + repaired 0 + quarantined 0
     ");
     insta::assert_snapshot!(trace.notes.join("\n"), @r"
     kubernetes: a Workload is submitted when it is made, starts when it is admitted and ends when it is finished; it holds its GPUs from its admission on, before its pods are ready.
     kubernetes: a dump does not say when it was taken; what ran or waited in it is counted until the latest moment that any job names.
     kubernetes: no pod is left of 1 job: the start is when the controller took it up, and what pods waited after that counts as run.
-    kubernetes: a MIG slice is counted as one GPU: the object does not say how much of a GPU it is.
+    kubernetes: a MIG slice counts as its compute slices of those that a GPU has (1g.10gb: one of seven).
     kubernetes: quotas are those of the latest copy of each queue; since when they hold is unknown.
     kubernetes: read and not used: Event (1); Service (1); pod that reserves a GPU for those that share it (1); pod without GPUs (1); borrowing limits (1); cohorts (1); least pods of workloads that may shrink (1); nodes that are not ready (1); instance types of nodes (2).
     ");
@@ -650,4 +652,24 @@ fn what_waits_says_why() {
     );
     let later = read(&[first, file(dir.path(), "later.json", &list(&[pod("p", "1", &version(9))]))]).unwrap();
     assert_eq!(reasons(&later).get(1), Some(&said("n/p", None)));
+}
+
+/// A node with one A100 that HAMi lets ten share. `a` and `b` hold a quarter and, by its memory, a half of it for an hour; `c` waits for
+/// two tenths of two GPUs. The device plugin counts ten.
+#[test]
+fn gpus_that_hami_shares() {
+    let trace = conform("kubernetes", &["kubernetes/hami.json"]);
+    let gpus: Vec<(Option<&str>, Option<f64>, Option<f64>)> = (0..3)
+        .map(|job| (trace.jobs.name.get(job), trace.jobs.req_gpus.get(job), trace.jobs.alloc_gpus.get(job)))
+        .collect();
+    assert_eq!(gpus, [
+        (Some("a"), Some(0.25), Some(0.25)),
+        (Some("b"), Some(0.5), Some(0.5)),
+        (Some("c"), Some(0.4), None),
+    ]);
+    assert_eq!((trace.nodes.gpus.get(0), trace.nodes.gpu_mem_bytes.get(0)), (Some(1.0), Some(40_960 << 20)));
+    let Some(folder) = real_trace("cases/hami") else { return };
+    let trace = read(&[folder.join("pods.json"), folder.join("nodes.json")]).unwrap();
+    assert_eq!(trace.nodes.gpus.iter().collect::<Vec<_>>(), [Some(1.0)]);
+    assert_eq!((trace.jobs.len(), JobFacts::of(&trace).total_gpu_s()), (4, 3_605.0));
 }

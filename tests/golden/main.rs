@@ -34,6 +34,7 @@ mod redfish;
 mod rocm_smi;
 mod sacct;
 mod sacct_json;
+mod sacct_sites;
 mod sge;
 mod sge_json;
 mod sky_availability;

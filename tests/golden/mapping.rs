@@ -138,6 +138,37 @@ fn decimal_commas_and_the_second_pass_of_a_fold() {
     assert!(comma.count == 2 && comma.remedy.contains("decimal = \",\""), "{comma:?}");
 }
 
+/// Dates as people type them: refused with the key that would be right, and read with it. 14:05 in Berlin in winter is 13:05 UTC.
+#[test]
+fn dates_that_do_not_begin_with_their_year() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, mapping) = (dir.path().join("a.csv"), dir.path().join("a.toml"));
+    let read = |rows: &str, source: &str| {
+        std::fs::write(&data, format!("id;when\n{rows}")).unwrap();
+        let columns = "[columns]\njob_key = { column = \"id\" }\nsubmit = { column = \"when\" }\n";
+        std::fs::write(&mapping, format!("table = \"jobs\"\n[source]\nzone = \"Europe/Berlin\"\n{source}\n{columns}")).unwrap();
+        read_with(&data, &mapping).unwrap()
+    };
+    for text in ["31.12.2025", "31/12/2025 14:05", "12/31/2025 2:05 PM", "1.2.25 14:05"] {
+        let trace = read(&format!("1;{text}\n"), "");
+        assert_eq!(trace.ledger.quarantined, 1, "{text}");
+        let entry = &trace.ledger.entries[0];
+        assert!(entry.reason == "date_order" && entry.remedy.contains("time_unit = \"dmy\""), "{entry:?}");
+    }
+    let times = |rows: &str, source: &str| -> Vec<String> {
+        read(rows, source).jobs.submit.iter().map(|at| at.map_or_else(|| "?".to_owned(), format_utc)).collect()
+    };
+    let days = "1;31.12.2025\n2;31/12/2025 14:05\n3;31-12-25, 2:05:30 pm\n4;2025-12-31 14:05\n5;31.12.2025 14:05+00:00\n";
+    assert_eq!(
+        times(days, "time_unit = \"dmy\""),
+        ["2025-12-30 23:00:00", "2025-12-31 13:05:00", "2025-12-31 13:05:00", "2025-12-31 13:05:30", "2025-12-31 14:05:00"]
+    );
+    assert_eq!(times("1;12/31/2025 12:05 AM\n", "time_unit = \"mdy\""), ["2025-12-30 23:05:00"]);
+    // There is no month 31, and no such word.
+    assert_eq!(read("1;12/31/2025\n2;soon\n", "time_unit = \"dmy\"").ledger.count("not_a_time"), 2);
+}
+
+
 #[test]
 fn a_column_that_is_not_there_is_named_with_those_that_are() {
     let dir = tempfile::tempdir().unwrap();

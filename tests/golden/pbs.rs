@@ -171,6 +171,35 @@ fn nothing_to_read_and_lines_that_are_no_records() {
     assert_eq!(reasons, [1, 1, 1]);
 }
 
+/// Torque, where `nodect` repeats the request, the nodes name no GPUs and `neednodes` does, and generic resources of Moab, of which it is
+/// not known whether they count by the task: unknown, as the log names GPUs elsewhere.
+#[test]
+fn gpus_wherever_torque_names_them() {
+    let line = |id: u32, list: &str| {
+        format!(
+            "03/04/2024 12:00:00;E;{id}.srv;user=u queue=q ctime=1709546400 qtime=1709546400 etime=1709546400 start=1709550000 \
+             exec_host=n1/0-3 {list} end=1709553600 Exit_status=0\n"
+        )
+    };
+    let text = [
+        line(1, "Resource_List.nodect=1:ppn=24:gpu=4"),
+        line(2, "Resource_List.nodes=2:ppn=4:gpus=2:shared Resource_List.nodect=2"),
+        line(3, "Resource_List.nodes=1:ppn=4 Resource_List.neednodes=1:ppn=4:gpus=3 Resource_List.nodect=1"),
+        line(4, "Resource_List.gpus=5 Resource_List.nodect=1"),
+        line(5, "Resource_List.gres=gpu:2 Resource_List.nodect=1"),
+        line(6, "Resource_List.nodes=1:ppn=4:gpu Resource_List.nodect=1"),
+    ]
+    .concat();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("20240304");
+    std::fs::write(&path, text).unwrap();
+    let trace = read(&[path]).unwrap();
+    let gpus: Vec<Option<f64>> = trace.jobs.req_gpus.iter().collect();
+    // `gpu` alone is a property of nodes.
+    assert_eq!(gpus, [Some(4.0), Some(4.0), Some(3.0), Some(5.0), None, Some(0.0)]);
+    assert_eq!(trace.ledger.kept, 6);
+}
+
 /// No other reader is as sure of these logs, and this one claims no other fixture.
 #[test]
 fn the_logs_of_batch_systems_are_told_apart() {

@@ -12,8 +12,8 @@ use crate::time::{Resolution, Zone, parse_local, parse_with_offset};
 pub(crate) const GIB: f64 = 1_073_741_824.0;
 
 /// The spellings of "unknown" that accounting and telemetry tools write, in lower case.
-const NULLS: [&str; 12] =
-    ["", "na", "n/a", "[n/a]", "nan", "none", "null", "nil", "\\n", "-", "unknown", "none assigned"];
+const NULLS: [&str; 13] =
+    ["", "na", "n/a", "[n/a]", "nan", "none", "null", "(null)", "nil", "\\n", "-", "unknown", "none assigned"];
 
 /// Whether a field says "unknown": nothing, or one of the known spellings.
 pub(crate) fn is_null(text: &str) -> bool {

@@ -35,6 +35,7 @@ mod source;
 mod supercloud;
 mod swf;
 mod telemetry;
+mod utf16;
 
 pub use delimited::{Delimited, Record};
 pub use expand::expand;

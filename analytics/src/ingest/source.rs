@@ -1,7 +1,7 @@
 //! Files as readers see them: decompressed on the way, read line by line.
 //!
 //! A line ends at `\n`; a `\r` before it and a byte order mark at the start of the file are dropped, and where `\r` alone
-//! ends the lines it is taken for `\n`. A compressed file that ends early gives all its whole lines, then says where it
+//! ends the lines it is taken for `\n`. UTF-16 is read as UTF-8. A compressed file that ends early gives all its whole lines, then says where it
 //! ended. Pipes are opened once ([`super::pipe`]). Memory: one line.
 
 use std::fs::File;
@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use super::line_end::LineEnds;
 use super::pipe::{Pipe, hexadecimal, is_pipe};
 use super::progress::{Observer, Progress};
+use super::utf16::Utf8;
 use crate::error::{Error, Result};
 use crate::quality::Ledger;
 
@@ -173,7 +174,7 @@ impl SourceFile {
         let counted = Counted { inner, name, done: Arc::clone(&done), reported: 0, total_bytes, observer };
         let buffered = BufReader::with_capacity(1 << 17, counted);
         let (reader, packed) = decompress(buffered).map_err(failed("read"))?;
-        Ok((Box::new(LineEnds::new(reader)), packed.then_some(done)))
+        Ok((Box::new(LineEnds::new(Utf8::new(reader))), packed.then_some(done)))
     }
 
     /// Whether the file begins with `magic`, as it lies on disk.
@@ -217,7 +218,7 @@ impl SourceFile {
                 let failed = |e| Error::io("read", &self.path, e);
                 let (head, whole) = pipe.head().map_err(failed)?;
                 let (reader, _) = decompress(io::Cursor::new(head)).map_err(failed)?;
-                let damage = LineEnds::new(reader).take(limit).read_to_end(&mut bytes).err();
+                let damage = LineEnds::new(Utf8::new(reader)).take(limit).read_to_end(&mut bytes).err();
                 // What was kept of a longer pipe ends somewhere within its compressed data.
                 damage.filter(|_| whole || bytes.is_empty())
             }
@@ -438,6 +439,14 @@ mod tests {
         assert_eq!(all(&source).0, ["a,b", "1,2", "3,4"]);
         assert_eq!(source.stem(), "a.csv");
         assert_eq!(source.head().unwrap().first_line(), "a,b");
+    }
+
+    #[test]
+    fn utf_16_is_read_like_any_text() {
+        let bytes: Vec<u8> = "\u{feff}a,ü\r\n1,2\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let (_dir, source) = file(&bytes);
+        assert_eq!(all(&source).0, ["a,ü", "1,2"]);
+        assert_eq!(source.head().unwrap().text, "a,ü\n1,2\n");
     }
 
     #[test]

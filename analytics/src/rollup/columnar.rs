@@ -27,8 +27,8 @@ use crate::quality::Ledger;
 use crate::storage::{self, unreadable};
 
 /// Columns that are read where the file has them.
-pub(super) const COLUMNS: [&str; 9] =
-    ["submit", "start", "end", "run_s", "reported_run_s", "alloc_gpus", "req_gpus", "state", "user"];
+pub(super) const COLUMNS: [&str; 10] =
+    ["submit", "start", "end", "run_s", "reported_run_s", "alloc_gpus", "req_gpus", "suspended_s", "state", "user"];
 /// Rows in a batch: small enough that a batch stays in a core's own cache.
 const BATCH: usize = 8_192;
 
@@ -132,19 +132,21 @@ struct Counter {
 
 impl Counter {
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
-        let [submit, start, end, run_s, reported_run_s, alloc_gpus, req_gpus, state, user] =
+        let [submit, start, end, run_s, reported_run_s, alloc_gpus, req_gpus, suspended_s, state, user] =
             COLUMNS.map(|name| batch.column_by_name(name));
         let times = |array| times("jobs", array);
         let reals = |array| reals("jobs", array);
         let (submit, start, end) = (times(submit)?, times(start)?, times(end)?);
         let (run_s, reported_run_s) = (reals(run_s)?, reals(reported_run_s)?);
         let (alloc_gpus, req_gpus) = (reals(alloc_gpus)?, reals(req_gpus)?);
+        let suspended_s = reals(suspended_s)?;
         let (states, users) = (words("jobs", state)?, words("jobs", user)?);
         self.states.follow(states.as_ref(), |word| u32::from(state_of(word)));
         self.users.follow(users.as_ref(), |word| self.totals.user(word.as_bytes()));
         let (submit, start, end) = (Column::times(&submit), Column::times(&start), Column::times(&end));
         let (run_s, reported_run_s) = (Column::reals(&run_s), Column::reals(&reported_run_s));
         let (alloc_gpus, req_gpus) = (Column::reals(&alloc_gpus), Column::reals(&req_gpus));
+        let suspended_s = Column::reals(&suspended_s);
         let (states, users) = (Column::keys(&states), Column::keys(&users));
         for row in 0..batch.num_rows() {
             let state = states.get(row).and_then(|key| self.states.number(key));
@@ -157,6 +159,7 @@ impl Counter {
                 reported_run_s: reported_run_s.get(row),
                 alloc_gpus: alloc_gpus.get(row),
                 req_gpus: req_gpus.get(row),
+                suspended_s: suspended_s.get(row),
                 state: state.map_or(UNKNOWN_STATE, |state| state as u8),
                 user: user.unwrap_or(0),
             });

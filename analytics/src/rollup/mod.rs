@@ -5,15 +5,16 @@
 //! anything that needs all jobs at once; [`ingest`](crate::ingest) and the statistics do that for traces that fit.
 //!
 //! Columns used, each optional except `submit`: `submit`, `start`, `end` (milliseconds since the epoch, or a time; text
-//! without an offset is UTC), `run_s`, `reported_run_s`, `alloc_gpus`, `req_gpus`, `state`, `user`.
+//! without an offset is UTC), `run_s`, `suspended_s`, `reported_run_s`, `alloc_gpus`, `req_gpus`, `state`, `user`.
 //!
 //! # Definitions
 //! - **GPUs of a job**: `alloc_gpus`, else `req_gpus`; negative, not finite or above a million is unknown. Counted in
 //!   millionths of a GPU, so sums are whole numbers and do not depend on the order of the rows.
 //! - **Duration**: `run_s` (the attempts' own time), else `end − start`, else `reported_run_s`; negative is unknown. A job
 //!   still running (state `running`, a start, no end) has none.
-//! - **GPU time**: GPUs × duration, over jobs where both are known; of a job still running, GPUs × the time from its start to
-//!   the end of the observation, the last moment that any job names. This is the GPU time of
+//! - **GPU time**: GPUs × (duration + `suspended_s`), over jobs where GPUs and duration are known; of a job still running, GPUs × the time from its start to
+//!   the end of the observation, the last moment that any job names (its start and reported run, of a job
+//!   still running). This is the GPU time of
 //!   [`describe`](crate::describe), which also takes out the gaps between the attempts of a job still running; one pass over
 //!   the jobs table does not see them.
 //! - **In use** at instant t: GPUs of jobs with start ≤ t < end; a job without an end ends at start + duration, one still running

@@ -22,6 +22,7 @@ struct Case {
     reported_run_s: Option<f64>,
     alloc_gpus: Option<f64>,
     req_gpus: Option<f64>,
+    suspended_s: Option<f64>,
     state: Option<&'static str>,
     user: Option<String>,
 }
@@ -37,6 +38,7 @@ fn table(cases: &[Case]) -> JobTable {
             reported_run_s: case.reported_run_s,
             alloc_gpus: case.alloc_gpus,
             req_gpus: case.req_gpus,
+            suspended_s: case.suspended_s,
             state: case.state.map(Into::into),
             user: case.user.as_deref().map(Into::into),
             ..JobRow::default()
@@ -50,11 +52,11 @@ fn text(cases: &[Case]) -> String {
     fn shown<T: ToString>(value: &Option<T>) -> String {
         value.as_ref().map(ToString::to_string).unwrap_or_default()
     }
-    let mut text = "user,vc,submit,start,end,state,run_s,reported_run_s,req_gpus,alloc_gpus\n".to_owned();
+    let mut text = "user,vc,submit,start,end,state,run_s,reported_run_s,req_gpus,alloc_gpus,suspended_s\n".to_owned();
     for case in cases {
         writeln!(
             text,
-            "{},a vc,{},{},{},{},{},{},{},{}",
+            "{},a vc,{},{},{},{},{},{},{},{},{}",
             shown(&case.user),
             shown(&case.submit),
             shown(&case.start),
@@ -63,7 +65,8 @@ fn text(cases: &[Case]) -> String {
             shown(&case.run_s),
             shown(&case.reported_run_s),
             shown(&case.req_gpus),
-            shown(&case.alloc_gpus)
+            shown(&case.alloc_gpus),
+            shown(&case.suspended_s)
         )
         .unwrap();
     }
@@ -88,9 +91,16 @@ fn naive(cases: &[Case]) -> Naive {
         hours: BTreeMap::new(),
         intervals: Vec::new(),
     };
-    let last = cases.iter().flat_map(|case| [case.submit, case.start, case.end]).flatten().max();
+    let known = |value: Option<f64>| value.filter(|value| *value >= 0.0);
+    let suspended = |case: &Case| known(case.suspended_s).map_or(0, |seconds| (seconds * 1e3).round() as i64);
+    // What still runs tells until when it had run.
+    let ran_until = |case: &Case| {
+        let running = case.end.is_none() && case.state == Some("running");
+        let run_ms = (known(case.reported_run_s).filter(|_| running)? * 1e3).round() as i64;
+        Some(case.start? + run_ms + suspended(case))
+    };
+    let last = cases.iter().flat_map(|case| [case.submit, case.start, case.end, ran_until(case)]).flatten().max();
     for case in cases {
-        let known = |value: Option<f64>| value.filter(|value| *value >= 0.0);
         let gpus = known(case.alloc_gpus).or(known(case.req_gpus));
         let ms = |seconds: Option<f64>| known(seconds).map(|run| (run * 1e3).round() as i64);
         let span = match (case.start, case.end) {
@@ -101,7 +111,7 @@ fn naive(cases: &[Case]) -> Naive {
         let running = case.start.filter(|_| case.end.is_none() && case.state == Some("running"));
         let so_far = running.zip(last).map(|(start, last)| last - start);
         let duration = ms(case.run_s).or(span).or(ms(case.reported_run_s)).filter(|_| running.is_none());
-        let held = so_far.or(duration);
+        let held = so_far.or(duration.map(|ms| ms + suspended(case)));
         let hours = gpus.zip(held).map_or(0.0, |(gpus, ms)| gpus * ms as f64 / HOUR_MS as f64);
         if let Some(gpus) = gpus {
             let size = naive.sizes.entry((gpus * 100.0).round() as i64).or_default();
@@ -119,7 +129,7 @@ fn naive(cases: &[Case]) -> Naive {
         if let Some(submit) = case.submit {
             *naive.hours.entry(submit.div_euclid(HOUR_MS)).or_default() += 1;
         }
-        if let (Some(gpus), Some(start), Some(ms)) = (gpus, case.start, so_far.or(span).or(duration)) {
+        if let (Some(gpus), Some(start), Some(ms)) = (gpus, case.start, so_far.or(span).or(held)) {
             naive.intervals.push((start, start + ms, gpus));
         }
     }
@@ -228,8 +238,8 @@ fn case() -> impl Strategy<Value = Case> {
     let state = proptest::option::of(prop::sample::select(vec!["completed", "failed", "running", "no such state"]));
     let user = proptest::option::of((0u8..30).prop_map(|user| format!("user {user}")));
     let times = (time(), time(), time());
-    (times, seconds(), seconds(), gpus(), gpus(), state, user).prop_map(
-        |((submit, start, end), run_s, reported_run_s, alloc_gpus, req_gpus, state, user)| Case {
+    (times, seconds(), seconds(), seconds(), gpus(), gpus(), state, user).prop_map(
+        |((submit, start, end), run_s, reported_run_s, suspended_s, alloc_gpus, req_gpus, state, user)| Case {
             submit,
             start,
             end,
@@ -237,6 +247,7 @@ fn case() -> impl Strategy<Value = Case> {
             reported_run_s,
             alloc_gpus,
             req_gpus,
+            suspended_s,
             state,
             user,
         },
@@ -278,6 +289,7 @@ fn three_jobs_by_hand() {
         reported_run_s: None,
         alloc_gpus: None,
         req_gpus: Some(gpus),
+        suspended_s: None,
         state: Some(state),
         user: user.map(str::to_owned),
     };
@@ -331,6 +343,7 @@ fn the_top_users_are_twenty_and_equals_go_by_name() {
             // Users 0 to 22 have a GPU-hour each, 23 and 24 have two.
             alloc_gpus: Some(if user < 23 { 1.0 } else { 2.0 }),
             req_gpus: None,
+            suspended_s: None,
             state: None,
             user: Some(format!("u{user:02}")),
         })

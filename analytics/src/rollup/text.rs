@@ -382,16 +382,17 @@ impl<'h> Parser<'h> {
                         _ => job.end = time,
                     }
                 }
-                3..=6 => {
+                3..=7 => {
                     let value = field::real(text).map_err(|_| bad(reason::NOT_A_NUMBER))?;
                     match target {
                         3 => job.run_s = value,
                         4 => job.reported_run_s = value,
                         5 => job.alloc_gpus = value,
-                        _ => job.req_gpus = value,
+                        6 => job.req_gpus = value,
+                        _ => job.suspended_s = value,
                     }
                 }
-                7 => job.state = self.states.meaning(text, |word| state_of(&String::from_utf8_lossy(word))),
+                8 => job.state = self.states.meaning(text, |word| state_of(&String::from_utf8_lossy(word))),
                 _ => {
                     let totals = &mut self.totals;
                     job.user = self.users.meaning(text, |word| field::word(word).map_or(0, |name| totals.user(name)));

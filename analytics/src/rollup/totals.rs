@@ -126,7 +126,7 @@ impl Totals {
             Some(submit) => self.arrivals.add(Grid::<HOUR_MS>::cell(submit), 1),
             None => self.gaps.submit += 1,
         }
-        self.last_ms = self.last_ms.max(job.submit).max(job.start).max(job.end);
+        self.last_ms = self.last_ms.max(job.submit).max(job.start).max(job.end).max(job.ran_until());
         let micro_gpus = job.micro_gpus();
         let running = job.running_since();
         // How long a job runs that still does is not known.
@@ -134,7 +134,9 @@ impl Totals {
         let size = micro_gpus.map_or(0, |micro| self.size(micro));
         let mut sum = Sum { jobs: 1, ..Sum::default() };
         match (micro_gpus, duration_ms, running) {
-            (Some(micro), Some(ms), _) => sum.micro_gpu_ms = i128::from(micro) * i128::from(ms),
+            (Some(micro), Some(ms), _) => {
+                sum.micro_gpu_ms = i128::from(micro) * (i128::from(ms) + i128::from(job.suspended_ms()));
+            }
             (Some(micro), None, Some(start)) => {
                 sum.running_micro = i128::from(micro);
                 sum.running_since = i128::from(micro) * i128::from(start);
@@ -161,7 +163,9 @@ impl Totals {
         }
         let end = match (job.start, job.end) {
             (Some(start), Some(end)) if end >= start => Some(end),
-            (Some(start), _) => duration_ms.map(|ms| start + ms).and_then(super::value::in_range),
+            (Some(start), _) => duration_ms
+                .map(|ms| start.saturating_add(ms).saturating_add(job.suspended_ms()))
+                .and_then(super::value::in_range),
             (None, _) => None,
         };
         match (job.start, end, micro_gpus) {

@@ -39,6 +39,7 @@ pub(super) struct Job {
     pub(super) reported_run_s: Option<f64>,
     pub(super) alloc_gpus: Option<f64>,
     pub(super) req_gpus: Option<f64>,
+    pub(super) suspended_s: Option<f64>,
     /// Position in `JobState::ALL`.
     pub(super) state: u8,
     /// Slot of the user; 0 if unknown.
@@ -54,6 +55,19 @@ impl Job {
             .and_then(duration_ms)
             .or_else(|| self.end?.checked_sub(self.start?).filter(|span| *span >= 0))
             .or_else(|| self.reported_run_s.and_then(duration_ms))
+    }
+
+    /// Milliseconds it was suspended; 0 where nothing is said of it.
+    #[inline]
+    pub(super) fn suspended_ms(&self) -> i64 {
+        self.suspended_s.and_then(duration_ms).unwrap_or(0)
+    }
+
+    /// Until when it had run when the record was taken, if it still ran then.
+    #[inline]
+    pub(super) fn ran_until(&self) -> Option<i64> {
+        let run_ms = self.reported_run_s.and_then(duration_ms)?;
+        in_range(self.running_since()?.saturating_add(run_ms).saturating_add(self.suspended_ms()))
     }
 
     /// When it started, if it still ran when the record was taken.

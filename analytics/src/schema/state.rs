@@ -79,7 +79,7 @@ impl JobState {
                 Self::Completed
             }
             "FAILED" | "FAIL" | "F" | "UNSUCCESSFUL" | "ERROR" => Self::Failed,
-            "CANCELLED" | "CANCELED" | "CA" | "KILLED" | "REVOKED" | "STOPPED" => Self::Cancelled,
+            "CANCELLED" | "CANCELED" | "CA" | "KILLED" | "REVOKED" | "RV" | "STOPPED" => Self::Cancelled,
             "TIMEOUT" | "TO" | "DEADLINE" | "DL" => Self::Timeout,
             "OUT_OF_MEMORY" | "OOM" | "OUT_OF_ME" => Self::OutOfMemory,
             "NODE_FAIL" | "NF" | "BOOT_FAIL" | "BF" | "LAUNCH_FAILED" => Self::NodeFail,

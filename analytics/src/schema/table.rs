@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use super::column::{Label, Numbers, Text};
 use super::state::JobState;
+use crate::time::{seconds_to_ms, within_reach};
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -507,6 +508,15 @@ tables! {
 }
 
 impl JobTable {
+    /// Until when a job that was running when the record was taken had run by then, milliseconds: its start and the run and the
+    /// suspension that the source reports. The time between attempts is in none of these, so that it may be later.
+    pub fn ran_until(&self, ix: usize) -> Option<i64> {
+        let running = self.end.get(ix).is_none() && self.state.get(ix) == Some(JobState::Running.id());
+        let (start, run_s) = self.start.get(ix).filter(|_| running).zip(self.reported_run_s.get(ix))?;
+        let held_ms = seconds_to_ms(run_s.max(0.0) + self.suspended_s.get(ix).unwrap_or(0.0).max(0.0))?;
+        within_reach(start.saturating_add(held_ms))
+    }
+
     /// How long a job that ended without ever having started had waited by then, seconds: its wait is censored there.
     /// `None` for every other job, and where the submission or the end is unknown.
     pub fn waited_in_vain_s(&self, ix: usize) -> Option<f64> {

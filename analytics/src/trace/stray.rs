@@ -12,6 +12,9 @@
 //! **Few** rows alone are set apart: at most one in twenty of a table, or one. Where more are far, the table holds two records of
 //! different years, and which of them is wrong, if any, is not for a program to say. What works by slots bounds them by rows.
 //!
+//! **Used again**: a job whose number another job of the trace has too, and whose times are in order (submission, start and end), is
+//! real however far it is: numbers begin again once they run out, after years.
+//!
 //! **1970**: where dates are true and the bulk begins after 1990, a time within a day of 1970-01-01 is a zero that stands for an
 //! unknown time (of a job that has not started, say). It becomes unknown, and the row is kept, however many there are.
 //!
@@ -181,9 +184,11 @@ fn jobs(trace: &mut Trace, file: &str) {
     }
     let mut found: Vec<(Option<&str>, Time)> = Vec::new();
     let mut rows: HashSet<usize> = HashSet::new();
+    let numbers = reused(trace);
     for job in 0..trace.jobs.len() {
         let key = trace.jobs.job_key.get(job);
-        let of_job = times_of(trace, job).find(far);
+        let again = key.is_some_and(|key| numbers.contains(number(key))) && in_order(trace, job);
+        let of_job = times_of(trace, job).filter(|_| !again).find(far);
         let time = of_job.or_else(|| {
             let key = key.filter(|key| keys.contains(key))?;
             by_attempt.iter().find(|(of, _)| *of == Some(key)).map(|(_, time)| *time)
@@ -214,6 +219,24 @@ fn jobs(trace: &mut Trace, file: &str) {
     if !gone.is_empty() {
         keep(&mut trace.placements, |table, row| stays(table.job_key.get(row)));
     }
+}
+
+/// The number of a job without the submission that tells it from others of that number.
+fn number(key: &str) -> &str {
+    key.split_once('@').map_or(key, |(number, _)| number)
+}
+
+/// Numbers that several jobs have.
+fn reused(trace: &Trace) -> HashSet<&str> {
+    trace.jobs.job_key.iter().flatten().filter(|key| key.contains('@')).map(number).collect()
+}
+
+/// Whether a job has a submission, a start and an end that follow one another within the time that is never far.
+fn in_order(trace: &Trace, job: usize) -> bool {
+    let jobs = &trace.jobs;
+    let times = [&jobs.submit, &jobs.start, &jobs.end].map(|of| of.get(job));
+    let [Some(submit), Some(start), Some(end)] = times else { return false };
+    submit <= start && start <= end && end.saturating_sub(submit) <= LEAST_GAP_MS
 }
 
 /// A time against the bulk, in words.

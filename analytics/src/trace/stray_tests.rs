@@ -105,6 +105,24 @@ fn honest_archives_are_kept_whole() {
     assert_eq!(apart(trace), (Vec::new(), 0, Vec::new()));
 }
 
+/// Nine years before the others: the first job of a number that began again is one, a date that is wrong is none.
+#[test]
+fn a_job_whose_number_was_used_again_is_kept_however_far_it_is() {
+    let with = |first: JobRow<'static>| {
+        let mut trace = year(100);
+        trace.jobs.push(JobRow { job_key: Some("777@1577836800".into()), ..job(777, at("2020-01-01"), at("2020-01-02")) });
+        trace.jobs.push(JobRow { job_key: Some("777".into()), ..first });
+        trace.ledger.keep_many(2);
+        apart(trace).0
+    };
+    let mut others = year(100);
+    others.jobs.push(job(999, at("2011-01-01"), at("2011-01-02")));
+    assert_eq!(apart(others).0, ["999"]);
+    assert_eq!(with(job(777, at("2011-01-01"), at("2011-01-02"))), [""; 0]);
+    let wrong = JobRow { start: Some(at("2020-01-01")), ..job(777, at("2011-01-01"), at("2020-01-02")) };
+    assert_eq!(with(wrong), ["777"]);
+}
+
 #[test]
 fn attempts_and_placements_go_with_their_job() {
     let mut trace = year(100);

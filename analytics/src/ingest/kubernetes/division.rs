@@ -8,7 +8,8 @@
 //! **GPUs of the node**: label `nvidia.com/gpu.count`, without it units / replicas. Under MIG `single` the label counts slices, as
 //! the units do: the GPUs are then the slices divided by those that fit on one, rounded up; if it counts less than there are slices,
 //! it is taken for the GPUs. How many slices of a profile fit is the lesser of two bounds: compute slices (a GPU has 7, an A30 or
-//! an RTX PRO 6000 has 4), and memory. Slices of the strategy `mixed` have resources of their own ([`super::quantity`]).
+//! an RTX PRO 6000 has 4), and memory. Slices of the strategy `mixed` have resources of their own ([`super::quantity`]); the
+//! node has the fewest GPUs that they can be cut from, or more if the label says so.
 //!
 //! Worked example: 4 T4 with 4 replicas are 16 units and 4 GPUs. A node with 8 A100 of 40 GB cut into `1g.5gb` has 56 units:
 //! min(7 / 1, 40 / 5) = 7 slices fit on a GPU, so it has 8.
@@ -16,7 +17,7 @@
 use serde_json::Value;
 
 use super::object::text;
-use super::quantity::quantity;
+use super::quantity::{profile, quantity};
 
 /// Memory of GPUs whose product does not name it, gigabytes; the first that the product contains. (The `480GB` of a GH200 are its CPU's.)
 const MEMORY_GB: [(&str, f64); 9] = [
@@ -92,21 +93,33 @@ pub(super) fn model(product: &str) -> &str {
 }
 
 /// How many MIG slices of a profile such as `1g.5gb` fit on a GPU; 1 for a profile that is none.
-fn per_gpu(model: &str, profile: &str) -> f64 {
-    let mut pieces = profile.split(['.', '+']);
-    let number = |piece: Option<&str>, unit: &str| -> Option<f64> {
-        piece?.strip_suffix(unit)?.parse().ok().filter(|number| (1.0..=MOST).contains(number))
-    };
-    let (compute, memory) = (number(pieces.next(), "g"), number(pieces.next(), "gb"));
-    let (Some(compute), Some(memory)) = (compute, memory) else { return 1.0 };
+fn per_gpu(model: &str, name: &str) -> f64 {
+    let Some((compute, memory)) = profile(name) else { return 1.0 };
     // Only one slice of a GPU has its media engines.
-    if pieces.next() == Some("me") {
+    if name.split(['.', '+']).nth(2) == Some("me") {
         return 1.0;
     }
-    let slices = if FOUR_SLICES.iter().any(|four| model.contains(four)) { 4.0 } else { 7.0 };
-    let by_compute = f64::floor(slices / compute);
+    let by_compute = f64::floor(compute_slices(model) / compute);
     let by_memory = memory_gb(model).map_or(by_compute, |gpu| (gpu / memory).round());
     by_compute.min(by_memory).max(1.0)
+}
+
+fn compute_slices(model: &str) -> f64 {
+    if FOUR_SLICES.iter().any(|four| model.contains(four)) { 4.0 } else { 7.0 }
+}
+
+/// The fewest GPUs of a model that can be cut into slices of these profiles, and so many of each.
+pub(super) fn cut_from<'s>(model: &str, slices: impl Iterator<Item = (&'s str, f64)>) -> f64 {
+    let (mut compute, mut memory, mut most) = (0.0, 0.0, 0.0_f64);
+    for (name, many) in slices {
+        let (of_compute, of_memory) = profile(name).unwrap_or((compute_slices(model), 0.0));
+        compute += many * of_compute;
+        memory += many * of_memory;
+        most = most.max((many / per_gpu(model, name)).ceil());
+    }
+    // Slices of several profiles share a GPU as far as its processors and its memory go; a few gigabytes are the driver's.
+    let by_memory = memory_gb(model).map_or(0.0, |gpu| (0.98 * memory / gpu).ceil());
+    most.max((compute / compute_slices(model)).ceil()).max(by_memory)
 }
 
 /// Memory of a GPU, gigabytes: as its product says, else as is known of it.
@@ -166,6 +179,18 @@ mod tests {
         assert_eq!(divided(&json!({"nvidia.com/gpu.replicas": "many"}), 8.0), None);
         // MIG is set up and off.
         assert_eq!(divided(&json!({"nvidia.com/gpu.product": "A100", "nvidia.com/mig.strategy": "single"}), 8.0), None);
+    }
+
+    // 16 × 3g.20gb need 8 GPUs; 3g.40gb, 2 × 2g.20gb fill one of 80 GB; 7 × 1g.10gb fit on one of 80 GB, and take two of 40 GB.
+    #[test]
+    fn how_many_gpus_slices_are_cut_from() {
+        let of = |model: &str, slices: &[(&str, f64)]| cut_from(model, slices.iter().copied());
+        assert_eq!(of("NVIDIA-A100-SXM4-40GB", &[("3g.20gb", 16.0)]), 8.0);
+        assert_eq!(of("NVIDIA-H100-80GB-HBM3", &[("3g.40gb", 1.0), ("2g.20gb", 2.0)]), 1.0);
+        assert_eq!(of("NVIDIA-H100-80GB-HBM3", &[("1g.10gb", 7.0)]), 1.0);
+        assert_eq!(of("NVIDIA-A100-SXM4-40GB", &[("1g.10gb", 7.0)]), 2.0);
+        assert_eq!(of("", &[("3g.20gb", 1.0), ("4g.20gb", 1.0)]), 1.0);
+        assert_eq!(of("", &[]), 0.0);
     }
 
     // As NVIDIA's tables of MIG profiles have them.

@@ -126,14 +126,12 @@ pub(super) fn notes(
             counted(divided.whole, "pod, Workload or Job asks", "pods, Workloads and Jobs ask")
         ));
     }
-    let (slices, shares) = (slices(objects), divided.unknown_shares);
-    if slices || shares {
-        let of = match (slices, shares) {
-            (true, false) => "a MIG slice",
-            (false, true) => "a share of a GPU (nvidia.com/gpu.shared)",
-            _ => "a MIG slice or a share of a GPU (nvidia.com/gpu.shared)",
-        };
-        say(format!("{of} is counted as one GPU: the object does not say how much of a GPU it is."));
+    if slices(objects) {
+        say("a MIG slice counts as its compute slices of those that a GPU has (1g.10gb: one of seven).".to_owned());
+    }
+    if divided.unknown_shares {
+        say("a share of a GPU (nvidia.com/gpu.shared) is counted as one GPU: the object does not say how much of a GPU it is."
+            .to_owned());
     }
     if has_quotas {
         say("quotas are those of the latest copy of each queue; since when they hold is unknown.".to_owned());

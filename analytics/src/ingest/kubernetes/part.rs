@@ -39,6 +39,9 @@ struct Parts<'o> {
     by_flavor: HashMap<&'o str, Option<f64>>,
     /// What the nodes with a resource have in common.
     by_resource: HashMap<&'static str, Option<f64>>,
+    /// Memory of one GPU, mebibytes, by node, and what all nodes have in common.
+    memory_by_node: HashMap<&'o str, f64>,
+    memory: Option<f64>,
     divided: bool,
 }
 
@@ -54,6 +57,11 @@ impl<'o> Parts<'o> {
             nodes.iter().copied().filter(|node| node.units(GPU) + node.units(SHARED) > 0.0).collect();
         let mut parts = Self { divided: with.iter().any(|node| node.part() < 1.0), ..Self::default() };
         parts.by_node = with.iter().map(|node| (&*node.meta.name, node.part())).collect();
+        parts.memory_by_node = with
+            .iter()
+            .filter_map(|node| Some((&*node.meta.name, node.memory_mib()?)))
+            .collect();
+        parts.memory = common(with.iter().filter_map(|node| node.memory_mib()));
         let products: BTreeSet<&str> = with.iter().filter_map(|node| node.label.as_deref()).collect();
         for product in products {
             let of = with.iter().filter(|node| node.label.as_deref() == Some(product));
@@ -113,6 +121,10 @@ pub(super) fn apply(objects: &mut Objects) -> Divided {
         let on = pod.node.as_deref().and_then(|node| parts.by_node.get(node).copied());
         let known = on.or_else(|| parts.of_products(pod.selected.iter().map(|product| &**product)));
         parts.apply(&mut pod.amounts, known, &mut divided);
+        let memory = pod.node.as_deref().and_then(|node| parts.memory_by_node.get(node).copied());
+        if let Some(memory) = memory.or(parts.memory) {
+            pod.amounts.settle_memory(memory);
+        }
     }
     for workload in workloads.iter_mut() {
         let known = parts.of_workload(workload);
@@ -120,12 +132,18 @@ pub(super) fn apply(objects: &mut Objects) -> Divided {
         for (amounts, divided) in [(&mut workload.asked, &mut divided), (&mut workload.given, &mut none)] {
             if let Some(amounts) = amounts {
                 parts.apply(amounts, known, divided);
+                if let Some(memory) = parts.memory {
+                    amounts.settle_memory(memory);
+                }
             }
         }
     }
     for job in jobs.iter_mut() {
         let known = parts.of_products(job.selected.iter().map(|product| &**product));
         parts.apply(&mut job.asked, known, &mut divided);
+        if let Some(memory) = parts.memory {
+            job.asked.settle_memory(memory);
+        }
     }
     for queue in cluster_queues.iter_mut().chain(cohorts.iter_mut()) {
         for (flavor, amounts) in &mut queue.quotas {

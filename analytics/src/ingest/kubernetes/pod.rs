@@ -18,7 +18,7 @@
 use serde_json::Value;
 
 use super::object::{Meta, condition, moment, tag, text};
-use super::quantity::{Amounts, quantity};
+use super::quantity::{Amounts, is_shared, quantity};
 use super::store::Stored;
 use super::topology;
 use crate::quality::{RowAudit, reason};
@@ -142,7 +142,15 @@ pub(super) fn asked(spec: &Value, row: &mut RowAudit<'_>) -> Amounts {
         let resources = container.get("resources");
         let mut part = |key: &str| Amounts::read(resources.and_then(|resources| resources.get(key)), row);
         let requests = part("requests");
-        requests.or(part("limits"))
+        let mut amounts = requests.or(part("limits"));
+        if let Some(resources) = resources.filter(|resources| is_shared(resources)) {
+            let of = |name: &str| {
+                let of = |list: &str| resources.get(list).and_then(|of| of.get(name)).and_then(quantity);
+                of("requests").or_else(|| of("limits"))
+            };
+            amounts.share(of);
+        }
+        amounts
     };
     let list = |key: &str| spec.get(key).and_then(Value::as_array).into_iter().flatten();
     let mut total = Amounts::default();

@@ -5,11 +5,16 @@
 //!
 //! **What counts as a GPU**: `nvidia.com/gpu`, `nvidia.com/gpu.shared` (a share of a GPU in turns), `nvidia.com/mig-*` (a slice),
 //! `amd.com/gpu`, `gpu.intel.com/i915` and `gpu.intel.com/xe`. One unit of each is one GPU, unless the nodes' labels say that the units
-//! are parts (module `part`); a slice that has a resource of its own is one GPU of its own type, as Slurm counts slices. Other resources whose names look alike are
+//! are parts (module `part`). A slice that has a resource of its own is the part of a GPU's compute slices that its name says
+//! ([`unit`]), so that slices of one GPU add up to at most one. Other resources whose names look alike are
 //! none: `gpu.intel.com/i915_monitoring` watches GPUs, `gpu.intel.com/memory.max` is bytes, `nvidia.com/gpumem` mebibytes.
 //!
+//! **HAMi** shares GPUs: beside `nvidia.com/gpu` (GPUs to be on) a container asks for `nvidia.com/gpucores` (percent of each), or, where
+//! it leaves that out, for `nvidia.com/gpumem-percentage` or `nvidia.com/gpumem` (mebibytes of each); of a GPU it holds that part. What
+//! part some mebibytes are is known with the node.
+//!
 //! Worked example: `"500m"` CPU is 0.5 cores, `"4Gi"` is 4,294,967,296 bytes, `"1e3"` is 1,000, `{"nvidia.com/mig-1g.10gb": "2"}` is
-//! two GPUs of the type `MIG-1g.10gb`.
+//! 2/7 of a GPU of the type `MIG-1g.10gb`, and `{"nvidia.com/gpu": 2, "nvidia.com/gpucores": 25}` half a GPU.
 
 use std::collections::BTreeMap;
 
@@ -23,6 +28,11 @@ pub(super) const GPU: &str = "nvidia.com/gpu";
 /// What a device plugin hands out in place of GPUs, where it was told to call it so.
 pub(super) const SHARED: &str = "nvidia.com/gpu.shared";
 const MIG: &str = "nvidia.com/mig-";
+/// Percent of the processors of each GPU that HAMi gives a container.
+const CORES: &str = "nvidia.com/gpucores";
+/// Memory of each GPU that HAMi gives a container, in percent and in mebibytes.
+const MEM_PERCENT: &str = "nvidia.com/gpumem-percentage";
+const MEM: &str = "nvidia.com/gpumem";
 const CPU: &str = "cpu";
 const MEMORY: &str = "memory";
 
@@ -86,6 +96,36 @@ pub fn is_gpu(resource: &str) -> bool {
     matches!(resource, GPU | SHARED | "amd.com/gpu" | "gpu.intel.com/i915" | "gpu.intel.com/xe") || is_slice(resource)
 }
 
+/// Whether a container with these resources shares GPUs by HAMi.
+pub(super) fn is_shared(resources: &Value) -> bool {
+    let of = |list: &str| [CORES, MEM_PERCENT, MEM].iter().any(|name| resources.get(list).is_some_and(|of| of.get(name).is_some()));
+    of("requests") || of("limits")
+}
+
+/// GPUs that a unit of a resource is: of a MIG slice its compute slices, of the seven or (A30) four that a GPU has.
+pub(super) fn unit(resource: &str) -> f64 {
+    let parts = resource.strip_prefix(MIG).and_then(profile);
+    parts.map_or(1.0, |(compute, memory)| {
+        // The slices of an A30 have 6 GB a compute slice; two and four of an RTX PRO 6000 have 24.
+        let of_four = memory == 6.0 * compute || (memory == 24.0 * compute && compute > 1.0);
+        compute / if of_four { 4.0 } else { 7.0 }
+    })
+}
+
+/// Compute slices and gigabytes of a MIG profile: `1g.10gb`, `1g.10gb.me`, `1c.3g.40gb`.
+pub(super) fn profile(profile: &str) -> Option<(f64, f64)> {
+    let number = |piece: Option<&str>, unit: &str| -> Option<f64> {
+        piece?.strip_suffix(unit)?.parse().ok().filter(|number| (1.0..=1e6).contains(number))
+    };
+    let mut pieces = profile.split(['.', '+']);
+    let first = pieces.next();
+    // A part of the processors of a slice.
+    let part = number(first, "c");
+    let compute = if part.is_some() { number(pieces.next(), "g") } else { number(first, "g") };
+    let memory = number(pieces.next(), "gb")?;
+    Some((part.or(compute)?, memory))
+}
+
 /// Amounts of GPUs, CPU cores and memory by the name of the resource; `None` for an amount that is written and unknown.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Amounts(BTreeMap<Box<str>, Option<f64>>);
@@ -110,6 +150,31 @@ impl Amounts {
         amounts
     }
 
+    /// Counts the GPUs of a container that shares them by HAMi, which asks for `of(resource)`, as the part that it holds.
+    pub(super) fn share(&mut self, of: impl Fn(&str) -> Option<f64>) {
+        let some = |name: &str| of(name).filter(|amount| *amount > 0.0);
+        let gpus = match self.0.get(GPU) {
+            Some(gpus) => *gpus,
+            // Asking for a part alone is asking for one of one GPU.
+            None => Some(1.0),
+        };
+        if let Some(percent) = some(CORES).or_else(|| some(MEM_PERCENT)) {
+            self.set_gpus(gpus.map(|gpus| gpus * (percent / 100.0).min(1.0)));
+        } else if let Some(mebibytes) = some(MEM) {
+            self.0.remove(GPU);
+            self.0.insert(MEM.into(), gpus.map(|gpus| gpus * mebibytes));
+        }
+    }
+
+    /// Counts memory of GPUs that is asked for as parts of GPUs with so many mebibytes.
+    pub(super) fn settle_memory(&mut self, mebibytes: f64) {
+        if let Some(asked) = self.0.remove(MEM) {
+            let part = asked.map(|asked| asked / mebibytes);
+            let gpus = self.0.get(GPU).copied().unwrap_or(Some(0.0));
+            self.set_gpus(gpus.zip(part).map(|(gpus, part)| gpus + part));
+        }
+    }
+
     /// Adds GPUs that no resource names; `None` if how many is unknown.
     pub(super) fn set_gpus(&mut self, gpus: Option<f64>) {
         self.0.insert(GPU.into(), gpus);
@@ -118,6 +183,18 @@ impl Amounts {
     /// Takes away a resource; gives how much of it there was, where that is known.
     pub(super) fn take(&mut self, resource: &str) -> Option<f64> {
         self.0.remove(resource).flatten()
+    }
+
+    /// Has the GPUs of `other`, whatever they were.
+    pub(super) fn set_gpus_of(&mut self, other: &Self) {
+        self.retain_others();
+        let gpus = other.0.iter().filter(|(name, _)| is_gpu(name) || ***name == *MEM);
+        self.0.extend(gpus.map(|(name, amount)| (name.clone(), *amount)));
+    }
+
+    /// Takes away all GPUs.
+    pub(super) fn retain_others(&mut self) {
+        self.0.retain(|name, _| !is_gpu(name));
     }
 
     /// How much of a resource there is; 0 where it is not named, or unknown.
@@ -177,8 +254,16 @@ impl Amounts {
 
     /// GPUs: 0 where none is named, unknown where an amount is.
     pub(super) fn gpus(&self) -> Option<f64> {
+        if self.0.contains_key(MEM) {
+            return None;
+        }
         let mut amounts = self.0.iter().filter(|(name, _)| is_gpu(name));
-        amounts.try_fold(0.0, |sum, (_, amount)| Some(sum + (*amount)?))
+        amounts.try_fold(0.0, |sum, (name, amount)| Some(sum + (*amount)? * unit(name)))
+    }
+
+    /// Profiles of MIG slices that have a resource of their own, and how many there are.
+    pub(super) fn slices(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.0.iter().filter_map(|(name, amount)| Some((name.strip_prefix(MIG)?, amount.unwrap_or(0.0))))
     }
 
     /// Whether a GPU resource is named, be it with 0.
@@ -188,7 +273,7 @@ impl Amounts {
 
     /// Whether GPUs are named, be it in an unknown amount.
     pub(super) fn has_gpus(&self) -> bool {
-        self.gpu_names().next().is_some()
+        self.gpu_names().next().is_some() || self.0.contains_key(MEM)
     }
 
     /// Names of the GPU resources of which there is something.
@@ -260,9 +345,52 @@ mod tests {
             "nvidia.com/gpumem": "4000", "rdma/hca": "1"
         });
         let amounts = Amounts::read(Some(&map), &mut row);
-        assert_eq!((amounts.gpus(), amounts.cpus(), amounts.mem_bytes()), (Some(6.0), None, None));
+        // 1 + 2/7 + 1 + 1 + 1.
+        assert_eq!((amounts.gpus().map(without_dust), amounts.cpus(), amounts.mem_bytes()), (Some(4.285_714), None, None));
         assert_eq!(slice("nvidia.com/mig-1g.10gb").as_deref(), Some("MIG-1g.10gb"));
         assert!(row.is_clean());
+    }
+
+    #[test]
+    fn a_slice_is_its_part_of_the_compute_slices_of_a_gpu() {
+        for (name, parts) in [
+            ("1g.5gb", 1.0 / 7.0),
+            ("1g.10gb.me", 1.0 / 7.0),
+            ("2g.20gb", 2.0 / 7.0),
+            ("3g.71gb", 3.0 / 7.0),
+            ("7g.80gb", 1.0),
+            ("1c.3g.40gb", 1.0 / 7.0),
+            ("1g.6gb", 0.25),
+            ("4g.24gb", 1.0),
+            ("2g.48gb", 0.5),
+            ("1g.24gb", 1.0 / 7.0),
+            ("odd", 1.0),
+        ] {
+            assert_eq!(unit(&format!("{MIG}{name}")), parts, "{name}");
+        }
+        assert_eq!(unit(GPU), 1.0);
+    }
+
+    #[test]
+    fn a_container_that_shares_gpus_holds_a_part_of_them() {
+        let of = |list: Value| {
+            let mut amounts = Amounts::read(Some(&list), &mut RowAudit::new("f", 1));
+            amounts.share(|name| list.get(name).and_then(quantity));
+            amounts
+        };
+        for (list, gpus) in [
+            (json!({GPU: 1, CORES: 25, MEM_PERCENT: 50}), Some(0.25)),
+            (json!({GPU: 2, CORES: 25, MEM: 4_000}), Some(0.5)),
+            (json!({GPU: 1, CORES: 0, MEM_PERCENT: 50}), Some(0.5)),
+            (json!({CORES: 30}), Some(0.3)),
+            (json!({GPU: 2, MEM: 4_096}), None),
+        ] {
+            let amounts = of(list.clone());
+            assert_eq!((amounts.gpus(), amounts.has_gpus()), (gpus, true), "{list}");
+        }
+        let mut by_memory = of(json!({GPU: 2, MEM: 4_096}));
+        by_memory.settle_memory(16_384.0);
+        assert_eq!(by_memory.gpus(), Some(0.5));
     }
 
     #[test]

@@ -27,7 +27,7 @@ use serde_json::Value;
 
 use super::object::{Condition, Meta, condition, count, moment, text};
 use super::pod::{asked, product};
-use super::quantity::{Amounts, is_gpu};
+use super::quantity::{Amounts, is_gpu, is_shared};
 use super::store::Stored;
 use super::timeline::History;
 use super::topology;
@@ -245,10 +245,13 @@ impl Sets {
     fn read(spec: &Value, status: &Value, row: &mut RowAudit<'_>) -> Self {
         let mut sets = Self::default();
         let mut with_gpus: Vec<(&str, u64)> = Vec::new();
+        let mut shared = false;
         let mut most: Option<f64> = None;
         for set in spec.get("podSets").and_then(Value::as_array).into_iter().flatten() {
             let template = set.pointer("/template/spec").unwrap_or(&Value::Null);
             let each = asked(template, row);
+            let containers = template.get("containers").and_then(Value::as_array).into_iter().flatten();
+            shared |= containers.filter_map(|container| container.get("resources")).any(is_shared);
             let many = count(set.get("count"), "count", row).unwrap_or(1).min(MOST_PODS);
             if each.has_gpus() {
                 with_gpus.push((text(set.get("name")).unwrap_or("main"), many));
@@ -279,6 +282,10 @@ impl Sets {
             {
                 *pods = many.min(MOST_PODS);
             }
+        }
+        if let (true, Some(asked), Some(given)) = (shared, &sets.asked, &mut sets.given) {
+            // Usage counts GPUs that are shared as whole ones.
+            given.set_gpus_of(asked);
         }
         sets.gpu_pods = sets.asked.is_some().then(|| with_gpus.iter().map(|(_, many)| many).sum());
         for names in [&mut sets.selected, &mut sets.flavors] {

@@ -11,7 +11,7 @@ use super::unit::TimeUnit;
 use crate::error::{Error, Result};
 use crate::ingest::Moment;
 use crate::ingest::field;
-use crate::quality::{RowAudit, reason};
+use crate::quality::{Reason, RowAudit, reason};
 use crate::schema::{ColumnKind, ColumnSpec, MOST_NUMBER};
 use crate::time::{Zone, within_reach};
 
@@ -72,6 +72,51 @@ impl Cell<'_> {
     pub(super) fn text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
+}
+
+/// A date of which it is not known whether the day or the month comes first.
+pub(super) const DATE_ORDER: Reason = Reason {
+    id: "date_order",
+    what: "a date does not begin with its year, and the mapping does not say whether its day or its month does",
+    remedy: "in the mapping, write time_unit = \"dmy\" (31.12.2025 14:05) or \"mdy\" (12/31/2025 2:05 PM) under [source], or unit = \"dmy\" in the column",
+};
+
+/// Whether a time begins with a day or a month: `31.12.2025`.
+fn begins_with_a_day(text: &str) -> bool {
+    let year = text.trim_start().get(..4).is_some_and(|year| year.bytes().all(|byte| byte.is_ascii_digit()));
+    !year && year_first(text, TimeUnit::DayFirst).is_some()
+}
+
+/// A time such as `31.12.2025 14:05`, `31/12/25` or `12/31/2025, 2:05 PM` with its year first: `2025-12-31 14:05`; one that begins
+/// with its year as it is. `None` if it is no such time. Two digits of a year are of this century.
+fn year_first(text: &str, unit: TimeUnit) -> Option<String> {
+    let text = text.trim();
+    let (date, rest) = text.split_once([' ', 'T', ',']).unwrap_or((text, ""));
+    let parts: Vec<&str> = date.split(['.', '/', '-']).collect();
+    let [first, second, last] = parts.as_slice() else { return None };
+    let number = |text: &str, longest: usize| -> Option<u32> {
+        let plain = (1..=longest).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+        if plain { text.parse().ok() } else { None }
+    };
+    if first.len() == 4 {
+        return Some(text.to_owned());
+    }
+    let (day, month) = if unit == TimeUnit::MonthFirst { (second, first) } else { (first, second) };
+    let (day, month) = (number(day, 2)?, number(month, 2)?);
+    let year = number(last, 4).filter(|_| last.len() == 4).or_else(|| number(last, 2).map(|year| 2_000 + year))?;
+    let date = format!("{year:04}-{month:02}-{day:02}");
+    let rest = rest.trim_matches([' ', ',']);
+    let end = rest.find(|c: char| !(c.is_ascii_digit() || matches!(c, ':' | '.'))).unwrap_or(rest.len());
+    let (clock, tail) = rest.split_at_checked(end)?;
+    let Some((hour, minutes)) = clock.split_once(':') else { return rest.is_empty().then_some(date) };
+    let hour = number(hour, 2)?;
+    let half = tail.trim().replace('.', "").to_ascii_lowercase();
+    let (hour, tail) = match half.as_str() {
+        "am" => (hour % 12, ""),
+        "pm" => (hour % 12 + 12, ""),
+        _ => (hour, tail),
+    };
+    Some(format!("{date} {hour:02}:{minutes}{tail}"))
 }
 
 /// Turns source values into canonical ones.
@@ -166,7 +211,15 @@ impl<'m> Converter<'m> {
             (Raw::Null, _) => return None,
             (Raw::Utc(ms), _) => within_reach(ms),
             (Raw::Civil(ms), _) => return self.civil(ms, name, audit),
+            (Raw::Text(text), TimeUnit::Text) if begins_with_a_day(text) => {
+                audit.repair(DATE_ORDER, name, text);
+                return None;
+            }
             (Raw::Text(text), TimeUnit::Text) => return Moment::Local(self.zone).read(Some(text), name, audit),
+            (Raw::Text(text), TimeUnit::DayFirst | TimeUnit::MonthFirst) => match year_first(text, unit) {
+                Some(iso) => return Moment::Local(self.zone).read(Some(&iso), name, audit),
+                None => None,
+            },
             (Raw::Text(text), TimeUnit::Nanos(nanos)) => match text.trim().parse::<i64>() {
                 Ok(count) => self.since_origin_whole(count, nanos),
                 Err(_) => {

@@ -255,7 +255,8 @@ fn check_source(spec: &SourceSpec, has_times: bool) -> Result<CheckedSource, Wro
             (format!("origin `{origin}` is not a time"), "write it as \"2020-09-01 00:00:00\"".to_owned())
         })?),
     };
-    let basis = match (time_unit, &origin, spec.basis.as_deref()) {
+    let as_text = if time_unit.is_text() { TimeUnit::Text } else { time_unit };
+    let basis = match (as_text, &origin, spec.basis.as_deref()) {
         (TimeUnit::Text, Some(_), _) => {
             return Err((
                 "origin is given, but times are text".to_owned(),

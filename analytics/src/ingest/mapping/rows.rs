@@ -238,6 +238,8 @@ impl Sink<'_, '_, '_> {
         }
         let verdict = self.unusable(&cells, whole);
         if let Some((reason, column)) = verdict {
+            // A value that is there and cannot be read is not one that was left out.
+            let reason = audit.repaired(column).unwrap_or(reason);
             ledger.quarantine(&audit, reason, column, &text());
             return;
         }

@@ -11,18 +11,29 @@ use crate::time::{DAY_S, HOUR_S, MINUTE_S};
 pub(super) enum TimeUnit {
     /// `2020-09-01 00:00:00`, with or without an offset.
     Text,
+    /// `31.12.2025 14:05` or `31/12/2025`.
+    DayFirst,
+    /// `12/31/2025 2:05 PM`.
+    MonthFirst,
     /// A number: so many nanoseconds each.
     Nanos(i64),
 }
 
 impl TimeUnit {
     /// What a mapping may say.
-    pub(super) const NAMES: [&'static str; 5] = ["text", "s", "ms", "us", "ns"];
+    pub(super) const NAMES: [&'static str; 7] = ["text", "dmy", "mdy", "s", "ms", "us", "ns"];
+
+    /// Whether times are written with a calendar, and not as a number.
+    pub(super) fn is_text(self) -> bool {
+        !matches!(self, Self::Nanos(_))
+    }
 
     /// The unit called `name`.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "text" => Self::Text,
+            "dmy" => Self::DayFirst,
+            "mdy" => Self::MonthFirst,
             "s" => Self::Nanos(1_000_000_000),
             "ms" => Self::Nanos(1_000_000),
             "us" => Self::Nanos(1_000),

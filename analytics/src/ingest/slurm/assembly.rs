@@ -4,7 +4,9 @@
 //! (the moment it was queued again). Identifiers are also used again once they run out. A record continues the one
 //! before it (by submission) if both have the same submission (a resize, or an older snapshot of the same run), or if
 //! the earlier was requeued, preempted or lost its node and the later was submitted within a day of its end; otherwise
-//! it is another job, whose key is `id@submission` in epoch seconds. Steps give their job's energy and GPU utilisation
+//! it is another job, whose key is `id@submission` in epoch seconds; so it is where both name a user, and not the same. The
+//! record of a cluster of a federation that did not get the job (`REVOKED`) is no job. A suspended job keeps its GPUs and does
+//! not run: its run is start to end without the time it was suspended. Steps give their job's energy and GPU utilisation
 //! where exactly one step says something about it; with several, sums would count the same joules twice.
 //!
 //! Memory: one [`Allocation`] (about 600 bytes) a record, as the last record of a file may belong to the first job.
@@ -17,30 +19,30 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::allocation::{Allocation, Step};
 use super::hostlist;
 use super::job_id::{JobId, Part, tasks};
 use super::tres::Tres;
 use crate::quality::{Reason, RowAudit, reason};
+use crate::report::format::counted;
 use crate::schema::{AttemptRow, JobRow, JobState, PlacementRow};
 use crate::time::{DAY_MS, SECOND_MS};
 use crate::trace::Trace;
 
 /// Nodes of one attempt that get placement rows; more are left as a host list.
 const MOST_NODES: usize = 4_096;
-/// Energy beyond this many watts a node is a glitch of the meter: no node draws 30 kW.
-const MOST_NODE_W: f64 = 30_000.0;
 
-/// An energy no job can have used.
-const ENERGY_GLITCH: Reason = Reason {
-    id: "energy_glitch",
-    what: "the energy is negative or more than the nodes can draw (a counter was reset); it is set to unknown",
-    remedy: "check the energy plugin on the nodes the job ran on",
-};
 /// A host list that cannot be read.
 const BAD_HOSTLIST: Reason = Reason {
     id: "bad_hostlist",
     what: "the list of nodes cannot be read; the job has no placements",
     remedy: "export NodeList in full (a width such as NodeList%20 cuts it)",
+};
+/// The record of a cluster that did not get a job of its federation.
+const REVOKED_SIBLING: Reason = Reason {
+    id: "revoked_sibling",
+    what: "the job was offered to several clusters of a federation and started on another one; this record is no job",
+    remedy: "nothing is lost where the records of the other cluster are read, too",
 };
 /// A waiting array whose tasks cannot be told.
 const CUT_TASK_LIST: Reason = Reason {
@@ -48,133 +50,6 @@ const CUT_TASK_LIST: Reason = Reason {
     what: "the list of waiting array tasks is cut short or too long; one row stands for all of them",
     remedy: "export with SLURM_BITSTR_LEN=0 for whole lists",
 };
-
-/// One record of an allocation.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Allocation {
-    pub(super) cluster: Option<Arc<str>>,
-    pub(super) user: Option<Arc<str>>,
-    pub(super) account: Option<Arc<str>>,
-    pub(super) partition: Option<Arc<str>>,
-    pub(super) qos: Option<Arc<str>>,
-    pub(super) name: Option<Arc<str>>,
-    pub(super) gpu_type: Option<Arc<str>>,
-    pub(super) nodes_hostlist: Option<Arc<str>>,
-    pub(super) reported_state: Option<Arc<str>>,
-    /// Why it was last blocked. Slurm keeps it after the job has started; it counts for jobs that wait.
-    pub(super) pending_reason: Option<Arc<str>>,
-    pub(super) state: Option<JobState>,
-    /// The words of the state say that the job went on in another record (queued again, or resized).
-    pub(super) requeued: bool,
-    pub(super) submit: Option<i64>,
-    pub(super) eligible: Option<i64>,
-    pub(super) start: Option<i64>,
-    pub(super) end: Option<i64>,
-    pub(super) elapsed_s: Option<f64>,
-    pub(super) planned_s: Option<f64>,
-    pub(super) time_limit_s: Option<f64>,
-    pub(super) exit_code: Option<i64>,
-    pub(super) req_nodes: Option<i64>,
-    pub(super) alloc_nodes: Option<i64>,
-    pub(super) req_cpus: Option<f64>,
-    pub(super) alloc_cpus: Option<f64>,
-    pub(super) req_mem_bytes: Option<i64>,
-    pub(super) alloc_mem_bytes: Option<i64>,
-    /// GPUs as listed; `None` also where the list names none, which means 0 if the cluster counts GPUs.
-    pub(super) req_gpus: Option<f64>,
-    pub(super) alloc_gpus: Option<f64>,
-    /// Whether there was a list of resources that could have named GPUs.
-    pub(super) req_listed: bool,
-    pub(super) alloc_listed: bool,
-    pub(super) energy_j: Option<f64>,
-    /// Whether the record could have named nodes.
-    pub(super) nodes_told: bool,
-}
-
-impl Allocation {
-    /// Whether it ended without ever having been given anything, though a start is written: Slurm writes the moment of
-    /// the cancellation as start and end of a job that never left the queue.
-    fn never_started(&self) -> bool {
-        let Some(state) = self.state.filter(|state| state.is_final() && *state != JobState::Completed) else {
-            return false;
-        };
-        let took_no_time = match self.elapsed_s {
-            Some(seconds) => seconds == 0.0,
-            None => self.start.zip(self.end).is_some_and(|(start, end)| start >= end),
-        };
-        if self.requeued || self.start.is_none() || !took_no_time || self.nodes_hostlist.is_some() {
-            return false;
-        }
-        // Where the export does not tell nodes, only what ends jobs in the queue says that this one was there.
-        let given = [self.alloc_gpus, self.alloc_cpus.filter(|_| self.alloc_listed)];
-        self.nodes_told
-            || (matches!(state, JobState::Cancelled | JobState::Timeout)
-                && given.into_iter().flatten().all(|count| count == 0.0))
-    }
-
-    /// Takes away what only a job that started has.
-    fn forget_run(&mut self) {
-        self.start = None;
-        self.elapsed_s = None;
-        self.energy_j = None;
-        self.req_nodes = self.req_nodes.or(self.alloc_nodes);
-        self.alloc_nodes = None;
-        self.alloc_cpus = None;
-        self.alloc_mem_bytes = None;
-        self.alloc_gpus = None;
-        self.alloc_listed = false;
-    }
-
-    /// Whether it ended, by its state or, without one, by its end.
-    fn is_over(&self) -> bool {
-        self.state.map_or(self.end.is_some(), JobState::is_final) || (self.requeued && self.end.is_some())
-    }
-
-    fn run_s(&self) -> Option<f64> {
-        Some((self.end? - self.start?) as f64 / SECOND_MS as f64)
-    }
-}
-
-/// What a step says about the job it belongs to.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Step {
-    /// Share of its GPUs' time a kernel was resident, 0 to 1.
-    pub(super) gpu_util_ratio: Option<f64>,
-    /// Energy, joules.
-    pub(super) energy_j: Option<f64>,
-}
-
-/// GPU utilisation of a step from its usage: `percent` summed over `gpus`. Zero with no GPU memory in use is what
-/// boards that cannot measure report, so it says nothing; nor does more than 100 % a GPU.
-pub(super) fn util_ratio(percent: Option<f64>, mem_bytes: Option<f64>, gpus: Option<f64>) -> Option<f64> {
-    let (percent, gpus) = (percent?, gpus.filter(|gpus| *gpus > 0.0)?);
-    if percent == 0.0 && mem_bytes.unwrap_or(0.0) == 0.0 {
-        return None;
-    }
-    let ratio = percent / 100.0 / gpus;
-    (0.0..=1.0).contains(&ratio).then_some(ratio)
-}
-
-/// An energy in joules, `None` for the sentinels and for zero (a cluster without a meter writes 0 for every job).
-/// Negative, or more than 30 kW a node over the run, is a glitch: unknown, and noted.
-pub(super) fn energy_j(
-    joules: Option<f64>,
-    elapsed_s: Option<f64>,
-    nodes: Option<i64>,
-    row: &mut RowAudit<'_>,
-) -> Option<f64> {
-    let joules = joules.filter(|joules| joules.is_finite() && *joules != 0.0)?;
-    // NO_VAL and INFINITE, of 32 and 64 bits.
-    if [4_294_967_294.0, 4_294_967_295.0].contains(&joules) || joules >= 18_446_744_073_709_500_000.0 {
-        return None;
-    }
-    let most = elapsed_s.map(|seconds| seconds.max(1.0) * nodes.unwrap_or(1).max(1) as f64 * MOST_NODE_W);
-    if joules < 0.0 || most.is_some_and(|most| joules > most) {
-        row.repair(ENERGY_GLITCH, "ConsumedEnergy", &joules.to_string());
-        return None;
-    }
-    Some(joules)
-}
 
 /// Where a record was read, for what is found out later.
 #[derive(Debug, Clone, Copy)]
@@ -207,6 +82,8 @@ pub(super) struct Assembly {
     shards_per_gpu: Option<u32>,
     /// Records that name shards and no whole GPUs.
     sharded: usize,
+    /// Jobs whose command line or script asks for GPUs, while their resources name none.
+    untracked: u64,
 }
 
 impl Assembly {
@@ -243,8 +120,19 @@ impl Assembly {
 
     /// Takes an allocation, after checking its times and what it was given.
     pub(super) fn allocation(&mut self, id: JobId, mut allocation: Allocation, row: &mut RowAudit<'_>) {
+        if allocation.is_revoked() {
+            row.repair(REVOKED_SIBLING, "State", allocation.reported_state.as_deref().unwrap_or_default());
+            return;
+        }
         if allocation.req_gpus.is_some() || allocation.alloc_gpus.is_some() {
             self.counting.insert(allocation.cluster.clone());
+        }
+        let named = [allocation.req_gpus, allocation.alloc_gpus].into_iter().flatten().any(|gpus| gpus > 0.0);
+        if allocation.typed_gpus && !named && allocation.summary.is_none_or(|summary| summary.gpus.is_none()) {
+            // What the accounting does not track is not 0.
+            (allocation.req_gpus, allocation.alloc_gpus) = (None, None);
+            (allocation.req_listed, allocation.alloc_listed) = (false, false);
+            self.untracked += 1;
         }
         if allocation.alloc_gpus == Some(0.0) && allocation.req_gpus.is_some_and(|gpus| gpus > 0.0) {
             // Resources configured as `no_consume` are listed as 0 however many were used.
@@ -285,14 +173,16 @@ impl Assembly {
             end: allocation.end,
             eligible: allocation.eligible,
             attempts: Some(1),
-            reported_run_s: allocation.elapsed_s,
+            // What Slurm calls elapsed is without suspension; the times are with it.
+            reported_run_s: allocation.elapsed_s.map(|run_s| run_s + allocation.suspended_s.unwrap_or(0.0)),
             reported_wait_s: allocation.planned_s,
             ..JobRow::default()
         };
         crate::ingest::check_job(&mut times, row);
         (allocation.submit, allocation.eligible) = (times.submit, times.eligible);
         (allocation.start, allocation.end) = (times.start, times.end);
-        (allocation.elapsed_s, allocation.planned_s) = (times.reported_run_s, times.reported_wait_s);
+        allocation.elapsed_s = allocation.elapsed_s.filter(|_| times.reported_run_s.is_some());
+        allocation.planned_s = times.reported_wait_s;
         let place = Place { file: self.files.len(), line: row.line(), clean: row.is_clean() };
         match waiting {
             Some(tasks) => self.entries.extend(tasks.into_iter().map(|task| Entry {
@@ -316,7 +206,8 @@ impl Assembly {
         let clusters: BTreeSet<&Option<Arc<str>>> =
             self.entries.iter().map(|entry| &entry.allocation.cluster).collect();
         let several = clusters.len() > 1;
-        trace.counts_gpus = !self.counting.is_empty();
+        let summed = |entry: &Entry| entry.allocation.summary.is_some_and(|summary| summary.gpus.is_some());
+        trace.counts_gpus = !self.counting.is_empty() || self.entries.iter().any(summed);
         self.notes(&clusters, trace);
         self.note_stray_steps(trace);
         // By cluster, identifier, submission and start; the order read decides ties, so the result is repeatable.
@@ -341,9 +232,13 @@ impl Assembly {
         if clusters.len() > 1 {
             trace.note("Several clusters are in these files; job keys are cluster/job id.");
         }
+        let summed = |cluster: &Option<Arc<str>>| {
+            let of = self.entries.iter().filter(|entry| entry.allocation.cluster == *cluster);
+            of.filter_map(|entry| entry.allocation.summary).any(|summary| summary.gpus.is_some())
+        };
         let silent: Vec<&str> = clusters
             .iter()
-            .filter(|cluster| !self.counting.contains(**cluster))
+            .filter(|cluster| !self.counting.contains(**cluster) && !summed(cluster))
             .map(|cluster| cluster.as_deref().unwrap_or("this cluster"))
             .collect();
         if !silent.is_empty() && !self.entries.is_empty() {
@@ -351,6 +246,13 @@ impl Assembly {
                 "No record of {} names GPUs, so GPU counts are unknown there, not 0: list gres/gpu in \
                  AccountingStorageTRES, and export AllocTRES and ReqTRES.",
                 silent.join(", ")
+            ));
+        }
+        if self.untracked > 0 {
+            trace.note(format!(
+                "{} for GPUs in the command line or script, and the accounting tracks none: how many they had is unknown, not 0. \
+                 List gres/gpu in AccountingStorageTRES of slurm.conf, so that later jobs are counted.",
+                counted(self.untracked, "job asks", "jobs ask")
             ));
         }
         if self.no_consume {
@@ -420,6 +322,10 @@ impl Assembly {
         let (from, to) = (&first.allocation, &last.allocation);
         let counts = self.counting.contains(&to.cluster);
         let gpus = |count: Option<f64>, listed: bool| if counts && listed { count.or(Some(0.0)) } else { count };
+        let given = |record: &Allocation| {
+            let summed = record.summary.and_then(|summary| summary.gpus);
+            record.alloc_gpus.or(summed).or_else(|| gpus(None, record.alloc_listed))
+        };
 
         let prefix = match &to.cluster {
             Some(cluster) if several => format!("{cluster}/"),
@@ -477,15 +383,21 @@ impl Assembly {
             req_gpus: gpus(to.req_gpus, to.req_listed),
             alloc_nodes: ran.alloc_nodes,
             alloc_cpus: ran.alloc_cpus,
-            alloc_gpus: gpus(ran.alloc_gpus, ran.alloc_listed),
+            alloc_gpus: if begun.is_empty() { gpus(ran.alloc_gpus, ran.alloc_listed) } else { given(ran) },
             alloc_mem_bytes: ran.alloc_mem_bytes,
             nodes_hostlist: ran.nodes_hostlist.as_deref().map(Cow::Borrowed),
             time_limit_s: to.time_limit_s,
             run_s: sum(Allocation::run_s),
+            suspended_s: sum(|record| record.suspended_s),
             reported_run_s: sum(|record| record.elapsed_s),
             reported_wait_s: from.planned_s,
             reported_energy_j: sum(|record| record.energy_j).or_else(|| only(steps, |step| step.energy_j)),
-            reported_gpu_util_ratio: only(steps, |step| step.gpu_util_ratio),
+            // A summary is of one run.
+            reported_gpu_util_ratio: ran
+                .summary
+                .filter(|_| begun.len() == 1)
+                .and_then(|summary| summary.gpu_util_ratio)
+                .or_else(|| only(steps, |step| step.gpu_util_ratio)),
             exit_code: to.exit_code,
             ..JobRow::default()
         };
@@ -496,7 +408,7 @@ impl Assembly {
         self.note_overlaps(&begun, trace);
         for (nth, entry) in (1i64..).zip(&begun) {
             let record = &entry.allocation;
-            let given = gpus(record.alloc_gpus, record.alloc_listed);
+            let given = given(record);
             if !plain {
                 trace.attempts.push(AttemptRow {
                     job_key: Some(Cow::Borrowed(&job_key)),
@@ -596,23 +508,13 @@ fn split_jobs(same: &[Entry]) -> Vec<Vec<&Entry>> {
 
 /// Whether `new` is the next attempt of the job that `old` is an attempt of.
 fn continues(old: &Allocation, new: &Allocation) -> bool {
+    if old.user.is_some() && new.user.is_some() && old.user != new.user {
+        return false;
+    }
     if old.submit == new.submit {
         return true;
     }
     let again = old.requeued || matches!(old.state, Some(JobState::Preempted | JobState::NodeFail));
     let (Some(end), Some(submit)) = (old.end.or(old.submit), new.submit) else { return again };
     again && submit - end <= DAY_MS
-}
-
-/// Reads the words of a state: canonical, and whether they say the job went on in another record. A word we do not
-/// know is noted.
-pub(super) fn state(words: &str, row: &mut RowAudit<'_>) -> (Option<JobState>, bool) {
-    let words = words.trim();
-    let goes_on = |word: &str| matches!(word.trim_end_matches('+'), "REQUEUED" | "RQ" | "RESIZING" | "RS");
-    let requeued = words.to_ascii_uppercase().split([',', ' ']).any(goes_on);
-    let state = words.split(',').find_map(JobState::parse);
-    if state.is_none() && !words.is_empty() {
-        row.repair(reason::UNKNOWN_STATE, "State", words);
-    }
-    (state, requeued)
 }

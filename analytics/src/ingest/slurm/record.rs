@@ -2,7 +2,8 @@
 //!
 //! What the values mean together is for `assembly`. O(values).
 
-use super::assembly::{Allocation, Assembly, Step, state};
+use super::allocation::{Allocation, Step, state};
+use super::assembly::Assembly;
 use super::job_id::JobId;
 use super::mem::Requested;
 use super::tres::{self, Tres};

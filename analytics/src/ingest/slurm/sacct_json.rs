@@ -5,7 +5,8 @@
 //! absent ones are unknown. Numbers are bare or `{"set":…,"infinite":…,"number":…}`; `state.current` is a word or a
 //! list. Times are epoch seconds, 0 unset; `time.limit` is minutes. 4294967294 and its kin (`NO_VAL`) are unknown. Old
 //! versions wrote bare `Infinity` and `NaN`, which are no JSON; they are read as null. A document cut short gives the
-//! jobs before the cut. O(bytes).
+//! jobs before the cut. An answer without jobs that lists errors is that error, and one that lists both is damaged. The
+//! live state (`squeue --json`) has jobs, too, but other fields: it is refused. O(bytes).
 
 use std::fmt;
 use std::io::BufReader;
@@ -13,9 +14,11 @@ use std::io::BufReader;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use super::assembly::{Allocation, Assembly, Step, energy_j, state, util_ratio};
+use super::allocation::{Allocation, Step, energy_j, state, summary, util_ratio};
+use super::assembly::Assembly;
 use super::job_id::{JobId, Part};
 use super::mem::whole;
+use super::submit_line::{names_gpus, script_names_gpus};
 use super::tres::{self, Tres};
 use crate::error::{Error, Result};
 use crate::ingest::document::{self, Since};
@@ -42,13 +45,16 @@ impl Reader for SacctJson {
 
     fn sniff(&self, head: &Head) -> Confidence {
         let text = head.text.trim_start();
-        if !text.starts_with('{') || !text.contains("\"jobs\"") {
-            return Confidence::No;
-        }
-        // `squeue --json` has jobs too, but neither of these.
-        if text.contains("\"association\"") && text.contains("\"submission\"") {
+        let says = |word: &str| text.contains(word);
+        // An answer of Slurm that is an error, whatever was asked.
+        let failed = says("\"error_number\"") && says("\"data_parser\"");
+        let by_slurm = || text.to_ascii_lowercase().contains("\"slurm\"") && !says("\"job_state\"");
+        if !text.starts_with('{') {
+            Confidence::No
+        } else if says("\"jobs\"") && says("\"association\"") && says("\"submission\"") {
+            // `squeue --json` has jobs too, but neither of these.
             Confidence::Sure
-        } else if text.to_ascii_lowercase().contains("\"slurm\"") && !text.contains("\"job_state\"") {
+        } else if failed || (says("\"jobs\"") && by_slurm()) {
             Confidence::Maybe
         } else {
             Confidence::No
@@ -80,11 +86,29 @@ fn read_file(
     let since = bounded.since();
     let plain = BufReader::with_capacity(1 << 16, Plain::new(BufReader::new(bounded)));
     let mut parser = serde_json::Deserializer::from_reader(plain);
-    let mut sink = Sink { file: file.name(), number: 0, since, assembly, seen, ledger };
+    let mut sink = Sink { file: file.name(), number: 0, live: false, errors: None, since, assembly, seen, ledger };
     let mut documents = 0;
     // Exports put one after the other are documents one after the other.
     while documents == 0 || parser.end().is_err() {
-        match (Document { sink: &mut sink }).deserialize(&mut parser) {
+        let found = (Document { sink: &mut sink }).deserialize(&mut parser);
+        if sink.live {
+            return Err(Error::format(
+                file.name(),
+                "these are jobs of the live queue (squeue --json, or slurmrestd's /slurm/…/jobs), which hold no accounting",
+                "export with `sacct --json`, or /slurmdb/…/jobs of slurmrestd",
+            ));
+        }
+        if let (Ok(_), Some(said)) = (&found, sink.errors.take()) {
+            if sink.number == 0 {
+                return Err(Error::format(
+                    file.name(),
+                    format!("Slurm answered with an error: {said}"),
+                    "export it again once the command succeeds",
+                ));
+            }
+            sink.ledger.damaged(file.name(), sink.number, format!("Slurm reports an error beside the jobs: {said}"));
+        }
+        match found {
             Ok(true) => documents += 1,
             Ok(false) => {
                 return Err(Error::format(
@@ -107,6 +131,10 @@ fn read_file(
 struct Sink<'s> {
     file: &'s str,
     number: u64,
+    /// Whether a job is one of the live queue.
+    live: bool,
+    /// What the document says went wrong.
+    errors: Option<String>,
     /// Counts what one job takes.
     since: Since,
     assembly: &'s mut Assembly,
@@ -137,6 +165,9 @@ impl<'de> Visitor<'de> for Document<'_, '_> {
             if key == "jobs" {
                 found = true;
                 map.next_value_seed(Jobs { sink: &mut *self.sink })?;
+            } else if key == "errors" {
+                let errors: Value = map.next_value()?;
+                self.sink.errors = said(&errors);
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -165,10 +196,28 @@ impl<'de> Visitor<'de> for Jobs<'_, '_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         while let Some(job) = list.next_element::<Value>()? {
             self.sink.since.restart();
-            self.sink.job(&job);
+            // A job of the queue is in a state, and has no times beside it.
+            if job.get("job_state").is_some() && job.get("time").is_none() {
+                self.sink.live = true;
+            } else {
+                self.sink.job(&job);
+            }
         }
         Ok(())
     }
+}
+
+/// What a list of errors says; `None` if it is empty.
+fn said(errors: &Value) -> Option<String> {
+    let of = |error: &Value| {
+        let words = ["description", "error"].map(|key| text(error.get(key)));
+        let number = error.get("error_number").or_else(|| error.get("errno")).and_then(Value::as_i64);
+        let number = number.map(|number| format!("error {number}"));
+        let parts: Vec<&str> = words.into_iter().flatten().chain(number.as_deref()).collect();
+        if parts.is_empty() { error.to_string() } else { parts.join(", ") }
+    };
+    let list: Vec<String> = errors.as_array()?.iter().map(of).collect();
+    (!list.is_empty()).then(|| list.join("; "))
 }
 
 /// A number, bare or in its struct; unknown if unset, infinite or a sentinel.
@@ -358,6 +407,7 @@ impl Sink<'_> {
             start,
             end: times.get(2).copied().flatten(),
             elapsed_s,
+            suspended_s: number(job.pointer("/time/suspended")).filter(|seconds| *seconds >= 0.0 && start.is_some()),
             planned_s: number(job.pointer("/time/planned")),
             time_limit_s: number(job.pointer("/time/limit")).map(|minutes| minutes * 60.0),
             exit_code: integer(job.pointer("/exit_code/return_code")),
@@ -376,6 +426,9 @@ impl Sink<'_> {
             req_listed,
             alloc_listed,
             energy_j: energy_j(given.energy_j, elapsed_s, given.nodes.or(nodes), &mut row),
+            summary: summary(text(job.pointer("/comment/administrator")), &mut row),
+            typed_gpus: text(job.get("submit_line")).is_some_and(names_gpus)
+                || text(job.get("script")).is_some_and(script_names_gpus),
             nodes_told: job.get("nodes").is_some_and(|nodes| !nodes.is_null()),
             cluster,
         };

@@ -1,17 +1,21 @@
-//! `sacct` text: `-P` or `-p`, with a header, or headerless in the column order Open XDMoD's manual recommends.
+//! `sacct` text: `-P` or `-p`, with a header, or headerless in the column orders Open XDMoD's manual has recommended.
 //!
-//! Column names are compared without case and without a width (`JobID%20`). `sacct` quotes nothing, so a bar in a job
-//! name or comment makes a line longer than its header: the surplus goes to the free-text column that leaves the job's
-//! identifier, state and times readable, the job name first. Times are the server's local times without a zone, unless
-//! `SLURM_TIME_FORMAT` made them epoch seconds or gave them an offset. Not responsible for what records mean together:
-//! that is `assembly`. O(bytes).
+//! Which field belongs to which column, whatever separates them and whatever users wrote, is told by `columns`. A line
+//! break within a job name, a comment or a command line breaks a record: lines that begin no record belong to the one
+//! before them. Times are the server's local times without a zone, unless `SLURM_TIME_FORMAT` made them epoch seconds or
+//! gave them an offset. Not responsible for what records mean together: that is `assembly`. O(bytes); memory: one record.
+
+use std::borrow::Cow;
 
 use jiff::civil::Date;
 
-use super::assembly::{Allocation, Assembly, Step, energy_j, state, util_ratio};
+use super::allocation::{Allocation, Step, energy_j, state, summary, util_ratio};
+use super::assembly::Assembly;
+use super::columns::Columns;
 use super::duration::SlurmDuration;
 use super::job_id::JobId;
 use super::mem::Requested;
+use super::submit_line::{is_gpus, names_gpus};
 use super::tres::{self, Tres, TresUsage};
 use crate::error::{Error, Result};
 use crate::ingest::field::{self, Moment};
@@ -19,40 +23,6 @@ use crate::ingest::{Confidence, Head, ReadOptions, Reader, SeenKeys, SourceFile,
 use crate::quality::{Ledger, Reason, RowAudit, reason};
 use crate::time::{TimeBasis, Zone, parse_local, seconds_to_ms};
 use crate::trace::Trace;
-
-/// Columns of a headerless export, in Open XDMoD's order.
-const HEADERLESS: [&str; 26] = [
-    "jobid",
-    "jobidraw",
-    "cluster",
-    "partition",
-    "qos",
-    "account",
-    "group",
-    "gid",
-    "user",
-    "uid",
-    "submit",
-    "eligible",
-    "start",
-    "end",
-    "elapsed",
-    "exitcode",
-    "state",
-    "nnodes",
-    "ncpus",
-    "reqcpus",
-    "reqmem",
-    "reqtres",
-    "alloctres",
-    "timelimit",
-    "nodelist",
-    "jobname",
-];
-
-/// Columns whose text is the user's, and may hold a bar. The first that makes sense of a long line takes the surplus.
-const FREE_TEXT: [&str; 8] =
-    ["jobname", "comment", "admincomment", "constraints", "submitline", "workdir", "systemcomment", "extra"];
 
 /// Names of which a header must hold two, beside the job's identifier.
 const TELLING: [&str; 12] = [
@@ -76,12 +46,24 @@ const RELATIVE_TIME: Reason = Reason {
     what: "the time is written relative to the day of the export (SLURM_TIME_FORMAT=relative); it is set to unknown",
     remedy: "export with SLURM_TIME_FORMAT=%s",
 };
+/// A record in several lines.
+const LINE_BREAK: Reason = Reason {
+    id: "line_break_in_text",
+    what: "a line break in a job name, a comment or a command line broke the row; its lines are joined",
+    remedy: "nothing is lost; check the text column of the example if something other than a row stands there",
+};
 /// A duration that is none.
 const NOT_A_DURATION: Reason = Reason {
     id: "not_a_duration",
     what: "a duration was expected; the value is set to unknown",
     remedy: "check the column in the source",
 };
+
+/// Lines and bytes of the longest record.
+const MOST_LINES: usize = 10_000;
+const MOST_TEXT: usize = 4 << 20;
+/// Ways to end a record that are tried.
+const MOST_TRIES: usize = 16;
 
 /// Reads `sacct` text.
 #[derive(Debug)]
@@ -103,16 +85,18 @@ impl Reader for SacctText {
 
     fn sniff(&self, head: &Head) -> Confidence {
         let line = head.first_line();
-        let header = names(line);
-        let has = |name: &str| header.iter().any(|have| have == name);
-        let told = TELLING.iter().filter(|name| has(name)).count();
-        // A table in Markdown begins with a bar.
-        if line.contains('|') && !line.starts_with('|') && ((has("jobid") || has("jobidraw")) && told >= 2)
-            || headerless(line)
-        {
-            Confidence::Sure
-        } else {
-            Confidence::No
+        if Columns::of_headerless(line).is_some() {
+            return Confidence::Sure;
+        }
+        let Some(columns) = Columns::of_header(line) else { return Confidence::No };
+        let told = TELLING.iter().filter(|name| columns.at(name).is_some()).count();
+        let is_sacct = columns.at("jobid").or_else(|| columns.at("jobidraw")).is_some() && told >= 2;
+        // Tables of others are separated so, too.
+        let usual = !matches!(columns.separator(), "," | ";" | "\t") || told >= 4;
+        match (is_sacct, usual) {
+            (true, true) => Confidence::Sure,
+            (true, false) => Confidence::Maybe,
+            (false, _) => Confidence::No,
         }
     }
 
@@ -140,100 +124,6 @@ impl Reader for SacctText {
     }
 }
 
-/// Column names of a header line: lower case, without widths; the bar that `-p` adds at the end is not a column.
-fn names(line: &str) -> Vec<String> {
-    let mut names: Vec<String> =
-        line.split('|').map(|name| name.split('%').next().unwrap_or_default().trim().to_ascii_lowercase()).collect();
-    if names.len() > 1 && names.last().is_some_and(String::is_empty) {
-        names.pop();
-    }
-    names
-}
-
-/// Whether a line is a row in Open XDMoD's column order.
-fn headerless(line: &str) -> bool {
-    let fields: Vec<&str> = line.split('|').collect();
-    let time = |ix: usize| fields.get(ix).is_some_and(|text| looks_like_time(text));
-    fields.len() >= HEADERLESS.len()
-        && fields.first().is_some_and(|id| JobId::parse(id).is_some())
-        && (10..=13).all(time)
-}
-
-/// Whether a text could stand in a time column.
-fn looks_like_time(text: &str) -> bool {
-    let text = text.trim();
-    field::is_null(text)
-        || (text.len() <= 12 && text.bytes().all(|byte| byte.is_ascii_digit()))
-        || text.get(..19).is_some_and(|time| parse_local(time).is_some())
-}
-
-/// Positions of the columns we read, and how many a line must have.
-#[derive(Debug, Default)]
-struct Columns {
-    names: Vec<String>,
-    /// `-p`: each line ends in a bar that is no part of its last field.
-    trailing: bool,
-    free_text: Vec<usize>,
-    times: Vec<usize>,
-    /// Columns that repeat another's name: that one, and they.
-    repeated: Vec<(usize, usize)>,
-}
-
-impl Columns {
-    fn new(names: Vec<String>, trailing: bool) -> Self {
-        let at = |name: &str| names.iter().position(|have| have == name);
-        let free_text = FREE_TEXT.iter().filter_map(|name| at(name)).collect();
-        let times = ["submit", "eligible", "start", "end"].iter().filter_map(|name| at(name)).collect();
-        let repeated = (0..names.len())
-            .filter_map(|again| {
-                let first = at(names.get(again)?)?;
-                (first < again).then_some((first, again))
-            })
-            .collect();
-        Self { names, trailing, free_text, times, repeated }
-    }
-
-    fn at(&self, name: &str) -> Option<usize> {
-        self.names.iter().position(|have| have == name)
-    }
-
-    /// The fields of a line, one a column. A longer line gives its surplus to a free-text column.
-    fn fields<'l>(&self, line: &'l str) -> Option<Vec<&'l str>> {
-        let columns = self.names.len();
-        let line = if self.trailing { line.strip_suffix('|').unwrap_or(line) } else { line };
-        let parts: Vec<&str> = line.split('|').collect();
-        let surplus = parts.len().checked_sub(columns)?;
-        if surplus == 0 {
-            return Some(parts);
-        }
-        self.free_text.iter().find_map(|column| {
-            let fields = join(line, &parts, *column, surplus)?;
-            self.plausible(&fields).then_some(fields)
-        })
-    }
-
-    /// Whether identifier, state and times are readable.
-    fn plausible(&self, fields: &[&str]) -> bool {
-        let field = |ix: Option<usize>| ix.and_then(|ix| fields.get(ix)).copied();
-        let id = field(self.at("jobid").or_else(|| self.at("jobidraw")));
-        let word = field(self.at("state"));
-        id.is_some_and(|id| JobId::parse(id).is_some())
-            && word.is_none_or(|word| word.split(',').any(|word| crate::schema::JobState::parse(word).is_some()))
-            && self.times.iter().all(|ix| field(Some(*ix)).is_some_and(looks_like_time))
-    }
-}
-
-/// The parts of `line` with `surplus` + 1 of them from `column` on as one, bars included.
-fn join<'l>(line: &'l str, parts: &[&'l str], column: usize, surplus: usize) -> Option<Vec<&'l str>> {
-    let start: usize = parts.get(..column)?.iter().map(|part| part.len() + 1).sum();
-    let joined = parts.get(column..=column + surplus)?;
-    let length = joined.iter().map(|part| part.len() + 1).sum::<usize>() - 1;
-    let mut fields = parts.get(..column)?.to_vec();
-    fields.push(line.get(start..start + length)?);
-    fields.extend_from_slice(parts.get(column + surplus + 1..)?);
-    Some(fields)
-}
-
 /// One file being read.
 struct File<'a> {
     zone: &'a Zone,
@@ -241,6 +131,37 @@ struct File<'a> {
     /// Whether some time had no zone.
     local: bool,
     words: &'a mut Assembly,
+}
+
+/// Lines that may be one record.
+#[derive(Debug, Default)]
+struct Chunk {
+    /// Numbers of the lines in the file, and where each ends in `text`.
+    lines: Vec<(u64, usize)>,
+    text: String,
+    not_utf8: bool,
+}
+
+impl Chunk {
+    fn push(&mut self, number: u64, line: &str, not_utf8: bool) {
+        if !self.lines.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(line);
+        self.lines.push((number, self.text.len()));
+        self.not_utf8 |= not_utf8;
+    }
+
+    fn clear(&mut self) {
+        self.lines.clear();
+        self.text.clear();
+        self.not_utf8 = false;
+    }
+
+    /// Whether it is longer than any record.
+    fn is_full(&self) -> bool {
+        self.lines.len() >= MOST_LINES || self.text.len() >= MOST_TEXT
+    }
 }
 
 impl File<'_> {
@@ -254,6 +175,7 @@ impl File<'_> {
         let mut lines = file.lines(options.observer)?;
         let mut begun = false;
         let mut header = String::new();
+        let mut chunk = Chunk::default();
         while let Some((number, bytes)) = lines.next_line() {
             let text = String::from_utf8_lossy(bytes);
             if text.trim().is_empty() || (!begun && text.starts_with('#')) {
@@ -261,12 +183,10 @@ impl File<'_> {
             }
             if !begun {
                 begun = true;
-                if headerless(&text) {
-                    // Only -p gives one field more, and that empty; a job name seldom ends in a bar.
-                    let trailing = text.ends_with('|') && text.split('|').count() == HEADERLESS.len() + 1;
-                    self.columns = Columns::new(HEADERLESS.map(str::to_owned).to_vec(), trailing);
+                if let Some(columns) = Columns::of_headerless(&text) {
+                    self.columns = columns;
                 } else {
-                    self.columns = Columns::new(names(&text), text.trim_end().ends_with('|'));
+                    self.columns = Columns::of_header(&text).unwrap_or_default();
                     self.check_header(file)?;
                     header = text.into_owned();
                     continue;
@@ -275,28 +195,17 @@ impl File<'_> {
                 // Exports put one after the other repeat their header.
                 continue;
             }
-            let mut audit = RowAudit::new(file.name(), number);
-            if matches!(text, std::borrow::Cow::Owned(_)) {
-                audit.repair(reason::NOT_UTF8, "", &text);
-            }
             if bytes.len() > 16 * 1024 * 1024 {
-                ledger.quarantine(&audit, reason::LINE_TOO_LONG, "", &text);
+                ledger.quarantine(&RowAudit::new(file.name(), number), reason::LINE_TOO_LONG, "", &text);
                 continue;
             }
-            let Some(fields) = self.columns.fields(&text) else {
-                ledger.quarantine(&audit, reason::FIELD_COUNT, "", &text);
-                continue;
-            };
-            for (first, again) in &self.columns.repeated {
-                if let (Some(first), Some(other), Some(name)) =
-                    (fields.get(*first), fields.get(*again), self.columns.names.get(*first))
-                    && first != other
-                {
-                    audit.repair(reason::DUPLICATE_COLUMN, name, &format!("{first} and {other}"));
-                }
+            if chunk.lines.is_empty() || chunk.is_full() || self.columns.begins_record(&text) {
+                self.record(&chunk, file.name(), seen, ledger);
+                chunk.clear();
             }
-            self.row(&fields, &text, audit, seen, ledger);
+            chunk.push(number, &text, matches!(text, Cow::Owned(_)));
         }
+        self.record(&chunk, file.name(), seen, ledger);
         lines.finish(ledger);
         if !begun {
             return Err(Error::Empty {
@@ -308,6 +217,47 @@ impl File<'_> {
         Ok(())
     }
 
+    /// Takes the record that a chunk is; what of it is none is quarantined line by line.
+    fn record(&mut self, chunk: &Chunk, file: &str, seen: &mut SeenKeys, ledger: &mut Ledger) {
+        let line = |ix: usize| {
+            let from = ix.checked_sub(1).and_then(|before| chunk.lines.get(before)).map_or(0, |(_, end)| end + 1);
+            chunk.lines.get(ix).and_then(|(number, end)| Some((*number, chunk.text.get(from..*end)?)))
+        };
+        // All lines, or as many of the first as make sense: what follows a record may be a word of the shell.
+        let most = chunk.lines.len();
+        let mut whole = None;
+        for many in (1..=most).rev().take(MOST_TRIES).chain((most > MOST_TRIES).then_some(1)) {
+            let Some(text) = chunk.lines.get(many - 1).and_then(|(_, end)| chunk.text.get(..*end)) else { break };
+            if let Some(fields) = self.columns.fields(text) {
+                whole = Some((many, text, fields));
+                break;
+            }
+        }
+        let used = whole.as_ref().map_or(0, |(many, ..)| *many);
+        if let (Some((many, text, fields)), Some((number, _))) = (&whole, line(0)) {
+            let mut audit = RowAudit::new(file, number);
+            if chunk.not_utf8 {
+                audit.repair(reason::NOT_UTF8, "", text);
+            }
+            if *many > 1 {
+                audit.repair(LINE_BREAK, "", text.trim_start_matches(line(0).map_or("", |(_, first)| first)));
+            }
+            let fields: Vec<&str> = fields.iter().map(|field| &**field).collect();
+            for (first, again) in self.columns.repeated() {
+                if let (Some(first), Some(other), Some(name)) =
+                    (fields.get(*first), fields.get(*again), self.columns.names().get(*first))
+                    && first != other
+                {
+                    audit.repair(reason::DUPLICATE_COLUMN, name, &format!("{first} and {other}"));
+                }
+            }
+            self.row(&fields, text, audit, seen, ledger);
+        }
+        for (number, text) in (used..most).filter_map(line) {
+            ledger.quarantine(&RowAudit::new(file, number), reason::FIELD_COUNT, "", text);
+        }
+    }
+
     fn check_header(&self, file: &SourceFile) -> Result<()> {
         let known = self.columns.at("jobid").or_else(|| self.columns.at("jobidraw")).is_some();
         if known && (self.columns.at("submit").is_some() || self.columns.at("start").is_some()) {
@@ -317,7 +267,7 @@ impl File<'_> {
             file: file.name().to_owned(),
             line: Some(1),
             column: Some(if known { "Submit" } else { "JobID" }.to_owned()),
-            found: format!("no such column among {}", self.columns.names.join(", ")),
+            found: format!("no such column among {}", self.columns.names().join(", ")),
             remedy: "export with sacct -P and at least JobID, Submit, Start, End and State".to_owned(),
         })
     }
@@ -507,6 +457,7 @@ impl<'a> Row<'a> {
             start,
             end,
             elapsed_s: elapsed_s.filter(|_| start.is_some()),
+            suspended_s: self.duration("suspended").filter(|_| start.is_some()),
             planned_s,
             time_limit_s,
             exit_code: self.exit_code(),
@@ -521,6 +472,9 @@ impl<'a> Row<'a> {
             req_listed: asked_has && !asked.hides_gpus(),
             alloc_listed: given_has && !given.hides_gpus(),
             energy_j,
+            summary: summary(self.text("admincomment"), &mut self.audit),
+            typed_gpus: self.text("submitline").is_some_and(names_gpus)
+                || ["reqgres", "allocgres"].iter().any(|name| self.text(name).is_some_and(|list| list.split(',').any(is_gpus))),
             nodes_told: self.columns.at("nodelist").is_some(),
             ..Allocation::default()
         };
@@ -550,35 +504,6 @@ fn scaled(text: &str) -> Option<f64> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn widths_case_and_the_last_bar_of_a_header_are_dropped() {
-        assert_eq!(names("JobID%30|STATE|JobName%-20|"), ["jobid", "state", "jobname"]);
-    }
-
-    #[test]
-    fn a_bar_in_a_name_is_given_back_to_the_name_wherever_it_stands() {
-        let columns = Columns::new(names("JobID|JobName|State|Submit"), false);
-        assert_eq!(
-            columns.fields("1|a|b|c|COMPLETED|2024-01-01T00:00:00").unwrap(),
-            ["1", "a|b|c", "COMPLETED", "2024-01-01T00:00:00"]
-        );
-        // Constraints hold bars too; the name cannot take this one, as the state would then be `r2]`.
-        let columns = Columns::new(names("JobID|Constraints|State|JobName"), false);
-        assert_eq!(columns.fields("1|[r1|r2]|FAILED|x").unwrap(), ["1", "[r1|r2]", "FAILED", "x"]);
-        assert_eq!(columns.fields("1|x|BANANA|x|y|z"), None);
-        assert_eq!(columns.fields("1|x"), None);
-    }
-
-    /// Found by the test against a real Slurm: the last bar of -p was counted among those of the name.
-    #[test]
-    fn the_last_bar_of_a_line_is_not_the_names() {
-        let columns = Columns::new(names("JobName|JobID|State|"), true);
-        assert_eq!(columns.fields("a|b|c|7|FAILED|").unwrap(), ["a|b|c", "7", "FAILED"]);
-        assert_eq!(columns.fields("a|7|FAILED|").unwrap(), ["a", "7", "FAILED"]);
-        let columns = Columns::new(names("JobID|State|JobName|"), true);
-        assert_eq!(columns.fields("7|FAILED|a|b||").unwrap(), ["7", "FAILED", "a|b|"]);
-    }
 
     #[test]
     fn energy_suffixes_are_decimal() {

@@ -3,7 +3,7 @@
 //! GPUs are counted as Slurm means them: `gres/gpu` is the total where it is present, and `gres/gpu:type` entries are
 //! parts of it, never added to it; without it the total is the sum of the types. `gres/gpumem` and `gres/gpuutil` are
 //! not GPUs. `gres/shard` and `gres/shard:type` are parts of GPUs: how many a GPU holds is not in the record
-//! ([`Tres::settle_shards`]). A MIG profile is a type like any other (`gres/gpu:a100_3g.20gb`), one slice counting one.
+//! ([`Tres::settle_shards`]). A type `(null)` is none. A MIG profile is a type like any other (`gres/gpu:a100_3g.20gb`), one slice counting one.
 //! The database's own form names resources by number (1 CPU, 2 memory in MiB, 3 energy, 4 node, 5 billing); numbers
 //! from 1001 are the site's own and say nothing without its table.
 //!
@@ -11,7 +11,7 @@
 //! before the cut. O(text). Worked number: `billing=8,cpu=8,gre+` has 8 cores and an unknown number of GPUs; `gres/gpu=4,me+` has 4.
 
 use super::mem::{bytes, whole};
-use crate::ingest::field::MIB;
+use crate::ingest::field::{self, MIB};
 use crate::quality::{Reason, RowAudit, reason};
 
 /// A resource whose amount makes no sense.
@@ -19,6 +19,12 @@ const BAD_TRES: Reason = Reason {
     id: "bad_tres",
     what: "the amount of a resource cannot be read; it is set to unknown",
     remedy: "check the column in the source",
+};
+/// Counts of GPUs that do not agree.
+const TRES_CONTRADICT: Reason = Reason {
+    id: "gpu_counts_contradict",
+    what: "gres/gpu and the sum of its types (gres/gpu:a100 …) differ; gres/gpu is counted",
+    remedy: "list all types of GPUs or none in AccountingStorageTRES, beside gres/gpu",
 };
 
 /// Resources of a job or step.
@@ -34,7 +40,7 @@ pub struct Tres {
     pub nodes: Option<i64>,
     /// The entry `gres/gpu`.
     pub any_gpus: Option<f64>,
-    /// The entries `gres/gpu:type`, in the order written.
+    /// The entries `gres/gpu:type`, in the order written; the type is empty where it is `(null)`.
     pub typed_gpus: Vec<(String, f64)>,
     /// The entry `gres/shard`.
     any_shards: Option<f64>,
@@ -102,6 +108,7 @@ impl Tres {
 
     /// Adds `count` GPUs of a type.
     pub(super) fn add_typed(&mut self, kind: &str, count: f64) {
+        let kind = field::text(Some(kind)).unwrap_or_default();
         match self.typed_gpus.iter_mut().find(|(have, _)| have == kind) {
             Some((_, total)) => *total += count,
             None => self.typed_gpus.push((kind.to_owned(), count)),
@@ -160,7 +167,7 @@ impl Tres {
         let mut types: Vec<&str> = Vec::new();
         for (kind, _) in self.typed_gpus.iter().chain(&self.typed_shards).filter(|(_, count)| *count > 0.0) {
             // Shards are of the GPUs that stand beside them.
-            if !types.contains(&kind.as_str()) {
+            if !kind.is_empty() && !types.contains(&kind.as_str()) {
                 types.push(kind);
             }
         }
@@ -176,6 +183,10 @@ pub(super) fn note(tres: &Tres, column: &str, row: &mut RowAudit<'_>) {
         (true, _) => row.repair(reason::CUT_ALLOC_TRES, column, entry),
         (false, _) if tres.unreadable.is_some() => row.repair(BAD_TRES, column, entry),
         (false, _) => {}
+    }
+    let typed: f64 = tres.typed_gpus.iter().map(|(_, count)| count).sum();
+    if let Some(any) = tres.any_gpus.filter(|any| !tres.typed_gpus.is_empty() && *any != typed && !tres.cut) {
+        row.repair(TRES_CONTRADICT, column, &format!("gres/gpu={any}, by type {typed}"));
     }
 }
 
@@ -223,6 +234,37 @@ mod tests {
         assert_eq!((two.gpus(), two.gpu_type().as_deref()), (Some(3.0), Some("a100+v100")));
         let mig = Tres::parse("gres/gpu:a100_3g.20gb=1");
         assert_eq!((mig.gpus(), mig.gpu_type().as_deref()), (Some(1.0), Some("a100_3g.20gb")));
+    }
+
+    #[test]
+    fn a_type_that_is_null_is_none_and_counts() {
+        for (text, gpus, kind) in [
+            ("gres/gpu:(null)=4", Some(4.0), None),
+            ("gres/gpu=4,gres/gpu:(null)=4", Some(4.0), None),
+            ("gres/gpu:(null)=1,gres/gpu:a100=2", Some(3.0), Some("a100")),
+            // How many is not said.
+            ("cpu=8,gres/gpu:(null)", None, None),
+            ("cpu=8,gres/gpu:(null)=(null),node=1", None, None),
+        ] {
+            let tres = Tres::parse(text);
+            assert_eq!((tres.gpus(), tres.gpu_type().as_deref()), (gpus, kind), "{text}");
+            assert_eq!(tres.hides_gpus(), gpus.is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn counts_that_contradict_each_other_are_told() {
+        let told = |text: &str| {
+            let mut row = RowAudit::new("f", 1);
+            note(&Tres::parse(text), "alloctres", &mut row);
+            let mut ledger = crate::quality::Ledger::default();
+            ledger.keep(row);
+            (Tres::parse(text).gpus(), ledger.count("gpu_counts_contradict"))
+        };
+        assert_eq!(told("gres/gpu=4,gres/gpu:a100=2"), (Some(4.0), 1));
+        assert_eq!(told("gres/gpu=2,gres/gpu:a100=2,gres/gpu:v100=1"), (Some(2.0), 1));
+        assert_eq!(told("gres/gpu=3,gres/gpu:a100=2,gres/gpu:v100=1"), (Some(3.0), 0));
+        assert_eq!(told("gres/gpu:a100=2"), (Some(2.0), 0));
     }
 
     #[test]

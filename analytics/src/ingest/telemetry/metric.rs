@@ -165,7 +165,7 @@ impl Metric {
 }
 
 /// `value` (in the unit of its column) if it is possible for `field`, else `None` with a note.
-fn gpu_in_range(
+pub(super) fn gpu_in_range(
     field: GpuField,
     value: f64,
     column: &str,

@@ -124,7 +124,7 @@ impl Told {
     pub(super) fn of(message: &str, words: &mut Assembly, row: &mut RowAudit<'_>) -> Self {
         let mut told = Self::default();
         let [mut account, mut project, mut vnodes, mut hosts, mut gpus] = [None; 5];
-        let (mut request, mut need, mut cores) = (None, None, None);
+        let (mut request, mut need, mut counted, mut cores) = (None, None, None, None);
         let (mut is_select, mut spoiled) = (false, false);
         let bad = |row: &mut RowAudit<'_>, key: &str, value: &str| row.repair(BAD_RESOURCE, key, value);
         for (key, value) in pairs(message) {
@@ -173,10 +173,13 @@ impl Told {
                 "walltime" => job.time_limit_s = amount(resource::seconds),
                 "mem" => job.req_mem_bytes = amount(resource::bytes).map(|bytes| bytes as i64),
                 "ncpus" => cores = amount(resource::number),
-                // Torque may repeat the request here: `2:ppn=8`.
+                // Torque may repeat the request here: `2:ppn=8:gpu=4`.
                 "nodect" => {
                     job.req_nodes = value.split(':').next().and_then(resource::number).map(|nodes| nodes as i64);
+                    counted = value.contains(':').then_some((key, value));
                 }
+                // Moab's generic resources are counted by the task.
+                "gres" => spoiled |= value.to_ascii_lowercase().contains("gpu"),
                 _ if counts_gpus(name) => {
                     job.req_gpus.count = amount(resource::number);
                     spoiled |= job.req_gpus.count.is_none();
@@ -187,7 +190,8 @@ impl Told {
         }
         let job = &mut told.job;
         job.account = words.word(account.or(project));
-        let asked = request.or(need).and_then(|(key, value)| {
+        let requests = [request, need, counted].map(|request| {
+            let (key, value) = request?;
             let asked = resource::request(value);
             if asked.is_none() {
                 bad(row, key, value);
@@ -195,8 +199,10 @@ impl Told {
             }
             asked
         });
+        // The first tells of nodes and cores; sites that rewrite requests may name GPUs in a later one only.
+        let asked = requests.into_iter().flatten().next();
+        job.req_gpus.count = job.req_gpus.count.or(requests.into_iter().flatten().find_map(|asked| asked.gpus));
         if let Some(asked) = asked {
-            job.req_gpus.count = job.req_gpus.count.or(asked.gpus);
             job.req_nodes = job.req_nodes.or(Some(asked.chunks as i64));
             if job.gpu_type.is_none() {
                 job.gpu_type = words.word(asked.gpu_type);

@@ -17,7 +17,7 @@
 //! * A suspended job releases all its resources, unless the server attribute `restrict_res_to_release_on_suspend` names some:
 //!   `z` then lists what was released in `resources_released`. Where that list is there and names no GPUs, the job keeps
 //!   them, and the time counts as suspended. Else the suspension ends an attempt, and the next begins when it is resumed.
-//! * GPUs asked for: `Resource_List.ngpus`, else `ngpus` or `gpus` in `select`, `nodes` or `neednodes`. GPUs given:
+//! * GPUs asked for: `Resource_List.ngpus`, else `ngpus` or `gpus` in `select`, `nodes`, `neednodes` or `nodect`. GPUs given:
 //!   `ngpus` in `exec_vnode`, or Torque's `exec_gpus`. `resources_used.ngpus` is not read, as sites report it to be 0.
 //! * `Exit_status`: 0 is success; 1 to 255 the script's own; above 256 (PBS) a signal; below 0 the batch system's. PBS: -29
 //!   and -28 are time limits, -27 and -26 memory. Torque: -11 and -12 are time limits, -10 memory.

@@ -22,7 +22,7 @@ use super::super::options::ReadOptions;
 use super::super::reader::{Confidence, Reader};
 use super::super::slurm::Records;
 use super::super::source::{Head, SourceFile};
-use super::gather::{Device, Gather, When};
+use super::gather::{Device, Gather, Way, When};
 use super::metric::{GpuField, gpu_in_range};
 use crate::error::Result;
 use crate::quality::{Reason, RowAudit};
@@ -104,14 +104,15 @@ impl Samples {
                 _ => value,
             });
             let value = scaled.and_then(|value| gpu_in_range(*field, value, name, &text, false, row));
-            self.gather.gpu(When::at(ts), device, *field, value, None);
+            self.gather.gpu((When::at(ts), device), *field, Way::ONLY, value, None);
         }
     }
 
     /// Notes that a job used a GPU at a moment.
     fn used_by(&mut self, node: &str, index: u64, ts: i64, job: &str) {
         let device = self.gather.device(Device { node: Some(node.to_owned()), name: index.to_string() });
-        self.gather.gpu(When::at(ts), device, GpuField::Util, None, Some(job));
+        let job = self.gather.job_id(job);
+        self.gather.gpu_job((When::at(ts), device), job);
     }
 }
 
