@@ -662,11 +662,10 @@ fn gpus_that_hami_shares() {
     let gpus: Vec<(Option<&str>, Option<f64>, Option<f64>)> = (0..3)
         .map(|job| (trace.jobs.name.get(job), trace.jobs.req_gpus.get(job), trace.jobs.alloc_gpus.get(job)))
         .collect();
-    assert_eq!(gpus, [
-        (Some("a"), Some(0.25), Some(0.25)),
-        (Some("b"), Some(0.5), Some(0.5)),
-        (Some("c"), Some(0.4), None),
-    ]);
+    assert_eq!(
+        gpus,
+        [(Some("a"), Some(0.25), Some(0.25)), (Some("b"), Some(0.5), Some(0.5)), (Some("c"), Some(0.4), None),]
+    );
     assert_eq!((trace.nodes.gpus.get(0), trace.nodes.gpu_mem_bytes.get(0)), (Some(1.0), Some(40_960 << 20)));
     let Some(folder) = real_trace("cases/hami") else { return };
     let trace = read(&[folder.join("pods.json"), folder.join("nodes.json")]).unwrap();

@@ -146,7 +146,8 @@ fn dates_that_do_not_begin_with_their_year() {
     let read = |rows: &str, source: &str| {
         std::fs::write(&data, format!("id;when\n{rows}")).unwrap();
         let columns = "[columns]\njob_key = { column = \"id\" }\nsubmit = { column = \"when\" }\n";
-        std::fs::write(&mapping, format!("table = \"jobs\"\n[source]\nzone = \"Europe/Berlin\"\n{source}\n{columns}")).unwrap();
+        std::fs::write(&mapping, format!("table = \"jobs\"\n[source]\nzone = \"Europe/Berlin\"\n{source}\n{columns}"))
+            .unwrap();
         read_with(&data, &mapping).unwrap()
     };
     for text in ["31.12.2025", "31/12/2025 14:05", "12/31/2025 2:05 PM", "1.2.25 14:05"] {
@@ -158,16 +159,22 @@ fn dates_that_do_not_begin_with_their_year() {
     let times = |rows: &str, source: &str| -> Vec<String> {
         read(rows, source).jobs.submit.iter().map(|at| at.map_or_else(|| "?".to_owned(), format_utc)).collect()
     };
-    let days = "1;31.12.2025\n2;31/12/2025 14:05\n3;31-12-25, 2:05:30 pm\n4;2025-12-31 14:05\n5;31.12.2025 14:05+00:00\n";
+    let days =
+        "1;31.12.2025\n2;31/12/2025 14:05\n3;31-12-25, 2:05:30 pm\n4;2025-12-31 14:05\n5;31.12.2025 14:05+00:00\n";
     assert_eq!(
         times(days, "time_unit = \"dmy\""),
-        ["2025-12-30 23:00:00", "2025-12-31 13:05:00", "2025-12-31 13:05:00", "2025-12-31 13:05:30", "2025-12-31 14:05:00"]
+        [
+            "2025-12-30 23:00:00",
+            "2025-12-31 13:05:00",
+            "2025-12-31 13:05:00",
+            "2025-12-31 13:05:30",
+            "2025-12-31 14:05:00"
+        ]
     );
     assert_eq!(times("1;12/31/2025 12:05 AM\n", "time_unit = \"mdy\""), ["2025-12-30 23:05:00"]);
     // There is no month 31, and no such word.
     assert_eq!(read("1;12/31/2025\n2;soon\n", "time_unit = \"dmy\"").ledger.count("not_a_time"), 2);
 }
-
 
 #[test]
 fn a_column_that_is_not_there_is_named_with_those_that_are() {

@@ -100,7 +100,9 @@ fn order_of(head: &[u8]) -> Option<Order> {
     // The first are of a header or a bracket; others may be of any script.
     let all = |pick: fn(&[u8; 2]) -> (u8, u8)| {
         let ascii = |pair: &[u8; 2]| matches!(pick(pair), (letter, 0) if is_text(letter));
-        pairs.len() >= 4 && pairs.iter().take(4).all(ascii) && pairs.iter().filter(|pair| ascii(pair)).count() * 2 > pairs.len()
+        pairs.len() >= 4
+            && pairs.iter().take(4).all(ascii)
+            && pairs.iter().filter(|pair| ascii(pair)).count() * 2 > pairs.len()
     };
     if all(|[first, second]| (*first, *second)) {
         Some(Order::Little)
@@ -178,7 +180,9 @@ mod tests {
 
     #[test]
     fn anything_else_is_passed_on() {
-        for bytes in [&b""[..], b"a", b"JobID|State\n", b"PAR1\0\0\0\0", b"\0\0\0\0\0\0\0\0", b"\xff\xfe\0\0a\0\0\0", b"a\0b\0"] {
+        for bytes in
+            [&b""[..], b"a", b"JobID|State\n", b"PAR1\0\0\0\0", b"\0\0\0\0\0\0\0\0", b"\xff\xfe\0\0a\0\0\0", b"a\0b\0"]
+        {
             assert_eq!(read(bytes, 64), String::from_utf8_lossy(bytes));
         }
     }

@@ -110,7 +110,9 @@ fn honest_archives_are_kept_whole() {
 fn a_job_whose_number_was_used_again_is_kept_however_far_it_is() {
     let with = |first: JobRow<'static>| {
         let mut trace = year(100);
-        trace.jobs.push(JobRow { job_key: Some("777@1577836800".into()), ..job(777, at("2020-01-01"), at("2020-01-02")) });
+        trace
+            .jobs
+            .push(JobRow { job_key: Some("777@1577836800".into()), ..job(777, at("2020-01-01"), at("2020-01-02")) });
         trace.jobs.push(JobRow { job_key: Some("777".into()), ..first });
         trace.ledger.keep_many(2);
         apart(trace).0

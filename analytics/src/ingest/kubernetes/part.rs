@@ -57,10 +57,7 @@ impl<'o> Parts<'o> {
             nodes.iter().copied().filter(|node| node.units(GPU) + node.units(SHARED) > 0.0).collect();
         let mut parts = Self { divided: with.iter().any(|node| node.part() < 1.0), ..Self::default() };
         parts.by_node = with.iter().map(|node| (&*node.meta.name, node.part())).collect();
-        parts.memory_by_node = with
-            .iter()
-            .filter_map(|node| Some((&*node.meta.name, node.memory_mib()?)))
-            .collect();
+        parts.memory_by_node = with.iter().filter_map(|node| Some((&*node.meta.name, node.memory_mib()?))).collect();
         parts.memory = common(with.iter().filter_map(|node| node.memory_mib()));
         let products: BTreeSet<&str> = with.iter().filter_map(|node| node.label.as_deref()).collect();
         for product in products {

@@ -98,7 +98,9 @@ pub fn is_gpu(resource: &str) -> bool {
 
 /// Whether a container with these resources shares GPUs by HAMi.
 pub(super) fn is_shared(resources: &Value) -> bool {
-    let of = |list: &str| [CORES, MEM_PERCENT, MEM].iter().any(|name| resources.get(list).is_some_and(|of| of.get(name).is_some()));
+    let of = |list: &str| {
+        [CORES, MEM_PERCENT, MEM].iter().any(|name| resources.get(list).is_some_and(|of| of.get(name).is_some()))
+    };
     of("requests") || of("limits")
 }
 
@@ -346,7 +348,10 @@ mod tests {
         });
         let amounts = Amounts::read(Some(&map), &mut row);
         // 1 + 2/7 + 1 + 1 + 1.
-        assert_eq!((amounts.gpus().map(without_dust), amounts.cpus(), amounts.mem_bytes()), (Some(4.285_714), None, None));
+        assert_eq!(
+            (amounts.gpus().map(without_dust), amounts.cpus(), amounts.mem_bytes()),
+            (Some(4.285_714), None, None)
+        );
         assert_eq!(slice("nvidia.com/mig-1g.10gb").as_deref(), Some("MIG-1g.10gb"));
         assert!(row.is_clean());
     }

@@ -23,19 +23,86 @@ use crate::time::parse_local;
 /// Columns of exports without a header, in the orders that Open XDMoD's manual has recommended.
 const HEADERLESS: [&[&str]; 3] = [
     &[
-        "jobid", "jobidraw", "cluster", "partition", "qos", "account", "group", "gid", "user", "uid", "submit",
-        "eligible", "start", "end", "elapsed", "exitcode", "state", "nnodes", "ncpus", "reqcpus", "reqmem", "reqtres",
-        "alloctres", "timelimit", "nodelist", "jobname",
+        "jobid",
+        "jobidraw",
+        "cluster",
+        "partition",
+        "qos",
+        "account",
+        "group",
+        "gid",
+        "user",
+        "uid",
+        "submit",
+        "eligible",
+        "start",
+        "end",
+        "elapsed",
+        "exitcode",
+        "state",
+        "nnodes",
+        "ncpus",
+        "reqcpus",
+        "reqmem",
+        "reqtres",
+        "alloctres",
+        "timelimit",
+        "nodelist",
+        "jobname",
     ],
     &[
-        "jobid", "jobidraw", "cluster", "partition", "account", "group", "gid", "user", "uid", "submit", "eligible",
-        "start", "end", "elapsed", "exitcode", "state", "nnodes", "ncpus", "reqcpus", "reqmem", "reqtres", "alloctres",
-        "timelimit", "nodelist", "jobname",
+        "jobid",
+        "jobidraw",
+        "cluster",
+        "partition",
+        "account",
+        "group",
+        "gid",
+        "user",
+        "uid",
+        "submit",
+        "eligible",
+        "start",
+        "end",
+        "elapsed",
+        "exitcode",
+        "state",
+        "nnodes",
+        "ncpus",
+        "reqcpus",
+        "reqmem",
+        "reqtres",
+        "alloctres",
+        "timelimit",
+        "nodelist",
+        "jobname",
     ],
     &[
-        "jobid", "jobidraw", "cluster", "partition", "account", "group", "gid", "user", "uid", "submit", "eligible",
-        "start", "end", "elapsed", "exitcode", "state", "nnodes", "ncpus", "reqcpus", "reqmem", "reqgres", "reqtres",
-        "timelimit", "nodelist", "jobname",
+        "jobid",
+        "jobidraw",
+        "cluster",
+        "partition",
+        "account",
+        "group",
+        "gid",
+        "user",
+        "uid",
+        "submit",
+        "eligible",
+        "start",
+        "end",
+        "elapsed",
+        "exitcode",
+        "state",
+        "nnodes",
+        "ncpus",
+        "reqcpus",
+        "reqmem",
+        "reqgres",
+        "reqtres",
+        "timelimit",
+        "nodelist",
+        "jobname",
     ],
 ];
 
@@ -123,7 +190,8 @@ impl Form {
             Self::Duration => SlurmDuration::parse(text).is_some(),
             // With the units that `--noconvert` leaves out; `Partition_Limit` and its like are words.
             Self::Number => {
-                text.starts_with(|c: char| c.is_ascii_digit()) || text.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+                text.starts_with(|c: char| c.is_ascii_digit())
+                    || text.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
             }
             Self::ExitCode => text.bytes().all(|byte| byte.is_ascii_digit() || byte == b':'),
             Self::Tres => text.contains('=') || text.ends_with('+'),
@@ -187,13 +255,14 @@ impl Columns {
     pub(super) fn of_header(line: &str) -> Option<Self> {
         let line = line.trim();
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let name = |text: &str| text.split('%').next().unwrap_or_default().trim().trim_matches('"').to_ascii_lowercase();
+        let name =
+            |text: &str| text.split('%').next().unwrap_or_default().trim().trim_matches('"').to_ascii_lowercase();
         let first = line.trim_start_matches('"').find(|c: char| !is_name(c))?;
         let rest = line.trim_start_matches('"').get(first..)?.trim_start_matches('"');
         // A width belongs to the name before it.
-        let width = rest.strip_prefix('%').map_or(0, |rest| {
-            1 + rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'-').count()
-        });
+        let width = rest
+            .strip_prefix('%')
+            .map_or(0, |rest| 1 + rest.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'-').count());
         let rest = rest.get(width..)?;
         let until = rest.find(|c: char| is_name(c) || c == '"').unwrap_or(rest.len());
         let separator = rest.get(..until)?.trim_matches(' ');
@@ -414,7 +483,10 @@ mod tests {
             assert_eq!((columns.separator(), columns.names.len()), (separator.trim_matches(' '), 3), "{separator}");
             let record = ["7", "FAILED", "2024-01-01T00:00:00"].join(separator);
             let fields = columns.fields(&record).unwrap();
-            assert_eq!(fields.iter().map(|field| field.trim()).collect::<Vec<_>>(), record.split(separator).collect::<Vec<_>>());
+            assert_eq!(
+                fields.iter().map(|field| field.trim()).collect::<Vec<_>>(),
+                record.split(separator).collect::<Vec<_>>()
+            );
         }
         for line in ["JobID", "JobID State", "|JobID|State|", "", "7|FAILED", "v=0.1.0,JobID=7", "# JobID|State"] {
             assert!(Columns::of_header(line).is_none(), "{line}");
@@ -440,7 +512,8 @@ mod tests {
         assert_eq!(parted("JobID|JobName|State|WorkDir", "7|a|b|FAILED|/x|y").unwrap(), ["7", "a|b", "FAILED", "/x|y"]);
         let header = "JobID|Account|JobName|NodeList|Partition|State|Elapsed|AllocTRES|User|WorkDir";
         let record = "7|lab|a b|c|n[1,3]|gpu|FAILED|00:01:00|cpu=1,gres/gpu=4|ana|/x|y|z";
-        let expected = ["7", "lab", "a b|c", "n[1,3]", "gpu", "FAILED", "00:01:00", "cpu=1,gres/gpu=4", "ana", "/x|y|z"];
+        let expected =
+            ["7", "lab", "a b|c", "n[1,3]", "gpu", "FAILED", "00:01:00", "cpu=1,gres/gpu=4", "ana", "/x|y|z"];
         assert_eq!(parted(header, record).unwrap(), expected);
         // A text that looks like the next column does not lead astray: the state is the one before the time.
         let header = "JobID|Comment|State|Start|JobName";
@@ -477,7 +550,8 @@ mod tests {
             assert!(!columns.begins_record(line), "{line}");
         }
         // Of all fields, in Slurm's order, some texts precede the identifier.
-        let columns = Columns::of_header("Account|AdminComment|AllocTRES|End|JobID|JobName|State|SubmitLine|WorkDir").unwrap();
+        let columns =
+            Columns::of_header("Account|AdminComment|AllocTRES|End|JobID|JobName|State|SubmitLine|WorkDir").unwrap();
         for line in ["a||cpu=1|Unknown|7|x|FAILED|sbatch <<E", "a|b|c|cpu=1|Unknown|7|x|FAILED|sbatch | b"] {
             assert!(columns.begins_record(line), "{line}");
         }

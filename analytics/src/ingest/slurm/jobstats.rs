@@ -104,7 +104,10 @@ mod tests {
     #[test]
     fn the_mean_over_all_gpus_of_all_nodes() {
         let node = |used: Value| json!({"cpus": 1, "gpu_total_memory": {"0": 1, "1": 1}, "gpu_utilization": used});
-        assert_eq!(of(&json!({"gpus": 2, "nodes": {"a": node(json!({"0": 7.5, "1": 7.2}))}})), (Some(2.0), Some(0.0735)));
+        assert_eq!(
+            of(&json!({"gpus": 2, "nodes": {"a": node(json!({"0": 7.5, "1": 7.2}))}})),
+            (Some(2.0), Some(0.0735))
+        );
         let two = json!({"gpus": true, "nodes": {"a": node(json!({"0": 100, "1": 0})), "b": node(json!({"0": 50, "1": 50}))}});
         assert_eq!(of(&two), (Some(4.0), Some(0.5)));
         // Of one of two nothing is said.

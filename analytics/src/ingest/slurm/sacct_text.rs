@@ -474,7 +474,9 @@ impl<'a> Row<'a> {
             energy_j,
             summary: summary(self.text("admincomment"), &mut self.audit),
             typed_gpus: self.text("submitline").is_some_and(names_gpus)
-                || ["reqgres", "allocgres"].iter().any(|name| self.text(name).is_some_and(|list| list.split(',').any(is_gpus))),
+                || ["reqgres", "allocgres"]
+                    .iter()
+                    .any(|name| self.text(name).is_some_and(|list| list.split(',').any(is_gpus))),
             nodes_told: self.columns.at("nodelist").is_some(),
             ..Allocation::default()
         };

@@ -21,7 +21,9 @@ pub(super) fn names_gpus(line: &str) -> bool {
         }
         let (name, attached) = match word.split_once('=') {
             Some((name, value)) => (name, Some(value)),
-            None if word.len() > 2 && !word.starts_with("--") => word.split_at_checked(2).map_or((word, None), |(name, value)| (name, Some(value))),
+            None if word.len() > 2 && !word.starts_with("--") => {
+                word.split_at_checked(2).map_or((word, None), |(name, value)| (name, Some(value)))
+            }
             None => (word, None),
         };
         // Whether an option without a value attached takes the next word is not known of all of them.
@@ -39,7 +41,10 @@ pub(super) fn names_gpus(line: &str) -> bool {
 
 /// Whether the `#SBATCH` lines of a batch script ask for GPUs.
 pub(super) fn script_names_gpus(script: &str) -> bool {
-    script.lines().filter_map(|line| line.trim_start().strip_prefix("#SBATCH")).any(|options| names_gpus(&format!("sbatch {options}")))
+    script
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("#SBATCH"))
+        .any(|options| names_gpus(&format!("sbatch {options}")))
 }
 
 /// Whether an entry of a list of resources is GPUs: `gpu:2`, `gpu:a100:2`, `gres/gpu:2`, `gres:gpu=2`.
