@@ -466,6 +466,10 @@ mod tests {
         let mut job = JobRow { submit: Some(9_000), start: Some(5_000), end: Some(6_500), ..JobRow::default() };
         check_job(&mut job, &mut row);
         assert_eq!((job.start, job.run_s), (Some(5_000), Some(1.5)));
+        // Suspended for half a second of it.
+        let mut job = JobRow { start: Some(5_000), end: Some(6_500), suspended_s: Some(0.5), ..JobRow::default() };
+        check_job(&mut job, &mut row);
+        assert_eq!(job.run_s, Some(1.0));
     }
 
     #[test]
