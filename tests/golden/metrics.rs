@@ -12,7 +12,27 @@ fn with(file: &str, options: &ReadOptions<'_>) -> tracecast_analytics::Result<Tr
 #[test]
 fn every_exporter_has_its_units_and_labels() {
     let trace = conform("dcgm", &["dcgm/exporters.prom"]);
-    insta::assert_snapshot!(render(&trace), @"");
+    insta::assert_snapshot!(render(&trace), @"
+    activity (2 rows)
+      scope=cluster name=cluster ts=2024-05-01 12:00:00 jobs_running=12 jobs_pending=3 gpus_running=6
+      scope=vc name=gpu ts=2024-05-01 12:00:00 jobs_running=7
+    gpu_samples (8 rows)
+      ts=2024-05-01 12:00:00 node=amd gpu=0 gpu_type=MI300X util_ratio=0.5 mem_used_bytes=2097152 power_w=200 energy_j_cum=2.5 job_key=9
+      ts=2024-05-01 12:00:00 node=ceems gpu=3 job_key=77
+      ts=2024-05-01 12:00:00 node=jobexp gpu=0 gpu_type=NVIDIA A100 util_ratio=0.5 pcie_bytes_per_s=4000000 power_w=200 job_key=41
+      ts=2024-05-01 12:00:00 node=jobstats gpu=0 gpu_type=NVIDIA A100 util_ratio=0.5 mem_used_bytes=17040539648 power_w=200 job_key=8197399
+      ts=2024-05-01 12:00:00 node=kepler2 gpu=0 power_w=65.5
+      ts=2024-05-01 12:00:00 node=lower gpu=0/1g.10gb:12 util_ratio=0.5 job_key=p
+      ts=2024-05-01 12:00:00 node=omnistat gpu=0 util_ratio=0.5 mem_used_bytes=17175674880 mem_total_bytes=68702699520 power_w=200 energy_j_cum=12000 temp_c=42
+      ts=2024-05-01 12:00:00 node=smiexp gpu=df6e gpu_type=NVIDIA A100 util_ratio=0.5 power_w=200
+    node_samples (4 rows)
+      ts=2024-05-01 12:00:00 node=ceems sensor=CPU package 0 energy_j_cum=258
+      ts=2024-05-01 12:00:00 node=ceems sensor=DCMI power_w=594
+      ts=2024-05-01 12:00:00 node=kepler sensor=Node Power energy_j_cum=123.5
+      ts=2024-05-01 12:00:00 node=kepler2 sensor=CPU package power_w=80
+    quality: read 39 = kept 38 + repaired 1 + quarantined 0
+      Repaired blank_reading × 1 (lines 30)
+    ");
 }
 
 #[test]

@@ -2,7 +2,8 @@ use tracecast_tests::{conform, fixture, read, render};
 
 // Trap 20: "NaN" (chunk-1 point 2, unknown) and "+Inf" (point 5, unknown and counted); the chunks overlap in one point
 // (chunk-2 point 1). A point without a value (chunk-1 point 6), a series without a GPU (chunk-2 point 3), the power of a
-// node at all ones (25,550 W, point 5). The vector has no metric name, its file has. 1,684,936,800 s is 14:00:00.
+// node at all ones (25,550 W, point 5). The vector has no metric name, its file has; chunk-2
+// point 7 has none in either. 1,684,936,800 s is 14:00:00.
 #[test]
 fn chunks_are_merged_and_overlaps_counted() {
     let trace = conform(
@@ -20,10 +21,11 @@ fn chunks_are_merged_and_overlaps_counted() {
       ts=2023-05-24 14:00:00 node=10.0.0.1 sensor=DCMI power_w=640
       ts=2023-05-24 14:00:00 node=10.0.0.1 sensor=Sys Power power_w=650
       ts=2023-05-24 14:01:00 node=10.0.0.1 sensor=DCMI
-    quality: read 16 = kept 11 + repaired 2 + quarantined 3
+    quality: read 16 = kept 10 + repaired 2 + quarantined 4
       Quarantined duplicate_row × 1 (lines 1)
       Quarantined malformed_row × 1 (lines 6)
       Quarantined no_key × 1 (lines 3)
+      Quarantined no_metric_name × 1 (lines 7)
       Repaired blank_reading × 1 (lines 5)
       Repaired not_a_number × 1 (lines 5)
     ");
@@ -31,7 +33,7 @@ fn chunks_are_merged_and_overlaps_counted() {
         trace.notes,
         [
             "Prometheus warned: query processing was slow",
-            "3 values of 2 other metrics were passed over: DCGM_FI_DEV_SM_CLOCK, (no name).",
+            "2 values of 1 other metrics were passed over: DCGM_FI_DEV_SM_CLOCK.",
         ]
     );
 }

@@ -6,7 +6,15 @@ use tracecast_tests::{conform, read, render};
 fn meters_become_samples() {
     let files = ["n7", "n8", "blade-a"].map(|node| format!("redfish/{node}_20240501-120000.json"));
     let trace = conform("redfish", &files.each_ref().map(String::as_str));
-    insta::assert_snapshot!(render(&trace), @"");
+    insta::assert_snapshot!(render(&trace), @"
+    node_samples (5 rows)
+      ts=2024-05-01 12:00:00 node=blade-a sensor=Chassis Power power_w=2600
+      ts=2024-05-01 12:00:00 node=n7 sensor=CPU Sub-system Power power_w=210
+      ts=2024-05-01 12:00:00 node=n7 sensor=GPU Sub-system Power
+      ts=2024-05-01 12:00:00 node=n7 sensor=System Power power_w=429
+      ts=2024-05-01 12:00:00 node=n8 sensor=System Power power_w=374 energy_j_cum=9000000
+    quality: read 6 = kept 6 + repaired 0 + quarantined 0
+    ");
 }
 
 #[test]

@@ -10,9 +10,16 @@ use super::series::put_gpu;
 use super::table::MetricTable;
 use crate::error::{Error, Result};
 use crate::ingest::source::SourceFile;
-use crate::quality::{RowAudit, reason};
+use crate::quality::{Reason, RowAudit};
 use crate::time::Zone;
 use crate::trace::Trace;
+
+/// A GPU of which nothing is said that has a column.
+const NO_READING: Reason = Reason {
+    id: "no_known_reading",
+    what: "nothing is said of the GPU that the table of metrics knows",
+    remedy: "ask the tool for use, power and memory, or say what its keys mean with --metrics FILE",
+};
 
 /// The snapshots in a file.
 #[derive(Debug)]
@@ -64,7 +71,7 @@ impl<'f> Snapshots<'f> {
     ) {
         match put_gpu(table, gather, at, values, &mut row) {
             Some(put) => put.account(row, &at.1.name, &mut trace.ledger),
-            None => trace.ledger.quarantine(&row, reason::MALFORMED, "", &at.1.name),
+            None => trace.ledger.quarantine(&row, NO_READING, "", &at.1.name),
         }
     }
 
