@@ -67,6 +67,13 @@ fn policies_stand_beside_each_other_and_above_the_bound() {
     // The same seeds give the same bytes, whatever the threads.
     let again = run(&drawn(&folder), &["--seeds", "4", "--format", "json", "--threads", "1"]);
     assert_eq!(stdout(&again), stdout(&output));
+    // What types are worth is told of allocations that are kept, too, unless that is what was asked.
+    let two = ["--seeds", "1", "--policies", "max_min,max_min_aware", "--format", "json"];
+    let anew = json(&stdout(&run(&drawn(&folder), &two)));
+    assert!(anew["reallocate_s"] == 0.0 && anew["advice"]["kept_saving"]["value"].is_f64(), "{anew}");
+    let kept = json(&stdout(&run(&drawn(&folder), &[&two[..], &["--reallocate", "40min"]].concat())));
+    assert!(kept["reallocate_s"] == 2400.0 && kept["advice"]["kept_saving"].is_null(), "{kept}");
+    assert!(number(&kept["runs"][0]["allocations"]) < number(&anew["runs"][0]["allocations"]));
     let single =
         run(&drawn(&folder), &["--seeds", "1", "--single-gpu", "--policies", "fifo,allox", "--format", "json"]);
     let single = json(&stdout(&single));

@@ -78,7 +78,11 @@ fn gavels_simulator_on_its_own_jobs() {
     }
     assert!(policies.windows(2).all(|two| mean(&kept, two[0]) > mean(&kept, two[1])), "the order is another");
     // With so long between allocations, who knows types has the longer mean, and is not advised.
-    assert!(kept.advice.as_ref().unwrap().saving.value < 0.0 && kept.action.contains("Change nothing"), "{}", kept.action);
+    assert!(
+        kept.advice.as_ref().unwrap().saving.value < 0.0 && kept.action.contains("Change nothing"),
+        "{}",
+        kept.action
+    );
     // Where allocations are made anew at once it has the shorter one, and the answer says on what that hangs.
     let anew = of_file(&fleet, file, &policies, 0).unwrap();
     let advice = anew.advice.as_ref().unwrap();

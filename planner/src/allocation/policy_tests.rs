@@ -35,8 +35,7 @@ fn worst_ratio(jobs: &[ActiveJob<'_>], gpus: &[f64], shares: &[Vec<f64>]) -> f64
     let equal = equal_shares(jobs, gpus);
     let of = |((job, shares), equal): ((&ActiveJob<'_>, &Vec<f64>), &f64)| {
         let speed: f64 = job.kind.steps_per_s.iter().zip(shares).map(|(speed, share)| speed * share).sum();
-        (job.since_s + job.remaining / speed)
-            / ((job.alone_steps + job.remaining / equal) / job.kind.mean_speed(gpus))
+        (job.since_s + job.remaining / speed) / ((job.alone_steps + job.remaining / equal) / job.kind.mean_speed(gpus))
     };
     jobs.iter().zip(shares).zip(&equal).map(of).fold(0.0, f64::max)
 }
