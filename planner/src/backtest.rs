@@ -10,7 +10,9 @@ use serde::Serialize;
 use tracecast_analytics::report::chart::{Axis, BarLayout, BarSeries, Chart};
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 use tracecast_analytics::time::Zone;
-use tracecast_predictors::duration::backtest::{Backtest, ENOUGH_DAYS, ModelScore, Part, Refusal, Span, UnderDrawnWaits};
+use tracecast_predictors::duration::backtest::{
+    Backtest, ENOUGH_DAYS, ModelScore, Part, Refusal, Span, UnderDrawnWaits,
+};
 use tracecast_predictors::score::{Pinball, Score};
 
 use crate::downstream::Downstream;
@@ -96,9 +98,9 @@ impl BacktestAnswer {
                 "**No model had intervals that held on the jobs to choose on while it was no worse than the running mean; do not rely on intervals here.** The best simple rule, {}, is named for want of a better: {held}.",
                 test.simple
             )),
-            (true, false) if self.cautions.is_empty() || test.record_days >= ENOUGH_DAYS => {
-                Some(format!("**Do not rely on the intervals**: {held}, though they held on the jobs it was chosen on."))
-            }
+            (true, false) if self.cautions.is_empty() || test.record_days >= ENOUGH_DAYS => Some(format!(
+                "**Do not rely on the intervals**: {held}, though they held on the jobs it was chosen on."
+            )),
             // A caution says it.
             (true, false) => None,
         }

@@ -123,9 +123,18 @@ fn whether_intervals_held_is_decided_by_the_later_jobs() {
         let mut draws = Draws(11);
         let mut jobs = plain(3000, 30.0, |_, user| 5.0 + f64::from(user % 5), 0.3);
         // From then on jobs come fifty at once and run as no job did before, each burst by a length of its own.
-        for burst in 0..if spread > 0.0 { 40 } else { 0u32 } {
+        let bursts = if spread > 0.0 { 40u32 } else { 0 };
+        for burst in 0..bursts {
             let (at, length) = (day + f64::from(burst) * 0.12, 5.0 + spread * draws.normal());
-            let of_burst = |index: u32| job(10_000 + burst * 50 + index, at * 86_400.0 + f64::from(index), 50 + burst, length.exp().max(1.0), None);
+            let of_burst = |index: u32| {
+                job(
+                    10_000 + burst * 50 + index,
+                    at * 86_400.0 + f64::from(index),
+                    50 + burst,
+                    length.exp().max(1.0),
+                    None,
+                )
+            };
             jobs.extend((0..50).map(of_burst));
         }
         jobs.sort_by_key(|job| job.submission.submit_ms);

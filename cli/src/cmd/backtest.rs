@@ -45,7 +45,7 @@ pub(crate) struct BacktestDuration {
     pub(crate) learning: Learning,
     /// Models to compare, separated by commas [default: all but linear, forest and rank]
     ///
-    ///   running_mean   mean run of all ended jobs of the VC and size; always included, and if no simple rule is named, all of them
+    ///   running_mean   mean run of all ended jobs of the VC and size; always included
     ///   weighted_mean  the same, with more weight on later jobs
     ///   shrunk_mean    mean by user, name, size and VC, where small groups lean on wider ones
     ///   recent_median  median of the last 30 jobs of the narrowest group
@@ -59,6 +59,7 @@ pub(crate) struct BacktestDuration {
     ///   boosted        boosted trees for quantiles, with calibrated intervals
     ///
     /// The models limit and limit_share are used only where jobs have time limits.
+    /// Where no simple rule is named, all are compared: the first four and limit_share.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = listed(model), help_heading = "Learning", verbatim_doc_comment)]
     pub(crate) models: Option<Vec<Model>>,
     /// Days between two fits of a model, from 1 to 365

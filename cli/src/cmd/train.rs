@@ -159,18 +159,17 @@ pub(crate) fn run(request: &TrainDuration, quiet: bool) -> Result<()> {
     }
     let trained = predictor.trained();
     let beside = match trained.beside {
-        Some((simple, loss)) if simple != trained.model => format!(
-            ", with {} of the loss of {}, the best simple rule there",
-            format::percent(loss),
-            simple.name()
-        ),
+        Some((simple, loss)) if simple != trained.model => {
+            format!(", with {} of the loss of {}, the best simple rule there", format::percent(loss), simple.name())
+        }
         Some(_) => ", the best simple rule there".to_owned(),
         None => String::new(),
     };
     let sure = if trained.held {
         "and its intervals held there".to_owned()
     } else {
-        let why = short_record(trained.record_days).unwrap_or_else(|| "its intervals could not be shown to hold there".to_owned());
+        let why = short_record(trained.record_days)
+            .unwrap_or_else(|| "its intervals could not be shown to hold there".to_owned());
         format!("but {why}, so every prediction is marked `unsure`")
     };
     output::say(

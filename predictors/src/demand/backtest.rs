@@ -208,7 +208,8 @@ enum Raw {
 
 impl From<Fan> for Raw {
     fn from(fan: Fan) -> Self {
-        let is_point = |(point, levels): (&f64, &Quantiles)| levels.iter().all(|value| value.to_bits() == point.to_bits());
+        let is_point =
+            |(point, levels): (&f64, &Quantiles)| levels.iter().all(|value| value.to_bits() == point.to_bits());
         let all = fan.point.len() == fan.quantiles.len() && fan.point.iter().zip(&fan.quantiles).all(is_point);
         if all { Self::Points(fan.point) } else { Self::Fan(fan) }
     }
@@ -239,7 +240,9 @@ impl Recent {
     /// Teaches what became of the slot that ended, before which the newest forecast was made: to every forecast of it.
     pub(super) fn teach(&self, calibrator: &mut DemandCalibrator, series: &Series, ended: Option<usize>) {
         let Some(slot) = ended.and_then(|ended| series.slots.get(ended)).filter(|slot| slot.counted) else { return };
-        for (ahead, (raw, told)) in self.0.iter().rev().enumerate().take_while(|(ahead, (raw, _))| *ahead < raw.horizons()) {
+        for (ahead, (raw, told)) in
+            self.0.iter().rev().enumerate().take_while(|(ahead, (raw, _))| *ahead < raw.horizons())
+        {
             calibrator.learn(ahead, raw, told, slot.peak);
         }
     }
@@ -353,15 +356,15 @@ pub(super) fn tracks_of(
     if let Some(tenths) = weigh(series, &tracks, parts, horizon) {
         let members = fitted.iter().zip(&tenths).filter(|(_, tenth)| **tenth > 0);
         let members: Vec<(u32, &(ForecastModel, Vec<Raw>))> = members.map(|(member, tenth)| (*tenth, member)).collect();
-        ensemble.extend(members.iter().map(|(tenth, (model, _))| DemandWeight {
-            model: *model,
-            weight: f64::from(*tenth) / 10.0,
-        }));
+        ensemble.extend(
+            members.iter().map(|(tenth, (model, _))| DemandWeight { model: *model, weight: f64::from(*tenth) / 10.0 }),
+        );
         let count = fitted.iter().map(|(_, raw)| raw.len()).min().unwrap_or(0);
         let mixed = |step: usize| {
             let of = |(tenth, (_, raw)): &(u32, &(ForecastModel, Vec<Raw>))| Some((*tenth, raw.get(step)?.fan()));
             let fans: Vec<(u32, Fan)> = members.iter().filter_map(of).collect();
-            let at = |ahead: usize| fans.iter().filter_map(move |(tenth, fan)| Some((*tenth, fan.quantiles.get(ahead)?)));
+            let at =
+                |ahead: usize| fans.iter().filter_map(move |(tenth, fan)| Some((*tenth, fan.quantiles.get(ahead)?)));
             let quantiles: Vec<Quantiles> = (0..horizon).map(|ahead| mix(at(ahead))).collect();
             let point = quantiles.iter().map(|set| set.get(super::fan::MEDIAN).copied().unwrap_or(f64::NAN)).collect();
             Fan { point, quantiles }

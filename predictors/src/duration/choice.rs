@@ -85,9 +85,8 @@ pub(crate) struct Preferred {
 pub(crate) fn prefer(candidates: &[Judged]) -> Option<Preferred> {
     let base = candidates.iter().find(|one| one.model == Model::RunningMean)?.score.pinball;
     let loss = |one: &Judged| loss_over(one.score.pinball, base);
-    let least = |keep: &dyn Fn(&&Judged) -> bool| {
-        candidates.iter().filter(keep).min_by(|a, b| loss(a).total_cmp(&loss(b)))
-    };
+    let least =
+        |keep: &dyn Fn(&&Judged) -> bool| candidates.iter().filter(keep).min_by(|a, b| loss(a).total_cmp(&loss(b)));
     let best = least(&|one| refusal(&one.score, base, one.short).is_none());
     let simple = least(&|one| one.model.is_simple())?;
     let judged = best.unwrap_or(simple);

@@ -537,12 +537,7 @@ fn kept_rows(rows: &Rows, which: &[u32]) -> VecDeque<Kept> {
 }
 
 /// Jobs that had not ended when the trace did, with their features by row: their ends may still be told.
-fn open_jobs(
-    timeline: &Timeline,
-    rows: &Rows,
-    aside: HashMap<usize, Vec<f32>>,
-    capped: bool,
-) -> HashMap<String, Open> {
+fn open_jobs(timeline: &Timeline, rows: &Rows, aside: HashMap<usize, Vec<f32>>, capped: bool) -> HashMap<String, Open> {
     // The store numbers jobs in the order in which they were played, which is that of the rows.
     let entry = |(at, features): (usize, Vec<f32>)| {
         let (job, row) = timeline.jobs.get(at).zip(rows.rows.get(at))?;

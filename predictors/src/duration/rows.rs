@@ -100,7 +100,9 @@ impl<'a> Play<'a> {
     /// Plays on until rows up to this one are known.
     pub(crate) fn until(&mut self, row: usize) {
         let mut aside = Vec::new();
-        while let Some((time, kind, at)) = self.moments.next_if(|(_, kind, at)| *kind != Kind::Submit || (*at as usize) < row) {
+        while let Some((time, kind, at)) =
+            self.moments.next_if(|(_, kind, at)| *kind != Kind::Submit || (*at as usize) < row)
+        {
             let at = at as usize;
             let Some(job) = self.timeline.jobs.get(at) else { continue };
             let number = self.numbers.get(at).copied().flatten();

@@ -93,10 +93,9 @@ impl SpotModel {
     pub fn in_use(self) -> String {
         match self.circumstances() {
             Some(_) => format!("a model that knows {}", self.in_words()),
-            None => format!(
-                "the simple rule {}, which no model surpassed on forecasts within the record",
-                self.in_words()
-            ),
+            None => {
+                format!("the simple rule {}, which no model surpassed on forecasts within the record", self.in_words())
+            }
         }
     }
 
@@ -593,9 +592,17 @@ mod tests {
                 let of = found.models.iter().find(|score| score.model == model);
                 of.and_then(|score| score.earlier_log_loss).unwrap_or(f64::INFINITY)
             };
-            assert!(found.models.iter().all(|score| earlier(found.chosen) <= earlier(score.model)), "{:?}", found.chosen);
+            assert!(
+                found.models.iter().all(|score| earlier(found.chosen) <= earlier(score.model)),
+                "{:?}",
+                found.chosen
+            );
             let chosen = choose(&records, &options()).unwrap();
-            assert_eq!([found.chosen, chosen].map(|model| model.circumstances().is_none()), [simple_wins; 2], "{chosen:?}");
+            assert_eq!(
+                [found.chosen, chosen].map(|model| model.circumstances().is_none()),
+                [simple_wins; 2],
+                "{chosen:?}"
+            );
         }
     }
 

@@ -94,7 +94,8 @@ struct SimpleRule {
 
 impl SimpleRule {
     fn new(model: SpotModel, track: &[Option<Standing>]) -> Self {
-        let tick = |now: &Option<Standing>| now.map_or('-', |now| if now.level == SpotLevel::Enough { '1' } else { '0' });
+        let tick =
+            |now: &Option<Standing>| now.map_or('-', |now| if now.level == SpotLevel::Enough { '1' } else { '0' });
         Self { model, seen: track.iter().map(tick).collect() }
     }
 
@@ -318,7 +319,10 @@ impl SpotPredictor {
             Some(rule) => rule.is_sound() && rule.model == opened.fields.model,
             None => opened.fields.model.circumstances().is_some(),
         };
-        if names.len() != stored.zones.len() || stored.zones.is_empty() || !stored.zones.iter().all(|zone| sound(zone) && simple(zone)) {
+        if names.len() != stored.zones.len()
+            || stored.zones.is_empty()
+            || !stored.zones.iter().all(|zone| sound(zone) && simple(zone))
+        {
             return Err(opened.refusal.damaged("a zone is missing, comes twice, or has chances that are none"));
         }
         Ok(Self { trained: opened.fields, zones: stored.zones, pairs: stored.pairs })

@@ -234,8 +234,7 @@ fn a_record_that_begins_after_a_hole_is_taken_up_if_it_is_long_enough() {
         vcs: Vec::new(),
     };
     let series = wave();
-    let trained =
-        DemandPredictor::train(std::slice::from_ref(&series), None, gathering, &options, &()).unwrap();
+    let trained = DemandPredictor::train(std::slice::from_ref(&series), None, gathering, &options, &()).unwrap();
     let after = |slots: usize| {
         let all = series.slots.iter().cycle().take(slots).copied().collect();
         Series { start_ms: series.time_ms(series.slots.len() + 10_000), slots: all, ..series.clone() }

@@ -67,7 +67,9 @@ pub(super) fn trial_within(
     for (at, (refit, (first, many))) in moments.iter().zip(&firsts).enumerate() {
         learning += many;
         match batches.last_mut() {
-            Some((fits, held)) if refit.serves.end - *held <= held_rows && learning <= learned_rows => fits.end = at + 1,
+            Some((fits, held)) if refit.serves.end - *held <= held_rows && learning <= learned_rows => {
+                fits.end = at + 1
+            }
             _ => {
                 batches.push((at..at + 1, (*first).min(last)));
                 learning = *many;
