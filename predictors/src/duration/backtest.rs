@@ -94,11 +94,15 @@ pub struct ModelScore {
     /// On the jobs reported.
     #[serde(flatten)]
     pub score: Score,
-    /// Mean of its three pinball losses over those of `running_mean` on the jobs it was chosen on; the least of the simple rules is the best of them.
+    /// Mean of its three pinball losses over those of `running_mean` on the jobs it was chosen on; the least of the simple
+    /// rules is the best of them.
+    #[schemars(with = "Option<f64>")]
     pub choice_loss: f64,
     /// Share of runs within the 80 % interval on the jobs it was chosen on.
+    #[schemars(with = "Option<f64>")]
     pub choice_coverage80: f64,
     /// Share of runs within the 90 % interval on the jobs it was chosen on.
+    #[schemars(with = "Option<f64>")]
     pub choice_coverage90: f64,
     /// Why it could not be chosen.
     pub refused: Option<Refusal>,
