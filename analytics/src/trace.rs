@@ -1,5 +1,6 @@
 //! A trace: the canonical tables of one cluster (or several), where they came from, and the account of every row.
 
+pub mod apart;
 mod merge;
 mod select;
 pub mod stray;

@@ -80,6 +80,11 @@ pub(crate) struct Reading {
     /// The limit protects the memory against a file that expands without end. A document may always expand to 16 MiB.
     #[arg(long, value_name = "TIMES", default_value_t = ingest::MOST_EXPANSION, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_expansion: u64,
+    /// Take sources for one cluster though years lie between them, or between their jobs and their measurements
+    ///
+    /// Without this option such sources are an error, as they are hardly of one cluster. Months of one log that follow each other need no option.
+    #[arg(long)]
+    pub(crate) one_cluster: bool,
     /// Look only at jobs that meet this condition in SQL: --where "vc = 'vision' and gpus >= 8"
     ///
     /// The columns are those of the table job_facts, which `tracecast query SOURCE` lists. The answer says how many jobs were selected. What
@@ -102,6 +107,21 @@ impl Reading {
         }
     }
 
+    /// The options that say how sources are read, as they would be typed again.
+    pub(crate) fn as_typed(&self) -> Vec<String> {
+        let one = |option: &str, value: Option<String>| value.map(|value| [option.to_owned(), value]);
+        let expansion = (self.max_expansion != ingest::MOST_EXPANSION).then(|| self.max_expansion.to_string());
+        let named = [
+            one("--reader", self.reader.clone()),
+            one("--timezone", self.timezone.as_ref().map(|zone| zone.name().to_owned())),
+            one("--shards-per-gpu", self.shards_per_gpu.map(|shards| shards.to_string())),
+            one("--max-expansion", expansion),
+        ];
+        let mappings = self.mapping.iter().map(|mapping| ["--mapping".to_owned(), mapping.clone()]);
+        let merged = self.one_cluster.then(|| "--one-cluster".to_owned());
+        named.into_iter().flatten().chain(mappings).flatten().chain(merged).collect()
+    }
+
     /// Refuses every option of reading where no trace is read, for the reason `why`: none would do anything.
     pub(crate) fn reads_no_trace(&self, why: &str) -> anyhow::Result<()> {
         self.needs_all_jobs(why)?;
@@ -114,6 +134,7 @@ impl Reading {
             ("--shards-per-gpu", self.shards_per_gpu.is_some()),
             ("--strict", self.strict),
             ("--max-expansion", self.max_expansion != ingest::MOST_EXPANSION),
+            ("--one-cluster", self.one_cluster),
         ];
         match typed.iter().find(|(_, is_typed)| *is_typed) {
             Some((option, _)) => Err(Usage(format!("{option}: {why}")).into()),

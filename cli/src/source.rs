@@ -154,9 +154,15 @@ pub(crate) fn read(sources: &[PathBuf], reading: &Reading, quarantine: Option<&P
     let mut all = if files.is_empty() { None } else { Some(read()?) };
     for folder in &folders {
         let trace = storage::load(folder)?;
+        let name = folder.display().to_string();
         match &mut all {
             None => all = Some(trace),
-            Some(all) => all.merge(trace, &folder.display().to_string())?,
+            Some(all) => {
+                if !reading.one_cluster {
+                    all.check_meets(&trace, &name)?;
+                }
+                all.merge(trace, &name)?;
+            }
         }
     }
     let mut trace = all.context("no source is named")?;
@@ -233,6 +239,7 @@ pub(crate) fn read_files(
         // Below, once what is wrong has been written out.
         strict: reading.strict && quarantine.is_none(),
         most_expansion: reading.max_expansion,
+        one_cluster: reading.one_cluster,
         observer: &bar,
     };
     let trace = ingest::read(&ingest::expand(sources)?, &options);

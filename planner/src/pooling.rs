@@ -11,6 +11,10 @@
 //! them and promises to VCs do not count. Jobs are submitted as they were, though users may submit more where they wait
 //! less.
 //!
+//! **Waits and lost work stand apart**: time in the queue, and work that a failing node undid ([`times`](crate::replay::metric::times)). Which of
+//! several equal nodes a number stands for is chance, and so is which jobs a failure hits. So where nodes fail, both are told with their
+//! [range over numberings](numbering) of the nodes.
+//!
 //! Beside the replays stands what [queueing theory](theory) says of the same queues.
 //!
 //! Complexity: that of four replays, run side by side.
@@ -19,6 +23,8 @@
 //! at 0 s. As they stand, a's wait 0, 100 and 200 s: 300 GPU-seconds. On one pool of two GPUs the four start at 0, 0, 100 and
 //! 100 s: 200 GPU-seconds.
 
+pub mod numbering;
+mod render;
 pub mod theory;
 
 use std::collections::BTreeMap;
@@ -28,7 +34,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::Trace;
 use tracecast_analytics::facts::JobFacts;
-use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
+use tracecast_analytics::report::format;
 use tracecast_analytics::stats::sum;
 
 use crate::error::{Error, Result};
@@ -38,6 +44,7 @@ use crate::replay::fidelity::Fidelity;
 use crate::replay::input::{Hosts, Loaded, Options, load};
 use crate::replay::metric::{JobTimes, OfferedLoads, Times, VcLoad};
 use crate::sim::{Cluster, Policy, Scan, Workload, simulate};
+use numbering::{NumberedWaits, Numberings};
 use theory::{PoolingCheck, VcQueue};
 
 /// Why a trace without sizes allows no replay.
@@ -54,19 +61,15 @@ const MOST_WORK: usize = 100_000_000;
 const SEED: u64 = 1;
 /// VCs with longer waits that a recommendation names.
 const HARMED: usize = 3;
-/// VCs that the table shows.
-const SHOWN: usize = 20;
-/// Identifier of the section, and field of the JSON form.
-const ID: &str = "pooling";
-/// Its heading.
-const TITLE: &str = "What one pool would do to the same jobs";
 
 /// What jobs waited.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Waited {
-    /// GPUs × wait, summed, GPU-hours.
+    /// GPUs × time in the queue, summed, GPU-hours; in the record until the first start, as it does not say more.
     pub gpu_hours: f64,
-    /// Wait of the jobs, seconds.
+    /// GPUs × what they held beyond their runs, summed, GPU-hours: work that failing nodes undid; `null` in the record, which does not say it.
+    pub lost_gpu_hours: Option<f64>,
+    /// Wait of the jobs, lost work included, seconds.
     pub wait_s: Times,
 }
 
@@ -91,9 +94,9 @@ pub struct OfVc {
     pub vc: String,
     /// Its jobs that are compared.
     pub jobs: u64,
-    /// GPU-hours they waited on their own nodes.
+    /// GPU-hours they were queued on their own nodes.
     pub apart_gpu_hours: f64,
-    /// GPU-hours they waited on one pool.
+    /// GPU-hours they were queued on one pool.
     pub pooled_gpu_hours: f64,
     /// Their mean wait on their own nodes, seconds.
     pub apart_mean_wait_s: f64,
@@ -120,10 +123,12 @@ pub struct Pooling {
     pub recorded: Waited,
     /// The replays; the first leads, as it comes nearest to the record on the VCs as they stand.
     pub replays: Vec<Pair>,
+    /// What other numberings of the nodes give under the policy that leads; `null` where no node fails, or they were too much work.
+    pub numberings: Option<Numberings>,
     /// How near the leading replay on the VCs as they stand comes to the record.
     pub fidelity: Fidelity,
-    /// What one pool changes in the mean wait of a job under the policy that leads, seconds, with an interval by moving-block bootstrap; `None`
-    /// without jobs that end in both replays.
+    /// What one pool changes in the mean wait of a job under the policy that leads, seconds, with an interval by moving-block bootstrap, which
+    /// covers all numberings of the nodes where some fail; `None` without jobs that end in both replays.
     pub mean_wait_change_s: Option<IntervalEstimate>,
     /// By VC under the policy that leads, most GPU-hours waited apart first.
     pub by_vc: Vec<OfVc>,
@@ -203,23 +208,32 @@ fn replay(loaded: &Loaded, gpu_jobs: usize) -> std::result::Result<Pooling, crat
         .filter(|job| times.iter().all(|times| times.wait_ms(*job).is_some()))
         .collect();
     let none = || crate::Error::NoJobs("no job ends in every replay".to_owned());
-    let recorded = |job: usize| {
-        let start = loaded.recorded_start_ms.get(job).copied().flatten()?;
-        Some((start - workload.submit_ms.get(job)?).max(0))
-    };
+    let queued = |job: usize, start: Option<i64>| Some((start? - workload.submit_ms.get(job)?).max(0));
+    let recorded = |job: usize| Some((queued(job, loaded.recorded_start_ms.get(job).copied().flatten())?, None));
     let recorded = Waited::of(workload, &compared, &recorded).ok_or_else(none)?;
-    let waited = |times: &JobTimes| Waited::of(workload, &compared, &|job| times.wait_ms(job)).ok_or_else(none);
     let mut pairs = Vec::new();
     for ((policy, times), schedules) in policies.iter().zip(times.chunks_exact(2)).zip(schedules.chunks_exact(2)) {
         if let ([apart, pooled], [schedule, _]) = (times, schedules) {
+            let waited = |times| Waited::replayed(workload, &compared, times).ok_or_else(none);
             let pair =
                 Pair { policy: policy.describe(), scan: policy.scan, apart: waited(apart)?, pooled: waited(pooled)? };
-            pairs.push(((pair.apart.gpu_hours - recorded.gpu_hours).abs(), pair, schedule, apart, pooled));
+            // The record is known until the first start alone, and so both are compared until there.
+            let first = |job: usize| Some((queued(job, schedule.start_ms(job))?, None));
+            let first = Waited::of(workload, &compared, &first).ok_or_else(none)?;
+            pairs.push(((first.gpu_hours - recorded.gpu_hours).abs(), pair, (policy, schedule), apart, pooled));
         }
     }
     // Stable: of two that come as near, the one that passes over jobs leads.
     pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let Some((_, _, schedule, apart, pooled)) = pairs.first() else { return Err(none()) };
+    let Some((_, _, (policy, schedule), apart, pooled)) = pairs.first() else { return Err(none()) };
+    let mut notes = loaded.notes.clone();
+    let numberings = Numberings::of(workload, [&loaded.cluster, &pool], policy, &compared)?;
+    if numberings.is_none() && !loaded.cluster.outages.is_empty() {
+        notes.push(
+            "Nodes fail, and other numberings of them were too much work here: which jobs the failures hit is chance."
+                .to_owned(),
+        );
+    }
     let fidelity = Fidelity::of(workload, schedule, &loaded.recorded_start_ms)?;
     let submitted = |at: Option<&i64>, else_ms: i64| at.copied().unwrap_or(else_ms);
     let (first, last) = (workload.submit_ms.first(), workload.submit_ms.last());
@@ -229,7 +243,7 @@ fn replay(loaded: &Loaded, gpu_jobs: usize) -> std::result::Result<Pooling, crat
     let theory = waits_s.and_then(|waits_s| in_theory(loaded, &by_vc, waits_s));
     let change = compare::compare(workload, &[("apart", apart), ("pooled", pooled)], SEED)?;
     Ok(Pooling {
-        mean_wait_change_s: change.differences.first().map(|change| change.mean_wait_s),
+        mean_wait_change_s: change.differences.first().map(|change| over_both(change.mean_wait_s, numberings.as_ref())),
         jobs: compared.len() as u64,
         not_compared: (workload.len() - compared.len()) as u64,
         not_replayed: gpu_jobs.saturating_sub(workload.len()) as u64,
@@ -240,9 +254,21 @@ fn replay(loaded: &Loaded, gpu_jobs: usize) -> std::result::Result<Pooling, crat
         fidelity,
         by_vc,
         theory,
-        notes: loaded.notes.clone(),
+        numberings,
+        notes,
         replays: pairs.into_iter().map(|(_, pair, ..)| pair).collect(),
     })
+}
+
+/// A change with its interval of the bootstrap, put around the mean over numberings of the nodes and widened to cover all of them.
+fn over_both(drawn: IntervalEstimate, numberings: Option<&Numberings>) -> IntervalEstimate {
+    let Some(over) = numberings.map(|numberings| numberings.mean_wait_change_s) else { return drawn };
+    let moved = over.value - drawn.value;
+    IntervalEstimate {
+        value: over.value,
+        low: over.low.min(drawn.low + moved),
+        high: over.high.max(drawn.high + moved),
+    }
 }
 
 fn by_vc(loaded: &Loaded, compared: &[usize], apart: &JobTimes, pooled: &JobTimes) -> Vec<OfVc> {
@@ -254,7 +280,7 @@ fn by_vc(loaded: &Loaded, compared: &[usize], apart: &JobTimes, pooled: &JobTime
     let mut found: Vec<OfVc> = jobs
         .into_iter()
         .filter_map(|(vc, jobs)| {
-            let of = |times: &JobTimes| Waited::of(workload, &jobs, &|job| times.wait_ms(job));
+            let of = |times: &JobTimes| Waited::replayed(workload, &jobs, times);
             let (apart, pooled) = (of(apart)?, of(pooled)?);
             Some(OfVc {
                 vc: loaded.cluster.vcs.get(usize::from(vc))?.name.clone(),
@@ -284,31 +310,28 @@ fn in_theory(loaded: &Loaded, by_vc: &[OfVc], replayed_s: [f64; 2]) -> Option<Po
 }
 
 impl Waited {
-    fn of(workload: &Workload, jobs: &[usize], wait_ms: &dyn Fn(usize) -> Option<i64>) -> Option<Self> {
-        let waits: Vec<(usize, f64)> =
-            jobs.iter().filter_map(|job| Some((*job, wait_ms(*job)? as f64 / 1000.0))).collect();
-        let gpu_s = sum::NeumaierSum::from_iter(waits.iter().map(|(job, s)| workload.shape_of(*job).as_gpus() * s));
-        let wait_s = Times::of(waits.into_iter().map(|(_, wait)| wait).collect())?;
-        Some(Self { gpu_hours: gpu_s.value() / 3600.0, wait_s })
+    /// What some jobs waited: `of` gives the time that each was queued and what it lost, milliseconds. `None` of none.
+    fn of(workload: &Workload, jobs: &[usize], of: &dyn Fn(usize) -> Option<(i64, Option<i64>)>) -> Option<Self> {
+        let known: Vec<(usize, i64, Option<i64>)> =
+            jobs.iter().filter_map(|job| of(*job).map(|(queued, lost)| (*job, queued, lost))).collect();
+        let gpu_hours = |job: usize, ms: i64| workload.shape_of(job).as_gpus() * ms as f64 / 3.6e6;
+        let queued = known.iter().map(|(job, queued, _)| gpu_hours(*job, *queued));
+        let lost: Option<Vec<f64>> = known.iter().map(|(job, _, lost)| Some(gpu_hours(*job, (*lost)?))).collect();
+        let waits = known.iter().map(|(_, queued, lost)| (queued + lost.unwrap_or(0)) as f64 / 1000.0);
+        Some(Self {
+            gpu_hours: sum::NeumaierSum::from_iter(queued).value(),
+            lost_gpu_hours: lost.map(|lost| sum::NeumaierSum::from_iter(lost).value()),
+            wait_s: Times::of(waits.collect())?,
+        })
+    }
+
+    /// The same of a replay.
+    fn replayed(workload: &Workload, jobs: &[usize], times: &JobTimes) -> Option<Self> {
+        Self::of(workload, jobs, &|job| Some((times.queued_ms(job)?, times.lost_ms.get(job).copied())))
     }
 }
 
 impl Pooling {
-    /// The first sentences: what waited apart and on one pool.
-    pub fn sentence(&self) -> String {
-        let Some(first) = self.replays.first() else { return String::new() };
-        format!(
-            "Replayed, the same {} GPU jobs wait **{}** GPU-hours on their VCs as they stand (mean wait {}), and **{}** on one \
-             pool of the same {} nodes (mean wait {}).",
-            format::count(self.jobs),
-            format::compact(first.apart.gpu_hours),
-            format::duration(first.apart.wait_s.mean_s),
-            format::compact(first.pooled.gpu_hours),
-            format::count(self.nodes),
-            format::duration(first.pooled.wait_s.mean_s),
-        )
-    }
-
     /// Whether the replay comes near enough to the record to build on.
     pub fn is_believed(&self) -> bool {
         self.fidelity.is_believed()
@@ -333,29 +356,36 @@ impl Pooling {
             who: format!("VC {vc}"),
             how_much: format!("waits {} longer on average", format::duration(longer)),
         });
-        let none = || "None: two replays of the same jobs.".to_owned();
-        let interval = "95 %, moving-block bootstrap over the jobs of the whole trace, paired job by job.".to_owned();
+        let widened = match &self.numberings {
+            Some(over) => format!(", widened to cover {} numberings of the nodes that fail", format::count(over.drawn)),
+            None => String::new(),
+        };
+        let interval =
+            format!("95 %, moving-block bootstrap over the jobs of the whole trace, paired job by job{widened}.");
+        let gpu_hours = |what: &str, of: fn(&Waited) -> f64, over: fn(&NumberedWaits) -> f64| Effect {
+            what: what.to_owned(),
+            unit: "GPU-h".to_owned(),
+            change: match &self.numberings {
+                Some(numbered) => over(&numbered.pooled) - over(&numbered.apart),
+                None => of(&first.pooled) - of(&first.apart),
+            },
+            low: None,
+            high: None,
+            interval: "None: replays of the same jobs.".to_owned(),
+        };
+        let mut effects = vec![
+            Effect::of("Mean wait of a GPU job", "s", &change, &interval),
+            gpu_hours("GPU-hours in the queue", |of| of.gpu_hours, |over| over.gpu_hours.value),
+        ];
+        if self.numberings.is_some() {
+            let (of, over): (fn(&Waited) -> f64, fn(&NumberedWaits) -> f64) =
+                (|of| of.lost_gpu_hours.unwrap_or(0.0), |over| over.lost_gpu_hours.value);
+            effects.push(gpu_hours("GPU-hours lost to failures", of, over));
+        }
         Some(Recommendation {
             plan: "pool".to_owned(),
             action: format!("Let all {} VCs queue for one pool of the {} nodes.", format::count(self.vcs), format::count(self.nodes)),
-            effects: vec![
-                Effect {
-                    what: "Mean wait of a GPU job".to_owned(),
-                    unit: "s".to_owned(),
-                    change: change.value,
-                    low: Some(change.low),
-                    high: Some(change.high),
-                    interval,
-                },
-                Effect {
-                    what: "GPU-hours waited".to_owned(),
-                    unit: "GPU-h".to_owned(),
-                    change: first.pooled.gpu_hours - first.apart.gpu_hours,
-                    low: None,
-                    high: None,
-                    interval: none(),
-                },
-            ],
+            effects,
             against: "each VC on its own nodes".to_owned(),
             basis: Basis::Replay,
             regret: None,
@@ -373,126 +403,6 @@ impl Pooling {
             command: None,
             undo: "Set the partitions (or cohorts) back as they were.".to_owned(),
         })
-    }
-
-    /// The section of a report.
-    pub fn section(&self) -> Section {
-        let mut table = ReportTable::new(
-            format!("{} GPU jobs, {} GPUs", format::count(self.jobs), format::count(self.gpus)),
-            vec![
-                Column::text("Replay"),
-                Column::text("On"),
-                Column::with_unit("Waited", "GPU-hours"),
-                Column::number("Mean wait"),
-                Column::number("Median"),
-                Column::number("95 %"),
-                Column::number("99 %"),
-            ],
-        );
-        let mut row = |policy: &str, on: &str, waited: &Waited| {
-            table.rows.push(vec![
-                policy.into(),
-                on.into(),
-                Cell::Float { value: waited.gpu_hours, digits: 0 },
-                Cell::Duration(waited.wait_s.mean_s),
-                Cell::Duration(waited.wait_s.median_s),
-                Cell::Duration(waited.wait_s.p95_s),
-                Cell::Duration(waited.wait_s.p99_s),
-            ]);
-        };
-        row("none: as recorded", "VCs as they stand", &self.recorded);
-        for pair in &self.replays {
-            row(&pair.policy, "VCs as they stand", &pair.apart);
-            row(&pair.policy, "one pool", &pair.pooled);
-        }
-        let mut section = Section::new(ID, TITLE)
-            .with_finding(format!(
-                "{} Both replays are {}. {}",
-                self.sentence(),
-                self.replays.first().map_or("", |pair| pair.policy.as_str()),
-                self.fidelity.sentence()
-            ))
-            .with_gpu_hours(Some(self.recorded.gpu_hours))
-            .with_table(table);
-        if self.by_vc.len() > 1 {
-            section = section.with_table(self.vc_table());
-        }
-        section
-            .with_definition(
-                "Replayed are the GPU jobs that ended, submitted as they were, on the trace's own nodes: once each VC on its own, \
-                 once all VCs on one pool of the same nodes, in one queue. First come, first served; *strict* stops at the \
-                 first job that does not fit, *skip* passes over it. First stands the one that comes nearer to the recorded \
-                 GPU-hours waited on the VCs as they stand.",
-            )
-            .with_definition(
-                "The pool knows no owners, quotas or promises, and jobs may run on any of its nodes with the GPU type they must \
-                 have. Users are taken to submit what they did, whatever they wait.",
-            )
-            .with_coverage(self.coverage())
-    }
-
-    /// What queueing theory says, as a section of a report.
-    pub fn theory_section(&self) -> Option<Section> {
-        let theory = self.theory.as_ref()?;
-        let policy = self.replays.first().map_or("", |pair| pair.policy.as_str());
-        let section = theory.section("queueing-theory", "the jobs");
-        let finding = theory.warning("the jobs").unwrap_or_else(|| section.finding.clone());
-        let coverage = format!("The GPU jobs that are replayed on one pool; the replays are {policy}.");
-        Some(Section { finding, ..section }.with_coverage(coverage))
-    }
-
-    /// The section of a report on a trace that does not allow it.
-    pub fn unavailable(reason: &str) -> Section {
-        Section::not_available(ID, TITLE, reason)
-    }
-
-    fn coverage(&self) -> String {
-        let mut text = format!(
-            "{} in {} on {}.",
-            format::counted(self.jobs, "GPU job", "GPU jobs"),
-            format::counted(self.vcs, "VC", "VCs"),
-            format::counted(self.nodes, "node with GPUs", "nodes with GPUs")
-        );
-        if self.not_replayed + self.not_compared > 0 {
-            text.push_str(&format!(
-                " {} could not be replayed, and {} replayed have no recorded start or never end in one of the replays.",
-                format::counted(self.not_replayed, "further GPU job", "further GPU jobs"),
-                format::count(self.not_compared)
-            ));
-        }
-        for note in &self.notes {
-            text.push(' ');
-            text.push_str(note);
-        }
-        text
-    }
-
-    fn vc_table(&self) -> ReportTable {
-        let mut table = ReportTable::new(
-            "By VC, under the first of the replays",
-            vec![
-                Column::text("VC"),
-                Column::number("Jobs"),
-                Column::with_unit("Waited on its own nodes", "GPU-hours"),
-                Column::with_unit("On one pool", "GPU-hours"),
-                Column::number("Mean wait on its own nodes"),
-                Column::number("On one pool"),
-            ],
-        );
-        for vc in self.by_vc.iter().take(SHOWN) {
-            table.rows.push(vec![
-                vc.vc.as_str().into(),
-                Cell::Int(i64::try_from(vc.jobs).unwrap_or(i64::MAX)),
-                Cell::Float { value: vc.apart_gpu_hours, digits: 0 },
-                Cell::Float { value: vc.pooled_gpu_hours, digits: 0 },
-                Cell::Duration(vc.apart_mean_wait_s),
-                Cell::Duration(vc.pooled_mean_wait_s),
-            ]);
-        }
-        if self.by_vc.len() > SHOWN {
-            table.note = Some(format!("{} more VCs wait less; the JSON form lists all.", self.by_vc.len() - SHOWN));
-        }
-        table
     }
 }
 

@@ -793,3 +793,21 @@ fn the_guide_can_be_followed() {
     let found = data(&["datasets/sample", "--compare", &scenarios]);
     assert_eq!((&found["name"], &found["others"][0]["name"]), (&"today".into(), &"backfill by limits, local".into()));
 }
+
+/// Found by a newcomer: `--scale 1.2` answered 23 h under strict FIFO, though it had found that fifo/skip repeats the record.
+#[test]
+fn more_work_is_asked_of_the_policy_that_repeats_the_record() {
+    let asked = |more: &[&str]| data(&[&["datasets/sample", "--scale", "1.2", "--draws", "2"], more].concat());
+    let found = asked(&[]);
+    assert_eq!(found["fidelity"]["verdict"], "exact");
+    assert_eq!(found["policy"], asked(&["--scan", "skip"])["policy"]);
+    assert!(
+        found["subject"]["notes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|note| note.as_str().unwrap().starts_with("Scan: skip"))
+    );
+    // What is named stays.
+    assert_ne!(asked(&["--scan", "strict"])["policy"], found["policy"]);
+}

@@ -24,3 +24,4 @@ mod sharing;
 mod switches;
 mod topology;
 mod volcano;
+mod waits;

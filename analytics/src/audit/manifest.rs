@@ -96,6 +96,9 @@ pub struct ManifestOptions {
     /// Shards that a GPU holds in Slurm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shards_per_gpu: Option<std::num::NonZeroU32>,
+    /// Whether sources are of one cluster though years lie between them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_cluster: bool,
     /// Factor file.
     pub factors: Option<String>,
     /// File of carbon intensities.

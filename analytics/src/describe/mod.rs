@@ -34,6 +34,7 @@ pub mod wait;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use opening::GPU_ENERGY;
 pub use power::{Energy, EnergyOf, Metered, PowerAt};
 pub use quality::Quality;
 pub use summary::TraceSummary;

@@ -8,6 +8,8 @@ use crate::facts::{Capacity, JobFacts, Steps};
 use crate::report::format::{compact, count, counted, duration, percent};
 use crate::report::{Axis, Chart, ChartSeries, Figure, Mark, Question, Section};
 
+/// What the row of figures calls the energy that GPUs' meters read.
+pub const GPU_ENERGY: &str = "Energy of GPUs";
 /// Points of each curve.
 const POINTS: i64 = 600;
 /// Share of the jobs whose wait must be known for what waits to be drawn.
@@ -165,9 +167,9 @@ impl Description {
         let power = self.power.as_ref();
         let gpus = power.and_then(|power| power.gpus.as_ref()).and_then(|gpus| gpus.metered.as_ref());
         match gpus.and_then(|metered| metered.energy.known_kwh()) {
-            Some(kwh) => Figure::new("Energy", format!("{} kWh", compact(kwh)), "of the GPUs, as metered"),
-            None if self.selected.is_some() => Figure::unknown("Energy", "not told of some of the jobs"),
-            None => Figure::unknown("Energy", "GPUs are not metered"),
+            Some(kwh) => Figure::new(GPU_ENERGY, format!("{} kWh", compact(kwh)), "as metered, in the time metered"),
+            None if self.selected.is_some() => Figure::unknown(GPU_ENERGY, "not told of some of the jobs"),
+            None => Figure::unknown(GPU_ENERGY, "GPUs are not metered"),
         }
     }
 

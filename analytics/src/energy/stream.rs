@@ -101,7 +101,13 @@ pub fn measure_folders(
             if in_memory { storage::load(folder)? } else { storage::load_but(folder, Some(GpuSampleTable::NAME))? };
         match &mut all {
             None => all = Some(loaded),
-            Some(all) => all.merge(loaded, &folder.display().to_string())?,
+            Some(all) => {
+                let name = folder.display().to_string();
+                if !options.one_cluster {
+                    all.check_meets(&loaded, &name)?;
+                }
+                all.merge(loaded, &name)?;
+            }
         }
     }
     let trace = all.unwrap_or_default();

@@ -62,6 +62,8 @@ pub struct ReadOptions<'a> {
     pub strict: bool,
     /// How many times its size on disk a compressed JSON document may expand to; 16 MiB are always allowed.
     pub most_expansion: u64,
+    /// Take sources for one cluster though years lie between them ([`apart`](crate::trace::apart)).
+    pub one_cluster: bool,
     /// Who watches.
     pub observer: &'a dyn Observer,
 }
@@ -81,6 +83,7 @@ impl std::fmt::Debug for ReadOptions<'_> {
             .field("keep_quarantined", &self.keep_quarantined)
             .field("strict", &self.strict)
             .field("most_expansion", &self.most_expansion)
+            .field("one_cluster", &self.one_cluster)
             .finish_non_exhaustive()
     }
 }
@@ -100,6 +103,7 @@ impl Default for ReadOptions<'_> {
             keep_quarantined: false,
             strict: false,
             most_expansion: MOST_EXPANSION,
+            one_cluster: false,
             observer: &(),
         }
     }

@@ -12,6 +12,7 @@ use crate::error::{Error, Result, UNKNOWN_REMEDY};
 use crate::quality::{RowAudit, reason};
 use crate::schema::{JobRow, JobState, Table, gpu_count};
 use crate::time::{SECOND_MS, seconds_to_ms};
+use crate::trace::apart::Extent;
 use crate::trace::{SourceRecord, Trace};
 
 /// Every reader, in the order they are asked.
@@ -132,10 +133,14 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
     let mut clock = None;
     for (reader, group) in &groups {
         let jobs = trace.jobs.len();
+        let extent = Extent::of(&trace);
         let before = (trace.ledger.read, trace.row_counts(), trace.skipped.len(), trace.ledger.damage.len());
         reader.read(group, options, &mut trace)?;
         if trace.jobs.len() > jobs {
             clock = Some((trace.basis.clone(), trace.zone.clone()));
+        }
+        if !options.one_cluster {
+            trace.check_together(extent, &group.iter().map(SourceFile::name).collect::<Vec<_>>())?;
         }
         if before == (trace.ledger.read, trace.row_counts(), trace.skipped.len(), trace.ledger.damage.len()) {
             let names: Vec<String> = group.iter().map(|file| file.name().to_owned()).collect();

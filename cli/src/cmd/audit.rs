@@ -178,6 +178,7 @@ fn options(request: &Audit) -> ManifestOptions {
         metrics: named(&request.reading.metrics),
         metric: request.reading.metric.clone(),
         shards_per_gpu: request.reading.shards_per_gpu,
+        one_cluster: request.reading.one_cluster,
         factors: named(&request.factors),
         carbon: named(&request.carbon),
         zone: request.zone.clone(),
@@ -260,6 +261,7 @@ fn make(mut options: ManifestOptions, window: Option<Window<'_>>, strict: bool, 
         metric: options.metric.clone(),
         shards_per_gpu: options.shards_per_gpu,
         strict,
+        one_cluster: options.one_cluster,
         max_expansion: tracecast_analytics::ingest::MOST_EXPANSION,
         condition: None,
         node_labels: Vec::new(),
@@ -271,7 +273,11 @@ fn make(mut options: ManifestOptions, window: Option<Window<'_>>, strict: bool, 
         }
         Ok((options.from_ms, options.to_ms))
     };
-    let metering = meter::Options { threads: rayon::current_num_threads(), ..early.meter.options() };
+    let metering = meter::Options {
+        threads: rayon::current_num_threads(),
+        one_cluster: reading.one_cluster,
+        ..early.meter.options()
+    };
     let Measured { trace, ledger, streamed, inputs: read } =
         measured(&sources, &reading, metering, &mut within, quiet)?;
     let factors = all_factors(file.as_ref(), &options, &Zone::named(&trace.zone)?)?;

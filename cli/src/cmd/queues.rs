@@ -8,6 +8,7 @@ use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 
 use tracecast_planner::own_files::{OwnFile, Patch};
+use tracecast_planner::plan::Recommendation;
 use tracecast_planner::queues::against;
 use tracecast_planner::queues::emit::{self, GPU_RESOURCE};
 use tracecast_planner::queues::{self, Journal, Objective, QueuesAnswer, QueuesRequest, SearchRun, search};
@@ -16,7 +17,7 @@ use tracecast_planner::sim::Estimate;
 
 use crate::args::{Reading, TIMES, choices, factor, resource};
 use crate::cmd::answer::{self, Answering};
-use crate::cmd::emitting::{named_readers, own_files, patched, written_of_another};
+use crate::cmd::emitting::{named_readers, not_written, own_files, patched, written_of_another};
 use crate::cmd::plan_jobs::{OpenedPlan, PlanInput, PlanJobs};
 use crate::cmd::simulate::{PolicyArguments, growth, predictions};
 use crate::exit::Usage;
@@ -223,7 +224,9 @@ pub(crate) fn plan(asked: &PlanQueues, quiet: bool) -> Result<()> {
     let run = SearchRun { done: &|| steps.step(), journal: journal.as_ref() };
     let answer = queues::plan(&trace, &loaded, title, &request, run)?;
     drop(steps);
-    if let Some(folder) = &asked.emit_to {
+    if let (Some(_), Some(why)) = (&asked.emit_to, answer.recommendation.as_ref().and_then(Recommendation::refused)) {
+        not_written(&why);
+    } else if let Some(folder) = &asked.emit_to {
         if answer.followed && answer.fidelity.warns() {
             written_of_another();
         }

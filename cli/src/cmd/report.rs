@@ -64,7 +64,7 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
         None if bundled => "The bundled synthetic sample".to_owned(),
         None => describe::title(&trace, &sources),
     };
-    let asked = ReportRequest { title, trace: named(&request.sources), quick: request.quick };
+    let asked = ReportRequest { title, trace: named(&request.sources, &request.reading), quick: request.quick };
     let steps = Steps::watching(quiet, "describing, replaying and planning");
     let (document, data) = advice::report(&trace, &asked, &steps)?;
     drop(steps);
@@ -76,12 +76,13 @@ pub(crate) fn run(request: &Report, quiet: bool) -> Result<()> {
     output::text(&text, None)
 }
 
-/// The sources as they stand on a command line; the sample as it lies in a checkout.
-fn named(sources: &[PathBuf]) -> String {
-    let quoted = |path: &PathBuf| as_run::quoted(&path.display().to_string());
-    match sources {
-        [] if storage::is_folder(Path::new(source::SAMPLE)) => source::SAMPLE.to_owned(),
-        [] => "TRACE".to_owned(),
-        sources => sources.iter().map(quoted).collect::<Vec<_>>().join(" "),
-    }
+/// The sources as they stand on a command line, with the options by which they were read; the sample as it lies in a checkout.
+fn named(sources: &[PathBuf], reading: &Reading) -> String {
+    let named: Vec<String> = match sources {
+        [] if storage::is_folder(Path::new(source::SAMPLE)) => vec![source::SAMPLE.to_owned()],
+        [] => vec!["TRACE".to_owned()],
+        sources => sources.iter().map(|path| path.display().to_string()).collect(),
+    };
+    let words = named.into_iter().chain(reading.as_typed());
+    words.map(|word| as_run::quoted(&word)).collect::<Vec<_>>().join(" ")
 }

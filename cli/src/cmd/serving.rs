@@ -174,6 +174,7 @@ pub(crate) fn plan(asked: &PlanServing, quiet: bool) -> Result<()> {
     let answer = ServingAnswer::of(&log, title(&files), (&service, &table), replica, series.as_ref(), &request)?;
     drop(clock);
     let refused = (!answer.is_advised()).then(|| format!("no setting is advised. {}", answer.action));
+    let refused = refused.or_else(|| answer.recommendation.as_ref()?.refused());
     let file = |who: &Emit| {
         Ok(match who {
             Emit::Keda => vec![emit::keda(&answer)?],

@@ -12,6 +12,8 @@ use tracecast_planner::Error as PlannerError;
 use tracecast_planner::replay::answer::Subject;
 use tracecast_planner::replay::growth::{Growth, team::Team};
 use tracecast_planner::replay::input::{Column, Hosts, Loaded, Matched, Options, load, of_switches};
+use tracecast_planner::replay::metric::JobTimes;
+use tracecast_planner::replay::nearest::{Backfill, Today, todays};
 use tracecast_planner::replay::shard::{self, Shard, Stored};
 use tracecast_planner::replay::study::{self, Named, OtherCluster, Study};
 use tracecast_planner::replay::{Scenario, output as csv_output};
@@ -190,7 +192,7 @@ pub(crate) struct PolicyArguments {
     /// Run times are those that --estimate names. --tenants says who the tenants are.
     #[arg(long, value_name = "ORDER", verbatim_doc_comment)]
     pub(crate) order: Option<String>,
-    /// What happens when a job does not fit: strict, skip or a kind of backfill [default: that of --recorded, else strict; in plans that which repeats the record, else strict]
+    /// What happens when a job does not fit: strict, skip or a kind of backfill [default: that of --recorded, else strict; in plans, with --scale and with --add that which repeats the record, else strict]
     ///
     ///   strict        no later job starts; if only its quota is full, none of its VC
     ///   skip          later jobs that fit may start
@@ -314,7 +316,7 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     let window = window(&request.jobs.from, &request.jobs.to)?;
     let shard = request.comparison.shard.as_deref().map(str::parse::<Shard>).transpose()?;
     let mut quota_files = QuotaFiles::default();
-    let (scenarios, usual, places) = scenarios(request, &mut quota_files)?;
+    let Asked { scenarios, without_scan, usual, places } = scenarios(request, &mut quota_files)?;
     let recorded = recorded(request, &scenarios)?;
     let PolicyArguments { depth, window: ahead, .. } = &request.policy;
     let mut scans = scenarios.iter().map(|named| named.policy.scan).chain([recorded.scan]);
@@ -379,8 +381,12 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         subject.note_column(name, matched);
     }
     let placed = request.policy.place.is_some();
-    let scenarios = scenarios.into_iter().map(|named| named.on(loaded.resource, placed)).collect();
-    let recorded = if placed { recorded } else { recorded.on(loaded.resource) };
+    let mut scenarios: Vec<Named> = scenarios.into_iter().map(|named| named.on(loaded.resource, placed)).collect();
+    let mut recorded = if placed { recorded } else { recorded.on(loaded.resource) };
+    if growth.is_some() && request.comparison.recorded.is_none() {
+        let unnamed = scenarios.iter_mut().zip(&without_scan).filter(|(_, without)| **without).map(|(named, _)| named);
+        subject.notes.extend(take_scan_of_record(&loaded, unnamed.collect(), &mut recorded)?);
+    }
     let mut study = Study::new(&loaded, scenarios, recorded, request.comparison.compare.is_some(), others)?;
     study.recorded_is_named = request.comparison.recorded.is_some();
     if let Some(shard) = shard {
@@ -399,7 +405,9 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
     if let (Some(path), Some(schedule), Some(named)) = (&request.schedule, first, study.scenarios.first()) {
         let mut bytes = Vec::new();
         let Loaded { workload, cluster, keys, .. } = study.loaded_of(named);
-        csv_output::write_csv(&mut bytes, workload, cluster, schedule, keys).context("write the schedule as CSV")?;
+        let times = JobTimes::of(workload, schedule)?;
+        csv_output::write_csv(&mut bytes, workload, cluster, (schedule, &times), keys)
+            .context("write the schedule as CSV")?;
         output::write(path, &bytes)?;
     }
     let mut found = study.answer(subject, &replayed, seconds)?;
@@ -409,6 +417,26 @@ pub(crate) fn run(request: &Simulate, quiet: bool) -> Result<()> {
         drop(steps);
     }
     checked.write(request.charts.as_deref(), quiet, || found.report(), || answer::json(&found, "the answer"))
+}
+
+/// Gives the scenarios that name no scan the one that repeats the record, as plans do, and says so: what more work would do is asked of
+/// the cluster as it is.
+fn take_scan_of_record(loaded: &Loaded, unnamed: Vec<&mut Named>, recorded: &mut Policy) -> Result<Option<String>> {
+    if unnamed.is_empty() {
+        return Ok(None);
+    }
+    let limited = loaded.workload.requested_ms.iter().flatten().count() * 2 >= loaded.workload.len();
+    let backfill = if limited { Backfill::By(Estimate::Requested) } else { Backfill::Never };
+    let Today { policy: today, told, .. } = todays(loaded, recorded.clone(), None, backfill)?;
+    for Named { policy, .. } in unnamed {
+        let estimate = if policy.order == Order::Fifo { today.estimate } else { policy.estimate };
+        let same = Policy { scan: today.scan, estimate, ..policy.clone() };
+        if same.validate(&loaded.workload).is_ok() {
+            *policy = same;
+        }
+    }
+    *recorded = today;
+    Ok(told)
 }
 
 /// More work, if it was asked.
@@ -451,8 +479,18 @@ pub(crate) fn given(policy: &PolicyArguments) -> Scenario {
     }
 }
 
-/// The scenarios asked for, where most of them run, and where the others do.
-fn scenarios(request: &Simulate, quotas: &mut QuotaFiles) -> Result<(Vec<Named>, SiteFiles, Vec<SiteFiles>)> {
+/// The scenarios asked for, and where they run.
+struct Asked {
+    scenarios: Vec<Named>,
+    /// Of each scenario, whether nothing names its scan.
+    without_scan: Vec<bool>,
+    /// Where most of them run.
+    usual: SiteFiles,
+    /// Where the others do.
+    places: Vec<SiteFiles>,
+}
+
+fn scenarios(request: &Simulate, quotas: &mut QuotaFiles) -> Result<Asked> {
     let predictions = request.jobs.predictions.is_some();
     // What the cluster had is what is replayed, but for what is asked for.
     let mut recorded = recorded_switches(request)?;
@@ -486,6 +524,7 @@ fn scenarios(request: &Simulate, quotas: &mut QuotaFiles) -> Result<(Vec<Named>,
         Some(list) => Scenario::parse_list(list)?.into_iter().map(|scenario| scenario.or(&given)).collect(),
     };
     let mut named: Vec<Named> = Vec::new();
+    let without_scan = asked.iter().map(|scenario| scenario.scan.is_none()).collect();
     let mut usual = SiteFiles {
         cluster: request.jobs.cluster.clone(),
         quota: request.jobs.quota.clone(),
@@ -544,7 +583,7 @@ fn scenarios(request: &Simulate, quotas: &mut QuotaFiles) -> Result<(Vec<Named>,
         });
         named.push(Named { name, policy, cluster });
     }
-    Ok((named, usual, places))
+    Ok(Asked { scenarios: named, without_scan, usual, places })
 }
 
 /// What is said of the policy the cluster had: order, scan and estimate.

@@ -5,7 +5,7 @@
 //!
 //! **Threshold**: a change is recommended where its interval leaves out no effect and the effect is at least 5 % of what it changes, or where it
 //! spares at least 1 % of the GPU time. Recommendations stand in the order order, queues, power, failing, limits, the surer first. Where nothing is
-//! worth changing the report says so, and what was looked at.
+//! worth changing the report says so, and what could not be judged, with the reason.
 //!
 //! Worked number: a mean wait of 60 min that falls by 4 min (2 to 6) is clear, and below 5 %: it is told under what was left alone.
 
@@ -21,7 +21,7 @@ use serde::Serialize;
 use tracecast_analytics::Trace;
 use tracecast_analytics::audit::{self, account, answer::Beside, factors, factors::Factors};
 use tracecast_analytics::describe::pool::Poolable;
-use tracecast_analytics::describe::{Description, Topic as _};
+use tracecast_analytics::describe::{Description, GPU_ENERGY, Topic as _};
 use tracecast_analytics::energy::meter;
 use tracecast_analytics::report::opening::MOST_CARDS;
 use tracecast_analytics::report::{Changes, Figure, Question, Report, Section, format};
@@ -36,6 +36,9 @@ pub const SCHEMA: &str = "report/2";
 
 /// Parts of a report that are told to who watches: the description, one pool, order, queues, power, failing work and limits, energy.
 const PARTS: usize = 7;
+
+/// What the row of figures calls the energy of an audit.
+const IT_ENERGY: &str = "Energy of IT";
 
 /// What is asked.
 #[derive(Debug, Clone, Default)]
@@ -73,6 +76,8 @@ pub struct LeftAlone {
     pub what: String,
     /// Why.
     pub why: String,
+    /// Whether it was judged, and is not worth a change; `false` where the trace did not allow that.
+    pub judged: bool,
 }
 
 /// The JSON Schema of [`ReportData`].
@@ -135,7 +140,7 @@ pub fn report(trace: &Trace, request: &ReportRequest, watch: &dyn Watch) -> Resu
     }
     document.changes = Some(Changes {
         cards: recommendations.iter().map(card::card).collect(),
-        nothing: nothing(without.is_some()),
+        nothing: nothing(&left_alone),
         passed_over: left_alone.iter().map(|left| (left.what.clone(), left.why.clone())).collect(),
     });
     if trace.selected.is_none() {
@@ -177,17 +182,27 @@ impl Gathered {
     fn add(&mut self, what: &str, found: std::result::Result<(Option<Recommendation>, String), String>) {
         match found {
             Ok((Some(recommendation), _)) => self.recommendations.push(recommendation),
-            Ok((None, why)) | Err(why) => self.left_alone.push(LeftAlone { what: what.to_owned(), why }),
+            Ok((None, why)) => self.left_alone.push(LeftAlone { what: what.to_owned(), why, judged: true }),
+            Err(why) => self.left_alone.push(LeftAlone { what: what.to_owned(), why, judged: false }),
         }
     }
 }
 
-/// What is said where no change is recommended; `partly` if not all were looked at.
-fn nothing(partly: bool) -> String {
-    let what = if partly { "Nothing that was looked at is worth changing" } else { "Nothing is worth changing" };
-    format!(
-        "**{what}.** No change that was looked at has an effect whose interval leaves out none and that is at least 5 % of what it changes."
-    )
+/// What is said where no change is recommended: what was judged is not worth one, and what could not be judged stands beside it with its reason.
+fn nothing(left_alone: &[LeftAlone]) -> String {
+    const NONE: &str = "No change that was judged has an effect whose interval leaves out none and that is at least 5 % of what it changes.";
+    let (judged, unjudged): (Vec<_>, Vec<_>) = left_alone.iter().partition(|left| left.judged);
+    if unjudged.is_empty() {
+        return format!("**Nothing is worth changing.** {NONE}");
+    }
+    let why = |left: &&LeftAlone| format!("{} ({})", left.what.to_lowercase(), left.why.trim_end_matches('.'));
+    let listed = format!("Could not be judged: {}.", unjudged.iter().map(why).collect::<Vec<_>>().join("; "));
+    if judged.is_empty() {
+        return format!(
+            "**Nothing could be judged**, so this says neither that all is well nor what to change. {listed}"
+        );
+    }
+    format!("**Nothing that could be judged is worth changing.** {NONE} {listed}")
 }
 
 /// Puts the replay on one pool, and what theory says of it, behind the shares of waiting that met idle GPUs.
@@ -213,15 +228,16 @@ fn add_energy(document: &mut Report, trace: &Trace) -> Result<()> {
         Beside { title: String::new(), factors: used.records, notes: used.notes, power_caps: None, reclaim: None };
     let answer = audit::answer::Answer::of(trace, &ledger, account, beside);
     let it = answer.account.it_kwh;
-    if let Some(figure) = document.figures.iter_mut().find(|figure| figure.name == "Energy") {
+    if let Some(figure) = document.figures.iter_mut().find(|figure| figure.name == GPU_ENERGY) {
         let span = format::duration((answer.window.to_ms - answer.window.from_ms) as f64 / 1000.0);
         let modelled = if it.value > 0.0 { it.modelled / it.value } else { 0.0 };
         let note = if modelled > 0.0 {
-            format!("of IT equipment in {span}, {} of it modelled", format::percent(modelled))
+            format!("in {span}, {} of it modelled", format::percent(modelled))
         } else {
-            format!("of IT equipment in {span}, all of it metered")
+            format!("in {span}, all of it metered")
         };
-        *figure = Figure::new(figure.name.clone(), format!("{} kWh", format::compact(it.value)), note);
+        // Another quantity than the GPUs' meters alone, under another name.
+        *figure = Figure::new(IT_ENERGY, format!("{} kWh", format::compact(it.value)), note);
     }
     let mut told = answer.report();
     // What was drawn comes before where it went.

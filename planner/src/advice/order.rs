@@ -204,14 +204,11 @@ fn search(earlier: &Loaded, later: &Loaded) -> Result<std::result::Result<Found,
     let limits = limited >= LIMITS_FROM * earlier.workload.len() as f64;
     let todays = todays(limits);
     let policies: Vec<Policy> = todays.iter().map(|(_, policy)| policy.clone().on(earlier.resource)).collect();
-    let recorded = waited_gpu_s(earlier, &|job| {
-        let start = earlier.recorded_start_ms.get(job).copied().flatten()?;
-        Some((start - earlier.workload.submit_ms.get(job)?).max(0))
-    });
+    // Until the first start, in the record and in the replays alike.
+    let recorded = queued_gpu_s(earlier, &|job| earlier.recorded_start_ms.get(job).copied().flatten());
     let replayed = replay(earlier, &policies)?;
-    let distance =
-        |evaluation: &Evaluation| (waited_gpu_s(earlier, &|job| evaluation.times.wait_ms(job)) - recorded).abs();
-    let nearest = (0..replayed.len()).min_by(|a, b| distance(&replayed[*a].1).total_cmp(&distance(&replayed[*b].1)));
+    let distance = |schedule: &Schedule| (queued_gpu_s(earlier, &|job| schedule.start_ms(job)) - recorded).abs();
+    let nearest = (0..replayed.len()).min_by(|a, b| distance(&replayed[*a].0).total_cmp(&distance(&replayed[*b].0)));
     let Some(nearest) = nearest else { return Ok(Err("There is nothing to replay.".to_owned())) };
     let ((today_name, _), today) = (&todays[nearest], &policies[nearest]);
     let (_, before) = waits(&replayed[nearest].1);
@@ -338,9 +335,12 @@ fn harmed(base: &Evaluation, new: &Evaluation, change: &Difference) -> Vec<Harm>
     harmed
 }
 
-/// GPUs × wait over the jobs that waited a known time, GPU-seconds.
-fn waited_gpu_s(loaded: &Loaded, wait_ms: &dyn Fn(usize) -> Option<i64>) -> f64 {
-    let of = |job: usize| Some(loaded.workload.shape_of(job).as_gpus() * wait_ms(job)? as f64 / 1000.0);
+/// GPUs × time from submission to the first start over the jobs whose start is known, GPU-seconds.
+fn queued_gpu_s(loaded: &Loaded, start_ms: &dyn Fn(usize) -> Option<i64>) -> f64 {
+    let of = |job: usize| {
+        let queued = (start_ms(job)? - loaded.workload.submit_ms.get(job)?).max(0);
+        Some(loaded.workload.shape_of(job).as_gpus() * queued as f64 / 1000.0)
+    };
     sum::NeumaierSum::from_iter((0..loaded.workload.len()).filter_map(of)).value()
 }
 

@@ -38,7 +38,10 @@ pub(super) fn look(
         command: Some(format!("tracecast plan queues TRACE --scan {named} --emit slurm,kueue --emit-to queues")),
         ..found
     };
-    if !pooling.is_believed() || pooling.jobs > MOST_JOBS {
+    if !pooling.is_believed() {
+        return Err(format!("{told} {}", pooling.fidelity.sentence()));
+    }
+    if pooling.jobs > MOST_JOBS {
         return Ok((pooling.recommendation().map(with_command), told));
     }
     let mut loaded = load(trace, None, &Options { hosts: Hosts::Usual, ..Options::default() })

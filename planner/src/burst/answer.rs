@@ -427,7 +427,7 @@ impl BurstAnswer {
             };
             answer.verdict = answer.judge();
             answer.action = answer.act();
-            answer.recommendation = answer.recommend();
+            answer.recommendation = answer.recommend().map(Recommendation::weighed);
             Ok(answer)
         };
         let found = planned(terms, &tested)?;
@@ -443,7 +443,7 @@ impl BurstAnswer {
             "Waiting was tested first, and {}. So this is the plan in which nobody waits. It was turned to on what the later windows showed and is tested on the same, which flatters it a little.",
             found.action.trim_start_matches("**Change nothing**: ").trim_end_matches('.')
         ));
-        second.recommendation = second.recommend();
+        second.recommendation = second.recommend().map(Recommendation::weighed);
         Ok(second)
     }
 

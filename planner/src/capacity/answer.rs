@@ -264,6 +264,23 @@ pub struct RuleOverWindows {
     pub beyond_oracle: f64,
 }
 
+/// One pool of all VCs, without shares, tested on later windows: sized on what was known at the beginning of each.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PoolTests {
+    /// Windows.
+    pub windows: u64,
+    /// Those in which it kept the target.
+    pub kept: u64,
+    /// Its nodes, mean over windows.
+    pub nodes: f64,
+    /// The fewest that were enough, mean over windows.
+    pub oracle: f64,
+    /// Windows in which a VC waited longer than on the nodes that it has.
+    pub windows_wronged: u64,
+    /// These VCs.
+    pub wronged: Vec<String>,
+}
+
 /// The test on later days.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CapacityHeldOut {
@@ -273,6 +290,8 @@ pub struct CapacityHeldOut {
     pub unjudged: u64,
     /// Rules over all of them.
     pub by: Vec<RuleOverWindows>,
+    /// One pool of all VCs; `null` where it was not sized, or no window tests it.
+    pub in_one_pool: Option<PoolTests>,
 }
 
 /// What some number of nodes does.
@@ -427,6 +446,10 @@ pub struct CapacityAnswer {
     pub recommendation: Option<Recommendation>,
     /// Files it rests on.
     pub sources: Vec<SourceRecord>,
+    /// Why nothing may be written of it; `None` if it may.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) unproven: Option<String>,
     /// What is recommended, as `emit` writes it.
     #[serde(skip)]
     #[schemars(skip)]
@@ -524,6 +547,10 @@ impl CapacityAnswer {
             None if loaded.cluster.pools.len() > 1 => pooled(loaded, with, end, guess)?,
             _ => None,
         };
+        let tested_pool = match &pool {
+            Some(_) => row::in_one_pool(&super::pooled::test(loaded, with, (eval_from, end))?),
+            None => None,
+        };
         let grown = growth.map(|growth| GrownBy::of(growth, &loaded.workload, &draws));
         let mix = match &request.kinds {
             None => None,
@@ -541,7 +568,7 @@ impl CapacityAnswer {
             schema: SCHEMA.to_owned(),
             title,
             cautions: cautions.chain(grown.as_ref().and_then(GrownBy::caution)).collect(),
-            notes: row::notes(loaded, request, &parts),
+            notes: row::notes(loaded, request, &parts, heldout::left_out(end, eval_from)),
             assumed: loaded.assumed.clone(),
             sizes_unknown: loaded.of_another_time.is_some(),
             target: TargetOfWaits {
@@ -555,7 +582,7 @@ impl CapacityAnswer {
             nodes: parts.iter().flat_map(|part| row::types(part, request.growth.is_some())).collect(),
             in_all: NodesInAll { needed_in_one_pool: pool.as_ref().map(|pool| pool.needed), ..in_all },
             wronged_in_one_pool: pool.map_or_else(Vec::new, |pool| pool.wronged),
-            held_out: row::held_out(&windows, &day),
+            held_out: CapacityHeldOut { in_one_pool: tested_pool, ..row::held_out(&windows, &day) },
             curve: row::curve(&parts),
             until_break: row::until_break(loaded, &parts, end, &day),
             theory: parts.iter().flat_map(row::theory).collect(),
@@ -571,9 +598,11 @@ impl CapacityAnswer {
             assurance: Assurance::lowered(Confidence::Low, Vec::new(), ""),
             recommendation: None,
             sources: trace.sources.clone(),
+            unproven: None,
             sized: parts.iter().map(|part| (part.part.clone(), part.recommended)).collect(),
         };
         answer.action = answer.act();
+        answer.unproven = answer.unproven(&parts);
         answer.assurance = answer.assured();
         // What the test found stands behind what the ground lacks.
         answer.cautions.extend(answer.cautions_of_the_test());
@@ -583,7 +612,7 @@ impl CapacityAnswer {
 
     /// Why nothing may be written that a site applies; `None` if it may.
     pub fn refused(&self) -> Option<String> {
-        self.sizes_unknown.then(|| SIZES_UNKNOWN.to_owned())
+        self.sizes_unknown.then(|| SIZES_UNKNOWN.to_owned()).or_else(|| self.unproven.clone())
     }
 
     /// A rule over all windows.

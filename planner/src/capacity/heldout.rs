@@ -6,6 +6,8 @@
 //! before or in a window is no test. Where no number kept the target before, the rules that rest on one have the nodes that there were, and count as not kept.
 //! Where none keeps it in the window, no number of nodes is right, and the test is counted apart (*unjudged*).
 //!
+//! At most [`MOST_WINDOWS`] windows are tested, the last ones, so that a record of decades takes no longer for its years; a note says how many are left out.
+//!
 //! O(windows × log nodes) replays. Worked number: 61 days without `--eval-from` are tested in three windows of 14 days, from days 19, 33 and 47 on.
 
 use rayon::prelude::*;
@@ -23,6 +25,8 @@ use crate::sim::{Policy, Workload};
 
 /// Longest window where nobody says.
 const LONGEST_DAYS: i64 = 14;
+/// Most windows that are tested.
+pub(super) const MOST_WINDOWS: usize = 12;
 /// Windows and past that the data are cut into where nobody says.
 const STRETCHES: i64 = 4;
 
@@ -149,8 +153,14 @@ pub(super) fn warmed_up(to: i64) -> i64 {
     DAY_MS.min(to / 10)
 }
 
-/// The windows of a record: the last begins at `eval_from`, or a quarter of the time before the end, at most two weeks.
+/// The last [`MOST_WINDOWS`] windows of a record.
 pub(super) fn windows(end: i64, eval_from: Option<i64>) -> Result<Vec<(i64, i64)>> {
+    let mut all = all_windows(end, eval_from)?;
+    Ok(all.split_off(all.len().saturating_sub(MOST_WINDOWS)))
+}
+
+/// All windows of a record: the last begins at `eval_from`, or a quarter of the time before the end, at most two weeks.
+fn all_windows(end: i64, eval_from: Option<i64>) -> Result<Vec<(i64, i64)>> {
     let quarter = end / STRETCHES;
     let whole = if quarter >= DAY_MS { quarter / DAY_MS * DAY_MS } else { quarter };
     let from = eval_from.unwrap_or(end - whole.clamp(1, LONGEST_DAYS * DAY_MS));
@@ -167,6 +177,14 @@ pub(super) fn windows(end: i64, eval_from: Option<i64>) -> Result<Vec<(i64, i64)
         return Ok(vec![(from, end)]);
     }
     Ok(found.into_iter().map(|window| (ms(window.ahead.start), ms(window.ahead.end))).collect())
+}
+
+/// That earlier windows are not tested, as there are more than are, a sentence.
+pub(super) fn left_out(end: i64, eval_from: Option<i64>) -> Option<String> {
+    let all = all_windows(end, eval_from).ok()?.len();
+    (all > MOST_WINDOWS).then(|| {
+        format!("Of {all} windows the last {MOST_WINDOWS} are tested; those before are not, as a record of decades would take hours.")
+    })
 }
 
 /// Whether the upper end broke the target in one of these windows in which the nodes as they were kept it.
@@ -324,6 +342,10 @@ pub(in crate::capacity) mod tests {
             [(days(19), days(33)), (days(33), days(47)), (days(47), days(61))]
         );
         assert_eq!(windows(days(61), Some(days(50))).unwrap().len(), 4);
+        // Twenty years have as many tests as half a year, the last ones.
+        let years = windows(days(7_300), None).unwrap();
+        assert_eq!((years.len(), years[11], years[0].0), (MOST_WINDOWS, (days(7_286), days(7_300)), days(7_132)));
+        assert!(left_out(days(7_300), None).unwrap().contains("Of 520 windows") && left_out(days(61), None).is_none());
         // Longer than its past, and still one test.
         assert_eq!(windows(days(10), Some(days(4))).unwrap(), [(days(4), days(10))]);
         assert!(windows(days(10), Some(days(10))).is_err() && windows(days(10), Some(0)).is_err());

@@ -12,8 +12,8 @@
 //! that double, and bisection, then walks up until the two numbers above are kept as well, and down as long as the next smaller one is. Two more below are
 //! looked at, and if one of them is kept after all the answer says so. O(log nodes) replays of the part's jobs.
 //!
-//! The **wait** of a job is from its submission to its end less its run, so that what it loses when it is stopped counts. Worked number: of 40 jobs with a
-//! target of 1 h two may wait longer; with 39 judged one may.
+//! The **wait** of a job is that of [`times`](crate::replay::metric::times): what it loses when it is stopped, or a node fails, counts.
+//! Worked number: of 40 jobs with a target of 1 h two may wait longer; with 39 judged one may.
 
 use std::collections::BTreeMap;
 
@@ -313,11 +313,7 @@ impl<'a> Search<'a> {
     }
 
     fn judge(&self, schedule: &Schedule, times: &JobTimes, counts: &[u32]) -> SizedReplay {
-        let wait = |job: &u32| {
-            let run = self.workload.run_ms.get(*job as usize)?;
-            Some(times.jct_ms.get(*job as usize).copied().flatten()? - run)
-        };
-        let waits_ms: Vec<i64> = self.judged.iter().map(|job| wait(job).unwrap_or(NEVER)).collect();
+        let waits_ms: Vec<i64> = self.judged.iter().map(|job| times.wait_ms(*job as usize).unwrap_or(NEVER)).collect();
         let targets: [i64; GROUPS] = std::array::from_fn(|group| self.target.ms(group));
         let mut over = vec![[0u64; GROUPS]; self.jobs.len()];
         for ((wait, class), block) in waits_ms.iter().zip(&self.class).zip(&self.block) {
@@ -328,23 +324,31 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        let total = |of: &[[u64; GROUPS]], times: &dyn Fn(usize) -> u64| -> [u64; GROUPS] {
-            std::array::from_fn(|group| {
-                of.iter()
-                    .enumerate()
-                    .map(|(block, counts)| counts.get(group).copied().unwrap_or(0) * times(block))
-                    .sum()
-            })
+        // Of blocks that stand there so many times: judged jobs and those that wait longer, by group.
+        let total = |times: &dyn Fn(usize) -> u64| {
+            let mut found = [[0u64; GROUPS]; 2];
+            for (block, (jobs, over)) in self.jobs.iter().zip(&over).enumerate() {
+                let times = times(block);
+                if times == 0 || jobs[0] == 0 {
+                    continue;
+                }
+                for (sums, counts) in found.iter_mut().zip([jobs, over]) {
+                    sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += times * count);
+                }
+            }
+            found
         };
-        let whole = total(&self.jobs, &|_| 1);
+        let [whole, _] = total(&|_| 1);
         let runs = waits_ms.iter().all(|wait| *wait != NEVER);
         let keeps = |times: &dyn Fn(usize) -> u64| {
-            let (jobs, over) = (total(&self.jobs, times), total(&over, times));
-            let group = |group: usize| {
-                let of = |counts: &[u64; GROUPS]| counts.get(group).copied().unwrap_or(0);
-                of(&over) <= may_wait(of(&jobs)) || (group > 0 && of(&whole) < FEWEST_OF_CLASS as u64)
-            };
-            runs && (0..GROUPS).all(group)
+            // Where one never runs the target is not kept, whatever the draw.
+            runs && {
+                let [jobs, over] = total(times);
+                (0..GROUPS).all(|group| {
+                    let of = |counts: &[u64; GROUPS]| counts.get(group).copied().unwrap_or(0);
+                    of(&over) <= may_wait(of(&jobs)) || (group > 0 && of(&whole) < FEWEST_OF_CLASS as u64)
+                })
+            }
         };
         let kept = self.draws.iter().filter(|draw| keeps(&|block| draw.get(block).copied().unwrap_or(0))).count();
         let (from, to) = self.window;
@@ -455,7 +459,7 @@ fn little(workload: &Workload, schedule: &Schedule, times: &JobTimes) -> Result<
     let mut events: Vec<(i64, i64)> = Vec::with_capacity(4 * workload.len());
     let mut waits = 0i128;
     for (job, submit) in workload.submit_ms.iter().enumerate().filter(|(job, _)| ended(*job)) {
-        waits += i128::from(times.wait_ms(job).unwrap_or(0));
+        waits += i128::from(times.queued_ms(job).unwrap_or(0));
         events.push((*submit, 1));
         events.push((schedule.end_ms(job).unwrap_or(*submit), -1));
     }

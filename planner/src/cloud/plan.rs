@@ -331,7 +331,7 @@ impl CloudPlanAnswer {
         answer.cheaper_later = answer.cheaper(&best);
         (answer.confidence, answer.confidence_why) = answer.sure(&best, is_guessed(&used, request));
         answer.action = answer.act();
-        answer.recommendation = answer.recommended(&best);
+        answer.recommendation = answer.recommended(&best).map(Recommendation::weighed);
         Ok(answer)
     }
 

@@ -558,7 +558,7 @@ impl DeferAnswer {
             answer.next_day = None;
         }
         answer.action = answer.act();
-        answer.recommendation = answer.recommend();
+        answer.recommendation = answer.recommend().map(Recommendation::weighed);
         Ok(answer)
     }
 

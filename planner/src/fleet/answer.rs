@@ -431,7 +431,7 @@ impl FleetAnswer {
         };
         answer.verdict = answer.judge();
         answer.action = answer.act();
-        answer.recommendation = answer.recommend();
+        answer.recommendation = answer.recommend().map(Recommendation::weighed);
         answer.confidence = answer.sure();
         Ok(answer)
     }

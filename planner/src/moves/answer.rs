@@ -158,7 +158,7 @@ impl MovesAnswer {
             recommendation: None,
         };
         answer.action = answer.act();
-        answer.recommendation = answer.recommend();
+        answer.recommendation = answer.recommend().map(Recommendation::weighed);
         Ok(answer)
     }
 

@@ -52,6 +52,15 @@ impl Effect {
             interval: interval.to_owned(),
         }
     }
+
+    /// Whether its interval holds no change at all, or is not known towards none: such a change may be chance. `false` where there is no interval.
+    pub fn may_be_none(&self) -> bool {
+        let (near, far, sign) = match self.change >= 0.0 {
+            true => (self.low, self.high, 1.0),
+            false => (self.high, self.low, -1.0),
+        };
+        near.map_or(far.is_some(), |near| near * sign <= 0.0)
+    }
 }
 
 /// How far the best possible is away.
@@ -182,9 +191,64 @@ pub struct Recommendation {
     pub undo: String,
 }
 
+impl Recommendation {
+    /// With a low confidence where the interval of its reason, the first effect, holds no change at all.
+    #[must_use]
+    pub fn weighed(self) -> Self {
+        match self.refused() {
+            Some(why) => Self { confidence: Confidence::Low, risk: format!("{why} {}", self.risk), ..self },
+            None => self,
+        }
+    }
+
+    /// Why nothing may be written of it for a site to apply: the interval of its reason holds no change at all.
+    pub fn refused(&self) -> Option<String> {
+        let reason = self.effects.first().filter(|effect| effect.may_be_none())?;
+        Some(format!("The interval of “{}” holds no change at all: what was found may be chance.", reason.what))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interval_that_holds_no_change_makes_an_answer_low() {
+        let effect = |change: f64, low: Option<f64>, high: Option<f64>| Effect {
+            what: "Mean wait".to_owned(),
+            unit: "s".to_owned(),
+            change,
+            low,
+            high,
+            interval: String::new(),
+        };
+        let none = |change: f64, low: f64, high: f64| effect(change, Some(low), Some(high)).may_be_none();
+        assert!(none(-5.0, -9.0, 1.0) && none(5.0, -1.0, 9.0) && none(5.0, 0.0, 9.0));
+        assert!(!none(-5.0, -9.0, -1.0) && !none(5.0, 1.0, 9.0));
+        // An end that is not known towards none excludes nothing; without any interval nothing is said.
+        assert!(effect(5.0, None, Some(9.0)).may_be_none() && !effect(5.0, Some(1.0), None).may_be_none());
+        assert!(!effect(5.0, None, None).may_be_none());
+        let of = |low: f64| Recommendation {
+            plan: "x".to_owned(),
+            action: String::new(),
+            effects: vec![effect(5.0, Some(low), Some(9.0))],
+            against: String::new(),
+            basis: Basis::LaterDays,
+            regret: None,
+            harmed: Vec::new(),
+            confidence: Confidence::Medium,
+            risk: "Later.".to_owned(),
+            assumptions: Vec::new(),
+            holds_until: String::new(),
+            apply: String::new(),
+            command: None,
+            undo: String::new(),
+        };
+        assert_eq!(of(1.0).weighed(), of(1.0));
+        let low = of(-1.0).weighed();
+        assert_eq!(low.confidence, Confidence::Low);
+        assert!(low.refused().is_some() && low.risk.ends_with("may be chance. Later."), "{}", low.risk);
+    }
 
     #[test]
     fn what_made_an_answer_low_is_named() {

@@ -266,6 +266,7 @@ impl PoolingCheck {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
+    use crate::replay::metric::JobTimes;
     use crate::sim::{Cluster, Policy, Shape, simulate};
 
     #[test]
@@ -317,7 +318,8 @@ mod tests {
         let cluster = Cluster::of_vcs(&[("busy", 1, 1), ("idle", 2, 1)]);
         let mean = |cluster: &Cluster| {
             let schedule = simulate(&jobs, cluster, &Policy::default()).unwrap();
-            let waits: Vec<i64> = schedule.waits_ms(&jobs).into_iter().flatten().collect();
+            let times = JobTimes::of(&jobs, &schedule).unwrap();
+            let waits: Vec<i64> = (0..jobs.len()).filter_map(|job| times.wait_ms(job)).collect();
             waits.iter().sum::<i64>() as f64 / waits.len() as f64 / 1e3
         };
         let replayed_s = [mean(&cluster), mean(&cluster.pooled())];

@@ -4,6 +4,7 @@
 //! recommended. Worked example: 7.2 nodes asleep (3.9 to 11.1) against all on, where the optimum lets 14.5 sleep.
 
 use tracecast_analytics::report::format;
+use tracecast_predictors::demand::gather::POOL;
 
 use super::answer::{Beforehand, ChosenFor, PowerAnswer, change_of_wait};
 use super::choice::Because;
@@ -11,6 +12,7 @@ use super::family::Family;
 use super::forward::Forward;
 use super::interval::Intervals;
 use super::plan::PoolPlan;
+use super::service::Service;
 use crate::plan::{Assurance, Basis, Confidence, Effect, Harm, Recommendation, Regret};
 use crate::replay::compare::IntervalEstimate;
 
@@ -134,17 +136,25 @@ pub fn recommendation(answer: &PowerAnswer) -> Option<Recommendation> {
             "Write the change for your scheduler (slurm.conf is your own file), or save the plan and ask it each slot with `tracecast decide power`."
         }
         .to_owned(),
-        command: Some(match &answer.criterion {
-            Some(service) => format!(
-                "tracecast plan power TRACE --service {},{} --save plan.tcm",
-                service.unserved_per_day, service.node_wakes_per_day
-            ),
-            None => "tracecast plan power TRACE --save plan.tcm --emit slurm --slurm-conf slurm.conf --emit-to plan"
-                .to_owned(),
-        }),
+        command: Some(command(&answer.slurm_plan.pools, answer.criterion.as_ref())),
         undo: "Take SuspendTime (or the node pool's consolidation) out again and wake all nodes; jobs keep running."
             .to_owned(),
     })
+}
+
+/// The command that carries the plan out, as far as it can be given: `--emit slurm` fails on a pool of all VCs whose nodes nobody named, as no partition of slurm.conf is called
+/// so.
+fn command(pools: &[PoolPlan], service: Option<&Service>) -> String {
+    let plan = "tracecast plan power TRACE";
+    match service {
+        Some(service) => {
+            format!("{plan} --service {},{} --save plan.tcm", service.unserved_per_day, service.node_wakes_per_day)
+        }
+        None if pools.iter().all(|pool| pool.nodes.is_some() || pool.name != POOL) => {
+            format!("{plan} --save plan.tcm --emit slurm --slurm-conf slurm.conf --emit-to plan")
+        }
+        None => format!("{plan} --save plan.tcm --emit actions --emit-to plan"),
+    }
 }
 
 fn action(answer: &PowerAnswer, followed: &Beforehand) -> String {
@@ -244,4 +254,26 @@ fn harmed(answer: &PowerAnswer, unserved_per_day: f64) -> Vec<Harm> {
         });
     }
     harmed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Found by a newcomer: the command of a report ended after 52 s with "no partition all VCs".
+    #[test]
+    fn a_pool_of_all_vcs_is_no_partition() {
+        let pool = |name: &str, nodes: Option<&str>| PoolPlan {
+            name: name.to_owned(),
+            nodes: nodes.map(str::to_owned),
+            total_nodes: 4,
+            gpus_per_node: 8,
+            keep_idle: 1,
+            idle_s: 600,
+            actions: Vec::new(),
+        };
+        let emits = |pool: PoolPlan| command(&[pool], None).contains("--emit slurm");
+        assert!(emits(pool("vision", None)) && emits(pool(POOL, Some("n[1-4]"))));
+        assert!(!emits(pool(POOL, None)) && command(&[pool(POOL, None)], None).contains("--emit actions"));
+    }
 }

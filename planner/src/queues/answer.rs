@@ -380,10 +380,11 @@ pub struct QueuesAnswer {
     pub(super) split_ms: i64,
 }
 
-/// What the answer was tested on; where the replay is not close to what happened, a caution says so.
-fn tested_in_words(fidelity: &Fidelity) -> String {
-    let close = if fidelity.is_close() { fidelity.sentence() + " " } else { String::new() };
-    close + "One later stretch was tested."
+/// What the answer was tested on, and why it is `unsure` all the same; where the replay is not close to what happened, a caution says so.
+fn tested_in_words(fidelity: &Fidelity, unsure: Option<&str>) -> String {
+    let close = fidelity.is_close().then(|| fidelity.sentence());
+    let said = close.iter().map(String::as_str).chain(["One later stretch was tested."]).chain(unsure);
+    said.collect::<Vec<_>>().join(" ")
 }
 
 /// The JSON Schema of [`QueuesAnswer`].
@@ -457,6 +458,17 @@ impl QueuesAnswer {
             && chosen.later.cost < 1.0
             && chosen.later.cannot_run == 0
             && !worse.iter().any(|worse| worse.beyond_interval);
+        let in_reach = |change: &IntervalEstimate, base: f64| change.low <= -WORTH * base && change.high > 0.0;
+        let unsure = match change {
+            _ if !objective.is_of_waits() && followed => {
+                Some("Of what was asked for there is no interval, so it may be chance.")
+            }
+            Some(change) if !followed && in_reach(&change.mean_wait_s, base.mean_wait_s) => Some(
+                "The interval of the mean wait holds no change, and also a gain that would be worth it: more days may say otherwise.",
+            ),
+            _ => None,
+        };
+        let tested = if unsure.is_some() { Confidence::Low } else { Confidence::Medium };
         let set = if followed { chosen.setup.clone() } else { today.setup.clone() };
         let mut ablation: Vec<QueuesAblation> = found
             .ablated
@@ -550,7 +562,7 @@ impl QueuesAnswer {
             offered_load: offered.as_ref().and_then(|offered| offered.load),
             vcs: vc::plans(loaded, &shares, (&found, offered.as_ref()), &set),
             action: String::new(),
-            assurance: Assurance::lowered(Confidence::Medium, cautions.clone(), &tested_in_words(&found.fidelity)),
+            assurance: Assurance::lowered(tested, cautions.clone(), &tested_in_words(&found.fidelity, unsure)),
             cautions,
             recommendation: None,
             sources: trace.sources.clone(),
@@ -576,7 +588,7 @@ impl QueuesAnswer {
         if answer.followed
             && let Some(change) = change
         {
-            answer.recommendation = Some(answer.recommended(change, &found));
+            answer.recommendation = Some(answer.recommended(change, &found).weighed());
         }
         Ok(answer)
     }

@@ -1,6 +1,6 @@
 //! How long jobs wait in a replay of a setup, and what that is worth.
 //!
-//! **Wait** is from submission to end less the run, so that what a job loses when it is stopped counts. What a setup costs is for the [objective](super::objective) to say, from what is
+//! **Wait** is that of [`times`](crate::replay::metric::times): what a job loses when it is stopped, or a node fails, counts. What a setup costs is for the [objective](super::objective) to say, from what is
 //! measured here: waits, how the VC that fares worst fares, how far starts are from what could be told, and GPU time held. It is found for the earlier time as a whole and for each third of it.
 //!
 //! O(jobs log jobs) a setup. Worked number: a VC that waits 9 min on average and would wait 4 on nodes of its own fares (9 + 1) / (4 + 1) = 2 times as badly.
@@ -32,8 +32,6 @@ const CLASSES: [f64; 2] = [1.0, 8.0];
 /// What a replay did to each job.
 pub(super) struct Times {
     of: JobTimes,
-    /// From submission to end, less the run: what is lost when a job is stopped counts as waiting.
-    wait_ms: Vec<Option<i64>>,
     /// Whether it was stopped for another.
     stopped: Vec<bool>,
     /// How far starts are from what these jobs could be told, milliseconds; empty if nobody asked.
@@ -49,9 +47,7 @@ impl Times {
     fn scheduled(workload: &Workload, schedule: &Schedule) -> Result<Self> {
         let times = JobTimes::of(workload, schedule)?;
         let stopped = schedule.preemptions.iter().map(|stops| *stops > 0).collect();
-        let wait = |(job, run): (usize, &i64)| Some(times.jct_ms.get(job).copied().flatten()? - run);
-        let wait_ms = workload.run_ms.iter().enumerate().map(wait).collect();
-        Ok(Self { wait_ms, of: times, stopped, told_error_ms: BTreeMap::new() })
+        Ok(Self { of: times, stopped, told_error_ms: BTreeMap::new() })
     }
 
     /// A replay of what was prepared.
@@ -69,15 +65,12 @@ impl Times {
     /// How many of some jobs were stopped for others, and what those held beyond their runs, GPU-hours.
     pub(super) fn stopped(&self, workload: &Workload, jobs: &[usize]) -> (usize, f64) {
         let stopped: Vec<usize> = jobs.iter().copied().filter(|job| self.stopped.get(*job) == Some(&true)).collect();
-        let lost = |job: &usize| -> Option<f64> {
-            let beyond = self.of.held_ms.get(*job)? - workload.run_ms.get(*job)?;
-            Some(workload.shape_of(*job).as_gpus() * beyond.max(0) as f64 / 3.6e6)
-        };
+        let lost = |job: &usize| Some(workload.shape_of(*job).as_gpus() * *self.of.lost_ms.get(*job)? as f64 / 3.6e6);
         (stopped.len(), stopped.iter().filter_map(lost).sum())
     }
 
     pub(super) fn wait_ms(&self, job: usize) -> Option<i64> {
-        self.wait_ms.get(job).copied().flatten()
+        self.of.wait_ms(job)
     }
 
     /// Waits of those of some jobs that ran.

@@ -1,18 +1,19 @@
 //! A schedule as CSV, one row a job, in order of submission.
 //!
 //! `job_id,vc,gpus,submit_s,start_s,end_s,wait_s,preemptions,nodes`, times in seconds from the first submission, without decimals where they
-//! are whole. `wait_s` is all the time between submission and end in which the job held no GPU. `nodes` is where it ran last: `node:GPUs`
+//! are whole. `wait_s` is from submission to end less the run, as [`times`](super::metric::times) has it. `nodes` is where it ran last: `node:GPUs`
 //! joined by `+`, nodes counted from 0 in the VC's pool (`0:8+3:4`; `2:0.5` for a part). Of a job that could not run, times and nodes
 //! are empty. Jobs that ran when the replay began are left out.
 //!
 //! Texts are such that no spreadsheet takes them for formulas ([`csv_text`]).
 //!
-//! Worked number: submitted at 30 s, run 50–80 s and 100–120 s: start 50, end 120, wait 120 − 30 − 50 = 40.
+//! Worked number: a job of 50 s, submitted at 30 s, ran 50–80 s and 100–120 s: start 50, end 120, wait 120 − 30 − 50 = 40.
 
 use std::io::Write;
 
 use tracecast_analytics::report::markup::csv_text;
 
+use super::metric::JobTimes;
 use crate::sim::cluster::Cluster;
 use crate::sim::schedule::{Outcome, Schedule};
 use crate::sim::workload::Workload;
@@ -21,7 +22,7 @@ use crate::sim::workload::Workload;
 pub const HEADER: [&str; 9] =
     ["job_id", "vc", "gpus", "submit_s", "start_s", "end_s", "wait_s", "preemptions", "nodes"];
 
-/// Writes `schedule`; `keys` are the identifiers of the jobs. O(jobs).
+/// Writes `schedule`, with the waits of `times`; `keys` are the identifiers of the jobs. O(jobs).
 ///
 /// # Errors
 /// If `out` cannot be written to.
@@ -29,17 +30,16 @@ pub fn write_csv(
     out: impl Write,
     workload: &Workload,
     cluster: &Cluster,
-    schedule: &Schedule,
+    (schedule, times): (&Schedule, &JobTimes),
     keys: &[String],
 ) -> csv::Result<()> {
     let mut out = csv::Writer::from_writer(out);
     out.write_record(HEADER)?;
     let uncounted = workload.uncounted();
-    let waits = schedule.waits_ms(workload);
     let firsts = cluster.first_nodes();
     let first_submit = workload.submit_ms.first().copied().unwrap_or(0);
     let mut nodes = String::new();
-    for (job, wait_ms) in waits.iter().enumerate() {
+    for job in 0..workload.len() {
         if uncounted.contains(&(job as u32)) {
             continue;
         }
@@ -63,7 +63,7 @@ pub fn write_csv(
             &seconds(workload.submit_ms[job] - first_submit),
             &schedule.start_ms(job).map_or_else(String::new, |start| seconds(start - first_submit)),
             &schedule.end_ms(job).map_or_else(String::new, |end| seconds(end - first_submit)),
-            &wait_ms.map_or_else(String::new, seconds),
+            &times.wait_ms(job).map_or_else(String::new, seconds),
             &schedule.preemptions[job].to_string(),
             &nodes,
         ])?;

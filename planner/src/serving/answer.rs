@@ -463,7 +463,7 @@ impl ServingAnswer {
             curves: curves(&tested, &split, from_us),
         };
         answer.action = answer.act();
-        answer.recommendation = answer.recommend();
+        answer.recommendation = answer.recommend().map(Recommendation::weighed);
         Ok(answer)
     }
 

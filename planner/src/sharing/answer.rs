@@ -419,7 +419,7 @@ fn plan(
         recommendation: None,
     };
     plan.action = plan.act();
-    plan.recommendation = plan.recommend();
+    plan.recommendation = plan.recommend().map(Recommendation::weighed);
     plan
 }
 

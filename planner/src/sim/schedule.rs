@@ -1,8 +1,8 @@
 //! What a replay gives: when and where every job ran.
 //!
 //! Every stretch in which a job held GPUs is a [`Segment`]; a job that was never stopped has one. About 90 bytes a job.
-//! Worked number: a job submitted at 0 s that ran 10–40 s, was preempted and ran 60–90 s has two segments, waited
-//! 10 + 20 = 30 s and ends 90 s after its submission.
+//! Worked number: a job submitted at 0 s that ran 10–40 s, was preempted and ran 60–90 s has two segments, was
+//! queued for 10 + 20 = 30 s and ends 90 s after its submission.
 
 use serde::{Deserialize, Serialize};
 
@@ -128,16 +128,6 @@ impl Schedule {
     /// The segment in which `job` ran last.
     pub fn last_segment(&self, job: usize) -> Option<&Segment> {
         self.segments.get(*self.last_segment.get(job)? as usize)
-    }
-
-    /// All the time each job held no GPU between its submission and its end, milliseconds; `None` if it did not end. O(jobs + segments).
-    pub fn waits_ms(&self, workload: &super::Workload) -> Vec<Option<i64>> {
-        let mut held = vec![0i64; self.outcome.len()];
-        for segment in &self.segments {
-            held[segment.job as usize] += segment.end_ms - segment.start_ms;
-        }
-        let wait = |(job, held): (usize, i64)| Some(self.end_ms(job)? - workload.submit_ms.get(job)? - held);
-        held.into_iter().enumerate().map(wait).collect()
     }
 
     /// Whether all columns have an entry for every job, and all references lead somewhere; so it is unless it was read from a file.

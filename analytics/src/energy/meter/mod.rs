@@ -81,6 +81,8 @@ pub struct Options {
     pub wraps_j: Vec<f64>,
     /// Threads for streams; 0 for one a core.
     pub threads: usize,
+    /// Whether trace folders are of one cluster though years lie between them.
+    pub one_cluster: bool,
 }
 
 impl Options {

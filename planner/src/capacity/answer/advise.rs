@@ -6,7 +6,7 @@
 
 use tracecast_analytics::report::format;
 
-use super::{CapacityAnswer, NodesOfType, NotJudged, RuleOverWindows};
+use super::{CapacityAnswer, NodesOfType, NotJudged, PoolTests, RuleOverWindows};
 use crate::capacity::forward::{self, SizedPart};
 use crate::capacity::heldout::NodesBy;
 use crate::capacity::mix::{MixAnswer, MixBy};
@@ -64,15 +64,47 @@ impl CapacityAnswer {
             change: pool.saturating_sub(self.in_all.now) as f64,
             low: None,
             high: None,
-            interval: "of the record that it was sized on: no interval, and no later window".to_owned(),
+            interval:
+                "none: of the record that it was sized on; later windows say how often such a number kept the target"
+                    .to_owned(),
         }
     }
 
-    /// What the effects, tests and confidence are of, where sharing comes first: a sentence.
-    fn of_buying(&self) -> Option<&'static str> {
-        self.shares_first().then_some(
-            "Tests and confidence are of buying for each VC; the one pool was sized on the whole record, and no later window tested it. `plan queues` does.",
-        )
+    /// What later windows say of the one pool, where sharing comes first: a sentence.
+    fn of_pool(&self) -> Option<String> {
+        self.shares_first().then(|| match &self.held_out.in_one_pool {
+            None => "No later window tested the one pool; `plan queues` tests it on today's nodes.".to_owned(),
+            Some(tests) => format!(
+                "In one pool, the nodes that it needed before kept the target in {} of {} later windows, with {} nodes where {} would have been enough, {}; `plan queues` tests it on today's nodes.",
+                format::count(tests.kept),
+                format::count(tests.windows),
+                format::float(tests.nodes, 1),
+                format::float(tests.oracle, 1),
+                match tests.windows_wronged {
+                    0 => "and no VC waited longer than on its own".to_owned(),
+                    windows => format!(
+                        "and in {} {} waited longer than on nodes of their own",
+                        format::count(windows),
+                        tests.wronged.join(", ")
+                    ),
+                }
+            ),
+        })
+    }
+
+    /// Whether later windows bear the one pool out that is advised first, if one is.
+    fn pool_held(&self) -> bool {
+        let held =
+            |tests: &PoolTests| tests.kept as f64 >= ENOUGH_KEPT * tests.windows as f64 && tests.windows_wronged == 0;
+        !self.shares_first() || self.held_out.in_one_pool.as_ref().is_some_and(held)
+    }
+
+    /// That later windows do not bear it out, a sentence.
+    fn pool_not_held(&self) -> Option<String> {
+        (!self.pool_held()).then(|| {
+            let of = self.of_pool().unwrap_or_default();
+            format!("**The one pool that is advised first did not hold on later windows**: {of}")
+        })
     }
 
     /// What one pool would need, and whom it wrongs, in a sentence; `None` where it was not sized, or the action has said so.
@@ -226,7 +258,8 @@ impl CapacityAnswer {
     /// What the test on later windows speaks against relying on the answer, a sentence each.
     pub(super) fn cautions_of_the_test(&self) -> Vec<String> {
         let simple = self.beside_simple().filter(|_| self.of_mix().is_none());
-        self.kept_too_seldom().into_iter().chain(simple).collect()
+        let of_pool = self.pool_not_held();
+        self.kept_too_seldom().into_iter().chain(simple).chain(of_pool).chain(self.unproven.clone()).collect()
     }
 
     /// That what was recommended was not tested, or kept the target in too few tests, a sentence.
@@ -248,7 +281,9 @@ impl CapacityAnswer {
     /// How sure the answer is, by how often what it recommends kept the target on later windows.
     pub(super) fn assured(&self) -> Assurance {
         let (kept, pools, windows) = self.tests();
-        let sure = if windows >= 3 && kept == pools { Confidence::High } else { Confidence::Medium };
+        let of_pool = self.held_out.in_one_pool.as_ref().is_some_and(|tests| tests.kept == tests.windows);
+        let always = kept == pools && (of_pool || !self.shares_first());
+        let sure = if windows >= 3 && always { Confidence::High } else { Confidence::Medium };
         let of_test = self.cautions_of_the_test();
         // Where a caution says so already, nobody has to read it twice.
         let of_kept = self.kept_too_seldom().is_none().then(|| {
@@ -261,7 +296,8 @@ impl CapacityAnswer {
         let ground = self.cautions.iter().filter(|caution| !of_test.contains(caution)).cloned();
         let lowered_by = ground.chain(of_test.iter().cloned()).collect();
         let close = self.fidelity.is_close().then(|| self.fidelity.sentence());
-        let said: Vec<String> = [close, of_kept, self.of_buying().map(str::to_owned)].into_iter().flatten().collect();
+        let said: Vec<String> =
+            [close, of_kept, self.of_pool().filter(|_| self.pool_held())].into_iter().flatten().collect();
         Assurance::lowered(sure, lowered_by, &said.join(" "))
     }
 
@@ -322,16 +358,16 @@ impl CapacityAnswer {
         })
     }
 
-    /// The same as every plan recommends; `None` where nothing is worth changing.
-    pub(super) fn recommend(&self, parts: &[SizedPart]) -> Option<Recommendation> {
-        if let Some(mix) = self.mix.as_ref().filter(|mix| mix.is_advised() || !mix.changes()) {
-            return self.recommend_mix(mix);
-        }
+    /// What effects of buying for each VC are told beside where sharing comes first.
+    fn apart(&self) -> &'static str {
+        if self.shares_first() { ", each VC on its own" } else { "" }
+    }
+
+    /// Nodes to buy and to let go, with the interval of what is needed; `None` where none change.
+    fn nodes_effect(&self, parts: &[SizedPart]) -> Option<Effect> {
         if parts.iter().all(|part| part.recommended == part.part.nodes()) {
             return None;
         }
-        let (now, then) =
-            (forward::together(parts, &|part| part.part.nodes())?, forward::together(parts, &|part| part.recommended)?);
         let sum = |of: &dyn Fn(&SizedPart) -> u32| {
             parts.iter().map(|part| f64::from(of(part)) - f64::from(part.part.nodes())).sum::<f64>()
         };
@@ -346,21 +382,47 @@ impl CapacityAnswer {
                 "the fewest in 2.5 % and in 97.5 % of resampled days of all draws of the grown work together, summed over the pools that change"
             }
         };
-        let shared = self.shared();
-        let mut effects: Vec<Effect> = shared.map(|pool| self.pool_effect(pool)).into_iter().collect();
-        let apart = if shared.is_some() { ", each VC on its own" } else { "" };
-        effects.push(Effect {
-            what: format!("Nodes{apart}"),
+        Some(Effect {
+            what: format!("Nodes{}", self.apart()),
             unit: String::new(),
             change: sum(&|part| part.recommended),
             low: end(&|part| part.needed?.low),
             high: end(&|part| part.needed?.high),
             interval: interval.to_owned(),
-        });
+        })
+    }
+
+    /// That the nodes to buy or to let go may be none, a sentence; `None` where their interval says otherwise, or there is none.
+    pub(super) fn unproven(&self, parts: &[SizedPart]) -> Option<String> {
+        // What can go is more than the upper end of what is needed, so that is shown.
+        if self.of_mix().is_some() || parts.iter().any(|part| part.recommended < part.part.nodes()) {
+            return None;
+        }
+        let Effect { low, high, .. } = self.nodes_effect(parts).filter(Effect::may_be_none)?;
+        let end = |end: Option<f64>| end.map_or_else(|| "unknown".to_owned(), |end| format::float(end, 0));
+        Some(format!(
+            "**The interval of the change in nodes holds none at all** ({} to {}), so what was found may be chance.",
+            end(low),
+            end(high)
+        ))
+    }
+
+    /// The same as every plan recommends; `None` where nothing is worth changing.
+    pub(super) fn recommend(&self, parts: &[SizedPart]) -> Option<Recommendation> {
+        if let Some(mix) = self.mix.as_ref().filter(|mix| mix.is_advised() || !mix.changes()) {
+            return self.recommend_mix(mix);
+        }
+        if parts.iter().all(|part| part.recommended == part.part.nodes()) {
+            return None;
+        }
+        let (now, then) =
+            (forward::together(parts, &|part| part.part.nodes())?, forward::together(parts, &|part| part.recommended)?);
+        let mut effects: Vec<Effect> = self.shared().map(|pool| self.pool_effect(pool)).into_iter().collect();
+        effects.extend(self.nodes_effect(parts));
         let told = "of the jobs that the number was chosen on: no interval; the windows say how it did on later ones";
         if let (Some(before), Some(after)) = (now.p95_wait_s, then.p95_wait_s) {
             effects.push(Effect {
-                what: format!("95 % quantile of the wait{apart}"),
+                what: format!("95 % quantile of the wait{}", self.apart()),
                 unit: "s".to_owned(),
                 change: after - before,
                 low: None,

@@ -2,17 +2,21 @@
 //!
 //! O(parts). Worked example: a pool of two kinds of nodes, of which 8 and 4 are there and 9 in all are needed, is two rows: 8 → 6 and 4 → 3.
 
+use std::collections::BTreeSet;
+
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::WEEK_MS;
 
 use super::{
     BindingJobs, CapacityHeldOut, CapacityPoint, CapacityRequest, CapacityWindow, JudgedJobs, NodeInterval,
-    NodesOfType, NotJudged, RuleInWindow, RuleOverWindows, TheoryCheck, UntilBreak,
+    NodesOfType, NotJudged, PoolTests, RuleInWindow, RuleOverWindows, TheoryCheck, UntilBreak,
 };
 use crate::capacity::forward::{self, SHARES, SizedPart, Together};
 use crate::capacity::growth::{BreakFactor, DemandTrend, FACTORS};
 use crate::capacity::heldout::{NodesBy, TestedWindow};
+use crate::capacity::pooled::TestedPool;
 use crate::capacity::search::{FEWEST_BLOCKS, MAY_WAIT};
+use crate::plan::interval::average;
 use crate::replay::answer::KnownByRun;
 use crate::replay::input::Loaded;
 use crate::sim::Group;
@@ -34,7 +38,12 @@ fn note(of: &SizedPart) -> Option<String> {
 }
 
 /// What was assumed.
-pub(super) fn notes(loaded: &Loaded, request: &CapacityRequest, parts: &[SizedPart]) -> Vec<String> {
+pub(super) fn notes(
+    loaded: &Loaded,
+    request: &CapacityRequest,
+    parts: &[SizedPart],
+    left_out: Option<String>,
+) -> Vec<String> {
     let mut notes = loaded.notes.clone();
     let impossible: u64 = parts.iter().map(|part| part.impossible).sum();
     if impossible > 0 {
@@ -47,6 +56,7 @@ pub(super) fn notes(loaded: &Loaded, request: &CapacityRequest, parts: &[SizedPa
             ),
         );
     }
+    notes.extend(left_out);
     notes.extend(KnownByRun::note(&request.policy, &loaded.workload));
     if request.kinds.is_some() && loaded.cluster.counts_hosts(&loaded.workload) {
         notes.push(
@@ -151,7 +161,21 @@ pub(super) fn held_out(windows: &[TestedWindow], day: &dyn Fn(i64) -> String) ->
         windows: windows.iter().map(row).collect(),
         unjudged: windows.iter().map(|window| window.unjudged.len() as u64).sum(),
         by: NodesBy::ALL.into_iter().map(over).collect(),
+        in_one_pool: None,
     }
+}
+
+/// The tests of one pool; `None` without any.
+pub(super) fn in_one_pool(tested: &[TestedPool]) -> Option<PoolTests> {
+    let wronged: BTreeSet<&String> = tested.iter().flat_map(|pool| &pool.wronged).collect();
+    (!tested.is_empty()).then(|| PoolTests {
+        windows: tested.len() as u64,
+        kept: tested.iter().filter(|pool| pool.kept).count() as u64,
+        nodes: average(tested.iter().map(|pool| f64::from(pool.nodes))),
+        oracle: average(tested.iter().map(|pool| f64::from(pool.fewest))),
+        windows_wronged: tested.iter().filter(|pool| !pool.wronged.is_empty()).count() as u64,
+        wronged: wronged.into_iter().cloned().collect(),
+    })
 }
 
 pub(super) fn curve(parts: &[SizedPart]) -> Vec<CapacityPoint> {

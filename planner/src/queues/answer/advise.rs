@@ -111,17 +111,22 @@ impl QueuesAnswer {
             ),
         }];
 
+        // The reason first: what the objective is about.
+        let mut effects = vec![
+            Effect::of("Mean wait of a job", "s", &change.mean_wait_s, &interval),
+            Effect::of("95 % quantile of the wait", "s", &change.p95_wait_s, &interval),
+        ];
+        if self.objective.is_of_the_tail() {
+            effects.reverse();
+        }
+        let of_objective: Vec<Effect> = self.held_out.objective.effects(&self.objective).collect();
+        let place = if self.objective.is_of_waits() { effects.len() } else { 0 };
+        effects.splice(place..place, of_objective);
         harmed.extend(self.held_out.stops().map(|stops| Harm { who: "Those that borrow".to_owned(), how_much: stops }));
         Recommendation {
             plan: "queues".to_owned(),
             action: self.action.clone(),
-            effects: [
-                Effect::of("Mean wait of a job", "s", &change.mean_wait_s, &interval),
-                Effect::of("95 % quantile of the wait", "s", &change.p95_wait_s, &interval),
-            ]
-            .into_iter()
-            .chain(self.held_out.objective.effects(&self.objective))
-            .collect(),
+            effects,
             against: format!("the cluster as it is, {}", self.today),
             basis: Basis::LaterDays,
             regret: found.change.differences.get(1).map(|ideal| Regret {

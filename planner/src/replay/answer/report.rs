@@ -303,7 +303,7 @@ impl Answer {
             section = section.with_chart(chart);
         }
         section
-            .with_definition("Wait: all the time between submission and end in which a job held no GPU. JCT: submission to end. Of jobs that ended.")
+            .with_definition("Wait: from submission to end less the run, so that work which a failure or a stop undid counts. JCT: submission to end. Of jobs that ended.")
             .with_definition("Bounded slowdown: max(1, JCT / max(run, 10 s)).")
     }
 

@@ -20,7 +20,8 @@
 //! first three of the list are *Resources*, and the fourth is *Priority*.
 //!
 //! Over all counted jobs that were not rejected, from their submission (or time 0) to the last end; a job that never started
-//! waits to that end. Waiting is summed as job-hours and as GPU-hours (what the job asks for × its wait). The job counts say
+//! waits to that end. Counted is the time in the queue: the part of a [wait](super::times) that was lost work has no cause here.
+//! Waiting is summed as job-hours and as GPU-hours (what the job asks for × its wait). The job counts say
 //! for how many a cause was the largest part of the wait; ties go to the cause named first.
 //!
 //! Complexity: one walk through the schedule, O(n log n + events × shapes).

@@ -323,12 +323,9 @@ fn user_ranks(workload: &Workload, times: &JobTimes) -> Ranks {
 
 /// What finished jobs held beyond their true run, thousandths of GPUs × milliseconds.
 fn lost(workload: &Workload, times: &JobTimes) -> u128 {
-    let beyond = |(job, (held, run)): (usize, (&i64, &i64))| {
-        let finished = times.is_counted(job) && times.outcome.get(job) == Some(&Outcome::Finished);
-        let beyond = if finished { (held - run).max(0).unsigned_abs() } else { 0 };
-        u128::from(beyond) * u128::from(workload.shape_of(job).amount())
-    };
-    times.held_ms.iter().zip(&workload.run_ms).enumerate().map(beyond).sum()
+    let finished = |job: usize| times.is_counted(job) && times.outcome.get(job) == Some(&Outcome::Finished);
+    let lost = |(job, ms): (usize, &i64)| u128::from(ms.unsigned_abs()) * u128::from(workload.shape_of(job).amount());
+    times.lost_ms.iter().enumerate().filter(|(job, _)| finished(*job)).map(lost).sum()
 }
 
 fn wait_curves(workload: &Workload, times: &JobTimes) -> Vec<WaitCurve> {

@@ -86,8 +86,9 @@ fn worked() -> (Workload, Cluster, Schedule) {
 fn times_of_jobs() {
     let (workload, _, plan) = worked();
     let times = JobTimes::of(&workload, &plan).unwrap();
-    // B: JCT 160, held 50 of which 5 repaid the preemption, wait 110; slowdown 160 / 45. A's is 1.
-    assert_eq!((times.jct_ms[1], times.held_ms[1], times.wait_ms(1)), (Some(160 * S), 50 * S, Some(110 * S)));
+    // B: JCT 160, held 50 of which 5 repaid the preemption, queued 110, wait 115; slowdown 160 / 45. A's is 1.
+    assert_eq!((times.jct_ms[1], times.held_ms[1], times.lost_ms[1]), (Some(160 * S), 50 * S, 5 * S));
+    assert_eq!((times.queued_ms(1), times.wait_ms(1)), (Some(110 * S), Some(115 * S)));
     assert!(near(times.slowdown(1, 45 * S), 160.0 / 45.0));
     assert_eq!((times.wait_ms(0), times.slowdown(0, 100 * S)), (Some(0), Some(1.0)));
     // C waits 110 s, JCT 130.
@@ -106,9 +107,9 @@ fn figures_by_hand() {
     let all = &overall.group;
     assert_eq!((all.jobs, all.finished, all.rejected, all.stranded), (5, 3, 1, 1));
     assert_eq!((all.preemptions, all.restarts), (1, 0));
-    // Waits 0, 110, 110; JCTs 100, 160, 130.
+    // Waits 0, 110, 115; JCTs 100, 160, 130.
     let (wait, jct) = (all.wait.unwrap(), all.jct.unwrap());
-    assert!((wait.mean_s - 220.0 / 3.0).abs() < 1e-9 && wait.median_s == 110.0 && wait.p99_s == 110.0);
+    assert!((wait.mean_s - 75.0).abs() < 1e-9 && wait.median_s == 110.0 && (wait.p99_s - 114.9).abs() < 1e-9);
     // Sorted 100, 130, 160: h = 0.95 · 2 = 1.9, 130 + 0.9 · 30 = 157.
     assert!(jct.mean_s == 130.0 && (jct.p95_s - 157.0).abs() < 1e-9);
     // Slowdowns 1, 160/45 = 3.5556 and 130/20 = 6.5.
@@ -450,11 +451,11 @@ proptest! {
             held += now.held * (to - from) as u64;
         });
         for job in 0..workload.len() {
-            let Some(wait) = times.wait_ms(job) else {
+            let Some(queued) = times.queued_ms(job) else {
                 prop_assert_eq!(causes[job], [0; sweep::CAUSES]);
                 continue;
             };
-            prop_assert_eq!(causes[job].iter().sum::<i64>(), wait);
+            prop_assert_eq!(causes[job].iter().sum::<i64>(), queued);
             let mut looked = [0; sweep::CAUSES];
             let mine: Vec<&Segment> = plan.segments.iter().filter(|segment| segment.job as usize == job).collect();
             let mut at = workload.submit_ms[job];
@@ -470,9 +471,10 @@ proptest! {
             (0..workload.len()).map(|job| times.held_ms[job] as u64 * workload.shape_of(job).amount()).sum();
         prop_assert_eq!(held, of_jobs);
         let evaluation = evaluate(&workload, &cluster, &plan, 2).unwrap();
-        // Little's law: the mean number of jobs that wait is their rate times their mean wait.
+        // Little's law: the mean number of jobs in the queue is their rate times their mean time in it.
         let (all, timeline) = (&evaluation.metrics.overall, &evaluation.charts.timeline);
-        let (makespan_s, wait_s) = (all.makespan_s.unwrap(), all.group.wait.map_or(0.0, |wait| wait.mean_s));
+        let queued_ms: i64 = (0..workload.len()).filter_map(|job| times.queued_ms(job)).sum();
+        let (makespan_s, wait_s) = (all.makespan_s.unwrap(), queued_ms as f64 / 1e3 / all.group.finished.max(1) as f64);
         let stretch_s = |at: usize| timeline.step_s.min(makespan_s - at as f64 * timeline.step_s);
         let area: f64 = timeline.queue_jobs.mean.iter().enumerate().map(|(at, jobs)| jobs * stretch_s(at)).sum();
         prop_assert_eq!(all.group.stranded, 0);

@@ -2,14 +2,23 @@
 //!
 //! * **JCT** is end − submission.
 //! * **held** is the time in which it held GPUs, all segments together.
-//! * **wait** is JCT − held: all time between submission and end in which it held none, before its first start and after
+//! * **queued** is JCT − held: all time between submission and end in which it held none, before its first start and after
 //!   every preemption or failure.
-//! * **bounded slowdown** is max(1, JCT / max(true run, 10 s)), which is (wait + run) / run for a job that ran once.
+//! * **lost** is what it held beyond its true run: work that a failure or a stop undid, and what preemptions cost.
+//! * **wait** is queued + lost, which is JCT − run: all that a job takes beyond running once, undisturbed.
+//! * **bounded slowdown** is max(1, JCT / max(true run, 10 s)), which is (wait + run) / run.
+//!
+//! This is the one definition of waiting: `report`, `simulate`, `plan queues` and `plan capacity` all take it from here. Only
+//! where a replay is compared with a record is the time until the first start taken of both ([`Fidelity`]), as records seldom
+//! say what a job lost.
 //!
 //! Jobs that ran when the replay began, and those whose end nobody knows, are not counted; jobs that did not finish have no JCT and no
-//! wait. O(n).
+//! wait. One that a failing node ended for good held less than its run, and lost nothing. O(n).
 //!
-//! Worked number: submitted at 0 s, run 10–40 s and 60–90 s: JCT 90 s, held 60 s, wait 30 s, bounded slowdown 90 / 60 = 1.5.
+//! Worked number: a job of 50 s, submitted at 0 s, runs 10–40 s, loses that to a failure, and runs 60–110 s: JCT 110 s, held 80 s,
+//! queued 30 s, lost 30 s, wait 60 s, bounded slowdown 110 / 50 = 2.2.
+//!
+//! [`Fidelity`]: crate::replay::fidelity::Fidelity
 
 use crate::error::{Error, Result};
 use crate::sim::schedule::{Outcome, Schedule};
@@ -30,6 +39,8 @@ pub struct JobTimes {
     counted: Vec<bool>,
     /// How long it held GPUs, milliseconds.
     pub held_ms: Vec<i64>,
+    /// What it held beyond its run, milliseconds.
+    pub lost_ms: Vec<i64>,
     /// Submission to end, milliseconds; `None` if it did not finish or is not counted.
     pub jct_ms: Vec<Option<i64>>,
     /// What became of it.
@@ -60,21 +71,24 @@ impl JobTimes {
                 *held += (segment.end_ms - segment.start_ms).max(0);
             }
         }
+        let lost_ms = held_ms.iter().zip(&workload.run_ms).map(|(held, run)| (held - run).max(0)).collect();
         let jct = |(job, submit): (usize, &i64)| {
             let known = counted.get(job) == Some(&true);
             if known { schedule.end_ms(job).map(|end| end - submit) } else { None }
         };
         let jct_ms = workload.submit_ms.iter().enumerate().map(jct).collect();
-        Ok(Self { counted, held_ms, jct_ms, outcome: schedule.outcome.clone() })
+        Ok(Self { counted, held_ms, lost_ms, jct_ms, outcome: schedule.outcome.clone() })
     }
 
-    /// From a table of results: what became of each job, whether it is counted, JCT and wait in milliseconds.
+    /// From a table of results: what became of each job, whether it is counted, JCT and wait in milliseconds. How much of the
+    /// wait was lost work does not stand there, and none is taken to be.
     pub fn of_rows(rows: impl IntoIterator<Item = (Outcome, bool, Option<(i64, i64)>)>) -> Self {
         let mut times = Self::default();
         for (outcome, counted, jct_and_wait) in rows {
             times.outcome.push(outcome);
             times.counted.push(counted);
             times.held_ms.push(jct_and_wait.map_or(0, |(jct, wait)| jct - wait));
+            times.lost_ms.push(0);
             times.jct_ms.push(jct_and_wait.filter(|_| counted).map(|(jct, _)| jct));
         }
         times
@@ -95,8 +109,13 @@ impl JobTimes {
         self.counted.get(job) == Some(&true)
     }
 
-    /// How long a job waited, milliseconds; `None` if it did not finish or is not counted.
+    /// How long a job waited, lost work included, milliseconds; `None` if it did not finish or is not counted.
     pub fn wait_ms(&self, job: usize) -> Option<i64> {
+        Some(self.queued_ms(job)? + self.lost_ms.get(job)?)
+    }
+
+    /// How long a job that finished held no GPUs, milliseconds; `None` as of [`JobTimes::wait_ms`].
+    pub fn queued_ms(&self, job: usize) -> Option<i64> {
         let jct = self.jct_ms.get(job).copied().flatten()?;
         Some(jct - self.held_ms.get(job)?)
     }

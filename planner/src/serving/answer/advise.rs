@@ -284,7 +284,7 @@ impl ServingAnswer {
             None => "replicas".to_owned(),
         };
         let cost = held.saving_per_h.negated();
-        let effects = vec![
+        let mut effects = vec![
             Effect::of("Cost of the replicas on the later half", &unit, &cost, &held.interval),
             Effect {
                 what: "Requests served in time on the later half".to_owned(),
@@ -295,6 +295,10 @@ impl ServingAnswer {
                 interval: held.interval.clone(),
             },
         ];
+        if self.verdict == ServingVerdict::KeepsTarget {
+            // The reason first.
+            effects.reverse();
+        }
         let grown = self.sensitivity.iter().find(|row| row.what.starts_with("20 %"));
         // A trace of spot begins with the log, so one hour of it was tried.
         let firm = self.ahead.hedge.is_none() && grown.is_some_and(|row| row.keeps);
