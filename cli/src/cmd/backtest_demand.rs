@@ -178,7 +178,7 @@ pub(crate) fn gather(trace: &Trace, request: &Gathering) -> Result<(Gathered, ga
         gpus_per_node: request.gpus_per_node,
         outages_are_idle: request.outages_are_idle,
         vcs: request.vc.clone(),
-        nodes: None,
+        ..gather::GatherOptions::default()
     };
     Ok((gather::gather(trace, &options)?, options))
 }
