@@ -81,6 +81,58 @@ fn one_stray_date_costs_no_memory_and_is_named() {
     }
 }
 
+/// 3,000 jobs of an hour each as `sacct` prints them, at these hours after 2004-01-01, on the 40 nodes of a cluster; and one that runs for ten years.
+fn jobs_at(hour: impl Fn(i64) -> i64) -> String {
+    use tracecast_analytics::time::{HOUR_MS, format_utc, parse_with_offset};
+
+    let begin = parse_with_offset("2004-01-01T00:00:00Z").unwrap();
+    let moment = |hours: i64| format_utc(begin + hours * HOUR_MS).replace(' ', "T").replace(" UTC", "");
+    let mut text = "JobID|User|Partition|State|Submit|Start|End|AllocTRES|NodeList\n".to_owned();
+    for job in 0..3_000 {
+        let (from, hours) = if job == 1_500 { (hour(0), 87_600) } else { (hour(job), 1) };
+        text += &format!(
+            "{job}|u{}|p{}|COMPLETED|{at}|{at}|{}|cpu=4,gres/gpu:v100=2,gres/gpu=2,node=1|n{:02}\n",
+            job % 7,
+            job % 4,
+            moment(from + hours),
+            job % 40,
+            at = moment(from)
+        );
+    }
+    text
+}
+
+/// Found in review: 3,000 jobs over twenty years, or one run of ten, took gigabytes and minutes. Work follows the rows and what is asked.
+#[test]
+fn jobs_over_decades_take_no_more_than_their_rows() {
+    let folder = Folder::new();
+    let decades = 20 * 8_766;
+    let drawn: [(&str, fn(i64) -> i64); 2] = [
+        ("spread", |job| job * (20 * 8_766) / 3_000),
+        ("apart", |job| if job % 2 == 0 { job % 300 } else { 20 * 8_766 - 500 + job % 300 }),
+    ];
+    for (name, hour) in drawn {
+        let source = folder.file(&format!("{name}.txt"), &jobs_at(hour));
+        let began = Instant::now();
+        let out = folder.path(name);
+        for command in [
+            ["audit", &source, "--format", "json"],
+            ["report", &source, "--out", &out],
+            ["plan", "power", &source, "--format=json"],
+        ] {
+            let found = bounded(&command);
+            assert!(found.status.success(), "{name}, {command:?}: {}", stderr(&found));
+            if command[0] == "plan" {
+                let answer = super::json(&stdout(&found));
+                let slots = answer["slots"].as_u64().unwrap();
+                assert!(slots < decades as u64, "{name}: {slots} slots of ten minutes are tested");
+                assert!(stdout(&found).contains("Demand is gathered from"), "{name}");
+            }
+        }
+        assert!(began.elapsed() < Duration::from_secs(240), "{name}: {:?}", began.elapsed());
+    }
+}
+
 #[test]
 fn folders_of_others_are_not_replaced_by_force() {
     let folder = Folder::new();

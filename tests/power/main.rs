@@ -19,6 +19,8 @@ use tracecast_predictors::demand::{Series, Slot, Unit};
 use tracecast_tests::{read, real_trace};
 
 const DAY: usize = 144;
+/// A boot of five minutes, as plans assume it, in slots of ten.
+const BOOT: f64 = 0.5;
 /// 1 December 2017 in slots after 3 October, local time: clocks went back by an hour between.
 const DECEMBER: usize = 59 * DAY + 6;
 
@@ -33,7 +35,7 @@ fn philly() -> Option<Series> {
     philly_counted(false)
 }
 
-fn request(fit: Range<usize>, eval: Range<usize>, boot_slots: usize) -> Request {
+fn request(fit: Range<usize>, eval: Range<usize>, boot_slots: f64) -> Request {
     Request {
         fit,
         eval,
@@ -67,12 +69,12 @@ fn scored(studied: &Studied, setting: &Setting) -> Option<SleepOutcome> {
 #[test]
 fn philly_in_december() {
     let Some(series) = philly() else { return };
-    let studied = study(&series, &request(0..DECEMBER, DECEMBER..DECEMBER + 14 * DAY, 0)).unwrap();
+    let studied = study(&series, &request(0..DECEMBER, DECEMBER..DECEMBER + 14 * DAY, BOOT)).unwrap();
 
-    // What has been published of these days: the offline optimum, and what a trailing maximum of 6 h with 10 nodes gives.
+    // Our own runs: the offline optimum, and what a trailing maximum of 6 h with 10 nodes gives.
     let optima: Vec<f64> = studied.optima.iter().map(|case| case.outcome.nodes_asleep_mean).collect();
-    for (found, published) in optima.iter().skip(1).zip([127.9, 127.0, 124.5]) {
-        assert!((found - published).abs() < 0.06, "{optima:?}");
+    for (found, before) in optima.iter().skip(1).zip([127.9, 127.0, 124.5]) {
+        assert!((found - before).abs() < 0.06, "{optima:?}");
     }
     let trailing = scored(&studied, &Setting::TrailingMaximum { slots: 36, buffer: 10 }).unwrap();
     assert!((trailing.nodes_asleep_mean - 107.9).abs() < 0.06 && (trailing.unserved_node_slots - 40.0).abs() < 0.5);
@@ -86,11 +88,11 @@ fn philly_in_december() {
 
     // Chosen beforehand, all three save about the same: 93.15, 92.99 and 92.8 % of the energy that the optimum saves.
     let best = studied.optima.iter().find(|case| case.switch_h == 2.0).unwrap().outcome.energy_saved_kwh;
-    for (family, published) in [(Family::Reach, 93.15), (Family::TrailingMaximum, 92.99), (Family::Timeout, 92.8)] {
+    for (family, before) in [(Family::Reach, 93.15), (Family::TrailingMaximum, 92.99), (Family::Timeout, 92.8)] {
         let curve = studied.curve(family).unwrap();
         let share = 100.0 * curve.chosen.outcome.energy_saved_kwh / best;
         println!("{}: {share:.2} %, {:?}", family.name(), curve.chosen);
-        assert!((share - published).abs() < 0.06, "{}: {share}", family.name());
+        assert!((share - before).abs() < 0.06, "{}: {share}", family.name());
         // Against the optimum that leaves as much unserved it is less, and never more than all.
         let at = curve.optimum_at_service;
         assert!((at.unserved_node_slots - curve.chosen.outcome.unserved_node_slots).abs() < 1e-6);
@@ -99,12 +101,12 @@ fn philly_in_december() {
     // An edge of so little is no evidence: a plain rule stands.
     assert!(studied.curves[studied.chosen].family.plain(), "{:?}", studied.because);
 
-    nobody_beats_the_optimum(&studied, series.slots[DECEMBER - 1].total);
+    nobody_beats_the_optimum(&studied, series.slots[DECEMBER - 1].total, BOOT);
 }
 
 /// At equal prices no rule costs less than the exact optimum, whatever the prices; and the optimum is no idle bound: at the price
 /// of no wake and dear shortage it is what was asked for in each slot, so that what it says is reached.
-fn nobody_beats_the_optimum(studied: &Studied, before: f64) {
+fn nobody_beats_the_optimum(studied: &Studied, before: f64, boot_slots: f64) {
     let total = &studied.total;
     let days = studied.days[2];
     let cost = |outcome: &SleepOutcome, wake: f64, unserved: f64| {
@@ -117,13 +119,13 @@ fn nobody_beats_the_optimum(studied: &Studied, before: f64) {
         total,
         weights: &[],
         before,
-        boot_slots: 0,
+        boot_slots,
         slot_ms: studied.slot_ms,
         constants: &constants,
         worth: &worth,
     };
     for (wake, unserved) in [(3.0, 5.0), (12.0, 20.0), (12.0, 200.0), (36.0, 60.0)] {
-        let best = optimum(&studied.need, total, &[], before, Prices { wake, unserved: Some(unserved) });
+        let best = optimum(&studied.need, total, &[], before, boot_slots, Prices { wake, unserved: Some(unserved) });
         let best = demand.score(&best, 0.0);
         let least = cost(&best, wake, unserved);
         for point in studied.curves.iter().flat_map(|curve| &curve.points) {
@@ -146,7 +148,9 @@ fn nobody_beats_the_optimum(studied: &Studied, before: f64) {
             assert!(found >= least - 1e-6, "{}: {other:?} beats the optimum at {} h", studied.name, case.switch_h);
         }
     }
-    let free = optimum(&studied.need, total, &[], before, Prices { wake: 0.0, unserved: None });
+    // Nodes that boot at once need not be on a slot before.
+    let demand = NodeDemand { boot_slots: 0.0, ..demand };
+    let free = optimum(&studied.need, total, &[], before, 0.0, Prices { wake: 0.0, unserved: None });
     let asleep = demand.score(&free, 0.0).nodes_asleep_mean;
     let idle: f64 = total.iter().zip(&studied.need).map(|(total, need)| total - need).sum();
     assert!((asleep - idle / total.len() as f64).abs() < 1e-9, "{}: {asleep}", studied.name);
@@ -159,10 +163,10 @@ fn before_of(studied: &Studied, all: &[Series]) -> f64 {
     series.slots[first as usize - 1].total
 }
 
-/// CES as published, with a forecast that knows what comes: 108.1 nodes asleep, 92.8 % of powered nodes in use, 62 unserved.
+/// CES with its published thresholds and a forecast that knows what comes, if a boot takes no time: in our own runs 108.1 nodes asleep, 92.8 % of powered nodes in use, 62 unserved.
 #[test]
 fn ces_with_a_perfect_forecast() {
-    // What was published took the outages of the counting as idle nodes.
+    // These runs took the outages of the counting as idle nodes.
     let Some(series) = philly_counted(true) else { return };
     let need: Vec<f64> = series.slots.iter().map(|slot| slot.peak.min(slot.total)).collect();
     let total: Vec<f64> = series.slots.iter().map(|slot| slot.total).collect();
@@ -179,7 +183,7 @@ fn ces_with_a_perfect_forecast() {
             total: &total[range],
             weights: &[],
             before: need[DECEMBER - 1],
-            boot_slots: 0,
+            boot_slots: 0.0,
             slot_ms: series.slot_ms,
             constants: &constants,
             worth: &worth,
@@ -211,11 +215,12 @@ fn earth_by_vc_and_pooled() {
     let all: Vec<Series> = all.iter().map(|series| in_nodes(series, 8.0)).collect();
     let plain = |series: &Series| Request {
         families: vec![Family::AlwaysOn, Family::Timeout, Family::TrailingMaximum],
-        ..request(0..21 * DAY, 21 * DAY..series.slots.len(), 0)
+        ..request(0..21 * DAY, 21 * DAY..series.slots.len(), BOOT)
     };
     let of = |vc: &Studied| vc.curves[vc.chosen].chosen.outcome;
     let alone: Vec<Studied> = all.iter().map(|series| study(series, &plain(series)).unwrap()).collect();
     let alone = together(&alone, |vc| vc.curve(Family::TrailingMaximum).unwrap().chosen.outcome);
+    println!("alone {alone:?}");
     assert!((alone.0 - 6.67).abs() < 0.01 && (alone.1 - 30.0).abs() < 0.5, "{alone:?}");
 
     let asked = |series| (series, Request { families: Family::ALL.to_vec(), ..plain(series) });
@@ -225,7 +230,7 @@ fn earth_by_vc_and_pooled() {
         let chosen = &vc.curves[vc.chosen];
         println!("{}: {} {:?} {:?}", vc.name, chosen.family.name(), chosen.chosen, vc.because);
         assert!(chosen.family.eligible());
-        nobody_beats_the_optimum(vc, before_of(vc, &all));
+        nobody_beats_the_optimum(vc, before_of(vc, &all), BOOT);
     }
     let chosen = together(&found, of);
     println!("chosen {chosen:?}, a trailing maximum for each alone {alone:?}");
@@ -241,7 +246,7 @@ fn earth_by_vc_and_pooled() {
 fn few_days_choose_a_plain_rule() {
     for seed in 1..4 {
         let series = made(20 * DAY, seed);
-        let studied = study(&series, &request(0..14 * DAY, 14 * DAY..20 * DAY, 0)).unwrap();
+        let studied = study(&series, &request(0..14 * DAY, 14 * DAY..20 * DAY, 0.0)).unwrap();
         assert!((studied.days[1] - 14.0 / 3.0).abs() < 1e-9, "4.7 days of choice");
         let chosen = &studied.curves[studied.chosen];
         assert!(chosen.family.plain(), "{:?} {:?}", chosen.family, studied.because);
@@ -253,7 +258,7 @@ fn few_days_choose_a_plain_rule() {
         let peak = if hour == 8 { 40.0 } else { 2.0 };
         *slot = Slot { peak, last: peak, mean: peak, ..*slot };
     }
-    let studied = study(&series, &request(0..70 * DAY, 70 * DAY..84 * DAY, 0)).unwrap();
+    let studied = study(&series, &request(0..70 * DAY, 70 * DAY..84 * DAY, 0.0)).unwrap();
     let chosen = &studied.curves[studied.chosen];
     assert!(!chosen.family.plain(), "{:?} {:?}", chosen.chosen, studied.because);
 }
@@ -272,7 +277,7 @@ fn what_comes_later_changes_no_choice() {
     other.slots[from..].reverse();
     let families = vec![Family::AlwaysOn, Family::Timeout, Family::TrailingMaximum, Family::SlurmConf, Family::Reach];
     let of = |series: &Series, rates: Rates| {
-        study(series, &Request { rates, families: families.clone(), ..request(0..from, from..end, 0) }).unwrap()
+        study(series, &Request { rates, families: families.clone(), ..request(0..from, from..end, 0.0) }).unwrap()
     };
     let told = of(&series, rates(&price));
     let changed = of(&other, rates(&|slot| 40.0 * price(end - 1 - slot)));
@@ -301,7 +306,7 @@ fn what_comes_later_changes_no_choice() {
 #[test]
 fn philly_with_slow_boots() {
     let Some(series) = philly() else { return };
-    let studied = study(&series, &request(0..DECEMBER, DECEMBER..DECEMBER + 14 * DAY, 1)).unwrap();
+    let studied = study(&series, &request(0..DECEMBER, DECEMBER..DECEMBER + 14 * DAY, 1.0)).unwrap();
     let (reach, trailing) = (most_asleep(&studied, Family::Reach), most_asleep(&studied, Family::TrailingMaximum));
     println!("reach: {reach:?}; trailing maximum: {trailing:?}");
     assert!(reach.iter().zip(&trailing).skip(1).all(|(asleep, base)| asleep >= base), "{reach:?}, {trailing:?}");
@@ -342,7 +347,7 @@ fn the_future_changes_no_decision() {
     for (slot, new) in other.slots.iter_mut().zip(&changed.slots).skip(moment) {
         *slot = Slot { peak: 48.0 - new.peak, last: 48.0 - new.last, mean: 48.0 - new.mean, ..*slot };
     }
-    let ahead = horizons(series.slot_ms, 0);
+    let ahead = horizons(series.slot_ms, 0.0);
     let orders = |series: &Series| -> Vec<(Family, Vec<Vec<f64>>)> {
         let need: Vec<f64> = series.slots.iter().map(|slot| slot.peak).collect();
         let total = vec![48.0; need.len()];
@@ -358,7 +363,7 @@ fn the_future_changes_no_decision() {
                 total: &total[from..end],
                 weights: &[],
                 before: need[from - 1],
-                boot_slots: 0,
+                boot_slots: 0.0,
                 slot_ms: series.slot_ms,
                 constants: &constants,
                 worth: &worth,
@@ -384,7 +389,7 @@ fn threads_change_nothing() {
     let series = made(10 * DAY, 3);
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| study(&series, &request(0..7 * DAY, 7 * DAY..10 * DAY, 0)).unwrap())
+        pool.install(|| study(&series, &request(0..7 * DAY, 7 * DAY..10 * DAY, 0.0)).unwrap())
     };
     let (one, four) = (run(1), run(4));
     assert_eq!(one.curves, four.curves);
@@ -410,7 +415,8 @@ fn gpus_become_whole_nodes() {
 /// takes minutes; `tracecast backtest power` has it.
 #[test]
 fn promises_are_kept_on_every_fortnight_there_is() {
-    let like = |of: Thresholds| Request { families: vec![Family::TrailingMaximum], ces: of, ..request(0..0, 0..0, 0) };
+    let like =
+        |of: Thresholds| Request { families: vec![Family::TrailingMaximum], ces: of, ..request(0..0, 0..0, BOOT) };
     let fortnight = 14 * 86_400_000;
     let (Some(philly), Some(folder)) = (philly(), real_trace("helios/earth_vc_1min")) else { return };
     let earth = gather::series(&read(&[folder]).unwrap(), &gather::GatherOptions::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Forecasts of demand on real counts: the published figure of persistence, and what a forecast must be better than.
+//! Forecasts of demand on real counts: what persistence scored in our own runs before, and what a forecast must be better than.
 
 use tracecast_analytics::time::{Written, Zone};
 use tracecast_predictors::demand::backtest::{self, DemandBacktest, DemandBacktestOptions};
@@ -23,7 +23,7 @@ fn tested(series: &Series, from: &str, to: &str, options: DemandBacktestOptions)
 }
 
 #[test]
-fn one_hour_persistence_on_philly_scores_as_published_and_trees_cost_less() {
+fn one_hour_persistence_on_philly_scores_as_before_and_trees_cost_less() {
     let Some((series, _)) = philly(true) else { return };
     assert_eq!((series.unit, series.zone.as_str()), (Unit::Nodes, "America/Los_Angeles"));
     let options = DemandBacktestOptions {

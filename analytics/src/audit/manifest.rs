@@ -185,6 +185,8 @@ fn figures(account: &Account) -> BTreeMap<String, f64> {
             Use::Unsplit => "work_or_idle_kwh",
             Use::IdleAllocated => "idle_allocated_kwh",
             Use::IdleUnallocated => "idle_unallocated_kwh",
+            Use::NodeIdleAllocated => "node_idle_allocated_kwh",
+            Use::NodeIdleUnallocated => "node_idle_unallocated_kwh",
             Use::Overhead => "overhead_kwh",
             Use::Residual => "residual_kwh",
         };

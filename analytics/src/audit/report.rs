@@ -28,6 +28,8 @@ fn use_words(spent_on: Use) -> &'static str {
         Use::Unsplit => "Work or idle power, not told apart",
         Use::IdleAllocated => "Idle power of GPUs that jobs hold",
         Use::IdleUnallocated => "Idle power of GPUs that nobody holds",
+        Use::NodeIdleAllocated => "Idle power of whole nodes, GPUs and all else, that jobs hold",
+        Use::NodeIdleUnallocated => "Idle power of whole nodes, GPUs and all else, that nobody holds",
         Use::Overhead => "Nodes beside their GPUs",
         Use::Residual => "Residual: meter less all parts",
     }
@@ -203,21 +205,28 @@ impl Answer {
         };
         let (work, either) = (kwh(Use::Active), kwh(Use::Unsplit));
         let idle = [Use::IdleAllocated, Use::IdleUnallocated].into_iter().filter_map(kwh).sum::<f64>();
+        let of_nodes = [Use::NodeIdleAllocated, Use::NodeIdleUnallocated].into_iter().filter_map(kwh).sum::<f64>();
         if let Some(either) = either {
             let least = work.unwrap_or(0.0);
             said.push(format!(
                 "**{} to {}** of IT energy was work above idle, and {} to {} idle power: the idle power of some GPUs is unknown.",
                 percent(least),
                 percent(least + either),
-                percent(idle),
-                percent(idle + either)
+                percent(idle + of_nodes),
+                percent(idle + of_nodes + either)
             ));
         } else if let Some(work) = work {
-            said.push(format!(
-                "**{}** of IT energy was work above idle, {} was idle power of GPUs.",
-                percent(work),
-                percent(idle)
-            ));
+            let parts = [
+                (idle > 0.0 || of_nodes == 0.0).then(|| format!("{} was idle power of GPUs", percent(idle))),
+                (of_nodes > 0.0).then(|| {
+                    format!(
+                        "{} was idle power of whole nodes, GPUs and all else, as their GPUs have no readings",
+                        percent(of_nodes)
+                    )
+                }),
+            ];
+            let parts: Vec<String> = parts.into_iter().flatten().collect();
+            said.push(format!("**{}** of IT energy was work above idle, {}.", percent(work), parts.join(", ")));
         }
         if let Some(carbon) = &account.location {
             said.push(figures::carbon_sentence("Location-based", carbon, account));
@@ -289,10 +298,16 @@ impl Answer {
         steps.push(Step::change("Nodes beside their GPUs", -overhead));
         let gpus = it - residual - overhead;
         if gpus.abs() > EXACT * it.abs() {
-            steps.push(Step::total("GPUs", gpus));
-            steps.push(Step::change("Idle, held by nobody", -of(Use::IdleUnallocated)));
-            steps.push(Step::total("GPUs held or at work", gpus - of(Use::IdleUnallocated)));
-            steps.push(Step::change("Their idle power", -of(Use::IdleAllocated)));
+            let free = of(Use::IdleUnallocated) + of(Use::NodeIdleUnallocated);
+            let held = of(Use::IdleAllocated) + of(Use::NodeIdleAllocated);
+            let [all, at_work] = match of(Use::NodeIdleUnallocated) + of(Use::NodeIdleAllocated) {
+                0.0 => ["GPUs", "GPUs held or at work"],
+                _ => ["GPUs, and nodes whose GPUs have no readings", "Of these held or at work"],
+            };
+            steps.push(Step::total(all, gpus));
+            steps.push(Step::change("Idle, held by nobody", -free));
+            steps.push(Step::total(at_work, gpus - free));
+            steps.push(Step::change("Their idle power", -held));
             steps.push(Step::change("Work or idle power, not told apart", -of(Use::Unsplit)));
             steps.push(Step::total("Work above idle", of(Use::Active)));
         }
@@ -380,6 +395,7 @@ impl Answer {
             .with_definition("**At least, at most**: gaps in the telemetry at idle power and at the most the device can draw, which is the larger of its TDP and its highest reading. They hold neither errors of meters nor of factors.")
             .with_definition("**Metered**: what counters and power readings tell, short gaps bridged. **Modelled**: what no reading tells; the notes say how.")
             .with_definition("**Work or idle power, not told apart**: of GPUs whose idle power is unknown, what lies between the least and the most that it can be.")
+            .with_definition("**Idle power of whole nodes**: of nodes with a meter whose GPUs have no readings, where nothing tells what they need beside their GPUs. Where meters of their like do, that part stands with the other nodes' under *Nodes beside their GPUs*.")
             .with_definition("**Residual**: what whole-node meters have beyond the sum of all parts; below 0 if the parts have more.")
     }
 
@@ -526,7 +542,7 @@ impl Answer {
             vec![
                 series("Work above idle", |line| line.active_kwh),
                 series("Work or idle power, not told apart", |line| line.unsplit_kwh),
-                series("Idle power of GPUs held", |line| line.idle_kwh),
+                series("Idle power held", |line| line.idle_kwh),
                 series("Share of nodes' overhead", |line| line.overhead_kwh),
             ],
         )

@@ -6,7 +6,9 @@
 //! most what GPUs can draw above idle in its GPU time; what is left over is active and nobody's. Where no job is known at all,
 //! energy above idle is active and nobody's, and energy up to idle unallocated.
 //!
-//! **Nodes that jobs share by their meter** ([`NodeFacts::is_shared`]) are devices among the others. Their meter is only counted.
+//! **Nodes that jobs share by their meter** ([`NodeFacts::shared`]) are devices among the others, and their meter is only counted. Overhead has one name: where it is
+//! known of their like (as below) it is taken out of what their meters read, and the rest is of their GPUs. Else their idle power is that of whole nodes
+//! ([`Use::NodeIdleAllocated`], [`Use::NodeIdleUnallocated`]).
 //!
 //! **Nodes.** A whole-node meter is the truth for its node: overhead is what the node needs beside its GPUs, and the
 //! residual what is left, hour by hour: meter = parts + overhead + residual. Without GPUs a node is all overhead. Else overhead is
@@ -45,8 +47,8 @@ pub(super) struct NodeFacts {
     pub(super) idle_w: Option<f64>,
     /// What its meter reads.
     pub(super) meter: Option<MeterHours>,
-    /// Whether that is divided among its jobs as a device's energy is.
-    pub(super) is_shared: bool,
+    /// Where that is divided among its jobs as a device's energy is, the place of its GPUs' model and how many GPUs it has.
+    pub(super) shared: Option<(u32, u32)>,
 }
 
 /// What there is to attribute.
@@ -115,14 +117,48 @@ fn times(joules: Joules, part: f64) -> Joules {
     joules.map(|j| j * part)
 }
 
+/// What one claim on devices adds up to in an hour.
+struct Cell {
+    hour: i64,
+    claim: Claim,
+    basis: Basis,
+    bundle: Bundle,
+    /// What of it the nodes needed beside their GPUs, taken out of the bundle.
+    overhead: Joules,
+    /// Whether the rest is of whole nodes.
+    is_node: bool,
+}
+
+/// GPUs, then whole nodes, less what is known of the overhead of their like.
+fn gathered(measured: &Measured<'_>, fits: &BTreeMap<(u32, u32), Overhead>) -> Vec<Cell> {
+    let of_gpu =
+        |((hour, claim, basis), bundle)| Cell { hour, claim, basis, bundle, overhead: [0.0; 3], is_node: false };
+    let mut cells: Vec<Cell> = measured.sink.sorted().into_iter().map(of_gpu).collect();
+    let mut whole: Vec<_> = measured.sink.whole.iter().collect();
+    whole.sort_by_key(|(key, _)| **key);
+    for ((node, hour, claim, basis), total) in whole {
+        let mut bundle = total.value();
+        let facts = measured.nodes.get(*node as usize);
+        let known = facts.and_then(|facts| Some((facts.shared?.1, expected(measured, facts, fits)?)));
+        // Seconds of the node, of which its GPU time is a multiple.
+        let s = known.as_ref().map_or(0.0, |(gpus, _)| (bundle.s - bundle.blank_s) / f64::from((*gpus).max(1)));
+        let over = known.filter(|_| s > 0.0).map(|(_, expect)| expect.by_meter().at(bundle.energy_j() / s) * s);
+        let overhead = over.map_or([0.0; 3], |joules| bundle.take(joules));
+        cells.push(Cell { hour: *hour, claim: *claim, basis: *basis, bundle, overhead, is_node: over.is_none() });
+    }
+    cells
+}
+
 /// Attributes everything.
 pub(super) fn attribute(measured: &Measured<'_>) -> EnergyLedger {
-    let cells = measured.sink.sorted();
-    let pools = pool_sums(&cells);
+    let hours = node_hours(measured);
+    let fits = fits(measured, &hours);
+    let cells = gathered(measured, &fits);
+    let pools = pool_sums(cells.iter().map(|cell| (cell.hour, cell.claim, &cell.bundle)));
     let most_above = most_above(measured.models);
     let mut divisions: HashMap<(Claim, i64), Division> = HashMap::new();
     let of_nodes: Vec<(i64, Claim)> = measured.sink.nodes.keys().map(|(_, hour, claim)| (*hour, *claim)).collect();
-    for (hour, claim) in cells.iter().map(|((hour, claim, _), _)| (*hour, *claim)).chain(of_nodes) {
+    for (hour, claim) in cells.iter().map(|cell| (cell.hour, cell.claim)).chain(of_nodes) {
         let key = (claim, if matches!(claim, Claim::Pool(_)) { hour } else { 0 });
         divisions.entry(key).or_insert_with(|| divide(measured.claims, claim, hour, &pools, most_above));
     }
@@ -134,8 +170,13 @@ pub(super) fn attribute(measured: &Measured<'_>) -> EnergyLedger {
     let mut book = Book { measured, owner_of, entries: BTreeMap::new(), jobs: BTreeMap::new() };
     let (mut s, mut read_s, mut blank_s) = (NeumaierSum::new(), NeumaierSum::new(), NeumaierSum::new());
     let mut hours_read: BTreeSet<i64> = BTreeSet::new();
-    for ((hour, claim, basis), bundle) in &cells {
+    for cell in &cells {
+        let Cell { hour, claim, basis, bundle, overhead, is_node } = cell;
         let (hour, claim, basis) = (*hour, *claim, *basis);
+        let (held, free) = match is_node {
+            true => (Use::NodeIdleAllocated, Use::NodeIdleUnallocated),
+            false => (Use::IdleAllocated, Use::IdleUnallocated),
+        };
         let is_read = basis.is_read();
         if is_read {
             hours_read.insert(hour);
@@ -148,13 +189,16 @@ pub(super) fn attribute(measured: &Measured<'_>) -> EnergyLedger {
             let owner = book.owner(*who);
             book.add(hour, Use::Active, owner, basis, times(bundle.active, *above));
             book.add(hour, Use::Unsplit, owner, basis, times(bundle.either, *above));
-            book.add(hour, Use::IdleAllocated, owner, basis, times(bundle.idle, *time));
+            book.add(hour, held, owner, basis, times(bundle.idle, *time));
+            book.add(hour, Use::Overhead, owner, basis, times(*overhead, *time));
             let job = book.jobs.entry(*who).or_default();
             job.active.add(bundle.active[0] * above);
             job.unsplit.add(bundle.either[0] * above);
             job.idle.add(bundle.idle[0] * time);
+            job.overhead.add(overhead[0] * time);
             if basis == Basis::Model {
-                job.modelled.add((bundle.active[0] + bundle.either[0]) * above + bundle.idle[0] * time);
+                let by_time = (bundle.idle[0] + overhead[0]) * time;
+                job.modelled.add((bundle.active[0] + bundle.either[0]) * above + by_time);
             }
             job.gpu_s.add(bundle.s * time);
             job.read_s.add(if is_read { bundle.s * time } else { 0.0 });
@@ -163,13 +207,14 @@ pub(super) fn attribute(measured: &Measured<'_>) -> EnergyLedger {
         book.add(hour, Use::Unsplit, None, basis, times(bundle.either, division.strange));
         let above: f64 = division.jobs.iter().map(|(_, above, _)| above).sum::<f64>() + division.strange;
         if above == 0.0 {
-            book.add(hour, Use::IdleUnallocated, None, basis, bundle.active);
-            book.add(hour, Use::IdleUnallocated, None, basis, bundle.either);
+            book.add(hour, free, None, basis, bundle.active);
+            book.add(hour, free, None, basis, bundle.either);
         }
-        book.add(hour, Use::IdleUnallocated, None, basis, times(bundle.idle, 1.0 - division.held));
+        book.add(hour, free, None, basis, times(bundle.idle, 1.0 - division.held));
+        book.add(hour, Use::Overhead, None, basis, times(*overhead, 1.0 - division.held));
     }
     let mut notes = measured.notes.clone();
-    let meters = reconcile(&mut book, &division, &mut notes);
+    let meters = reconcile(&mut book, &division, (&hours, &fits), &mut notes);
     let mut ledger =
         EnergyLedger { from_ms: measured.window.0, to_ms: measured.window.1, owners, ..EnergyLedger::default() };
     let mut total = NeumaierSum::new();
@@ -204,7 +249,7 @@ pub(super) fn attribute(measured: &Measured<'_>) -> EnergyLedger {
     ledger.hours_read = hours_read.len() as u64;
     let (s, read_s) = if s.value() > 0.0 { (s.value(), read_s.value()) } else { (meters.s, meters.read_s) };
     ledger.coverage_ratio = (s > 0.0).then(|| (read_s / s).clamp(0.0, 1.0));
-    ledger.gpu_hours = cells.iter().map(|(_, bundle)| bundle.s).collect::<NeumaierSum>().value() / HOUR_S;
+    ledger.gpu_hours = cells.iter().map(|cell| cell.bundle.s).collect::<NeumaierSum>().value() / HOUR_S;
     ledger.allocated_gpu_hours = allocated.value() / HOUR_S;
     if blank_s.value() > 0.0 {
         notes.push(format!(
@@ -217,11 +262,11 @@ pub(super) fn attribute(measured: &Measured<'_>) -> EnergyLedger {
 }
 
 /// Time and energy above idle of each pool in each hour.
-fn pool_sums(cells: &[((i64, Claim, Basis), Bundle)]) -> HashMap<(u32, i64), (f64, f64)> {
+fn pool_sums<'c>(cells: impl Iterator<Item = (i64, Claim, &'c Bundle)>) -> HashMap<(u32, i64), (f64, f64)> {
     let mut pools: HashMap<(u32, i64), (f64, f64)> = HashMap::new();
-    for ((hour, claim, _), bundle) in cells {
+    for (hour, claim, bundle) in cells {
         if let Claim::Pool(pool) = claim {
-            let (s, active) = pools.entry((*pool, *hour)).or_default();
+            let (s, active) = pools.entry((pool, hour)).or_default();
             *s += bundle.s;
             *active += bundle.active[0] + bundle.either[0];
         }
@@ -237,7 +282,8 @@ fn most_above(models: &PowerModels) -> Option<f64> {
 /// Who held the GPUs in `sink` while they drew what readings tell.
 pub(super) fn holders(claims: &Claims, models: &PowerModels, sink: &Sink) -> Holders {
     let cells = sink.sorted();
-    let (pools, most_above) = (pool_sums(&cells), most_above(models));
+    let of_cells = cells.iter().map(|((hour, claim, _), bundle)| (*hour, *claim, bundle));
+    let (pools, most_above) = (pool_sums(of_cells), most_above(models));
     let mut found = Holders::default();
     for ((hour, claim, basis), bundle) in &cells {
         if *basis == Basis::Model {
@@ -326,13 +372,8 @@ struct Meters {
 /// A node's hour: GPUs' joules and claims with their seconds.
 type NodeHour = (NeumaierSum, Vec<(Claim, f64)>);
 
-/// Overhead and residual of all nodes.
-fn reconcile<'d>(
-    book: &mut Book<'_>,
-    division: &dyn Fn(Claim, i64) -> Option<&'d Division>,
-    notes: &mut Vec<String>,
-) -> Meters {
-    let measured = book.measured;
+/// Energy of the GPUs and claims on them, by node and hour.
+fn node_hours(measured: &Measured<'_>) -> BTreeMap<(u32, i64), NodeHour> {
     let mut hours: BTreeMap<(u32, i64), NodeHour> = BTreeMap::new();
     let mut claimed: Vec<_> = measured.sink.nodes.iter().collect();
     claimed.sort_by_key(|(key, _)| **key);
@@ -341,7 +382,17 @@ fn reconcile<'d>(
         entry.0.merge(*joules);
         entry.1.push((*claim, s.value()));
     }
-    let fits = fits(measured, &hours);
+    hours
+}
+
+/// Overhead and residual of all nodes.
+fn reconcile<'d>(
+    book: &mut Book<'_>,
+    division: &dyn Fn(Claim, i64) -> Option<&'d Division>,
+    (hours, fits): (&BTreeMap<(u32, i64), NodeHour>, &BTreeMap<(u32, u32), Overhead>),
+    notes: &mut Vec<String>,
+) -> Meters {
+    let measured = book.measured;
     let (mut whole, mut filled) = (NeumaierSum::new(), NeumaierSum::new());
     let (mut s, mut read_s) = (NeumaierSum::new(), NeumaierSum::new());
     let mut hours_read = BTreeSet::new();
@@ -349,7 +400,7 @@ fn reconcile<'d>(
     for (node, facts) in (0_u32..).zip(&measured.nodes) {
         let Some(meter) = &facts.meter else {
             without += u64::from(facts.gpus > 0);
-            let Some(expect) = expected(measured, facts, &fits) else { continue };
+            let Some(expect) = expected(measured, facts, fits) else { continue };
             guessed += u64::from(facts.gpus > 0);
             for ((_, hour), (joules, claims)) in hours.range((node, i64::MIN)..=(node, i64::MAX)) {
                 let time: f64 = claims.iter().map(|(_, s)| s).sum::<f64>() / f64::from(facts.gpus.max(1));
@@ -362,7 +413,7 @@ fn reconcile<'d>(
             continue;
         };
         with += 1;
-        let expect = expected(measured, facts, &fits);
+        let expect = expected(measured, facts, fits);
         let mut by_hour: BTreeMap<i64, Vec<(Basis, [f64; 4])>> = BTreeMap::new();
         for ((hour, basis), read) in meter {
             by_hour.entry(*hour).or_default().push((*basis, *read));
@@ -379,7 +430,7 @@ fn reconcile<'d>(
                     hours_read.insert(hour);
                 }
             }
-            if facts.is_shared {
+            if facts.shared.is_some() {
                 continue;
             }
             let none = (NeumaierSum::new(), Vec::new());
@@ -475,6 +526,11 @@ impl Overhead {
         }
     }
 
+    /// The same as a function of the power of the whole node.
+    fn by_meter(&self) -> Self {
+        Self { knots: self.knots.iter().map(|(gpus, over)| (gpus + over, *over)).collect() }
+    }
+
     fn ends(&self) -> (f64, f64) {
         (self.knots.first().map_or(0.0, |knot| knot.1), self.knots.last().map_or(0.0, |knot| knot.1))
     }
@@ -482,10 +538,11 @@ impl Overhead {
 
 /// What is expected of a node's overhead, if anything.
 fn expected(measured: &Measured<'_>, facts: &NodeFacts, fits: &BTreeMap<(u32, u32), Overhead>) -> Option<Overhead> {
-    let idle_w = measured.models.models.get(facts.model as usize).and_then(|model| model.idle.value());
-    let listed = || Some((facts.idle_w? - idle_w? * f64::from(facts.gpus)).max(0.0));
+    let (model, gpus) = facts.shared.unwrap_or((facts.model, facts.gpus));
+    let idle_w = measured.models.models.get(model as usize).and_then(|model| model.idle.value());
+    let listed = || Some((facts.idle_w? - idle_w? * f64::from(gpus)).max(0.0));
     let known = measured.overhead_w.or_else(listed).map(|watts| Overhead { knots: vec![(0.0, watts)] });
-    known.or_else(|| fits.get(&(facts.model, facts.gpus)).cloned())
+    known.or_else(|| fits.get(&(model, gpus)).cloned())
 }
 
 /// Fits overhead for each kind of node with meters and GPUs.

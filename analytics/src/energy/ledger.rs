@@ -20,6 +20,10 @@ pub enum Use {
     IdleAllocated,
     /// Idle power of GPUs that nobody holds.
     IdleUnallocated,
+    /// Idle power of whole nodes, GPUs and all else, by the part that jobs hold: their GPUs have no readings, and nothing tells the two apart.
+    NodeIdleAllocated,
+    /// The same of the part that nobody holds.
+    NodeIdleUnallocated,
     /// Of nodes beside their GPUs (CPUs, memory, fans, power supplies).
     Overhead,
     /// The meter less all parts.
@@ -96,7 +100,7 @@ pub struct JobEnergy {
     pub active_j: f64,
     /// Work or idle power, not told apart, joules.
     pub unsplit_j: f64,
-    /// Idle power of the GPUs it held, joules.
+    /// Idle power of the GPUs it held, or of its part of nodes whose GPUs have no readings, joules.
     pub idle_j: f64,
     /// Its share of overhead, joules.
     pub overhead_j: f64,

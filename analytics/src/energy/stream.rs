@@ -185,7 +185,7 @@ fn stream(paths: &[PathBuf], beside: Option<&Trace>, options: &Options) -> Resul
         counts.merge(&shard.counts);
         sink.merge(shard.sink);
     }
-    fleet.share_meters(beside, &mut claims);
+    fleet.share_meters(beside, &models, &mut claims);
     fleet.unread(trace, &models, &claims, &base, &mut sink, &mut counts);
     conclude(beside, &claims, &models, sink, fleet, options, counts)
 }

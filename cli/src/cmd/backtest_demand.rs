@@ -179,7 +179,7 @@ pub(crate) fn gather(trace: &Trace, request: &Gathering) -> Result<(Gathered, ga
         gpus_per_node: request.gpus_per_node,
         outages_are_idle: request.outages_are_idle,
         vcs: request.vc.clone(),
-        nodes: None,
+        ..gather::GatherOptions::default()
     };
     let mut gathered = gather::gather(trace, &options)?;
     let rows = if gathered.from_jobs { trace.jobs.len() } else { trace.activity.len() };

@@ -134,11 +134,11 @@ pub(crate) struct Nodes {
     /// GPUs of a node [default: gpus_per_node of --constants, else the mean of the nodes with GPUs of --cluster or of the inventory, else 8]
     #[arg(long, value_name = "GPUS", help_heading = "Demand")]
     pub(crate) gpus_per_node: Option<f64>,
-    /// Slots that a node needs to boot, beyond the slot that it is woken for [default: from boot_s of --constants]
+    /// Length of a boot in slots, such as 0.5 or 2 [default: from boot_s of --constants]
     ///
-    /// The default is boot_s divided by the length of a slot, rounded down.
-    #[arg(long, value_name = "SLOTS", help_heading = "Demand")]
-    pub(crate) boot_slots: Option<usize>,
+    /// The default is boot_s divided by the length of a slot. A node that is woken for a slot begins to boot with it, and serves nobody while it boots.
+    #[arg(long, value_name = "SLOTS", value_parser = slots, help_heading = "Demand")]
+    pub(crate) boot_slots: Option<f64>,
     /// File (TOML) with the power that nodes draw, and with what energy, waits and wakes cost
     ///
     /// It has the tables `[power]`, with keys such as idle_w, off_w and boot_s, and `[worth]`, with price_kwh, gpu_hour and wear_h. Every key
@@ -281,6 +281,11 @@ pub(crate) struct PlanPower {
     /// Write each chart of the answer into this folder, as SVG and as PNG
     #[arg(long, value_name = "FOLDER", help_heading = "Answer")]
     pub(crate) charts: Option<PathBuf>,
+}
+
+fn slots(text: &str) -> Result<f64, &'static str> {
+    let slots = text.trim().parse().ok().filter(|slots: &f64| slots.is_finite() && *slots >= 0.0);
+    slots.ok_or("write a number of slots, such as 0.5 or 2")
 }
 
 pub(crate) fn service(text: &str) -> Result<Service, &'static str> {

@@ -349,8 +349,8 @@ pub struct PowerAnswer {
     pub vcs_as_they_stand: Option<Together>,
     /// Length of a slot, seconds.
     pub slot_s: f64,
-    /// Slots that a boot takes beyond the one it is ordered for.
-    pub boot_slots: usize,
+    /// Slots that a boot takes, such as 0.5.
+    pub boot_slots: f64,
     /// What nodes draw.
     pub constants: Constants,
     /// What things are worth.
@@ -402,7 +402,10 @@ pub struct PowerAnswer {
 impl PowerAnswer {
     /// Why nothing may be written that a site applies; `None` if it may.
     pub fn refused(&self) -> Option<String> {
-        self.sizes_unknown.then(|| SIZES_UNKNOWN.to_owned())
+        if self.sizes_unknown {
+            return Some(SIZES_UNKNOWN.to_owned());
+        }
+        self.recommendation.is_none().then(|| "no node is advised to sleep, so there is nothing to set, and the folder is left as it is. Keep all nodes on".to_owned())
     }
 }
 

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_predictors::demand::{Seen, Slot};
 
+use super::boot::{Boots, slots_booting};
 use super::family::Family;
 use super::promise::{Guard, Ledger};
 use super::reach::{Reach, Watch};
@@ -46,11 +47,6 @@ pub struct Resimulated {
     pub rules: Vec<Followed>,
     /// Busy, pending and powered nodes by slot.
     pub timeline: Vec<Moment>,
-}
-
-/// Slots that a boot takes beyond the one it is ordered for.
-pub fn boot_slots(constants: &Constants, slot_ms: i64) -> usize {
-    (constants.boot_s * 1000.0 / slot_ms.max(1) as f64).floor() as usize
 }
 
 /// What a rule is told as a slot of a replay begins, or of a cluster that runs.
@@ -119,7 +115,7 @@ struct Guarded {
     /// The promise is for so many days from here on, milliseconds since the epoch.
     from_ms: i64,
     days: f64,
-    left: Option<Ledger>,
+    left: Option<(Ledger, Boots)>,
     /// Nodes that were ordered last, and how many of them were to be woken.
     ordered: (f64, f64),
 }
@@ -140,17 +136,25 @@ impl Policy for Guarded {
         }
         let most = |slots: &[Slot]| slots.iter().rev().take(recent_slots).map(asked).fold(0.0, f64::max);
         let left = match self.left.take() {
-            None => self.guard.ledger(&self.service, self.days),
-            Some(mut left) => {
+            None => (
+                self.guard.ledger(&self.service, self.days),
+                Boots::new(self.guard.boot_slots, powered.min(last.total)),
+            ),
+            Some((mut left, mut boots)) => {
                 let (ordered, woken) = self.ordered;
                 // Jobs that wait wake what they need, beyond what was ordered.
                 let on_demand = (powered - ordered).max(0.0);
-                let risen = (asked(last) - most(before)).max(0.0);
-                left.book((asked(last) - ordered).max(0.0), woken + on_demand, risen * self.guard.margin);
-                left
+                let joined = (last.total - before.last().map_or(last.total, |slot| slot.total)).max(0.0);
+                let unserved = boots.unserved(ordered.min(last.total), joined, asked(last));
+                // Above what was known when the nodes were ordered that have to be ready.
+                let known = |earlier: usize| before.get(..before.len().saturating_sub(earlier)).unwrap_or_default();
+                let lags = 0..=slots_booting(self.guard.boot_slots);
+                let risen = lags.map(|earlier| asked(last) - most(known(earlier))).fold(0.0, f64::max);
+                left.book(unserved, woken + on_demand, risen * self.guard.margin);
+                (left, boots)
             }
         };
-        let order = left.order(wished, most(seen.slots), last.total);
+        let order = self.guard.order(&left.0, wished, most(seen.slots), (last.total, left.1.ready()));
         self.ordered = (order, (order - powered).max(0.0));
         self.left = Some(left);
         order
@@ -376,10 +380,12 @@ mod tests {
         let series = made::series((0..400).map(slot));
         let range = 200..400;
         let known = Known::of(&series);
-        let stretch = known.stretch(range.clone(), 20.0);
+        let mut stretch = known.stretch(range.clone(), 20.0);
+        let boot_slots = 1.5;
+        stretch.demand.boot_slots = boot_slots;
         let setting = Setting::TrailingMaximum { slots: 3, buffer: 0 };
         let service = Service { unserved_per_day: 6.0, node_wakes_per_day: 20.0 };
-        let guard = Guard::learn((&known.need, &known.total), 0..range.start, (6, 0), range.len(), HOUR_MS);
+        let guard = Guard::learn((&known.need, &known.total), 0..range.start, (6, boot_slots), range.len(), HOUR_MS);
         let (orders, buffer) = stretch.orders(&setting);
         let wished: Vec<f64> = orders.into_iter().map(|order| order + buffer).collect();
         let kept = guard.keep(&stretch, &wished, &service).orders;
@@ -412,7 +418,7 @@ mod tests {
         };
         let series = made::series((0..200).map(slot));
         let range = 140..200;
-        let reach = Arc::new(Reach::fit(&series, 0..range.start, &horizons(HOUR_MS, 0)).unwrap());
+        let reach = Arc::new(Reach::fit(&series, 0..range.start, &horizons(HOUR_MS, 0.0)).unwrap());
         let mut known = Known::of(&series);
         known.readings = reach.read(&series, range.clone()).unwrap();
         let stretch = known.stretch(range.clone(), 60.0);

@@ -163,8 +163,9 @@ pub fn decide(plan: &SavedPlan, state: &PoolState) -> Result<Decision> {
     }
     let mut held = Held::ByTheRule;
     let mut order = wished;
-    if let Some((promise, left)) = &promise {
-        order = left.order(wished, recent(&series, promise, count), last.total);
+    if let Some((promise, (left, ready))) = &promise {
+        let recent = recent(&series, promise, count);
+        order = promise.guard.order(left, wished, recent, (last.total, *ready));
         if left.unserved_left < 0.0 {
             held = Held::PromiseIsBroken;
         } else if order > wished {
@@ -188,7 +189,7 @@ pub fn decide(plan: &SavedPlan, state: &PoolState) -> Result<Decision> {
         wished,
         setting: pool.setting,
         held,
-        left: promise.map(|(_, left)| left),
+        left: promise.map(|(_, (left, _))| left),
         promised_until: promise.map(|(promise, _)| format_rfc3339(promise.until_ms)),
         notes,
     })
@@ -293,8 +294,8 @@ fn recent(series: &Series, promise: &SavedPromise, at: usize) -> f64 {
     slots.iter().map(|slot| slot.peak.min(slot.total)).fold(0.0, f64::max)
 }
 
-/// What is left of the promise after the slots that have ended: a slot of which it is not known how many nodes were powered counts as one with all on.
-fn ledger(series: &Series, powered: &[Option<f64>], pool: &SavedPool, promise: &SavedPromise) -> Ledger {
+/// What is left of the promise after the slots that have ended, and how many nodes are ready: a slot of which it is not known how many nodes were powered counts as one with all on.
+fn ledger(series: &Series, powered: &[Option<f64>], pool: &SavedPool, promise: &SavedPromise) -> (Ledger, f64) {
     let days = (promise.until_ms - promise.from_ms) as f64 / DAY_MS as f64;
     let ledger = promise.guard.ledger(&promise.service, days);
     let first = pool.series.slots.len();
@@ -316,8 +317,9 @@ fn ledger(series: &Series, powered: &[Option<f64>], pool: &SavedPool, promise: &
     };
     // Of the nodes that were on, those that had joined were not ordered.
     let ordered = |at: usize, there: f64| on(first + at) - (of(&total, first + at) - there).max(0.0);
-    let (_, left) = promise.guard.walk((&need, &total), first, &demand, ledger, |_, at, _, there| ordered(at, there));
-    left
+    let order = |_: &Ledger, at: usize, _: f64, (there, _): (f64, f64)| ordered(at, there);
+    let (_, left, ready) = promise.guard.walk((&need, &total), first, &demand, ledger, order);
+    (left, ready)
 }
 
 #[cfg(test)]
@@ -341,7 +343,7 @@ mod tests {
     fn plan(series: &Series, service: Option<&Service>) -> SavedPlan {
         let setting = Setting::TrailingMaximum { slots: 3, buffer: 0 };
         let learned = super::super::saved::Learned { learned_from_ms: 0, learned_to_ms: 1 };
-        SavedPlan { learned, pools: vec![SavedPool::fit(series, setting, service, 0).unwrap()] }
+        SavedPlan { learned, pools: vec![SavedPool::fit(series, setting, service, 0.5).unwrap()] }
     }
 
     fn ended(series: &Series, at: usize, powered: f64) -> Ended {
@@ -371,7 +373,8 @@ mod tests {
         let counts = Known::of(&whole);
         let total = &counts.total;
         let range = known..known + period;
-        let stretch = counts.stretch(range.clone(), total[known - 1]);
+        let mut stretch = counts.stretch(range.clone(), total[known - 1]);
+        stretch.demand.boot_slots = 0.5;
         let guard: Guard = plan.pools[0].promise.unwrap().guard;
         let (orders, buffer) = stretch.orders(&plan.pools[0].setting);
         let wished: Vec<f64> = orders.iter().map(|order| order + buffer).collect();
@@ -414,7 +417,7 @@ mod tests {
         for known in 100..150 {
             let past = Series { slots: whole.slots[..known].to_vec(), ..whole.clone() };
             let learned = super::super::saved::Learned { learned_from_ms: 0, learned_to_ms: 1 };
-            let plan = SavedPlan { learned, pools: vec![SavedPool::fit(&past, setting, None, 0).unwrap()] };
+            let plan = SavedPlan { learned, pools: vec![SavedPool::fit(&past, setting, None, 0.5).unwrap()] };
             let decision = decide(&plan, &PoolState { pool: None, slots: Vec::new() }).unwrap();
             assert_eq!(decision.wished, orders[known - 1], "slot {known}");
             held += usize::from(decision.wished > whole.slots[known - 1].peak + Thresholds::EARTH.buffer);

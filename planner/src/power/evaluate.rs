@@ -18,7 +18,8 @@ use tracecast_predictors::demand::Series;
 use tracecast_predictors::watch::Watch;
 
 use super::answer::{ByHour, PoolFindings, PowerAnswer, SCHEMA, Together};
-use super::apply::{self, ChosenRules, ReplayCase, Resimulated};
+use super::apply::{ChosenRules, ReplayCase, Resimulated};
+use super::boot::boot_slots;
 use super::ces::Thresholds;
 use super::clock::Clock;
 use super::family::Family;
@@ -58,7 +59,7 @@ impl Prepared {
     pub fn of(trace: &Trace, request: &PowerRequest) -> Result<Self> {
         let given = request.replay.as_ref().map(|replayed| given::given(&replayed.site, trace)).transpose()?;
         let (figures, assumed) = request.figures.complete(request.demand.gpus_per_node, trace, given.as_ref())?;
-        let pools = Pools::of(trace, &request.demand, figures.worth.gpus_per_node, given)?;
+        let pools = Pools::of(trace, request, figures.worth.gpus_per_node, given)?;
         // Who names the days to evaluate means them.
         let whole = request.eval_to.is_some() || request.eval_from.is_some();
         let zone = Zone::named(&trace.zone)?;
@@ -71,7 +72,7 @@ impl Prepared {
             fit: 0..0,
             eval: 0..0,
             families: Family::ALL.to_vec(),
-            boot_slots: request.boot_slots.unwrap_or_else(|| apply::boot_slots(&figures.power, request.demand.slot_ms)),
+            boot_slots: request.boot_slots.unwrap_or_else(|| boot_slots(&figures.power, request.demand.slot_ms)),
             rates: Rates::default(),
             constants: figures.power.clone(),
             worth: figures.worth,
@@ -79,7 +80,7 @@ impl Prepared {
             budget: request.service,
             services: Service::USUAL.to_vec(),
         };
-        if like.boot_slots as i64 * request.demand.slot_ms > DAY_MS {
+        if like.boot_slots * request.demand.slot_ms as f64 > DAY_MS as f64 {
             let boots = like.boot_slots;
             return Err(Error::Power(format!(
                 "a boot of {boots} slots takes longer than a day; name fewer with --boot-slots"
@@ -122,6 +123,7 @@ pub fn evaluate(
     watch.more(PARTS);
     let prepared = Prepared::of(trace, request)?;
     let Prepared { figures, pools, like, assumed } = &prepared;
+    let prices = request.figures.prices_assumed(figures).filter(|_| request.service.is_none());
     let zone = Zone::named(&trace.zone)?;
     let (pool, gpus) = (&pools.pool, figures.worth.gpus_per_node);
     let days = Days::of(request, pool, &zone)?;
@@ -138,11 +140,12 @@ pub fn evaluate(
     let followed = Family::of(&main.followed());
     let mut families = vec![Family::TrailingMaximum];
     families.extend(Some(followed).filter(|family| !families.contains(family)));
-    let slower = Request { families, boot_slots: like.boot_slots + 1, ..like.clone() };
+    let slower = Request { families, boot_slots: like.boot_slots + 1.0, ..like.clone() };
     let slower = study::study(pool, &of(pool, &slower))?;
     watch.made();
     named(request, &main)?;
     let mut notes = pools.notes.clone();
+    notes.extend(prices.clone());
     notes.extend(trace.warnings());
     // Where the trace says which nodes each VC has, they are not one pool unless somebody pools them.
     let stand = pools.vcs.len() > 1 && pools.vcs.iter().all(|vc| !pools.unknown(&vc.name));
@@ -221,7 +224,7 @@ pub fn evaluate(
         title,
         notes,
         cautions: pools.cautions.clone(),
-        assumed: assumed.clone(),
+        assumed: assumed.iter().cloned().chain(prices).collect(),
         sizes_unknown: request.replay.is_none() && pools.from_jobs && Capacity::of_another_time(trace).is_some(),
         doubts: pools.doubts.clone(),
         assurance: Assurance::lowered(Confidence::Low, Vec::new(), ""),

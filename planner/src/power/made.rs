@@ -57,7 +57,7 @@ impl Known {
                 total: self.total.get(range.clone()).unwrap_or_default(),
                 weights: &[],
                 before,
-                boot_slots: 0,
+                boot_slots: 0.0,
                 slot_ms: HOUR_MS,
                 constants: &self.constants,
                 worth: &self.worth,

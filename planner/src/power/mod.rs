@@ -3,7 +3,7 @@
 //! ```text
 //! demand in slots ──study──▶ rules fitted, chosen and scored beside the optimum ──answer──▶ JSON, report
 //!      rules, once: rule (trailing, ces, reach with facts of levels: level) · families of settings: family · which one: choice
-//!      figures: score, interval · what hours are worth: tariff · bound: optimum
+//!      figures: score (boot), interval · what hours are worth: tariff · bound: optimum
 //! jobs and nodes ──apply──▶ the same rules in a replay (resim, on the hook of sim::power)
 //! plan ──config──▶ slurm.conf diff, schedule, Karpenter, cluster-autoscaler
 //! ```
@@ -13,6 +13,7 @@
 
 pub mod answer;
 pub mod apply;
+mod boot;
 pub mod ces;
 pub mod choice;
 mod clock;

@@ -1,83 +1,135 @@
 //! The exact offline optimum: what could have been saved by someone who knew all demand beforehand.
 //!
-//! It minimises Σ w(t) A(t) + β Σ max(0, A(t) − A(t − 1)) + γ Σ max(0, u(t) − A(t)): powered node-slots, node-wakes at β slots each, unserved node-slots
-//! at γ each (or none allowed); w is 1, or what energy costs or emits in the slot against the mean. Nodes are alike, so the sum splits by level: level k is needed where u(t) ≥ k, costs 1 a slot when on, β to switch
-//! on, and γ where it is needed and off. With all w equal to 1 and without unserved slots the best is to keep a level on across an idle gap if and only if the gap is at
-//! most β slots. In general each level is a walk between two states, solved by going through the slots once. Where nodes join, they arrive powered: in
-//! such a slot any level may switch on for nothing, which is at least what joining nodes allow, so the optimum stays a bound.
+//! It minimises Σ w(t) A(t) + β Σ max(0, A(t) − A(t − 1)) + γ × unserved: powered node-slots, node-wakes at β slots each, and node-slots that found no node
+//! [ready](super::boot) at γ each (or none allowed, as far as it can be); w is 1, or what energy costs or emits in the slot against the mean. Nodes are alike, so the sum splits by level: level k
+//! is needed where u(t) ≥ k, costs 1 a slot when on, β to switch on, and γ for as long as it is needed and off, or boots: who knows the future orders it a boot ahead, and pays
+//! for the slots in which it boots. With all w equal to 1 and without unserved slots the best is to keep a level on across an idle gap if and only if the gap is at
+//! most β slots and those of the boot. In general each level is a walk between states (off, and on for so many slots), solved by going through the slots once. Where nodes join, they
+//! arrive ready: in such a slot any level may switch on for nothing, which is at least what joining nodes allow, so the optimum stays a bound.
 //!
-//! That the levels' plans nest (a higher level is on only where all lower ones are) follows from needs that nest: the state of a level with more
-//! needs is never off where that of one with fewer is on, if ties are broken alike. O(slots × levels). Checked against all plans of small cases.
+//! The levels' plans add up to one of nodes: where a higher level is on and a lower one off, the two may change places, and what is ready, woken and
+//! unserved is then no worse, as needs nest. O(slots × levels × boot). Checked against all plans of small cases.
 //!
-//! Worked example: demand 3, 1, 1, 3 from 3 powered. With β = 1, keeping the upper two levels on costs 2 slots each and waking them 1 each: they
-//! sleep, 8 node-slots powered and 2 wakes, cost 10. With β = 3 they stay on: 12 powered, none woken.
+//! Worked example: demand 3, 1, 1, 3 from 3 powered, boots that take no time. With β = 1, keeping the upper two levels on costs 2 slots each and waking them 1 each: they
+//! sleep, 8 node-slots powered and 2 wakes, cost 10. With β = 3 they stay on: 12 powered, none woken. If a boot takes half a slot they are woken a slot
+//! before: with β = 1 that costs as much as to stay on, which they do.
+
+use super::boot::{missing, slots_booting};
 
 /// Prices in slots of one powered node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prices {
     /// Of a wake.
     pub wake: f64,
-    /// Of an unserved node-slot; `None`: all is served.
+    /// Of an unserved node-slot; `None`: all is served that can be.
     pub unserved: Option<f64>,
 }
 
-/// Nodes powered in each slot, of all plans the cheapest, with `before` powered before the first slot. `need` must not
+/// A price of unserved node-slots at which all is served that can be: the least shortage costs more than to keep a node on throughout.
+pub(super) fn dear(slots: usize, weights: &[f64], boot_slots: f64, wake: f64) -> f64 {
+    let on = weights.iter().map(|weight| weight.abs()).sum::<f64>() + slots.saturating_sub(weights.len()) as f64;
+    let least = Some(boot_slots.fract()).filter(|part| *part > 0.0).unwrap_or(1.0);
+    (2.0 * wake + on + 1.0) / least
+}
+
+/// Nodes powered in each slot, of all plans the cheapest, with `before` ready before the first slot and boots of `boot_slots`. `need` must not
 /// exceed `total`, which may change from slot to slot; without `weights` all are 1.
-pub fn optimum(need: &[f64], total: &[f64], weights: &[f64], before: f64, prices: Prices) -> Vec<f64> {
+pub fn optimum(need: &[f64], total: &[f64], weights: &[f64], before: f64, boot_slots: f64, prices: Prices) -> Vec<f64> {
     let most = total.iter().copied().fold(0.0, f64::max).max(0.0) as usize;
     let mut powered = vec![0.0; need.len()];
-    let mut walk = Walk::default();
     let earlier = total.first().into_iter().chain(total);
-    let wakes: Vec<f64> =
-        total.iter().zip(earlier).map(|(now, before)| if now > before { 0.0 } else { prices.wake }).collect();
+    let slots: Vec<(f64, bool)> = total
+        .iter()
+        .zip(earlier)
+        .enumerate()
+        .map(|(at, (now, before))| (weights.get(at).copied().unwrap_or(1.0), now > before))
+        .collect();
+    let unserved = prices.unserved.unwrap_or_else(|| dear(need.len(), weights, boot_slots, prices.wake));
+    let booting = slots_booting(boot_slots);
+    let mut walk = Walk {
+        slots: &slots,
+        wake: prices.wake,
+        missed: (0..=booting).map(|on| unserved * missing(boot_slots, on)).collect(),
+        off: unserved,
+        came: Vec::new(),
+        states: Vec::new(),
+    };
     for level in 1..=most {
         let level = level as f64;
         let needed = need.iter().zip(total).map(|(need, total)| need.ceil().min(*total) >= level);
-        walk.solve(needed, weights, before >= level, &wakes, prices.unserved);
-        for (sum, on) in powered.iter_mut().zip(&walk.on) {
-            *sum += f64::from(u8::from(*on));
+        walk.solve(needed, before >= level);
+        for (sum, state) in powered.iter_mut().zip(&walk.states) {
+            *sum += f64::from(u8::from(state.is_some()));
         }
     }
     powered
 }
 
-/// The walk of one level.
-#[derive(Debug, Default)]
-struct Walk {
-    /// By slot: whether it is best to have been on (off) in the slot before, given that it is on (off) in this one.
-    came: Vec<(bool, bool)>,
-    on: Vec<bool>,
+/// What a level is in a slot: off, or on after so many slots in which it was on, up to those of a boot.
+type State = Option<usize>;
+
+/// The cheaper of two ends of a walk, of equals the first.
+fn cheaper(best: (f64, State), other: (f64, State)) -> (f64, State) {
+    if other.0 < best.0 { other } else { best }
 }
 
-impl Walk {
-    fn solve(
-        &mut self,
-        needed: impl Iterator<Item = bool>,
-        weights: &[f64],
-        before: bool,
-        wakes: &[f64],
-        unserved: Option<f64>,
-    ) {
+/// The walk of one level.
+struct Walk<'a> {
+    /// By slot: what it costs to be on, and whether nodes join.
+    slots: &'a [(f64, bool)],
+    wake: f64,
+    /// What it costs to be needed, by the slots for which it was on before: for as long as it boots.
+    missed: Vec<f64>,
+    /// And to be needed and off.
+    off: f64,
+    /// By slot: the best state in the slot before, given that it is off in this one, and given that it has booted.
+    came: Vec<[State; 2]>,
+    states: Vec<State>,
+}
+
+impl Walk<'_> {
+    fn solve(&mut self, needed: impl Iterator<Item = bool>, before: bool) {
         self.came.clear();
-        // Cheapest so far, ending on and ending off.
-        let (mut on, mut off) = if before { (0.0, f64::INFINITY) } else { (f64::INFINITY, 0.0) };
-        for (at, needed) in needed.enumerate() {
-            // Ties go to what is on: with needs that nest, that keeps plans nested.
-            let wake = wakes.get(at).copied().unwrap_or(0.0);
-            let stays = on <= off + wake;
-            let leaves = on < off;
-            self.came.push((stays, leaves));
-            let next_on = if stays { on } else { off + wake } + weights.get(at).copied().unwrap_or(1.0);
-            let missed = if needed { unserved.unwrap_or(f64::INFINITY) } else { 0.0 };
-            off = if leaves { on } else { off } + missed;
-            on = next_on;
+        let booting = self.missed.len() - 1;
+        // Cheapest so far, ending off, and ending on after so many slots on.
+        let mut off = if before { f64::INFINITY } else { 0.0 };
+        let mut on = vec![f64::INFINITY; booting + 1];
+        if let Some(ready) = on.last_mut().filter(|_| before) {
+            *ready = 0.0;
         }
-        let mut state = on <= off;
-        self.on.clear();
-        self.on.resize(self.came.len(), false);
-        for (place, (stays, leaves)) in self.on.iter_mut().zip(&self.came).rev() {
+        for (needed, (weight, joins)) in needed.zip(self.slots) {
+            let missed = |price: f64| if needed { price } else { 0.0 };
+            // Of equals what has booted stays on, and what is off stays off.
+            let ended = on.iter().enumerate().map(|(slots, cost)| (*cost, Some(slots)));
+            let (least_off, from_off) = ended.fold((off, None), cheaper);
+            let woken = off + if *joins { 0.0 } else { self.wake };
+            let ready = (on.last().copied().unwrap_or(f64::INFINITY), Some(booting));
+            let booted = booting.checked_sub(1).and_then(|last| Some((*on.get(last)?, Some(last))));
+            let joined = (booting == 0 || *joins).then_some((woken, None));
+            let (least_ready, from_ready) = booted.into_iter().chain(joined).fold(ready, cheaper);
+            self.came.push([from_off, from_ready]);
+            // One slot on, and one on after each that boots.
+            on.rotate_right(1);
+            if let Some(first) = on.first_mut() {
+                *first = woken;
+            }
+            if let Some(last) = on.last_mut() {
+                *last = least_ready;
+            }
+            on.iter_mut().zip(&self.missed).for_each(|(cost, price)| *cost += weight + missed(*price));
+            off = least_off + missed(self.off);
+        }
+        let ends = on.iter().enumerate().rev().map(|(slots, cost)| (*cost, Some(slots)));
+        let (_, mut state) = ends.chain([(off, None)]).fold((f64::INFINITY, None), cheaper);
+        self.states.clear();
+        self.states.resize(self.came.len(), None);
+        for (place, [off, ready]) in self.states.iter_mut().zip(&self.came).rev() {
             *place = state;
-            state = if state { *stays } else { *leaves };
+            state = match state {
+                None => *off,
+                Some(slots) if slots == booting => *ready,
+                Some(slots) => slots.checked_sub(1),
+            };
         }
     }
 }
@@ -87,14 +139,16 @@ impl Walk {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::boot::Boots;
     use super::*;
 
-    fn cost(need: &[f64], orders: &[f64], weights: &[f64], before: f64, prices: Prices) -> f64 {
+    fn cost(need: &[f64], orders: &[f64], weights: &[f64], (before, boot_slots): (f64, f64), prices: Prices) -> f64 {
+        let unserved = prices.unserved.unwrap_or_else(|| dear(need.len(), weights, boot_slots, prices.wake));
+        let mut boots = Boots::new(boot_slots, before);
         let mut cost = 0.0;
         let mut last = before;
         for (at, (need, order)) in need.iter().zip(orders).enumerate() {
-            let missed = (need - order).max(0.0);
-            let missed = if missed > 0.0 { missed * prices.unserved.unwrap_or(f64::INFINITY) } else { 0.0 };
+            let missed = boots.unserved(*order, 0.0, *need) * unserved;
             cost += order * weights.get(at).copied().unwrap_or(1.0) + prices.wake * (order - last).max(0.0) + missed;
             last = *order;
         }
@@ -102,7 +156,7 @@ mod tests {
     }
 
     /// The cheapest of all plans, by trying every one.
-    fn brute(need: &[f64], weights: &[f64], most: u32, before: f64, prices: Prices) -> f64 {
+    fn brute(need: &[f64], weights: &[f64], most: u32, (before, boot_slots): (f64, f64), prices: Prices) -> f64 {
         let plans = u32::pow(most + 1, need.len() as u32);
         (0..plans)
             .map(|mut plan| {
@@ -114,7 +168,7 @@ mod tests {
                         f64::from(order)
                     })
                     .collect();
-                cost(need, &orders, weights, before, prices)
+                cost(need, &orders, weights, (before, boot_slots), prices)
             })
             .fold(f64::INFINITY, f64::min)
     }
@@ -122,10 +176,14 @@ mod tests {
     #[test]
     fn the_worked_example() {
         let need = [3.0, 1.0, 1.0, 3.0];
-        let total = [5.0; 4];
+        let total = [5.0; 5];
         let cheap = Prices { wake: 1.0, unserved: None };
-        assert_eq!(optimum(&need, &total, &[], 3.0, cheap), vec![3.0, 1.0, 1.0, 3.0]);
-        assert_eq!(optimum(&need, &total, &[], 3.0, Prices { wake: 3.0, ..cheap }), vec![3.0; 4]);
+        assert_eq!(optimum(&need, &total, &[], 3.0, 0.0, cheap), vec![3.0, 1.0, 1.0, 3.0]);
+        assert_eq!(optimum(&need, &total, &[], 3.0, 0.0, Prices { wake: 3.0, ..cheap }), vec![3.0; 4]);
+        assert_eq!(optimum(&need, &total, &[], 3.0, 0.5, cheap), vec![3.0; 4]);
+        // Of a gap of three slots the last is a boot.
+        let (need, cheap) = ([3.0, 1.0, 1.0, 1.0, 3.0], Prices { wake: 0.5, ..cheap });
+        assert_eq!(optimum(&need, &total, &[], 3.0, 0.5, cheap), vec![3.0, 1.0, 1.0, 3.0, 3.0]);
     }
 
     proptest! {
@@ -133,6 +191,7 @@ mod tests {
         fn nothing_is_cheaper(
             need in prop::collection::vec(0u32..=3, 1..=6),
             before in 0u32..=3,
+            boot in 0u32..=6,
             wake in 0u32..=4,
             unserved in prop::option::of(1u32..=5),
             weights in prop::collection::vec(0u32..=3, 0..=6),
@@ -140,16 +199,17 @@ mod tests {
             let weights: Vec<f64> = weights.into_iter().map(f64::from).collect();
             let need: Vec<f64> = need.into_iter().map(f64::from).collect();
             let prices = Prices { wake: f64::from(wake), unserved: unserved.map(f64::from) };
-            let found = optimum(&need, &vec![3.0; need.len()], &weights, f64::from(before), prices);
-            let paid = cost(&need, &found, &weights, f64::from(before), prices);
-            let least = brute(&need, &weights, 3, f64::from(before), prices);
-            prop_assert!((paid - least).abs() < 1e-9, "{found:?} costs {paid}, the cheapest {least}");
+            let (before, boot_slots) = (f64::from(before), f64::from(boot) * 0.4);
+            let found = optimum(&need, &vec![3.0; need.len()], &weights, before, boot_slots, prices);
+            let paid = cost(&need, &found, &weights, (before, boot_slots), prices);
+            let least = brute(&need, &weights, 3, (before, boot_slots), prices);
+            prop_assert!((paid - least).abs() < 1e-6, "{found:?} costs {paid}, the cheapest {least}");
         }
 
         #[test]
         fn levels_stay_on_across_gaps_of_at_most_the_switching_cost(need in prop::collection::vec(0u32..=4, 2..=40), wake in 1u32..=6) {
             let need: Vec<f64> = need.into_iter().map(f64::from).collect();
-            let found = optimum(&need, &vec![4.0; need.len()], &[], 0.0, Prices { wake: f64::from(wake) + 0.5, unserved: None });
+            let found = optimum(&need, &vec![4.0; need.len()], &[], 0.0, 0.0, Prices { wake: f64::from(wake) + 0.5, unserved: None });
             for level in 1..=4u32 {
                 let level = f64::from(level);
                 let at: Vec<usize> = (0..need.len()).filter(|slot| need.get(*slot).is_some_and(|need| *need >= level)).collect();

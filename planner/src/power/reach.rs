@@ -7,7 +7,7 @@
 //! ask for: switching a level off and on again within H slots saves less than it costs. The trees tell chances down to a few per cent well;
 //! beyond, jumps are too rare to learn from, and a constant buffer does better.
 //!
-//! Where a node that is woken is ready only L slots later, waking looks at the most of the next 1 + L slots.
+//! Where a boot takes L slots, waking looks at the most of the next 1 + L slots, rounded up: who is needed in the slot after the next has to boot in the next.
 //!
 //! Fitting is O(levels drawn × trees) for each H, all on tables cut into bins once, from a seed: same series, same policy. Worked example: 290
 //! in use, and 300 were powered. If 293 is the highest level that is reached in the next slot with a chance over 0.14, and 297 the highest that is reached within an hour with a chance
@@ -25,6 +25,7 @@ use tracecast_predictors::matrix::Matrix;
 use tracecast_predictors::model::Predict as _;
 use tracecast_predictors::model::boosted::{Boosted, FittedTrees, SharedRows, Target, Trees};
 
+use super::boot::slots_booting;
 use super::level::{FACTS, Levels};
 use crate::error::Result;
 
@@ -75,11 +76,12 @@ enum Classifier {
 }
 
 /// Horizons in slots: what waking looks at, then what keeping may look at, each once.
-pub fn horizons(slot_ms: i64, boot_slots: usize) -> Vec<usize> {
-    let mut ahead = vec![1 + boot_slots];
+pub fn horizons(slot_ms: i64, boot_slots: f64) -> Vec<usize> {
+    let booting = slots_booting(boot_slots);
+    let mut ahead = vec![1 + booting];
     for hours in KEEP_H {
         let slots = (hours * HOUR_MS as f64 / slot_ms.max(1) as f64).round() as usize;
-        let slots = slots.max(1) + boot_slots;
+        let slots = slots.max(1) + booting;
         if !ahead.contains(&slots) {
             ahead.push(slots);
         }

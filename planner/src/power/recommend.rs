@@ -35,7 +35,7 @@ impl Figures {
             None => (pool.beforehand.first()?.intervals, pool.nodes_mean, false),
         };
         let saves = intervals.nodes_asleep_mean.value > 0.0 && intervals.energy_saved_kwh_per_day.value > 0.0;
-        let sleeps = saves && pool.chosen.because != Because::SleepDoesNotPay;
+        let sleeps = saves && (apart || pool.chosen.because != Because::SleepDoesNotPay);
         Some(Self { intervals, apart, nodes, sleeps })
     }
 }

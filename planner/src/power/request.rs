@@ -18,6 +18,7 @@ use super::ces::Thresholds;
 use super::choice::LEAST_BLOCKS;
 use super::clock::Clock;
 use super::resim::Constants;
+use super::saved::KEPT_DAYS;
 use super::score::Worth;
 use super::service::Service;
 use super::study::{self, Request};
@@ -242,6 +243,27 @@ impl SaidFigures {
     }
 }
 
+impl SaidFigures {
+    /// What is assumed of the prices that choose a rule where no service is asked for, a sentence; `None` if all were said.
+    pub(super) fn prices_assumed(&self, figures: &Figures) -> Option<String> {
+        let said = |key: &str| self.table.get("worth").is_some_and(|worth| worth.get(key).is_some());
+        let currency = figures.currency.as_deref().unwrap_or("USD");
+        let Worth { price_kwh, wear_h, gpu_hour, .. } = figures.worth;
+        let prices = [
+            ("gpu_hour", format!("{} {currency} for a GPU-hour that waits", format::compact(gpu_hour))),
+            ("price_kwh", format!("{} {currency} a kWh", format::compact(price_kwh))),
+            ("wear_h", format!("{} h of idle energy for the wear of a wake", format::compact(wear_h))),
+        ];
+        let assumed: Vec<String> = prices.into_iter().filter(|(key, _)| !said(key)).map(|(_, price)| price).collect();
+        (!assumed.is_empty()).then(|| {
+            format!(
+                "What chooses the rule is assumed: {}. `[worth]` of --constants says otherwise; under --service it chooses none.",
+                assumed.join(", ")
+            )
+        })
+    }
+}
+
 /// Of the nodes with GPUs, the mean of a column of the inventory, where at least half of them have it above 0.
 fn recorded(trace: &Trace, column: impl Fn(usize) -> Option<f64>) -> Option<f64> {
     let with_gpus = || (0..trace.nodes.len()).filter(|row| trace.nodes.gpus.get(*row).is_some_and(|gpus| gpus >= 1.0));
@@ -301,8 +323,8 @@ pub struct PowerRequest {
     pub eval_from: Option<Written>,
     /// Evaluate slots before this; else to the end.
     pub eval_to: Option<Written>,
-    /// Slots that a boot takes beyond the one it is ordered for; else as the constants have it.
-    pub boot_slots: Option<usize>,
+    /// Slots that a boot takes, such as 0.5; else as the constants have it.
+    pub boot_slots: Option<f64>,
     /// The service promised; else the cheapest is chosen.
     pub service: Option<Service>,
     /// CES's published thresholds; else those for Philly for Philly, and those for Earth.
@@ -345,7 +367,9 @@ impl Pools {
     ///
     /// # Errors
     /// If there is none.
-    pub fn of(trace: &Trace, demanded: &Demanded, gpus: f64, given: Option<GivenNodes>) -> Result<Self> {
+    pub fn of(trace: &Trace, request: &PowerRequest, gpus: f64, given: Option<GivenNodes>) -> Result<Self> {
+        let (demanded, zone) = (&request.demand, Zone::named(&trace.zone)?);
+        let first_ms = |at: &Option<Written>| at.as_ref().map(|at| at.first_ms(&zone)).transpose();
         let of_file = given.as_ref().map(|given| given.of.clone());
         let options = gather::GatherOptions {
             slot_ms: demanded.slot_ms,
@@ -355,6 +379,9 @@ impl Pools {
             outages_are_idle: demanded.outages_are_idle,
             unit: (trace.activity.is_empty() && !trace.jobs.is_empty()).then_some(Unit::Nodes),
             nodes: given,
+            // What rules look back on lies before what they are fitted on.
+            from_ms: first_ms(&request.fit_from)?.map(|fit_ms| fit_ms.saturating_sub(KEPT_DAYS * DAY_MS)),
+            before_ms: first_ms(&request.eval_from)?,
             ..gather::GatherOptions::default()
         };
         let gathered = gather::gather(trace, &options)?;

@@ -318,7 +318,7 @@ mod tests {
             fit: 0..0,
             eval: 0..0,
             families: vec![Family::TrailingMaximum],
-            boot_slots: 0,
+            boot_slots: 0.0,
             rates: Rates::default(),
             constants: Constants::default(),
             worth: Worth::default(),

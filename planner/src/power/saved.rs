@@ -30,7 +30,7 @@ const FORMAT: Format = Format {
     command: "tracecast plan power --save",
 };
 /// Days of slots that are kept for rules to look back on: as far as any fact of a level does.
-const KEPT_DAYS: i64 = 15;
+pub(super) const KEPT_DAYS: i64 = 15;
 /// Days for which a service is promised, from the end of the data on.
 pub const PERIOD_DAYS: i64 = 14;
 
@@ -54,8 +54,8 @@ pub struct SavedPool {
     pub series: Series,
     /// The rule and its parameters.
     pub setting: Setting,
-    /// Slots that a boot takes beyond the one it is ordered for.
-    pub boot_slots: usize,
+    /// Slots that a boot takes, such as 0.5.
+    pub boot_slots: f64,
     /// Whether what waits is in the peaks, up to the nodes there are: the plan was made with `--pending`. `None` in a file that does not say.
     pub pending_in_peaks: Option<bool>,
     /// What was promised, if anything.
@@ -92,7 +92,7 @@ struct Entry {
     start_ms: i64,
     slot_ms: i64,
     setting: Setting,
-    boot_slots: usize,
+    boot_slots: f64,
     #[serde(default)]
     pending_in_peaks: Option<bool>,
     promise: Option<SavedPromise>,
@@ -110,7 +110,7 @@ impl SavedPool {
     ///
     /// # Errors
     /// If a learner fails.
-    pub fn fit(series: &Series, setting: Setting, service: Option<&Service>, boot_slots: usize) -> Result<Self> {
+    pub fn fit(series: &Series, setting: Setting, service: Option<&Service>, boot_slots: f64) -> Result<Self> {
         let count = series.slots.len();
         // The rule is known by now, so nothing is learned that it does not ask for.
         let ahead = setting.asks(&horizons(series.slot_ms, boot_slots));

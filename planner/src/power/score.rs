@@ -3,7 +3,7 @@
 //! With u(t) the largest count of slot t, N(t) the nodes there are, and A(t) those ordered powered, decided before slot t began:
 //!
 //! * **asleep** = mean of N(t) − A(t);
-//! * **unserved** = Σ max(0, u(t) − R(t)), node-slots, R(t) being ready: ordered powered in t and, if a boot takes L further slots, in the L before;
+//! * **unserved** = Σ max(0, u(t) − R(t)), node-slots, R(t) being [ready](super::boot): powered, and booted; in the slot in which they boot they lack for the time of the boot;
 //! * **node-wakes** = Σ max(0, A(t) − A(t − 1)), a day: nodes, not occasions;
 //! * nodes that **join** arrive powered: A(t) is what was ordered of the nodes there were, plus those that joined, and nobody woke these;
 //! * **energy saved** = asleep node-hours × (idle − off) − node-wakes × (what a boot draws above idle, as the node counts as powered, and a shutdown above off), times the marginal PUE.
@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use tracecast_analytics::KWH_J;
 use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 
-use super::optimum::{Prices, optimum};
+use super::boot::Boots;
+use super::optimum::{Prices, dear, optimum};
 use super::resim::Constants;
 
 /// What things are worth to whoever chooses between sleep, service and wear.
@@ -72,8 +73,8 @@ pub struct NodeDemand<'a> {
     pub weights: &'a [f64],
     /// Powered before the first slot.
     pub before: f64,
-    /// Slots that a boot takes beyond the one it is ordered for.
-    pub boot_slots: usize,
+    /// Slots that a boot takes, such as 0.5: one that is ordered for a slot begins with it.
+    pub boot_slots: f64,
     /// Length of a slot, milliseconds.
     pub slot_ms: i64,
     /// What nodes draw.
@@ -122,7 +123,7 @@ impl NodeDemand<'_> {
             at: 0,
             before: self.before,
             there: self.total.first().copied().unwrap_or(0.0),
-            lately: vec![self.before; self.boot_slots],
+            boots: Boots::new(self.boot_slots, self.before),
         }
     }
 
@@ -197,25 +198,24 @@ impl NodeDemand<'_> {
     /// Of all plans that leave at most `unserved` node-slots, the most that could be saved at a switching cost of `wake` slots: on the line between the
     /// two [optima](optimum) nearest to that shortage, so no plan of whole nodes costs less there.
     pub fn optimum_at(&self, unserved: f64, wake: f64) -> SleepOutcome {
-        let ahead = Self { boot_slots: 0, ..*self };
+        let weights = relative(self.weights);
         let at = |price: Option<f64>| {
-            let weights = relative(self.weights);
             let prices = Prices { wake, unserved: price };
-            let orders = optimum(self.need, self.total, &weights, self.before, prices);
+            let orders = optimum(self.need, self.total, &weights, self.before, self.boot_slots, prices);
             let mut sums = Sums::default();
-            ahead.walk(&orders, 0.0, |_, slot| sums.add(&slot, 1.0));
+            self.walk(&orders, 0.0, |_, slot| sums.add(&slot, 1.0));
             sums
         };
         // Dear enough that all is served, then cheaper and cheaper.
         let mut served = at(None);
         if unserved <= served.unserved {
-            return ahead.outcome(&served);
+            return self.outcome(&served);
         }
-        let (mut high, mut low) = (2.0 * wake + self.need.len() as f64 + 1.0, 0.0);
+        let (mut high, mut low) = (dear(self.need.len(), &weights, self.boot_slots, wake), 0.0);
         let mut short = at(Some(low));
         for _ in 0..BISECTIONS {
             if short.unserved <= unserved {
-                return ahead.outcome(&short);
+                return self.outcome(&short);
             }
             let middle = (high * low.max(1e-3)).sqrt();
             let found = at(Some(middle));
@@ -229,7 +229,7 @@ impl NodeDemand<'_> {
         let mut between = Sums::default();
         between.add(&served, 1.0 - part);
         between.add(&short, part);
-        ahead.outcome(&between)
+        self.outcome(&between)
     }
 }
 
@@ -240,13 +240,18 @@ pub(super) struct Walker<'a> {
     at: usize,
     before: f64,
     there: f64,
-    lately: Vec<f64>,
+    boots: Boots,
 }
 
 impl Walker<'_> {
     /// Nodes there were in the slot before: an order knows of no others.
     pub(super) fn there(&self) -> f64 {
         self.there
+    }
+
+    /// Nodes that are ready now; no bound where a boot takes no time.
+    pub(super) fn ready(&self) -> f64 {
+        self.boots.ready()
     }
 
     /// The next slot, with so many nodes ordered powered: never more than there were, never below 0. Nodes that join arrive powered: nobody has put
@@ -260,17 +265,12 @@ impl Walker<'_> {
         let ordered = order.clamp(0.0, self.there.max(0.0));
         let woken = (ordered - self.before).max(0.0);
         let powered = (ordered + joined).min(total);
-        self.lately.iter_mut().for_each(|earlier| *earlier += joined);
-        let ready = self.lately.iter().copied().fold(powered, f64::min);
-        if let Some(place) = at.checked_rem(self.lately.len()).and_then(|place| self.lately.get_mut(place)) {
-            *place = powered;
-        }
         (self.before, self.there) = (powered, total);
         Sums {
             slots: 1.0,
             asleep: total - powered,
             weighted: (total - powered) * of(self.demand.weights, 1.0),
-            unserved: (need - ready).max(0.0),
+            unserved: self.boots.unserved(powered, joined, need),
             woken,
             occasions: f64::from(u8::from(woken > 0.0)),
             powered,
@@ -393,7 +393,7 @@ mod tests {
             total: &[10.0; 3],
             weights: &[],
             before: 8.0,
-            boot_slots: 0,
+            boot_slots: 0.0,
             slot_ms: HOUR_MS,
             constants: &constants,
             worth: &Worth::default(),
@@ -422,7 +422,7 @@ mod tests {
             total: &[10.0; 3],
             weights: &[0.5, 2.0, 0.5],
             before: 5.0,
-            boot_slots: 0,
+            boot_slots: 0.0,
             slot_ms: HOUR_MS,
             constants: &constants,
             worth: &Worth::default(),
@@ -445,7 +445,7 @@ mod tests {
             total: &[10.0; 4],
             weights: &[],
             before: 4.0,
-            boot_slots: 1,
+            boot_slots: 1.0,
             slot_ms: HOUR_MS,
             constants: &constants,
             worth: &Worth::default(),
@@ -465,7 +465,7 @@ mod tests {
             total: &[5.0; 4],
             weights: &[],
             before: 3.0,
-            boot_slots: 0,
+            boot_slots: 0.0,
             slot_ms: HOUR_MS,
             constants: &constants,
             worth: &worth,
@@ -487,7 +487,7 @@ mod tests {
             total: &[10.0; 2],
             weights,
             before: 10.0,
-            boot_slots: 0,
+            boot_slots: 0.0,
             slot_ms: HOUR_MS,
             constants: &constants,
             worth: &worth,

@@ -1,7 +1,8 @@
 //! What a [study](super::study) found of one series: its rules, which of them is followed, and what was promised of it.
 //!
 //! Under a promise the rule that keeps it is followed, and stands beside what the same days would have chosen without one. What a site can hold without a loop (a
-//! timeout with a reserve) is followed only where it left no more than was promised, on the days of choice and on those evaluated. Worked example: asked for 3 unserved
+//! timeout with a reserve) is followed only where it left no more than was promised, on the days of choice and on those evaluated; where all nodes are to stay on, it keeps
+//! them on. Worked example: asked for 3 unserved
 //! node-slots a day, a timeout that left 2 a day on the days of choice and 4 on those after them keeps all nodes on.
 
 use super::choice::Because;
@@ -162,7 +163,8 @@ impl Studied {
         };
         // Nothing watches the promise there, so that what has broken it lets no node sleep.
         let broken = curve.and_then(|curve| self.keeps_service(curve)) == Some(false);
-        let nodes = if broken { self.nodes() } else { nodes };
+        let stays_on = self.followed() == Setting::AlwaysOn;
+        let nodes = if broken || stays_on { self.nodes() } else { nodes };
         let idle_s = i64::try_from(slots).unwrap_or(0) * self.slot_ms / 1000;
         (u32::try_from(idle_s).unwrap_or(u32::MAX), nodes)
     }

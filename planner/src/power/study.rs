@@ -49,8 +49,8 @@ pub struct Request {
     pub eval: Range<usize>,
     /// Families to study.
     pub families: Vec<Family>,
-    /// Slots that a boot takes beyond the one it is ordered for.
-    pub boot_slots: usize,
+    /// Slots that a boot takes, such as 0.5.
+    pub boot_slots: f64,
     /// What energy costs or emits in each slot of the series; empty where hours are alike.
     pub rates: Rates,
     /// What nodes draw.
@@ -504,10 +504,9 @@ fn optima(demand: &NodeDemand<'_>) -> Vec<SwitchingOptimum> {
         .map(|switch_h| {
             let wake = switch_h * HOUR_MS as f64 / demand.slot_ms as f64;
             let weights = relative(demand.weights);
-            let orders = optimum(demand.need, demand.total, &weights, demand.before, Prices { wake, unserved: None });
-            // Who knows the future orders early enough, so a boot that takes longer costs it nothing.
-            let ahead = NodeDemand { boot_slots: 0, ..*demand };
-            SwitchingOptimum { switch_h: *switch_h, outcome: ahead.score(&orders, 0.0) }
+            let prices = Prices { wake, unserved: None };
+            let orders = optimum(demand.need, demand.total, &weights, demand.before, demand.boot_slots, prices);
+            SwitchingOptimum { switch_h: *switch_h, outcome: demand.score(&orders, 0.0) }
         })
         .collect()
 }

@@ -81,7 +81,7 @@ impl Gathering {
             gpus_per_node: self.gpus_per_node,
             outages_are_idle: self.outages_are_idle,
             vcs: self.vcs.clone(),
-            nodes: None,
+            ..gather::GatherOptions::default()
         }
     }
 }

@@ -147,7 +147,7 @@ pub struct Charge {
     pub active_kwh: f64,
     /// Of it work or idle power, not told apart, kWh.
     pub unsplit_kwh: f64,
-    /// Of it idle power of GPUs held, kWh.
+    /// Of it idle power of GPUs held, or of its part of nodes whose GPUs have no readings, kWh.
     pub idle_kwh: f64,
     /// Of it a share of nodes' overhead, kWh.
     pub overhead_kwh: f64,
@@ -182,7 +182,7 @@ pub struct JobCharge {
     pub active_kwh: f64,
     /// Of it work or idle power, not told apart, kWh.
     pub unsplit_kwh: f64,
-    /// Of it idle power of GPUs held, kWh.
+    /// Of it idle power of GPUs held, or of its part of nodes whose GPUs have no readings, kWh.
     pub idle_kwh: f64,
     /// Of it a share of nodes' overhead, kWh.
     pub overhead_kwh: f64,
@@ -471,7 +471,9 @@ pub fn account(ledger: &EnergyLedger, loaded: &Loaded) -> Account {
         match entry.spent_on {
             Use::Active => purse.active.add(energy.value),
             Use::Unsplit => purse.unsplit.add(energy.value),
-            Use::IdleAllocated | Use::IdleUnallocated => purse.idle.add(energy.value),
+            Use::IdleAllocated | Use::IdleUnallocated | Use::NodeIdleAllocated | Use::NodeIdleUnallocated => {
+                purse.idle.add(energy.value);
+            }
             Use::Overhead => purse.overhead.add(energy.value),
             Use::Residual => {}
         }

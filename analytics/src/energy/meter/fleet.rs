@@ -19,8 +19,12 @@ use crate::energy::constant::Constant;
 use crate::energy::ledger::Basis;
 use crate::energy::model::PowerModels;
 use crate::facts::JobFacts;
-use crate::report::format::compact;
+use crate::report::format::{compact, count};
 use crate::schema::Table as _;
+use crate::time::DAY_MS;
+
+/// Without readings all energy is modelled by the hour, over at most so long unless a window is asked for.
+const MOST_UNREAD_MS: i64 = 731 * DAY_MS;
 
 /// Nodes, their meters and the time they are audited.
 #[derive(Debug, Default)]
@@ -133,8 +137,26 @@ impl Fleet {
     pub(in crate::energy) fn window(&self, trace: &Trace, more: Option<(i64, i64)>) -> (i64, i64) {
         let spans = self.spans.iter().flatten().copied().chain(more);
         let all = spans.reduce(|all, span| (all.0.min(span.0), all.1.max(span.1)));
-        let all = all.or_else(|| JobFacts::of(trace).window).unwrap_or((0, 0));
+        let all = all.or_else(|| self.of_jobs(trace)).unwrap_or((0, 0));
         (self.window.0.unwrap_or(all.0), self.window.1.unwrap_or(all.1))
+    }
+
+    /// What the jobs span, of which the newest [`MOST_UNREAD_MS`] unless a window is asked for.
+    fn of_jobs(&self, trace: &Trace) -> Option<(i64, i64)> {
+        let (from, to) = JobFacts::of(trace).window?;
+        Some((if self.window == (None, None) { from.max(to.saturating_sub(MOST_UNREAD_MS)) } else { from }, to))
+    }
+
+    /// That jobs span more than is audited where there are no readings, a sentence.
+    pub(super) fn told_of_jobs(&self, trace: &Trace) -> Option<String> {
+        let (from, to) = JobFacts::of(trace).window?;
+        let (begin, _) = self.of_jobs(trace).filter(|(begin, _)| *begin > from && self.record().is_none())?;
+        let days = |ms: i64| count((ms / DAY_MS).unsigned_abs());
+        Some(format!(
+            "**The audit is of the newest {} of {} days of jobs**, as there are no readings: --from and --to name another window.",
+            days(to - begin),
+            days(to - from)
+        ))
     }
 
     /// Whether energy is needed by node.
@@ -143,9 +165,11 @@ impl Fleet {
     }
 
     /// Finds the nodes whose meter is all that is read of them and whose jobs are known: their energy is divided among these.
-    pub(in crate::energy) fn share_meters(&mut self, trace: Option<&Trace>, claims: &mut Claims) {
+    pub(in crate::energy) fn share_meters(&mut self, trace: Option<&Trace>, models: &PowerModels, claims: &mut Claims) {
         let Some(trace) = trace else { return };
         let nodes = &trace.nodes;
+        let types: HashMap<&str, Option<&str>> =
+            (0..nodes.len()).filter_map(|ix| Some((nodes.node.get(ix)?, nodes.gpu_type.get(ix)))).collect();
         let listed: HashMap<&str, f64> = (0..nodes.len())
             .filter_map(|ix| {
                 nodes.node.get(ix).zip(nodes.gpus.get(ix).filter(|gpus| (1.0..=NODE_MOST_GPUS).contains(gpus)))
@@ -159,6 +183,10 @@ impl Fleet {
             .collect();
         for (node, held) in claims.nodes_held(trace, &wanted) {
             let number = self.number(Some(&node));
+            let place = models.place(types.get(node.as_str()).copied().flatten());
+            if let Some(facts) = self.facts.get_mut(number as usize) {
+                facts.shared = Some((place, held.gpus.round() as u32));
+            }
             self.shared.insert(number, held);
         }
     }
@@ -175,6 +203,8 @@ impl Fleet {
     ) {
         let whole = self.window(trace, None);
         let (mut modelled, mut left_out) = (0_u64, 0_u64);
+        // By model, idle power and who holds their GPUs: nodes that are alike in all of these draw alike, but for those that have a meter, which stand alone.
+        let mut alike: BTreeMap<(Option<u32>, u32, Option<u64>, Vec<u32>), (u32, f64)> = BTreeMap::new();
         let nodes = &trace.nodes;
         for ix in 0..nodes.len() {
             let gpus = nodes.gpus.get(ix).filter(|gpus| (1.0..=NODE_MOST_GPUS).contains(gpus));
@@ -184,22 +214,27 @@ impl Fleet {
                 continue;
             }
             let place = models.place(nodes.gpu_type.get(ix));
-            let Some(model) = models.models.get(place as usize).filter(|model| model.in_state(None).is_some()) else {
+            if models.models.get(place as usize).is_none_or(|model| model.in_state(None).is_none()) {
                 left_out += 1;
                 continue;
-            };
+            }
             modelled += 1;
-            let (from, to) =
-                if self.spans.get(number as usize).copied().flatten().is_some() { self.span(number) } else { whole };
-            for gpu in 0..gpus {
-                self.device(number, place);
-                let id = gpu.to_string();
-                let set = Setting {
-                    model: Some(model),
-                    holding: claims.held(Some(claims.unread(Some(node), Some(&id)))),
-                    ..*set
-                };
-                Series::new(number).finish(from, to, &set, sink, counts);
+            let metered = self.spans.get(number as usize).copied().flatten().map(|_| number);
+            (0..gpus).for_each(|_| self.device(number, place));
+            let mut holdings: Vec<u32> =
+                (0..gpus).map(|gpu| claims.unread(Some(node), Some(&gpu.to_string()))).collect();
+            holdings.sort_unstable();
+            let idle_w = self.facts.get(number as usize).and_then(|facts| facts.idle_w).map(f64::to_bits);
+            alike.entry((metered, place, idle_w, holdings)).or_insert((number, 0.0)).1 += 1.0;
+        }
+        for ((metered, place, _, holdings), (number, nodes)) in alike {
+            let (from, to) = metered.map_or(whole, |number| self.span(number));
+            let model = models.models.get(place as usize);
+            for gpus in holdings.chunk_by(|a, b| a == b) {
+                let set = Setting { model, holding: claims.held(gpus.first().copied()), ..*set };
+                let mut of_one = Sink::new(sink.by_node);
+                Series::new(number).finish(from, to, &set, &mut of_one, counts);
+                sink.add_times(&of_one, nodes * gpus.len() as f64);
             }
         }
         if modelled > 0 {
@@ -254,13 +289,12 @@ impl Fleet {
                 if let Some(held) = held {
                     // As GPU time: a node is as many GPUs as it has.
                     (bundle.s, bundle.blank_s) = (bundle.s * held.gpus, bundle.blank_s * held.gpus);
-                    sink.cells.entry((hour, claim, basis)).or_default().add(&bundle);
+                    sink.whole.entry((number, hour, claim, basis)).or_default().add(&bundle);
                 }
             }
             hours.retain(|_, read| read[3] > 0.0);
             if let Some(facts) = self.facts.get_mut(number as usize).filter(|_| !hours.is_empty()) {
                 facts.meter = Some(hours);
-                facts.is_shared = held.is_some();
             }
             if let (Some(held), Some(model)) = (held, model) {
                 shared += 1;

@@ -225,18 +225,56 @@ fn a_nodes_meter_reaches_its_jobs_by_gpus_and_time_with_idle_power_apart() {
     assert_eq!(ledger.owners.len(), 2);
 }
 
+/// Found in review: of nodes with meters alone, what they need beside their GPUs was called idle power of GPUs, beside a fit of it to their like.
+#[test]
+fn overhead_has_one_name_whether_gpus_have_readings_or_not() {
+    // Node n has readings of its GPU, at 60 W and idle, and a meter at 260 W; node m has a meter alone, and a job for the second hour.
+    let audited = |type_of_m: &'static str| {
+        let mut trace = Trace::default();
+        for (name, gpu_type) in [("n", "X"), ("m", type_of_m)] {
+            trace.nodes.push(NodeRow {
+                node: Some(name.into()),
+                gpu_type: Some(gpu_type.into()),
+                gpus: Some(1.0),
+                ..NodeRow::default()
+            });
+        }
+        for s in minutes(120) {
+            sample(&mut trace, "0", (s, None, Some(60.0), Some(0.0)), None);
+            register(&mut trace, "n", s, None, Some(260.0));
+            register(&mut trace, "m", s, None, Some(260.0));
+        }
+        job(&mut trace, "a", 3_600, 7_200, 1.0, Some(("m", None)));
+        measured(&trace, &given())
+    };
+    let ledger = audited("X");
+    conserved(&ledger);
+    close(of(&ledger, Use::Overhead), 4.0 * 200.0 * HOUR_J);
+    close(of(&ledger, Use::IdleAllocated), 60.0 * HOUR_J);
+    close(of(&ledger, Use::IdleUnallocated), 3.0 * 60.0 * HOUR_J);
+    close(ledger.jobs[0].overhead_j, 200.0 * HOUR_J);
+    assert_eq!((of(&ledger, Use::NodeIdleAllocated), of(&ledger, Use::NodeIdleUnallocated)), (0.0, 0.0));
+    // Of another kind nothing tells what is beside the GPUs, so its idle power is that of the whole node.
+    let ledger = audited("Y");
+    conserved(&ledger);
+    close(of(&ledger, Use::Overhead), 2.0 * 200.0 * HOUR_J);
+    close(of(&ledger, Use::IdleUnallocated), 2.0 * 60.0 * HOUR_J);
+    let whole = of(&ledger, Use::NodeIdleAllocated) + of(&ledger, Use::NodeIdleUnallocated);
+    close(whole, 2.0 * 260.0 * HOUR_J);
+}
+
 #[test]
 fn idle_power_of_a_node_is_read_while_no_job_is_placed_on_it() {
     // 59 minutes at 800 W; the last goes up to the job's 2,400 W: (59 · 800 + 1,600) / 60 W.
     let idle = (59.0 * 800.0 + 1_600.0) / 60.0;
     let ledger = measured(&node(true, None, &[("a", 8.0)]), &Options::default());
-    close(of(&ledger, Use::IdleAllocated), idle * HOUR_J);
+    close(of(&ledger, Use::NodeIdleAllocated), idle * HOUR_J);
     close(of(&ledger, Use::Active), (2_400.0 - idle) * HOUR_J);
     // Held all the time, its idle power is unknown: at most its lowest reading, and all of it may be work.
     let mut trace = node(true, None, &[]);
     job(&mut trace, "a", 0, 7_200, 8.0, Some(("n", None)));
     let ledger = measured(&trace, &Options::default());
-    assert_eq!(of(&ledger, Use::IdleAllocated), 0.0);
+    assert_eq!((of(&ledger, Use::IdleAllocated), of(&ledger, Use::NodeIdleAllocated)), (0.0, 0.0));
     close(of(&ledger, Use::Unsplit), 800.0 * 2.0 * HOUR_J);
     // A node that no inventory lists has as many GPUs as were held at a time.
     let ledger = measured(&node(false, None, &[("a", 4.0)]), &Options::default());

@@ -159,9 +159,10 @@ pub fn measure(trace: &Trace, options: &Options) -> Result<EnergyLedger> {
 pub fn measure_counted(trace: &Trace, options: &Options) -> Result<(EnergyLedger, Readings)> {
     let Read { mut fleet, models, mut claims, mut sink, mut counts } = read(trace, options)?;
     let wraps = options.wraps();
-    fleet.share_meters(Some(trace), &mut claims);
+    fleet.share_meters(Some(trace), &models, &mut claims);
     let set = fleet.gpu_setting(&wraps);
     fleet.unread(trace, &models, &claims, &set, &mut sink, &mut counts);
+    fleet.notes.extend(fleet.told_of_jobs(trace));
     if fleet.record().is_none() && sink.cells.is_empty() {
         estimate(trace, &models, &mut claims, &fleet, options, &mut sink)?;
         fleet.notes.push(format!(
@@ -223,7 +224,7 @@ fn read(trace: &Trace, options: &Options) -> Result<Read> {
 pub fn devices(trace: &Trace, options: &Options) -> Result<Devices> {
     let Read { mut fleet, models, mut claims, mut sink, mut counts } = read(trace, options)?;
     let gpus = Drawn::of_sink(&sink);
-    fleet.share_meters(Some(trace), &mut claims);
+    fleet.share_meters(Some(trace), &models, &mut claims);
     let wraps = options.wraps();
     let set = fleet.gpu_setting(&wraps);
     // GPUs without readings share pools with the others, and have nothing else here.

@@ -69,6 +69,18 @@ impl Bundle {
         self.blank_s += other.blank_s;
     }
 
+    /// Takes so many joules out of it, at most all: first of idle power, then of what may be, then of what is above.
+    pub(in crate::energy) fn take(&mut self, joules: f64) -> [f64; 3] {
+        let mut left = [joules.max(0.0); 3];
+        for part in [&mut self.idle, &mut self.either, &mut self.active] {
+            for (part, left) in part.iter_mut().zip(&mut left) {
+                let taken = left.min(part.max(0.0));
+                (*part, *left) = (*part - taken, *left - taken);
+            }
+        }
+        left.map(|left| joules.max(0.0) - left)
+    }
+
     /// All of its energy, joules.
     pub(in crate::energy) fn energy_j(&self) -> f64 {
         self.active[0] + self.either[0] + self.idle[0]
@@ -108,6 +120,8 @@ impl Total {
 pub(in crate::energy) struct Sink {
     /// By beginning of the hour (ms), claim and basis.
     pub(in crate::energy) cells: HashMap<(i64, Claim, Basis), Total>,
+    /// Of whole nodes that jobs share by their meter: by node, beginning of the hour, claim and basis.
+    pub(in crate::energy) whole: HashMap<(u32, i64, Claim, Basis), Total>,
     /// By node, hour and claim: joules and seconds; filled if `by_node`.
     pub(in crate::energy) nodes: HashMap<(u32, i64, Claim), (NeumaierSum, NeumaierSum)>,
     /// Whether to fill `nodes`.
@@ -125,6 +139,23 @@ impl Sink {
             let (joules, s) = self.nodes.entry((node, hour_ms, claim)).or_default();
             joules.add(bundle.energy_j());
             s.add(bundle.s);
+        }
+    }
+
+    /// Adds another part so many times over.
+    pub(in crate::energy) fn add_times(&mut self, other: &Self, times: f64) {
+        for (key, total) in &other.cells {
+            let mut bundle = total.value();
+            for part in [&mut bundle.active, &mut bundle.either, &mut bundle.idle] {
+                part.iter_mut().for_each(|joules| *joules *= times);
+            }
+            (bundle.s, bundle.blank_s) = (bundle.s * times, bundle.blank_s * times);
+            self.cells.entry(*key).or_default().add(&bundle);
+        }
+        for (key, (joules, s)) in &other.nodes {
+            let total = self.nodes.entry(*key).or_default();
+            total.0.add(joules.value() * times);
+            total.1.add(s.value() * times);
         }
     }
 

@@ -77,7 +77,10 @@ pub(super) fn conserved(ledger: &EnergyLedger) {
     let active: f64 = ledger.jobs.iter().map(|job| job.active_j + job.unsplit_j).sum();
     let unowned = of(ledger, Use::Active) + of(ledger, Use::Unsplit) - active;
     assert!(unowned > -1e-6, "{unowned}");
-    near(ledger.jobs.iter().map(|job| job.idle_j).sum(), of(ledger, Use::IdleAllocated));
+    near(
+        ledger.jobs.iter().map(|job| job.idle_j).sum(),
+        of(ledger, Use::IdleAllocated) + of(ledger, Use::NodeIdleAllocated),
+    );
     let rest = of(ledger, Use::IdleUnallocated) + of(ledger, Use::Overhead) - overhead + of(ledger, Use::Residual);
     near(jobs + unowned + rest, ledger.total_j);
     for entry in &ledger.entries {

@@ -46,7 +46,8 @@ impl PowerAnswer {
         let apart = self.planned_apart();
         let pools: Vec<&PoolFindings> = if apart { self.vcs.iter().collect() } else { vec![&self.pool] };
         let of = |pool: &str| if apart { format!("{pool}: ") } else { String::new() };
-        let rows = |family: Family| pools.iter().filter_map(move |pool| Some((*pool, pool.as_emitted(family)?)));
+        let sleeping = || pools.iter().filter(|pool| pool.chosen.name != Family::AlwaysOn);
+        let rows = |family: Family| sleeping().filter_map(move |pool| Some((*pool, pool.as_emitted(family)?)));
         let mut said: Vec<String> = self.cautions.clone();
         said.extend(self.pooled_in_words());
         said.push(self.headline());
@@ -68,19 +69,12 @@ impl PowerAnswer {
                 "**Only a loop keeps the promise**: {which} do not watch what comes. They let nodes sleep only where their setting kept to the service that was asked for, on the days of choice and on the days evaluated; else they keep all nodes on."
             ));
         }
-        let best = match (has_slurm && !asks_slot_by_slot, has_kubernetes) {
-            (true, true) => {
-                " Settings of Slurm, Karpenter and the cluster-autoscaler are the best that these can hold, and are not recommended here."
-            }
-            (true, false) => " Settings of Slurm are the best that it can hold, and are not recommended here.",
-            (false, true) => {
-                " Settings of Karpenter and the cluster-autoscaler are the best that these can hold, and are not recommended here."
-            }
-            (false, false) => "",
-        };
         let stays = pools.iter().filter(|pool| pool.chosen.name == Family::AlwaysOn);
         said.extend(stays.map(|pool| {
-            format!("{}**Keep all nodes on**: no rule that sleeps was worth its shortages.{best}", of(&pool.series))
+            format!(
+                "{}**Keep all nodes on**: no rule that sleeps was worth its shortages. The files keep them on.",
+                of(&pool.series)
+            )
         }));
         if asks_slot_by_slot && has_slurm {
             said.push(

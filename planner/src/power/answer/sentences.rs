@@ -8,6 +8,7 @@ use tracecast_analytics::report::format;
 
 use super::words::{change_of_wait, set, spelled};
 use super::{Beforehand, ByHour, ChosenFor, PoolFindings, PowerAnswer, Together};
+use crate::plan::SIZES_UNKNOWN;
 use crate::power::family::Family;
 use crate::power::forward::Forward;
 use crate::power::interval::Intervals;
@@ -86,8 +87,8 @@ impl PowerAnswer {
 
     /// Where how many nodes there are today is not known, that none is advised to sleep.
     pub(super) fn no_advice(&self) -> Option<String> {
-        self.refused().map(|why| {
-            format!("**No node is advised to sleep on this answer**: {why}. What follows is of the last known sizes.")
+        self.sizes_unknown.then(|| {
+            format!("**No node is advised to sleep on this answer**: {SIZES_UNKNOWN}. What follows is of the last known sizes.")
         })
     }
 

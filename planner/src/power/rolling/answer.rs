@@ -38,8 +38,8 @@ pub struct PowerBacktestAnswer {
     pub slot_s: f64,
     /// Length of a window, days.
     pub window_days: f64,
-    /// Slots that a boot takes beyond the one it is ordered for.
-    pub boot_slots: usize,
+    /// Slots that a boot takes, such as 0.5.
+    pub boot_slots: f64,
     /// What was found.
     #[serde(flatten)]
     pub rolled: Rolled,

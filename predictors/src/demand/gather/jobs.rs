@@ -18,7 +18,7 @@ use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::Zone;
 
 use super::totals::{GivenNodes, NAMED, Totals, nodes_of};
-use super::{GPUS_PER_NODE, GatherOptions, Gathered, POOL, Series, Unit, check_vcs, most_so_far};
+use super::{GPUS_PER_NODE, GatherOptions, Gathered, Newest, POOL, Series, Unit, check_vcs, most_so_far};
 use crate::error::{Error, Result};
 
 pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Result<Gathered> {
@@ -118,6 +118,13 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
     let span = super::Span { from_ms: from, to_ms: to, first: named(from), last: named(to) };
     let many = used.len() + 1;
     super::check_slots(&vec![span; many], facts.len(), options.slot_ms, zone)?;
+    let running = |from: i64| {
+        let held = facts.stretches.iter().filter(|stretch| stretch.end > from);
+        held.map(|stretch| stretch.job).collect::<BTreeSet<usize>>().len()
+    };
+    let newest = Newest::of(options, (from, to), (running(i64::MIN), &running, "jobs with GPUs"), zone);
+    let begin = newest.begin_ms;
+    newest.tell(&mut cautions, &mut notes);
     let mut series = Vec::new();
     let mut unknown = Vec::new();
     let none = Steps::default();
@@ -137,9 +144,9 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
     let several = whole && options.vcs.len() != 1;
     let all = several.then_some((POOL, &pool_used, &pool_pending, &own_total));
     for (name, used, pending, total) in vcs.chain(all) {
-        let Some(mut slots) = Slots::new(from, to, options.slot_ms, zone) else { continue };
+        let Some(mut slots) = Slots::new(begin, to, options.slot_ms, zone) else { continue };
         let limited = !total.is_empty();
-        walk(&[used, pending, total], from, to, |start, end, values| {
+        walk(&[used, pending, total], begin, to, |start, end, values| {
             if let &[used, pending, total] = values {
                 let total = if limited { total } else { f64::INFINITY };
                 slots.add(start, end, options.asked.of(used, pending, total), pending, total);

@@ -11,7 +11,8 @@
 //! * How many there are (`totals`) is what a caller gives ([`GivenNodes`]), else what the trace records, less nodes without GPUs and the VCs of which it has no job.
 //! * The pool is the cluster's own series if there is one, else the sum of the VCs at each moment (not of their peaks).
 //!
-//! * Memory follows the rows: a record of few rows over many years is refused with the rows at its ends, or needs longer slots.
+//! * Memory follows the rows. Of a record of few rows over many years the newest slots are gathered, which is told ([`GatherOptions::from_ms`]); one over
+//!   generations is refused with the rows at its ends, or needs longer slots.
 //!
 //! Bare dates and hours are in the trace's zone, which each series carries. O(n log n) in samples or jobs. Worked example: VC `a` holds 3 GPUs
 //! over a whole slot, `b` 5 over its first half and 0 then: peaks 3 and 5, means 3 and 2.5; the pool's peak is 8, its last count 3.
@@ -23,7 +24,7 @@ mod totals;
 use tracecast_analytics::Trace;
 use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
-use tracecast_analytics::time::{Zone, format_utc};
+use tracecast_analytics::time::{DAY_MS, Zone, format_utc};
 
 use crate::error::{Error, Result};
 use tracecast_analytics::facts::demand::{Series, Slot, Unit};
@@ -40,6 +41,11 @@ const GPUS_PER_NODE: f64 = 8.0;
 /// the span of their times. Some 100 bytes a slot; ten minutes over ten years are half a million slots a series.
 const SLOTS_ANYWAY: i64 = 4_000_000;
 const SLOTS_A_ROW: i64 = 100;
+
+/// Slots of a series that any source may have before only the newest are gathered: ten minutes over 455 days. A source of more rows has one for each.
+const NEWEST_SLOTS: i64 = 1 << 16;
+/// Share of the rows in the newest slots below which a reader has to know that before any number is believed.
+const FEW_ROWS: f64 = 0.5;
 
 /// What counts as demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -85,6 +91,10 @@ pub struct GatherOptions {
     pub vcs: Vec<String>,
     /// The nodes there are, where they are not those that the trace records.
     pub nodes: Option<GivenNodes>,
+    /// Gather from here on, milliseconds since the epoch; `None`: from the beginning, or, where rows are few for so many slots, the newest slots alone.
+    pub from_ms: Option<i64>,
+    /// The newest slots are counted back from here if it lies before the end, such as the beginning of a test.
+    pub before_ms: Option<i64>,
 }
 
 impl Default for GatherOptions {
@@ -99,6 +109,8 @@ impl Default for GatherOptions {
             outages_are_idle: false,
             vcs: Vec::new(),
             nodes: None,
+            from_ms: None,
+            before_ms: None,
         }
     }
 }
@@ -203,6 +215,51 @@ fn check_slots(spans: &[Span], rows: usize, slot_ms: i64, zone: &Zone) -> Result
         format::count(rows as u64),
         format::count(u64::try_from(most).unwrap_or(u64::MAX)),
     )))
+}
+
+/// From which moment on demand is gathered.
+struct Newest {
+    begin_ms: i64,
+    /// If that is later than the record begins, what to say of it, and whether that has to be known first.
+    told: Option<(String, bool)>,
+}
+
+impl Newest {
+    /// Of a record over a `span`. `rows` are how many it has, and `later` how many of them tell of moments from a given one on; `what` they are.
+    fn of(
+        options: &GatherOptions,
+        (from_ms, to_ms): (i64, i64),
+        (rows, later, what): (usize, &dyn Fn(i64) -> usize, &str),
+        zone: &Zone,
+    ) -> Self {
+        let slots = i64::try_from(rows).unwrap_or(i64::MAX).max(NEWEST_SLOTS);
+        let end_ms = options.before_ms.map_or(to_ms, |before_ms| before_ms.min(to_ms));
+        let newest_ms = || end_ms.saturating_sub(slots.saturating_mul(options.slot_ms));
+        let begin_ms = options.from_ms.unwrap_or_else(newest_ms).clamp(from_ms, to_ms.max(from_ms));
+        let is_cut = options.from_ms.is_none() && begin_ms > from_ms;
+        let told = is_cut.then(|| {
+            let later = later(begin_ms);
+            let days = |ms: i64| format::count(u64::try_from(ms / DAY_MS).unwrap_or(0));
+            let said = format!(
+                "**Demand is gathered from {} on**, the newest {} of the {} days of the record, as the rows are few for so many slots of {}. {} of its {} {what} lie there.",
+                zone.show_short(begin_ms),
+                days(to_ms - begin_ms),
+                days(to_ms - from_ms),
+                format::duration(options.slot_ms as f64 / 1000.0),
+                format::count(later as u64),
+                format::count(rows as u64),
+            );
+            (said, (later as f64) < FEW_ROWS * rows as f64)
+        });
+        Self { begin_ms, told }
+    }
+
+    /// Says it among the cautions or the notes.
+    fn tell(self, cautions: &mut Vec<String>, notes: &mut Vec<String>) {
+        if let Some((said, first)) = self.told {
+            if first { cautions } else { notes }.push(said);
+        }
+    }
 }
 
 impl Asked {

@@ -12,7 +12,7 @@ use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::Zone;
 
 use super::totals::{NAMED, nodes_of};
-use super::{GPUS_PER_NODE, GatherOptions, Gathered, POOL, Series, Unit, check_vcs, most_so_far};
+use super::{GPUS_PER_NODE, GatherOptions, Gathered, Newest, POOL, Series, Unit, check_vcs, most_so_far};
 use crate::error::{Error, Result};
 
 pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Result<Gathered> {
@@ -90,11 +90,21 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
         })
         .collect();
     super::check_slots(&spans, table.len(), options.slot_ms, zone)?;
+    let ends = named().filter_map(|(_, counts)| Some((counts.list.first()?.ts, counts.end())));
+    let all = ends.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))).unwrap_or((0, 0));
+    let later = |from: i64| (0..table.len()).filter(|row| table.ts.get(*row).is_some_and(|ts| ts >= from)).count();
+    let newest = Newest::of(options, all, (table.len(), &later, "samples"), zone);
+    let begin = newest.begin_ms;
+    newest.tell(&mut cautions, &mut notes);
     let mut series = Vec::new();
     let (mut unknown, mut holes) = (Vec::new(), Vec::new());
     for (name, counts) in named() {
         let Some(first) = counts.list.first() else { continue };
-        let Some(mut slots) = Slots::new(first.ts, counts.end(), options.slot_ms, zone) else { continue };
+        if counts.end() <= begin {
+            notes.push(format!("{name}: left out, as it was not counted after {}.", zone.show_short(begin)));
+            continue;
+        }
+        let Some(mut slots) = Slots::new(first.ts.max(begin), counts.end(), options.slot_ms, zone) else { continue };
         let said = given.and_then(|given| match found.vcs.contains_key(name) {
             true => given.of_vc(name, unit),
             false => given.of_asked(&options.vcs, unit),

@@ -189,6 +189,35 @@ fn memory_follows_the_rows_and_not_the_span_of_their_times() {
     assert!(refused.contains("last of x"), "{refused}");
 }
 
+#[test]
+fn of_few_rows_over_decades_the_newest_slots_are_gathered_and_told() {
+    let decades = 20 * 365 * 24 * 60;
+    let mut trace = Trace::default();
+    for (key, minute) in [("early", 0), ("late", decades), ("later", decades + 60)] {
+        trace.jobs.push(job(key, "a", 1.0, minute, minute, minute + 20));
+        trace.activity.push(sample("vc", if key == "early" { "b" } else { "a" }, minute, 1.0, 0.0, 8.0));
+    }
+    let of = |options: GatherOptions| gather(&trace, &options).unwrap();
+    let jobs = GatherOptions { source: Source::Jobs, ..options(10) };
+    let found = of(jobs.clone());
+    assert_eq!(found.series[0].slots.len(), 1 << 16);
+    assert_eq!(found.series[0].slots.last().map(|slot| slot.peak), Some(1.0));
+    let told = found.notes.iter().find(|note| note.contains("gathered from")).unwrap();
+    assert!(told.contains("newest 455 of the 7,300 days") && told.contains("2 of its 3 jobs"), "{told}");
+    // Where less than half of the jobs lie there, that is to be known first.
+    let before = |minute: i64| of(GatherOptions { before_ms: Some(minute * 60_000), ..jobs.clone() });
+    assert!(found.cautions.is_empty());
+    assert_eq!(before(decades / 2).series[0].slots.len(), (1 << 16) + (decades / 20) as usize + 8);
+    // From a moment that is named on, all of them.
+    let all = of(GatherOptions { from_ms: Some(0), ..jobs });
+    assert!(all.series[0].slots.len() > 1_000_000 && !all.notes.iter().any(|note| note.contains("gathered from")));
+    // A VC that was counted long ago alone is left out, and told.
+    let counted = of(GatherOptions { source: Source::Activity, ..options(10) });
+    let names: Vec<&str> = counted.series.iter().map(|series| series.name.as_str()).collect();
+    assert!(!names.contains(&"b") && counted.notes.iter().any(|note| note.starts_with("b: left out")), "{names:?}");
+    assert!(counted.series.iter().all(|series| series.slots.len() <= 1 << 16));
+}
+
 fn capacity(scope: &'static str, name: &'static str, gpus: f64) -> CapacityRow<'static> {
     CapacityRow {
         scope: Some(scope.into()),
