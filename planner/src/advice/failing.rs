@@ -106,7 +106,8 @@ pub fn look(trace: &Trace) -> Result<(Option<Recommendation>, String), String> {
         .filter(|(_, earlier, _)| earlier.precision() >= PRECISION)
         .max_by(|a, b| a.1.gpu_s().total_cmp(&b.1.gpu_s()));
     let Some((run, _, later)) = best else {
-        return Err("Failures do not come in rows that tell the next one in three cases of four.".to_owned());
+        let why = "Failures do not come in rows that tell the next one in three cases of four.";
+        return Ok((None, why.to_owned()));
     };
     let after = jobs.iter().filter(|job| job.submit >= split);
     let total = sum::NeumaierSum::from_iter(after.map(|job| job.gpu_s)).value();
