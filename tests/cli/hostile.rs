@@ -106,6 +106,7 @@ fn jobs_at(hour: impl Fn(i64) -> i64) -> String {
 #[test]
 fn jobs_over_decades_take_no_more_than_their_rows() {
     let folder = Folder::new();
+    let factors = folder.file("power.toml", "[meter.power.\"*\"]\nidle_w = 60\ntdp_w = 400\n");
     let decades = 20 * 8_766;
     let drawn: [(&str, fn(i64) -> i64); 2] = [
         ("spread", |job| job * (20 * 8_766) / 3_000),
@@ -116,9 +117,9 @@ fn jobs_over_decades_take_no_more_than_their_rows() {
         let began = Instant::now();
         let out = folder.path(name);
         for command in [
-            ["audit", &source, "--format", "json"],
-            ["report", &source, "--out", &out],
-            ["plan", "power", &source, "--format=json"],
+            vec!["audit", &source, "--factors", &factors, "--format", "json"],
+            vec!["report", &source, "--out", &out],
+            vec!["plan", "power", &source, "--format", "json"],
         ] {
             let found = bounded(&command);
             assert!(found.status.success(), "{name}, {command:?}: {}", stderr(&found));
