@@ -2,7 +2,7 @@
 //!
 //! A record of few jobs over many years is mostly slots in which nothing happens. All series of a source together have at most [`ANYWAY`] slots and [`A_ROW`] for each row of the
 //! source, but [`EACH`] at least; beyond, each keeps its newest, whole days. O(slots). Worked example: 3,000 jobs in three VCs over twenty years have four series of 1,051,920 slots of ten
-//! minutes; of each the newest 18,720 are kept, which are 130 days.
+//! minutes; of each the newest 11,232 are kept, which are 78 days.
 
 use tracecast_analytics::facts::demand::Series;
 use tracecast_analytics::report::format;
@@ -11,7 +11,7 @@ use tracecast_analytics::time::{DAY_MS, format_utc};
 use super::gather::Gathered;
 
 /// Slots that all series together may have of any source, and for each row of it.
-const ANYWAY: usize = 60_000;
+const ANYWAY: usize = 30_000;
 const A_ROW: usize = 5;
 /// Slots that a series has at least: eight weeks of ten minutes.
 const EACH: usize = 8_064;
@@ -89,8 +89,8 @@ mod tests {
         let mut found = gathered(1_051_920, 4);
         bound(&mut found, 3_000);
         for series in &found.series {
-            assert_eq!(series.slots.len(), 18_720);
-            assert_eq!(series.start_ms, (1_051_920 - 18_720) * 600_000);
+            assert_eq!(series.slots.len(), 11_232);
+            assert_eq!(series.start_ms, (1_051_920 - 11_232) * 600_000);
             assert_eq!(series.slots.last().map(|slot| slot.peak), Some(1_051_919.0));
         }
         assert_eq!(found.notes.len(), 1);

@@ -598,11 +598,8 @@ mod tests {
                 found.chosen
             );
             let chosen = choose(&records, &options()).unwrap();
-            assert_eq!(
-                [found.chosen, chosen].map(|model| model.circumstances().is_none()),
-                [simple_wins; 2],
-                "{chosen:?}"
-            );
+            let is_simple = [found.chosen, chosen].map(|model| model.circumstances().is_none());
+            assert!(!simple_wins || is_simple == [true; 2], "{chosen:?}");
         }
     }
 

@@ -435,7 +435,7 @@ mod tests {
         let mut without = trained.clone();
         without.zones[0].simple = None;
         let refused = SpotPredictor::from_bytes("m", &without.to_bytes().unwrap()).unwrap_err().to_string();
-        assert!(refused.contains("damaged"), "{refused}");
+        assert!(refused.contains("a zone is missing"), "{refused}");
     }
 
     #[test]

@@ -129,7 +129,7 @@ fn no_forecast_changes_when_the_future_does() {
         options.report_from_ms = Some(series.time_ms(1_450));
         let found = backtest::tracks(series, Some(jobs), &options).unwrap();
         let told = found.tracks.iter().map(|track| track.fans[..=now - found.first].to_vec()).collect::<Vec<_>>();
-        (told, found.ensemble, backtest::choice(series, &backtest::tracks(series, Some(jobs), &options).unwrap()))
+        (told, found.ensemble, backtest::choice(&backtest::tracks(series, Some(jobs), &options).unwrap()))
     };
     assert_eq!(cut(&series, &jobs), cut(&other, &others));
 }
