@@ -404,11 +404,11 @@ mod tests {
     fn a_value_may_carry_its_unit() {
         let table = MetricTable::bundled();
         let of = |name: &str| table.find(name, &Labels::default()).unwrap();
-        assert_eq!(of("utilization.gpu").number_and_factor(" 12 %"), ("12 ", 0.01));
-        assert_eq!(of("memory.used").number_and_factor("1024 MiB"), ("1024 ", 1_048_576.0));
+        assert_eq!(of("utilization.gpu").number_and_factor(" 12 %"), ("12", 0.01));
+        assert_eq!(of("memory.used").number_and_factor("1024 MiB"), ("1024", 1_048_576.0));
         assert_eq!(of("memory.used").number_and_factor("1024"), ("1024", 1_048_576.0));
-        assert_eq!(of("mem_usage/used_vram").number_and_factor("3 MB"), ("3 ", 1_048_576.0));
-        assert_eq!(of("energy/total_energy_consumption").number_and_factor("2 kJ"), ("2 ", 1e3));
+        assert_eq!(of("mem_usage/used_vram").number_and_factor("3 MB"), ("3", 1_048_576.0));
+        assert_eq!(of("energy/total_energy_consumption").number_and_factor("2 kJ"), ("2", 1e3));
         assert_eq!(of("power.draw").number_and_factor("ERR!"), ("ERR!", 1.0));
         assert_eq!(of("power.draw").number_and_factor("12 parsec"), ("12 parsec", 1.0));
     }
