@@ -25,8 +25,8 @@ fn sources_without_an_end_are_refused() {
         (&["plan", "defer", sample, "--carbon", "/dev/zero"], ""),
         (&["describe", "/dev/zero"], ""),
         (&["describe", "/dev/urandom", "--reader", "sacct"], ""),
-        (&["describe", "/dev/zero", "--reader", "swf"], "no end"),
-        (&["plan", "capacity", sample, "--cluster", "/dev/zero"], "16 MiB"),
+        (&["describe", "/dev/zero", "--reader", "swf"], ""),
+        (&["simulate", sample, "--cluster", "/dev/zero"], "16 MiB"),
         (&["decide", "power", "--plan", "/dev/zero", "-"], "1 MiB"),
     ] {
         let said = refused(arguments);

@@ -12,7 +12,7 @@ fn numbers_in_structs_states_in_lists_and_bare_words() {
     let trace = conform("sacct-json", &["sacct-json/new.json"]);
     insta::assert_snapshot!(render(&trace), @r"
     jobs (4 rows)
-      cluster=oak job_key=40_1 parent_job=40 user=ana account=vision vc=gpu qos=normal name=sweep|1 gpu_type=a100 state=completed reported_state=COMPLETED submit=2024-03-04 10:00:00 eligible=2024-03-04 10:00:00 start=2024-03-04 10:01:00 end=2024-03-04 11:01:00 censored=0 attempts=1 req_nodes=2 req_cpus=16 req_mem_bytes=17179869184 req_gpus=8 alloc_nodes=2 alloc_cpus=16 alloc_gpus=8 alloc_mem_bytes=17179869184 nodes_hostlist=o[01-02] time_limit_s=7200 run_s=3600 reported_run_s=3600 reported_wait_s=60 reported_energy_j=7200000 reported_gpu_util_ratio=0.75 exit_code=0
+      cluster=oak job_key=40_1 parent_job=40 user=ana account=vision vc=gpu qos=normal name=sweep|1 gpu_type=a100 state=completed reported_state=COMPLETED submit=2024-03-04 10:00:00 eligible=2024-03-04 10:00:00 start=2024-03-04 10:01:00 end=2024-03-04 11:01:00 censored=0 attempts=1 req_nodes=2 req_cpus=16 req_mem_bytes=17179869184 req_gpus=8 alloc_nodes=2 alloc_cpus=16 alloc_gpus=8 alloc_mem_bytes=17179869184 nodes_hostlist=o[01-02] time_limit_s=7200 run_s=3600 suspended_s=0 reported_run_s=3600 reported_wait_s=60 reported_energy_j=7200000 reported_gpu_util_ratio=0.75 exit_code=0
       cluster=oak job_key=42 user=ben vc=gpu name=runs state=running reported_state=RUNNING submit=2024-03-04 10:01:40 eligible=2024-03-04 10:01:40 start=2024-03-04 10:02:40 censored=1 attempts=1 req_nodes=1 req_cpus=4 req_mem_bytes=2147483648 req_gpus=0 alloc_nodes=1 alloc_cpus=4 alloc_gpus=0 nodes_hostlist=o03 reported_run_s=30 exit_code=0
       cluster=oak job_key=43_2 parent_job=43 user=ben vc=gpu name=waits state=pending reported_state=PENDING submit=2024-03-04 10:03:20 censored=1 attempts=0 req_nodes=1 req_cpus=1 req_gpus=1
       cluster=oak job_key=43_3 parent_job=43 user=ben vc=gpu name=waits state=pending reported_state=PENDING submit=2024-03-04 10:03:20 censored=1 attempts=0 req_nodes=1 req_cpus=1 req_gpus=1
@@ -46,7 +46,7 @@ fn an_old_version_with_bare_numbers() {
     let trace = conform("sacct-json", &["sacct-json/old.json"]);
     insta::assert_snapshot!(render(&trace), @r"
     jobs (2 rows)
-      cluster=ash job_key=70+1 parent_job=70 user=cem account=bio vc=gpu qos=normal name=left state=failed reported_state=FAILED submit=2024-03-04 10:00:00 eligible=2024-03-04 10:00:00 start=2024-03-04 10:01:00 end=2024-03-04 10:01:05 censored=0 attempts=1 req_cpus=1 req_mem_bytes=10485760 req_gpus=1 alloc_nodes=1 alloc_cpus=1 alloc_gpus=1 nodes_hostlist=a1 run_s=5 reported_run_s=5 exit_code=3
+      cluster=ash job_key=70+1 parent_job=70 user=cem account=bio vc=gpu qos=normal name=left state=failed reported_state=FAILED submit=2024-03-04 10:00:00 eligible=2024-03-04 10:00:00 start=2024-03-04 10:01:00 end=2024-03-04 10:01:05 censored=0 attempts=1 req_cpus=1 req_mem_bytes=10485760 req_gpus=1 alloc_nodes=1 alloc_cpus=1 alloc_gpus=1 nodes_hostlist=a1 run_s=5 suspended_s=0 reported_run_s=5 exit_code=3
       cluster=ash job_key=72 user=cem account=bio vc=gpu state=cancelled reported_state=CANCELLED submit=2024-03-04 10:00:00 eligible=2024-03-04 10:00:00 end=2024-03-04 10:01:40 censored=0 attempts=0 req_cpus=2 time_limit_s=300 exit_code=0
     placements (1 rows)
       job_key=70+1 attempt=1 node=a1 gpus=1

@@ -4,6 +4,7 @@
 
 use super::allocation::{Allocation, Step, state};
 use super::assembly::Assembly;
+use super::duration;
 use super::job_id::JobId;
 use super::mem::Requested;
 use super::tres::{self, Tres};
@@ -66,6 +67,8 @@ impl Records {
         let mut amount = |name: &str| field::amount(get(name), name, &mut row);
         let elapsed_s = amount("ElapsedRaw").filter(|_| start.is_some());
         let limit_minutes = amount("TimelimitRaw");
+        // Seconds in JSON, Slurm's form of durations in CSV.
+        let suspended_s = text("Suspended").and_then(|text| text.parse().ok().or_else(|| duration::seconds(text)));
         let (cpus, nodes) = (amount("ReqCPUS"), amount("ReqNodes").map(|nodes| nodes as i64));
         let (state, requeued) = text("State").map_or((None, false), |words| state(words, &mut row));
         let mut list = |name: &str| {
@@ -99,6 +102,7 @@ impl Records {
             start,
             end,
             elapsed_s,
+            suspended_s: suspended_s.filter(|seconds| *seconds >= 0.0 && start.is_some()),
             time_limit_s: limit_minutes.map(|minutes| minutes * 60.0),
             exit_code: exit,
             req_nodes: nodes.or(asked.nodes),

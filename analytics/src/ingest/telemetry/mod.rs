@@ -14,11 +14,11 @@ mod nvidia_smi;
 mod nvidia_smi_q;
 mod nvidia_smi_xml;
 mod prometheus;
-mod sonar;
 mod redfish;
 mod rocm_smi;
 mod series;
 mod snapshot;
+mod sonar;
 mod table;
 
 pub(super) use amd_smi::AmdSmi;
@@ -29,9 +29,9 @@ pub(super) use nvidia_smi::NvidiaSmi;
 pub(super) use nvidia_smi_q::NvidiaSmiQ;
 pub(super) use nvidia_smi_xml::NvidiaSmiXml;
 pub(super) use prometheus::Prometheus;
-pub(super) use sonar::Sonar;
 pub(super) use redfish::Redfish;
 pub(super) use rocm_smi::RocmSmi;
+pub(super) use sonar::Sonar;
 
 /// Checks the table of metrics in a file.
 ///

@@ -115,15 +115,14 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
         let key = (0..facts.len()).find(is).and_then(|job| jobs.job_key.get(job));
         key.map_or_else(|| "an attempt".to_owned(), |key| format!("job {key}"))
     };
-    let span = super::Span { from_ms: from, to_ms: to, first: named(from), last: named(to) };
-    let many = used.len() + 1;
-    super::check_slots(&vec![span; many], facts.len(), options.slot_ms, zone)?;
     let running = |from: i64| {
         let held = facts.stretches.iter().filter(|stretch| stretch.end > from);
         held.map(|stretch| stretch.job).collect::<BTreeSet<usize>>().len()
     };
     let newest = Newest::of(options, (from, to), (running(i64::MIN), &running, "jobs with GPUs"), zone);
     let begin = newest.begin_ms;
+    let span = super::Span { from_ms: begin, to_ms: to, first: named(begin.max(from)), last: named(to) };
+    super::check_slots(&vec![span; used.len() + 1], facts.len(), options.slot_ms, zone)?;
     newest.tell(&mut cautions, &mut notes);
     let mut series = Vec::new();
     let mut unknown = Vec::new();

@@ -82,19 +82,19 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
         let of_names = found.vcs.iter().chain(&found.clusters).map(|(name, counts)| (name.as_str(), counts));
         of_names.chain(sum.as_ref().map(|sum| (POOL, sum)))
     };
-    let spans: Vec<super::Span> = named()
-        .filter_map(|(name, counts)| {
-            let (from_ms, to_ms) = (counts.list.first()?.ts, counts.list.last()?.ts);
-            let (first, last) = (format!("the first sample of {name}"), format!("the last of {name}"));
-            Some(super::Span { from_ms, to_ms, first, last })
-        })
-        .collect();
-    super::check_slots(&spans, table.len(), options.slot_ms, zone)?;
     let ends = named().filter_map(|(_, counts)| Some((counts.list.first()?.ts, counts.end())));
     let all = ends.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))).unwrap_or((0, 0));
     let later = |from: i64| (0..table.len()).filter(|row| table.ts.get(*row).is_some_and(|ts| ts >= from)).count();
     let newest = Newest::of(options, all, (table.len(), &later, "samples"), zone);
     let begin = newest.begin_ms;
+    let spans: Vec<super::Span> = named()
+        .filter_map(|(name, counts)| {
+            let (from_ms, to_ms) = (counts.list.first()?.ts, counts.list.last()?.ts);
+            let (first, last) = (format!("the first sample of {name}"), format!("the last of {name}"));
+            Some(super::Span { from_ms: from_ms.max(begin), to_ms, first, last })
+        })
+        .collect();
+    super::check_slots(&spans, table.len(), options.slot_ms, zone)?;
     newest.tell(&mut cautions, &mut notes);
     let mut series = Vec::new();
     let (mut unknown, mut holes) = (Vec::new(), Vec::new());
