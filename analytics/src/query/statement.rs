@@ -493,7 +493,7 @@ mod tests {
         assert_eq!(
             text("select j.user, case when J.End > 1 then k.from end as f from t j join s as k on j.user = k.user")
                 .unwrap(),
-            "SELECT j.\"user\", CASE WHEN J.\"end\" > 1 THEN k.\"from\" END AS f FROM t AS j JOIN s AS k ON j.\"user\" = k.\"user\""
+            "SELECT j.\"user\", CASE WHEN J.\"end\" > 1 THEN k.\"from\" END AS f FROM t j JOIN s AS k ON j.\"user\" = k.\"user\""
         );
         for wrong in [
             "select user, sum(x) from t",

@@ -263,7 +263,8 @@ mod tests {
         assert!(found.action.starts_with("Hold a job") && said.contains("GPU-hours"), "{said}");
         // Of ten jobs at least six fail after failures.
         assert!(found.effects[0].change < -100.0 && found.effects[0].high.unwrap() < 0.0);
-        assert!(look(&trace(&"FC".repeat(100))).is_err(), "after a failure comes a success");
-        assert!(look(&trace(&"C".repeat(100))).is_err());
+        let is_advised = |states: &str| look(&trace(&states.repeat(100))).is_ok_and(|(found, _)| found.is_some());
+        assert!(!is_advised("FC"), "after a failure comes a success");
+        assert!(!is_advised("C"));
     }
 }

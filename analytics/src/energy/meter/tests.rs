@@ -81,7 +81,8 @@ pub(super) fn conserved(ledger: &EnergyLedger) {
         ledger.jobs.iter().map(|job| job.idle_j).sum(),
         of(ledger, Use::IdleAllocated) + of(ledger, Use::NodeIdleAllocated),
     );
-    let rest = of(ledger, Use::IdleUnallocated) + of(ledger, Use::Overhead) - overhead + of(ledger, Use::Residual);
+    let free = of(ledger, Use::IdleUnallocated) + of(ledger, Use::NodeIdleUnallocated);
+    let rest = free + of(ledger, Use::Overhead) - overhead + of(ledger, Use::Residual);
     near(jobs + unowned + rest, ledger.total_j);
     for entry in &ledger.entries {
         assert!(entry.lower_j <= entry.energy_j + 1e-9 && entry.energy_j <= entry.upper_j + 1e-9, "{entry:?}");

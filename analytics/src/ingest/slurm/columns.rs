@@ -224,6 +224,8 @@ impl Form {
     fn cost(self, text: &str) -> u32 {
         match self {
             Self::Free(_, true) if !(text.starts_with('/') || field::is_null(text)) => ODD,
+            // A bracket that is closed and was not opened ends a list of nodes.
+            Self::Names | Self::Free(..) if text.split('[').next().is_some_and(|text| text.contains(']')) => ODD,
             Self::Names | Self::Word if text.trim().contains(char::is_whitespace) => ODD,
             _ => 0,
         }
