@@ -33,6 +33,7 @@ mod source;
 mod supercloud;
 mod swf;
 mod telemetry;
+mod unit;
 
 pub use delimited::{Delimited, Record};
 pub use expand::expand;

@@ -16,8 +16,8 @@ use serde::Deserialize;
 use super::label::Labels;
 use super::metric::Quantity;
 use crate::error::{Error, Result};
-use crate::ingest::mapping::factor;
 use crate::ingest::options::ReadOptions;
+use crate::ingest::unit::factor;
 
 /// The bundled table.
 const BUNDLED: &str = include_str!("../../../metrics.toml");
