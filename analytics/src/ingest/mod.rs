@@ -35,6 +35,7 @@ mod source;
 mod supercloud;
 mod swf;
 mod telemetry;
+mod unit;
 mod utf16;
 
 pub use delimited::{Delimited, Record};
@@ -94,3 +95,11 @@ static READERS: &[&dyn Reader] = &[
     &pai::Pai,
     &mapping::MappingReader,
 ];
+
+/// Checks the table of metrics in a file.
+///
+/// # Errors
+/// If it is wrong, or cannot be read.
+fn check_metrics(path: &std::path::Path) -> crate::error::Result<()> {
+    telemetry::check_table(path)
+}

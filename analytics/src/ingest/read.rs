@@ -56,7 +56,7 @@ pub fn read(files: &[SourceFile], options: &ReadOptions<'_>) -> Result<Trace> {
     options.check_sources(files)?;
     if let Some(path) = &options.metrics {
         check_table("--metrics", path)?;
-        super::telemetry::check_table(path)?;
+        super::check_metrics(path)?;
     }
     let mut groups: Vec<(&'static dyn Reader, Vec<SourceFile>)> = Vec::new();
     let mut archives = 0;

@@ -26,14 +26,15 @@ use serde::Serialize;
 use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::time::DAY_MS;
 
-use crate::duration::calibrate::{About, Calibrator, RATE, Spread};
+use crate::duration::calibrate::{About, Calibrator, Spread};
 pub use crate::duration::choice::Refusal;
 use crate::duration::choice::{holds, loss_over, ranked_at, refusal};
-use crate::duration::distribution::Distribution;
-use crate::duration::forecast::{self, Model, Said, Settings};
+use crate::duration::forecast::{self, Model, Said};
 use crate::duration::moments::{first_predicted, moments_between, step_between, submissions};
+pub use crate::duration::options::BacktestOptions;
 use crate::duration::order;
 use crate::duration::rows::{Row, Rows, play};
+pub use crate::duration::track::Track;
 use crate::ensemble;
 use crate::error::{Error, Result};
 use crate::feature::History;
@@ -41,50 +42,6 @@ use crate::holdout::{Refit, by_time, position};
 use crate::score::{Score, Scored, pinball, score};
 use crate::timeline::{DrawnWaits, Timeline};
 use crate::watch::Watch;
-
-/// What is back-tested, and where.
-#[derive(Debug, Clone, PartialEq)]
-pub struct BacktestOptions {
-    /// Share of jobs after which models predict: those up to `choose_from` only teach the calibration.
-    pub predict_from: f64,
-    /// Share of jobs after which models are chosen.
-    pub choose_from: f64,
-    /// Share of jobs after which results are reported.
-    pub report_from: f64,
-    /// Days between fits.
-    pub refit_days: i64,
-    /// Models, each once; those that need time limits are left out where no job has one.
-    pub models: Vec<Model>,
-    /// How they are fitted.
-    pub settings: Settings,
-    /// Share of the scores' scale by which one job moves a calibrated level (see [`Calibrator::new`]).
-    pub adapt: f64,
-}
-
-impl Default for BacktestOptions {
-    fn default() -> Self {
-        use Model::{Boosted, Limit, LimitShare, Qssf, RecentMedian, RunningMean, ShrunkMean, Survival, WeightedMean};
-        Self {
-            predict_from: 0.5,
-            choose_from: 0.6,
-            report_from: 0.8,
-            refit_days: 7,
-            models: vec![
-                RunningMean,
-                WeightedMean,
-                ShrunkMean,
-                RecentMedian,
-                Limit,
-                LimitShare,
-                Qssf,
-                Survival,
-                Boosted,
-            ],
-            settings: Settings::default(),
-            adapt: RATE,
-        }
-    }
-}
 
 /// How a model did.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
@@ -187,53 +144,6 @@ pub(crate) fn record_days(rows: &[Row]) -> f64 {
     let mut days: Vec<i64> = rows.iter().map(|row| (row.submit_ms - first.submit_ms).div_euclid(DAY_MS)).collect();
     days.dedup();
     ((last.submit_ms - first.submit_ms) as f64 / DAY_MS as f64).min(days.len() as f64)
-}
-
-/// What a model would have said of each job, on the log scale; `None` before its first fit.
-#[derive(Debug, Clone)]
-pub struct Track {
-    /// Name.
-    pub name: String,
-    /// Which model; `None` of the ensemble.
-    pub model: Option<Model>,
-    /// Point and spread, a job each.
-    pub said: Vec<Option<Said>>,
-    /// Calibrated distribution, for models that are calibrated.
-    pub distributions: Vec<Option<Distribution>>,
-    /// Whether it is wide because too few jobs had ended to calibrate it by.
-    pub short: Vec<bool>,
-}
-
-impl Track {
-    pub(crate) fn of(model: Option<Model>, said: Vec<Option<Said>>) -> Self {
-        let name = model.map_or("ensemble", Model::name).to_owned();
-        let (distributions, short) = (vec![None; said.len()], vec![false; said.len()]);
-        Self { name, model, said, distributions, short }
-    }
-
-    /// Whether it is one of those whose whole distribution is used, and not a baseline.
-    pub fn is_learned(&self) -> bool {
-        matches!(self.model, None | Some(Model::Boosted))
-    }
-
-    /// Whether it is a rule for which no learner is fitted, and states intervals.
-    pub fn is_simple(&self) -> bool {
-        self.model.is_some_and(Model::is_simple)
-    }
-
-    /// Whether too few jobs had ended to calibrate it for most of these.
-    pub(super) fn mostly_short(&self, which: &[(usize, f64)]) -> bool {
-        let short = which.iter().filter(|(at, _)| self.short.get(*at).copied().unwrap_or(false)).count();
-        2 * short > which.len()
-    }
-
-    pub(super) fn scored(&self, at: usize, y: f64) -> Option<Scored> {
-        let said = self.said.get(at).copied().flatten()?;
-        Some(match self.distributions.get(at).copied().flatten() {
-            Some(distribution) => Scored { y, point: said.point, quantiles: distribution.scored() },
-            None => Scored { y, point: said.point, quantiles: said.quantiles },
-        })
-    }
 }
 
 /// Predictions of all models for all jobs from the first fit on, each made with what was known then.

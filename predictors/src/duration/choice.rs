@@ -8,10 +8,10 @@
 
 use serde::Serialize;
 
-use super::backtest::Track;
 use super::forecast::Model;
 use super::order;
 use super::rows::{Row, Rows};
+use super::track::Track;
 use crate::score::{Pinball, Score, score};
 
 /// Why a model could not be chosen.

@@ -8,8 +8,8 @@ use std::ops::Range;
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 
-use super::backtest::BacktestOptions;
 use super::forecast;
+use super::options::BacktestOptions;
 use super::rows::{Row, Rows, skeleton};
 use crate::holdout::{Refit, by_time, position};
 use crate::timeline::Timeline;

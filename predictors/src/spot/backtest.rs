@@ -15,7 +15,8 @@ use tracecast_analytics::stats::quantile::quantiles;
 use tracecast_analytics::time::DAY_MS;
 
 use super::baseline::Baselines;
-use super::process::{Circumstances, Outlook, SpotProcess};
+pub use super::model::SpotModel;
+use super::process::{Outlook, SpotProcess};
 use super::record::{SpotLevel, SpotRecord};
 use super::score::{Case, ChanceScore, ReliabilityTenth, reliability, surprise};
 use super::track::{Standing, track};
@@ -33,88 +34,6 @@ const EVERY_MS: i64 = 3_600_000;
 const CHOOSE_EVERY_MS: i64 = 4 * EVERY_MS;
 /// Resamples of days.
 const RESAMPLES: u64 = 1000;
-
-/// A model of spot, or a baseline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, serde::Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SpotModel {
-    /// What is, stays.
-    Persistence,
-    /// What is, stays in the share of cases in which it did.
-    Shares,
-    /// The share of all time.
-    Climatology,
-    /// Constant chances to change.
-    Markov,
-    /// Semi-Markov: chances by the age of the spell.
-    Age,
-    /// And by the spells before it.
-    Memory,
-    /// And by the hour of the week.
-    Week,
-    /// Age and memory, and the other zones.
-    Crowd,
-    /// Age and memory, and steps of the price.
-    Price,
-    /// All that is known.
-    All,
-}
-
-impl SpotModel {
-    /// Baselines.
-    pub const BASELINES: [Self; 4] = [Self::Persistence, Self::Shares, Self::Climatology, Self::Markov];
-
-    /// What one can choose from, where zones are known together or not, and prices are known or not: the baselines that state a chance, then the models.
-    /// Persistence that says 0 or 1 has no log loss, so it cannot be chosen.
-    pub fn choices(together: bool, priced: bool) -> Vec<Self> {
-        let mut choices: Vec<Self> = Self::BASELINES.into_iter().filter(|model| *model != Self::Persistence).collect();
-        choices.extend([Self::Age, Self::Memory, Self::Week]);
-        choices.extend(together.then_some(Self::Crowd));
-        choices.extend(priced.then_some(Self::Price));
-        choices.extend((together || priced).then_some(Self::All));
-        choices
-    }
-
-    /// What the process of a model knows; nothing of a baseline.
-    pub fn circumstances(self) -> Option<Circumstances> {
-        let memory = Circumstances { memory: true, ..Circumstances::AGE };
-        match self {
-            Self::Persistence | Self::Shares | Self::Climatology | Self::Markov => None,
-            Self::Age => Some(Circumstances::AGE),
-            Self::Memory => Some(memory),
-            Self::Week => Some(Circumstances { week: true, ..memory }),
-            Self::Crowd => Some(Circumstances { crowd: true, ..memory }),
-            Self::Price => Some(Circumstances { price: true, ..memory }),
-            Self::All => Some(Circumstances { memory: true, week: true, crowd: true, price: true }),
-        }
-    }
-
-    /// What is in use, in words: a model with what it knows, or which simple rule.
-    pub fn in_use(self) -> String {
-        match self.circumstances() {
-            Some(_) => format!("a model that knows {}", self.in_words()),
-            None => {
-                format!("the simple rule {}, which no model surpassed on forecasts within the record", self.in_words())
-            }
-        }
-    }
-
-    /// In words.
-    pub fn in_words(self) -> &'static str {
-        match self {
-            Self::Persistence => "persistence (0 or 1)",
-            Self::Shares => "persistence (share)",
-            Self::Climatology => "climatology",
-            Self::Markov => "Markov",
-            Self::Age => "age",
-            Self::Memory => "age, memory",
-            Self::Week => "age, memory, week",
-            Self::Crowd => "age, memory, zones",
-            Self::Price => "age, memory, price",
-            Self::All => "all of these",
-        }
-    }
-}
 
 /// What is asked of the moments until a horizon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]

@@ -8,7 +8,7 @@
 //! Shares count one case of each kind beside those seen, so that none is 0 or 1. O(ticks × horizons) a fit. Worked example: of 8 moments with enough spot, 5 had enough an hour later: the
 //! share is 6/10.
 
-use super::backtest::SpotModel;
+use super::model::SpotModel;
 use super::process::Outlook;
 
 /// Baselines of a zone, fitted on what was seen until a moment.

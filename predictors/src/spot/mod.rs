@@ -18,6 +18,7 @@ mod baseline;
 pub mod factor;
 mod hazard;
 pub mod lifetime;
+mod model;
 pub mod predictor;
 pub mod process;
 pub mod record;

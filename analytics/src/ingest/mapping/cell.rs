@@ -7,10 +7,10 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 use super::file::{Mapping, Rule};
-use super::unit::TimeUnit;
 use crate::error::{Error, Result};
 use crate::ingest::Moment;
 use crate::ingest::field;
+use crate::ingest::unit::TimeUnit;
 use crate::quality::{Reason, RowAudit, reason};
 use crate::schema::{ColumnKind, ColumnSpec, MOST_NUMBER};
 use crate::time::{Zone, within_reach};

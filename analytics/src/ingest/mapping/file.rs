@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use jiff::civil::DateTime;
 use serde::Deserialize;
 
-use super::unit::{TimeUnit, factor};
 use crate::error::{Error, Result};
+use crate::ingest::unit::{TimeUnit, factor};
 use crate::schema::{ColumnKind, ColumnSpec, JobState, all_specs};
 use crate::time::{TimeBasis, Zone, parse_local};
 

@@ -14,7 +14,6 @@ mod cell;
 mod file;
 mod parquet;
 mod rows;
-mod unit;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +22,6 @@ use std::sync::LazyLock;
 use self::cell::Converter;
 use self::file::Mapping;
 use self::rows::Rows;
-pub(super) use self::unit::factor;
 use super::options::ReadOptions;
 use super::reader::{Clock, Confidence, Reader};
 use super::source::{Head, SourceFile};

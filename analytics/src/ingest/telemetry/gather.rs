@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::metric::{GpuField, NodeField, QueueField};
-use super::table::Metric;
 use crate::error::{Error, Result};
 use crate::ingest::source::SourceFile;
 use crate::quality::{Ledger, Reason, RowAudit, reason};
@@ -94,11 +93,6 @@ pub(super) struct Way {
 impl Way {
     /// That of a reader which has one meter for each quantity.
     pub(super) const ONLY: Self = Self { rank: 0, part: false };
-
-    /// That of a metric of the table.
-    pub(super) fn of(metric: &Metric) -> Self {
-        Self { rank: metric.rank, part: metric.part }
-    }
 }
 
 /// A value given for a quantity, known or not.

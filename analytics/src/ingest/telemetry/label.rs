@@ -6,7 +6,7 @@
 //! of metrics knows.
 
 use super::gather::Device;
-use super::table::{Metric, Role, Roles};
+use super::role::{Role, Roles};
 use crate::time::{Zone, parse_local, seconds_to_ms};
 
 /// Labels of a series: names and values.
@@ -52,20 +52,20 @@ impl Labels {
         Some(Device { node: self.node(roles), name })
     }
 
-    /// The meter of a node that reads `metric`.
-    pub(super) fn meter(&self, metric: &Metric) -> Device {
-        let label = match (self.get(&["chip"]), self.role(&metric.roles, Role::Meter)) {
+    /// The meter of a node that reads `metric`; `meter` is its name, if the table has one.
+    pub(super) fn meter(&self, roles: &Roles, meter: Option<&str>, metric: &str) -> Device {
+        let label = match (self.get(&["chip"]), self.role(roles, Role::Meter)) {
             (Some(chip), Some(sensor)) => Some(format!("{chip}/{sensor}")),
             (Some(name), None) | (None, Some(name)) => Some(name.to_owned()),
             (None, None) => None,
         };
-        let name = match (&metric.meter, label) {
+        let name = match (meter, label) {
             (Some(meter), Some(label)) => format!("{meter} {label}"),
-            (Some(meter), None) => meter.clone(),
+            (Some(meter), None) => meter.to_owned(),
             (None, Some(label)) => label,
-            (None, None) => metric.name.clone(),
+            (None, None) => metric.to_owned(),
         };
-        Device { node: self.node(&metric.roles), name }
+        Device { node: self.node(roles), name }
     }
 
     /// What a count is of: a partition (scope `vc`), else the cluster.

@@ -2,8 +2,6 @@
 //!
 //! Worked number: `DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION 2500000` is 2,500,000 mJ = 2,500 J. O(1) for a value.
 
-use super::table::Metric;
-use crate::ingest::field;
 use crate::quality::{Reason, RowAudit, reason};
 use crate::schema::sensor::is_shared;
 
@@ -140,30 +138,6 @@ impl Quantity {
     }
 }
 
-impl Metric {
-    /// Returns the number in `text` in the unit of the quantity's column, `None` if it is none or no reading. `mig` says
-    /// that it is of an instance of a GPU.
-    pub(super) fn value(&self, text: &str, mig: bool, row: &mut RowAudit<'_>) -> Option<f64> {
-        let (number, factor) = self.number_and_factor(text);
-        let raw = field::number(Some(number), &self.name, row)?;
-        if raw >= self.no_reading_from {
-            row.repair(BLANK, &self.name, text);
-            return None;
-        }
-        // 87 / 100 is the number nearest to 0.87, and 87 × 0.01 is not: factors below one are one by a whole number.
-        let value = if factor < 1.0 { raw / factor.recip().round() } else { raw * factor };
-        match self.quantity {
-            Quantity::Gpu(field) => gpu_in_range(field, value, &self.name, text, mig, row),
-            // The power of a node has `node_power`, as what is no reading of it depends on the meter.
-            _ if value < 0.0 => {
-                row.repair(reason::NEGATIVE, &self.name, text);
-                None
-            }
-            _ => Some(value),
-        }
-    }
-}
-
 /// `value` (in the unit of its column) if it is possible for `field`, else `None` with a note.
 pub(super) fn gpu_in_range(
     field: GpuField,
@@ -221,63 +195,8 @@ pub(super) fn node_power(sensor: &str, watts: f64, column: &str, text: &str, row
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::label::Labels;
-    use super::super::table::MetricTable;
     use super::*;
-
-    fn value(name: &str, text: &str, mig: bool) -> (Option<f64>, usize) {
-        let table = MetricTable::bundled();
-        let mut ledger = crate::quality::Ledger::default();
-        let mut row = RowAudit::new("f", 1);
-        let value = table.find(name, &Labels::default()).unwrap().value(text, mig, &mut row);
-        ledger.keep(row);
-        (value, ledger.entries.len())
-    }
-
-    #[test]
-    fn units_become_the_columns_units() {
-        assert_eq!(value("DCGM_FI_DEV_GPU_UTIL", "87", false), (Some(0.87), 0));
-        assert_eq!(value("DCGM_FI_PROF_SM_ACTIVE", "0.5", false), (Some(0.5), 0));
-        assert_eq!(value("DCGM_FI_DEV_FB_USED", "2", false), (Some(2_097_152.0), 0));
-        assert_eq!(value("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "2500000", false), (Some(2_500.0), 0));
-        assert_eq!(value("DCGM_FI_DEV_GPU_TEMP", "-3", false), (Some(-3.0), 0));
-        assert_eq!(value("DCGM_FI_DEV_PCIE_RX_THROUGHPUT", "1500", false), (Some(1_500_000.0), 0));
-        assert_eq!(value("nvidia_gpu_power_usage_milliwatts", "200000", false), (Some(200.0), 0));
-        assert_eq!(value("nvidia_gpu_memory_used_bytes", "17040539648", false), (Some(17_040_539_648.0), 0));
-        assert_eq!(value("gpu_energy_consumed", "962825096297442.9", false), (Some(962_825_096.297_442_9), 0));
-        assert_eq!(value("gpu_package_power", "65535", false), (None, 1));
-    }
-
-    #[test]
-    fn a_bus_may_carry_more_than_32_bits_a_second_and_no_total() {
-        assert_eq!(value("DCGM_FI_PROF_PCIE_TX_BYTES", "12000000000", false), (Some(12e9), 0));
-        assert_eq!(value("DCGM_FI_PROF_PCIE_TX_BYTES", "900000000000", false), (None, 1));
-        assert_eq!(value("DCGM_FI_PROF_PCIE_RX_BYTES", "9223372036854775794", false), (None, 1));
-        // A terabyte since the driver was loaded, in kB.
-        assert_eq!(value("DCGM_FI_DEV_PCIE_TX_THROUGHPUT", "1027729013", false), (None, 1));
-    }
-
-    #[test]
-    fn blanks_are_unknown_and_counted_while_energy_may_pass_32_bits() {
-        for blank in ["9223372036854775794", "2147483632", "140737488355328", "1e19"] {
-            assert_eq!(value("DCGM_FI_DEV_POWER_USAGE", blank, false), (None, 1), "{blank}");
-        }
-        // 2,147,483,632 mJ = 2,147,483.632 J: some two hours at 300 W.
-        let (energy, notes) = value("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "2147483632", false);
-        assert!((energy.unwrap() - 2_147_483.632).abs() < 1e-6 && notes == 0);
-        assert_eq!(value("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "9223372036854775794", false), (None, 1));
-        assert_eq!(value("DCGM_FI_DEV_POWER_USAGE", "NaN", false), (None, 0));
-        assert_eq!(value("DCGM_FI_DEV_POWER_USAGE", "+Inf", false), (None, 1));
-    }
-
-    #[test]
-    fn a_mig_ratio_may_exceed_one_and_others_may_not() {
-        assert_eq!(value("DCGM_FI_PROF_SM_ACTIVE", "1.7", true), (Some(1.0), 1));
-        assert_eq!(value("DCGM_FI_PROF_SM_ACTIVE", "1.7", false), (None, 1));
-        assert_eq!(value("DCGM_FI_DEV_GPU_UTIL", "101", false), (None, 1));
-    }
 
     #[test]
     fn a_power_supply_at_all_ones_is_no_reading_and_a_busy_node_is() {

@@ -16,6 +16,7 @@ mod nvidia_smi_xml;
 mod prometheus;
 mod redfish;
 mod rocm_smi;
+mod role;
 mod series;
 mod snapshot;
 mod sonar;

@@ -2,11 +2,13 @@
 
 use super::gather::{Device, Gather, Put, Way, When};
 use super::label::Labels;
-use super::metric::{Quantity, node_power};
-use super::table::{Metric, MetricTable, Role};
+use super::metric::{BLANK, NodeField, Quantity, gpu_in_range, node_power};
+use super::role::Role;
+use super::table::{Metric, MetricTable};
 use crate::error::{Error, Result};
+use crate::ingest::field;
 use crate::ingest::source::SourceFile;
-use crate::quality::{Ledger, Reason, RowAudit};
+use crate::quality::{Ledger, Reason, RowAudit, reason};
 use crate::schema::device::is_instance;
 
 /// A series that does not say what was measured.
@@ -29,6 +31,35 @@ pub(super) fn check_named(file: &SourceFile, ledger: &Ledger) -> Result<()> {
         format!("{} values: {}", ledger.count(NO_NAME.id), NO_NAME.what),
         "say what they are with --metric NAME (--metric FILE=NAME for one of several files), or name the file after the metric",
     ))
+}
+
+impl Metric {
+    /// Returns the number in `text` in the unit of the quantity's column, `None` if it is none or no reading. `mig` says
+    /// that it is of an instance of a GPU.
+    pub(super) fn value(&self, text: &str, mig: bool, row: &mut RowAudit<'_>) -> Option<f64> {
+        let (number, factor) = self.number_and_factor(text);
+        let raw = field::number(Some(number), &self.name, row)?;
+        if raw >= self.no_reading_from {
+            row.repair(BLANK, &self.name, text);
+            return None;
+        }
+        // 87 / 100 is the number nearest to 0.87, and 87 × 0.01 is not: factors below one are one by a whole number.
+        let value = if factor < 1.0 { raw / factor.recip().round() } else { raw * factor };
+        match self.quantity {
+            Quantity::Gpu(field) => gpu_in_range(field, value, &self.name, text, mig, row),
+            // The power of a node has `node_power`, as what is no reading of it depends on the meter.
+            _ if value < 0.0 => {
+                row.repair(reason::NEGATIVE, &self.name, text);
+                None
+            }
+            _ => Some(value),
+        }
+    }
+}
+
+/// How a metric gives its quantity.
+fn way(metric: &Metric) -> Way {
+    Way { rank: metric.rank, part: metric.part }
 }
 
 /// A series that has a column.
@@ -57,7 +88,7 @@ impl<'m> Series<'m> {
         let roles = &metric.roles;
         let of_gpu = matches!(metric.quantity, Quantity::Gpu(_) | Quantity::GpuJob | Quantity::GpuInfo);
         let device = match metric.quantity {
-            Quantity::Node(_) => Some(labels.meter(metric)),
+            Quantity::Node(_) => Some(labels.meter(roles, metric.meter.as_deref(), &metric.name)),
             Quantity::Queue(_) => Some(labels.queue(roles)),
             _ => labels.gpu(roles),
         };
@@ -73,7 +104,7 @@ impl<'m> Series<'m> {
 
     /// Adds a value of the series.
     pub(super) fn put(&self, gather: &mut Gather, when: When, text: &str, row: &mut RowAudit<'_>) -> Put {
-        let (at, way) = ((when, self.device), Way::of(self.metric));
+        let (at, way) = ((when, self.device), way(self.metric));
         match self.metric.quantity {
             Quantity::GpuInfo => Put::New,
             Quantity::GpuJob => {
@@ -89,10 +120,10 @@ impl<'m> Series<'m> {
             Quantity::Node(field) => {
                 let value = self.metric.value(text, false, row);
                 let value = match field {
-                    super::metric::NodeField::Power => {
+                    NodeField::Power => {
                         value.and_then(|watts| node_power(&self.name, watts, &self.metric.name, text, row))
                     }
-                    super::metric::NodeField::Energy => value,
+                    NodeField::Energy => value,
                 };
                 gather.node(at, field, way, value)
             }
@@ -123,8 +154,66 @@ pub(super) fn put_gpu<'v>(
     for (metric, field, text) in known {
         let device = gather.device(at.1.clone());
         let value = text.and_then(|text| metric.value(text, false, row));
-        let put = gather.gpu((at.0, device), field, Way::of(metric), value, None);
+        let put = gather.gpu((at.0, device), field, way(metric), value, None);
         all = Some(all.map_or(put, |all| all.and(put)));
     }
     all
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn value(name: &str, text: &str, mig: bool) -> (Option<f64>, usize) {
+        let table = MetricTable::bundled();
+        let mut ledger = crate::quality::Ledger::default();
+        let mut row = RowAudit::new("f", 1);
+        let value = table.find(name, &Labels::default()).unwrap().value(text, mig, &mut row);
+        ledger.keep(row);
+        (value, ledger.entries.len())
+    }
+
+    #[test]
+    fn units_become_the_columns_units() {
+        assert_eq!(value("DCGM_FI_DEV_GPU_UTIL", "87", false), (Some(0.87), 0));
+        assert_eq!(value("DCGM_FI_PROF_SM_ACTIVE", "0.5", false), (Some(0.5), 0));
+        assert_eq!(value("DCGM_FI_DEV_FB_USED", "2", false), (Some(2_097_152.0), 0));
+        assert_eq!(value("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "2500000", false), (Some(2_500.0), 0));
+        assert_eq!(value("DCGM_FI_DEV_GPU_TEMP", "-3", false), (Some(-3.0), 0));
+        assert_eq!(value("DCGM_FI_DEV_PCIE_RX_THROUGHPUT", "1500", false), (Some(1_500_000.0), 0));
+        assert_eq!(value("nvidia_gpu_power_usage_milliwatts", "200000", false), (Some(200.0), 0));
+        assert_eq!(value("nvidia_gpu_memory_used_bytes", "17040539648", false), (Some(17_040_539_648.0), 0));
+        assert_eq!(value("gpu_energy_consumed", "962825096297442.9", false), (Some(962_825_096.297_442_9), 0));
+        assert_eq!(value("gpu_package_power", "65535", false), (None, 1));
+    }
+
+    #[test]
+    fn a_bus_may_carry_more_than_32_bits_a_second_and_no_total() {
+        assert_eq!(value("DCGM_FI_PROF_PCIE_TX_BYTES", "12000000000", false), (Some(12e9), 0));
+        assert_eq!(value("DCGM_FI_PROF_PCIE_TX_BYTES", "900000000000", false), (None, 1));
+        assert_eq!(value("DCGM_FI_PROF_PCIE_RX_BYTES", "9223372036854775794", false), (None, 1));
+        // A terabyte since the driver was loaded, in kB.
+        assert_eq!(value("DCGM_FI_DEV_PCIE_TX_THROUGHPUT", "1027729013", false), (None, 1));
+    }
+
+    #[test]
+    fn blanks_are_unknown_and_counted_while_energy_may_pass_32_bits() {
+        for blank in ["9223372036854775794", "2147483632", "140737488355328", "1e19"] {
+            assert_eq!(value("DCGM_FI_DEV_POWER_USAGE", blank, false), (None, 1), "{blank}");
+        }
+        // 2,147,483,632 mJ = 2,147,483.632 J: some two hours at 300 W.
+        let (energy, notes) = value("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "2147483632", false);
+        assert!((energy.unwrap() - 2_147_483.632).abs() < 1e-6 && notes == 0);
+        assert_eq!(value("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "9223372036854775794", false), (None, 1));
+        assert_eq!(value("DCGM_FI_DEV_POWER_USAGE", "NaN", false), (None, 0));
+        assert_eq!(value("DCGM_FI_DEV_POWER_USAGE", "+Inf", false), (None, 1));
+    }
+
+    #[test]
+    fn a_mig_ratio_may_exceed_one_and_others_may_not() {
+        assert_eq!(value("DCGM_FI_PROF_SM_ACTIVE", "1.7", true), (Some(1.0), 1));
+        assert_eq!(value("DCGM_FI_PROF_SM_ACTIVE", "1.7", false), (None, 1));
+        assert_eq!(value("DCGM_FI_DEV_GPU_UTIL", "101", false), (None, 1));
+    }
 }

@@ -15,9 +15,10 @@ use serde::Deserialize;
 
 use super::label::Labels;
 use super::metric::Quantity;
+use super::role::Roles;
 use crate::error::{Error, Result};
-use crate::ingest::mapping::factor;
 use crate::ingest::options::ReadOptions;
+use crate::ingest::unit::factor;
 
 /// The bundled table.
 const BUNDLED: &str = include_str!("../../../metrics.toml");
@@ -70,77 +71,6 @@ struct MetricSpec {
     #[serde(default)]
     part: bool,
     no_reading_from: Option<f64>,
-}
-
-/// Names of labels by what they say; an exporter may have its own.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Roles {
-    node: Option<Vec<String>>,
-    gpu: Option<Vec<String>>,
-    gpu_model: Option<Vec<String>>,
-    mig_profile: Option<Vec<String>>,
-    mig_instance: Option<Vec<String>>,
-    job: Option<Vec<String>>,
-    pod: Option<Vec<String>>,
-    namespace: Option<Vec<String>>,
-    meter: Option<Vec<String>>,
-    queue: Option<Vec<String>>,
-    cluster: Option<Vec<String>>,
-}
-
-/// What a label says.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Role {
-    Node,
-    Gpu,
-    GpuModel,
-    MigProfile,
-    MigInstance,
-    Job,
-    Pod,
-    Namespace,
-    Meter,
-    Queue,
-    Cluster,
-}
-
-impl Roles {
-    /// Names of the labels that say `role`, the first of which counts.
-    pub(super) fn names(&self, role: Role) -> &[String] {
-        let names = match role {
-            Role::Node => &self.node,
-            Role::Gpu => &self.gpu,
-            Role::GpuModel => &self.gpu_model,
-            Role::MigProfile => &self.mig_profile,
-            Role::MigInstance => &self.mig_instance,
-            Role::Job => &self.job,
-            Role::Pod => &self.pod,
-            Role::Namespace => &self.namespace,
-            Role::Meter => &self.meter,
-            Role::Queue => &self.queue,
-            Role::Cluster => &self.cluster,
-        };
-        names.as_deref().unwrap_or_default()
-    }
-
-    /// These, and those of `general` where a role has none here.
-    fn over(&self, general: &Self) -> Self {
-        let first = |own: &Option<Vec<String>>, other: &Option<Vec<String>>| own.clone().or_else(|| other.clone());
-        Self {
-            node: first(&self.node, &general.node),
-            gpu: first(&self.gpu, &general.gpu),
-            gpu_model: first(&self.gpu_model, &general.gpu_model),
-            mig_profile: first(&self.mig_profile, &general.mig_profile),
-            mig_instance: first(&self.mig_instance, &general.mig_instance),
-            job: first(&self.job, &general.job),
-            pod: first(&self.pod, &general.pod),
-            namespace: first(&self.namespace, &general.namespace),
-            meter: first(&self.meter, &general.meter),
-            queue: first(&self.queue, &general.queue),
-            cluster: first(&self.cluster, &general.cluster),
-        }
-    }
 }
 
 /// A metric, or one of several that its labels tell apart.
@@ -330,6 +260,7 @@ impl MetricTable {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::metric::GpuField;
+    use super::super::role::Role;
     use super::*;
 
     fn parse(text: &str) -> Result<MetricTable> {

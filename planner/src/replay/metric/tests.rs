@@ -167,9 +167,9 @@ fn the_queue_over_time() {
     assert_eq!((timeline.step_s, timeline.queue_jobs.mean.len()), (0.34, 500));
     assert_eq!((timeline.queue_jobs.mean[147], timeline.queue_gpus.max[147]), (3.0, 13.0));
     assert_eq!((timeline.gpus_in_use.mean[147], timeline.gpus_in_service.mean[147]), (6.0, 8.0));
-    // The waits of B (one point at 110 s), C, and A.
+    // The waits of B (one point: 110 s in the queue and 5 s of lost work), C, and A.
     assert_eq!(charts.wait_by_size.len(), 2);
-    assert_eq!(charts.wait_by_size[0].points, [CurvePoint { x: 110.0, fraction: 1.0 }]);
+    assert_eq!(charts.wait_by_size[0].points, [CurvePoint { x: 115.0, fraction: 1.0 }]);
 }
 
 #[test]

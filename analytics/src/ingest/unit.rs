@@ -1,4 +1,4 @@
-//! Units a mapping may name, by the suffix of the canonical column.
+//! Units a mapping or a table of metrics may name, by the suffix of the canonical column.
 //!
 //! Worked number: `req_mem_bytes` with unit `GiB` multiplies by 1,073,741,824; `power_w` with `kW` by 1,000; `gpus`
 //! with `percent` by 0.01, so that 50 becomes half a GPU.
@@ -66,7 +66,7 @@ const COUNTS: &[(&str, f64)] = &[("one", 1.0), ("milli", 1e-3), ("percent", 0.01
 
 /// What a value of canonical column `column` written in `unit` is multiplied by; the units known for it if that is not
 /// one.
-pub(in crate::ingest) fn factor(column: &str, unit: &str) -> Result<f64, String> {
+pub(super) fn factor(column: &str, unit: &str) -> Result<f64, String> {
     let stem = column.strip_suffix("_cum").unwrap_or(column);
     let units = match stem.rsplit('_').next().unwrap_or_default() {
         "s" if stem.ends_with("bytes_per_s") => RATES,
