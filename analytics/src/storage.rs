@@ -443,7 +443,8 @@ pub(crate) fn guarded<T>(read: impl FnOnce() -> T) -> Option<T> {
     QUIET_WHERE_GUARDED.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            if !GUARDED.get() && !(ENGINES.load(Ordering::Relaxed) > 0 && is_of_engine(&std::thread::current())) {
+            let of_engine = ENGINES.load(Ordering::Relaxed) > 0 && is_of_engine(&std::thread::current());
+            if !(GUARDED.get() || of_engine) {
                 before(panic);
             }
         }));

@@ -62,6 +62,9 @@ const SEED: u64 = 1;
 /// VCs with longer waits that a recommendation names.
 const HARMED: usize = 3;
 
+/// A figure of what was waited.
+type Figure<T> = fn(&T) -> f64;
+
 /// What jobs waited.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Waited {
@@ -378,7 +381,7 @@ impl Pooling {
             gpu_hours("GPU-hours in the queue", |of| of.gpu_hours, |over| over.gpu_hours.value),
         ];
         if self.numberings.is_some() {
-            let (of, over): (fn(&Waited) -> f64, fn(&NumberedWaits) -> f64) =
+            let (of, over): (Figure<Waited>, Figure<NumberedWaits>) =
                 (|of| of.lost_gpu_hours.unwrap_or(0.0), |over| over.lost_gpu_hours.value);
             effects.push(gpu_hours("GPU-hours lost to failures", of, over));
         }

@@ -108,7 +108,8 @@ fn jobs_over_decades_take_no_more_than_their_rows() {
     let folder = Folder::new();
     let factors = folder.file("power.toml", "[meter.power.\"*\"]\nidle_w = 60\ntdp_w = 400\n");
     let decades = 20 * 8_766;
-    let drawn: [(&str, fn(i64) -> i64); 2] = [
+    type Hour = fn(i64) -> i64;
+    let drawn: [(&str, Hour); 2] = [
         ("spread", |job| job * (20 * 8_766) / 3_000),
         ("apart", |job| if job % 2 == 0 { job % 300 } else { 20 * 8_766 - 500 + job % 300 }),
     ];

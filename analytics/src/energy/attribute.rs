@@ -372,6 +372,12 @@ struct Meters {
 /// A node's hour: GPUs' joules and claims with their seconds.
 type NodeHour = (NeumaierSum, Vec<(Claim, f64)>);
 
+/// Hours of nodes, by node and beginning.
+type NodeHours = BTreeMap<(u32, i64), NodeHour>;
+
+/// Overhead by kind of node: the place of its GPUs' model and how many it has.
+type Fits = BTreeMap<(u32, u32), Overhead>;
+
 /// Energy of the GPUs and claims on them, by node and hour.
 fn node_hours(measured: &Measured<'_>) -> BTreeMap<(u32, i64), NodeHour> {
     let mut hours: BTreeMap<(u32, i64), NodeHour> = BTreeMap::new();
@@ -389,7 +395,7 @@ fn node_hours(measured: &Measured<'_>) -> BTreeMap<(u32, i64), NodeHour> {
 fn reconcile<'d>(
     book: &mut Book<'_>,
     division: &dyn Fn(Claim, i64) -> Option<&'d Division>,
-    (hours, fits): (&BTreeMap<(u32, i64), NodeHour>, &BTreeMap<(u32, u32), Overhead>),
+    (hours, fits): (&NodeHours, &Fits),
     notes: &mut Vec<String>,
 ) -> Meters {
     let measured = book.measured;

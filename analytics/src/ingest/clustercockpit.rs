@@ -370,12 +370,10 @@ fn samples(
             scopes.contains_key(**scope) && (**scope == "accelerator" || matches!(about, About::Node(_)))
         });
         let Some(mut scoped) = coarsest.and_then(|scope| scopes.remove(*scope)) else { continue };
-        let factor = match scale(scoped.unit.as_ref()).filter(|_| scoped.timestep > 0.0 && scoped.timestep < 1e9) {
-            Some(factor) => factor,
-            None => {
-                row.repair(reason::OUT_OF_RANGE, "unit, timestep", &format!("{:?}", scoped.unit));
-                continue;
-            }
+        let factor = scale(scoped.unit.as_ref()).filter(|_| scoped.timestep > 0.0 && scoped.timestep < 1e9);
+        let Some(factor) = factor else {
+            row.repair(reason::OUT_OF_RANGE, "unit, timestep", &format!("{:?}", scoped.unit));
+            continue;
         };
         for series in scoped.series.drain(..) {
             let id = series.id.as_ref().map(|id| id.as_str().map_or_else(|| id.to_string(), str::to_owned));

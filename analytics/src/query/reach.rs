@@ -23,11 +23,10 @@ pub(super) const ADDRESS: &str =
 
 /// Checks that what stands behind FROM reads a regular file of this machine, if it is a function that reads one.
 pub(super) fn check_source(source: &TableFactor) -> Result<(), String> {
-    let args = match source {
-        TableFactor::Table { args: Some(TableFunctionArgs { args, .. }), .. } | TableFactor::Function { args, .. } => {
-            args
-        }
-        _ => return Ok(()),
+    let (TableFactor::Table { args: Some(TableFunctionArgs { args, .. }), .. } | TableFactor::Function { args, .. }) =
+        source
+    else {
+        return Ok(());
     };
     for arg in args {
         let (FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value)))

@@ -105,8 +105,8 @@ fn in_double_quotes(text: &str, escape: impl Fn(char, &mut String)) -> String {
         match letter {
             '"' | '\\' => out.extend(['\\', letter]),
             // What is replaced where it is shown: controls, ends of lines, marks that turn the direction of writing.
-            letter if printable(letter.encode_utf8(&mut [0; 4])).chars().next() != Some(letter) => {
-                escape(letter, &mut out)
+            letter if !printable(letter.encode_utf8(&mut [0; 4])).starts_with(letter) => {
+                escape(letter, &mut out);
             }
             letter => out.push(letter),
         }

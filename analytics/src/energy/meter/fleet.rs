@@ -23,6 +23,9 @@ use crate::report::format::{compact, count};
 use crate::schema::Table as _;
 use crate::time::DAY_MS;
 
+/// What nodes without readings draw alike in: a meter of their number, the place of their model, bits of idle watts, and claims on their GPUs.
+type Likeness = (Option<u32>, u32, Option<u64>, Vec<u32>);
+
 /// Without readings all energy is modelled by the hour, over at most so long unless a window is asked for.
 const MOST_UNREAD_MS: i64 = 731 * DAY_MS;
 
@@ -204,7 +207,7 @@ impl Fleet {
         let whole = self.window(trace, None);
         let (mut modelled, mut left_out) = (0_u64, 0_u64);
         // By model, idle power and who holds their GPUs: nodes that are alike in all of these draw alike, but for those that have a meter, which stand alone.
-        let mut alike: BTreeMap<(Option<u32>, u32, Option<u64>, Vec<u32>), (u32, f64)> = BTreeMap::new();
+        let mut alike: BTreeMap<Likeness, (u32, f64)> = BTreeMap::new();
         let nodes = &trace.nodes;
         for ix in 0..nodes.len() {
             let gpus = nodes.gpus.get(ix).filter(|gpus| (1.0..=NODE_MOST_GPUS).contains(gpus));

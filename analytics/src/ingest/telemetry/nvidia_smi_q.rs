@@ -106,7 +106,7 @@ impl Log<'_> {
     }
 
     /// Adds a query.
-    pub(super) fn add(&mut self, query: Query) {
+    pub(super) fn add(&mut self, query: &Query) {
         if query.gpus.is_empty() {
             return;
         }
@@ -165,7 +165,7 @@ fn read_file(file: &SourceFile, options: &ReadOptions<'_>, log: &mut Log<'_>) ->
             continue;
         }
         if line.starts_with("====") {
-            log.add(std::mem::take(&mut query));
+            log.add(&std::mem::take(&mut query));
             continue;
         }
         if indent == 0 && line.starts_with("GPU ") {
@@ -192,7 +192,7 @@ fn read_file(file: &SourceFile, options: &ReadOptions<'_>, log: &mut Log<'_>) ->
             None => {}
         }
     }
-    log.add(query);
+    log.add(&query);
     lines.finish(&mut log.trace.ledger);
     Ok(())
 }

@@ -86,7 +86,7 @@ fn read_file(file: &SourceFile, options: &ReadOptions<'_>, log: &mut Log<'_>) ->
                 if path.iter().any(|name| name == "gpu") {
                     query.gpus.pop();
                 }
-                log.add(query);
+                log.add(&query);
                 log.trace.ledger.damaged(file.name(), 0, error.to_string());
                 return Ok(());
             }
@@ -103,7 +103,7 @@ fn read_file(file: &SourceFile, options: &ReadOptions<'_>, log: &mut Log<'_>) ->
             Event::End(_) => {
                 let value = text.trim();
                 match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-                    [_] => log.add(std::mem::take(&mut query)),
+                    [_] => log.add(&std::mem::take(&mut query)),
                     [_, "timestamp"] => query.time = Some(value.to_owned()),
                     [_, "attached_gpus"] => query.attached = value.parse().ok(),
                     [_, "gpu", within @ ..] if !within.is_empty() && !value.is_empty() => {
@@ -123,7 +123,7 @@ fn read_file(file: &SourceFile, options: &ReadOptions<'_>, log: &mut Log<'_>) ->
                     }
                     log.trace.ledger.damaged(file.name(), 0, "the document is cut".to_owned());
                 }
-                log.add(query);
+                log.add(&query);
                 return Ok(());
             }
             _ => {}

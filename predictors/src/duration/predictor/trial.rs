@@ -68,7 +68,7 @@ pub(super) fn trial_within(
         learning += many;
         match batches.last_mut() {
             Some((fits, held)) if refit.serves.end - *held <= held_rows && learning <= learned_rows => {
-                fits.end = at + 1
+                fits.end = at + 1;
             }
             _ => {
                 batches.push((at..at + 1, (*first).min(last)));
