@@ -6,7 +6,7 @@
 //! | sh | [`sh`]: none with a NUL | [`is_word`] |
 //! | Lua | [`lua`] | |
 //! | YAML 1.2, JSON | [`yaml`] | |
-//! | TOML | [`toml`] | [`is_word`] without points |
+//! | TOML | [`fn@toml`] | [`is_word`] without points |
 //! | systemd | [`systemd`] | [`is_word`] |
 //!
 //! Comments are of one grammar: a mark, and text that cannot end the line ([`comments`]). Whoever emits a file takes its quotes from here, so that there is one place to look

@@ -1,7 +1,7 @@
 //! The exact offline optimum: what could have been saved by someone who knew all demand beforehand.
 //!
 //! It minimises Σ w(t) A(t) + β Σ max(0, A(t) − A(t − 1)) + γ × unserved: powered node-slots, node-wakes at β slots each, and node-slots that found no node
-//! [ready](super::boot) at γ each (or none allowed, as far as it can be); w is 1, or what energy costs or emits in the slot against the mean. Nodes are alike, so the sum splits by level: level k
+//! ready at γ each (or none allowed, as far as it can be); w is 1, or what energy costs or emits in the slot against the mean. Nodes are alike, so the sum splits by level: level k
 //! is needed where u(t) ≥ k, costs 1 a slot when on, β to switch on, and γ for as long as it is needed and off, or boots: who knows the future orders it a boot ahead, and pays
 //! for the slots in which it boots. With all w equal to 1 and without unserved slots the best is to keep a level on across an idle gap if and only if the gap is at
 //! most β slots and those of the boot. In general each level is a walk between states (off, and on for so many slots), solved by going through the slots once. Where nodes join, they

@@ -3,7 +3,7 @@
 //! With u(t) the largest count of slot t, N(t) the nodes there are, and A(t) those ordered powered, decided before slot t began:
 //!
 //! * **asleep** = mean of N(t) − A(t);
-//! * **unserved** = Σ max(0, u(t) − R(t)), node-slots, R(t) being [ready](super::boot): powered, and booted; in the slot in which they boot they lack for the time of the boot;
+//! * **unserved** = Σ max(0, u(t) − R(t)), node-slots, R(t) being ready: powered, and booted; in the slot in which they boot they lack for the time of the boot;
 //! * **node-wakes** = Σ max(0, A(t) − A(t − 1)), a day: nodes, not occasions;
 //! * nodes that **join** arrive powered: A(t) is what was ordered of the nodes there were, plus those that joined, and nobody woke these;
 //! * **energy saved** = asleep node-hours × (idle − off) − node-wakes × (what a boot draws above idle, as the node counts as powered, and a shutdown above off), times the marginal PUE.

@@ -20,7 +20,7 @@ pub struct BacktestOptions {
     pub models: Vec<Model>,
     /// How they are fitted.
     pub settings: Settings,
-    /// Share of the scores' scale by which one job moves a calibrated level (see [`Calibrator::new`]).
+    /// Share of the scores' scale by which one job moves a calibrated level (see [`Calibrator::new`](super::calibrate::Calibrator::new)).
     pub adapt: f64,
 }
 
