@@ -532,7 +532,7 @@ impl Overhead {
         }
     }
 
-    /// The same as a function of the power of the whole node.
+    /// Returns the overhead as a function of the power of the whole node.
     fn by_meter(&self) -> Self {
         Self { knots: self.knots.iter().map(|(gpus, over)| (gpus + over, *over)).collect() }
     }

@@ -22,7 +22,7 @@ pub enum Use {
     IdleUnallocated,
     /// Idle power of whole nodes, GPUs and all else, by the part that jobs hold: their GPUs have no readings, and nothing tells the two apart.
     NodeIdleAllocated,
-    /// The same of the part that nobody holds.
+    /// Idle power of whole nodes, by the part that nobody holds.
     NodeIdleUnallocated,
     /// Of nodes beside their GPUs (CPUs, memory, fans, power supplies).
     Overhead,

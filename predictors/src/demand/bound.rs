@@ -1,7 +1,7 @@
 //! How many slots forecasters are tried on: work and memory follow the rows of a source and not the span of its times.
 //!
 //! A record of few jobs over many years is mostly slots in which nothing happens. All series of a source together have at most 30,000 slots and 5 for each row of the
-//! source, but 8,064 at least; beyond, each keeps its newest, whole days. O(slots). Worked example: 3,000 jobs in three VCs over twenty years have four series of 1,051,920 slots of ten
+//! source, and each may have 8,064; beyond, each keeps its newest, whole days. O(slots). Worked example: 3,000 jobs in three VCs over twenty years have four series of 1,051,920 slots of ten
 //! minutes; of each the newest 11,232 are kept, which are 78 days.
 
 use tracecast_analytics::facts::demand::Series;
