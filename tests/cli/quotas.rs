@@ -38,9 +38,9 @@ fn what_was_lent_is_taken_back_as_the_quotas_say() {
     };
     // Without reclaim va waits until 100 s, as in the record.
     assert_eq!(wait(&found["metrics"], "va"), 90.0);
-    // With it the job of vb that started last stops at 10 s and starts anew at 60 s: it holds no GPU for 50 s.
+    // With it the job of vb that started last stops at 10 s and starts anew at 60 s: it holds no GPU for 50 s, and the 9 s that it ran before are lost.
     let taken = &found["others"][0]["metrics"];
-    assert_eq!((wait(taken, "va"), wait(taken, "vb")), (0.0, 25.0));
+    assert_eq!((wait(taken, "va"), wait(taken, "vb")), (0.0, 29.5));
     let quota = |metrics: &serde_json::Value, at: usize| metrics["quotas"][at].clone();
     assert_eq!((quota(taken, 0)["name"].as_str(), quota(taken, 1)["stopped"].as_u64()), (Some("va"), Some(1)));
     assert!(quota(&found["metrics"], 0)["owed_gpus"].as_f64().unwrap() > 2.0);
@@ -197,9 +197,9 @@ fn under_kai_s_queues_what_is_over_the_share_is_reclaimed() {
         let of = metrics["by_vc"].as_array().unwrap().iter().find(|of| of["name"] == vc).unwrap();
         of["wait_s"]["mean"].as_f64().unwrap()
     };
-    // vb is over its share of 4 when va's job comes: its last job stops at 10 s and starts anew at 60 s.
+    // vb is over its share of 4 when va's job comes: its last job stops at 10 s and starts anew at 60 s, 59 s after it came.
     let open = &found["metrics"];
-    assert_eq!((wait(open, "va"), wait(open, "vb")), (0.0, 25.0));
+    assert_eq!((wait(open, "va"), wait(open, "vb")), (0.0, 29.5));
     // Within its limit vb runs one job after the other.
     let shut = &found["others"][0]["metrics"];
     assert_eq!((wait(shut, "va"), wait(shut, "vb")), (0.0, 49.5));
@@ -334,9 +334,9 @@ fn under_volcano_s_queues_what_is_beyond_is_reclaimed() {
         of["wait_s"]["mean"].as_f64().unwrap()
     };
     let other = |at: usize| &found["others"][at]["metrics"];
-    // vb holds more than it deserves when va's job comes, by what is said or by weight: its last job stops at 10 s and starts anew at 60 s.
+    // vb holds more than it deserves when va's job comes, by what is said or by weight: its last job stops at 10 s and starts anew at 60 s, 59 s after it came.
     for metrics in [&found["metrics"], other(0)] {
-        assert_eq!((wait(metrics, "va"), wait(metrics, "vb")), (0.0, 25.0));
+        assert_eq!((wait(metrics, "va"), wait(metrics, "vb")), (0.0, 29.5));
         assert_eq!(metrics["quotas"][1]["stopped"].as_u64(), Some(1));
     }
     let stays = other(1);

@@ -215,11 +215,16 @@ pub(super) fn read(
 pub(super) trait Sink {
     /// Takes one element of the list.
     fn element(&mut self, value: Value);
-    /// Takes what stands around the list, once the document is over.
+    /// Takes what stands around the list, once the document is over. By default an object without a list is one element.
     ///
     /// # Errors
     /// When the document is not what it should be.
-    fn document(&mut self, around: &Around) -> Result<()>;
+    fn document(&mut self, around: &Around) -> Result<()> {
+        if around.rest.is_object() {
+            self.element(around.rest.clone());
+        }
+        Ok(())
+    }
     /// Where damage is noted.
     fn ledger(&mut self) -> &mut Ledger;
 }

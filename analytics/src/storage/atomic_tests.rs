@@ -1,12 +1,5 @@
+use super::super::tests::names;
 use super::*;
-
-/// Names in a folder, in order.
-fn names(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
 
 #[test]
 fn files_of_a_set_are_written_all_or_none() {

@@ -181,10 +181,7 @@ pub(crate) fn gather(trace: &Trace, request: &Gathering) -> Result<(Gathered, ga
         vcs: request.vc.clone(),
         ..gather::GatherOptions::default()
     };
-    let mut gathered = gather::gather(trace, &options)?;
-    let rows = if gathered.from_jobs { trace.jobs.len() } else { trace.activity.len() };
-    bound::bound(&mut gathered, rows);
-    Ok((gathered, options))
+    Ok((gather::gather(trace, &options)?, options))
 }
 
 /// The models asked for, or all that can be; and the jobs, where the structural forecast has them.

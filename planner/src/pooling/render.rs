@@ -49,7 +49,7 @@ impl Pooling {
             )
         });
         format!(
-            "Replayed, the same {} GPU jobs {} on their VCs as they stand. On one pool of the same {} nodes they {}.{drawn}",
+            "Replayed, the same {} GPU jobs {} on their VCs as they stand; on one pool of the same {} nodes they {}.{drawn}",
             format::count(self.jobs),
             in_words(&first.apart, over.map(|over| &over.apart)),
             format::count(self.nodes),

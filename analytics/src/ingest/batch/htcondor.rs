@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use super::job::{Assembly, Gpus, Job, NamedNode, Run, Snapshots, check_record};
 use crate::error::Result;
-use crate::ingest::document::{self, Around, Sink};
+use crate::ingest::document::{self, Sink};
 use crate::ingest::field::{self, MIB, Moment};
 use crate::ingest::{Confidence, Head, ReadOptions, Reader, SourceFile};
 use crate::quality::{Ledger, Reason, RowAudit, reason};
@@ -224,14 +224,6 @@ impl Sink for History<'_> {
             }
         }
         self.ad(&ad, row);
-    }
-
-    fn document(&mut self, around: &Around) -> Result<()> {
-        // An object by itself is an ad; a list has been taken already.
-        if around.rest.is_object() {
-            self.element(around.rest.clone());
-        }
-        Ok(())
     }
 
     fn ledger(&mut self) -> &mut Ledger {

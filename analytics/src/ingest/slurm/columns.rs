@@ -20,91 +20,22 @@ use crate::ingest::field;
 use crate::schema::JobState;
 use crate::time::parse_local;
 
-/// Columns of exports without a header, in the orders that Open XDMoD's manual has recommended.
-const HEADERLESS: [&[&str]; 3] = [
-    &[
-        "jobid",
-        "jobidraw",
-        "cluster",
-        "partition",
-        "qos",
-        "account",
-        "group",
-        "gid",
-        "user",
-        "uid",
-        "submit",
-        "eligible",
-        "start",
-        "end",
-        "elapsed",
-        "exitcode",
-        "state",
-        "nnodes",
-        "ncpus",
-        "reqcpus",
-        "reqmem",
-        "reqtres",
-        "alloctres",
-        "timelimit",
-        "nodelist",
-        "jobname",
-    ],
-    &[
-        "jobid",
-        "jobidraw",
-        "cluster",
-        "partition",
-        "account",
-        "group",
-        "gid",
-        "user",
-        "uid",
-        "submit",
-        "eligible",
-        "start",
-        "end",
-        "elapsed",
-        "exitcode",
-        "state",
-        "nnodes",
-        "ncpus",
-        "reqcpus",
-        "reqmem",
-        "reqtres",
-        "alloctres",
-        "timelimit",
-        "nodelist",
-        "jobname",
-    ],
-    &[
-        "jobid",
-        "jobidraw",
-        "cluster",
-        "partition",
-        "account",
-        "group",
-        "gid",
-        "user",
-        "uid",
-        "submit",
-        "eligible",
-        "start",
-        "end",
-        "elapsed",
-        "exitcode",
-        "state",
-        "nnodes",
-        "ncpus",
-        "reqcpus",
-        "reqmem",
-        "reqgres",
-        "reqtres",
-        "timelimit",
-        "nodelist",
-        "jobname",
-    ],
-];
+/// Columns of exports without a header: before those of resources, and after them.
+const HEADERLESS: (&str, &str) = (
+    "jobid jobidraw cluster partition account group gid user uid submit eligible start end elapsed exitcode state nnodes ncpus \
+     reqcpus reqmem",
+    "timelimit nodelist jobname",
+);
+
+/// The orders of columns that Open XDMoD's manual has recommended for exports without a header.
+fn headerless() -> [Vec<&'static str>; 3] {
+    let (before, after) = HEADERLESS;
+    let with = |resources: [&'static str; 2]| before.split(' ').chain(resources).chain(after.split(' ')).collect();
+    let newer: Vec<&str> = with(["reqtres", "alloctres"]);
+    let mut newest = newer.clone();
+    newest.insert(4, "qos");
+    [newest, newer, with(["reqgres", "reqtres"])]
+}
 
 /// Columns whose text is the user's or the site's, and may hold anything. The first of them gets the surplus of a
 /// record where several could.
@@ -283,7 +214,7 @@ impl Columns {
     /// The columns of a file without a header whose first line is `line`; `None` if it is no record.
     pub(super) fn of_headerless(line: &str) -> Option<Self> {
         let parts: Vec<&str> = line.split('|').collect();
-        let names = HEADERLESS.into_iter().find(|names| {
+        let names = headerless().into_iter().find(|names| {
             // What the two orders of 25 differ in: `gpu:2` or nothing stands where the other has resources.
             let is_tres = |name: &str, part: &str| name != "reqtres" || names.len() > 25 || part.contains('=');
             parts.len() >= names.len()

@@ -288,7 +288,7 @@ impl PowerAnswer {
         )
     }
 
-    /// `420 nodes **300.5 stay on and 119.5 sleep** on average (105.1 to 131.6 asleep, days drawn anew), as tried on the 18 days after those that chose the rule.`
+    /// `420 nodes **303.5 stay on and 116.5 sleep** on average (102.1 to 128.6 asleep, days drawn anew), as tried on the 18 days after those that chose the rule.`
     fn on_and_asleep(&self, figures: &Intervals, nodes: f64) -> String {
         let asleep = &figures.nodes_asleep_mean;
         let one = |value: f64| format::float(value, 1);

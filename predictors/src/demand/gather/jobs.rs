@@ -119,7 +119,8 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
         let held = facts.stretches.iter().filter(|stretch| stretch.end > from);
         held.map(|stretch| stretch.job).collect::<BTreeSet<usize>>().len()
     };
-    let newest = Newest::of(options, (from, to), (running(i64::MIN), &running, "jobs with GPUs"), zone);
+    let newest =
+        Newest::of(options, (from, to), (running(i64::MIN), used.len() + 1), (&running, "jobs with GPUs"), zone);
     let begin = newest.begin_ms;
     let span = super::Span { from_ms: begin, to_ms: to, first: named(begin.max(from)), last: named(to) };
     super::check_slots(&vec![span; used.len() + 1], facts.len(), options.slot_ms, zone)?;

@@ -26,6 +26,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::schema::Table as _;
 use tracecast_analytics::time::{DAY_MS, Zone, format_utc};
 
+use super::bound;
 use crate::error::{Error, Result};
 use tracecast_analytics::facts::demand::{Series, Slot, Unit};
 
@@ -42,8 +43,6 @@ const GPUS_PER_NODE: f64 = 8.0;
 const SLOTS_ANYWAY: i64 = 4_000_000;
 const SLOTS_A_ROW: i64 = 100;
 
-/// Slots of a series that any source may have before only the newest are gathered: ten minutes over 455 days. A source of more rows has one for each.
-const NEWEST_SLOTS: i64 = 1 << 16;
 /// Share of the rows in the newest slots below which a reader has to know that before any number is believed.
 const FEW_ROWS: f64 = 0.5;
 
@@ -225,14 +224,15 @@ struct Newest {
 }
 
 impl Newest {
-    /// Of a record over a `span`. `rows` are how many it has, and `later` how many of them tell of moments from a given one on; `what` they are.
+    /// Of a record over a `span`, of so many rows and for so many series. `later` counts the rows that tell of moments from a given one on; `what` they are.
     fn of(
         options: &GatherOptions,
         (from_ms, to_ms): (i64, i64),
-        (rows, later, what): (usize, &dyn Fn(i64) -> usize, &str),
+        (rows, series): (usize, usize),
+        (later, what): (&dyn Fn(i64) -> usize, &str),
         zone: &Zone,
     ) -> Self {
-        let slots = i64::try_from(rows).unwrap_or(i64::MAX).max(NEWEST_SLOTS);
+        let slots = i64::try_from(bound::most_slots(rows, series)).unwrap_or(i64::MAX);
         let end_ms = options.before_ms.map_or(to_ms, |before_ms| before_ms.min(to_ms));
         let newest_ms = || end_ms.saturating_sub(slots.saturating_mul(options.slot_ms));
         let begin_ms = options.from_ms.unwrap_or_else(newest_ms).clamp(from_ms, to_ms.max(from_ms));

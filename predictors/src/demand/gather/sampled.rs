@@ -85,7 +85,7 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
     let ends = named().filter_map(|(_, counts)| Some((counts.list.first()?.ts, counts.end())));
     let all = ends.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))).unwrap_or((0, 0));
     let later = |from: i64| (0..table.len()).filter(|row| table.ts.get(*row).is_some_and(|ts| ts >= from)).count();
-    let newest = Newest::of(options, all, (table.len(), &later, "samples"), zone);
+    let newest = Newest::of(options, all, (table.len(), named().count()), (&later, "samples"), zone);
     let begin = newest.begin_ms;
     let spans: Vec<super::Span> = named()
         .filter_map(|(name, counts)| {

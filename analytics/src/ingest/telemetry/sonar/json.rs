@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::super::super::document::{self, Around, Sink};
+use super::super::super::document::{self, Sink};
 use super::super::super::field::{self, Moment};
 use super::super::super::options::ReadOptions;
 use super::super::super::source::{Head, SourceFile};
@@ -56,14 +56,6 @@ impl Sink for Documents<'_> {
         self.number += 1;
         let row = RowAudit::new(self.file, self.number);
         self.take(&value, row);
-    }
-
-    fn document(&mut self, around: &Around) -> Result<()> {
-        // The elements of a list were taken already.
-        if around.rest.is_object() {
-            self.element(around.rest.clone());
-        }
-        Ok(())
     }
 
     fn ledger(&mut self) -> &mut Ledger {
