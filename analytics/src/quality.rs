@@ -386,11 +386,13 @@ impl Ledger {
             warnings.push(format!("In {rows} of {read} rows {}: {}.", entry.what, entry.remedy));
         }
         for damage in self.damage.iter().take(EXAMPLES) {
+            let read = match damage.after_line {
+                0 => "before anything could be read".to_owned(),
+                line => format!("after line {}", count(line)),
+            };
             warnings.push(format!(
-                "{} is damaged or ends early, after line {}: what follows is missing ({}).",
-                damage.file,
-                count(damage.after_line),
-                damage.what
+                "{} is damaged or ends early, {read}: what follows is missing ({}).",
+                damage.file, damage.what
             ));
         }
         if self.damage.len() > EXAMPLES {

@@ -114,9 +114,9 @@ impl BacktestAnswer {
         report.summary.extend(self.not_to_be_relied_upon());
         if let (Some(chosen), Some(base)) = (self.chosen(), self.base()) {
             let beside = if chosen.name == base.name {
-                "the best simple rule there".to_owned()
+                "the best simple rule on those earlier jobs".to_owned()
             } else {
-                format!("{:.3} for {}, the best simple rule there", base.score.spearman, base.name)
+                format!("{:.3} for {}, the best simple rule on those earlier jobs", base.score.spearman, base.name)
             };
             report.summary.push(format!(
                 "**{}** was chosen on earlier jobs. On the {} jobs after them its order agrees with the true one at Spearman {:.3} ({beside}), {} of its medians are within a factor of two, and its 80 % interval holds {} of the runs.",

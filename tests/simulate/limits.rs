@@ -161,11 +161,11 @@ fn thousands_of_small_cases_are_replayed_alike() {
     );
     assert!(
         waited > count as usize
-            && held > 1_000
+            && held > 200
             && by_account > count as usize / 2
-            && together > 1_000
-            && preemptions > 100
-            && stopped > 1_000
+            && together > 200
+            && preemptions > 20
+            && stopped > 100
     );
 }
 

@@ -1,9 +1,9 @@
 //! One definition of waiting: `report`, `simulate`, `plan queues` and `plan capacity` say the same of the same jobs.
 //!
-//! Sixty days of two VCs with a node of 8 GPUs each. At midnight and at noon each submits a job of 8 GPUs and 2 h. Node na fails an hour later
+//! Ninety days of two VCs with a node of 8 GPUs each. At midnight and at noon each submits a job of 8 GPUs and 2 h. Node na fails an hour later
 //! and is back half an hour after that, so the job of a loses its hour, is queued for half an hour and then runs for 2 h: it ends 3.5 h after its
-//! submission and waits 1.5 h, of which 1 h is lost work. The job of b does not wait. The mean wait is 45 min; 120 · 8 · 0.5 = 480 GPU-hours are
-//! queued and 960 lost.
+//! submission and waits 1.5 h, of which 1 h is lost work. The job of b does not wait. The mean wait is 45 min; 180 · 8 · 0.5 = 720 GPU-hours are
+//! queued and 1,440 lost.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use tracecast_planner::replay::metric::evaluate;
 use tracecast_planner::sim::{Policy, Scan, simulate};
 
 const HOUR_MS: i64 = 3_600_000;
-const HALF_DAYS: i64 = 120;
+const HALF_DAYS: i64 = 180;
 /// A midnight, UTC.
 const BEGINS_MS: i64 = 1_600_041_600_000;
 
@@ -78,17 +78,17 @@ fn four_answers_say_the_same_of_waiting() {
     let pooling = pooling::compare(&trace).unwrap();
     let apart = pooling.replays[0].apart;
     let near = |a: f64, b: f64| (a - b).abs() < 1e-6;
-    assert!(near(apart.gpu_hours, 480.0) && near(apart.lost_gpu_hours.unwrap(), 960.0), "{apart:?}");
+    assert!(near(apart.gpu_hours, 720.0) && near(apart.lost_gpu_hours.unwrap(), 1_440.0), "{apart:?}");
     assert!(near(apart.wait_s.mean_s, mean_s), "{apart:?}");
     // Each VC has one node, so whatever the numbering the one that fails is its own; in the pool it is either.
     let numbered = pooling.numberings.unwrap();
     assert_eq!((numbered.apart.gpu_hours.low, numbered.apart.gpu_hours.high), (apart.gpu_hours, apart.gpu_hours));
-    assert!(near(numbered.pooled.lost_gpu_hours.low, 960.0), "{numbered:?}");
+    assert!(near(numbered.pooled.lost_gpu_hours.low, 1_440.0), "{numbered:?}");
 
     let mut loaded = load(&trace, None, &Options::default()).unwrap();
     let schedule = simulate(&loaded.workload, &loaded.cluster, &policy).unwrap();
     let all = evaluate(&loaded.workload, &loaded.cluster, &schedule, 0).unwrap().metrics.overall;
-    assert!(near(all.group.wait.unwrap().mean_s, mean_s) && near(all.lost_gpu_hours, 960.0), "{all:?}");
+    assert!(near(all.group.wait.unwrap().mean_s, mean_s) && near(all.lost_gpu_hours, 1_440.0), "{all:?}");
 
     loaded.workload.predicted_s = last_two(&JobFacts::of(&trace), &loaded);
     let request = QueuesRequest::of_list(None, policy.clone());

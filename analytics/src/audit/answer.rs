@@ -62,6 +62,9 @@ pub struct Answer {
     /// Why no energy reaches a job, where none does.
     #[serde(skip)]
     pub without_jobs: String,
+    /// From the first submission of a job to the last end, milliseconds; 0 where the trace has no jobs.
+    #[serde(skip)]
+    pub record_ms: i64,
     /// The time audited.
     pub window: AuditWindow,
     /// Files the trace was read from.
@@ -138,6 +141,7 @@ impl Answer {
             title: beside.title,
             zone: trace.zone.clone(),
             without_jobs: without_jobs(trace),
+            record_ms: record_ms(trace),
             window: AuditWindow { from_ms: ledger.from_ms, to_ms: ledger.to_ms, has_dates: trace.basis.has_dates() },
             sources,
             factors: beside.factors,
@@ -211,6 +215,12 @@ impl Answer {
         text.push('\n');
         Ok(text)
     }
+}
+
+/// From the first submission of a job to the last end.
+fn record_ms(trace: &Trace) -> i64 {
+    let (first, last) = (trace.jobs.submit.iter().flatten().min(), trace.jobs.end.iter().flatten().max());
+    first.zip(last).map_or(0, |(first, last)| last.saturating_sub(first).max(0))
 }
 
 /// Why no energy reaches a job of a trace, and what would help.

@@ -148,8 +148,19 @@ impl Answer {
         report
     }
 
-    /// What was drawn, metered first.
+    /// What was drawn, metered first, and of how much of the record that is.
     fn headline(&self) -> String {
+        let length_ms = self.window.to_ms - self.window.from_ms;
+        let days = |ms: i64| format::duration(ms as f64 / 1_000.0);
+        let part = (length_ms < self.record_ms - self.record_ms / 10).then(|| {
+            let (some, all) = (days(length_ms), days(self.record_ms));
+            format!(" **That is in {some} of the {all} that the jobs span**; --from and --to look at other times.")
+        });
+        self.drawn() + &part.unwrap_or_default()
+    }
+
+    /// What was drawn, metered first.
+    fn drawn(&self) -> String {
         let account = &self.account;
         let it = account.it_kwh;
         if it.modelled == 0.0 {

@@ -17,6 +17,7 @@ mod helios;
 mod helios_activity;
 mod kubernetes;
 mod line_end;
+mod live;
 mod mapping;
 mod market;
 mod misspelt;

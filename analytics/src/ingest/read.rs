@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::READERS;
+use super::live::{LIVE, NOT_LIVE, is_live};
 use super::misspelt::nearest;
 use super::options::ReadOptions;
 use super::reader::{Confidence, Reader};
@@ -229,6 +230,9 @@ pub const MAPPING_FILE: &str = "mapping file";
 pub const METRICS_FILE: &str = "table of metrics";
 
 fn unknown(file: &str, head: Option<&Head>) -> Error {
+    if head.is_some_and(|head| is_live(&head.text)) {
+        return Error::UnknownFormat { file: file.to_owned(), found: LIVE.to_owned(), remedy: NOT_LIVE.to_owned() };
+    }
     let near = head.and_then(nearest).map_or_else(String::new, |near| format!(": {near}"));
     Error::UnknownFormat {
         file: file.to_owned(),

@@ -245,6 +245,11 @@ fn mend(part: Part<'_>) -> Look {
         {
             *expr = Expr::Identifier(Ident::with_quote('"', "user"));
         }
+        // The engine takes each group's own sum for the sum over groups.
+        Expr::Function(function) if function.over.is_some() && aggregates(&Expr::Function(function.clone())) => {
+            let what = "a sum or the like within OVER (…) is not possible; sum first: with a as (select state, sum(gpu_hours) as h from job_facts group by state) select state, h / sum(h) over () as share from a";
+            return ControlFlow::Break(what.to_owned());
+        }
         // As a text it is compared in the zone of what it is compared with.
         Expr::TypedString(typed) => *expr = Expr::Value(typed.value.clone()),
         Expr::Cast { data_type: DataType::Date, .. } => {
@@ -501,6 +506,8 @@ mod tests {
             "select user from t group by user order by sum(x)",
             "select cast(submit as date) from t",
             "select submit::date from t",
+            "select a, sum(sum(x)) over () from t group by a",
+            "select a, count(*) / sum(count(*)) over () from t group by a",
             "select a from (select user as a from t group by user order by sum(x)) as s",
             "select a from (select a from t limit 3) as s",
         ] {

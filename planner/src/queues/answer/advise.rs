@@ -154,7 +154,10 @@ impl QueuesAnswer {
             .chain(self.assumed.iter().cloned())
             .collect(),
             holds_until: "Shares, nodes or the mix of jobs change; make the plan again every month.".to_owned(),
-            apply: "Make the same plan with --emit slurm (or kueue, kai, volcano) --emit-to FOLDER, and read the files before you apply them.".to_owned(),
+            apply: format!(
+                "Make the same plan with --emit slurm (or kueue, kai, volcano) --emit-to FOLDER, and read the files before you apply them.{}",
+                self.without_the_order().map_or_else(String::new, |said| format!(" {said}"))
+            ),
             command: None,
             undo: match self.setup().map(|setup| setup.sharing) {
                 Some(Sharing::AsToday) => "Set the order of before again",

@@ -126,7 +126,7 @@ impl QueuesAnswer {
     }
 
     /// What is left where the order is not set, as no file of any scheduler sets it; `None` if one does, or nothing else changes.
-    fn without_the_order(&self) -> Option<String> {
+    pub(super) fn without_the_order(&self) -> Option<String> {
         let set = self.setup().filter(|set| self.followed && set.changes.contains(&QueueChange::Order))?;
         let alone = self.in_todays_order.filter(|_| set.sharing != Sharing::AsToday)?;
         // Those Slurm's multifactor can set.
