@@ -6,8 +6,7 @@
 //! ```text
 //! source ──ingest──▶ Trace (typed tables, quality ledger) ──describe──▶ Description ──report──▶ text · JSON · HTML
 //!                      │ storage: Parquet folder + manifest.json
-//!                      ├ rollup: streaming aggregates for traces larger than memory
-//!                      └ query: SQL over the tables and the facts of each job (feature `query`, on by default)
+//!                      └ rollup: streaming aggregates for traces larger than memory
 //! ```
 //!
 //! Nothing here prints, reads the environment or exits; that is the command line's part. Times are integer
@@ -20,8 +19,6 @@ pub mod error;
 pub mod facts;
 pub mod ingest;
 pub mod quality;
-#[cfg(feature = "query")]
-pub mod query;
 pub mod report;
 pub mod rollup;
 pub mod schema;

@@ -386,14 +386,16 @@ impl Ledger {
             warnings.push(format!("In {rows} of {read} rows {}: {}.", entry.what, entry.remedy));
         }
         for damage in self.damage.iter().take(EXAMPLES) {
-            let read = match damage.after_line {
-                0 => "before anything could be read".to_owned(),
-                line => format!("after line {}", count(line)),
-            };
-            warnings.push(format!(
-                "{} is damaged or ends early, {read}: what follows is missing ({}).",
-                damage.file, damage.what
-            ));
+            let (file, what) = (&damage.file, &damage.what);
+            warnings.push(match damage.after_line {
+                0 => format!("{file} is damaged or ends early ({what}): what could be read of it is used."),
+                line => {
+                    format!(
+                        "{file} is damaged or ends early, after line {}: what follows is missing ({what}).",
+                        count(line)
+                    )
+                }
+            });
         }
         if self.damage.len() > EXAMPLES {
             let more = self.damage.len() - EXAMPLES;

@@ -455,9 +455,9 @@ pub(crate) fn guarded<T>(read: impl FnOnce() -> T) -> Option<T> {
     outcome
 }
 
-/// As [`guarded`], where the query engine works on threads of its own, which panic there and hand it on to this one.
-#[cfg(feature = "query")]
-pub(crate) fn guarded_with_engine<T>(work: impl FnOnce() -> T) -> Option<T> {
+/// Returns the outcome of `work`, or `None` if it panicked, there or on a thread of the query engine. Nothing that `work` touches may be used after that,
+/// and nothing is printed of the panic.
+pub fn guarded_with_engine<T>(work: impl FnOnce() -> T) -> Option<T> {
     ENGINES.fetch_add(1, Ordering::Relaxed);
     let outcome = guarded(work);
     ENGINES.fetch_sub(1, Ordering::Relaxed);

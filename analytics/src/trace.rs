@@ -118,6 +118,7 @@ impl Default for Trace {
 }
 
 /// Calls `$body` with `$table` bound to a reference to each table of `$trace` in turn.
+#[macro_export]
 macro_rules! each_table {
     (& $trace:ident, $table:ident => $body:expr) => {
         $crate::trace::each_table!(@each [&] $trace, $table, $body)
@@ -139,7 +140,7 @@ macro_rules! each_table {
         { let $table = $($by)+ $trace.availability; $body; }
     };
 }
-pub(crate) use each_table;
+pub use each_table;
 
 impl Trace {
     /// Adds a note once.

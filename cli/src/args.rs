@@ -89,9 +89,7 @@ pub(crate) struct Reading {
     ///
     /// The columns are those of the table job_facts, which `tracecast query SOURCE` lists. The answer says how many jobs were selected. What
     /// needs all jobs of a cluster is then left out, and a command that needs them all refuses the option.
-    // A build without SQL has no such option, and no condition.
-    #[cfg_attr(feature = "query", arg(long = "where", value_name = "SQL"))]
-    #[cfg_attr(not(feature = "query"), arg(skip))]
+    #[arg(long = "where", value_name = "SQL")]
     pub(crate) condition: Option<String>,
     /// Labels of Kubernetes nodes that say where these lie, which one command lets be named.
     #[arg(skip)]

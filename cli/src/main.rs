@@ -6,7 +6,6 @@ mod args;
 mod cmd;
 mod early;
 mod exit;
-#[cfg(feature = "query")]
 mod memory;
 mod output;
 mod progress;

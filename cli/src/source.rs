@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use tracecast_analytics::ingest::{self, ReadOptions, SourceFile, SourceMapping, SourceMetric};
 use tracecast_analytics::quality::{Ledger, Outcome};
-#[cfg(feature = "query")]
-use tracecast_analytics::query;
 use tracecast_analytics::report::markup::printable;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::{Trace, storage};
@@ -15,6 +13,7 @@ use tracecast_planner::fleet::listed::TableFilter;
 use tracecast_planner::fleet::offers::{FleetOffers, ListedOffers};
 use tracecast_planner::replay::input::Site;
 use tracecast_predictors::interference::rates::{self, GangRate};
+use tracecast_query::{AbsentText, selection};
 
 use crate::args::{Between, Reading};
 use crate::exit::Usage;
@@ -65,7 +64,6 @@ pub(crate) fn open_between(
             return Err(Usage(format!("{typed}: no job was submitted then; {there}")).into());
         }
     }
-    #[cfg(feature = "query")]
     let trace = selected(trace, reading, quiet)?;
     Ok(trace)
 }
@@ -88,10 +86,9 @@ pub(crate) fn open_whole(sources: &[PathBuf], reading: &Reading, quiet: bool, wh
 }
 
 /// A trace cut to the jobs of `--where`.
-#[cfg(feature = "query")]
 fn selected(mut trace: Trace, reading: &Reading, quiet: bool) -> Result<Trace> {
     let Some(condition) = &reading.condition else { return Ok(trace) };
-    let selection = query::selection::select(&trace, condition)?;
+    let selection = selection::select(&trace, condition)?;
     trace.select(&selection.mask, condition, selection.unknown as u64);
     tell_selected(&trace, quiet);
     let Some(selected) = &trace.selected else { return Ok(trace) };
@@ -128,8 +125,7 @@ pub(crate) fn warn(warnings: Vec<String>) {
 }
 
 /// Says which texts are looked for and are nowhere.
-#[cfg(feature = "query")]
-pub(crate) fn warn_of_absent(where_from: &str, absent: &[query::AbsentText]) {
+pub(crate) fn warn_of_absent(where_from: &str, absent: &[AbsentText]) {
     warn(absent.iter().map(|text| format!("{where_from}{text}")).collect());
 }
 

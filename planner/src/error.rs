@@ -113,9 +113,9 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// The engine was asked for something impossible: a defect of a policy, not of the input.
-    #[error("the policy asked for what cannot be: {0}")]
-    Action(String),
+    /// From a replay.
+    #[error(transparent)]
+    Replay(#[from] tracecast_sim::Error),
     /// From a predictor.
     #[error(transparent)]
     Predictor(#[from] tracecast_predictors::Error),
@@ -144,6 +144,7 @@ impl Error {
             Self::ClusterNotRecorded(_) | Self::NoJobs(_) | Self::TooFewDays { .. } | Self::NothingToEvaluate(_) => {
                 Kind::TooLittleData
             }
+            Self::Replay(error) => error.kind(),
             Self::Predictor(error) => error.kind(),
             Self::Trace(error) => error.kind(),
             Self::Workload { .. }
@@ -152,7 +153,6 @@ impl Error {
             | Self::SpotTrace { .. }
             | Self::File { .. }
             | Self::Io { .. }
-            | Self::Action(_)
             | Self::Defect(_) => Kind::Failed,
         }
     }

@@ -43,8 +43,8 @@ pub mod queues;
 pub mod replay;
 pub mod serving;
 pub mod sharing;
-pub mod sim;
 pub mod synth;
 mod yaml;
 
 pub use error::{Error, Result};
+pub use tracecast_sim as sim;

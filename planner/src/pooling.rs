@@ -202,7 +202,7 @@ fn replay(loaded: &Loaded, gpu_jobs: usize) -> std::result::Result<Pooling, crat
     let runs: Vec<(&Policy, &Cluster)> =
         policies.iter().flat_map(|policy| [(policy, &loaded.cluster), (policy, &pool)]).collect();
     let schedules: Result<Vec<_>> =
-        runs.into_par_iter().map(|(policy, cluster)| simulate(workload, cluster, policy)).collect();
+        runs.into_par_iter().map(|(policy, cluster)| Ok(simulate(workload, cluster, policy)?)).collect();
     let schedules = schedules?;
     let times: Result<Vec<JobTimes>> = schedules.iter().map(|schedule| JobTimes::of(workload, schedule)).collect();
     let times = times?;

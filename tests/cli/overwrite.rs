@@ -122,7 +122,6 @@ fn no_command_replaces_what_it_was_not_told_to() {
         (vec!["train", "spot", &spot], "--out", out("spot.model")),
         (vec!["backtest", "duration", "datasets/sample", "--models", "running_mean"], "--out", out("backtest.txt")),
         (vec!["describe", &jobs], "--tables", out("tables")),
-        #[cfg(feature = "query")]
         (vec!["query", &jobs, "select count(*) as jobs from jobs"], "--out", out("query.csv")),
     ];
     for (line, option, path) in &lines {

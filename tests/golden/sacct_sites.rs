@@ -156,6 +156,8 @@ fn live_jobs_and_errors_are_refused() {
         );
         let refused = answer(&text).unwrap_err().to_string();
         assert!(refused.contains("squeue --json") && refused.contains("sacct --json"), "{refused}");
+        // Without being told which reader it is for.
+        assert!(read(std::slice::from_ref(&path)).unwrap_err().to_string().contains("squeue --json"));
     }
     let error = r#"{"description": "Unable to query JobId=134", "error_number": 1007, "error": "Protocol authentication error"}"#;
     let failed = format!(r#"{{"meta": {{"plugin": {{"data_parser": "v0.0.40"}}}}, "jobs": [], "errors": [{error}]}}"#);

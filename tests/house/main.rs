@@ -12,7 +12,7 @@ mod source;
 use std::path::{Path, PathBuf};
 
 /// The crates of the workspace, the lowest first.
-const MEMBERS: [&str; 5] = ["analytics", "predictors", "planner", "cli", "tests"];
+const MEMBERS: [&str; 7] = ["analytics", "analytics/query", "predictors", "planner/sim", "planner", "cli", "tests"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -19,9 +19,8 @@ use tracecast_predictors::demand::{Series, Slot, Unit};
 use tracecast_tests::{read, real_trace};
 
 const DAY: usize = 144;
-/// Nodes boot at once, so that figures compare with earlier runs. What a boot costs is held by a twin that counts by the minute, and by
-/// [`philly_with_slow_boots`].
-const BOOT: f64 = 0.0;
+/// Five minutes, in slots of ten. A twin that counts by the minute holds what a boot costs.
+const BOOT: f64 = 0.5;
 /// 1 December 2017 in slots after 3 October, local time: clocks went back by an hour between.
 const DECEMBER: usize = 59 * DAY + 6;
 
@@ -74,22 +73,22 @@ fn philly_in_december() {
 
     // Our own runs: the offline optimum, and what a trailing maximum of 6 h with 10 nodes gives.
     let optima: Vec<f64> = studied.optima.iter().map(|case| case.outcome.nodes_asleep_mean).collect();
-    for (found, before) in optima.iter().skip(1).zip([127.9, 127.0, 124.5]) {
+    for (found, before) in optima.iter().skip(1).zip([127.4, 126.6, 124.3]) {
         assert!((found - before).abs() < 0.06, "{optima:?}");
     }
     let trailing = scored(&studied, &Setting::TrailingMaximum { slots: 36, buffer: 10 }).unwrap();
-    assert!((trailing.nodes_asleep_mean - 107.9).abs() < 0.06 && (trailing.unserved_node_slots - 40.0).abs() < 0.5);
+    assert!((trailing.nodes_asleep_mean - 107.9).abs() < 0.06 && (trailing.unserved_node_slots - 77.0).abs() < 0.5);
 
-    // The curve: the best of 500 simple rules with hindsight sleep 101.4, 107.9, 114.7 and 119.7 nodes at these levels of service.
+    // The curve: the best of 592 simple rules with hindsight sleep 90.1, 101.9, 110.8 and 117.1 nodes at these levels of service.
     let reach = most_asleep(&studied, Family::Reach);
     println!("reach: {reach:?}; trailing maximum: {:?}", most_asleep(&studied, Family::TrailingMaximum));
-    for (found, least) in reach.iter().zip([102.0, 109.5, 117.5, 121.5]) {
+    for (found, least) in reach.iter().zip([92.6, 104.7, 113.4, 119.0]) {
         assert!(*found >= least, "{reach:?}");
     }
 
-    // Chosen beforehand, all three save about the same: 93.15, 92.99 and 92.8 % of the energy that the optimum saves.
+    // Chosen beforehand, all three save about the same: 91.24, 90.91 and 89.87 % of the energy that the optimum saves.
     let best = studied.optima.iter().find(|case| case.switch_h == 2.0).unwrap().outcome.energy_saved_kwh;
-    for (family, before) in [(Family::Reach, 93.15), (Family::TrailingMaximum, 92.99), (Family::Timeout, 92.8)] {
+    for (family, before) in [(Family::Reach, 91.24), (Family::TrailingMaximum, 90.91), (Family::Timeout, 89.87)] {
         let curve = studied.curve(family).unwrap();
         let share = 100.0 * curve.chosen.outcome.energy_saved_kwh / best;
         println!("{}: {share:.2} %, {:?}", family.name(), curve.chosen);
@@ -205,8 +204,8 @@ fn together(all: &[Studied], pick: impl Fn(&Studied) -> SleepOutcome) -> (f64, f
         .fold((0.0, 0.0), |sum, outcome| (sum.0 + outcome.nodes_asleep_mean, sum.1 + outcome.unserved_node_slots))
 }
 
-/// Eight VCs of Earth, 22 to 31 May 2020, chosen on the days before: more sleep and no more shortage than a trailing maximum that each VC would have
-/// chosen by itself (6.7 nodes, 30 unserved). How VCs learn from each other was chosen on the first three weeks.
+/// Eight VCs of Earth, 22 to 31 May 2020, chosen on the days before: with 6.2 nodes asleep and 30 unserved less of both than a trailing maximum that each VC
+/// would have chosen by itself (6.7 and 37). How VCs learn from each other was chosen on the first three weeks.
 #[test]
 fn earth_by_vc_and_pooled() {
     let Some(folder) = real_trace("helios/earth_vc_1min") else { return };
@@ -222,7 +221,7 @@ fn earth_by_vc_and_pooled() {
     let alone: Vec<Studied> = all.iter().map(|series| study(series, &plain(series)).unwrap()).collect();
     let alone = together(&alone, |vc| vc.curve(Family::TrailingMaximum).unwrap().chosen.outcome);
     println!("alone {alone:?}");
-    assert!((alone.0 - 6.67).abs() < 0.01 && (alone.1 - 30.0).abs() < 0.5, "{alone:?}");
+    assert!((alone.0 - 6.68).abs() < 0.01 && (alone.1 - 37.0).abs() < 0.5, "{alone:?}");
 
     let asked = |series| (series, Request { families: Family::ALL.to_vec(), ..plain(series) });
     let found: Vec<Studied> =
@@ -235,7 +234,7 @@ fn earth_by_vc_and_pooled() {
     }
     let chosen = together(&found, of);
     println!("chosen {chosen:?}, a trailing maximum for each alone {alone:?}");
-    assert!(chosen.0 >= alone.0 && chosen.1 <= alone.1, "{chosen:?} against {alone:?}");
+    assert!((chosen.0 - 6.24).abs() < 0.01 && (chosen.1 - 30.0).abs() < 0.5, "{chosen:?} against {alone:?}");
     // Sharing pays: the pool sleeps more than its VCs together.
     let pooled = study(&pool, &plain(&pool)).unwrap();
     assert!(of(&pooled).nodes_asleep_mean > chosen.0, "{chosen:?}");
@@ -426,7 +425,8 @@ fn promises_are_kept_on_every_fortnight_there_is() {
     assert_eq!((found.windows.len(), found.policies[0].promises), (4, 16));
     println!("Philly: {:?}", found.policies);
     let bare = found.policies.iter().find(|tally| tally.name == Rule::TrailingMaximumUnguarded).unwrap();
-    assert!(found.kept_share >= 0.9 && bare.kept * 2 <= bare.promises, "{:?}", found.policies);
+    assert_eq!((found.policies[0].kept, bare.kept), (16, 7), "{:?}", found.policies);
+    assert!((found.policies[0].nodes_asleep_mean - 45.5).abs() < 0.06, "{:?}", found.policies);
     assert!(found.asleep_over_trailing_maximum >= 0.0 && found.policies[0].nodes_asleep_mean > 0.0);
     let found = roll(&earth, &like(Thresholds::EARTH), fortnight, &Service::USUAL, &()).unwrap();
     assert_eq!(found.by_series.len(), 9);

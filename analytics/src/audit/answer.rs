@@ -62,7 +62,7 @@ pub struct Answer {
     /// Why no energy reaches a job, where none does.
     #[serde(skip)]
     pub without_jobs: String,
-    /// From the first submission of a job to the last end, milliseconds; 0 where the trace has no jobs.
+    /// Time from the first submission to the last end of a job, milliseconds, where the time audited is that of the readings for want of another; else 0.
     #[serde(skip)]
     pub record_ms: i64,
     /// The time audited.
@@ -93,6 +93,8 @@ pub struct Answer {
 pub struct Beside {
     /// What to call it.
     pub title: String,
+    /// Whether nobody named a time, so that the time audited is that of the readings.
+    pub of_readings: bool,
     /// Factors as they were used.
     pub factors: Vec<FactorRecord>,
     /// What a reader must know of the factors.
@@ -116,8 +118,11 @@ impl Answer {
             ));
         }
         for damage in &quality.damage {
-            let after = damage.after_line;
-            notes.push(format!("{} ends early, after line {after}: what follows is missing here.", base(&damage.file)));
+            let after = match damage.after_line {
+                0 => String::new(),
+                line => format!(", after line {line}"),
+            };
+            notes.push(format!("{} ends early{after}: what follows is missing here.", base(&damage.file)));
         }
         notes.extend(ledger.notes.iter().chain(&trace.notes).chain(&beside.notes).map(|note| sentence(note)));
         if !trace.basis.has_dates() {
@@ -141,7 +146,7 @@ impl Answer {
             title: beside.title,
             zone: trace.zone.clone(),
             without_jobs: without_jobs(trace),
-            record_ms: record_ms(trace),
+            record_ms: if beside.of_readings { record_ms(trace) } else { 0 },
             window: AuditWindow { from_ms: ledger.from_ms, to_ms: ledger.to_ms, has_dates: trace.basis.has_dates() },
             sources,
             factors: beside.factors,
@@ -217,7 +222,7 @@ impl Answer {
     }
 }
 
-/// From the first submission of a job to the last end.
+/// Returns the time from the first submission to the last end of a job, milliseconds; 0 without jobs.
 fn record_ms(trace: &Trace) -> i64 {
     let (first, last) = (trace.jobs.submit.iter().flatten().min(), trace.jobs.end.iter().flatten().max());
     first.zip(last).map_or(0, |(first, last)| last.saturating_sub(first).max(0))

@@ -134,7 +134,11 @@ impl Quality {
                 done.into(),
                 Cell::Int(1),
                 why.into(),
-                format!("{}, after line {}", damage.file, count(damage.after_line)).into(),
+                match damage.after_line {
+                    0 => damage.file.clone(),
+                    line => format!("{}, after line {}", damage.file, count(line)),
+                }
+                .into(),
                 "fetch or export the file again".into(),
             ]);
         }

@@ -1,15 +1,15 @@
-//! The live queue of Slurm, which holds jobs and no accounting: how it is told, and what is said of it.
+//! Detection of Slurm's live queue (`squeue --json`), which holds no accounting, and the error text for it.
 
-/// What such a file is.
+/// Error text for a file of the live queue.
 pub(super) const LIVE: &str =
     "these are jobs of the live queue (squeue --json, or slurmrestd's /slurm/…/jobs), which hold no accounting";
-/// What to read in its place.
-pub(super) const NOT_LIVE: &str = "export with `sacct --json`, or /slurmdb/…/jobs of slurmrestd";
+/// What to export in place of it.
+pub(super) const LIVE_REMEDY: &str = "export with `sacct --json`, or /slurmdb/…/jobs of slurmrestd";
 
 /// Whether a text begins as the document of `squeue --json` does.
 pub(super) fn is_live(text: &str) -> bool {
     text.trim_start().starts_with('{')
-        && text.to_ascii_lowercase().contains("\"slurm\"")
+        && text.to_ascii_lowercase().contains("\"slurm\":")
         && ["\"jobs\"", "\"job_state\""].iter().all(|word| text.contains(word))
 }
 
@@ -23,5 +23,6 @@ mod tests {
         assert!(is_live(&of("\"jobs\": [{\"job_state\": \"PENDING\"}]")));
         assert!(!is_live(&of("\"jobs\": [{\"state\": {\"current\": \"COMPLETED\"}}]")));
         assert!(!is_live(&of("\"nodes\": []")));
+        assert!(!is_live("{\"jobs\": [{\"name\": \"slurm\", \"job_state\": \"x\"}]}"));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::READERS;
-use super::live::{LIVE, NOT_LIVE, is_live};
+use super::live::{LIVE, LIVE_REMEDY, is_live};
 use super::misspelt::nearest;
 use super::options::ReadOptions;
 use super::reader::{Confidence, Reader};
@@ -231,7 +231,7 @@ pub const METRICS_FILE: &str = "table of metrics";
 
 fn unknown(file: &str, head: Option<&Head>) -> Error {
     if head.is_some_and(|head| is_live(&head.text)) {
-        return Error::UnknownFormat { file: file.to_owned(), found: LIVE.to_owned(), remedy: NOT_LIVE.to_owned() };
+        return Error::UnknownFormat { file: file.to_owned(), found: LIVE.to_owned(), remedy: LIVE_REMEDY.to_owned() };
     }
     let near = head.and_then(nearest).map_or_else(String::new, |near| format!(": {near}"));
     Error::UnknownFormat {

@@ -309,6 +309,7 @@ fn make(mut options: ManifestOptions, window: Option<Window<'_>>, strict: bool, 
     };
     let beside = Beside {
         title: describe::title(&trace, &sources),
+        of_readings: options.from_ms.is_none() && options.to_ms.is_none(),
         factors: used.records.clone(),
         notes: used.notes,
         power_caps,

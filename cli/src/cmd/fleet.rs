@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-#[cfg(feature = "query")]
 use tracecast_analytics::Trace;
 use tracecast_analytics::audit::factors::{CarbonFile, Method};
 use tracecast_analytics::report::format;
@@ -90,7 +89,6 @@ pub(crate) struct PlanFleet {
     /// Jobs that may run on spot, as a condition in SQL, such as "name like 'train%'"
     ///
     /// The columns are those of --where. Name only what is known when a job is submitted, as the plan is to decide then.
-    #[cfg(feature = "query")]
     #[arg(long, value_name = "SQL", conflicts_with = "spot_up_to", help_heading = "Spot")]
     pub(crate) spot_where: Option<String>,
     /// Time that a checkpoint of a job takes
@@ -230,10 +228,9 @@ fn flexible(asked: &PlanFleet, offers: &FleetOffers) -> (Flexible, String) {
 }
 
 /// The same by `--spot-where`; none where that is not given.
-#[cfg(feature = "query")]
 fn marked(asked: &PlanFleet, trace: &Trace) -> Result<Option<(Flexible, String)>> {
     let Some(condition) = &asked.spot_where else { return Ok(None) };
-    let selection = tracecast_analytics::query::selection::select(trace, condition)?;
+    let selection = tracecast_query::selection::select(trace, condition)?;
     source::warn_of_absent("--spot-where: ", &selection.absent);
     if !selection.mask.iter().any(|marked| *marked) {
         let what = format!("--spot-where: no job meets `{condition}`; `tracecast query` shows what there is");
@@ -258,13 +255,10 @@ pub(crate) fn plan(asked: &PlanFleet, quiet: bool) -> Result<()> {
     let title = describe::title(&trace, &asked.sources);
     let (eval_from_ms, _) = window.resolve(&Zone::named(&trace.zone)?)?;
     let by_size = flexible(asked, &offers.all);
-    #[cfg(feature = "query")]
     let (flexible, flexible_in_words) = match (&by_size.0, marked(asked, &trace)?) {
         (Flexible::Nobody, _) | (_, None) => by_size,
         (_, Some(marked)) => marked,
     };
-    #[cfg(not(feature = "query"))]
-    let (flexible, flexible_in_words) = by_size;
     let request = FleetRequest {
         times: match asked.demand {
             Times::Unwaited => DemandTimes::Unwaited,

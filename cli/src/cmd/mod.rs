@@ -29,7 +29,6 @@ mod plan;
 mod plan_jobs;
 mod predict;
 mod predict_interference;
-#[cfg(feature = "query")]
 mod query;
 mod queues;
 mod report;
@@ -107,7 +106,6 @@ pub(crate) enum Command {
     /// read once, and the memory used does not grow with its rows.
     Rollup(rollup::Rollup),
     /// Ask a question in SQL about jobs, nodes and samples, and about files of your own
-    #[cfg(feature = "query")]
     Query(query::Query),
     /// Replay the jobs of a trace under another scheduling policy or on another cluster
     ///
@@ -248,7 +246,6 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Ingest(request) => ingest::run(request, quiet),
         Command::Inspect(request) => inspect::run(request, quiet),
         Command::Rollup(request) => rollup::run(request, arguments.threads),
-        #[cfg(feature = "query")]
         Command::Query(request) => query::run(request, arguments.threads, quiet),
         Command::Simulate(request) => simulate::run(request, quiet),
         Command::Cluster(request) => cluster::run(request, quiet),

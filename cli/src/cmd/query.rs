@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use tracecast_analytics::query::{QueryAnswer, Tables, listing};
 use tracecast_analytics::report::text;
+use tracecast_query::{QueryAnswer, Tables, listing};
 
 use crate::args::{Between, Reading, TIMES, not_foreign};
 use crate::cmd::answer;

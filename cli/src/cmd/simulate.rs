@@ -551,7 +551,7 @@ fn scenarios(request: &Simulate, quotas: &mut QuotaFiles) -> Result<Asked> {
             },
         };
         let policy = scenario.policy(predictions)?;
-        policy.check_predictions(predictions).map_err(|error| of_scenario(&scenario.name, &error))?;
+        policy.check_predictions(predictions).map_err(|error| of_scenario(&scenario.name, &error.into()))?;
         let oracle = policy.order == Order::Qssf && policy.estimate == Estimate::True;
         let name = match scenario.name.as_str() {
             "" | "qssf" if oracle => "QSSF (oracle)".to_owned(),
@@ -612,7 +612,7 @@ fn recorded(request: &Simulate, scenarios: &[Named]) -> Result<Policy> {
     };
     let predictions = request.jobs.predictions.is_some();
     let policy = scenario.policy(predictions)?;
-    policy.check_predictions(predictions).map_err(|error| of_scenario("--recorded", &error))?;
+    policy.check_predictions(predictions).map_err(|error| of_scenario("--recorded", &error.into()))?;
     Ok(policy)
 }
 

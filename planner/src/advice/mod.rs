@@ -224,8 +224,7 @@ fn add_energy(document: &mut Report, trace: &Trace) -> Result<()> {
     let Ok(ledger) = meter::measure(trace, &metering) else { return Ok(()) };
     let used = factors::load(Factors::default(), trace)?;
     let account = account::account(&ledger, &used.loaded);
-    let beside =
-        Beside { title: String::new(), factors: used.records, notes: used.notes, power_caps: None, reclaim: None };
+    let beside = Beside { of_readings: true, factors: used.records, notes: used.notes, ..Beside::default() };
     let answer = audit::answer::Answer::of(trace, &ledger, account, beside);
     let it = answer.account.it_kwh;
     if let Some(figure) = document.figures.iter_mut().find(|figure| figure.name == GPU_ENERGY) {

@@ -25,6 +25,7 @@ use super::metric::{Evaluation, evaluate, rejection};
 use super::nearest::with_nearest;
 use super::shard;
 use crate::error::{Error, Result};
+use crate::sim;
 use crate::sim::cluster::Cluster;
 use crate::sim::policy::{Compat, Estimate, Order, Policy, Preemption, Scan};
 use crate::sim::schedule::Schedule;
@@ -215,8 +216,8 @@ impl<'a> Study<'a> {
             let goes = named.policy.check_predictions(predicted);
             goes.and_then(|()| named.policy.validate(&self.loaded_of(named).workload)).map_err(
                 |error| match error {
-                    Error::Policy(what) => Error::Policy(format!("{}: {what}", named.name)),
-                    other => other,
+                    sim::Error::Policy(what) => Error::Policy(format!("{}: {what}", named.name)),
+                    other => other.into(),
                 },
             )?;
         }

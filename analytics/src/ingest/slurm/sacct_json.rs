@@ -23,7 +23,7 @@ use super::tres::{self, Tres};
 use crate::error::{Error, Result};
 use crate::ingest::document::{self, Since};
 use crate::ingest::field::{self, MIB};
-use crate::ingest::live::{LIVE, NOT_LIVE};
+use crate::ingest::live::{LIVE, LIVE_REMEDY};
 use crate::ingest::plain_json::Plain;
 use crate::ingest::{Confidence, Head, ReadOptions, Reader, SeenKeys, SourceFile};
 use crate::quality::{Ledger, RowAudit, reason};
@@ -93,7 +93,7 @@ fn read_file(
     while documents == 0 || parser.end().is_err() {
         let found = (Document { sink: &mut sink }).deserialize(&mut parser);
         if sink.live {
-            return Err(Error::format(file.name(), LIVE, NOT_LIVE));
+            return Err(Error::format(file.name(), LIVE, LIVE_REMEDY));
         }
         if let (Ok(_), Some(said)) = (&found, sink.errors.take()) {
             if sink.number == 0 {

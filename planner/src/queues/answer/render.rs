@@ -125,7 +125,7 @@ impl QueuesAnswer {
         said
     }
 
-    /// What is left where the order is not set, as no file of any scheduler sets it; `None` if one does, or nothing else changes.
+    /// Sentence on the later waits under the emitted files, which cannot set the order; `None` if they can, or nothing else changes.
     pub(super) fn without_the_order(&self) -> Option<String> {
         let set = self.setup().filter(|set| self.followed && set.changes.contains(&QueueChange::Order))?;
         let alone = self.in_todays_order.filter(|_| set.sharing != Sharing::AsToday)?;

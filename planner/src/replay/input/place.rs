@@ -10,7 +10,7 @@ use tracecast_analytics::schema::Table;
 
 use super::failure;
 use super::near::HOSTNAME;
-use crate::error::Result;
+use crate::sim;
 use crate::sim::cluster::Cluster;
 use crate::sim::topology::{MOST_LEVELS, NODE, Topology};
 
@@ -83,7 +83,7 @@ impl Located {
     ///
     /// # Errors
     /// As [`Topology::new`].
-    pub(super) fn topology(&self) -> Result<Topology> {
+    pub(super) fn topology(&self) -> sim::Result<Topology> {
         let paths: Vec<Option<Vec<&str>>> =
             self.paths.iter().map(|path| Some(path.as_ref()?.iter().map(String::as_str).collect())).collect();
         Topology::of_names(self.levels.clone(), &paths)

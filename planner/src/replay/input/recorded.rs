@@ -18,6 +18,7 @@ use super::place::{Located, NodePlaces};
 use super::quota::QuotaFile;
 use crate::divisor::divisor;
 use crate::error::{Error, Result};
+use crate::sim;
 use crate::sim::cluster::{Cluster, Group, MAX_GPUS_PER_NODE, Pool, Vc};
 use crate::sim::host::HostRoom;
 
@@ -45,9 +46,9 @@ impl Recorded {
 
     /// Says where its nodes lie, if `places` knows any of them; nothing else says it then.
     pub(super) fn locate(&mut self, trace: &Trace, places: Option<&NodePlaces>) -> Result<()> {
-        let placed = |error: Error| match error {
-            Error::Cluster(what) => Error::Cluster(format!("where the nodes lie: {what}")),
-            other => other,
+        let placed = |error: sim::Error| match error {
+            sim::Error::Cluster(what) => Error::Cluster(format!("where the nodes lie: {what}")),
+            other => other.into(),
         };
         self.located = places.and_then(|places| places.located(trace, &self.cluster));
         self.cluster.topology = self.located.as_ref().map(Located::topology).transpose().map_err(placed)?;

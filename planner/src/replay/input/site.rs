@@ -49,6 +49,7 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::parse_with_offset;
 
 use crate::error::{Error, Result, excerpt, line_of};
+use crate::sim;
 use crate::sim::cluster::{Cluster, Group, Outage, Pool, Vc};
 use crate::sim::host::HostRoom;
 use crate::sim::topology::Topology;
@@ -411,9 +412,9 @@ impl Site {
             };
         };
         let (at, levels) = (entry.levels.span().start, entry.levels.get_ref());
-        let placed = |error: Error| match error {
-            Error::Cluster(what) => self.wrong(at, what),
-            other => other,
+        let placed = |error: sim::Error| match error {
+            sim::Error::Cluster(what) => self.wrong(at, what),
+            other => other.into(),
         };
         match (&entry.sizes, said) {
             (Some(_), Some(lie)) => Err(self.wrong(

@@ -51,7 +51,7 @@ impl<'a> DividedQueues<'a> {
     /// Of a cluster, if it has such.
     pub(super) fn of(cluster: &'a Cluster) -> Option<Self> {
         let state = Divided::of(cluster)?;
-        let count = state.forest().len();
+        let count = state.forest().queues();
         Some(Self {
             state,
             now: 0,
@@ -158,16 +158,28 @@ impl<'a> DividedQueues<'a> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use crate::replay::metric::evaluate;
-    use crate::sim::kai::tests::queue;
-    use crate::sim::kai::{Hierarchy, KaiRules};
+    use crate::sim::kai::{Hierarchy, KaiQueue, KaiRules};
     use crate::sim::{Cluster, Policy, Scan, Shape, Workload, simulate};
+
+    fn queue(name: &str, quota: u64) -> KaiQueue {
+        KaiQueue {
+            name: name.to_owned(),
+            parent: None,
+            quota: Some(quota * 1000),
+            limit: None,
+            weight_milli: 1000,
+            priority: 100,
+            created: 0,
+            reclaim_min_ms: None,
+            preempt_min_ms: None,
+        }
+    }
 
     /// On a node of 4, a has a quota of 1 and b of 2, at equal weights. b holds 3 for 2 h; a's job of 2 comes at 1 h and waits until 2 h, then runs for 1 h.
     #[test]
     fn fair_shares_and_what_is_short_of_them_are_means_over_the_window() {
         let mut cluster = Cluster::of_vcs(&[("a", 1, 4), ("b", 0, 4)]).pooled();
-        cluster.kai =
-            Some(Hierarchy::new(vec![queue("a", None, 1), queue("b", None, 2)], 2, KaiRules::default()).unwrap());
+        cluster.kai = Some(Hierarchy::new(vec![queue("a", 1), queue("b", 2)], 2, KaiRules::default()).unwrap());
         let hour = 3_600_000;
         let mut jobs = Workload::default();
         jobs.push(0, 2 * hour, Shape::whole(3));

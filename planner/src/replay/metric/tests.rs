@@ -7,7 +7,7 @@ use super::*;
 use crate::sim::cluster::{Group, Outage, Pool, Vc};
 use crate::sim::host::{HostNeed, HostRoom};
 use crate::sim::policy::{Order, Placement, Policy, Preemption, Scan};
-use crate::sim::schedule::{NO_SEGMENT, Piece, Segment, Stop};
+use crate::sim::schedule::{Piece, Segment, Stop};
 use crate::sim::simulate;
 use crate::sim::workload::{Shape, Warm};
 
@@ -17,25 +17,16 @@ const S: i64 = 1_000;
 struct Ran(u32, i64, i64, u32, u64, Stop);
 
 fn schedule(jobs: usize, ran: &[Ran]) -> Schedule {
-    let mut schedule = Schedule::new(jobs);
-    for (at, Ran(job, start, end, node, gpus, stop)) in (0u32..).zip(ran) {
-        let (ix, start_ms, end_ms) = (*job as usize, start * S, end * S);
-        schedule.segments.push(Segment { job: *job, first_piece: at, pieces: 1, start_ms, end_ms, stop: *stop });
-        schedule.pieces.push(Piece::whole(*node, *gpus));
-        if schedule.last_segment[ix] == NO_SEGMENT {
-            schedule.first_start_ms[ix] = start_ms;
-        }
-        schedule.last_segment[ix] = at;
-        match stop {
-            Stop::Done => {
-                schedule.outcome[ix] = Outcome::Finished;
-                schedule.end_ms[ix] = end_ms;
-            }
-            Stop::Preempted => schedule.preemptions[ix] += 1,
-            Stop::Failed => schedule.restarts[ix] += 1,
-        }
-    }
-    schedule
+    let segment = |(first_piece, Ran(job, start, end, _, _, stop)): (u32, &Ran)| Segment {
+        job: *job,
+        first_piece,
+        pieces: 1,
+        start_ms: start * S,
+        end_ms: end * S,
+        stop: *stop,
+    };
+    let pieces = ran.iter().map(|Ran(_, _, _, node, gpus, _)| Piece::whole(*node, *gpus)).collect();
+    Schedule::of_segments(jobs, (0..).zip(ran).map(segment).collect(), pieces)
 }
 
 fn cause(delay: &delay::Delay, cause: Cause) -> (u64, f64) {
@@ -361,13 +352,13 @@ fn a_start_undone_at_once_is_not_the_end_of_waiting() {
 #[test]
 fn nothing_at_all() {
     let cluster = Cluster::of_vcs(&[("all", 1, 8)]);
-    let evaluation = evaluate(&Workload::default(), &cluster, &Schedule::new(0), 5).unwrap();
+    let evaluation = evaluate(&Workload::default(), &cluster, &Schedule::default(), 5).unwrap();
     let overall = evaluation.metrics.overall;
     assert_eq!((overall.group.jobs, overall.makespan_s, overall.utilisation), (0, None, None));
     assert_eq!((overall.fairness.jain_users, overall.fragmentation.free_gpus), (None, None));
     assert!(evaluation.charts.timeline.queue_jobs.mean.is_empty());
     // A schedule of other jobs is refused.
-    assert!(evaluate(&jobs(&[(0, 1, 1)]), &cluster, &Schedule::new(0), 5).is_err());
+    assert!(evaluate(&jobs(&[(0, 1, 1)]), &cluster, &Schedule::default(), 5).is_err());
 }
 
 /// Cause of each waiting job at a moment, found directly from who runs where: capacity, quota, fragmentation, head of line.

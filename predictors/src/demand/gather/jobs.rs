@@ -116,11 +116,13 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
         key.map_or_else(|| "an attempt".to_owned(), |key| format!("job {key}"))
     };
     let running = |from: i64| {
-        let held = facts.stretches.iter().filter(|stretch| stretch.end > from);
+        let held = facts.stretches.iter().filter(|stretch| stretch.end > from && facts.is_gpu_job(stretch.job));
         held.map(|stretch| stretch.job).collect::<BTreeSet<usize>>().len()
     };
-    let newest =
-        Newest::of(options, (from, to), (running(i64::MIN), used.len() + 1), (&running, "jobs with GPUs"), zone);
+    let whole = known.len() != 1 || options.vcs.is_empty() && without > 0;
+    let several = whole && options.vcs.len() != 1;
+    let built = used.keys().filter(|vc| !vc.is_empty()).count() + usize::from(several);
+    let newest = Newest::of(options, (from, to), (running(i64::MIN), built), (&running, "jobs with GPUs"), zone);
     let begin = newest.begin_ms;
     let span = super::Span { from_ms: begin, to_ms: to, first: named(begin.max(from)), last: named(to) };
     super::check_slots(&vec![span; used.len() + 1], facts.len(), options.slot_ms, zone)?;
@@ -132,7 +134,6 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
         .iter()
         .filter(|(vc, _)| !vc.is_empty())
         .map(|(vc, steps)| (*vc, steps, pending.get(vc).unwrap_or(&none), totals.by_vc.get(*vc).unwrap_or(&none)));
-    let whole = known.len() != 1 || options.vcs.is_empty() && without > 0;
     let shares = |vc: &String| given.is_some() && !totals.by_vc.contains_key(vc);
     let own_total = if options.vcs.is_empty() {
         totals.pool.clone()
@@ -141,7 +142,6 @@ pub(super) fn gather(trace: &Trace, options: &GatherOptions, zone: &Zone) -> Res
     } else {
         sum(options.vcs.iter().filter_map(|vc| totals.by_vc.get(vc)))
     };
-    let several = whole && options.vcs.len() != 1;
     let all = several.then_some((POOL, &pool_used, &pool_pending, &own_total));
     for (name, used, pending, total) in vcs.chain(all) {
         let Some(mut slots) = Slots::new(begin, to, options.slot_ms, zone) else { continue };

@@ -224,7 +224,7 @@ struct Newest {
 }
 
 impl Newest {
-    /// Of a record over a `span`, of so many rows and for so many series. `later` counts the rows that tell of moments from a given one on; `what` they are.
+    /// Finds from when on a record from `from_ms` to `to_ms` is gathered. `later` counts the `rows` that tell of moments from a given one on; `what` they are.
     fn of(
         options: &GatherOptions,
         (from_ms, to_ms): (i64, i64),
@@ -241,7 +241,7 @@ impl Newest {
             let later = later(begin_ms);
             let days = |ms: i64| format::count(u64::try_from(ms / DAY_MS).unwrap_or(0));
             let said = format!(
-                "**Demand is gathered from {} on**, the newest {} of the {} days of the record, as the rows are few for so many slots of {}. {} of its {} {what} lie there.",
+                "**Demand is gathered from {} on**, the newest {} of the {} days of the record, as the rows are few for so many slots of {}. {} of its {} {what} lie there. Longer slots (--slot) reach back farther.",
                 zone.show_short(begin_ms),
                 days(to_ms - begin_ms),
                 days(to_ms - from_ms),

@@ -177,7 +177,7 @@ fn memory_follows_the_rows_and_not_the_span_of_their_times() {
     trace.jobs.push(job("early", "a", 1.0, 0, 0, 20));
     let century = 100 * 366 * 24 * 60;
     trace.jobs.push(job("late", "a", 1.0, century, century, century + 20));
-    assert_eq!(series(&trace, &options(10)).unwrap()[0].slots.len(), 15_005);
+    assert_eq!(series(&trace, &options(10)).unwrap()[0].slots.len(), 30_010);
     let refused = series(&trace, &all(10)).unwrap_err().to_string();
     for part in ["job early", "job late", "at most 4,000,200", "--slot"] {
         assert!(refused.contains(part), "{part} is missing in {refused}");
@@ -202,14 +202,14 @@ fn of_few_rows_over_decades_the_newest_slots_are_gathered_and_told() {
     let of = |options: GatherOptions| gather(&trace, &options).unwrap();
     let jobs = GatherOptions { source: Source::Jobs, ..options(10) };
     let found = of(jobs.clone());
-    assert_eq!(found.series[0].slots.len(), 15_007);
+    assert_eq!(found.series[0].slots.len(), 30_015);
     assert_eq!(found.series[0].slots.last().map(|slot| slot.peak), Some(1.0));
     let told = found.notes.iter().find(|note| note.contains("gathered from")).unwrap();
-    assert!(told.contains("newest 104 of the 7,300 days") && told.contains("2 of its 3 jobs"), "{told}");
+    assert!(told.contains("newest 208 of the 7,300 days") && told.contains("2 of its 3 jobs"), "{told}");
     // Where less than half of the jobs lie there, that is to be known first.
     let before = |minute: i64| of(GatherOptions { before_ms: Some(minute * 60_000), ..jobs.clone() });
     assert!(found.cautions.is_empty());
-    assert_eq!(before(decades / 2).series[0].slots.len(), 15_007 + (decades / 20) as usize + 8);
+    assert_eq!(before(decades / 2).series[0].slots.len(), 30_015 + (decades / 20) as usize + 8);
     // From a moment that is named on, all of them.
     let all = of(GatherOptions { from_ms: Some(0), ..jobs });
     assert!(all.series[0].slots.len() > 1_000_000 && !all.notes.iter().any(|note| note.contains("gathered from")));
@@ -217,7 +217,7 @@ fn of_few_rows_over_decades_the_newest_slots_are_gathered_and_told() {
     let counted = of(GatherOptions { source: Source::Activity, ..options(10) });
     let names: Vec<&str> = counted.series.iter().map(|series| series.name.as_str()).collect();
     assert!(!names.contains(&"b") && counted.notes.iter().any(|note| note.starts_with("b: left out")), "{names:?}");
-    assert!(counted.series.iter().all(|series| series.slots.len() <= 10_005));
+    assert!(counted.series.iter().all(|series| series.slots.len() <= 16_416));
 }
 
 fn capacity(scope: &'static str, name: &'static str, gpus: f64) -> CapacityRow<'static> {

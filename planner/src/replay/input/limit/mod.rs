@@ -575,7 +575,7 @@ impl LimitFile {
             notes.push(self.note_of_usage());
         }
         notes.extend(self.priority.told(&self.file));
-        Limits::new(qos, partitions)?.of(resource).requeued_after(self.requeue_ms).accounted(self.accounting())
+        Ok(Limits::new(qos, partitions)?.of(resource).requeued_after(self.requeue_ms).accounted(self.accounting())?)
     }
 
     /// How usage is accounted.

@@ -84,7 +84,7 @@ pub(super) fn lie(cluster: &Cluster, nodes: &[LabelledNode], labels: &[String]) 
         let stay = left.iter().enumerate().filter(|(at, _)| !gone.contains(at)).map(|(_, node)| *node);
         left = stay.collect();
     }
-    Topology::of_names(labels.iter().map(|label| name(label).to_owned()).collect(), &paths).map(Some)
+    Ok(Some(Topology::of_names(labels.iter().map(|label| name(label).to_owned()).collect(), &paths)?))
 }
 
 impl QuotaFile {

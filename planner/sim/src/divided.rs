@@ -1,0 +1,198 @@
+//! The queues that divide a cluster, whoever's they are: KAI's, with fair shares, or Volcano's. What a start and an end of a job is to them; the engine and what is told of a schedule go by it.
+//!
+//! O(depth of the tree) for a start or an end. Worked number: see `kai::held` and [`crate::volcano`].
+
+use super::cluster::Cluster;
+use super::forest::Forest;
+use super::kai::held::{KaiState, is_within};
+use super::policy::Scan;
+use super::volcano::deserved::Due;
+use super::volcano::state::VolcanoState;
+use super::volcano::{FINE, Plugin};
+
+/// Under KAI, jobs of this priority and above are not stopped, and run within quotas alone.
+const FIRM_PRIORITY: i32 = 100;
+
+/// Whether KAI would not stop a job of this priority.
+pub(crate) fn is_firm(priority: i32) -> bool {
+    priority >= FIRM_PRIORITY
+}
+
+/// Queues at a moment.
+#[derive(Debug)]
+pub enum Divided<'a> {
+    /// KAI's.
+    Kai(Box<KaiState<'a>>),
+    /// Volcano's.
+    Volcano(VolcanoState<'a>),
+}
+
+impl<'a> Divided<'a> {
+    /// Those of a cluster that hold under a scan.
+    pub(crate) fn under(cluster: &'a Cluster, scan: Scan) -> Option<Self> {
+        match scan {
+            Scan::Kai => cluster.kai.as_ref().map(|tree| Self::Kai(Box::new(KaiState::new(tree)))),
+            Scan::Volcano => cluster.volcano.as_ref().map(|tree| Self::Volcano(VolcanoState::new(tree))),
+            _ => None,
+        }
+    }
+
+    /// Those of a cluster that has one kind at most.
+    pub fn of(cluster: &'a Cluster) -> Option<Self> {
+        Self::under(cluster, Scan::Kai).or_else(|| Self::under(cluster, Scan::Volcano))
+    }
+
+    /// Which queue lies above which.
+    pub fn forest(&self) -> &'a Forest {
+        match self {
+            Self::Kai(kai) => kai.tree.forest(),
+            Self::Volcano(volcano) => volcano.tree.forest(),
+        }
+    }
+
+    /// What a queue is called.
+    pub fn name(&self, queue: usize) -> &'a str {
+        match self {
+            Self::Kai(kai) => &kai.tree.queues()[queue].name,
+            Self::Volcano(volcano) => &volcano.tree.queues()[queue].name,
+        }
+    }
+
+    /// What each queue holds, thousandths.
+    pub fn held(&self) -> &[u64] {
+        match self {
+            Self::Kai(kai) => &kai.held.all,
+            Self::Volcano(volcano) => &volcano.held,
+        }
+    }
+
+    /// A job of a leaf takes `amount` from `now`, or gives it back.
+    pub fn hold(&mut self, now: i64, leaf: u16, amount: u64, priority: i32, takes: bool) {
+        match self {
+            Self::Kai(kai) => kai.hold(now, leaf, amount, is_firm(priority), takes),
+            Self::Volcano(volcano) => volcano.hold(leaf, amount, priority, takes),
+        }
+    }
+
+    /// A job of a leaf joins those that wait.
+    pub(crate) fn join(&mut self, leaf: u16, amount: u64) {
+        self.wait(leaf, amount, true);
+    }
+
+    /// A job of a leaf that waited has started.
+    pub(crate) fn leave(&mut self, leaf: u16, amount: u64) {
+        self.wait(leaf, amount, false);
+    }
+
+    fn wait(&mut self, leaf: u16, amount: u64, joins: bool) {
+        let waiting = match self {
+            Self::Kai(kai) => &mut kai.waiting[usize::from(leaf)],
+            Self::Volcano(volcano) => &mut volcano.waiting[usize::from(leaf)],
+        };
+        *waiting = if joins { *waiting + amount } else { waiting.saturating_sub(amount) };
+    }
+
+    /// So many thousandths of GPUs are in service from `now`.
+    pub fn serve(&mut self, now: i64, milli: u64) {
+        if let Self::Kai(kai) = self {
+            kai.serve(now, milli);
+        }
+    }
+
+    /// Whether what never changes lets a job of a leaf start now: limits, quotas of firm jobs, capabilities.
+    pub(crate) fn allows(&self, leaf: u16, amount: u64, priority: i32) -> bool {
+        match self {
+            Self::Kai(kai) => kai.held.allows(kai.tree, leaf, amount, is_firm(priority)),
+            Self::Volcano(volcano) => volcano.tree.is_capable(leaf, |at| volcano.held[at] + amount),
+        }
+    }
+
+    /// Whether it ever could.
+    pub(crate) fn could_allow(&self, leaf: u16, amount: u64, priority: i32) -> bool {
+        match self {
+            Self::Kai(kai) => is_within(kai.tree, leaf, is_firm(priority), |_| (amount, amount)),
+            Self::Volcano(volcano) => volcano.tree.is_capable(leaf, |_| amount),
+        }
+    }
+
+    /// What is due to whom with `in_service` there and waiting jobs that ask for so much, where that bounds who may start.
+    pub fn due(&self, in_service: u64, waiting: &[u64]) -> Option<Due> {
+        match self {
+            Self::Kai(_) => None,
+            Self::Volcano(volcano) => Some(volcano.tree.due(in_service, &self.requests(waiting))),
+        }
+    }
+
+    /// Whether what is due goes by what jobs ask for, and not by what is in service alone.
+    pub fn due_goes_by_requests(&self) -> bool {
+        !matches!(self, Self::Volcano(volcano) if volcano.tree.rules().plugin == Plugin::Capacity)
+    }
+
+    /// Whether a queue alone lets a job of a leaf start, with what is due to whom.
+    pub fn may_start(&self, due: Option<&Due>, leaf: u16, amount: u64) -> bool {
+        match (self, due) {
+            (Self::Volcano(volcano), Some(due)) => volcano.tree.may_have(due, &volcano.held, leaf, amount),
+            _ => self.allows(leaf, amount, 0),
+        }
+    }
+
+    /// What each queue holds and its waiting jobs ask for.
+    fn requests(&self, waiting: &[u64]) -> Vec<u64> {
+        self.held().iter().zip(waiting).map(|(held, waiting)| held + waiting).collect()
+    }
+
+    /// Whether it is known who holds more than it deserves.
+    pub fn tells_over(&self) -> bool {
+        matches!(self, Self::Volcano(_))
+    }
+
+    /// When what queues are due changes next although nothing happens.
+    pub fn changes_ms(&self, now: i64) -> Option<i64> {
+        match self {
+            Self::Kai(kai) => kai.usage.as_ref().map(|usage| usage.next_ms(now)),
+            Self::Volcano(_) => None,
+        }
+    }
+
+    /// What each queue is due now, with `in_service` there and waiting jobs that ask for so much, by queue; `due` is what [`Divided::due`] says of these.
+    pub fn entitlements(&mut self, now: i64, in_service: u64, waiting: &[u64], due: Option<&Due>) -> Vec<Entitlement> {
+        let requests = self.requests(waiting);
+        match self {
+            Self::Kai(kai) => {
+                let used = kai.usage.as_mut().map_or(&[][..], |usage| usage.known(now));
+                let fair = kai.tree.fair_shares(in_service, &requests, used);
+                let own = kai.tree.queues().iter().map(|queue| queue.quota.unwrap_or(in_service));
+                own.zip(fair).map(|(own, fair)| Entitlement { own, fair, is_over: false }).collect()
+            }
+            Self::Volcano(volcano) => due.map_or_else(Vec::new, |due| entitled(volcano, in_service, &requests, due)),
+        }
+    }
+}
+
+/// What a queue is due, thousandths.
+#[derive(Debug, Clone, Copy)]
+pub struct Entitlement {
+    /// Its own, whoever asks for it.
+    pub own: u64,
+    /// Its share of what runs and waits now.
+    pub fair: u64,
+    /// Whether it holds more than it deserves, under Volcano's queues.
+    pub is_over: bool,
+}
+
+fn entitled(volcano: &VolcanoState<'_>, in_service: u64, requests: &[u64], due: &Due) -> Vec<Entitlement> {
+    let tree = volcano.tree;
+    let weights: u64 = tree.queues().iter().map(|queue| u64::from(queue.weight)).sum();
+    let of = |at: usize| {
+        let whole = due.deserved[at] / FINE;
+        let (own, fair) = match tree.rules().plugin {
+            Plugin::Proportion => {
+                let part = u128::from(in_service) * u128::from(tree.queues()[at].weight) / u128::from(weights.max(1));
+                (u64::try_from(part).unwrap_or(u64::MAX), whole)
+            }
+            Plugin::Capacity => (whole, whole.min(requests[at])),
+        };
+        Entitlement { own, fair, is_over: due.is_over(at, volcano.held[at]) }
+    };
+    (0..tree.queues().len()).map(of).collect()
+}
