@@ -87,6 +87,16 @@ pub struct Damage {
     pub what: String,
 }
 
+impl Damage {
+    /// Returns where reading stopped, for a sentence: `, after line 1,200`; empty where no line is known.
+    pub fn after(&self) -> String {
+        match self.after_line {
+            0 => String::new(),
+            line => format!(", after line {}", count(line)),
+        }
+    }
+}
+
 /// A quarantined row as it stood in the source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Quarantined {
@@ -386,15 +396,10 @@ impl Ledger {
             warnings.push(format!("In {rows} of {read} rows {}: {}.", entry.what, entry.remedy));
         }
         for damage in self.damage.iter().take(EXAMPLES) {
-            let (file, what) = (&damage.file, &damage.what);
+            let (file, after, what) = (&damage.file, damage.after(), &damage.what);
             warnings.push(match damage.after_line {
                 0 => format!("{file} is damaged or ends early ({what}): what could be read of it is used."),
-                line => {
-                    format!(
-                        "{file} is damaged or ends early, after line {}: what follows is missing ({what}).",
-                        count(line)
-                    )
-                }
+                _ => format!("{file} is damaged or ends early{after}: what follows is missing ({what})."),
             });
         }
         if self.damage.len() > EXAMPLES {

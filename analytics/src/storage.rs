@@ -230,10 +230,10 @@ pub fn read_text(path: &Path) -> Result<String> {
     read_text_from(path, file)
 }
 
-/// As [`read_text`], of what is open already and called `path`.
+/// Reads the text of `source`, which is open already and which errors call `path`.
 ///
 /// # Errors
-/// As [`read_text`].
+/// When it cannot be read, is no text, or has more than 16 MiB.
 pub fn read_text_from(path: &Path, source: impl Read) -> Result<String> {
     let mut bytes = Vec::new();
     source.take(MOST_TEXT + 1).read_to_end(&mut bytes).map_err(|e| Error::io("read", path, e))?;

@@ -7,17 +7,6 @@ use tracecast_analytics::schema::Resource;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A job of a workload cannot be what it says.
-    #[error("job {job} of the workload: {what}")]
-    Workload {
-        /// Its index.
-        job: usize,
-        /// What is wrong.
-        what: String,
-    },
-    /// A cluster cannot be what it says.
-    #[error("cluster: {0}")]
-    Cluster(String),
     /// The trace does not say how large its cluster is.
     #[error(
         "cluster: the source does not say how many {many} there are; write a file with `tracecast cluster SOURCE --resource {id} --out cluster.toml`, correct what it infers, and name it with --cluster",
@@ -28,9 +17,6 @@ pub enum Error {
     /// No job is left to replay, or none that could be compared; the text says why.
     #[error("{0}")]
     NoJobs(String),
-    /// Switches of a policy that do not go together.
-    #[error("policy: {0}")]
-    Policy(String),
     /// More or less work than can be drawn.
     #[error("{0}")]
     Growth(String),
@@ -113,9 +99,9 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// From a replay.
+    /// A job, a cluster or a policy that the engine refuses, or that whoever prepares them for it does.
     #[error(transparent)]
-    Replay(#[from] tracecast_sim::Error),
+    Engine(#[from] tracecast_sim::Error),
     /// From a predictor.
     #[error(transparent)]
     Predictor(#[from] tracecast_predictors::Error),
@@ -125,6 +111,21 @@ pub enum Error {
 }
 
 impl Error {
+    /// A job of a workload that cannot be what it says.
+    pub(crate) fn workload(job: usize, what: impl Into<String>) -> Self {
+        tracecast_sim::Error::Workload { job, what: what.into() }.into()
+    }
+
+    /// A cluster that cannot be what it says.
+    pub(crate) fn cluster(what: impl Into<String>) -> Self {
+        tracecast_sim::Error::Cluster(what.into()).into()
+    }
+
+    /// Switches of a policy that do not go together.
+    pub(crate) fn policy(what: impl Into<String>) -> Self {
+        tracecast_sim::Error::Policy(what.into()).into()
+    }
+
     /// That the text of a user's file is not the TOML it should be.
     pub(crate) fn toml(file: &str, text: &str, error: &toml::de::Error) -> Self {
         let line = error.span().map_or(1, |span| line_of(text, span.start));
@@ -134,8 +135,7 @@ impl Error {
     /// What kind of failure it is.
     pub fn kind(&self) -> Kind {
         match self {
-            Self::Policy(_)
-            | Self::Growth(_)
+            Self::Growth(_)
             | Self::Unknown { .. }
             | Self::Malformed { .. }
             | Self::NoScenario(_)
@@ -144,16 +144,12 @@ impl Error {
             Self::ClusterNotRecorded(_) | Self::NoJobs(_) | Self::TooFewDays { .. } | Self::NothingToEvaluate(_) => {
                 Kind::TooLittleData
             }
-            Self::Replay(error) => error.kind(),
+            Self::Engine(error) => error.kind(),
             Self::Predictor(error) => error.kind(),
             Self::Trace(error) => error.kind(),
-            Self::Workload { .. }
-            | Self::Cluster(_)
-            | Self::Power(_)
-            | Self::SpotTrace { .. }
-            | Self::File { .. }
-            | Self::Io { .. }
-            | Self::Defect(_) => Kind::Failed,
+            Self::Power(_) | Self::SpotTrace { .. } | Self::File { .. } | Self::Io { .. } | Self::Defect(_) => {
+                Kind::Failed
+            }
         }
     }
 }

@@ -50,7 +50,7 @@ impl TypedJobs {
     /// # Errors
     /// If columns differ in length, submissions fall, a run is negative or longer than 139 years, or there are fewer kinds than jobs have.
     pub fn check(&self, kinds: usize) -> Result<()> {
-        let wrong = |job: usize, what: &str| Err(Error::Workload { job, what: what.to_owned() });
+        let wrong = |job: usize, what: &str| Err(Error::workload(job, what));
         let count = self.submit_ms.len();
         if self.run_ms.len() != count || self.kind.len() != count || count >= u32::MAX as usize {
             return wrong(0, "columns differ in length, or there are too many jobs");

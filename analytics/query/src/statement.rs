@@ -202,19 +202,10 @@ fn check_windows(select: &Select) -> Result<(), String> {
         GroupByExpr::All(_) => true,
     };
     let columns = || select.projection.iter().filter_map(expression);
-    if !(grouped || columns().any(aggregates)) || !columns().any(has_window) {
+    if !(grouped || columns().any(aggregates)) || !columns().any(|expr| has(expr, is_window)) {
         return Ok(());
     }
     Err("a window (OVER) beside GROUP BY would be taken within each group; group first: with a as (select state, sum(gpu_hours) as h from job_facts group by state) select state, h / sum(h) over () as share from a".to_owned())
-}
-
-/// Whether `expr`, or a part of it, is a window.
-fn has_window(expr: &Expr) -> bool {
-    let found = through_expr(&mut expr.clone(), &mut |part| match part {
-        Part::Expr(Expr::Function(function)) if function.over.is_some() => ControlFlow::Break("a window".to_owned()),
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_err()
 }
 
 /// Columns of a query with their numbers; none where a `*` hides them.
@@ -309,13 +300,23 @@ fn is_aggregate(expr: &Expr) -> bool {
     function.over.is_none() && AGGREGATES.contains(&function.name.to_string().to_ascii_lowercase().as_str())
 }
 
-/// Whether `expr`, or a part of it, makes one value of many rows.
-fn aggregates(expr: &Expr) -> bool {
+/// Whether `expr` itself, not what is in it, is a window.
+fn is_window(expr: &Expr) -> bool {
+    matches!(expr, Expr::Function(function) if function.over.is_some())
+}
+
+/// Whether `expr`, or a part of it, is such.
+fn has(expr: &Expr, is: fn(&Expr) -> bool) -> bool {
     let found = through_expr(&mut expr.clone(), &mut |part| match part {
-        Part::Expr(expr) if is_aggregate(expr) => ControlFlow::Break("an aggregate".to_owned()),
+        Part::Expr(expr) if is(expr) => ControlFlow::Break(String::new()),
         _ => ControlFlow::Continue(()),
     });
     found.is_err()
+}
+
+/// Whether `expr`, or a part of it, makes one value of many rows.
+fn aggregates(expr: &Expr) -> bool {
+    has(expr, is_aggregate)
 }
 
 /// The expression of a column of an answer; `None` for `*`.
@@ -419,9 +420,7 @@ pub(super) fn condition(condition: &str) -> Result<Condition, String> {
     }
     let row_wise = through_expr(&mut expr, &mut |part| match part {
         Part::Query(_) => ControlFlow::Break("a query within a condition".to_owned()),
-        Part::Expr(Expr::Function(function)) if function.over.is_some() => {
-            ControlFlow::Break("a window (OVER)".to_owned())
-        }
+        Part::Expr(expr) if is_window(expr) => ControlFlow::Break("a window (OVER)".to_owned()),
         Part::Expr(expr) if is_aggregate(expr) => ControlFlow::Break("a sum or the like".to_owned()),
         _ => ControlFlow::Continue(()),
     });

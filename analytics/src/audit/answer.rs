@@ -118,11 +118,8 @@ impl Answer {
             ));
         }
         for damage in &quality.damage {
-            let after = match damage.after_line {
-                0 => String::new(),
-                line => format!(", after line {line}"),
-            };
-            notes.push(format!("{} ends early{after}: what follows is missing here.", base(&damage.file)));
+            let (file, after) = (base(&damage.file), damage.after());
+            notes.push(format!("{file} ends early{after}: what follows is missing here."));
         }
         notes.extend(ledger.notes.iter().chain(&trace.notes).chain(&beside.notes).map(|note| sentence(note)));
         if !trace.basis.has_dates() {

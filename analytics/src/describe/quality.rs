@@ -80,11 +80,7 @@ impl Quality {
                 text.push_str(&format!(" **{} could not be read**: {}.", damage.file, damage.what));
                 continue;
             }
-            text.push_str(&format!(
-                " **{} ends early, after line {}**: what follows is missing here.",
-                damage.file,
-                count(damage.after_line)
-            ));
+            text.push_str(&format!(" **{} ends early{}**: what follows is missing here.", damage.file, damage.after()));
         }
         text
     }
@@ -134,11 +130,7 @@ impl Quality {
                 done.into(),
                 Cell::Int(1),
                 why.into(),
-                match damage.after_line {
-                    0 => damage.file.clone(),
-                    line => format!("{}, after line {}", damage.file, count(line)),
-                }
-                .into(),
+                format!("{}{}", damage.file, damage.after()).into(),
                 "fetch or export the file again".into(),
             ]);
         }

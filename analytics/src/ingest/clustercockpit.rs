@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::batch::{Assembly, Gpus, Job, NamedNode, Run, check_record};
+use super::batch::{Assembly, Gpus, Job, NamedNode, Run};
 use super::document;
 use super::field;
 use super::options::ReadOptions;
@@ -230,11 +230,7 @@ fn read_meta(meta: &Value, words: &mut Assembly, row: &mut RowAudit<'_>) -> Opti
         runs: vec![run],
         ..Job::default()
     };
-    check_record(&mut job, row);
-    let place = words.place(row);
-    if let Some(run) = job.runs.last_mut() {
-        run.place = place;
-    }
+    words.check(&mut job, row);
     Some((job, Found { cluster: cluster.to_owned(), job: id, start, gpus }))
 }
 

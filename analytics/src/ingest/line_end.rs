@@ -103,15 +103,19 @@ impl<R: BufRead> BufRead for LineEnds<R> {
     }
 }
 
+/// Reads from what a reader holds, as [`Read::read`] does.
+pub(super) fn read_held(reader: &mut impl BufRead, buffer: &mut [u8]) -> io::Result<usize> {
+    let count = reader.fill_buf()?.read(buffer)?;
+    reader.consume(count);
+    Ok(count)
+}
+
 impl<R: BufRead> Read for LineEnds<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.ends == Ends::Kept && self.at >= self.held.len() && self.failure.is_none() {
             return self.inner.read(buffer);
         }
-        let mut left = self.fill_buf()?;
-        let count = left.read(buffer)?;
-        self.consume(count);
-        Ok(count)
+        read_held(self, buffer)
     }
 }
 

@@ -5,6 +5,8 @@
 
 use std::io::{self, BufRead, Read};
 
+use super::line_end::read_held;
+
 /// Bytes looked at where there is no byte order mark.
 const LOOKED_AT: usize = 64;
 
@@ -139,10 +141,7 @@ impl<R: BufRead> Read for Utf8<R> {
         if self.order()?.is_none() {
             return self.inner.read(buffer);
         }
-        let mut left = self.fill_buf()?;
-        let count = left.read(buffer)?;
-        self.consume(count);
-        Ok(count)
+        read_held(self, buffer)
     }
 }
 

@@ -28,7 +28,7 @@ type Span = (i64, i64);
 pub struct Extent([usize; 3]);
 
 impl Extent {
-    /// Those of a trace.
+    /// Counts the rows of a trace.
     pub fn of(trace: &Trace) -> Self {
         Self([trace.jobs.len(), trace.gpu_samples.len(), trace.node_samples.len()])
     }

@@ -260,7 +260,7 @@ impl AllocationAnswer {
         let twice =
             policies.iter().enumerate().find(|(at, policy)| policies.iter().take(*at).any(|other| other == *policy));
         if let Some((_, policy)) = twice {
-            return Err(Error::Policy(format!("{} is named twice", policy.name())));
+            return Err(Error::policy(format!("{} is named twice", policy.name())));
         }
         if policies.is_empty() {
             return Err(Error::NoScenario("name at least one policy"));
@@ -279,14 +279,14 @@ impl AllocationAnswer {
         if let Some(policy) =
             by_deadline.filter(|_| sets.iter().all(|(_, jobs)| jobs.iter().all(|job| job.due_ms.is_none())))
         {
-            return Err(Error::Policy(format!(
+            return Err(Error::policy(format!(
                 "{} is for deadlines, and no job has one; give jobs a column `deadline_s`, or draw some with `--deadlines 0.5:1.5-4`",
                 policy.name()
             )));
         }
         let by_user = policies.iter().find(|policy| policy.by_user());
         if let Some(policy) = by_user.filter(|_| first.iter().all(|job| job.user.is_none())) {
-            return Err(Error::Policy(format!(
+            return Err(Error::policy(format!(
                 "{} gives GPUs to users, and no job has one; give jobs a column `user`, or draw them with `--users 6 --rate 6`",
                 policy.name()
             )));

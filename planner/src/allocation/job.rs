@@ -129,7 +129,7 @@ pub fn draw(fleet: &TypedFleet, what: &JobDraw, seed: u64) -> Result<Vec<GangJob
         )));
     }
     if what.users.is_some() && what.per_hour.is_none() {
-        return Err(Error::Policy("users submit over time; say how many jobs come in an hour (`--rate 6`)".to_owned()));
+        return Err(Error::policy("users submit over time; say how many jobs come in an hour (`--rate 6`)"));
     }
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut at_s = 0.0;
@@ -176,7 +176,7 @@ pub fn draw(fleet: &TypedFleet, what: &JobDraw, seed: u64) -> Result<Vec<GangJob
     if let Some(classes) = what.classes {
         let first = fleet.host.as_ref().and_then(|host| host.classes);
         let first = first.ok_or_else(|| {
-            Error::Policy("classes of jobs depend on processors and memory; say what a node has of them".to_owned())
+            Error::policy("classes of jobs depend on processors and memory; say what a node has of them")
         })?;
         let uses = classes.draw(found.len(), first, seed);
         found.iter_mut().zip(uses).for_each(|(job, host)| job.host = host);

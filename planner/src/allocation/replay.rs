@@ -188,7 +188,7 @@ fn rounds_alone(job: &GangJob, kind: &JobKind, options: &RoundOptions) -> f64 {
 }
 
 fn endless(job: &GangJob) -> Error {
-    Error::Policy(format!(
+    Error::policy(format!(
         "job `{}` would take the replay beyond {MOST_ROUNDS} rounds; give it fewer steps, or make rounds longer",
         job.name
     ))
@@ -202,13 +202,13 @@ fn checked<'a>(
     options: &RoundOptions,
 ) -> Result<Vec<&'a JobKind>> {
     if options.round_ms <= 0 || !(0..options.round_ms).contains(&options.restart_ms) {
-        return Err(Error::Policy("a restart must take less than a round, and a round more than nothing".to_owned()));
+        return Err(Error::policy("a restart must take less than a round, and a round more than nothing"));
     }
     if !(0.0..=1.0).contains(&options.alpha) {
-        return Err(Error::Policy("the guaranteed part of a fair share must lie between 0 and 1".to_owned()));
+        return Err(Error::policy("the guaranteed part of a fair share must lie between 0 and 1"));
     }
     if options.lease_rounds == 0 {
-        return Err(Error::Policy("a lease must last a round or more".to_owned()));
+        return Err(Error::policy("a lease must last a round or more"));
     }
     if !jobs.is_sorted_by_key(|job| job.submit_ms) {
         return Err(Error::Defect("jobs to allocate GPUs to are not in order of submission".to_owned()));
@@ -216,19 +216,17 @@ fn checked<'a>(
     let kinds = jobs.iter().map(|job| fleet.kinds.get(job.kind)).collect::<Option<Vec<_>>>();
     let kinds = kinds.ok_or_else(|| Error::Defect("a job is of a kind that the fleet does not know".to_owned()))?;
     if policy == AllocationPolicy::Allox && kinds.iter().any(|kind| kind.gpus > 1) {
-        return Err(Error::Policy("allox is for jobs of one GPU; leave it out, or draw jobs without gangs".to_owned()));
+        return Err(Error::policy("allox is for jobs of one GPU; leave it out, or draw jobs without gangs"));
     }
     if policy == AllocationPolicy::Allox && fleet.gpus().iter().sum::<f64>() > MOST_GPUS as f64 {
-        return Err(Error::Policy(format!("allox is for fleets of at most {MOST_GPUS} GPUs; leave it out")));
+        return Err(Error::policy(format!("allox is for fleets of at most {MOST_GPUS} GPUs; leave it out")));
     }
     let takes_longest = |(job, kind): &(&GangJob, &&JobKind)| rounds_alone(job, kind, options) > MOST_ROUNDS as f64;
     if let Some((job, _)) = jobs.iter().zip(&kinds).find(takes_longest) {
         return Err(endless(job));
     }
     if policy == AllocationPolicy::Allox && fleet.host.is_some() && jobs.iter().any(asks_exactly) {
-        return Err(Error::Policy(
-            "allox knows no processors and memory; leave it out where jobs need some".to_owned(),
-        ));
+        return Err(Error::policy("allox knows no processors and memory; leave it out where jobs need some"));
     }
     Ok(kinds)
 }

@@ -499,7 +499,7 @@ impl CapacityAnswer {
     ) -> Result<Self> {
         request.policy.validate(&loaded.workload)?;
         if let Some(vc) = loaded.cluster.with_cells() {
-            return Err(Error::Cluster(format!(
+            return Err(Error::cluster(format!(
                 "VC {} is guaranteed cells, which `simulate` alone knows; give it guaranteed_gpus here",
                 vc.name
             )));

@@ -190,7 +190,7 @@ fn replay_with(
     pause_ms: i64,
 ) -> Result<Vec<Option<SliceTimes>>> {
     jobs.check(speeds.kinds)?;
-    let wrong = |what: &str| Err(Error::Workload { job: 0, what: what.to_owned() });
+    let wrong = |what: &str| Err(Error::workload(0, what));
     let count = jobs.submit_ms.len();
     if asks.len() != count {
         return wrong("not every job asks for profiles");

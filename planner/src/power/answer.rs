@@ -456,7 +456,7 @@ impl PoolFindings {
         let quoted = studied.optima.iter().find(|optimum| optimum.switch_h == QUOTED_H).or(studied.optima.first());
         let offline_optimum =
             quoted.map_or(OfflineOptimum { switch_h: QUOTED_H, outcome: SleepOutcome::default() }, of);
-        let curve = studied.leads().ok_or_else(|| Error::Policy(format!("{}: no rule was studied", studied.name)))?;
+        let curve = studied.leads().ok_or_else(|| Error::policy(format!("{}: no rule was studied", studied.name)))?;
         let beforehand =
             |curve: &Curve, chosen_for: ChosenFor| Beforehand::of(curve, chosen_for, studied, &offline_optimum.outcome);
         let (first, others) = match &studied.guarded {

@@ -91,7 +91,7 @@ pub(super) fn given(site: &Site, trace: &Trace) -> Result<GivenNodes> {
     let pool: Vec<(i64, i64, f64)> = pools().flat_map(|pool| nodes_of(pool, origin_ms)).collect();
     let gpus_per_node = mean_gpus(&all, &counted);
     if gpus_per_node <= 0.0 {
-        return Err(Error::Cluster(format!(
+        return Err(Error::cluster(format!(
             "{} has no node for the VCs of the trace; write `nodes` above 0",
             site.file()
         )));

@@ -143,7 +143,7 @@ impl<'a> Baseline<'a> {
         setting.constants.validate()?;
         let Loaded { workload, cluster, .. } = setting.loaded;
         if setting.slot_ms <= 0 {
-            return Err(Error::Policy("a slot must be longer than nothing".to_owned()));
+            return Err(Error::policy("a slot must be longer than nothing"));
         }
         let slots = |ms: i64| ms.div_euclid(setting.slot_ms) * setting.slot_ms;
         let last = workload.submit_ms.last().copied().unwrap_or(0).max(0);

@@ -194,7 +194,7 @@ impl<'a> Survey<'a> {
     pub(super) fn of(series: &'a Series, request: &'a Request) -> Result<Self> {
         let (fit, eval) = (&request.fit, &request.eval);
         if eval.is_empty() || eval.end > series.slots.len() || fit.end > eval.start {
-            return Err(Error::Policy(format!(
+            return Err(Error::policy(format!(
                 "{}: the evaluated slots ({} to {}) must lie behind those fitted (to {}) and within the {} of the series",
                 series.name,
                 eval.start,

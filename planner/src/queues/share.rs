@@ -110,7 +110,7 @@ impl Shares {
     /// If VCs queue for the same nodes and nothing says which part is whose, or that is said in cells.
     pub fn of(cluster: &Cluster) -> Result<Self> {
         if let Some(vc) = cluster.with_cells() {
-            return Err(Error::Cluster(format!(
+            return Err(Error::cluster(format!(
                 "VC {} is guaranteed cells, which `simulate` alone knows; give it guaranteed_gpus here",
                 vc.name
             )));
@@ -123,7 +123,7 @@ impl Shares {
                     (true, ..) => Ok(cluster.pools.get(usize::from(vc.pool)).map(gpus_of).unwrap_or_default()),
                     (false, false, _) => Ok(vc.guarantee_milli.clone()),
                     (false, true, false) => Ok(vc.quota_milli.clone()),
-                    (false, true, true) => Err(Error::Cluster(format!(
+                    (false, true, true) => Err(Error::cluster(format!(
                         "VC {} shares its nodes with others, and nothing says which part is its own; give each VC of the pool guaranteed_gpus or \
                          quota_gpus in a file for --cluster",
                         vc.name
@@ -148,7 +148,7 @@ impl Shares {
                 let promised: f64 = members.iter().map(|vc| self.gpus_at(*vc, now)).sum();
                 let there = at_moment(&has, now);
                 if members.len() > 1 && promised > there {
-                    return Err(Error::Cluster(format!(
+                    return Err(Error::cluster(format!(
                         "VCs that share a pool of {there} GPUs are promised {promised} in all; give them guaranteed_gpus that the pool can keep"
                     )));
                 }
@@ -246,7 +246,7 @@ impl Shares {
                     "VC {}: the nodes it shares are of several kinds{differ}, so its own share is none of nodes; {way}",
                     vc.name
                 );
-                return Err(Error::Cluster(what));
+                return Err(Error::cluster(what));
             };
             let nodes = |milli: u64| {
                 u32::try_from(milli.div_ceil(MILLI * u64::from(group.gpus_per_node.max(1)))).unwrap_or(u32::MAX)

@@ -134,7 +134,7 @@ impl Fidelity {
     pub fn of(workload: &Workload, schedule: &Schedule, recorded_start_ms: &[Option<i64>]) -> Result<Self> {
         let times = JobTimes::of(workload, schedule)?;
         if recorded_start_ms.len() != workload.len() {
-            return Err(Error::Workload { job: 0, what: "the recorded starts are not of these jobs".into() });
+            return Err(Error::workload(0, "the recorded starts are not of these jobs"));
         }
         let mut starts: Vec<(i64, i64)> = Vec::new();
         let mut waits: Vec<(i64, i64)> = Vec::new();

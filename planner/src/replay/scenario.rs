@@ -299,7 +299,7 @@ fn parse_order(text: &str, compat: Compat) -> Result<Order> {
     let (name, parameters) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
     let plain = |order: Order| match parameters {
         None => Ok(order),
-        Some(_) => Err(Error::Policy(format!("the order `{name}` takes no parameters"))),
+        Some(_) => Err(Error::policy(format!("the order `{name}` takes no parameters"))),
     };
     match name {
         "" | "fifo" => plain(Order::Fifo),
@@ -364,7 +364,7 @@ fn parse_weights(text: &str) -> Result<Weights> {
 fn parse_placement(text: &str) -> Result<Placement> {
     let (name, timeout) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
     if timeout.is_some() && name != "locality" {
-        return Err(Error::Policy(format!("the placement `{name}` takes no parameters")));
+        return Err(Error::policy(format!("the placement `{name}` takes no parameters")));
     }
     Ok(match name {
         "" | "consolidate" => Placement::Consolidate,

@@ -71,7 +71,7 @@ impl OtherCluster {
     pub fn new(name: String, mut loaded: Loaded, of: &Loaded) -> Result<Self> {
         if loaded.keys != of.keys || loaded.resource != of.resource {
             let (here, there) = (loaded.keys.len(), of.keys.len());
-            return Err(Error::Cluster(format!(
+            return Err(Error::cluster(format!(
                 "{name} takes {here} of the jobs and the cluster of the other scenarios {there}, and not the same ones; name in it every VC and GPU type that the other \
                  cluster has"
             )));
@@ -216,7 +216,7 @@ impl<'a> Study<'a> {
             let goes = named.policy.check_predictions(predicted);
             goes.and_then(|()| named.policy.validate(&self.loaded_of(named).workload)).map_err(
                 |error| match error {
-                    sim::Error::Policy(what) => Error::Policy(format!("{}: {what}", named.name)),
+                    sim::Error::Policy(what) => Error::policy(format!("{}: {what}", named.name)),
                     other => other.into(),
                 },
             )?;

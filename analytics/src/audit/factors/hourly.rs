@@ -239,7 +239,7 @@ impl Hourly {
             ));
         }
         for damage in &ledger.damage {
-            self.notes.push(format!("{file} ends early, after line {}.", damage.after_line));
+            self.notes.push(format!("{file} ends early{}.", damage.after()));
         }
     }
 }

@@ -18,7 +18,7 @@
 
 use serde_json::Value;
 
-use super::job::{Assembly, BAD_NODE, Gpus, Job, MANY_NODES, MOST_NODES, NamedNode, Run, Snapshots, check_record};
+use super::job::{Assembly, BAD_NODE, Gpus, Job, MANY_NODES, MOST_NODES, NamedNode, Run, Snapshots};
 use crate::error::{Error, Result};
 use crate::ingest::document::{self, Around, Sink};
 use crate::ingest::field;
@@ -92,11 +92,7 @@ impl Sink for Queue<'_> {
             self.ledger.quarantine(&row, reason::NO_SUBMIT, "t_submit", &value.to_string());
             return;
         }
-        check_record(&mut job, &mut row);
-        let place = self.words.place(&row);
-        if let Some(run) = job.runs.last_mut() {
-            run.place = place;
-        }
+        self.words.check(&mut job, &mut row);
         if self.jobs.take(rank, job) {
             self.ledger.keep(row);
         } else {

@@ -23,7 +23,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::job::{Assembly, Gpus, Job, NamedNode, Run, Snapshots, check_record};
+use super::job::{Assembly, Gpus, Job, NamedNode, Run, Snapshots};
 use crate::error::Result;
 use crate::ingest::document::{self, Sink};
 use crate::ingest::field::{self, MIB, Moment};
@@ -281,11 +281,7 @@ impl History<'_> {
             self.ledger.quarantine(&row, reason::NO_SUBMIT, "QDate", &shown(ad));
             return;
         }
-        check_record(&mut job, &mut row);
-        let place = self.words.place(&row);
-        for run in &mut job.runs {
-            run.place = place;
-        }
+        self.words.check(&mut job, &mut row);
         let is_over = job.state.is_some_and(JobState::is_final);
         let runs = job.attempts.unwrap_or(job.runs.len() as i64);
         if self.jobs.take((is_over, since, runs), job) {

@@ -224,9 +224,12 @@ impl Assembly {
         word
     }
 
-    /// The place of a row of the file that is being read.
-    pub(in crate::ingest) fn place(&self, row: &RowAudit<'_>) -> Place {
-        Place { file: self.files.len(), line: row.line(), clean: row.is_clean() }
+    /// Checks the record of a job and its last run, and notes in each run where the record stands in the file that is being read.
+    pub(in crate::ingest) fn check(&self, job: &mut Job, row: &mut RowAudit<'_>) -> Place {
+        check_record(job, row);
+        let place = Place { file: self.files.len(), line: row.line(), clean: row.is_clean() };
+        job.runs.iter_mut().for_each(|run| run.place = place);
+        place
     }
 
     /// Nodes called so, each once, in the order named. A name that cannot be one makes them unknown and is noted.
@@ -456,7 +459,7 @@ impl<'a> NamedNode<'a> {
 }
 
 /// Checks times, lengths and GPU counts of a record with at most one run, as they are checked in every job.
-pub(in crate::ingest) fn check_record(job: &mut Job, row: &mut RowAudit<'_>) {
+fn check_record(job: &mut Job, row: &mut RowAudit<'_>) {
     let run = job.runs.last();
     let (start, end) = run.map_or((None, job.end), |run| (run.start, run.end));
     let mut times = JobRow {

@@ -14,7 +14,7 @@ mod sge_json;
 
 pub(super) use flux::Flux;
 pub(super) use htcondor::HtCondor;
-pub(super) use job::{Assembly, Gpus, Job, NamedNode, Run, check_record};
+pub(super) use job::{Assembly, Gpus, Job, NamedNode, Run};
 pub(super) use lsf::Lsf;
 pub(super) use pbs::Pbs;
 pub(super) use sge::Sge;

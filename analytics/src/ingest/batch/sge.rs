@@ -27,7 +27,7 @@
 
 use std::collections::HashMap;
 
-use super::job::{Assembly, Gpus, Job, NamedNode, Run, check_record};
+use super::job::{Assembly, Gpus, Job, NamedNode, Run};
 use super::line::{TOO_FEW_FIELDS, each_record, mostly_records};
 use crate::error::Result;
 use crate::ingest::field;
@@ -350,11 +350,7 @@ impl Accounting {
         let (parallel, mut job) = self.job(fields, [submit, start, end], &mut row);
         job.id = if task == 0 { number.to_string() } else { format!("{number}.{task}") };
         job.parent = (task > 0).then(|| number.to_string());
-        check_record(&mut job, &mut row);
-        let place = self.assembly.place(&row);
-        if let Some(run) = job.runs.last_mut() {
-            run.place = place;
-        }
+        self.assembly.check(&mut job, &mut row);
         trace.ledger.keep(row);
         self.jobs.push(((number, task), parallel, job));
     }

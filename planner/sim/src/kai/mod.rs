@@ -62,6 +62,23 @@ pub struct KaiQueue {
     pub preempt_min_ms: Option<i64>,
 }
 
+impl Default for KaiQueue {
+    /// A queue at the top with a weight of 1 and a priority of 100, which deserves everything and has no limit.
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            parent: None,
+            quota: None,
+            limit: None,
+            weight_milli: 1_000,
+            priority: 100,
+            created: 0,
+            reclaim_min_ms: None,
+            preempt_min_ms: None,
+        }
+    }
+}
+
 /// What holds for all queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KaiRules {

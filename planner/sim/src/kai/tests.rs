@@ -98,17 +98,7 @@ fn who_used_more_is_due_less() {
 
 /// A queue with a quota in GPUs, and nothing else that matters.
 pub(crate) fn queue(name: &str, parent: Option<u16>, quota: u64) -> KaiQueue {
-    KaiQueue {
-        name: name.to_owned(),
-        parent,
-        quota: Some(quota * 1000),
-        limit: None,
-        weight_milli: 1000,
-        priority: 100,
-        created: 0,
-        reclaim_min_ms: None,
-        preempt_min_ms: None,
-    }
+    KaiQueue { name: name.to_owned(), parent, quota: Some(quota * 1000), ..KaiQueue::default() }
 }
 
 #[test]

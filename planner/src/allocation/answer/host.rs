@@ -101,7 +101,7 @@ pub struct AllocationHost {
 pub(super) fn check(fleet: &TypedFleet, policies: &[AllocationPolicy]) -> Result<()> {
     let about = policies.iter().find(|policy| policy.by_host());
     match about.filter(|_| fleet.host.is_none()) {
-        Some(policy) => Err(Error::Policy(format!(
+        Some(policy) => Err(Error::policy(format!(
             "{} divides processors and memory; say what a node has, as `--gpus-per-node 8 --cpus-per-node 24 --memory-per-node 500`",
             policy.name()
         ))),

@@ -95,7 +95,7 @@ impl HostFleet {
     pub fn of(gpus_per_node: u32, per_node: Vec<HostNeeds>, tables: Vec<Sensitivity>) -> Result<Self> {
         let some = |amount: f64| amount > 0.0 && amount <= MOST;
         if gpus_per_node == 0 || !per_node.iter().all(|node| some(node.cpus) && some(node.memory_gb)) {
-            return Err(Error::Policy("a node has GPUs, processors and memory, of each more than nothing".to_owned()));
+            return Err(Error::policy("a node has GPUs, processors and memory, of each more than nothing"));
         }
         Ok(Self { gpus_per_node, per_node, tables, classes: None })
     }

@@ -168,7 +168,7 @@ pub fn replay(jobs: &BurstJobs, pool: BurstPool, waits: &[JobWait]) -> Result<Ve
 }
 
 fn check(jobs: &BurstJobs, pool: BurstPool, waits: &[JobWait]) -> Result<()> {
-    let wrong = |job: usize, what: &str| Err(Error::Workload { job, what: what.to_owned() });
+    let wrong = |job: usize, what: &str| Err(Error::workload(job, what));
     let count = jobs.submit_ms.len();
     let lengths = [jobs.run_ms.len(), jobs.milli_gpus.len(), jobs.expected_ms.len(), waits.len()];
     if lengths.iter().any(|length| *length != count) || count >= u32::MAX as usize {

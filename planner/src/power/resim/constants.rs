@@ -127,7 +127,7 @@ impl Constants {
     /// # Errors
     /// Names what is wrong and what would mend it.
     pub fn validate(&self) -> Result<()> {
-        let wrong = |what: String| Err(Error::Policy(format!("constants of power: {what}")));
+        let wrong = |what: String| Err(Error::policy(format!("constants of power: {what}")));
         let named = [
             ("idle_w", self.idle_w),
             ("active_w", self.active_w.unwrap_or(0.0)),

@@ -215,7 +215,7 @@ impl Writer<'_> {
         }
         if !any {
             let when = self.at_ms.map_or_else(String::new, |at_ms| format!(" on {}", format_rfc3339(at_ms)));
-            return Err(Error::Cluster(format!(
+            return Err(Error::cluster(format!(
                 "no VC has nodes{when}; ask for another moment with --at, or for all with --over-time"
             )));
         }

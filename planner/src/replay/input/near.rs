@@ -17,6 +17,7 @@ use tracecast_analytics::report::format;
 
 use crate::error::{Error, Result};
 use crate::replay::metric::near;
+use crate::sim;
 use crate::sim::cluster::Cluster;
 use crate::sim::topology::{NODE, Topology, TopologyRequest};
 use crate::sim::workload::{Shape, Workload};
@@ -87,7 +88,7 @@ impl Rule {
         let level = |name: &str| {
             level_of(topology, name).ok_or_else(|| {
                 let known: Vec<&str> = topology.levels().iter().map(String::as_str).chain([NODE]).collect();
-                Error::Cluster(format!("no level of the topology is called `{name}`; there are {}", known.join(", ")))
+                Error::cluster(format!("no level of the topology is called `{name}`; there are {}", known.join(", ")))
             })
         };
         let (request, own) = match &self.mode {
@@ -98,7 +99,7 @@ impl Rule {
         let Some((name, pods)) = &self.slices else { return Ok(request) };
         let inner = level(name)?;
         if inner < own {
-            return Err(Error::Cluster(format!(
+            return Err(Error::cluster(format!(
                 "slices are to lie in one {}, which is wider than one {}, where the whole job is to lie",
                 topology.name(inner),
                 topology.name(own)
@@ -210,7 +211,7 @@ impl<'t> OwnRequests<'t> {
             let rule =
                 rule.ok_or_else(|| "not of the form required:LEVEL, preferred:LEVEL or unconstrained".to_owned())?;
             rule.request(topology).map_err(|error| match error {
-                Error::Cluster(what) => what,
+                Error::Engine(sim::Error::Cluster(what)) => what,
                 other => other.to_string(),
             })
         };
@@ -334,7 +335,7 @@ pub(super) fn ask(
         if rules.rules.is_empty() {
             return Ok(unplaced(said).filter(|_| rules.heeds_jobs).into_iter().collect());
         }
-        return Err(Error::Cluster(format!(
+        return Err(Error::cluster(format!(
             "jobs ask for {}, and nothing says which nodes lie together; add to the file of --cluster, for racks of 16 nodes and blocks of 4 racks:\n\n[topology]\nlevels = [\"block\", \"rack\"]\nsizes = [4, 16]",
             rules.text
         )));

@@ -47,7 +47,7 @@ impl Recorded {
     /// Says where its nodes lie, if `places` knows any of them; nothing else says it then.
     pub(super) fn locate(&mut self, trace: &Trace, places: Option<&NodePlaces>) -> Result<()> {
         let placed = |error: sim::Error| match error {
-            sim::Error::Cluster(what) => Error::Cluster(format!("where the nodes lie: {what}")),
+            sim::Error::Cluster(what) => Error::cluster(format!("where the nodes lie: {what}")),
             other => other.into(),
         };
         self.located = places.and_then(|places| places.located(trace, &self.cluster));
@@ -79,7 +79,7 @@ pub(super) fn cluster(
     if resource != Resource::Gpus {
         let found = counted(trace, names, origin_ms, resource);
         if let Some(found) = &found {
-            found.cluster.validate().map_err(|error| Error::Cluster(format!("as the trace has it: {error}")))?;
+            found.cluster.validate().map_err(|error| Error::cluster(format!("as the trace has it: {error}")))?;
         }
         return Ok(found);
     }
@@ -104,7 +104,7 @@ pub(super) fn cluster(
                 Some(format!("The trace's {failures} replayed: what runs there runs again from the beginning."));
         }
         found.locate(trace, NodePlaces::of_trace(trace).as_ref())?;
-        found.cluster.validate().map_err(|error| Error::Cluster(format!("as the trace has it: {error}")))?;
+        found.cluster.validate().map_err(|error| Error::cluster(format!("as the trace has it: {error}")))?;
     }
     Ok(found)
 }

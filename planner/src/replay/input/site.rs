@@ -294,7 +294,7 @@ impl Site {
         if self.takes_all() || trace.is_empty() || trace.iter().any(|vc| names.contains(vc)) {
             return Ok(());
         }
-        Err(Error::Cluster(format!(
+        Err(Error::cluster(format!(
             "{} names no VC of the trace: it has {}, and the jobs are of {}; give the file of this cluster, correct the names, or name one VC `*` for all",
             self.file,
             format::names(&names, NAMED),

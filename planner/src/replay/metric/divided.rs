@@ -162,17 +162,7 @@ mod tests {
     use crate::sim::{Cluster, Policy, Scan, Shape, Workload, simulate};
 
     fn queue(name: &str, quota: u64) -> KaiQueue {
-        KaiQueue {
-            name: name.to_owned(),
-            parent: None,
-            quota: Some(quota * 1000),
-            limit: None,
-            weight_milli: 1000,
-            priority: 100,
-            created: 0,
-            reclaim_min_ms: None,
-            preempt_min_ms: None,
-        }
+        KaiQueue { name: name.to_owned(), quota: Some(quota * 1000), ..KaiQueue::default() }
     }
 
     /// On a node of 4, a has a quota of 1 and b of 2, at equal weights. b holds 3 for 2 h; a's job of 2 comes at 1 h and waits until 2 h, then runs for 1 h.

@@ -57,7 +57,7 @@ impl JobTimes {
         let known = [schedule.outcome.len(), schedule.preemptions.len(), schedule.restarts.len()];
         let stranger = schedule.segments.iter().any(|segment| segment.job as usize >= jobs);
         if stranger || known.iter().any(|known| *known != jobs) {
-            return Err(Error::Workload { job: 0, what: "the schedule is not of these jobs".into() });
+            return Err(Error::workload(0, "the schedule is not of these jobs"));
         }
         let mut counted = vec![true; jobs];
         for job in workload.uncounted() {

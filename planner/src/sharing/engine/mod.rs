@@ -273,7 +273,7 @@ pub fn replay(jobs: &TypedJobs, gpus: u32, speeds: &PairSpeeds, rule: &SharingRu
 
 fn check(jobs: &TypedJobs, gpus: u32, speeds: &PairSpeeds, rule: &SharingRule) -> Result<()> {
     jobs.check(speeds.kinds)?;
-    let wrong = |what: &str| Err(Error::Workload { job: 0, what: what.to_owned() });
+    let wrong = |what: &str| Err(Error::workload(0, what));
     if gpus == 0 || rule.kinds != speeds.kinds {
         return wrong("there is no GPU, or the rule is of other kinds than the speeds");
     }

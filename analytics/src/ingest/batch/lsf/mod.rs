@@ -30,7 +30,7 @@ use std::collections::HashMap;
 
 use self::record::{Finish, Tail, fields};
 use self::request::{Asked, GpuRequest, Per, of_command, of_gpu_option, of_requirement};
-use super::job::{Assembly, Gpus, Job, NamedNode, Run, check_record};
+use super::job::{Assembly, Gpus, Job, NamedNode, Run};
 use super::line::{TOO_FEW_FIELDS, each_record, mostly_records};
 use crate::error::Result;
 use crate::ingest::field::{self, Moment};
@@ -227,11 +227,7 @@ impl Log {
         let mut job = self.job(&finish, &mut row);
         job.id = if index == 0 { number.to_string() } else { format!("{number}[{index}]") };
         job.parent = (index > 0).then(|| number.to_string());
-        check_record(&mut job, &mut row);
-        let place = self.assembly.place(&row);
-        if let Some(run) = job.runs.last_mut() {
-            run.place = place;
-        }
+        self.assembly.check(&mut job, &mut row);
         trace.ledger.keep(row);
         self.assembly.add(job);
     }

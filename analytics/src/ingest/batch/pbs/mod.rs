@@ -34,7 +34,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use self::event::{Line, Part, Told, job_id};
 use self::history::{Entry, Loose};
-use super::job::{Assembly, Word, check_record};
+use super::job::{Assembly, Word};
 use super::line::{each_record, mostly_records};
 use crate::error::Result;
 use crate::ingest::field::Moment;
@@ -166,12 +166,8 @@ impl Log {
         } else {
             job.runs.push(std::mem::take(&mut told.run));
         }
-        check_record(&mut job, &mut row);
-        let place = self.assembly.place(&row);
+        let place = self.assembly.check(&mut job, &mut row);
         trace.ledger.keep(row);
-        if let Some(run) = job.runs.last_mut() {
-            run.place = place;
-        }
         let ix = self.entry(number, part, server);
         let Some(entry) = self.entries.get_mut(ix) else { return };
         if let Some(at) = at {
