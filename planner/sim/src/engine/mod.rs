@@ -63,14 +63,14 @@ const SECOND_MS: i64 = 1000;
 ///
 /// # Example
 /// ```
-/// use tracecast_planner::sim::{Cluster, Policy, Shape, Workload, simulate};
+/// use tracecast_sim::{Cluster, Policy, Shape, Workload, simulate};
 ///
 /// let mut jobs = Workload::default();
 /// jobs.push(0, 100_000, Shape::whole(6));
 /// jobs.push(10_000, 50_000, Shape::whole(4));
 /// let schedule = simulate(&jobs, &Cluster::of_vcs(&[("all", 1, 8)]), &Policy::default())?;
 /// assert_eq!(schedule.start_ms(1), Some(100_000));
-/// # Ok::<(), tracecast_planner::Error>(())
+/// # Ok::<(), tracecast_sim::Error>(())
 /// ```
 pub fn simulate(workload: &Workload, cluster: &Cluster, policy: &Policy) -> Result<Schedule> {
     replay(workload, cluster, policy, None)
