@@ -67,15 +67,16 @@ pub(crate) fn code(outcome: &anyhow::Result<()>) -> ExitCode {
 fn kind(error: &anyhow::Error) -> Kind {
     let analytics = || error.downcast_ref().map(tracecast_analytics::Error::kind);
     let predictors = || error.downcast_ref().map(tracecast_predictors::Error::kind);
+    let replay = || error.downcast_ref().map(tracecast_planner::replay::Error::kind);
     let planner = || error.downcast_ref().map(tracecast_planner::Error::kind);
     let here = || error.downcast_ref().map(|Usage(_)| Kind::Usage);
-    analytics().or_else(predictors).or_else(planner).or_else(here).unwrap_or(Kind::Failed)
+    analytics().or_else(predictors).or_else(replay).or_else(planner).or_else(here).unwrap_or(Kind::Failed)
 }
 
 /// The chain of reasons. A plan's may be a file to copy, so its line ends stay.
 fn message(error: &anyhow::Error) -> String {
     let text = format!("{error:#}");
-    if error.downcast_ref::<tracecast_planner::Error>().is_some() {
+    if error.is::<tracecast_planner::Error>() || error.is::<tracecast_planner::replay::Error>() {
         text.lines().map(printable).collect::<Vec<_>>().join("\n")
     } else {
         printable(&text)

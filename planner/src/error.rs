@@ -1,57 +1,15 @@
 //! What can go wrong in a plan, said so that the reader knows what to change.
 
 use tracecast_analytics::Kind;
-use tracecast_analytics::schema::Resource;
+pub(crate) use tracecast_replay::error::{excerpt, line_of};
 
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The trace does not say how large its cluster is.
-    #[error(
-        "cluster: the source does not say how many {many} there are; write a file with `tracecast cluster SOURCE --resource {id} --out cluster.toml`, correct what it infers, and name it with --cluster",
-        many = .0.many(),
-        id = .0.id()
-    )]
-    ClusterNotRecorded(Resource),
-    /// No job is left to replay, or none that could be compared; the text says why.
-    #[error("{0}")]
-    NoJobs(String),
-    /// More or less work than can be drawn.
-    #[error("{0}")]
-    Growth(String),
-    /// A name that there is not: of an order, a scan, a placement.
-    #[error("policy: `{found}` is no {what}; there are {}", known.join(", "))]
-    Unknown {
-        /// What was named.
-        what: &'static str,
-        /// The name given.
-        found: String,
-        /// Names there are.
-        known: &'static [&'static str],
-    },
-    /// A text that is not of the form asked for: a length of time, a list, a part of a study.
-    #[error("`{found}` is no {what}; {remedy}")]
-    Malformed {
-        /// What it should be.
-        what: &'static str,
-        /// As it was written.
-        found: String,
-        /// What to write.
-        remedy: String,
-    },
-    /// A study of no scenario, or a comparison of no policy.
-    #[error("{0}")]
-    NoScenario(&'static str),
     /// A plan that cannot be written as configuration, and what to do.
     #[error("no configuration is written: {0}")]
     NotEmitted(String),
-    /// Stored schedules that do not belong to this study, or do not make it whole.
-    #[error("{0}")]
-    Shards(String),
-    /// Schedules, starts or times that are not of these jobs: a defect of the program, not of the data.
-    #[error("{0}")]
-    Defect(String),
     /// A series has too few days to learn from and to choose on.
     #[error(
         "{series}: {days:.1} days before the evaluation are too few to learn from and to choose on; {least:.0} are the least"
@@ -80,16 +38,6 @@ pub enum Error {
         /// What would mend it.
         remedy: &'static str,
     },
-    /// A file of the user is wrong.
-    #[error("{file}, line {line}: {what}")]
-    File {
-        /// Its name.
-        file: String,
-        /// The line, counted from 1.
-        line: u64,
-        /// What is wrong, and what would mend it.
-        what: String,
-    },
     /// A file could not be read or written.
     #[error("{file}")]
     Io {
@@ -99,15 +47,24 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// A job, a cluster or a policy that the engine refuses, or that whoever prepares them for it does.
+    /// From a replay, or of what is wrong with the jobs, the files and the names that one begins with.
     #[error(transparent)]
-    Engine(#[from] tracecast_sim::Error),
+    Replay(#[from] tracecast_replay::Error),
     /// From a predictor.
     #[error(transparent)]
     Predictor(#[from] tracecast_predictors::Error),
-    /// From reading a trace.
-    #[error(transparent)]
-    Trace(#[from] tracecast_analytics::Error),
+}
+
+impl From<tracecast_sim::Error> for Error {
+    fn from(error: tracecast_sim::Error) -> Self {
+        Self::Replay(error.into())
+    }
+}
+
+impl From<tracecast_analytics::Error> for Error {
+    fn from(error: tracecast_analytics::Error) -> Self {
+        Self::Replay(error.into())
+    }
 }
 
 impl Error {
@@ -126,43 +83,52 @@ impl Error {
         tracecast_sim::Error::Policy(what.into()).into()
     }
 
+    /// That no job is left to plan for, and why.
+    pub(crate) fn no_jobs(why: impl Into<String>) -> Self {
+        tracecast_replay::Error::NoJobs(why.into()).into()
+    }
+
+    /// That nothing was asked that could be compared.
+    pub(crate) fn no_scenario(what: &'static str) -> Self {
+        tracecast_replay::Error::NoScenario(what).into()
+    }
+
+    /// A defect of the program, not of the data.
+    pub(crate) fn defect(what: impl Into<String>) -> Self {
+        tracecast_replay::Error::Defect(what.into()).into()
+    }
+
+    /// A name that there is not.
+    pub(crate) fn unknown(what: &'static str, found: impl Into<String>, known: &'static [&'static str]) -> Self {
+        tracecast_replay::Error::Unknown { what, found: found.into(), known }.into()
+    }
+
+    /// A text that is not of the form asked for, and what to write.
+    pub(crate) fn malformed(what: &'static str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
+        tracecast_replay::Error::Malformed { what, found: found.into(), remedy: remedy.into() }.into()
+    }
+
+    /// What is wrong in a line, counted from 1, of a user's file, and what would mend it.
+    pub(crate) fn file(file: impl Into<String>, line: u64, what: impl Into<String>) -> Self {
+        tracecast_replay::Error::File { file: file.into(), line, what: what.into() }.into()
+    }
+
     /// That the text of a user's file is not the TOML it should be.
     pub(crate) fn toml(file: &str, text: &str, error: &toml::de::Error) -> Self {
-        let line = error.span().map_or(1, |span| line_of(text, span.start));
-        Self::File { file: file.to_owned(), line, what: error.message().to_owned() }
+        tracecast_replay::Error::toml(file, text, error).into()
     }
 
     /// What kind of failure it is.
     pub fn kind(&self) -> Kind {
         match self {
-            Self::Growth(_)
-            | Self::Unknown { .. }
-            | Self::Malformed { .. }
-            | Self::NoScenario(_)
-            | Self::NotEmitted(_)
-            | Self::Shards(_) => Kind::Usage,
-            Self::ClusterNotRecorded(_) | Self::NoJobs(_) | Self::TooFewDays { .. } | Self::NothingToEvaluate(_) => {
-                Kind::TooLittleData
-            }
-            Self::Engine(error) => error.kind(),
+            Self::NotEmitted(_) => Kind::Usage,
+            Self::TooFewDays { .. } | Self::NothingToEvaluate(_) => Kind::TooLittleData,
+            Self::Replay(error) => error.kind(),
             Self::Predictor(error) => error.kind(),
-            Self::Trace(error) => error.kind(),
-            Self::Power(_) | Self::SpotTrace { .. } | Self::File { .. } | Self::Io { .. } | Self::Defect(_) => {
-                Kind::Failed
-            }
+            Self::Power(_) | Self::SpotTrace { .. } | Self::Io { .. } => Kind::Failed,
         }
     }
 }
 
-/// The line of a byte of a text, counted from 1.
-pub(crate) fn line_of(text: &str, at: usize) -> u64 {
-    1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count() as u64
-}
-
 /// Result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
-
-/// The beginning of a text, for a message.
-pub(crate) fn excerpt(text: &str) -> String {
-    text.chars().take(40).collect()
-}

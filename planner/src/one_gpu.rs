@@ -274,7 +274,7 @@ pub(crate) fn parts(all: &OneGpuJobs, jobs: &TypedJobs, eval_from_ms: Option<i64
     let later = ended_from(all, jobs, split_ms);
     for (what, found) in [("before", earlier.len()), ("after", later.len())] {
         if found < FEWEST_JOBS {
-            return Err(Error::NoJobs(format!(
+            return Err(Error::no_jobs(format!(
                 "{found} jobs of one GPU {what} the split are too few to plan on ({FEWEST_JOBS} are the least); choose another --eval-from, or other jobs"
             )));
         }
@@ -291,7 +291,7 @@ pub(crate) fn fewest_of_any(enough: &dyn Fn(u32) -> Result<bool>) -> Result<u32>
     while !enough(high)? {
         high *= 2;
         if high > MOST_GPUS {
-            return Err(Error::NoJobs(format!("more than {MOST_GPUS} GPUs are needed; plan a part of the jobs")));
+            return Err(Error::no_jobs(format!("more than {MOST_GPUS} GPUs are needed; plan a part of the jobs")));
         }
     }
     fewest(high / 2, high, enough)

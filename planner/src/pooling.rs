@@ -37,7 +37,7 @@ use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::report::format;
 use tracecast_analytics::stats::sum;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, worth};
 use crate::replay::compare::{self, IntervalEstimate};
 use crate::replay::fidelity::Fidelity;
@@ -159,7 +159,7 @@ pub fn compare(trace: &Trace) -> std::result::Result<Pooling, String> {
     }
     let options = Options { hosts: Hosts::Usual, ..Options::default() };
     let loaded = load(trace, None, &options).map_err(|error| match error {
-        Error::ClusterNotRecorded(_) => NO_SIZES.to_owned(),
+        tracecast_replay::Error::ClusterNotRecorded(_) => NO_SIZES.to_owned(),
         other => {
             let text = other.to_string();
             let first = text.lines().next().unwrap_or_default();
@@ -204,13 +204,14 @@ fn replay(loaded: &Loaded, gpu_jobs: usize) -> std::result::Result<Pooling, crat
     let schedules: Result<Vec<_>> =
         runs.into_par_iter().map(|(policy, cluster)| Ok(simulate(workload, cluster, policy)?)).collect();
     let schedules = schedules?;
-    let times: Result<Vec<JobTimes>> = schedules.iter().map(|schedule| JobTimes::of(workload, schedule)).collect();
+    let times: tracecast_replay::Result<Vec<JobTimes>> =
+        schedules.iter().map(|schedule| JobTimes::of(workload, schedule)).collect();
     let times = times?;
     let compared: Vec<usize> = (0..workload.len())
         .filter(|job| loaded.recorded_start_ms.get(*job).copied().flatten().is_some())
         .filter(|job| times.iter().all(|times| times.wait_ms(*job).is_some()))
         .collect();
-    let none = || crate::Error::NoJobs("no job ends in every replay".to_owned());
+    let none = || crate::Error::no_jobs("no job ends in every replay".to_owned());
     let queued = |job: usize, start: Option<i64>| Some((start? - workload.submit_ms.get(job)?).max(0));
     let recorded = |job: usize| Some((queued(job, loaded.recorded_start_ms.get(job).copied().flatten())?, None));
     let recorded = Waited::of(workload, &compared, &recorded).ok_or_else(none)?;

@@ -12,7 +12,8 @@ mod source;
 use std::path::{Path, PathBuf};
 
 /// The crates of the workspace, the lowest first.
-const MEMBERS: [&str; 7] = ["analytics", "analytics/query", "predictors", "planner/sim", "planner", "cli", "tests"];
+const MEMBERS: [&str; 8] =
+    ["analytics", "analytics/query", "predictors", "planner/sim", "planner/replay", "planner", "cli", "tests"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

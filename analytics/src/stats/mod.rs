@@ -8,6 +8,7 @@
 //! | [`survival`] | Kaplan-Meier with censoring and delayed entry |
 //! | [`fit`] | maximum-likelihood families and their ranking |
 //! | [`concentration`] | Lorenz, Gini, top shares, imbalance |
+//! | [`divisor`](mod@divisor) | greatest common divisors |
 //! | [`arrival`] | burstiness of arrival times |
 //! | [`resample`] | bootstrap over blocks |
 //! | [`sampled`] | integrals of samples with gaps, counters with resets |
@@ -17,6 +18,7 @@
 
 pub mod arrival;
 pub mod concentration;
+pub mod divisor;
 pub mod ecdf;
 pub mod fit;
 pub mod quantile;
@@ -27,6 +29,7 @@ pub mod survival;
 
 pub use arrival::{ArrivalError, Arrivals};
 pub use concentration::{Concentration, Imbalance};
+pub use divisor::divisor;
 pub use ecdf::{CurvePoint, Ecdf};
 pub use fit::{Distribution, Family, Fit, FitError, FitReport, fit_all, fit_report};
 pub use quantile::Summary;

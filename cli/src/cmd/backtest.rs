@@ -206,7 +206,7 @@ fn replay(
         (None, Compat::Helios) => (Scan::Strict, None),
         (None, Compat::None) => {
             let before = match from_ms.map(|from_ms| opened(None, Some(from_ms))) {
-                Some(Err(tracecast_planner::Error::NoJobs(_))) | None => None,
+                Some(Err(tracecast_planner::replay::Error::NoJobs(_))) | None => None,
                 Some(before) => Some(before?),
             };
             // Where nothing lies before, the first half of what is replayed.

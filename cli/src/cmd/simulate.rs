@@ -8,7 +8,7 @@ use tracecast_analytics::ingest::{ShortLines, SourceFile};
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
 use tracecast_analytics::time::Zone;
-use tracecast_planner::Error as PlannerError;
+use tracecast_planner::replay::Error as ReplayError;
 use tracecast_planner::replay::answer::Subject;
 use tracecast_planner::replay::growth::{Growth, team::Team};
 use tracecast_planner::replay::input::{Column, Hosts, Loaded, Matched, Options, load, of_switches};
@@ -546,7 +546,7 @@ fn scenarios(request: &Simulate, quotas: &mut QuotaFiles) -> Result<Asked> {
             hosts: match scenario.hosts.take() {
                 Some(text) => text
                     .parse()
-                    .map_err(|error: PlannerError| Usage(format!("scenario `{}`: hosts: {error}", scenario.name)))?,
+                    .map_err(|error: ReplayError| Usage(format!("scenario `{}`: hosts: {error}", scenario.name)))?,
                 None => usual.hosts,
             },
         };
@@ -617,7 +617,7 @@ fn recorded(request: &Simulate, scenarios: &[Named]) -> Result<Policy> {
 }
 
 /// An error in the switches of what is called `name`.
-fn of_scenario(name: &str, error: &PlannerError) -> Usage {
+fn of_scenario(name: &str, error: &ReplayError) -> Usage {
     let what = error.to_string().replace("policy: ", "");
     Usage(if name.is_empty() { what } else { format!("{name}: {what}") })
 }

@@ -86,7 +86,7 @@ pub fn json_schema() -> serde_json::Value {
 }
 
 /// An error in one line.
-pub(crate) fn in_a_line(error: &crate::Error) -> String {
+pub(crate) fn in_a_line(error: &dyn std::error::Error) -> String {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();
     match first.split_once("; write a file") {

@@ -263,7 +263,7 @@ impl AllocationAnswer {
             return Err(Error::policy(format!("{} is named twice", policy.name())));
         }
         if policies.is_empty() {
-            return Err(Error::NoScenario("name at least one policy"));
+            return Err(Error::no_scenario("name at least one policy"));
         }
         let sets: Vec<(Option<u64>, Vec<GangJob>)> = match &request.jobs {
             AllocationJobs::Listed(jobs) => vec![(None, jobs.clone())],
@@ -272,7 +272,7 @@ impl AllocationAnswer {
             }
         };
         let Some((_, first)) = sets.first().filter(|(_, jobs)| !jobs.is_empty()) else {
-            return Err(Error::NoJobs("there is no job to replay".to_owned()));
+            return Err(Error::no_jobs("there is no job to replay".to_owned()));
         };
         let count = first.len();
         let by_deadline = policies.iter().find(|policy| policy.by_deadline());
@@ -297,7 +297,7 @@ impl AllocationAnswer {
         let replays: Vec<(AllocationRun, Vec<i64>)> = cases
             .par_iter()
             .map(|(set, policy)| {
-                let (seed, jobs) = sets.get(*set).ok_or_else(|| Error::Defect("a set of jobs is gone".to_owned()))?;
+                let (seed, jobs) = sets.get(*set).ok_or_else(|| Error::defect("a set of jobs is gone".to_owned()))?;
                 let found = replay(fleet, jobs, *policy, &request.options)?;
                 step();
                 Ok((run(fleet, jobs, *seed, *policy, &found), found.ends_ms))

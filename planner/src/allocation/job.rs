@@ -124,7 +124,7 @@ pub fn draw(fleet: &TypedFleet, what: &JobDraw, seed: u64) -> Result<Vec<GangJob
     types.retain(|job| fleet.kind(job, 1).is_some_and(|kind| reference(kind) > 0.0));
     if types.is_empty() {
         let first = fleet.pools.first().map_or("", |pool| pool.name.as_str());
-        return Err(Error::NoJobs(format!(
+        return Err(Error::no_jobs(format!(
             "no job of one GPU runs on {first}, by which drawn jobs are measured; name another GPU type first"
         )));
     }
@@ -233,7 +233,7 @@ impl JobRow<'_> {
     }
 
     fn wrong(&self, what: String) -> Error {
-        Error::File { file: self.file.to_owned(), line: self.line, what }
+        Error::file(self.file.to_owned(), self.line, what)
     }
 
     /// A number between two bounds.
@@ -281,7 +281,7 @@ impl JobRow<'_> {
 /// # Errors
 /// If a column is missing, a cell is no number that it may be, a job type is not in the throughputs, or a job runs nowhere; with the line.
 pub fn read(file: &str, text: &str, fleet: &TypedFleet) -> Result<Vec<GangJob>> {
-    let bad = |line: u64, what: String| Error::File { file: file.to_owned(), line, what };
+    let bad = |line: u64, what: String| Error::file(file.to_owned(), line, what);
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let line_of = |error: &csv::Error| error.position().map_or(1, csv::Position::line);
     let head = reader.headers().map_err(|error| bad(line_of(&error), error.to_string()))?.clone();
@@ -348,7 +348,7 @@ pub fn read(file: &str, text: &str, fleet: &TypedFleet) -> Result<Vec<GangJob>> 
         }
     }
     if found.is_empty() {
-        return Err(Error::NoJobs(format!("{file}: there is no job in it")));
+        return Err(Error::no_jobs(format!("{file}: there is no job in it")));
     }
     found.sort_by_key(|job| job.submit_ms);
     Ok(found)

@@ -168,7 +168,7 @@ impl AllocationPolicy {
     /// If there is none.
     pub fn named(name: &str) -> Result<Self> {
         let at = Self::NAMES.iter().position(|known| *known == name);
-        let unknown = || Error::Unknown { what: "policy of allocation", found: name.to_owned(), known: &Self::NAMES };
+        let unknown = || Error::unknown("policy of allocation", name.to_owned(), &Self::NAMES);
         at.and_then(|at| Self::ALL.get(at).copied()).ok_or_else(unknown)
     }
 
@@ -295,7 +295,7 @@ pub fn allocate(policy: AllocationPolicy, active: &[ActiveJob<'_>], room: &GangR
         | P::Proportional
         | P::SynergyGreedy
         | P::Synergy => {
-            return Err(Error::Defect(format!("{} was asked outside of a replay", policy.name())));
+            return Err(Error::defect(format!("{} was asked outside of a replay", policy.name())));
         }
     }))
 }

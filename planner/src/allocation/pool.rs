@@ -40,8 +40,7 @@ pub fn in_words(pools: &[GpuPool]) -> String {
 /// # Errors
 /// If it is of another form, names a type twice, or holds a number that no fleet has.
 pub fn pools(text: &str) -> Result<Vec<GpuPool>> {
-    let malformed =
-        |remedy: &str| Error::Malformed { what: "list of GPU types", found: excerpt(text), remedy: remedy.to_owned() };
+    let malformed = |remedy: &str| Error::malformed("list of GPU types", excerpt(text), remedy.to_owned());
     let mut found: Vec<GpuPool> = Vec::new();
     for part in text.split(',') {
         let (name, gpus) = part.split_once('=').ok_or_else(|| malformed("write v100=8,p100=8,k80=8"))?;
@@ -111,11 +110,11 @@ impl TypedFleet {
         known.sort_unstable();
         known.dedup();
         if let Some(pool) = pools.iter().find(|pool| !known.contains(&pool.name.as_str())) {
-            return Err(Error::Malformed {
-                what: "GPU type of the throughputs",
-                found: pool.name.clone(),
-                remedy: format!("name some of {}", known.join(", ")),
-            });
+            return Err(Error::malformed(
+                "GPU type of the throughputs",
+                pool.name.clone(),
+                format!("name some of {}", known.join(", ")),
+            ));
         }
         let mut names: Vec<(&str, u32)> = rates.iter().map(|rate| (rate.job.as_str(), rate.gpus)).collect();
         names.sort_unstable();
@@ -135,7 +134,7 @@ impl TypedFleet {
         let all = kinds.len();
         kinds.retain(|kind| kind.fastest() > 0.0);
         if kinds.is_empty() {
-            return Err(Error::NoJobs("no job of the throughputs runs on these GPUs".to_owned()));
+            return Err(Error::no_jobs("no job of the throughputs runs on these GPUs".to_owned()));
         }
         Ok(Self { nowhere: all - kinds.len(), pools, kinds, host: None })
     }

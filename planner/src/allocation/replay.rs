@@ -211,10 +211,10 @@ fn checked<'a>(
         return Err(Error::policy("a lease must last a round or more"));
     }
     if !jobs.is_sorted_by_key(|job| job.submit_ms) {
-        return Err(Error::Defect("jobs to allocate GPUs to are not in order of submission".to_owned()));
+        return Err(Error::defect("jobs to allocate GPUs to are not in order of submission".to_owned()));
     }
     let kinds = jobs.iter().map(|job| fleet.kinds.get(job.kind)).collect::<Option<Vec<_>>>();
-    let kinds = kinds.ok_or_else(|| Error::Defect("a job is of a kind that the fleet does not know".to_owned()))?;
+    let kinds = kinds.ok_or_else(|| Error::defect("a job is of a kind that the fleet does not know".to_owned()))?;
     if policy == AllocationPolicy::Allox && kinds.iter().any(|kind| kind.gpus > 1) {
         return Err(Error::policy("allox is for jobs of one GPU; leave it out, or draw jobs without gangs"));
     }
@@ -462,7 +462,7 @@ impl<'a> Course<'a> {
             }
         };
         if given.iter().all(Option::is_none) && !self.decider.policy.may_idle() {
-            return Err(Error::Defect(format!("{}: no job has a GPU in a round", self.decider.policy.name())));
+            return Err(Error::defect(format!("{}: no job has a GPU in a round", self.decider.policy.name())));
         }
         Ok(given)
     }

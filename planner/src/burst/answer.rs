@@ -379,7 +379,7 @@ impl BurstAnswer {
         let facts = JobFacts::of(trace);
         let jobs = FleetJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
         let span =
-            jobs.span().ok_or_else(|| Error::NoJobs("no job names a time, so nothing can be planned".to_owned()))?;
+            jobs.span().ok_or_else(|| Error::no_jobs("no job names a time, so nothing can be planned".to_owned()))?;
         let split = FleetSplit::of(span, request.eval_from_ms)?;
         let terms = &request.terms;
         let supplies = supplies(&jobs, offers, terms)?;

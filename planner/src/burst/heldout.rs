@@ -202,22 +202,22 @@ pub struct BurstSupply {
 /// # Errors
 /// If nothing can be owned or reserved of a type, all its instances on demand are limited, or `--nodes` is given and there are several types.
 pub fn supplies(jobs: &FleetJobs<'_>, offers: &FleetOffers, terms: &BurstTerms) -> Result<Vec<BurstSupply>> {
-    let wrong = |what: String| Error::File { file: offers.file.clone(), line: 1, what };
+    let wrong = |what: String| Error::file(offers.file.clone(), 1, what);
     let mut with_jobs: Vec<usize> = jobs.unwaited(i64::MAX).iter().map(|job| job.pool).collect();
     with_jobs.sort_unstable();
     with_jobs.dedup();
     if with_jobs.is_empty() {
-        return Err(Error::NoJobs("no job ever held a GPU, so there is nothing to run".to_owned()));
+        return Err(Error::no_jobs("no job ever held a GPU, so there is nothing to run".to_owned()));
     }
     if let (Some(nodes), [_, _, ..]) = (terms.nodes, with_jobs.as_slice()) {
-        return Err(Error::Malformed {
-            what: "number of nodes for jobs of several GPU types",
-            found: nodes.to_string(),
-            remedy: "leave --nodes out, or name sources whose jobs ask for one type".to_owned(),
-        });
+        return Err(Error::malformed(
+            "number of nodes for jobs of several GPU types",
+            nodes.to_string(),
+            "leave --nodes out, or name sources whose jobs ask for one type".to_owned(),
+        ));
     }
     let of = |at: usize| {
-        let pool = offers.pools.get(at).ok_or_else(|| Error::Defect("a job has no pool".to_owned()))?;
+        let pool = offers.pools.get(at).ok_or_else(|| Error::defect("a job has no pool".to_owned()))?;
         // Nothing runs on spot, so what checkpoints cost there is nothing.
         let costs = CheckpointCosts { checkpoint_s: 0.0, restart_s: 0.0 };
         let options = SupplyOptions { horizon_months: terms.horizon_months, buy: true, costs };

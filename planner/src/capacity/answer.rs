@@ -509,7 +509,7 @@ impl CapacityAnswer {
         let eval_from = request.eval_from_ms.map(|from| from - loaded.workload.origin_ms);
         let windows = heldout::test(loaded, with, (eval_from, end), done)?;
         if windows.iter().all(|window| window.parts.is_empty()) {
-            return Err(Error::NoJobs(
+            return Err(Error::no_jobs(
                 "in no window has a pool 20 jobs that run with today's nodes before and in it, and a number of nodes that keeps the target: choose another \
                  --eval-from, a longer --target-p95, or more days"
                     .to_owned(),

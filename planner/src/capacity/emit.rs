@@ -124,18 +124,20 @@ fn host(host: HostRoom) -> String {
 /// If the nodes have no GPUs, or a VC or a GPU type has no name that Slurm takes, or two pools get the same one.
 pub fn slurm(answer: &CapacityAnswer) -> Result<Emitted> {
     if answer.resource != Resource::Gpus {
-        return Err(Error::Malformed {
-            what: "resource for NodeName lines",
-            found: answer.resource.many().to_owned(),
-            remedy: "the lines count GPUs; take --emit cluster, or --resource gpus if the jobs have any".to_owned(),
-        });
+        return Err(Error::malformed(
+            "resource for NodeName lines",
+            answer.resource.many().to_owned(),
+            "the lines count GPUs; take --emit cluster, or --resource gpus if the jobs have any".to_owned(),
+        ));
     }
     let mut text = head(answer);
     text.push_str("# In place of the NodeName lines of slurm.conf; rename the nodes, and add CPUs and RealMemory where they are missing.\n");
-    let wrong = |found: String| Error::Malformed {
-        what: "name of nodes",
-        found,
-        remedy: "rename it in the trace or with a mapping, with letters, digits and `-`".to_owned(),
+    let wrong = |found: String| {
+        Error::malformed(
+            "name of nodes",
+            found,
+            "rename it in the trace or with a mapping, with letters, digits and `-`".to_owned(),
+        )
     };
     let named = |name: &str| slug(name).ok_or_else(|| wrong(name.to_owned()));
     let mut taken: Vec<String> = Vec::new();

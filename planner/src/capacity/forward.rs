@@ -109,7 +109,7 @@ pub(super) fn draws(loaded: &Loaded, growth: Option<&Growth>) -> Result<Vec<Work
         None => Ok(vec![loaded.workload.clone()]),
         Some(growth) => (0..growth.draws())
             .into_par_iter()
-            .map(|draw| growth.jobs(&loaded.workload, &loaded.cluster, draw))
+            .map(|draw| Ok(growth.jobs(&loaded.workload, &loaded.cluster, draw)?))
             .collect(),
     }
 }

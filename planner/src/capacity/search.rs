@@ -295,7 +295,7 @@ impl<'a> Search<'a> {
             let found = self.with_counts(&counts)?;
             self.seen.insert(counts.clone(), found);
         }
-        self.seen.get(&counts).ok_or_else(|| Error::Defect("a replay was lost".to_owned()))
+        self.seen.get(&counts).ok_or_else(|| Error::defect("a replay was lost".to_owned()))
     }
 
     /// What so many nodes by kind do; nothing is remembered.
@@ -476,7 +476,7 @@ fn little(workload: &Workload, schedule: &Schedule, times: &JobTimes) -> Result<
     if area == waits && waiting == 0 {
         Ok(())
     } else {
-        Err(Error::Defect(format!("a replay breaks Little's law: {area} ms of queue, {waits} ms of waits")))
+        Err(Error::defect(format!("a replay breaks Little's law: {area} ms of queue, {waits} ms of waits")))
     }
 }
 

@@ -151,7 +151,7 @@ impl DeadlineJob {
 }
 
 fn wrong(what: &'static str, found: String, remedy: String) -> Error {
-    Error::Malformed { what, found, remedy }
+    Error::malformed(what, found, remedy)
 }
 
 /// Refuses figures that make no sense, whatever the deadline.

@@ -23,8 +23,8 @@
 
 use super::job::DeadlineJob;
 use super::optimum::Grid;
-use crate::divisor::divisor;
 use crate::error::{Error, Result};
+use tracecast_analytics::stats::divisor;
 
 /// Most sums that are tried: half a minute of work.
 const MOST_SUMS: f64 = 1e11;
@@ -65,14 +65,14 @@ fn by_lane(
         || all * lanes as f64 * grid.work as f64 > MOST_SUMS
         || (grid.work * grid.ticks) as f64 * lanes as f64 > MOST_SUMS
     {
-        return Err(Error::Malformed {
-            what: "elastic job whose optimum can be computed",
-            found: format!("{:.3} h of work on {lanes} nodes in ticks of {tick_ms} ms", job.work_ms as f64 / 3.6e6),
-            remedy: format!(
+        return Err(Error::malformed(
+            "elastic job whose optimum can be computed",
+            format!("{:.3} h of work on {lanes} nodes in ticks of {tick_ms} ms", job.work_ms as f64 / 3.6e6),
+            format!(
                 "ticks, work and changeover have only {} ms in common; round work and changeover to whole minutes, and the ticks (the gap between samples) to whole seconds, or ask for fewer nodes",
                 grid.unit_ms
             ),
-        });
+        ));
     }
     let (mut patterns, mut costs, mut of): (Vec<Vec<bool>>, Vec<Vec<f64>>, Vec<usize>) = Default::default();
     for lane in 0..lanes {

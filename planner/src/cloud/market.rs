@@ -111,7 +111,9 @@ impl Market {
     /// # Errors
     /// If two are of one zone or of different instances, their ticks differ in length, or only some have prices.
     pub fn of(series: &[SpotSeries], need: u32, ratio: f64, egress: f64) -> Result<Self> {
-        let Some(first) = series.first() else { return Err(Error::NoScenario("no trace is named; name at least one")) };
+        let Some(first) = series.first() else {
+            return Err(Error::no_scenario("no trace is named; name at least one"));
+        };
         if let Some(other) = series.iter().find(|zone| zone.tick_ms != first.tick_ms) {
             let found =
                 format!("{} has ticks of {} ms, and {} of {} ms", first.name, first.tick_ms, other.name, other.tick_ms);

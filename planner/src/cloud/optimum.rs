@@ -18,8 +18,8 @@
 //! minutes; on-demand, spot, on-demand costs 348. Nothing is cheaper.
 
 use super::job::{DeadlineJob, Holding};
-use crate::divisor::divisor;
 use crate::error::{Error, Result};
+use tracecast_analytics::stats::divisor;
 
 /// Most states that are computed: some minutes of work.
 const MOST_STATES: i64 = 20_000_000_000;
@@ -75,13 +75,13 @@ impl Grid {
         let needs = (job.work_ms + job.changeover_ms) / unit_ms;
         let within = (job.spare_ms() / unit_ms + 1).min(needs);
         if ticks as i64 > MOST_STATES / within.max(1) || needs > MOST_NEEDS {
-            return Err(Error::Malformed {
-                what: "job whose optimum can be computed",
-                found: format!("{:.3} h of work in ticks of {} ms", job.work_ms as f64 / 3.6e6, tick_ms),
-                remedy: format!(
+            return Err(Error::malformed(
+                "job whose optimum can be computed",
+                format!("{:.3} h of work in ticks of {} ms", job.work_ms as f64 / 3.6e6, tick_ms),
+                format!(
                     "ticks, work and changeover have only {unit_ms} ms in common; round work and changeover to whole minutes, and the ticks (the gap between samples) to whole seconds"
                 ),
-            });
+            ));
         }
         let units = |ms: i64| usize::try_from(ms / unit_ms).unwrap_or(0);
         let before_last = (ticks as i64 - 1) * tick_ms;

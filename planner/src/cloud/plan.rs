@@ -175,7 +175,7 @@ impl CloudPlanAnswer {
         let jobs = request.jobs()?;
         check_need(series, request.need)?;
         let jobs = jobs.get(..1).unwrap_or(&jobs);
-        let Some(job) = jobs.first() else { return Err(Error::NoScenario("no trace is named; name at least one")) };
+        let Some(job) = jobs.first() else { return Err(Error::no_scenario("no trace is named; name at least one")) };
         let market = match &request.together {
             Some(together) => {
                 Some(Market::of(series, request.need, request.price_ratio, together.egress())?.probed(together.probes))
@@ -216,7 +216,7 @@ impl CloudPlanAnswer {
         } else {
             as_one(&all, policies, choices)?
         };
-        let lost = || Error::Defect("the chosen zone is none of those named".to_owned());
+        let lost = || Error::defect("the chosen zone is none of those named".to_owned());
         let in_zone = all.get(place).ok_or_else(lost)?;
         // What the policy of the plan came to in that zone.
         let there =

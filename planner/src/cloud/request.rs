@@ -99,41 +99,39 @@ impl CloudRequest {
     /// If a figure makes no sense, or on-demand alone would miss a deadline.
     pub fn jobs(&self) -> Result<Vec<DeadlineJob>> {
         if (self.slacks.is_empty() && self.deadline_ms.is_none()) || self.starts == 0 || self.need == 0 {
-            return Err(Error::NoScenario(
+            return Err(Error::no_scenario(
                 "nothing is asked for; ask for at least one slack, one start and one instance",
             ));
         }
         if self.elastic && self.together.is_some() {
-            return Err(Error::NoScenario(
+            return Err(Error::no_scenario(
                 "an elastic job runs in one zone; leave out one of --elastic and --regions together",
             ));
         }
         if self.elastic && self.need > MOST_LANES {
-            return Err(Error::Malformed {
-                what: "number of instances of an elastic job",
-                found: self.need.to_string(),
-                remedy: format!(
-                    "ask for {MOST_LANES} at most, or take several instances for one and their count over that"
-                ),
-            });
+            return Err(Error::malformed(
+                "number of instances of an elastic job",
+                self.need.to_string(),
+                format!("ask for {MOST_LANES} at most, or take several instances for one and their count over that"),
+            ));
         }
         if let Some(together) = &self.together
             && !(together.egress() >= 0.0 && together.egress().is_finite())
         {
-            return Err(Error::Malformed {
-                what: "checkpoint",
-                found: format!("{} GB at {} dollars each", together.checkpoint_gb, together.egress_usd_per_gb),
-                remedy: "write a size and a price of 0 or more".to_owned(),
-            });
+            return Err(Error::malformed(
+                "checkpoint",
+                format!("{} GB at {} dollars each", together.checkpoint_gb, together.egress_usd_per_gb),
+                "write a size and a price of 0 or more".to_owned(),
+            ));
         }
         if let Some(probes) = self.together.and_then(|together| together.probes)
             && (probes.every_ms <= 0 || probes.bill_ms < 0)
         {
-            return Err(Error::Malformed {
-                what: "time between probes",
-                found: format!("{} ms, of which {} ms are paid for", probes.every_ms, probes.bill_ms),
-                remedy: "write a time above 0, such as 2h, and one of 0 or more that is paid for".to_owned(),
-            });
+            return Err(Error::malformed(
+                "time between probes",
+                format!("{} ms, of which {} ms are paid for", probes.every_ms, probes.bill_ms),
+                "write a time above 0, such as 2h, and one of 0 or more that is paid for".to_owned(),
+            ));
         }
         if let Some(deadline_ms) = self.deadline_ms {
             let job = DeadlineJob::within(self.work_ms, deadline_ms, self.changeover_ms, self.price_ratio);

@@ -118,7 +118,7 @@ fn came(
     let told = |planned: bool, policies: &[CloudPolicy]| -> Result<Attempt> {
         let told = Told { work, planned };
         let found = attempt(policies, lessons, price, window, &[*job], Some(told))?;
-        found.into_iter().next().ok_or_else(|| crate::error::Error::Defect("a window was not tried".to_owned()))
+        found.into_iter().next().ok_or_else(|| crate::error::Error::defect("a window was not tried".to_owned()))
     };
     let [on_distribution, on_top] = [told(true, &[policy, CloudPolicy::Omniscient])?, told(false, &[policy])?];
     let least = on_distribution.run(CloudPolicy::Omniscient).cost;

@@ -45,7 +45,7 @@ pub struct WorkDistribution {
 }
 
 fn wrong(found: String, remedy: &str) -> Error {
-    Error::Malformed { what: "quantiles of the work", found, remedy: remedy.to_owned() }
+    Error::malformed("quantiles of the work", found, remedy.to_owned())
 }
 
 /// How policies plan on a work that is uncertain.
@@ -152,7 +152,7 @@ impl WorkDistribution {
     /// # Errors
     /// If the job has no row or several, a column is missing, or a figure is none.
     pub fn predicted(file: &str, text: &str, job: &str) -> Result<(Self, bool)> {
-        let wrong = |line: u64, what: String| Error::File { file: file.to_owned(), line, what };
+        let wrong = |line: u64, what: String| Error::file(file.to_owned(), line, what);
         let rows = if text.trim_start().starts_with('{') { lines(text, job) } else { records(text, job) };
         let rows = rows.map_err(|(line, what)| wrong(line, what))?;
         let [(line, figures, unsure)] = rows.as_slice() else {

@@ -472,7 +472,7 @@ impl DeferAnswer {
         let offers = request.prices.as_ref().map_or(&open, |(offers, _)| offers);
         let jobs = FleetJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
         let span =
-            jobs.span().ok_or_else(|| Error::NoJobs("no job names a time, so nothing can be planned".to_owned()))?;
+            jobs.span().ok_or_else(|| Error::no_jobs("no job names a time, so nothing can be planned".to_owned()))?;
         assumed::check_calendar(span, (&hours.name, &hours.series), request.shift_weeks)?;
         if let Some((prices, _)) = request.energy.as_ref().filter(|_| hours.aim == DeferAim::Carbon) {
             assumed::check_calendar(span, ("the prices of electricity", prices), request.shift_weeks)?;

@@ -292,7 +292,7 @@ pub fn best<T: Copy>(choices: impl IntoIterator<Item = (T, CellChoice)>) -> Resu
             best = Some((of, choice));
         }
     }
-    best.ok_or_else(|| Error::Defect("no way to defer was tried".to_owned()))
+    best.ok_or_else(|| Error::defect("no way to defer was tried".to_owned()))
 }
 
 #[cfg(test)]

@@ -58,32 +58,34 @@ impl DeferPrices {
         let first = jobs.first().map_or(0, |job| job.pool);
         if let Some(other) = jobs.iter().find(|job| job.pool != first) {
             let name = |pool: usize| offers.pools.get(pool).map_or("", |pool| pool.gpu.as_str());
-            return Err(Error::Malformed {
-                what: "set of jobs of one GPU type, which --prices needs",
-                found: format!("{}, {}", name(first), name(other.pool)),
-                remedy: "choose the jobs of one type with --where, or leave --prices out".to_owned(),
-            });
+            return Err(Error::malformed(
+                "set of jobs of one GPU type, which --prices needs",
+                format!("{}, {}", name(first), name(other.pool)),
+                "choose the jobs of one type with --where, or leave --prices out".to_owned(),
+            ));
         }
-        let pool = offers.pools.get(first).ok_or_else(|| Error::Defect("a job has no pool".to_owned()))?;
+        let pool = offers.pools.get(first).ok_or_else(|| Error::defect("a job has no pool".to_owned()))?;
         let least = |prices: &mut dyn Iterator<Item = f64>| prices.min_by(f64::total_cmp);
         let each = |gpus: u32, price: f64| price / f64::from(gpus.max(1));
         let on_demand = least(&mut offers.of(pool).filter_map(|offer| Some(each(offer.gpus, offer.on_demand?))));
         let reserved =
             least(&mut offers.of(pool).flat_map(|offer| offer.reserved.iter().map(|of| each(offer.gpus, of.price))));
-        let on_demand_per_h = on_demand.ok_or_else(|| Error::File {
-            file: offers.file.clone(),
-            line: 1,
-            what: format!("no instance with the GPU `{}` has a price on demand; add on_demand", pool.gpu),
+        let on_demand_per_h = on_demand.ok_or_else(|| {
+            Error::file(
+                offers.file.clone(),
+                1,
+                format!("no instance with the GPU `{}` has a price on demand; add on_demand", pool.gpu),
+            )
         })?;
         if reserved_gpus > 0.0 && reserved.is_none() {
-            return Err(Error::File {
-                file: offers.file.clone(),
-                line: 1,
-                what: format!(
+            return Err(Error::file(
+                offers.file.clone(),
+                1,
+                format!(
                     "no instance with the GPU `{}` has a reserved price; add one, or leave --reserved out",
                     pool.gpu
                 ),
-            });
+            ));
         }
         Ok(Self { gpu: pool.gpu.clone(), reserved_gpus, reserved_per_h: reserved, on_demand_per_h })
     }

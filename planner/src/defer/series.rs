@@ -50,11 +50,13 @@ impl HourSeries {
     /// # Errors
     /// If it has no hours, as one that is the same at all times.
     pub fn of(hourly: &Hourly, value: HourValue, name: &str) -> Result<Self> {
-        let (from, to) = hourly.span().ok_or_else(|| Error::File {
-            file: name.to_owned(),
-            line: 1,
-            what: "there is no value by the hour, so no hour is better than another; name a file with hourly values"
-                .to_owned(),
+        let (from, to) = hourly.span().ok_or_else(|| {
+            Error::file(
+                name.to_owned(),
+                1,
+                "there is no value by the hour, so no hour is better than another; name a file with hourly values"
+                    .to_owned(),
+            )
         })?;
         let at = |hour: i64| Some((hourly.at(hour * HOUR_MS)? * value.parts()).round() as i64);
         Ok(Self::from_values(from / HOUR_MS, ((from / HOUR_MS)..(to / HOUR_MS)).map(at).collect()))

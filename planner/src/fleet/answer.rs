@@ -371,7 +371,7 @@ impl FleetAnswer {
         let facts = JobFacts::of(trace);
         let jobs = FleetJobs::of(&facts, &offers.all, request.times, &request.flexible)?;
         let span =
-            jobs.span().ok_or_else(|| Error::NoJobs("no job names a time, so nothing can be planned".to_owned()))?;
+            jobs.span().ok_or_else(|| Error::no_jobs("no job names a time, so nothing can be planned".to_owned()))?;
         let split = FleetSplit::of(span, request.eval_from_ms)?;
         let options = SupplyOptions { horizon_months: request.horizon_months, buy: false, costs: request.costs };
         let tested = test(&jobs, offers, &split, &options);
@@ -453,7 +453,7 @@ fn held_out(
         tested
             .iter()
             .find(|tested| tested.rule == rule)
-            .ok_or_else(|| Error::Defect(format!("{rule:?} was not tested")))
+            .ok_or_else(|| Error::defect(format!("{rule:?} was not tested")))
     };
     let (mix, steady, best) = (of(FleetRule::Mix)?, of(FleetRule::OnDemand)?, of(FleetRule::Hindsight)?);
     let free = of(FleetRule::Uncommitted)?;

@@ -113,7 +113,7 @@ pub struct FleetCarbonRequest {
 }
 
 fn wrong(found: String, remedy: &str) -> Error {
-    Error::Malformed { what: "carbon of the offers", found, remedy: remedy.to_owned() }
+    Error::malformed("carbon of the offers", found, remedy.to_owned())
 }
 
 fn some(names: &[&str]) -> String {

@@ -126,7 +126,7 @@ impl<'t> FleetJobs<'t> {
     /// # Errors
     /// If a GPU type is not offered, jobs name none and `untyped` is not said, or there are no GPU jobs.
     pub fn of(facts: &'t JobFacts<'t>, offers: &FleetOffers, times: DemandTimes, flexible: &Flexible) -> Result<Self> {
-        let wrong = |what: String| Error::File { file: offers.file.clone(), line: 1, what };
+        let wrong = |what: String| Error::file(offers.file.clone(), 1, what);
         let mut untyped = 0;
         let mut pool = vec![None; facts.len()];
         let default = offers.untyped.as_deref().and_then(|name| offers.pool_of(name));
@@ -175,7 +175,7 @@ impl<'t> FleetJobs<'t> {
             )));
         }
         if pool.iter().all(Option::is_none) {
-            return Err(Error::NoJobs(
+            return Err(Error::no_jobs(
                 "there are no jobs with GPUs in this trace, so there is nothing to plan; sacct tells GPUs in ReqTRES and AllocTRES".to_owned(),
             ));
         }

@@ -84,7 +84,7 @@ impl TableFilter {
         } else {
             format!("there are {}", named(told))
         };
-        Err(Error::Malformed { what, found: found.clone(), remedy })
+        Err(Error::malformed(what, found.clone(), remedy))
     }
 }
 

@@ -19,7 +19,7 @@ use super::offers::{FleetOffers, OfferPool};
 use super::overhead::of_jobs;
 use super::week::WeekShape;
 use crate::capacity::faults::CheckpointCosts;
-use crate::divisor::divisor;
+use tracecast_analytics::stats::divisor;
 
 /// Units that are counted at most.
 const MOST_UNITS: f64 = 1e7;

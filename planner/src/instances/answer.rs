@@ -182,13 +182,11 @@ impl InstancesAnswer {
         let table = ScalingTable::of(rates);
         if offered_types(&table, offers).is_empty() {
             let measured = table.gpu_types().join(", ");
-            return Err(Error::Malformed {
-                what: "GPU type that is offered and measured",
-                found: offers.pools.iter().map(|pool| pool.gpu.as_str()).collect::<Vec<_>>().join(", "),
-                remedy: format!(
-                    "the throughputs are of {measured}; name these in the offers file, in `gpu` or in `also`"
-                ),
-            });
+            return Err(Error::malformed(
+                "GPU type that is offered and measured",
+                offers.pools.iter().map(|pool| pool.gpu.as_str()).collect::<Vec<_>>().join(", "),
+                format!("the throughputs are of {measured}; name these in the offers file, in `gpu` or in `also`"),
+            ));
         }
         let hidden = table.hidden();
         let choices = table.choices(&hidden);

@@ -57,19 +57,18 @@ fn some(names: &[&str]) -> String {
 /// # Errors
 /// If it is of another form, or of a type that was not measured.
 pub fn of_text(table: &ScalingTable, text: &str, deadline_s: Option<f64>) -> Result<RentedJob> {
-    let malformed = || Error::Malformed {
-        what: "job",
-        found: excerpt(text),
-        remedy: "write its type and its steps, above 0, such as \"ResNet-18 (batch size 64)=2000000\"".to_owned(),
+    let malformed = || {
+        Error::malformed(
+            "job",
+            excerpt(text),
+            "write its type and its steps, above 0, such as \"ResNet-18 (batch size 64)=2000000\"".to_owned(),
+        )
     };
     let (name, steps) = text.rsplit_once('=').ok_or_else(malformed)?;
     let steps = steps.trim().parse::<f64>().ok().filter(|steps| *steps > 0.0 && *steps <= MOST_STEPS);
     let steps = steps.ok_or_else(malformed)?;
-    let job_type = known_type(table, name.trim()).map_err(|remedy| Error::Malformed {
-        what: "job type of the throughputs",
-        found: excerpt(name),
-        remedy,
-    })?;
+    let job_type = known_type(table, name.trim())
+        .map_err(|remedy| Error::malformed("job type of the throughputs", excerpt(name), remedy))?;
     Ok(RentedJob { name: job_type.clone(), job_type, steps, deadline_s })
 }
 
@@ -116,7 +115,7 @@ pub fn read(path: &Path, text: &str, table: &ScalingTable, deadline_s: Option<f6
         Ok(())
     })?;
     if found.is_empty() {
-        return Err(Error::NoJobs(format!("{}: there is no job in it", path.display())));
+        return Err(Error::no_jobs(format!("{}: there is no job in it", path.display())));
     }
     Ok(found)
 }

@@ -200,7 +200,7 @@ impl MigAnswer {
         let evidence = MigEvidence::of(table, gpu, demand)?;
         let profiles = (0..gpu.profiles.len()).collect();
         let question = MigQuestion { evidence: &evidence, demand, request, profiles };
-        let must = |fleet: Option<MigFleet>| fleet.ok_or_else(|| Error::Defect("whole GPUs carry nothing".to_owned()));
+        let must = |fleet: Option<MigFleet>| fleet.ok_or_else(|| Error::defect("whole GPUs carry nothing".to_owned()));
         let plan = must(question.fleet(MigRule::Plan, SpeedBelief::BestKnown)?)?;
         let mut beside = vec![must(question.fleet(MigRule::WholeGpus, SpeedBelief::BestKnown)?)?.tried];
         beside.extend(question.fleet(MigRule::OnePartition, SpeedBelief::BestKnown)?.map(|fleet| fleet.tried));

@@ -96,7 +96,7 @@ impl MigDemand {
             Ok(())
         })?;
         if rows.is_empty() {
-            return Err(Error::NoJobs(format!("{}: no job is asked for in it", path.display())));
+            return Err(Error::no_jobs(format!("{}: no job is asked for in it", path.display())));
         }
         Ok(Self { rows, is_load })
     }
@@ -164,7 +164,7 @@ pub fn read_now(path: &Path, gpu: &MigGpu) -> Result<Vec<(MigPartition, u32)>> {
     }
     found.retain(|(_, gpus)| *gpus > 0);
     if found.is_empty() {
-        return Err(Error::NoJobs(format!("{}: there is no GPU in it", path.display())));
+        return Err(Error::no_jobs(format!("{}: there is no GPU in it", path.display())));
     }
     Ok(found)
 }

@@ -116,7 +116,7 @@ impl MigGpu {
     /// If there is none; the error lists them.
     pub fn named(name: &str) -> Result<&'static Self> {
         let found = GPUS.iter().find(|gpu| gpu.name.eq_ignore_ascii_case(name));
-        found.ok_or_else(|| Error::Unknown { what: "GPU with MIG", found: name.to_owned(), known: NAMES })
+        found.ok_or_else(|| Error::unknown("GPU with MIG", name.to_owned(), NAMES))
     }
 
     /// The place of a profile.

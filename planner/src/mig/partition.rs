@@ -64,7 +64,7 @@ impl MigPartition {
         if name.trim().eq_ignore_ascii_case(WHOLE) {
             return Ok(Self::whole(gpu));
         }
-        let wrong = |remedy: String| Error::Malformed { what: "partition of this GPU", found: excerpt(name), remedy };
+        let wrong = |remedy: String| Error::malformed("partition of this GPU", excerpt(name), remedy);
         let mut counts = vec![0u32; gpu.profiles.len()];
         for part in name.split('+').map(str::trim) {
             let (count, profile) = match part.split_once(['x', 'X', '×']) {

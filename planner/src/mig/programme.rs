@@ -150,7 +150,7 @@ impl MigProgramme<'_> {
         }
         let all = Held { gpus: held.gpus, ..Held::default() };
         let Some(last) = self.relaxed(Goal::Progress, all, &(counts.clone(), counts.clone()))? else {
-            return Err(Error::Defect("a fleet that was found carries nothing".to_owned()));
+            return Err(Error::defect("a fleet that was found carries nothing".to_owned()));
         };
         let bound = if first == Goal::FewestGpus { -bound } else { bound };
         let kept = self.kept(&counts);

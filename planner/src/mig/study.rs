@@ -220,7 +220,7 @@ impl MigJobs {
         let demand = demand(&names, &jobs, &every, (0, until));
         let load = demand.load();
         if load > MOST {
-            return Err(Error::NoJobs(format!(
+            return Err(Error::no_jobs(format!(
                 "the jobs of one GPU keep {} GPUs busy, and {} are the most that are partitioned; plan a part of the jobs",
                 format::count(load as u64),
                 format::count(MOST as u64)

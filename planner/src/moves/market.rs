@@ -85,11 +85,11 @@ impl PriceHistory {
         let named: BTreeSet<&str> = (0..prices.ts.len()).filter_map(|row| prices.zone.get(row)).collect();
         let is_named = |asked: &String| named.iter().any(|zone| zone.starts_with(asked.as_str()));
         if let Some(unknown) = zones.iter().find(|asked| !is_named(asked)) {
-            return Err(Error::Malformed {
-                what: "zone with prices",
-                found: unknown.clone(),
-                remedy: format!("there are {}", named.into_iter().collect::<Vec<_>>().join(", ")),
-            });
+            return Err(Error::malformed(
+                "zone with prices",
+                unknown.clone(),
+                format!("there are {}", named.into_iter().collect::<Vec<_>>().join(", ")),
+            ));
         }
         let mut quotes: BTreeMap<(&str, &str, &str), Vec<Quote>> = BTreeMap::new();
         let mut gpus: BTreeMap<(&str, &str), (String, u32)> = BTreeMap::new();
@@ -137,27 +137,27 @@ impl PriceHistory {
         found.begins_ms = spans.values().map(|span| span.0).max().unwrap_or(0);
         found.ends_ms = spans.values().map(|span| span.1).min().unwrap_or(0);
         if spans.len() == 1 && found.begins_ms >= found.ends_ms {
-            return Err(Error::Malformed {
-                what: "history of prices",
-                found: name.to_owned(),
-                remedy: "it holds prices of one moment; give those of some weeks".to_owned(),
-            });
+            return Err(Error::malformed(
+                "history of prices",
+                name.to_owned(),
+                "it holds prices of one moment; give those of some weeks".to_owned(),
+            ));
         }
         if !found.offers.is_empty() && found.begins_ms >= found.ends_ms {
-            return Err(Error::Malformed {
-                what: "history of prices of the same weeks",
-                found: name.to_owned(),
-                remedy: format!(
+            return Err(Error::malformed(
+                "history of prices of the same weeks",
+                name.to_owned(),
+                format!(
                     "the prices of {} do not overlap in time; name one provider, or zones of one",
                     spans.into_keys().collect::<Vec<_>>().join(" and ")
                 ),
-            });
+            ));
         }
         if found.offers.is_empty() {
-            return Err(Error::Malformed {
-                what: "history of spot prices of GPUs that were measured",
-                found: name.to_owned(),
-                remedy: format!(
+            return Err(Error::malformed(
+                "history of spot prices of GPUs that were measured",
+                name.to_owned(),
+                format!(
                     "the throughputs are of {}; save `aws ec2 describe-spot-price-history` as JSON for instances with such GPUs{}",
                     table.gpu_types().join(", "),
                     if found.aside.is_empty() {
@@ -166,7 +166,7 @@ impl PriceHistory {
                         format!(" (there are prices of {})", found.aside.join(", "))
                     }
                 ),
-            });
+            ));
         }
         Ok(found)
     }
@@ -185,12 +185,11 @@ impl PriceHistory {
         };
         let speed: Vec<Option<(f64, u32)>> = self.offers.iter().map(speed).collect();
         if speed.iter().all(Option::is_none) {
-            return Err(Error::Malformed {
-                what: "job type that was measured on an instance with prices",
-                found: job.job_type.clone(),
-                remedy: "give throughputs of it on a GPU type of the history, on no more GPUs than an instance has"
-                    .to_owned(),
-            });
+            return Err(Error::malformed(
+                "job type that was measured on an instance with prices",
+                job.job_type.clone(),
+                "give throughputs of it on a GPU type of the history, on no more GPUs than an instance has".to_owned(),
+            ));
         }
         Ok(PricedJob { name: job.name.clone(), steps: job.steps, speed })
     }

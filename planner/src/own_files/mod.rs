@@ -42,16 +42,16 @@ impl OwnFile {
     pub fn new(name: String, text: String) -> Result<Self> {
         let is_slurm = name.ends_with(".conf");
         let objects = (!is_slurm).then(|| Amended::new(&name, &text)).transpose().map_err(|error| match error {
-            Error::File { file, line, what } => {
+            Error::Replay(tracecast_replay::Error::File { file, line, what }) => {
                 let what = format!("{what} (a template has to be rendered first; Slurm's files end in .conf)");
-                Error::File { file, line, what }
+                Error::file(file, line, what)
             }
             other => other,
         })?;
         let file = Self { name, text, objects };
         if file.path().split('/').any(|part| part == "..") || file.name.chars().any(char::is_control) {
             let remedy = "name it from a folder above it, or from /".to_owned();
-            return Err(Error::Malformed { what: "name of a file to be patched", found: file.name, remedy });
+            return Err(Error::malformed("name of a file to be patched", file.name, remedy));
         }
         Ok(file)
     }

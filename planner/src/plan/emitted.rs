@@ -28,7 +28,7 @@ pub(crate) fn check_name(what: &'static str, name: &str, more: &str, remedy: &st
     if !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || more.contains(letter)) {
         return Ok(());
     }
-    Err(Error::Malformed { what, found: name.to_owned(), remedy: remedy.to_owned() })
+    Err(Error::malformed(what, name.to_owned(), remedy.to_owned()))
 }
 
 /// Whether a node has a GPU.
@@ -39,11 +39,7 @@ pub(crate) fn check_gpus_per_node(gpus: u32) -> Result<()> {
     if gpus > 0 {
         return Ok(());
     }
-    Err(Error::Malformed {
-        what: "number of GPUs of a node",
-        found: "0".to_owned(),
-        remedy: "give at least 1".to_owned(),
-    })
+    Err(Error::malformed("number of GPUs of a node", "0".to_owned(), "give at least 1".to_owned()))
 }
 
 /// The namespace of NVIDIA's operator or device plugin.
@@ -76,7 +72,7 @@ pub(crate) fn csv_as_it_is<const N: usize>(
     head: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> Result<String> {
-    let broken = |what: String| Error::Defect(format!("{name} cannot be written: {what}"));
+    let broken = |what: String| Error::defect(format!("{name} cannot be written: {what}"));
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(head).map_err(|error| broken(error.to_string()))?;
     for row in rows {

@@ -41,7 +41,7 @@ pub(crate) struct Bought {
 
 impl PriceFile<'_> {
     pub(crate) fn wrong(&self, at: &Range<usize>, what: String) -> Error {
-        Error::File { file: self.file.to_owned(), line: line_of(self.text, at.start), what }
+        Error::file(self.file.to_owned(), line_of(self.text, at.start), what)
     }
 
     /// A number within bounds, or an error that says what would do.

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 /// If there is none, which no input should bring about.
 pub(crate) fn solved(problem: UnsolvedProblem, rows: Vec<Constraint>, of: &str) -> Result<MicroLpSolution> {
     solved_if_possible(problem, rows, of)?
-        .ok_or_else(|| Error::Defect(format!("the programme of {of} has no solution: its rows contradict each other")))
+        .ok_or_else(|| Error::defect(format!("the programme of {of} has no solution: its rows contradict each other")))
 }
 
 /// As [`solved`]; `None` if its rows contradict each other.
@@ -33,7 +33,7 @@ pub(crate) fn solved_if_possible(
     match model.solve() {
         Ok(found) => Ok(Some(found)),
         Err(ResolutionError::Infeasible) => Ok(None),
-        Err(error) => Err(Error::Defect(format!("the programme of {of} has no solution: {error}"))),
+        Err(error) => Err(Error::defect(format!("the programme of {of} has no solution: {error}"))),
     }
 }
 

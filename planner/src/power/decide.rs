@@ -116,10 +116,12 @@ pub fn state_schema() -> serde_json::Value {
 /// # Errors
 /// If it is none.
 pub fn state(file: &str, text: &str) -> Result<PoolState> {
-    serde_json::from_str(text).map_err(|error| Error::File {
-        file: file.to_owned(),
-        line: error.line() as u64,
-        what: format!("{error}; `tracecast schema decide-power-state` has the form"),
+    serde_json::from_str(text).map_err(|error| {
+        Error::file(
+            file.to_owned(),
+            error.line() as u64,
+            format!("{error}; `tracecast schema decide-power-state` has the form"),
+        )
     })
 }
 

@@ -434,7 +434,7 @@ impl QueuesAnswer {
         let (Some(today), Some(chosen), Some(ideal)) =
             (found.tried.first(), found.tried.get(found.chosen), found.tried.get(found.hindsight))
         else {
-            return Err(Error::Defect("the chosen candidate was not tried".to_owned()));
+            return Err(Error::defect("the chosen candidate was not tried".to_owned()));
         };
         let change = found.change.differences.first();
         let base = today.later.waits.merit;

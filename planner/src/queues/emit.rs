@@ -58,7 +58,7 @@ pub const GPU_RESOURCE: &str = "nvidia.com/gpu";
 
 fn unnamed(found: String) -> Error {
     let remedy = "rename it in the trace or with a mapping, with letters, digits and `-`";
-    Error::Malformed { what: "name of a queue", found, remedy: remedy.to_owned() }
+    Error::malformed("name of a queue", found, remedy.to_owned())
 }
 
 /// The VCs, and their queues of short jobs, with names that Kubernetes takes, and Slurm for a QOS.

@@ -133,7 +133,7 @@ impl GrownSetups {
         let others: Vec<Setup> = setups.iter().filter(|setup| known(setup).is_none()).cloned().collect();
         let mut found = over_draws(growth, jobs, with, &others, run)?.0.into_iter();
         let all: Option<Vec<SetupGrown>> = setups.iter().map(|setup| known(setup).or_else(|| found.next())).collect();
-        all.ok_or_else(|| Error::Defect("a setup was not replayed under growth".to_owned()))
+        all.ok_or_else(|| Error::defect("a setup was not replayed under growth".to_owned()))
     }
 }
 

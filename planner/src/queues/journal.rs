@@ -111,7 +111,7 @@ impl Journal {
     pub(super) fn open(path: &Path, head: &Head) -> Result<Self> {
         let name = path.display().to_string();
         let io = |source: std::io::Error| Error::Io { file: name.clone(), source };
-        let wrong = |line: u64, what: String| Error::File { file: name.clone(), line, what };
+        let wrong = |line: u64, what: String| Error::file(name.clone(), line, what);
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let mut file = opened.map_err(io)?;
         match file.try_lock() {
@@ -202,7 +202,7 @@ impl Journal {
     /// That what it tells is not what a replay finds.
     fn contradicted(&self) -> Error {
         let what = "a replay gives other waits than this journal tells, so another build of tracecast wrote it, or somebody changed it: delete it, and the search begins anew";
-        Error::File { file: self.name.clone(), line: 1, what: what.to_owned() }
+        Error::file(self.name.clone(), 1, what.to_owned())
     }
 
     /// That all that was written is on disk.
@@ -214,7 +214,7 @@ impl Journal {
 
 /// A line of JSON.
 fn line(of: &impl Serialize) -> Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(of).map_err(|error| Error::Defect(format!("a line of a journal: {error}")))?;
+    let mut line = serde_json::to_vec(of).map_err(|error| Error::defect(format!("a line of a journal: {error}")))?;
     line.push(b'\n');
     Ok(line)
 }
@@ -259,7 +259,7 @@ impl SearchRun<'_> {
 
     /// That what is told of a setup is not what its replay finds.
     pub(super) fn contradicted(&self) -> Error {
-        self.journal.map_or_else(|| Error::Defect("two replays of one setup differ".to_owned()), Journal::contradicted)
+        self.journal.map_or_else(|| Error::defect("two replays of one setup differ".to_owned()), Journal::contradicted)
     }
 
     /// That what was found so far is on disk.

@@ -154,7 +154,7 @@ pub(super) fn compared(workload: &Workload, jobs: &[usize], of: &[(&str, &Times)
     (part.warm, part.unfinished) = (Vec::new(), Vec::new());
     let rows: Vec<(&str, JobTimes)> = of.iter().map(|(name, times)| (*name, times.rows(jobs))).collect();
     let named: Vec<(&str, &JobTimes)> = rows.iter().map(|(name, times)| (*name, times)).collect();
-    compare::compare(&part, &named, SEED)
+    Ok(compare::compare(&part, &named, SEED)?)
 }
 
 /// What a setup did in the earlier time.

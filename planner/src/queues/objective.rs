@@ -204,11 +204,7 @@ impl FromStr for Objective {
 
     /// Reads `wait` (`mean,tail`), `classes` (the same by class of size), or terms separated by commas, each with a weight if one is not 1: `median=2,tail,fair`.
     fn from_str(text: &str) -> Result<Self> {
-        let malformed = |found: &str, remedy: &str| Error::Malformed {
-            what: "objective",
-            found: found.to_owned(),
-            remedy: remedy.to_owned(),
-        };
+        let malformed = |found: &str, remedy: &str| Error::malformed("objective", found.to_owned(), remedy.to_owned());
         const NAMES: &str =
             "name terms separated by commas: wait, classes, mean, median, tail, fair, predictable, held";
         let (mut terms, mut by_class): (Vec<(Term, f64)>, bool) = (Vec::new(), false);

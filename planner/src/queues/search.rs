@@ -269,7 +269,7 @@ fn asked(workload: &Workload, vcs: usize) -> Vec<f64> {
 
 /// Where too few jobs are left to plan on.
 fn too_few<T>(what: &str, found: usize, all: usize) -> Result<T> {
-    Err(Error::NoJobs(format!(
+    Err(Error::no_jobs(format!(
         "{found} jobs {what} the split that run today and on nodes of their VC's own are too few to plan on ({FEWEST_JOBS} are the least), of {all} in all; choose \
          another --eval-from, larger shares, or a longer record",
     )))
@@ -292,7 +292,7 @@ pub fn journal(path: &Path, loaded: &Loaded, request: &QueuesRequest) -> Result<
 pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> Result<SearchOutcome> {
     let (workload, cluster, today) = (&loaded.workload, &loaded.cluster, &request.today);
     if cluster.vcs.len() < 2 {
-        return Err(Error::NoJobs(
+        return Err(Error::no_jobs(
             "there are nodes of one VC alone, so there is nothing to share; a plan of queues needs at least two VCs, in the cluster file too if one is given".to_owned(),
         ));
     }
@@ -305,11 +305,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
     let private = Setup::new(Sharing::Private, today.clone());
     let as_today = Setup::new(Sharing::AsToday, today.clone());
     if request.objective.foretells() && knobs.knows_no_runs() {
-        return Err(Error::Malformed {
-            what: "objective",
-            found: request.objective.to_string(),
-            remedy: "what a job could be told hangs on how long jobs are expected to run: give --predictions, or --estimate requested where jobs have time limits".to_owned(),
-        });
+        return Err(Error::malformed("objective", request.objective.to_string(), "what a job could be told hangs on how long jobs are expected to run: give --predictions, or --estimate requested where jobs have time limits".to_owned()));
     }
     let earlier = ("earlier".to_owned(), (0, split_ms));
     let trial = Trial::new(earlier, &known, (ground, today, &request.objective), run)?;
@@ -330,7 +326,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
     let of_list = of_list(&tried, listed);
     // What the chosen is without each of its changes.
     let Some((chosen_setup, ..)) = tried.get(chosen).cloned() else {
-        return Err(Error::NoScenario("there is no candidate"));
+        return Err(Error::no_scenario("there is no candidate"));
     };
     let mut back: Vec<(Option<QueueChange>, Setup)> = chosen_setup
         .changes(today)
@@ -344,7 +340,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
         .iter()
         .map(|(_, setup)| match tried.iter().find(|(known, ..)| known == setup) {
             Some(known) => Ok(known.clone()),
-            None => trial.judge(vec![setup.clone()], 0)?.into_iter().next().ok_or(Error::NoScenario("there is none")),
+            None => trial.judge(vec![setup.clone()], 0)?.into_iter().next().ok_or(Error::no_scenario("there is none")),
         })
         .collect();
     // If the chosen has to hold for more work, so has what is left of it.
@@ -414,7 +410,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
         })
         .collect::<Result<_>>()?;
     run.sync()?;
-    let Some(first) = tried.first() else { return Err(Error::NoScenario("there is no candidate")) };
+    let Some(first) = tried.first() else { return Err(Error::no_scenario("there is no candidate")) };
     // Who runs fewer jobs is not the better for it.
     let with_hindsight = |tried: &TriedSetup| {
         let whole = if tried.later.cannot_run == 0 { 0.0 } else { f64::INFINITY };
@@ -422,7 +418,7 @@ pub fn search(loaded: &Loaded, request: &QueuesRequest, run: SearchRun<'_>) -> R
     };
     let allowed = tried.iter().enumerate().filter(|(_, tried)| tried.is_allowed());
     let hindsight = allowed.min_by(|a, b| with_hindsight(a.1).total_cmp(&with_hindsight(b.1))).map_or(0, |(at, _)| at);
-    let Some(ideal) = tried.get(hindsight) else { return Err(Error::NoScenario("there is no candidate")) };
+    let Some(ideal) = tried.get(hindsight) else { return Err(Error::no_scenario("there is no candidate")) };
     let (picked_times, ideal) =
         (times(&ground, &chosen_setup, workload, &[])?, times(&ground, &ideal.setup, workload, &[])?);
     // What a journal tells of these is replayed here anyway.

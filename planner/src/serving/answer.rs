@@ -99,7 +99,7 @@ impl ServingReplica {
             reserved: Vec::new(),
         };
         let Some(offers) = offers else { return Ok(replica) };
-        let wrong = |what: String| Error::File { file: table.to_owned(), line: 1, what };
+        let wrong = |what: String| Error::file(table.to_owned(), 1, what);
         let known = || offers.instances.iter().map(|offer| offer.name.as_str()).collect::<Vec<_>>().join(", ");
         let name = service.offer.as_deref().ok_or_else(|| {
             wrong(format!(
@@ -412,7 +412,7 @@ impl ServingAnswer {
             log.requests.iter().filter(|request| request.tokens() <= service.kv_tokens).copied().collect();
         let too_large = (log.requests.len() - requests.len()) as u64;
         let Some(first) = requests.first() else {
-            return Err(Error::NoJobs(format!(
+            return Err(Error::no_jobs(format!(
                 "no request fits into the {} tokens of a replica (kv_tokens of {table}); check the table",
                 service.kv_tokens
             )));

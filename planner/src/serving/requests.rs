@@ -223,7 +223,7 @@ impl RequestLog {
             });
         }
         if let (Some(relative), Some(moments)) = (&relative, &moments) {
-            return Err(Error::NoJobs(format!(
+            return Err(Error::no_jobs(format!(
                 "{relative} counts its times from a beginning, and {moments} has dates, so they are no one log; plan them one by one"
             )));
         }
@@ -242,7 +242,7 @@ impl RequestLog {
                 }
                 _ => "there is no request in it".to_owned(),
             };
-            return Err(Error::NoJobs(format!("{}: {why}; {REMEDY}", named.join(", "))));
+            return Err(Error::no_jobs(format!("{}: {why}; {REMEDY}", named.join(", "))));
         }
         log.sorted = log.requests.windows(2).filter(|pair| matches!(pair, [a, b] if b.at_us < a.at_us)).count() as u64;
         log.requests.sort_by_key(|request| request.at_us);
@@ -270,10 +270,12 @@ impl RequestLog {
             let known = match &form {
                 Some(known) => known,
                 None => {
-                    let found = Form::of(text).ok_or_else(|| Error::File {
-                        file: file.name().to_owned(),
-                        line: number,
-                        what: format!("this is no log of requests: `{}`; {REMEDY}", crate::error::excerpt(text)),
+                    let found = Form::of(text).ok_or_else(|| {
+                        Error::file(
+                            file.name().to_owned(),
+                            number,
+                            format!("this is no log of requests: `{}`; {REMEDY}", crate::error::excerpt(text)),
+                        )
                     })?;
                     let header = matches!(found, Form::Csv { .. });
                     let known = &*form.insert(found);
@@ -305,7 +307,7 @@ impl RequestLog {
         lines.finish(&mut self.ledger);
         match form {
             Some(form) => Ok(form.reader()),
-            None => Err(Error::NoJobs(format!("{}: the file is empty; {REMEDY}", file.name()))),
+            None => Err(Error::no_jobs(format!("{}: the file is empty; {REMEDY}", file.name()))),
         }
     }
 }

@@ -84,8 +84,7 @@ impl ReplicaService {
     /// Names the line and what would mend it.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
         let content: Content = toml::from_str(text).map_err(|error| Error::toml(file, text, &error))?;
-        let wrong =
-            |at: Range<usize>, what: String| Error::File { file: file.to_owned(), line: line_of(text, at.start), what };
+        let wrong = |at: Range<usize>, what: String| Error::file(file.to_owned(), line_of(text, at.start), what);
         let most = *content.max_batch.get_ref();
         if !(1..=MOST_BATCH).contains(&most) {
             let what = format!("max_batch is {most}; write the most sequences at once, 1 to {MOST_BATCH}");

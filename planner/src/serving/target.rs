@@ -46,10 +46,12 @@ impl ServingTarget {
     /// # Errors
     /// Says what to write.
     pub fn parse(text: &str) -> Result<Self> {
-        let wrong = |found: &str| Error::Malformed {
-            what: "target",
-            found: found.to_owned(),
-            remedy: "write ttft=2s,tpot=100ms,share=0.95, with times above 0 and a share from 0.5 to 1".to_owned(),
+        let wrong = |found: &str| {
+            Error::malformed(
+                "target",
+                found.to_owned(),
+                "write ttft=2s,tpot=100ms,share=0.95, with times above 0 and a share from 0.5 to 1".to_owned(),
+            )
         };
         let mut target = Self::default();
         for part in text.split(',') {

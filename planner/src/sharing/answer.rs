@@ -187,7 +187,7 @@ impl SharingPlanAnswer {
         for gpu in wanted {
             let evidence = PairEvidence::of(table, gpu)?;
             let told = watch::part(watch, || evidence.forecasts(table, &[request.measured], request.seed))?;
-            let forecasts = told.first().ok_or_else(|| Error::Defect("no forecast was made".to_owned()))?;
+            let forecasts = told.first().ok_or_else(|| Error::defect("no forecast was made".to_owned()))?;
             let study = study(&all, &evidence, forecasts, request, watch)?;
             let why_not = why_not(&study, HowSet::OneClass);
             found.push((evidence, study, why_not));

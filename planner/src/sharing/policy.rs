@@ -134,7 +134,7 @@ impl SharingPolicy {
             let own: Vec<Self> =
                 Self::ALL.into_iter().filter(|policy| name == "all" || name == policy.name()).collect();
             if own.is_empty() {
-                return Err(Error::Unknown { what: "way to share GPUs", found: name.clone(), known: &Self::NAMES });
+                return Err(Error::unknown("way to share GPUs", name.clone(), &Self::NAMES));
             }
             found.extend(own.into_iter().filter(|policy| !found.contains(policy)).collect::<Vec<_>>());
         }

@@ -157,7 +157,7 @@ impl ClassPools {
                 }
             }
         }
-        found.into_iter().collect::<Option<Vec<_>>>().ok_or_else(|| Error::Defect("a job is in no part".to_owned()))
+        found.into_iter().collect::<Option<Vec<_>>>().ok_or_else(|| Error::defect("a job is in no part".to_owned()))
     }
 }
 

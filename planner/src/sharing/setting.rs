@@ -170,7 +170,7 @@ impl Setting {
         let split_ms = from_ms.map_or_else(|| began(&jobs), |from| from - all.origin_ms);
         let later = ended_from(all, &jobs, split_ms);
         if later.is_empty() {
-            return Err(Error::NoJobs(match from_ms {
+            return Err(Error::no_jobs(match from_ms {
                 Some(_) => "no job of one GPU that was submitted from --eval-from on has ended; choose an earlier time"
                     .to_owned(),
                 None => "the trace has no job of one GPU that has ended, and only such jobs can share here".to_owned(),

@@ -232,7 +232,7 @@ impl SharedReplayRequest {
         let why = format!("sm_util_pct of every job type on {} is not known; --profiles tells it", evidence.gpu_type);
         left.extend(request.without(lacks, &why));
         let setting = match request.setting(all, evidence) {
-            Err(error @ Error::NoJobs(_)) if self.as_planned.gpus.is_some() => {
+            Err(error @ Error::Replay(tracecast_replay::Error::NoJobs(_))) if self.as_planned.gpus.is_some() => {
                 let why = "too few jobs lie before or after the split to choose their threshold on";
                 left.push(request.without(SharingPolicy::is_thresholded, why).ok_or(error)?);
                 request.setting(all, evidence)
@@ -260,7 +260,7 @@ impl SharedReplayRequest {
         watch.more(1);
         let (measured, seed) = (self.as_planned.measured, self.as_planned.seed);
         let told = watch::part(watch, || evidence.forecasts(table, &[measured], seed))?;
-        told.into_iter().next().ok_or_else(|| Error::Defect("no forecast was made".to_owned()))
+        told.into_iter().next().ok_or_else(|| Error::defect("no forecast was made".to_owned()))
     }
 
     /// Whether any way goes by forecasts.
@@ -277,10 +277,10 @@ impl SharedReplayRequest {
                 Setting::unsplit(all, evidence, gpus, planned.eval_from_ms, planned.seed)
             }
             _ => Setting::of(all, evidence, planned).map_err(|error| match error {
-                Error::NoJobs(what) => {
+                Error::Replay(tracecast_replay::Error::NoJobs(what)) => {
                     let remedies: Vec<String> =
                         chosen.iter().map(|(what, remedy)| format!("{what} is chosen on them: {remedy}")).collect();
-                    Error::NoJobs(format!("{what}. To choose nothing on earlier jobs: {}", remedies.join("; ")))
+                    Error::no_jobs(format!("{what}. To choose nothing on earlier jobs: {}", remedies.join("; ")))
                 }
                 error => error,
             }),

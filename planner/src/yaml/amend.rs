@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 use tracecast_analytics::report::quote::yaml;
 use yaml_rust2::scanner::TScalarStyle;
 
-use super::read::{Content, Node, nodes, objects};
 use crate::error::Result;
+use tracecast_replay::yaml::{Content, Node, nodes, objects};
 
 /// A step on the way to a value.
 #[derive(Debug, Clone, PartialEq)]

@@ -39,10 +39,12 @@ impl ClassDraw {
     /// # Errors
     /// If it is of another form.
     pub fn named(text: &str) -> Result<Self> {
-        let malformed = || Error::Malformed {
-            what: "split into image, language and speech models",
-            found: excerpt(text),
-            remedy: "write three shares, such as 20:70:10".to_owned(),
+        let malformed = || {
+            Error::malformed(
+                "split into image, language and speech models",
+                excerpt(text),
+                "write three shares, such as 20:70:10".to_owned(),
+            )
         };
         let shares: Option<Vec<f64>> = text
             .split(':')

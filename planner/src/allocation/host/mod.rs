@@ -185,11 +185,7 @@ impl JobAsks {
 /// # Errors
 /// If it is of another form, or leaves out a type.
 pub fn by_type(text: &str, types: &[&str]) -> Result<Vec<f64>> {
-    let malformed = |remedy: &str| Error::Malformed {
-        what: "amount of each node",
-        found: excerpt(text),
-        remedy: remedy.to_owned(),
-    };
+    let malformed = |remedy: &str| Error::malformed("amount of each node", excerpt(text), remedy.to_owned());
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|amount| *amount > 0.0 && *amount <= MOST);
     if let Some(amount) = number(text) {
         return Ok(vec![amount; types.len()]);

@@ -145,7 +145,7 @@ impl Sensitivity {
 /// # Errors
 /// If a column is missing, a cell is no number that it may be, or a job's points are no table; with the line, the job's first where no single one is wrong.
 pub fn read(file: &str, text: &str) -> Result<Vec<Sensitivity>> {
-    let bad = |line: u64, what: String| Error::File { file: file.to_owned(), line, what };
+    let bad = |line: u64, what: String| Error::file(file.to_owned(), line, what);
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let line_of = |error: &csv::Error| error.position().map_or(1, csv::Position::line);
     let head = reader.headers().map_err(|error| bad(line_of(&error), error.to_string()))?.clone();
@@ -187,7 +187,7 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Sensitivity>> {
         }
     }
     if found.is_empty() {
-        return Err(Error::NoJobs(format!("{file}: there is no measured point in it")));
+        return Err(Error::no_jobs(format!("{file}: there is no measured point in it")));
     }
     let table = |(job, rows): Points| {
         let (lines, points): (Vec<u64>, Vec<Point>) = rows.into_iter().unzip();

@@ -32,7 +32,7 @@ pub(super) fn told(
         tested
             .iter()
             .find(|tested| tested.rule == rule)
-            .ok_or_else(|| Error::Defect(format!("{rule:?} was not tested")))
+            .ok_or_else(|| Error::defect(format!("{rule:?} was not tested")))
     };
     let baseline = baseline(terms);
     let (plan, base) = (of(BurstRule::Plan)?, of(baseline)?);

@@ -70,7 +70,7 @@ impl FaultLog {
     /// Names the line (of JSON, the event) and what would mend it.
     pub fn parse(file: &str, text: &str, nodes: Option<u32>) -> Result<Self> {
         let (written, begin) = if text.trim_start().starts_with('[') { events(file, text)? } else { rows(file, text)? };
-        let wrong = |what: String| Error::File { file: file.to_owned(), line: 1, what };
+        let wrong = |what: String| Error::file(file.to_owned(), 1, what);
         let mut by_node: BTreeMap<&str, Vec<(f64, Option<f64>)>> = BTreeMap::new();
         let mut end = begin;
         for (node, from, to) in &written {
@@ -131,7 +131,7 @@ impl FaultLog {
 
 /// Stretches of a JSON of events.
 fn events(file: &str, text: &str) -> Result<(Vec<Written>, f64)> {
-    let wrong = |line: u64, what: String| Error::File { file: file.to_owned(), line, what };
+    let wrong = |line: u64, what: String| Error::file(file.to_owned(), line, what);
     let events: Vec<Event> =
         serde_json::from_str(text).map_err(|error| wrong(error.line() as u64, error.to_string()))?;
     let mut order: Vec<(f64, bool, usize, &str)> = Vec::with_capacity(events.len());
@@ -174,7 +174,7 @@ fn events(file: &str, text: &str) -> Result<(Vec<Written>, f64)> {
 
 /// Stretches of a CSV.
 fn rows(file: &str, text: &str) -> Result<(Vec<Written>, f64)> {
-    let wrong = |line: u64, what: String| Error::File { file: file.to_owned(), line, what };
+    let wrong = |line: u64, what: String| Error::file(file.to_owned(), line, what);
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
     let mut found: Vec<Written> = Vec::new();
     let mut counted = None;

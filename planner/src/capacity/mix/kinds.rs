@@ -258,18 +258,14 @@ impl NodeKinds {
         let own = |group: &Group| {
             let gpu_type = part.gpu_type(group);
             let of = |kind: &&NodeKind| kind.is_of(group.gpus_per_node, gpu_type);
-            self.kinds.iter().find(of).ok_or_else(|| Error::File {
-                file: self.file.clone(),
-                line: 1,
-                what: format!(
+            self.kinds.iter().find(of).ok_or_else(|| Error::file(self.file.clone(), 1, format!(
                     "no [[kind]] is of the nodes that {} has, with {} × {}; add one with gpus_per_node = {}, {}and what a node costs",
                     part.name,
                     group.gpus_per_node,
                     gpu_type.unwrap_or("GPU"),
                     group.gpus_per_node,
                     gpu_type.map_or_else(|| "without gpu_type ".to_owned(), |name| format!("gpu_type = \"{name}\" "))
-                ),
-            })
+                )))
         };
         let mut kinds: Vec<&NodeKind> = part.groups().iter().map(own).collect::<Result<_>>()?;
         // Jobs of the record ran on all of them, and nobody says on which: their runs are of no speed in particular.
@@ -279,14 +275,14 @@ impl NodeKinds {
         };
         if let Some(other) = kinds.iter().find(differs) {
             let first = kinds.first().map_or("", |kind| kind.name.as_str());
-            return Err(Error::File {
-                file: self.file.clone(),
-                line: 1,
-                what: format!(
+            return Err(Error::file(
+                self.file.clone(),
+                1,
+                format!(
                     "{} has nodes of `{first}` and of `{}`, which differ in speed, and no job says on which it ran; give them one speed, or plan the pool without --node-types",
                     part.name, other.name
                 ),
-            });
+            ));
         }
         for kind in &self.kinds {
             if !kinds.iter().any(|known| known.name == kind.name) {

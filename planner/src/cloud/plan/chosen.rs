@@ -73,7 +73,7 @@ fn runs_of(tried: &TriedZone<'_>, policy: CloudPolicy) -> [Vec<JobRun>; 2] {
 pub(super) fn as_one(all: &[TriedZone<'_>], policies: &[CloudPolicy], choices: &[CloudPolicy]) -> Result<Chosen> {
     let candidates: Vec<CloudCandidate> =
         all.iter().flat_map(|tried| policies.iter().map(move |policy| of_zone(tried, *policy))).collect();
-    let nothing = || Error::NoScenario("no trace is named; name at least one");
+    let nothing = || Error::no_scenario("no trace is named; name at least one");
     let (at, best) = least(&candidates, choices).ok_or_else(nothing)?;
     let (place, best) = (at / policies.len().max(1), best.clone());
     let tried = all.get(place).ok_or_else(nothing)?;
@@ -91,7 +91,7 @@ pub(super) fn among_zones(
     (request, job): (&CloudRequest, &DeadlineJob),
     watch: &dyn Watch,
 ) -> Result<Chosen> {
-    let nothing = || Error::NoScenario("no trace is named; name at least one");
+    let nothing = || Error::no_scenario("no trace is named; name at least one");
     let early = || all.iter().flat_map(|tried| &tried.attempts[0]);
     let over_all = |policy: CloudPolicy| {
         let early: Vec<&Attempt> = early().collect();

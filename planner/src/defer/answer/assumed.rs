@@ -36,9 +36,9 @@ pub(super) fn check_calendar(span: Moments, (name, series): (&str, &HourSeries),
             "name a file of those days, or take another year's hours for them with --carbon-shift {weeks}w, which keeps weekdays and seasons; it is an assumption, and the answer says so"
         )
     };
-    Err(Error::Malformed {
-        what: "calendar that the hours of the file and the jobs share",
-        found: format!(
+    Err(Error::malformed(
+        "calendar that the hours of the file and the jobs share",
+        format!(
             "{} from {} to {}, jobs from {} to {}",
             name,
             day(first),
@@ -47,7 +47,7 @@ pub(super) fn check_calendar(span: Moments, (name, series): (&str, &HourSeries),
             day(span.1 + shift)
         ),
         remedy,
-    })
+    ))
 }
 
 /// That nothing can be told, with what is to be known of the hours.

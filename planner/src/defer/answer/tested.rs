@@ -116,7 +116,7 @@ impl LaterWindows<'_> {
     pub(super) fn held_out(&self, tested: &DeferTested, earlier_jobs: u64, near: f64) -> Result<DeferHeldOut> {
         let of = |rule: DeferRule| {
             let found = tested.rules.iter().find(|tested| tested.rule == rule);
-            found.ok_or_else(|| Error::Defect(format!("{rule:?} was not tested")))
+            found.ok_or_else(|| Error::defect(format!("{rule:?} was not tested")))
         };
         let (plan, now, oracle) = (of(DeferRule::Plan)?, of(DeferRule::Now)?, of(DeferRule::Oracle)?);
         let months = self.split.hours_after() as f64 / MONTH_H;

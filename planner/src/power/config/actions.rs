@@ -111,7 +111,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<PoolAction>> {
         if line.trim().is_empty() {
             continue;
         }
-        let wrong = |what: String| Error::File { file: file.to_owned(), line: number, what };
+        let wrong = |what: String| Error::file(file.to_owned(), number, what);
         let read: Line = serde_json::from_str(line).map_err(|e| wrong(format!("no action of {SCHEMA}: {e}")))?;
         if read.schema != SCHEMA {
             return Err(wrong(format!("its schema is {:?} and not {SCHEMA:?}; write it anew", read.schema)));

@@ -124,7 +124,7 @@ fn route(answer: &QueuesAnswer, within_s: u32) -> Result<String> {
 pub fn slurm(answer: &QueuesAnswer, nodes: &str) -> Result<Vec<Emitted>> {
     if !is_slurm_value(nodes) {
         let remedy = "write a host list without blanks, such as gpu[001-064]".to_owned();
-        return Err(Error::Malformed { what: "nodes of partitions", found: nodes.to_owned(), remedy });
+        return Err(Error::malformed("nodes of partitions", nodes.to_owned(), remedy));
     }
     let keys = priorities(answer);
     let sharing = shared(answer);

@@ -29,7 +29,7 @@ pub(super) fn ahead(
     let choice: ServingChoice = choose(case, window, Some(tested.best));
     let by = |policy: ServingPolicy| choice.policy(policy).map(|chosen| (policy, chosen));
     let of = by(tested.best).or_else(|| by(ServingPolicy::Constant));
-    let (by, chosen) = of.ok_or_else(|| Error::Defect(format!("{:?} was not chosen anew", tested.best)))?;
+    let (by, chosen) = of.ok_or_else(|| Error::defect(format!("{:?} was not chosen anew", tested.best)))?;
     let replayed = case.run(chosen.rule, chosen.hedge, choice.load, choice.initial, split.end_us);
     let slots = case.slots(split.end_us);
     let counted: Vec<u32> = replayed

@@ -63,7 +63,7 @@ pub(super) fn held_out(
         // Nothing kept the target on the earlier half, so nothing else was tried.
         _ => ServingPolicy::Peak,
     };
-    let of = |by: ServingPolicy| tested.policy(by).ok_or_else(|| Error::Defect(format!("{by:?} was not tested")));
+    let of = |by: ServingPolicy| tested.policy(by).ok_or_else(|| Error::defect(format!("{by:?} was not tested")));
     let (best, other) = (of(tested.best)?, of(against)?);
     let hours = (split.end_us - split.split_us) as f64 / 3.6e9;
     let beyond = |other: &TestedPolicy| {

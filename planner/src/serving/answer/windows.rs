@@ -101,7 +101,7 @@ pub(super) fn windows(
             Some(case.scored(chosen.rule, chosen.hedge, choice.load, choice.initial, (begin, end)))
         };
         let best = choice.policy(choice.best).zip(score(choice.best));
-        let (best, chosen) = best.ok_or_else(|| Error::Defect(format!("{:?} was not chosen", choice.best)))?;
+        let (best, chosen) = best.ok_or_else(|| Error::defect(format!("{:?} was not chosen", choice.best)))?;
         Ok(ServingWindowRow {
             split: told.moment(begin),
             to: told.moment(end),

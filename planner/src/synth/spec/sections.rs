@@ -289,7 +289,7 @@ impl SchedulerSpec {
             tenants: self.tenants.clone(),
             ..Scenario::default()
         };
-        scenario.policy(false)
+        Ok(scenario.policy(false)?)
     }
 
     /// The options of `tracecast simulate` that replay what it did.

@@ -45,7 +45,7 @@ impl Work<'_> {
             if let Err(what) = expand(list) {
                 let line = self.conf.line_of("SuspendExcNodes").unwrap_or(0) as u64;
                 let what = format!("SuspendExcNodes: {what}; Slurm ignores all of it, so mend or remove it first");
-                return Err(Error::File { file: self.options.conf_name.clone(), line, what });
+                return Err(Error::file(self.options.conf_name.clone(), line, what));
             }
         }
         let mut named = canaries.clone();
