@@ -1,7 +1,7 @@
 //! What counts as a node in `tracecast plan power` and in the power of a report, and what they say of it.
 
 use serde_json::Value;
-use tracecast_tests::real_trace;
+use tracecast_tests::{real_trace, whole_trace};
 
 use super::*;
 
@@ -146,7 +146,7 @@ fn a_cluster_file_of_another_site_is_refused_by_name() {
 
 #[test]
 fn nodes_without_gpus_are_left_out_and_power_follows_the_gpus_of_nodes() {
-    let Some(folder) = real_trace("openb_2023") else { return };
+    let Some(folder) = whole_trace("openb_2023") else { return };
     let found = answer(&[&folder.display().to_string()]);
     assert_eq!(found["nodes_mean"].as_f64(), Some(1213.0));
     assert!(said(&found, "cautions").contains("310 of 1,523 nodes have no GPU and are left out"));
@@ -154,6 +154,12 @@ fn nodes_without_gpus_are_left_out_and_power_follows_the_gpus_of_nodes() {
     let each = 6212.0 / 1213.0;
     assert!((found["constants"]["idle_w"].as_f64().unwrap() - 155.0 * each).abs() < 1e-9);
     assert!(said(&found, "notes").contains("differ in their GPUs (1 to 8): each is taken for one of the mean, 5.12"));
+    // Without dates, days and hours are told since the beginning.
+    let ahead = &found["forward"][0];
+    let hours = ahead["schedule"]["hours"].as_array().into_iter().flatten().map(|hour| &hour["at"]);
+    for at in [&ahead["now"]["at"], &ahead["now"]["until"]].into_iter().chain(hours) {
+        assert!(at.as_str().unwrap().starts_with("day "), "{at}");
+    }
     // What is not recorded is said to be assumed.
     let site = Folder::new();
     let counts = site.file("node_counts.csv", &plan::counts());
@@ -239,7 +245,7 @@ fn moments_are_of_the_zone_of_the_trace() {
 /// The last days of Philly's record hold few jobs: it lists what had ended, and was cut.
 #[test]
 fn the_tail_of_a_record_that_thins_out_is_no_test() {
-    let Some(jobs) = real_trace("philly/philly_jobs.csv.gz") else { return };
+    let Some(jobs) = whole_trace("philly/philly_jobs.csv.gz") else { return };
     let jobs = jobs.display().to_string();
     let found = answer(&[&jobs]);
     let cautions = said(&found, "cautions");
@@ -296,18 +302,6 @@ fn a_size_that_ends_early_holds_where_jobs_come_after_it() {
     assert!(said(&capacity, "assumed").contains(assumed) && said(&capacity, "notes").contains(assumed));
 }
 
-/// Found by a newcomer: in a trace that counts seconds from its beginning the JSON told dates of 1970.
-#[test]
-fn without_dates_the_json_tells_days_and_hours_since_the_beginning() {
-    let Some(folder) = real_trace("openb_2023") else { return };
-    let found = answer(&[&folder.display().to_string()]);
-    let ahead = &found["forward"][0];
-    let hours = ahead["schedule"]["hours"].as_array().into_iter().flatten().map(|hour| &hour["at"]);
-    for at in [&ahead["now"]["at"], &ahead["now"]["until"]].into_iter().chain(hours) {
-        assert!(at.as_str().unwrap().starts_with("day "), "{at}");
-    }
-}
-
 /// Found by a newcomer: 11.5 nodes were to sleep beside jobs that waited, and with `--pending` 0.1; nothing told.
 #[test]
 fn jobs_that_wait_beside_idle_nodes_are_told() {
@@ -349,7 +343,7 @@ fn jobs_that_wait_beside_idle_nodes_are_told() {
 /// Found by a newcomer: 119.5 nodes asleep led, which takes a loop, and what is left without one, a third of it, stood pages later.
 #[test]
 fn what_sleeps_without_a_loop_stands_with_what_leads() {
-    let Some(nodes) = real_trace("philly/philly_node_sequence.csv.gz") else { return };
+    let Some(nodes) = whole_trace("philly/philly_node_sequence.csv.gz") else { return };
     let nodes = nodes.display().to_string();
     let schedule = answer(&[&nodes])["forward"][0]["schedule"]["nodes_asleep_mean"].as_f64().unwrap();
     let output = tracecast(&["plan", "power", &nodes, "--quiet"]);

@@ -1,7 +1,7 @@
 //! `plan serving`, as a user meets it.
 
 use serde_json::Value;
-use tracecast_tests::real_trace;
+use tracecast_tests::whole_trace;
 use yaml_rust2::YamlLoader;
 
 use super::*;
@@ -138,7 +138,7 @@ fn public_logs_are_served_as_well_as_by_reactive_scaling_for_less() {
         ("inference/azure_llm_2023_code.csv.gz", "ttft=2s,tpot=100ms,share=0.95"),
         ("inference/mooncake_conversation.jsonl.gz", "ttft=30s,tpot=100ms,share=0.95"),
     ] {
-        let Some(log) = real_trace(file) else { return };
+        let Some(log) = whole_trace(file) else { return };
         let output =
             tracecast(&[&["plan", "serving", &log.display().to_string(), "--target", target], &ask[..]].concat());
         assert!(output.status.success(), "{}", stderr(&output));

@@ -14,7 +14,7 @@ use tracecast_planner::allocation::programme::{Claim, dual, levelled};
 use tracecast_planner::allocation::replay::RoundOptions;
 use tracecast_planner::allocation::room::GangRoom;
 use tracecast_predictors::interference::rates;
-use tracecast_tests::real_trace;
+use tracecast_tests::{full_tier, real_trace};
 
 use AllocationPolicy as P;
 
@@ -104,7 +104,8 @@ fn gavels_simulator_on_its_own_jobs() {
 #[test]
 fn drawn_jobs_on_gavels_throughputs() {
     let Some(fleet) = fleet() else { return };
-    for runs in [DrawnRuns::Hours, DrawnRuns::Simulation] {
+    let both = [DrawnRuns::Hours, DrawnRuns::Simulation];
+    for runs in both.into_iter().take(if full_tier() { 2 } else { 1 }) {
         let policies = [P::Fifo, P::MaxMin, P::FinishTime, P::MaxMinAware, P::FinishTimeAware];
         let found = answer(&fleet, 96, runs, &policies);
         for row in &found.policies {
@@ -130,7 +131,7 @@ fn drawn_jobs_on_gavels_throughputs() {
 
 #[test]
 fn deadlines_on_gavels_throughputs() {
-    let Some(fleet) = fleet() else { return };
+    let Some(fleet) = full_tier().then(fleet).flatten() else { return };
     let of = |deadlines: DeadlineDraw| {
         let what = JobDraw {
             jobs: 160,

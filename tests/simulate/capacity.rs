@@ -9,7 +9,7 @@ use tracecast_planner::capacity::search::WaitTarget;
 use tracecast_planner::capacity::{CapacityAnswer, CapacityRequest, MixBy, NodeKinds, NodesBy};
 use tracecast_planner::replay::input::{Options, load};
 use tracecast_planner::sim::{Policy, Scan};
-use tracecast_tests::{read, real_trace};
+use tracecast_tests::{read, whole_trace};
 
 use crate::queues::{OCTOBER_MS, WEEK_MS, site};
 
@@ -30,7 +30,7 @@ fn asked(kinds: Option<NodeKinds>) -> CapacityRequest {
 
 #[test]
 fn numbers_of_nodes_for_philly_hold_as_said() {
-    let Some(path) = real_trace("philly/philly_jobs.csv.gz") else { return };
+    let Some(path) = whole_trace("philly/philly_jobs.csv.gz") else { return };
     let trace = read(&[path]).unwrap();
     let all = std::env::var("TRACECAST_STRETCHES").is_ok_and(|value| value == "all");
     let (last, window) = if all { (61, 14) } else { (30, 7) };
@@ -73,7 +73,7 @@ fn numbers_of_nodes_for_philly_hold_as_said() {
 
 #[test]
 fn kinds_of_nodes_for_philly_hold_as_said() {
-    let Some(path) = real_trace("philly/philly_jobs.csv.gz") else { return };
+    let Some(path) = whole_trace("philly/philly_jobs.csv.gz") else { return };
     let trace = read(&[path]).unwrap();
     let (from_ms, to_ms) = (OCTOBER_MS + 2 * DAY_MS, OCTOBER_MS + 30 * DAY_MS);
     let options =

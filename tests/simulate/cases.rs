@@ -12,8 +12,7 @@ use tracecast_planner::sim::{
 /// Returns the number of random cases to look at: `TRACECAST_CASES` if it is set, twenty times the usual number
 /// where `TRACECAST_FULL=1` asks for the whole tier, else `usual`.
 pub(crate) fn many(usual: u64) -> u64 {
-    let full = std::env::var("TRACECAST_FULL").is_ok_and(|value| value == "1");
-    number("TRACECAST_CASES").unwrap_or(if full { 20 * usual } else { usual })
+    number("TRACECAST_CASES").unwrap_or(if tracecast_tests::is_full() { 20 * usual } else { usual })
 }
 
 /// Returns the seeds of the random cases to look at, from `TRACECAST_SEED` on.

@@ -19,11 +19,10 @@ use std::collections::BTreeMap;
 use tracecast_analytics::schema::Table as _;
 use tracecast_planner::replay::input::{Options, load};
 use tracecast_planner::sim::{Placement, Policy, Scan, Shape, Workload, simulate};
-use tracecast_tests::{read, real_trace};
+use tracecast_tests::{full_tier, read, real_trace};
 
 /// GPUs asked for, over those of the cluster.
 const ASKED: f64 = 1.3;
-const DRAWS: u64 = 5;
 /// Thousandths in a GPU.
 const WHOLE: i64 = 1_000;
 
@@ -179,13 +178,15 @@ struct Row {
 }
 
 fn mean(name: &'static str, of: impl Iterator<Item = f64>) -> Row {
-    let row = Row { name, share: of.sum::<f64>() / DRAWS as f64 };
-    println!("{name}: {:.2} % left over, mean of {DRAWS} draws", 100.0 * row.share);
+    let shares: Vec<f64> = of.collect();
+    let row = Row { name, share: shares.iter().sum::<f64>() / shares.len() as f64 };
+    println!("{name}: {:.2} % left over, mean of {} draws", 100.0 * row.share, shares.len());
     row
 }
 
 #[test]
 fn fewer_gpus_are_left_over_than_by_other_rules() {
+    let draws_of_each = if full_tier() { 5 } else { 1 };
     let (Some(pods), Some(nodes)) =
         (real_trace("openb_2023/openb_pod_list_default.csv.gz"), real_trace("openb_2023/openb_node_list_all_node.csv"))
     else {
@@ -234,7 +235,7 @@ fn fewer_gpus_are_left_over_than_by_other_rules() {
         ("dot product", Rule::DotProduct { memory: false }),
         ("dot product with memory", Rule::DotProduct { memory: true }),
     ];
-    for seed in 1..=DRAWS {
+    for seed in 1..=draws_of_each {
         let mut state = seed;
         let mut workload = Workload { gpu_types: loaded.workload.gpu_types.clone(), ..Workload::default() };
         let (mut asked, mut chosen) = (0.0, Vec::new());
@@ -277,7 +278,7 @@ fn fewer_gpus_are_left_over_than_by_other_rules() {
     (0..trace.jobs.len()).for_each(|row| *count.entry(pod(row)).or_default() += 1);
     let sorts: Vec<(Pod, i64)> = count.into_iter().collect();
     let mut draws: Vec<Vec<Pod>> = Vec::new();
-    for seed in 1..=DRAWS {
+    for seed in 1..=draws_of_each {
         let (mut state, mut asked, mut chosen) = (seed, 0, Vec::new());
         while (asked as f64) < ASKED * f64::from(gpus) * WHOLE as f64 {
             let one = pod(usize::try_from(drawn(&mut state) % trace.jobs.len() as u64).unwrap());
@@ -300,7 +301,7 @@ fn fewer_gpus_are_left_over_than_by_other_rules() {
     .into_iter()
     .map(|(name, rule)| {
         let of = |(seed, pods): (u64, &Vec<Pod>)| left_over(&all_nodes, pods, &sorts, rule, true, seed);
-        mean(name, (1..=DRAWS).zip(&draws).map(of))
+        mean(name, (1..=draws_of_each).zip(&draws).map(of))
     })
     .collect();
     let [least, others @ ..] = rows.as_slice() else { panic!("no rules") };

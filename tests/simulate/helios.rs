@@ -3,6 +3,7 @@
 use tracecast_planner::sim::{
     Cluster, Compat, Estimate, Order, Outcome, Placement, Policy, Preemption, Schedule, Shape, Workload, simulate,
 };
+use tracecast_tests::full_tier;
 use tracecast_tests::reference::helios::{self, Job, Place, Rule};
 use tracecast_tests::reference::philly;
 
@@ -94,13 +95,15 @@ fn long_jobs_are_preempted_alike() {
 /// 22,486 jobs of 11 VCs; see [`philly`].
 #[test]
 fn philly_s_october_is_replayed_alike() {
-    let Some(vcs) = philly::october() else { return };
+    let Some(mut vcs) = philly::october() else { return };
+    assert_eq!(vcs.iter().map(|vc| vc.jobs.len()).sum::<usize>(), 22_486);
+    // The reference walks over all that wait for each second, so the VCs with the most jobs take the time.
+    vcs.retain(|vc| vc.jobs.len() <= 2_000 || full_tier());
     let jobs: usize = vcs.iter().map(|vc| vc.jobs.len()).sum();
-    assert_eq!(jobs, 22_486);
     for rule in [Rule::Fifo, Rule::Sjf, Rule::Qssf, Rule::Srtf, Rule::Tiresias] {
         let waits: i64 = vcs.iter().map(|vc| compare(&vc.jobs, vc.nodes, rule, Place::Consolidate, vc.name)).sum();
         println!(
-            "Philly, 3–14 October 2017, {rule:?}: mean wait {:.1} s, start by start as the reference",
+            "Philly, 3–14 October 2017, {jobs} jobs, {rule:?}: mean wait {:.1} s, start by start as the reference",
             waits as f64 / jobs as f64
         );
     }
@@ -109,7 +112,7 @@ fn philly_s_october_is_replayed_alike() {
 /// All Philly jobs with a known VC of known size, on the published nodes.
 #[test]
 fn all_of_philly_is_replayed_alike() {
-    let Some(vcs) = philly::all() else { return };
+    let Some(vcs) = full_tier().then(philly::all).flatten() else { return };
     let jobs: usize = vcs.iter().map(|vc| vc.jobs.len()).sum();
     for rule in [Rule::Fifo, Rule::Sjf, Rule::Qssf, Rule::Srtf, Rule::Tiresias] {
         let began = std::time::Instant::now();

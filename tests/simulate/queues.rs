@@ -16,7 +16,7 @@ use tracecast_planner::queues::answer::QueuesCandidate;
 use tracecast_planner::queues::{self, QueuesAnswer, QueuesRequest, SearchRun};
 use tracecast_planner::replay::input::{Loaded, Options, Site, last_two, load};
 use tracecast_planner::sim::{Policy, Scan};
-use tracecast_tests::{read, real_trace};
+use tracecast_tests::{full_tier, is_full, read, real_trace};
 
 const DAY_MS: i64 = 86_400_000;
 /// Midnight of 1 October 2017, UTC.
@@ -145,13 +145,14 @@ fn queues_of_philly_are_shared_and_no_vc_is_wronged() {
     let stretches: Vec<(i64, i64, i64)> = match asked.as_str() {
         "all" => STRETCHES.to_vec(),
         "other" => OTHERS.to_vec(),
-        _ => STRETCHES[..ALWAYS].to_vec(),
+        _ => STRETCHES[..if full_tier() { ALWAYS } else { 1 }].to_vec(),
     };
     for (from, split, to) in stretches {
         let [from_ms, split_ms, to_ms] = [from, split, to].map(|day| OCTOBER_MS + day * DAY_MS);
         let options =
             Options { from_ms: Some(from_ms), to_ms: Some(to_ms), longest_ms: Some(WEEK_MS), ..Options::default() };
-        for load_of in [0.7, 0.9] {
+        let loads: &[f64] = if is_full() { &[0.7, 0.9] } else { &[0.9] };
+        for &load_of in loads {
             let loaded = || load(&trace, Some(&site(&trace, &options, load_of)), &options).unwrap();
             let name = format!("Philly, days {from} to {split} to {to} of October 2017, load {load_of}");
             if asked != "other" {

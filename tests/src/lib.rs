@@ -37,6 +37,22 @@ pub fn real_trace(path: &str) -> Option<PathBuf> {
     None
 }
 
+/// Whether the long tier is run, which takes an hour: `TRACECAST_FULL=1`.
+pub fn is_full() -> bool {
+    std::env::var("TRACECAST_FULL").is_ok_and(|value| value == "1")
+}
+
+/// As [`is_full`], for a test that belongs to the long tier; the last test target says how many were left out.
+pub fn full_tier() -> bool {
+    skipped::record(skipped::FULL, is_full());
+    is_full()
+}
+
+/// As [`real_trace`], for a test of the long tier: one that takes a whole trace, of which small cases are always run.
+pub fn whole_trace(path: &str) -> Option<PathBuf> {
+    full_tier().then(|| real_trace(path)).flatten()
+}
+
 /// Reads `paths` with sniffing.
 ///
 /// # Errors

@@ -6,6 +6,9 @@
 
 use std::path::{Path, PathBuf};
 
+/// What tests of the long tier need.
+pub const FULL: &str = "TRACECAST_FULL=1";
+
 /// A record.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Record {

@@ -10,13 +10,18 @@ fn main() {
     if std::env::args().any(|word| word == "--list") {
         return;
     }
-    let records = skipped::take();
+    let (long, records): (Vec<Record>, Vec<Record>) =
+        skipped::take().into_iter().partition(|record| record.needs == skipped::FULL);
     let (used, absent): (Vec<&Record>, Vec<&Record>) = records.iter().partition(|record| record.there);
     let mut tests: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for record in &absent {
         tests.entry(&record.needs).or_default().push(&record.test);
     }
     println!("\nreal data: {} tests used theirs, {} were skipped as theirs is absent", count(&used), count(&absent));
+    let left: Vec<&Record> = long.iter().filter(|record| !record.there).collect();
+    if !left.is_empty() {
+        println!("  {} tests are of the long tier, which {} runs", count(&left), skipped::FULL);
+    }
     for (needs, tests) in &tests {
         println!("  skipped without {needs}: {}", tests.join(", "));
     }
