@@ -70,7 +70,7 @@ fn every_command_says_what_is_not_there() {
     for command in [
         &["predict", &source, "--model", &model][..],
         &["simulate", &trace, "--cluster", &folder.path("nodes.toml")],
-        &["rollup", &trace],
+        &["query", "--standard", &trace],
     ] {
         let said = stderr(&tracecast(command));
         assert!(said.contains("300 of 500 rows (60.0 %) could not be used"), "{command:?}: {said}");
@@ -79,8 +79,8 @@ fn every_command_says_what_is_not_there() {
     }
     // A jobs table as text.
     let table = folder.file("jobs.csv", "job_key,submit,start,end,req_gpus\n1,0,0,60000,1\n2,0\n");
-    assert!(stderr(&tracecast(&["rollup", &table])).contains("1 of 2 rows (50.0 %) could not be used"));
-    assert_eq!(tracecast(&["rollup", &table, "--strict"]).status.code(), Some(3));
+    assert!(stderr(&tracecast(&["query", "--standard", &table])).contains("1 of 2 rows (50.0 %) could not be used"));
+    assert_eq!(tracecast(&["query", "--standard", &table, "--strict"]).status.code(), Some(3));
     // Answers that are kept say so themselves.
     for command in commands(&source, &folder) {
         if ["simulate", "backtest", "plan"].contains(&command[0].as_str()) {
@@ -118,7 +118,7 @@ fn a_source_of_which_no_row_can_be_used_is_a_failure() {
     }
     assert_eq!(folder.names(), ["cluster_log.csv", "nodes.toml"], "nothing was written");
     let table = folder.file("jobs.csv", "job_key,submit,start,end,req_gpus\n1,0\n2,0\n");
-    let rolled = tracecast(&["rollup", &table]);
+    let rolled = tracecast(&["query", "--standard", &table]);
     assert_eq!(rolled.status.code(), Some(1), "{}", stderr(&rolled));
     assert!(stderr(&rolled).contains("no row could be used: 2 × "), "{}", stderr(&rolled));
 }

@@ -133,7 +133,6 @@ fn help_of_every_command() {
         &["report", "--help"],
         &["ingest", "--help"],
         &["inspect", "--help"],
-        &["rollup", "--help"],
         &["query", "--help"],
         &["simulate", "--help"],
         &["cluster", "--help"],
@@ -318,8 +317,9 @@ fn binary_input_does_not_reach_the_terminal() {
     let path = folder.path("bin.dat");
     let bytes: Vec<u8> = (0..=255u8).cycle().take(4_096).collect();
     std::fs::write(&path, bytes).unwrap();
-    for command in ["rollup", "describe", "inspect"] {
-        let output = tracecast(&[command, &path]);
+    for command in ["query --standard", "describe", "inspect"] {
+        let words: Vec<&str> = command.split(' ').chain([path.as_str()]).collect();
+        let output = tracecast(&words);
         assert_eq!(output.status.code(), Some(4), "{command}: {}", stderr(&output));
         let message = stderr(&output);
         assert!(!message.trim_end().chars().any(char::is_control) && message.len() < 1_000, "{command}: {message:?}");
@@ -521,7 +521,7 @@ fn rollup_and_describe_agree_on_what_both_say() {
     assert!(tracecast(&["ingest", &source, "--out", &trace]).status.success());
     for source in ["datasets/sample", trace.as_str()] {
         let described = json(&stdout(&tracecast(&["describe", source, "--format", "json"])));
-        let rolled = json(&stdout(&tracecast(&["rollup", source, "--format", "json"])));
+        let rolled = json(&stdout(&tracecast(&["query", "--standard", source, "--format", "json"])));
         assert_eq!(rolled["rows"], described["summary"]["jobs"]);
         for size in described["size"]["by_gpus"].as_array().unwrap() {
             let same = rolled["size"].as_array().unwrap().iter().find(|other| other["gpus"] == size["gpus"]).unwrap();
@@ -636,8 +636,9 @@ fn describe_and_simulate_count_the_same_nodes() {
 
 #[test]
 fn rollup_and_synth_do_not_depend_on_the_number_of_threads() {
-    let rolled =
-        |threads: &str| tracecast(&["--threads", threads, "rollup", "datasets/sample", "--format", "json"]).stdout;
+    let rolled = |threads: &str| {
+        tracecast(&["--threads", threads, "query", "--standard", "datasets/sample", "--format", "json"]).stdout
+    };
     assert_eq!(rolled("1"), rolled("4"));
     let folder = Folder::new();
     let made = |threads: &str| {

@@ -75,7 +75,8 @@ fn standard_input_is_recognised_without_being_named() {
 #[test]
 fn rollup_reads_a_pipe_once() {
     let rows: String = (0..200_000).map(|job| format!("{},1,60\n", job * 1_000)).collect();
-    let output = piped(&["rollup", "--format", "json", "-"], format!("submit,alloc_gpus,run_s\n{rows}").as_bytes());
+    let output =
+        piped(&["query", "--standard", "--format", "json", "-"], format!("submit,alloc_gpus,run_s\n{rows}").as_bytes());
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(json(&stdout(&output))["rows"], 200_000);
 }
@@ -122,7 +123,7 @@ fn a_table_of_prices_through_a_pipe_is_read_once() {
 
 #[test]
 fn parquet_through_a_pipe_is_refused_as_that() {
-    let output = piped(&["rollup", "-"], &[b"PAR1".as_slice(), &[0; 100]].concat());
+    let output = piped(&["query", "--standard", "-"], &[b"PAR1".as_slice(), &[0; 100]].concat());
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("save it to a file"), "{}", stderr(&output));
 }
@@ -146,7 +147,7 @@ fn a_damaged_parquet_file_prints_no_panic() {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x5a;
         std::fs::write(&table, bytes).unwrap();
-        for command in [&["inspect"][..], &["rollup"]] {
+        for command in [&["inspect"][..], &["query", "--standard"]] {
             let output = Command::new(env!("CARGO_BIN_EXE_tracecast")).args(command).arg(&folder).output().unwrap();
             let told = stderr(&output);
             assert!(!told.contains("panicked") && !told.contains("RUST_BACKTRACE"), "byte {at}: {told}");

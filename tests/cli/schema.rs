@@ -222,7 +222,7 @@ fn descriptions_rollups_and_ledgers() {
         checked("describe", &["describe", source, "--format", "json"]);
         checked("inspect", &["inspect", source, "--format", "json"]);
     }
-    checked("rollup", &["rollup", SAMPLE, "--format", "json"]);
+    checked("rollup", &["query", "--standard", SAMPLE, "--format", "json"]);
     let out = folder.path("report");
     assert!(tracecast(&["report", "--out", &out]).status.success());
     check("report", &std::fs::read_to_string(Path::new(&out).join("report.json")).unwrap());

@@ -1,4 +1,4 @@
-"""Measures `tracecast rollup` and `tracecast query` against DuckDB and pandas and prints Markdown tables.
+"""Measures `tracecast query --standard` and `tracecast query` against DuckDB and pandas and prints Markdown tables.
 
     python run.py --philly TRACES/philly/philly_jobs.csv.gz
 
@@ -29,7 +29,7 @@ def arguments():
     parser.add_argument("--philly", default=traces and f"{traces}/philly/philly_jobs.csv.gz", help="philly_jobs.csv.gz")
     parser.add_argument(
         "--command",
-        default=os.environ.get("TRACECAST_ROLLUP", "target/release/tracecast rollup {source} --threads 2 --format json"),
+        default=os.environ.get("TRACECAST_ROLLUP", "target/release/tracecast query --standard {source} --threads 2 --format json"),
         help="what prints the rollup of {source} as JSON, from the repository's root",
     )
     parser.add_argument("--replicate", default="target/release/examples/replicate", help="the replicate example")

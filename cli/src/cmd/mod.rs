@@ -100,11 +100,6 @@ pub(crate) enum Command {
     Ingest(ingest::Ingest),
     /// Show the quality ledger: how many rows were kept, repaired or quarantined, and why
     Inspect(inspect::Inspect),
-    /// Compute six standard aggregates of a jobs table that may be larger than memory
-    ///
-    /// They are: jobs by size, run times by size, end states, users with most GPU time, arrivals by hour, and GPUs in use. The table is
-    /// read once, and the memory used does not grow with its rows.
-    Rollup(rollup::Rollup),
     /// Ask a question in SQL about jobs, nodes and samples, and about files of your own
     Query(query::Query),
     /// Replay the jobs of a trace under another scheduling policy or on another cluster
@@ -245,7 +240,6 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Report(request) => report::run(request, quiet),
         Command::Ingest(request) => ingest::run(request, quiet),
         Command::Inspect(request) => inspect::run(request, quiet),
-        Command::Rollup(request) => rollup::run(request, arguments.threads),
         Command::Query(request) => query::run(request, arguments.threads, quiet),
         Command::Simulate(request) => simulate::run(request, quiet),
         Command::Cluster(request) => cluster::run(request, quiet),

@@ -11,7 +11,7 @@ use tracecast_analytics::report::text;
 use tracecast_query::{QueryAnswer, Tables, listing};
 
 use crate::args::{Between, Reading, TIMES, not_foreign};
-use crate::cmd::answer;
+use crate::cmd::{answer, rollup};
 use crate::early::{Replacing, form_of_name};
 use crate::exit::Usage;
 use crate::progress::Clock;
@@ -61,6 +61,20 @@ pub(crate) struct Query {
     /// Add a table of your own, a CSV file with a header or a Parquet file: --with rates=rates.csv
     #[arg(long, value_name = "NAME=FILE", help_heading = "Question")]
     pub(crate) with: Vec<String>,
+    /// Answer six standard questions of a jobs table that may be larger than memory
+    ///
+    /// They are: jobs by size, run times by size, end states, users with most GPU time, arrivals by hour, and GPUs in use. The table is read
+    /// once, and the memory used does not grow with its rows. The source is one trace folder, or one Parquet or CSV file with the columns of
+    /// the table jobs. Arrivals by hour and GPUs in use are in the JSON form only.
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "reader", "timezone", "mapping", "metrics", "metric", "shards_per_gpu", "max_expansion", "one_cluster", "condition", "from", "to",
+            "file", "with", "explain", "rows",
+        ],
+        help_heading = "Question"
+    )]
+    pub(crate) standard: bool,
     /// Show how the query will be answered, and do not answer it
     #[arg(long, help_heading = "Question")]
     pub(crate) explain: bool,
@@ -81,6 +95,9 @@ pub(crate) struct Query {
 }
 
 pub(crate) fn run(request: &Query, threads: Option<NonZeroUsize>, quiet: bool) -> Result<()> {
+    if request.standard {
+        return standard(request, threads);
+    }
     with_engine_set(threads)?;
     request.between.window()?;
     let (sources, sql) = parts(request)?;
@@ -112,6 +129,22 @@ pub(crate) fn run(request: &Query, threads: Option<NonZeroUsize>, quiet: bool) -
     drop(clock);
     source::warn_of_absent("", &answer.absent);
     write(&answer, form, request.rows, out)
+}
+
+/// The six standard questions.
+fn standard(request: &Query, threads: Option<NonZeroUsize>) -> Result<()> {
+    let [asked] = request.arguments.as_slice() else {
+        return Err(Usage("--standard: name one source and no query".to_owned()).into());
+    };
+    let form = form(request);
+    let out = request.replacing.answer(request.out.as_deref(), "query", &form)?;
+    let is_json = match form {
+        Rows::Json => true,
+        Rows::Table => false,
+        _ => return Err(Usage("--standard: the answer is written as --format table or json".to_owned()).into()),
+    };
+    let text = rollup::answer(Path::new(asked), request.reading.strict, is_json, threads)?;
+    output::text(&text, out.as_deref())
 }
 
 /// Settings of polars that keep its memory low: row groups that are read ahead of their use, and groups that are added up where their rows come in (the partial

@@ -1,55 +1,32 @@
-//! `tracecast rollup`.
+//! `tracecast query --standard`.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use clap::Args;
 use tracecast_analytics::report::{Cell, Column, ReportTable, text};
 use tracecast_analytics::rollup::{self, RollupOptions};
 use tracecast_analytics::{Error, storage};
 
-use crate::args::Plain;
-use crate::{output, source};
+use crate::output;
+use crate::source::told_of;
 
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Example, the bundled sample:
-  tracecast rollup datasets/sample")]
-pub(crate) struct Rollup {
-    /// Trace folder, or a Parquet or CSV file with the columns of the jobs table
-    ///
-    /// `tracecast schema tables` lists these columns.
-    #[arg(value_name = "SOURCE")]
-    pub(crate) source: PathBuf,
-    /// Form in which the answer is written
-    ///
-    /// Arrivals by hour and GPUs in use are in the JSON form only.
-    #[arg(long, value_enum, default_value_t = Plain::Table)]
-    pub(crate) format: Plain,
-    /// Fail with exit code 3 if a row is quarantined or a file is damaged
-    ///
-    /// A row that cannot be used is quarantined: the answer leaves it out. Without this option the command counts such rows on stderr
-    /// and goes on.
-    #[arg(long)]
-    pub(crate) strict: bool,
-}
-
-pub(crate) fn run(request: &Rollup, threads: Option<NonZeroUsize>) -> Result<()> {
+/// The answer of `query --standard` as a text: of the jobs table `source`, as JSON or as tables.
+pub(crate) fn answer(source: &Path, strict: bool, is_json: bool, threads: Option<NonZeroUsize>) -> Result<String> {
     let options = RollupOptions { threads: threads.map_or(0, NonZeroUsize::get) };
-    let answer = rollup::run(&request.source, &options)?;
+    let answer = rollup::run(source, &options)?;
     // A trace folder holds what was used; what was not, its manifest says.
-    let folder = storage::is_folder(&request.source).then(|| storage::manifest(&request.source)).transpose()?;
+    let folder = storage::is_folder(source).then(|| storage::manifest(source)).transpose()?;
     for ledger in folder.iter().map(|folder| &folder.quality).chain([&answer.ledger]) {
-        source::told_of(ledger, request.strict)?;
+        told_of(ledger, strict)?;
     }
     if let Some(why) = answer.ledger.worst().filter(|_| answer.rows == 0) {
-        return Err(Error::Unusable { source_name: request.source.display().to_string(), why }.into());
+        return Err(Error::Unusable { source_name: source.display().to_string(), why }.into());
     }
-    if request.format == Plain::Json {
+    if is_json {
         let mut json = serde_json::to_string_pretty(&answer).context("write the answer as JSON")?;
         json.push('\n');
-        return output::text(&json, None);
+        return Ok(json);
     }
     let terminal = output::terminal();
     let mut out = format!(
@@ -63,7 +40,7 @@ pub(crate) fn run(request: &Rollup, threads: Option<NonZeroUsize>) -> Result<()>
         out.push('\n');
     }
     out.push_str("Arrivals by hour and GPUs in use every ten minutes are in the JSON form (--format json).\n");
-    output::text(&out, None)
+    Ok(out)
 }
 
 fn sizes(answer: &rollup::Rollup) -> ReportTable {

@@ -25,7 +25,7 @@ pub(crate) enum SchemaOf {
     Inspect,
     /// `report.json`
     Report,
-    /// `rollup --format json`
+    /// `query --standard --format json`
     Rollup,
     /// `simulate --format json`
     Simulate,
