@@ -13,7 +13,7 @@
 //! [`replay`] surrounds it: it reads jobs and clusters from a trace, and measures, compares and tells what the replays give. [`pooling`]
 //! holds the VCs as they stand against one pool of the same nodes.
 //!
-//! [`power`] plans which nodes can sleep, [`cloud`] whether a job with a deadline runs on spot or on-demand, [`instances`] which instances a job rents, [`moves`] when it moves as spot prices change, [`fleet`] how much to reserve, [`burst`] who waits for nodes of one's own, [`defer`] which jobs wait for cleaner hours, [`serving`] how many replicas of an inference service, [`queues`] how VCs share the nodes, [`allocation`] who gets which GPU type, [`mig`] which GPUs are cut into slices;
+//! [`power`] plans which nodes can sleep, [`cloud`] whether a job with a deadline runs on spot or on-demand, [`instances`] which instances a job rents, [`fleet`] how much to reserve, [`burst`] who waits for nodes of one's own, [`defer`] which jobs wait for cleaner hours, [`serving`] how many replicas of an inference service, [`queues`] how VCs share the nodes, [`allocation`] who gets which GPU type, [`mig`] which GPUs are cut into slices;
 //! [`plan`] is what plans share, [`own_files`] puts them into files that a site has.
 //!
 //! [`advice`] gathers what is worth changing and makes the report around it.
@@ -33,7 +33,6 @@ pub mod error;
 pub mod fleet;
 pub mod instances;
 pub mod mig;
-pub mod moves;
 pub mod one_gpu;
 pub mod own_files;
 pub mod plan;
