@@ -12,9 +12,9 @@ use tracecast_analytics::time::to_the_minute;
 use super::super::heldout::BurstRule;
 use super::super::policy::WaitingFamily;
 use super::{BurstAnswer, BurstPoolPlan, BurstVerdict};
-use crate::capacity::search::FEWEST_OF_CLASS;
-use crate::fleet::answer::{BoughtAs, offers_in_words, to_come};
+use crate::market::purchase::{BoughtAs, offers_in_words, to_come};
 use crate::plan::money::money;
+use crate::plan::waits::FEWEST_OF_CLASS;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};
 
 /// Share of the jobs of a size that must wait for it to be named as harmed.
@@ -205,8 +205,8 @@ mod tests {
     use super::super::BurstRequest;
     use super::*;
     use crate::burst::heldout::BurstTerms;
-    use crate::fleet::demand::tests::{OFFERS, trace};
-    use crate::fleet::offers::FleetOffers;
+    use crate::market::demand::tests::{OFFERS, trace};
+    use crate::market::offers::Offers;
 
     const TERMS: BurstTerms = BurstTerms {
         target_s: 3_600.0,
@@ -227,7 +227,7 @@ mod tests {
             .collect();
         let terms = BurstTerms { nodes, ..TERMS };
         let request = BurstRequest { eval_from_ms: None, terms, predictions: None };
-        let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
+        let offers = Offers::parse("o.toml", OFFERS).unwrap();
         BurstAnswer::of(&trace(&jobs), &offers, "jobs", &request).unwrap()
     }
 
@@ -283,7 +283,7 @@ mod tests {
             terms: BurstTerms { nobody_waits, ..TERMS },
             predictions: None,
         };
-        let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
+        let offers = Offers::parse("o.toml", OFFERS).unwrap();
         let planned = |nobody_waits| BurstAnswer::of(&trace(&jobs), &offers, "jobs", &request(nobody_waits)).unwrap();
         let (answer, asked) = (planned(false), planned(true));
         assert_eq!((answer.verdict, answer.somebody_waits()), (BurstVerdict::Advised, false), "{}", answer.action);

@@ -10,11 +10,11 @@ use super::super::policy::{RunsFrom, WaitingPolicy};
 use super::super::search::{BurstSearch, tried};
 use super::{BurstPoolPlan, BurstTarget, BurstWaits, CostCurve, Teller, ToldPolicy};
 use crate::error::Result;
-use crate::fleet::answer::BoughtAs;
-use crate::fleet::supply::Term;
-use crate::fleet::window::{FleetSplit, Moments, blocks, whole};
+use crate::market::purchase::BoughtAs;
+use crate::market::supply::Term;
 use crate::plan::interval;
 use crate::plan::money::MONTH_H;
+use crate::plan::weeks::{Moments, WeekSplit, blocks, whole};
 use crate::replay::compare::IntervalEstimate;
 
 /// Targets that are told beside the one asked for, ms.
@@ -35,7 +35,7 @@ pub(super) struct Forward {
 pub(super) fn plan(
     case: &BurstCase<'_>,
     supplies: &[BurstSupply],
-    split: &FleetSplit,
+    split: &WeekSplit,
     teller: &Teller<'_>,
 ) -> Result<Forward> {
     let terms = case.terms;

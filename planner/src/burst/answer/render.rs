@@ -9,7 +9,8 @@ use tracecast_analytics::time::to_the_minute;
 
 use super::super::heldout::BurstRule;
 use super::{BurstAnswer, BurstChoice, BurstWaits};
-use crate::fleet::answer::{months_in_words, windows_table};
+use crate::market::purchase::months_in_words;
+use crate::plan::weeks::windows_table;
 
 /// Curves of cost that are drawn.
 const CURVES: usize = 4;

@@ -247,7 +247,7 @@ mod tests {
     use super::*;
     use crate::defer::heldout::DeferTerms;
     use crate::defer::series::HourSeries;
-    use crate::fleet::demand::tests::trace;
+    use crate::market::demand::tests::trace;
 
     /// Nine days of a job of one GPU and an hour each hour, where six hours of the day emit a quarter of the others.
     fn answer(mean_h: f64) -> DeferAnswer {

@@ -7,8 +7,8 @@ use tracecast_analytics::time::{HOUR_MS, format_rfc3339, to_the_minute};
 
 use super::super::rule::DeferRule;
 use super::{DeferAim, DeferAnswer, DeferVerdict, DeferWaits, NextStart, NextTable, NextWay};
-use crate::fleet::answer::windows_table;
 use crate::plan::money::money;
+use crate::plan::weeks::windows_table;
 
 /// Rules that are shown window by window; JSON has all.
 const SHOWN: [DeferRule; 5] =

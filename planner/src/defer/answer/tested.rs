@@ -19,12 +19,12 @@ use super::{
     DeferClass, DeferCost, DeferFrontPoint, DeferHeldOut, DeferPlan, DeferRuleInWindow, DeferRuleOverWindows,
     DeferSize, DeferWaits, DeferWindow, ForecastScore, Units,
 };
-use crate::burst::part::TAIL;
-use crate::capacity::search::nearest_rank_s;
 use crate::error::{Error, Result};
-use crate::fleet::window::{FleetSplit, Moments, blocks, draws_weeks, whole};
 use crate::plan::interval::{self, average, ratio};
 use crate::plan::money::MONTH_H;
+use crate::plan::waits::TAIL;
+use crate::plan::waits::nearest_rank_s;
+use crate::plan::weeks::{Moments, WeekSplit, blocks, draws_weeks, whole};
 
 /// Hours ahead at which forecasts are scored.
 const AHEAD_H: [u32; 3] = [1, 6, 24];
@@ -104,9 +104,9 @@ pub(super) fn plan_of(setup: &DeferSetup, units: &Units) -> DeferPlan {
 pub(super) struct LaterWindows<'a> {
     pub(super) units: Units,
     /// On the calendar of the series.
-    pub(super) split: &'a FleetSplit,
+    pub(super) split: &'a WeekSplit,
     /// On that of the trace.
-    pub(super) trace_split: &'a FleetSplit,
+    pub(super) trace_split: &'a WeekSplit,
     pub(super) terms: &'a DeferTerms,
     pub(super) day: &'a dyn Fn(i64) -> String,
 }

@@ -19,7 +19,7 @@ use tracecast_analytics::facts::occupancy::Steps;
 use tracecast_analytics::report::format::counted;
 use tracecast_analytics::time::{HOUR_MS, Zone};
 
-use super::offers::FleetOffers;
+use super::offers::Offers;
 use super::overhead::FlexibleJob;
 use crate::error::{Error, Result};
 
@@ -103,7 +103,7 @@ pub struct UnwaitedJob {
 
 /// Jobs as the plan sees them.
 #[derive(Debug)]
-pub struct FleetJobs<'t> {
+pub struct PoolJobs<'t> {
     facts: &'t JobFacts<'t>,
     times: DemandTimes,
     /// Pool of each job; none for a job without GPUs.
@@ -120,12 +120,12 @@ pub struct FleetJobs<'t> {
     pub without_run: u64,
 }
 
-impl<'t> FleetJobs<'t> {
+impl<'t> PoolJobs<'t> {
     /// Sorts the GPU jobs of a trace into the pools of `offers`.
     ///
     /// # Errors
     /// If a GPU type is not offered, jobs name none and `untyped` is not said, or there are no GPU jobs.
-    pub fn of(facts: &'t JobFacts<'t>, offers: &FleetOffers, times: DemandTimes, flexible: &Flexible) -> Result<Self> {
+    pub fn of(facts: &'t JobFacts<'t>, offers: &Offers, times: DemandTimes, flexible: &Flexible) -> Result<Self> {
         let wrong = |what: String| Error::File { file: offers.file.clone(), line: 1, what };
         let mut untyped = 0;
         let mut pool = vec![None; facts.len()];
@@ -396,8 +396,8 @@ pub(crate) mod tests {
 
     fn hours(trace: &Trace, times: DemandTimes, known: i64) -> Vec<(f64, f64)> {
         let facts = JobFacts::of(trace);
-        let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
-        let jobs = FleetJobs::of(&facts, &offers, times, &Flexible::UpTo(Some(2.0))).unwrap();
+        let offers = Offers::parse("o.toml", OFFERS).unwrap();
+        let jobs = PoolJobs::of(&facts, &offers, times, &Flexible::UpTo(Some(2.0))).unwrap();
         let found = jobs.demand((0, 3 * HOUR_MS), known * 60_000);
         found[0].hours.iter().map(|hour| (hour.firm, hour.total)).collect()
     }
@@ -414,8 +414,8 @@ pub(crate) mod tests {
         let mut trace = trace(&[(10, 10, 170, 4.0)]);
         let of_week = |trace: &Trace, from_minutes: i64| -> Vec<Option<usize>> {
             let facts = JobFacts::of(trace);
-            let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
-            let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Recorded, &Flexible::Nobody).unwrap();
+            let offers = Offers::parse("o.toml", OFFERS).unwrap();
+            let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Recorded, &Flexible::Nobody).unwrap();
             let from = from_minutes * 60_000;
             let found = jobs.demand((from, from + 2 * HOUR_MS), i64::MAX);
             found[0].hours.iter().map(|hour| hour.of_week).collect()
@@ -443,8 +443,8 @@ pub(crate) mod tests {
         // The second waits until 2:00; the third never runs, as its end is its start.
         let trace = trace(&[(30, 30, 90, 2.0), (10, 120, 150, 4.0), (20, 40, 40, 1.0)]);
         let facts = JobFacts::of(&trace);
-        let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
-        let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
+        let offers = Offers::parse("o.toml", OFFERS).unwrap();
+        let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
         let told = |known: i64| -> Vec<(usize, i64, i64, f64)> {
             let minutes = |ms: i64| ms / 60_000;
             let found = jobs.unwaited(known * 60_000);
@@ -460,8 +460,8 @@ pub(crate) mod tests {
         let trace = typed(&[(0, 0, 60, 4.0)], Some("T4"));
         let facts = JobFacts::of(&trace);
         let said = |text: &str| {
-            let offers = FleetOffers::parse("o.toml", text).unwrap();
-            let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Recorded, &Flexible::Nobody);
+            let offers = Offers::parse("o.toml", text).unwrap();
+            let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Recorded, &Flexible::Nobody);
             jobs.map(|_| String::new()).unwrap_or_else(|error| error.to_string())
         };
         assert!(said(OFFERS).contains(
