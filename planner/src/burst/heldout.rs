@@ -16,7 +16,7 @@ use super::part::{BurstPart, BurstSetup, BurstSpent, WaitedJob};
 use super::policy::{RunsFrom, WaitingFamily, WaitingPolicy, candidates};
 use super::search::{BurstAim, BurstSearch, tried};
 use crate::error::{Error, Result};
-use crate::market::demand::{PoolDemand, PoolJobs};
+use crate::market::demand::{HourDemand, PoolDemand, PoolJobs};
 use crate::market::levels::{levels, newsvendor};
 use crate::market::offers::Offers;
 use crate::market::supply::{Commitment, PoolSupply, SupplyOptions, Term};
@@ -221,10 +221,7 @@ pub fn supplies(jobs: &PoolJobs<'_>, offers: &Offers, terms: &BurstTerms) -> Res
         let costs = CheckpointCosts { checkpoint_s: 0.0, restart_s: 0.0 };
         let options = SupplyOptions { horizon_months: terms.horizon_months, buy: true, costs };
         let supply = PoolSupply::of(offers, pool, &PoolDemand::default(), &options).without_spot();
-        let cheapest = |bought: bool| {
-            let kind = supply.commitments.iter().filter(|of| (of.term == Term::Owned) == bought);
-            kind.min_by(|a, b| (a.per_h / a.gpus).total_cmp(&(b.per_h / b.gpus))).cloned()
-        };
+        let cheapest = |bought: bool| supply.cheapest(|term| (term == Term::Owned) == bought).map(|(_, of)| of.clone());
         let own = match terms.own {
             Some(OwnNodes::Bought) => cheapest(true),
             Some(OwnNodes::Reserved) => cheapest(false),
@@ -280,9 +277,7 @@ impl TestedBurst {
 
     /// All windows together.
     pub fn spent(&self) -> BurstSpent {
-        let mut all = BurstSpent::default();
-        self.windows.iter().for_each(|window| all.add(window));
-        all
+        self.windows.iter().sum()
     }
 
     /// Adds what a setup makes of a GPU type.
@@ -366,7 +361,7 @@ impl BurstCase<'_> {
             let setup = match tested.rule {
                 BurstRule::OnDemand => BurstSetup::unwaited(0),
                 BurstRule::Peak => {
-                    let peak = need.hours.iter().map(|hour| hour.total).fold(0.0, f64::max);
+                    let peak = HourDemand::most(&need.hours);
                     BurstSetup::unwaited(((peak / supply.own.gpus).ceil().min(1e6) as u32).min(most))
                 }
                 BurstRule::Newsvendor => {

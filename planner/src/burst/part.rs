@@ -92,6 +92,15 @@ impl BurstSpent {
     }
 }
 
+impl<'s> std::iter::Sum<&'s Self> for BurstSpent {
+    fn sum<I: Iterator<Item = &'s Self>>(all: I) -> Self {
+        all.fold(Self::default(), |mut sum, of| {
+            sum.add(of);
+            sum
+        })
+    }
+}
+
 /// A job that was submitted in a stretch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WaitedJob {

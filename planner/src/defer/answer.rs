@@ -29,6 +29,7 @@ use crate::market::demand::{DemandTimes, Flexible, PoolJobs};
 use crate::market::offers::{OfferPool, Offers};
 use crate::market::predicted::{predictions, within_twice};
 use crate::plan::Recommendation;
+use crate::plan::waits::WaitSummary;
 use crate::plan::weeks::{Moments, WeekSplit, whole};
 use crate::replay::compare::IntervalEstimate;
 use crate::replay::input::Column;
@@ -82,21 +83,6 @@ pub struct DeferRequest {
     pub class_by: Option<DeferClassBy>,
     /// Predicted runs of jobs by their identifiers; without it, and for other jobs, the mean of the last two runs alike.
     pub predictions: Option<Column>,
-}
-
-/// How long jobs waited.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct DeferWaits {
-    /// Jobs.
-    pub jobs: u64,
-    /// Share of them that waited at all.
-    pub waited: f64,
-    /// Mean wait of all, seconds.
-    pub mean_s: f64,
-    /// The wait that 95 % of them did not exceed, seconds.
-    pub p95_s: f64,
-    /// The longest, seconds.
-    pub longest_s: f64,
 }
 
 /// What something cost.
@@ -154,7 +140,7 @@ pub struct DeferRuleOverWindows {
     /// Energy a month, kWh.
     pub kwh_per_month: f64,
     /// Waits of the later jobs.
-    pub waits: DeferWaits,
+    pub waits: WaitSummary,
     /// Whether their mean is within the target.
     pub kept: bool,
     /// What it cost; none without prices.
@@ -189,7 +175,7 @@ pub struct DeferSize {
     /// Their size.
     pub size: SizeClass,
     /// Their waits.
-    pub waits: DeferWaits,
+    pub waits: WaitSummary,
     /// What they saved, a share of what they emit or cost at once.
     pub saved: f64,
     /// Their share of what all jobs emit or cost at once.
@@ -471,8 +457,7 @@ impl DeferAnswer {
         let open = one_type(&facts);
         let offers = request.prices.as_ref().map_or(&open, |(offers, _)| offers);
         let jobs = PoolJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
-        let span =
-            jobs.span().ok_or_else(|| Error::NoJobs("no job names a time, so nothing can be planned".to_owned()))?;
+        let span = jobs.span()?;
         assumed::check_calendar(span, (&hours.name, &hours.series), request.shift_weeks)?;
         if let Some((prices, _)) = request.energy.as_ref().filter(|_| hours.aim == DeferAim::Carbon) {
             assumed::check_calendar(span, ("the prices of electricity", prices), request.shift_weeks)?;

@@ -343,8 +343,7 @@ impl FleetAnswer {
     pub fn of(trace: &Trace, offers: &KnownOffers, title: String, request: &FleetRequest) -> Result<Self> {
         let facts = JobFacts::of(trace);
         let jobs = PoolJobs::of(&facts, &offers.all, request.times, &request.flexible)?;
-        let span =
-            jobs.span().ok_or_else(|| Error::NoJobs("no job names a time, so nothing can be planned".to_owned()))?;
+        let span = jobs.span()?;
         let split = WeekSplit::of(span, request.eval_from_ms)?;
         let options = SupplyOptions { horizon_months: request.horizon_months, buy: false, costs: request.costs };
         let tested = test(&jobs, offers, &split, &options);

@@ -62,18 +62,13 @@ impl Spent {
 
 /// Serves hours beside commitments, and bills them. O(hours × states).
 pub fn bill(supply: &PoolSupply, needs: &[HourDemand], counts: &[u32]) -> Spent {
-    served(supply, &[HourRents::of(supply, most(needs))], &|_| 0, needs, counts)
+    served(supply, &[HourRents::of(supply, HourDemand::most(needs))], &|_| 0, needs, counts)
 }
 
 /// As [`bill`], where what is rented is chosen `by` other prices than those it is billed at.
 pub(super) fn bill_as(supply: &PoolSupply, by: &HourPrices, needs: &[HourDemand], counts: &[u32]) -> Spent {
-    let rents: Vec<HourRents<'_>> = by.classes.iter().map(|by| HourRents::of(by, most(needs))).collect();
+    let rents: Vec<HourRents<'_>> = by.classes.iter().map(|by| HourRents::of(by, HourDemand::most(needs))).collect();
     served(supply, &rents, &|hour| by.class(hour), needs, counts)
-}
-
-/// The most that an hour needs.
-fn most(needs: &[HourDemand]) -> f64 {
-    needs.iter().map(|need| need.total).fold(0.0, f64::max)
 }
 
 /// What hours cost and emit that rent by the prices of their class.

@@ -80,12 +80,6 @@ impl FleetRule {
     }
 }
 
-/// The reservation that is cheapest by the GPU.
-fn cheapest(supply: &PoolSupply) -> Option<(usize, &Commitment)> {
-    let reserved = supply.commitments.iter().enumerate().filter(|(_, of)| matches!(of.term, Term::Reserved(_)));
-    reserved.min_by(|(_, a), (_, b)| (a.per_h / a.gpus).total_cmp(&(b.per_h / b.gpus)))
-}
-
 /// The commitments that a rule makes on these hours. The hindsight rule is given the hours to come.
 pub fn choose(rule: FleetRule, supply: &PoolSupply, levels: &[NeedLevel]) -> Vec<u32> {
     let mut counts = vec![0; supply.commitments.len()];
@@ -100,7 +94,7 @@ pub fn choose(rule: FleetRule, supply: &PoolSupply, levels: &[NeedLevel]) -> Vec
     match rule {
         FleetRule::OnDemand | FleetRule::Uncommitted => {}
         FleetRule::Peak | FleetRule::Mean | FleetRule::Newsvendor | FleetRule::NewsvendorSpot => {
-            if let Some((at, of)) = cheapest(supply)
+            if let Some((at, of)) = supply.cheapest(|term| matches!(term, Term::Reserved(_)))
                 && let Some(count) = counts.get_mut(at)
             {
                 *count = (number(of).min(1e6) as u32).min(of.limit.unwrap_or(u32::MAX));

@@ -106,7 +106,7 @@ fn add(pool: &ServedPool<'_>, zone: Option<&str>, losses: &mut [HourLoss]) {
     let states = vec![state(vec![1.0; spot]), state((0..spot).map(|at| f64::from(!of_zone(at))).collect())];
     let (full, gone) = (0, 1);
     let supply = PoolSupply { states, ..pool.supply.clone() };
-    let rents = HourRents::of(&supply, pool.hours.iter().map(|need| need.total).fold(0.0, f64::max));
+    let rents = HourRents::of(&supply, HourDemand::most(pool.hours));
     let room = pool.supply.committed_gpus(pool.counts);
     let again = pool.supply.on_demand.first().map_or(0.0, |rental| rental.per_gpu_h);
     for (need, loss) in pool.hours.iter().zip(losses) {

@@ -64,6 +64,11 @@ impl HourDemand {
         Self { firm, total, of_week: None }
     }
 
+    /// The most that one of some hours needs, GPUs; 0 of none.
+    pub(crate) fn most(hours: &[Self]) -> f64 {
+        hours.iter().map(|hour| hour.total).fold(0.0, f64::max)
+    }
+
     /// So many times as much.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
@@ -303,9 +308,13 @@ impl<'t> PoolJobs<'t> {
     }
 
     /// From the first to the last moment that the record knows of, ms.
-    pub fn span(&self) -> Option<(i64, i64)> {
-        let (from, _) = self.facts.window?;
-        Some((from, self.facts.record_end?))
+    ///
+    /// # Errors
+    /// If no job names a time.
+    pub fn span(&self) -> Result<(i64, i64)> {
+        let window = self.facts.window.zip(self.facts.record_end);
+        let window = window.map(|((from, _), end)| (from, end));
+        window.ok_or_else(|| Error::NoJobs("no job names a time, so nothing can be planned".to_owned()))
     }
 }
 

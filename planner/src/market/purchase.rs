@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::format;
 
+use super::supply::Term;
 use crate::plan::Effect;
 
 /// How GPUs are had.
@@ -30,6 +31,16 @@ impl BoughtAs {
             Self::Owned => "bought",
             Self::OnDemand => "on demand",
             Self::Spot => "spot",
+        }
+    }
+}
+
+impl Term {
+    /// How it is had, and for how many months if it is reserved.
+    pub fn how(self) -> (BoughtAs, Option<f64>) {
+        match self {
+            Self::Reserved(months) => (BoughtAs::Reserved, Some(months)),
+            Self::Owned => (BoughtAs::Owned, None),
         }
     }
 }

@@ -193,6 +193,12 @@ impl PoolSupply {
         WAITING * self.on_demand.iter().map(|rental| rental.per_gpu_h).fold(0.0, f64::max)
     }
 
+    /// The commitment that is cheapest by the GPU, of those that may be made, and its position.
+    pub fn cheapest(&self, may: impl Fn(Term) -> bool) -> Option<(usize, &Commitment)> {
+        let found = self.commitments.iter().enumerate().filter(|(_, of)| may(of.term));
+        found.min_by(|(_, a), (_, b)| (a.per_h / a.gpus).total_cmp(&(b.per_h / b.gpus)))
+    }
+
     /// GPUs of commitments.
     pub fn committed_gpus(&self, counts: &[u32]) -> f64 {
         self.commitments.iter().zip(counts).map(|(commitment, count)| commitment.gpus * f64::from(*count)).sum()

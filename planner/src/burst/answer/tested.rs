@@ -69,10 +69,8 @@ pub(super) fn told(
             })
             .collect(),
     };
-    let sums = |rule: &TestedBurst, held: &[usize]| {
-        let mut sum = BurstSpent::default();
-        held.iter().filter_map(|block| rule.blocks.get(*block)).for_each(|spent| sum.add(spent));
-        sum
+    let sums = |rule: &TestedBurst, held: &[usize]| -> BurstSpent {
+        held.iter().filter_map(|block| rule.blocks.get(*block)).sum()
     };
     let [saving, saving_per_month, waiting, mean_wait_s] = interval::drawn(plan.blocks.len(), &|held| {
         let held: Vec<usize> = held.collect();

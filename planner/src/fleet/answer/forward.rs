@@ -16,7 +16,7 @@ use crate::market::levels::{NeedLevel, levels, peak};
 use crate::market::offers::Offers;
 use crate::market::purchase::BoughtAs;
 use crate::market::rent::HourRents;
-use crate::market::supply::{Commitment, PoolSupply, Rental, SupplyOptions, Term};
+use crate::market::supply::{Commitment, PoolSupply, Rental, SupplyOptions};
 use crate::plan::interval;
 use crate::plan::money::MONTH_H;
 use crate::plan::weeks::{WeekSplit, blocks, whole};
@@ -144,7 +144,7 @@ fn summary(gpu: &str, demand: &PoolDemand, weeks: f64, scale: f64) -> FleetDeman
         gpu_hours_per_week: demand.gpu_hours * scale / weeks.max(f64::MIN_POSITIVE),
         paid_gpu_hours_per_week: 0.0,
         mean_gpus: demand.hours.iter().map(|hour| hour.total).sum::<f64>() / hours,
-        peak_gpus: demand.hours.iter().map(|hour| hour.total).fold(0.0, f64::max),
+        peak_gpus: HourDemand::most(&demand.hours),
         flexible_share: if demand.gpu_hours > 0.0 { demand.flexible_gpu_hours / demand.gpu_hours } else { 0.0 },
     }
 }
@@ -197,13 +197,6 @@ fn used(planned: &Planned) -> (Vec<MeanAndMost>, Vec<MeanAndMost>) {
     (steady, spot)
 }
 
-fn kind(term: Term) -> (BoughtAs, Option<f64>) {
-    match term {
-        Term::Reserved(months) => (BoughtAs::Reserved, Some(months)),
-        Term::Owned => (BoughtAs::Owned, None),
-    }
-}
-
 /// The lines of a pool's mix: commitments that are made (in some draw), and what is rented at all.
 fn rows(planned: &Planned, offers: &Offers, ends: &[(u32, u32)]) -> Vec<FleetMixRow> {
     let supply = &planned.supply;
@@ -216,7 +209,7 @@ fn rows(planned: &Planned, offers: &Offers, ends: &[(u32, u32)]) -> Vec<FleetMix
         if *count == 0 && ends.is_none_or(|(_, high)| high == 0) {
             continue;
         }
-        let (how, months) = kind(of.term);
+        let (how, months) = of.term.how();
         found.push(FleetMixRow {
             gpu: planned.gpu.clone(),
             offer: of.name.clone(),
@@ -280,7 +273,7 @@ fn break_even(planned: &Planned, offers: &Offers, pool: usize, options: &SupplyO
         let count = (1u32..).take_while(pays).last();
         let gpus = f64::from(count.unwrap_or(0)) * of.gpus;
         let served: f64 = planned.levels.iter().map(|level| level.need.total.min(gpus) * level.hours).sum();
-        let (how, months) = kind(of.term);
+        let (how, months) = of.term.how();
         FleetBreakEven {
             gpu: planned.gpu.clone(),
             offer: of.name.clone(),
