@@ -9,7 +9,7 @@ use clap::{Arg, Args, Command, ValueEnum};
 use tracecast_analytics::ingest;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::{Window, Written, Zone};
-use tracecast_planner::fleet::listed::TableFilter;
+use tracecast_planner::market::listed::TableFilter;
 use tracecast_planner::replay::growth::FACTORS;
 
 use crate::exit::Usage;

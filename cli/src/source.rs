@@ -9,8 +9,8 @@ use tracecast_analytics::quality::{Ledger, Outcome};
 use tracecast_analytics::report::markup::printable;
 use tracecast_analytics::time::Zone;
 use tracecast_analytics::{Trace, storage};
-use tracecast_planner::fleet::listed::TableFilter;
-use tracecast_planner::fleet::offers::{FleetOffers, ListedOffers};
+use tracecast_planner::market::listed::TableFilter;
+use tracecast_planner::market::offers::{ListedOffers, Offers};
 use tracecast_planner::replay::input::Site;
 use tracecast_predictors::interference::rates::{self, GangRate};
 use tracecast_query::{AbsentText, selection};
@@ -315,7 +315,7 @@ fn table(path: &Path, files: &[SourceFile]) -> Result<Trace> {
 }
 
 /// Offers: an offers file, tables of prices, or both, of which the file goes first; prices that are hardly meant are told.
-pub(crate) fn offers(paths: &[PathBuf], filter: &TableFilter) -> Result<FleetOffers> {
+pub(crate) fn offers(paths: &[PathBuf], filter: &TableFilter) -> Result<Offers> {
     let mut files: Vec<(&PathBuf, String)> = Vec::new();
     let (mut tables, mut named): (Vec<Trace>, Vec<String>) = (Vec::new(), Vec::new());
     for path in paths {
@@ -349,7 +349,7 @@ pub(crate) fn offers(paths: &[PathBuf], filter: &TableFilter) -> Result<FleetOff
         );
     }
     let (file, text) = files.first().map_or((named.clone(), ""), |(file, text)| (file.display().to_string(), text));
-    let offers = FleetOffers::with_table(&file, text, &found)?;
+    let offers = Offers::with_table(&file, text, &found)?;
     tell(&offers.notes);
     warn(offers.oddities());
     Ok(offers)

@@ -10,11 +10,12 @@ use rand_distr::{Distribution, LogNormal};
 use tracecast_analytics::Trace;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::schema::JobRow;
-use tracecast_planner::capacity::faults::CheckpointCosts;
-use tracecast_planner::fleet::commit::{levels, solve};
-use tracecast_planner::fleet::demand::{DemandTimes, FleetJobs, Flexible};
-use tracecast_planner::fleet::offers::FleetOffers;
-use tracecast_planner::fleet::supply::{FleetSupply, SupplyOptions};
+use tracecast_planner::fleet::commit::solve;
+use tracecast_planner::market::demand::{DemandTimes, Flexible, PoolJobs};
+use tracecast_planner::market::levels::levels;
+use tracecast_planner::market::offers::Offers;
+use tracecast_planner::market::supply::{PoolSupply, SupplyOptions};
+use tracecast_planner::plan::checkpoint::CheckpointCosts;
 
 const JOBS: usize = 100_000;
 const TYPES: usize = 20;
@@ -58,7 +59,7 @@ fn trace() -> Trace {
     trace
 }
 
-fn offers() -> FleetOffers {
+fn offers() -> Offers {
     let of = |number: usize| {
         let price = 10.0 + number as f64;
         format!(
@@ -72,7 +73,7 @@ fn offers() -> FleetOffers {
             price * 0.16,
         )
     };
-    FleetOffers::parse("offers.toml", &(0..TYPES).map(of).collect::<String>()).unwrap()
+    Offers::parse("offers.toml", &(0..TYPES).map(of).collect::<String>()).unwrap()
 }
 
 #[divan::bench(sample_count = 3, sample_size = 1)]
@@ -80,10 +81,10 @@ fn mix(bencher: divan::Bencher<'_, '_>) {
     let (trace, offers) = (trace(), offers());
     let facts = JobFacts::of(&trace);
     bencher.bench_local(|| {
-        let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::UpTo(None)).unwrap();
+        let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::UpTo(None)).unwrap();
         let demand = jobs.demand((0, WEEK_MS), i64::MAX);
         let cost = |(pool, demand)| {
-            let supply = FleetSupply::of(&offers, pool, demand, &OPTIONS);
+            let supply = PoolSupply::of(&offers, pool, demand, &OPTIONS);
             solve(&supply, &levels(&supply, demand.hours.iter().copied()))
         };
         let found: Vec<_> = offers.pools.iter().zip(&demand).map(cost).collect();
@@ -97,9 +98,9 @@ fn mix(bencher: divan::Bencher<'_, '_>) {
 fn programme(bencher: divan::Bencher<'_, '_>) {
     let (trace, offers) = (trace(), offers());
     let facts = JobFacts::of(&trace);
-    let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::UpTo(None)).unwrap();
+    let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::UpTo(None)).unwrap();
     let demand = jobs.demand((0, WEEK_MS), i64::MAX);
-    let supply = FleetSupply::of(&offers, &offers.pools[0], &demand[0], &OPTIONS);
+    let supply = PoolSupply::of(&offers, &offers.pools[0], &demand[0], &OPTIONS);
     let levels = levels(&supply, demand[0].hours.iter().copied());
     bencher.bench_local(|| solve(&supply, &levels).cost);
 }

@@ -10,11 +10,10 @@
 //! downloading anything.
 //!
 //! [`sim`] is the engine: it replays jobs under any order, scan, placement and preemption, on any cluster, and imports none of its users.
-//! [`replay`] surrounds it: it reads jobs and clusters from a trace, and measures, compares and tells what the replays give. [`pooling`]
-//! holds the VCs as they stand against one pool of the same nodes.
+//! [`replay`] surrounds it: it reads jobs and clusters from a trace, and measures, compares and tells what the replays give.
 //!
-//! [`power`] plans which nodes can sleep, [`cloud`] whether a job with a deadline runs on spot or on-demand, [`instances`] which instances a job rents, [`moves`] when it moves as spot prices change, [`fleet`] how much to reserve, [`burst`] who waits for nodes of one's own, [`defer`] which jobs wait for cleaner hours, [`serving`] how many replicas of an inference service, [`queues`] how VCs share the nodes, [`allocation`] who gets which GPU type, [`mig`] which GPUs are cut into slices;
-//! [`plan`] is what plans share, [`own_files`] puts them into files that a site has.
+//! [`power`] plans which nodes can sleep, [`cloud`] whether a job with a deadline runs on spot or on-demand, [`instances`] which instances a job rents, [`fleet`] how much to reserve, [`burst`] who waits for nodes of one's own, [`defer`] which jobs wait for cleaner hours, [`serving`] how many replicas of an inference service, [`queues`] how VCs share the nodes, [`allocation`] who gets which GPU type, [`mig`] which GPUs are cut into slices;
+//! [`plan`] is what plans share, [`market`] what can be rented or bought at which price and what jobs need of it; no plan imports another. [`own_files`] puts them into files that a site has.
 //!
 //! [`advice`] gathers what is worth changing and makes the report around it.
 //!
@@ -31,12 +30,11 @@ pub mod downstream;
 pub mod error;
 pub mod fleet;
 pub mod instances;
+pub mod market;
 pub mod mig;
-pub mod moves;
 pub mod one_gpu;
 pub mod own_files;
 pub mod plan;
-pub mod pooling;
 pub mod power;
 pub mod queues;
 pub mod serving;

@@ -75,7 +75,6 @@ mod instances;
 mod interference;
 mod limits;
 mod mig;
-mod moves;
 mod overwrite;
 mod pairs;
 mod pipes;
@@ -569,7 +568,6 @@ fn schemas_are_the_published_ones() {
         ("plan-cloud", "planner/schema/plan-cloud-2.schema.json"),
         ("plan-fleet", "planner/schema/plan-fleet-1.schema.json"),
         ("plan-instances", "planner/schema/plan-instances-1.schema.json"),
-        ("plan-moves", "planner/schema/plan-moves-1.schema.json"),
         ("plan-burst", "planner/schema/plan-burst-1.schema.json"),
         ("plan-defer", "planner/schema/plan-defer-1.schema.json"),
         ("plan-serving", "planner/schema/plan-serving-1.schema.json"),

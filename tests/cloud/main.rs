@@ -6,14 +6,14 @@ mod spot;
 use std::path::{Path, PathBuf};
 
 use tracecast_analytics::ingest::SourceFile;
-use tracecast_planner::cloud::availability::{SpotSeries, names};
 use tracecast_planner::cloud::backtest::{BySlack, CloudBacktest, TOGETHER, backtest};
 use tracecast_planner::cloud::plan::CloudPlanAnswer;
 use tracecast_planner::cloud::policy::CloudPolicy;
-use tracecast_planner::cloud::price_book::PriceBook;
 use tracecast_planner::cloud::probe::{Past, Probes};
 use tracecast_planner::cloud::request::{CloudRequest, ZonesTogether};
 use tracecast_planner::cloud::work::WorkDistribution;
+use tracecast_planner::market::availability::{SpotSeries, names};
+use tracecast_planner::market::price_book::PriceBook;
 use tracecast_tests::{read, real_trace};
 
 /// One V100 in thirteen zones: nine from February 2023, four from April.

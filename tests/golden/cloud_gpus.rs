@@ -1,5 +1,5 @@
-use tracecast_planner::fleet::listed::TableFilter;
-use tracecast_planner::fleet::offers::{FleetOffers, ListedOffers};
+use tracecast_planner::market::listed::TableFilter;
+use tracecast_planner::market::offers::{ListedOffers, Offers};
 use tracecast_tests::bytes::read_bytes;
 use tracecast_tests::{conform, fixture, read, real_trace, render};
 
@@ -64,7 +64,7 @@ fn damaged_tables_are_read_and_offered_without_a_panic() {
         let Some(trace) = read_bytes(None, cells.concat().as_bytes()) else { continue };
         read += 1;
         let listed = ListedOffers::of(&[&trace], &TableFilter::default()).unwrap();
-        let offers = FleetOffers::with_table("o.toml", "", &listed);
+        let offers = Offers::with_table("o.toml", "", &listed);
         offered += usize::from(offers.is_ok());
         let Ok(offers) = offers else { continue };
         let mut names: Vec<&str> = offers.instances.iter().map(|of| of.name.as_str()).collect();

@@ -16,10 +16,10 @@ const EXEMPT: [(&str, &[&str], &str); 1] = [(
 )];
 
 /// Names of modules from the crate's root on.
-type Path = Vec<String>;
+pub(crate) type Path = Vec<String>;
 
 /// For each parent: (module, module it depends on) → where the first names the second, and how.
-type Edges = BTreeMap<Path, BTreeMap<(String, String), String>>;
+pub(crate) type Edges = BTreeMap<Path, BTreeMap<(String, String), String>>;
 
 /// The path below the crate's root that `named`, in module `of`, means; `None` if it leads out of the crate.
 fn absolute(modules: &BTreeMap<Path, Vec<String>>, of: &Path, named: &Named) -> Option<Path> {
@@ -46,7 +46,7 @@ fn absolute(modules: &BTreeMap<Path, Vec<String>>, of: &Path, named: &Named) -> 
 }
 
 /// Who names whom in the crate below `src`.
-fn edges(src: &std::path::Path) -> Edges {
+pub(crate) fn edges(src: &std::path::Path) -> Edges {
     let modules = source::modules(src);
     let mut found: Vec<(&Path, &Named, Path)> = Vec::new();
     let all: Vec<(&Path, Vec<Named>)> = modules.iter().map(|(path, tokens)| (path, source::named(tokens))).collect();

@@ -1,4 +1,4 @@
-//! The order of the house: every dependency is used, modules do not depend on each other in a circle, and names are given once.
+//! The order of the house: every dependency is used, modules do not depend on each other in a circle, plans import no plans, and names are given once.
 //!
 //! The sources are read as they lie in the repository, without their comments, texts and unit tests; see [`source`]. What is exempt stands
 //! here, by name and with its reason, and a test fails once an exemption is needed no more.
@@ -7,6 +7,7 @@
 mod circles;
 mod dependencies;
 mod names;
+mod plans;
 mod source;
 
 use std::path::{Path, PathBuf};

@@ -12,7 +12,7 @@ use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::schema::{CapacityRow, JobRow, NodeRow};
 use tracecast_planner::capacity::search::WaitTarget;
 use tracecast_planner::capacity::{CapacityAnswer, CapacityRequest};
-use tracecast_planner::pooling;
+use tracecast_planner::queues::pooling;
 use tracecast_planner::queues::{self, QueuesRequest, SearchRun};
 use tracecast_planner::replay::input::{Options, last_two, load};
 use tracecast_planner::replay::metric::evaluate;

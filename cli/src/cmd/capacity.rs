@@ -10,9 +10,10 @@ use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::ingest::SourceFile;
 use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::Written;
-use tracecast_planner::capacity::faults::{CheckpointCosts, FaultLog, MOST_NODES};
+use tracecast_planner::capacity::faults::{FaultLog, MOST_NODES};
 use tracecast_planner::capacity::search::WaitTarget;
 use tracecast_planner::capacity::{AskedOfFaults, CapacityAnswer, CapacityRequest, NodeKinds, answer as found, emit};
+use tracecast_planner::plan::checkpoint::CheckpointCosts;
 use tracecast_planner::replay::nearest::{Backfill, Today};
 
 use crate::args::{Reading, TIMES, choices, duration, factor, resource};

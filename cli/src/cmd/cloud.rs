@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use tracecast_planner::cloud::answer::CloudBacktestAnswer;
-use tracecast_planner::cloud::availability::SpotSeries;
 use tracecast_planner::cloud::emit;
 use tracecast_planner::cloud::karpenter::karpenter;
 use tracecast_planner::cloud::plan::CloudPlanAnswer;
 use tracecast_planner::cloud::probe::{Past, Probes};
 use tracecast_planner::cloud::request::{CloudRequest, ZonesTogether};
 use tracecast_planner::cloud::work::WorkDistribution;
+use tracecast_planner::market::availability::SpotSeries;
 
 use crate::args::{duration, numbers};
 use crate::cmd::answer::{self, Answering};

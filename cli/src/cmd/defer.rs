@@ -14,7 +14,7 @@ use tracecast_planner::defer::heldout::DeferTerms;
 use tracecast_planner::defer::job::DeferClassBy;
 use tracecast_planner::defer::power;
 use tracecast_planner::defer::series::{HourSeries, HourValue};
-use tracecast_planner::fleet::listed::TableFilter;
+use tracecast_planner::market::listed::TableFilter;
 
 use crate::args::{Reading, TIMES, duration, within};
 use crate::cmd::answer::{self, Answering};

@@ -9,14 +9,14 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::audit::factors::{CarbonFile, Method};
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::{Window, Written, Zone};
-use tracecast_planner::capacity::faults::CheckpointCosts;
-use tracecast_planner::cloud::availability::SpotSeries;
 use tracecast_planner::fleet::answer::{FleetAnswer, FleetRequest};
 use tracecast_planner::fleet::carbon::{FleetCarbonRequest, FleetGrid};
-use tracecast_planner::fleet::demand::{DemandTimes, Flexible};
 use tracecast_planner::fleet::emit;
 use tracecast_planner::fleet::heldout::KnownOffers;
-use tracecast_planner::fleet::offers::FleetOffers;
+use tracecast_planner::market::availability::SpotSeries;
+use tracecast_planner::market::demand::{DemandTimes, Flexible};
+use tracecast_planner::market::offers::Offers;
+use tracecast_planner::plan::checkpoint::CheckpointCosts;
 
 use crate::args::{Reading, TIMES, Tables, duration, factor, within};
 use crate::cmd::answer::{self, Answering};
@@ -212,7 +212,7 @@ fn offers(asked: &PlanFleet, quiet: bool) -> Result<KnownOffers> {
 }
 
 /// Which jobs may run on spot by their size, and the same in words.
-fn flexible(asked: &PlanFleet, offers: &FleetOffers) -> (Flexible, String) {
+fn flexible(asked: &PlanFleet, offers: &Offers) -> (Flexible, String) {
     if offers.instances.iter().all(|offer| offer.spot.is_none()) {
         return (Flexible::Nobody, "No spot is offered, so no job runs on it.".to_owned());
     }

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{ArgAction, Args, ValueEnum};
-use tracecast_planner::capacity::faults::CheckpointCosts;
-use tracecast_planner::fleet::offers::InstanceOffer;
 use tracecast_planner::instances::answer::{InstancesAnswer, InstancesRequest};
 use tracecast_planner::instances::choose::RentGoal;
 use tracecast_planner::instances::emit;
 use tracecast_planner::instances::job::{self, RentedJob};
 use tracecast_planner::instances::option::RentTerms;
 use tracecast_planner::instances::scaling::ScalingTable;
+use tracecast_planner::market::offers::InstanceOffer;
+use tracecast_planner::plan::checkpoint::CheckpointCosts;
 
 use crate::args::{Tables, duration, within};
 use crate::cmd::answer::{self, Answering};

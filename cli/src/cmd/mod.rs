@@ -24,7 +24,6 @@ mod inspect;
 mod instances;
 mod manual;
 mod mig;
-mod moves;
 mod plan;
 mod plan_jobs;
 mod predict;
@@ -263,7 +262,6 @@ pub(crate) fn run(arguments: &Arguments, settings: &Settings) -> Result<()> {
         Command::Plan(plan::Plan::Power(request)) => plan::run(request, quiet),
         Command::Plan(plan::Plan::Cloud(request)) => cloud::plan(request, quiet),
         Command::Plan(plan::Plan::Instances(request)) => instances::plan(request, quiet),
-        Command::Plan(plan::Plan::Moves(request)) => moves::plan(request, quiet),
         Command::Plan(plan::Plan::Fleet(request)) => fleet::plan(request, quiet),
         Command::Plan(plan::Plan::Burst(request)) => burst::plan(request, quiet),
         Command::Plan(plan::Plan::Defer(request)) => defer::plan(request, quiet),

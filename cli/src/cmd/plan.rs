@@ -20,7 +20,7 @@ use crate::args::{NODES_OF_ALL, Reading, TIMES, choices, entries};
 use crate::cmd::answer::{self, Answering};
 use crate::cmd::emitting::not_written;
 use crate::cmd::{
-    backtest_demand, burst, capacity, cloud, defer, describe, fleet, instances, mig, moves, queues, serving, sharing,
+    backtest_demand, burst, capacity, cloud, defer, describe, fleet, instances, mig, queues, serving, sharing,
 };
 use crate::exit::Usage;
 use crate::progress::Steps;
@@ -44,11 +44,6 @@ pub(crate) enum Plan {
     /// The cheapest way is chosen that keeps each job's deadline, or the fastest within a budget. The answer tests choices that rest on forecast
     /// throughputs on numbers of GPUs that were measured and hidden.
     Instances(Box<instances::PlanInstances>),
-    /// Plan where a long run begins as spot prices change, and when it moves, and test the plan on later prices
-    ///
-    /// Rules are chosen on the earlier part of a history of spot prices. The answer compares them on the later part with staying, and with a bound
-    /// that knows all prices.
-    Moves(Box<moves::PlanMoves>),
     /// Plan how many GPUs to reserve, and what to run on demand and on spot, and test the plan on later weeks
     ///
     /// A search chooses the mix on earlier weeks. The answer compares what it costs on later weeks with all on demand, with usual rules, with

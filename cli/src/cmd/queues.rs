@@ -9,8 +9,9 @@ use tracecast_analytics::time::Written;
 
 use tracecast_planner::own_files::{OwnFile, Patch};
 use tracecast_planner::plan::Recommendation;
+use tracecast_planner::plan::emitted::GPU_RESOURCE;
 use tracecast_planner::queues::against;
-use tracecast_planner::queues::emit::{self, GPU_RESOURCE};
+use tracecast_planner::queues::emit;
 use tracecast_planner::queues::{self, Journal, Objective, QueuesAnswer, QueuesRequest, SearchRun, search};
 use tracecast_planner::replay::nearest::Backfill;
 use tracecast_planner::sim::Estimate;

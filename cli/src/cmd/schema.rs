@@ -51,8 +51,6 @@ pub(crate) enum SchemaOf {
     PlanFleet,
     /// `plan instances --format json`
     PlanInstances,
-    /// `plan moves --format json`
-    PlanMoves,
     /// `plan burst --format json`
     PlanBurst,
     /// `plan defer --format json`
@@ -113,7 +111,6 @@ pub(crate) fn run(of: SchemaOf) -> Result<()> {
         SchemaOf::PlanCloud => tracecast_planner::cloud::plan::json_schema(),
         SchemaOf::PlanFleet => tracecast_planner::fleet::answer::json_schema(),
         SchemaOf::PlanInstances => tracecast_planner::instances::answer::json_schema(),
-        SchemaOf::PlanMoves => tracecast_planner::moves::answer::json_schema(),
         SchemaOf::PlanBurst => tracecast_planner::burst::answer::json_schema(),
         SchemaOf::PlanDefer => tracecast_planner::defer::answer::json_schema(),
         SchemaOf::PlanServing => tracecast_planner::serving::answer::json_schema(),

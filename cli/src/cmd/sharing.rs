@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::{Written, Zone};
 use tracecast_planner::own_files::OwnFile;
-use tracecast_planner::queues::emit::GPU_RESOURCE;
+use tracecast_planner::plan::emitted::GPU_RESOURCE;
 use tracecast_planner::sharing::against;
 use tracecast_planner::sharing::emit::{self, SharingSite};
 use tracecast_planner::sharing::way::SharingWay;

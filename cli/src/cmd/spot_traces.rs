@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use tracecast_analytics::ingest::{self, SourceFile};
-use tracecast_planner::cloud::availability::{SpotSeries, names};
-use tracecast_planner::cloud::price_book::{self, PriceBook};
+use tracecast_planner::market::availability::{SpotSeries, names};
+use tracecast_planner::market::price_book::{self, PriceBook};
 
 use crate::args::{Reading, duration, entries};
 use crate::exit::Usage;

@@ -29,7 +29,7 @@ use tracecast_predictors::watch::Watch;
 
 use crate::error::Result;
 use crate::plan::Recommendation;
-use crate::pooling::{self, Pooling};
+use crate::queues::pooling::{self, Pooling};
 
 /// Version of the data of a report; a change that breaks its readers raises it.
 pub const SCHEMA: &str = "report/2";

@@ -1,7 +1,7 @@
 //! Should VCs share their nodes?
 //!
 //! Where the replay of the VCs as they stand comes near the record, the [plan of queues](crate::queues) says so: chosen on the earlier two thirds of the jobs, so
-//! that no VC waits longer than on its own nodes, and tested on the later third. Of more jobs than that takes in a report, the replay on [one pool](crate::pooling)
+//! that no VC waits longer than on its own nodes, and tested on the later third. Of more jobs than that takes in a report, the replay on [one pool](crate::queues::pooling)
 //! speaks alone. O(that of sixty replays).
 //!
 //! Worked number: on the bundled sample the mean wait of the later third falls from 87 to 4 min.
@@ -11,7 +11,7 @@ use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::report::format;
 
 use crate::plan::Recommendation;
-use crate::pooling::{NO_SIZES, Pooling};
+use crate::queues::pooling::{NO_SIZES, Pooling};
 use crate::queues::{QueuesAnswer, QueuesRequest, SearchRun};
 use crate::replay::input::{Hosts, Options, last_two, load};
 use crate::sim::{Policy, Scan};

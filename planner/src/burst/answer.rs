@@ -18,17 +18,16 @@ use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::{SourceRecord, Trace};
 
 use super::heldout::{BurstCase, BurstRule, BurstTerms, TestedBurst, planned_unwaited, supplies};
-use super::part::{BurstSetup, GUARD_MS, TAIL, WaitedJob};
+use super::part::{BurstSetup, GUARD_MS, WaitedJob};
 use super::policy::{RunsFrom, WaitingFamily, WaitingPolicy};
-use crate::capacity::search::nearest_rank_s;
-use crate::error::{Error, Result};
-use crate::fleet::answer::BoughtAs;
-use crate::fleet::demand::{DemandTimes, FleetJobs, Flexible};
-use crate::fleet::offers::FleetOffers;
-use crate::fleet::predicted::{predictions, within_twice};
-use crate::fleet::window::FleetSplit;
+use crate::error::Result;
+use crate::market::demand::{DemandTimes, Flexible, PoolJobs};
+use crate::market::offers::Offers;
+use crate::market::predicted::{predictions, within_twice};
+use crate::market::purchase::BoughtAs;
 use crate::plan::Recommendation;
-use crate::plan::interval::average;
+use crate::plan::waits::WaitSummary;
+use crate::plan::weeks::WeekSplit;
 use crate::replay::compare::IntervalEstimate;
 use crate::replay::input::Column;
 
@@ -110,19 +109,16 @@ pub struct BurstWaits {
 }
 
 impl BurstWaits {
-    fn of(jobs: &[WaitedJob]) -> Self {
-        let waits: Vec<i64> = jobs.iter().map(|job| job.wait_ms).collect();
-        let share = |of: &dyn Fn(&WaitedJob) -> bool| {
-            jobs.iter().filter(|job| of(job)).count() as f64 / jobs.len().max(1) as f64
-        };
-        Self {
-            jobs: jobs.len() as u64,
-            waited: share(&|job| job.wait_ms > 0),
-            mean_s: average(waits.iter().map(|wait| *wait as f64 / 1e3)),
-            p95_s: nearest_rank_s(&waits, TAIL).unwrap_or(0.0),
-            longest_s: waits.iter().copied().max().unwrap_or(0) as f64 / 1e3,
-            cloud: share(&|job| job.cloud),
-        }
+    fn of(all: &[WaitedJob]) -> Self {
+        let waits: Vec<i64> = all.iter().map(|job| job.wait_ms).collect();
+        let WaitSummary { jobs, waited, mean_s, p95_s, longest_s } = WaitSummary::of(&waits);
+        let cloud = all.iter().filter(|job| job.cloud).count() as f64 / all.len().max(1) as f64;
+        Self { jobs, waited, mean_s, p95_s, longest_s, cloud }
+    }
+
+    fn summary(self) -> WaitSummary {
+        let Self { jobs, waited, mean_s, p95_s, longest_s, .. } = self;
+        WaitSummary { jobs, waited, mean_s, p95_s, longest_s }
     }
 }
 
@@ -375,12 +371,11 @@ impl BurstAnswer {
     ///
     /// # Errors
     /// If GPU types are not offered, nothing can be owned of one, there are no GPU jobs, predictions are of other jobs, or there are too few days to choose on or to price on.
-    pub fn of(trace: &Trace, offers: &FleetOffers, title: &str, request: &BurstRequest) -> Result<Self> {
+    pub fn of(trace: &Trace, offers: &Offers, title: &str, request: &BurstRequest) -> Result<Self> {
         let facts = JobFacts::of(trace);
-        let jobs = FleetJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
-        let span =
-            jobs.span().ok_or_else(|| Error::no_jobs("no job names a time, so nothing can be planned".to_owned()))?;
-        let split = FleetSplit::of(span, request.eval_from_ms)?;
+        let jobs = PoolJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
+        let span = jobs.span()?;
+        let split = WeekSplit::of(span, request.eval_from_ms)?;
         let terms = &request.terms;
         let supplies = supplies(&jobs, offers, terms)?;
         let all = jobs.unwaited(i64::MAX);
@@ -476,9 +471,9 @@ impl Teller<'_> {
 
 /// What was assumed, in words.
 fn notes(
-    jobs: &FleetJobs<'_>,
+    jobs: &PoolJobs<'_>,
     span: (i64, i64),
-    split: &FleetSplit,
+    split: &WeekSplit,
     request: &BurstRequest,
     predicted: String,
     day: &dyn Fn(i64) -> String,

@@ -3,7 +3,7 @@
 //! Every [rule](BurstRule) chooses on the weeks before the split, with the jobs as they were known then: those that had started, their runs cut off at that moment. All jobs are then replayed
 //! from the first on, so that the later ones meet the pool as it was left, and the later hours are billed. GPU types are planned one by one, and put together.
 //!
-//! Beside the plan stand everything on demand, nodes for the earlier peak and the newsvendor's number of [`plan fleet`](crate::fleet::rule) with nobody waiting, each family of
+//! Beside the plan stand everything on demand, nodes for the earlier peak and the newsvendor's number of `plan fleet` with nobody waiting, each family of
 //! policies with the best of its thresholds and numbers of nodes, families that know the runs, and the best of all, chosen with hindsight on the later weeks.
 //!
 //! O(rules × replay + two searches) a GPU type. Worked example: three weeks, of which the last is priced: what costs least on the two before has 16 nodes and lets all wait for an hour; on the third it
@@ -15,14 +15,13 @@ use serde::Serialize;
 use super::part::{BurstPart, BurstSetup, BurstSpent, WaitedJob};
 use super::policy::{RunsFrom, WaitingFamily, WaitingPolicy, candidates};
 use super::search::{BurstAim, BurstSearch, tried};
-use crate::capacity::faults::CheckpointCosts;
 use crate::error::{Error, Result};
-use crate::fleet::commit::levels;
-use crate::fleet::demand::{FleetJobs, PoolDemand};
-use crate::fleet::offers::FleetOffers;
-use crate::fleet::rule::newsvendor;
-use crate::fleet::supply::{Commitment, FleetSupply, SupplyOptions, Term};
-use crate::fleet::window::{FleetSplit, blocks, hours, whole};
+use crate::market::demand::{HourDemand, PoolDemand, PoolJobs};
+use crate::market::levels::{levels, newsvendor};
+use crate::market::offers::Offers;
+use crate::market::supply::{Commitment, PoolSupply, SupplyOptions, Term};
+use crate::plan::checkpoint::CheckpointCosts;
+use crate::plan::weeks::{WeekSplit, blocks, hours, whole};
 
 /// Where a number of nodes and a policy come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -194,14 +193,14 @@ pub struct BurstSupply {
     /// Nodes of the pool.
     pub own: Commitment,
     /// On-demand.
-    pub supply: FleetSupply,
+    pub supply: PoolSupply,
 }
 
 /// What each GPU type with jobs can run on.
 ///
 /// # Errors
 /// If nothing can be owned or reserved of a type, all its instances on demand are limited, or `--nodes` is given and there are several types.
-pub fn supplies(jobs: &FleetJobs<'_>, offers: &FleetOffers, terms: &BurstTerms) -> Result<Vec<BurstSupply>> {
+pub fn supplies(jobs: &PoolJobs<'_>, offers: &Offers, terms: &BurstTerms) -> Result<Vec<BurstSupply>> {
     let wrong = |what: String| Error::file(offers.file.clone(), 1, what);
     let mut with_jobs: Vec<usize> = jobs.unwaited(i64::MAX).iter().map(|job| job.pool).collect();
     with_jobs.sort_unstable();
@@ -221,11 +220,8 @@ pub fn supplies(jobs: &FleetJobs<'_>, offers: &FleetOffers, terms: &BurstTerms) 
         // Nothing runs on spot, so what checkpoints cost there is nothing.
         let costs = CheckpointCosts { checkpoint_s: 0.0, restart_s: 0.0 };
         let options = SupplyOptions { horizon_months: terms.horizon_months, buy: true, costs };
-        let supply = FleetSupply::of(offers, pool, &PoolDemand::default(), &options).without_spot();
-        let cheapest = |bought: bool| {
-            let kind = supply.commitments.iter().filter(|of| (of.term == Term::Owned) == bought);
-            kind.min_by(|a, b| (a.per_h / a.gpus).total_cmp(&(b.per_h / b.gpus))).cloned()
-        };
+        let supply = PoolSupply::of(offers, pool, &PoolDemand::default(), &options).without_spot();
+        let cheapest = |bought: bool| supply.cheapest(|term| (term == Term::Owned) == bought).map(|(_, of)| of.clone());
         let own = match terms.own {
             Some(OwnNodes::Bought) => cheapest(true),
             Some(OwnNodes::Reserved) => cheapest(false),
@@ -268,7 +264,7 @@ pub struct TestedBurst {
 }
 
 impl TestedBurst {
-    fn new(rule: BurstRule, split: &FleetSplit) -> Self {
+    fn new(rule: BurstRule, split: &WeekSplit) -> Self {
         Self {
             rule,
             setups: Vec::new(),
@@ -281,13 +277,11 @@ impl TestedBurst {
 
     /// All windows together.
     pub fn spent(&self) -> BurstSpent {
-        let mut all = BurstSpent::default();
-        self.windows.iter().for_each(|window| all.add(window));
-        all
+        self.windows.iter().sum()
     }
 
     /// Adds what a setup makes of a GPU type.
-    fn add(&mut self, part: &BurstPart, setup: BurstSetup, split: &FleetSplit) -> Result<()> {
+    fn add(&mut self, part: &BurstPart, setup: BurstSetup, split: &WeekSplit) -> Result<()> {
         let times = part.replay(&setup)?;
         let later = whole(&split.after);
         for (into, ranges) in [(&mut self.windows, hours(&split.after)), (&mut self.blocks, blocks(&split.after))] {
@@ -314,9 +308,9 @@ pub(super) fn planned_unwaited(mut tested: Vec<TestedBurst>) -> Vec<TestedBurst>
 #[derive(Debug, Clone, Copy)]
 pub struct BurstCase<'a> {
     /// Jobs.
-    pub jobs: &'a FleetJobs<'a>,
+    pub jobs: &'a PoolJobs<'a>,
     /// Offers.
-    pub offers: &'a FleetOffers,
+    pub offers: &'a Offers,
     /// What each row of the trace is predicted to run, seconds.
     pub predicted_s: &'a [f64],
     /// What is asked.
@@ -338,7 +332,7 @@ impl BurstCase<'_> {
     ///
     /// # Errors
     /// As [`BurstPart::replay`].
-    pub fn test(&self, supplies: &[BurstSupply], split: &FleetSplit) -> Result<Vec<TestedBurst>> {
+    pub fn test(&self, supplies: &[BurstSupply], split: &WeekSplit) -> Result<Vec<TestedBurst>> {
         let nodes = self.terms.nodes;
         // Where the nodes are there, how many there might have been is no question.
         let asked = |rule: &BurstRule| {
@@ -352,7 +346,7 @@ impl BurstCase<'_> {
         Ok(found)
     }
 
-    fn test_type(&self, supply: &BurstSupply, split: &FleetSplit, found: &mut [TestedBurst]) -> Result<()> {
+    fn test_type(&self, supply: &BurstSupply, split: &WeekSplit, found: &mut [TestedBurst]) -> Result<()> {
         let (aim, target_s) = (self.terms.aim(), self.terms.target_s);
         let (earlier, later) = (whole(&split.before), whole(&split.after));
         let (before, need) = self.part(supply, earlier, split.split_ms());
@@ -367,7 +361,7 @@ impl BurstCase<'_> {
             let setup = match tested.rule {
                 BurstRule::OnDemand => BurstSetup::unwaited(0),
                 BurstRule::Peak => {
-                    let peak = need.hours.iter().map(|hour| hour.total).fold(0.0, f64::max);
+                    let peak = HourDemand::most(&need.hours);
                     BurstSetup::unwaited(((peak / supply.own.gpus).ceil().min(1e6) as u32).min(most))
                 }
                 BurstRule::Newsvendor => {
@@ -419,9 +413,9 @@ mod tests {
     use tracecast_analytics::time::{DAY_MS, HOUR_MS};
 
     use super::*;
-    use crate::fleet::demand::tests::{Drawn, OFFERS, changed_after_the_split, changes, drawn, nine_days};
-    use crate::fleet::demand::{DemandTimes, Flexible};
-    use crate::fleet::predicted::last_two_by_row;
+    use crate::market::demand::tests::{Drawn, OFFERS, changed_after_the_split, changes, drawn, nine_days};
+    use crate::market::demand::{DemandTimes, Flexible};
+    use crate::market::predicted::last_two_by_row;
 
     const TERMS: BurstTerms = BurstTerms {
         target_s: 3_600.0,
@@ -435,11 +429,11 @@ mod tests {
     fn rules(drawn: &Drawn, terms: &BurstTerms) -> Vec<TestedBurst> {
         let trace = nine_days(drawn);
         let facts = JobFacts::of(&trace);
-        let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
-        let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
+        let offers = Offers::parse("o.toml", OFFERS).unwrap();
+        let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
         let all = jobs.unwaited(i64::MAX);
         let predicted_s = last_two_by_row(&facts, &all);
-        let split = FleetSplit::of((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
+        let split = WeekSplit::of((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
         let case = BurstCase { jobs: &jobs, offers: &offers, predicted_s: &predicted_s, terms };
         case.test(&supplies(&jobs, &offers, terms).unwrap(), &split).unwrap()
     }

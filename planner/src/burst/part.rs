@@ -18,17 +18,15 @@ use tracecast_analytics::time::HOUR_MS;
 
 use super::engine::{BurstJobs, BurstPool, BurstTimes, MILLI, replay};
 use super::policy::{RunsFrom, WaitingPolicy};
-use crate::capacity::search::{FEWEST_OF_CLASS, nearest_rank_s};
 use crate::error::Result;
-use crate::fleet::demand::{HourDemand, UnwaitedJob, peaks};
-use crate::fleet::rent::HourRents;
-use crate::fleet::supply::{Commitment, FleetSupply};
-use crate::fleet::window::Moments;
+use crate::market::demand::{HourDemand, UnwaitedJob, peaks};
+use crate::market::rent::HourRents;
+use crate::market::supply::{Commitment, PoolSupply};
+use crate::plan::waits::{FEWEST_OF_CLASS, TAIL, nearest_rank_s};
+use crate::plan::weeks::Moments;
 
 /// How long a job has waited when nobody passes it any more: a day.
 pub const GUARD_MS: i64 = 24 * HOUR_MS;
-/// The share of the jobs that the target is for.
-pub const TAIL: f64 = 0.95;
 
 /// A number of nodes and a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +92,15 @@ impl BurstSpent {
     }
 }
 
+impl<'s> std::iter::Sum<&'s Self> for BurstSpent {
+    fn sum<I: Iterator<Item = &'s Self>>(all: I) -> Self {
+        all.fold(Self::default(), |mut sum, of| {
+            sum.add(of);
+            sum
+        })
+    }
+}
+
 /// A job that was submitted in a stretch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WaitedJob {
@@ -113,7 +120,7 @@ pub struct BurstPart {
     /// Nodes of the pool: reserved, or one's own.
     pub own: Commitment,
     /// On-demand, without spot.
-    pub supply: FleetSupply,
+    pub supply: PoolSupply,
     /// The longest wait of a policy that has a limit, ms.
     pub most_ms: i64,
     predicted: BurstJobs,
@@ -127,7 +134,7 @@ impl BurstPart {
         (gpu, pool): (&str, usize),
         all: &[UnwaitedJob],
         predicted_s: &[f64],
-        (own, supply): (Commitment, FleetSupply),
+        (own, supply): (Commitment, PoolSupply),
         most_ms: i64,
     ) -> Self {
         let jobs: Vec<&UnwaitedJob> = all.iter().filter(|job| job.pool == pool).collect();
@@ -278,8 +285,8 @@ pub(super) mod tests {
     use tracecast_analytics::time::MINUTE_MS;
 
     use super::*;
-    use crate::fleet::supply::{Rental, SpotState, Term};
-    use crate::fleet::week::WeekShape;
+    use crate::market::grid::WeekShape;
+    use crate::market::supply::{Rental, SpotState, Term};
 
     /// A part with nodes of 4 GPUs at 6 an hour, beside on-demand at 2.5 a GPU and hour; submission and run in minutes, GPUs. Runs are predicted as they are.
     pub(in crate::burst) fn part(jobs: &[(i64, i64, f64)], most_ms: i64) -> BurstPart {
@@ -313,7 +320,7 @@ pub(super) mod tests {
             kg_per_gpu_h: 0.0,
             by_hour: WeekShape::default(),
         };
-        let supply = FleetSupply {
+        let supply = PoolSupply {
             commitments: vec![own.clone()],
             on_demand: vec![rental],
             spot: Vec::new(),

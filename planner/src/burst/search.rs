@@ -17,8 +17,8 @@ use rayon::prelude::*;
 use super::part::{BurstPart, BurstSetup};
 use super::policy::{RunsFrom, WaitingFamily, WaitingPolicy};
 use crate::error::Result;
-use crate::fleet::demand::PoolDemand;
-use crate::fleet::window::Moments;
+use crate::market::demand::PoolDemand;
+use crate::plan::weeks::Moments;
 
 /// Levels of the load over its hours at which nodes are tried.
 const LEVELS: [f64; 6] = [0.1, 0.3, 0.5, 0.7, 0.9, 1.0];
@@ -194,7 +194,7 @@ mod tests {
     use super::super::part::tests::part;
     use super::super::policy::candidates;
     use super::*;
-    use crate::fleet::demand::HourDemand;
+    use crate::market::demand::HourDemand;
 
     /// The load of jobs that begin with their submission, as the search is told it.
     fn load(jobs: &[(i64, i64, f64)], hours: i64) -> PoolDemand {

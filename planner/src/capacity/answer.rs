@@ -17,7 +17,7 @@ use tracecast_analytics::schema::Resource;
 use tracecast_analytics::time::{Zone, to_the_minute};
 use tracecast_analytics::trace::SourceRecord;
 
-use super::faults::{CheckpointCosts, FaultLog, FaultsAnswer, FaultsRequest};
+use super::faults::{FaultLog, FaultsAnswer, FaultsRequest};
 use super::forward;
 use super::growth::{BreakFactor, DemandTrend, FACTORS};
 use super::heldout::{self, NodesBy};
@@ -25,6 +25,7 @@ use super::mix::{MixAnswer, NodeKinds};
 use super::pooled::pooled;
 use super::search::WaitTarget;
 use crate::error::{Error, Result};
+use crate::plan::checkpoint::CheckpointCosts;
 use crate::plan::{Assurance, Confidence, Recommendation, SIZES_UNKNOWN};
 use crate::replay::fidelity::Fidelity;
 use crate::replay::growth::{Growth, OverDraws};

@@ -12,7 +12,6 @@
 //!
 //! O(faults × draws). Worked number: of 400 nodes, 8 down at most in 99 % of the time: eight spares.
 
-mod checkpoint;
 mod log;
 mod section;
 
@@ -25,7 +24,7 @@ use serde::Serialize;
 use statrs::distribution::{Binomial, ChiSquared, ContinuousCDF as _, DiscreteCDF as _, Hypergeometric};
 use tracecast_analytics::stats::survival::{KaplanMeier, Observation};
 
-pub use checkpoint::CheckpointCosts;
+use crate::plan::checkpoint::CheckpointCosts;
 pub use log::{FaultLog, MOST_NODES, NodeDown};
 
 /// Share of the log that is learnt from.

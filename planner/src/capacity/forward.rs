@@ -23,11 +23,10 @@ use tracecast_analytics::facts::SizeClass;
 use super::growth::{BreakFactor, breaks_at};
 use super::heldout::{TestedWindow, has_failed, longer_share, mean_wait_s, recommended, warmed_up};
 use super::part::Part;
-use super::rule::AskedFor;
-use super::search::{
-    BOUNDS, FEWEST_OF_CLASS, MAY_WAIT, Needed, Search, SizedReplay, WaitTarget, is_kept_together, nearest_rank_s,
-};
+use super::search::{BOUNDS, MAY_WAIT, Needed, Search, SizedReplay, WaitTarget, is_kept_together};
 use crate::error::Result;
+use crate::plan::offered::OfferedTraffic;
+use crate::plan::waits::{FEWEST_OF_CLASS, nearest_rank_s};
 use crate::replay::growth::Growth;
 use crate::replay::input::Loaded;
 use crate::sim::{Policy, Workload};
@@ -144,7 +143,7 @@ fn size_part(
     let own: Vec<Workload> = draws.iter().map(|draw| part.jobs(draw)).collect();
     let mut searches: Vec<Search<'_>> =
         own.iter().map(|jobs| Search::new(&part, jobs, with, window)).collect::<Result<_>>()?;
-    let asked = own.first().and_then(|jobs| AskedFor::of(jobs, window));
+    let asked = own.first().and_then(|jobs| OfferedTraffic::of(jobs, window));
     let jobs = searches.first().map_or(0, |search| search.judged().len());
     let impossible = searches.first().map_or(0, Search::impossible);
     let guess = asked.map_or(part.nodes(), |asked| asked.by_mean(&part));

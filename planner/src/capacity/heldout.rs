@@ -16,9 +16,10 @@ use serde::Serialize;
 use tracecast_analytics::time::DAY_MS;
 
 use super::part::Part;
-use super::rule::AskedFor;
-use super::search::{FEWEST_OF_CLASS, NEVER, Needed, Search, WaitTarget, nearest_rank_s};
+use super::search::{Needed, Search, WaitTarget};
 use crate::error::{Error, Result};
+use crate::plan::offered::OfferedTraffic;
+use crate::plan::waits::{FEWEST_OF_CLASS, NEVER, nearest_rank_s};
 use crate::plan::window::rolling;
 use crate::replay::input::Loaded;
 use crate::sim::{Policy, Workload};
@@ -107,7 +108,7 @@ enum Tested {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Decided {
     /// What its jobs asked for before.
-    pub(super) asked: AskedFor,
+    pub(super) asked: OfferedTraffic,
     /// The nodes that kept the target before; `None` if no number did.
     pub(super) needed: Option<Needed>,
     /// The fewest that keep it in the window.
@@ -278,7 +279,7 @@ fn tested(
     let past = (warmed_up(from), from);
     let then = part.known_at(from);
     let mut learn = Search::new(&then, known, with, past)?;
-    let Some(asked) = AskedFor::of(known, past).filter(|_| learn.judged().len() >= FEWEST_OF_CLASS) else {
+    let Some(asked) = OfferedTraffic::of(known, past).filter(|_| learn.judged().len() >= FEWEST_OF_CLASS) else {
         return Ok(Tested::TooFewJobs);
     };
     let mut later = Search::new(part, ahead, with, (from, to))?;

@@ -1,6 +1,6 @@
 //! `plan capacity`: how many nodes keep the waits within a target.
 //!
-//! * [`theory`]: what queueing theory says, as a cross-check and as a rule of thumb; [`rule`]: rules of thumb.
+//! * [`rule`]: rules of thumb; [queueing theory](crate::plan::queueing) is one, and a cross-check.
 //! * [`part`]: pools that do not touch one another, with more or fewer nodes. [`search`]: the fewest nodes of one that keep the target, by exact replays.
 //! * `heldout`: numbers chosen before a window, tested on it. `forward`: the numbers from now on. [`growth`]: how much more work today's nodes bear.
 //! * `pooled`: what one pool of all VCs would need, and who would wait longer in it.
@@ -21,7 +21,6 @@ pub mod part;
 mod pooled;
 pub mod rule;
 pub mod search;
-pub mod theory;
 
 pub use answer::{AskedOfFaults, CapacityAnswer, CapacityRequest, GrownBy};
 pub use heldout::NodesBy;

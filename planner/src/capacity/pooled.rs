@@ -21,11 +21,12 @@ use tracecast_analytics::stats::quantile::quantiles_in_place;
 
 use super::heldout::{Before, warmed_up, windows};
 use super::part::Part;
-use super::rule::AskedFor;
-use super::search::{FEWEST_OF_CLASS, MAY_WAIT, NEVER, Search, WaitTarget};
+use super::search::{MAY_WAIT, Search, WaitTarget};
 use crate::error::Result;
 use crate::plan::incentive::{FEWEST_OF_VC, is_longer};
 use crate::plan::interval::average;
+use crate::plan::offered::OfferedTraffic;
+use crate::plan::waits::{FEWEST_OF_CLASS, NEVER};
 use crate::plan::window::split_ms;
 use crate::replay::compare::Merit;
 use crate::replay::input::Loaded;
@@ -99,7 +100,7 @@ fn tested(loaded: &Loaded, with: (&Policy, &WaitTarget), window: (i64, i64)) -> 
     let mut learn = Search::new(&then, &known, with, past)?;
     let mut later = Search::new(pool, &jobs, with, window)?;
     let few = learn.judged().len().min(later.judged().len()) < FEWEST_OF_CLASS;
-    let Some(asked) = AskedFor::of(&known, past).filter(|_| !few) else { return Ok(None) };
+    let Some(asked) = OfferedTraffic::of(&known, past).filter(|_| !few) else { return Ok(None) };
     let guess = asked.by_mean(pool);
     let Some(fewest) = later.fewest(guess)? else { return Ok(None) };
     let needed = learn.fewest(guess)?;

@@ -24,11 +24,10 @@ use tracecast_analytics::time::{DAY_MS, WEEK_MS};
 use super::part::Part;
 use crate::error::{Error, Result};
 use crate::plan::interval::DRAWS;
+use crate::plan::waits::{FEWEST_OF_CLASS, NEVER};
 use crate::replay::metric::JobTimes;
 use crate::sim::{Outcome, Policy, Schedule, Workload, simulate};
 
-/// Fewest jobs of a size class that are judged.
-pub const FEWEST_OF_CLASS: usize = 20;
 /// The share of the jobs that may wait longer than the target.
 pub const MAY_WAIT: f64 = 0.05;
 /// Weeks from which weeks are drawn, and not days.
@@ -41,9 +40,6 @@ pub(super) const BOUNDS: (f64, f64) = (0.025, 0.975);
 pub(super) const STEADY: u32 = 2;
 /// All jobs, and each size class.
 const GROUPS: usize = 1 + SizeClass::ALL.len();
-/// The wait of a job that never runs.
-pub const NEVER: i64 = i64::MAX;
-
 /// How long jobs may wait: the 95 % quantile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WaitTarget {
@@ -136,18 +132,6 @@ pub struct Search<'a> {
     draws: Vec<Vec<u64>>,
     /// By nodes of each kind.
     seen: BTreeMap<Vec<u32>, SizedReplay>,
-}
-
-/// The quantile by nearest rank of waits in milliseconds, seconds: the least that at least this share waits no longer than. `None` if that job never
-/// ran, or there is none.
-pub fn nearest_rank_s(waits_ms: &[i64], share: f64) -> Option<f64> {
-    let rank = ((waits_ms.len() as f64 * share - 1e-9).ceil().max(1.0) as usize).checked_sub(1)?;
-    let mut waits = waits_ms.to_vec();
-    if rank >= waits.len() {
-        return None;
-    }
-    let (_, wait, _) = waits.select_nth_unstable(rank);
-    (*wait != NEVER).then_some(*wait as f64 / 1e3)
 }
 
 /// Whether the target is kept in a share of the days drawn anew of so many draws of grown work together; `kept_shares` is the sum of [`SizedReplay::kept_share`] over them.

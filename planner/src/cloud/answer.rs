@@ -8,7 +8,6 @@ use tracecast_analytics::report::chart::{Axis, Chart, ChartSeries, Mark};
 use tracecast_analytics::report::{Cell, Column, Report, ReportTable, Section, format};
 use tracecast_analytics::trace::SourceRecord;
 
-use super::availability::SpotSeries;
 use super::backtest::{CloudBacktest, PolicyTally, TOGETHER, TriedTrace, backtest};
 use super::market::{Market, is_paid_in_dollars};
 use super::policy::CloudPolicy;
@@ -19,6 +18,7 @@ use super::request::{CloudRequest, ZonesTogether};
 use super::timeline::CloudTimeline;
 use super::uncertain::UncertainWork;
 use crate::error::Result;
+use crate::market::availability::SpotSeries;
 
 /// Version of the JSON.
 pub const SCHEMA: &str = "backtest-cloud/1";

@@ -13,9 +13,9 @@ use super::lanes::{LanesPilot, ride_held, ride_lanes, ride_misled, ride_uncertai
 use super::lanes_optimum::{lanes_optima, lanes_optimum, whole, whole_among};
 use super::optimum::{optima, optimum};
 use super::policy::{CloudPolicy, Lessons, lanes_pilot, lanes_programmes, relative};
-use super::price::ZonePrice;
 use super::work::WorkDistribution;
 use crate::error::Result;
+use crate::market::price::ZonePrice;
 use crate::plan::window::Window;
 
 /// What a window cost under each policy, for one job.

@@ -14,7 +14,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::attempt::{Attempt, Told, attempt};
-use super::availability::SpotSeries;
 use super::job::JobRun;
 use super::market::Market;
 use super::policy::{CloudPolicy, Lessons};
@@ -22,6 +21,7 @@ use super::request::{CloudRequest, check_need, longest, too_short};
 use super::uncertain::UncertainWork;
 use super::zones::attempt_zones;
 use crate::error::Result;
+use crate::market::availability::SpotSeries;
 use crate::plan::interval::{average, drawn};
 use crate::plan::window::{Window, spread};
 use crate::replay::compare::IntervalEstimate;

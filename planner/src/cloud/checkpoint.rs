@@ -1,7 +1,7 @@
 //! How often a job on spot should save its progress: Young's and Daly's intervals from how long spot lasted.
 //!
 //! Spot that was had for T in all and lost n times is lost every T/n on average; a run that had not ended counts with what was seen of it. Of an elastic job each instance counts. The
-//! formulas are those of [checkpoints](crate::capacity::faults::CheckpointCosts). The plan takes work that is done to stay done, so what checkpoints and lost work
+//! formulas are those of [checkpoints](crate::plan::checkpoint::CheckpointCosts). The plan takes work that is done to stay done, so what checkpoints and lost work
 //! cost is not in its figures: it is told apart, as the share of the time at work that is left. The changeover after a loss is in them, so no restart is counted here.
 //!
 //! O(ticks). Worked example: 240 h of spot, lost ten times, and a checkpoint of 5 min: every 24 h, so Young's interval is 120 min and Daly's 116.7 min.
@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::format;
 
-use super::availability::SpotSeries;
-use crate::capacity::faults::CheckpointCosts;
+use crate::market::availability::SpotSeries;
+use crate::plan::checkpoint::CheckpointCosts;
 
 /// How often to save.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]

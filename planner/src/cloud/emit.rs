@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use tracecast_analytics::report::format;
 
 use super::answer::ZoneProbes;
-use super::infra::infra;
 use super::plan::CloudPlanAnswer;
 use super::policy::CloudPolicy;
 use super::rule::SLICES;
 use crate::error::{Error, Result};
+use crate::market::zone::infra;
 use crate::plan::Emitted;
 use crate::yaml::stream;
 

@@ -12,10 +12,10 @@
 use serde_json::Value;
 
 use super::emit::{back_to_spot, headed, moments};
-use super::infra::infra;
 use super::job::Holding;
-use super::market::region_of;
 use super::plan::CloudPlanAnswer;
+use crate::market::zone::infra;
+use crate::market::zone::region_of;
 use crate::plan::Emitted;
 use crate::plan::node_pool::{FILL_IN, NodeClass, NodePool, POOLS, within};
 use crate::plan::slug::slug;

@@ -33,6 +33,7 @@
 //! all on-demand is 3·4 = 12. A job that needs both nodes at once has spot in the second hour only, and pays 2 + 3·2 = 8.
 
 use super::job::{DeadlineJob, Holding, JobRun, JobView, Pilot};
+use crate::market::availability::Supply;
 
 /// A place for a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,32 +42,6 @@ pub struct Lane {
     pub holding: Holding,
     /// What is left of its changeover, milliseconds.
     pub setup_ms: i64,
-}
-
-/// Spot of a job with lanes, tick by tick.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Supply {
-    /// Lanes of the job.
-    pub lanes: usize,
-    /// How many of them can have spot in each tick.
-    pub up: Vec<u32>,
-}
-
-impl Supply {
-    /// Of one instance, which can be had or not.
-    pub fn one(up: &[bool]) -> Self {
-        Self { lanes: 1, up: up.iter().map(|up| u32::from(*up)).collect() }
-    }
-
-    /// Whether a lane can have spot, tick by tick; lanes count from 0.
-    pub fn lane(&self, lane: usize) -> Vec<bool> {
-        self.up.iter().map(|up| lane < *up as usize).collect()
-    }
-
-    /// Of some of its ticks.
-    pub fn within(&self, ticks: std::ops::Range<usize>) -> &[u32] {
-        self.up.get(ticks).unwrap_or_default()
-    }
 }
 
 /// What a policy of lanes sees at the beginning of a tick.

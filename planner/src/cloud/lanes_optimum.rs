@@ -158,10 +158,11 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::super::job::Script;
-    use super::super::lanes::{Supply, ride_without_net};
+    use super::super::lanes::ride_without_net;
     use super::super::optimum::optimum;
     use super::super::optimum::{optimal_holdings, tests::by_trying};
     use super::*;
+    use crate::market::availability::Supply;
 
     /// A node from its beginning to its end, in ticks; spot or on-demand.
     type Run = (bool, usize, usize);

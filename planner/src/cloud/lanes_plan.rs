@@ -8,12 +8,13 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::availability::SpotSeries;
 use super::job::{DeadlineJob, FromNow, Holding};
-use super::lanes::{LanesPilot, LanesView, Supply, ride_lanes};
+use super::lanes::{LanesPilot, LanesView, ride_lanes};
 use super::lanes_optimum::whole_among;
 use super::policy::{CloudPolicy, lanes_pilot, lanes_programmes, learned_lanes, relative};
 use super::work::WorkDistribution;
+use crate::market::availability::SpotSeries;
+use crate::market::availability::Supply;
 use crate::plan::window::Window;
 
 /// Most numbers of nodes that are told.

@@ -44,9 +44,10 @@ impl LanesPilot for UniformLanes {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::lanes::{Lane, Supply, ride, ride_lanes};
+    use super::super::lanes::{Lane, ride, ride_lanes};
     use super::super::rule::UniformProgress;
     use super::*;
+    use crate::market::availability::Supply;
 
     const HOUR: i64 = 3_600_000;
 

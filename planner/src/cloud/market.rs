@@ -18,11 +18,11 @@
 //! region a has spot for 1 dollar in hour 1, zone b1 of region b for 1 dollar in hour 2, and a1 again in hour 3. To take a1, wait and take a1 costs 2 dollars; to take
 //! a1 and then b1 costs 3.
 
-use super::availability::SpotSeries;
-pub use super::infra::region_of;
 use super::job::{DeadlineJob, JobRun};
 use super::probe::{Lookout, Probes};
 use crate::error::{Error, Result};
+use crate::market::availability::SpotSeries;
+use crate::market::zone::region_of;
 
 /// What a job over zones holds for a tick; zones by their position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! Which instance a job with a deadline runs on, spot or on-demand, so that it costs least and the deadline is kept.
 //!
-//! * [`availability`]: when spot could be had in a zone, from a trace;
-//! * [`price`]: what spot costs from when on, and what on-demand costs; [`price_book`]: read beside traces; `price_words`: told in words;
+//! * when spot could be had in a zone, and what it cost, is told by [`crate::market`]; `price_words`: prices in words;
 //! * [`job`]: the contract: what a tick costs, and the safety net that keeps the deadline; [`lanes`]: the same for an elastic job, which takes what there is of k
 //!   nodes, and how either is run;
 //! * [`rule`]: policies without probabilities; [`phases`] and [`programme`]: availability learned, and the programme that decides with it;
@@ -12,17 +11,15 @@
 //! * [`policy`]: the candidates; [`attempt`]: tried on a window; [`backtest`] and its [`answer`]: over many starts, and [`timeline`]: one of them;
 //! * [`plan`]: chosen on earlier windows, reported on later ones, decided forward from the end of the data ([`lanes_plan`]); [`sensitivity`]: what if it is not as said; [`work`]: work that is
 //!   uncertain, and [`uncertain`]: what it is worth to plan on its distribution;
-//!   `moments`, `outlook`, `zone_seen`, [`zone_choice`] and [`zone_second`]: in which zone a job begins that stays in one; [`checkpoint`]: how often to save; [`purchase`]: what it buys; [`emit`]: as SkyPilot tasks, which name zones as `infra` says, and as a purchase list; [`karpenter`]: as node pools.
+//!   `moments`, `outlook`, `zone_seen`, [`zone_choice`] and [`zone_second`]: in which zone a job begins that stays in one; [`checkpoint`]: how often to save; [`purchase`]: what it buys; [`emit`]: as SkyPilot tasks, which name zones as [`crate::market::zone`] says, and as a purchase list; [`karpenter`]: as node pools.
 //!
 //! Worked number: 48 h of work at a slack of 0.8 on thirteen zones of V100: see `planner/RESULTS.md`.
 
 pub mod answer;
 pub mod attempt;
-pub mod availability;
 pub mod backtest;
 pub mod checkpoint;
 pub mod emit;
-pub(crate) mod infra;
 pub mod job;
 pub mod karpenter;
 pub mod lanes;
@@ -38,8 +35,6 @@ pub mod phases;
 pub mod plan;
 pub mod policy;
 pub mod pool;
-pub mod price;
-pub mod price_book;
 mod price_words;
 pub mod probe;
 pub mod programme;

@@ -7,10 +7,10 @@
 
 use tracecast_analytics::report::format;
 
-use super::availability::SpotSeries;
 use super::job::DeadlineJob;
 use super::request::{longest, too_short};
 use crate::error::Result;
+use crate::market::availability::SpotSeries;
 use crate::plan::window::{Window, learn_and_choose, spread};
 
 /// Windows zone by zone: to choose on, and to report on.

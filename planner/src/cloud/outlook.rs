@@ -9,9 +9,9 @@ use super::job::{DeadlineJob, Holding, JobView};
 use super::lanes_optimum::whole_among;
 use super::lanes_programme::{LEVEL, modelled};
 use super::policy::{CloudPolicy, Lessons, lanes_programmes, relative};
-use super::price::ZonePrice;
 use super::programme::Followed;
 use super::work::WorkDistribution;
+use crate::market::price::ZonePrice;
 use crate::plan::window::Window;
 
 /// The programme that is asked what to expect of a policy: its own, or the semi-Markov one.
@@ -71,8 +71,8 @@ pub(super) fn expected_share(
 
 #[cfg(test)]
 mod tests {
-    use super::super::lanes::Supply;
     use super::*;
+    use crate::market::availability::Supply;
 
     const HOUR: i64 = 3_600_000;
     const MIN: i64 = 60_000;

@@ -26,7 +26,6 @@ use self::chosen::{Chosen, TriedZone, among_zones, as_one};
 use self::expected::CloudExpected;
 use super::answer::{Regions, ZoneProbes, moving, notes, taking};
 use super::attempt::{Attempt, Told, attempt, on_windows};
-use super::availability::SpotSeries;
 use super::backtest::TOGETHER;
 use super::checkpoint::CheckpointAdvice;
 use super::job::{FromNow, Holding};
@@ -43,6 +42,7 @@ use super::zone_choice::ZonesCompared;
 use super::zones::attempt_zones;
 use super::zones_plan::{ZonesNow, zones_from_now};
 use crate::error::{Error, Result};
+use crate::market::availability::SpotSeries;
 use crate::plan::window::Window;
 use crate::plan::{Confidence, Recommendation, WORTH, worth};
 

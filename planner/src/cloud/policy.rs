@@ -12,14 +12,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::job::{DeadlineJob, Pilot};
-use super::lanes::{InLanes, LanesPilot, Supply};
+use super::lanes::{InLanes, LanesPilot};
 use super::lanes_programme::{Shared, modelled};
 use super::lanes_rule::UniformLanes;
 use super::phases::{Belief, MOST, Phases, Sighting};
-use super::price::ZonePrice;
 use super::programme::{Fitted, Programme, Programmed};
 use super::rule::{AllOnDemand, Greedy, TimeSliced, UniformProgress};
 use super::work::WorkDistribution;
+use crate::market::availability::Supply;
+use crate::market::price::ZonePrice;
 use crate::plan::window::Window;
 
 /// Moments at which a programme is fitted during a job, the start included.

@@ -4,10 +4,10 @@
 
 use tracecast_analytics::report::format;
 
-use super::availability::SpotSeries;
 use super::market::listed_by_all;
-use super::price::ZonePrice;
 use super::request::CloudRequest;
+use crate::market::availability::SpotSeries;
+use crate::market::price::ZonePrice;
 
 /// `0.90 to 1.10`; one number where they are told alike; nothing of none.
 fn span(prices: impl Iterator<Item = f64>) -> Option<String> {

@@ -15,12 +15,12 @@ use serde::Serialize;
 use tracecast_analytics::report::{Cell, Column, ReportTable, format};
 use tracecast_analytics::time::HOUR_MS;
 
-use super::availability::SpotSeries;
 use super::job::{Holding, JobRun};
 use super::market::is_paid_in_dollars;
 use super::request::CloudRequest;
 use super::zones_plan::ZonesNow;
 use crate::error::Result;
+use crate::market::availability::SpotSeries;
 use crate::plan::Emitted;
 use crate::plan::emitted::{number, table};
 use crate::plan::interval::average;
@@ -347,9 +347,9 @@ impl CloudPurchases {
 
 #[cfg(test)]
 mod tests {
-    use super::super::price::ZonePrice;
     use super::super::request::ZonesTogether;
     use super::*;
+    use crate::market::price::ZonePrice;
 
     fn runs(late: [(i64, i64); 2]) -> [Vec<JobRun>; 2] {
         let late = late.map(|(spot, on_demand)| JobRun {

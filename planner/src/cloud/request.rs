@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::availability::SpotSeries;
 use super::job::DeadlineJob;
 use super::lanes_programme::LEVEL;
 use super::probe::Probes;
 use super::work::{WorkDistribution, WorkPlanned};
 use crate::error::{Error, Result};
+use crate::market::availability::SpotSeries;
 
 /// Most instances of an elastic job.
 const MOST_LANES: u32 = 1024;

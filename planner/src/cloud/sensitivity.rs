@@ -23,13 +23,13 @@ use tracecast_analytics::time::MINUTE_MS;
 use tracecast_predictors::watch::Watch;
 
 use super::attempt::{Attempt, Told, attempt, misled_by, on_windows};
-use super::availability::SpotSeries;
 use super::job::DeadlineJob;
 use super::market::Market;
 use super::policy::{CloudPolicy, Lessons};
 use super::request::CloudRequest;
 use super::zones::attempt_zones_of;
 use crate::error::Result;
+use crate::market::availability::SpotSeries;
 use crate::plan::Confidence;
 use crate::plan::interval::{average, mean};
 use crate::plan::window::Window;

@@ -6,13 +6,13 @@
 use tracecast_analytics::report::Section;
 use tracecast_analytics::report::chart::{Axis, Chart, ChartSeries, Mark};
 
-use super::availability::SpotSeries;
 use super::job::{DeadlineJob, Holding, JobView, Pilot, Script};
 use super::lanes::{ride_priced, ride_without_net};
 use super::optimum::optimal_holdings;
 use super::policy::{CloudPolicy, learned, pilot, programmes, relative};
 use super::request::CloudRequest;
 use crate::error::Result;
+use crate::market::availability::SpotSeries;
 use crate::plan::window::Window;
 
 /// Most columns of the chart of what was held.

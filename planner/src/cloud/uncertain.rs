@@ -18,12 +18,12 @@ use serde::Serialize;
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 
 use super::attempt::{Attempt, MisledRun, Told, attempt, misled_by};
-use super::availability::SpotSeries;
 use super::job::DeadlineJob;
 use super::policy::{CloudPolicy, Lessons};
 use super::request::CloudRequest;
 use super::work::{WorkDistribution, WorkPlanned, WorkQuantile};
 use crate::error::Result;
+use crate::market::availability::SpotSeries;
 use crate::plan::interval::{average, mean};
 use crate::plan::window::Window;
 use crate::replay::compare::IntervalEstimate;

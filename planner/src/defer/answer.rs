@@ -25,11 +25,12 @@ use super::job::{DeferClassBy, DeferJobs, DeferTaking, MILLI};
 use super::rule::DeferRule;
 use super::series::{HourSeries, HourValue};
 use crate::error::{Error, Result};
-use crate::fleet::demand::{DemandTimes, FleetJobs, Flexible};
-use crate::fleet::offers::{FleetOffers, OfferPool};
-use crate::fleet::predicted::{predictions, within_twice};
-use crate::fleet::window::{FleetSplit, Moments, whole};
+use crate::market::demand::{DemandTimes, Flexible, PoolJobs};
+use crate::market::offers::{OfferPool, Offers};
+use crate::market::predicted::{predictions, within_twice};
 use crate::plan::Recommendation;
+use crate::plan::waits::WaitSummary;
+use crate::plan::weeks::{Moments, WeekSplit, whole};
 use crate::replay::compare::IntervalEstimate;
 use crate::replay::input::Column;
 
@@ -77,26 +78,11 @@ pub struct DeferRequest {
     /// Prices of electricity that are told beside, and their currency.
     pub energy: Option<(HourSeries, String)>,
     /// Offers, and GPUs that are reserved.
-    pub prices: Option<(FleetOffers, f64)>,
+    pub prices: Option<(Offers, f64)>,
     /// What the classes of jobs are made of; time limits where most jobs record one, if `None`.
     pub class_by: Option<DeferClassBy>,
     /// Predicted runs of jobs by their identifiers; without it, and for other jobs, the mean of the last two runs alike.
     pub predictions: Option<Column>,
-}
-
-/// How long jobs waited.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct DeferWaits {
-    /// Jobs.
-    pub jobs: u64,
-    /// Share of them that waited at all.
-    pub waited: f64,
-    /// Mean wait of all, seconds.
-    pub mean_s: f64,
-    /// The wait that 95 % of them did not exceed, seconds.
-    pub p95_s: f64,
-    /// The longest, seconds.
-    pub longest_s: f64,
 }
 
 /// What something cost.
@@ -154,7 +140,7 @@ pub struct DeferRuleOverWindows {
     /// Energy a month, kWh.
     pub kwh_per_month: f64,
     /// Waits of the later jobs.
-    pub waits: DeferWaits,
+    pub waits: WaitSummary,
     /// Whether their mean is within the target.
     pub kept: bool,
     /// What it cost; none without prices.
@@ -189,7 +175,7 @@ pub struct DeferSize {
     /// Their size.
     pub size: SizeClass,
     /// Their waits.
-    pub waits: DeferWaits,
+    pub waits: WaitSummary,
     /// What they saved, a share of what they emit or cost at once.
     pub saved: f64,
     /// Their share of what all jobs emit or cost at once.
@@ -438,13 +424,13 @@ impl Units {
 }
 
 /// Offers under which every GPU job is of one type, where no prices are weighed.
-fn one_type(facts: &JobFacts<'_>) -> FleetOffers {
+fn one_type(facts: &JobFacts<'_>) -> Offers {
     let mut names: Vec<String> =
         (0..facts.len()).filter_map(|row| facts.trace.jobs.gpu_type.get(row).map(str::to_owned)).collect();
     names.sort_unstable();
     names.dedup();
     let pool = OfferPool { gpu: "GPU".to_owned(), names, instances: Vec::new(), owned: Vec::new() };
-    FleetOffers {
+    Offers {
         file: String::new(),
         currency: String::new(),
         untyped: None,
@@ -456,9 +442,9 @@ fn one_type(facts: &JobFacts<'_>) -> FleetOffers {
 }
 
 /// The split on the calendar of the series.
-fn shifted(split: &FleetSplit, by_ms: i64) -> FleetSplit {
+fn shifted(split: &WeekSplit, by_ms: i64) -> WeekSplit {
     let moved = |all: &[Moments]| all.iter().map(|(from, to)| (from + by_ms, to + by_ms)).collect();
-    FleetSplit { before: moved(&split.before), after: moved(&split.after), all: moved(&split.all) }
+    WeekSplit { before: moved(&split.before), after: moved(&split.after), all: moved(&split.all) }
 }
 
 impl DeferAnswer {
@@ -470,14 +456,13 @@ impl DeferAnswer {
         let facts = JobFacts::of(trace);
         let open = one_type(&facts);
         let offers = request.prices.as_ref().map_or(&open, |(offers, _)| offers);
-        let jobs = FleetJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
-        let span =
-            jobs.span().ok_or_else(|| Error::no_jobs("no job names a time, so nothing can be planned".to_owned()))?;
+        let jobs = PoolJobs::of(&facts, offers, DemandTimes::Unwaited, &Flexible::Nobody)?;
+        let span = jobs.span()?;
         assumed::check_calendar(span, (&hours.name, &hours.series), request.shift_weeks)?;
         if let Some((prices, _)) = request.energy.as_ref().filter(|_| hours.aim == DeferAim::Carbon) {
             assumed::check_calendar(span, ("the prices of electricity", prices), request.shift_weeks)?;
         }
-        let trace_split = FleetSplit::of(span, request.eval_from_ms)?;
+        let trace_split = WeekSplit::of(span, request.eval_from_ms)?;
         let shift_ms = request.shift_weeks * WEEK_MS;
         let split = shifted(&trace_split, shift_ms);
         let all = jobs.unwaited(i64::MAX);

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! So many jobs that start in the same clean hour cost money, and reserved GPUs that stand idle meanwhile are paid. Only the jobs of the time that is billed are in use here. Prices are those of the offers file of
-//! [`plan fleet`](crate::fleet), the cheapest on-demand and, where there is one, the cheapest reserved price by the GPU.
+//! `plan fleet`, the cheapest on-demand and, where there is one, the cheapest reserved price by the GPU.
 //!
 //! O(jobs log jobs). Worked example: 2 reserved at 1 an hour, on demand 3 an hour. A job of 2 GPUs from 0:00 to 1:00 and one of 3 from 0:30 to 1:30: 3 GPUs beyond for 30 min and 1 for 30 min cost 6, and two hours reserved 4.
 
@@ -15,8 +15,8 @@ use tracecast_analytics::facts::occupancy::Steps;
 use tracecast_analytics::time::HOUR_MS;
 
 use crate::error::{Error, Result};
-use crate::fleet::demand::UnwaitedJob;
-use crate::fleet::offers::FleetOffers;
+use crate::market::demand::UnwaitedJob;
+use crate::market::offers::Offers;
 
 /// Prices of GPUs.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,7 +54,7 @@ impl DeferPrices {
     ///
     /// # Errors
     /// If the jobs are of several types, or the type has no price on demand, or none reserved where GPUs are.
-    pub fn of(offers: &FleetOffers, jobs: &[UnwaitedJob], reserved_gpus: f64) -> Result<Self> {
+    pub fn of(offers: &Offers, jobs: &[UnwaitedJob], reserved_gpus: f64) -> Result<Self> {
         let first = jobs.first().map_or(0, |job| job.pool);
         if let Some(other) = jobs.iter().find(|job| job.pool != first) {
             let name = |pool: usize| offers.pools.get(pool).map_or("", |pool| pool.gpu.as_str());
@@ -114,7 +114,7 @@ impl DeferPrices {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::fleet::demand::tests::OFFERS;
+    use crate::market::demand::tests::OFFERS;
 
     #[test]
     fn the_worked_example() {
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn prices_are_the_cheapest_by_the_gpu() {
-        let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
+        let offers = Offers::parse("o.toml", OFFERS).unwrap();
         let job = |pool: usize| UnwaitedJob { row: 0, pool, submit_ms: 0, run_ms: 1, gpus: 1.0 };
         let found = DeferPrices::of(&offers, &[job(0)], 3.0).unwrap();
         assert_eq!((found.on_demand_per_h, found.reserved_per_h), (2.5, Some(1.25)));

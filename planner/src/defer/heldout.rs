@@ -20,7 +20,7 @@ use super::policy::{DeferPolicy, ExpectedRun, WindowGoal};
 use super::rule::DeferRule;
 use super::series::HourSeries;
 use crate::error::{Error, Result};
-use crate::fleet::window::{FleetSplit, Moments, whole};
+use crate::plan::weeks::{Moments, WeekSplit, whole};
 
 /// Choices on the way to the target at which costs are looked at.
 const COSTED: usize = 12;
@@ -57,7 +57,7 @@ pub struct DeferCase<'a> {
     /// Jobs that are told.
     pub later: &'a [DeferJob],
     /// The windows, on the calendar of the series.
-    pub split: &'a FleetSplit,
+    pub split: &'a WeekSplit,
     /// What is asked.
     pub terms: &'a DeferTerms,
     /// Prices of GPUs, if they are weighed.
@@ -370,14 +370,14 @@ impl DeferCase<'_> {
 }
 
 /// The jobs that a choice may look at: those submitted in the earlier windows whose run, as it was known at the split, and longest wait end before the split.
-pub fn earlier_jobs(known: &[DeferJob], split: &FleetSplit, most_ms: i64) -> Vec<DeferJob> {
+pub fn earlier_jobs(known: &[DeferJob], split: &WeekSplit, most_ms: i64) -> Vec<DeferJob> {
     let (from, to) = whole(&split.before);
     let inside = |job: &&DeferJob| job.submit_ms >= from && job.submit_ms + job.run_ms + most_ms <= to;
     known.iter().filter(inside).copied().collect()
 }
 
 /// The jobs that are told: those submitted in the later windows.
-pub fn later_jobs(all: &[DeferJob], split: &FleetSplit) -> Vec<DeferJob> {
+pub fn later_jobs(all: &[DeferJob], split: &WeekSplit) -> Vec<DeferJob> {
     let (from, to) = whole(&split.after);
     all.iter().filter(|job| (from..to).contains(&job.submit_ms)).copied().collect()
 }
@@ -392,10 +392,10 @@ mod tests {
     use super::super::job::DeferClassBy;
     use super::*;
     use crate::defer::job::{DeferJobs, DeferTaking};
-    use crate::fleet::demand::tests::{Drawn, OFFERS, changed_after_the_split, changes, drawn, nine_days};
-    use crate::fleet::demand::{DemandTimes, FleetJobs, Flexible};
-    use crate::fleet::offers::FleetOffers;
-    use crate::fleet::predicted::predictions;
+    use crate::market::demand::tests::{Drawn, OFFERS, changed_after_the_split, changes, drawn, nine_days};
+    use crate::market::demand::{DemandTimes, Flexible, PoolJobs};
+    use crate::market::offers::Offers;
+    use crate::market::predicted::predictions;
 
     const TERMS: DeferTerms =
         DeferTerms { target_ms: 3.0 * HOUR_MS as f64, most_ms: 12 * HOUR_MS, resume_ms: HOUR_MS / 12, most_cost: 0.05 };
@@ -405,9 +405,9 @@ mod tests {
     fn tested(drawn: &Drawn, values: &[i64], weighed: bool) -> Option<DeferTested> {
         let trace = nine_days(drawn);
         let facts = JobFacts::of(&trace);
-        let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
-        let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
-        let split = FleetSplit::of((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
+        let offers = Offers::parse("o.toml", OFFERS).unwrap();
+        let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
+        let split = WeekSplit::of((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
         let series = HourSeries::from_values(0, values.iter().copied().map(Some).collect());
         let all = jobs.unwaited(i64::MAX);
         let (predicted_s, _) = predictions(&facts, &all, None).unwrap();

@@ -3,7 +3,7 @@
 //! Jobs stand on the calendar of the series: their times are moved by a whole number of weeks where trace and series are of different years, so that hours of the day and weekdays stay what they were. A job is **left
 //! out** where an hour that it may touch under some policy, from its submission to its submission, longest wait and run, has no value, or no price where prices are told beside: never is such an hour taken as 0. The same jobs are thus counted under every policy.
 //!
-//! **Expected runs** are known at submission: the mean of the last two runs alike, as in [`plan burst`](crate::burst), and the mean of all runs of its size class that had ended, as GAIA takes that of a queue.
+//! **Expected runs** are known at submission: the mean of the last two runs alike, as in `plan burst`, and the mean of all runs of its size class that had ended, as GAIA takes that of a queue.
 //!
 //! **Cells** are the classes that may wait differently long: a size class, and a class of time limits where jobs record them, as these are what a scheduler knows ([`DeferClassBy::Limit`]), or else of expected runs. A job without a limit is
 //! then in no cell, and starts at once.
@@ -18,7 +18,7 @@ use tracecast_analytics::facts::{JobFacts, SizeClass};
 use tracecast_analytics::time::HOUR_MS;
 
 use super::series::HourSeries;
-use crate::fleet::demand::UnwaitedJob;
+use crate::market::demand::UnwaitedJob;
 
 /// Thousandths of a GPU.
 pub const MILLI: u64 = 1_000;
@@ -215,9 +215,9 @@ fn size_means(facts: &JobFacts<'_>, all: &[UnwaitedJob]) -> Vec<Option<f64>> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::fleet::demand::tests::{OFFERS, trace};
-    use crate::fleet::demand::{DemandTimes, FleetJobs, Flexible};
-    use crate::fleet::offers::FleetOffers;
+    use crate::market::demand::tests::{OFFERS, trace};
+    use crate::market::demand::{DemandTimes, Flexible, PoolJobs};
+    use crate::market::offers::Offers;
 
     #[test]
     fn the_worked_example() {
@@ -235,8 +235,8 @@ mod tests {
         // Hours 0 to 9, of which hour 4 has none. Two jobs of an hour; with a wait of up to an hour the second may touch hour 4.
         let trace = trace(&[(30, 30, 90, 1.0), (150, 150, 210, 1.0), (300, 300, 360, 2.0)]);
         let facts = JobFacts::of(&trace);
-        let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
-        let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap().unwaited(i64::MAX);
+        let offers = Offers::parse("o.toml", OFFERS).unwrap();
+        let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap().unwaited(i64::MAX);
         let series = HourSeries::from_values(0, (0..10).map(|hour| (hour != 4).then_some(5)).collect());
         let predicted_s = vec![3_600.0; 3];
         let taking = DeferTaking {
@@ -265,8 +265,8 @@ mod tests {
                 trace.jobs.time_limit_s.set(row, limit);
             }
             let facts = JobFacts::of(&trace);
-            let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
-            let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
+            let offers = Offers::parse("o.toml", OFFERS).unwrap();
+            let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
             let jobs = jobs.unwaited(i64::MAX);
             let taking = DeferTaking {
                 predicted_s: &predicted_s,

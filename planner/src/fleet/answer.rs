@@ -10,25 +10,24 @@ mod footprint;
 mod forward;
 mod render;
 
-pub(crate) use advise::{offers_in_words, to_come};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::facts::JobFacts;
-use tracecast_analytics::report::{Cell, Column, ReportTable, format};
-use tracecast_analytics::time::{Zone, to_the_minute};
+use tracecast_analytics::time::Zone;
 use tracecast_analytics::trace::{SourceRecord, Trace};
 
 use super::carbon::{FleetCarbon, FleetCarbonRequest, carbon};
-use super::demand::{DemandTimes, FleetJobs, Flexible};
 use super::heldout::{KnownOffers, Spent, TestedRule, test};
 use super::rule::FleetRule;
 use super::stress::ZoneLoss;
-use super::supply::SupplyOptions;
-use super::window::{FleetSplit, draws_weeks, whole};
-use crate::capacity::faults::CheckpointCosts;
 use crate::error::{Error, Result};
+use crate::market::demand::{DemandTimes, Flexible, PoolJobs};
+use crate::market::purchase::BoughtAs;
+use crate::market::supply::SupplyOptions;
+use crate::plan::checkpoint::CheckpointCosts;
 use crate::plan::interval::ratio;
 use crate::plan::money::MONTH_H;
+use crate::plan::weeks::{WeekSplit, draws_weeks, whole};
 use crate::plan::{Confidence, Recommendation, interval};
 use crate::replay::compare::IntervalEstimate;
 
@@ -75,32 +74,6 @@ pub struct FleetDemand {
     pub peak_gpus: f64,
     /// Share of the GPU-hours that may run on spot.
     pub flexible_share: f64,
-}
-
-/// How GPUs are had.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum BoughtAs {
-    /// Reserved for some months.
-    Reserved,
-    /// Bought.
-    Owned,
-    /// By the hour.
-    OnDemand,
-    /// By the hour, until they are taken away.
-    Spot,
-}
-
-impl BoughtAs {
-    /// In words.
-    pub fn in_words(self) -> &'static str {
-        match self {
-            Self::Reserved => "reserved",
-            Self::Owned => "bought",
-            Self::OnDemand => "on demand",
-            Self::Spot => "spot",
-        }
-    }
 }
 
 /// A line of the mix.
@@ -369,10 +342,9 @@ impl FleetAnswer {
     /// If GPU types are not offered, there are no GPU jobs, or there are too few days to choose on or to price on.
     pub fn of(trace: &Trace, offers: &KnownOffers, title: String, request: &FleetRequest) -> Result<Self> {
         let facts = JobFacts::of(trace);
-        let jobs = FleetJobs::of(&facts, &offers.all, request.times, &request.flexible)?;
-        let span =
-            jobs.span().ok_or_else(|| Error::no_jobs("no job names a time, so nothing can be planned".to_owned()))?;
-        let split = FleetSplit::of(span, request.eval_from_ms)?;
+        let jobs = PoolJobs::of(&facts, &offers.all, request.times, &request.flexible)?;
+        let span = jobs.span()?;
+        let split = WeekSplit::of(span, request.eval_from_ms)?;
         let options = SupplyOptions { horizon_months: request.horizon_months, buy: false, costs: request.costs };
         let tested = test(&jobs, offers, &split, &options);
         let known = request.carbon.as_ref();
@@ -445,7 +417,7 @@ impl FleetAnswer {
 /// The test as it is told.
 fn held_out(
     tested: &[TestedRule],
-    split: &FleetSplit,
+    split: &WeekSplit,
     emits: bool,
     day: &dyn Fn(i64) -> String,
 ) -> Result<FleetHeldOut> {
@@ -518,9 +490,9 @@ fn held_out(
 
 /// What was assumed, in words.
 fn notes(
-    jobs: &FleetJobs<'_>,
+    jobs: &PoolJobs<'_>,
     span: (i64, i64),
-    split: &FleetSplit,
+    split: &WeekSplit,
     request: &FleetRequest,
     day: &dyn Fn(i64) -> String,
 ) -> Vec<String> {
@@ -543,43 +515,4 @@ fn notes(
         ));
     }
     notes
-}
-
-/// Months in words: whole years as such.
-pub(crate) fn months_in_words(months: f64) -> String {
-    let years = months / 12.0;
-    if years.fract() == 0.0 && years >= 1.0 {
-        format::counted(years as u64, "year", "years")
-    } else {
-        format!("{} months", format::compact(months))
-    }
-}
-
-/// A table of rules window by window, of what the windows hold: from, to, rule, amount in `unit`, and mean wait in seconds.
-pub(crate) fn windows_table<'a>(
-    unit: &str,
-    rows: impl Iterator<Item = (&'a str, &'a str, &'a str, f64, f64)>,
-) -> ReportTable {
-    let mut table = ReportTable::new(
-        "Window by window",
-        vec![
-            Column::text("From"),
-            Column::text("To"),
-            Column::text("Rule"),
-            Column::number(unit),
-            Column::number("Mean wait"),
-        ],
-    );
-    table.rows = rows
-        .map(|(from, to, rule, amount, wait_s)| {
-            vec![
-                to_the_minute(from).into(),
-                to_the_minute(to).into(),
-                rule.into(),
-                Cell::float(amount, 0),
-                Cell::Duration(wait_s),
-            ]
-        })
-        .collect();
-    table
 }

@@ -1,7 +1,7 @@
 //! Carbon of a fleet, and the mixes between which nothing is better in both cost and carbon.
 //!
 //! Nothing is known here of power or of grids: the offers file or the command line says what an instance draws while it runs, and the command line on which grid a zone is. Of the file of a grid the mean at each
-//! [hour of the week](super::week) counts, as the hours of the record are hardly those of the file. An instance that is committed to counts as running around the clock, through clean and dirty hours, as nobody says what is switched off. Making the hardware is not in it.
+//! [hour of the week](crate::market::grid) counts, as the hours of the record are hardly those of the file. An instance that is committed to counts as running around the clock, through clean and dirty hours, as nobody says what is switched off. Making the hardware is not in it.
 //!
 //! ```text
 //! kg of an hour h of the week = kW × g(h) / 1000,   price with a weight = price + weight × kg
@@ -26,16 +26,17 @@ use tracecast_analytics::audit::factors::Hourly;
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::HOUR_MS;
 
-use super::commit::{levels_by, solve_by};
-use super::demand::PoolDemand;
+use super::commit::solve_by;
 use super::heldout::{KnownOffers, Spent, bill_as};
-use super::offers::{FleetOffers, InstanceOffer};
-use super::supply::{FleetSupply, SupplyOptions};
-use super::week::{GridWeek, KnownWeek, WeekShape};
 use super::weighed::HourPrices;
-use super::window::{FleetSplit, whole};
 use crate::error::{Error, Result};
+use crate::market::demand::PoolDemand;
+use crate::market::grid::{GridWeek, KnownWeek, WeekShape};
+use crate::market::levels::levels_by;
+use crate::market::offers::{InstanceOffer, Offers};
+use crate::market::supply::{PoolSupply, SupplyOptions};
 use crate::plan::money::MONTH_H;
+use crate::plan::weeks::{WeekSplit, whole};
 
 /// Most mixes of a front.
 const MOST_POINTS: usize = 7;
@@ -160,11 +161,11 @@ impl FleetCarbonRequest {
     ///
     /// # Errors
     /// If a grid or a power is of no offer.
-    pub fn tell(&self, offers: &mut FleetOffers) -> Result<()> {
+    pub fn tell(&self, offers: &mut Offers) -> Result<()> {
         self.tell_as(offers, |known| &known.all)
     }
 
-    fn tell_as(&self, offers: &mut FleetOffers, known: fn(&KnownWeek) -> &GridWeek) -> Result<()> {
+    fn tell_as(&self, offers: &mut Offers, known: fn(&KnownWeek) -> &GridWeek) -> Result<()> {
         if let Some(grid) = self.grids.iter().find(|grid| !offers.instances.iter().any(|offer| grid.is_of(offer))) {
             return Err(wrong(
                 format!("no offer is in the zone `{}` or called so", grid.place),
@@ -197,7 +198,7 @@ impl FleetCarbonRequest {
     }
 
     /// That power and grid of each offer that jobs may run on are known.
-    fn check(&self, offers: &FleetOffers, demand: &[PoolDemand]) -> Result<()> {
+    fn check(&self, offers: &Offers, demand: &[PoolDemand]) -> Result<()> {
         let asked = offers.pools.iter().zip(demand).filter(|(_, demand)| demand.jobs > 0);
         let needed: Vec<&InstanceOffer> = asked.flat_map(|(pool, _)| offers.of(pool)).collect();
         let lacking = |lacks: &dyn Fn(&InstanceOffer) -> bool| -> Vec<&str> {
@@ -289,7 +290,7 @@ pub struct FleetCarbon {
     pub front: Vec<FleetCarbonPoint>,
 }
 
-impl FleetSupply {
+impl PoolSupply {
     /// Two prices of a kg of carbon: one that counts for next to nothing beside prices, and one beside which they do.
     fn extremes(&self) -> [f64; 2] {
         // In every hour and at the mean, as mixes are chosen by both.
@@ -321,7 +322,7 @@ struct Mixed {
 }
 
 /// The mix of a weight. O(pools × searches).
-fn mixed(pools: &[(FleetSupply, &PoolDemand)], per_kg: f64) -> Mixed {
+fn mixed(pools: &[(PoolSupply, &PoolDemand)], per_kg: f64) -> Mixed {
     let (mut counts, mut spent, mut gap) = (Vec::with_capacity(pools.len()), Spent::default(), 0.0);
     for (supply, demand) in pools {
         let by = HourPrices::of(supply, per_kg, &demand.hours);
@@ -335,7 +336,7 @@ fn mixed(pools: &[(FleetSupply, &PoolDemand)], per_kg: f64) -> Mixed {
 }
 
 /// The mixes of the front of some pools, each a supply and what it needs: chosen on these hours.
-fn front(pools: &[(FleetSupply, &PoolDemand)]) -> Vec<Mixed> {
+fn front(pools: &[(PoolSupply, &PoolDemand)]) -> Vec<Mixed> {
     let mixed = |per_kg: f64| mixed(pools, per_kg);
     // Of equal prices the cleaner is taken.
     let extremes: Vec<[f64; 2]> = pools.iter().map(|(supply, _)| supply.extremes()).collect();
@@ -406,18 +407,18 @@ pub(super) fn carbon(
     request: &FleetCarbonRequest,
     offers: &KnownOffers,
     (before, after): (&[PoolDemand], &[PoolDemand]),
-    split: &FleetSplit,
+    split: &WeekSplit,
     options: &SupplyOptions,
 ) -> Result<FleetCarbon> {
     for demand in [before, after] {
         request.check(&offers.all, demand)?;
     }
     let options = SupplyOptions { buy: false, ..*options };
-    let supplied = |offers: &FleetOffers, demand: &[PoolDemand]| -> Vec<FleetSupply> {
+    let supplied = |offers: &Offers, demand: &[PoolDemand]| -> Vec<PoolSupply> {
         let pools = offers.pools.iter().zip(demand);
-        pools.map(|(pool, demand)| FleetSupply::of(offers, pool, demand, &options)).collect()
+        pools.map(|(pool, demand)| PoolSupply::of(offers, pool, demand, &options)).collect()
     };
-    let then: Vec<(FleetSupply, &PoolDemand)> = supplied(&offers.before, before).into_iter().zip(before).collect();
+    let then: Vec<(PoolSupply, &PoolDemand)> = supplied(&offers.before, before).into_iter().zip(before).collect();
     let now = supplied(&offers.after, after);
     // Later hours are served by what was known of the grids before, and billed by what came.
     let mut expected = offers.after.clone();
@@ -426,7 +427,7 @@ pub(super) fn carbon(
     let hours = |(from, to): (i64, i64)| ((to - from) / HOUR_MS).max(1) as f64;
     let [earlier, later] =
         [hours(whole(&split.before)), split.hours_after().max(1) as f64].map(|hours| MONTH_H / hours);
-    let score = |mixed: &Mixed, expected: &[FleetSupply]| {
+    let score = |mixed: &Mixed, expected: &[PoolSupply]| {
         let (mut spent, mut committed_gpus) = (Spent::default(), 0.0);
         for (((supply, expected), demand), counts) in now.iter().zip(expected).zip(after).zip(&mixed.counts) {
             let by = HourPrices::of(expected, mixed.per_kg, &demand.hours);
@@ -442,7 +443,7 @@ pub(super) fn carbon(
     };
     // The same where only the mean of each grid is known; it is billed as the others.
     let then_at_mean: Vec<_> = then.iter().map(|(supply, demand)| (supply.at_mean(), *demand)).collect();
-    let expected_at_mean: Vec<FleetSupply> = expected.iter().map(FleetSupply::at_mean).collect();
+    let expected_at_mean: Vec<PoolSupply> = expected.iter().map(PoolSupply::at_mean).collect();
     let chosen = front(&then);
     let of_weights = |mixed: &Mixed| score(&self::mixed(&then_at_mean, mixed.per_kg), &expected_at_mean);
     let by_mean: Vec<FleetCarbonByMean> = chosen.iter().map(of_weights).collect();

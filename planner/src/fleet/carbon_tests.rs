@@ -7,21 +7,21 @@ use proptest::prelude::*;
 use tracecast_analytics::facts::JobFacts;
 use tracecast_analytics::time::{DAY_MS, WEEK_HOURS};
 
-use super::super::demand::tests::{Drawn, changed_after_the_split, changes, drawn, nine_days};
-use super::super::demand::{DemandTimes, FleetJobs, Flexible, HourDemand};
 use super::super::heldout::bill;
-use super::super::supply::tests::simple;
-use super::super::supply::{Commitment, Rental};
 use super::*;
-use crate::capacity::faults::CheckpointCosts;
+use crate::market::demand::tests::{Drawn, changed_after_the_split, changes, drawn, nine_days};
+use crate::market::demand::{DemandTimes, Flexible, HourDemand, PoolJobs};
+use crate::market::supply::tests::simple;
+use crate::market::supply::{Commitment, Rental};
+use crate::plan::checkpoint::CheckpointCosts;
 
 /// Two instances on demand that differ in price and carbon, and a reservation of each.
-fn supply([dear, clean]: [f64; 2], [dirty, low]: [f64; 2], reserved: [f64; 2]) -> FleetSupply {
+fn supply([dear, clean]: [f64; 2], [dirty, low]: [f64; 2], reserved: [f64; 2]) -> PoolSupply {
     let one = simple(1.0, dear, None);
     let rental = |per_gpu_h: f64, kg: f64| Rental { per_gpu_h, kg_per_gpu_h: kg, ..one.on_demand[0].clone() };
     let commitment =
         |per_h: f64, kg: f64| Commitment { per_h, kg_per_h: kg, limit: Some(3), ..one.commitments[0].clone() };
-    FleetSupply {
+    PoolSupply {
         on_demand: vec![rental(dear, dirty), rental(clean, low)],
         commitments: vec![commitment(reserved[0], dirty), commitment(reserved[1], low)],
         ..one
@@ -44,7 +44,7 @@ fn shape(factors: &[f64]) -> WeekShape {
 }
 
 /// A supply whose two zones have these shapes.
-fn shaped(mut supply: FleetSupply, shapes: [&[f64]; 2]) -> FleetSupply {
+fn shaped(mut supply: PoolSupply, shapes: [&[f64]; 2]) -> PoolSupply {
     for (at, factors) in shapes.into_iter().enumerate() {
         let rented = supply.on_demand.get_mut(at).map(|of| &mut of.by_hour);
         let held = supply.commitments.get_mut(at).map(|of| &mut of.by_hour);
@@ -54,7 +54,7 @@ fn shaped(mut supply: FleetSupply, shapes: [&[f64]; 2]) -> FleetSupply {
 }
 
 /// Cost and carbon of every number of commitments with every way to rent the rest: in each hour all of one, or all of the other.
-fn all_mixes(supply: &FleetSupply, demand: &PoolDemand) -> Vec<(f64, f64)> {
+fn all_mixes(supply: &PoolSupply, demand: &PoolDemand) -> Vec<(f64, f64)> {
     let mut found = Vec::new();
     for held in (0..=3u32).flat_map(|first| (0..=3u32).map(move |second| [first, second])) {
         for ways in 0..1u32 << demand.hours.len() {
@@ -77,27 +77,27 @@ fn all_mixes(supply: &FleetSupply, demand: &PoolDemand) -> Vec<(f64, f64)> {
 
 #[test]
 fn the_worked_example() {
-    let supply = FleetSupply { commitments: Vec::new(), ..supply([2.0, 2.5], [0.4, 0.1], [9.0, 9.0]) };
+    let supply = PoolSupply { commitments: Vec::new(), ..supply([2.0, 2.5], [0.4, 0.1], [9.0, 9.0]) };
     let needs = demand(&[1]);
     let found = front(&[(supply.clone(), &needs)]);
     let told: Vec<(f64, f64)> = found.iter().map(|of| (of.spent.cost(), of.spent.carbon_kg)).collect();
     assert_eq!(told, [(2.0, 0.4), (2.5, 0.1)]);
     // Of two at one price the cleaner alone is told, whichever stands first.
     for kg in [[0.4, 0.1], [0.1, 0.4]] {
-        let even = FleetSupply { commitments: Vec::new(), ..self::supply([2.0, 2.0], kg, [9.0, 9.0]) };
+        let even = PoolSupply { commitments: Vec::new(), ..self::supply([2.0, 2.0], kg, [9.0, 9.0]) };
         let found = front(&[(even, &needs)]);
         assert_eq!(found.iter().map(|of| of.spent.carbon_kg).collect::<Vec<_>>(), [0.1]);
     }
     // Where the cheapest is the cleanest there is one mix.
     let needs = demand(&[2, 3]);
-    let clean = FleetSupply { on_demand: supply.on_demand[..1].to_vec(), ..supply };
+    let clean = PoolSupply { on_demand: supply.on_demand[..1].to_vec(), ..supply };
     assert_eq!(front(&[(clean, &needs)]).len(), 1);
 }
 
 /// The first zone emits 0.5 kg in one hour and 0.1 in the next, 0.3 on average, at 2; the second 0.2 at 2.2. By the hour the second is rented in the dirty hour alone, which by the mean no weight does.
 #[test]
 fn a_dirty_hour_is_rented_elsewhere() {
-    let supply = FleetSupply { commitments: Vec::new(), ..supply([2.0, 2.2], [0.3, 0.2], [9.0, 9.0]) };
+    let supply = PoolSupply { commitments: Vec::new(), ..supply([2.0, 2.2], [0.3, 0.2], [9.0, 9.0]) };
     let supply = shaped(supply, [&[5.0 / 3.0, 1.0 / 3.0], &[]]);
     let needs = demand(&[1, 1]);
     let close = |spent: &Spent, (cost, kg): (f64, f64)| {
@@ -203,10 +203,10 @@ fn nine_days_of(jobs: &Drawn, grids: [[&[f64]; 2]; 2], turned: bool) -> FleetCar
     if turned {
         request.grids.reverse();
     }
-    let mut offers = KnownOffers::of(FleetOffers::parse("o.toml", ZONES).unwrap());
+    let mut offers = KnownOffers::of(Offers::parse("o.toml", ZONES).unwrap());
     request.tell_all(&mut offers).unwrap();
-    let jobs = FleetJobs::of(&facts, &offers.all, DemandTimes::Unwaited, &Flexible::UpTo(Some(4.0))).unwrap();
-    let split = FleetSplit::of((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
+    let jobs = PoolJobs::of(&facts, &offers.all, DemandTimes::Unwaited, &Flexible::UpTo(Some(4.0))).unwrap();
+    let split = WeekSplit::of((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
     let before = jobs.demand(whole(&split.before), split.split_ms());
     let after = jobs.demand(whole(&split.after), i64::MAX);
     let costs = CheckpointCosts { checkpoint_s: 300.0, restart_s: 600.0 };
@@ -247,7 +247,7 @@ fn grid(place: &str, g_per_kwh: f64) -> FleetGrid {
 
 #[test]
 fn carbon_is_of_power_and_grid() {
-    let mut offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
+    let mut offers = Offers::parse("o.toml", OFFERS).unwrap();
     let request = FleetCarbonRequest {
         grids: vec![grid("z-1a", 400.0), grid("z-2b", 100.0), grid("b", 50.0)],
         power_kw: vec![("b".to_owned(), 0.5)],

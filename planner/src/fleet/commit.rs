@@ -18,32 +18,19 @@
 //! O(levels × states × units looked at, see `rent`) to cost a sum, and as many sums as there are at worst. Worked example: needs of 2, 4 and 6 GPUs for an hour each, on-demand at 2.5 and a
 //! reserved GPU at 1 (0.4 of it): 4 GPUs are needed for two thirds of the time, 6 for one third, so 4 are reserved, for 12 + 5 = 17.
 
-use std::collections::BTreeMap;
-
 use rayon::prelude::*;
 
-use super::demand::HourDemand;
-use super::rent::{CoverTable, Covering, HourRents};
-use super::supply::FleetSupply;
+use crate::market::levels::{NeedLevel, peak};
+use crate::market::rent::{CoverTable, Covering, HourRents};
+use crate::market::supply::{Commitment, PoolSupply};
 
 /// Ways to rent that are costed in a search at most: an hour in a state of spot is as many as are looked at for it.
 const MOST_COSTED: usize = 60_000_000;
 
-/// Hours of equal need.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct NeedLevel {
-    /// What they need.
-    pub need: HourDemand,
-    /// How many they are.
-    pub hours: f64,
-    /// By which prices they rent, where hours differ in them: the position among the supplies that the search is given.
-    pub class: usize,
-}
-
 /// Commitments, and what they cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FleetMix {
-    /// Number of each commitment of the [`FleetSupply`].
+    /// Number of each commitment of the [`PoolSupply`].
     pub counts: Vec<u32>,
     /// Cost of all hours, what waits included at its price.
     pub cost: f64,
@@ -58,41 +45,8 @@ impl FleetMix {
     }
 }
 
-/// Hours in whole units, equal ones put together; without spot, all is firm. O(hours log hours).
-pub fn levels(supply: &FleetSupply, hours: impl IntoIterator<Item = HourDemand>) -> Vec<NeedLevel> {
-    levels_by(supply, hours, &|_| 0)
-}
-
-/// The same, those of each class for themselves.
-pub(super) fn levels_by(
-    supply: &FleetSupply,
-    hours: impl IntoIterator<Item = HourDemand>,
-    class: &dyn Fn(&HourDemand) -> usize,
-) -> Vec<NeedLevel> {
-    let mut found: BTreeMap<(usize, u64, u64), f64> = BTreeMap::new();
-    for hour in hours {
-        let mut need = supply.rounded(hour);
-        if supply.spot.is_empty() {
-            need.firm = need.total;
-        }
-        // Needs are at least 0, so their bits are in their order.
-        *found.entry((class(&hour), need.firm.to_bits(), need.total.to_bits())).or_default() += 1.0;
-    }
-    let level = |((class, firm, total), hours)| NeedLevel {
-        need: HourDemand::of(f64::from_bits(firm), f64::from_bits(total)),
-        hours,
-        class,
-    };
-    found.into_iter().map(level).collect()
-}
-
-/// The most GPUs that some level needs.
-pub(super) fn peak(levels: &[NeedLevel]) -> f64 {
-    levels.iter().map(|level| level.need.total).fold(0.0, f64::max)
-}
-
 /// What is rented over all levels beside so many GPUs of commitments, what waits included at its price. O(levels × states).
-fn rented(rents: &[HourRents<'_>], supply: &FleetSupply, levels: &[NeedLevel], committed: f64) -> f64 {
+fn rented(rents: &[HourRents<'_>], supply: &PoolSupply, levels: &[NeedLevel], committed: f64) -> f64 {
     let hour = |level: &NeedLevel| -> f64 {
         let Some(rents) = rents.get(level.class) else { return 0.0 };
         let states = supply.states.iter().enumerate();
@@ -102,7 +56,7 @@ fn rented(rents: &[HourRents<'_>], supply: &FleetSupply, levels: &[NeedLevel], c
 }
 
 /// What commitments cost over all levels; what waits included at its price. O(levels × states).
-pub fn cost(supply: &FleetSupply, levels: &[NeedLevel], counts: &[u32]) -> f64 {
+pub fn cost(supply: &PoolSupply, levels: &[NeedLevel], counts: &[u32]) -> f64 {
     let hours: f64 = levels.iter().map(|level| level.hours).sum();
     let rents = HourRents::of(supply, peak(levels));
     hours * supply.committed_per_h(counts) + rented(&[rents], supply, levels, supply.committed_gpus(counts))
@@ -120,12 +74,12 @@ struct Between {
 }
 
 /// The cheapest commitments for these hours.
-pub fn solve(supply: &FleetSupply, levels: &[NeedLevel]) -> FleetMix {
+pub fn solve(supply: &PoolSupply, levels: &[NeedLevel]) -> FleetMix {
     solve_by(supply, std::slice::from_ref(supply), levels)
 }
 
 /// The same where each class of hours rents by prices of its own, those of `by`; commitments cost what they do in `supply`. O(classes) more tables.
-pub(super) fn solve_by(supply: &FleetSupply, by: &[FleetSupply], levels: &[NeedLevel]) -> FleetMix {
+pub(super) fn solve_by(supply: &PoolSupply, by: &[PoolSupply], levels: &[NeedLevel]) -> FleetMix {
     let most = peak(levels);
     let rents: Vec<HourRents<'_>> = by.par_iter().map(|supply| HourRents::of(supply, most)).collect();
     let widest = rents.iter().map(HourRents::widest).max().unwrap_or(1);
@@ -134,15 +88,14 @@ pub(super) fn solve_by(supply: &FleetSupply, by: &[FleetSupply], levels: &[NeedL
 }
 
 /// The cheapest of the commitments that `most` sums tell, the first and the last among them.
-fn search(supply: &FleetSupply, levels: &[NeedLevel], rents: &[HourRents<'_>], most: usize) -> FleetMix {
+fn search(supply: &PoolSupply, levels: &[NeedLevel], rents: &[HourRents<'_>], most: usize) -> FleetMix {
     let nothing = vec![0; supply.commitments.len()];
     if nothing.is_empty() || levels.is_empty() {
         let cost = rented(rents, supply, levels, 0.0);
         return FleetMix { counts: nothing, cost, bound: cost };
     }
     let hours: f64 = levels.iter().map(|level| level.hours).sum();
-    let kind =
-        |of: &super::supply::Commitment| Covering { size: supply.units(of.gpus), price: of.per_h, most: of.limit };
+    let kind = |of: &Commitment| Covering { size: supply.units(of.gpus), price: of.per_h, most: of.limit };
     let kinds: Vec<Covering> = supply.commitments.iter().map(kind).collect();
     let committed = CoverTable::of(&kinds, supply.units(peak(levels)));
     // Of sums that cost the same, the greatest: it never rents more.

@@ -2,11 +2,13 @@
 
 use proptest::prelude::*;
 
-use super::super::rent::tests::mixed;
-use super::super::supply::tests::simple;
-use super::super::supply::{Commitment, Term};
-use super::super::week::WeekShape;
 use super::*;
+use crate::market::demand::HourDemand;
+use crate::market::grid::WeekShape;
+use crate::market::levels::levels;
+use crate::market::rent::tests::mixed;
+use crate::market::supply::tests::simple;
+use crate::market::supply::{Commitment, Term};
 
 fn of(needs: &[(f64, f64)]) -> Vec<HourDemand> {
     needs.iter().map(|(firm, total)| HourDemand::of(*firm, *total)).collect()
@@ -78,7 +80,7 @@ fn many_hours_equal_enumeration() {
 }
 
 /// Needs of up to 12 hours, and offers of several sizes with two commitments.
-fn cases() -> impl Strategy<Value = (Vec<(u8, u8)>, FleetSupply)> {
+fn cases() -> impl Strategy<Value = (Vec<(u8, u8)>, PoolSupply)> {
     let needs = prop::collection::vec((0u8..9, 0u8..9), 1..12);
     let size = prop::sample::select(vec![1.0, 2.0, 3.0, 8.0]);
     let commitment = (size, 1u8..40, prop::option::of(0u8..4));

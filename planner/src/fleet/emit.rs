@@ -10,8 +10,9 @@
 
 use serde_json::Value;
 
-use super::answer::{BoughtAs, FleetAnswer, FleetMixRow};
+use super::answer::{FleetAnswer, FleetMixRow};
 use crate::error::{Error, Result};
+use crate::market::purchase::BoughtAs;
 use crate::plan::Emitted;
 use crate::plan::emitted::{number, table};
 use crate::plan::node_pool::{FILL_IN, NodeClass, NodePool, POOLS, within};

@@ -8,14 +8,14 @@
 
 use std::ops::Range;
 
-use super::commit::levels;
-use super::demand::{FleetJobs, HourDemand, PoolDemand};
-use super::offers::FleetOffers;
-use super::rent::HourRents;
 use super::rule::{FleetRule, choose};
-use super::supply::{FleetSupply, Rental, SupplyOptions};
 use super::weighed::HourPrices;
-use super::window::{FleetSplit, blocks, hours, whole};
+use crate::market::demand::{HourDemand, PoolDemand, PoolJobs};
+use crate::market::levels::levels;
+use crate::market::offers::Offers;
+use crate::market::rent::HourRents;
+use crate::market::supply::{PoolSupply, Rental, SupplyOptions};
+use crate::plan::weeks::{WeekSplit, blocks, hours, whole};
 
 /// What some hours cost, and who served them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -61,24 +61,19 @@ impl Spent {
 }
 
 /// Serves hours beside commitments, and bills them. O(hours × states).
-pub fn bill(supply: &FleetSupply, needs: &[HourDemand], counts: &[u32]) -> Spent {
-    served(supply, &[HourRents::of(supply, most(needs))], &|_| 0, needs, counts)
+pub fn bill(supply: &PoolSupply, needs: &[HourDemand], counts: &[u32]) -> Spent {
+    served(supply, &[HourRents::of(supply, HourDemand::most(needs))], &|_| 0, needs, counts)
 }
 
 /// As [`bill`], where what is rented is chosen `by` other prices than those it is billed at.
-pub(super) fn bill_as(supply: &FleetSupply, by: &HourPrices, needs: &[HourDemand], counts: &[u32]) -> Spent {
-    let rents: Vec<HourRents<'_>> = by.classes.iter().map(|by| HourRents::of(by, most(needs))).collect();
+pub(super) fn bill_as(supply: &PoolSupply, by: &HourPrices, needs: &[HourDemand], counts: &[u32]) -> Spent {
+    let rents: Vec<HourRents<'_>> = by.classes.iter().map(|by| HourRents::of(by, HourDemand::most(needs))).collect();
     served(supply, &rents, &|hour| by.class(hour), needs, counts)
-}
-
-/// The most that an hour needs.
-fn most(needs: &[HourDemand]) -> f64 {
-    needs.iter().map(|need| need.total).fold(0.0, f64::max)
 }
 
 /// What hours cost and emit that rent by the prices of their class.
 fn served(
-    supply: &FleetSupply,
+    supply: &PoolSupply,
     rents: &[HourRents<'_>],
     class: &dyn Fn(&HourDemand) -> usize,
     needs: &[HourDemand],
@@ -121,16 +116,16 @@ fn served(
 #[derive(Debug, Clone)]
 pub struct KnownOffers {
     /// To choose with.
-    pub before: FleetOffers,
+    pub before: Offers,
     /// To price with.
-    pub after: FleetOffers,
+    pub after: Offers,
     /// All, for the mix to come.
-    pub all: FleetOffers,
+    pub all: Offers,
 }
 
 impl KnownOffers {
     /// The same offers for all.
-    pub fn of(all: FleetOffers) -> Self {
+    pub fn of(all: Offers) -> Self {
         Self { before: all.clone(), after: all.clone(), all }
     }
 
@@ -176,23 +171,18 @@ impl TestedRule {
 /// A supply as a rule sees it.
 pub fn seen(
     rule: FleetRule,
-    offers: &FleetOffers,
+    offers: &Offers,
     pool: usize,
     demand: &PoolDemand,
     options: &SupplyOptions,
-) -> Option<FleetSupply> {
+) -> Option<PoolSupply> {
     let options = SupplyOptions { buy: rule == FleetRule::Buying, ..*options };
-    let supply = FleetSupply::of(offers, offers.pools.get(pool)?, demand, &options);
+    let supply = PoolSupply::of(offers, offers.pools.get(pool)?, demand, &options);
     Some(if rule.takes_spot() { supply } else { supply.without_spot() })
 }
 
 /// Every rule: chosen before the split with what was known then, priced after it.
-pub fn test(
-    jobs: &FleetJobs<'_>,
-    offers: &KnownOffers,
-    split: &FleetSplit,
-    options: &SupplyOptions,
-) -> Vec<TestedRule> {
+pub fn test(jobs: &PoolJobs<'_>, offers: &KnownOffers, split: &WeekSplit, options: &SupplyOptions) -> Vec<TestedRule> {
     let before = jobs.demand(whole(&split.before), split.split_ms());
     let after = jobs.demand(whole(&split.after), i64::MAX);
     let owned = !offers.all.owned.is_empty();
@@ -204,7 +194,7 @@ fn tested(
     rule: FleetRule,
     (before, after): (&[PoolDemand], &[PoolDemand]),
     offers: &KnownOffers,
-    split: &FleetSplit,
+    split: &WeekSplit,
     options: &SupplyOptions,
 ) -> TestedRule {
     let (windows, blocks) = (hours(&split.after), blocks(&split.after));
@@ -243,11 +233,11 @@ mod tests {
     use tracecast_analytics::facts::JobFacts;
     use tracecast_analytics::time::DAY_MS;
 
-    use super::super::demand::tests::{Drawn, OFFERS, changed_after_the_split, changes, drawn, nine_days, trace};
-    use super::super::demand::{DemandTimes, Flexible};
-    use super::super::supply::tests::simple;
     use super::*;
-    use crate::capacity::faults::CheckpointCosts;
+    use crate::market::demand::tests::{Drawn, OFFERS, changed_after_the_split, changes, drawn, nine_days, trace};
+    use crate::market::demand::{DemandTimes, Flexible};
+    use crate::market::supply::tests::simple;
+    use crate::plan::checkpoint::CheckpointCosts;
 
     const OPTIONS: SupplyOptions = SupplyOptions {
         horizon_months: 12.0,
@@ -270,9 +260,9 @@ mod tests {
         let run = |offers: &str| {
             let trace = trace(&[(0, 0, 9 * 24 * 60, 1.0)]);
             let facts = JobFacts::of(&trace);
-            let offers = FleetOffers::parse("o.toml", offers).unwrap();
-            let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
-            let split = FleetSplit::of((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
+            let offers = Offers::parse("o.toml", offers).unwrap();
+            let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
+            let split = WeekSplit::of((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
             let tested = test(&jobs, &KnownOffers::of(offers), &split, &OPTIONS);
             let cost = |rule: FleetRule| tested.iter().find(|of| of.rule == rule).unwrap().spent().cost();
             (cost(FleetRule::OnDemand), cost(FleetRule::Mix))
@@ -287,7 +277,7 @@ mod tests {
     #[test]
     fn what_spot_does_later_changes_nothing_before() {
         let known = |late: [f64; 4]| {
-            let mut known = KnownOffers::of(FleetOffers::parse("o.toml", OFFERS).unwrap());
+            let mut known = KnownOffers::of(Offers::parse("o.toml", OFFERS).unwrap());
             known.learn(0, &[&[2.0, 1.0, 0.0, 2.0], &late[..]].concat(), 600.0);
             known
         };
@@ -306,9 +296,9 @@ mod tests {
     fn rules_with(drawn: &Drawn, offers: &str) -> Vec<TestedRule> {
         let trace = nine_days(drawn);
         let facts = JobFacts::of(&trace);
-        let offers = FleetOffers::parse("o.toml", offers).unwrap();
-        let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::UpTo(None)).unwrap();
-        let split = FleetSplit::of((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
+        let offers = Offers::parse("o.toml", offers).unwrap();
+        let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::UpTo(None)).unwrap();
+        let split = WeekSplit::of((0, 9 * DAY_MS), Some(6 * DAY_MS)).unwrap();
         let known = KnownOffers::of(offers);
         test(&jobs, &known, &split, &OPTIONS)
     }

@@ -9,10 +9,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::commit::{NeedLevel, peak, solve};
-use super::demand::HourDemand;
-use super::rent::HourRents;
-use super::supply::{Commitment, FleetSupply, Term};
+use super::commit::solve;
+use crate::market::levels::{NeedLevel, newsvendor, peak};
+use crate::market::supply::{Commitment, PoolSupply, Term};
 
 /// Where a mix comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -81,14 +80,8 @@ impl FleetRule {
     }
 }
 
-/// The reservation that is cheapest by the GPU.
-fn cheapest(supply: &FleetSupply) -> Option<(usize, &Commitment)> {
-    let reserved = supply.commitments.iter().enumerate().filter(|(_, of)| matches!(of.term, Term::Reserved(_)));
-    reserved.min_by(|(_, a), (_, b)| (a.per_h / a.gpus).total_cmp(&(b.per_h / b.gpus)))
-}
-
 /// The commitments that a rule makes on these hours. The hindsight rule is given the hours to come.
-pub fn choose(rule: FleetRule, supply: &FleetSupply, levels: &[NeedLevel]) -> Vec<u32> {
+pub fn choose(rule: FleetRule, supply: &PoolSupply, levels: &[NeedLevel]) -> Vec<u32> {
     let mut counts = vec![0; supply.commitments.len()];
     let hours: f64 = levels.iter().map(|level| level.hours).sum();
     let number = |of: &Commitment| match rule {
@@ -101,7 +94,7 @@ pub fn choose(rule: FleetRule, supply: &FleetSupply, levels: &[NeedLevel]) -> Ve
     match rule {
         FleetRule::OnDemand | FleetRule::Uncommitted => {}
         FleetRule::Peak | FleetRule::Mean | FleetRule::Newsvendor | FleetRule::NewsvendorSpot => {
-            if let Some((at, of)) = cheapest(supply)
+            if let Some((at, of)) = supply.cheapest(|term| matches!(term, Term::Reserved(_)))
                 && let Some(count) = counts.get_mut(at)
             {
                 *count = (number(of).min(1e6) as u32).min(of.limit.unwrap_or(u32::MAX));
@@ -112,34 +105,13 @@ pub fn choose(rule: FleetRule, supply: &FleetSupply, levels: &[NeedLevel]) -> Ve
     counts
 }
 
-/// How many of a commitment cost least beside on-demand alone: of equals, the fewest. With instances of its size that is one more as long as it saves more on-demand than it costs; with several sizes the cost falls and rises, so all numbers are looked at. O(peak × levels).
-pub(crate) fn newsvendor(supply: &FleetSupply, levels: &[NeedLevel], of: &Commitment) -> u32 {
-    let hours: f64 = levels.iter().map(|level| level.hours).sum();
-    let steady = supply.without_spot();
-    let rents = HourRents::of(&steady, peak(levels));
-    let all = |need: HourDemand| HourDemand { firm: need.total, ..need };
-    let cost = |count: u32| -> f64 {
-        let committed = f64::from(count) * of.gpus;
-        let rented = levels.iter().map(|level| level.hours * rents.cost(all(level.need), committed, 0));
-        f64::from(count) * of.per_h * hours + rented.sum::<f64>()
-    };
-    let most = (peak(levels) / of.gpus).ceil().clamp(0.0, 1e6) as u32;
-    let mut best = (0, cost(0));
-    for count in 1..=most {
-        let cost = cost(count);
-        if cost < best.1 - 1e-9 * (1.0 + best.1.abs()) {
-            best = (count, cost);
-        }
-    }
-    best.0
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::commit::levels;
-    use super::super::supply::tests::simple;
     use super::*;
+    use crate::market::demand::HourDemand;
+    use crate::market::levels::levels;
+    use crate::market::supply::tests::simple;
 
     #[test]
     fn the_worked_example() {
@@ -155,7 +127,7 @@ mod tests {
     #[test]
     fn with_several_sizes_four_may_cost_less_where_one_does_not() {
         let mut supply = simple(1.0, 2.0, None);
-        let four = super::super::supply::Rental { gpus: 4.0, per_gpu_h: 1.125, ..supply.on_demand[0].clone() };
+        let four = crate::market::supply::Rental { gpus: 4.0, per_gpu_h: 1.125, ..supply.on_demand[0].clone() };
         supply.on_demand.push(four);
         let levels = levels(&supply, [HourDemand::of(4.0, 4.0)]);
         for rule in [FleetRule::Newsvendor, FleetRule::Mix] {

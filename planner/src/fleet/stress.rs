@@ -10,15 +10,15 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::demand::HourDemand;
-use super::rent::HourRents;
-use super::supply::{FleetSupply, SpotState};
+use crate::market::demand::HourDemand;
+use crate::market::rent::HourRents;
+use crate::market::supply::{PoolSupply, SpotState};
 
 /// A pool as it is served.
 #[derive(Debug, Clone)]
 pub struct ServedPool<'a> {
     /// What serves it.
-    pub supply: &'a FleetSupply,
+    pub supply: &'a PoolSupply,
     /// What it needs, hour by hour.
     pub hours: &'a [HourDemand],
     /// Commitments.
@@ -105,8 +105,8 @@ fn add(pool: &ServedPool<'_>, zone: Option<&str>, losses: &mut [HourLoss]) {
     let spot = pool.supply.spot.len();
     let states = vec![state(vec![1.0; spot]), state((0..spot).map(|at| f64::from(!of_zone(at))).collect())];
     let (full, gone) = (0, 1);
-    let supply = FleetSupply { states, ..pool.supply.clone() };
-    let rents = HourRents::of(&supply, pool.hours.iter().map(|need| need.total).fold(0.0, f64::max));
+    let supply = PoolSupply { states, ..pool.supply.clone() };
+    let rents = HourRents::of(&supply, HourDemand::most(pool.hours));
     let room = pool.supply.committed_gpus(pool.counts);
     let again = pool.supply.on_demand.first().map_or(0.0, |rental| rental.per_gpu_h);
     for (need, loss) in pool.hours.iter().zip(losses) {
@@ -126,15 +126,15 @@ fn add(pool: &ServedPool<'_>, zone: Option<&str>, losses: &mut [HourLoss]) {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::supply::tests::simple;
     use super::*;
+    use crate::market::supply::tests::simple;
 
     #[test]
     fn the_worked_example() {
         let mut supply = simple(2.0, 3.0, Some((1.0, 1.0)));
         let need = |total: f64| HourDemand::of(0.0, total);
         let hours = [need(2.0), need(8.0), need(8.0), need(1.0)];
-        let told = |supply: &FleetSupply| {
+        let told = |supply: &PoolSupply| {
             let pool = ServedPool { supply, hours: &hours, counts: &[0], lost_h: vec![1.0 + 1.0 / 6.0] };
             stress(&[pool], 2, &|at| format!("hour {at}")).remove(0)
         };

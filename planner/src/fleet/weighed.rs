@@ -1,6 +1,6 @@
 //! A supply whose prices weigh carbon, hour by hour.
 //!
-//! A price of a kg of carbon is put on top of what an hour of an instance costs, by what it emits in that [hour of the week](super::week). It is in no bill: what is rented is chosen by these prices, and paid at those of the supply.
+//! A price of a kg of carbon is put on top of what an hour of an instance costs, by what it emits in that [hour of the week](crate::market::grid). It is in no bill: what is rented is chosen by these prices, and paid at those of the supply.
 //!
 //! Hours in which the grids of all that is rented stand to their means alike are priced alike: a **class**, for which prices are made once. With flat grids there is one, with grids that change by the hour up to 168. Commitments run around the clock, so
 //! theirs is the mean over the hours that are asked for.
@@ -9,24 +9,24 @@
 
 use std::collections::BTreeMap;
 
-use super::demand::HourDemand;
-use super::supply::FleetSupply;
-use super::week::WeekShape;
+use crate::market::demand::HourDemand;
+use crate::market::grid::WeekShape;
+use crate::market::supply::PoolSupply;
 
 /// A supply in the classes of hours that are priced alike.
 #[derive(Debug, Clone)]
 pub(super) struct HourPrices {
     /// What commitments cost, over the hours as they come.
-    pub(super) over_all: FleetSupply,
+    pub(super) over_all: PoolSupply,
     /// What is rented, class by class.
-    pub(super) classes: Vec<FleetSupply>,
+    pub(super) classes: Vec<PoolSupply>,
     /// Class of each hour of the week, and of one of an unknown time.
     of_hour: BTreeMap<Option<usize>, usize>,
 }
 
 impl HourPrices {
     /// Where a kg of carbon costs so much more, for these hours. O(168 × offers + hours).
-    pub(super) fn of(supply: &FleetSupply, per_kg: f64, hours: &[HourDemand]) -> Self {
+    pub(super) fn of(supply: &PoolSupply, per_kg: f64, hours: &[HourDemand]) -> Self {
         let mut often: BTreeMap<Option<usize>, f64> = BTreeMap::new();
         hours.iter().for_each(|hour| *often.entry(hour.of_week).or_default() += 1.0);
         let mut over_all = supply.clone();
@@ -53,7 +53,7 @@ impl HourPrices {
     }
 }
 
-impl FleetSupply {
+impl PoolSupply {
     /// The same where a kg of carbon costs so much more.
     #[must_use]
     pub fn with_carbon_price(&self, per_kg: f64) -> Self {
@@ -85,8 +85,8 @@ impl FleetSupply {
 mod tests {
     use tracecast_analytics::time::WEEK_HOURS;
 
-    use super::super::supply::tests::simple;
     use super::*;
+    use crate::market::supply::tests::simple;
 
     #[test]
     fn hours_that_emit_alike_are_one_class() {

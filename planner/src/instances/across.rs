@@ -24,7 +24,7 @@ use super::heldout::{DAY_S, DEADLINES, is_late, judged};
 use super::job::RentedJob;
 use super::option::{RentMarket, RentTerms, gpu_of, offered_types, options};
 use super::scaling::{ScalingChoice, ScalingModel, ScalingTable};
-use crate::fleet::offers::FleetOffers;
+use crate::market::offers::Offers;
 
 /// What is taken for the throughput on several machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -79,7 +79,7 @@ pub struct AcrossTest {
 }
 
 /// Tests what is taken for several machines; `None` where a job has one instance, or nothing that is offered with one GPU was measured apart.
-pub fn test(table: &ScalingTable, offers: &FleetOffers, terms: &RentTerms) -> Option<AcrossTest> {
+pub fn test(table: &ScalingTable, offers: &Offers, terms: &RentTerms) -> Option<AcrossTest> {
     let terms = RentTerms { spot: false, forecasts: false, ..*terms };
     let offered = offered_types(table, offers);
     let is_single =
@@ -149,7 +149,7 @@ mod tests {
         let table = ScalingTable::of(&rates);
         let text = "[[instance]]\nname = \"one\"\ngpu = \"V\"\ngpus = 1\non_demand = 3.0\n\
                     [[instance]]\nname = \"four\"\ngpu = \"V\"\ngpus = 4\non_demand = 20.0\n";
-        let offers = FleetOffers::parse("o.toml", text).unwrap();
+        let offers = Offers::parse("o.toml", text).unwrap();
         let terms = RentTerms { most_instances: 4, ..TERMS };
         let test = test(&table, &offers, &terms).unwrap();
         // The work is a day of the four in one machine, 480. On one GPU it is 3.6 days, 259.2: without a deadline and within four days that is what all take.

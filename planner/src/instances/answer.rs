@@ -20,7 +20,7 @@ use super::job::RentedJob;
 use super::option::{RentOption, RentTerms, front, offered_types, options};
 use super::scaling::ScalingTable;
 use crate::error::{Error, Result};
-use crate::fleet::offers::FleetOffers;
+use crate::market::offers::Offers;
 use crate::plan::recommendation::WORTH;
 use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation};
 
@@ -33,7 +33,7 @@ pub struct InstancesRequest {
     /// The jobs.
     pub jobs: Vec<RentedJob>,
     /// What can be rented.
-    pub offers: FleetOffers,
+    pub offers: Offers,
     /// How jobs are run and billed.
     pub terms: RentTerms,
     /// What is to be least.
@@ -61,7 +61,7 @@ pub struct RentWay {
 }
 
 impl RentWay {
-    fn of(option: &RentOption, offers: &FleetOffers) -> Option<Self> {
+    fn of(option: &RentOption, offers: &Offers) -> Option<Self> {
         let offer = offers.instances.get(option.offer)?;
         let (instance, gpu, zone) = (offer.name.clone(), offer.gpu.clone(), offer.zone.clone());
         let instance_type = offer.instance_type.clone();

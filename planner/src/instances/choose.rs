@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use super::option::{RentMarket, RentOption};
 use crate::error::Result;
-use crate::fleet::offers::FleetOffers;
+use crate::market::offers::Offers;
 use crate::plan::programme::solved_if_possible;
 
 /// Jobs whose ways are chosen exactly, at first and at most.
@@ -56,7 +56,7 @@ fn used(taken: &[RentOption], offer: usize, market: RentMarket) -> u32 {
 #[derive(Debug, Clone, Copy)]
 pub struct RentBounds<'a> {
     /// Offers with their limits.
-    pub offers: &'a FleetOffers,
+    pub offers: &'a Offers,
     /// Most cost of all jobs.
     pub budget: Option<f64>,
 }
@@ -90,7 +90,7 @@ pub fn best(options: &[RentOption], goal: RentGoal) -> Option<RentOption> {
 }
 
 /// What costs least an hour; of equal ones the cheapest.
-pub fn least_an_hour(ways: &[RentOption], offers: &FleetOffers) -> Option<RentOption> {
+pub fn least_an_hour(ways: &[RentOption], offers: &Offers) -> Option<RentOption> {
     let hour = |option: &RentOption| {
         let price = offers.instances.get(option.offer).and_then(|offer| option.market.price(offer));
         price.unwrap_or(f64::INFINITY) * f64::from(option.instances)

@@ -8,8 +8,8 @@ use tracecast_analytics::report::format;
 
 use super::answer::InstancesAnswer;
 use super::option::RentMarket;
-use crate::cloud::infra::infra;
 use crate::error::Result;
+use crate::market::zone::infra;
 use crate::plan::Emitted;
 use crate::plan::emitted::{table, task, task_names};
 use crate::plan::node_pool::FILL_IN;

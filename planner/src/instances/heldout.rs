@@ -27,7 +27,7 @@ use super::choose::{RentGoal, best, least_an_hour};
 use super::job::RentedJob;
 use super::option::{RentMarket, RentOption, RentTerms, billed, gpu_of, offered_types, options};
 use super::scaling::{HiddenRate, RateBasis, ScalingChoice, ScalingChoices, ScalingModel, ScalingTable};
-use crate::fleet::offers::FleetOffers;
+use crate::market::offers::Offers;
 
 /// Time of the fastest way, seconds.
 pub(super) const DAY_S: f64 = 86_400.0;
@@ -154,12 +154,7 @@ struct RentCase<'a> {
 }
 
 /// Tests choices on the job types of a table; `None` where no job type was measured on three numbers of GPUs of an offered type.
-pub fn test(
-    table: &ScalingTable,
-    choices: &ScalingChoices,
-    offers: &FleetOffers,
-    terms: &RentTerms,
-) -> Option<RentTest> {
+pub fn test(table: &ScalingTable, choices: &ScalingChoices, offers: &Offers, terms: &RentTerms) -> Option<RentTest> {
     let terms = RentTerms { spot: false, forecasts: true, ..*terms };
     let offered = offered_types(table, offers);
     let several = |job: &&str| offered.iter().any(|gpu| table.points(gpu, job).len() >= 3);
@@ -237,7 +232,7 @@ pub(super) fn judged(
     job: &RentedJob,
     option: &RentOption,
     measured: &ScalingTable,
-    offers: &FleetOffers,
+    offers: &Offers,
     terms: &RentTerms,
 ) -> Option<(f64, f64)> {
     let offer = offers.instances.get(option.offer)?;
@@ -259,7 +254,7 @@ fn chosen(
     rule: RentRule,
     case: &RentCase<'_>,
     table: &ScalingTable,
-    (offers, terms): (&FleetOffers, &RentTerms),
+    (offers, terms): (&Offers, &RentTerms),
     is_known: &dyn Fn(&RentOption) -> bool,
 ) -> Option<RentOption> {
     let (known, choice) = match rule {
@@ -316,7 +311,7 @@ mod tests {
     fn a_forecast_that_is_too_fast_misses() {
         // Offers of four GPUs, of which nobody knows that the job is slow there.
         let text = "[[instance]]\nname = \"four\"\ngpu = \"V\"\ngpus = 4\non_demand = 4.0\n[[instance]]\nname = \"eight\"\ngpu = \"V\"\ngpus = 8\non_demand = 40.0\n";
-        let offers = FleetOffers::parse("o.toml", text).unwrap();
+        let offers = Offers::parse("o.toml", text).unwrap();
         let rates =
             [("a", 1, 10.0), ("a", 4, 12.0), ("a", 8, 80.0)].map(|(job, gpus, speed)| rate("v", job, gpus, speed));
         let table = ScalingTable::of(&rates);

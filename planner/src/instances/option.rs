@@ -7,8 +7,8 @@
 //! time = start + steps / rate · stretch / available          cost = instances · price · time, rounded up to the billing unit
 //! ```
 //!
-//! On spot, `stretch` is what checkpoints, interruptions and restarts make of a run ([`crate::fleet::overhead`]), with n instances interrupted n times as often, and the time is longer by the share of the time in which spot cannot
-//! be had; that is not paid for. Both are means, so a job with a deadline is not put on spot: [`plan cloud`](crate::cloud) guarantees deadlines there.
+//! On spot, `stretch` is what checkpoints, interruptions and restarts make of a run ([`crate::market::overhead`]), with n instances interrupted n times as often, and the time is longer by the share of the time in which spot cannot
+//! be had; that is not paid for. Both are means, so a job with a deadline is not put on spot: `plan cloud` guarantees deadlines there.
 //!
 //! O(offers × numbers of GPUs). Worked example: 1,000,000 steps at 36 a second on 4 GPUs of an instance with 8 that costs 24 an hour take 7.72 h and cost 185.19: half of the instance is idle.
 
@@ -17,9 +17,9 @@ use serde::Serialize;
 
 use super::job::RentedJob;
 use super::scaling::{RateBasis, ScalingChoice, ScalingTable};
-use crate::capacity::faults::CheckpointCosts;
-use crate::fleet::offers::{FleetOffers, InstanceOffer};
-use crate::fleet::overhead::stretch;
+use crate::market::offers::{InstanceOffer, Offers};
+use crate::market::overhead::stretch;
+use crate::plan::checkpoint::CheckpointCosts;
 
 /// On which terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -77,7 +77,7 @@ pub struct RentTerms {
 /// A way to run a job.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct RentOption {
-    /// The offer, a place in [`FleetOffers::instances`].
+    /// The offer, a place in [`Offers::instances`].
     #[serde(skip)]
     #[schemars(skip)]
     pub offer: usize,
@@ -107,7 +107,7 @@ pub fn billed(instances: u32, price_per_h: f64, time_s: f64, bill_s: f64) -> f64
 }
 
 /// The throughputs' name of an offer's GPU type: that of the offer itself, else one of the names that it serves as well.
-pub(super) fn gpu_of<'t>(table: &'t ScalingTable, offers: &FleetOffers, offer: &InstanceOffer) -> Option<&'t str> {
+pub(super) fn gpu_of<'t>(table: &'t ScalingTable, offers: &Offers, offer: &InstanceOffer) -> Option<&'t str> {
     let pool = offers.pools.get(offers.pool_of(&offer.gpu)?)?;
     let types = table.gpu_types();
     let own = types.iter().find(|gpu| offer.gpu.eq_ignore_ascii_case(gpu));
@@ -116,7 +116,7 @@ pub(super) fn gpu_of<'t>(table: &'t ScalingTable, offers: &FleetOffers, offer: &
 }
 
 /// GPU types that are offered and were measured, as the throughputs name them.
-pub fn offered_types<'t>(table: &'t ScalingTable, offers: &FleetOffers) -> Vec<&'t str> {
+pub fn offered_types<'t>(table: &'t ScalingTable, offers: &Offers) -> Vec<&'t str> {
     let mut found: Vec<&str> = offers.instances.iter().filter_map(|offer| gpu_of(table, offers, offer)).collect();
     found.sort_unstable();
     found.dedup();
@@ -128,7 +128,7 @@ pub fn options(
     job: &RentedJob,
     table: &ScalingTable,
     choice: &ScalingChoice,
-    offers: &FleetOffers,
+    offers: &Offers,
     terms: &RentTerms,
 ) -> (Vec<RentOption>, Option<f64>) {
     let mut found: Vec<RentOption> = Vec::new();
@@ -213,11 +213,11 @@ pub(super) mod tests {
         costs: CheckpointCosts { checkpoint_s: 300.0, restart_s: 600.0 },
     };
 
-    pub(in crate::instances) fn offers() -> FleetOffers {
+    pub(in crate::instances) fn offers() -> Offers {
         let text = "[[instance]]\nname = \"one\"\ngpu = \"V\"\ngpus = 1\non_demand = 3.0\n\
                     [[instance]]\nname = \"eight\"\ngpu = \"V\"\ngpus = 8\non_demand = 24.0\non_demand_limit = 2\nspot = { price = 8.0, available = 0.8 }\n\
                     [[instance]]\nname = \"old\"\ngpu = \"K\"\ngpus = 1\non_demand = 1.0\n";
-        FleetOffers::parse("o.toml", text).unwrap()
+        Offers::parse("o.toml", text).unwrap()
     }
 
     pub(in crate::instances) fn table() -> ScalingTable {
@@ -273,7 +273,7 @@ pub(super) mod tests {
     fn an_offer_is_of_its_own_gpu_type_before_others_that_it_serves() {
         let table = ScalingTable::of(&[rate("A100", "a", 1, 10.0), rate("a100-80gb", "a", 1, 20.0)]);
         let text = "[[instance]]\nname = \"one\"\ngpu = \"A100-80GB\"\nalso = [\"A100\"]\ngpus = 1\non_demand = 3.0\n";
-        let offers = FleetOffers::parse("o.toml", text).unwrap();
+        let offers = Offers::parse("o.toml", text).unwrap();
         assert_eq!(gpu_of(&table, &offers, &offers.instances[0]), Some("a100-80gb"));
         let older = ScalingTable::of(&[rate("A100", "a", 1, 10.0)]);
         assert_eq!(gpu_of(&older, &offers, &offers.instances[0]), Some("A100"));

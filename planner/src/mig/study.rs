@@ -34,13 +34,13 @@ use super::gpu::MigGpu;
 use super::replay::{Profiles, SliceSpeeds, SliceTimes, replay};
 use super::rule::{MigFleet, MigPartitionRow, MigQuestion, MigRequest, MigRule};
 use super::speed::{MigEvidence, MigSpeed, SpeedBelief};
-use crate::capacity::search::{NEVER, nearest_rank_s};
 use crate::error::{Error, Result};
 use crate::one_gpu::types::TypesOfNames;
 use crate::one_gpu::{
     OneGpuJobs, Parts, TypedJobs, USUAL_WAIT_MS, by_day, fewest_of_any, mean_change, named_share, parts, slowdown,
 };
 use crate::plan::interval;
+use crate::plan::waits::{NEVER, TAIL, nearest_rank_s};
 use crate::replay::compare::IntervalEstimate;
 
 /// Ratio between shares of the time that are tried.
@@ -49,8 +49,6 @@ const STEP: f64 = 0.98;
 const STEPS: i32 = 190;
 /// Parts of the jobs, in order of submission, of which each must keep the target: what only the whole of them keeps does not last.
 const THIRDS: usize = 3;
-/// The share of the jobs that the target is for.
-const TAIL: f64 = 0.95;
 /// Shortest time that a demand is taken over, milliseconds: jobs that come all at once come within an hour.
 const SHORTEST_MS: i64 = HOUR_MS;
 

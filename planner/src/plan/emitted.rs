@@ -14,6 +14,9 @@ use crate::yaml::stream;
 /// A file that a plan emits: its name and content.
 pub type Emitted = (String, String);
 
+/// How Kubernetes calls a GPU unless said otherwise.
+pub const GPU_RESOURCE: &str = "nvidia.com/gpu";
+
 /// A change of seconds, in ASCII as old tools read it.
 pub(crate) fn signed(seconds: f64) -> String {
     let sign = if seconds < 0.0 { "-" } else { "+" };

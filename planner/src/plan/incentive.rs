@@ -1,7 +1,7 @@
 //! The incentive to share: no VC waits longer in a pool than on nodes of its own.
 //!
 //! A VC is wronged if its mean or 95 % wait in a half of the time is longer than there by more than a share of it and a minute; of fewer jobs than a bound nothing is said. One rule for what
-//! [`queues`](crate::queues) allows and for what [`capacity`](crate::capacity) says of a pool.
+//! `plan queues` allows and for what `plan capacity` says of a pool.
 //!
 //! O(1). Worked number: a mean wait of 10 min alone may become 11.5 min in a pool, and no more.
 

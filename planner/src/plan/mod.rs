@@ -5,20 +5,27 @@
 //! nothing, the naive rule and the oracle → effect → decided forward from the last instant of the data → Recommendation → emitted, reported
 //! ```
 //!
-//! Plain types and free functions. A plan (such as [`power`](super::power), [`cloud`](super::cloud) or [`queues`](super::queues)) brings its candidates, how they are scored,
-//! and its bound; what is the same for all plans stands here: the [windows](window) of time it is tried on, the [intervals](interval) of what it
-//! meant, the [`Recommendation`], and names for what it emits.
+//! Plain types and free functions. A plan (such as `power`, `cloud` or `queues`) brings its candidates, how they are scored,
+//! and its bound; what is the same for all plans stands here: the [windows](window) of time and the [weeks] it is tried on, the [intervals](interval) of what it
+//! meant, the [`Recommendation`], and names for what it emits. So do [costs of checkpoints](checkpoint), [waits], and [queueing theory](queueing) with the [traffic](offered) that jobs are to it.
+//!
+//! No plan is imported here.
 
+pub mod checkpoint;
 pub mod emitted;
 pub mod incentive;
 pub mod interval;
 pub mod money;
 pub(crate) mod node_pool;
+pub mod offered;
 pub(crate) mod price_file;
 pub(crate) mod programme;
+pub mod queueing;
 pub mod recommendation;
 pub(crate) mod slug;
+pub mod waits;
 pub(crate) mod week;
+pub mod weeks;
 pub mod window;
 
 pub use emitted::Emitted;

@@ -26,7 +26,7 @@ use super::setup::{QueueChange, Setup, predicted_alike_s};
 use super::share::{Shares, Sharing, ShortQueue};
 use crate::error::{Error, Result};
 use crate::plan::{Assurance, Confidence, Effect, Recommendation, WORTH, worth};
-use crate::pooling::theory::{PoolingCheck, VcQueue};
+use crate::queues::pooling::theory::{PoolingCheck, VcQueue};
 use crate::replay::answer::KnownByRun;
 use crate::replay::compare::IntervalEstimate;
 use crate::replay::fidelity::Fidelity;

@@ -53,9 +53,6 @@ pub const KAI_FILE: &str = "kai.yaml";
 /// The file for Volcano.
 pub const VOLCANO_FILE: &str = "volcano.yaml";
 
-/// How Kubernetes calls a GPU unless said otherwise.
-pub const GPU_RESOURCE: &str = "nvidia.com/gpu";
-
 fn unnamed(found: String) -> Error {
     let remedy = "rename it in the trace or with a mapping, with letters, digits and `-`";
     Error::malformed("name of a queue", found, remedy.to_owned())
@@ -178,6 +175,7 @@ pub(super) mod tests {
     use super::super::search::tests::{request, uneven};
     use super::super::share::ShortQueue;
     use super::*;
+    use crate::plan::emitted::GPU_RESOURCE;
     use crate::sim::{Order, Policy, Scan};
     use crate::yaml::write::tests::read;
 

@@ -8,6 +8,7 @@
 //!   nodes of its own), and held against the later jobs.
 //! * [`journal`]: what a search has replayed, on disk, so that it goes on after an interruption.
 //! * [`grown`]: whether it holds when demand grows.
+//! * [`pooling`]: the VCs as they stand held against one pool of the same nodes.
 //! * [`UnderKueue`]: what Kueue itself would make of it.
 //! * [`answer`]: the answer as data, and as a report. [`emit`]: the configuration as Slurm and Kueue read it.
 //!
@@ -20,6 +21,7 @@ pub mod grown;
 pub mod journal;
 pub mod measure;
 pub mod objective;
+pub mod pooling;
 pub mod search;
 pub mod setup;
 pub mod share;

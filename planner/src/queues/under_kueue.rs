@@ -14,7 +14,7 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::schema::Resource;
 
 use super::answer::{LendingTried, QueuesAnswer, SHORT_SUFFIX, UnderKueue};
-use super::emit::{self, GPU_RESOURCE};
+use super::emit;
 use super::journal::SearchRun;
 use super::measure::{EarlierOutcome, Times, Yardstick};
 use super::search::{self, QueuesRequest};
@@ -22,6 +22,7 @@ use super::setup::{Ground, Knobs, Setup};
 use super::share::{Shares, Sharing};
 use super::trial::{beats, times};
 use crate::error::Result;
+use crate::plan::emitted::GPU_RESOURCE;
 use crate::plan::slug::slug;
 use crate::replay::input::{Loaded, QuotaFile};
 use crate::sim::{Cluster, Policy, Preemption, Scan, Workload};

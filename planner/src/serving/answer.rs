@@ -29,9 +29,9 @@ use super::requests::{LoggedRequest, RequestLog};
 use super::rule::{ServingLoad, ServingRule, SpotHedge};
 use super::service::ReplicaService;
 use super::target::ServingTarget;
-use crate::cloud::availability::SpotSeries;
 use crate::error::{Error, Result};
-use crate::fleet::offers::FleetOffers;
+use crate::market::availability::SpotSeries;
+use crate::market::offers::Offers;
 use crate::plan::Recommendation;
 use crate::plan::interval::ratio;
 use crate::replay::compare::IntervalEstimate;
@@ -86,7 +86,7 @@ impl ServingReplica {
     ///
     /// # Errors
     /// If the table names no instance of that file.
-    pub fn of(service: &ReplicaService, table: &str, offers: Option<&FleetOffers>) -> Result<Self> {
+    pub fn of(service: &ReplicaService, table: &str, offers: Option<&Offers>) -> Result<Self> {
         let mut replica = Self {
             name: service.name.clone(),
             gpus: service.gpus,

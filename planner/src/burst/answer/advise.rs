@@ -5,20 +5,16 @@
 //!
 //! O(rows). Worked example: a plan that lets jobs wait for an hour and cost 900 on later weeks, where its number of nodes for nobody waiting cost 880: nothing is advised.
 
-use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::to_the_minute;
 
 use super::super::heldout::BurstRule;
 use super::super::policy::WaitingFamily;
 use super::{BurstAnswer, BurstPoolPlan, BurstVerdict};
-use crate::capacity::search::FEWEST_OF_CLASS;
-use crate::fleet::answer::{BoughtAs, offers_in_words, to_come};
+use crate::market::purchase::{BoughtAs, offers_in_words, to_come};
 use crate::plan::money::money;
-use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};
-
-/// Share of the jobs of a size that must wait for it to be named as harmed.
-const HARMED: f64 = 0.01;
+use crate::plan::waits::{FEWEST_OF_CLASS, harmed};
+use crate::plan::{Basis, Confidence, Effect, Recommendation, Regret, WORTH, worth};
 
 impl BurstAnswer {
     /// Money, with its currency.
@@ -120,23 +116,6 @@ impl BurstAnswer {
         format!("**Change nothing**: {why}.")
     }
 
-    /// Who waits, by size.
-    fn harmed(&self) -> Vec<Harm> {
-        let waits = |size: &&super::BurstSize| size.waits.waited >= HARMED;
-        let harm = |size: &super::BurstSize| Harm {
-            who: format!("jobs of {} GPU{}", size.size.id(), if size.size == SizeClass::One { "" } else { "s" }),
-            how_much: format!(
-                "{} of {} wait; on average {}, 95 % up to {}, the longest {}",
-                format::percent(size.waits.waited),
-                format::count(size.waits.jobs),
-                format::duration(size.waits.mean_s),
-                format::duration(size.waits.p95_s),
-                format::duration(size.waits.longest_s)
-            ),
-        };
-        self.held_out.sizes.iter().filter(waits).map(harm).collect()
-    }
-
     /// The same as every plan recommends; `None` where the plan is not advised.
     pub(super) fn recommend(&self) -> Option<Recommendation> {
         if self.verdict != BurstVerdict::Advised {
@@ -180,7 +159,7 @@ impl BurstAnswer {
                 naive_change: Some(naive.cost_per_month - base.cost_per_month),
                 naive: Some(naive.what.clone()),
             }),
-            harmed: self.harmed(),
+            harmed: harmed(held.sizes.iter().map(|of| (of.size, of.waits.summary()))),
             confidence,
             risk: format!(
                 "Chosen on {} before {}, the plan cost {} more than the best with hindsight on the later windows; it saved least from {} on ({}).",
@@ -205,8 +184,8 @@ mod tests {
     use super::super::BurstRequest;
     use super::*;
     use crate::burst::heldout::BurstTerms;
-    use crate::fleet::demand::tests::{OFFERS, trace};
-    use crate::fleet::offers::FleetOffers;
+    use crate::market::demand::tests::{OFFERS, trace};
+    use crate::market::offers::Offers;
 
     const TERMS: BurstTerms = BurstTerms {
         target_s: 3_600.0,
@@ -227,7 +206,7 @@ mod tests {
             .collect();
         let terms = BurstTerms { nodes, ..TERMS };
         let request = BurstRequest { eval_from_ms: None, terms, predictions: None };
-        let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
+        let offers = Offers::parse("o.toml", OFFERS).unwrap();
         BurstAnswer::of(&trace(&jobs), &offers, "jobs", &request).unwrap()
     }
 
@@ -283,7 +262,7 @@ mod tests {
             terms: BurstTerms { nobody_waits, ..TERMS },
             predictions: None,
         };
-        let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
+        let offers = Offers::parse("o.toml", OFFERS).unwrap();
         let planned = |nobody_waits| BurstAnswer::of(&trace(&jobs), &offers, "jobs", &request(nobody_waits)).unwrap();
         let (answer, asked) = (planned(false), planned(true));
         assert_eq!((answer.verdict, answer.somebody_waits()), (BurstVerdict::Advised, false), "{}", answer.action);

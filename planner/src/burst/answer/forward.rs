@@ -10,11 +10,10 @@ use super::super::policy::{RunsFrom, WaitingPolicy};
 use super::super::search::{BurstSearch, tried};
 use super::{BurstPoolPlan, BurstTarget, BurstWaits, CostCurve, Teller, ToldPolicy};
 use crate::error::Result;
-use crate::fleet::answer::BoughtAs;
-use crate::fleet::supply::Term;
-use crate::fleet::window::{FleetSplit, Moments, blocks, whole};
+use crate::market::supply::Term;
 use crate::plan::interval;
 use crate::plan::money::MONTH_H;
+use crate::plan::weeks::{Moments, WeekSplit, blocks, whole};
 use crate::replay::compare::IntervalEstimate;
 
 /// Targets that are told beside the one asked for, ms.
@@ -35,7 +34,7 @@ pub(super) struct Forward {
 pub(super) fn plan(
     case: &BurstCase<'_>,
     supplies: &[BurstSupply],
-    split: &FleetSplit,
+    split: &WeekSplit,
     teller: &Teller<'_>,
 ) -> Result<Forward> {
     let terms = case.terms;
@@ -109,17 +108,9 @@ fn told(
     waits: &[WaitedJob],
     months: f64,
 ) -> BurstPoolPlan {
-    let sum = |all: &[BurstSpent]| {
-        let mut sum = BurstSpent::default();
-        all.iter().for_each(|spent| sum.add(spent));
-        sum
-    };
-    let (spent, before) = (sum(spent), sum(before));
+    let (spent, before): (BurstSpent, BurstSpent) = (spent.iter().sum(), before.iter().sum());
     let own = &part.own;
-    let (how, term_months) = match own.term {
-        Term::Reserved(months) => (BoughtAs::Reserved, Some(months)),
-        Term::Owned => (BoughtAs::Owned, None),
-    };
+    let (how, term_months) = own.term.how();
     let gpu_h = spent.own_gpu_h + spent.cloud_gpu_h;
     BurstPoolPlan {
         gpu: part.gpu.clone(),

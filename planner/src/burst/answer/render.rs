@@ -9,7 +9,9 @@ use tracecast_analytics::time::to_the_minute;
 
 use super::super::heldout::BurstRule;
 use super::{BurstAnswer, BurstChoice, BurstWaits};
-use crate::fleet::answer::{months_in_words, windows_table};
+use crate::market::purchase::months_in_words;
+use crate::plan::waits::WaitSummary;
+use crate::plan::weeks::windows_table;
 
 /// Curves of cost that are drawn.
 const CURVES: usize = 4;
@@ -34,23 +36,11 @@ fn chosen(all: &[BurstChoice]) -> String {
 }
 
 fn wait_cells(waits: &BurstWaits) -> Vec<Cell> {
-    vec![
-        Cell::Percent(waits.waited),
-        Cell::Duration(waits.mean_s),
-        Cell::Duration(waits.p95_s),
-        Cell::Duration(waits.longest_s),
-        Cell::Percent(waits.cloud),
-    ]
+    [waits.summary().cells(), vec![Cell::Percent(waits.cloud)]].concat()
 }
 
 fn wait_columns() -> Vec<Column> {
-    vec![
-        Column::number("Jobs that wait"),
-        Column::number("Mean wait"),
-        Column::number("95 % wait up to"),
-        Column::number("Longest"),
-        Column::number("Jobs in the cloud"),
-    ]
+    [WaitSummary::columns(), vec![Column::number("Jobs in the cloud")]].concat()
 }
 
 impl BurstAnswer {

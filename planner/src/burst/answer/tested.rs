@@ -10,9 +10,9 @@ use super::super::heldout::{BurstRule, BurstTerms, TestedBurst};
 use super::super::part::{BurstSpent, WaitedJob};
 use super::{BurstHeldOut, BurstRuleInWindow, BurstRuleOverWindows, BurstSize, BurstWaits, BurstWindow, Teller};
 use crate::error::{Error, Result};
-use crate::fleet::window::{FleetSplit, draws_weeks, whole};
 use crate::plan::interval::{self, ratio};
 use crate::plan::money::MONTH_H;
+use crate::plan::weeks::{WeekSplit, draws_weeks, whole};
 
 /// The rule that savings are told against: all on demand, or, where the nodes are there already, nobody waiting.
 fn baseline(terms: &BurstTerms) -> BurstRule {
@@ -22,7 +22,7 @@ fn baseline(terms: &BurstTerms) -> BurstRule {
 /// The test as it is told; `predicted_within_twice` is the share of the later jobs that were predicted so.
 pub(super) fn told(
     tested: &[TestedBurst],
-    split: &FleetSplit,
+    split: &WeekSplit,
     terms: &BurstTerms,
     teller: &Teller<'_>,
     day: &dyn Fn(i64) -> String,
@@ -69,10 +69,8 @@ pub(super) fn told(
             })
             .collect(),
     };
-    let sums = |rule: &TestedBurst, held: &[usize]| {
-        let mut sum = BurstSpent::default();
-        held.iter().filter_map(|block| rule.blocks.get(*block)).for_each(|spent| sum.add(spent));
-        sum
+    let sums = |rule: &TestedBurst, held: &[usize]| -> BurstSpent {
+        held.iter().filter_map(|block| rule.blocks.get(*block)).sum()
     };
     let [saving, saving_per_month, waiting, mean_wait_s] = interval::drawn(plan.blocks.len(), &|held| {
         let held: Vec<usize> = held.collect();

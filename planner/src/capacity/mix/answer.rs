@@ -15,10 +15,10 @@ use super::way::{PartKinds, Way};
 use crate::capacity::forward::SizedPart;
 use crate::capacity::heldout::{TestedWindow, warmed_up};
 use crate::capacity::part::Part;
-use crate::capacity::rule::AskedFor;
 use crate::capacity::search::WaitTarget;
 use crate::error::Result;
 use crate::plan::money::MONTH_H;
+use crate::plan::offered::OfferedTraffic;
 use crate::replay::input::Loaded;
 use crate::sim::{Policy, Workload};
 
@@ -341,7 +341,7 @@ fn plan(
     let window = (warmed_up(end), end);
     let part_kinds = PartKinds::new(&of.part, kinds.of_part(&of.part)?);
     let jobs: Vec<Workload> = draws.iter().map(|draw| of.part.jobs(draw)).collect();
-    let asked = jobs.first().and_then(|jobs| AskedFor::of(jobs, window));
+    let asked = jobs.first().and_then(|jobs| OfferedTraffic::of(jobs, window));
     let Some((asked, needed)) = asked.zip(of.needed) else {
         let now = Mix {
             way: Way::OneQueue,

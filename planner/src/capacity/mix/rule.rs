@@ -18,9 +18,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::search::{Bench, Best, Mix};
-use crate::capacity::rule::AskedFor;
 use crate::capacity::search::Needed;
 use crate::error::Result;
+use crate::plan::offered::OfferedTraffic;
 use crate::plan::recommendation::worth;
 
 /// Where nodes by kind come from.
@@ -124,7 +124,12 @@ impl Planned {
     ///
     /// # Errors
     /// As [`crate::sim::simulate`].
-    pub(super) fn of(bench: &Bench<'_>, needed: Option<&Needed>, asked: &AskedFor, earlier: Earlier) -> Result<Self> {
+    pub(super) fn of(
+        bench: &Bench<'_>,
+        needed: Option<&Needed>,
+        asked: &OfferedTraffic,
+        earlier: Earlier,
+    ) -> Result<Self> {
         let part = &bench.kinds.part;
         let in_proportions = |nodes: u32| bench.mix(part.counts(nodes));
         let now = bench.mix(part.now().to_vec());
@@ -187,7 +192,7 @@ impl Planned {
 }
 
 /// Of the kinds as fast as today's whose nodes hold what today's largest hold, as far as a job asks for it, the one whose GPUs cost least.
-fn cheapest_kind(bench: &Bench<'_>, asked: &AskedFor) -> usize {
+fn cheapest_kind(bench: &Bench<'_>, asked: &OfferedTraffic) -> usize {
     let part = &bench.kinds.part;
     let today = part.groups().iter().take(part.own_kinds()).map(|group| group.gpus_per_node).max().unwrap_or(1);
     let holds = asked.largest_gpus.min(f64::from(today));

@@ -5,6 +5,7 @@ use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 
 use super::*;
+use crate::plan::waits::nearest_rank_s;
 use crate::sim::{Cluster, Scan, Shape};
 
 const HOUR_MS: i64 = 3_600_000;
@@ -68,16 +69,6 @@ fn a_job_that_runs_today_must_run() {
     // It waits from 200 h to the end, 240 h, and with four nodes nobody else does.
     let queue = search.with(4).unwrap().queue_jobs;
     assert!((queue - 40.0 / 240.0).abs() < 1e-9, "{queue}");
-}
-
-#[test]
-fn nearest_ranks() {
-    let waits: Vec<i64> = (1..=20).map(|wait| wait * 1000).collect();
-    assert_eq!(
-        (nearest_rank_s(&waits, 0.95), nearest_rank_s(&waits, 0.5), nearest_rank_s(&[], 0.5)),
-        (Some(19.0), Some(10.0), None)
-    );
-    assert_eq!(nearest_rank_s(&[5, NEVER], 0.95), None);
 }
 
 proptest! {

@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::super::lanes::{Supply, ride};
+use super::super::lanes::ride;
 use super::super::optimum::tests::by_trying;
 use super::super::policy::{learned, learned_lanes, pilot, programmes};
 use super::*;
+use crate::market::availability::Supply;
 use crate::plan::window::spread;
 
 const MIN: i64 = 60_000;

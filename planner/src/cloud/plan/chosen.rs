@@ -9,7 +9,6 @@
 use tracecast_predictors::watch::Watch;
 
 use super::super::attempt::{Attempt, on_windows};
-use super::super::availability::SpotSeries;
 use super::super::job::{DeadlineJob, JobRun};
 use super::super::market::{Market, listed_by_all};
 use super::super::moments::{Moments, common_end, disjoint};
@@ -21,6 +20,7 @@ use super::super::zone_seen::ZoneSeen;
 use super::super::zones::attempt_zones_of;
 use super::candidate::{CloudCandidate, candidate, least};
 use crate::error::{Error, Result};
+use crate::market::availability::SpotSeries;
 use crate::plan::interval::average;
 use crate::plan::window::Window;
 

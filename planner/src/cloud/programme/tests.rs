@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::super::lanes::{InLanes, Supply, ride, ride_uncertain};
+use super::super::lanes::{InLanes, ride, ride_uncertain};
 use super::super::optimum::optimum;
 use super::*;
+use crate::market::availability::Supply;
 
 const MIN: i64 = 60_000;
 

@@ -5,25 +5,18 @@
 //!
 //! O(rows). Worked example: a plan that saved 3.1 % (1.8 to 4.4 %) of the carbon is not advised: it is less than 5 %.
 
-use tracecast_analytics::facts::SizeClass;
 use tracecast_analytics::report::format;
 use tracecast_analytics::time::to_the_minute;
 
 use super::super::job::DeferClassBy;
 use super::super::rule::DeferRule;
-use super::{DeferAim, DeferAnswer, DeferPlan, DeferSize, DeferVerdict, NextWay};
+use super::{DeferAim, DeferAnswer, DeferPlan, DeferVerdict, NextWay};
 use crate::plan::money::money;
-use crate::plan::{Basis, Confidence, Effect, Harm, Recommendation, Regret, WORTH, worth};
+use crate::plan::waits::{gpus_in_words, harmed};
+use crate::plan::{Basis, Confidence, Effect, Recommendation, Regret, WORTH, worth};
 
-/// Share of the jobs of a size that must wait for it to be named as harmed.
-const HARMED: f64 = 0.01;
 /// Classes that are named in a sentence.
 const NAMED: usize = 4;
-
-/// GPUs of a size, in words.
-pub(super) fn gpus(size: SizeClass) -> String {
-    format!("{} GPU{}", size.id(), if size == SizeClass::One { "" } else { "s" })
-}
 
 impl DeferPlan {
     /// Who waits how long at most, in words.
@@ -37,7 +30,12 @@ impl DeferPlan {
             [first, ..] if same => format!("all jobs wait up to {}", format::duration(first.most_wait_s)),
             classes => {
                 let of = |class: &super::DeferClass| {
-                    format!("{}, {}: up to {}", gpus(class.size), class.runs, format::duration(class.most_wait_s))
+                    format!(
+                        "{}, {}: up to {}",
+                        gpus_in_words(class.size),
+                        class.runs,
+                        format::duration(class.most_wait_s)
+                    )
                 };
                 let mut said: Vec<String> = classes.iter().take(NAMED).map(of).collect();
                 if classes.len() > NAMED {
@@ -137,22 +135,6 @@ impl DeferAnswer {
         format!("**Change nothing**: {why}.")
     }
 
-    /// Who waits, by size.
-    fn harmed(&self) -> Vec<Harm> {
-        let harm = |size: &DeferSize| Harm {
-            who: format!("jobs of {}", gpus(size.size)),
-            how_much: format!(
-                "{} of {} wait; on average {}, 95 % up to {}, the longest {}",
-                format::percent(size.waits.waited),
-                format::count(size.waits.jobs),
-                format::duration(size.waits.mean_s),
-                format::duration(size.waits.p95_s),
-                format::duration(size.waits.longest_s)
-            ),
-        };
-        self.held_out.sizes.iter().filter(|size| size.waits.waited >= HARMED).map(harm).collect()
-    }
-
     /// How to set it.
     fn apply(&self) -> String {
         let set = match self.next_day.as_ref().map(|day| &day.way) {
@@ -220,7 +202,7 @@ impl DeferAnswer {
                 naive_change: Some(naive.amount_per_month - now.amount_per_month),
                 naive: Some(format!("{}, {} on average", naive.what, format::duration(naive.waits.mean_s))),
             }),
-            harmed: self.harmed(),
+            harmed: harmed(held.sizes.iter().map(|of| (of.size, of.waits))),
             confidence: if sure { Confidence::High } else { Confidence::Medium },
             risk: format!(
                 "Chosen on {} before {}; it saved least from {} on ({}). Users who learn that jobs wait may ask for shorter runs or other classes.",
@@ -247,7 +229,7 @@ mod tests {
     use super::*;
     use crate::defer::heldout::DeferTerms;
     use crate::defer::series::HourSeries;
-    use crate::fleet::demand::tests::trace;
+    use crate::market::demand::tests::trace;
 
     /// Nine days of a job of one GPU and an hour each hour, where six hours of the day emit a quarter of the others.
     fn answer(mean_h: f64) -> DeferAnswer {

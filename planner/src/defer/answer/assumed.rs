@@ -9,8 +9,8 @@ use super::super::job::{DeferClassBy, DeferJobs};
 use super::super::series::HourSeries;
 use super::{DeferAim, DeferHours, DeferRequest};
 use crate::error::{Error, Result};
-use crate::fleet::demand::FleetJobs;
-use crate::fleet::window::{FleetSplit, Moments};
+use crate::market::demand::PoolJobs;
+use crate::plan::weeks::{Moments, WeekSplit};
 
 /// That no hour of the series meets the jobs, with the shift that would.
 pub(super) fn check_calendar(span: Moments, (name, series): (&str, &HourSeries), shift_weeks: i64) -> Result<()> {
@@ -62,9 +62,9 @@ pub(super) fn with_notes(error: Error, notes: &[String]) -> Error {
 
 /// What was assumed, in words.
 pub(super) fn notes(
-    jobs: &FleetJobs<'_>,
+    jobs: &PoolJobs<'_>,
     span: Moments,
-    split: &FleetSplit,
+    split: &WeekSplit,
     hours: &DeferHours,
     request: &DeferRequest,
     (predicted, class_by, taken): (String, DeferClassBy, &DeferJobs),

@@ -16,8 +16,8 @@ use super::super::policy::DeferPolicy;
 use super::tested::plan_of;
 use super::{DeferPlan, NextDay, NextLimit, NextStart, NextTable, NextWay, Units};
 use crate::error::Result;
-use crate::fleet::window::whole;
 use crate::plan::interval::ratio;
+use crate::plan::weeks::whole;
 
 /// All that looks forward.
 pub(super) struct Forward {

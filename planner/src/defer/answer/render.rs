@@ -6,31 +6,14 @@ use tracecast_analytics::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, 
 use tracecast_analytics::time::{HOUR_MS, format_rfc3339, to_the_minute};
 
 use super::super::rule::DeferRule;
-use super::{DeferAim, DeferAnswer, DeferVerdict, DeferWaits, NextStart, NextTable, NextWay};
-use crate::fleet::answer::windows_table;
+use super::{DeferAim, DeferAnswer, DeferVerdict, NextStart, NextTable, NextWay};
 use crate::plan::money::money;
+use crate::plan::waits::WaitSummary;
+use crate::plan::weeks::windows_table;
 
 /// Rules that are shown window by window; JSON has all.
 const SHOWN: [DeferRule; 5] =
     [DeferRule::Now, DeferRule::AllWait, DeferRule::Plan, DeferRule::SameWait, DeferRule::Oracle];
-
-fn wait_columns() -> Vec<Column> {
-    vec![
-        Column::number("Jobs that wait"),
-        Column::number("Mean wait"),
-        Column::number("95 % wait up to"),
-        Column::number("Longest"),
-    ]
-}
-
-fn wait_cells(waits: &DeferWaits) -> Vec<Cell> {
-    vec![
-        Cell::Percent(waits.waited),
-        Cell::Duration(waits.mean_s),
-        Cell::Duration(waits.p95_s),
-        Cell::Duration(waits.longest_s),
-    ]
-}
 
 impl DeferAnswer {
     /// The answer as a report.
@@ -242,7 +225,7 @@ impl DeferAnswer {
             Column::number("Saved"),
             Column::number("Beyond all known"),
         ];
-        columns.extend(wait_columns());
+        columns.extend(WaitSummary::columns());
         columns.push(Column::text("Target"));
         if costs {
             columns.push(Column::number(format!("{} a month", self.currency.as_deref().unwrap_or("cost"))));
@@ -260,7 +243,7 @@ impl DeferAnswer {
                 Cell::Percent(1.0 - rule.of_now),
                 Cell::Percent(rule.regret),
             ];
-            row.extend(wait_cells(&rule.waits));
+            row.extend(rule.waits.cells());
             row.push(if rule.kept { "kept" } else { "missed" }.into());
             if costs {
                 row.push(Cell::opt(rule.cost, |cost| Cell::float(cost.per_month, 0)));
@@ -280,7 +263,7 @@ impl DeferAnswer {
     fn sizes_section(&self) -> Section {
         let mut columns =
             vec![Column::text("GPUs"), Column::number("Jobs"), Column::number("Of all"), Column::number("Saved")];
-        columns.extend(wait_columns());
+        columns.extend(WaitSummary::columns());
         let mut table = ReportTable::new("Later jobs under the plan", columns);
         for size in &self.held_out.sizes {
             let mut row: Vec<Cell> = vec![
@@ -289,7 +272,7 @@ impl DeferAnswer {
                 Cell::Percent(size.of_all),
                 Cell::Percent(size.saved),
             ];
-            row.extend(wait_cells(&size.waits));
+            row.extend(size.waits.cells());
             table.rows.push(row);
         }
         Section::new("defer-sizes", "Who waits how long")

@@ -17,14 +17,13 @@ use super::super::policy::{DeferPolicy, WindowGoal};
 use super::super::rule::DeferRule;
 use super::{
     DeferClass, DeferCost, DeferFrontPoint, DeferHeldOut, DeferPlan, DeferRuleInWindow, DeferRuleOverWindows,
-    DeferSize, DeferWaits, DeferWindow, ForecastScore, Units,
+    DeferSize, DeferWindow, ForecastScore, Units,
 };
-use crate::burst::part::TAIL;
-use crate::capacity::search::nearest_rank_s;
 use crate::error::{Error, Result};
-use crate::fleet::window::{FleetSplit, Moments, blocks, draws_weeks, whole};
-use crate::plan::interval::{self, average, ratio};
+use crate::plan::interval::{self, ratio};
 use crate::plan::money::MONTH_H;
+use crate::plan::waits::WaitSummary;
+use crate::plan::weeks::{Moments, WeekSplit, blocks, draws_weeks, whole};
 
 /// Hours ahead at which forecasts are scored.
 const AHEAD_H: [u32; 3] = [1, 6, 24];
@@ -70,15 +69,8 @@ impl DeferSum {
     }
 }
 
-fn waits<'j>(jobs: impl Iterator<Item = &'j TestedJob>) -> DeferWaits {
-    let waits: Vec<i64> = jobs.map(|told| told.found.wait_ms).collect();
-    DeferWaits {
-        jobs: waits.len() as u64,
-        waited: waits.iter().filter(|wait| **wait > 0).count() as f64 / waits.len().max(1) as f64,
-        mean_s: average(waits.iter().map(|wait| *wait as f64 / 1e3)),
-        p95_s: nearest_rank_s(&waits, TAIL).unwrap_or(0.0),
-        longest_s: waits.iter().copied().max().unwrap_or(0) as f64 / 1e3,
-    }
+fn waits<'j>(jobs: impl Iterator<Item = &'j TestedJob>) -> WaitSummary {
+    WaitSummary::of(&jobs.map(|told| told.found.wait_ms).collect::<Vec<_>>())
 }
 
 /// A setup in the words of the answer.
@@ -104,9 +96,9 @@ pub(super) fn plan_of(setup: &DeferSetup, units: &Units) -> DeferPlan {
 pub(super) struct LaterWindows<'a> {
     pub(super) units: Units,
     /// On the calendar of the series.
-    pub(super) split: &'a FleetSplit,
+    pub(super) split: &'a WeekSplit,
     /// On that of the trace.
-    pub(super) trace_split: &'a FleetSplit,
+    pub(super) trace_split: &'a WeekSplit,
     pub(super) terms: &'a DeferTerms,
     pub(super) day: &'a dyn Fn(i64) -> String,
 }

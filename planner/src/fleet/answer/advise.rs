@@ -10,33 +10,13 @@ use tracecast_analytics::report::format;
 use tracecast_analytics::time::to_the_minute;
 
 use super::super::rule::FleetRule;
-use super::{BoughtAs, FleetAnswer, FleetMixRow, FleetRuleOverWindows, FleetVerdict, months_in_words};
+use super::{FleetAnswer, FleetMixRow, FleetRuleOverWindows, FleetVerdict};
+use crate::market::purchase::{BoughtAs, months_in_words, offers_in_words, to_come};
 use crate::plan::money::{MONTH_H, money};
 use crate::plan::{Basis, Confidence, Effect, Recommendation, Regret, WORTH, worth};
 
 /// GPU-hours that wait by which rules may differ.
 const SAME_WAITING: f64 = 1e-6;
-
-/// So many of an offer, with the term they are reserved for, as a sentence has them.
-pub(crate) fn offers_in_words(count: u32, offer: &str, how: BoughtAs, months: Option<f64>) -> String {
-    let what = match (how, months) {
-        (BoughtAs::Reserved, Some(months)) => format!(" for {}", months_in_words(months)),
-        _ => String::new(),
-    };
-    format!("{} × {offer}{what}", format::count(u64::from(count)))
-}
-
-/// What the mix or plan to come changes, on the weeks that it was chosen on.
-pub(crate) fn to_come(what: &str, unit: String, change: f64) -> Effect {
-    Effect {
-        what: format!("Cost of the GPUs with the {what} to come, on all weeks of the record"),
-        unit,
-        change,
-        low: None,
-        high: None,
-        interval: "none: these are the weeks that it was chosen on".to_owned(),
-    }
-}
 
 impl FleetAnswer {
     /// Money, with its currency.

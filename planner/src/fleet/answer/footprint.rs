@@ -6,7 +6,8 @@ use tracecast_analytics::report::{Axis, Cell, Chart, ChartSeries, Column, Mark, 
 
 use super::super::carbon::{FleetCarbon, FleetCarbonPoint, FleetGrid};
 use super::super::rule::FleetRule;
-use super::{BoughtAs, FleetAnswer};
+use super::FleetAnswer;
+use crate::market::purchase::BoughtAs;
 use crate::plan::money::money;
 
 /// Kilograms as tonnes.

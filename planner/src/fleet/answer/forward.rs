@@ -6,20 +6,20 @@ use rayon::prelude::*;
 use tracecast_analytics::stats::resample;
 use tracecast_analytics::time::{HOUR_MS, WEEK_MS};
 
-use super::super::commit::{FleetMix, NeedLevel, levels, peak, solve};
-use super::super::demand::{FleetJobs, HourDemand, PoolDemand};
+use super::super::commit::{FleetMix, solve};
 use super::super::heldout::{Spent, bill, seen};
-use super::super::offers::FleetOffers;
-use super::super::rent::HourRents;
 use super::super::rule::FleetRule;
 use super::super::stress::{ServedPool, ZoneLoss, stress};
-use super::super::supply::{Commitment, FleetSupply, Rental, SupplyOptions, Term};
-use super::super::window::{FleetSplit, blocks, whole};
-use super::{
-    BoughtAs, FleetBreakEven, FleetBuying, FleetDemand, FleetMixRow, FleetRequest, FleetSensitivity, LoadCurve,
-};
+use super::{FleetBreakEven, FleetBuying, FleetDemand, FleetMixRow, FleetRequest, FleetSensitivity, LoadCurve};
+use crate::market::demand::{HourDemand, PoolDemand, PoolJobs};
+use crate::market::levels::{NeedLevel, levels, peak};
+use crate::market::offers::Offers;
+use crate::market::purchase::BoughtAs;
+use crate::market::rent::HourRents;
+use crate::market::supply::{Commitment, PoolSupply, Rental, SupplyOptions};
 use crate::plan::interval;
 use crate::plan::money::MONTH_H;
+use crate::plan::weeks::{WeekSplit, blocks, whole};
 use crate::replay::compare::IntervalEstimate;
 
 /// Draws of weeks for the interval of the numbers.
@@ -48,15 +48,15 @@ pub(super) struct Forward {
 struct Planned {
     gpu: String,
     demand: PoolDemand,
-    supply: FleetSupply,
+    supply: PoolSupply,
     levels: Vec<NeedLevel>,
     chosen: FleetMix,
 }
 
 pub(super) fn plan(
-    jobs: &FleetJobs<'_>,
-    offers: &FleetOffers,
-    split: &FleetSplit,
+    jobs: &PoolJobs<'_>,
+    offers: &Offers,
+    split: &WeekSplit,
     options: &SupplyOptions,
     request: &FleetRequest,
     day: &dyn Fn(i64) -> String,
@@ -144,7 +144,7 @@ fn summary(gpu: &str, demand: &PoolDemand, weeks: f64, scale: f64) -> FleetDeman
         gpu_hours_per_week: demand.gpu_hours * scale / weeks.max(f64::MIN_POSITIVE),
         paid_gpu_hours_per_week: 0.0,
         mean_gpus: demand.hours.iter().map(|hour| hour.total).sum::<f64>() / hours,
-        peak_gpus: demand.hours.iter().map(|hour| hour.total).fold(0.0, f64::max),
+        peak_gpus: HourDemand::most(&demand.hours),
         flexible_share: if demand.gpu_hours > 0.0 { demand.flexible_gpu_hours / demand.gpu_hours } else { 0.0 },
     }
 }
@@ -197,15 +197,8 @@ fn used(planned: &Planned) -> (Vec<MeanAndMost>, Vec<MeanAndMost>) {
     (steady, spot)
 }
 
-fn kind(term: Term) -> (BoughtAs, Option<f64>) {
-    match term {
-        Term::Reserved(months) => (BoughtAs::Reserved, Some(months)),
-        Term::Owned => (BoughtAs::Owned, None),
-    }
-}
-
 /// The lines of a pool's mix: commitments that are made (in some draw), and what is rented at all.
-fn rows(planned: &Planned, offers: &FleetOffers, ends: &[(u32, u32)]) -> Vec<FleetMixRow> {
+fn rows(planned: &Planned, offers: &Offers, ends: &[(u32, u32)]) -> Vec<FleetMixRow> {
     let supply = &planned.supply;
     let offer = |name: &str| offers.instances.iter().find(|offer| offer.name == name);
     let whose = |name: &str| offer(name)?.whose();
@@ -216,7 +209,7 @@ fn rows(planned: &Planned, offers: &FleetOffers, ends: &[(u32, u32)]) -> Vec<Fle
         if *count == 0 && ends.is_none_or(|(_, high)| high == 0) {
             continue;
         }
-        let (how, months) = kind(of.term);
+        let (how, months) = of.term.how();
         found.push(FleetMixRow {
             gpu: planned.gpu.clone(),
             offer: of.name.clone(),
@@ -262,7 +255,7 @@ fn rows(planned: &Planned, offers: &FleetOffers, ends: &[(u32, u32)]) -> Vec<Fle
 }
 
 /// From which use on each commitment of a pool is worth it.
-fn break_even(planned: &Planned, offers: &FleetOffers, pool: usize, options: &SupplyOptions) -> Vec<FleetBreakEven> {
+fn break_even(planned: &Planned, offers: &Offers, pool: usize, options: &SupplyOptions) -> Vec<FleetBreakEven> {
     let supply =
         seen(FleetRule::Buying, offers, pool, &planned.demand, options).unwrap_or_else(|| planned.supply.clone());
     let steady = supply.on_demand.first().map_or(0.0, |rental| rental.per_gpu_h);
@@ -280,7 +273,7 @@ fn break_even(planned: &Planned, offers: &FleetOffers, pool: usize, options: &Su
         let count = (1u32..).take_while(pays).last();
         let gpus = f64::from(count.unwrap_or(0)) * of.gpus;
         let served: f64 = planned.levels.iter().map(|level| level.need.total.min(gpus) * level.hours).sum();
-        let (how, months) = kind(of.term);
+        let (how, months) = of.term.how();
         FleetBreakEven {
             gpu: planned.gpu.clone(),
             offer: of.name.clone(),
@@ -298,7 +291,7 @@ fn break_even(planned: &Planned, offers: &FleetOffers, pool: usize, options: &Su
 
 /// The mix under other prices and other demand.
 fn sensitivity(planned: &[Planned]) -> Vec<FleetSensitivity> {
-    type Change = fn(&mut FleetSupply, f64);
+    type Change = fn(&mut PoolSupply, f64);
     let reserved: Change = |supply, by| supply.commitments.iter_mut().for_each(|of| of.per_h *= by);
     let steady: Change = |supply, by| supply.on_demand.iter_mut().for_each(|of| of.per_gpu_h *= by);
     let spot: Change = |supply, by| supply.spot.iter_mut().for_each(|of| of.per_gpu_h *= by);
@@ -352,7 +345,7 @@ fn sensitivity(planned: &[Planned]) -> Vec<FleetSensitivity> {
 /// The loss of each zone's spot at the worst moment.
 fn stressed(
     planned: &[Planned],
-    offers: &FleetOffers,
+    offers: &Offers,
     request: &FleetRequest,
     name: &dyn Fn(usize) -> String,
 ) -> Vec<ZoneLoss> {

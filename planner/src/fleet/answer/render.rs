@@ -9,7 +9,8 @@ use tracecast_analytics::stats::quantile::quantile;
 use tracecast_analytics::time::to_the_minute;
 
 use super::super::rule::FleetRule;
-use super::{FleetAnswer, FleetMixRow, FleetVerdict, FleetWindow, months_in_words};
+use super::{FleetAnswer, FleetMixRow, FleetVerdict, FleetWindow};
+use crate::market::purchase::months_in_words;
 
 /// What a rule cost in a window.
 #[derive(Debug, Clone, Copy, PartialEq)]

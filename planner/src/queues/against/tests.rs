@@ -1,11 +1,11 @@
 //! Files as operators write them, with a plan put into them.
 
 use super::super::answer::{QueuesAnswer, UnderKueue};
-use super::super::emit::GPU_RESOURCE;
 use super::super::emit::tests::plan;
 use super::super::share::Sharing;
 use super::*;
 use crate::own_files::{OwnFile, Patch};
+use crate::plan::emitted::GPU_RESOURCE;
 
 const RECLAIMING: Sharing = Sharing::Borrowing { ceiling: Some(1.5), reclaim: true };
 

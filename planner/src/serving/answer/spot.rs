@@ -4,8 +4,8 @@
 
 use tracecast_analytics::report::format;
 
-use crate::cloud::availability::SpotSeries;
 use crate::error::{Error, Result};
+use crate::market::availability::SpotSeries;
 
 /// Replicas that can be had on spot at a moment: the trace begins with the log, and each sample holds until the next.
 pub(super) fn supply(series: &SpotSeries, from_us: i64) -> impl Fn(i64) -> u32 + Sync + '_ {

@@ -7,12 +7,12 @@
 //! ```
 //!
 //! A job takes the better of the two. A run is counted as known: one that was cut off counts as far as it was seen. Formulas of
-//! [checkpoints](crate::capacity::faults::CheckpointCosts); interruptions are taken to be independent of each other.
+//! [checkpoints](crate::plan::checkpoint::CheckpointCosts); interruptions are taken to be independent of each other.
 //!
 //! O(1). Worked number: δ = 5 min, R = 10 min, M = 24 h. A job of an hour has no checkpoint and takes 1.028 times its run; one of ten days saves every 116.7 min and
 //! takes 1.096 times.
 
-use crate::capacity::faults::CheckpointCosts;
+use crate::plan::checkpoint::CheckpointCosts;
 
 /// Jobs that may run on spot, as far as their overhead needs them.
 #[derive(Debug, Clone, Copy, PartialEq)]

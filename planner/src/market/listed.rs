@@ -14,10 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use tracecast_analytics::Trace;
 use tracecast_analytics::report::format;
 
+use super::grid::WeekShape;
 use super::offers::{InstanceOffer, ListedOffer, ListedOffers, plain_name};
-use super::week::WeekShape;
-use crate::cloud::market::region_of;
 use crate::error::{Error, Result};
+use crate::market::zone::region_of;
 
 /// Bytes of a GiB.
 const GIB: f64 = 1_073_741_824.0;
@@ -320,7 +320,7 @@ impl ListedOffers {
 mod tests {
     use tracecast_analytics::schema::PriceRow;
 
-    use super::super::offers::FleetOffers;
+    use super::super::offers::Offers;
     use super::*;
 
     fn of(rows: &[(&str, &str, f64, f64, f64, &str)]) -> ListedOffers {
@@ -379,7 +379,7 @@ mod tests {
         );
         assert_eq!(listed.notes[0], "instances of 2 clouds are in one pool a GPU type (aws, gcp)");
         // As offers of a fleet, alone and with a file beside it, which goes first and may hold nothing but what is missing.
-        let of = |text: &str| FleetOffers::with_table("o.toml", text, &listed);
+        let of = |text: &str| Offers::with_table("o.toml", text, &listed);
         let alone = of("").unwrap();
         assert_eq!((alone.pools.len(), alone.pool_of("a100-40gb"), alone.pool_of("A100-80GB")), (4, Some(0), Some(1)));
         assert_eq!(alone.instances[0].whose().as_deref(), Some("aws"));
@@ -444,7 +444,7 @@ mod tests {
             zoned(&[("b", "z", "L4", 24.0, 1.1), ("b", "z", "A100", 79.6, 4.9), ("b", "z", "GH200-480GB", 96.0, 6.0)]);
         let gpus = |tables: &[&Trace]| {
             let listed = ListedOffers::of(tables, &TableFilter::default()).unwrap();
-            let offers = FleetOffers::with_table("o.toml", "", &listed).unwrap();
+            let offers = Offers::with_table("o.toml", "", &listed).unwrap();
             offers.pools.iter().map(|pool| (pool.gpu.clone(), pool.names.join(" "))).collect::<Vec<_>>()
         };
         let of = |gpu: &str, names: &str| (gpu.to_owned(), names.to_owned());
@@ -468,7 +468,7 @@ mod tests {
         // A file calls by its size what a table calls by its model.
         let listed = ListedOffers::of(&[&zoned(&[("c", "z", "A100", 80.0, 3.0)])], &TableFilter::default()).unwrap();
         let text = "[[instance]]\nname = \"o\"\ngpu = \"A100-80GB\"\ngpus = 1\non_demand = 9.0\n";
-        let offers = FleetOffers::with_table("o.toml", text, &listed).unwrap();
+        let offers = Offers::with_table("o.toml", text, &listed).unwrap();
         assert_eq!((offers.pools.len(), offers.pools[0].instances.len()), (1, 2));
         // Beside the smaller one the size is told.
         let small = zoned(&[("c", "z", "A100", 40.0, 3.0)]);
@@ -520,7 +520,7 @@ mod tests {
         let listed = ListedOffers::of(&[&table], &TableFilter::default()).unwrap();
         let of = |more: &str| {
             let text = format!("[[instance]]\nname = \"x1\"\ngpu = \"V100\"\ngpus = 1\non_demand = 9.0\n{more}");
-            let offers = FleetOffers::with_table("o.toml", &text, &listed).unwrap();
+            let offers = Offers::with_table("o.toml", &text, &listed).unwrap();
             let names = offers.instances.iter().map(|of| (of.name.clone(), of.on_demand.unwrap())).collect::<Vec<_>>();
             (names, offers.notes.join("; "), offers.instances[0].clone())
         };
@@ -541,7 +541,7 @@ mod tests {
         assert_eq!(names[1], ("x1 1xV100 us-east-1a".to_owned(), 3.0));
         // By a name that is no instance type: that of the table stays.
         let text = "[[instance]]\nname = \"x1 1xV100\"\ngpu = \"V100\"\ngpus = 1\non_demand = 9.0\n";
-        let offers = FleetOffers::with_table("o.toml", text, &listed).unwrap();
+        let offers = Offers::with_table("o.toml", text, &listed).unwrap();
         let names: Vec<&str> = offers.instances.iter().map(|of| of.name.as_str()).collect();
         assert_eq!(names, ["x1 1xV100", "x1", "x1 1xT4"]);
         assert_eq!(offers.instances[0].instance_type.as_deref(), Some("x1"));

@@ -37,9 +37,9 @@ use toml::Spanned;
 pub(super) use self::table::plain_name;
 pub use self::table::{ListedOffer, ListedOffers};
 
-use super::week::WeekShape;
-use crate::cloud::infra::infra;
+use super::grid::WeekShape;
 use crate::error::{Error, Result};
+use crate::market::zone::infra;
 use crate::plan::price_file::{Bought, BoughtEntry, PriceFile, dollars};
 use crate::replay::scenario::parse_duration;
 
@@ -131,15 +131,15 @@ pub struct OfferPool {
     pub gpu: String,
     /// Names under which jobs ask for it.
     pub names: Vec<String>,
-    /// Instances, by their position in [`FleetOffers::instances`].
+    /// Instances, by their position in [`Offers::instances`].
     pub instances: Vec<usize>,
-    /// Nodes, by their position in [`FleetOffers::owned`].
+    /// Nodes, by their position in [`Offers::owned`].
     pub owned: Vec<usize>,
 }
 
 /// An offers file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FleetOffers {
+pub struct Offers {
     /// Name of the file.
     pub file: String,
     /// Currency of all prices.
@@ -365,7 +365,7 @@ impl SpotOffer {
     }
 }
 
-impl FleetOffers {
+impl Offers {
     /// Reads the text of a file called `file`.
     ///
     /// # Errors
@@ -377,7 +377,7 @@ impl FleetOffers {
     /// The same beside the instances of tables of prices, which are dollars. What the file says of an instance goes first; it may also say nothing of instances.
     ///
     /// # Errors
-    /// As [`FleetOffers::parse`], and if the file is in another currency.
+    /// As [`Offers::parse`], and if the file is in another currency.
     pub fn with_table(file: &str, text: &str, table: &ListedOffers) -> Result<Self> {
         let content: Content = toml::from_str(text).map_err(|error| Error::toml(file, text, &error))?;
         let source = PriceFile { file, text };
@@ -574,7 +574,7 @@ per_year = 4000
 
     #[test]
     fn the_example_is_one_pool() {
-        let offers = FleetOffers::parse("o.toml", EXAMPLE).unwrap();
+        let offers = Offers::parse("o.toml", EXAMPLE).unwrap();
         assert_eq!((offers.pools.len(), offers.currency.as_str()), (1, "EUR"));
         assert_eq!((offers.pool_of("v100-sxm2"), offers.pool_of("A100")), (Some(0), None));
         let spot = offers.instances[0].spot.as_ref().unwrap();
@@ -585,8 +585,7 @@ per_year = 4000
 
     #[test]
     fn prices_that_are_hardly_meant_are_told() {
-        let odd =
-            |from: &str, to: &str| FleetOffers::parse("o.toml", &EXAMPLE.replacen(from, to, 1)).unwrap().oddities();
+        let odd = |from: &str, to: &str| Offers::parse("o.toml", &EXAMPLE.replacen(from, to, 1)).unwrap().oddities();
         assert_eq!(odd("a4", "a4"), [""; 0]);
         let remedy = "is that price an hour, and of the whole instance?";
         // A month's price where an hour's belongs.
@@ -606,7 +605,7 @@ per_year = 4000
     fn what_is_wrong_is_told_with_its_line() {
         let said = |from: &str, to: &str| {
             let text = EXAMPLE.replacen(from, to, 1);
-            FleetOffers::parse("o.toml", &text).unwrap_err().to_string()
+            Offers::parse("o.toml", &text).unwrap_err().to_string()
         };
         assert_eq!(
             said("on_demand = 10.0", "on_demand = 0"),
@@ -626,13 +625,13 @@ per_year = 4000
         assert!(said("gpus = 4", "gpus = 0").contains("line 7"));
         assert!(said("currency = \"EUR\"", "untyped = \"T4\"").contains("line 2: untyped is `T4`"));
         assert!(said("gpus = 4", "gpu_count = 4").contains("unknown field `gpu_count`"));
-        assert!(FleetOffers::parse("o.toml", "").unwrap_err().to_string().contains("there is no [[instance]]"));
+        assert!(Offers::parse("o.toml", "").unwrap_err().to_string().contains("there is no [[instance]]"));
     }
 
     #[test]
     fn a_trace_says_shares_and_interruptions() {
         let mut spot =
-            FleetOffers::parse("o.toml", &EXAMPLE.replace(", interrupted_every = \"20h\"", "")).unwrap().instances[0]
+            Offers::parse("o.toml", &EXAMPLE.replace(", interrupted_every = \"20h\"", "")).unwrap().instances[0]
                 .spot
                 .clone()
                 .unwrap();

@@ -7,19 +7,19 @@
 
 use std::ops::Range;
 
-use tracecast_analytics::report::format;
+use tracecast_analytics::report::{Cell, Column, ReportTable, format};
 use tracecast_analytics::time::{DAY_MS, HOUR_MS, WEEK_MS, to_the_minute};
 
+use super::interval;
+use super::money::MONTH_H;
 use crate::error::{Error, Result};
-use crate::plan::interval;
-use crate::plan::money::MONTH_H;
 
 /// A stretch of time from a moment to another, ms.
 pub type Moments = (i64, i64);
 
 /// How a record is cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FleetSplit {
+pub struct WeekSplit {
     /// Weeks or days that the mix is chosen on, in order.
     pub before: Vec<Moments>,
     /// Weeks or days that it is priced on, in order.
@@ -36,7 +36,7 @@ fn cut((from, to): Moments, least: i64, back: bool) -> Vec<Moments> {
     (0..whole(unit)).map(|at| (begin + at * unit, begin + (at + 1) * unit)).collect()
 }
 
-impl FleetSplit {
+impl WeekSplit {
     /// Cuts a record at `eval_from_ms`, or where a third of it is left.
     ///
     /// # Errors
@@ -143,6 +143,35 @@ pub fn blocks(stretches: &[Moments]) -> Vec<Range<usize>> {
     hours(stretches).into_iter().flat_map(days).collect()
 }
 
+/// A table of rules window by window, of what the windows hold: from, to, rule, amount in `unit`, and mean wait in seconds.
+pub(crate) fn windows_table<'a>(
+    unit: &str,
+    rows: impl Iterator<Item = (&'a str, &'a str, &'a str, f64, f64)>,
+) -> ReportTable {
+    let mut table = ReportTable::new(
+        "Window by window",
+        vec![
+            Column::text("From"),
+            Column::text("To"),
+            Column::text("Rule"),
+            Column::number(unit),
+            Column::number("Mean wait"),
+        ],
+    );
+    table.rows = rows
+        .map(|(from, to, rule, amount, wait_s)| {
+            vec![
+                to_the_minute(from).into(),
+                to_the_minute(to).into(),
+                rule.into(),
+                Cell::float(amount, 0),
+                Cell::Duration(wait_s),
+            ]
+        })
+        .collect();
+    table
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -150,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_worked_example() {
-        let split = FleetSplit::of((0, 31 * DAY_MS), None).unwrap();
+        let split = WeekSplit::of((0, 31 * DAY_MS), None).unwrap();
         assert_eq!(split.before, [(3 * DAY_MS, 10 * DAY_MS), (10 * DAY_MS, 17 * DAY_MS)]);
         assert_eq!(split.after, [(17 * DAY_MS, 24 * DAY_MS), (24 * DAY_MS, 31 * DAY_MS)]);
         assert_eq!((split.all.len(), split.split_ms()), (4, 17 * DAY_MS));
@@ -160,11 +189,11 @@ mod tests {
 
     #[test]
     fn short_records_are_cut_into_days() {
-        let split = FleetSplit::of((0, 6 * DAY_MS + HOUR_MS), None).unwrap();
+        let split = WeekSplit::of((0, 6 * DAY_MS + HOUR_MS), None).unwrap();
         assert_eq!((split.before.len(), split.after.len(), unit(&split.after)), (4, 2, "days"));
-        let asked = FleetSplit::of((0, 6 * DAY_MS), Some(5 * DAY_MS)).unwrap();
+        let asked = WeekSplit::of((0, 6 * DAY_MS), Some(5 * DAY_MS)).unwrap();
         assert_eq!((asked.before.len(), asked.after.clone()), (5, vec![(5 * DAY_MS, 6 * DAY_MS)]));
-        assert!(FleetSplit::of((0, 2 * DAY_MS), None).unwrap_err().to_string().contains("too few"));
-        assert!(FleetSplit::of((0, 9 * DAY_MS), Some(9 * DAY_MS)).unwrap_err().to_string().contains("--eval-from"));
+        assert!(WeekSplit::of((0, 2 * DAY_MS), None).unwrap_err().to_string().contains("too few"));
+        assert!(WeekSplit::of((0, 9 * DAY_MS), Some(9 * DAY_MS)).unwrap_err().to_string().contains("--eval-from"));
     }
 }

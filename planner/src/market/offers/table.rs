@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use tracecast_analytics::report::format;
 
-use super::{FleetOffers, InstanceOffer};
+use super::{InstanceOffer, Offers};
 
 /// An instance of a table of prices, and other names of its GPUs.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +63,7 @@ impl ListedOffer {
     }
 }
 
-impl FleetOffers {
+impl Offers {
     /// Puts the instances of tables behind those of the file.
     pub(super) fn add(&mut self, listed: &ListedOffers) {
         let of_file: Vec<(InstanceOffer, Vec<String>)> = self

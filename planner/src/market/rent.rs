@@ -18,7 +18,7 @@
 //! 9.5: one of each.
 
 use super::demand::HourDemand;
-use super::supply::{FleetSupply, Rental};
+use super::supply::{PoolSupply, Rental};
 
 /// What nothing covers.
 const NEVER: u64 = 1 << 62;
@@ -27,13 +27,13 @@ const PARTS: f64 = (1u64 << 40) as f64;
 
 /// Instances of one kind: what a table covers needs with.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Covering {
+pub(crate) struct Covering {
     /// Units of one.
-    pub(super) size: usize,
+    pub(crate) size: usize,
     /// Price of one.
-    pub(super) price: f64,
+    pub(crate) price: f64,
     /// Most of them; without limit if `None`.
-    pub(super) most: Option<u32>,
+    pub(crate) most: Option<u32>,
 }
 
 impl Covering {
@@ -45,7 +45,7 @@ impl Covering {
 
 /// The least price of whole instances that cover so many units or more, for every number of units.
 #[derive(Debug, Clone)]
-pub(super) struct CoverTable {
+pub(crate) struct CoverTable {
     /// By units, in parts of a price.
     least: Vec<u64>,
     /// Of each kind that is of use: its position, units of one, and how many are taken by units.
@@ -66,7 +66,7 @@ fn part_of(kinds: &[Covering], most: usize) -> f64 {
 
 impl CoverTable {
     /// For up to `most` units. O(kinds × most).
-    pub(super) fn of(kinds: &[Covering], most: usize) -> Self {
+    pub(crate) fn of(kinds: &[Covering], most: usize) -> Self {
         Self::in_parts(kinds, most, part_of(kinds, most))
     }
 
@@ -102,17 +102,17 @@ impl CoverTable {
     }
 
     /// The most units that can be covered, as far as the table goes.
-    pub(super) fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.room
     }
 
     /// The least price of so many units.
-    pub(super) fn price(&self, units: usize) -> f64 {
+    pub(crate) fn price(&self, units: usize) -> f64 {
         self.parts(units) as f64 * self.part
     }
 
     /// How many of each kind that takes, by their positions.
-    pub(super) fn counts(&self, mut units: usize, kinds: usize) -> Vec<u32> {
+    pub(crate) fn counts(&self, mut units: usize, kinds: usize) -> Vec<u32> {
         let mut found = vec![0; kinds];
         for (at, size, counts) in self.taken.iter().rev() {
             let count = counts.get(units).copied().unwrap_or(0);
@@ -226,7 +226,7 @@ pub(crate) struct HourFill {
 /// What a supply rents in its hours, beside any number of commitments.
 #[derive(Debug, Clone)]
 pub(crate) struct HourRents<'s> {
-    supply: &'s FleetSupply,
+    supply: &'s PoolSupply,
     most: usize,
     steady: CoverTable,
     /// In each state of spot.
@@ -245,7 +245,7 @@ struct Split {
 
 impl<'s> HourRents<'s> {
     /// For needs of up to `most` GPUs; what is needed beyond is taken to wait. O(states × offers × units).
-    pub(crate) fn of(supply: &'s FleetSupply, most: f64) -> Self {
+    pub(crate) fn of(supply: &'s PoolSupply, most: f64) -> Self {
         let most = supply.units(most);
         let kind = |rental: &Rental, share: f64| {
             let instances = rental.limit / rental.gpus * share;
@@ -287,7 +287,7 @@ impl<'s> HourRents<'s> {
     }
 
     /// How many ways to cover an hour are looked at, at most.
-    pub(super) fn widest(&self) -> usize {
+    pub(crate) fn widest(&self) -> usize {
         let of = |(table, reach): &(CoverTable, Reach)| match reach {
             Reach::OfSpot(units) => *units.min(&table.room()),
             Reach::OfSteady { beyond, limited } => limited.saturating_add(*beyond).min(self.most),
@@ -360,4 +360,4 @@ impl<'s> HourRents<'s> {
 
 #[cfg(test)]
 #[path = "rent_tests.rs"]
-pub(super) mod tests;
+pub(crate) mod tests;

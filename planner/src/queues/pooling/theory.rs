@@ -1,6 +1,6 @@
 //! What queueing theory says of each VC's queue and of putting all on one pool, beside what replays say: a cross-check, which warns where the two do not agree.
 //!
-//! Each VC on nodes of its own is a queue of servers of ḡ GPUs with its own rate, runs and variability, and so is the pool of all ([`AskedFor`]): the mean waits are those of Erlang C with Allen and
+//! Each VC on nodes of its own is a queue of servers of ḡ GPUs with its own rate, runs and variability, and so is the pool of all ([`OfferedTraffic`]): the mean waits are those of Erlang C with Allen and
 //! Cunneen's variability, of the queues apart as the mean over their jobs. The replays are of each VC on nodes of its own, and of one pool without shares. Theory and replay **disagree** if a wait of theirs, or
 //! the gain (the one wait over the other), is more than three times that of the other, with a minute added to each wait so that seconds do not count. Where a VC asks for more servers than it has, theory has no wait for it, and says so.
 //! Beside each queue stand the GPUs with which one job in twenty would wait at all, by the rule of the square root.
@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tracecast_analytics::report::{Cell, Column, ReportTable, Section, format};
 
-use crate::capacity::rule::AskedFor;
-use crate::capacity::theory::{Traffic, erlang_c, mean_wait_apart_s, pooling_gain, square_root_staffing};
+use crate::plan::offered::OfferedTraffic;
+use crate::plan::queueing::{Traffic, erlang_c, mean_wait_apart_s, pooling_gain, square_root_staffing};
 use crate::sim::Workload;
 
 /// By how many times theory and replay may differ.
@@ -132,7 +132,7 @@ impl PoolingCheck {
         let mut apart: Vec<(Traffic, u32)> = Vec::new();
         let mut queues = Vec::new();
         for (vc, known) in vcs.iter().enumerate() {
-            let Some(asked) = AskedFor::of(&of_vc(workload, vc), window) else { continue };
+            let Some(asked) = OfferedTraffic::of(&of_vc(workload, vc), window) else { continue };
             let (traffic, servers) = (asked.traffic, asked.servers(known.gpus as u64));
             let mean_wait = known.replayed_mean_wait_s.map(|replayed_mean_wait_s| TheoryAndReplay {
                 theory_mean_wait_s: traffic.mean_wait_s(servers),
@@ -149,7 +149,7 @@ impl PoolingCheck {
             });
             apart.push((traffic, servers));
         }
-        let all = AskedFor::of(workload, window)?;
+        let all = OfferedTraffic::of(workload, window)?;
         let gpus: f64 = vcs.iter().map(|vc| vc.gpus).sum();
         let pooled = (all.traffic, all.servers(gpus as u64));
         let theory_s = [mean_wait_apart_s(&apart), pooled.0.mean_wait_s(pooled.1)];

@@ -120,5 +120,5 @@ impl KnownWeek {
 }
 
 #[cfg(test)]
-#[path = "week_tests.rs"]
+#[path = "grid_tests.rs"]
 mod tests;

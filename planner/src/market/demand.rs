@@ -19,7 +19,7 @@ use tracecast_analytics::facts::occupancy::Steps;
 use tracecast_analytics::report::format::counted;
 use tracecast_analytics::time::{HOUR_MS, Zone};
 
-use super::offers::FleetOffers;
+use super::offers::Offers;
 use super::overhead::FlexibleJob;
 use crate::error::{Error, Result};
 
@@ -64,6 +64,11 @@ impl HourDemand {
         Self { firm, total, of_week: None }
     }
 
+    /// The most that one of some hours needs, GPUs; 0 of none.
+    pub(crate) fn most(hours: &[Self]) -> f64 {
+        hours.iter().map(|hour| hour.total).fold(0.0, f64::max)
+    }
+
     /// So many times as much.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
@@ -103,7 +108,7 @@ pub struct UnwaitedJob {
 
 /// Jobs as the plan sees them.
 #[derive(Debug)]
-pub struct FleetJobs<'t> {
+pub struct PoolJobs<'t> {
     facts: &'t JobFacts<'t>,
     times: DemandTimes,
     /// Pool of each job; none for a job without GPUs.
@@ -120,12 +125,12 @@ pub struct FleetJobs<'t> {
     pub without_run: u64,
 }
 
-impl<'t> FleetJobs<'t> {
+impl<'t> PoolJobs<'t> {
     /// Sorts the GPU jobs of a trace into the pools of `offers`.
     ///
     /// # Errors
     /// If a GPU type is not offered, jobs name none and `untyped` is not said, or there are no GPU jobs.
-    pub fn of(facts: &'t JobFacts<'t>, offers: &FleetOffers, times: DemandTimes, flexible: &Flexible) -> Result<Self> {
+    pub fn of(facts: &'t JobFacts<'t>, offers: &Offers, times: DemandTimes, flexible: &Flexible) -> Result<Self> {
         let wrong = |what: String| Error::file(offers.file.clone(), 1, what);
         let mut untyped = 0;
         let mut pool = vec![None; facts.len()];
@@ -303,9 +308,13 @@ impl<'t> FleetJobs<'t> {
     }
 
     /// From the first to the last moment that the record knows of, ms.
-    pub fn span(&self) -> Option<(i64, i64)> {
-        let (from, _) = self.facts.window?;
-        Some((from, self.facts.record_end?))
+    ///
+    /// # Errors
+    /// If no job names a time.
+    pub fn span(&self) -> Result<(i64, i64)> {
+        let window = self.facts.window.zip(self.facts.record_end);
+        let window = window.map(|((from, _), end)| (from, end));
+        window.ok_or_else(|| Error::no_jobs("no job names a time, so nothing can be planned".to_owned()))
     }
 }
 
@@ -396,8 +405,8 @@ pub(crate) mod tests {
 
     fn hours(trace: &Trace, times: DemandTimes, known: i64) -> Vec<(f64, f64)> {
         let facts = JobFacts::of(trace);
-        let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
-        let jobs = FleetJobs::of(&facts, &offers, times, &Flexible::UpTo(Some(2.0))).unwrap();
+        let offers = Offers::parse("o.toml", OFFERS).unwrap();
+        let jobs = PoolJobs::of(&facts, &offers, times, &Flexible::UpTo(Some(2.0))).unwrap();
         let found = jobs.demand((0, 3 * HOUR_MS), known * 60_000);
         found[0].hours.iter().map(|hour| (hour.firm, hour.total)).collect()
     }
@@ -414,8 +423,8 @@ pub(crate) mod tests {
         let mut trace = trace(&[(10, 10, 170, 4.0)]);
         let of_week = |trace: &Trace, from_minutes: i64| -> Vec<Option<usize>> {
             let facts = JobFacts::of(trace);
-            let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
-            let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Recorded, &Flexible::Nobody).unwrap();
+            let offers = Offers::parse("o.toml", OFFERS).unwrap();
+            let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Recorded, &Flexible::Nobody).unwrap();
             let from = from_minutes * 60_000;
             let found = jobs.demand((from, from + 2 * HOUR_MS), i64::MAX);
             found[0].hours.iter().map(|hour| hour.of_week).collect()
@@ -443,8 +452,8 @@ pub(crate) mod tests {
         // The second waits until 2:00; the third never runs, as its end is its start.
         let trace = trace(&[(30, 30, 90, 2.0), (10, 120, 150, 4.0), (20, 40, 40, 1.0)]);
         let facts = JobFacts::of(&trace);
-        let offers = FleetOffers::parse("o.toml", OFFERS).unwrap();
-        let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
+        let offers = Offers::parse("o.toml", OFFERS).unwrap();
+        let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Unwaited, &Flexible::Nobody).unwrap();
         let told = |known: i64| -> Vec<(usize, i64, i64, f64)> {
             let minutes = |ms: i64| ms / 60_000;
             let found = jobs.unwaited(known * 60_000);
@@ -460,8 +469,8 @@ pub(crate) mod tests {
         let trace = typed(&[(0, 0, 60, 4.0)], Some("T4"));
         let facts = JobFacts::of(&trace);
         let said = |text: &str| {
-            let offers = FleetOffers::parse("o.toml", text).unwrap();
-            let jobs = FleetJobs::of(&facts, &offers, DemandTimes::Recorded, &Flexible::Nobody);
+            let offers = Offers::parse("o.toml", text).unwrap();
+            let jobs = PoolJobs::of(&facts, &offers, DemandTimes::Recorded, &Flexible::Nobody);
             jobs.map(|_| String::new()).unwrap_or_else(|error| error.to_string())
         };
         assert!(said(OFFERS).contains(

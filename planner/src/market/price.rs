@@ -11,7 +11,6 @@
 //! quote came twice and one was set aside.
 
 use tracecast_analytics::Trace;
-use tracecast_analytics::time::HOUR_MS;
 
 /// A spot price from a moment on.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,17 +37,6 @@ pub struct QuoteAudit {
 }
 
 impl QuoteAudit {
-    /// Of two series together.
-    pub fn with(self, other: &Self) -> Self {
-        Self {
-            used: self.used + other.used,
-            again: self.again + other.again,
-            differing: self.differing + other.differing,
-            not_positive: self.not_positive + other.not_positive,
-            missing: self.missing + other.missing,
-        }
-    }
-
     /// What was set aside, in words; nothing if nothing was.
     pub fn in_words(&self) -> Option<String> {
         let parts = [
@@ -107,36 +95,8 @@ impl PriceSteps {
 
     /// The price at a moment; nothing before the first quote.
     pub fn at(&self, at_ms: i64) -> Option<f64> {
-        self.standing(at_ms).map(|(_, price)| price)
-    }
-
-    /// The quote that holds at a moment: its moment and its price; nothing before the first.
-    pub fn standing(&self, at_ms: i64) -> Option<(i64, f64)> {
         let after = self.steps.partition_point(|(from_ms, _)| *from_ms <= at_ms);
-        after.checked_sub(1).and_then(|step| self.steps.get(step)).copied()
-    }
-
-    /// The stretches of one price between two moments: their lengths in milliseconds, and prices. What lies before the first quote is left out.
-    pub fn between(&self, from_ms: i64, to_ms: i64) -> impl Iterator<Item = (i64, f64)> {
-        let first = self.steps.partition_point(|(at_ms, _)| *at_ms <= from_ms).saturating_sub(1);
-        let steps = self.steps.get(first..).unwrap_or_default();
-        let ends = steps.iter().skip(1).map(|(at_ms, _)| *at_ms).chain(std::iter::once(i64::MAX));
-        let stretches = steps.iter().zip(ends).take_while(move |((at_ms, _), _)| *at_ms < to_ms);
-        stretches.filter_map(move |((at_ms, price), end_ms)| {
-            let length_ms = end_ms.min(to_ms) - (*at_ms).max(from_ms);
-            (length_ms > 0).then_some((length_ms, *price))
-        })
-    }
-
-    /// Dollars of an instance between two moments; nothing if the price is not known at the first.
-    pub fn cost(&self, from_ms: i64, to_ms: i64) -> Option<f64> {
-        self.standing(from_ms)?;
-        Some(self.between(from_ms, to_ms).map(|(length_ms, price)| length_ms as f64 / HOUR_MS as f64 * price).sum())
-    }
-
-    /// The moments of the first and the last quote.
-    pub fn span(&self) -> Option<(i64, i64)> {
-        Some((self.steps.first()?.0, self.steps.last()?.0))
+        after.checked_sub(1).and_then(|step| self.steps.get(step)).map(|(_, price)| *price)
     }
 
     /// The price at the beginning of each of `ticks` ticks, the first at `from_ms`.
@@ -222,19 +182,6 @@ mod tests {
         let steps = PriceSteps::of(quotes(&[(0, 1.0), (10, 2.0), (10, 2.0), (20, 3.0), (20, 3.5), (30, 4.0)]));
         assert_eq!(steps.by_tick(0, 10, 4), [1.0, 2.0, 3.0, 4.0].map(Some));
         assert_eq!((steps.audit.again, steps.audit.differing, steps.audit.used), (1, 1, 4));
-    }
-
-    /// From 1 at 0 h to 3 at 2 h: the hour from half past one costs 0.5 · 1 + 0.5 · 3.
-    #[test]
-    fn a_price_is_paid_as_it_changes() {
-        let hour = 3_600_000;
-        let steps = PriceSteps::of(quotes(&[(0, 1.0), (2 * hour, 3.0)]));
-        assert_eq!(steps.cost(hour * 3 / 2, hour * 5 / 2), Some(2.0));
-        assert_eq!(steps.between(hour, 4 * hour).collect::<Vec<_>>(), [(hour, 1.0), (2 * hour, 3.0)]);
-        assert_eq!(steps.between(-hour, hour).collect::<Vec<_>>(), [(hour, 1.0)]);
-        assert_eq!((steps.cost(-1, hour), steps.cost(5 * hour, 6 * hour)), (None, Some(3.0)));
-        assert_eq!(steps.between(hour, hour).count(), 0);
-        assert_eq!((steps.standing(hour), steps.span()), (Some((0, 1.0)), Some((0, 2 * hour))));
     }
 
     #[test]

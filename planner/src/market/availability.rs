@@ -16,7 +16,6 @@ use tracecast_analytics::Trace;
 use tracecast_analytics::trace::SourceRecord;
 use tracecast_predictors::spot::record::SpotRecord;
 
-use super::lanes::Supply;
 use super::price::ZonePrice;
 use crate::error::{Error, Result};
 
@@ -49,6 +48,32 @@ pub struct SpotSeries {
     pub list_price: Option<f64>,
     /// The file.
     pub sources: Vec<SourceRecord>,
+}
+
+/// Spot of a job with lanes, tick by tick.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Supply {
+    /// Lanes of the job.
+    pub lanes: usize,
+    /// How many of them can have spot in each tick.
+    pub up: Vec<u32>,
+}
+
+impl Supply {
+    /// Of one instance, which can be had or not.
+    pub fn one(up: &[bool]) -> Self {
+        Self { lanes: 1, up: up.iter().map(|up| u32::from(*up)).collect() }
+    }
+
+    /// Whether a lane can have spot, tick by tick; lanes count from 0.
+    pub fn lane(&self, lane: usize) -> Vec<bool> {
+        self.up.iter().map(|up| lane < *up as usize).collect()
+    }
+
+    /// Of some of its ticks.
+    pub fn within(&self, ticks: std::ops::Range<usize>) -> &[u32] {
+        self.up.get(ticks).unwrap_or_default()
+    }
 }
 
 impl SpotSeries {

@@ -11,7 +11,7 @@ fn need(firm: f64, total: f64) -> HourDemand {
 }
 
 /// On-demand of several sizes, each with its price of an instance and a limit of instances.
-fn sized(offers: &[(f64, f64, Option<u32>)]) -> FleetSupply {
+fn sized(offers: &[(f64, f64, Option<u32>)]) -> PoolSupply {
     let one = simple(1.0, 1.0, None);
     let rental = |(gpus, price, limit): &(f64, f64, Option<u32>)| Rental {
         gpus: *gpus,
@@ -20,12 +20,12 @@ fn sized(offers: &[(f64, f64, Option<u32>)]) -> FleetSupply {
         limit: limit.map_or(f64::INFINITY, |limit| f64::from(limit) * gpus),
         ..one.on_demand[0].clone()
     };
-    FleetSupply { on_demand: offers.iter().map(rental).collect(), ..one }
+    PoolSupply { on_demand: offers.iter().map(rental).collect(), ..one }
 }
 
 #[test]
 fn one_gpu_pays_the_whole_instance() {
-    let supply = FleetSupply { unit: 8.0, ..sized(&[(8.0, 24.0, None)]) };
+    let supply = PoolSupply { unit: 8.0, ..sized(&[(8.0, 24.0, None)]) };
     let rents = HourRents::of(&supply, 20.0);
     let fill = rents.fill(need(1.0, 1.0), 0.0, 0);
     assert_eq!((fill.on_demand, fill.cost, fill.waiting), (vec![8.0], 24.0, 0.0));
@@ -89,7 +89,7 @@ fn spot_limits_and_what_waits() {
 }
 
 /// Offers of two or three sizes, some limited, with spot of two that comes and goes.
-pub(in crate::fleet) fn mixed() -> impl Strategy<Value = FleetSupply> {
+pub(crate) fn mixed() -> impl Strategy<Value = PoolSupply> {
     let size = prop::sample::select(vec![1.0, 2.0, 3.0, 4.0, 8.0]);
     let offer = (size, 1u8..40, prop::option::weighted(0.4, 0u8..5));
     let offers = prop::collection::vec(offer.clone(), 1..4);
@@ -108,7 +108,7 @@ pub(in crate::fleet) fn mixed() -> impl Strategy<Value = FleetSupply> {
 }
 
 /// All numbers of instances, one by one: the least that waits, and the least cost of these.
-fn enumerated(supply: &FleetSupply, need: HourDemand, state: usize) -> (f64, f64) {
+fn enumerated(supply: &PoolSupply, need: HourDemand, state: usize) -> (f64, f64) {
     let most = need.total.max(need.firm);
     let mut kinds: Vec<(f64, f64, u32, bool)> = Vec::new();
     for rental in &supply.on_demand {

@@ -15,10 +15,10 @@
 use std::collections::BTreeSet;
 
 use super::demand::{HourDemand, PoolDemand};
-use super::offers::{FleetOffers, OfferPool};
+use super::grid::WeekShape;
+use super::offers::{OfferPool, Offers};
 use super::overhead::of_jobs;
-use super::week::WeekShape;
-use crate::capacity::faults::CheckpointCosts;
+use crate::plan::checkpoint::CheckpointCosts;
 use tracecast_analytics::stats::divisor;
 
 /// Units that are counted at most.
@@ -91,7 +91,7 @@ pub struct SpotState {
 
 /// What a pool can be served with.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FleetSupply {
+pub struct PoolSupply {
     /// Commitments.
     pub commitments: Vec<Commitment>,
     /// On-demand, the cheapest first.
@@ -115,9 +115,9 @@ pub struct SupplyOptions {
     pub costs: CheckpointCosts,
 }
 
-impl FleetSupply {
+impl PoolSupply {
     /// The supply of a pool for the jobs of `demand`.
-    pub fn of(offers: &FleetOffers, pool: &OfferPool, demand: &PoolDemand, options: &SupplyOptions) -> Self {
+    pub fn of(offers: &Offers, pool: &OfferPool, demand: &PoolDemand, options: &SupplyOptions) -> Self {
         let mut found =
             Self { commitments: Vec::new(), on_demand: Vec::new(), spot: Vec::new(), states: Vec::new(), unit: 1.0 };
         let mut availability: Vec<(f64, &[(f64, f64)])> = Vec::new();
@@ -193,6 +193,12 @@ impl FleetSupply {
         WAITING * self.on_demand.iter().map(|rental| rental.per_gpu_h).fold(0.0, f64::max)
     }
 
+    /// The commitment that is cheapest by the GPU, of those that may be made, and its position.
+    pub fn cheapest(&self, may: impl Fn(Term) -> bool) -> Option<(usize, &Commitment)> {
+        let found = self.commitments.iter().enumerate().filter(|(_, of)| may(of.term));
+        found.min_by(|(_, a), (_, b)| (a.per_h / a.gpus).total_cmp(&(b.per_h / b.gpus)))
+    }
+
     /// GPUs of commitments.
     pub fn committed_gpus(&self, counts: &[u32]) -> f64 {
         self.commitments.iter().zip(counts).map(|(commitment, count)| commitment.gpus * f64::from(*count)).sum()
@@ -249,11 +255,11 @@ fn states(offers: &[&[(f64, f64)]]) -> Vec<SpotState> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// A supply of one kind each, by GPU: reserved, on demand, spot.
-    pub(in crate::fleet) fn simple(reserved: f64, on_demand: f64, spot: Option<(f64, f64)>) -> FleetSupply {
+    pub(crate) fn simple(reserved: f64, on_demand: f64, spot: Option<(f64, f64)>) -> PoolSupply {
         let rental = |per_gpu_h: f64| Rental {
             name: "a".to_owned(),
             zone: None,
@@ -276,7 +282,7 @@ pub(super) mod tests {
             by_hour: WeekShape::default(),
         };
         let shares = spot.map(|(_, share)| vec![(1.0, share), (0.0, 1.0 - share)]);
-        FleetSupply {
+        PoolSupply {
             commitments: vec![commitment],
             on_demand: vec![rental(on_demand)],
             spot: spot.iter().map(|(price, _)| rental(*price)).collect(),
@@ -295,14 +301,14 @@ pub(super) mod tests {
 
     #[test]
     fn a_long_commitment_is_paid_to_its_end() {
-        let offers = FleetOffers::parse(
+        let offers = Offers::parse(
             "o.toml",
             "[[instance]]\nname = \"a\"\ngpu = \"V\"\ngpus = 2\non_demand = 4.0\nreserved = [{ months = 36, price = 1.0 }, { months = 6, price = 3.0 }]\n",
         )
         .unwrap();
         let costs = CheckpointCosts { checkpoint_s: 300.0, restart_s: 600.0 };
         let options = SupplyOptions { horizon_months: 12.0, buy: false, costs };
-        let supply = FleetSupply::of(&offers, &offers.pools[0], &PoolDemand::default(), &options);
+        let supply = PoolSupply::of(&offers, &offers.pools[0], &PoolDemand::default(), &options);
         let per_h: Vec<f64> = supply.commitments.iter().map(|commitment| commitment.per_h).collect();
         assert_eq!(per_h, [3.0, 3.0]);
         let need = supply.rounded(HourDemand::of(0.1, 3.0));
