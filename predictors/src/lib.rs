@@ -22,7 +22,6 @@ pub mod matrix;
 pub mod model;
 pub mod model_file;
 pub mod output;
-pub mod resample;
 pub mod score;
 pub mod serve;
 pub mod sheet;

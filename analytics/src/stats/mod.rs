@@ -9,9 +9,10 @@
 //! | [`fit`] | maximum-likelihood families and their ranking |
 //! | [`concentration`] | Lorenz, Gini, top shares, imbalance |
 //! | [`arrival`] | burstiness of arrival times |
+//! | [`resample`] | bootstrap over blocks |
 //! | [`sampled`] | integrals of samples with gaps, counters with resets |
 //!
-//! Every function is pure and its result depends on its input alone: no random numbers, no threads, no hash order.
+//! Every function is pure and its result depends on its input alone, a seed included: not on threads or hash order.
 //! A statistic that the data do not determine is `None` or a typed error, never NaN.
 
 pub mod arrival;
@@ -19,6 +20,7 @@ pub mod concentration;
 pub mod ecdf;
 pub mod fit;
 pub mod quantile;
+pub mod resample;
 pub mod sampled;
 pub mod sum;
 pub mod survival;

@@ -18,8 +18,8 @@
 use std::collections::BTreeMap;
 
 use tracecast_analytics::facts::SizeClass;
+use tracecast_analytics::stats::resample;
 use tracecast_analytics::time::{DAY_MS, WEEK_MS};
-use tracecast_predictors::resample;
 
 use super::part::Part;
 use crate::error::{Error, Result};

@@ -6,7 +6,7 @@
 //! Worked example: of two windows, one cost 0.5 and one 0.7 of all on-demand. The mean is 0.6, and a quarter of the draws each hold only the first
 //! or only the second, so the interval is from 0.5 to 0.7.
 
-use tracecast_predictors::resample;
+use tracecast_analytics::stats::resample;
 
 use crate::replay::compare::IntervalEstimate;
 

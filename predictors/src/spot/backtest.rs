@@ -22,7 +22,7 @@ use super::score::{Case, ChanceScore, ReliabilityTenth, reliability, surprise};
 use super::track::{Standing, track};
 use crate::error::{Error, Result};
 use crate::holdout::{Parts, by_slot, position};
-use crate::resample;
+use tracecast_analytics::stats::resample;
 
 /// Share of each record that only teaches.
 const LEARNED: f64 = 0.4;

@@ -3,8 +3,8 @@
 //! O(draws × hours × states). Worked example: 4 of the reserved instances in the choice and 3 to 5 in 95 % of the draws of its weeks are told as 4 (3 to 5).
 
 use rayon::prelude::*;
+use tracecast_analytics::stats::resample;
 use tracecast_analytics::time::{HOUR_MS, WEEK_MS};
-use tracecast_predictors::resample;
 
 use super::super::commit::{FleetMix, NeedLevel, levels, peak, solve};
 use super::super::demand::{FleetJobs, HourDemand, PoolDemand};

@@ -14,8 +14,8 @@
 //! kWh · 0.10 + 1 kWh · 0.20 = 0.25.
 
 use tracecast_analytics::KWH_J;
+use tracecast_analytics::stats::resample;
 use tracecast_analytics::time::{DAY_MS, HOUR_MS};
-use tracecast_predictors::resample;
 
 use super::constants::Constants;
 use crate::replay::compare::{IntervalEstimate, RESAMPLES};

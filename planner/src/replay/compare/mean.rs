@@ -10,7 +10,7 @@ use super::resampled::Running;
 use super::{IntervalEstimate, RESAMPLES, blocks};
 use crate::replay::metric::JobTimes;
 use crate::sim::workload::Workload;
-use tracecast_predictors::resample::Blocks;
+use tracecast_analytics::stats::resample::Blocks;
 
 /// The jobs that are compared, and how they are resampled.
 #[derive(Debug, Clone)]

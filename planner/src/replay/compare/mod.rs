@@ -30,7 +30,7 @@ use crate::sim::workload::Workload;
 pub use pair::{Episode, PairedWait, pairs};
 use resampled::{Drawn, Ranked, Running};
 pub use ties::{TieBand, TieBreak, permute_ties};
-use tracecast_predictors::resample::{Blocks, block_length};
+use tracecast_analytics::stats::resample::{Blocks, block_length};
 
 /// Resamples of the bootstrap.
 pub const RESAMPLES: usize = 1_000;

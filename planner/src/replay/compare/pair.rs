@@ -13,8 +13,8 @@
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tracecast_analytics::stats::resample::{Blocks, block_length};
 use tracecast_analytics::time::DAY_MS;
-use tracecast_predictors::resample::{Blocks, block_length};
 
 use super::super::metric::JobTimes;
 use super::resampled::Running;

@@ -1,6 +1,6 @@
 //! What is computed of a resample of jobs: sums over stretches, and quantiles by how often each job was drawn.
 //!
-//! Which stretches a resample holds is drawn by [`tracecast_predictors::resample`]. Sums are of whole numbers, so their order does not matter.
+//! Which stretches a resample holds is drawn by [`tracecast_analytics::stats::resample`]. Sums are of whole numbers, so their order does not matter.
 //!
 //! Complexity: a mean costs O(n / block) a resample by running sums; a quantile O(n / 256) for a table of what was drawn, and a step for each job beyond it.
 //!
@@ -131,7 +131,7 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
     use rand_distr::{Distribution, StandardNormal};
     use tracecast_analytics::stats::quantile;
-    use tracecast_predictors::resample::Blocks;
+    use tracecast_analytics::stats::resample::Blocks;
 
     use super::*;
 

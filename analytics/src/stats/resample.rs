@@ -16,10 +16,10 @@
 //!
 //! Worked number: ten items in blocks of four give resamples of stretches of 4, 4 and 2 items.
 
+use crate::time::DAY_MS;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
-use tracecast_analytics::time::DAY_MS;
 
 /// The random numbers of resample `number`.
 fn stream(seed: u64, number: u64) -> ChaCha8Rng {
