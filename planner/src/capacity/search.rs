@@ -18,7 +18,7 @@
 use std::collections::BTreeMap;
 
 use tracecast_analytics::facts::SizeClass;
-use tracecast_analytics::stats::resample;
+use tracecast_analytics::stats::{rank, resample};
 use tracecast_analytics::time::{DAY_MS, WEEK_MS};
 
 use super::part::Part;
@@ -141,13 +141,8 @@ pub struct Search<'a> {
 /// The quantile by nearest rank of waits in milliseconds, seconds: the least that at least this share waits no longer than. `None` if that job never
 /// ran, or there is none.
 pub fn nearest_rank_s(waits_ms: &[i64], share: f64) -> Option<f64> {
-    let rank = ((waits_ms.len() as f64 * share - 1e-9).ceil().max(1.0) as usize).checked_sub(1)?;
-    let mut waits = waits_ms.to_vec();
-    if rank >= waits.len() {
-        return None;
-    }
-    let (_, wait, _) = waits.select_nth_unstable(rank);
-    (*wait != NEVER).then_some(*wait as f64 / 1e3)
+    let wait = rank::nearest(&mut waits_ms.to_vec(), share)?;
+    (wait != NEVER).then_some(wait as f64 / 1e3)
 }
 
 /// Whether the target is kept in a share of the days drawn anew of so many draws of grown work together; `kept_shares` is the sum of [`SizedReplay::kept_share`] over them.
