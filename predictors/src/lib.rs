@@ -22,6 +22,7 @@ pub mod matrix;
 pub mod model;
 pub mod model_file;
 pub mod output;
+mod recent;
 pub mod score;
 pub mod serve;
 pub mod sheet;
