@@ -7,6 +7,7 @@
 //! | [`ecdf`] | distribution functions, thinned for plots |
 //! | [`survival`] | Kaplan-Meier with censoring and delayed entry |
 //! | [`fit`] | maximum-likelihood families and their ranking |
+//! | [`interval`] | 95 % intervals: of resamples, of means, of shares |
 //! | [`concentration`] | Lorenz, Gini, top shares, imbalance |
 //! | [`arrival`] | burstiness of arrival times |
 //! | [`rank`] | nearest ranks, which are one of the values |
@@ -20,6 +21,7 @@ pub mod arrival;
 pub mod concentration;
 pub mod ecdf;
 pub mod fit;
+pub mod interval;
 pub mod quantile;
 pub mod rank;
 pub mod resample;
