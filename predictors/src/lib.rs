@@ -30,7 +30,6 @@ pub mod slurm;
 pub mod spot;
 pub mod timeline;
 pub mod utilisation;
-pub mod watch;
 
 pub use error::{Error, Result};
 pub use model_file::read as read_model;
